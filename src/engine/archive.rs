@@ -1,8 +1,8 @@
 //! Runs in a file: program, input, journal, waits and blobs of a run, as text that another project can read.
 //!
-//! The file is one EDN form, laid out a record a line. Its first line names the format, its second has a digest
-//! of everything below, so that a file that is cut, changed or not ours is known before anything is made of it.
-//! Tokens of waits are left out: whoever holds the file must not be able to answer for the run.
+//! The file is one EDN form with one record per line. Its first line names the format, and its second contains a digest
+//! of everything below, so that a truncated, changed or foreign file is rejected before anything is created from it.
+//! Tokens of waits are left out: a person who has the file must not be able to answer for the run.
 
 mod moving;
 mod read;
@@ -98,7 +98,7 @@ impl ArchiveError {
         match self {
             ArchiveError::Foreign => "`flowstone runs export ID FILE` writes one",
             ArchiveError::Damaged { .. } => {
-                "nothing was changed; copy the file again, or export the run anew"
+                "nothing was changed; copy the file again, or export the run again"
             }
             ArchiveError::TooNew { .. } => "use the Flowstone that wrote it, or a newer one",
             ArchiveError::Taken { .. } => {

@@ -52,7 +52,8 @@ pub struct EngineConfig {
     pub settings: Value,
     /// What the flows of the project may touch.
     pub permissions: Arc<Permissions>,
-    /// What new runs keep, and steps outside of runs use. Whoever opens the engine has checked them.
+    /// The bindings that new runs store, and that steps outside of runs use. The code that opens the engine has checked
+    /// them.
     pub bindings: Bindings,
     pub clock: Arc<dyn Clock>,
     pub random: Arc<dyn Random>,
@@ -240,8 +241,8 @@ impl Engine {
         family.accompany(self, main).await
     }
 
-    /// Drives a run and then, where it is over, the runs above it that wait for that. Returns what became of each,
-    /// the run itself first.
+    /// Executes a run and, if it ends, the parents that wait for it. Returns their outcomes, that of the run itself
+    /// first.
     ///
     /// # Errors
     /// As of [`Engine::drive`].
@@ -312,7 +313,7 @@ impl Engine {
     /// Replays a run that is over, with every answer from its journal, and compares the end.
     ///
     /// # Errors
-    /// When it asks for something else than it did, or comes to another end.
+    /// When its requests or its end differ from the journal.
     pub async fn verify(&self, run: &RunId) -> Result<(), EngineError> {
         execute::verify(self, run).await
     }
@@ -426,8 +427,8 @@ impl Engine {
         }
     }
 
-    /// Ends a run at once: nothing of its flow runs any more, whoever drives it. Its children end by their
-    /// policies.
+    /// Terminates a run at once: none of its code runs any more, even if another process executes it. Its children end
+    /// according to their policies.
     ///
     /// # Errors
     /// When there is no such run, or it is over already.
@@ -492,7 +493,7 @@ impl Engine {
     /// Finds the run that an id, or the beginning of one, means.
     ///
     /// # Errors
-    /// When there is none, or more than one.
+    /// When no run or more than one has this prefix.
     pub async fn find_run(&self, prefix: &str) -> Result<RunRow, EngineError> {
         lookup::find(&self.services.stores, prefix).await
     }
@@ -534,7 +535,7 @@ fn with_builtin(mut steps: Vec<Box<dyn Step>>) -> Rc<[Box<dyn Step>]> {
     steps.into()
 }
 
-/// What asking for a cancel came to.
+/// The result of requesting a cancellation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CancelOutcome {
     Cancelled,

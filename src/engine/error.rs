@@ -185,15 +185,15 @@ impl EngineError {
             }
             EngineError::Over { run, .. } => format!("look at it with `flowstone runs show {run}`"),
             EngineError::OtherAbi { .. } => {
-                "finish it with the build that started it, or start it anew".to_owned()
+                "finish it with the build that started it, or start a new one".to_owned()
             }
             EngineError::Diverged { .. } => {
-                "the journal is intact; resume the run with the build that started it, or start it anew"
+                "the journal is intact; resume the run with the build that started it, or start a new one"
                     .to_owned()
             }
             EngineError::Incompatible { run, path, .. } => format!(
                 "nothing was changed; `flowstone runs fork {run} --at {path} --flow FILE` starts a run that does \
-                 that step anew"
+                 that step again"
             ),
             EngineError::NoSuchStep { step, steps, .. } => {
                 match crate::diagnostic::nearest(step, steps.iter().map(String::as_str)) {

@@ -125,7 +125,7 @@ impl<E: Into<EngineError>> From<E> for Halt {
     }
 }
 
-/// How the evaluation of a flow came to a stop.
+/// How the evaluation of a flow ended.
 enum Ended {
     Value(Value),
     Threw(Rc<Exception>),

@@ -1,8 +1,7 @@
 //! Durable runs: events, journal, replay, the ports.
 //!
-//! The engine executes a flow's fiber, journals what it asks for and what came of it, and answers from the
-//! journal on replay. It knows nothing of SQL, HTTP, providers or terminals: those come through
-//! [`ports`] and [`step::Step`].
+//! The engine executes a flow's fiber, journals its requests and their results, and answers from the journal on replay.
+//! It knows nothing of SQL, HTTP, providers or terminals: those come through [`ports`] and [`step::Step`].
 
 #![forbid(unsafe_code)]
 

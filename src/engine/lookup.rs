@@ -7,7 +7,7 @@ use crate::timeline::RunReport;
 /// Finds the run that an id, or the beginning of one, means.
 ///
 /// # Errors
-/// When there is none, or more than one.
+/// When no run or more than one has this prefix.
 pub async fn find(stores: &Stores, prefix: &str) -> Result<RunRow, EngineError> {
     let filter = RunFilter {
         id_prefix: Some(prefix.to_owned()),

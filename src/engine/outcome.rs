@@ -1,4 +1,4 @@
-//! What became of driving a run.
+//! The outcome of executing a run.
 
 use std::rc::Rc;
 

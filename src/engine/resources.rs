@@ -90,7 +90,7 @@ impl ResourceError {
 pub struct Upload {
     /// What it is called, without folders.
     pub name: String,
-    /// What it is; by the end of its name, where nothing is said.
+    /// The content type; if missing, it is derived from the file extension.
     pub content_type: Option<String>,
     /// With a folder, the file has a name that stays.
     pub folder: Option<String>,

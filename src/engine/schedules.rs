@@ -20,7 +20,7 @@ pub struct ScheduleReport {
 }
 
 impl ScheduleReport {
-    /// Returns what became of the last moment: why no run was started, or the run's status.
+    /// Returns the outcome of the last instant: why no run was started, or the run's status.
     pub fn outcome(&self) -> Option<&str> {
         let note = self.row.note.as_deref();
         note.or(self.run.as_ref().map(|run| run.status.name()))

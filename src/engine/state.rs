@@ -256,7 +256,7 @@ pub(crate) enum Asking {
     },
 }
 
-/// What an event comes to: entries for the journal, and the action where the entries alone do not imply it.
+/// The result of an event: entries for the journal, and the action if the entries alone do not imply it.
 #[derive(Debug, Default)]
 pub(crate) struct Decision {
     /// Journaled in this order, in one batch.

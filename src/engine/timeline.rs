@@ -1,4 +1,4 @@
-//! A run to look at: its steps in order, what they were asked and what came of them.
+//! A view of a run: its steps in order, with their requests and results.
 
 mod attempts;
 mod conversation;
@@ -76,7 +76,7 @@ pub struct StepReport {
     /// The process ended while it was under way, and nobody has said yet whether it was done.
     pub in_doubt: bool,
     pub costs: Vec<CostLine>,
-    /// What became of telling somebody that it waits, as EDN text.
+    /// The outcome of notifying people about the wait, as EDN text.
     pub notification: Option<String>,
     pub started_ms: i64,
     pub ended_ms: Option<i64>,
@@ -129,7 +129,7 @@ impl StepStatus {
     }
 }
 
-/// What became of something that the flow registered with `flow/compensate` or `flow/on-cancel`.
+/// The outcome of a function registered with `flow/compensate` or `flow/on-cancel`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UndoReport {
     /// Its steps have paths below this one.

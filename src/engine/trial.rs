@@ -1,8 +1,8 @@
 //! Trials: a flow run in a home of its own, on a clock that skips time, with answers that are given beforehand.
 //!
-//! A trial may be told to die at one of its points: around each commit, and around each effect outside. A second
-//! process goes on with what the first left, and [`compare`] says whether that differs from a trial that nobody
-//! disturbed. All takes hold at ports: the engine itself does not know that it is tried.
+//! A test process may be told to die at a crash point: around each commit, and around each effect outside. A second
+//! process resumes what the first left, and [`compare`] reports whether the result differs from that of an undisturbed
+//! test. Everything is attached to ports: the engine itself does not know that it is tested.
 
 mod case;
 mod compare;
@@ -36,8 +36,8 @@ const EFFECTS: &str = "effects.log";
 /// The file in the home that counts the processes of the trial.
 const PROCESSES: &str = "processes.log";
 
-/// What surrounds a flow on trial. Whoever opens the engine takes clock, randomness and probe from here, and has its
-/// steps watched.
+/// The environment of a flow under test. The code that opens the engine takes clock, randomness and probe from here,
+/// and has its steps watched.
 pub struct World {
     pub case: Rc<Case>,
     pub clock: Arc<SimulatedClock>,
@@ -92,7 +92,7 @@ impl World {
     }
 }
 
-/// Why a trial came to no end.
+/// Why a test did not end.
 #[derive(Debug, thiserror::Error)]
 pub enum TrialError {
     #[error("{0}")]

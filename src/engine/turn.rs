@@ -56,7 +56,7 @@ pub(crate) async fn await_turn(
         since_ms: engine.services.clock.now_ms(),
     };
     let outcome = turn.wait().await;
-    // Who drives it next claims it anew; it is not let go in between.
+    // The next executor claims the run again; the lease is not released in between.
     let is_over = engine.run_row(run).await?.status.is_final();
     if is_over || !matches!(outcome, Ok(None)) {
         runs.release(run, epoch).await?;
@@ -136,7 +136,7 @@ impl Turn<'_> {
                     ..self.options.clone()
                 };
                 let drive = self.engine.drive(&row.id, self.observer.clone(), options);
-                // What hinders it is told to who looks at that run; this one stays behind it.
+                // What hinders that run is reported by its own commands; this run stays behind it.
                 let outcome = Box::pin(drive).await;
                 has_ended |= outcome.is_ok();
             }
@@ -150,7 +150,7 @@ impl Turn<'_> {
             let begins = is_fresh && matches!(row.status, RunStatus::Running | RunStatus::Queued);
             row.driven || begins
         };
-        // Nothing ahead: whoever was there has just ended.
+        // Nothing is ahead any more: the run that was there has just ended.
         place.due_ms.is_some() || ahead.is_empty() || ahead.iter().any(moves)
     }
 }

@@ -1,6 +1,6 @@
 //! Answering waits from outside: who may, validation, single use, signals that come early.
 //!
-//! An answer is judged inside the transaction that takes it; here is what is said before and after.
+//! An answer is judged inside the transaction that takes it; this module prepares answers and reports on them.
 
 mod error;
 
@@ -39,7 +39,7 @@ pub struct Answering {
     pub digest: Option<String>,
 }
 
-/// What answering came to.
+/// The result of answering a wait.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Answered {
     /// These runs can go on.
@@ -81,7 +81,7 @@ pub struct WaitReport {
     /// What is shown, and what is asked for.
     pub details: Value,
     pub actions: Vec<String>,
-    /// One of them is needed to answer; where there is none, anybody may.
+    /// A person needs one of these roles to answer; if empty, anybody may.
     pub roles: Vec<String>,
     /// Only for who may answer, and while it is open.
     pub token: Option<String>,
@@ -130,7 +130,7 @@ impl Engine {
     /// Finds the one wait that an id, the beginning of one, a token or a key means.
     ///
     /// # Errors
-    /// When there is none, or more than one.
+    /// When no wait or more than one matches.
     pub async fn find_wait(&self, target: &str) -> Result<WaitRow, EngineError> {
         let filter = WaitFilter {
             target: Some(target.to_owned()),

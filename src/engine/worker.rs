@@ -1,9 +1,8 @@
 //! Keeps runs going: finds those that can go on, and drives them on threads of its own.
 //!
-//! A worker and everybody else meet in the store and nowhere else, so that commands, other workers and this one need
-//! not know of each other. A run stays on the thread that drives it; when it waits, it is dropped, and the next
-//! thread that takes it up replays it. What is said here about a run that cannot be driven concerns this worker: the
-//! run itself is as it was.
+//! Workers, commands and other processes meet in the store only, so they need not know of each other. A run stays on
+//! the thread that executes it; when it waits, it is dropped, and the next thread that takes it replays it. A failure
+//! to execute a run is reported by this worker only: the run itself is unchanged.
 
 mod dispatch;
 mod files;
@@ -127,7 +126,7 @@ pub enum ServeError<E> {
 /// Works until there is a reason to end. `open` makes the engine of each thread, all over the same stores.
 ///
 /// # Errors
-/// When it cannot begin. Later, what goes wrong is told to `watch`.
+/// When it cannot start. Later errors are reported to `watch`.
 pub fn serve<E: Send>(
     open: &(dyn Fn() -> Result<Engine, E> + Sync),
     options: &WorkerOptions,

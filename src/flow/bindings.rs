@@ -1,7 +1,7 @@
 //! What the slots of a run stand for: a profile of the settings, and what was set beside it.
 //!
-//! A run keeps this in its row, so that whoever goes on with it later, a worker or another command, uses the same. The
-//! settings themselves are not kept: a connection that is put right is right for a run that waits.
+//! A run stores its bindings in its row, so that a worker or a command that resumes it later uses the same ones. The
+//! settings themselves are not stored: a connection that is corrected is correct for a waiting run too.
 
 use std::collections::BTreeMap;
 
@@ -72,7 +72,7 @@ impl LoadedFlow {
 }
 
 impl Bindings {
-    /// Writes them down; nothing where there are none.
+    /// Encodes the bindings. Returns `None` if they are empty.
     pub fn encode(&self) -> Option<String> {
         if *self == Bindings::default() {
             return None;

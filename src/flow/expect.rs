@@ -14,7 +14,7 @@ const KEYS: &[&str] = &["contains", "equals", "fn", "matches", "schema"];
 /// Checks a value.
 ///
 /// # Errors
-/// Kind `expectation-failed` when it does not hold, `bad-config` when the expectation is none.
+/// Kind `expectation-failed` when it does not hold, `bad-config` when the expectation is malformed.
 pub async fn check(cx: &StepContext, expectation: &Value, value: &Value) -> Result<(), StepError> {
     check_data(cx, expectation, value)?;
     match expectation.get("fn") {

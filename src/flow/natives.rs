@@ -1,6 +1,6 @@
 //! The `flow` namespace: how a flow reaches what is outside its own evaluation.
 //!
-//! Each function leaves the VM with a [`Request`], which whoever executes the run answers.
+//! Each function leaves the VM with a [`Request`], which the executor answers.
 
 pub mod branches;
 mod family;
@@ -217,7 +217,7 @@ const LOG: Native = Native {
 const EMIT: Native = Native {
     name: "emit",
     usage: "(emit name)\n(emit name data)",
-    doc: "Tells whoever watches the run that something happened, once also when it is resumed. Returns nil.",
+    doc: "Reports an event to the run's observers, once even if the run is resumed. Returns nil.",
     examples: &[],
     arity: Arity::between(1, 2),
     run: |vm, args| {

@@ -1,6 +1,6 @@
 //! When a flow starts by itself: `:schedules` as data, the moments of a schedule, and what becomes of missed ones.
 //!
-//! Pure: whoever asks says what time it is.
+//! Pure: the caller passes the current time.
 
 mod cron;
 mod moments;
@@ -38,7 +38,7 @@ pub struct Schedule {
 pub enum Timing {
     /// Wall-clock times in a zone.
     Cron { cron: Box<Cron>, zone: TimeZone },
-    /// Every so many milliseconds, counted from 1970.
+    /// At an interval in milliseconds, counted from 1970.
     Every { millis: i64 },
 }
 

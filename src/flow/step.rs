@@ -206,12 +206,12 @@ pub struct WaitNotice {
     /// The wait's id.
     pub wait: String,
     pub key: String,
-    /// Answers the wait, once. It is for who is told, and for no record.
+    /// The token that answers the wait, once. It is passed to the people who are notified, and never recorded.
     pub token: String,
     pub deadline_ms: Option<i64>,
 }
 
-/// What a wait comes to when nobody answers.
+/// The result of a wait that nobody answers.
 #[derive(Debug, Clone)]
 pub enum OnTimeout {
     /// The step fails with kind `:timeout`.

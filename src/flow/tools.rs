@@ -60,9 +60,9 @@ const LIMITS: &[(&str, i64)] = &[
 pub struct Envelope {
     /// Calls of them are returned to the flow, not executed: `:definitions`, or a vector of them.
     pub definitions: Vec<Value>,
-    /// `:mode :execute` is said.
+    /// Whether `:mode :execute` is set.
     pub is_execute: bool,
-    /// `auto`, `required` or `none`, where it is said.
+    /// `auto`, `required` or `none`, if it is set.
     pub choice: Option<Rc<str>>,
     /// Of [`BUILT_IN`], in the order given.
     pub built_in: Vec<Rc<str>>,
@@ -130,7 +130,7 @@ impl Wrong {
 }
 
 /// Reads `:tools` and `:available-steps` of a step's config. With `is_literal`, forms in it are not evaluated yet, and
-/// nothing is said of them.
+/// are not reported.
 pub fn read(flow: &Flow, config: &Value, is_literal: bool) -> (Envelope, Vec<Wrong>) {
     let mut reader = Reader {
         flow,
@@ -404,7 +404,7 @@ impl Reader<'_> {
 
     fn items(&mut self, given: &Value, what: &str) -> Option<Vec<Value>> {
         let items = items(given);
-        // That of a field is said with the fields.
+        // The check of the fields reports a wrong value of a field.
         if items.is_none() && self.path.len() > 1 {
             self.say(
                 format!("here is a vector of {what}, not {}", given.kind()),

@@ -7,7 +7,7 @@ use flowstone_lang::value::Value;
 /// A hundred years: longer ones are a mistake.
 const MAX_SECONDS: f64 = 100.0 * 366.0 * 86_400.0;
 
-/// Reads a duration where numbers are seconds. Nothing where the value is none, or negative.
+/// Reads a duration where numbers are seconds. Returns `None` if the value is not a duration, or is negative.
 pub fn of_value(value: &Value) -> Option<Duration> {
     match value {
         Value::Int(seconds) => seconds_of(*seconds as f64),

@@ -145,7 +145,7 @@ pub trait Blobs: Send + Sync {
     /// Returns the bytes of a blob.
     ///
     /// # Errors
-    /// [`StoreError::Rejected`] with kind `not-found` when there is none.
+    /// [`StoreError::Rejected`] with kind `not-found` when the blob does not exist.
     fn get(&self, hash: &BlobHash) -> PortFuture<'_, Vec<u8>>;
 
     /// Returns hash and content type of what a resource name stands for.
@@ -300,7 +300,7 @@ impl StoreError {
                     .to_owned()
             }
             StoreError::Damaged { .. } => {
-                "the file was left as it is; restore it from a copy, or move it away to start anew"
+                "the file was left as it is; restore it from a copy, or move it away to start with an empty one"
                     .to_owned()
             }
             StoreError::TooNew { .. } => {
@@ -329,7 +329,7 @@ impl StoreError {
                 "free some space; the run goes on from here with `flowstone runs resume`".to_owned()
             }
             StoreError::Disk { .. } => {
-                "look at the system's log about the disk; once it works, the run goes on with `flowstone runs resume`"
+                "look at the system's log about the disk; once it works, resume the run with `flowstone runs resume`"
                     .to_owned()
             }
             StoreError::ReadOnly { .. } => {

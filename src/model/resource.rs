@@ -11,7 +11,7 @@ pub mod sign;
 pub use limits::ResourceLimits;
 pub use read::value_text;
 
-/// What every name of ours starts with.
+/// The prefix of every resource name.
 pub const PREFIX: &str = "res://v1/ws/local/";
 
 /// What a resource is.
@@ -122,7 +122,7 @@ pub enum ResourceName {
 }
 
 impl ResourceName {
-    /// Reads a name; `None` where it is none.
+    /// Parses a resource name. Returns `None` if the text is not one.
     pub fn read(uri: &str) -> Option<ResourceName> {
         let path = uri.strip_prefix("res://")?;
         let path = path.split(['?', '#']).next().unwrap_or(path);

@@ -122,7 +122,7 @@ impl Root {
     /// Removes a file or link.
     ///
     /// # Errors
-    /// When there is none, or the system refuses it.
+    /// When the file does not exist, or the system refuses to remove it.
     pub fn remove(&self, path: &str) -> io::Result<()> {
         system::remove(self, relative(path)?)
     }

@@ -147,7 +147,7 @@ pub struct Problem {
     pub message: String,
     /// The path as data.
     pub at: Vec<Value>,
-    /// Where in the schema it is said: keys, indexes of alternatives and items.
+    /// The path to the rule within the schema: keys, indexes of alternatives and items.
     pub schema_path: Vec<Value>,
     /// The part of the schema that says it.
     pub schema: Value,

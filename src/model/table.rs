@@ -38,7 +38,7 @@ pub enum TableOp {
     UpdateCell(UpdateCell),
     /// Changes how one cell is shown; what it holds stays.
     FormatCell(FormatCell),
-    /// Adds a column, or changes what is said of one.
+    /// Adds a column, or changes its definition.
     SetColumn(SetColumn),
     /// Computes the computed columns of rows again.
     Recompute(Recompute),
@@ -62,7 +62,7 @@ pub struct CreateTable {
 #[derive(Debug, Clone, PartialEq)]
 pub struct NewColumn {
     pub name: String,
-    /// Its type and what else is said of it.
+    /// Its type and the rest of its definition.
     pub definition: ColumnDefinition,
 }
 
@@ -109,7 +109,7 @@ pub struct FormatCell {
     pub format: Option<CellFormat>,
 }
 
-/// Adds a column, or changes what is said of one.
+/// Adds a column, or changes its definition.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SetColumn {
     pub table: TableTarget,
@@ -157,7 +157,7 @@ pub enum Partitions {
     Unnamed,
     /// These; one to write.
     Keys(Vec<String>),
-    /// All there are, said in so many words. Also fine for a table that has none.
+    /// All partitions, chosen explicitly. Also valid for a table without partitions.
     All,
 }
 

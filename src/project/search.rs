@@ -86,7 +86,7 @@ pub struct Ask {
 }
 
 impl Ask {
-    /// The least and the most of `:limit`, and what it is when nothing is said.
+    /// Minimum, maximum and default of `:limit`.
     pub const LIMIT: (usize, usize, usize) = (1, 20, 12);
 
     /// Asks for something everywhere, as if nothing else was said.
@@ -108,7 +108,7 @@ impl Ask {
 /// How much of the contents of what was found to bring along.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Hydrate {
-    /// Of so many resources.
+    /// Number of resources.
     pub top_k: usize,
     /// Of each.
     pub max_chars: usize,
@@ -341,7 +341,7 @@ impl Seeker<'_> {
             .await?)
     }
 
-    /// Indexes a resource anew, or everything, vectors included.
+    /// Indexes a resource again, or everything, including vectors.
     ///
     /// # Errors
     /// When the embedder does not answer, or the store fails.

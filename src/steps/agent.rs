@@ -48,7 +48,7 @@ const SPEC: StepSpec = StepSpec {
     aliases: &[],
     doc: "Lets a model work towards an objective with tools, and returns its last answer.\n\n\
         Each turn of the model and each call of a tool is a step of the run: a run that was killed goes on at the \
-        turn where it stopped. Tools are chosen by `:available-steps` and `:tools`; a call that goes wrong is told to \
+        turn where it stopped. Tools are chosen by `:available-steps` and `:tools`; a call that fails is reported to \
         the model, which may try something else. Gives `{:content :tool-calls :tool-call-stats :usage :tokens-used \
         :model :provider :finish-reason :iterations}`.",
     fields: FIELDS,

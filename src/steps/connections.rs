@@ -44,7 +44,7 @@ pub(crate) struct Connection {
     pub model: Option<String>,
     /// For AWS.
     pub region: Option<String>,
-    /// What a model's provider can do, where that is said.
+    /// The capabilities of a model's provider, if configured.
     pub capabilities: Option<Value>,
     /// For a scripted provider: what it answers.
     pub script: Option<Value>,
@@ -257,7 +257,7 @@ pub(crate) fn setting<'a>(settings: &'a Value, name: &str) -> Option<&'a Value> 
 /// Checks the connections that were set for single slots.
 ///
 /// # Errors
-/// When there is none of that name.
+/// When no connection has that name.
 pub fn check_set(settings: &Value, bindings: &Bindings) -> Result<(), StepError> {
     for name in bindings.set.values() {
         if setting(settings, name).is_none() && !crate::llm::is_provider(name) {

@@ -1,7 +1,7 @@
 //! Vectors from a server that speaks the embeddings of OpenAI.
 //!
-//! The key is looked up when a request is made. Requests are repeated as those of other steps are; what a server says
-//! about a request that it refuses is told without the key.
+//! The key is looked up when a request is made. Requests are retried like those of other steps; a server's message
+//! about a refused request is reported without the key.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -33,7 +33,7 @@ const BATCH_BYTES: usize = 96 << 10;
 const ATTEMPTS: u32 = 3;
 /// A server that wants more time than this is as good as down.
 const PATIENCE: Duration = Duration::from_secs(20);
-/// How much of what a server says about a refusal is told, in characters.
+/// Maximum length of a server's refusal in an error, in characters.
 const SAID: usize = 200;
 
 const KEYS: &[&str] = &["base-url", "connection", "dimensions", "model"];
@@ -51,7 +51,7 @@ pub struct HttpEmbedder<'a> {
     headers: Vec<(String, String)>,
     route: Route,
     auth: Auth,
-    /// Under which names the key may be known, when nothing is said.
+    /// The default names of the key.
     keys: Vec<String>,
     find: Find<'a>,
 }
@@ -118,7 +118,7 @@ pub fn embedder<'a>(
     }))
 }
 
-/// Returns the embedder of a project for whoever is not in a run.
+/// Returns the embedder of a project for use outside of runs.
 ///
 /// # Errors
 /// As [`embedder`].
@@ -329,7 +329,7 @@ impl HttpEmbedder<'_> {
         }
     }
 
-    /// Has its requests shown to whoever records or replays a run.
+    /// Passes its requests to the recorder or replayer of a run.
     pub fn seen_by(mut self, witness: Option<Witness>) -> Self {
         self.route.witness = witness;
         self

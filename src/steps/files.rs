@@ -164,7 +164,7 @@ struct Call<'a> {
     fields: Fields<'a>,
 }
 
-/// Runs work that blocks on a thread of its own. When the step is dropped, the work is told.
+/// Runs blocking work on a thread of its own. When the step is dropped, the work is interrupted.
 async fn blocking<T: Send + 'static>(
     work: impl FnOnce(Arc<AtomicBool>) -> Result<T, FilesError> + Send + 'static,
 ) -> Result<T, StepError> {

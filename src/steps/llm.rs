@@ -1,8 +1,8 @@
-//! `:llm`: one question to a model, whoever provides it.
+//! `:llm`: one request to a model of any provider.
 //!
-//! A config becomes a call (`messages`, `definitions`, `options`), is sent to whoever `provider` chose (`ask`), and
-//! what comes back is checked (`answer`) and made a value (`envelope`). The wire format of a family is one file of
-//! pure functions; what is never known here is which format that is.
+//! A config becomes a call (`messages`, `definitions`, `options`), which is sent to the provider that `provider` chose
+//! (`ask`); the reply is checked (`answer`) and made a value (`envelope`). The wire format of a family is one file of
+//! pure functions; this module does not know which format is used.
 
 mod answer;
 pub mod anthropic;
@@ -111,7 +111,7 @@ impl Step for Llm {
         }
     }
 
-    /// Returns the answer. Calls of tools that the flow is to make are none yet; those that were made say so.
+    /// Returns the answer. Calls of tools that the flow must make are not an answer yet; executed calls have one.
     fn judged(&self, value: &Value) -> Option<Value> {
         let calls = value.get("tool-calls").and_then(json::items);
         let is_answer = calls.is_none_or(|it| it.iter().all(|call| call.get("success").is_some()));
@@ -174,7 +174,7 @@ pub(crate) fn output_remarks(config: &Value, remarks: &mut Remarks) {
     }
 }
 
-/// Tells whoever watches what an answer took.
+/// Reports the cost of an answer to the run's observers.
 fn tell_spent(cx: &StepContext, value: &Value) {
     if let Some(tokens) = value.get("tokens-used").and_then(Value::as_int) {
         let usd = match value.get("cost-usd") {
@@ -255,7 +255,7 @@ fn unable(endpoint: &Endpoint, what: &str) -> StepError {
 /// # Errors
 /// Kind `unsupported`, before anything is asked.
 pub(crate) fn check_loop(cx: &StepContext, config: &Value) -> Result<(), StepError> {
-    // What else is wrong with the choice is said by the first turn.
+    // The first turn reports other errors of the choice.
     let Ok(endpoint) = provider::choose(cx, Fields::new(config)) else {
         return Ok(());
     };

@@ -1,8 +1,8 @@
 //! `:mcp`: calls tools of servers of the Model Context Protocol, over HTTP or as child processes.
 //!
-//! This file reads the config and makes a value of the answer. Which server is meant is in `server`, connections and
-//! their thread in `pool` and `connection`, what agents need in `tools`. The handshake of 2026-07-28 is tried first,
-//! then the older one.
+//! This file reads the config and converts the answer to a value. `server` resolves the server, `pool` and `connection`
+//! hold the connections and their thread, and `tools` serves agents. The handshake of 2026-07-28 is tried first, then
+//! the older one.
 
 mod answer;
 mod arguments;
@@ -289,7 +289,7 @@ impl Mcp {
     }
 }
 
-/// The thread of the connections ended: a fault of ours.
+/// Returns the error for a lost connection thread, an internal error.
 fn lost() -> StepError {
     StepError::new(
         "E0832",
@@ -298,7 +298,7 @@ fn lost() -> StepError {
     )
 }
 
-/// Tells whoever watches how far a call is.
+/// Reports the progress of a call to the run's observers.
 fn tell(cx: &StepContext, heard: Heard) {
     if let Some(message) = heard.message {
         cx.emit(Progress::Status(message));

@@ -23,10 +23,7 @@ pub(crate) fn rendered(
 ) -> Result<Option<Value>, StepError> {
     let Some(id) = fields.name("template")? else {
         if fields.has("data") {
-            return Err(StepError::config(
-                "E0755",
-                "`:data` is for a `:template`, and there is none",
-            ));
+            return Err(StepError::config("E0755", "`:data` needs a `:template`"));
         }
         return Ok(None);
     };
@@ -49,7 +46,7 @@ pub(crate) fn rendered(
 /// Finds a template of a flow.
 ///
 /// # Errors
-/// When there is none of that name, or it is for another kind of step.
+/// When no template has that name, or it is for another kind of step.
 pub(crate) fn template<'a>(
     cx: &'a StepContext,
     id: &str,

@@ -1,7 +1,7 @@
 //! References to what is stored: their names, and what is behind them.
 //!
-//! A reference is looked up in the registry each time: what was deleted, has expired or is something else is said at
-//! once, not found out later.
+//! A reference is looked up in the registry each time, so that a resource which was deleted, has expired or has changed
+//! its type is reported at once.
 
 use flowstone_flow::codec;
 use flowstone_flow::ports::{Gone, ResourceRow};

@@ -153,7 +153,7 @@ pub(crate) fn dotenv(path: &Path) -> Result<HashMap<String, String>, SettingsErr
     }
     let bad = |error: &dyn std::fmt::Display| SettingsError::BadDotenv {
         path: path.display().to_string(),
-        // The text of a line that cannot be read may hold a secret: only its place is told.
+        // The text of an unreadable line may contain a secret: only its place is reported.
         cause: error
             .to_string()
             .split("'")

@@ -6,7 +6,7 @@
 /// One event.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Event {
-    /// The `event:` field; empty where there is none.
+    /// The `event:` field; empty if it is missing.
     pub name: String,
     pub data: String,
     pub id: Option<String>,

@@ -53,7 +53,7 @@ const SPEC: StepSpec = StepSpec {
 
 const FIELDS: &[Field] = &[
     Field::optional("all", FieldType::Bool, "With `:op :delete`: every row."),
-    Field::optional("column", FieldType::Name, "The column that is meant."),
+    Field::optional("column", FieldType::Name, "The name of the column."),
     Field::optional(
         "columns",
         FieldType::Either(&[FieldType::Map, FieldType::Items]),
@@ -353,7 +353,7 @@ const OPERATIONS: Operations = Operations {
         },
         Operation {
             name: "set-column",
-            doc: "Adds a column, or changes what is said of one.",
+            doc: "Adds a column, or changes its definition.",
             needs: &["table", "column", "definition"],
             takes: &[],
             gives: r#"[:map [:created? :boolean] [:column :map] [:cells-changed :int]]"#,
@@ -513,7 +513,7 @@ fn change(op: &str, table: TableTarget, fields: Fields<'_>) -> Result<TableOp, S
     })
 }
 
-/// Reads the name of the column that is meant.
+/// Reads the name of a column.
 fn column_named(fields: Fields<'_>) -> Result<String, StepError> {
     let given = fields.get("column").unwrap_or(&Value::Nil);
     name_text(given).ok_or_else(|| {
@@ -580,7 +580,7 @@ fn query(op: &str, table: TableTarget, fields: Fields<'_>) -> Result<TableQuery,
     })
 }
 
-/// Reads which rows are meant: one of `:row-id`, `:key`, `:where`, or all of them when that is said.
+/// Reads the choice of rows: one of `:row-id`, `:key`, `:where`, or explicitly all of them.
 fn choice(fields: Fields<'_>, all: bool) -> Result<RowChoice, StepError> {
     const WAYS: [&str; 3] = ["key", "row-id", "where"];
     let given: Vec<&str> = WAYS.into_iter().filter(|key| fields.has(key)).collect();
@@ -601,11 +601,9 @@ fn choice(fields: Fields<'_>, all: bool) -> Result<RowChoice, StepError> {
             .hint("say `:all true` instead")),
             filter => Ok(RowChoice::Where(filter)),
         },
-        ([], false) => Err(
-            StepError::config("E0764", "nothing says which row is meant").hint(
-                "give `:key {...}` or `:row-id n`; to delete also `:where [...]` or `:all true`",
-            ),
-        ),
+        ([], false) => Err(StepError::config("E0764", "no row was chosen").hint(
+            "give `:key {...}` or `:row-id n`; to delete also `:where [...]` or `:all true`",
+        )),
         _ => Err(StepError::config("E0764", "the row is named in two ways")
             .hint("give one of `:key`, `:row-id`, `:where` and `:all`")),
     }
@@ -652,7 +650,7 @@ pub(crate) fn names(fields: Fields<'_>, key: &str) -> Result<Vec<String>, StepEr
         return Err(StepError::config(
             "E0764",
             format!(
-                "`:{key}` is a vector of names of columns, not {}",
+                "`:{key}` needs a vector of column names, got {}",
                 shown(given)
             ),
         ));
@@ -663,7 +661,7 @@ pub(crate) fn names(fields: Fields<'_>, key: &str) -> Result<Vec<String>, StepEr
             return Err(StepError::config(
                 "E0764",
                 format!(
-                    "`:{key}` is a vector of names of columns, and {} is none",
+                    "`:{key}` needs a vector of column names, got {}",
                     shown(item)
                 ),
             ));

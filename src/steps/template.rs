@@ -147,7 +147,7 @@ pub fn check(template: &str) -> Result<(), TemplateError> {
 }
 
 const NAME: &str = "template";
-/// The helper that writes what a tag comes to.
+/// The helper that writes the value of a tag.
 const SHOW: &str = "flowstone-show";
 /// The helper at the end of each block's body, which counts.
 const TURN: &str = "flowstone-turn";

@@ -472,7 +472,7 @@ const FORMAT: &str = "(fn [millis pattern zone]
   (.format (.withZone (java.time.format.DateTimeFormatter/ofPattern pattern) (java.time.ZoneId/of zone))
            (java.time.Instant/ofEpochMilli millis)))";
 
-/// Reads a moment with an offset, a date and time, or a date; nil when it is none of these.
+/// Parses an instant with an offset, a date and time, or a date; nil if the text is none of them.
 const PARSE: &str = "(fn [text pattern zone]
   (let [formatter (java.time.format.DateTimeFormatter/ofPattern pattern)
         zone      (java.time.ZoneId/of zone)

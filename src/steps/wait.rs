@@ -142,7 +142,7 @@ impl Step for Wait {
         let mut remarks = Remarks::new();
         let known = literal::known(config);
         let fields = Fields::new(&known);
-        // What depends on the rest is said when the wait is opened.
+        // Options that depend on others are checked when the wait is opened.
         literal::remark(&mut remarks, "actions", approval::actions(fields));
         literal::remark(&mut remarks, "roles", names(fields, "roles"));
         literal::remark(&mut remarks, "validation", validation(fields, &[]));

@@ -67,11 +67,11 @@ const OWNERS: &str = "owners";
 /// How to open a database.
 #[derive(Debug, Clone, Default)]
 pub struct Options {
-    /// Refuse to make a database where there is none.
+    /// Report an error if the database does not exist, instead of creating it.
     pub must_exist: bool,
     /// The file layer of SQLite to use, by the name it was registered under.
     pub vfs: Option<String>,
-    /// Is told of each transaction.
+    /// Observes each transaction.
     pub probe: Option<Arc<dyn Probe>>,
     /// Change nothing, not even to note who reads: each change is refused.
     pub read_only: bool,

@@ -93,7 +93,7 @@ impl ProjectVault {
         }
     }
 
-    /// Returns the keys, and makes the first where there is none.
+    /// Returns the keys, and creates the first if there are no keys yet.
     fn keys_or_make(&self) -> Result<Vec<Key>, VaultError> {
         let keys = self.read()?;
         if !keys.is_empty() {

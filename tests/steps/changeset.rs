@@ -101,7 +101,7 @@ fn text_is_replaced_where_it_is_once() {
             ),
             (
                 r#"{:op :replace :path "a.txt" :old "" :new "2"}"#,
-                "E0780 `:old` is empty | say which text is meant; `:op :replace-lines` puts lines in",
+                "E0780 `:old` is empty | name the text to replace; `:op :replace-lines` puts lines in",
             ),
             (
                 r#"{:op :replace :path "b.txt" :old "one" :new "2"}"#,
@@ -212,7 +212,7 @@ fn patches_apply_to_several_files_or_to_none() {
             ),
             (
                 &patch("--- a/a.txt\n+++ b/a.txt\n@@ -1,3 +1,3 @@\n one\n-two\n+TWO\n"),
-                "E0786 line 3 of the patch: the hunk `@@ -1,3 +1,3 @@` is said to have 3 old and 3 new lines, and has 2 and 2 | nothing was changed; a diff as `git diff` writes it is understood",
+                "E0786 line 3 of the patch: the hunk `@@ -1,3 +1,3 @@` declares 3 old and 3 new lines, but has 2 and 2 | nothing was changed; a diff as `git diff` writes it is understood",
             ),
             (
                 &patch("--- a/a.txt\n+++ b/a.txt\n@@ -1,2 +1,2 @@\n one\n-two\n+TWO\n three\n"),

@@ -38,7 +38,7 @@ const PATCHES: &[(&str, &str)] = &[
     ("+++ b/f\n", "line 1: there is no file in it: a diff has lines such"),
     ("--- a/f\n+++ b/f\n", "line 1: it changes nothing: there is no hunk"),
     ("@@ -1 +1 @@\n-a\n+x\n", "line 1: a hunk before the names of the files: lines"),
-    ("--- a/f\n+++ b/f\n@@ -1 +1 @@\n-a\n", "line 3: the hunk `@@ -1 +1 @@` is said to have 1 old"),
+    ("--- a/f\n+++ b/f\n@@ -1 +1 @@\n-a\n", "line 3: the hunk `@@ -1 +1 @@` declares 1 old"),
     ("--- a/f\n+++ b/f\n@@ -1 +1 @@\n-a\n+x\n+y\n", "line 6: it is outside of any hunk: the numbers of lines"),
     ("--- a/f\n+++ b/f\n@@ -1,4294967295 +1 @@\n-a\n", "line 3: the hunk `@@ -1,4294967295 +1 @@` is said to"),
     ("--- a/f\n+++ b/f\n@@ -18446744073709551616 +1 @@\n-a\n+x\n", "line 3: `@@ -18446744073709551616 +1 @@` is no header"),
@@ -62,7 +62,7 @@ const PATCHES: &[(&str, &str)] = &[
     // Hunks without lines, and a mark before any line, do nothing; they could as well be refused.
     ("--- a/f\n+++ b/f\n@@ -1,0 +1,0 @@\n", "ok"),
     ("--- a/f\n+++ b/f\n@@ -0,0 +0,0 @@\n", "ok"),
-    ("--- a/f\n+++ b/f\n@@ -1 +1 @@\n-a\n*x\n", "line 3: the hunk `@@ -1 +1 @@` is said to have 1 old"),
+    ("--- a/f\n+++ b/f\n@@ -1 +1 @@\n-a\n*x\n", "line 3: the hunk `@@ -1 +1 @@` declares 1 old"),
     ("--- a/f\n+++ b/f\n@@ -1 +1 @@\n-a\n+\u{0}\n", "ok"),
     ("--- a/f\n+++ b/f\n@@ -1 +1 @@\n-a\n+\u{202e}x\n", "ok"),
     ("diff --git a/f b/f\nGIT binary patch\nliteral 3\nKcmZQzU|?Wi\n", "line 2: changes of binary files are not applied: use"),

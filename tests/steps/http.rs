@@ -699,7 +699,7 @@ fn redirects_are_followed_with_care() {
         "{:url \"URL\"}",
         expect![[r#"
             E0731 denied: 169.254.169.254 is a link-local or metadata address, which is refused
-              hint: if this is meant, allow it in flowstone.edn, `:allow {:net ["169.254.169.254"]}`, and set `:client-opts {:allow-link-local true}` on the step
+              hint: if this is intended, allow it in flowstone.edn, `:allow {:net ["169.254.169.254"]}`, and set `:client-opts {:allow-link-local true}` on the step
               data: {:url "http://HOST/" :method "GET"}"#]],
     );
     check(

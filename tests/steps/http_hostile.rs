@@ -470,7 +470,7 @@ fn settings_keep_flows_outside() {
     };
     contains(
         &ask(":deny-private true"),
-        "is this machine or in a private network, which the settings refuse | if this is meant, allow it in flowstone.edn: {:http {:allow-hosts [\"127.0.0.1\"]}}",
+        "is this machine or in a private network, which the settings refuse | if this is intended, allow it in flowstone.edn: {:http {:allow-hosts [\"127.0.0.1\"]}}",
     );
     for allowed in ["127.0.0.1", "127.0.0.0/8", "::ffff:127.0.0.1"] {
         let found = ask(&format!(

@@ -606,7 +606,7 @@ fn what_cannot_be_done_fails_before_the_call() {
         (
             "{:connection :ai :prompt \"x\" :max-tool-calls 3}",
             expect![[r#"
-                E0820 bad-config: `:max-tool-calls` is for tools that are executed, and there are none
+                E0820 bad-config: `:max-tool-calls` needs tools that are executed, and the call has no such tools
                   hint: name some: `:tools {:mode :execute :allowed ["files"]}` or `:available-steps [:files]`"#]],
         ),
         (

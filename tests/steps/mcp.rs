@@ -288,7 +288,7 @@ fn a_server_that_does_not_shake_hands_is_named_with_what_it_said() {
                 ..FAKE
             },
             expect![[r#"
-                E0831 `:fake` is no server of MCP that we understand: its answer to the handshake is none
+                E0831 `:fake` is no server of MCP that we understand: its answer to the handshake is invalid
                   look at `:base-url` of the connection and `:path` of the adapter, or at `:command`"#]],
         ),
         (
@@ -380,7 +380,7 @@ fn a_list_without_an_end_is_not_read_for_ever() {
         .assert_eq(&run(&project, ECHO));
     let list = r#"reply '"result":{"tools":{"echo":1}}'"#;
     let project = Fake { list, ..FAKE }.project();
-    expect!["E0832 `:fake` breaks the protocol: its list of tools is none"]
+    expect!["E0832 `:fake` breaks the protocol: it sent an invalid list of tools"]
         .assert_eq(&run(&project, ECHO));
 }
 

@@ -343,7 +343,7 @@ fn where_nobody_listens_and_where_nobody_may_ask_is_said() {
     let (_project, text) = run("http://169.254.169.254/latest", "");
     expect![[r#"
         E0731 169.254.169.254 is a link-local or metadata address, which is refused
-          if this is meant, allow it in flowstone.edn, `:allow {:net ["169.254.169.254"]}`, and set `:client-opts {:allow-link-local true}` on the step"#]]
+          if this is intended, allow it in flowstone.edn, `:allow {:net ["169.254.169.254"]}`, and set `:client-opts {:allow-link-local true}` on the step"#]]
     .assert_eq(&text);
     let (_project, text) = run("ftp://127.0.0.1/", "");
     expect![[r#"

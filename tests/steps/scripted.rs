@@ -69,7 +69,7 @@ fn a_script_is_chosen_by_what_is_said() {
         "{:scripts [{:when \"security\" :turns [\"safe\"]}]}",
         "{:connection :ai :prompt \"x\"}",
         expect![[r#"
-            E0825 no-turn: no script is meant by this request: none of "security" is in it
+            E0825 no-turn: no script matches this request: it contains none of "security" is in it
               hint: add one without `:when`, for all others
               data: {:request "model scripted\nuser: x"}"#]],
     );

@@ -303,7 +303,7 @@ fn rows_are_written_by_key() {
             ),
             (
                 "{:op :delete :table \"t\"}",
-                "E0764 nothing says which row is meant | give `:key {...}` or `:row-id n`; to delete also `:where [...]` or `:all true`",
+                "E0764 no row was chosen | give `:key {...}` or `:row-id n`; to delete also `:where [...]` or `:all true`",
             ),
             (
                 "{:op :delete :table \"t\" :all true}",

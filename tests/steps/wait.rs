@@ -200,7 +200,7 @@ fn what_is_wrong_is_said() {
         ),
         (
             "{:key \"k\" :event {:name \"e\" :key {:path [:a]}} :event-key-path [:b]}",
-            "E0717 the key of the event is said twice",
+            "E0717 the key of the event is given twice",
         ),
         (
             "{:key \"k\" :event {:name \"e\" :key {:path []}}}",

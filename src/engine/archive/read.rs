@@ -130,7 +130,7 @@ impl<'a> Fields<'a> {
         known(&name).ok_or_else(|| damaged(format!("nobody knows the {key} `{name}`")))
     }
 
-    /// As [`Fields::named`]; the usual one where nothing is said, as in files of older builds.
+    /// Like [`Fields::named`], with the default if the field is missing, as in files of older builds.
     fn maybe_named<T: Default>(&self, key: &str, known: impl Fn(&str) -> Option<T>) -> Read<T> {
         match self.0.get(key) {
             None => Ok(T::default()),

@@ -191,7 +191,7 @@ impl Executor<'_> {
         let value = match (outcome, &persist) {
             (Outcome::Value(value), _) => value,
             (outcome, None) => return Ok(outcome),
-            // What it comes to is persisted.
+            // The outcome of the child run is persisted instead.
             (outcome @ Outcome::Child(_), Some(_)) => return Ok(outcome),
             (Outcome::Commit(_) | Outcome::Park(_) | Outcome::Sleep { .. }, Some(_)) => {
                 let message = format!("the result of a `:{}` step cannot be persisted", cx.kind());

@@ -43,7 +43,7 @@ struct Branch<'d> {
     fiber: Fiber,
     /// The fiber has run.
     is_started: bool,
-    /// It is being unwound: what it comes to is of no interest.
+    /// The branch is being unwound: its result is ignored.
     is_cancelled: bool,
     state: State<'d>,
 }
@@ -85,7 +85,7 @@ struct Branching<'d, 'a> {
     turns: BTreeSet<u64>,
     /// Something was delivered since they looked.
     is_turn_due: bool,
-    /// What the outermost group came to.
+    /// The outcome of the outermost group.
     outcome: Option<Evaluated<Value>>,
     /// The whole run is being cancelled.
     cancelled: Option<String>,
@@ -489,7 +489,7 @@ impl<'d, 'a> Branching<'d, 'a> {
         Ok(())
     }
 
-    /// Takes what live steps came to.
+    /// Takes the results of live steps.
     async fn take(&mut self, done: Vec<(u64, Answer)>) -> Result<(), Halt> {
         for (id, answer) in done {
             let Some(branch) = self.branches.get_mut(&id) else {
@@ -584,7 +584,7 @@ impl<'d, 'a> Branching<'d, 'a> {
         finished.unwrap_or(Halt::Interrupted)
     }
 
-    /// Cancels every branch; the line that they began on is told when all are unwound.
+    /// Cancels every branch. The branch that created them resumes when all are unwound.
     fn cancel_all(&mut self, reason: String) {
         self.executor.unwind(reason.clone());
         self.cancelled = Some(reason);
@@ -593,7 +593,7 @@ impl<'d, 'a> Branching<'d, 'a> {
         }
     }
 
-    /// Cancels a group; its owner is told when all are unwound.
+    /// Cancels a group. Its owner resumes when all its branches are unwound.
     fn cancel_group(&mut self, group_id: u64) {
         if let Some(group) = self.groups.get_mut(&group_id) {
             group.decide(Err(Stop::Cancelled.into()));

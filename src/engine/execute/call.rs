@@ -526,7 +526,7 @@ impl Executor<'_> {
         match self.decode(text)? {
             Value::Exception(exception) => Ok(Err(flowstone_lang::value::Signal::Throw(exception))),
             _ => Err(Halt::Engine(EngineError::Internal(
-                "a journaled error is none".to_owned(),
+                "a journaled error is not an exception".to_owned(),
             ))),
         }
     }

@@ -1,7 +1,7 @@
-//! Cancelling a run: when the flow is told, and that a replay tells it at the same place again.
+//! Cancelling a run: the flow receives the cancellation at one place, and a replay delivers it at the same place.
 //!
-//! The journal notes that the flow was told; what stands before that note was delivered before. While something is
-//! still to be replayed, nobody is told of a new cancel.
+//! The journal records that the cancellation was delivered; entries before that record were made without it. While
+//! entries are still being replayed, no new cancellation is delivered.
 
 use std::cell::Cell;
 
@@ -110,7 +110,7 @@ impl Executor<'_> {
         }
     }
 
-    /// Notes in the journal that the flow is told of a cancel.
+    /// Records in the journal that the cancellation is delivered to the flow.
     pub(super) fn note_cancel(&self, reason: &str) {
         if self.is_cancel_noted.replace(true) || self.replay_only {
             return;

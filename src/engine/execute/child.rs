@@ -1,4 +1,4 @@
-//! Waiting for a child run: driving it here, or leaving until its end is told.
+//! Waiting for a child run: executes it here, or suspends until its end is reported.
 //!
 //! The truth about a child is its own row. The wait that its end completes is only what wakes this run, so that a
 //! signal that came twice, or that nobody saw, changes nothing.
@@ -159,7 +159,8 @@ impl Executor<'_> {
         }
     }
 
-    /// Returns what the end of this run changes for others: its parent is told, its children end by their policies.
+    /// Returns what the end of this run changes for others: its parent is notified, and its children end by their
+    /// policies.
     pub(super) fn part(&self, status: RunStatus) -> Vec<Change> {
         let run = &self.scope.run;
         let told = self.facts.has_parent.then(|| Change::Signal {

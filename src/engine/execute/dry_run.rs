@@ -32,8 +32,8 @@ use crate::step::Effect;
 pub(crate) enum Purpose {
     /// Whether the journal fits: ends at the first request that is another.
     Fit,
-    /// What would differ: goes on with what was recorded where a request is another. `live`: reads and model calls
-    /// are made.
+    /// Collects differences: where a request differs, continues with the recorded result. `live`: performs reads and
+    /// model calls.
     Differences { live: bool },
 }
 

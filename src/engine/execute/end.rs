@@ -1,4 +1,4 @@
-//! The end of a drive: what the flow came to, what is to be undone, and what the row says.
+//! The end of an execution: the outcome of the flow, its compensation, and the final status of the row.
 
 use std::rc::Rc;
 
@@ -53,7 +53,7 @@ pub(super) fn stored_outcome(row: &RunRow) -> Result<RunOutcome, EngineError> {
     })
 }
 
-/// What the flow came to.
+/// The outcome of the flow.
 enum Verdict {
     /// The text of the result, and the value that it is read as.
     Completed(String, Result<Value, CodecError>),

@@ -160,7 +160,7 @@ impl Shared {
         self.told.take()
     }
 
-    /// Notes in the journal that the flow is told of a cancel.
+    /// Records in the journal that the cancellation is delivered to the flow.
     pub(super) fn append_cancel(&self, reason: &str) {
         let text = codec::encode(&Value::from(reason)).unwrap_or_else(|_| "\"\"".to_owned());
         let entry = self

@@ -22,7 +22,7 @@ use crate::journal::{Recorded, inside_of};
 use crate::ports::EntryKind;
 use crate::step::{Answered, Desk, Inside, Outcome, StepError, error_of};
 
-/// What a step inside came to.
+/// The outcome of a nested step.
 struct Ended {
     answer: Evaluated<Value>,
     /// What a packaged step's wrapped step gave.
@@ -133,8 +133,8 @@ impl Executor<'_> {
         Ok(())
     }
 
-    /// Forgets what the journal has of steps inside another, where it will not be asked for again: those of earlier
-    /// attempts; all, where the journal has what the outer step came to, or where nothing is performed.
+    /// Drops the journal entries of nested steps that will not be requested again: those of earlier attempts, or all if
+    /// the journal has the result of the outer step or nothing is performed.
     pub(super) fn forget_inside(&self, call: &StepCall<'_>, recorded: Option<&Recorded>) {
         let attempts = recorded.map_or(0, |recorded| recorded.progress.attempts);
         let is_over = recorded.is_some_and(|recorded| recorded.end().is_some());
@@ -227,7 +227,7 @@ impl<'d> Within<'d, '_> {
         }
     }
 
-    /// Takes what a step inside came to.
+    /// Takes the result of a nested step.
     fn take(&mut self, desk: &Desk, id: u64, ended: Inner) -> Result<(), Halt> {
         let line = self.lines.remove(&id);
         let ended = match ended {

@@ -74,7 +74,7 @@ impl Executor<'_> {
         )
     }
 
-    /// Journals what became of an attempt.
+    /// Journals the outcome of an attempt.
     async fn note_notice(
         &self,
         call: &StepCall<'_>,

@@ -1,7 +1,7 @@
 //! Calls of packaged steps: the input becomes the wrapped step's config, its value what the contract says.
 //!
-//! The journal has the wrapped step's request and value. What is made of them is computed again on replay, so that
-//! the digest of the config says whether `:prepare` or `:defaults` came to be others.
+//! The journal has the wrapped step's request and value. What `:prepare`, `:defaults` and `:project-result` compute is
+//! computed again on replay, so that the digest of the config shows whether `:prepare` or `:defaults` has changed.
 
 use std::rc::Rc;
 
@@ -44,7 +44,7 @@ impl Executor<'_> {
                 named(StepError { message, ..error })
             })?;
         Ok(StepCall {
-            // Whoever reads the journal sees what the flow called.
+            // The journal names the step that the flow called.
             request: format!(":{} {}", packaged.id, call.request),
             packaged: Some(packaged.clone()),
             ..call

@@ -98,7 +98,7 @@ impl Executor<'_> {
         Ok(verdict.map(found))
     }
 
-    /// What the code of a probe is told.
+    /// Returns the input of a probe's code.
     fn doubted(&self, call: &StepCall<'_>) -> Value {
         Value::map([
             (
@@ -122,8 +122,8 @@ impl Executor<'_> {
         ])
     }
 
-    /// Performs the step of a probe, which must only look, with its own retries. Nothing of that is journaled but
-    /// what it comes to: looking twice is harmless.
+    /// Performs the step of a probe, which must be a read, with its own retries. Only its result is journaled:
+    /// repeating a read is harmless.
     async fn look(
         &self,
         doubted: &StepCall<'_>,

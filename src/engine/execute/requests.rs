@@ -15,7 +15,7 @@ use crate::ports::{Entry, EntryKind, StoreError};
 use crate::state::{Action, Asking, Decision, End, Event, Note, Policy, Progress};
 use crate::step::StepError;
 
-/// What performing an action came to.
+/// The result of performing an action.
 pub(super) enum Performed {
     /// The journal does not have it yet.
     Event(Event),
@@ -183,7 +183,7 @@ impl Executor<'_> {
         then.unwrap_or_else(|| request.progress.action(&request.policy))
     }
 
-    /// Reports a transition to whoever observes the run.
+    /// Reports a transition to the run's observer.
     fn announce(&self, request: &Request<'_, '_>, note: &Note) {
         let call = request.call;
         match note {

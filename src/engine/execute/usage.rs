@@ -102,7 +102,7 @@ impl Usage {
         self.add_journal(results.iter().map(|text| text.len() as u64).sum());
     }
 
-    /// Counts branches that are asked for, of which so many begin at once, beside those that are under way.
+    /// Counts requested branches, of which `at_once` start together, in addition to the active ones.
     pub(super) fn branches(&self, asked: usize, at_once: usize) -> Result<(), Halt> {
         self.add(&self.branches, asked as u64, &limits::BRANCHES_IN_TOTAL)?;
         self.within(at_once as u64, &limits::BRANCHES)

@@ -21,7 +21,7 @@ const SHORT_MS: i64 = 1_000;
 /// Interval at which a process that stays checks for an answer.
 const POLL_EVERY_MS: i64 = 250;
 
-/// What became of a wait.
+/// The outcome of a wait.
 pub(super) enum Waited {
     /// EDN text.
     Answered(String),
@@ -296,7 +296,7 @@ impl Executor<'_> {
         }
     }
 
-    /// Closes a wait as it was seen, with what that comes to. `false`: somebody answered at the last moment.
+    /// Closes a wait with the given result, provided it has not changed. `false`: it was answered in the meantime.
     pub(super) async fn close_wait(
         &self,
         row: &WaitRow,
@@ -425,7 +425,7 @@ fn waits_for(reason: &str, due_ms: Option<i64>) -> Change {
     })
 }
 
-/// What a wait comes to that somebody answered, or took away.
+/// Returns the value of a wait that was answered or cancelled.
 fn answered_value(row: &WaitRow, text: String) -> Result<String, StepError> {
     if row.ending != Some(WaitEnding::Cancelled) {
         return Ok(text);
@@ -445,7 +445,7 @@ fn answered_value(row: &WaitRow, text: String) -> Result<String, StepError> {
     })
 }
 
-/// What a wait comes to that nobody answered.
+/// Returns the value of a wait that timed out.
 fn timeout_value(row: &WaitRow) -> Result<String, StepError> {
     let details = codec::decode(&row.details).unwrap_or(Value::Nil);
     if details.get("on-timeout") == Some(&Value::keyword("continue")) {

@@ -125,8 +125,8 @@ impl History {
         history
     }
 
-    /// Notes that a step is asked for, and returns how many forks lie before that: what is drawn later by whoever
-    /// asks is drawn with the seed of the last of them. `recorded`: what the journal has of the step.
+    /// Records that a step is requested, and returns the number of forks before it: random numbers that are drawn later
+    /// use the seed of the last of them. `recorded` is the step's entry in the journal.
     pub(crate) fn ask(&mut self, recorded: Option<&Recorded>) -> usize {
         let lies_before = |fork: &&Fork| !recorded.is_some_and(|it| it.ended_before(fork.place));
         let passed = self.forks.iter().filter(lies_before).count();
@@ -140,7 +140,7 @@ impl History {
         reached.filter(|fork| fork.before == 0).count()
     }
 
-    /// Returns the seed of a fork, counted from 1; there is none of what comes before the first.
+    /// Returns the seed of a fork, counted from 1. Before the first fork there is no such seed.
     pub(crate) fn fork_seed(&self, passed: usize) -> Option<u64> {
         let last = passed.checked_sub(1)?;
         self.forks.get(last).map(|fork| fork.seed)

@@ -8,7 +8,7 @@ use crate::error::EngineError;
 use crate::ids::RunId;
 use crate::ports::{Entry, RunRow};
 
-/// So many entries are read at a time.
+/// Number of entries that are read at a time.
 const PAGE: usize = 1000;
 
 /// One journal entry with its place.

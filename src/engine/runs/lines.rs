@@ -1,6 +1,6 @@
 //! The difference of two texts, line by line, in the form that `diff -u` and `patch` know.
 
-/// So many equal lines are shown around a change.
+/// Number of equal lines that are shown around a change.
 const CONTEXT: usize = 3;
 /// Texts whose table would be larger than this are shown as one that went and one that came.
 const CELLS_MAX: usize = 16 << 20;

@@ -16,11 +16,11 @@ use crate::step::HomeSweep;
 
 /// Files of blobs without a name stay this long: a step may be about to give them one.
 const BLOB_AGE_MS: i64 = 86_400_000;
-/// So many runs are listed at a time.
+/// Number of runs that are listed at a time.
 const PAGE: usize = 1000;
 /// How often a project is looked after by itself.
 const EVERY_MS: i64 = 86_400_000;
-/// So many runs lose their journal in one go when that happens by itself.
+/// Maximum number of journals that one automatic collection removes.
 const GENTLY: usize = 500;
 /// The file that says when that was.
 const STAMP: &str = "last-gc";
@@ -33,7 +33,7 @@ pub struct GcOptions {
     pub dry_run: bool,
     /// Give the space back to the system.
     pub compact: bool,
-    /// At most so many runs lose their journal; 0: all that are due.
+    /// Maximum number of runs whose journals are removed; 0: all that are due.
     pub limit: usize,
 }
 
@@ -151,9 +151,9 @@ impl Engine {
         Ok(report)
     }
 
-    /// Looks after the project where that was not done for a day: for whoever runs flows anyway. Returns what went
-    /// when it was time. What fails is logged, and tried again a day later. An interrupt ends it; what went until then
-    /// is gone.
+    /// Collects garbage if that was not done for a day, for processes that run flows. Returns the report if it was due.
+    /// Failures are logged, and retried a day later. An interrupt ends the collection; what was removed until then
+    /// stays removed.
     pub async fn collect_garbage_daily(&self, interrupt: &Interrupt) -> Option<GcReport> {
         let now_ms = self.services.clock.now_ms();
         let stamp = self.services.home.join(STAMP);

@@ -129,7 +129,7 @@ impl Progress {
             State::AwaitingApproval(question) => self.replied(question, payload),
             // The value that a probe found comes next.
             State::InDoubt | State::Running { .. } if was_done(payload) => State::InDoubt,
-            // What is said about a value does not change it.
+            // Entries about a value do not change it.
             state @ (State::Draft(_) | State::Done(_)) => state,
             State::Asked
             | State::Running { .. }

@@ -1,4 +1,4 @@
-//! The transitions as tables: what is done in each state, and what each event comes to.
+//! The transitions as tables: the action of each state, and the result of each event.
 
 use std::fmt::Write as _;
 
@@ -88,7 +88,7 @@ pub(super) fn reply(about: About, action: ReplyAction) -> Event {
     Event::Replied(Box::new(Reply { about, action }))
 }
 
-/// Says in one line what a transition comes to.
+/// Formats the result of a transition on one line.
 fn shown(notes: Vec<Note>, action: &Action) -> String {
     let mut line = String::new();
     for note in notes {
@@ -228,7 +228,7 @@ fn each_state_of_the_journal_has_its_action() {
     }
 }
 
-/// A step's rules, the entries of its journal, an event, and what it comes to.
+/// A step's rules, the entries of its journal, an event, and the expected result.
 type Case<'c> = (&'c Rules, &'c [(EntryKind, &'c str)], Event, &'c str);
 
 #[test]

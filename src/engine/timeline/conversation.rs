@@ -47,7 +47,7 @@ pub struct ToolCall {
     pub step: Option<CallStep>,
 }
 
-/// What came of a call.
+/// The result of a call.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CallStep {
     pub path: String,

@@ -82,7 +82,7 @@ fn of_end(told: &Told, expect: &Value) -> Result<Vec<String>, TrialError> {
     Ok(problems)
 }
 
-/// Compares an error with what is said of it: part of its message, or a map of what it must have.
+/// Compares an error with its expectation: part of its message, or a map of the fields it must have.
 fn of_error(error: &Exception, wanted: &Value) -> Result<Vec<String>, TrialError> {
     let bad = |words: String| Err(TrialError::BadCase(words));
     let text = error.text();

@@ -23,7 +23,7 @@ const NAME: &str = "trial";
 /// More turns than this are a flow that does not end.
 const TURNS: u32 = 100_000;
 
-/// What a trial came to: all of it is text, so that it can be compared and handed to another process.
+/// The outcome of a test. It is all text, so that it can be compared and passed to another process.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Told {
     pub status: String,
@@ -38,8 +38,8 @@ pub struct Told {
     pub commits: u64,
 }
 
-/// Starts the flow, or goes on with it where an earlier process left it, to its end; replays it, and tells what came
-/// of it.
+/// Starts the flow, or resumes it where an earlier process left it; executes it to its end, replays it, and returns the
+/// outcome.
 ///
 /// # Errors
 /// When it cannot be driven, a replay differs, or it waits for something that the case has no answer for.

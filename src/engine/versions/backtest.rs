@@ -48,7 +48,7 @@ impl Backtest {
         self.differences.iter().any(assumed)
     }
 
-    /// Says in one word what came of it.
+    /// Returns the verdict as one word.
     pub fn verdict(&self) -> &'static str {
         match (self.is_same(), self.ends_differently(), &self.now) {
             (true, _, _) => "same",
@@ -139,7 +139,7 @@ impl Engine {
         // What undoes a failed run comes after its end.
         let mut dry_run_report = dry_run_report;
         dry_run_report.differences.retain(|met| !met.undoes());
-        // The flow came to its end without this step: its branch lost a race, in which it may or may not have begun.
+        // The flow ended without this step: its branch lost a race, in which the step may or may not have begun.
         if now.is_some() && old.body == edited.flow.body {
             let is_lost = |met: &Difference| met.recorded.is_none() && met.answer == Stand::Stopped;
             dry_run_report.differences.retain(|met| !is_lost(met));

@@ -20,7 +20,7 @@ use crate::start::admit_with;
 pub struct ForkOptions {
     /// The path of the step to begin with; `None`: the first one.
     pub at: Option<String>,
-    /// Goes on with this flow; `None`: with the run's own.
+    /// The flow to continue with; `None`: the run's own.
     pub flow: Option<LoadedFlow>,
     pub settings: Vec<Setting>,
     /// Also keeps what steps after the first gave, where they ask for the same.

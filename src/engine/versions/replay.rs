@@ -1,4 +1,4 @@
-//! A run evaluated again from its journal alone, and compared with what became of it.
+//! Evaluates a run again from its journal alone, and compares the result with the recorded one.
 
 use super::{check_journal, conflict};
 use crate::archive::Archive;
@@ -9,7 +9,7 @@ use crate::ids::RunId;
 use crate::outcome::decode_failure;
 use crate::ports::{Entry, Program, RunRow, RunStatus};
 
-/// A replay that came to the recorded end.
+/// A replay that reached the recorded end.
 #[derive(Debug, Clone)]
 pub struct Replayed {
     pub row: RunRow,
@@ -23,7 +23,7 @@ impl Engine {
     /// Replays a run from its journal. Nothing is performed, nothing is written.
     ///
     /// # Errors
-    /// When it asks for something else than it did, comes to another end, or has no journal any more.
+    /// When its requests or its end differ, or its journal was removed.
     pub async fn replay(&self, run: &RunId) -> Result<Replayed, EngineError> {
         let row = self.run_row(run).await?;
         check_journal(&row)?;

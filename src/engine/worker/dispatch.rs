@@ -16,7 +16,7 @@ use crate::ports::{Clock, StoreError, Stores, Taken};
 
 /// How often it is looked whether other processes died, and whether to end.
 const TICK: Duration = Duration::from_millis(100);
-/// After so many looks, the files are looked at.
+/// Number of polls of the store after which the files are checked.
 const LOOKS: u32 = 10;
 /// Much news in a row is answered together.
 const TOGETHER: Duration = Duration::from_millis(2);

@@ -9,7 +9,7 @@ use std::time::SystemTime;
 use crate::rooted::read_regular;
 
 const ENDINGS: &[&str] = &["clj", "edn"];
-/// Folders with nothing of ours in them.
+/// Folders that never contain flows.
 const SKIPPED: &[&str] = &["node_modules", "target"];
 /// What a file with schedules has in it.
 const MARKS: &[&str] = &[":schedules", ":triggers"];

@@ -24,11 +24,11 @@ use crate::observer::Observer;
 use crate::outcome::RunOutcome;
 use crate::ports::{ClaimBy, Setback, Taken};
 
-/// So many runs are held ready for each that is driven, so that a thread need not wait for the next.
+/// Number of runs that are claimed ahead for each active one, so that a thread need not wait for the next.
 const AHEAD: usize = 4;
-/// So many runs are driven side by side in any case.
+/// Number of runs that are always executed concurrently.
 const FEW: usize = 12;
-/// When for so long none of them came to an end, more are let in. A slow disk alone does not take that long.
+/// If none of the active runs ends for this long, more are admitted. A slow disk alone does not take that long.
 const CROWDED: Duration = Duration::from_millis(50);
 /// After so long without a run, memory is given back.
 const QUIET: Duration = Duration::from_secs(3);
@@ -160,9 +160,9 @@ impl Inside {
     }
 }
 
-/// How many runs are driven side by side. Each takes memory, and more than a few help only where they wait for
-/// something outside; so more are let in only when none of those inside comes to an end: soon as many again, where the
-/// thread has little to do meanwhile.
+/// The number of runs that are executed concurrently. Each takes memory, and more than a few help only if they wait for
+/// something outside; so more are admitted only when none of the active ones ends: soon twice the number, if the thread
+/// is mostly idle.
 struct Slots {
     free: Arc<Semaphore>,
     open: usize,
@@ -213,7 +213,7 @@ fn busy() -> Duration {
 }
 
 impl Inside {
-    /// Returns the next run to drive; lets go of what is not needed while there is none.
+    /// Returns the next run to execute, and releases what is not needed while there is none.
     async fn next(&mut self, shop: &Shop, slots: &mut Slots) -> Option<Taken> {
         let mut is_trimmed = false;
         loop {

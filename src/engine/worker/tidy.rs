@@ -15,8 +15,8 @@ const EVERY: Duration = Duration::from_secs(3600);
 /// How often a quiet moment is looked for, once it is time.
 const LOOK: Duration = Duration::from_secs(1);
 
-/// Looks after the project at most daily, when no run is unfinished. Never returns: whoever ends drops it, and what
-/// was removed until then stays removed.
+/// Collects garbage at most once a day, when no run is unfinished. Never returns: it is dropped with its owner, and
+/// what was removed until then stays removed.
 pub(super) async fn tidy(
     engine: &Engine,
     loads: &[Arc<Load>],

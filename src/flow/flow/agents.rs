@@ -1,7 +1,7 @@
 //! `:agents`: agents with a name. Each is a packaged step that wraps an `:agent`, and all its fields but its own keys
 //! are the defaults of it. What it is called with is its `:inputs`.
 //!
-//! Whether its fields are those of an `:agent` is said with the calls of steps.
+//! The checks of step calls report fields that an `:agent` does not have.
 
 use std::rc::Rc;
 
@@ -47,7 +47,8 @@ pub(super) fn read(
         let output = contract(reading, &entry, "output-schema");
         let project_result = code(reading, &entry, "project-result", functions);
         let mut defaults = fields(&entry);
-        // What it answers is what it is said to give, unless somebody makes that of it.
+        // The agent answers with its `:output-schema`, unless its result is projected or it has an answer format of its
+        // own.
         let says_answer = ANSWER.iter().any(|key| has(&entry, key));
         if let (Some(output), None, false) = (&output, &project_result, says_answer) {
             let form = [

@@ -1,7 +1,7 @@
 //! `binding` around a lazy sequence: what the sequence runs later does not see what was bound.
 //!
-//! Only what is sure is said: the value of the form is a lazy sequence, and a function or body that it runs later
-//! reads a bound name, by itself or through functions that the same flow defines.
+//! Only certain findings are reported: the value of the form is a lazy sequence, and a function or body that runs later
+//! reads a bound name, directly or through functions that the same flow defines.
 
 use std::collections::{HashMap, HashSet};
 
@@ -214,8 +214,8 @@ fn threaded(args: &[Value], found: &mut Vec<LazyPart>) -> Vec<Value> {
     open
 }
 
-/// Looks at a call with so many arguments besides those that are written. Returns the arguments whose own items it
-/// hands on, or `None` if its value is not lazy.
+/// Examines a call with `threaded` arguments besides those that are written. Returns the arguments whose own items it
+/// passes on, or `None` if its value is not lazy.
 fn lazy_call(
     form: &Value,
     head: Symbol,

@@ -1,7 +1,7 @@
 //! What is inside the entries of a definition: misspelt keys, values of a wrong type, slots that are there twice.
 //!
-//! A stored program is read without these checks: a run resumes with what it was started with. Nothing here is said by
-//! the reading of the definition, too. Keys with a namespace are somebody's own, and are kept.
+//! A stored program is read without these checks: a run resumes with the program that it was started with. None of
+//! these findings repeats one of reading the definition. Keys with a namespace are the user's own, and are kept.
 
 mod old;
 mod rows;

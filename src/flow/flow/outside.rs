@@ -13,7 +13,7 @@ use crate::diagnostic::Diagnostic;
 /// Functions of the `flow` namespace that only compute.
 const PURE: &[&str] = &["backoff"];
 
-/// What is said of functions of the `flow` namespace.
+/// Why functions of the `flow` namespace cannot be used.
 const STEP: &str = "has no steps";
 
 /// The lack of files.

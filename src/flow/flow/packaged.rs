@@ -1,8 +1,8 @@
 //! `:steps`: built-in steps behind a contract of their own, read from the definition. Entries of `:agents` are
 //! packaged steps too ([`super::agents`]).
 //!
-//! What can be said without knowing the step types is said here; whether the wrapped type is there and takes the
-//! `:defaults` is said with the calls of steps.
+//! Reports what can be checked without knowing the step types. Whether the wrapped type exists and takes the
+//! `:defaults` is checked with the calls of steps.
 
 use std::fmt;
 use std::rc::Rc;

@@ -54,7 +54,7 @@ pub struct Branches {
     pub id: String,
     pub gather: Gather,
     pub on_failure: OnFailure,
-    /// At most so many are under way at once.
+    /// Maximum number of concurrent branches.
     pub max: usize,
     pub nodes: Vec<Node>,
     /// The dynamic vars that are bound where the branches begin.
@@ -84,7 +84,7 @@ pub(super) struct Options {
 }
 
 impl Options {
-    /// Reads the options of a call; nil means that there are none.
+    /// Reads the options of a call; nil stands for no options.
     fn read(caller: &str, given: &Value, known: &[&str]) -> Result<Options> {
         let mut options = Options {
             id: caller.to_owned(),
@@ -294,7 +294,7 @@ pub(super) const PMAP: Native = Native {
     },
 };
 
-/// Tells whether calling it can make sense; what it is not is said by the call.
+/// Tells whether a value may be callable. The call itself reports why one is not.
 fn is_callable(value: &Value) -> bool {
     !matches!(
         value,

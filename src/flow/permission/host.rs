@@ -18,7 +18,7 @@ pub enum HostPattern {
     },
 }
 
-/// A pattern, and the port where only one is meant.
+/// A pattern for hosts, and the port if the pattern names one.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct NetRow {
     pub host: HostPattern,

@@ -10,7 +10,7 @@ pub struct Missing {
     pub access: Access,
     /// What the row has to name: a path, a host, a program, a variable; the hosts of a secret.
     pub item: String,
-    /// The secret that is meant.
+    /// The secret that the permission names.
     pub secret: Option<String>,
     /// The need is a proxy's.
     pub is_proxy: bool,

@@ -26,8 +26,8 @@ const QUANTUM: u32 = 100_000;
 /// How long a function may still compute once its run is to be suspended: a short one is let finish.
 const GRACE: Duration = Duration::from_millis(50);
 
-/// Ends the code of functions when their run is to be suspended. What they came to is of no use then: whoever called
-/// them leaves, and calls them again when the run resumes.
+/// Stops the code of functions when their run is to be suspended. Their results are not needed then: the caller leaves,
+/// and calls them again when the run resumes.
 #[derive(Clone, Default)]
 pub struct Cutoff {
     interrupt: Interrupt,
@@ -233,7 +233,7 @@ struct Bounds {
 /// Which deadlines end the code of a function.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Deadline {
-    /// Only its own: it may be replayed, and a replay is told of a cancel where the journal says so.
+    /// Only requests of its own: it may be replayed, and a replay delivers a cancellation where the journal records it.
     Own,
     /// That of the run, too.
     OfRun,

@@ -37,7 +37,7 @@ pub struct Services {
     pub home: PathBuf,
     /// The project's settings (`flowstone.edn`), a map: `:connections`, `:providers` ...
     pub settings: Value,
-    /// Which profile of the settings is meant.
+    /// The profile of the settings.
     pub profile: Option<String>,
     /// What the flows of the project may touch.
     pub permissions: Arc<Permissions>,
@@ -215,7 +215,7 @@ impl StepContext {
         }
     }
 
-    /// Performs several, at most `limit` of them at once, and returns what they came to in their order.
+    /// Performs several steps, at most `limit` concurrently, and returns their results in order.
     pub async fn perform_all(&self, steps: Vec<Inside>, limit: usize) -> Vec<Performed> {
         match &self.desk {
             Some(desk) => desk.perform_all(steps, limit).await,
@@ -334,7 +334,7 @@ impl StepContext {
         self.scope.services.random.next()
     }
 
-    /// Tells whoever watches the run what is happening.
+    /// Reports progress to the run's observers.
     pub fn emit(&self, progress: Progress) {
         (self.scope.progress)(&self.request.path, progress);
     }
@@ -481,7 +481,7 @@ impl StepContext {
     /// the keyword of one of the flow's `:functions`.
     ///
     /// # Errors
-    /// When it is none of these, or does not compile.
+    /// When it has another form, or does not compile.
     pub fn function(&self, code: &Value) -> Result<Value, StepError> {
         crate::step::call::function(&self.scope, code)
     }

@@ -1,5 +1,5 @@
-//! The options that every step takes, as data. What is inside them is told here for pages and schemas; each option
-//! checks itself where it lives.
+//! The options that every step takes, as data. Pages and schemas use the descriptions here; each option is checked by
+//! the module that implements it.
 
 use super::{Field, FieldType};
 

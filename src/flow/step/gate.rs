@@ -142,7 +142,7 @@ impl Gate {
         })
     }
 
-    /// Returns what decides about the addresses of requests, for whoever resolves names itself.
+    /// Returns the rules for addresses of requests, for callers that resolve names themselves.
     pub fn net(&self) -> Arc<NetAllow> {
         let allow = self.allow.borrow();
         match &*self.once.borrow() {

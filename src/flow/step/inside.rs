@@ -1,7 +1,7 @@
 //! Steps that a step performs: what it asks for, and how the answers come back.
 //!
-//! The step and whoever drives the run meet in a [`Desk`]: the step leaves what it wants done, the driver has it done
-//! as a step of the run, and lays the answer there.
+//! The step and the executor of the run share a [`Desk`]: the step leaves requests there, the executor performs each as
+//! a step of the run, and leaves the answer there.
 
 use std::cell::{Cell, RefCell};
 use std::collections::{HashMap, VecDeque};
@@ -24,9 +24,9 @@ pub struct Inside {
     /// Its id; the same one may be used again and again.
     pub id: String,
     pub config: Value,
-    /// The most tokens that models may use in it; no limit where there is none around it.
+    /// Maximum number of tokens that models may use in it; `None` if no outer step sets a limit.
     pub allowance: Option<i64>,
-    /// Rules of the step around it that hold in it too, at any depth. It gets those around its owner where there are none.
+    /// Rules of the outer step that also hold in it, at any depth. If it has none, those around its owner hold.
     pub rules: Option<Value>,
 }
 
@@ -55,7 +55,7 @@ impl Inside {
     }
 }
 
-/// What a step inside another came to.
+/// The outcome of a nested step.
 #[derive(Debug, Clone)]
 pub struct Performed {
     pub result: Result<Value, StepError>,
@@ -126,13 +126,13 @@ impl Desk {
         self.answered.borrow_mut().insert(id, answered);
     }
 
-    /// Has steps performed, at most so many at once, and returns what they came to in their order.
+    /// Has steps performed, at most `limit` concurrently, and returns their results in order.
     pub(super) async fn perform_all(&self, steps: Vec<Inside>, limit: usize) -> Vec<Performed> {
         let mut waiting: VecDeque<(usize, Inside)> = steps.into_iter().enumerate().collect();
         let mut done: Vec<Option<Performed>> = waiting.iter().map(|_| None).collect();
         let began_ms = self.latest_ms.get();
         let mut underway: Vec<(usize, u64)> = Vec::new();
-        // Whoever drives the run polls this again when an answer is there.
+        // The executor polls this again when an answer arrives.
         poll_fn(|_| {
             underway.retain(|(idx, id)| match self.take_answer(*id) {
                 Some(answered) => {

@@ -49,7 +49,7 @@ pub fn config_schema(spec: &StepSpec) -> Json {
             merge(&mut out, object(&fields, Spelling::Kebab));
         }
         Some(operations) => {
-            // What is meant where none is named.
+            // The operation to use if none is named.
             let key = spec.fields.iter().find(|it| it.name == operations.key);
             let usual = key.and_then(|key| key.default);
             let usual = usual.map(|name| name.trim_start_matches(':'));

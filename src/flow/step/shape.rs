@@ -139,7 +139,7 @@ fn in_map(fields: &'static [Field], type_: FieldType, value: &Value, literal: bo
             .find(|(key, _)| name_of(key).as_deref() == Some(field.name));
         field.required && given.is_none_or(|(_, value)| value.is_nil() && !literal)
     };
-    // A misspelt key is told once, not as a missing one, too.
+    // A misspelt key is reported once, and not also as a missing one.
     let is_misspelt = |field: &&Field| {
         found.iter().any(|misfit| match &misfit.what {
             What::Unknown { key, .. } => nearest(key, [field.name]).is_some(),
@@ -175,8 +175,8 @@ fn in_list(item: FieldType, type_: FieldType, value: &Value, literal: bool) -> V
     .collect()
 }
 
-/// One alternative must fit. Where just one is meant, by the name that tells the alternatives apart or because no other
-/// is of the value's kind, the misfits inside it are returned.
+/// Checks that one alternative fits. If only one can be intended, because of the name that distinguishes the
+/// alternatives or because no other has the value's type, returns the mismatches inside it.
 fn in_any(
     types: &'static [FieldType],
     type_: FieldType,

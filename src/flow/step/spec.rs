@@ -132,7 +132,7 @@ impl Field {
         self.name == key || self.aliases.contains(&key)
     }
 
-    /// Takes nil for something that is said.
+    /// Accepts an explicit nil.
     #[must_use]
     pub const fn or_nil(self) -> Field {
         Field {

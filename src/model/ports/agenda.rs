@@ -42,7 +42,7 @@ pub struct ScheduleRow {
     /// The flow's slug.
     pub flow: String,
     pub id: String,
-    /// The times in words; when they change, the next moment is found anew.
+    /// The times as text; when they change, the next instant is computed again.
     pub timing: String,
     /// The hash of the program that it starts.
     pub program: String,

@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use super::{Clock, Secret};
 use crate::redact::{Redactor, Redactors};
 
-/// Whoever is shown requests before they are sent.
+/// Observes or answers requests before they are sent.
 pub trait Exchanges: Send + Sync {
     /// Decides about a request.
     ///

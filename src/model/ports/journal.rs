@@ -1,4 +1,4 @@
-//! The journal: what a run asked for and what came of it, in order, append-only.
+//! The journal: the requests of a run and their results, in order, append-only.
 
 use super::{NewWait, PortFuture, RunUpdate, StoreError, StoreOp, WaitState};
 use crate::ids::RunId;
@@ -19,8 +19,8 @@ pub trait Journal: Send + Sync {
     /// Returns the journal of a run, in order.
     fn load(&self, run: &RunId) -> PortFuture<'_, Vec<Entry>>;
 
-    /// Returns entries of a run that come after a place, in order, each with its own place; at most so many.
-    /// Places grow; 0 comes before the first.
+    /// Returns at most `most` entries of a run after a place, in order, each with its own place. Places grow; 0 comes
+    /// before the first.
     fn load_after(
         &self,
         run: &RunId,
@@ -96,7 +96,7 @@ pub enum Change {
         dedup: String,
         payload: String,
     },
-    /// Begins the next pass: journal and waits are dropped, and the run goes on with this input and seed.
+    /// Begins the next pass: journal and waits are dropped, and the run continues with this input and seed.
     Restart { input: String, seed: u64 },
 }
 

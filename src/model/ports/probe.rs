@@ -4,8 +4,8 @@ use std::fmt::Debug;
 
 use super::StoreError;
 
-/// Is told of each transaction of a store. A store that has a probe gives every job a transaction of its own, so
-/// that there is a moment between any two of them.
+/// Observes each transaction of a store. A store that has a probe gives every job its own transaction, so that a crash
+/// can be placed between any two of them.
 pub trait Probe: Debug + Send + Sync {
     /// Called at that moment, in the thread that writes.
     ///

@@ -1,8 +1,8 @@
 //! The door that runs begin through: `:concurrency`, `:limits` and priorities, decided by the store.
 //!
-//! A run that may not begin yet is a row in status `queued`. Whoever frees a place (a run that ends, a queued one
-//! that is cancelled, a moment that comes) starts the next in the same transaction, so that neither a crash nor a
-//! second process comes between. What counts is read from the rows of runs; there are no counters beside them.
+//! A run that may not start yet is a row in status `queued`. The event that frees a place (a run ends, a queued run is
+//! cancelled, an instant is reached) starts the next run in the same transaction, so that neither a crash nor a second
+//! process can intervene. All counts are read from the rows of runs; there are no separate counters.
 
 use super::{Entry, NewRun, PortFuture};
 use crate::ids::RunId;
@@ -95,14 +95,14 @@ pub struct LimitRule {
     pub rate: Option<RateRule>,
 }
 
-/// At most so many starts in any stretch of time of this length.
+/// Maximum number of starts in any interval of this length.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RateRule {
     pub max: u32,
     pub per_ms: i64,
 }
 
-/// What became of a start.
+/// The outcome of a start.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Admission {
     Admitted {

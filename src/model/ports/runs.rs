@@ -54,12 +54,12 @@ pub trait Runs: Send + Sync {
     /// left.
     fn reseal(&self, changes: Vec<(StoredInput, StoredInput)>) -> PortFuture<'_, ()>;
 
-    /// Asks whoever drives the run, or the next one who will, to cancel it.
+    /// Asks the process that executes the run, now or next, to cancel it.
     fn request_cancel(&self, run: &RunId, reason: &str, now_ms: i64) -> PortFuture<'_, ()>;
 
-    /// Ends a run at once, whoever drives it: its lease is void, its waits are closed, its parent is told, and its
-    /// children end by their policies, all in one transaction. Returns the status it had before; one that was over
-    /// already stays as it is. `None`: there is no such run.
+    /// Terminates a run at once, even if a process executes it: its lease is void, its waits are closed, its parent is
+    /// notified, and its children end according to their policies, all in one transaction. Returns the previous status;
+    /// a finished run stays as it is. `None`: the run does not exist.
     fn terminate(
         &self,
         run: &RunId,

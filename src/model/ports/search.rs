@@ -1,7 +1,7 @@
 //! The index that `:search` asks: documents of four targets, found by their words and by vectors.
 //!
-//! Resources and runs the store knows itself and indexes when it is asked to go on; flows and connections are handed
-//! to it. What is found is what was indexed: whoever asks has it brought up to date first.
+//! Resources and runs are known to the store, which indexes them in `refresh`; flows and connections are passed to it.
+//! A search finds only what was indexed, so the caller refreshes the index first.
 
 use super::PortFuture;
 use crate::ids::RunId;
@@ -9,7 +9,7 @@ use crate::search::Term;
 
 /// The index that `:search` asks.
 pub trait SearchIndex: Send + Sync {
-    /// Indexes resources and runs that are new or have changed, at most so many, and forgets those that are gone.
+    /// Indexes at most `most` resources and runs that are new or have changed, and forgets those that were removed.
     fn refresh(&self, most: usize) -> PortFuture<'_, Refreshed>;
 
     /// Returns which documents of a target there are, with their versions.
@@ -39,7 +39,7 @@ pub trait SearchIndex: Send + Sync {
     /// Returns what is indexed under an id.
     fn indexed(&self, target: Target, id: &str) -> PortFuture<'_, Option<SearchDoc>>;
 
-    /// Has a resource indexed anew, or all of all targets. Returns how many are to be.
+    /// Marks a resource, or everything, to be indexed again. Returns how many that are.
     fn forget(&self, uri: Option<String>) -> PortFuture<'_, u64>;
 }
 
@@ -96,7 +96,7 @@ pub struct SearchDoc {
     /// Words that count more than those of the body.
     pub tags: String,
     pub body: String,
-    /// What is told of it, by name.
+    /// Facts shown with a hit, by name.
     pub facts: Vec<(String, String)>,
 }
 

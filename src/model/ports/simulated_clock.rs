@@ -36,7 +36,7 @@ impl SimulatedClock {
         SimulatedClock::new(now_ms, true)
     }
 
-    /// Returns a clock that moves only when it is told to.
+    /// Returns a clock that only moves when it is advanced.
     pub fn standing_at(now_ms: i64) -> SimulatedClock {
         SimulatedClock::new(now_ms, false)
     }

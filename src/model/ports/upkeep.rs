@@ -29,7 +29,7 @@ pub trait Upkeep: Send + Sync {
     /// Removes, or with `dry_run` only counts, what nothing refers to.
     fn sweep(&self, sweep: Sweep, now_ms: i64) -> PortFuture<'_, Removed>;
 
-    /// Gives free space in the file back to the system. Takes as long as writing the file anew.
+    /// Returns free space in the file to the system. Takes as long as rewriting the file.
     fn compact(&self) -> PortFuture<'_, ()>;
 
     /// Copies all that is kept, as it is at one moment, to a folder that does not exist yet.

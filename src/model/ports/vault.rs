@@ -4,7 +4,7 @@ use std::fmt;
 
 /// Encrypts and decrypts. The same text gives the same envelope under one key, so that envelopes can be compared.
 pub trait Vault: Send + Sync {
-    /// Encrypts under the current key, which is made where there is none yet.
+    /// Encrypts with the current key, and creates the first key if necessary.
     ///
     /// # Errors
     /// When the key cannot be read or made.

@@ -1,7 +1,7 @@
 //! Waits: rows that something outside completes; and answers that came before theirs.
 //!
-//! Deciding about a wait is one transaction: who is late is told who was first. Whether an answer may pass is
-//! judged inside it, by [`crate::waits::judge`], so that every store judges alike.
+//! Deciding a wait is one transaction: a late answer is refused with the name of the person who was first. Whether an
+//! answer is valid is judged inside it, by [`crate::waits::judge`], so that every store judges alike.
 
 use super::PortFuture;
 use crate::ids::RunId;
@@ -13,7 +13,7 @@ pub trait Waits: Send + Sync {
     /// Returns the wait of a run at a path: the one that is not closed, else the last.
     fn at(&self, run: &RunId, path: &str) -> PortFuture<'_, Option<WaitRow>>;
 
-    /// Returns the token of a wait. It is told to nobody but who may answer.
+    /// Returns the token of a wait, which only people who may answer may see.
     fn token(&self, id: &str) -> PortFuture<'_, Option<String>>;
 
     /// Completes the open waits that a target names, once. Keeps the payload as an early signal where nothing
@@ -65,7 +65,7 @@ pub enum WaitState {
     Closed,
 }
 
-/// How a wait came to its end.
+/// How a wait ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WaitEnding {
     Answered,
@@ -178,7 +178,7 @@ pub struct Completion {
     pub now_ms: i64,
 }
 
-/// What became of a completion.
+/// The outcome of a completion.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum WaitsAnswer {
     /// These waits are complete; those stay open.
@@ -205,7 +205,7 @@ pub enum WaitsAnswer {
 pub enum Refusal {
     /// The payload breaks its `:validation`.
     Invalid { problems: Vec<String> },
-    /// The action is none of these.
+    /// The wait does not offer this action.
     NotOffered {
         action: String,
         offered: Vec<String>,

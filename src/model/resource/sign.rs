@@ -1,4 +1,4 @@
-//! Signed links: whoever has one may read one resource, until it is over its time.
+//! Signed links: anyone who has one may read one resource until the link expires.
 //!
 //! The key is a file in the home folder that only its owner reads. A link holds the name of the resource, its end and
 //! an HMAC of both; nothing about it is stored, and a new key makes all older links worthless.
@@ -21,7 +21,7 @@ pub const PATH: &str = "/api/resources/content";
 pub const LOCAL: &str = "http://localhost:8787";
 /// Seconds that a link may be good for.
 pub const TTL: std::ops::RangeInclusive<i64> = 60..=86_400;
-/// Seconds that it is good for where nothing is said.
+/// How many seconds a link is valid by default.
 pub const DEFAULT_TTL: i64 = 3_600;
 
 /// Makes links and looks at them.
@@ -41,7 +41,7 @@ pub enum BadLink {
 }
 
 impl Signer {
-    /// Reads the key of a project, and makes it where there is none.
+    /// Reads the key of a project, and creates it if it does not exist.
     ///
     /// # Errors
     /// When the home folder cannot be read or written, or the file holds something else.

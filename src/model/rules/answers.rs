@@ -64,7 +64,7 @@ pub fn named<R: WaitRows>(rows: &mut R, name: &str) -> Result<Named, StoreError>
     })
 }
 
-/// Under what the inbox keeps a signal: the name of its event and its key, each empty if there is none.
+/// The key under which the inbox keeps a signal: the name of its event and its key, each empty if it has none.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct SignalSlot {
     pub event: String,

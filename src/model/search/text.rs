@@ -19,8 +19,8 @@ pub fn may_be_text(content_type: Option<&str>) -> bool {
         )
 }
 
-/// Returns the start of some bytes as text, at most so many bytes of it, and whether more follows; `None` where they
-/// are no text.
+/// Returns the beginning of some bytes as text, at most `most` bytes of it, and whether more follows; `None` if they
+/// are not text.
 pub fn start_of(bytes: &[u8], most: usize) -> Option<(String, bool)> {
     let part = &bytes[..bytes.len().min(most)];
     let text = match std::str::from_utf8(part) {
@@ -37,7 +37,7 @@ pub fn start_of(bytes: &[u8], most: usize) -> Option<(String, bool)> {
     Some((text.to_owned(), part.len() < bytes.len()))
 }
 
-/// Cuts a text to so many bytes, at the end of a character.
+/// Cuts a text to at most `most` bytes, at the end of a character.
 pub fn cut(text: &str, most: usize) -> &str {
     &text[..text.floor_char_boundary(most)]
 }

@@ -2,7 +2,7 @@
 
 /// More words than these say no more.
 const TERMS_MAX: usize = 64;
-/// No word that is meant is longer.
+/// Maximum length of a search term; longer runs of characters are not words.
 const TERM_CHARS: usize = 200;
 
 /// A word or a phrase that is looked for.
@@ -10,7 +10,7 @@ const TERM_CHARS: usize = 200;
 pub struct Term {
     /// Words with what stands between them.
     pub text: String,
-    /// What begins like this is meant, too.
+    /// Whether longer words that begin with the term match too.
     pub is_prefix: bool,
     /// What has it is not meant.
     pub is_excluded: bool,

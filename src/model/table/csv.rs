@@ -10,7 +10,7 @@ use crate::rooted::Opened;
 
 /// Exported text is handed over up to this size, and in a blob beyond.
 pub const MAX_TEXT: usize = 1 << 20;
-/// So many bad rows are told of one by one.
+/// Maximum number of bad rows that are reported individually.
 pub const MAX_REJECTED: usize = 100;
 
 /// Where CSV text is.
@@ -66,7 +66,7 @@ impl OnBadRow {
 pub struct StageCsv {
     pub source: CsvSource,
     pub format: CsvFormat,
-    /// Columns whose type is said and not looked for. Without a header, these are the columns.
+    /// Columns whose type is given instead of inferred. Without a header, these are the columns.
     pub types: Vec<(String, ColumnType)>,
     pub on_bad_row: OnBadRow,
 }

@@ -1,4 +1,4 @@
-//! What is said of a column beside its name and type, and how a cell is shown.
+//! The definition of a column beside its name and type, and how a cell is displayed.
 
 use super::{Cell, ColumnType};
 
@@ -32,7 +32,7 @@ pub enum Patch<T> {
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct EnumDefinition {
     pub options: Vec<EnumOption>,
-    /// Whether a value that is none of the options is an error, and not a new option.
+    /// Whether a value that is not among the options is an error instead of a new option.
     pub closed: bool,
 }
 

@@ -12,7 +12,7 @@ const WITH_VALUE: &[&str] = &["edit", "use"];
 /// Checks the answer to a question about a step, and returns it as a map with its action as a keyword.
 ///
 /// # Errors
-/// When it is none of the `:actions` that are offered, or lacks its value.
+/// When the wait does not offer the action, or the action lacks its value.
 pub fn check(details: &Value, payload: &Value) -> Result<Value, Refusal> {
     let invalid = |problem: String| Refusal::Invalid {
         problems: vec![problem],

@@ -18,7 +18,7 @@ pub(super) async fn one(embedder: &dyn Embedder, text: String) -> Result<Vec<f32
     Ok(vectors.pop().unwrap_or_default())
 }
 
-/// Embeds texts that have no vectors yet, at most so many. Returns how many that were, and how many are left.
+/// Embeds at most `most` texts that have no vectors yet. Returns how many were embedded, and how many are left.
 pub(super) async fn pending(
     stores: &Stores,
     embedder: &dyn Embedder,

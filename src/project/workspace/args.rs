@@ -9,7 +9,7 @@ use flowstone_model::diagnostic::nearest;
 
 use flowstone_steps::words::shown;
 
-/// Decided by whoever runs the flow, never by arguments.
+/// Decided by the person who runs the flow, never by arguments.
 const STRIPPED: &[&str] = &[
     "actor",
     "allow",

@@ -130,7 +130,7 @@ pub(super) fn show(args: &Args) -> Result<Value, StepError> {
     ]))
 }
 
-/// Cuts a page at its headings; those inside of code are none.
+/// Splits a page at its headings, ignoring `#` inside code.
 fn sections(page: &'static str, text: &'static str) -> impl Iterator<Item = Section> {
     let title = text
         .lines()

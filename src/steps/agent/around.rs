@@ -78,7 +78,7 @@ impl Around {
     /// Does what comes before the first turn.
     ///
     /// # Errors
-    /// When the budget is used up, or the table of the memory is none.
+    /// When the budget is used up, or the memory's table is not a table.
     pub async fn before(&mut self, cx: &StepContext) -> Result<Before, StepError> {
         let left = match &self.cost {
             Some(cost) => cost.check(cx).await?,
@@ -142,13 +142,13 @@ impl Around {
         }
     }
 
-    /// Tells whoever watches, and the result, of something that went wrong and does not end the agent.
+    /// Reports a failure that does not end the agent to the run's observers, and adds it to the result.
     pub fn warn(&mut self, cx: &StepContext, warning: String) {
         cx.emit(Progress::Status(format!("warning: {warning}")));
         self.warnings.push(warning);
     }
 
-    /// Does what comes after the last turn, and returns the result with what came of it.
+    /// Performs what follows the last turn, and returns the result with its outcome.
     pub async fn after(&mut self, cx: &StepContext, config: &Value, result: Value) -> Value {
         let is_over = result.get("abort?") != Some(&Value::Bool(true))
             && result

@@ -1,4 +1,4 @@
-//! The calls of a turn: which are performed, and what the model is told of each.
+//! The tool calls of a turn: which are performed, and what the model receives for each.
 //!
 //! A call that cannot be performed, or fails, never ends the agent: it goes back to the model as an error.
 
@@ -18,7 +18,7 @@ use crate::json::items;
 
 /// Calls of a turn that are performed at once.
 pub(super) const AT_ONCE: usize = 8;
-/// Characters of a result that the model is told.
+/// Maximum length of a result for the model, in characters.
 const LONGEST: usize = 200_000;
 
 /// A call that the model asks for.
@@ -204,7 +204,7 @@ fn told(error: &StepError) -> String {
     hints.fold(error.message.clone(), |text, hint| text + &hint)
 }
 
-/// What a call came to.
+/// The outcome of a call.
 pub(super) struct Answered {
     pub call: Call,
     pub result: Value,
@@ -320,7 +320,7 @@ fn used(own: &Value) -> Option<Value> {
     usage.get("total-tokens").is_some().then(|| usage.clone())
 }
 
-/// Returns a result as text of so many characters at most.
+/// Returns a result as text of at most `most` characters.
 pub(super) fn within(result: &Value, most: usize) -> String {
     match result {
         Value::Text(text) => shortened(text.as_str(), most),

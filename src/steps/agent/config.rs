@@ -76,11 +76,8 @@ impl Config {
             Kind::Llm => conversation(cx, &given)?,
             Kind::Agent if fields.has("template") => Opening::Template,
             Kind::Agent if fields.has("data") => {
-                return Err(StepError::config(
-                    "E0755",
-                    "`:data` is for a `:template`, and there is none",
-                )
-                .hint("what the agent is to know goes into `:inputs`"));
+                return Err(StepError::config("E0755", "`:data` needs a `:template`")
+                    .hint("what the agent is to know goes into `:inputs`"));
             }
             Kind::Agent => Opening::Objective,
         };

@@ -1,6 +1,6 @@
 //! Contents of a tool's result that are not text: images are shown to the model, the rest is named.
 //!
-//! No `data:` address is left in what a model is told as text. What an image is, and whether the model sees it, is
+//! A text for a model never contains a `data:` address. The format of an image, and whether the model can see it, are
 //! checked where the message is sent.
 
 use std::borrow::Cow;

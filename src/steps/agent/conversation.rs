@@ -114,8 +114,8 @@ impl Conversation {
         self.messages.push(message("user", Value::from(text)));
     }
 
-    /// Shortens results of tools: those before the last turn, or all where there are none. Tells whether any became
-    /// shorter.
+    /// Shortens results of tools: those before the last turn, or all if there are no earlier ones. Tells whether any
+    /// became shorter.
     pub fn shorten(&mut self) -> bool {
         let old = self.last_results;
         let dropped = self.drop_images(1);

@@ -42,7 +42,7 @@ const BUDGET: FieldType = FieldType::Keys(&[
     )
     .or_nil(),
 ]);
-/// The ledger keeps so many runs, the newest.
+/// Number of runs that the ledger keeps, newest first.
 pub(super) const KEPT: usize = 100;
 const HOUR_MS: i64 = 3_600_000;
 /// A hundred years.
@@ -186,7 +186,7 @@ impl Cost {
             None => error,
         };
         error.hint(format!(
-            "raise `:cost :budget :max-tokens-total`, or start anew by deleting the key `{}`",
+            "raise `:cost :budget :max-tokens-total`, or delete the key `{}` to start with an empty one",
             self.key
         ))
     }

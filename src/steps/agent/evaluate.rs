@@ -33,7 +33,7 @@ pub(super) const FIELD: FieldType = FieldType::Either(&[
         .or_nil(),
     ]),
 ]);
-/// What is scored unless the flow says it, with what is meant.
+/// The default criteria, each with its description.
 const CRITERIA: &[(&str, &str)] = &[
     (
         "relevance",
@@ -61,7 +61,7 @@ const ENDPOINT: &[&str] = &[
 ];
 const MOST_ANSWER: usize = 40_000;
 const MOST_INPUT: usize = 4_000;
-/// So many calls of tools are told, so much of each.
+/// Maximum number of tool calls shown to the evaluator, and the length of each.
 const MOST_CALLS: usize = 40;
 const MOST_CALL: usize = 600;
 

@@ -1,4 +1,4 @@
-//! `:inputs` as the model is told of them: scalars as they are, resources as handles with how to reach them.
+//! `:inputs` as the model sees them: scalars as they are, resources as handles with the way to read them.
 //!
 //! What a reference is follows from its name and content type. A reference without one is looked up by a step inside
 //! the agent's, so that a resumed run says the same.
@@ -273,7 +273,7 @@ fn enriched(value: &Value, tools: &Toolset, depth: usize) -> Value {
     }
 }
 
-/// Returns what is said of a resource, and how to reach it.
+/// Returns the description of a resource, with the way to read it.
 fn handle(kind: Kind, value: &Value, tools: &Toolset) -> Value {
     let at = match is_part(value) {
         true => value.get("resource").unwrap_or(value),

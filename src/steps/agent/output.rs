@@ -64,7 +64,7 @@ impl OutputPersist {
             content_type: fields.text("content-type")?.map(str::to_owned),
             step: cx.step_id().to_owned(),
         };
-        // What is wrong is told before anything was paid for.
+        // A wrong `:output` is reported before anything was paid for.
         let kind = output.wanted().unwrap_or(TEXT);
         PersistResult.check("function", &output.persist(kind))?;
         Ok(Some(output))

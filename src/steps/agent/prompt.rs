@@ -1,4 +1,4 @@
-//! What an agent is told before its first turn.
+//! The messages that an agent's model gets before its first turn.
 
 use flowstone_flow::step::{StepContext, StepError};
 use flowstone_lang::value::Value;

@@ -23,7 +23,7 @@ pub(super) struct Record {
     last: Vec<(&'static str, Value)>,
 }
 
-/// What of the last turn is told.
+/// Keys of the last turn that the result includes.
 const OF_TURN: &[&str] = &["model", "provider", "response-id"];
 
 impl Record {

@@ -1,7 +1,7 @@
-//! A tool as the loop sees it: what the model is told, and which inner step a call of it is.
+//! A tool as the loop sees it: its description for the model, and the nested step that a call performs.
 //!
-//! Whoever makes tools (built-in steps, packaged steps, agents, MCP, memory) makes values of this type. The loop does
-//! not know what is behind one.
+//! Built-in steps, packaged steps, agents, MCP servers and memory all provide tools as values of this type. The loop
+//! does not know what is behind one.
 
 use std::rc::Rc;
 
@@ -12,7 +12,7 @@ use serde_json::Value as Json;
 /// Makes the inner step of a call of its arguments, or says to the model what is wrong with them.
 pub type MakeCall = Rc<dyn Fn(&Value) -> Result<ToolStep, StepError>>;
 
-/// Makes what the model is told of a call's arguments and of what its inner step gave.
+/// Converts a call's arguments and the result of its nested step to the answer for the model.
 pub type MakeAnswer = Rc<dyn Fn(&Value, Value) -> Value>;
 
 /// A tool that the model may call.
@@ -34,7 +34,7 @@ pub struct Tool {
     pub mutates: Rc<dyn Fn(&Value) -> bool>,
     /// Tells whether a call must be approved, whatever `:approval` of the agent says.
     pub needs_approval: Rc<dyn Fn(&Value) -> bool>,
-    /// Makes what the model is told of the arguments and of what the inner step gave.
+    /// Converts the arguments and the result of the nested step to the answer for the model.
     pub answer: MakeAnswer,
 }
 

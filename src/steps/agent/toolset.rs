@@ -1,4 +1,4 @@
-//! The tools of a run: what the model is told of them, what hooks see of them, and how hooks change them.
+//! The tools of a run: their descriptions for the model and for hooks, and how hooks change them.
 
 use std::rc::Rc;
 

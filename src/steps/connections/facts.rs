@@ -1,4 +1,4 @@
-//! What there is to know about a project's connections, for whoever shows it.
+//! Reports about a project's connections.
 //!
 //! Plain facts: what a connection is and how it is tried is known by the steps. A secret appears by its name and its
 //! place only.
@@ -31,7 +31,7 @@ pub struct SecretReport {
     pub is_set: bool,
 }
 
-/// What came of trying a connection.
+/// The result of testing a connection.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ConnectionTrial {
     pub name: String,

@@ -9,7 +9,7 @@ use super::edit::{self, Which};
 use super::error::FilesError;
 use super::patch::{self, FilePatch, Mark};
 
-/// What became of a file.
+/// The outcome of applying a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Applied {
     pub path: String,

@@ -1,7 +1,7 @@
 //! A changeset that is about to be changed: what it would look like, and which of its paths would differ.
 //!
-//! Nothing here reaches the store: whoever has made all changes hands them over as one operation. Contents are in the
-//! object store, and synced, before that.
+//! Nothing here reaches the store: the caller passes all changes to it as one operation. Before that, the contents are
+//! in the object store, and synced.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -52,8 +52,8 @@ impl Draft {
         }
     }
 
-    /// Writes a file, and returns whether it is new. One that is there keeps whether it may be executed, unless that
-    /// is said.
+    /// Writes a file, and returns whether it is new. An existing file stays executable or not, unless the change sets
+    /// that.
     pub fn write(
         &mut self,
         asked: &str,

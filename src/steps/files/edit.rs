@@ -4,7 +4,7 @@ use flowstone_flow::diagnostic::nearest;
 
 use super::error::FilesError;
 
-/// Whether one place is meant or each.
+/// Whether an edit applies to one place or to every place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Which {
     Only,

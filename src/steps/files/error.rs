@@ -206,7 +206,7 @@ impl FilesError {
             Self::NotWritable { .. } => "files are written in folders of the tree, never through links; `:op :list` shows what is there".into(),
             Self::ContentTooLarge { .. } => "keep what is this large in a blob: `:persist {:type :blob}`".into(),
             Self::UnknownTree { .. } => "resolve the source again; the tree may have been made in another project folder".into(),
-            Self::Damaged { .. } => "resolve the source again; what is missing is stored anew".into(),
+            Self::Damaged { .. } => "resolve the source again; what is missing is stored again".into(),
             Self::Full { .. } => "free some space; the run goes on from here with `flowstone runs resume`".into(),
             Self::Storage { .. } => "check the free space and the permissions of the project's home folder".into(),
             Self::Git { cause, .. } => git_hint(cause).into(),

@@ -253,7 +253,7 @@ fn text(path: &Path) -> String {
     path.to_str().unwrap_or_default().to_owned()
 }
 
-/// Removes a folder of ours, if it is there.
+/// Removes a folder that a step created, if it exists.
 fn remove(folder: &Path) -> io::Result<()> {
     match fs::remove_dir_all(folder) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),

@@ -1,8 +1,8 @@
 //! A tree written into a folder that is there already: only what the tree knows is written and removed.
 //!
-//! Everything that would be lost is found before anything is changed. New contents are written beside their places and
-//! synced; then the record is written, and only then they are renamed. Whoever is interrupted does the same again: what
-//! is in its place already stays, and what is not yet there is what the source or the record knows.
+//! Everything that would be lost is found before anything is changed. New contents are written to temporary files and
+//! synced; then the record is written, and only then are they renamed. An interrupted merge is repeated: files that are
+//! in place stay, and the contents of the others are in the source or the record.
 
 use std::collections::{BTreeSet, HashMap};
 use std::fs;

@@ -1,8 +1,8 @@
 //! What is searched for: a text or a pattern, tried on whole files first and then on single lines.
 //!
-//! Patterns go through the engine of ripgrep, which is linear and never matches across lines. What it does not know
-//! (look-around, references back, anchors of the whole text) goes line by line through one that may take steps back,
-//! so many and no more.
+//! Patterns go through the engine of ripgrep, which is linear and never matches across lines. Features that it lacks
+//! (look-around, back references, anchors of the whole text) are matched line by line by a backtracking engine with a
+//! limit on its steps.
 
 use fancy_regex::{Regex, RegexBuilder};
 use grep_matcher::{LineMatchKind, Matcher as _};

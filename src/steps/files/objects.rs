@@ -1,9 +1,8 @@
 //! The object store: contents by their SHA-256, under the project's home. Nothing here is ever changed.
 //!
-//! A few contents are a file each; those of a snapshot go into a pack together. Either is written beside its
-//! place, synced and renamed into it, so a reader sees all of it or none, and what is named afterwards is on disk.
-//! The same content is stored once, whichever tree it came from. Whoever stores holds the lock shared; whoever
-//! removes holds it alone.
+//! Few contents are a file each; those of a snapshot go into a pack together. Either is written to a temporary file,
+//! synced and renamed, so a reader sees all of it or nothing, and everything that has a name is on disk. Equal contents
+//! are stored once, whichever tree they belong to. Storing takes the lock shared; removing takes it exclusively.
 
 use std::collections::HashSet;
 use std::fs::{self, File};
@@ -190,10 +189,10 @@ impl Objects {
         self.packs.refresh();
     }
 
-    /// Puts what is damaged out of the way, so that resolving the source again stores it anew.
+    /// Moves damaged contents away, so that resolving the source again stores them again.
     fn set_aside(&self, hash: &str) -> FilesError {
         let removed = match self.packed(hash) {
-            // Not waited for: whoever asks may be storing something at the moment.
+            // Does not wait for the lock: the caller may hold it itself while it stores something.
             Some(found) => match self.lock_file().map(|file| (file.try_lock().is_ok(), file)) {
                 Ok((true, _lock)) => self.packs.rewrite(&found.pack, &|it| *it != found.row.hash),
                 Ok((false, _)) => Ok(()),
@@ -335,7 +334,7 @@ fn unnamed(pack: &Pack, is_live: &dyn Fn(&str) -> bool) -> (usize, u64) {
         .fold((0, 0), |(count, bytes), row| (count + 1, bytes + row.size))
 }
 
-/// So many contents of a batch are files of their own.
+/// Number of contents of a batch that are stored as separate files.
 const FEW: usize = 8;
 /// A batch of more bytes is a pack.
 const SMALL: usize = 1 << 20;

@@ -19,7 +19,7 @@ const MAGIC: &[u8; 8] = b"FSPACK1\n";
 const ROW: usize = 32 + 8 + 8 + 4;
 const TAIL: usize = 8 + 8 + 4 + 8;
 
-/// So many folders are kept open that nobody uses at the moment.
+/// Number of unused folders that stay open.
 const FOLDERS: usize = 16;
 
 /// Where a content lies in its pack.
@@ -185,7 +185,7 @@ struct Open {
 }
 
 impl Packs {
-    /// Returns the packs of a folder; whoever asks for the same folder in this process shares them.
+    /// Returns the packs of a folder, shared by all callers in this process.
     pub fn of(folder: &Path) -> Arc<Packs> {
         static KNOWN: OnceLock<Mutex<HashMap<PathBuf, Arc<Packs>>>> = OnceLock::new();
         let mut known = KNOWN

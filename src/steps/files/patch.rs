@@ -265,7 +265,7 @@ impl<'a> Reader<'a> {
             return Err(BadPatch {
                 line: start + 1,
                 why: format!(
-                    "the hunk `{header}` is said to have {} old and {} new lines, and has {olds} and {news}",
+                    "the hunk `{header}` declares {} old and {} new lines, but has {olds} and {news}",
                     old.1, new.1
                 ),
             });

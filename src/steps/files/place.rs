@@ -55,7 +55,7 @@ pub(super) fn write_synced(root: &Root, path: &str, bytes: &[u8], perms: &Perms)
     if let Some(mode) = perms.mode {
         use std::os::unix::fs::PermissionsExt as _;
         let mode = match perms.executable {
-            // Whoever may read it may execute it.
+            // Everyone who may read it may execute it.
             Some(true) if mode & 0o111 == 0 => mode | (mode & 0o444) >> 2,
             Some(false) => mode & !0o111,
             Some(true) | None => mode,

@@ -110,7 +110,7 @@ impl Git {
         })
     }
 
-    /// Returns whether the command succeeded, what became of its output, and its complaints.
+    /// Returns whether the command succeeded, the result of reading its output, and its error output.
     fn run(
         &self,
         what: &str,

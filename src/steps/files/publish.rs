@@ -1,9 +1,9 @@
 //! Makes a commit of a changeset and pushes it, with `git`, in a repository of our own: nobody's index or work tree
 //! is touched.
 //!
-//! Only the changed paths are written over the tree of the base commit, so modes, links and submodules stay. The
-//! commit names what it was made for in its last line. So whoever makes it again, after a crash, finds it on the
-//! branch; and as its dates do not come from the clock, it would be the same commit.
+//! Only the changed paths are written over the tree of the base commit, so modes, links and submodules stay. The last
+//! line of the commit message names its request. So a repetition after a crash finds the commit on the branch; and
+//! because its dates do not come from the clock, it would be the same commit.
 
 mod commit;
 mod error;
@@ -68,7 +68,7 @@ pub struct Change {
     pub now: Option<Entry>,
 }
 
-/// What came of it.
+/// The result of publishing.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Published {
     pub branch: String,

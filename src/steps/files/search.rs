@@ -45,7 +45,7 @@ pub struct Found {
 /// A longer line is cut around its match.
 const LINE_CHARS: usize = 500;
 
-/// So many files are searched at a time.
+/// Number of files that are searched at a time.
 const LOT: usize = 128;
 
 impl View<'_> {
@@ -113,7 +113,7 @@ struct Search<'a> {
 
 struct Done {
     lots: Vec<Option<Result<Vec<Match>, FilesError>>>,
-    /// So many lots from the first on are done.
+    /// Number of consecutive finished lots, from the first on.
     whole: usize,
     /// In these.
     matches: usize,

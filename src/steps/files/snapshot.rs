@@ -138,7 +138,7 @@ pub fn one(root: &Path, path: &str, objects: &Objects) -> Result<Option<Entry>, 
     Ok(taken.map(|taken| taken.entry))
 }
 
-/// A file that the walk came to.
+/// A file found by the walk.
 pub(super) struct Found {
     pub path: String,
     is_link: bool,
@@ -308,7 +308,7 @@ struct Taking<'a> {
     limits: Limits,
 }
 
-/// So many bytes are held before they are stored.
+/// Number of bytes that are buffered before they are stored.
 const HELD: usize = 4 << 20;
 
 impl<'a> Taking<'a> {

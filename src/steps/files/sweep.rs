@@ -1,7 +1,7 @@
 //! Removes contents of source trees that no registered tree and no changeset has any more.
 //!
-//! What is younger than a day stays whatever refers to it: a step may be about to. Whoever stores a content that is
-//! there already makes it young again, under the lock that removing takes alone.
+//! Contents younger than a day stay, even without a reference: a step may be about to refer to them. Storing contents
+//! that exist already makes them young again, under the lock that removing takes exclusively.
 
 use std::collections::{BTreeSet, HashSet};
 use std::fs;
@@ -16,7 +16,7 @@ use flowstone_flow::step::{HomeSweep, Services};
 use super::manifest::Manifest;
 use super::objects::Objects;
 
-/// So many names are listed at a time.
+/// Number of names that are listed at a time.
 const PAGE: usize = 1000;
 
 /// See the module.

@@ -1,4 +1,4 @@
-//! From what stands under `:source` or `:changeset` to the tree that is meant.
+//! Resolves `:source` or `:changeset` to a tree.
 
 use std::sync::Arc;
 

@@ -26,7 +26,7 @@ pub(super) fn has_body(fields: Fields<'_>) -> bool {
     BODIES.iter().any(|key| fields.has(key))
 }
 
-/// Returns the body that a config asks for. `most`: how much of a reference may be loaded, where it is said.
+/// Returns the body that a config describes. `most`: the configured limit for loading a reference.
 pub(super) async fn body(
     cx: &StepContext,
     fields: Fields<'_>,
@@ -40,7 +40,7 @@ pub(super) async fn body(
     let said = fields.text("content-type")?;
     let mut body = match given.as_slice() {
         [] if said.is_some() => {
-            let message = "`:content-type` is of a body, and there is none";
+            let message = "`:content-type` needs a body";
             return Err(StepError::config("E0738", message));
         }
         [] => return Ok(None),

@@ -143,7 +143,7 @@ impl HttpError {
             Self::BadRequest { .. } => "the reference page on `:http` lists what a request may hold".into(),
             Self::Refused(refused @ Refused { why: Why::Metadata, .. }) => {
                 let line = refused.missing(0).line();
-                format!("if this is meant, allow it in flowstone.edn, `{line}`, and set `:client-opts {{:allow-link-local true}}` on the step")
+                format!("if this is intended, allow it in flowstone.edn, `{line}`, and set `:client-opts {{:allow-link-local true}}` on the step")
             }
             Self::Refused(refused @ Refused { why: Why::NotAllowed(port), .. }) => {
                 refused.missing(*port).hints().into_iter().next().unwrap_or_default()
@@ -152,7 +152,7 @@ impl HttpError {
                 "add the host to `:allow-hosts` of the slot, or leave that out".into()
             }
             Self::Refused(Refused { host, .. }) => {
-                format!("if this is meant, allow it in flowstone.edn: {{:http {{:allow-hosts [{host:?}]}}}}")
+                format!("if this is intended, allow it in flowstone.edn: {{:http {{:allow-hosts [{host:?}]}}}}")
             }
             Self::Untrusted { fault, .. } => fault.hint.into(),
             Self::Unreachable { .. } => "check the address, the network, and that the server runs".into(),

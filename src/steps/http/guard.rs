@@ -233,7 +233,7 @@ pub fn host_of(url: &Url) -> Host {
     Host::new(url.host_str().unwrap_or_default(), port(url))
 }
 
-/// Returns the address that a URL's host is, where it is none to be resolved.
+/// Returns the address of a URL whose host is an IP address and need not be resolved.
 pub fn literal(url: &Url) -> Option<IpAddr> {
     let host = url.host_str()?;
     host.trim_matches(['[', ']']).parse().ok()

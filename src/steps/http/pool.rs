@@ -113,7 +113,9 @@ fn own_authorities(key: &Key) -> Result<Vec<reqwest::Certificate>, HttpError> {
     let text = fs::read(path).map_err(|error| bad(error.to_string()))?;
     let found = reqwest::Certificate::from_pem_bundle(&text);
     match found.map_err(|error| bad(root_cause(&error)))? {
-        found if found.is_empty() => Err(bad("there is none in it, as PEM".to_owned())),
+        found if found.is_empty() => {
+            Err(bad("it contains no certificate in PEM format".to_owned()))
+        }
         found => Ok(found),
     }
 }

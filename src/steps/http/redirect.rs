@@ -1,7 +1,7 @@
 //! Redirects: where they lead, and what of a request goes along.
 //!
-//! They are followed here rather than by the client below, so that each hop is checked and nothing that is meant
-//! for one host goes to another.
+//! Redirects are followed here rather than by the client below, so that each hop is checked, and credentials for one
+//! host never go to another.
 
 use reqwest::{Method, Url};
 
@@ -14,7 +14,7 @@ pub(super) struct Hops {
     asked: Vec<(Method, Url)>,
 }
 
-/// Headers that say who we are, whoever wrote them.
+/// Headers that identify the sender, wherever they were set.
 const TELLING: &[&str] = &[
     "authorization",
     "cookie",

@@ -195,11 +195,12 @@ pub(super) fn leaves(path: &str) -> bool {
         }
         text = decoded;
     }
-    // Whoever encodes so often has something to hide.
+    // Legitimate paths are never encoded this many times.
     true
 }
 
-/// Tells whether `..` leads above the start of a path. An empty segment is none: servers join the slashes around it.
+/// Tells whether `..` leads above the start of a path. Empty segments do not count: servers merge the slashes around
+/// them.
 fn climbs(path: &str, separators: &[char]) -> bool {
     let mut depth = 0usize;
     for segment in path.split(separators) {

@@ -27,7 +27,7 @@ pub fn url(url: &Url) -> String {
     cut(shown, LONGEST_URL)
 }
 
-/// Returns the beginning of a body on one line; nothing where there is none, or where it is not text.
+/// Returns the beginning of a body on one line; `None` if there is no body or it is not text.
 pub fn beginning(body: &[u8]) -> Option<String> {
     let start = &body[..body.len().min(8 * LONGEST_BODY)];
     let start = match std::str::from_utf8(start) {

@@ -1,7 +1,7 @@
 //! Where an answer comes from: a server, or a recording of what one said.
 //!
-//! Here requests are shown to whoever records or replays the run, and what goes wrong is turned into what a recording
-//! holds of it, and back.
+//! Requests are passed to the recorder or replayer of the run. Errors are converted to the form that a recording
+//! stores, and back.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -33,7 +33,7 @@ pub(super) enum Way {
     Replay(RecordedAnswer),
 }
 
-/// Shows a request to whoever records or replays.
+/// Passes a request to the recorder or replayer.
 pub(super) fn way(request: &Request) -> Result<Way, HttpError> {
     let Some(witness) = &request.route.witness else {
         return Ok(Way::Send(None));

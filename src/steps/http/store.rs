@@ -1,8 +1,8 @@
 //! `:persist {:type :blob}` of an answer: its body goes into the blob store as it comes, and never as a whole into
 //! memory.
 //!
-//! What comes of it is a host object that only [`crate::persist`] looks into. It names a blob that nothing refers to
-//! yet; whoever drops it leaves a file that is found and removed like any other without a name.
+//! The result is a host object that only [`crate::persist`] opens. It names a blob that nothing refers to yet; if it is
+//! dropped, the file is found and removed like any other without a name.
 
 use std::time::Duration;
 
@@ -22,7 +22,7 @@ use crate::fields::Fields;
 const HOURS: Duration = Duration::from_secs(3 * 3600);
 /// And how long it may be silent meanwhile.
 const IDLE: Duration = Duration::from_secs(60);
-/// Progress is told after this many bytes.
+/// Progress is reported each time after this many bytes.
 const TOLD_EVERY: u64 = 4 << 20;
 
 /// Where the body of an answer goes as it comes.

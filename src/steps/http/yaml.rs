@@ -36,7 +36,7 @@ fn located(what: &str, at: &Marker) -> String {
     format!("{what} (line {}, column {})", at.line(), at.col() + 1)
 }
 
-/// A value and how much it comes to.
+/// A value and its size.
 #[derive(Clone)]
 struct Node {
     value: Value,

@@ -1,8 +1,8 @@
 //! The Messages format of Anthropic: calls to JSON. Answers are read in [`stream`].
 //!
-//! Pure. What a model takes is told from its name in [`Claude`]. Data by a schema comes back as the text of an
-//! answer: of the newer models by `output_config`, of the others as arguments of a tool that they are made
-//! to call. What the assistant thought goes back as it came, at the place where it was.
+//! Pure. The name of a model tells what it accepts, in [`Claude`]. Data with a schema is returned as the text of an
+//! answer: by newer models with `output_config`, by others as arguments of a tool that they must call. The assistant's
+//! thinking is sent back unchanged, at the same place.
 
 mod stream;
 
@@ -41,8 +41,8 @@ const NOT_IN_SCHEMA: &[&str] = &[
     "uniqueItems",
 ];
 
-/// Messages of the user whose end is marked as the end of what is to be kept, where a conversation goes on with tools:
-/// the newest, which the next turn reads, and the one before, which this turn reads.
+/// Number of user messages whose end is marked as the end of the cached prefix, in a conversation with tools: the
+/// newest, which the next turn reads, and the one before, which this turn reads.
 pub(super) const MARKED: usize = 2;
 
 /// The fewest tokens to think with.
@@ -322,7 +322,7 @@ pub(super) fn thinking(call: &Call) -> Map<String, Json> {
     body
 }
 
-/// What `:reasoning-effort` comes to.
+/// The translation of `:reasoning-effort`.
 enum Effort {
     Unsaid,
     /// This model has no such thing.

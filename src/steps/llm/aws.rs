@@ -14,7 +14,7 @@ pub(super) const REGIONS: [&str; 2] = ["AWS_REGION", "AWS_DEFAULT_REGION"];
 /// The region of those who are asked elsewhere than at AWS, where it does not matter.
 const ANY_REGION: &str = "us-east-1";
 
-/// Returns the region that is meant.
+/// Returns the region of a connection.
 pub(super) fn region(cx: &StepContext, connection: &Connection, auth: &Auth) -> Option<String> {
     let said = match auth {
         Auth::AwsSigV4(names) => names.region.clone(),
@@ -27,7 +27,7 @@ pub(super) fn region(cx: &StepContext, connection: &Connection, auth: &Auth) -> 
 /// Returns where Bedrock is.
 ///
 /// # Errors
-/// When no region is said.
+/// When no region is configured.
 pub(super) fn base_url(
     cx: &StepContext,
     connection: &Connection,

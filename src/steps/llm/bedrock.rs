@@ -26,7 +26,7 @@ pub struct Bedrock;
 /// The family's name, also that of its opaque blocks.
 const ID: &str = "bedrock";
 
-/// The fields of a request; what else a step adds is meant for the model itself.
+/// The fields of a request; further fields of a step go to the model itself.
 const FIELDS: &[&str] = &[
     "additionalModelRequestFields",
     "additionalModelResponseFieldPaths",
@@ -188,7 +188,7 @@ fn encode(call: &Call, dialect: &Dialect) -> Json {
     Json::Object(body)
 }
 
-/// How a model is told how much to think.
+/// Returns the fields that control thinking.
 fn thinking(call: &Call) -> Map<String, Json> {
     let mut fields = Map::new();
     let Some(effort) = call.options.reasoning_effort.as_deref() else {

@@ -23,7 +23,7 @@ pub enum Capability {
     Seed,
     Stop,
     Streaming,
-    /// Holding the answer to a JSON Schema. Who lacks it is told the schema in words.
+    /// Constraining the answer to a JSON Schema. Models without it get the schema as text.
     StructuredOutput,
     Temperature,
     ToolCalling,

@@ -229,7 +229,7 @@ fn message(message: &Message, dialect: &Dialect) -> Json {
     json
 }
 
-/// Arguments are JSON text; some servers read it, and fail at what is none.
+/// Returns arguments as JSON text; some servers parse it, and fail if it is not JSON.
 fn arguments(text: &str) -> Cow<'_, str> {
     if text.trim().is_empty() {
         return Cow::Borrowed("{}");

@@ -10,7 +10,7 @@ pub struct Claude {
     minor: u32,
 }
 
-/// How a model is told how much to think.
+/// How a request controls the amount of thinking.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Thinking {
     /// It does not think.

@@ -110,7 +110,7 @@ fn idle_limits(given: &[&str]) -> Result<(), StepError> {
         return Ok(());
     }
     let message = format!(
-        "{} is for tools that are executed, and there are none",
+        "{} needs tools that are executed, and the call has no such tools",
         listed(given)
     );
     Err(StepError::config("E0820", message).hint(

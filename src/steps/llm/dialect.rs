@@ -66,7 +66,7 @@ pub enum AskUsage {
     Unasked,
 }
 
-/// How an effort is said.
+/// How a request expresses the reasoning effort.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Effort {
     /// `reasoning_effort: "low"`.

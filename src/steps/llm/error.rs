@@ -1,4 +1,4 @@
-//! What can go wrong with a model call, the same names whoever the provider is.
+//! Errors of model calls, with the same names for every provider.
 
 use std::time::Duration;
 
@@ -345,7 +345,7 @@ fn passes(status: u16) -> bool {
     matches!(status, 408 | 425 | 429 | 500..=599)
 }
 
-/// Returns the title of a web page, which may be empty; `None` for what is none.
+/// Returns the title of a web page, which may be empty; `None` if the body is not a page.
 fn page_title(body: &[u8]) -> Option<String> {
     const MOST: usize = 80;
     let start = String::from_utf8_lossy(&body[..body.len().min(16 << 10)]);

@@ -11,7 +11,7 @@ const IMAGE: usize = BYTES * 800;
 /// The count of `:usage` that says how many of its tokens are an estimate.
 pub(crate) const ESTIMATED: &str = "estimated-tokens";
 
-/// Returns about how many tokens so many bytes have.
+/// Returns the approximate number of tokens in a number of bytes.
 pub(super) fn of_bytes(bytes: usize) -> i64 {
     i64::try_from(bytes.div_ceil(BYTES)).unwrap_or(i64::MAX)
 }

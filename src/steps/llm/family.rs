@@ -175,7 +175,7 @@ pub fn parsed(provider: &str, what: &str, text: &[u8]) -> Result<Json, LlmError>
         .map_err(|error| malformed(provider, &format!("{what} is not JSON ({error})"), text))
 }
 
-/// Reads a count of tokens; one that cannot be is none.
+/// Reads a count of tokens; an impossible count is ignored.
 pub fn count(json: Option<&Json>) -> Option<i64> {
     const MOST: i64 = 1 << 50;
     let count = json.and_then(Json::as_i64)?;

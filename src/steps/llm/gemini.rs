@@ -165,7 +165,7 @@ fn said(call: &Call, message: &Message) -> Vec<Json> {
     {
         return parts.clone();
     }
-    // Beside calls, an empty text is none.
+    // Beside calls, empty texts are dropped.
     let is_something = |it: &&Part| !matches!(it, Part::Text(text) if text.is_empty());
     let content = message.content.iter().filter(is_something);
     let mut parts: Vec<Json> = content.map(part).collect();

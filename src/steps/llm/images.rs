@@ -17,7 +17,7 @@ use crate::fields::Fields;
 use crate::resource;
 use picture::{MOST_BYTES, Picture, PictureError, Processing, unreadable};
 
-/// What is known of whoever is to look at the images of a call.
+/// The known abilities of the model that will see the images of a call.
 pub(super) struct Sight<'a> {
     pub provider: &'a str,
     pub model: &'a str,

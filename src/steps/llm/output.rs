@@ -1,4 +1,4 @@
-//! Structured output: what the flow wants, what the provider is told, and whether the answer is that.
+//! Structured output: what the flow asks for, what the provider gets, and whether the answer conforms.
 //!
 //! The answer is always checked here, whatever the provider promises.
 

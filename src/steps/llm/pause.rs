@@ -1,11 +1,11 @@
-//! Answers that a provider breaks off to work on with tools of its own, and goes on with when asked to.
+//! Answers that a provider interrupts to work with its own tools, and continues on request.
 
 use super::call::{Call, Message, Part, Reply, Role, Usage};
 
 /// How often an answer is gone on with.
 pub(super) const MOST: usize = 10;
 
-/// Returns the call that goes on with a reply, if it is one to go on with.
+/// Returns the call that continues a reply, if the reply was interrupted.
 pub(super) fn further(call: &Call, reply: &Reply) -> Option<Call> {
     if reply.finish_reason != "pause_turn" {
         return None;

@@ -10,7 +10,7 @@ use super::call::{Message, ToolCall};
 
 /// What a kept block stands for.
 pub(super) enum Mark<'a> {
-    /// So many characters of text.
+    /// A number of characters of text.
     Text(usize),
     /// A call of a tool, by its id.
     Call(&'a str),

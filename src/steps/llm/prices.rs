@@ -48,7 +48,7 @@ struct Price {
     /// A model's name, in which `*` stands for anything.
     model: String,
     rates: Rates,
-    /// Over so many tokens of input, others.
+    /// The number of input tokens above which other rates apply.
     long: Option<(i64, Rates)>,
     /// Who says so.
     source: &'static str,
@@ -149,7 +149,7 @@ impl Prices {
         Some(micros.round() as i64)
     }
 
-    /// Returns the row for a model: of whoever says most, the pattern that says most.
+    /// Returns the row for a model: the most specific pattern of the most specific provider.
     fn find(&self, provider: &str, model: &str) -> Option<&Price> {
         let plain = without_date(model);
         let fits = |price: &&Price| {

@@ -104,7 +104,7 @@ const PROVIDER_KEYS: &[&str] = &[
 pub(super) fn choose(cx: &StepContext, fields: Fields<'_>) -> Result<Endpoint, StepError> {
     let mut connection = connection(cx, fields)?;
     let named = named(fields, &connection)?;
-    // A server of one's own is not shown the key of whoever made the format.
+    // The user's own server must not receive the key of the provider whose format it speaks.
     let is_own = named.is_none() && connection.base_url.is_some();
     let id = match named {
         Some(id) => id,
@@ -202,7 +202,7 @@ fn some_of<'a>(text: &'a str, other: &'a str) -> &'a str {
 
 fn said_twice(id: &str, connection: &Connection) -> StepError {
     unclear(format!(
-        "the family of `:{id}` is said by `:llm-providers` and by the connection `:{}`",
+        "both `:llm-providers` and the connection `:{}` set the family of `:{id}`",
         connection.id
     ))
     .hint("leave it out of the connection")
@@ -288,9 +288,8 @@ fn model(
         })
 }
 
-/// Returns the format that a provider is spoken to in when nobody says it. OpenAI's newer interface is hardly
-/// imitated: at another address than OpenAI's own the older one is meant, unless the step wants what only the
-/// newer has.
+/// Returns the default format of a provider. Few servers imitate OpenAI's newer interface: at another address than
+/// OpenAI's own the older one is used, unless the step needs what only the newer one has.
 fn usual_format(fields: Fields<'_>, dialect: Dialect, base: &str) -> Dialect {
     let is_official = is_openai_itself(base);
     let options = fields.get("provider-opts").and_then(|it| it.get("openai"));

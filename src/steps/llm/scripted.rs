@@ -23,7 +23,7 @@ pub(super) const ID: &str = "scripted";
 /// Answers that were written beforehand.
 #[derive(Debug)]
 pub(super) struct Script {
-    /// The first that is meant by a request gives its turns.
+    /// Scripts; the first one that matches a request answers it.
     parts: Vec<Act>,
     latency: Duration,
     /// Between the pieces of an answer.
@@ -117,7 +117,7 @@ impl Script {
             let texts = self.parts.iter().filter_map(|it| it.when.as_deref());
             let texts: Vec<String> = texts.map(|it| format!("{it:?}")).collect();
             let message = format!(
-                "no script is meant by this request: none of {} is in it",
+                "no script matches this request: it contains none of {}",
                 texts.join(", ")
             );
             return Err(failed(message, call).hint("add one without `:when`, for all others"));

@@ -8,7 +8,7 @@ pub(super) const SPEC: StepSpec = StepSpec {
     aliases: &[],
     doc: "Asks a model and returns `{:content :usage :model :provider :finish-reason}`.\n\n\
         With `:output {:format :json :schema [...]}` the content is data, checked here against the schema. Text \
-        streams to whoever watches the run. Which provider is asked follows from `:provider`, the connection, or the \
+        streams to the run's observers. Which provider is asked follows from `:provider`, the connection, or the \
         keys in the environment.",
     fields: FIELDS,
     examples: &[

@@ -37,7 +37,7 @@ pub(super) enum Part {
     },
 }
 
-/// As much of a text is told in an error.
+/// Maximum length of a text in an error, in characters.
 const SHOWN: usize = 2000;
 
 impl Answer {
@@ -185,7 +185,7 @@ impl Part {
     }
 }
 
-/// Returns what a model is told of the step's value: text or data. Contents that are not text have a line each.
+/// Returns the step's value for a model: text or data. Contents that are not text have a line each.
 pub(crate) fn for_model(value: &Value) -> Value {
     let Some(parts) = value.get("parts").and_then(Value::as_vector) else {
         return value.get("content").cloned().unwrap_or(Value::Nil);

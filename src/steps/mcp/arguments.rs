@@ -7,7 +7,7 @@ use super::error::McpError;
 /// As many problems are told.
 const PROBLEMS: usize = 10;
 
-/// Checks arguments. What is wrong with them is said in words that a model can act on.
+/// Checks arguments. Errors are reported in terms that a model can act on.
 pub(super) fn fit(tool: &str, schema: &Json, arguments: &Json) -> Result<(), McpError> {
     let Ok(validator) = jsonschema::validator_for(schema) else {
         // A schema that cannot be read here is for the server to hold arguments against.

@@ -37,7 +37,7 @@ use crate::http;
 /// No message of a server is larger.
 pub(super) const MOST_BYTES: usize = 16 << 20;
 
-/// A server that does not shake hands for so long is none.
+/// Maximum time for the handshake of a server.
 const HANDSHAKE: Duration = Duration::from_secs(30);
 
 /// A list of tools is asked for again when it is older and lacks what is asked for.
@@ -255,7 +255,7 @@ impl Connection {
                 Err(error) => return Err(self.fault(error, None).await),
             };
             let ServerResult::ListToolsResult(page) = answer else {
-                return Err(self.broken("its list of tools is none"));
+                return Err(self.broken("it sent an invalid list of tools"));
             };
             tools.extend(page.tools);
             cursor = page.next_cursor;
@@ -387,7 +387,7 @@ impl Drop for Watch {
     }
 }
 
-/// A request that the server is told about when nobody waits for it any more.
+/// A request whose cancellation is reported to the server when it is dropped.
 struct Pending<'a> {
     peer: &'a Peer<RoleClient>,
     id: Option<rmcp::model::RequestId>,

@@ -67,7 +67,7 @@ pub(super) fn of_handshake(
         }
         ClientInitializeError::ExpectedInitResponse(_)
         | ClientInitializeError::ExpectedInitResult(_) => {
-            "its answer to the handshake is none".to_owned()
+            "its answer to the handshake is invalid".to_owned()
         }
         other => other.to_string(),
     };
@@ -112,7 +112,7 @@ pub(super) fn of_service(error: ServiceError, why: &Why<'_>) -> McpError {
             }
         }
         ServiceError::UnexpectedResponse => {
-            protocol("its answer is none to what was asked".to_owned())
+            protocol("its answer does not fit the request".to_owned())
         }
         other => protocol(other.to_string()),
     }

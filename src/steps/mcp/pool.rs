@@ -44,7 +44,7 @@ pub(super) enum Ask {
     List,
 }
 
-/// What came of it.
+/// The outcome of a request.
 pub(super) enum Told {
     Answer(Answer),
     Tools(Vec<Tool>),
@@ -60,7 +60,7 @@ struct Job {
 static SHARED: Mutex<Weak<Pool>> = Mutex::new(Weak::new());
 
 impl Pool {
-    /// Returns the pool of the process, started where there is none.
+    /// Returns the pool of the process, and starts it if necessary.
     pub fn shared() -> std::io::Result<Arc<Pool>> {
         let mut shared = SHARED.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(pool) = shared.upgrade() {

@@ -87,7 +87,7 @@ impl Program {
 }
 
 impl Process {
-    /// Waits for the end of a process whose input has ended; one that stays is told to go, then killed.
+    /// Waits for the end of a process whose input has ended; if it does not exit, it is terminated, then killed.
     pub async fn end(mut self) {
         if timeout(GRACE, self.child.wait()).await.is_err() {
             self.signal(End::Terminate);
@@ -164,7 +164,7 @@ struct Notes {
 /// As much of what a server says beside its answers is kept.
 const KEPT: usize = 4096;
 
-/// As much of that is told in an error.
+/// Maximum length of the program's error output in an error, in characters.
 const TOLD: usize = 500;
 
 impl Said {
@@ -248,7 +248,7 @@ pub(super) struct Watched {
     start: Vec<u8>,
 }
 
-/// As much of a line that is no message is told.
+/// Maximum length of an invalid line in an error, in characters.
 const START: usize = 120;
 
 impl Watched {

@@ -40,7 +40,7 @@ pub(super) struct HttpServer {
     pub route: Route,
 }
 
-/// What every program sees of our environment; secrets of ours are not among it.
+/// Environment variables that every program inherits. None of them holds a secret.
 const INHERITED: &[&str] = &[
     "APPDATA",
     "COMSPEC",
@@ -181,7 +181,7 @@ fn program(cx: &StepContext, name: &str, setting: &Value) -> Result<Program, Ste
         )));
     }
     cx.gate().program(&command[0])?;
-    // A path is meant from the project, wherever the program then runs.
+    // A relative path is resolved against the project, whatever the program's working directory is.
     let first = Path::new(&command[0]);
     let is_path = first.components().count() > 1 || command[0].starts_with('.');
     if first.is_relative() && is_path {

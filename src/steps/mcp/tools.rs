@@ -121,7 +121,7 @@ fn tool_of(
     let own_words = known.and_then(|it| it.description.as_deref().map(str::to_owned));
     let is_read = known.and_then(|it| it.read_only).unwrap_or(false);
     let model_name = adapter.model_name(tool);
-    // What a server calls a schema and is none is for the server to hold arguments against.
+    // If the schema is invalid, only the server checks the arguments.
     let shape = Shape::new(&model_name, &schema).or_else(|_| Shape::new(&model_name, &json!({})));
     let shape = shape.map_err(|error| StepError::config("E0830", error))?;
     let (id, name) = (adapter.id.clone(), tool.clone());

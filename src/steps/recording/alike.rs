@@ -106,7 +106,7 @@ fn body(asked: &Asked) -> String {
     String::from_utf8_lossy(&without_boundary(kind, text.as_bytes())).into_owned()
 }
 
-/// What parts a body of parts is chosen anew each time.
+/// Multipart boundaries are chosen again for each request.
 fn without_boundary(kind: &str, body: &[u8]) -> Vec<u8> {
     let boundary = kind.split("boundary=").nth(1);
     let boundary = boundary.map(|it| it.trim_matches('"').as_bytes());

@@ -1,7 +1,7 @@
 //! Writes exchanges down while they happen.
 //!
-//! The request is on disk before it is sent, and its file is written anew as a whole when the answer is over: a
-//! process that dies leaves files that can be read, of which the last may have no answer.
+//! The request is on disk before it is sent, and its file is rewritten as a whole when the answer has ended: a process
+//! that dies leaves readable files, of which the last may have no answer.
 
 use std::collections::BTreeMap;
 use std::fs;

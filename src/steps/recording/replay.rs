@@ -33,7 +33,7 @@ impl Replayer {
     /// Reads a whole recording.
     ///
     /// # Errors
-    /// When the folder is none, or a file in it is not right.
+    /// When the folder is not a recording, or a file in it is invalid.
     pub fn open(folder: &Path) -> Result<Replayer, RecordingError> {
         let about = About::read(folder)?;
         let mut entries = Vec::new();

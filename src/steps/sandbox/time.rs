@@ -94,7 +94,7 @@ const INSTANT_TO_EPOCH_MS: Native = Native {
 const EPOCH_MS_TO_INSTANT: Native = Native {
     name: "epoch-ms->instant",
     usage: "(epoch-ms->instant ms)",
-    doc: "Returns the instant that is so many milliseconds after 1970-01-01T00:00Z.",
+    doc: "Returns the instant at a number of milliseconds after 1970-01-01T00:00Z.",
     examples: &[(
         "(flow.util/epoch-ms->instant 0)",
         r#"#inst "1970-01-01T00:00:00.000-00:00""#,
@@ -140,7 +140,7 @@ const TRUNCATE_INSTANT: Native = Native {
 const INSTANT_PLUS: Native = Native {
     name: "instant-plus",
     usage: "(instant-plus instant amount unit)",
-    doc: "Returns the instant so many units later: `:millis :seconds :minutes :hours :days`.",
+    doc: "Returns the instant a number of units later: `:millis :seconds :minutes :hours :days`.",
     examples: &[(
         r#"(flow.util/format-instant (flow.util/instant-plus (flow.util/epoch-ms->instant 0) 2 :days))"#,
         r#""1970-01-03T00:00:00Z""#,
@@ -152,7 +152,7 @@ const INSTANT_PLUS: Native = Native {
 const INSTANT_MINUS: Native = Native {
     name: "instant-minus",
     usage: "(instant-minus instant amount unit)",
-    doc: "Returns the instant so many units earlier: `:millis :seconds :minutes :hours :days`.",
+    doc: "Returns the instant a number of units earlier: `:millis :seconds :minutes :hours :days`.",
     examples: &[(
         r#"(flow.util/format-instant (flow.util/instant-minus (flow.util/epoch-ms->instant 0) 1 :hours))"#,
         r#""1969-12-31T23:00:00Z""#,

@@ -113,7 +113,7 @@ fn called(name: &Value) -> String {
     name_text(name).map_or_else(|| "a column".to_owned(), |name| format!("column `{name}`"))
 }
 
-/// Reads a column of `:columns` of which only the type is said.
+/// Reads a column of `:columns` that consists of its type.
 pub(super) fn of_type(given: &Value, name: &Value) -> Result<ColumnDefinition, StepError> {
     Ok(ColumnDefinition {
         type_: Some(column_type(given, &called(name))?),

@@ -90,7 +90,7 @@ fn key_of(
     let mut paths = paths.into_iter().flatten();
     let path = paths.next();
     if paths.next().is_some() || (path.is_some() && own.is_some()) {
-        return Err(wrong("the key of the event is said twice"));
+        return Err(wrong("the key of the event is given twice"));
     }
     Ok((own, path.map(path_text).transpose()?))
 }

@@ -1,4 +1,4 @@
-//! `:notify` of a wait: who may answer is told, with links to do it by.
+//! `:notify` of a wait: notifies those who may answer, with links for the answers.
 
 use flowstone_flow::step::{StepContext, StepError, WaitNotice};
 use flowstone_lang::value::Value;

@@ -187,8 +187,8 @@ fn read_whole(path: &Path) -> std::io::Result<Vec<u8>> {
 /// Reads the bytes of a blob and checks that they are what their name says.
 ///
 /// # Errors
-/// [`StoreError::Rejected`] with kind `not-found` when there is none; [`StoreError::Damaged`] when it was
-/// changed.
+/// [`StoreError::Rejected`] with kind `not-found` when it does not exist; [`StoreError::Damaged`] when its contents
+/// have changed.
 pub fn get(folder: &Path, hash: &BlobHash) -> Result<Vec<u8>, StoreError> {
     let path = place(folder, hash)?;
     let bytes = read_whole(&path).map_err(|error| match error.kind() {

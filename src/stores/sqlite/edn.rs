@@ -8,7 +8,7 @@ pub(super) fn text(text: &str) -> String {
     encode(&Value::from(text)).unwrap_or_else(|_| "\"\"".to_owned())
 }
 
-/// Returns a keyword literal; of a name that is none, what the codec reads back as one.
+/// Returns a keyword literal. A name that cannot be a literal becomes what the codec reads back as a keyword.
 pub(super) fn keyword(name: &str) -> String {
     encode(&Value::keyword(name)).unwrap_or_else(|_| ":?".to_owned())
 }

@@ -1,7 +1,7 @@
 //! A file beside the database that says that there is one, so that a lost database is not taken for a new project.
 //!
-//! It also says whether the write-ahead log may hold what the database file lacks: it is open from the moment that a
-//! process has opened the database until the last one has copied the log into the file. Whoever opens or leaves the
+//! It also records whether the write-ahead log may contain data that the database file lacks: from the time a process
+//! opens the database until the last process has copied the log into the file. A process that opens or leaves the
 //! database holds a lock on this file meanwhile.
 
 use std::fs::{self, File};

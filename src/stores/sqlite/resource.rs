@@ -1,8 +1,8 @@
 //! The registry of resources. Blobs, files and trees have rows of their own; keys, tables and outputs of runs are
 //! found in the tables that hold them.
 //!
-//! What was deleted or has expired leaves its row, without its contents, until nothing mentions the name any more:
-//! so that whoever has the name is told what became of it.
+//! The row of a deleted or expired resource stays, without its contents, as long as something refers to the name, so
+//! that readers of the name learn what happened to it.
 
 mod listing;
 mod registry;

@@ -56,7 +56,7 @@ CREATE TABLE IF NOT EXISTS table_column (
 /// What format 3 adds.
 pub const FORMAT_3: &str = "
 ALTER TABLE table_registry ADD COLUMN partitioned INTEGER NOT NULL DEFAULT 0;
--- What else is said of it, as JSON.
+-- The rest of its definition, as JSON.
 ALTER TABLE table_column ADD COLUMN definition TEXT NOT NULL DEFAULT '{}';
 CREATE TABLE IF NOT EXISTS table_partition (
     id INTEGER PRIMARY KEY AUTOINCREMENT,

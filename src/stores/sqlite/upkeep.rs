@@ -368,7 +368,7 @@ fn sweep_part(
     Ok((add_up(rows)?, Some(end)))
 }
 
-/// Writes the file anew without what is free in it.
+/// Rewrites the file without its free space.
 pub(super) fn compact(path: &Path, options: &Options) -> Result<(), StoreError> {
     let db = super::open::connect(path, options, Said::Open)?;
     db.execute_batch("VACUUM").map_err(failed)

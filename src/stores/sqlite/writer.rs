@@ -23,13 +23,13 @@ use tokio::sync::{oneshot, watch};
 use super::failure::{failed, located};
 use super::journal;
 
-/// At most so many jobs share a transaction.
+/// Maximum number of jobs in one transaction.
 const GROUP_MAX: usize = 4096;
 /// How long changes that nobody needs durable wait for company.
 const MOMENT: Duration = Duration::from_millis(10);
 /// How often it is looked whether another process has written.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
-/// After so many transactions it is worth while to make room for the log.
+/// Number of transactions after which truncating the log is worthwhile.
 const ROOM_AFTER: u32 = 24;
 /// How long the log is made, once: writing over blocks that are there syncs faster than making the file longer.
 const ROOM_BYTES: u64 = 16 << 20;
@@ -44,9 +44,9 @@ type Tell = Box<dyn FnOnce(Result<(), StoreError>) + Send>;
 struct Applied {
     /// What was wrong, where it is not to be kept.
     kept: Result<(), StoreError>,
-    /// Who is told when it has happened.
+    /// Called when the job has been done.
     now: Option<Tell>,
-    /// Who is told when it is durable, or is not.
+    /// Called when the job is durable, or has failed.
     end: Option<Tell>,
 }
 
@@ -71,7 +71,7 @@ struct Job {
 pub(super) struct Failures(Arc<Mutex<HashMap<RunId, StoreError>>>);
 
 impl Failures {
-    /// Lets runs be written again: whoever drives them has read them anew.
+    /// Allows writes to runs again, after they were read again by their executor.
     pub(super) fn forget<'a>(&self, runs: impl Iterator<Item = &'a RunId>) {
         let mut failures = lock(self);
         for run in runs {
@@ -431,8 +431,8 @@ impl Loop {
             .send_modify(|count| *count = count.wrapping_add(1));
     }
 
-    /// Does a job and what comes with it in one transaction; a job that fails is undone alone. When the
-    /// transaction itself fails, everybody is told. Returns a job that has to go into the next.
+    /// Performs a job and the jobs that follow it in one transaction; a job that fails is rolled back alone. If the
+    /// transaction itself fails, all jobs fail. Returns a job that must go into the next transaction.
     fn transact(&mut self, first: Job) -> Option<Job> {
         let worth = self.worth(&first);
         self.set_mode(worth);

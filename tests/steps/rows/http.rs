@@ -335,7 +335,7 @@ fn content_type() {
     );
     contains(
         &net.sent("{:url \"URL\" :content-type \"x/y\"}"),
-        "`:content-type` is of a body, and there is none",
+        "`:content-type` needs a body",
     );
     // Text is written in the encoding that is named.
     contains(
@@ -398,7 +398,7 @@ fn template_and_data() {
     );
     contains(
         &net.sent("{:url \"URL\" :data {:a 1}}"),
-        "`:data` is for a `:template`, and there is none",
+        "`:data` needs a `:template`",
     );
 }
 

@@ -235,7 +235,7 @@ fn key_fields() {
             ),
             (
                 ":table \"new\" :key-fields 7",
-                "E0764 `:key-fields` is a vector of names of columns, not 7",
+                "E0764 `:key-fields` needs a vector of column names, got 7",
             ),
             (":table \"new\" :key-fields [[]]", "`:key-fields`"),
             (":table \"new\" :key-fields [:ident]", "`ident`"),

@@ -324,7 +324,7 @@ fn update_cell_row_id() {
             ),
             (
                 "{:op :update-cell :table \"orders\" :column :who :value 2}",
-                "nothing says which row is meant",
+                "no row was chosen",
             ),
         ],
     );

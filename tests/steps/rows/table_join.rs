@@ -393,7 +393,7 @@ fn join_select() {
         &[
             (
                 &one(":project {:right-fields [:name]}"),
-                "`name` is none of the fields that `:select` of the right side has",
+                "`name` is not in `:select` of the right side",
             ),
             (&one(":project {:keep-left [:total]}"), "E0635"),
         ],

@@ -73,7 +73,7 @@ fn query_select() {
             ("{:op :query :select [:amont]}", "!did you mean `amount`?"),
             (
                 "{:op :query :select [7]}",
-                "!`:select` is a vector of names of columns",
+                "!`:select` needs a vector of column names",
             ),
         ],
     );
@@ -150,7 +150,7 @@ fn op_get_row() {
         &[
             ("{:op :get-row :row-id 3}", "[3 true]"),
             ("{:op :get-row :row-id 33}", "[nil false]"),
-            ("{:op :get-row}", "!nothing says which row is meant"),
+            ("{:op :get-row}", "!no row was chosen"),
         ],
     );
 }

@@ -192,10 +192,7 @@ fn op_delete() {
     refuses(
         &project,
         &[
-            (
-                "{:op :delete :table \"t\"}",
-                "nothing says which row is meant",
-            ),
+            ("{:op :delete :table \"t\"}", "no row was chosen"),
             (
                 "{:op :delete :table \"t\" :all true :row-id 1}",
                 "the row is named in two ways",

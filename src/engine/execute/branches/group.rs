@@ -69,7 +69,7 @@ impl Group {
         Some((idx, format!("{}.{}", self.path, self.labels[idx]), args))
     }
 
-    /// Takes what a branch came to; it is not under way any more.
+    /// Takes the result of a branch, which is no longer active.
     pub fn ended(&mut self, idx: usize, result: Evaluated<Value>) {
         self.running.remove(&idx);
         self.done += 1;
@@ -118,7 +118,7 @@ impl Group {
         }
     }
 
-    /// Says what the group comes to although branches are under way: no further ones start.
+    /// Sets the group's answer while branches are still active: no further ones start.
     pub fn decide(&mut self, answer: Evaluated<Value>) {
         self.decided = Some(answer);
     }
@@ -128,7 +128,7 @@ impl Group {
         self.decided.is_some()
     }
 
-    /// Returns what the group comes to, once none is under way and none is to come.
+    /// Returns the group's answer once no branch is active and none is left to start.
     pub fn answer(&mut self) -> Option<Evaluated<Value>> {
         if !self.running.is_empty() {
             return None;

@@ -301,10 +301,6 @@ pub(super) const TEMPLATE: &[Field] = &[
         FieldType::Bool,
         "Whether a missing variable is an error.",
     ),
-    Field::optional(
-        "system",
-        FieldType::Any,
-        "Of a prompt: what the model is told first.",
-    ),
+    Field::optional("system", FieldType::Any, "The system message of a prompt."),
     Field::optional("type", FieldType::Any, "What it is a template of."),
 ];

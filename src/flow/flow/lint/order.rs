@@ -9,7 +9,7 @@ use super::Lint;
 use crate::diagnostic::Diagnostic;
 use crate::flow::forms::quoted;
 
-/// Maps of up to so many entries are evaluated in the written order.
+/// Maximum size of maps that are evaluated in the written order.
 const ORDERED: usize = 8;
 
 /// An entry that is one of these is not evaluated with the literal, such as a branch of `flow/all`. Inside another call,

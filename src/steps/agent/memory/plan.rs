@@ -318,7 +318,7 @@ pub(super) fn checkpoint() -> Json {
         "type": "object",
         "properties": {
             "step": {"type": "string", "description": "The step's name."},
-            "note": {"type": "string", "description": "What came of it, in a sentence."}
+            "note": {"type": "string", "description": "Its result, in a sentence."}
         },
         "required": ["step"],
         "additionalProperties": false
@@ -499,7 +499,7 @@ mod tests {
         let mut once = soft();
         assert!(matches!(once.gate(&["files"]), Gate::Warn(_)));
         assert_eq!(once.gate(&["files"]), Gate::Go);
-        // A plan that was refused is none.
+        // A refused plan changes nothing.
         let mut refused = strict();
         assert!(declare(&mut refused, &["a", "a"]).is_err());
         assert_eq!(refused.gate(&["files"]), Gate::Stop);

@@ -26,7 +26,7 @@ pub(in super::super) const TOOLS: &[&str] = &[CHECKPOINT, PLAN, RECALL, RECORD];
 const RECORDED: &[&str] = &["decision", "observation", "working-state"];
 const MOST_CONTENT: usize = 8_000;
 const MOST_KEY: usize = 200;
-/// So many rows that have one of the words are ranked.
+/// Maximum number of matching rows that are ranked.
 const RANKED: usize = 50;
 /// Characters of all contents that a recall tells; each gets its part.
 const MOST_TOLD: usize = 40_000;
@@ -265,7 +265,7 @@ impl Memory {
     }
 }
 
-/// Returns what the model sees of a row, with so many characters of its content.
+/// Returns what the model sees of a row, with at most `most` characters of its content.
 fn memory(row: &Value, most: usize) -> Value {
     let shown = ["type", "key", "importance", "flow"];
     let mut seen: Vec<(Value, Value)> = Vec::new();

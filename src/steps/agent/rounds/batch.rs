@@ -21,7 +21,7 @@ struct Rejected {
     comment: Option<String>,
 }
 
-/// Why there are to be no more calls, and what the model is told.
+/// Why no more calls are allowed, and the message for the model.
 type Over = (&'static str, &'static str);
 
 impl Rounds<'_> {
@@ -241,7 +241,7 @@ impl Rounds<'_> {
         ))
     }
 
-    /// Notes what a call came to.
+    /// Records the outcome of a call.
     fn note(&mut self, answered: &Answered) {
         self.record.call(answered);
         self.around.called(&Called {

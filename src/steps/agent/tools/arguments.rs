@@ -1,7 +1,8 @@
 //! The arguments of a tool call: from what a model wrote to what a step takes.
 //!
-//! Models write JSON that is nearly right: keys in another spelling, a number or an object as a string, null for what is
-//! left out. What can only be meant one way is taken so; the rest is told in words that the model can act on.
+//! Models write JSON that is nearly right: keys in another spelling, a number or an object as a string, null for a
+//! missing value. What can only be interpreted in one way is accepted; everything else is reported in terms that the
+//! model can act on.
 
 use std::fmt::Write as _;
 
@@ -101,7 +102,7 @@ impl Shape {
         })
     }
 
-    /// Makes the error that the model is told, with an example of what is right.
+    /// Builds the error for the model, with an example of correct arguments.
     pub(super) fn wrong(&self, message: impl Into<String>) -> StepError {
         StepError::new(
             "E0837",

@@ -66,7 +66,7 @@ pub(super) fn tool(cx: &StepContext, step: &Rc<PackagedStep>) -> Result<Tool, St
     })
 }
 
-/// What is of use to another model: the answer, and why there is none.
+/// Returns what is useful to another model: the answer, or why there is no answer.
 fn answer(value: Value) -> Value {
     let Some(content) = value.get("content").cloned() else {
         return value;
@@ -100,7 +100,7 @@ fn mutates(
         let config = shape
             .read(given)
             .and_then(|input| packager.config(&step, wrapped.spec(), &input));
-        // A call that comes to nothing changes nothing.
+        // A call that fails changes nothing.
         config.is_ok_and(|config| changes(wrapped.effect(&config)))
     })
 }

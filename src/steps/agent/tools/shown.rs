@@ -1,5 +1,5 @@
-//! What a model is told of a value: all of it where it is short, else the beginnings of what is long in it, with a word
-//! on how to read on.
+//! The form of a value for a model: complete if it is short, otherwise with its long parts cut, and a note on how to
+//! read the rest.
 
 use flowstone_flow::json::to_json;
 use flowstone_flow::step::StepContext;
@@ -21,7 +21,7 @@ pub fn most_chars(cx: &StepContext) -> usize {
         .unwrap_or(MOST_CHARS)
 }
 
-/// Shortens a value so that its JSON has no more than so many characters, and a few for the notes.
+/// Shortens a value so that its JSON has at most `most` characters, plus a few for the notes.
 pub fn within(value: Value, most: usize) -> Value {
     let Ok(json) = to_json(&value) else {
         return Value::from(crate::words::shown(&value));

@@ -24,7 +24,7 @@ pub(in super::super) async fn run(call: Call<'_>) -> Result<Outcome, StepError> 
     let (path, old, new) = (text("path")?, text("old")?, text("new")?);
     if old.is_empty() {
         return Err(StepError::config("E0780", "`:old` is empty")
-            .hint("say which text is meant; `:op :replace-lines` puts lines in"));
+            .hint("name the text to replace; `:op :replace-lines` puts lines in"));
     }
     let which = match fields.bool("all?")? {
         Some(true) => Which::All,

@@ -128,7 +128,7 @@ fn store(
     Ok(seen)
 }
 
-/// What names a content while we talk to git; `None` when there is none.
+/// The name of a content in the dialogue with git; `None` if it has none.
 fn key(entry: &Entry) -> Option<String> {
     match (&entry.target, entry.kind) {
         (Some(target), _) => Some(format!("link {target}")),

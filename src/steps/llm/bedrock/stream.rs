@@ -107,7 +107,7 @@ impl Stream {
         if let Some(piece) = text("/toolUse/input") {
             let call = block.call.get_or_insert_default();
             call.arguments.push_str(piece);
-            // What is said through the tool of answers is the answer.
+            // The arguments of the answer tool are the answer.
             let is_answer = call.name == ANSWER_TOOL;
             return is_answer.then(|| Delta::Text(piece.to_string()));
         }

@@ -31,7 +31,7 @@ pub(super) fn whole(provider: &str, body: &[u8]) -> Result<Reply, LlmError> {
     stream.finish()
 }
 
-/// Turns an error that is told inside an answer into one.
+/// Converts an error inside a response to an error.
 fn refused(provider: &str, json: &Json) -> Result<(), LlmError> {
     let error = json.get("error").or_else(|| json.pointer("/x_groq/error"));
     match error {
@@ -235,8 +235,8 @@ impl Stream {
         }
     }
 
-    /// Adds a piece of a tool call. Pieces belong together by `index`; where there is none, or all have the same,
-    /// a new id or a name after a whole call begins another.
+    /// Adds a piece of a tool call. Pieces belong together by `index`; if it is missing, or all have the same, a new id
+    /// or a name after a whole call begins another.
     fn tool_call(&mut self, piece: &Json) {
         let text = |pointer: &str| piece.pointer(pointer).and_then(Json::as_str);
         let id = text("/id").filter(|id| !id.is_empty());
@@ -336,7 +336,7 @@ impl family::Stream for Stream {
             return Err(family::malformed(&self.provider, cause, b""));
         }
         let mut reply = self.reply;
-        // A call of nothing is none.
+        // A call without a name and arguments is not a call.
         let calls = &mut reply.tool_calls;
         calls.retain(|it| !it.name.is_empty() || !it.arguments.is_empty());
         call_id::complete(&reply.id, &mut reply.tool_calls);

@@ -199,7 +199,7 @@ impl Stream {
                 let cause = format!("the model stopped with {reason}{message}");
                 return Err(family::malformed(&self.provider, &cause, text));
             }
-            // What is yet to come is told as it is, as in the other formats.
+            // Unknown reasons are passed on unchanged, as in the other formats.
             other => other,
         };
         self.reply.finish_reason = reason.to_string();

@@ -20,7 +20,7 @@ pub(super) const MOST_BYTES: u64 = 20 << 20;
 const MOST_PIXELS: u64 = 50_000_000;
 /// What decoding may take.
 const MOST_MEMORY: u64 = 512 << 20;
-/// The quality of a JPEG where none is said.
+/// The default quality of a JPEG.
 const QUALITY: u8 = 85;
 
 /// An image that is ready to be sent.
@@ -153,7 +153,7 @@ pub(super) fn unreadable(name: &str, why: &str) -> PictureError {
 /// Checks an image, and does to it what is asked.
 ///
 /// # Errors
-/// When it is none, is something else than its type says, or is too large.
+/// When the bytes are not an image, do not match their content type, or are too large.
 pub(super) fn process(
     bytes: Vec<u8>,
     content_type: &str,

@@ -1,8 +1,8 @@
 //! Answers of the Responses format: events and whole ones to a reply.
 //!
-//! An answer is a list of items. An item that is told whole at its end replaces what its pieces made, and the
-//! whole answer that the last event may hold replaces them all; servers that leave those out are understood
-//! from the pieces. Unknown events and items are let pass; a known one that is not as it should be is an error.
+//! An answer is a list of items. A complete item replaces what its pieces made, and the complete answer in the last
+//! event replaces them all; if a server leaves those out, the pieces are enough. Unknown events and items are ignored;
+//! a malformed known one is an error.
 
 use std::collections::BTreeMap;
 

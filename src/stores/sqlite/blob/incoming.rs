@@ -1,7 +1,7 @@
 //! A blob that comes a part at a time: a file without a name until its hash is known.
 //!
-//! It lies in a folder beside the parts of finished ones, so that what a crash leaves behind is found by whoever
-//! looks for blobs without a name. Whoever drops it unfinished removes it.
+//! The file is in a folder beside those of finished blobs, so that the search for unnamed blobs finds what a crash
+//! leaves behind. Dropping an unfinished blob removes it.
 
 use std::fs::{self, File};
 use std::io::Write as _;

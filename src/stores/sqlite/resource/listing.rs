@@ -110,7 +110,7 @@ pub fn prepare(db: &Connection) -> rusqlite::Result<()> {
 /// Lists resources.
 ///
 /// # Errors
-/// When the database cannot be read, or the cursor is none of ours.
+/// When the database cannot be read, or the cursor is malformed.
 pub fn list(db: &Connection, query: &ResourceQuery) -> Result<ResourcePage, StoreError> {
     let limit = query.limit.max(1);
     let mut values: Vec<Sql> = vec![query.run.clone().map_or(Sql::Null, Sql::Text)];

@@ -116,7 +116,7 @@ fn doc(row: &Row<'_>) -> rusqlite::Result<SearchDoc> {
     })
 }
 
-/// Has a resource indexed anew, if there is one of that name.
+/// Marks the resource of that name, if it exists, to be indexed again.
 pub(super) fn redo(db: &Connection, uri: &str) -> Result<u64, StoreError> {
     remove(db, SearchTarget::Resources, uri)?;
     db.prepare_cached("INSERT OR IGNORE INTO search_todo SELECT uri FROM resource WHERE uri = ?1")
@@ -139,7 +139,7 @@ pub(super) fn clear_part(db: &Connection) -> Result<bool, StoreError> {
     Ok(removed as i64 == PART)
 }
 
-/// Empties the full-text tables for good and begins anew: also where they are damaged.
+/// Deletes the full-text tables, even damaged ones, and creates them again.
 pub(super) fn redo_all(db: &Connection) -> Result<u64, StoreError> {
     for target in SearchTarget::ALL {
         let name = target.name();

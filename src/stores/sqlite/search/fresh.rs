@@ -81,7 +81,7 @@ struct Registered {
     /// What it is found by, as the registry keeps it.
     search: Option<String>,
     folder: Option<String>,
-    /// Blobs and files have contents; trees and changesets are found by what is said of them.
+    /// The kind of resource. Blobs and files have contents; trees and changesets are found by their search text.
     kind: String,
 }
 

@@ -14,9 +14,9 @@ use super::super::failure::{failed, rejected, with_hint};
 use super::cell::{civil, date_text, enum_text, from_value, holds, to_edn, to_plain, to_sql};
 use super::registry::Table;
 
-/// So many cells are read at once.
+/// Number of cells that are read at once.
 const CHUNK: usize = 10_000;
-/// So many cells that do not fit are named.
+/// Maximum number of cells named in an error.
 const NAMED: usize = 5;
 
 /// Gives a column another type and brings its cells along; none is changed when one does not fit.

@@ -1,4 +1,4 @@
-//! Adding a column, and changing what is said of one.
+//! Adding a column, and changing its definition.
 
 use std::rc::Rc;
 
@@ -226,7 +226,7 @@ fn set_options(
             .map(|(id, cell)| format!("row {id}: {}", super::cell::to_edn(ColumnType::Enum, cell)))
             .collect();
         let message = format!(
-            "{count} cells of `{name}` are none of its options: {}",
+            "{count} cells of `{name}` are not among its options: {}",
             shown.join(", ")
         );
         let hint = format!("the options are {}", listed(options.names()));

@@ -21,7 +21,7 @@ use super::registry::Table;
 
 /// More groups than this are refused.
 const MAX_GROUPS: usize = 100_000;
-/// For so many different bytes it is remembered which group they mean.
+/// Maximum number of distinct raw values whose groups are remembered.
 const MAX_SEEN: usize = 65_536;
 
 /// The figures of a group, in the order of the columns of the result.

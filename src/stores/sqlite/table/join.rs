@@ -54,7 +54,7 @@ pub(super) fn materialize(
     Ok(answer)
 }
 
-/// What the name of a join stands for: all that is said of it but the rows themselves.
+/// Returns the digest that identifies a named join: its definition without the rows.
 fn digest(join: &MaterializeJoin) -> String {
     let side = |side: &JoinSide| {
         let source = match &side.source {
@@ -180,7 +180,7 @@ impl Side {
             return Ok(column);
         }
         let message = format!(
-            "`{name}` is none of the fields that `:select` of the {} side has",
+            "`{name}` is not in `:select` of the {} side",
             self.position.name()
         );
         Err(with_hint(

@@ -1,4 +1,4 @@
-//! What is said of a column beside its name and type, as the registry keeps it: one JSON object.
+//! The definition of a column beside its name and type, as the registry stores it: one JSON object.
 
 use flowstone_model::codec::decode;
 use flowstone_model::table::{Cell, CellFormat, CheckRule, Display, Validation};
@@ -7,7 +7,7 @@ use serde_json::{Map, Value as Json, json};
 use super::super::edn::{self, MapText};
 use super::cell::{data_text, from_value};
 
-/// What is said of a column.
+/// The definition of a column beside its name and type.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct Meta {
     pub display_name: Option<String>,
@@ -20,7 +20,7 @@ pub(super) struct Meta {
     pub validation: Option<Validation>,
 }
 
-/// Whether an enum takes values that are none of its options.
+/// Whether an enum accepts values that are not among its options.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Closed(pub bool);
 

@@ -21,7 +21,7 @@ pub(super) struct Options {
     list: Vec<EnumChoice>,
     /// By id, name and alias as they are written, without the marks of an enum cell.
     exact: HashMap<String, usize>,
-    /// By the same in lower case; `None` where that is said of two.
+    /// Index by lower-case name; `None` if two options share that name.
     folded: HashMap<String, Option<usize>>,
     /// How many of them are on disk.
     stored: usize,
@@ -122,7 +122,7 @@ impl Options {
             .map(|option| option.id.as_str())
     }
 
-    /// Adds an option for a value that is none of them yet.
+    /// Adds an option for a new value.
     pub fn grow(&mut self, kept: &str, column: &str) -> Result<(), StoreError> {
         check_count(self.list.len() + 1, column)?;
         self.push(EnumChoice {

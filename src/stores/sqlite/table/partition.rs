@@ -146,7 +146,7 @@ pub(super) fn all(db: &Connection, table: &Table) -> Result<Vec<Partition>, Stor
         .map_err(failed)
 }
 
-/// Returns the SQL condition that a row is in a partition that is meant; `None` where every row is meant.
+/// Returns the SQL condition that selects the chosen partitions; `None` selects every row.
 pub(super) fn condition(table: &Table) -> Option<String> {
     let parts = table.parts.as_ref()?;
     Some(match parts.as_slice() {

@@ -38,7 +38,7 @@ pub(super) struct Column {
     /// The position in the key, counted from 1; 0 outside of it.
     pub key: i64,
     pub indexed: bool,
-    /// What else is said of it.
+    /// The rest of its definition.
     pub meta: Meta,
     /// The options of an enum, where they are declared.
     pub options: Option<Rc<Options>>,
@@ -62,7 +62,7 @@ impl Table {
         Ok(table)
     }
 
-    /// Finds a table and the one partition that is meant, to change rows that are there.
+    /// Finds a table and the one partition chosen, in order to change existing rows.
     pub fn open_to_change(db: &Connection, target: &TableTarget) -> Result<Table, StoreError> {
         let table = Table::open(db, target)?;
         partition::check_single(&table, &target.partitions)?;
@@ -111,7 +111,7 @@ impl Table {
         Table::make(db, name, partitioned, now_ms)
     }
 
-    /// Makes a table for a moment: its name is none that a flow can give. To be discarded.
+    /// Creates a temporary table, with a name that no flow can use. Must be discarded.
     pub fn scratch(db: &Connection, name: &str) -> Result<Table, StoreError> {
         Table::make(db, &format!("\u{1}{name}"), false, 0)
     }
@@ -353,7 +353,7 @@ impl Table {
 }
 
 impl Table {
-    /// Replaces what is said of a column.
+    /// Replaces the definition of a column.
     pub fn set_meta(&mut self, db: &Connection, name: &str, meta: Meta) -> Result<(), StoreError> {
         let idx = self.known(name)?.idx;
         db.prepare_cached(
@@ -388,7 +388,7 @@ impl Table {
         Ok(())
     }
 
-    /// Makes a column anew in SQL, so that it is ordered as its next type is; its cells and indexes stay.
+    /// Creates a column again in SQL with the order of its new type; its cells and indexes stay.
     pub fn recollate(
         &mut self,
         db: &Connection,

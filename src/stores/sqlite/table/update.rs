@@ -114,8 +114,8 @@ pub(super) fn format(db: &Connection, ask: &FormatCell) -> Result<String, StoreE
         .finish())
 }
 
-/// Returns how cells of some rows are shown, as EDN text: a vector of row, column and format; `None` when nothing
-/// is said of any.
+/// Returns the formats of cells of some rows, as EDN text: a vector of row, column and format; `None` if no cell has a
+/// format.
 pub(super) fn formats(
     db: &Connection,
     table: &Table,
@@ -157,7 +157,7 @@ pub(super) fn formats(
     Ok((!all.is_empty()).then(|| edn::vector(all)))
 }
 
-/// Finds the one row that is meant.
+/// Finds the one row that was chosen.
 fn single(db: &Connection, table: &Table, rows: &RowChoice) -> Result<i64, StoreError> {
     let mut condition = Condition::default();
     choice(table, rows, &mut condition)?;
@@ -184,12 +184,12 @@ fn single(db: &Connection, table: &Table, rows: &RowChoice) -> Result<i64, Store
             let error = rejected("E0629", "not-found", message);
             Err(with_hint(
                 error,
-                "`:op :upsert` adds a row where there is none",
+                "`:op :upsert` adds a row if it does not exist",
             ))
         }
         _ => {
             let message = format!(
-                "more than one row of the table `{}` is meant: {}",
+                "the key matches more than one row of the table `{}`: {}",
                 table.name,
                 named(rows)
             );

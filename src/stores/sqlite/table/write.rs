@@ -156,7 +156,7 @@ pub(super) fn clear(db: &Connection, table: &Table) -> Result<(), StoreError> {
     remove(db, table, &condition).map(drop)
 }
 
-/// Removes rows and what is said of their cells.
+/// Removes rows and the formats of their cells.
 fn remove(db: &Connection, table: &Table, rows: &Condition) -> Result<usize, StoreError> {
     let sql = format!("DELETE FROM {} WHERE {}", table.sql(), rows.sql);
     let removed = execute(db, &sql, &rows.cells)?;

@@ -12,7 +12,7 @@ use super::super::blob;
 use super::super::failure::failed;
 use super::mentions::{self, Where};
 
-/// What stands before the id in a changeset's name, whichever workspace it is said to be in.
+/// The text before the id in a changeset's name, in any workspace.
 const BEGIN: &str = "/bundle/changeset/files/";
 /// Blobs above this are not texts that hold references.
 const READABLE: i64 = 16 << 20;

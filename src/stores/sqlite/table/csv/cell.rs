@@ -118,7 +118,7 @@ fn shape(text: &[u8]) -> Option<Shape> {
     })
 }
 
-/// Doubles keep so many digits, whatever they are.
+/// Number of decimal digits that every double keeps.
 const DOUBLE_DIGITS: usize = 15;
 
 fn number(text: &[u8]) -> Option<Kinds> {

@@ -23,7 +23,7 @@ use super::cell::kept;
 use super::split::{Next, Splitter};
 use super::{BadRow, place_of, unreadable};
 
-/// With so many rows it pays to tell the planner about them.
+/// Number of new rows from which it pays to update the planner's statistics.
 const WORTH_ANALYSING: u64 = 5_000;
 /// Kilobytes of pages to keep in memory while rows go in.
 const CACHE_KB: i64 = 64 << 10;
@@ -424,7 +424,7 @@ fn remove_replaced(db: &Connection, table: &Table, key: &[String]) -> Result<(),
              WHERE row_id < last)",
         table.sql()
     );
-    // Nearly always there are none, and finding that out with the index is quicker.
+    // Usually no row exists yet, and the index shows that faster.
     let has_any = format!(
         "SELECT EXISTS (SELECT 1 FROM {} GROUP BY {key} HAVING count(*) > 1)",
         table.sql()
