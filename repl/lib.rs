@@ -32,7 +32,7 @@ pub type Body = Box<dyn FnOnce(&mut Vm) -> Result<Value>>;
 
 /// What evaluates for the prompt.
 pub trait Evaluator {
-    /// Is told before input is read: Ctrl-C from then on is meant for what is read.
+    /// Called before input is read: Ctrl-C from then on interrupts that input.
     fn begin(&mut self);
 
     /// Runs a body to its value, or until Ctrl-C.

@@ -18,7 +18,7 @@ mod unix {
     const ENOUGH: u64 = 65_536;
 
     pub(super) fn raise() {
-        // A signal that is handled ends nothing; whoever writes gets an error.
+        // With a handler, the signal does not end the process; writing returns an error instead.
         let noticed = Arc::new(AtomicBool::new(false));
         let _ = signal_hook::flag::register(signal_hook::consts::SIGXFSZ, noticed);
         let Ok((soft, hard)) = getrlimit(Resource::RLIMIT_NOFILE) else {

@@ -36,7 +36,7 @@
                           {:kind :aborted :status status :attempts attempt}))
 
           (poll-over? opts start attempt)
-          (throw (ex-info "polling came to its end without the wanted result"
+          (throw (ex-info "polling ended without the wanted result"
                           {:kind :timeout :attempts attempt}))
 
           :else
@@ -85,7 +85,7 @@
   (set (filter symbol? (tree-seq coll? seq form))))
 
 (defn- let-node
-  "Describes one binding of flow/let. known: the number of the binding that each name so far stands for."
+  "Describes one binding of flow/let. known: the number of the binding of each name so far."
   [known [idx [pattern value]]]
   (clojure.core/let [names (vec (distinct (bound-names pattern)))
                      used (mentioned (cons value (evaluated-parts pattern)))]

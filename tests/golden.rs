@@ -1,4 +1,4 @@
-//! Runs that earlier builds made: this build replays them and goes on with them. See `tests/golden/README.md`.
+//! Runs that earlier builds made: this build replays and continues them. See `tests/golden/README.md`.
 
 use std::path::{Path, PathBuf};
 

@@ -18,7 +18,7 @@ pub struct Scratch {
     folder: TempDir,
 }
 
-/// What a call of the program came to.
+/// The result of calling the program.
 #[derive(Debug)]
 pub struct Ran {
     pub code: Option<i32>,

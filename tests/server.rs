@@ -73,7 +73,7 @@ fn serve(
         seen.push(request.clone());
         seen.len() - 1
     };
-    // A client that has gone is none of the server's business.
+    // The server ignores clients that have disconnected.
     let _ = write(&mut stream, answer(&request, before));
 }
 

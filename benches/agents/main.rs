@@ -24,7 +24,7 @@ pub struct Row {
     pub measure: fn(&Path) -> Result<Measured>,
 }
 
-/// What came of it.
+/// The result of a measurement.
 pub struct Measured {
     pub words: String,
     /// Whether the target is met, and each call happened once.

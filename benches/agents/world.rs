@@ -128,7 +128,7 @@ impl World {
         }))
     }
 
-    /// Adds runs of a flow with this body, for whoever finds them.
+    /// Adds runs of a flow with this body, for any worker to execute.
     pub async fn add_runs(&self, body: &str, count: usize) -> Result<Vec<RunId>> {
         let loaded = self.flow(body)?;
         let mut added = Vec::new();

@@ -1,7 +1,7 @@
 //! The data steps in figures, beside the tools that people use for the same work: each row with its target.
 //! `cargo bench --bench data`, or with parts of names after it; `FLOWSTONE_BENCH_DIR` says on which disk.
 //!
-//! A row goes through an engine over a real database, as a flow's step does. A tool that is missing is said so.
+//! A row goes through an engine over a real database, as a flow's step does. Missing tools are reported.
 
 mod files;
 mod tables;
@@ -17,7 +17,7 @@ pub struct Row {
     pub measure: fn(&Path) -> Result<Vec<Measured>>,
 }
 
-/// What came of it: a row may have several figures.
+/// The result of a measurement: a row may have several figures.
 pub struct Measured {
     pub what: String,
     pub words: String,

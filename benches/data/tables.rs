@@ -146,7 +146,7 @@ fn least(
 
 fn polars(folder: &Path, work: &Work, times: usize) -> Result<Option<Duration>> {
     let script = format!(
-        "import time\ntry:\n    import polars as pl\nexcept ImportError:\n    raise SystemExit\nbest = None\nfor _ in range({times}):\n    begun = time.perf_counter()\n    {}\n    took = time.perf_counter() - begun\n    best = took if best is None else min(best, took)\nprint(best)\n",
+        "import time\ntry:\n    import polars as pl\nexcept ImportError:\n    raise SystemExit\nbest = None\nfor _ in range({times}):\n    begun = time.perf_counter()\n    {}\n    took = time.perf_counter() - begun\n    best = min(took, best or took)\nprint(best)\n",
         work.python
     );
     std::fs::write(folder.join("work.py"), script)?;

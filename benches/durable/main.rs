@@ -21,7 +21,7 @@ struct Row {
     measure: fn(&Path) -> Result<Measured>,
 }
 
-/// What came of it.
+/// The result of a measurement.
 struct Measured {
     words: String,
     /// Whether the target is met, and the effects are as they should be.

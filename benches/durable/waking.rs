@@ -50,7 +50,7 @@ async fn count(world: &World, status: RunStatus) -> Result<usize> {
     Ok(runs.map_err(Error::other)?.len())
 }
 
-/// Looks until so many runs have a status.
+/// Polls until a number of runs have a status.
 async fn until(world: &World, status: RunStatus, wanted: usize) -> Result<()> {
     let begun = Instant::now();
     while count(world, status).await? < wanted {

@@ -81,7 +81,7 @@ pub fn flow(folder: &Path, text: &str) -> Result<LoadedFlow> {
     checked.loaded.ok_or_else(|| Error::other(found))
 }
 
-/// Adds runs of a flow that whoever finds them may drive.
+/// Adds runs of a flow, for any worker to execute.
 pub async fn add_runs(stores: &Stores, loaded: &LoadedFlow, count: usize) -> Result<Vec<RunId>> {
     let mut added = Vec::new();
     for number in 0..count {
@@ -142,7 +142,7 @@ pub fn effects(file: &Path) -> Result<HashMap<String, usize>> {
     Ok(counts)
 }
 
-/// Tells whether there are so many effects, and each ran once.
+/// Tells whether there are `count` effects, each performed once.
 pub fn each_once(file: &Path, count: usize) -> Result<bool> {
     let effects = effects(file)?;
     Ok(effects.len() == count && effects.values().all(|times| *times == 1))

@@ -107,7 +107,7 @@ fn on_path(program: &str) -> bool {
     std::env::split_paths(&path).any(|folder| folder.join(program).is_file())
 }
 
-/// What a kernel came to.
+/// The result of a kernel.
 pub struct Outcome {
     pub millis: f64,
     /// Printed; peers have to agree on it.

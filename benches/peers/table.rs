@@ -110,7 +110,7 @@ fn row(
     writeln!(out, "{target:>8}{:>7}{:>7}  {met}", ratio(best), ratio(jvm))
 }
 
-/// Measures one program as whole processes of ours and of the Clojures.
+/// Measures one program as whole processes of Flowstone and of the Clojures.
 fn processes(
     out: &mut impl Write,
     row: &Whole,

@@ -151,7 +151,7 @@ fn values(items: &[Edn]) -> Result<Vec<Value>, EdnError> {
     items
         .iter()
         .map(|item| match item {
-            Edn::Empty => Err(EdnError("`Empty` stands for no value".to_owned())),
+            Edn::Empty => Err(EdnError("`Empty` represents no value".to_owned())),
             item => to_value(item),
         })
         .collect()

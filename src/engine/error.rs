@@ -170,7 +170,7 @@ impl EngineError {
             EngineError::NoSuchRun { .. } => "`flowstone runs list` shows the runs".to_owned(),
             EngineError::AmbiguousRun { .. } => "give more of its id".to_owned(),
             EngineError::Held { .. } => {
-                "wait for it, or stop that process; the run goes on where it is".to_owned()
+                "wait for it, or stop that process; the run continues there".to_owned()
             }
             EngineError::Quarantined { run, .. } => format!(
                 "`flowstone runs resume {run}` executes it again, `flowstone runs cancel {run} --force` ends it, and \

@@ -201,7 +201,7 @@ impl Engine {
                 .findings
                 .first()
                 .map(|finding| finding.message.as_str());
-            return Err(bad_program(first.unwrap_or("it is no flow")));
+            return Err(bad_program(first.unwrap_or("it is not a flow")));
         };
         Ok(Prepared::own(session, loaded.flow))
     }

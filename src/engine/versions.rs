@@ -163,7 +163,7 @@ impl Engine {
         let checked = flow::reload(&session, program);
         let loaded = checked.loaded.ok_or_else(|| EngineError::BadProgram {
             run: row.id.to_string(),
-            detail: "it is no flow".to_owned(),
+            detail: "it is not a flow".to_owned(),
         })?;
         Ok((*loaded.flow).clone())
     }

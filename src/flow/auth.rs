@@ -10,7 +10,7 @@ pub const CONNECTION: FieldType = FieldType::Either(&[
         Field::optional(
             "prefix",
             FieldType::Text,
-            "What comes before the key, such as `\"Key \"`.",
+            "The text before the key, such as `\"Key \"`.",
         ),
         Field::optional(
             "query",
@@ -150,7 +150,7 @@ pub const CALLER: FieldType = FieldType::Either(&[
         Field::optional(
             "signature-prefix",
             FieldType::Text,
-            "What comes before the signature.",
+            "The text before the signature.",
         ),
         Field::optional(
             "signed-message",

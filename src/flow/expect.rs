@@ -156,7 +156,10 @@ fn matches(wanted: &Value, value: &Value) -> Result<(), StepError> {
     let source = regex_source(wanted)
         .ok_or_else(|| StepError::config(CODE, "`:matches` must be a regex"))?;
     let regex = compile_regex(&source).map_err(|error| {
-        StepError::config(CODE, format!("`:matches` is no regex: {}", error.message))
+        StepError::config(
+            CODE,
+            format!("`:matches` is not a valid regex: {}", error.message),
+        )
     })?;
     let text = match value {
         Value::Text(text) => text.to_string(),

@@ -58,7 +58,7 @@ fn by_itself(step: &PackagedStep) -> String {
     let objective = step.defaults.get("objective").and_then(Value::as_str);
     match objective.filter(|_| step.is_agent()) {
         Some(objective) => {
-            format!("Asks another agent, which works by itself. Its objective: {objective}")
+            format!("Asks another agent, which works independently. Its objective: {objective}")
         }
         None => format!("Performs a `{}` step.", step.kind),
     }

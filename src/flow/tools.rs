@@ -456,7 +456,7 @@ impl Reader<'_> {
                 "a `:{name}` step becomes a tool when it is packaged: `:steps [{{:id :my/{name} :type :{name} :input-schema [...]}}]` and `:tools {{:steps [:my/{name}]}}`"
             ),
             _ if name.contains('/') => format!(
-                "ids stand under `:tools {{:steps [:{name}]}}`, or `:agents` or `:mcp`; the built-in tools are `files`, `search` and `table`"
+                "ids are listed under `:tools {{:steps [:{name}]}}`, or `:agents` or `:mcp`; the built-in tools are `files`, `search` and `table`"
             ),
             _ => near(name, BUILT_IN.iter().copied()).unwrap_or_else(|| {
                 "the built-in tools are `files`, `search` and `table`".to_owned()

@@ -41,7 +41,7 @@ pub struct Diagnostic {
     pub label: String,
     /// Other places that matter, and what is there.
     pub related: Vec<(Excerpt, String)>,
-    /// The class of the exception, such as `ArithmeticException`; empty for what is none.
+    /// The class of the exception, such as `ArithmeticException`; empty for other errors.
     pub class: String,
     /// What was at fault.
     pub culprit: Option<Box<Culprit>>,

@@ -1,4 +1,4 @@
-//! What an evaluation came to when it gave no value.
+//! The result of an evaluation that did not return a value.
 
 use std::fmt;
 

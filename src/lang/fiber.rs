@@ -30,7 +30,7 @@ pub fn trim() {
     coroutine::trim();
 }
 
-/// What a fiber came to when it last ran.
+/// The exit with which a fiber last stopped.
 #[derive(Debug)]
 pub enum Exit {
     /// The body returned.
@@ -123,8 +123,8 @@ impl Fiber {
         }
     }
 
-    /// Runs until the next exit. `answer` is what the pending [`Exit::Step`] came to; on the first call
-    /// and after [`Exit::OutOfFuel`] it is nil, or a signal to raise there.
+    /// Runs until the next exit. `answer` is the result of the pending [`Exit::Step`]; on the first call and after
+    /// [`Exit::OutOfFuel`] it is nil, or a signal to raise there.
     ///
     /// # Panics
     /// When the body does; a fiber that is over must not be resumed.

@@ -1,5 +1,5 @@
-//! The part of the library that is written in the language, as text: which namespaces there are, and
-//! where each definition stands. Compiling one is left to whoever first meets its name.
+//! The part of the library that is written in the language, as text: its namespaces, and the place of each definition.
+//! A definition is compiled when its name is first used.
 
 pub mod examples;
 

@@ -87,7 +87,7 @@ impl ReadOptions<'_> {
     }
 }
 
-/// What the reader asks of whoever knows the namespaces.
+/// The questions that the reader asks about namespaces.
 pub trait ReadContext {
     /// Returns the namespace that an alias stands for, for `::alias/name`.
     fn resolve_alias(&self, alias: &str) -> Option<String>;

@@ -252,7 +252,7 @@ impl Value {
         }
     }
 
-    /// Returns the map, if this is one; a record is none.
+    /// Returns the map, if this is one. Records are not maps here.
     pub fn as_map(&self) -> Option<&Rc<Map>> {
         match self {
             Value::Map(map) => Some(map),

@@ -326,7 +326,7 @@ impl StoreError {
             }
             StoreError::Busy => "stop the other process, or wait for it".to_owned(),
             StoreError::Full { .. } => {
-                "free some space; the run goes on from here with `flowstone runs resume`".to_owned()
+                "free some space, then resume the run with `flowstone runs resume`".to_owned()
             }
             StoreError::Disk { .. } => {
                 "look at the system's log about the disk; once it works, resume the run with `flowstone runs resume`"

@@ -220,10 +220,7 @@ fn regular(file: File) -> io::Result<File> {
 }
 
 fn outside() -> io::Error {
-    io::Error::new(
-        io::ErrorKind::PermissionDenied,
-        "it lies outside the folder",
-    )
+    io::Error::new(io::ErrorKind::PermissionDenied, "it is outside the folder")
 }
 
 /// Refuses what is not a plain path below.

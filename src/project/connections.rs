@@ -217,7 +217,7 @@ fn greeted(answer: &Value) -> Found {
             detail: "its answer is not one of MCP".to_owned(),
             code: None,
             hints: vec![
-                "the address is to be that of an MCP endpoint, such as https://host/mcp".to_owned(),
+                "the address must be that of an MCP endpoint, such as https://host/mcp".to_owned(),
             ],
         },
     }

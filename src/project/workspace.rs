@@ -62,7 +62,7 @@ const FIELDS: &[Field] = &[
     Field::optional(
         "allow",
         FieldType::List(&FieldType::Name),
-        "The operations that may be asked for. Default: any that `:mutations` allows.",
+        "The allowed operations. Default: all that `:mutations` allows.",
     ),
     Field::optional("args", FieldType::Map, "What the operation is given."),
     Field::optional(

@@ -137,7 +137,7 @@ const FIELDS: &[Field] = &[
     Field::optional(
         "approval",
         FieldType::Either(&[FieldType::Bool, FieldType::Map, FieldType::Name]),
-        "Which calls need a person's approval: `true` for whatever changes something, `{:mode :tools :tool-names #{...}}`, `{:mode :plan-steps :step-names #{...}}`. With `:resume :in-place` the agent waits by itself.",
+        "Which calls need a person's approval: `true` for whatever changes something, `{:mode :tools :tool-names #{...}}`, `{:mode :plan-steps :step-names #{...}}`. With `:resume :in-place` the agent itself waits.",
     ),
     Field::optional(
         "auth",
@@ -233,11 +233,7 @@ const FIELDS: &[Field] = &[
         "A table that keeps what agents note: its name, a reference, or `{:table :scope :scope-key :auto-recall :auto-summarize :recall-limit :types :plan}`.",
     ),
     Field::optional("model", FieldType::Text, "Which model."),
-    Field::required(
-        "objective",
-        FieldType::Text,
-        "What is to be reached, in plain language.",
-    ),
+    Field::required("objective", FieldType::Text, "The goal, in plain language."),
     Field::optional(
         "openai",
         FieldType::Map,
@@ -246,7 +242,7 @@ const FIELDS: &[Field] = &[
     Field::optional(
         "output",
         FieldType::Either(&[FieldType::Map, FieldType::Name]),
-        "`{:format :json :schema [...]}`: what the last answer is to be. A Malli form, or JSON Schema as a map.",
+        "`{:format :json :schema [...]}`: the form of the last answer. A Malli form, or JSON Schema as a map.",
     ),
     Field::optional(
         "output-persist",
@@ -257,7 +253,7 @@ const FIELDS: &[Field] = &[
     Field::optional(
         "previous-response-id",
         FieldType::Text,
-        "The answer that the first turn goes on from, where the provider keeps answers.",
+        "The answer that the first turn continues, if the provider stores answers.",
     ),
     Field::optional("prompt-cache-key", FieldType::Text, "Forwarded."),
     Field::optional(

@@ -154,13 +154,13 @@ pub(crate) fn check_binding(binding: &Value) -> Result<(), String> {
         return Ok(());
     }
     let Some(map) = binding.as_map() else {
-        return Err("is to be `{:conn :name}`".to_owned());
+        return Err("must be `{:conn :name}`".to_owned());
     };
     let names: Vec<_> = map.iter().filter_map(|(key, _)| name_of(key)).collect();
     if names.iter().any(|it| &**it == "conn") {
         return match (names.len(), binding.get("conn").and_then(name_of)) {
             (1, Some(_)) => Ok(()),
-            (1, None) => Err("is to be `{:conn :name}`".to_owned()),
+            (1, None) => Err("must be `{:conn :name}`".to_owned()),
             _ => Err("says `:conn`, which is all it may say then".to_owned()),
         };
     }

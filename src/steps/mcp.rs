@@ -84,7 +84,7 @@ const FIELDS: &[Field] = &[
     Field::optional(
         "read-only?",
         FieldType::Bool,
-        "The tool changes nothing, so that the call is made again after a crash and nobody is asked. Default: what the adapter says of the tool, else false.",
+        "The tool changes nothing, so the call is repeated after a crash without asking. Default: the adapter's setting for the tool, otherwise false.",
     ),
     Field::optional("tool", FieldType::Text, "The tool, as the server calls it."),
 ];

@@ -34,7 +34,7 @@ pub enum RecordingError {
     Occupied { path: String, is_recording: bool },
     #[error("{path} cannot be written: {cause}")]
     Unwritable { path: String, cause: String },
-    #[error("{path} is no recording: {cause}")]
+    #[error("{path} is not a recording: {cause}")]
     NotARecording { path: String, cause: String },
     #[error("{path} is not right: {cause}")]
     Wrong { path: String, cause: String },
@@ -106,7 +106,7 @@ impl About {
         let text = fs::read_to_string(&path).map_err(|error| match error.kind() {
             io::ErrorKind::NotFound if !folder.exists() => none("there is no such folder".into()),
             io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => {
-                none(format!("there is no {ABOUT} in it"))
+                none(format!("it has no {ABOUT}"))
             }
             _ => none(error.to_string()),
         })?;

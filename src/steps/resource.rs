@@ -49,11 +49,10 @@ pub fn reference(uri: &str, facts: &[(&str, Value)]) -> Value {
 /// When it is no reference, or what it names is not there, was deleted or has expired.
 pub async fn find(cx: &StepContext, reference: &Value) -> Result<ResourceRow, StepError> {
     let Some(uri) = uri(reference) else {
-        return Err(StepError::config(
-            "E0761",
-            format!("this is no reference: {}", shown(reference)),
-        )
-        .hint("give the value of a step that has `:persist {:type :blob}`, or its `:uri`"));
+        return Err(
+            StepError::config("E0761", format!("not a reference: {}", shown(reference)))
+                .hint("give the value of a step that has `:persist {:type :blob}`, or its `:uri`"),
+        );
     };
     let found = cx.stores().resources.find(&uri, cx.now_ms()).await?;
     let Some(row) = found else {

@@ -187,7 +187,7 @@ fn places(root: &Path, settings: &Value) -> Result<HashMap<String, Place>, Setti
             (None, None, Some(entry)) => Place::Keyring(entry.to_string()),
             _ => {
                 return Err(wrong(format!(
-                    "the secret `:{name}` is to be `{{:env \"VARIABLE\"}}`, `{{:file \"path\"}}` or `{{:keyring \"service/name\"}}`; a secret itself does not belong into the file"
+                    "the secret `:{name}` must be `{{:env \"VARIABLE\"}}`, `{{:file \"path\"}}` or `{{:keyring \"service/name\"}}`; the file must not contain the secret itself"
                 )));
             }
         };

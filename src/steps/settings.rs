@@ -113,7 +113,7 @@ fn inner(place: &str, map: &Value, known: &[Inner]) -> Result<(), SettingsError>
             )));
         };
         if !fits(value) {
-            return Err(wrong(format!("`:{place} :{name}` is to be {words}")));
+            return Err(wrong(format!("`:{place} :{name}` must be {words}")));
         }
     }
     Ok(())

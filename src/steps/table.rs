@@ -69,7 +69,7 @@ const FIELDS: &[Field] = &[
     Field::optional(
         "delimiter",
         FieldType::Text,
-        "What stands between the fields of CSV text: a comma unless it says otherwise.",
+        "The separator between the fields of CSV text, a comma by default.",
     ),
     Field::optional(
         "encoding",
@@ -166,7 +166,7 @@ const FIELDS: &[Field] = &[
     Field::optional(
         "op-id",
         FieldType::Text,
-        "A name for this join: asked for again by it, the first answer is given.",
+        "A name for this join: a second join with the same name returns the first answer.",
     ),
     Field::optional(
         "order-by",
@@ -535,7 +535,7 @@ fn query(op: &str, table: TableTarget, fields: Fields<'_>) -> Result<TableQuery,
                     {
                         return Err(StepError::config(
                             "E0764",
-                            format!("`:{twice}` stands beside `:query`"),
+                            format!("`:{twice}` is set beside `:query`"),
                         )
                         .hint(format!("put it inside: `:query {{:{twice} ...}}`")));
                     }

@@ -142,7 +142,7 @@ const OPERATIONS: Operations = Operations {
         },
         Operation {
             name: "truncate",
-            doc: "Returns the start of the unit that a moment lies in, and under :end the start of the next one.",
+            doc: "Returns the start of the unit that contains a moment, and under :end the start of the next one.",
             needs: &["at", "unit"],
             takes: &["format", "timezone"],
             gives: MOMENT,
@@ -251,7 +251,7 @@ fn zone(fields: Fields<'_>) -> Result<TimeZone, StepError> {
 }
 
 fn beyond() -> StepError {
-    wrong("the moment lies outside of the years -9999 to 9999")
+    wrong("the moment is outside the years -9999 to 9999")
 }
 
 fn at_millis(millis: i64, zone: &TimeZone) -> Result<Zoned, StepError> {
@@ -340,7 +340,7 @@ impl Ask<'_> {
                 "`{}` is not a date and time of the pattern `{pattern}`",
                 start(text)
             ))
-            .hint("letters stand for digits as often as they are written: `dd.MM.yyyy` reads `31.01.2026`")),
+            .hint("each letter represents one digit: `dd.MM.yyyy` reads `31.01.2026`")),
         }
     }
 
@@ -472,7 +472,7 @@ const FORMAT: &str = "(fn [millis pattern zone]
   (.format (.withZone (java.time.format.DateTimeFormatter/ofPattern pattern) (java.time.ZoneId/of zone))
            (java.time.Instant/ofEpochMilli millis)))";
 
-/// Parses an instant with an offset, a date and time, or a date; nil if the text is none of them.
+/// Parses an instant with an offset, a date and time, or a date; nil if the text has another form.
 const PARSE: &str = "(fn [text pattern zone]
   (let [formatter (java.time.format.DateTimeFormatter/ofPattern pattern)
         zone      (java.time.ZoneId/of zone)

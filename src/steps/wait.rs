@@ -62,7 +62,7 @@ const FIELDS: &[Field] = &[
     Field::optional(
         "default-value",
         FieldType::Any,
-        "The value when nobody answers and `:on-timeout` is `:continue`.",
+        "The value if there is no answer in time and `:on-timeout` is `:continue`.",
     ),
     Field::optional(
         "event",
@@ -96,7 +96,7 @@ const FIELDS: &[Field] = &[
     Field::optional(
         "on-timeout",
         FieldType::OneOf(&["continue", "fail"]),
-        "What to do when nobody answers.",
+        "What to do if there is no answer in time.",
     )
     .or(":fail"),
     Field::optional(
@@ -108,7 +108,7 @@ const FIELDS: &[Field] = &[
     Field::optional(
         "source",
         FieldType::OneOf(&["event", "webhook"]),
-        "Where the event of `:event-name` comes from; both come in the same way.",
+        "The source of the event of `:event-name`; both sources are treated alike.",
     ),
     Field::optional(
         "timeout",

@@ -241,7 +241,9 @@ impl Sqlite {
                 };
                 let answer = match note(Asked::Running(db.get_interrupt_handle())) {
                     true => question(&db).map_err(|error| failure::located(error, &path)),
-                    false => Err(StoreError::Internal("nobody waits for it".to_owned())),
+                    false => Err(StoreError::Internal(
+                        "the caller no longer waits".to_owned(),
+                    )),
                 };
                 note(Asked::Over);
                 *aside.lock().unwrap_or_else(PoisonError::into_inner) = Some(db);

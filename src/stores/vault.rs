@@ -88,7 +88,7 @@ impl ProjectVault {
             })
             .collect::<Result<_, _>>()?;
         match keys.is_empty() {
-            true => Err(self.bad("there is no key in it")),
+            true => Err(self.bad("it contains no key")),
             false => Ok(keys),
         }
     }

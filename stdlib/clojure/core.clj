@@ -160,7 +160,7 @@
   (print (apply format fmt args)))
 
 (defn test
-  "Calls the function under :test in the metadata of a var. Gives :ok, or :no-test where there is none."
+  "Calls the function under :test in the metadata of a var. Gives :ok, or :no-test if the var has no test."
   {:examples '[[(test (var inc)) :no-test]]}
   [v]
   (if-let [f (:test (meta v))]

@@ -52,7 +52,7 @@
 (defprotocol Navigable
   "Where the parts of a value lead."
   :extend-via-metadata true
-  (nav [coll k v] "Returns what v, which coll has at k, stands for."))
+  (nav [coll k v] "Returns what the value v of coll at k refers to."))
 
 (extend-protocol Navigable
   Object

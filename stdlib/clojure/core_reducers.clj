@@ -27,7 +27,7 @@
       :else (clojure.core/reduce reducef (combinef) coll))))
 
 (defn reduce
-  "Returns the result of f over the items of coll, with (f) for a start if there is none; over keys and values of a map."
+  "Returns the result of f over the items of coll, with (f) as the start if coll is empty; over keys and values of a map."
   {:examples '[[(clojure.core.reducers/reduce + [1 2]) 3]]}
   ([f coll] (clojure.core.reducers/reduce f (f) coll))
   ([f init coll]

@@ -1,5 +1,5 @@
 (ns clojure.datafy
-  "Values as data, and what their parts stand for."
+  "Values as data, and what their parts refer to."
   (:require [clojure.core.protocols :as protocols]))
 
 (defn datafy
@@ -12,7 +12,7 @@
       (vary-meta data assoc ::obj x ::class (-> x class .getName symbol)))))
 
 (defn nav
-  "Returns what v stands for, which coll has at k: by clojure.core.protocols/Navigable."
+  "Returns what the value v of coll at k refers to: by clojure.core.protocols/Navigable."
   {:examples '[[(nav {:a 1} :a 1) 1]]}
   [coll k v]
   (protocols/nav coll k v))

@@ -43,7 +43,7 @@
   ([parent child & more] (reduce file (file parent child) more)))
 
 (defn- path-of
-  "Returns the path of a file; nil for what is none."
+  "Returns the path of a file; nil if x is not a file."
   [x]
   (when (or (string? x) (instance? java.io.File x) (instance? java.net.URL x) (instance? java.net.URI x))
     (str (as-file x))))

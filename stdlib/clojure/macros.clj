@@ -123,7 +123,7 @@
     :else (pr-str form)))
 
 (defn- check-bindings
-  "Refuses bindings of a macro that are no vector of names and values in turn."
+  "Refuses bindings of a macro that are not a vector of alternating names and values."
   [macro bindings]
   (when-not (vector? bindings)
     (refuse-form "E0213" bindings nil
@@ -352,7 +352,7 @@
       (finally (doseq [[v root] before] (-set-root v root))))))
 
 (defmacro with-precision
-  "Evaluates the body; decimals are rounded to so many digits meanwhile, as :rounding says (HALF_UP)."
+  "Evaluates the body; decimals are rounded to precision digits meanwhile, by the mode after :rounding (HALF_UP)."
   {:examples '[[(with-precision 3 (/ 1M 3)) 0.333M]
                [(with-precision 3 :rounding FLOOR (* 1.239M 1)) 1.23M]]}
   [precision & exprs]

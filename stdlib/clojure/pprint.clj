@@ -109,7 +109,7 @@
           found)))))
 
 (defn- layout
-  "Returns the text of x for a place at a column, with room for so many characters after it."
+  "Returns the text of x for a place at a column, with room for a number of characters after it."
   [x column tail]
   (let [own (own-method x)
         text (if own (with-out-str (own x)) (one-line x))]
@@ -396,7 +396,7 @@
       [kept (+ (count whole) (- zeros) (if exponent (parse-long (string/replace exponent "+" "")) 0))])))
 
 (defn- rounded
-  "Rounds to so many digits, a half up."
+  "Rounds to a number of digits, half up."
   [[digits point] kept]
   (cond
     (neg? kept) ["0" 1]
@@ -411,7 +411,7 @@
         [(str (filling (- kept (count text)) \0) text) point]))))
 
 (defn- pointed
-  "Writes digits with their point, and with so many of them behind it if places is given: 0.5 is .5 here."
+  "Writes digits with their point, with the given number of decimal places if places is not nil: 0.5 is .5 here."
   [[digits point] places]
   (let [digits (if (neg? point) (str (filling (- point) \0) digits) digits)
         point (max 0 point)
@@ -624,7 +624,7 @@
           (range (count (:params directive)))))
 
 (defn- tab-size
-  "How many spaces ~t writes at a column: up to the next place, or with @ so many and then up to the next place."
+  "How many spaces ~t writes at a column: up to the next place, or with @ first a number of spaces and then up to the next place."
   [here {:keys [params at?]}]
   (let [[place step] params
         [place step] [(or place 1) (or step 1)]

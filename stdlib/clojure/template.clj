@@ -11,7 +11,7 @@
   (walk/postwalk-replace (zipmap argv values) expr))
 
 (defmacro do-template
-  "Evaluates expr for each group of values, as many as argv has symbols, in their place."
+  "Evaluates expr for each group of values, one value per symbol of argv, in its place."
   {:examples '[[(do-template [x] (inc x) 1 2) 3]]}
   [argv expr & values]
   (let [size (count argv)]

@@ -250,11 +250,11 @@
          e#))))
 
 (def ^:private places-itself
-  "The kinds of assertion whose code says where it stands."
+  "The kinds of assertion whose code contains its place."
   #{:default 'instance? 'thrown? 'thrown-with-msg?})
 
 (defn- assertion-code
-  "Returns the code of an assertion; methods that do not know the place of theirs are told at run time."
+  "Returns the code of an assertion; methods that do not know their place receive it at run time."
   [msg form place]
   (let [code (assert-expr msg form)
         head (when (seq? form) (first form))
@@ -293,7 +293,7 @@
   ([form msg] `(try-expr ~msg ~form)))
 
 (defmacro are
-  "Asserts expr for each group of values, as many as argv has symbols, in their place."
+  "Asserts expr for each group of values, one value per symbol of argv, in its place."
   [argv expr & args]
   (if (or (and (empty? argv) (empty? args))
           (and (pos? (count argv)) (pos? (count args))

@@ -16,7 +16,7 @@
     ((get make (.getName (class array)) object-array) length)))
 
 (defn copyOf
-  "Returns an array with the first items of another; it has to have as many."
+  "Returns an array with the first items of another; it must have at least that many."
   {:examples '[[(vec (java.util.Arrays/copyOf (int-array [1 2 3]) 2)) [1 2]]]}
   [array length]
   (java.util.Arrays/copyOfRange array 0 length))

@@ -2,7 +2,7 @@
   "`java.util.IdentityHashMap`: maps that change, in which keys are compared by identity.")
 
 (defn- place-of
-  "Returns the index of the entry with a key; nil where there is none."
+  "Returns the index of the entry with a key; nil if the map does not contain it."
   [entries k]
   (first (keep-indexed (fn [idx entry] (when (identical? k (first entry)) idx)) entries)))
 

@@ -36,13 +36,13 @@
   (into (subvec items 0 idx) (subvec items (inc idx))))
 
 (defn index-of
-  "Returns the index of the first item that is equal to x; -1 where there is none."
+  "Returns the index of the first item that is equal to x; -1 if there is no such item."
   {:examples '[[(host.mutable/index-of [1 2] 2) 1]]}
   [items x]
   (or (first (keep-indexed (fn [idx item] (when (= item x) idx)) items)) -1))
 
 (defn first-of
-  "Returns the first item, or throws where there is none."
+  "Returns the first item, or throws if it is empty."
   {:examples '[[(host.mutable/first-of [1 2]) 1]]}
   [items]
   (if (seq items) (first items) (throw (java.util.NoSuchElementException.))))

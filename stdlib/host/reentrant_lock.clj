@@ -15,7 +15,7 @@
     nil))
 
 (defn new
-  "Returns a lock that nobody holds."
+  "Returns a lock that is not held."
   {:examples '[[(.isLocked (doto (java.util.concurrent.locks.ReentrantLock.) (.lock))) true]]}
   ([] (->ReentrantLock 0))
   ([_fair] (->ReentrantLock 0)))

@@ -24,7 +24,7 @@
         (recur (+ (* n base) digit) (inc length))))))
 
 (defn- escaped
-  "Returns the character that stands behind a backslash."
+  "Returns the character that an escape after a backslash denotes."
   [reader]
   (let [c (next-char reader)]
     (cond

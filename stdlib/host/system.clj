@@ -16,7 +16,7 @@
     (dorun (map-indexed (fn [idx x] (aset to (+ at idx) x)) items))))
 
 (defn gc
-  "Does nothing: what nobody holds is freed at once."
+  "Does nothing: unreferenced values are freed at once."
   {:examples '[[(System/gc) nil]]}
   []
   nil)

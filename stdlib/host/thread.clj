@@ -29,7 +29,7 @@
   main)
 
 (defn interrupted
-  "Returns false: nobody interrupts the one thread."
+  "Returns false: the one thread is never interrupted."
   {:examples '[[(Thread/interrupted) false]]}
   []
   false)

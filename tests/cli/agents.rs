@@ -12,8 +12,8 @@ use crate::server::{Answer, Request, Server};
 /// The turn that answers; those before it call two tools at once.
 const LAST_TURN: usize = 11;
 
-/// Twelve turns with four tools: files of a changeset, the search, a request that is told to somebody outside, and a
-/// counter of the own store.
+/// Twelve turns with four tools: files of a changeset, the search, a request to an outside server, and a counter in the
+/// project's own store.
 fn flow(server: &Server) -> String {
     let url = server.url("/desk");
     format!(
@@ -94,7 +94,7 @@ fn changeset(text: &str) -> String {
     format!("res://{}", found.expect("a changeset"))
 }
 
-/// One process of a trial: it dies at a point, or prints what came of the run.
+/// One process of a crash test: it dies at a point, or prints the outcome of the run.
 fn process(scratch: &Scratch, home: &str, crash_at: Option<u64>) -> Ran {
     let mut command = scratch.command(&["test", "twelve.edn", "--live", "--quiet", "--json"]);
     command.args(["--trial", home]);
@@ -134,7 +134,7 @@ fn counts(server: &Server, from: usize) -> BTreeMap<String, usize> {
     counts
 }
 
-/// What the crashes came to.
+/// The results of the crashes.
 #[derive(Default)]
 struct Tally {
     killed: AtomicU64,

@@ -491,11 +491,11 @@ fn step_types_that_come_later_are_named() {
     body(
         "(flow/step :db :a {}) (flow/step :ssh :b {}) (flow/step :job :c {})",
         expect![[r#"
-            E0431 <:db> the step type `:db` is not there yet: it comes in a later version
+            E0431 <:db> the step type `:db` is not available in this version
                 until then, ask the database through an HTTP service with `:http`, or keep the data in a `:table`
-            E0431 <:ssh> the step type `:ssh` is not there yet: it comes in a later version
+            E0431 <:ssh> the step type `:ssh` is not available in this version
                 until then, reach the machine through an HTTP service with `:http`
-            E0431 <:job> the step type `:job` is not there yet: it comes in a later version
+            E0431 <:job> the step type `:job` is not available in this version
                 until then, start the job with `:http`, and wait for its end with `:wait` or `flow/poll`
         "#]],
     );
@@ -518,7 +518,7 @@ fn contents_of_definitions_are_checked() {
             warning E0402 <"note"> the key "note" has no effect: it is not a keyword
             E0402 <"steps"> the key "steps" has no effect: it is not a keyword
                 write it as `:steps`
-            warning E0472 <:defualt> the invocation `:defualt` is not the one that runs use by themselves
+            warning E0472 <:defualt> the invocation `:defualt` is not the default one
                 did you mean `:default`?
             E0472 <:typ> `:inputs 0` of the invocation `:defualt` has no key `:typ`
                 did you mean `:type`?

@@ -169,7 +169,7 @@ fn a_run_keeps_its_profile() {
     for (extra, expected) in cases {
         let args = [&["run", "flows/ask.edn", "--quiet", "--new"], *extra].concat();
         assert_eq!(run(&scratch, &args).code, Some(3), "{extra:?}");
-        // Whoever answers says nothing of profiles.
+        // An answer does not repeat the profile.
         let ran = run(
             &scratch,
             &[
@@ -216,7 +216,7 @@ fn wrong_bindings_are_refused() {
             "{:bindings {:ai {:conn :x :base-url \"y\"}}}",
             "which is all it may say then",
         ),
-        ("{:bindings {:ai 7}}", "is to be `{:conn :name}`"),
+        ("{:bindings {:ai 7}}", "must be `{:conn :name}`"),
         (
             "{:profiles {:prod {:conections {}}}}",
             "did you mean `:connections`?",

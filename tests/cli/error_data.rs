@@ -1,4 +1,4 @@
-//! What is known of an error reaches whoever looks: whole, as data, and on the page that was asked for.
+//! The details of an error reach the user: complete, as data, and on the requested page.
 
 use serde_json::json;
 

@@ -1,5 +1,5 @@
-//! The gallery of mistakes: what people write, and what they are told. `docs/guide/errors.md` is written from it,
-//! with the real output; `UPDATE_EXPECT=1` writes it anew.
+//! The gallery of mistakes: common errors and their messages. `docs/guide/errors.md` is generated from it, with the
+//! real output; `UPDATE_EXPECT=1` rewrites it.
 
 mod mistakes;
 

@@ -55,7 +55,7 @@ fn flow(url: &str) -> String {
     )
 }
 
-/// Writes down each call, and kills whoever made it at moments spread over the run: before the answer or after.
+/// Records each call, and kills the calling process at points spread over the run: before the answer or after.
 fn server(counter: PathBuf, target: Target) -> Server {
     let step = PAIRS / KILLS;
     let calls = AtomicU32::new(0);

@@ -219,12 +219,7 @@ fn the_guide_has_every_limit() {
             )
         })
         .collect();
-    assert_eq!(
-        rows,
-        expected,
-        "write the table anew:\n{}",
-        expected.join("\n")
-    );
+    assert_eq!(rows, expected, "update the table:\n{}", expected.join("\n"));
     assert!(LIMITS.is_sorted_by_key(|limit| limit.key));
 }
 

@@ -498,7 +498,7 @@ fn settings_that_hold_for_nothing_are_named() {
     }
 }
 
-/// What a secret's text is like is told to nobody who may not send it.
+/// The permission is checked before the form of a secret, so that a refused flow learns nothing about the secret.
 #[test]
 fn a_secret_is_judged_after_the_permission() {
     let scratch = Scratch::new();

@@ -41,7 +41,7 @@ fn two_processes_drive_different_runs_and_never_the_same() {
     assert!(refused.err.contains("E0504"), "{}", refused.err);
     let owner = format!("process {}", first.id());
     assert!(refused.err.contains(&owner), "{owner}: {}", refused.err);
-    // Of all runs, there is none to go on with.
+    // No run is left to resume.
     assert_eq!(
         scratch.run(&["runs", "resume", "--all", "--quiet"]).code,
         Some(0)

@@ -1,4 +1,4 @@
-//! The generated pages are as the code says. `UPDATE_EXPECT=1` writes them anew.
+//! The generated pages match the code. `UPDATE_EXPECT=1` rewrites them.
 
 use std::collections::BTreeSet;
 use std::path::Path;

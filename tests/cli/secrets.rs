@@ -289,7 +289,7 @@ fn no_step_writes_a_secret_down() {
         let (scratch, ran) = run(&server, body, &["--json"]);
         no_leak(&scratch, &ran, row);
         let told = format!("{}{}", ran.out, ran.err);
-        // In JSON, bytes are Base64. What is stored is told of by its name only.
+        // In JSON, bytes are Base64. Stored values appear by their name only.
         let is_hidden = told.contains("[secret]") || told.contains("W3NlY3JldF0") || {
             let mut files = Vec::new();
             files_below(&scratch.path().join(".flowstone"), &mut files);

@@ -114,7 +114,7 @@ fn a_worker_that_is_killed_is_followed_by_another() {
     assert!(again <= kills, "{again} calls were made again");
 }
 
-/// Kills whoever calls at some of the calls, half of the times before the answer.
+/// Kills the calling process at some of the calls, half of the times before the answer.
 fn server(target: Arc<AtomicU32>, calls: Arc<Mutex<Vec<String>>>) -> Server {
     Server::start(move |request, _| {
         let mut calls = calls.lock().expect("no panic");

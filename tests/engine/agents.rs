@@ -59,8 +59,8 @@ fn wrong_entries_of_agents() {
             E0468 x.edn:2:41 <{:objective "x"}> an entry of `:agents` needs an `:id`
               a keyword with a namespace, such as `:id :review/security`
             E0468 x.edn:2:58 <{:id :a/b}> the named agent `:a/b` needs an `:objective`
-              say what it is for: `:objective "Look for security problems."`; what it is called with comes under `:inputs`
-            E0468 x.edn:2:100 <:http> the named agent `:c/d` is no `:http`
+              say what it is for: `:objective "Look for security problems."`; the arguments of a call are in `:inputs`
+            E0468 x.edn:2:100 <:http> the named agent `:c/d` is not an `:http`
               leave `:type` out: all of `:agents` are agents; other steps go into `:steps`
             E0468 x.edn:3:61 <:nam> `:tool` has no key `:nam`
               did you mean `:name`?
@@ -167,7 +167,7 @@ fn tools_that_there_are_not() {
             E0469 x.edn:10:28 <"tabel"> there is no built-in tool `tabel`
               did you mean `table`?
             E0469 x.edn:10:36 <:git/pr> there is no built-in tool `git/pr`
-              ids stand under `:tools {:steps [:git/pr]}`, or `:agents` or `:mcp`; the built-in tools are `files`, `search` and `table`
+              ids are listed under `:tools {:steps [:git/pr]}`, or `:agents` or `:mcp`; the built-in tools are `files`, `search` and `table`
             E0469 x.edn:11:26 <:git/rp> there is no packaged step `:git/rp`
               did you mean `:git/pr`?
             E0469 x.edn:11:34 <:review/security> `:review/security` is a named agent, not a packaged step

@@ -1,4 +1,4 @@
-//! Flow files: what is read from them, and what is said about bad ones.
+//! Flow files: how they are read, and the findings about wrong ones.
 
 use std::path::PathBuf;
 

@@ -1,4 +1,4 @@
-//! `:mcp` of a definition: what is read from it, and what is said about a bad one.
+//! `:mcp` of a definition: how it is read, and the findings about wrong ones.
 
 use std::time::Duration;
 
@@ -121,8 +121,8 @@ fn what_is_wrong_with_an_adapter_is_located() {
         expect![[r#"
             E0465 4:46 `:allow-tools` is a vector of names of tools | as in `:allow-tools ["list_issues" "get_issue"]`; no tool is published that is not named
             E0465 5:41 `:allow-tools` is a vector of names of tools | as in `:allow-tools ["list_issues" "get_issue"]`; no tool is published that is not named
-            E0465 6:42 `""` is no name of a tool
-            E0465 6:45 `7` is no name of a tool
+            E0465 6:42 `""` is not the name of a tool
+            E0465 6:45 `7` is not the name of a tool
             E0465 6:68 `:tool-prefix` must be a string, not a keyword"#]],
     );
     check(
@@ -132,8 +132,8 @@ fn what_is_wrong_with_an_adapter_is_located() {
             E0465 5:12 an entry of `:tools` needs the `:name` that the server gives the tool | as in `{:name "list_issues" :description "..."}`
             E0465 5:38 `:tools` describes `ecko`, which `:allow-tools` does not name | did you mean `echo`?
             E0465 5:57 `:read-only?` is true or false, not an integer
-            E0465 6:40 `:input-schema` is no schema of arguments: arguments of a tool are an object | JSON Schema as a map, `{:type "object" :properties {...}}`, or a Malli form, `[:map [:team_id :string]]`
-            E0465 7:63 `:input-schema` is no schema of arguments: `mapp` is not a schema type; did you mean `:map`? | JSON Schema as a map, `{:type "object" :properties {...}}`, or a Malli form, `[:map [:team_id :string]]`"#]],
+            E0465 6:40 `:input-schema` is not a schema of arguments: arguments of a tool are an object | JSON Schema as a map, `{:type "object" :properties {...}}`, or a Malli form, `[:map [:team_id :string]]`
+            E0465 7:63 `:input-schema` is not a schema of arguments: `mapp` is not a schema type; did you mean `:map`? | JSON Schema as a map, `{:type "object" :properties {...}}`, or a Malli form, `[:map [:team_id :string]]`"#]],
     );
 }
 

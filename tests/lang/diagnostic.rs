@@ -65,7 +65,7 @@ fn tabs_and_wide_characters() {
     check_read(
         "\t(é \"日本\" 1a)",
         expect![[r#"
-        error[E0107]: `1a` is no number
+        error[E0107]: `1a` is not a number
           --> flows/a.clj:1:10
           |
         1 | 	(é "日本" 1a)
@@ -141,7 +141,7 @@ fn of_a_long_line_a_part_is_shown() {
     check_read(
         &text,
         expect![[r#"
-        error[E0107]: `1a` is no number
+        error[E0107]: `1a` is not a number
           --> flows/a.clj:1:203
           |
         1 | … x x x x x x x x x x x x x x x x x x x x x x x x  1a y y y y y y y y y y y y y y y y y y y y y y y y y y y y y y y y y y…

@@ -74,7 +74,7 @@ fn expressions_give_what_clojure_gives() {
     );
 }
 
-/// What came of one file.
+/// The results of one file.
 struct Checked {
     rows: usize,
     /// Each expression that gives something else, and how that is shown.

@@ -123,7 +123,7 @@ const OPERATIONS: &[(&str, &str)] = &[
     ("(vec (range 100000))", "(clojure.walk/postwalk identity x)"),
 ];
 
-/// Stops an evaluation after so many payments, be they for instructions or for native work.
+/// Stops an evaluation after a number of payments for instructions or native work.
 #[derive(Default)]
 struct Payments {
     left: Cell<Option<u32>>,

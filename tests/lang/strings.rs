@@ -384,7 +384,7 @@ fn printing() {
         ),
         (
             "(binding [*out* 1] (print 2))",
-            "E0385 cannot write to 1 (an integer), which is no stream",
+            "E0385 cannot write to 1 (an integer), which is not a stream",
         ),
     ]);
 }

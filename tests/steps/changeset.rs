@@ -15,7 +15,7 @@ pub fn project(files: &[(&str, &str)]) -> Project {
     project
 }
 
-/// Runs steps on a changeset over the folder `tree`, and returns what the body comes to.
+/// Runs steps on a changeset over the folder `tree`, and returns the result of the body.
 pub fn with_draft(project: &Project, body: &str) -> String {
     project.eval(&format!(
         "(let [files (fn [id op config] (flow/step :files id (assoc config :op op)))
@@ -53,7 +53,7 @@ fn what_is_written_is_listed_read_and_searched() {
 
 const A: &str = "one\ntwo\nthree\nfour\nfive\nsix\nseven\neight\n";
 
-/// Makes one step after the other in a changeset, and shows what each comes to, without the changeset's name.
+/// Performs one step after the other on a changeset, and shows the result of each, without the changeset's name.
 fn check(files: &[(&str, &str)], cases: &[(&str, &str)]) {
     let project = project(files);
     let mut wrong = Vec::new();
@@ -220,7 +220,7 @@ fn patches_apply_to_several_files_or_to_none() {
             ),
             (
                 &patch("hello"),
-                "E0786 line 1 of the patch: there is no file in it: a diff has lines such as `--- a/x`, `+++ b/x` and `@@ -1,2 +1,3 @@` | nothing was changed; a diff as `git diff` writes it is understood",
+                "E0786 line 1 of the patch: it contains no file: a diff has lines such as `--- a/x`, `+++ b/x` and `@@ -1,2 +1,3 @@` | nothing was changed; a diff as `git diff` writes it is understood",
             ),
             (
                 &patch("--- /dev/null\n+++ b/a.txt\n@@ -0,0 +1 @@\n+x\n"),
@@ -384,11 +384,11 @@ fn what_is_no_changeset_is_named() {
     for (config, expected) in [
         (
             r#"{:op :write-file :changeset "x" :path "a" :content ""}"#,
-            "E0781 `\"x\"` is no changeset | give what `:op :init-changeset` returned, or its `:uri`",
+            "E0781 `\"x\"` is not a changeset | give what `:op :init-changeset` returned, or its `:uri`",
         ),
         (
             r#"{:op :write-file :changeset {:type :resource-ref :uri "res://v1/ws/local/bundle/source-tree/dir/00"} :path "a" :content ""}"#,
-            "E0781 `res://v1/ws/local/bundle/source-tree/dir/00` is no changeset | give what `:op :init-changeset` returned, or its `:uri`",
+            "E0781 `res://v1/ws/local/bundle/source-tree/dir/00` is not a changeset | give what `:op :init-changeset` returned, or its `:uri`",
         ),
         (
             r#"{:op :diff :changeset "res://v1/ws/local/bundle/changeset/files/cs-0"}"#,

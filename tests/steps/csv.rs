@@ -2,7 +2,7 @@
 
 use crate::project::Project;
 
-/// Runs an import of a text into a table and returns what it came to, or the error.
+/// Imports a text into a table and returns the result, or the error.
 fn import(project: &Project, text: &str, options: &str) -> String {
     let text = flowstone_engine::codec::encode(&flowstone_lang::value::Value::from(text)).unwrap();
     project.eval(&format!(

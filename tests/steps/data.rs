@@ -135,7 +135,7 @@ fn names_of_other_libraries_do_what_those_do() {
         ),
         (
             r#"(clojure.data.json/read-str "")"#,
-            "E0740 there is no JSON: the text is empty | `:eof-error? false` gives nil, or `:eof-value`",
+            "E0740 expected JSON, got an empty text | `:eof-error? false` gives nil, or `:eof-value`",
         ),
         (
             r#"(clojure.data.json/read-str "[1, 1.50, 1e400, 9223372036854775808]")"#,

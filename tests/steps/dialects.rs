@@ -663,13 +663,13 @@ fn capabilities_that_a_flow_declares() {
         :capabilities #{}: {"model":"m","messages":[{"role":"system","content":"Answer with one JSON document and nothing else. It must satisfy this JSON Schema:\n{\"type\":\"object\"}"},{"role":"user","content":"x"}],"response_format":{"type":"json_object"},"stream":false}
         :capabilities #{:streaming}: {"model":"m","messages":[{"role":"system","content":"Answer with one JSON document and nothing else. It must satisfy this JSON Schema:\n{\"type\":\"object\"}"},{"role":"user","content":"x"}],"response_format":{"type":"json_object"},"stream":true,"stream_options":{"include_usage":true}}
         :capabilities #{:structured-output :streaming :vision :tool-calling :agentic-tool-loop}: {"model":"m","messages":[{"role":"user","content":"x"}],"response_format":{"type":"json_schema","json_schema":{"name":"answer","schema":{"type":"object"},"strict":false}},"stream":true,"stream_options":{"include_usage":true}}
-        :capabilities #{:strctured-output}: E0810 bad-config: `:llm-providers :mine :capabilities` has `:strctured-output`, which nobody knows
+        :capabilities #{:strctured-output}: E0810 bad-config: `:llm-providers :mine :capabilities` has the unknown capability `:strctured-output`
           hint: there are `:agentic-tool-loop` `:streaming` `:structured-output` `:tool-calling` `:vision`
         :capabilities 1: E0810 bad-config: `:llm-providers :mine :capabilities` takes a set of names
           hint: there are `:agentic-tool-loop` `:streaming` `:structured-output` `:tool-calling` `:vision`
     "#]].assert_eq(&shown);
     expect![[r#"
-        E0810 bad-config: `:llm-providers :mine` is of the family `:chatty`, which nobody knows
+        E0810 bad-config: `:llm-providers :mine` has the unknown family `:chatty`
           hint: there are `:anthropic` `:bedrock` `:chat-completions-compatible` `:google` `:openai`"#]].assert_eq(&wait(async {
         let world = World::new().providers("[{:id :mine :family :chatty :base-url \"http://x\"}]");
         world.run(&Llm, "{:provider :mine :prompt \"x\"}").await

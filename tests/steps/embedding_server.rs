@@ -16,7 +16,7 @@ const MEANINGS: &[&[&str]] = &[
 /// How to answer.
 #[derive(Clone, Copy, Default)]
 pub struct Mood {
-    /// Answer so many requests with this status, before all else.
+    /// Number of requests to refuse with this status before all others.
     pub refusals: usize,
     pub status: u16,
 }

@@ -170,7 +170,7 @@ fn a_resolved_tree_does_not_change() {
             content(1),
             Some(Value::from("fn main() {\n    // TODO: greet\n}\n"))
         );
-        // As a reference, and resolved anew.
+        // As a reference, and resolved again.
         let now = world
             .value(
                 &files,

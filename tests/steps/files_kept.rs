@@ -79,7 +79,7 @@ fn contents_go_with_the_last_that_names_them() {
     ));
     assert_eq!(read, r#"["kept\n" "first 7\n"]"#);
     assert_eq!(gc(&project, false).contents.count, 0);
-    // What was removed is stored anew.
+    // Removed contents are stored again.
     assert_eq!(resolve(&project), second);
     let found = search(&project, &second, "{:query \"second 7\"}");
     assert_eq!(found, r#"[[["part-0/0007.txt" 1 1 "second 7"]] false]"#);

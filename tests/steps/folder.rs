@@ -7,7 +7,7 @@ use std::process::Command;
 use crate::changeset::{project, with_draft};
 use crate::project::Project;
 
-/// Runs steps and writes the text that the body comes to into a file.
+/// Runs steps and writes the text of the result to a file.
 fn diff_of(project: &Project, body: &str) -> String {
     let shown = with_draft(
         project,

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use crate::project::Project;
 
-/// So many names are taken: tests beside this one use some of them up.
+/// Number of names that are taken: tests beside this one use some of them up.
 const NAMES: usize = 60_000;
 
 /// From now on nothing can be written into a folder, until the links go.

@@ -41,7 +41,7 @@ fn what_is_wrong_is_said() {
             ),
             (
                 "{:input {:doc 7} :code '(fn [x] x) :load [:doc]}",
-                "E0761 this is no reference: 7 | give the value of a step that has `:persist {:type :blob}`, or its `:uri`",
+                "E0761 not a reference: 7 | give the value of a step that has `:persist {:type :blob}`, or its `:uri`",
             ),
             (
                 "{:input {:doc \"res://v1/ws/local/result/blob/x\"} :code '(fn [x] x) :load [:doc]}",

@@ -511,7 +511,7 @@ fn a_proxy_sees_the_request() {
         "{seen}"
     );
     contains(&seen, "x-a: 1");
-    // HTTPS asks it for a tunnel, without anything that is meant for the other end.
+    // HTTPS asks the proxy for a tunnel, without credentials for the target.
     let net = Net::with(
         vec![reply("403 Forbidden", &[], "")],
         &[

@@ -414,7 +414,7 @@ fn calls_of_tools_are_put_together() {
 }
 
 #[test]
-fn what_goes_wrong_there_has_one_name_whoever_it_is() {
+fn errors_have_the_same_codes_for_every_provider() {
     let config = "{:connection :ai :prompt \"x\"}";
     let error = |status: &str, headers: &[&str], body: &str| vec![reply(status, headers, body)];
     for (answers, expected) in [
@@ -435,7 +435,7 @@ fn what_goes_wrong_there_has_one_name_whoever_it_is() {
                 r#"{"error":{"message":"The model `m` does not exist","code":"model_not_found"}}"#,
             ),
             expect![[r#"
-                E0802 not-found: openai does not have what was asked for: The model `m` does not exist
+                E0802 not-found: openai does not know what was requested: The model `m` does not exist
                   hint: check `:model` and the connection's `:base-url`"#]],
         ),
         (
@@ -474,7 +474,7 @@ fn what_goes_wrong_there_has_one_name_whoever_it_is() {
             expect![[r#"
                 E0805 unavailable: a proxy or firewall before openai answered with a web page (503)
                   retry: later
-                  hint: try again later, or check what stands between here and the provider
+                  hint: try again later, or check the proxies between this machine and the provider
                   data: {:status 503}"#]],
         ),
         (
@@ -664,7 +664,7 @@ fn what_cannot_be_done_fails_before_the_call() {
             "{:connection :ai :prompt \"x\" :provider-opts {:groq {:a 1}}}",
             expect![[r#"
                 E0809 bad-config: `:provider-opts` is for `:groq`, and the provider is `:openai`
-                  hint: what it adds to the request stands under the provider: {:openai {:some_field 1}}"#]],
+                  hint: additional fields of the request go under the provider: {:openai {:some_field 1}}"#]],
         ),
     ] {
         sent(config, expected);
@@ -717,7 +717,7 @@ fn a_flow_may_bring_its_provider() {
             "{:provider :local :prompt \"x\" :output {:format :json :schema [:map [:a :int]]}}";
         assert!(world.run(&Llm, config).await.contains(":content {:a 1}"));
         let body = server.body(0);
-        // It does not claim to take schemas, so the model is told instead.
+        // The provider does not claim to take schemas, so the schema is part of the prompt.
         assert_eq!(body["response_format"]["type"], "json_object");
         assert!(
             body["messages"][0]["content"]

@@ -116,7 +116,7 @@ fn lines(project: &Project, file: &str) -> usize {
     fs::read_to_string(project.path().join(file)).map_or(0, |text| text.lines().count())
 }
 
-/// Waits until a file has so many lines.
+/// Waits until a file has `count` lines.
 fn wait_for(project: &Project, file: &str, count: usize) {
     let until = Instant::now() + Duration::from_secs(20);
     while lines(project, file) < count {
@@ -206,7 +206,7 @@ fn a_hostile_server_does_no_harm() {
     check_call(
         "echo 'segmentation fault' >&2; exit 11",
         expect![[r#"
-        E0832 `:fake` is gone in the middle of `echo`; it said: segmentation fault
+        E0832 `:fake` is gone in the middle of `echo`; its error output: segmentation fault
           whether the tool did its work is not known; `:retry` tries again, with a new connection"#]],
     );
     check_call(
@@ -224,13 +224,13 @@ fn a_hostile_server_does_no_harm() {
     check_call(
         r#"reply '"result":{"resultType":"input_required","inputRequests":{},"requestState":"s"}'"#,
         expect![[r#"
-            E0832 the tool `echo` of `:fake` asks for more input, which nobody can give here
+            E0832 the tool `echo` of `:fake` asks for more input, which is not available here
               give the tool all it needs in `:arguments`, or ask a person in a step before it"#]],
     );
     check_call(
         r#"printf '{"jsonrpc":"2.0","id":"q","method":"elicitation/create","params":{"mode":"form","message":"Who?","requestedSchema":{"type":"object","properties":{}}}}\n'; IFS= read -r answer; echo "$answer" >> answers.txt; reply '"result":{"isError":true,"content":[{"type":"text","text":"declined"}]}'"#,
         expect![[r#"
-            E0832 the tool `echo` of `:fake` asks for an answer of a person, which nobody can give here
+            E0832 the tool `echo` of `:fake` asks for an answer of a person, which is not available here
               give the tool all it needs in `:arguments`, or ask a person in a step before it"#]],
     );
 }
@@ -246,7 +246,7 @@ fn answers_to_what_nobody_asked_are_waited_past_until_the_time_is_over() {
         let text = run_with(&project, ":timeout-ms 400", ECHO);
         let told = "E0832 `:fake` did not answer in the middle of `echo` within 0.4 s\n  raise `:timeout-ms` of the adapter, or `:timeout` of the step";
         assert_eq!(text, told);
-        // The server is told that nobody waits any more, and the connection is as good as before.
+        // The server receives the cancellation, and the connection remains usable.
         wait_for(&project, "cancelled.txt", 1);
         assert_eq!(lines(&project, "started.txt"), 1);
     }
@@ -261,7 +261,7 @@ fn a_server_that_does_not_shake_hands_is_named_with_what_it_said() {
                 ..FAKE
             },
             expect![[r#"
-                E0831 `:fake` is no server of MCP that we understand: it ended before it answered (exit status: 3); it said: no such folder
+                E0831 `:fake` does not follow the MCP protocol: it ended before it answered (exit status: 3); its error output: no such folder
                   look at `:base-url` of the connection and `:path` of the adapter, or at `:command`"#]],
         ),
         (
@@ -270,7 +270,7 @@ fn a_server_that_does_not_shake_hands_is_named_with_what_it_said() {
                 ..FAKE
             },
             expect![[r#"
-                E0831 `:fake` is no server of MCP that we understand: it ended before it answered (exit status: 0); its output has what is no message: `Usage: server DIR`
+                E0831 `:fake` does not follow the MCP protocol: it ended before it answered (exit status: 0); its output has a line that is not a message: `Usage: server DIR`
                   look at `:base-url` of the connection and `:path` of the adapter, or at `:command`"#]],
         ),
         (
@@ -279,7 +279,7 @@ fn a_server_that_does_not_shake_hands_is_named_with_what_it_said() {
                 ..FAKE
             },
             expect![[r#"
-                E0831 `:fake` is no server of MCP that we understand: it refuses the handshake: license expired (code -32000)
+                E0831 `:fake` does not follow the MCP protocol: it refuses the handshake: license expired (code -32000)
                   look at `:base-url` of the connection and `:path` of the adapter, or at `:command`"#]],
         ),
         (
@@ -288,7 +288,7 @@ fn a_server_that_does_not_shake_hands_is_named_with_what_it_said() {
                 ..FAKE
             },
             expect![[r#"
-                E0831 `:fake` is no server of MCP that we understand: its answer to the handshake is invalid
+                E0831 `:fake` does not follow the MCP protocol: its answer to the handshake is invalid
                   look at `:base-url` of the connection and `:path` of the adapter, or at `:command`"#]],
         ),
         (
@@ -298,7 +298,7 @@ fn a_server_that_does_not_shake_hands_is_named_with_what_it_said() {
                 ..FAKE
             },
             expect![[r#"
-                E0831 `:fake` is no server of MCP that we understand: it ended before it answered (exit status: 1)
+                E0831 `:fake` does not follow the MCP protocol: it ended before it answered (exit status: 1)
                   look at `:base-url` of the connection and `:path` of the adapter, or at `:command`"#]],
         ),
     ];
@@ -320,7 +320,7 @@ fn a_server_that_ends_at_a_word_it_does_not_know_is_asked_in_the_older_way() {
 }
 
 #[test]
-fn a_connection_is_kept_and_a_broken_one_is_made_anew() {
+fn a_connection_is_reused_and_a_broken_one_is_reopened() {
     let project = Fake {
         call: r#"case $line in *'"die"'*) exit 1;; *) reply '"result":{"content":[{"type":"text","text":"hi"}]}';; esac"#,
         ..FAKE
@@ -463,7 +463,7 @@ fn a_server_sees_its_own_environment_only() {
     let text = run(&project, ECHO);
     // The server told its secret; the run's record does not.
     expect![[r#"
-        E0832 `:fake` is gone in the middle of `echo`; it said: token [secret]
+        E0832 `:fake` is gone in the middle of `echo`; its error output: token [secret]
           whether the tool did its work is not known; `:retry` tries again, with a new connection"#]].assert_eq(&text);
     assert!(!project.everything_kept().contains("s3cret-token"));
     let env = fs::read_to_string(project.path().join("sub/env.txt")).expect("what it saw");
@@ -491,7 +491,7 @@ fn what_is_wrong_with_a_connection_is_said() {
         (
             "{:connections {:fake {:backend :mcp :base-url \"http://127.0.0.1:1\"}}}",
             expect![[r#"
-                E0830 which command the connection `:fake` is, is not said in flowstone.edn
+                E0830 no command is set for the connection `:fake` in flowstone.edn
                   as in `{:connections {:fake {:backend :mcp :command ["node" "server.js" "."]}}}`
                   a flow cannot say it: a flow from elsewhere must not start programs"#]],
         ),

@@ -1,4 +1,4 @@
-//! `:mcp` over HTTP: a server on this machine that answers each message as it is told to.
+//! `:mcp` over HTTP: a local server that answers each message as scripted.
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -272,7 +272,7 @@ fn a_server_that_refuses_or_is_none_is_named() {
             "<h1>Hello</h1>",
         )),
         expect![[r#"
-            E0831 `:fake` is no server of MCP that we understand: its answer is text/html, not JSON
+            E0831 `:fake` does not follow the MCP protocol: its answer is text/html, not JSON
               look at `:base-url` of the connection and `:path` of the adapter, or at `:command`"#]],
     );
     check(
@@ -281,7 +281,7 @@ fn a_server_that_refuses_or_is_none_is_named() {
             "{\"half\":",
         )),
         expect![[r#"
-            E0831 `:fake` is no server of MCP that we understand: it answers what is no message: EOF while parsing a value at line 1 column 8: {"half":
+            E0831 `:fake` does not follow the MCP protocol: it answers a line that is not a message: EOF while parsing a value at line 1 column 8: {"half":
               look at `:base-url` of the connection and `:path` of the adapter, or at `:command`"#]],
     );
     // Nobody follows it.
@@ -291,7 +291,7 @@ fn a_server_that_refuses_or_is_none_is_named() {
             "",
         )),
         expect![[r#"
-            E0831 `:fake` is no server of MCP that we understand: it answers HTTP 302 Found
+            E0831 `:fake` does not follow the MCP protocol: it answers HTTP 302 Found
               look at `:base-url` of the connection and `:path` of the adapter, or at `:command`"#]],
     );
 }
@@ -310,7 +310,7 @@ fn a_call_that_goes_wrong_says_how() {
     check(
         call(Say::Http("200 OK\r\ncontent-type: application/json", "[1")),
         expect![
-            "E0832 `:fake` breaks the protocol: it answers what is no message: EOF while parsing a list at line 1 column 2: [1"
+            "E0832 `:fake` breaks the protocol: it answers a line that is not a message: EOF while parsing a list at line 1 column 2: [1"
         ],
     );
     check(

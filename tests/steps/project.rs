@@ -158,12 +158,12 @@ impl Project {
         std::fs::write(path, bytes).expect("a file");
     }
 
-    /// Runs a flow body and returns what it came to.
+    /// Runs a flow body and returns its outcome.
     pub fn run(&self, body: &str) -> Result<RunOutcome, EngineError> {
         self.run_on(body, Value::map([]))
     }
 
-    /// Runs a flow body on an input and returns what it came to.
+    /// Runs a flow body on an input and returns its outcome.
     pub fn run_on(&self, body: &str, input: Value) -> Result<RunOutcome, EngineError> {
         self.runtime.block_on(async {
             let path = self.folder.path().join("flow.edn");
@@ -186,7 +186,7 @@ impl Project {
         })
     }
 
-    /// Answers a wait and goes on with the runs that it frees.
+    /// Answers a wait and resumes the runs that waited for it.
     pub fn answer(&self, target: &str, payload: &Value) -> String {
         self.runtime.block_on(async {
             if let Err(error) = self.engine.complete_wait(target, payload, true).await {
@@ -217,7 +217,7 @@ impl Project {
         })
     }
 
-    /// Goes on with every run that can.
+    /// Resumes every run that can be resumed.
     pub fn resume_all(&self) -> Vec<String> {
         self.runtime.block_on(self.resume())
     }
@@ -289,7 +289,7 @@ impl Project {
     }
 }
 
-/// What a run came to, in a line.
+/// Returns the outcome of a run as one line.
 pub fn shown(outcome: Result<RunOutcome, EngineError>) -> String {
     match outcome {
         Ok(RunOutcome::Completed(value)) => {
@@ -312,7 +312,7 @@ pub fn shown(outcome: Result<RunOutcome, EngineError>) -> String {
     }
 }
 
-/// Runs each step config in one project, in order, and compares what it comes to.
+/// Runs each step config in one project, in order, and compares its result.
 pub fn check_steps(kind: &str, cases: &[(&str, &str)]) {
     let project = Project::new();
     let mut failures = Vec::new();

@@ -381,14 +381,14 @@ fn what_is_wrong_in_a_recording_is_named() {
         (
             "0001-s.json",
             exchange(", \"end\": \"soon\""),
-            "`end` is to be \"complete\"",
+            "`end` must be \"complete\"",
         ),
         (
             "0001-s.json",
             exchange(
                 ", \"end\": \"complete\", \"response\": {\"status\": \"200\", \"headers\": {}}",
             ),
-            "`status` of the response is to be a number",
+            "`status` of the response must be a number",
         ),
         (
             "0001-s.json",

@@ -81,7 +81,7 @@ fn a_script_that_is_over_shows_the_request() {
         "{:turns [\"one\"]}",
         "{:connection :ai :system \"S\" :messages [{:role :user :content \"Hi\"} {:role :assistant :tool-calls [{:tool-call-id \"1\" :name \"add\" :arguments {:a 1}}]} {:role :tool :tool-call-id \"1\" :name \"add\" :content {:sum 2}}] :tools [{:name \"add\"}]}",
         expect![[r#"
-            E0825 no-turn: the script has 1 turn, and turn 2 is asked for
+            E0825 no-turn: the script has 1 turn, but turn 2 was requested
               hint: a request with n messages of the assistant gets turn n + 1: add one to `:turns`
               data: {:request "model scripted, tools add\nsystem: S\nuser: Hi\nassistant:  [add {\"a\":1}]\ntool: {\"sum\":2}"}"#]],
     );
@@ -100,11 +100,11 @@ fn a_turn_may_expect_its_request() {
     for (config, problem) in [
         (
             config("Be long.", "please", ""),
-            "\"brief\" should stand in what `:system` says last",
+            "\"brief\" in the last message of `:system`",
         ),
         (
             config("Be brief.", "now", ""),
-            "\"please\" should stand in what `:user` says last",
+            "\"please\" in the last message of `:user`",
         ),
         (
             config("Be brief.", "please", "").replace("\"add\"", "\"sub\""),

@@ -51,7 +51,7 @@ fn settings_are_one_map_with_known_keys() {
     check(
         "{:secrets {:a \"s3cret\"}}",
         expect![[
-            r#"E0751 flowstone.edn: the secret `:a` is to be `{:env "VARIABLE"}`, `{:file "path"}` or `{:keyring "service/name"}`; a secret itself does not belong into the file"#
+            r#"E0751 flowstone.edn: the secret `:a` must be `{:env "VARIABLE"}`, `{:file "path"}` or `{:keyring "service/name"}`; the file must not contain the secret itself"#
         ]],
     );
 }

@@ -73,7 +73,7 @@ fn too_much_is_refused() {
             ),
         ],
     );
-    // Names from outside of a flow reach no table of ours.
+    // Names that a flow gets from outside never reach an internal table.
     refuses(
         &project,
         &[

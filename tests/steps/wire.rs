@@ -137,7 +137,7 @@ fn take(provider: &str, chunks: &[&[u8]], deltas: &mut Vec<Delta>) -> Result<Rep
     stream.finish()
 }
 
-/// Shows what came of a call: what is empty is left out.
+/// Formats the outcome of a call; empty parts are left out.
 pub fn show(outcome: Result<Reply, LlmError>, deltas: &[Delta]) -> String {
     let reply = match outcome {
         Ok(reply) => reply,

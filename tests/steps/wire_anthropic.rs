@@ -373,7 +373,7 @@ fn how_an_answer_gets_its_form() {
         change(&mut call);
         shown(&call)
     };
-    // Held to it by the interface; what it does not take there is told.
+    // The interface enforces the schema; constraints that it does not support are part of the description.
     expect![[r#"output_config: {"format":{"type":"json_schema","schema":{"type":"object","properties":{"minimum":{"type":"integer","description":"A number (minimum: 1)"},"tags":{"type":"array","items":{"type":"string","description":"(maxLength: 9)"}}},"required":["minimum","tags"],"additionalProperties":false}}}"#]].assert_eq(&case(
         "claude-haiku-4-5",
         schema(object.clone(), true),
@@ -402,7 +402,7 @@ fn how_an_answer_gets_its_form() {
         call.tools = vec![tool("find")];
         call.tool_choice = ToolChoice::None;
     }));
-    // It cannot be made to: it is told to.
+    // The model cannot be forced to call the tool, so the prompt asks for it.
     expect![[r#"
         system: "Give the final answer by calling the tool `flowstone_answer_value`, and in no other way."
         tools: [{"name":"flowstone_answer_value","description":"Gives the final answer.","input_schema":{"type":"object","properties":{"answer":{"type":"array","items":{"type":"string"}}},"required":["answer"]}}]"#]].assert_eq(&case(
@@ -722,7 +722,7 @@ fn what_goes_wrong_in_a_stream() {
         (error("api_error", "Internal"), expect!["E0805 unavailable: anthropic cannot answer now (500): Internal (Later)"]),
         (error("authentication_error", "invalid x-api-key"), expect!["E0801 unauthorized: anthropic does not accept the key: invalid x-api-key (Never)"]),
         (error("permission_error", "not yours"), expect!["E0801 unauthorized: anthropic does not accept the key: not yours (Never)"]),
-        (error("not_found_error", "model: x"), expect!["E0802 not-found: anthropic does not have what was asked for: model: x (Never)"]),
+        (error("not_found_error", "model: x"), expect!["E0802 not-found: anthropic does not know what was requested: model: x (Never)"]),
         (error("request_too_large", "too many bytes"), expect!["E0803 too-long: the conversation is too long for the model: too many bytes (Never)"]),
         (
             error("invalid_request_error", "prompt is too long: 1 > 0"),

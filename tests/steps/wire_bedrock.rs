@@ -382,7 +382,7 @@ fn structured_answers() {
     expect![[r#"{"tools":[{"toolSpec":{"name":"flowstone_answer_value","inputSchema":{"json":{"type":"object","properties":{"answer":{"type":"array"}},"required":["answer"]}},"description":"Gives the final answer."}}],"toolChoice":{"tool":{"name":"flowstone_answer_value"}}}"#]].assert_eq(&config(&call));
     call.tools = vec![tool("find")];
     expect![[r#"{"tools":[{"toolSpec":{"name":"find","inputSchema":{"json":{"type":"object","properties":{"n":{"type":"integer"}}}},"description":"It can find."}},{"toolSpec":{"name":"flowstone_answer_value","inputSchema":{"json":{"type":"object","properties":{"answer":{"type":"array"}},"required":["answer"]}},"description":"Gives the final answer."}}],"toolChoice":{"any":{}}}"#]].assert_eq(&config(&call));
-    // Who cannot be made to call a tool is told.
+    // For a model that cannot be forced to call a tool, the prompt asks for it.
     call.tools.clear();
     call.model = "meta.llama3-1-70b-instruct-v1:0".into();
     call.output = with(object);
@@ -717,7 +717,7 @@ fn where_it_is_follows_from_the_region() {
     let world = World::new();
     let ask = "{:provider :bedrock :model \"m\" :prompt \"x\"}";
     expect![[r#"
-        E0810 bad-config: in which region of AWS to ask is not said
+        E0810 bad-config: no AWS region is set
           hint: give the connection a `:region`, as in `:region "eu-west-1"`, or set AWS_REGION"#]]
     .assert_eq(&wait(world.run(&Llm, ask)));
     let odd = World::new().settings("{:environment {:AWS_REGION \"evil.example/#\"}}");

@@ -476,7 +476,7 @@ fn whole_answers() {
         (
             r#"{"output":[7,{"type":3},{"type":"message","content":"text"}]}"#,
             expect![
-                "E0808 bad-response: openai sent something that is not an answer: an item of `output` is no object (Later)"
+                "E0808 bad-response: openai sent something that is not an answer: an item of `output` is not an object (Later)"
             ],
         ),
         (
@@ -507,7 +507,7 @@ fn what_goes_wrong_in_a_stream() {
         (r#"{"type":"error","error":{"type":"invalid_request_error","code":null,"message":"bad"}}"#.into(), expect!["E0813 bad-request: openai does not accept the request (400): bad (Never)"]),
         (r#"{"error":{"message":"no type"}}"#.into(), expect!["E0805 unavailable: openai cannot answer now (500): no type (Later)"]),
         ("{not json".into(), expect!["E0808 bad-response: openai sent something that is not an answer: an event is not JSON (key must be a string at line 1 column 2) (Later)"]),
-        (r#"{"type":"response.output_text.delta","output_index":"0","delta":"x"}"#.into(), expect!["E0808 bad-response: openai sent something that is not an answer: an `output_index` is no number (Later)"]),
+        (r#"{"type":"response.output_text.delta","output_index":"0","delta":"x"}"#.into(), expect!["E0808 bad-response: openai sent something that is not an answer: an `output_index` is not a number (Later)"]),
         (r#"{"type":"response.output_text.delta","output_index":0}"#.into(), expect!["E0808 bad-response: openai sent something that is not an answer: an event has no `delta` (Later)"]),
         (r#"{"type":"response.output_text.delta","output_index":0,"delta":{}}"#.into(), expect!["E0808 bad-response: openai sent something that is not an answer: an event has no `delta` (Later)"]),
         (r#"{"type":"response.output_item.added","output_index":0,"item":"x"}"#.into(), expect!["E0808 bad-response: openai sent something that is not an answer: an event has no `item` (Later)"]),

@@ -153,7 +153,7 @@ fn errors_of_the_server_are_named() {
             expect![[r#"
                 E0805 unavailable: a proxy or firewall before anthropic answered with a web page (503)
                   retry: later
-                  hint: try again later, or check what stands between here and the provider
+                  hint: try again later, or check the proxies between this machine and the provider
                   data: {:status 503}"#]],
         ),
     ] {
@@ -269,7 +269,7 @@ fn openai_at_another_address_is_asked_over_chat_completions_unless_said() {
             {"model":"m","input":[{"role":"user","content":"x"}],"stream":true,"store":false,"truncation":"auto","user":"u"}
             {:cost-usd 4e-5 :finish-reason "stop" :content "Hi" :usage {:prompt-tokens 4 :completion-tokens 2 :total-tokens 6} :iterations 1 :provider :openai :tokens-used 6 :response-id "resp_1" :model "gpt-5.4"}"#]],
     );
-    // The key of whoever made the format is not for a server that only speaks it.
+    // The key of the provider that defined the format is not sent to other servers that speak it.
     asks(
         ":family :openai",
         ask,
@@ -293,7 +293,7 @@ fn openai_at_another_address_is_asked_over_chat_completions_unless_said() {
         ask,
         chat(),
         expect![[r#"
-            E0810 bad-config: `:connections :ai` is of the family `:anthropc`, which nobody knows
+            E0810 bad-config: `:connections :ai` has the unknown family `:anthropc`
               hint: there are `:anthropic` `:bedrock` `:chat-completions-compatible` `:google` `:openai`"#]],
     );
     asks(

@@ -157,15 +157,11 @@ fn a_wrong_record_is_named() {
     outcome(&engine, &run);
     let text = export(&engine, &run).write();
     let cases = [
-        (
-            ":kind \"result\"",
-            ":kind \"wish\"",
-            "nobody knows the kind `wish`",
-        ),
+        (":kind \"result\"", ":kind \"wish\"", "unknown kind `wish`"),
         (
             ":status \"completed\"",
             ":status \"asleep\"",
-            "nobody knows the status `asleep`",
+            "unknown status `asleep`",
         ),
         (
             ":at 1000000",

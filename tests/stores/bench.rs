@@ -151,12 +151,12 @@ pub fn drive(engine: &Engine, run: &RunId) -> Result<RunOutcome, EngineError> {
     block_on(engine.drive(run, Rc::new(NoObserver), ExecuteOptions::default()))
 }
 
-/// Drives a run, and says in words what came of it.
+/// Executes a run, and returns its outcome as text.
 pub fn outcome(engine: &Engine, run: &RunId) -> String {
     let outcome = drive(engine, run);
     // Whatever a test runs is replayed, too.
     if outcome.is_ok() {
-        block_on(engine.verify(run)).expect("a replay comes to the same end");
+        block_on(engine.verify(run)).expect("a replay ends the same");
     }
     words(&outcome)
 }

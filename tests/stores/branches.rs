@@ -271,7 +271,7 @@ fn what_one_branch_computes_another_waits_for() {
             (flow/step :gate :x {})])",
         expect![[r#"[["all.0/x" "all.0/x" [0 1 2] [0 1 2] 0] "x"]"#]],
     );
-    // Whoever was computing it lost: another computes it anew.
+    // The branch that was computing it lost the race: another computes it again.
     check(
         "(let [asked (delay (flow/step :gate :x {:turns 9}))]
            (flow/all [#(flow/race [(fn [] @asked) (fn [] (flow/step :gate :y {}))]) #(deref asked)]))",

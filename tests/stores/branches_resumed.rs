@@ -33,7 +33,7 @@ const FLOW: &str = "(let [seen (atom [])
                                (finally (step :gone :put :gone)))}))
    (count @seen)])";
 
-/// Drives a run to its end; whoever looks at the other side says that a doubtful step is to be done.
+/// Executes a run to its end; steps in doubt are answered with performing them again.
 fn finish(engine: &Engine, run: &RunId) -> String {
     let mut last = outcome(engine, run);
     while last.starts_with("waiting") {

@@ -186,7 +186,7 @@ fn a_parent_waits_for_what_its_child_waits_for() {
     assert_eq!(waits.len(), 1, "only what somebody can answer");
     assert_ne!(waits[0].run, run);
     answer(&engine, "door");
-    // Whoever looks for runs that can go on finds first the child, then the parent.
+    // The list of runs to resume has the child first, then the parent.
     let first = block_on(engine.resumable()).expect("runs");
     assert_eq!(first.len(), 1);
     let family = block_on(engine.show_run(&run)).expect("a report").children;
@@ -214,7 +214,7 @@ fn going_on_with_a_parent_goes_on_with_its_child() {
 }
 
 #[test]
-fn whoever_drives_children_itself_is_left_to_it() {
+fn children_are_left_to_the_caller_on_request() {
     let bench = bench();
     let engine = bench.engine();
     let run = bench.start(&engine, "(flow/call-flow :double {:n 1})");

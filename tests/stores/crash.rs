@@ -12,7 +12,7 @@ use flowstone_lang::value::Value;
 
 use crate::bench::{Bench, block_on, outcome};
 
-/// Lets so many commits through, and then none: the process is dead.
+/// Lets a number of commits through, and then none: the process is dead.
 struct Dying {
     inner: Arc<dyn Journal>,
     left: AtomicI64,
@@ -62,7 +62,7 @@ const FLOW: &str = "(let [a (flow/step :write :a {:value 1})
       g (try (flow/step :write :g {:times 9}) (catch Exception e (ex-message e)))]
   [a b (:value c) (first d) (:value e) f g])";
 
-/// Returns stores that take so many commits.
+/// Returns stores that take a number of commits.
 pub fn stores(bench: &Bench, left: i64, silently: bool) -> Stores {
     let stores = bench.stores();
     Stores {

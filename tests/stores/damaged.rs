@@ -1,4 +1,4 @@
-//! Files that are no database of ours: named errors, and the file is left as it is.
+//! Files that are not databases of Flowstone: they cause named errors, and stay unchanged.
 
 use std::fs;
 

@@ -41,7 +41,7 @@ fn done(bench: &Bench) -> String {
     names.join(" ")
 }
 
-/// Goes on with whatever can go on, until nothing can.
+/// Resumes runs until none can be resumed.
 fn settle(engine: &Engine) {
     for _ in 0..20 {
         let waits = block_on(engine.list_waits(WaitFilter::default())).expect("waits");
@@ -82,8 +82,8 @@ const FAIL: End = |engine, run| {
     driven.map(|_| ())
 };
 
-/// Ends a run that waits, in a process that dies after each number of commits; the next process sees to the rest.
-/// Returns what became of all, which must be the same each time.
+/// Ends a waiting run in a process that dies after each number of commits; the next process completes the work. Returns
+/// the final states of all runs, which must be the same each time.
 fn ended(text: &str, end: End) -> String {
     let mut expected = None;
     // Who dies after a commit that it hears of dies where the next one does not come about: but for the first, the
@@ -165,7 +165,7 @@ fn children_end_by_their_policies_whatever_dies() {
     .assert_eq(&found);
 }
 
-/// Somebody ends the run by force right before a commit of whoever drives it.
+/// The run is terminated by force right before a commit of its executor.
 struct Overtaken {
     inner: Arc<dyn Journal>,
     runs: Arc<dyn Runs>,

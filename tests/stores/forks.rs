@@ -102,7 +102,7 @@ fn an_interrupted_fork_draws_the_same_when_it_is_replayed() {
 }
 
 #[test]
-fn branches_after_a_fork_draw_anew_and_those_before_do_not() {
+fn only_branches_after_a_fork_draw_new_random_numbers() {
     let bench = Bench::new();
     let engine = bench.engine();
     // One after another, so that the third has not begun where the second is forked.

@@ -14,9 +14,9 @@ use flowstone_lang::value::Value;
 use crate::bench::{Bench, Recorder, Trip, block_on, drive, outcome, words};
 use crate::crash::stores;
 
-/// Performs `:rounds` one after another, and what is in a round side by side. A round is a vector of maps, each the
-/// config of a step with its `:type` and `:id`. Its value has for each round what came of it, and how long it took
-/// where something came before it.
+/// A step that performs `:rounds` one after another, and the steps of a round concurrently. A round is a vector of
+/// maps, each the config of a step with its `:type` and `:id`. The result has, for each round, the results of its
+/// steps, and how long the round took if there was one before it.
 pub struct Rounds;
 
 static ROUNDS: StepSpec = StepSpec {
@@ -217,7 +217,7 @@ fn several_go_on_side_by_side_each_with_its_waits() {
 }
 
 #[test]
-fn a_retry_of_the_outer_step_begins_anew() {
+fn a_retry_of_the_outer_step_starts_over() {
     let bench = Bench::new();
     let engine = bench.engine();
     let flow = "(flow/step :rounds :agent {:strict true :retry {:max-attempts 3}

@@ -186,5 +186,9 @@ fn events_go_on_after_a_place() {
     outcome(&engine, &run);
     expect!["5 result door"].assert_eq(&events(&engine, &run, 4));
     let page = block_on(engine.events_after(&run, 4, Some(7))).expect("events");
-    assert_eq!(page.events.len(), 5, "another pass is told from its start");
+    assert_eq!(
+        page.events.len(),
+        5,
+        "another pass is listed from its start"
+    );
 }

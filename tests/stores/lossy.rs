@@ -52,7 +52,7 @@ pub enum Trouble {
     None,
     /// There is no space left.
     Full,
-    /// There is space for so many writes.
+    /// There is space for this number of writes.
     FullAfter(u64),
     /// What is written is not taken.
     Broken,
@@ -388,7 +388,7 @@ unsafe extern "C" fn write(
     let code = unsafe { theirs(file).xWrite.expect("files are written")(file, bytes, count, at) };
     if code == ffi::SQLITE_OK {
         let count = usize::try_from(count).expect("a length");
-        // SAFETY: SQLite hands over so many bytes.
+        // SAFETY: SQLite passes `count` bytes.
         let bytes = unsafe { std::slice::from_raw_parts(bytes.cast::<u8>(), count) }.to_vec();
         let at = usize::try_from(at).expect("a place");
         note(file, Change::Write { at, bytes });

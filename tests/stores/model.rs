@@ -632,7 +632,7 @@ async fn play(home: &Path, ops: &[Op]) {
             Op::Batch { .. } => batch(&stores, &mut model, op).await,
             Op::Complete { .. } => complete(&stores, &mut model, op).await,
             Op::Claim(run) => {
-                // What was handed over before is decided before: a claim begins anew.
+                // What was handed over before is decided before: a claim starts over.
                 stores
                     .runs
                     .request_cancel(&RunId::from_text("none"), "", 0)

@@ -108,7 +108,7 @@ async fn write(stores: &Stores, database: &Path, durability: Durability, acknowl
         }
         stores.journal.commit(batch).await.expect("committed");
         acknowledged.store(number, Ordering::SeqCst);
-        // The log is copied into the file now and then, and begun anew.
+        // Now and then, the log is copied into the file and restarted.
         if number % 7 == 0 {
             other
                 .query_row("PRAGMA wal_checkpoint(RESTART)", [], |_| Ok(()))

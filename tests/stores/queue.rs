@@ -1,4 +1,4 @@
-//! Starts: one run at a time, limits, rates, priorities, versions; decided in the store, whoever asks.
+//! Starts: one run at a time, limits, rates, priorities, versions. The store decides, in every process.
 
 use std::future::Future;
 use std::rc::Rc;
@@ -49,7 +49,7 @@ fn start(bench: &Bench, engine: &Engine, text: &str, input: &str) -> StartedRun 
     started
 }
 
-/// Drives without staying for anything, and says what came of it.
+/// Executes a run without waiting, and returns its outcome.
 fn drive(engine: &Engine, run: &RunId) -> String {
     let options = ExecuteOptions {
         stay: Stay::No,
@@ -212,7 +212,7 @@ fn second(policy: &str, is_new: bool, holder: Holder, expected: &str) {
     found.push_str(": ");
     found.push_str(&statuses(&engine));
     drop(live);
-    // Whoever goes on with what can go on brings cancelled ones to their end, and the next begins.
+    // Resuming runs ends the cancelled ones, and the next one starts.
     for _ in 0..3 {
         for run in block_on(engine.resumable()).expect("runs") {
             drive(&engine, &run.id);

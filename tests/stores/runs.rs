@@ -514,9 +514,9 @@ fn polling_repeats_a_step_until_it_holds() {
         start + 25_000
     );
     expect!["{:status 200 :at 1030000}"].assert_eq(&polled(&later));
-    expect![[r#"["polling came to its end without the wanted result" :timeout 3]"#]].assert_eq(
-        &polled("{:interval 100 :max-attempts 3 :return-on (fn [r] false)}"),
-    );
+    expect![[r#"["polling ended without the wanted result" :timeout 3]"#]].assert_eq(&polled(
+        "{:interval 100 :max-attempts 3 :return-on (fn [r] false)}",
+    ));
     expect![[r#"["polling was aborted by status 200" :aborted 1]"#]].assert_eq(&polled(
         "{:interval 100 :max-attempts 3 :return-on (fn [r] false) :abort-on {:status #{200}}}",
     ));

@@ -57,7 +57,7 @@ fn check_every_crash(text: &str) {
     }
 }
 
-/// The paths of a run's steps and what became of them.
+/// The paths of a run's steps and their outcomes.
 fn steps(engine: &Engine, run: &flowstone_engine::ids::RunId) -> Vec<String> {
     let report = block_on(engine.show_run(run)).expect("a report");
     let mut steps: Vec<String> = report
@@ -231,7 +231,7 @@ fn a_run_that_is_driven_stops_when_it_is_ended() {
                 .terminate(&run, "enough", 0)
                 .await
                 .expect("ended");
-            // Whoever drives it looks now and then.
+            // The executor polls now and then.
             bench.clock.advance(1_000);
         };
         tokio::join!(driving, ending).0

@@ -1,4 +1,4 @@
-//! The index of `:search`: it follows what it describes, and is the same when it is built anew.
+//! The index of `:search` follows what it describes, and a rebuilt index is the same.
 
 use std::sync::Arc;
 
@@ -156,7 +156,7 @@ fn runs_are_found_as_they_are_now_and_not_when_they_are_gone() {
 }
 
 #[test]
-fn built_anew_it_finds_the_same() {
+fn a_rebuilt_index_finds_the_same() {
     let bench = Bench::new();
     let stores = bench.stores();
     block_on(async {
@@ -236,7 +236,7 @@ fn near(target: SearchTarget, vector: &[f32]) -> VectorQuery {
 }
 
 #[test]
-fn the_nearest_come_first_and_another_model_begins_anew() {
+fn hits_are_ordered_by_distance_and_a_new_model_embeds_again() {
     let bench = Bench::new();
     let stores = bench.stores();
     block_on(async {

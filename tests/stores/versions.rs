@@ -234,7 +234,7 @@ fn start() -> StartOptions {
     }
 }
 
-/// Lets a run through all gates that are left, and says what became of it.
+/// Passes all remaining approvals of a run, and returns its outcome.
 fn to_the_end(engine: &Engine, run: &RunId) -> String {
     for _ in 0..3 {
         let now = words(&drive(engine, run));
@@ -280,7 +280,7 @@ fn an_edit_is_judged_by_how_far_the_run_is() {
     assert!(EDITS.len() * 3 >= 40);
 }
 
-/// Takes the verdict at its word: goes on with the edited flow, or is refused.
+/// Applies the verdict: resumes with the edited flow, or is refused.
 fn adopted(engine: &Engine, run: &RunId, flow: &LoadedFlow, verdict: &Verdict) -> Option<String> {
     let adopted = block_on(engine.adopt(run, flow));
     match (verdict, adopted) {

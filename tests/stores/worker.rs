@@ -389,8 +389,8 @@ const OF_LIBRARY: &str = "(let [all @#'clojure.core/global-hierarchy
        work #(reduce + (range 300000))]
    %)";
 
-/// Leaves four runs of a program, has one thread drive them side by side, and returns what they came to. Each must be
-/// replayed in a session of its own with the same result.
+/// Leaves four runs of a program to one thread that executes them concurrently, and returns their outcomes. Each must
+/// replay to the same result in a session of its own.
 fn side_by_side(text: &str) -> String {
     let shop = Shop::new("2026-05-01T00:00:00Z");
     let runs: Vec<RunId> = (0..4).map(|_| shop.leave(text)).collect();

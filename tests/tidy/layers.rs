@@ -3,7 +3,7 @@
 
 use super::tree::{files, none, text};
 
-/// Each crate, its folder, and the crates of ours that it may use.
+/// Each crate, its folder, and the workspace crates that it may use.
 const CRATES: &[(&str, &str, &[&str])] = &[
     ("embed", "src/embed", &["lang"]),
     ("engine", "src/engine", &["flow", "lang", "model"]),

@@ -5,7 +5,7 @@ use super::tree::{files, none, text};
 /// Who may write to standard output and standard error, and why.
 const WRITERS: &[(&str, &str)] = &[
     ("repl/lib.rs", "the prompt: shows values through `visible`"),
-    ("src/surfaces/cli/completions.rs", "a script of ours"),
+    ("src/surfaces/cli/completions.rs", "a generated script"),
     ("src/surfaces/cli/output.rs", "the one way"),
     (
         "src/surfaces/cli/program.rs",

@@ -127,7 +127,7 @@ impl<'a> Fields<'a> {
     /// Reads a name that stands for something that this build knows.
     fn named<T>(&self, key: &str, known: impl Fn(&str) -> Option<T>) -> Read<T> {
         let name = self.text(key)?;
-        known(&name).ok_or_else(|| damaged(format!("nobody knows the {key} `{name}`")))
+        known(&name).ok_or_else(|| damaged(format!("unknown {key} `{name}`")))
     }
 
     /// Like [`Fields::named`], with the default if the field is missing, as in files of older builds.

@@ -208,7 +208,7 @@ pub(crate) async fn dry_run(engine: &Engine, script: Script) -> Result<DryRunRep
         return Err(EngineError::BadProgram {
             run: script.run.to_string(),
             detail: first
-                .map_or("it is no flow", |finding| &finding.message)
+                .map_or("it is not a flow", |finding| &finding.message)
                 .to_owned(),
         });
     };

@@ -303,7 +303,7 @@ impl Host for FlowHost {
     }
 
     fn suspend(&mut self, _request: Request) -> Evaluated<Value> {
-        Err(Stop::Interrupted("a fiber suspends by itself".to_owned()).into())
+        Err(Stop::Interrupted("a fiber suspended without a request".to_owned()).into())
     }
 
     fn touch_session(&mut self) -> Evaluated<(), Stop> {
@@ -318,7 +318,7 @@ impl Host for FlowHost {
         Err(Exception::new(
             Class::UNSUPPORTED_OPERATION,
             "E0518",
-            "a flow cannot sleep by itself",
+            "a flow cannot sleep outside of a step",
         )
         .hint("use a step: `(flow/step :sleep :pause {:duration \"5s\"})`")
         .into())

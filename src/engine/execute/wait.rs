@@ -458,7 +458,7 @@ fn timeout_value(row: &WaitRow) -> Result<String, StepError> {
         format!("nobody answered the wait `{}` in time", row.key),
     )
     .with("key", row.key.as_str())
-    .hint("`:on-timeout :continue` with a `:default-value` lets the flow go on"))
+    .hint("`:on-timeout :continue` with a `:default-value` lets the flow continue"))
 }
 
 pub(super) fn sleeps_too_long(call: &StepCall<'_>, millis: i64) -> StepError {

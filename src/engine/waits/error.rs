@@ -47,7 +47,7 @@ impl WaitError {
     pub fn hint(&self) -> String {
         match self {
             WaitError::Expired { .. } => {
-                "the run goes on by the wait's `:on-timeout`; `flowstone runs resume` does it now"
+                "the run continues according to the wait's `:on-timeout`; `flowstone runs resume` resumes it now"
                     .to_owned()
             }
             WaitError::Role { needed, .. } => format!(

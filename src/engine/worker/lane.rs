@@ -213,7 +213,7 @@ fn busy() -> Duration {
 }
 
 impl Inside {
-    /// Returns the next run to execute, and releases what is not needed while there is none.
+    /// Returns the next run to execute. While no run is due, releases what is not needed.
     async fn next(&mut self, shop: &Shop, slots: &mut Slots) -> Option<Taken> {
         let mut is_trimmed = false;
         loop {

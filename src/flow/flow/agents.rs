@@ -76,7 +76,7 @@ pub(super) fn read(
             reading.push(
                 Diagnostic::error("E0468", format!("the named agent `:{}` needs an `:objective`", step.id))
                     .at(span)
-                    .hint("say what it is for: `:objective \"Look for security problems.\"`; what it is called with comes under `:inputs`"),
+                    .hint("say what it is for: `:objective \"Look for security problems.\"`; the arguments of a call are in `:inputs`"),
             );
         }
         add(reading, steps, step);
@@ -95,11 +95,12 @@ fn type_(reading: &mut Reading<'_>, entry: &Value, id: &str) {
         let shown = crate::words::shown(given);
         let at = reading.value_at(entry, "type");
         reading.push(
-            Diagnostic::error("E0468", format!("the named agent `:{id}` is no `{shown}`"))
-                .at(at)
-                .hint(
-                    "leave `:type` out: all of `:agents` are agents; other steps go into `:steps`",
-                ),
+            Diagnostic::error(
+                "E0468",
+                format!("the named agent `:{id}` is not an `{shown}`"),
+            )
+            .at(at)
+            .hint("leave `:type` out: all of `:agents` are agents; other steps go into `:steps`"),
         );
     }
 }

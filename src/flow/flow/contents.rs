@@ -88,8 +88,7 @@ impl Contents<'_> {
             }
             let is_there = contracts.get("default").is_some();
             if !is_there && nearest(&id, ["default"]).is_some() {
-                let message =
-                    format!("the invocation `:{id}` is not the one that runs use by themselves");
+                let message = format!("the invocation `:{id}` is not the default one");
                 self.findings.push(
                     Diagnostic::warning(CODE, message)
                         .at(spans.key)

@@ -402,8 +402,7 @@ pub fn unknown(name: &str, specs: &[&StepSpec]) -> Diagnostic {
     kinds.sort_unstable();
     let list: Vec<String> = kinds.iter().map(|kind| format!("`:{kind}`")).collect();
     if let Some((_, hint)) = LATER.iter().find(|(later, _)| *later == name) {
-        let message =
-            format!("the step type `:{name}` is not there yet: it comes in a later version");
+        let message = format!("the step type `:{name}` is not available in this version");
         return Diagnostic::error("E0431", message).hint(*hint);
     }
     let finding = Diagnostic::error("E0431", format!("unknown step type `:{name}`"));

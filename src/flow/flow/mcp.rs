@@ -406,7 +406,7 @@ fn allow_tools(reading: &mut Reading<'_>, entry: &Value) -> Option<Vec<Rc<str>>>
         let at = item_span(given, idx).or(at);
         match named(item).filter(|name| is_tool_name(name)) {
             None => {
-                let message = format!("`{}` is no name of a tool", crate::words::shown(item));
+                let message = format!("`{}` is not the name of a tool", crate::words::shown(item));
                 reading.push(wrong(message, at));
             }
             Some(name) if names.contains(&name) => {
@@ -494,7 +494,7 @@ fn input_schema(reading: &mut Reading<'_>, tool: &Value) -> Option<Json> {
         Err(why) => {
             let at = reading.value_at(tool, "input-schema");
             reading.push(
-                wrong(format!("`:input-schema` is no schema of arguments: {why}"), at).hint(
+                wrong(format!("`:input-schema` is not a schema of arguments: {why}"), at).hint(
                     "JSON Schema as a map, `{:type \"object\" :properties {...}}`, or a Malli form, `[:map [:team_id :string]]`",
                 ),
             );

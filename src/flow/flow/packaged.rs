@@ -312,7 +312,7 @@ pub(super) fn contract(reading: &mut Reading<'_>, entry: &Value, key: &str) -> O
         Err(error) => {
             let at = reading.value_at(entry, key);
             reading.push(
-                Diagnostic::error("E0424", format!("`:{key}` is no schema: {error}"))
+                Diagnostic::error("E0424", format!("`:{key}` is not a valid schema: {error}"))
                     .at(at)
                     .hint("a Malli form, such as `[:map [:owner :string]]`"),
             );

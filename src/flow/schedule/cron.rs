@@ -279,7 +279,7 @@ impl Field {
             Some(number) if (self.least..=self.most).contains(&number) => Ok(number),
             _ => {
                 let error = self.error(format!(
-                    "`{text}` is no number from {} to {}",
+                    "expected a number from {} to {}, got `{text}`",
                     self.least, self.most
                 ));
                 Err(match (self.names.first(), self.names.last()) {
@@ -360,11 +360,11 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_said() {
+    fn malformed_expressions_are_explained() {
         let error = |text: &str| Cron::parse(text).expect_err(text).to_string();
         assert_eq!(
             error("60 * * * *"),
-            "the minute: `60` is no number from 0 to 59"
+            "the minute: expected a number from 0 to 59, got `60`"
         );
         assert_eq!(
             error("0 0 31 2 *"),
@@ -380,6 +380,6 @@ mod tests {
         );
         assert!(error("0 9 * *").contains("has 4 fields"));
         assert!(error("@noon").contains("has 1 fields"));
-        assert!(error("0 0 * * L").contains("`L` is no number"));
+        assert!(error("0 0 * * L").contains("got `L`"));
     }
 }

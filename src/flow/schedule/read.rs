@@ -198,7 +198,7 @@ fn cron(reading: &mut FlowReading<'_>, entry: &Value) -> Option<Timing> {
     let parsed = Cron::parse(&text).map_err(|error| {
         let at = reading.value_at(entry, "cron");
         let mut finding =
-            Diagnostic::error("E0461", format!("this is no cron expression: {error}")).at(at);
+            Diagnostic::error("E0461", format!("invalid cron expression: {error}")).at(at);
         if let Some(hint) = error.hint {
             finding = finding.hint(hint);
         }

@@ -10,7 +10,7 @@ use super::{error, liveness, undefined};
 use crate::value::{Class, Exception, List, Object, Result, Signal, Span, Symbol, Value, Var};
 use crate::vm::Vm;
 
-/// What an expression at top level came to.
+/// The result of an expression at top level.
 pub(super) struct Top {
     pub body: Node,
     pub locals: u32,
@@ -86,7 +86,8 @@ impl Analyzer<'_> {
         node
     }
 
-    /// Returns a place, or the nearest around where it is none, or one in the text of a macro of the library.
+    /// Returns a place in the user's text: the given one, or the nearest around it if that is missing or inside a macro
+    /// of the library.
     fn place_of(&self, span: Span) -> Span {
         if !span.is_some() || span.source == self.place.source {
             return span.or(self.place);

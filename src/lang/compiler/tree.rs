@@ -30,7 +30,7 @@ struct Walk<'a> {
     closure: Option<&'a NativeClosure>,
 }
 
-/// What an expression came to.
+/// The result of an expression.
 enum Step {
     Value(Value),
     /// The innermost loop or function begins again; its locals are set.

@@ -1,4 +1,4 @@
-//! What is said of a name that means nothing: which names are like it, where it would be found, what exists.
+//! Hints for an undefined name: similar names, where it might be defined, which names exist.
 
 use std::rc::Rc;
 
@@ -24,7 +24,7 @@ const USUAL_ALIASES: &[(&str, &str)] = &[
     ("w", "clojure.walk"),
     ("z", "clojure.zip"),
 ];
-/// Of a longer list of names only a part is told.
+/// Maximum number of names listed in a hint.
 const MOST_NAMES: usize = 60;
 
 /// Describes a symbol that means nothing here.
@@ -205,12 +205,7 @@ fn of_qualified(world: &World, prefix: &str, symbol: Symbol, span: Span) -> Exce
     let name = symbol.name();
     if prefix == "clojure.core" && matches!(&*name, "unquote" | "unquote-splicing") {
         let mark = if &*name == "unquote" { "~" } else { "~@" };
-        return error(
-            "E0204",
-            span,
-            format!("`{mark}` stands outside of a template"),
-        )
-        .hint(format!(
+        return error("E0204", span, format!("`{mark}` is outside of a template")).hint(format!(
             "{mark} fills a place in a form that is quoted with a backquote: `(a {mark}b)"
         ));
     }

@@ -108,18 +108,18 @@ absent! {
 
 fn no_agents(_vm: &mut Vm, _args: Args<'_>) -> Result<Value> {
     Err(absent(
-        "there are no agents here: programs run on one thread",
+        "Flowstone has no agents: programs run on one thread",
     ))
 }
 
 fn no_refs(_vm: &mut Vm, _args: Args<'_>) -> Result<Value> {
     Err(absent(
-        "there are no refs and no transactions here: programs run on one thread",
+        "Flowstone has no refs and transactions: programs run on one thread",
     ))
 }
 
 fn no_host(_vm: &mut Vm, _args: Args<'_>) -> Result<Value> {
-    let message = "there are no host classes here";
+    let message = "Flowstone does not run on the JVM";
     Err(
         Exception::new(Class::UNSUPPORTED_OPERATION, "E0354", message)
             .hint("use protocols with reify, records, and plain maps")

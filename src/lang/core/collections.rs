@@ -258,7 +258,7 @@ const NOT_EMPTY: Native = Native {
 const NTH: Native = Native {
     name: "nth",
     usage: "(nth coll index)\n(nth coll index default)",
-    doc: "Returns the item of coll at index, counted from 0; default, or an exception, where there is none.",
+    doc: "Returns the item of coll at index, counted from 0; default, or an exception, if the index is out of range.",
     examples: &[
         ("(nth [:a :b] 1)", ":b"),
         ("(nth '(1 2) 5 :none)", ":none"),
@@ -444,7 +444,7 @@ fn conj_entry(vm: &mut Vm, coll: Value, item: Value) -> Result<Value> {
 /// holds it.
 ///
 /// # Errors
-/// When it is none of these, or the index is past the end of a vector.
+/// When coll is not associative, or the index is past the end of a vector.
 pub(crate) fn assoc(vm: &mut Vm, mut coll: Value, key: Value, value: Value) -> Result<Value> {
     match &mut coll {
         Value::Map(map) => {
@@ -566,7 +566,7 @@ fn only_positions(args: &Args<'_>) -> Result<()> {
         Class::ILLEGAL_ARGUMENT,
         "E0333",
         format!(
-            "contains? looks for a position in {}, and {} is none",
+            "contains? needs an index for {}, got {}",
             args.get(0).kind(),
             crate::value::describe(args.get(1))
         ),

@@ -118,7 +118,7 @@ const LOAD_STRING: Native = Native {
 const MACROEXPAND: Native = Native {
     name: "macroexpand",
     usage: "(macroexpand form)",
-    doc: "Expands a form until it is no macro call any more; what is inside of it is left alone.",
+    doc: "Expands a form until it is not a macro call any more; forms inside it are not expanded.",
     examples: &[("(macroexpand '(when a b))", "(if a (do b))")],
     arity: Arity::exactly(1),
     run: |vm, mut args| {

@@ -10,7 +10,7 @@ pub(super) const FNS: &[Native] = &[FILES_BELOW, SLURP, SPIT];
 const FILES_BELOW: Native = Native {
     name: "-files-in",
     usage: "(-files-in path)",
-    doc: "Returns the paths of the files and folders in a folder, sorted; nil for what is no folder. What file-seq walks.",
+    doc: "Returns the paths of the files and folders in a folder, sorted; nil if the path is not a folder. What file-seq walks.",
     examples: &[],
     arity: Arity::exactly(1),
     run: |vm, args| {

@@ -75,7 +75,7 @@ pub(super) const METHODS: &[Native] = &[
     Native {
         name: ".decode",
         usage: "(.decode decoder string-or-bytes)",
-        doc: "Returns the bytes that a base64 text stands for.",
+        doc: "Returns the bytes that a base64 text encodes.",
         examples: &[(
             r#"(String. (.decode (java.util.Base64/getDecoder) "aGk="))"#,
             r#""hi""#,

@@ -13,7 +13,7 @@ pub(super) const INTEGER_FNS: &[Native] = &[
     Native {
         name: "new",
         usage: "(BigInteger. s)\n(BigInteger. s radix)",
-        doc: "Returns the big integer that the string is, in a radix (10); throws when it is none.",
+        doc: "Returns the big integer that the string is, in a radix (10); throws if the string is not an integer.",
         examples: &[(r#"(BigInteger. "ff" 16)"#, "255N")],
         arity: Arity::between(1, 2),
         run: |_, args| {
@@ -40,7 +40,7 @@ pub(super) const DECIMAL_FNS: &[Native] = &[
     Native {
         name: "new",
         usage: "(BigDecimal. x)",
-        doc: "Returns the decimal that a string or number is; throws when it is none.",
+        doc: "Returns the decimal that a string or number is; throws if the string is not a number.",
         examples: &[(r#"(BigDecimal. "1.50")"#, "1.50M")],
         arity: Arity::exactly(1),
         run: |_, args| match args.get(0) {
@@ -55,7 +55,7 @@ pub(super) const DECIMAL_FNS: &[Native] = &[
     Native {
         name: "valueOf",
         usage: "(BigDecimal/valueOf x)\n(BigDecimal/valueOf n scale)",
-        doc: "Returns a number as a decimal; of two integers, the first with so many places.",
+        doc: "Returns a number as a decimal; with two integers, the second is the number of decimal places.",
         examples: &[
             ("(BigDecimal/valueOf 15 1)", "1.5M"),
             ("(BigDecimal/valueOf 0.1)", "0.1M"),
@@ -205,7 +205,7 @@ pub(super) const METHODS: &[Native] = &[
     Native {
         name: ".setScale",
         usage: "(.setScale decimal places)\n(.setScale decimal places rounding)",
-        doc: "Returns a decimal with so many places after the point, rounded by a mode of \
+        doc: "Returns a decimal with a number of places after the point, rounded by a mode of \
               java.math.RoundingMode; without one it throws when digits would be lost.",
         examples: &[
             (

@@ -22,7 +22,7 @@ pub(super) const MORE_FNS: &[Native] = &[
     Native {
         name: "digit",
         usage: "(Character/digit c radix)",
-        doc: "Returns the value of a digit in a radix, -1 when it is none.",
+        doc: "Returns the value of a digit in a radix, -1 if it is not a digit.",
         examples: &[
             (r"(Character/digit \f 16)", "15"),
             (r"(Character/digit \9 8)", "-1"),
@@ -80,7 +80,7 @@ pub(super) const MORE_FNS: &[Native] = &[
     test(
         "isSpaceChar",
         "(Character/isSpaceChar c)",
-        "Tells whether a character, or the character of a code, is a space of Unicode; a tab is none.",
+        "Tells whether a character, or the character of a code, is a space in Unicode; a tab is not.",
         &[(r"(Character/isSpaceChar \space)", "true")],
         |_, args| is(&args, |char| char.is_whitespace() && !char.is_control()),
     ),

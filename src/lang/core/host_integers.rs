@@ -67,7 +67,7 @@ macro_rules! integers {
             Native {
                 name: "new",
                 usage: concat!("(", $class, ". x)"),
-                doc: "Returns an integer, or the integer that a string is; throws when it is none.",
+                doc: "Returns an integer, or the integer that a string is; throws if the string is not an integer.",
                 examples: &[(concat!("(", $class, ". \"12\")"), "12")],
                 arity: Arity::exactly(1),
                 run: |_, args| super::host_numbers::make($class, &args),

@@ -20,7 +20,7 @@ const CURRENT_TIME_MILLIS: Native = Native {
 const EXIT: Native = Native {
     name: "exit",
     usage: "(System/exit status)",
-    doc: "Ends the program at once, with a status for whoever started it: 0 is success. A flow cannot.",
+    doc: "Ends the program at once, with an exit status: 0 is success. Not available in flows.",
     examples: &[],
     arity: Arity::exactly(1),
     run: |vm, args| {
@@ -43,7 +43,7 @@ const NANO_TIME: Native = Native {
 const SLEEP: Native = Native {
     name: "sleep",
     usage: "(Thread/sleep millis)",
-    doc: "Waits so many milliseconds. A flow cannot: it has the step :sleep.",
+    doc: "Waits for a number of milliseconds. Not available in flows, which have the step :sleep.",
     examples: &[("(Thread/sleep 1)", "nil")],
     arity: Arity::exactly(1),
     run: |vm, args| {

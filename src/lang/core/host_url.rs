@@ -9,7 +9,7 @@ use crate::vm::Args;
 pub(super) const DECODER_FNS: &[Native] = &[Native {
     name: "decode",
     usage: "(java.net.URLDecoder/decode s)\n(java.net.URLDecoder/decode s charset)",
-    doc: "Returns the text that a part of a web form stands for: + is a space, and %XX is a byte of UTF-8, the only charset.",
+    doc: "Returns the text that a part of a web form encodes: + is a space, and %XX is a byte of UTF-8, the only charset.",
     examples: &[(
         r#"(java.net.URLDecoder/decode "a+b%26c%C3%A9" "UTF-8")"#,
         r#""a b&cé""#,

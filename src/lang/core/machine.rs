@@ -128,9 +128,9 @@ const DESTRUCTURE_REQUIRED: Native = Native {
         );
         Err(match args.get(0) {
             Value::Map(_) | Value::Record(_) => {
-                refused.hint("a key that may be missing stands in :keys, not in :keys!")
+                refused.hint("put a key that may be missing in :keys, not in :keys!")
             }
-            _ => refused.hint("the pattern takes a map apart, and this is none"),
+            _ => refused.hint("the pattern destructures a map, and the value is not a map"),
         }
         .into())
     },

@@ -104,7 +104,7 @@ const DISSOC: Native = Native {
 const FIND: Native = Native {
     name: "find",
     usage: "(find coll key)",
-    doc: "Returns the map entry of key, or nil where there is none.",
+    doc: "Returns the map entry of key, or nil if the map does not contain it.",
     examples: &[
         ("(find {:a nil} :a)", "[:a nil]"),
         ("(find {:a 1} :b)", "nil"),
@@ -144,7 +144,7 @@ const KEY: Native = Native {
 const KEYS: Native = Native {
     name: "keys",
     usage: "(keys map)",
-    doc: "Returns the keys of a map, in the order of its entries; nil where there are none.",
+    doc: "Returns the keys of a map, in the order of its entries; nil if the map is empty.",
     examples: &[("(keys {:a 1 :b 2})", "(:a :b)"), ("(keys {})", "nil")],
     arity: Arity::exactly(1),
     run: |vm, mut args| parts_of_entries(vm, &mut args, 0),
@@ -379,7 +379,7 @@ const VAL: Native = Native {
 const VALS: Native = Native {
     name: "vals",
     usage: "(vals map)",
-    doc: "Returns the values of a map, in the order of its entries; nil where there are none.",
+    doc: "Returns the values of a map, in the order of its entries; nil if the map is empty.",
     examples: &[("(vals {:a 1 :b 2})", "(1 2)"), ("(vals nil)", "nil")],
     arity: Arity::exactly(1),
     run: |vm, mut args| parts_of_entries(vm, &mut args, 1),

@@ -29,7 +29,7 @@ pub(super) const FNS: &[Native] = &[
 const ADD_METHOD: Native = Native {
     name: "add-method",
     usage: "(add-method multifn dispatch-value f)",
-    doc: "Adds a method to a multimethod, and returns it: what defmethod stands for.",
+    doc: "Adds a method to a multimethod, and returns it: the function behind defmethod.",
     examples: &[],
     arity: Arity::exactly(3),
     run: |vm, mut args| {
@@ -99,7 +99,7 @@ const METHODS: Native = Native {
 const NEW_MULTIMETHOD: Native = Native {
     name: "new-multimethod",
     usage: "(new-multimethod name dispatch default hierarchy)",
-    doc: "Returns a multimethod without methods: what defmulti stands for.",
+    doc: "Returns a multimethod without methods: the function behind defmulti.",
     examples: &[],
     arity: Arity::exactly(4),
     run: |_, mut args| {

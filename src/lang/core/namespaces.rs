@@ -109,7 +109,7 @@ const IS_BOUND: Native = Native {
 const CREATE_NS: Native = Native {
     name: "create-ns",
     usage: "(create-ns name)",
-    doc: "Returns the namespace with that name, making it if there is none.",
+    doc: "Returns the namespace with that name, and creates it if it does not exist.",
     examples: &[("(ns-name (create-ns 'made.here))", "made.here")],
     arity: Arity::exactly(1),
     run: |vm, args| {
@@ -159,7 +159,7 @@ const FIND_VAR: Native = Native {
 const IN_NS: Native = Native {
     name: "in-ns",
     usage: "(in-ns name)",
-    doc: "Makes the namespace with that name the current one, making it if there is none.",
+    doc: "Makes the namespace with that name the current one, and creates it if it does not exist.",
     examples: &[],
     arity: Arity::exactly(1),
     run: |vm, args| {
@@ -354,7 +354,7 @@ const NS_UNMAP: Native = Native {
 const REMOVE_NS: Native = Native {
     name: "remove-ns",
     usage: "(remove-ns name)",
-    doc: "Removes a namespace, and returns it; nil if there is none.",
+    doc: "Removes a namespace, and returns it; nil if it does not exist.",
     examples: &[("(remove-ns 'not.there)", "nil")],
     arity: Arity::exactly(1),
     run: |vm, args| {
@@ -377,7 +377,7 @@ const REMOVE_NS: Native = Native {
 const REQUIRING_RESOLVE: Native = Native {
     name: "requiring-resolve",
     usage: "(requiring-resolve symbol)",
-    doc: "Returns the var of a symbol with a namespace, after loading that namespace if need be; nil if there is none.",
+    doc: "Returns the var of a symbol with a namespace, after loading that namespace if need be; nil if it does not exist.",
     examples: &[(
         "(requiring-resolve 'clojure.set/union)",
         "#'clojure.set/union",
@@ -449,7 +449,7 @@ const SET_ROOT: Native = Native {
 const THE_NS: Native = Native {
     name: "the-ns",
     usage: "(the-ns namespace)",
-    doc: "Returns a namespace given itself or its name; an exception if there is none.",
+    doc: "Returns a namespace given itself or its name; throws if it does not exist.",
     examples: &[("(ns-name (the-ns 'user))", "user")],
     arity: Arity::exactly(1),
     run: |vm, args| Ok(namespace_value(the_ns(vm, args.get(0))?)),
@@ -491,7 +491,7 @@ pub(crate) fn argument_text(args: &Args<'_>, idx: usize) -> Result<String> {
 /// Returns the namespace that a value is or names.
 ///
 /// # Errors
-/// When there is none.
+/// When it does not exist.
 pub(crate) fn the_ns(vm: &mut Vm, value: &Value) -> Result<Rc<Namespace>> {
     if let Value::Object(object) = value
         && let Object::Namespace(namespace) = &**object

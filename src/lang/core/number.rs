@@ -226,7 +226,7 @@ pub(in crate::core) const IS_ODD: Native = Native {
 const IS_NAN: Native = Native {
     name: "NaN?",
     usage: "(NaN? num)",
-    doc: "Tells whether num is the double that is no number.",
+    doc: "Tells whether num is the double NaN.",
     examples: &[("(NaN? ##NaN)", "true")],
     arity: Arity::exactly(1),
     run: |_, args| Ok(Value::Bool(number::to_float(args.get(0), "NaN?")?.is_nan())),
@@ -247,7 +247,7 @@ const IS_INFINITE: Native = Native {
 const NUMERATOR: Native = Native {
     name: "numerator",
     usage: "(numerator r)",
-    doc: "Returns what stands above the line of a ratio.",
+    doc: "Returns the numerator of a ratio.",
     examples: &[("(numerator 6/4)", "3")],
     arity: Arity::exactly(1),
     run: |_, args| ratio(&args).map(|ratio| whole(ratio.numer())),
@@ -256,7 +256,7 @@ const NUMERATOR: Native = Native {
 const DENOMINATOR: Native = Native {
     name: "denominator",
     usage: "(denominator r)",
-    doc: "Returns what stands below the line of a ratio.",
+    doc: "Returns the denominator of a ratio.",
     examples: &[("(denominator 6/4)", "2")],
     arity: Arity::exactly(1),
     run: |_, args| ratio(&args).map(|ratio| whole(ratio.denom())),
@@ -530,7 +530,7 @@ const RAND_INT: Native = Native {
 const WITH_PRECISION: Native = Native {
     name: "-with-precision",
     usage: "(-with-precision precision rounding f)",
-    doc: "Calls f; decimals are rounded to so many digits meanwhile. rounding is a symbol such as HALF_UP, or nil.",
+    doc: "Calls f; decimals are rounded to precision digits meanwhile. rounding is a symbol such as HALF_UP, or nil.",
     examples: &[("(-with-precision 3 nil (fn [] (/ 1M 3)))", "0.333M")],
     arity: Arity::exactly(3),
     run: with_precision,

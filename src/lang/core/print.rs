@@ -240,7 +240,7 @@ pub(super) fn write_to(vm: &mut Vm, out: &Value, text: &str) -> Result<()> {
             _ => {}
         }
     }
-    let message = format!("cannot write to {}, which is no stream", describe(out));
+    let message = format!("cannot write to {}, which is not a stream", describe(out));
     Err(Exception::new(Class::CLASS_CAST, "E0385", message)
         .hint("bind `*out*` to `*out*` or `*err*`, or use `with-out-str`")
         .into())

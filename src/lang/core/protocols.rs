@@ -154,7 +154,7 @@ fn of_nil(method: Symbol) -> crate::value::Signal {
 const SET_FIELD: Native = Native {
     name: "set-field-of",
     usage: "(set-field-of x name value)",
-    doc: "Sets a field of an instance of a deftype that is marked as mutable, and returns the value: what set! of the field stands for.",
+    doc: "Sets a field of an instance of a deftype that is marked as mutable, and returns the value: the function behind set! of a field.",
     examples: &[],
     arity: Arity::exactly(3),
     run: |_, mut args| {
@@ -236,7 +236,7 @@ const EXTENDERS: Native = Native {
 const FIELD: Native = Native {
     name: "field-of",
     usage: "(field-of x name)",
-    doc: "Returns a field of a record or of an instance of a deftype: what (.-name x) stands for.",
+    doc: "Returns a field of a record or of an instance of a deftype: the function behind (.-name x).",
     examples: &[(
         "(do (defrecord Point [x y]) (field-of (->Point 1 2) :x))",
         "1",
@@ -348,7 +348,7 @@ const NEW_INSTANCE: Native = Native {
 const NEW_PROTOCOL: Native = Native {
     name: "new-protocol",
     usage: "(new-protocol name methods options)",
-    doc: "Returns a protocol: what defprotocol stands for.",
+    doc: "Returns a protocol: the function behind defprotocol.",
     examples: &[],
     arity: Arity::exactly(3),
     run: |_, mut args| {
@@ -382,7 +382,7 @@ const NEW_RECORD: Native = Native {
 const NEW_REIFIED: Native = Native {
     name: "new-reified",
     usage: "(new-reified protocols methods)",
-    doc: "Returns an object with methods of its own: what reify stands for.",
+    doc: "Returns an object with methods of its own: the function behind reify.",
     examples: &[],
     arity: Arity::exactly(2),
     run: |vm, mut args| {

@@ -41,7 +41,7 @@ const RE_PATTERN: Native = Native {
                 error.message
             );
             let hint = error.hint.unwrap_or_else(|| {
-                "put `\\\\` before a special character that is meant as itself".to_owned()
+                "put `\\\\` before a special character to match it literally".to_owned()
             });
             Exception::new(Class::PATTERN_SYNTAX, "E0384", message)
                 .argument(0)

@@ -17,7 +17,7 @@ pub(super) const FNS: &[Native] = &[LOAD, LOADED_LIBS, REFER, REFER_CLOJURE, REQ
 const LOAD: Native = Native {
     name: "load",
     usage: "(load & paths)",
-    doc: "Runs files of the folders that --path names, always anew: paths without ending, from the folder of the current namespace or, with a / before them, from the top.",
+    doc: "Runs files of the folders that --path names, even if they were loaded before: paths without ending, from the folder of the current namespace or, with a / before them, from the top.",
     examples: &[],
     arity: Arity::at_least(0),
     run: |vm, args| {
@@ -182,7 +182,7 @@ impl Names {
                 }
             }
             _ => {
-                let message = format!("{} is no option of a namespace to load", brief(key));
+                let message = format!("{} is not an option of a namespace to load", brief(key));
                 let known = ["as", "as-alias", "refer", "rename", "only", "exclude"];
                 let near = key.as_keyword().map(|key| key.name().to_string());
                 let near = near.and_then(|name| {

@@ -111,7 +111,7 @@ const FFIRST: Native = Native {
 const FIRST: Native = Native {
     name: "first",
     usage: "(first coll)",
-    doc: "Returns the first item of coll, or nil where there is none.",
+    doc: "Returns the first item of coll, or nil if coll is empty.",
     examples: &[
         ("(first [1 2])", "1"),
         ("(first nil)", "nil"),
@@ -143,7 +143,7 @@ const FNEXT: Native = Native {
 const LAST: Native = Native {
     name: "last",
     usage: "(last coll)",
-    doc: "Returns the last item of coll, or nil where there is none.",
+    doc: "Returns the last item of coll, or nil if coll is empty.",
     examples: &[("(last [1 2 3])", "3"), ("(last [])", "nil")],
     arity: Arity::exactly(1),
     run: |vm, mut args| {
@@ -199,7 +199,7 @@ const LIST_STAR: Native = Native {
 const NEXT: Native = Native {
     name: "next",
     usage: "(next coll)",
-    doc: "Returns the items after the first, or nil where there are none.",
+    doc: "Returns the items after the first, or nil if there are no more.",
     examples: &[("(next [1 2 3])", "(2 3)"), ("(next [1])", "nil")],
     arity: Arity::exactly(1),
     run: |vm, mut args| next(vm, args.take(0)),
@@ -220,7 +220,7 @@ const NFIRST: Native = Native {
 const NNEXT: Native = Native {
     name: "nnext",
     usage: "(nnext coll)",
-    doc: "Returns the items after the second, or nil where there are none.",
+    doc: "Returns the items after the second, or nil if there are no more.",
     examples: &[("(nnext [1 2 3])", "(3)"), ("(nnext [1 2])", "nil")],
     arity: Arity::exactly(1),
     run: |vm, mut args| {
@@ -232,7 +232,7 @@ const NNEXT: Native = Native {
 const NTHNEXT: Native = Native {
     name: "nthnext",
     usage: "(nthnext coll n)",
-    doc: "Returns the items after the first n, or nil where there are none.",
+    doc: "Returns the items after the first n, or nil if there are no more.",
     examples: &[("(nthnext [1 2 3] 1)", "(2 3)"), ("(nthnext [1] 3)", "nil")],
     arity: Arity::exactly(2),
     run: |vm, mut args| {
@@ -249,7 +249,7 @@ const NTHNEXT: Native = Native {
 const NTHREST: Native = Native {
     name: "nthrest",
     usage: "(nthrest coll n)",
-    doc: "Returns the items after the first n, or () where there are none; coll itself for an n of 0.",
+    doc: "Returns the items after the first n, or () if there are no more; coll itself for an n of 0.",
     examples: &[("(nthrest [1 2 3] 1)", "(2 3)"), ("(nthrest [1] 3)", "()")],
     arity: Arity::exactly(2),
     run: |vm, mut args| {
@@ -265,7 +265,7 @@ const NTHREST: Native = Native {
 const REST: Native = Native {
     name: "rest",
     usage: "(rest coll)",
-    doc: "Returns the items after the first, or () where there are none.",
+    doc: "Returns the items after the first, or () if there are no more.",
     examples: &[("(rest [1 2 3])", "(2 3)"), ("(rest nil)", "()")],
     arity: Arity::exactly(1),
     run: |vm, mut args| Ok(or_empty(rest(vm, args.take(0))?)),
@@ -306,7 +306,7 @@ const RUN: Native = Native {
 const SECOND: Native = Native {
     name: "second",
     usage: "(second coll)",
-    doc: "Returns the second item of coll, or nil where there is none.",
+    doc: "Returns the second item of coll, or nil if coll has fewer than two.",
     examples: &[("(second [1 2])", "2"), ("(second [1])", "nil")],
     arity: Arity::exactly(1),
     run: |vm, mut args| {
@@ -321,7 +321,7 @@ const SECOND: Native = Native {
 const SEQ: Native = Native {
     name: "seq",
     usage: "(seq coll)",
-    doc: "Returns a sequence of the items of coll, or nil where there are none.",
+    doc: "Returns a sequence of the items of coll, or nil if coll is empty.",
     examples: &[
         ("(seq [1 2])", "(1 2)"),
         ("(seq [])", "nil"),
@@ -386,7 +386,7 @@ pub(crate) fn list_of(items: &mut [Value], rest: Value) -> Value {
 fn realise_cells(vm: &mut Vm, coll: Value, limit: Option<i64>) -> Result<()> {
     let mut at = coll;
     let mut left = limit;
-    // Cells must stay for whoever holds the sequence, so this cannot run through a pipeline.
+    // Cells must stay for other users of the sequence, so this cannot run through a pipeline.
     loop {
         vm.charge(1)?;
         if left.is_some_and(|left| left < 0) {

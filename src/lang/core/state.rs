@@ -132,7 +132,7 @@ const COMPARE_AND_SET: Native = Native {
 const DELAY: Native = Native {
     name: "delay*",
     usage: "(delay* thunk)",
-    doc: "Returns a delay of a function without arguments: what delay stands for.",
+    doc: "Returns a delay of a function without arguments: the function behind delay.",
     examples: &[("@(delay* (fn [] 1))", "1")],
     arity: Arity::exactly(1),
     run: |_, mut args| {
@@ -161,7 +161,7 @@ const DEREF: Native = Native {
 const FORCE: Native = Native {
     name: "force",
     usage: "(force x)",
-    doc: "Returns the value of a delay, or x itself if it is none.",
+    doc: "Returns the value of a delay, or x itself if it is not a delay.",
     examples: &[("(force (delay 1))", "1"), ("(force 1)", "1")],
     arity: Arity::exactly(1),
     run: |vm, mut args| match args.take(0) {

@@ -293,7 +293,7 @@ fn is_unfinished(signal: &Signal) -> bool {
     }
 }
 
-/// Adds a line of standard input to the reader of it; false where there is none.
+/// Adds a line of standard input to its reader; false at the end of the input.
 fn feed(vm: &mut Vm, reader: &TextReader) -> Result<bool> {
     if !reader.is_input {
         return Ok(false);

@@ -14,7 +14,7 @@ pub(super) const UUID_FNS: &[Native] = &[FROM_STRING, HOST_RANDOM_UUID];
 const FROM_STRING: Native = Native {
     name: "fromString",
     usage: "(UUID/fromString s)",
-    doc: "Returns the UUID that the string is; throws when it is none.",
+    doc: "Returns the UUID that the string is; throws if it is not a UUID.",
     examples: &[(
         r#"(str (UUID/fromString "b6883c0a-0342-4007-9966-bc2dfa6b109e"))"#,
         r#""b6883c0a-0342-4007-9966-bc2dfa6b109e""#,
@@ -26,7 +26,7 @@ const FROM_STRING: Native = Native {
             let message = format!("Invalid UUID string: {text}");
             Exception::new(Class::ILLEGAL_ARGUMENT, "E0323", message)
                 .argument(0)
-                .hint("`parse-uuid` gives nil for a text that is no UUID")
+                .hint("`parse-uuid` gives nil for a text that is not a UUID")
         })?;
         Ok(Object::Uuid(bits).into())
     },

@@ -1,7 +1,7 @@
 //! What is known about names beside their definition: examples of macros and functions of the library, usage and
 //! documentation of special forms. Read when somebody asks for it, never when a program runs.
 
-/// The whole file; its form is said at its top.
+/// The whole file; its format is described at its top.
 const TEXT: &str = include_str!("../../../stdlib/examples.txt");
 
 /// What the file has about one name.

@@ -209,7 +209,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Gives what a reader conditional came to: the chosen form, or each item of it where it is spliced.
+    /// Returns the result of a reader conditional: the chosen form, or each item of it if it is spliced.
     pub(super) fn choose(
         &mut self,
         splice: bool,

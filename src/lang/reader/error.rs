@@ -142,7 +142,7 @@ impl Reader<'_> {
             )
             .hint(match frame.kind {
                 Kind::Discard => "put the form to leave out after `#_`, or delete `#_`",
-                Kind::Meta => "metadata stands before a form: `^:private name`",
+                Kind::Meta => "metadata is written before a form: `^:private name`",
                 _ => "a form must follow it",
             }),
         }
@@ -269,7 +269,7 @@ impl Reader<'_> {
         ReadError::new(
             "E0105",
             self.span(at, end),
-            format!("`{escape}` is no escape of a string"),
+            format!("`{escape}` is not an escape of a string"),
         )
         .hint(hint)
     }
@@ -289,7 +289,7 @@ impl Reader<'_> {
         let error = ReadError::new(
             "E0106",
             self.span(start, end),
-            format!("`\\{token}` is no character"),
+            format!("`\\{token}` is not a character"),
         );
         let hex =
             |digits: &str| digits.len() == 4 && digits.bytes().all(|byte| byte.is_ascii_hexdigit());
@@ -322,7 +322,7 @@ impl Reader<'_> {
         } else {
             "a name cannot start with a digit; numbers look like `12`, `-1.5e3`, `1/3`, `0xFF`, `12N`, `1.5M`"
         };
-        let error = ReadError::new("E0107", span, format!("`{token}` is no number")).hint(hint);
+        let error = ReadError::new("E0107", span, format!("`{token}` is not a number")).hint(hint);
         if !is_octal && wrong.contains("zero") {
             error.of_class(Class::ARITHMETIC)
         } else {
@@ -339,7 +339,7 @@ impl Reader<'_> {
         } else {
             "a keyword is `:name` or `:namespace/name`"
         };
-        ReadError::new("E0108", span, format!("`{token}` is no keyword")).hint(hint)
+        ReadError::new("E0108", span, format!("`{token}` is not a keyword")).hint(hint)
     }
 
     pub(super) fn bad_symbol(&self, token: &str, span: Span) -> ReadError {
@@ -348,11 +348,11 @@ impl Reader<'_> {
         } else if let Some(name) = token.strip_suffix(':') {
             format!("a keyword has its colon in front: `:{name}`")
         } else if token.starts_with('/') {
-            "a name must stand before the slash: `namespace/name`".to_owned()
+            "a name must come before the slash: `namespace/name`".to_owned()
         } else {
             "a symbol is `name` or `namespace/name`".to_owned()
         };
-        ReadError::new("E0108", span, format!("`{token}` is no symbol")).hint(hint)
+        ReadError::new("E0108", span, format!("`{token}` is not a symbol")).hint(hint)
     }
 
     pub(super) fn unknown_alias(&self, alias: &str, start: usize, end: usize) -> ReadError {
@@ -486,7 +486,7 @@ impl Reader<'_> {
         ReadError::new(
             "E0125",
             self.span(self.at, end),
-            format!("`##{token}` is no number"),
+            format!("`##{token}` is not a number"),
         )
         .hint("there are `##Inf`, `##-Inf` and `##NaN`")
     }
@@ -504,7 +504,7 @@ impl Reader<'_> {
         let error = ReadError::new(
             "E0122",
             self.span(self.at, self.at + 2),
-            "a `#()` cannot stand inside another",
+            "a `#()` cannot be inside another",
         )
         .hint("write one of the two as `(fn [x] ...)`");
         let outer = self
@@ -521,7 +521,12 @@ impl Reader<'_> {
     }
 
     pub(super) fn bad_parameter(&self, token: &str, span: Span, max: usize) -> ReadError {
-        ReadError::new("E0122", span, format!("`{token}` is no parameter of `#()`")).hint(format!(
+        ReadError::new(
+            "E0122",
+            span,
+            format!("`{token}` is not a parameter of `#()`"),
+        )
+        .hint(format!(
             "there are `%`, `%1` to `%{max}`, and `%&` for the rest"
         ))
     }
@@ -558,7 +563,7 @@ impl Reader<'_> {
             "E0118",
             span,
             format!(
-                "`{}` is no feature: features are keywords",
+                "`{}` is not a feature: features are keywords",
                 self.quoted(span)
             ),
         )
@@ -688,7 +693,7 @@ impl Reader<'_> {
         ReadError::new(
             "E0126",
             self.span(at, end),
-            "the text goes on after its form",
+            "the text continues after its form",
         )
         .hint("put several forms into a vector: `[1 2]`")
     }

@@ -10,12 +10,12 @@ use crate::vm::Vm;
 /// A form that is to be evaluated again and again, as [`super::Session::eval`] does it. Nothing that it is expanded
 /// with or compiled against may change in between.
 ///
-/// Of a `(do ...)`, each form is compiled when the first evaluation comes to it. After an error in that, the body is
+/// Each form of a `(do ...)` is compiled when the first evaluation reaches it. After an error in that, the body is
 /// spent.
 #[derive(Default)]
 pub struct Body {
     compiled: RefCell<Vec<Value>>,
-    /// What no evaluation came to yet, the next one last.
+    /// The forms that no evaluation has reached yet, the next one last.
     left: RefCell<Vec<Value>>,
 }
 

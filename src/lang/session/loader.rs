@@ -133,7 +133,7 @@ impl Loader for SessionLoader {
             });
             world.end_library();
             if loaded.is_err() {
-                // It was stopped in the middle: whoever needs it next loads it.
+                // Loading was interrupted: the next use loads it again.
                 self.loaded.borrow_mut().remove(&mark);
             }
             loaded?;

@@ -111,7 +111,7 @@ impl Array {
         self.items.borrow().get(idx).cloned()
     }
 
-    /// Replaces the item at `idx`; false when there is none.
+    /// Replaces the item at `idx`; false if the index is out of range.
     pub fn set(&self, idx: usize, item: Value) -> bool {
         // What was there is dropped after the borrow, since dropping may walk far.
         let old = match self.items.borrow_mut().get_mut(idx) {

@@ -13,7 +13,7 @@ use super::number::same_number;
 use super::walk::Walk;
 use super::{Class, Exception, Lazy, Object, PMap, Result, Set, Value};
 
-/// Computes lazy sequences for whoever must look into them.
+/// Realises lazy sequences for comparisons and hashes.
 pub trait Force {
     /// Returns nil, or the sequence, which is not lazy itself.
     ///
@@ -63,7 +63,7 @@ pub trait Force {
         Ok(None)
     }
 
-    /// Pays for work on so many items. May give other evaluations of the thread a turn where the machine does it.
+    /// Pays for work on a number of items. May yield to other evaluations of the thread if the machine does.
     ///
     /// # Errors
     /// The stop when the budget is used up.

@@ -243,7 +243,7 @@ pub struct Exception {
     pub data: Value,
     /// Another exception, or nil.
     pub cause: Value,
-    /// What a person is told, where `message` keeps the words that Clojure has for it.
+    /// The message for people, if `message` keeps Clojure's own text.
     pub words: Option<Box<str>>,
     /// What to try.
     pub hints: Vec<Hint>,

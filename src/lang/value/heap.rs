@@ -197,7 +197,7 @@ impl HeapBudget {
         self.room_for(0)
     }
 
-    /// Checks that the run may allocate so many more bytes. Called before anything whose size comes from data.
+    /// Checks that the run may allocate `bytes` more. Called before any allocation whose size comes from data.
     ///
     /// # Errors
     /// [`Stop::OutOfMemory`] when that is more than the budget.

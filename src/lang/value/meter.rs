@@ -1,7 +1,7 @@
 //! Pays for native work: equality, hashing, printing, numbers, regexes report what they do in units of fuel.
 //!
-//! Whoever evaluates code installs a [`Watch`] for as long as that takes. Every [`RATION`] units the watch is asked whether the
-//! evaluation may continue. Where no watch is installed, the machine pays after each native function. A stop is remembered until the machine
+//! An evaluation installs a [`Watch`] while it runs. Every [`RATION`] units, the watch is asked whether the evaluation
+//! may continue. Without a watch, the machine pays after each native function. A stop is remembered until the machine
 //! takes it, so that an operation which cannot fail, such as a look-up in a map, may return anything at once.
 
 use std::cell::{Cell, RefCell};
@@ -280,7 +280,7 @@ pub fn stopped() -> Result<()> {
 mod tests {
     use super::*;
 
-    /// Allows so many units.
+    /// A number of units that may be spent.
     struct Allowance(Cell<u64>);
 
     impl Watch for Allowance {

@@ -351,14 +351,14 @@ pub fn not_a_number(operation: &str, value: &Value, argument: usize) -> Signal {
         .is_some_and(|text| parse_number(text).is_ok())
     {
         return exception
-            .hint("a string is no number: `parse-long` and `parse-double` read one")
+            .hint("a string is not a number: `parse-long` and `parse-double` read one")
             .into();
     }
     let hint = match value {
-        Value::Text(_) => "a string is no number; str joins strings",
-        Value::Keyword(_) => "a keyword is no number; (:key map) looks it up in a map",
+        Value::Text(_) => "a string is not a number; str joins strings",
+        Value::Keyword(_) => "a keyword is not a number; (:key map) looks it up in a map",
         Value::Vector(_) | Value::List(_) | Value::Seq(_) | Value::Lazy(_) | Value::Set(_) => {
-            "a collection is no number; (reduce + coll) adds its items, (count coll) counts them"
+            "a collection is not a number; (reduce + coll) adds its items, (count coll) counts them"
         }
         _ => "arithmetic takes numbers: look at where this comes from",
     };

@@ -65,7 +65,7 @@ pub enum DelayState {
 pub struct Promise {
     /// Whether it is a future.
     pub is_future: bool,
-    /// What it came to; `None` while nothing was delivered.
+    /// The delivered outcome; `None` before the delivery.
     pub outcome: RefCell<Option<super::Result<Value, Rc<super::Exception>>>>,
 }
 

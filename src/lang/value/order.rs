@@ -138,9 +138,9 @@ fn compare_text(left: &str, right: &str) -> Result<i64> {
     Ok(difference(left, right, same))
 }
 
-/// So many bytes are compared between two payments.
+/// Number of bytes that are compared between two payments.
 const BLOCK: usize = 1 << 16;
-/// So many compared bytes are a unit of work.
+/// Number of compared bytes that cost one unit of work.
 const BYTES_A_UNIT: usize = 256;
 
 /// Returns how many bytes at the beginning are the same.
@@ -171,7 +171,7 @@ fn plain_distance(left: &str, right: &str) -> i64 {
     )
 }
 
-/// Returns the distance of two texts of which so many bytes at the beginning are the same.
+/// Returns the difference of two texts whose first `same` bytes are equal.
 fn difference(left: &str, right: &str, same: usize) -> i64 {
     if same == left.len() && same == right.len() {
         return 0;

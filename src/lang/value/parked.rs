@@ -1,13 +1,13 @@
 //! Functions that a var held and that a frame may still run.
 //!
-//! A call through a var does not count a reference to the function. So whoever replaces the root leaves
-//! the old function here, until no machine of this thread runs, or the one that runs says what it needs.
+//! A call through a var does not count a reference to the function. So replacing the root leaves the old function here
+//! until no machine of this thread runs, or until the running machine reports which functions it needs.
 
 use std::cell::{Cell, RefCell};
 
 use super::Value;
 
-/// So many functions wait before a machine looks which of them it needs.
+/// Number of deferred functions after which a machine checks which of them it needs.
 const MANY: usize = 256;
 
 thread_local! {

@@ -13,7 +13,7 @@ const MANY: u32 = 256;
 /// Most characters of a number, a date, a bracket with its blank.
 const SMALL: u64 = 2;
 
-/// Tells whether writing a value takes at most about so many bytes. The answer takes time in proportion to the memory that the
+/// Tells whether writing a value takes at most about `bytes` bytes. Takes time in proportion to the memory that the
 /// value uses, however often its parts are shared.
 pub fn is_written_within(value: &Value, bytes: u64) -> bool {
     let mut counting = Counting {

@@ -75,7 +75,7 @@ pub struct Sources {
     next: u32,
     newest: VecDeque<Rc<Source>>,
     newest_bytes: usize,
-    /// With so many entries those of texts that are gone are taken out.
+    /// Number of entries at which those of dropped texts are removed.
     limit: usize,
     expansions: HashMap<u32, Weak<Expansion>, FixedState>,
     next_expansion: u32,

@@ -81,7 +81,7 @@ impl TextReader {
         self.text.borrow()[self.at.get()..].to_owned()
     }
 
-    /// Goes on behind so many bytes, which end at a character.
+    /// Moves forward by a number of bytes, which end at a character.
     pub fn advance(&self, bytes: usize) {
         self.at.set(self.at.get() + bytes);
     }

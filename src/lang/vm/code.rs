@@ -441,7 +441,7 @@ impl Body {
         code
     }
 
-    /// Returns the number of the word before `pc`; `None` where that is none of this body's.
+    /// Returns the number of the word before `pc`; `None` if it is not in this body.
     pub fn number(&self, pc: *const Word) -> Option<u32> {
         let after = (pc.addr()).checked_sub(self.start().addr())? / size_of::<Word>();
         // SAFETY: only the length is looked at.
@@ -571,7 +571,7 @@ impl Proto {
         self.may_step
     }
 
-    /// Tells whether it can be called with so many arguments.
+    /// Tells whether it can be called with `count` arguments.
     pub fn takes(&self, count: usize) -> bool {
         self.body(count).is_some()
     }

@@ -10,8 +10,8 @@ use crate::value::{Class, Exception, Result, Signal, Stop, Value};
 /// What a host says of what it does not have.
 const NOT_HERE: &str = "not available here";
 
-/// What code asks of whoever evaluates it, beyond what a [`Host`] answers at once. The language does not look into it: a
-/// native that asks and the one who answers know its type.
+/// A request to the host of an evaluation, beyond what a [`Host`] answers at once. The language does not look inside:
+/// the native that makes the request and the host know its type.
 pub struct Request(Box<dyn Any>);
 
 impl Request {
@@ -142,7 +142,7 @@ pub trait Host {
     /// run suspends the run's stack here.
     ///
     /// # Errors
-    /// Whatever the request came to.
+    /// The error of the request.
     fn suspend(&mut self, _request: Request) -> Result<Value> {
         Err(Stop::Interrupted("a step cannot run here".to_owned()).into())
     }

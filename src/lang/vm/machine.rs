@@ -289,7 +289,7 @@ impl Vm {
         bound.map(|bound| bound.1 = value).is_some()
     }
 
-    /// Lets other evaluations of the session go on for a while; false where there are none that can.
+    /// Yields to other evaluations of the session; false if none of them can run.
     ///
     /// # Errors
     /// When this one is stopped meanwhile.
@@ -357,7 +357,7 @@ impl Vm {
         result
     }
 
-    /// Tells whether a call with so many arguments can begin where the running one ends.
+    /// Tells whether a call with `count` arguments can begin where the running one ends.
     #[inline]
     fn has_room_for(&self, count: usize) -> bool {
         let room = (self.stack_end as usize - self.top as usize) / size_of::<Value>();
@@ -464,7 +464,7 @@ impl Vm {
     /// Leaves the VM with a request and returns its outcome.
     ///
     /// # Errors
-    /// Whatever the request came to.
+    /// The error of the request.
     pub fn suspend(&mut self, asked: impl Any) -> Result<Value> {
         meter::stopped()?;
         self.host.suspend(Request::new(asked))

@@ -32,8 +32,8 @@ pub(super) unsafe fn payload(slot: *const Value) -> u64 {
 
 /// The closure that runs in the frame whose registers begin at `base`.
 ///
-/// The slot before holds it, or was lent it: then its tag is that of an integer, so that nobody drops it,
-/// and whoever lent it keeps it alive.
+/// The slot before owns it or borrows it: a borrowed value has the tag of an integer, so that it is not dropped, and
+/// its owner keeps it alive.
 #[inline(always)]
 pub(super) unsafe fn running<'a>(base: *const Value) -> &'a Closure {
     // SAFETY: the payload of that slot is a closure's; the reference goes to what the pointer points at,
@@ -307,7 +307,7 @@ unsafe fn count(slot: *const Value) {
     }
 }
 
-/// Puts the result of a native into a slot, or returns why there is none.
+/// Puts the result of a native into a slot, or returns why it failed.
 #[inline(always)]
 pub(super) unsafe fn put_result(slot: *mut Value, result: Result<Value>) -> Option<Signal> {
     let result = ManuallyDrop::new(result);

@@ -34,7 +34,7 @@ impl Vm {
     pub(super) fn take_failure(&mut self) -> Signal {
         self.failure
             .take()
-            .expect("whoever stops the loop says why")
+            .expect("a stop of the loop has a reason")
     }
 
     /// Turns a result into whether there is one, and notes why not.

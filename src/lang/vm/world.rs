@@ -19,10 +19,10 @@ pub trait Loader {
     /// Defines what the library has under this name; tells whether there is such a thing.
     fn load_definition(&self, vm: &mut Vm, namespace: Symbol, name: Symbol) -> Result<bool>;
 
-    /// Expands a macro call once; returns the form itself where it is none.
+    /// Expands a macro call once; returns other forms unchanged.
     fn macroexpand_1(&self, vm: &mut Vm, form: &Value) -> Result<Value>;
 
-    /// Reads the first form of a text, and how many bytes of it were read; `None` where there is none.
+    /// Reads the first form of a text, and how many bytes of it were read; `None` if the text has no form.
     fn read(
         &self,
         vm: &mut Vm,
@@ -71,7 +71,7 @@ pub struct World {
     pub(crate) has_replaced: Cell<bool>,
     /// Whether the program has methods of its own for printing.
     pub print_extended: Cell<bool>,
-    /// Where the program was when it was stopped; whoever reports it takes this.
+    /// Where the program was when it was stopped; taken by the report of the stop.
     pub stopped: RefCell<Option<Origin>>,
     /// The methods that types of the program and the library have, each with its dot: `.area`.
     methods: RefCell<std::collections::HashSet<Symbol>>,

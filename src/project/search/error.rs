@@ -54,7 +54,7 @@ impl SearchError {
                     .to_owned(),
             ),
             SearchError::NoBackend { .. } => {
-                Some("resources are kept in `:local`, which need not be said".to_owned())
+                Some("resources are kept in `:local`, which is the default".to_owned())
             }
             SearchError::Embedder(error) => error.hint.clone(),
             SearchError::Store(error) => error.hint(),

@@ -142,7 +142,7 @@ pub(super) async fn read(cx: &StepContext, args: &Args) -> Result<Value, StepErr
         (
             "note",
             match is_binary {
-                true => Value::from("these are bytes that are no text"),
+                true => Value::from("these are bytes that are not text"),
                 false => Value::Nil,
             },
         ),

@@ -205,7 +205,7 @@ fn criteria(fields: Fields<'_>) -> Result<Vec<String>, StepError> {
         let is_plain = |char: char| char.is_ascii_alphanumeric() || "-_".contains(char);
         if name.is_empty() || name.len() > 60 || !name.chars().all(is_plain) {
             return Err(wrong(format!(
-                "`:evaluate :criteria` has {}, which is no name",
+                "`:evaluate :criteria` has {}, which is not a name",
                 crate::words::shown(item)
             )));
         }

@@ -287,7 +287,7 @@ fn types(fields: Fields<'_>) -> Result<Vec<String>, StepError> {
         let name = name_text(&item).unwrap_or_default();
         if !TYPES.contains(&name.as_str()) {
             let error = wrong(format!(
-                "`:memory :types` has {}, which is no type of memories",
+                "`:memory :types` has {}, which is not a type of memories",
                 crate::words::shown(&item)
             ));
             return Err(match nearest(&name, TYPES.iter().copied()) {

@@ -149,7 +149,7 @@ impl<'a> Rounds<'a> {
         if self.closing.is_none() {
             self.closing = Some(reason);
             self.conversation.tell(&format!(
-                "{told} Tools can no longer be called. Give your last answer now, from what you know."
+                "{told} Tools can no longer be called. Give your final answer now, from what you know."
             ));
         }
     }

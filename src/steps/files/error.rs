@@ -207,7 +207,7 @@ impl FilesError {
             Self::ContentTooLarge { .. } => "keep what is this large in a blob: `:persist {:type :blob}`".into(),
             Self::UnknownTree { .. } => "resolve the source again; the tree may have been made in another project folder".into(),
             Self::Damaged { .. } => "resolve the source again; what is missing is stored again".into(),
-            Self::Full { .. } => "free some space; the run goes on from here with `flowstone runs resume`".into(),
+            Self::Full { .. } => "free some space, then resume the run with `flowstone runs resume`".into(),
             Self::Storage { .. } => "check the free space and the permissions of the project's home folder".into(),
             Self::Git { cause, .. } => git_hint(cause).into(),
             Self::GitTimeout { .. } => "check the network, or raise `:timeout` on the `:source`".into(),

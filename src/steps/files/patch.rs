@@ -63,7 +63,7 @@ pub fn parse(text: &str) -> Result<Vec<FilePatch>, BadPatch> {
     if reader.files.is_empty() {
         return Err(BadPatch {
             line: 1,
-            why: "there is no file in it: a diff has lines such as `--- a/x`, `+++ b/x` and `@@ -1,2 +1,3 @@`".into(),
+            why: "it contains no file: a diff has lines such as `--- a/x`, `+++ b/x` and `@@ -1,2 +1,3 @@`".into(),
         });
     }
     Ok(reader.files)
@@ -150,7 +150,7 @@ impl<'a> Reader<'a> {
             "100755" => Ok(Some(true)),
             "120000" => Err("links are not made or changed by a diff".to_string()),
             "160000" => Err("submodules are not made or changed by a diff".to_string()),
-            other => Err(format!("`{other}` is no mode of a file")),
+            other => Err(format!("`{other}` is not a file mode")),
         };
         let moded = if let Some(text) = line.strip_prefix("new file mode ") {
             open.is_new = true;
@@ -220,7 +220,7 @@ impl<'a> Reader<'a> {
     fn hunk(&mut self, header: &str) -> Result<(), BadPatch> {
         let Some((old, new)) = ranges(header) else {
             return self.refuse(format!(
-                "`{header}` is no header of a hunk: one looks like `@@ -10,4 +10,5 @@`"
+                "`{header}` is not the header of a hunk, such as `@@ -10,4 +10,5 @@`"
             ));
         };
         if !self.open.as_ref().is_some_and(|open| open.has_names) {
@@ -315,7 +315,7 @@ impl<'a> Reader<'a> {
             && !(open.is_new || open.is_gone || open.patch.renames)
             && open.patch.executable.is_none();
         if says_nothing {
-            return bad("it changes nothing: there is no hunk");
+            return bad("it changes nothing: it has no hunk");
         }
         if open.patch.renames && (open.patch.old.is_none() || open.patch.new.is_none()) {
             return bad("`rename from` and `rename to` belong together");

@@ -130,7 +130,7 @@ fn check(publication: &Publication) -> Result<(), FilesError> {
     } else if branch.starts_with("refs/") {
         bad("it is given without `refs/heads/`")
     } else if branch == "HEAD" || branch == "@" {
-        bad("it stands for another branch")
+        bad("it refers to another branch")
     } else if branch.contains(is_odd) || branch.contains("..") || branch.contains("@{") {
         bad("it holds a character that git refuses")
     } else if parts_are_odd || branch.ends_with('.') || branch.len() > 200 {

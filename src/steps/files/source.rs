@@ -83,7 +83,7 @@ pub(super) fn changeset(fields: Fields<'_>) -> Result<String, StepError> {
     let id = uri.as_deref().and_then(changeset_id);
     id.map(str::to_string).ok_or_else(|| {
         let what = uri.unwrap_or_else(|| words::shown(given));
-        StepError::config("E0781", format!("`{what}` is no changeset"))
+        StepError::config("E0781", format!("`{what}` is not a changeset"))
             .hint("give what `:op :init-changeset` returned, or its `:uri`")
     })
 }

@@ -140,11 +140,7 @@ const FIELDS: &[Field] = &[
         "How much of each file to read. Default 200000.",
     ),
     Field::optional("message", FieldType::Text, "What the commit says."),
-    Field::optional(
-        "new",
-        FieldType::Text,
-        "The text that comes instead of `:old`.",
-    ),
+    Field::optional("new", FieldType::Text, "The text that replaces `:old`."),
     Field::optional(
         "old",
         FieldType::Text,
@@ -170,7 +166,7 @@ const FIELDS: &[Field] = &[
     Field::optional(
         "paths",
         FieldType::Items,
-        "The files to read, at most 50; the files and folders to compare, or those whose history is asked for.",
+        "The files to read, at most 50; the files and folders to compare, or those whose history to read.",
     ),
     Field::optional(
         "prefix",

@@ -324,7 +324,7 @@ impl Incoming {
             }
             AnswerEnd::Failed(fault) => self.broken(fault.message),
             AnswerEnd::Complete | AnswerEnd::Unread => {
-                self.broken("nobody read further when this was recorded".into())
+                self.broken("the recorded response was not read further".into())
             }
         }
     }

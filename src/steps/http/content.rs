@@ -106,7 +106,7 @@ fn raw(fields: Fields<'_>, content_type: Option<&str>) -> Result<Body, StepError
             let error =
                 StepError::config("E0738", format!("`:body` takes text or bytes, not {kind}"));
             Err(match other.and_then(resource::uri) {
-                Some(_) => error.hint("`:body-from-ref` sends what a reference stands for"),
+                Some(_) => error.hint("`:body-from-ref` sends the contents behind a reference"),
                 None => error.hint("`:json` sends data"),
             })
         }

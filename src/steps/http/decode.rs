@@ -70,7 +70,7 @@ pub fn decode(wanted: ResponseAs, host: &str, answer: &Answer) -> Result<Decoded
         .filter(|it| *it != "identity")
         && wanted != ResponseAs::Bytes
     {
-        let cause = format!("it is packed with {packing}, which was not asked for");
+        let cause = format!("it is compressed with {packing}, which was not requested");
         return Err(bad("readable", cause));
     }
     let text = || text(answer).map_err(|cause| bad("text", cause));

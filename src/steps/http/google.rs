@@ -191,7 +191,8 @@ fn statement(key: &Key, scope: &str, audience: &str, now_s: i64) -> Result<Strin
 
 /// Reads an RSA key in PEM, as key files hold it.
 fn key_pair(pem: &str) -> Result<RsaKeyPair, StepError> {
-    let bad = || wrong("the `private_key` of the service account's key is no RSA key in PEM");
+    let bad =
+        || wrong("the `private_key` of the service account's key is not an RSA key in PEM format");
     let inner = |kind: &str| {
         let (_, rest) = pem.split_once(&format!("-----BEGIN {kind}-----"))?;
         let (text, _) = rest.split_once(&format!("-----END {kind}-----"))?;

@@ -66,7 +66,7 @@ fn certificate(error: &CertificateError) -> (String, &'static str) {
         }
         CertificateError::Revoked => ("its certificate was revoked".to_owned(), CLOCK),
         CertificateError::UnknownIssuer => (
-            "nobody whom this machine believes vouches for its certificate".to_owned(),
+            "its certificate is not signed by an authority that this machine trusts".to_owned(),
             AUTHORITY,
         ),
         CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. } => {

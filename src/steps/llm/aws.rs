@@ -34,7 +34,7 @@ pub(super) fn base_url(
     auth: &Auth,
 ) -> Result<String, StepError> {
     let region = region(cx, connection, auth).ok_or_else(|| {
-        unclear("in which region of AWS to ask is not said").hint(
+        unclear("no AWS region is set").hint(
             "give the connection a `:region`, as in `:region \"eu-west-1\"`, or set AWS_REGION",
         )
     })?;

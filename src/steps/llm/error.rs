@@ -11,7 +11,7 @@ use crate::http::error::{Again, Answer, HttpError, preview, retry_after, seconds
 pub enum LlmError {
     #[error("{provider} does not accept the key: {message}")]
     Unauthorized { provider: String, message: String },
-    #[error("{provider} does not have what was asked for: {message}")]
+    #[error("{provider} does not know what was requested: {message}")]
     NotFound { provider: String, message: String },
     #[error("the conversation is too long for the model: {message}")]
     TooLong { message: String },
@@ -121,7 +121,7 @@ impl LlmError {
                 "the provider's message says which part of the request it means".into()
             }
             Self::WebPage { status, .. } if passes(*status) => {
-                "try again later, or check what stands between here and the provider".into()
+                "try again later, or check the proxies between this machine and the provider".into()
             }
             Self::WebPage { .. } => {
                 "the key was not looked at: check the connection's `:base-url`, and what the network lets pass".into()

@@ -187,7 +187,7 @@ fn link(cx: &StepContext, uri: &str) -> Result<String, StepError> {
     let Some(base) = base else {
         return Err(StepError::config(
             "E0824",
-            "an image cannot be sent by `:transport :signed-url`: where this project is served is not said",
+            "an image cannot be sent by `:transport :signed-url`: no public URL is set for this project",
         )
         .hint("say it in flowstone.edn, `{:server {:url \"https://...\"}}`, or leave out `:transport`"));
     };

@@ -24,7 +24,7 @@ pub(super) async fn read(
     input.only(&["messages", "prompt", "system"])?;
     for key in ["messages", "prompt", "system"] {
         if fields.has(key) && input.has(key) {
-            let twice = format!("`:{key}` stands in the step and in its `:input`");
+            let twice = format!("`:{key}` is set in the step and in its `:input`");
             return Err(unfit(twice).hint("say it once"));
         }
     }

@@ -54,7 +54,7 @@ pub(super) fn extra(
         let name = name_of(key).unwrap_or_else(|| "?".into());
         if &*name != provider {
             return Err(StepError::config("E0809", format!("`:provider-opts` is for `:{name}`, and the provider is `:{provider}`"))
-                .hint(format!("what it adds to the request stands under the provider: {{:{provider} {{:some_field 1}}}}")));
+                .hint(format!("additional fields of the request go under the provider: {{:{provider} {{:some_field 1}}}}")));
         }
         match as_json(":provider-opts", value)? {
             Json::Object(body) => extra.extend(body),

@@ -262,7 +262,7 @@ fn of_providers(providers: Option<&Value>, source: &'static str) -> Result<Vec<P
 fn known(row: &Value, keys: &[&str], place: &str) -> Result<(), String> {
     let map = row
         .as_map()
-        .ok_or_else(|| format!("{place} is to be a map, not {}", row.kind()))?;
+        .ok_or_else(|| format!("{place} must be a map, not {}", row.kind()))?;
     for (key, _) in map.iter() {
         let name = name_of(key).unwrap_or_else(|| "?".into());
         if !keys.contains(&&*name) {
@@ -280,7 +280,7 @@ fn rates(row: &Value, place: &str) -> Result<Rates, String> {
         Some(value) => match number(value).filter(|it| it.is_finite() && *it >= 0.0) {
             Some(rate) => Ok(Some(rate)),
             None => Err(format!(
-                "`:{key}` of {place} is to be dollars for a million tokens, such as 2.5"
+                "`:{key}` of {place} must be dollars per million tokens, such as 2.5"
             )),
         },
     };
@@ -405,17 +405,17 @@ mod tests {
             ),
             (
                 "{:prices [{:provider :a :model \"m\" :input \"1\" :output 1}]}",
-                "`:input` of `:prices`, row 1 is to be dollars",
+                "`:input` of `:prices`, row 1 must be dollars",
             ),
             (
                 "{:prices [{:provider :a :model \"m\" :input -1 :output 1}]}",
-                "is to be dollars",
+                "must be dollars",
             ),
             (
                 "{:prices [{:provider :a :model \"m\" :inptu 1 :output 1}]}",
                 "did you mean `:input`?",
             ),
-            ("{:prices [7]}", "is to be a map"),
+            ("{:prices [7]}", "must be a map"),
             (
                 "{:llm-providers [{:id :x :prices [1]}]}",
                 "`:llm-providers :x :prices` takes a map",

@@ -470,10 +470,8 @@ fn of_family(place: &str, family: &str) -> Result<Dialect, StepError> {
         let mut names: Vec<&str> = PROVIDERS.iter().map(|it| it.family.id()).collect();
         names.sort_unstable();
         names.dedup();
-        unclear(format!(
-            "`{place}` is of the family `:{family}`, which nobody knows"
-        ))
-        .hint(format!("there are {}", listed(&names)))
+        unclear(format!("`{place}` has the unknown family `:{family}`"))
+            .hint(format!("there are {}", listed(&names)))
     })
 }
 
@@ -500,7 +498,7 @@ fn lacks(place: &str, row: Lacks, declared: Option<&Value>) -> Result<Lacks, Ste
     };
     if let Some(wrong) = names.iter().find(|name| !known.contains(&&***name)) {
         return Err(unclear(format!(
-            "`{place} :capabilities` has `:{wrong}`, which nobody knows"
+            "`{place} :capabilities` has the unknown capability `:{wrong}`"
         ))
         .hint(format!("there are {}", listed(&known))));
     }
@@ -562,7 +560,7 @@ fn base_url(
 }
 
 fn nowhere(id: &str, dialect: &Dialect) -> StepError {
-    unclear(format!("where `:{id}` is, is not said")).hint(format!(
+    unclear(format!("no base URL is set for provider `:{id}`")).hint(format!(
         "give the step or its connection a `:base-url`, or set {}",
         dialect.base_variable()
     ))

@@ -129,7 +129,7 @@ impl Script {
                 1 => "1 turn".to_string(),
                 count => format!("{count} turns"),
             };
-            let message = format!("the script has {turns}, and turn {} is asked for", at + 1);
+            let message = format!("the script has {turns}, but turn {} was requested", at + 1);
             failed(message, call).hint(
                 "a request with n messages of the assistant gets turn n + 1: add one to `:turns`",
             )

@@ -100,7 +100,7 @@ const FIELDS: &[Field] = &[
     Field::optional(
         "previous-response-id",
         FieldType::Text,
-        "For OpenAI: the `:response-id` of the answer that this goes on from.",
+        "For OpenAI: the `:response-id` of the answer that this request continues.",
     ),
     Field::optional(
         "prompt",
@@ -144,7 +144,7 @@ const FIELDS: &[Field] = &[
     Field::optional(
         "template",
         FieldType::Name,
-        "A template of type `:llm-prompt`. What the step says itself wins: a prompt or messages of its own stand for the template's prompt.",
+        "A template of type `:llm-prompt`. Options of the step override it: a prompt or messages of the step replace the template's prompt.",
     ),
     Field::optional(
         "tools",

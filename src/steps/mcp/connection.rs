@@ -216,7 +216,7 @@ impl Connection {
             ServerResult::CallToolResult(result) => Ok(Answer::of(result)),
             ServerResult::InputRequiredResult(_) => Err(asks("more input")),
             ServerResult::CreateTaskResult(_) => {
-                Err(self.broken("it made a task, which nobody asked for"))
+                Err(self.broken("it created a task that was not requested"))
             }
             _ => Err(self.broken("it answered with something else than a tool's result")),
         }
@@ -404,7 +404,7 @@ impl Drop for Pending<'_> {
             return;
         };
         runtime.spawn(async move {
-            let reason = Some("nobody waits for it any more".to_owned());
+            let reason = Some("the caller no longer waits for it".to_owned());
             let cancelled = rmcp::model::CancelledNotificationParam::new(Some(id), reason);
             peer.notify_cancelled(cancelled).await.ok();
         });

@@ -28,10 +28,7 @@ pub(super) enum McpError {
         status: u16,
         after: Option<Duration>,
     },
-    #[error(
-        "{server} is no server of MCP that we understand: {cause}{}",
-        told(said)
-    )]
+    #[error("{server} does not follow the MCP protocol: {cause}{}", told(said))]
     Handshake {
         server: String,
         cause: String,
@@ -58,7 +55,7 @@ pub(super) enum McpError {
         cause: String,
         said: String,
     },
-    #[error("the tool `{tool}` of {server} asks for {what}, which nobody can give here")]
+    #[error("the tool `{tool}` of {server} asks for {what}, which is not available here")]
     AsksBack {
         server: String,
         tool: String,

@@ -63,7 +63,7 @@ pub(super) fn of_handshake(
         }
         ClientInitializeError::ConflictInitResponseId(..)
         | ClientInitializeError::UncorrelatedErrorResponse { .. } => {
-            "it answered something that nobody asked".to_owned()
+            "it answered a request that was not made".to_owned()
         }
         ClientInitializeError::ExpectedInitResponse(_)
         | ClientInitializeError::ExpectedInitResult(_) => {
@@ -200,7 +200,7 @@ fn of_http(error: &Http, server: &str) -> McpError {
 /// Returns what the library says of an answer that it cannot read, without the names of its types.
 fn unparsed(said: &str) -> String {
     match said.split_once("ServerJsonRpcMessage: ") {
-        Some((_, why)) => format!("what is no message: {why}"),
+        Some((_, why)) => format!("a line that is not a message: {why}"),
         None => said.trim_end_matches([' ', ':']).to_owned(),
     }
 }

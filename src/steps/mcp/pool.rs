@@ -206,7 +206,7 @@ fn slot(slots: &Slots, target: &Target) -> Rc<Slot> {
     slot
 }
 
-/// Does a job, unless nobody waits for it any more.
+/// Does a job, unless the caller no longer waits for it.
 async fn perform(slots: Slots, job: Job) {
     let Job {
         target,

@@ -209,10 +209,12 @@ impl Said {
         let complaints = &complaints[from.unwrap_or(0)..];
         let mut words = Vec::new();
         if let Some(stray) = &notes.stray {
-            words.push(format!("its output has what is no message: `{stray}`"));
+            words.push(format!(
+                "its output has a line that is not a message: `{stray}`"
+            ));
         }
         if !complaints.is_empty() {
-            words.push(format!("it said: {complaints}"));
+            words.push(format!("its error output: {complaints}"));
         }
         words.join("; ")
     }

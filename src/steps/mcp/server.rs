@@ -151,7 +151,7 @@ fn program(cx: &StepContext, name: &str, setting: &Value) -> Result<Program, Ste
     let place = format!("flowstone.edn :connections :{name}");
     let Some(command) = setting.get("command").filter(|it| !it.is_nil()) else {
         return Err(wrong(format!(
-            "which command the connection `:{name}` is, is not said in flowstone.edn"
+            "no command is set for the connection `:{name}` in flowstone.edn"
         ))
         .hint(format!(
             "as in `{{:connections {{:{name} {{:backend :mcp :command [\"node\" \"server.js\" \".\"]}}}}}}`"

@@ -72,11 +72,11 @@ fn resolve(flow: &Flow, reference: &str) -> Result<(Rc<McpAdapter>, Vec<Rc<str>>
                 "E0830",
                 format!("the adapter `:{reference}` does not say which tools it publishes"),
             )
-            .hint("name them: `:allow-tools [\"...\"]`; all tools of a server are never published by themselves")
+            .hint("name them: `:allow-tools [\"...\"]`; a server's tools are never all published automatically")
             .hint(format!("or refer to one tool: `:{}/the_tool`", adapter.namespace()))),
         },
         (None, reference) => {
-            let message = format!("`:{reference}` is no adapter of `:mcp`, and no tool that one allows");
+            let message = format!("`:{reference}` is neither an adapter of `:mcp` nor a tool that an adapter allows");
             let known = flow.mcp.iter().map(|it| &*it.id);
             Err(with_near(StepError::config("E0830", message), reference, known, ":"))
         }

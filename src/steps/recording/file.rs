@@ -192,7 +192,7 @@ fn of_json(json: &Json) -> Result<Exchange, String> {
         .as_u64()
         .and_then(|it| u32::try_from(it).ok());
     let mut exchange = Exchange {
-        number: number.ok_or("`exchange` is to be its number")?,
+        number: number.ok_or("`exchange` must be its number")?,
         step: text(&json["step"], "`step`")?,
         at: text(&json["at"], "`at`")?,
         request,
@@ -227,7 +227,7 @@ fn end_of(json: &Json) -> Result<AnswerEnd, String> {
             passing: json["passing"].as_bool().unwrap_or_default(),
         })),
         _ => Err(
-            "`end` is to be \"complete\", \"unread\", or an error with `kind` and `message`".into(),
+            "`end` must be \"complete\", \"unread\", or an error with `kind` and `message`".into(),
         ),
     }
 }
@@ -246,7 +246,7 @@ fn response_of(json: &Json, asked: &str) -> Result<(AnswerHead, Vec<Vec<u8>>), S
         .and_then(|it| u16::try_from(it).ok());
     let status = status.filter(|it| (100..=599).contains(it));
     let head = AnswerHead {
-        status: status.ok_or("`status` of the response is to be a number such as 200")?,
+        status: status.ok_or("`status` of the response must be a number such as 200")?,
         headers: headers(&json["headers"], "`headers` of the response")?,
         url: match map.get("url") {
             None => asked.to_owned(),
@@ -259,7 +259,7 @@ fn response_of(json: &Json, asked: &str) -> Result<(AnswerHead, Vec<Vec<u8>>), S
             let chunks = chunks.iter().map(chunk);
             chunks.collect::<Result<_, _>>()?
         }
-        Some(_) => return Err("`chunks` of the response is to be a list".to_owned()),
+        Some(_) => return Err("`chunks` of the response must be a list".to_owned()),
     };
     let chunks: Vec<Vec<u8>> = chunks;
     Ok((
@@ -272,7 +272,7 @@ fn chunk(json: &Json) -> Result<Vec<u8>, String> {
     match (json, &json["base64"]) {
         (Json::String(text), _) => Ok(text.clone().into_bytes()),
         (_, Json::String(text)) => decoded(text),
-        _ => Err("each of `chunks` is to be a text, or {\"base64\": ...}".to_owned()),
+        _ => Err("each of `chunks` must be a text, or {\"base64\": ...}".to_owned()),
     }
 }
 
@@ -303,11 +303,9 @@ fn bytes(map: &Map<String, Json>, owner: &str) -> Result<Vec<u8>, String> {
                 .ok_or_else(|| format!("the lines of the {owner}'s `text` are to be texts"))?;
             Ok(lines.concat().into_bytes())
         }
-        (Some(_), _) => Err(format!(
-            "`text` of the {owner} is to be a text or its lines"
-        )),
+        (Some(_), _) => Err(format!("`text` of the {owner} must be a text or its lines")),
         (None, Some(Json::String(text))) => decoded(text),
-        (None, Some(_)) => Err(format!("`base64` of the {owner} is to be a text")),
+        (None, Some(_)) => Err(format!("`base64` of the {owner} must be a text")),
         (None, None) => Ok(Vec::new()),
     }
 }

@@ -43,7 +43,7 @@ impl Replayer {
             exchange.request.url = Redactor::new(&[]).url(&exchange.request.url);
             let wrong = || RecordingError::Wrong {
                 path: path.display().to_string(),
-                cause: "`at` is no moment such as 2026-03-01T10:00:00Z".into(),
+                cause: "`at` is not a time such as 2026-03-01T10:00:00Z".into(),
             };
             let at: jiff::Timestamp = exchange.at.parse().map_err(|_| wrong())?;
             let likeness = Likeness::of(&exchange.request, at.as_millisecond());
@@ -121,7 +121,7 @@ impl Replayer {
                 format!("{count} times")
             };
             return not_recorded(
-                format!("{what} was recorded {times}, and is asked for once more"),
+                format!("{what} was recorded {times}, but is requested once more"),
                 format!("{file} is used already; copy it under a higher number, or record again"),
             );
         }

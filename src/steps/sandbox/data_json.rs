@@ -117,7 +117,7 @@ fn reading(options: &Keywords) -> Reading {
 
 fn at_end(options: &Keywords) -> Result<Value> {
     if options.flag("eof-error?", true) {
-        let message = "there is no JSON: the text is empty";
+        let message = "expected JSON, got an empty text";
         return Err(Exception::new(Class::ILLEGAL_ARGUMENT, "E0740", message)
             .hint("`:eof-error? false` gives nil, or `:eof-value`")
             .into());

@@ -40,7 +40,7 @@ const BASE64_ENCODE: Native = Native {
 const BASE64_DECODE: Native = Native {
     name: "base64-decode",
     usage: "(base64-decode s)",
-    doc: "Returns the text that a Base64 string stands for; also the URL-safe alphabet, with or without padding.",
+    doc: "Returns the text that a Base64 string encodes; also the URL-safe alphabet, with or without padding.",
     examples: &[(r#"(flow.util/base64-decode "aGk=")"#, r#""hi""#)],
     arity: Arity::exactly(1),
     run: |_, args| utf8(base64_bytes(&args)?),
@@ -49,7 +49,7 @@ const BASE64_DECODE: Native = Native {
 const BASE64_DECODE_BYTES: Native = Native {
     name: "base64-decode-bytes",
     usage: "(base64-decode-bytes s)",
-    doc: "Returns the bytes that a Base64 string stands for.",
+    doc: "Returns the bytes that a Base64 string encodes.",
     examples: &[(r#"(count (flow.util/base64-decode-bytes "aGk="))"#, "2")],
     arity: Arity::exactly(1),
     run: |_, args| Ok(byte_array(base64_bytes(&args)?)),
@@ -67,7 +67,7 @@ const HEX_ENCODE: Native = Native {
 const HEX_DECODE: Native = Native {
     name: "hex-decode",
     usage: "(hex-decode s)",
-    doc: "Returns the text that a hexadecimal string stands for.",
+    doc: "Returns the text that a hexadecimal string encodes.",
     examples: &[(r#"(flow.util/hex-decode "6869")"#, r#""hi""#)],
     arity: Arity::exactly(1),
     run: |_, args| utf8(hex_bytes(&args)?),
@@ -76,7 +76,7 @@ const HEX_DECODE: Native = Native {
 const HEX_DECODE_BYTES: Native = Native {
     name: "hex-decode-bytes",
     usage: "(hex-decode-bytes s)",
-    doc: "Returns the bytes that a hexadecimal string stands for.",
+    doc: "Returns the bytes that a hexadecimal string encodes.",
     examples: &[(r#"(count (flow.util/hex-decode-bytes "6869"))"#, "2")],
     arity: Arity::exactly(1),
     run: |_, args| Ok(byte_array(hex_bytes(&args)?)),
@@ -114,7 +114,7 @@ const HMAC_SHA256_HEX: Native = Native {
 const URL_ENCODE: Native = Native {
     name: "url-encode",
     usage: "(url-encode s)",
-    doc: "Returns text as it may stand in a query string: letters, digits and `-_.~` stay, all else is %-encoded.",
+    doc: "Returns text encoded for a query string: letters, digits and `-_.~` stay, everything else is %-encoded.",
     examples: &[(r#"(flow.util/url-encode "a b&c")"#, r#""a%20b%26c""#)],
     arity: Arity::exactly(1),
     run: url_encode,
@@ -123,7 +123,7 @@ const URL_ENCODE: Native = Native {
 const URL_DECODE: Native = Native {
     name: "url-decode",
     usage: "(url-decode s)",
-    doc: "Returns the text that a %-encoded string stands for; `+` is a space.",
+    doc: "Returns the text that a %-encoded string encodes; `+` is a space.",
     examples: &[(r#"(flow.util/url-decode "a%20b+c")"#, r#""a b c""#)],
     arity: Arity::exactly(1),
     run: url_decode,

@@ -109,7 +109,7 @@ const EPOCH_MS_TO_INSTANT: Native = Native {
 const DURATION_BETWEEN: Native = Native {
     name: "duration-between",
     usage: "(duration-between from to)\n(duration-between from to unit)",
-    doc: "Returns the milliseconds, or the whole units, from one instant to another; negative when it lies before.",
+    doc: "Returns the milliseconds, or the whole units, from one instant to another; negative if it is earlier.",
     examples: &[(
         r#"(flow.util/duration-between (flow.util/epoch-ms->instant 0) (flow.util/epoch-ms->instant 7200000) :hours)"#,
         "2",
@@ -125,7 +125,7 @@ const DURATION_BETWEEN: Native = Native {
 const TRUNCATE_INSTANT: Native = Native {
     name: "truncate-instant",
     usage: "(truncate-instant instant unit)",
-    doc: "Returns the start of the unit an instant lies in: `:millis :seconds :minutes :hours :days`.",
+    doc: "Returns the start of the unit that contains an instant: `:millis :seconds :minutes :hours :days`.",
     examples: &[(
         r#"(flow.util/format-instant (flow.util/truncate-instant (flow.util/parse-instant "2026-01-31T09:30:12Z") :hours))"#,
         r#""2026-01-31T09:00:00Z""#,
@@ -180,7 +180,7 @@ fn timestamp(millis: i64) -> Result<Timestamp> {
         Exception::new(
             Class::DATE_TIME,
             "E0743",
-            "the instant lies outside of the years -9999 to 9999",
+            "the instant is outside the years -9999 to 9999",
         )
         .into()
     })

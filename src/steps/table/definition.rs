@@ -310,7 +310,7 @@ const RULES: &[&str] = &[
 fn validation(given: &Value) -> Result<Validation, StepError> {
     if given.as_map().is_none() {
         let text = codec::encode(given)
-            .map_err(|error| wrong(format!("`:validation` is no schema: {error}")))?;
+            .map_err(|error| wrong(format!("`:validation` is not a valid schema: {error}")))?;
         return Ok(Validation::Schema(text));
     }
     let fields = Fields::inside(":validation", given)?;

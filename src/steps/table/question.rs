@@ -236,7 +236,11 @@ fn column_name(column: &Value, given: &Value, key: &str) -> Result<String, StepE
 }
 
 fn operand(value: &Value, key: &str) -> Result<Cell, StepError> {
-    cell(value).map_err(|error| bad(format!("`:{key}` compares with what is no data: {error}")))
+    cell(value).map_err(|error| {
+        bad(format!(
+            "`:{key}` compares with a value that is not data: {error}"
+        ))
+    })
 }
 
 /// Reads columns to sort by: `[[:amount :desc] :id]`.

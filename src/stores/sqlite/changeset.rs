@@ -146,7 +146,7 @@ fn look_for_race(
     let Some(other) = found else {
         return Ok(());
     };
-    let message = format!("`{other}` was changed by somebody else while this step was at work");
+    let message = format!("`{other}` was changed by another process while this step was running");
     Err(match edit.on_race {
         OnRace::Again => rejected("E0615", StoreError::RACED, message),
         OnRace::Fail => with_hint(

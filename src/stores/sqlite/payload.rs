@@ -71,7 +71,7 @@ fn name(piece: &[u8]) -> Result<[u8; NAME], StoreError> {
     let start = digest.get(..2 * NAME).unwrap_or_default();
     u128::from_str_radix(start, 16)
         .map(u128::to_be_bytes)
-        .map_err(|error| StoreError::Internal(format!("a digest is no number: {error}")))
+        .map_err(|error| StoreError::Internal(format!("a digest is not a number: {error}")))
 }
 
 /// Puts a text together again.
@@ -94,7 +94,7 @@ pub(super) fn assemble(db: &Connection, names: &[u8]) -> Result<String, StoreErr
             None => return Err(damaged("a piece of a payload is missing".to_owned())),
         }
     }
-    String::from_utf8(bytes).map_err(|error| damaged(format!("a payload is no text: {error}")))
+    String::from_utf8(bytes).map_err(|error| damaged(format!("a payload is not text: {error}")))
 }
 
 /// Removes the pieces that no text has.

@@ -26,12 +26,12 @@
   `(pcalls ~@(map (fn [expr] `(fn [] ~expr)) exprs)))
 
 (defmacro dosync
-  "Throws: there are no refs here. Use an atom."
+  "Throws: Flowstone has no refs. Use an atom."
   [& _]
   `(ref nil))
 
 (defmacro sync
-  "Throws: there are no refs here. Use an atom."
+  "Throws: Flowstone has no refs. Use an atom."
   [& _]
   `(ref nil))
 
@@ -42,7 +42,7 @@
   `(do ~@(if (string? (first body)) (rest body) body)))
 
 (defn shutdown-agents
-  "Does nothing: there are no agents here, so none keep a program running."
+  "Does nothing: Flowstone has no agents, so none keep a program running."
   {:examples '[[(shutdown-agents) nil]]}
   [])
 

@@ -62,7 +62,7 @@
 
 (defn .divide
   "Returns a big integer or decimal divided by another: the whole part of integers; a decimal with the places
-  of x or with so many, rounded by a mode of java.math.RoundingMode, or exactly."
+  of x or with a number of them, rounded by a mode of java.math.RoundingMode, or exactly."
   {:examples '[[(.divide 7N 2N) 3N]
                [(.divide 1M 3M 2 java.math.RoundingMode/HALF_UP) 0.33M]]}
   ([x y] (-divide x y))
@@ -257,7 +257,7 @@
   (rem x y))
 
 (defn .repeat
-  "Returns a string so many times."
+  "Returns a string repeated a number of times."
   {:examples '[[(.repeat "ab" 2) "abab"]]}
   [s n]
   (when (neg? n)

@@ -44,7 +44,7 @@
        ~(apply (eval (list `fn args expr)) args))))
 
 (defn ->Eduction
-  "Returns the application of a transducer to the items of coll, computed anew each time."
+  "Returns the application of a transducer to the items of coll, computed again each time."
   {:examples '[[(reduce + (->Eduction (map inc) [1 2])) 5]]}
   [xform coll]
   (eduction xform coll))
@@ -89,6 +89,6 @@
   (tree-seq -files-in -files-in path))
 
 (defn bean
-  "Throws: there are no host objects here whose properties could be read."
+  "Throws: Flowstone has no Java objects whose properties could be read."
   [_object]
-  (throw (new-exception UnsupportedOperationException "there are no host objects here: use a map or a record")))
+  (throw (new-exception UnsupportedOperationException "Flowstone has no Java objects: use a map or a record")))

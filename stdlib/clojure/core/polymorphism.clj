@@ -256,7 +256,7 @@
                    body))))))
 
 (defn- check-type
-  "Refuses a definition of a type whose fields or methods are none."
+  "Rejects a definition of a type with malformed fields or methods."
   [macro tname fields specs]
   (when-not (symbol? tname)
     (refuse-form "E0219" tname nil (str "`" macro "` needs a name for the type") (str "(" macro " Name [field ...])")))

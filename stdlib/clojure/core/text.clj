@@ -3,7 +3,7 @@
 ;; Reading from streams, and printing that programs may extend.
 
 (defn- next-form
-  "Reads the next form of a reader: a vector of it and its text. At the end gives on-end, or throws where that is ::none."
+  "Reads the next form of a reader: a vector of it and its text. At the end gives on-end, or throws if on-end equals ::none."
   [stream opts on-end]
   (or (-read-form stream opts)
       (if (= on-end ::none)

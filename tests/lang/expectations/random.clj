@@ -300,7 +300,7 @@
    "(defn all-of [p s] (try (let [re (re-pattern p)] [(re-find re s) (re-matches re s) (re-seq re s) (clojure.string/replace s re \"<$0>\") (clojure.string/split s re)]) (catch java.util.regex.PatternSyntaxException _ :refused)))"])
 
 (defn programs
-  "So many programs that a maker makes; those with long texts are left out."
+  "A number of programs from a generator; those with long texts are left out."
   [seed count make]
   (fn []
     (binding [*dice* (java.util.Random. seed)]

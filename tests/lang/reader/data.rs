@@ -94,7 +94,7 @@ fn code_is_refused() {
 fn exactly_one_form() {
     check("", "E0126 `` the text holds no form");
     check("; nothing", "E0126 `` the text holds no form");
-    check("1 2", "E0126 `2` the text goes on after its form");
+    check("1 2", "E0126 `2` the text continues after its form");
     check("[1] ]", "E0102 `]` `]` closes nothing");
     assert_eq!(show_all(&read_all_data("1 [2] :c").unwrap()), "1 [2] :c");
 }

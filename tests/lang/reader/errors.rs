@@ -112,7 +112,7 @@ fn prefixes_without_a_form() {
         expect![[r#"
         E0116 0..1 "^" the text ends where `^` needs a form
         more text may follow
-        hint: metadata stands before a form: `^:private name`"#]],
+        hint: metadata is written before a form: `^:private name`"#]],
     );
     check(
         "#inst",
@@ -144,25 +144,25 @@ fn strings() {
     check(
         r#""a\qb""#,
         expect![[r#"
-        E0105 2..4 "\\q" `\q` is no escape of a string
+        E0105 2..4 "\\q" `\q` is not an escape of a string
         hint: the escapes are \n \t \r \b \f \\ \" \uXXXX and \ooo; a backslash itself is `\\`"#]],
     );
     check(
         r#""\u12""#,
         expect![[r#"
-        E0105 1..5 "\\u12" `\u12` is no escape of a string
+        E0105 1..5 "\\u12" `\u12` is not an escape of a string
         hint: `\u` needs four hexadecimal digits: `\u00e9`"#]],
     );
     check(
         r#""\ud83d""#,
         expect![[r#"
-        E0105 1..7 "\\ud83d" `\ud83d` is no escape of a string
+        E0105 1..7 "\\ud83d" `\ud83d` is not an escape of a string
         hint: this is half of a surrogate pair: write both halves, `\ud83d\ude00`, or the character itself"#]],
     );
     check(
         r#""\477""#,
         expect![[r#"
-        E0105 1..5 "\\477" `\477` is no escape of a string
+        E0105 1..5 "\\477" `\477` is not an escape of a string
         hint: an octal escape goes up to `\377`"#]],
     );
     check(
@@ -188,31 +188,31 @@ fn characters() {
     check(
         r"\foo",
         expect![[r#"
-        E0106 0..4 "\\foo" `\foo` is no character
+        E0106 0..4 "\\foo" `\foo` is not a character
         hint: a character is `\a`, `\u0041`, `\o101` or a name: \newline \space \tab \backspace \formfeed \return"#]],
     );
     check(
         r"\newlin",
         expect![[r#"
-        E0106 0..7 "\\newlin" `\newlin` is no character
+        E0106 0..7 "\\newlin" `\newlin` is not a character
         hint: did you mean `\newline`?"#]],
     );
     check(
         r"\u12",
         expect![[r#"
-        E0106 0..4 "\\u12" `\u12` is no character
+        E0106 0..4 "\\u12" `\u12` is not a character
         hint: a character is `\a`, `\u0041`, `\o101` or a name: \newline \space \tab \backspace \formfeed \return"#]],
     );
     check(
         r"\o477",
         expect![[r#"
-        E0106 0..5 "\\o477" `\o477` is no character
+        E0106 0..5 "\\o477" `\o477` is not a character
         hint: a character is `\a`, `\u0041`, `\o101` or a name: \newline \space \tab \backspace \formfeed \return"#]],
     );
     check(
         r"\ud800",
         expect![[r#"
-        E0106 0..6 "\\ud800" `\ud800` is no character
+        E0106 0..6 "\\ud800" `\ud800` is not a character
         hint: a character is `\a`, `\u0041`, `\o101` or a name: \newline \space \tab \backspace \formfeed \return"#]],
     );
     check(
@@ -229,31 +229,31 @@ fn numbers() {
     check(
         "1a",
         expect![[r#"
-        E0107 0..2 "1a" `1a` is no number
+        E0107 0..2 "1a" `1a` is not a number
         hint: a name cannot start with a digit; numbers look like `12`, `-1.5e3`, `1/3`, `0xFF`, `12N`, `1.5M`"#]],
     );
     check(
         "08",
         expect![[r#"
-        E0107 0..2 "08" `08` is no number
+        E0107 0..2 "08" `08` is not a number
         hint: a number that starts with 0 is octal, which has no digits 8 and 9"#]],
     );
     check(
         "1.2.3",
         expect![[r#"
-        E0107 0..5 "1.2.3" `1.2.3` is no number
+        E0107 0..5 "1.2.3" `1.2.3` is not a number
         hint: a name cannot start with a digit; numbers look like `12`, `-1.5e3`, `1/3`, `0xFF`, `12N`, `1.5M`"#]],
     );
     check(
         "+1x",
         expect![[r#"
-        E0107 0..3 "+1x" `+1x` is no number
+        E0107 0..3 "+1x" `+1x` is not a number
         hint: a name cannot start with a digit; numbers look like `12`, `-1.5e3`, `1/3`, `0xFF`, `12N`, `1.5M`"#]],
     );
     check(
         "##Foo",
         expect![[r###"
-        E0125 0..5 "##Foo" `##Foo` is no number
+        E0125 0..5 "##Foo" `##Foo` is not a number
         hint: there are `##Inf`, `##-Inf` and `##NaN`"###]],
     );
 }
@@ -263,43 +263,43 @@ fn names() {
     check(
         ":",
         expect![[r#"
-        E0108 0..1 ":" `:` is no keyword
+        E0108 0..1 ":" `:` is not a keyword
         hint: a name must follow the colon directly: `:name`"#]],
     );
     check(
         "::",
         expect![[r#"
-        E0108 0..2 "::" `::` is no keyword
+        E0108 0..2 "::" `::` is not a keyword
         hint: a name must follow the colon directly: `:name`"#]],
     );
     check(
         ":a/",
         expect![[r#"
-        E0108 0..3 ":a/" `:a/` is no keyword
+        E0108 0..3 ":a/" `:a/` is not a keyword
         hint: a name must follow the slash: `:namespace/name`"#]],
     );
     check(
         "a/",
         expect![[r#"
-        E0108 0..2 "a/" `a/` is no symbol
+        E0108 0..2 "a/" `a/` is not a symbol
         hint: a name must follow the slash: `namespace/name`"#]],
     );
     check(
         "/a",
         expect![[r#"
-        E0108 0..2 "/a" `/a` is no symbol
-        hint: a name must stand before the slash: `namespace/name`"#]],
+        E0108 0..2 "/a" `/a` is not a symbol
+        hint: a name must come before the slash: `namespace/name`"#]],
     );
     check(
         "a:",
         expect![[r#"
-        E0108 0..2 "a:" `a:` is no symbol
+        E0108 0..2 "a:" `a:` is not a symbol
         hint: a keyword has its colon in front: `:a`"#]],
     );
     check(
         "a::b",
         expect![[r#"
-        E0108 0..4 "a::b" `a::b` is no symbol
+        E0108 0..4 "a::b" `a::b` is not a symbol
         hint: a symbol is `name` or `namespace/name`"#]],
     );
     check(
@@ -311,7 +311,7 @@ fn names() {
     check(
         "a/1b",
         expect![[r#"
-        E0108 0..4 "a/1b" `a/1b` is no symbol
+        E0108 0..4 "a/1b" `a/1b` is not a symbol
         hint: a symbol is `name` or `namespace/name`"#]],
     );
 }
@@ -438,33 +438,33 @@ fn dispatch() {
     check(
         "#(a #(b))",
         expect![[r##"
-        E0122 4..6 "#(" a `#()` cannot stand inside another
+        E0122 4..6 "#(" a `#()` cannot be inside another
         related: 0..2 "#(" the outer one starts here
         hint: write one of the two as `(fn [x] ...)`"##]],
     );
     check(
         "#(a %21)",
         expect![[r#"
-        E0122 4..7 "%21" `%21` is no parameter of `#()`
+        E0122 4..7 "%21" `%21` is not a parameter of `#()`
         hint: there are `%`, `%1` to `%20`, and `%&` for the rest"#]],
     );
     check(
         "#(a %x)",
         expect![[r#"
-        E0122 4..6 "%x" `%x` is no parameter of `#()`
+        E0122 4..6 "%x" `%x` is not a parameter of `#()`
         hint: there are `%`, `%1` to `%20`, and `%&` for the rest"#]],
     );
     check(
         "#\"a(b\"",
         expect![[r#"
             E0114 3..4 "(" this regex is wrong: this `(` is never closed
-            hint: close the group with `)`, or escape the parenthesis, `\(`, if it is meant literally"#]],
+            hint: close the group with `)`, or escape the parenthesis, `\(`, to match it literally"#]],
     );
     check(
         "#\"[a\"",
         expect![[r#"
             E0114 2..3 "[" this regex is wrong: this `[` is never closed
-            hint: close the class with `]`, or escape the bracket, `\[`, if it is meant literally; a `]` right after `[` is a member"#]],
+            hint: close the class with `]`, or escape the bracket, `\[`, to match it literally; a `]` right after `[` is a member"#]],
     );
     check(
         "#\"a\\i\"",
@@ -492,7 +492,7 @@ fn regexes_that_java_refuses_or_has_alone() {
         "#\"a{,3}\"",
         expect![[r#"
         E0114 3..4 "{" this regex is wrong: `{` begins a repetition such as `{2}` or `{2,5}`
-        hint: escape it, `\{`, if it is meant literally; for `{,3}` write `{0,3}`"#]],
+        hint: escape it, `\{`, to match it literally; for `{,3}` write `{0,3}`"#]],
     );
     check(
         "#\"(?<=a*b*)c\"",
@@ -522,13 +522,13 @@ fn regexes_that_java_refuses_or_has_alone() {
         "#\"[a-\\w]\"",
         expect![[r#"
         E0114 3..4 "a" this regex is wrong: this range of characters ends before it begins
-        hint: a `-` that is meant literally is written first, last, or as `\-`"#]],
+        hint: to match `-` literally, write it first, last, or as `\-`"#]],
     );
     check(
         "#\"a**\"",
         expect![[r#"
         E0114 4..5 "*" this regex is wrong: there is nothing before `*` to repeat
-        hint: escape it, `\*`, if it is meant literally"#]],
+        hint: escape it, `\*`, to match it literally"#]],
     );
     check(
         "#\"(?<n>a)(?<n>b)\"",
@@ -552,7 +552,7 @@ fn regexes_that_java_refuses_or_has_alone() {
         "#\"x)\"",
         expect![[r#"
         E0114 3..4 ")" this regex is wrong: this `)` has no opening `(`
-        hint: escape it, `\)`, if it is meant literally"#]],
+        hint: escape it, `\)`, to match it literally"#]],
     );
 }
 
@@ -613,7 +613,7 @@ fn conditionals() {
     check(
         "#?(clj 1)",
         expect![[r#"
-            E0118 3..6 "clj" `clj` is no feature: features are keywords
+            E0118 3..6 "clj" `clj` is not a feature: features are keywords
             hint: features and forms take turns: `#?(:flowstone form :default form)`"#]],
     );
     check(

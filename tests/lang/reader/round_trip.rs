@@ -4,7 +4,7 @@
 
 #![expect(
     clippy::disallowed_methods,
-    reason = "how many cases there are is said from outside"
+    reason = "the number of cases is set from outside"
 )]
 
 use std::cmp::Ordering;

@@ -1,4 +1,4 @@
-//! The rows of `tests/coverage/agent.tsv` about what an agent is told, and how each turn is asked for.
+//! The rows of `tests/coverage/agent.tsv` about an agent's prompt, and the request of each turn.
 
 use serde_json::{Value as Json, json};
 
@@ -145,7 +145,7 @@ fn data() {
     assert!(text(&asked[0], 1).starts_with("Go. | "));
     let (found, _) = with_template(TEMPLATE, ":data {:style 1}");
     assert!(
-        found.starts_with("E0755 `:data` is for a `:template`"),
+        found.starts_with("E0755 `:data` needs a `:template`"),
         "{found}"
     );
 }
@@ -417,7 +417,7 @@ fn max_tokens_budget() {
 #[test]
 fn output() {
     let schema = ":output {:format :json :schema [:map [:sum :int]]}";
-    // Without tools the provider is told at once.
+    // Without tools, the schema is part of the first request.
     let body = first(schema);
     assert_eq!(
         body["response_format"]["json_schema"]["schema"]["required"],

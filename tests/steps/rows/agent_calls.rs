@@ -140,7 +140,7 @@ fn tools_agents() {
     for part in ["Name every hole.", "Be short.", "x = y"] {
         assert!(inner.contains(part), "{inner}");
     }
-    // What the other model is told is the answer, without what is around it.
+    // The other model receives the answer, without what is around it.
     assert_eq!(told(&bench), "None.");
 }
 
@@ -349,7 +349,7 @@ fn agents_description() {
     );
     assert_eq!(
         asked["tools"][1]["function"]["description"],
-        "Asks another agent, which works by itself. Its objective: Help."
+        "Asks another agent, which works independently. Its objective: Help."
     );
 }
 

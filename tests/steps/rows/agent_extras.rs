@@ -448,7 +448,7 @@ fn result_persisted_ref() {
         found,
         "{:type :resource-ref :content-type \"text/plain; charset=utf-8\" :filename \"a.txt\" :size-bytes 5}"
     );
-    // The flow goes on with it.
+    // The flow continues with the result.
     let loaded = bench.run(&with_result(
         ":output-persist true",
         "(flow/step :function :f {:input {:it (:persisted-ref r)} :load [:it] :code '(fn [input] (:it input))})",

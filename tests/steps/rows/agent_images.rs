@@ -166,7 +166,7 @@ fn image_for_a_model_of_text() {
     assert!(bench.asked().is_empty());
 }
 
-/// Steps that give pictures as data: a small one, one that is wider than providers take, and one that is none.
+/// Steps that return images as data: a small one, one that is wider than providers accept, and invalid bytes.
 fn painting() -> String {
     let address = |bytes: &[u8]| format!("data:image/png;base64,{}", STANDARD.encode(bytes));
     let (small, wide) = (address(&png(4, 2)), address(&png(9_000, 4)));

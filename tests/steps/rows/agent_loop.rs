@@ -258,7 +258,7 @@ fn hook_throws() {
     );
 }
 
-/// What a model is told of an input.
+/// Returns what the model receives for an input.
 #[track_caller]
 fn told(input: &str, fields: &str) -> Json {
     let bench = Bench::with(STEPS, vec![says("ok")]);
@@ -512,7 +512,7 @@ fn errors_are_results() {
     assert_eq!(messages[2]["tool_calls"][3]["function"]["arguments"], "{}");
 }
 
-/// What must be called: a model that answers at once is told, and one that never calls it fails the step.
+/// Required tools: a model that answers at once receives an error, and one that never calls the tool fails the step.
 #[track_caller]
 fn requires(require: &str, tools: &str) {
     let turns = vec![

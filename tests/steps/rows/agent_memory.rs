@@ -556,7 +556,7 @@ fn plan_max_steps() {
     has(&told(&asked[2]), "\"current\":\"a\"");
     let kept = rows(&bench, "notes", ":key");
     assert_eq!(kept, "[[\"a\"] [\"b\"]]");
-    // Ten where nothing is said.
+    // Ten by default.
     let bench = Bench::with(STEPS, vec![says("Done.")]);
     bench.run(&agent("{:table \"notes\" :plan true}"));
     has(&system(&bench.asked()[0]), "at most 10 steps");
@@ -595,7 +595,7 @@ fn tool_memory_plan() {
         ),
         "[[\"plan-step\" \"read\" \"done\"] [\"plan-step\" \"fix\" \"dropped\"] [\"plan-step\" \"test\" \"open\"]]"
     );
-    // The next run is told how far it came.
+    // The next run receives the progress of this one.
     bench.run(&agent(memory));
     let prompt = system(bench.asked().last().expect("a request"));
     has(&prompt, "The plan of an earlier run");
@@ -647,7 +647,7 @@ fn plan_checkpoint() {
         bench.run(&agent(&format!(
             "{{:table \"notes\" :plan {{{checkpoint}}}}}"
         )));
-        // The model is told either way.
+        // The model receives the plan either way.
         has(&told(&bench.asked()[2]), r#""current":"fix""#);
         rows(&bench, "notes", "(fn [row] (get-in row [:data :status]))")
     };

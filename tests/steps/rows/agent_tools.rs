@@ -22,7 +22,7 @@ fn project() -> Project {
     project
 }
 
-/// What a step of the workspace comes to.
+/// Returns the result of a `:workspace` step.
 fn ask(project: &Project, config: &str) -> String {
     project.eval(&format!("(flow/step :workspace :ask {config})"))
 }

@@ -4,7 +4,7 @@ use flowstone_engine::ports::RunFilter;
 
 use crate::project::Project;
 
-/// What a body comes to, in a project of its own.
+/// Returns the result of a body, in a project of its own.
 fn eval(body: &str) -> String {
     Project::new().eval(body)
 }

@@ -385,7 +385,7 @@ fn publish_to_hostile_addresses() {
     assert!(!project.path().join("pwned").exists());
 }
 
-/// Asks for a change request at a fake server, which gives these answers; returns what came of it and what was asked.
+/// Requests a change request from a fake server with these answers; returns the result and the requests.
 fn ask(provider: &str, config: &str, answers: &[(&str, &str)]) -> (String, Vec<String>) {
     let answers = answers
         .iter()

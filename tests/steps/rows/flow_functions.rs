@@ -121,7 +121,7 @@ fn poll_timeout() {
     let (found, took) = polled(&opts);
     contains(
         &found,
-        "polling came to its end without the wanted result\" :timeout 151",
+        "polling ended without the wanted result\" :timeout 151",
     );
     assert_eq!(took, 150 * 60_000);
     contains(

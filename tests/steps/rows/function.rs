@@ -2,7 +2,7 @@
 
 use crate::project::{Project, check_steps};
 
-/// Runs a flow with functions, and returns what it comes to; what is wrong with it, where something is.
+/// Runs a flow with functions, and returns its result, or the findings.
 fn with_functions(body: &str) -> String {
     let project = Project::new();
     let text = format!(

@@ -260,7 +260,10 @@ fn body() {
     let found = net.eval(&format!(
         "(let [f {STORED}] (flow/step :http :up {{:url \"URL\" :body f}}))"
     ));
-    contains(&found, "`:body-from-ref` sends what a reference stands for");
+    contains(
+        &found,
+        "`:body-from-ref` sends the contents behind a reference",
+    );
     // Bytes come from an answer that is bytes.
     let net = Net::new(vec![
         crate::net::typed("image/png", b"\x00\x01\xfe"),

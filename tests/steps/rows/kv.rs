@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::project::{Project, check_steps};
 
-/// Performs `:kv` steps one after another in one project, and returns what the last comes to.
+/// Performs `:kv` steps one after another in one project, and returns the result of the last.
 fn last(configs: &[&str]) -> String {
     after(&Project::new(), configs)
 }

@@ -28,7 +28,7 @@ pub fn world(server: &Server, connection: &str) -> World {
 
 pub const OPENAI: &str = "{:backend :openai :base-url \"URL/v1\" :model \"m\" :auth {:type :api-key :secret-ref :ai-key}}";
 
-/// What a call came to.
+/// The outcome of a call.
 pub struct Called {
     pub server: Server,
     pub shown: String,
@@ -234,7 +234,7 @@ fn input() {
         json!([{"role": "system", "content": "s"}, {"role": "user", "content": "p"}])
     );
     call(":prompt \"x\" :input {:prompt \"y\"}")
-        .refused("E0809 bad-config: `:prompt` stands in the step and in its `:input`");
+        .refused("E0809 bad-config: `:prompt` is set in the step and in its `:input`");
     call(":input {:propmt \"y\"}").refused("E0780 bad-config: `:input` has no key `:propmt`");
 }
 
@@ -262,7 +262,7 @@ fn template_and_data() {
     asked("{:connection :ai :template :ho}")
         .refused("E0755 bad-config: the flow has no template `:ho`");
     asked("{:connection :ai :prompt \"x\" :data {}}")
-        .refused("E0755 bad-config: `:data` is for a `:template`");
+        .refused("E0755 bad-config: `:data` needs a `:template`");
 }
 
 #[test]
@@ -633,7 +633,7 @@ fn max_iterations() {
     assert!(found.contains("max-iterations"), "{found}");
     wrong(
         ":max-iterations 3",
-        "E0820 bad-config: `:max-iterations` is for tools that are executed",
+        "E0820 bad-config: `:max-iterations` needs tools that are executed",
     );
 }
 
@@ -650,7 +650,7 @@ fn max_tool_calls() {
     );
     wrong(
         ":max-tool-calls 3",
-        "E0820 bad-config: `:max-tool-calls` is for tools that are executed",
+        "E0820 bad-config: `:max-tool-calls` needs tools that are executed",
     );
 }
 
@@ -666,7 +666,7 @@ fn max_repeated_tool_calls() {
     );
     wrong(
         ":max-repeated-tool-calls 3",
-        "E0820 bad-config: `:max-repeated-tool-calls` is for tools that are executed",
+        "E0820 bad-config: `:max-repeated-tool-calls` needs tools that are executed",
     );
 }
 

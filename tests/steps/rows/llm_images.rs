@@ -134,7 +134,7 @@ fn image_resource() {
     let lies = bench.store("b.jpg", Some("image/jpeg"), &png(4, 2));
     bench.refused(
         &part(&lies, ""),
-        "its content type is `image/jpeg`, and its first bytes are those of `image/png`",
+        "its content type is `image/jpeg`, but its first bytes are those of `image/png`",
     );
     let text = bench.store("c.png", Some("image/png"), b"hello");
     bench.refused(&part(&text, ""), "its first bytes are those of no image");
@@ -226,7 +226,7 @@ fn image_transport() {
     let uri = nowhere.store("a.png", None, &png(4, 2));
     nowhere.refused(
         &part(&uri, ":transport :signed-url"),
-        "where this project is served is not said",
+        "no public URL is set for this project",
     );
     let ollama = Bench::new(
         "{:backend :ollama :base-url \"URL/v1\" :model \"gemma3\"}",

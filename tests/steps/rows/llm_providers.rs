@@ -103,7 +103,7 @@ fn provider_deepseek() {
             "{{:connection :ai :prompt \"x\" :output {{:format :json :schema {MALLI} {rest}}}}}"
         )
     };
-    // It is told the schema in words, and the answer is checked here.
+    // The schema is part of the prompt, and the answer is checked here.
     let called = over(
         deepseek,
         vec![answers("{\"n\": 1, \"kind\": \"a\"}")],
@@ -185,7 +185,7 @@ fn backend_names() {
     }
 }
 
-/// Asks for data, and returns what came of the answer.
+/// Requests data, and returns the result for an answer.
 fn data(output: &str, answer: &str) -> String {
     let config = format!("{{:connection :ai :prompt \"x\" {output}}}");
     over(OPENAI, vec![answers(answer)], &config).shown
@@ -317,7 +317,7 @@ fn expect_with_repair() {
     assert!(called.shown.contains(":iterations 2"), "{}", called.shown);
     let asked = called.server.body(1)["messages"][2].to_string();
     assert!(asked.contains("should contain"), "{asked}");
-    // Without repairs it is the engine that checks, and the answer is meant.
+    // Without repairs, the engine checks the answer.
     let bench = Bench::new(vec![says("{\"findings\": []}")]);
     let step = |key: &str| {
         bench.run(&format!(

@@ -97,7 +97,7 @@ fn type_() {
         (
             "{:id :a/b :type :functon}",
             "(flow/step :a/b {})",
-            "E0422 `:a/b` wraps `:functon`, which is no step type | did you mean `:function`?",
+            "E0422 `:a/b` wraps `:functon`, which is not a step type | did you mean `:function`?",
         ),
         (
             "{:id :a/b}",
@@ -178,7 +178,7 @@ fn input_schema() {
         (
             "{:id :a/b :type :function :input-schema [:map [:n :integer]]}",
             "(flow/step :a/b {:n 1})",
-            "E0424 `:input-schema` is no schema: `integer` is not a schema type | a Malli form, such as `[:map [:owner \
+            "E0424 `:input-schema` is not a valid schema: `integer` is not a schema type | a Malli form, such as `[:map [:owner \
              :string]]`",
         ),
         (
@@ -211,7 +211,7 @@ fn output_schema() {
         (
             &out("[:map [:n]]"),
             "(flow/step :a/b {:n 1})",
-            "E0424 `:output-schema` is no schema: [:n] is not a schema: an entry of `:map` is written `[:key :type]` \
+            "E0424 `:output-schema` is not a valid schema: [:n] is not a schema: an entry of `:map` is written `[:key :type]` \
              or `[:key {:optional true} :type]` | a Malli form, such as `[:map [:owner :string]]`",
         ),
     ]);

@@ -290,7 +290,7 @@ fn index_fields() {
             (":table \"t\" :index-fields [:s :s]", "names `s` twice"),
             (
                 ":table \"t\" :index-fields 7",
-                "E0764 `:index-fields` is a vector",
+                "E0764 `:index-fields` needs a vector",
             ),
         ],
     );

@@ -171,7 +171,7 @@ fn storage_backend() {
     }
     assert_eq!(
         ask(&project, "{:query \"soup\" :storage-backend :s3}", ":count"),
-        "E0709 there is no storage backend `:s3` | resources are kept in `:local`, which need not be said"
+        "E0709 there is no storage backend `:s3` | resources are kept in `:local`, which is the default"
     );
 }
 
@@ -339,7 +339,7 @@ fn semantic() {
         "[\"menu.md\"]"
     );
     assert_eq!(ask(":query \"lunch\" :mode :keyword"), "[]");
-    // Both ways are asked when nothing is said, and fused.
+    // By default, both searches run, and their results are fused.
     assert_eq!(
         ask(":query \"reimbursement within days\" :limit 2"),
         "[\"policy.md\" \"fees.md\"]"

@@ -1,4 +1,4 @@
-//! The rows of `tests/coverage/table.tsv` on columns: what is said of them, enums, lookups, validation.
+//! The rows of `tests/coverage/table.tsv` on columns: definitions, enums, lookups, validation.
 
 use super::table::{check, looking_up, names, people, refuses};
 use crate::project::Project;

@@ -137,7 +137,7 @@ fn query_nested() {
             ),
             (
                 "{:op :query :query {:sort [:id]} :sort [:id]}",
-                "!`:sort` stands beside `:query`",
+                "!`:sort` is set beside `:query`",
             ),
         ],
     );

@@ -370,7 +370,7 @@ fn database(kind: &str, body: &str) {
     assert_eq!(checked(&template, "1"), "");
     contains(
         &checked(&template, "(flow/step :db :it {:template :t})"),
-        "E0431 the step type `:db` is not there yet: it comes in a later version",
+        "E0431 the step type `:db` is not available in this version",
     );
     contains(
         &checked(&template, "(flow/step :http :it {:template :t})"),

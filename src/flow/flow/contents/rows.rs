@@ -53,7 +53,7 @@ pub(super) const FORM: &[Field] = &[
     Field::optional(
         "collect",
         FieldType::OneOf(&["run", "setup"]),
-        "When it is asked for: once, which is the default, or for each run.",
+        "When the value is asked for: once (default), or for each run.",
     ),
     DESCRIPTION,
     Field::required(

@@ -35,7 +35,7 @@ impl Lint<'_> {
             let named = step.kind.as_ref();
             let mut finding = unknown(named, &self.specs).at(at);
             finding.code = "E0422";
-            finding.message = format!("`:{}` wraps `:{named}`, which is no step type", step.id);
+            finding.message = format!("`:{}` wraps `:{named}`, which is not a step type", step.id);
             self.findings.push(finding);
             return;
         };

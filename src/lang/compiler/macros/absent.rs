@@ -18,7 +18,7 @@ macro_rules! absent {
             examples: &[],
             arity: Arity::at_least(2),
             run: |vm, args| -> Expansion {
-                let message = concat!("`", $name, "` makes a host class, and there are none here");
+                let message = concat!("`", $name, "` makes a Java class, and Flowstone does not run on the JVM");
                 let refused = error("E0226", args.get(0).span(), message).hint($instead);
                 if vm.world().defers_host_names() {
                     let refused = Value::Exception(Rc::new(refused));

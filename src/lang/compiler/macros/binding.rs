@@ -228,8 +228,8 @@ const LOOP: Native = Native {
         if pairs.iter().step_by(2).all(is_plain) {
             return Ok(with_rest([symbol("loop*"), bindings.clone()], args.from(3)));
         }
-        // Each pattern gets a plain loop local, taken apart anew in each round; the first values are
-        // taken apart in order too, since a later one may use the names of an earlier.
+        // Each pattern gets a plain loop local, which is destructured again in each round; the first values are
+        // destructured in order too, since a later one may use the names of an earlier one.
         let pairs: Vec<Value> = pairs.iter().cloned().collect();
         let (mut outer, mut plain, mut inner) = (Vec::new(), Vec::new(), Vec::new());
         for pair in pairs.chunks(2) {

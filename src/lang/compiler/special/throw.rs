@@ -18,11 +18,7 @@ pub(super) fn stray_catch(cx: &mut Analyzer<'_>, _form: &Value, items: &[Value])
     let name = items[0]
         .as_symbol()
         .map_or_else(String::new, |name| name.to_string());
-    fail(
-        "E0220",
-        cx.place,
-        format!("`{name}` stands outside of a `try`"),
-    )
+    fail("E0220", cx.place, format!("`{name}` is outside of a `try`"))
 }
 
 /// `(try body ... (catch Class name body ...) ... (finally body ...))`.
@@ -91,11 +87,11 @@ fn no_class(name: Option<&str>, place: Span) -> Signal {
     let refused = error(
         "E0221",
         place,
-        format!("`{name}` is no class of exceptions"),
+        format!("`{name}` is not a class of exceptions"),
     );
     match &did_you_mean(name, known())[..] {
         [] if name.starts_with(char::is_lowercase) => refused
-            .hint("it is written (catch Exception e body ...): the class stands before the name"),
+            .hint("it is written (catch Exception e body ...): the class comes before the name"),
         [] => refused.hint(format!(
             "there are: {}, and :default for any",
             known().collect::<Vec<_>>().join(", ")

@@ -28,7 +28,7 @@ macro_rules! constructors {
             usage: concat!("(", $name, " size-or-coll)\n(", $name, " size init-or-coll)"),
             doc: concat!(
                 "Returns an array of ", $what,
-                ": of a size, or with the items of coll. init stands in every place."
+                ": of a size, or with the items of coll. init is the value of every place."
             ),
             examples: &[(concat!("(vec (", $name, " ", $items, "))"), $items)],
             arity: Arity::between(1, 2),
@@ -160,7 +160,7 @@ fn construct(vm: &mut Vm, mut args: Args<'_>, kind: Element) -> Result<Value> {
     Ok(array(kind, made))
 }
 
-/// So many places are filled between two payments.
+/// Number of places that are filled between two payments.
 const FILLED_AT_ONCE: usize = 1 << 20;
 
 fn filled(vm: &mut Vm, init: &Value, size: usize) -> Result<Vec<Value>> {
@@ -192,7 +192,7 @@ fn nested(vm: &mut Vm, kind: Element, sizes: &[usize]) -> Result<Value> {
     Ok(array(Element::Any, rows?))
 }
 
-/// An array may have so many items, 2 GiB of them.
+/// Maximum number of items in an array: 2 GiB of them.
 const MANY: usize = 1 << 27;
 
 /// Pays for an array, and refuses one that there is no room for.

@@ -164,7 +164,7 @@ fn is_short_text(key: &Value) -> bool {
     key.as_str().is_some_and(|text| text.len() <= SHORT)
 }
 
-/// So many positions are sorted or merged between two payments.
+/// Number of positions that are sorted or merged between two payments.
 const PART: usize = 1 << 15;
 
 /// Sorts positions by an order that is total: part by part, then merging the parts, so that limits act in between.

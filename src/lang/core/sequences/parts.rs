@@ -118,7 +118,7 @@ const SPLITV_AT: Native = Native {
 const TAKE_LAST: Native = Native {
     name: "take-last",
     usage: "(take-last n coll)",
-    doc: "Returns the last n items of coll, or nil where there are none.",
+    doc: "Returns the last n items of coll, or nil if there are no items.",
     examples: &[
         ("(take-last 2 [1 2 3])", "(2 3)"),
         ("(take-last 2 [])", "nil"),

@@ -37,7 +37,7 @@ pub(crate) enum Step {
     },
     /// The probability of passing.
     RandomSample(f64),
-    /// Each item, and so many before it: the oldest leaves (`drop-last`).
+    /// Delays each item by a number of items: when one arrives, the oldest leaves (`drop-last`).
     Delay(usize, VecDeque<Value>),
 }
 

@@ -16,7 +16,7 @@ use crate::vm::{Iter, Vm, made_at};
 /// Receives items; breaks to get no more.
 pub(crate) type Visit<'a> = dyn FnMut(&mut Vm, Value) -> Result<ControlFlow<()>> + 'a;
 
-/// To go on, or to stop with so many of the last stages still to be flushed.
+/// Continue, or stop with this number of last stages still to be flushed.
 type Flow = ControlFlow<usize>;
 
 /// Gives each item of a seqable value to `visit` until that breaks.

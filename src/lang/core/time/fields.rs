@@ -17,9 +17,9 @@ use crate::vm::Args;
 macro_rules! shifts {
     ($($plus:literal $minus:literal $word:literal $unit:expr;)*) => {
         &[$(
-            super::native($plus, concat!("(", $plus, " date n)"), concat!("Returns a date, time or amount so many ", $word, " later."),
+            super::native($plus, concat!("(", $plus, " date n)"), concat!("Returns a date, time or amount with a number of ", $word, " added."),
                 &[], crate::value::Arity::exactly(2), |_vm, args| shifted(&args, $unit, 1)),
-            super::native($minus, concat!("(", $minus, " date n)"), concat!("Returns a date, time or amount so many ", $word, " earlier."),
+            super::native($minus, concat!("(", $minus, " date n)"), concat!("Returns a date, time or amount with a number of ", $word, " subtracted."),
                 &[], crate::value::Arity::exactly(2), |_vm, args| shifted(&args, $unit, -1)),
         )*]
     };
@@ -187,9 +187,9 @@ pub(super) const METHODS: &[Native] = natives![
         |_vm, args| compared(&args).map(|order| Value::Bool(order.is_lt()));
     ".isEqual" "(.isEqual moment other)" "Tells whether two moments are the same, in whatever zone." [("(.isEqual (java.time.LocalDate/of 2020 1 1) (java.time.LocalDate/of 2020 1 1))", "true")] 2..2
         |_vm, args| compared(&args).map(|order| Value::Bool(order.is_eq()));
-    ".minus" "(.minus moment n unit)\n(.minus moment amount)" "Returns a date, time or amount less so many units, or less a duration or period." [("(str (.minus (java.time.LocalDate/of 2020 3 31) (java.time.Period/ofMonths 1)))", r#""2020-02-29""#)] 2..3
+    ".minus" "(.minus moment n unit)\n(.minus moment amount)" "Returns a date, time or amount with a number of units, or a duration or period, subtracted." [("(str (.minus (java.time.LocalDate/of 2020 3 31) (java.time.Period/ofMonths 1)))", r#""2020-02-29""#)] 2..3
         |_vm, args| moved(&args, -1);
-    ".multipliedBy" "(.multipliedBy amount n)" "Returns a duration or period so many times." [("(str (.multipliedBy (java.time.Duration/ofMinutes 45) 2))", r#""PT1H30M""#)] 2..2
+    ".multipliedBy" "(.multipliedBy amount n)" "Returns a duration or period multiplied by n." [("(str (.multipliedBy (java.time.Duration/ofMinutes 45) 2))", r#""PT1H30M""#)] 2..2
         |_vm, args| times(&args, args.int(1)?);
     ".negated" "(.negated amount)" "Returns a duration or period with the other sign." [("(str (.negated (java.time.Duration/ofMinutes 45)))", r#""PT-45M""#)] 1..1
         |_vm, args| times(&args, -1);
@@ -199,7 +199,7 @@ pub(super) const METHODS: &[Native] = natives![
             let months = of.years.checked_mul(12).and_then(|years| years.checked_add(of.months)).ok_or_else(overflow)?;
             Ok(period(months / 12, months % 12, of.days))
         };
-    ".plus" "(.plus moment n unit)\n(.plus moment amount)" "Returns a date, time or amount and so many units, or a duration or period, together." [("(str (.plus (java.time.LocalTime/of 9 0) 90 java.time.temporal.ChronoUnit/MINUTES))", r#""10:30""#)] 2..3
+    ".plus" "(.plus moment n unit)\n(.plus moment amount)" "Returns a date, time or amount with a number of units, or a duration or period, added." [("(str (.plus (java.time.LocalTime/of 9 0) 90 java.time.temporal.ChronoUnit/MINUTES))", r#""10:30""#)] 2..3
         |_vm, args| moved(&args, 1);
     ".truncatedTo" "(.truncatedTo moment unit)" "Returns a time without what is smaller than a unit." [("(str (.truncatedTo (java.time.LocalTime/of 9 30 15) java.time.temporal.ChronoUnit/HOURS))", r#""09:00""#)] 2..2
         |_vm, args| truncate(&temporal(&args, 0)?, Unit::of(&args, 1)?).map(Value::from);
@@ -320,7 +320,7 @@ fn shifted(args: &Args<'_>, unit: Unit, sign: i64) -> Result<Value> {
     plus(&temporal(args, 0)?, amount, unit).map(Value::from)
 }
 
-/// `.plus` and `.minus`: so many units, or an amount; weekdays and months go around.
+/// `.plus` and `.minus` with a number of units or an amount; weekdays and months wrap around.
 fn moved(args: &Args<'_>, sign: i64) -> Result<Value> {
     if let Some(constant) = args.get(0).as_host::<&'static HostConstant>() {
         let table: &'static [HostConstant] = match constant.class {
@@ -503,7 +503,7 @@ fn adjusted(date: Date, adjuster: Adjuster) -> Result<Date> {
 
 /// `java.util.Date`: an instant to the millisecond, which is what `#inst` reads as.
 pub(super) const DATE: &[Native] = natives![
-    "new" "(java.util.Date.)\n(java.util.Date. millis)" "Returns the present, or the instant so many milliseconds after 1970, as an #inst." [("(java.util.Date. 0)", r#"#inst "1970-01-01T00:00:00.000-00:00""#)] 0..1
+    "new" "(java.util.Date.)\n(java.util.Date. millis)" "Returns the current instant, or the instant at a number of milliseconds after 1970, as an #inst." [("(java.util.Date. 0)", r#"#inst "1970-01-01T00:00:00.000-00:00""#)] 0..1
         |vm, args| {
             let millis = if args.is_empty() { vm.host().now_millis()? } else { args.int(0)? };
             Ok(Value::from(Object::Inst(millis)))

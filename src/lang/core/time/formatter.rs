@@ -17,13 +17,13 @@ use crate::vm::{Args, Vm};
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Item {
     Literal(String),
-    /// A field as a number of at least so many digits.
+    /// A field as a number with a minimum number of digits.
     Number(Field, usize),
     /// The last two digits of the year.
     ShortYear,
     /// The month or weekday by its name, cut to three letters or whole.
     Name(Field, bool),
-    /// The fraction of a second in so many digits.
+    /// The fraction of a second with a number of digits.
     Fraction(usize),
     AmPm,
     /// Hours, minutes and seconds, with as many digits of a fraction as there are.

@@ -259,7 +259,7 @@ pub(super) fn zone_named(name: &str) -> Result<TimeZone> {
     if name.starts_with(['+', '-']) {
         return parse_offset(name)
             .map(fixed)
-            .ok_or_else(|| date_time(format!("`{name}` is no offset, such as +01:00")));
+            .ok_or_else(|| date_time(format!("`{name}` is not an offset such as +01:00")));
     }
     thread_local! {
         static ZONES: jiff::tz::TimeZoneDatabase = jiff::tz::TimeZoneDatabase::bundled();
@@ -307,7 +307,7 @@ pub(super) fn date_time(message: impl Into<String>) -> Signal {
     Exception::new(Class::DATE_TIME, "E0361", message.into()).into()
 }
 
-/// The exception for a text that is none.
+/// Returns the exception for a text that cannot be parsed.
 #[cold]
 pub(super) fn no_parse(text: &str, what: &str) -> Signal {
     let message = format!("Text '{text}' could not be parsed as {what}");

@@ -18,9 +18,9 @@ use crate::vm::{Args, Vm};
 pub(super) const INSTANT: &[Native] = natives![
     "now" "(Instant/now)" "Returns the present. In a flow, the journaled time of the run." [("(inst? (java.time.Instant/now))", "true")] 0..0
         |vm, _args| now(vm).map(|at| Temporal::Instant(at).into());
-    "ofEpochMilli" "(Instant/ofEpochMilli millis)" "Returns the instant so many milliseconds after 1970." [("(str (java.time.Instant/ofEpochMilli 1000))", r#""1970-01-01T00:00:01Z""#)] 1..1
+    "ofEpochMilli" "(Instant/ofEpochMilli millis)" "Returns the instant at a number of milliseconds after 1970." [("(str (java.time.Instant/ofEpochMilli 1000))", r#""1970-01-01T00:00:01Z""#)] 1..1
         |_vm, args| Ok(Temporal::Instant(Timestamp::from_millisecond(args.int(0)?).map_err(out_of_range)?).into());
-    "ofEpochSecond" "(Instant/ofEpochSecond seconds)\n(Instant/ofEpochSecond seconds nanos)" "Returns the instant so many seconds after 1970." [("(str (java.time.Instant/ofEpochSecond 60))", r#""1970-01-01T00:01:00Z""#)] 1..2
+    "ofEpochSecond" "(Instant/ofEpochSecond seconds)\n(Instant/ofEpochSecond seconds nanos)" "Returns the instant at a number of seconds after 1970." [("(str (java.time.Instant/ofEpochSecond 60))", r#""1970-01-01T00:01:00Z""#)] 1..2
         |_vm, args| {
             let at = Timestamp::from_second(args.int(0)?).map_err(out_of_range)?;
             let nanos = if args.len() == 2 { args.int(1)? } else { 0 };
@@ -41,9 +41,9 @@ pub(super) const DATE: &[Native] = natives![
         |vm, args| present(vm, &args).map(|at| Temporal::Date(at.date()).into());
     "of" "(LocalDate/of year month day)" "Returns a date; the month is a number or a java.time.Month." [("(str (java.time.LocalDate/of 2020 1 31))", r#""2020-01-31""#)] 3..3
         |_vm, args| date(&args, 0).map(|date| Temporal::Date(date).into());
-    "ofEpochDay" "(LocalDate/ofEpochDay days)" "Returns the date so many days after 1970-01-01." [("(str (java.time.LocalDate/ofEpochDay 31))", r#""1970-02-01""#)] 1..1
+    "ofEpochDay" "(LocalDate/ofEpochDay days)" "Returns the date a number of days after 1970-01-01." [("(str (java.time.LocalDate/ofEpochDay 31))", r#""1970-02-01""#)] 1..1
         |_vm, args| Ok(Temporal::Date(plus_days(Date::constant(1970, 1, 1), args.int(0)?)?).into());
-    "ofYearDay" "(LocalDate/ofYearDay year day)" "Returns the date that is so many days into a year, from 1." [("(str (java.time.LocalDate/ofYearDay 2020 60))", r#""2020-02-29""#)] 2..2
+    "ofYearDay" "(LocalDate/ofYearDay year day)" "Returns the date with a day of the year, counted from 1." [("(str (java.time.LocalDate/ofYearDay 2020 60))", r#""2020-02-29""#)] 2..2
         |_vm, args| {
             let first = calendar_date(args.int(0)?, 1, 1)?;
             let day = args.int(1)?;
@@ -64,7 +64,7 @@ pub(super) const TIME: &[Native] = natives![
         |vm, args| present(vm, &args).map(|at| Temporal::Time(at.time()).into());
     "of" "(LocalTime/of hour minute)\n(LocalTime/of hour minute second)\n(LocalTime/of hour minute second nanos)" "Returns a time." [("(str (java.time.LocalTime/of 9 30))", r#""09:30""#)] 2..4
         |_vm, args| time(&args, 0).map(|time| Temporal::Time(time).into());
-    "ofSecondOfDay" "(LocalTime/ofSecondOfDay seconds)" "Returns the time so many seconds after midnight." [("(str (java.time.LocalTime/ofSecondOfDay 3661))", r#""01:01:01""#)] 1..1
+    "ofSecondOfDay" "(LocalTime/ofSecondOfDay seconds)" "Returns the time a number of seconds after midnight." [("(str (java.time.LocalTime/ofSecondOfDay 3661))", r#""01:01:01""#)] 1..1
         |_vm, args| match args.int(0)? {
             seconds @ 0..86_400 => Ok(Temporal::Time(units::time_of(seconds * 1_000_000_000)).into()),
             seconds => Err(date_time(format!("Invalid value for SecondOfDay (valid values 0 - 86399): {seconds}"))),
@@ -140,19 +140,19 @@ pub(super) const DURATION: &[Native] = natives![
             let between = SignedDuration::from_secs(seconds).checked_add(nanos).ok_or_else(overflow)?;
             Ok(Temporal::Duration(between).into())
         };
-    "of" "(Duration/of n unit)" "Returns so many of a java.time.temporal.ChronoUnit." [("(str (java.time.Duration/of 90 java.time.temporal.ChronoUnit/SECONDS))", r#""PT1M30S""#)] 2..2
+    "of" "(Duration/of n unit)" "Returns a duration of n units, given as a java.time.temporal.ChronoUnit." [("(str (java.time.Duration/of 90 java.time.temporal.ChronoUnit/SECONDS))", r#""PT1M30S""#)] 2..2
         |_vm, args| units::plus(&Temporal::Duration(SignedDuration::ZERO), args.int(0)?, Unit::of(&args, 1)?).map(Value::from);
-    "ofDays" "(Duration/ofDays n)" "Returns so many days of 24 hours." [("(str (java.time.Duration/ofDays 1))", r#""PT24H""#)] 1..1
+    "ofDays" "(Duration/ofDays n)" "Returns a duration of n days of 24 hours." [("(str (java.time.Duration/ofDays 1))", r#""PT24H""#)] 1..1
         |_vm, args| duration(&args, 86_400_000_000_000);
-    "ofHours" "(Duration/ofHours n)" "Returns so many hours." [("(str (java.time.Duration/ofHours 2))", r#""PT2H""#)] 1..1
+    "ofHours" "(Duration/ofHours n)" "Returns a duration of n hours." [("(str (java.time.Duration/ofHours 2))", r#""PT2H""#)] 1..1
         |_vm, args| duration(&args, 3_600_000_000_000);
-    "ofMillis" "(Duration/ofMillis n)" "Returns so many milliseconds." [("(str (java.time.Duration/ofMillis 1500))", r#""PT1.5S""#)] 1..1
+    "ofMillis" "(Duration/ofMillis n)" "Returns a duration of n milliseconds." [("(str (java.time.Duration/ofMillis 1500))", r#""PT1.5S""#)] 1..1
         |_vm, args| duration(&args, 1_000_000);
-    "ofMinutes" "(Duration/ofMinutes n)" "Returns so many minutes." [("(str (java.time.Duration/ofMinutes 90))", r#""PT1H30M""#)] 1..1
+    "ofMinutes" "(Duration/ofMinutes n)" "Returns a duration of n minutes." [("(str (java.time.Duration/ofMinutes 90))", r#""PT1H30M""#)] 1..1
         |_vm, args| duration(&args, 60_000_000_000);
-    "ofNanos" "(Duration/ofNanos n)" "Returns so many nanoseconds." [("(str (java.time.Duration/ofNanos 5))", r#""PT0.000000005S""#)] 1..1
+    "ofNanos" "(Duration/ofNanos n)" "Returns a duration of n nanoseconds." [("(str (java.time.Duration/ofNanos 5))", r#""PT0.000000005S""#)] 1..1
         |_vm, args| duration(&args, 1);
-    "ofSeconds" "(Duration/ofSeconds n)\n(Duration/ofSeconds n nanos)" "Returns so many seconds." [("(str (java.time.Duration/ofSeconds 61))", r#""PT1M1S""#)] 1..2
+    "ofSeconds" "(Duration/ofSeconds n)\n(Duration/ofSeconds n nanos)" "Returns a duration of n seconds." [("(str (java.time.Duration/ofSeconds 61))", r#""PT1M1S""#)] 1..2
         |_vm, args| {
             let nanos = if args.len() == 2 { args.int(1)? } else { 0 };
             let whole = span(args.int(0)?, 1_000_000_000)?;
@@ -181,13 +181,13 @@ pub(super) const PERIOD: &[Native] = natives![
         };
     "of" "(Period/of years months days)" "Returns years, months and days." [("(str (java.time.Period/of 1 2 3))", r#""P1Y2M3D""#)] 3..3
         |_vm, args| Ok(period(args.int(0)?, args.int(1)?, args.int(2)?));
-    "ofDays" "(Period/ofDays n)" "Returns so many days." [("(str (java.time.Period/ofDays 3))", r#""P3D""#)] 1..1
+    "ofDays" "(Period/ofDays n)" "Returns a period of n days." [("(str (java.time.Period/ofDays 3))", r#""P3D""#)] 1..1
         |_vm, args| Ok(period(0, 0, args.int(0)?));
-    "ofMonths" "(Period/ofMonths n)" "Returns so many months." [("(str (java.time.Period/ofMonths 3))", r#""P3M""#)] 1..1
+    "ofMonths" "(Period/ofMonths n)" "Returns a period of n months." [("(str (java.time.Period/ofMonths 3))", r#""P3M""#)] 1..1
         |_vm, args| Ok(period(0, args.int(0)?, 0));
-    "ofWeeks" "(Period/ofWeeks n)" "Returns so many weeks, as days." [("(str (java.time.Period/ofWeeks 2))", r#""P14D""#)] 1..1
+    "ofWeeks" "(Period/ofWeeks n)" "Returns a period of n weeks, as days." [("(str (java.time.Period/ofWeeks 2))", r#""P14D""#)] 1..1
         |_vm, args| Ok(period(0, 0, args.int(0)?.checked_mul(7).ok_or_else(overflow)?));
-    "ofYears" "(Period/ofYears n)" "Returns so many years." [("(str (java.time.Period/ofYears 3))", r#""P3Y""#)] 1..1
+    "ofYears" "(Period/ofYears n)" "Returns a period of n years." [("(str (java.time.Period/ofYears 3))", r#""P3Y""#)] 1..1
         |_vm, args| Ok(period(args.int(0)?, 0, 0));
     "parse" "(Period/parse s)" "Returns the period that an ISO 8601 text is." [(r#"(.getDays (java.time.Period/parse "P1Y2M3D"))"#, "3")] 1..1
         |_vm, args| {
@@ -213,11 +213,11 @@ pub(super) const ZONE: &[Native] = natives![
 pub(super) const OFFSET: &[Native] = natives![
     "of" "(ZoneOffset/of text)" "Returns an offset, such as +01:00." [(r#"(str (java.time.ZoneOffset/of "+01:00"))"#, r#""+01:00""#)] 1..1
         |_vm, args| zone_named(args.text(0)?.as_str()).map(|zone| Temporal::Zone(zone).into());
-    "ofHours" "(ZoneOffset/ofHours n)" "Returns an offset of so many hours." [("(str (java.time.ZoneOffset/ofHours -5))", r#""-05:00""#)] 1..1
+    "ofHours" "(ZoneOffset/ofHours n)" "Returns an offset of n hours." [("(str (java.time.ZoneOffset/ofHours -5))", r#""-05:00""#)] 1..1
         |_vm, args| offset(args.int(0)?.saturating_mul(3600));
-    "ofHoursMinutes" "(ZoneOffset/ofHoursMinutes hours minutes)" "Returns an offset of so many hours and minutes, of the same sign." [("(str (java.time.ZoneOffset/ofHoursMinutes 5 30))", r#""+05:30""#)] 2..2
+    "ofHoursMinutes" "(ZoneOffset/ofHoursMinutes hours minutes)" "Returns an offset of hours and minutes, of the same sign." [("(str (java.time.ZoneOffset/ofHoursMinutes 5 30))", r#""+05:30""#)] 2..2
         |_vm, args| offset(args.int(0)?.saturating_mul(3600).saturating_add(args.int(1)?.saturating_mul(60)));
-    "ofTotalSeconds" "(ZoneOffset/ofTotalSeconds n)" "Returns an offset of so many seconds." [("(str (java.time.ZoneOffset/ofTotalSeconds 3600))", r#""+01:00""#)] 1..1
+    "ofTotalSeconds" "(ZoneOffset/ofTotalSeconds n)" "Returns an offset of n seconds." [("(str (java.time.ZoneOffset/ofTotalSeconds 3600))", r#""+01:00""#)] 1..1
         |_vm, args| offset(args.int(0)?);
 ];
 
@@ -337,7 +337,7 @@ fn date(args: &Args<'_>, from: usize) -> Result<Date> {
     calendar_date(args.int(from)?, month(args, from + 1)?, args.int(from + 2)?)
 }
 
-/// A date of numbers, with Java's words for those that are none.
+/// Returns a date from numbers, with Java's messages if they are out of range.
 pub(super) fn calendar_date(year: i64, month: i64, day: i64) -> Result<Date> {
     if !(1..=12).contains(&month) {
         let message = format!("Invalid value for MonthOfYear (valid values 1 - 12): {month}");
@@ -398,7 +398,7 @@ pub(super) fn clock_time(parts: [i64; 4]) -> Result<Time> {
     ))
 }
 
-/// A date and a time, or the numbers of both, in the first so many arguments.
+/// Reads a date and a time, or the numbers of both, from the first `count` arguments.
 fn local(args: &Args<'_>, count: usize) -> Result<DateTime> {
     if count == 2 {
         return match (temporal(args, 0)?, temporal(args, 1)?) {

@@ -32,7 +32,7 @@ constants!(WEEKDAYS WEEKDAY 7, "MONDAY" "TUESDAY" "WEDNESDAY" "THURSDAY" "FRIDAY
 constants!(MONTHS MONTH 12, "JANUARY" "FEBRUARY" "MARCH" "APRIL" "MAY" "JUNE" "JULY" "AUGUST" "SEPTEMBER"
     "OCTOBER" "NOVEMBER" "DECEMBER");
 
-/// A unit: so many nanoseconds, days or months.
+/// A unit as a number of nanoseconds, days or months.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Unit {
     Nanos(i64),
@@ -87,7 +87,7 @@ pub(super) fn month(args: &Args<'_>, idx: usize) -> Result<i64> {
     }
 }
 
-/// Moves a date, time or amount by so many units.
+/// Adds a number of units to a date, time or amount.
 pub(super) fn plus(of: &Temporal, amount: i64, unit: Unit) -> Result<Temporal> {
     let times = |each: i64| amount.checked_mul(each).ok_or_else(overflow);
     Ok(match (of, unit) {
@@ -160,7 +160,7 @@ pub(super) fn unsupported(of: &Temporal) -> crate::value::Signal {
     ))
 }
 
-/// So many times so many nanoseconds.
+/// Returns the span of `amount` times `each` nanoseconds.
 pub(super) fn span(amount: i64, each: i64) -> Result<SignedDuration> {
     let nanos = i128::from(amount) * i128::from(each);
     let seconds = i64::try_from(nanos / 1_000_000_000).map_err(|_| overflow())?;
@@ -196,7 +196,7 @@ pub(super) fn nano_of_day(time: Time) -> i64 {
     seconds * 1_000_000_000 + i64::from(time.subsec_nanosecond())
 }
 
-/// The time so many nanoseconds, below a day, after midnight.
+/// Returns the time a number of nanoseconds, less than a day, after midnight.
 pub(super) fn time_of(nanos: i64) -> Time {
     let seconds = nanos / 1_000_000_000;
     jiff::civil::time(

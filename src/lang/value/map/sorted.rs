@@ -319,7 +319,7 @@ fn take_first(link: &mut Link) -> Option<(Value, Value)> {
 /// How much larger one side may be than the other.
 const WIDEST: usize = 3;
 
-/// Counts a node anew and turns it where one side has become too large.
+/// Updates the size of a node, and rotates it if one side has become too large.
 fn balance(link: &mut Link) {
     let Some(rc) = link else {
         return;

@@ -107,7 +107,7 @@ pub(super) fn mul(left: &Value, right: &Value) -> Result<Value> {
 /// second, so that a run can be stopped.
 const MOST_BITS: u64 = 1 << 24;
 
-/// Refuses to make an exact number of more than so many binary digits.
+/// Rejects an exact number with more than a maximum number of binary digits.
 ///
 /// # Errors
 /// When that is more than a number may have.

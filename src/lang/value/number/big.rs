@@ -12,15 +12,15 @@ use super::arithmetic::check_size;
 use super::{BigInt, BigRational, Result};
 use crate::value::meter;
 
-/// Products of up to so many bits are left to the library.
+/// Maximum size in bits of products that the library computes in one call.
 const MUL_AT_ONCE: u64 = 1 << 20;
-/// Divisors of up to so many bits are left to the library.
+/// Maximum size in bits of divisors that the library handles in one call.
 const DIV_AT_ONCE: u64 = 1 << 15;
-/// Common divisors of numbers of up to so many bits are left to the library.
+/// Maximum size in bits of numbers whose common divisor the library computes in one call.
 const GCD_AT_ONCE: u64 = 1 << 12;
-/// Numbers of up to so many digits are written and read at once.
+/// Maximum number of digits that are written or read in one call.
 const TEXT_AT_ONCE: usize = 1 << 12;
-/// A common divisor of small numbers takes as long as so many products of them: it works bit by bit.
+/// Cost of a common divisor of small numbers, in products: it works bit by bit.
 const GCD_ROUNDS: u64 = 64;
 /// Bits of a word of the library.
 const WORD: u64 = 64;
@@ -29,16 +29,16 @@ fn words(bits: u64) -> u64 {
     bits / WORD + 1
 }
 
-/// Pays for so many multiplications of words.
+/// Pays for a number of multiplications of words.
 fn pay(multiplications: u64) -> Result<()> {
     let units = u32::try_from(multiplications / 32).unwrap_or(u32::MAX);
     meter::spend_in_turns(units)
 }
 
-/// Numbers of up to so many bits cost hardly more than others.
+/// Size in bits up to which numbers cost hardly more than machine words.
 const FREE: u64 = 1 << 8;
 
-/// Pays for an operation that the library does at once, with numbers of so many bits in it.
+/// Pays for an operation that the library does in one call, on numbers of this size in bits.
 fn pay_small(bits: u64, rounds: u64) -> Result<()> {
     match bits <= FREE {
         true => Ok(()),
@@ -427,7 +427,7 @@ pub(crate) fn write(out: &mut String, number: &BigInt) -> Result<()> {
     write_part(out, number.magnitude(), &powers, false)
 }
 
-/// `10^TEXT_AT_ONCE` and its squares, up to half of so many digits.
+/// Returns `10^TEXT_AT_ONCE` and its squares, up to half of the digits.
 fn powers_for(digits: usize) -> Result<Vec<BigInt>> {
     let mut powers = Vec::new();
     let mut covered = TEXT_AT_ONCE;
@@ -575,7 +575,7 @@ pub(crate) fn compare_ratios(left: &BigRational, right: &BigRational) -> Result<
 mod tests {
     use super::*;
 
-    /// A number of so many bits without a pattern.
+    /// Returns a number of this size in bits without a pattern.
     fn number(bits: u64, seed: u64) -> BigInt {
         let mut state = seed;
         let digits = (0..bits.div_ceil(32)).map(|_| {

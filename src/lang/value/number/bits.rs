@@ -6,7 +6,7 @@ use crate::value::{Class, Exception, Signal};
 /// Returns a long to operate on bits of.
 ///
 /// # Errors
-/// When it is none; `argument` counts from 0.
+/// When the value is not an integer; `argument` counts from 0.
 pub fn long_bits(operation: &str, value: &Value, argument: usize) -> Result<i64> {
     match value {
         Value::Int(int) => Ok(*int),

@@ -328,7 +328,7 @@ pub(super) fn whole(decimal: &BigDecimal) -> Result<BigInt> {
     Ok(div_rem(&unscaled, &ten_to(scale)?)?.0)
 }
 
-/// Returns a decimal with so many places, rounded where it has more.
+/// Returns a decimal with a number of places, rounded if it has more.
 ///
 /// # Errors
 /// When the result has too many digits, or a limit is met.

@@ -121,7 +121,7 @@ pub(crate) fn push_int(out: &mut String, int: i64) {
     out.extend(buffer[at..].iter().map(|digit| char::from(*digit)));
 }
 
-/// Writes the digits of an integer. Where a limit is met a part is written, and whoever prints asks for the stop.
+/// Writes the digits of an integer. At a limit, a part is written, and the printer asks for the stop.
 pub fn write_big(out: &mut String, int: &BigInt) {
     let _ = big::write(out, int);
 }
@@ -137,7 +137,7 @@ pub fn write_ratio(out: &mut String, ratio: &BigRational) {
 pub fn write_decimal(out: &mut String, decimal: &BigDecimal) {
     let (unscaled, scale) = decimal.as_bigint_and_exponent();
     let mut text = String::new();
-    // Where a limit is met, whoever prints asks for the stop.
+    // At a limit, the printer asks for the stop.
     let _ = big::write(&mut text, &unscaled);
     if text.is_empty() {
         return;

@@ -80,7 +80,7 @@ impl Parser {
                     return Err(self
                         .source
                         .wrong_at(open, "this `[` is never closed")
-                        .hint("close the class with `]`, or escape the bracket, `\\[`, if it is meant literally; a `]` right after `[` is a member"));
+                        .hint("close the class with `]`, or escape the bracket, `\\[`, to match it literally; a `]` right after `[` is a member"));
                 }
                 ']' if !class.is_empty() => {
                     if is_bracketed {
@@ -132,7 +132,7 @@ impl Parser {
             (None, None) => Err(self
                 .source
                 .wrong("`&&` has nothing on either side")
-                .hint("escape it, `\\&`, if it is meant literally")),
+                .hint("escape it, `\\&`, to match it literally")),
             (None, right) => {
                 class.whole = right;
                 Ok(())
@@ -197,7 +197,7 @@ impl Parser {
             _ => Err(self
                 .source
                 .wrong_at(start, "this range of characters ends before it begins")
-                .hint("a `-` that is meant literally is written first, last, or as `\\-`")),
+                .hint("to match `-` literally, write it first, last, or as `\\-`")),
         }
     }
 

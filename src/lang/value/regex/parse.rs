@@ -89,7 +89,7 @@ pub(super) fn parse(pattern: &str) -> Parsed<Pattern> {
         return Err(parser
             .source
             .wrong_at(parser.source.at, "this `)` has no opening `(`")
-            .hint("escape it, `\\)`, if it is meant literally"));
+            .hint("escape it, `\\)`, to match it literally"));
     }
     Ok(Pattern {
         node,
@@ -161,7 +161,7 @@ impl Parser {
                             self.source.at,
                             format!("there is nothing before `{char}` to repeat"),
                         )
-                        .hint(format!("escape it, `\\{char}`, if it is meant literally")));
+                        .hint(format!("escape it, `\\{char}`, to match it literally")));
                 }
                 '\0' if self.source.is_at_end() => break,
                 _ => {
@@ -300,7 +300,7 @@ impl Parser {
             return Ok(body);
         }
         Err(self.source.wrong_at(open, "this `(` is never closed").hint(
-            "close the group with `)`, or escape the parenthesis, `\\(`, if it is meant literally",
+            "close the group with `)`, or escape the parenthesis, `\\(`, to match it literally",
         ))
     }
 
@@ -492,7 +492,7 @@ impl Parser {
             return Err(self
                 .source
                 .wrong_at(open, "`{` begins a repetition such as `{2}` or `{2,5}`")
-                .hint("escape it, `\\{`, if it is meant literally; for `{,3}` write `{0,3}`"));
+                .hint("escape it, `\\{`, to match it literally; for `{,3}` write `{0,3}`"));
         }
         let mut char = self.source.skip();
         let min = self.count(open, &mut char)?;

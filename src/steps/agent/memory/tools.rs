@@ -196,7 +196,7 @@ impl Memory {
         let kind = one_of(type_, RECORDED)?;
         let content = fields.text("content")?.unwrap_or_default().trim();
         if content.is_empty() {
-            return Err(bad("`content` is missing").hint("say what is to be remembered"));
+            return Err(bad("`content` is missing").hint("give the text to remember"));
         }
         within("content", content, MOST_CONTENT)?;
         let key = fields.text("key")?.filter(|key| !key.trim().is_empty());
@@ -327,8 +327,10 @@ fn one_of(given: &Value, allowed: &[&str]) -> Result<String, StepError> {
     let name = name_text(given).unwrap_or_default();
     match allowed.contains(&name.as_str()) {
         true => Ok(name),
-        false => Err(bad(format!("{} is no type of memories here", shown(given)))
-            .hint(format!("there are {}", allowed.join(", ")))),
+        false => Err(
+            bad(format!("{} is not a type of memories here", shown(given)))
+                .hint(format!("there are {}", allowed.join(", "))),
+        ),
     }
 }
 
@@ -359,7 +361,7 @@ fn record() -> Json {
         "type": "object",
         "properties": {
             "type": {"type": "string", "enum": RECORDED},
-            "content": {"type": "string", "description": "What to remember, in a few sentences that stand alone."},
+            "content": {"type": "string", "description": "What to remember, in a few self-contained sentences."},
             "key": {"type": "string", "description": "What it is about, such as a path or a name."},
             "importance": {"type": "integer", "minimum": 1, "maximum": 5}
         },

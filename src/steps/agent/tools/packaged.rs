@@ -31,7 +31,7 @@ pub(super) fn tool(cx: &StepContext, step: &Rc<PackagedStep>) -> Result<Tool, St
     } = packaged::tool(step);
     let shape = Shape::new(&name, &parameters).map_err(|error| {
         let message = format!(
-            "the `:input-schema` of `:{}` is no schema for a tool: {error}",
+            "the `:input-schema` of `:{}` is not a schema for a tool: {error}",
             step.id
         );
         StepError::config("E0836", message)

@@ -30,7 +30,7 @@ pub(in super::super) const EDIT: FieldType = FieldType::Keys(&[
         FieldType::Bool,
         "Replace it as often as it is there.",
     ),
-    Field::required("new", FieldType::Text, "What comes instead."),
+    Field::required("new", FieldType::Text, "The replacement."),
     Field::optional(
         "old",
         FieldType::Text,

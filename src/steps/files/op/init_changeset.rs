@@ -24,9 +24,9 @@ pub(in super::super) const OPERATION: Operation = Operation {
 pub(in super::super) async fn run(call: Call<'_>) -> Result<Outcome, StepError> {
     let source = source::read(call.cx, call.fields)?;
     if let Source::Changeset { id } = &source {
-        let message = format!("`{id}` is a changeset, and a changeset lies over a source tree");
+        let message = format!("`{id}` is a changeset, but a changeset is based on a source tree");
         return Err(
-            StepError::config("E0782", message).hint("go on in it: give it as `:changeset`")
+            StepError::config("E0782", message).hint("to continue it, give it as `:changeset`")
         );
     }
     let tree = call.files.tree(call.cx, &source).await?;

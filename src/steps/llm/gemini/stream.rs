@@ -59,7 +59,11 @@ impl Stream {
 
     fn chunk(&mut self, json: &Json, text: &[u8]) -> Result<Vec<Delta>, LlmError> {
         if !json.is_object() {
-            return Err(family::malformed(&self.provider, "it is no object", text));
+            return Err(family::malformed(
+                &self.provider,
+                "it is not an object",
+                text,
+            ));
         }
         if json.get("error").is_some_and(|error| !error.is_null()) {
             return Err(LlmError::from_event(&self.provider, json));

@@ -244,7 +244,9 @@ fn format_of(bytes: &[u8], content_type: &str, name: &str) -> Result<ImageFormat
         let why = match is_unsaid {
             true => "its first bytes are those of no image".to_string(),
             false => {
-                format!("its content type is `{said}`, and its first bytes are those of no image")
+                format!(
+                    "its content type is `{said}`, but its first bytes are not those of an image"
+                )
             }
         };
         return Err(unreadable(name, &why));
@@ -253,7 +255,7 @@ fn format_of(bytes: &[u8], content_type: &str, name: &str) -> Result<ImageFormat
         said == format.to_mime_type() || said == "image/jpg" && format == ImageFormat::Jpeg;
     if !is_unsaid && !is_same {
         let why = format!(
-            "its content type is `{said}`, and its first bytes are those of `{}`",
+            "its content type is `{said}`, but its first bytes are those of `{}`",
             format.to_mime_type()
         );
         return Err(unreadable(name, &why));

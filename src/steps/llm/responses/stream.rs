@@ -171,7 +171,7 @@ impl Stream {
         let index = match (event.get("output_index"), id) {
             (Some(index), _) => match index.as_u64() {
                 Some(index) => index,
-                None => return Err(self.bad("an `output_index` is no number", data)),
+                None => return Err(self.bad("an `output_index` is not a number", data)),
             },
             (None, Some(id)) => {
                 let known = self.items.iter().find(|(_, it)| it.json["id"] == id);
@@ -219,7 +219,7 @@ impl Stream {
         {
             if !output.iter().all(Json::is_object) {
                 let text = response.to_string();
-                return Err(self.bad("an item of `output` is no object", &text));
+                return Err(self.bad("an item of `output` is not an object", &text));
             }
             for (at, item) in output.iter().enumerate() {
                 self.items.entry(at as u64).or_default().json = item.clone();

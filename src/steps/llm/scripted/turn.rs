@@ -261,7 +261,7 @@ impl Expect {
             let said = said(call, role);
             let missing = texts.iter().find(|text| !said.contains(text.as_str()))?;
             Some(format!(
-                "{missing:?} should stand in what `:{}` says last",
+                "expected {missing:?} in the last message of `:{}`",
                 role.name()
             ))
         })

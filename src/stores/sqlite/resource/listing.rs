@@ -243,7 +243,10 @@ fn cursor(sort: ResourceSort, text: &str) -> Result<(Sql, Sql), StoreError> {
     read.ok_or_else(|| {
         let message = format!("`{text}` is not where a list ended");
         let error = rejected("E0618", "bad-config", message);
-        with_hint(error, "give what the page before said, in the same order")
+        with_hint(
+            error,
+            "use the cursor of the previous page, with the same order",
+        )
     })
 }
 

@@ -266,7 +266,7 @@ fn kept_as(column: &str, type_: ColumnType, cell: &Cell) -> Option<Sql> {
 
 fn malli(column: &str, text: &str) -> Result<Schema, StoreError> {
     let wrong = |why: String| {
-        let message = format!("`:validation` of `{column}` is no schema: {why}");
+        let message = format!("`:validation` of `{column}` is not a valid schema: {why}");
         let error = rejected("E0631", "bad-config", message);
         with_hint(
             error,

@@ -276,7 +276,7 @@ pub(super) fn misfit(
         shown(cell),
     );
     let hint = match cell {
-        Cell::Double(double) if double.is_nan() => "put nil where there is no number".to_owned(),
+        Cell::Double(double) if double.is_nan() => "use nil for a missing number".to_owned(),
         _ => format!(
             "convert it before, or declare `{name}` as `json` with `:op :create`, which holds anything"
         ),

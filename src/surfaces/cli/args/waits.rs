@@ -125,7 +125,7 @@ pub struct WaitsComplete {
     pub answer: Answer,
 }
 
-/// Delivers an event to the waits for it, or keeps it if there are none
+/// Delivers an event to the waits for it, or keeps it if none is open
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   flowstone waits event orders.callback --key order-17 --value '{:paid true}'
@@ -230,7 +230,7 @@ pub struct WaitsShow {
     pub json: bool,
 }
 
-/// Sends a signal to all waits under a key, or keeps it if there are none
+/// Sends a signal to all waits under a key, or keeps it if none is open
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   flowstone waits signal payment-17 --value '{:amount 20}'

@@ -384,7 +384,7 @@ fn check_text(splitter: &Splitter<Source<'_>>) -> Result<(), StoreError> {
         let error = rejected("E0641", "invalid", message);
         return Err(with_hint(
             error,
-            "it may be UTF-16: say `:encoding \"utf-16le\"`; or it is no CSV, but a spreadsheet or an archive",
+            "it may be UTF-16: say `:encoding \"utf-16le\"`; or it is not CSV, but a spreadsheet or an archive",
         ));
     }
     let Err(error) = std::str::from_utf8(text) else {
