@@ -1,4 +1,4 @@
-//! Runs as data: lists of them, their events, what differs between two, and how long their journals are kept.
+//! Runs as data: lists, events, differences between two runs, and the retention of journals.
 
 mod compare;
 mod earlier;
@@ -17,10 +17,10 @@ use crate::error::EngineError;
 use crate::ports::{RunQuery, RunSummary};
 
 impl Engine {
-    /// Returns runs as a list shows them.
+    /// Returns runs as lists show them.
     ///
     /// # Errors
-    /// When the store cannot be read, or there is no run where the list is to go on.
+    /// When the store cannot be read, or the run after which the list continues does not exist.
     pub async fn summaries(&self, query: RunQuery) -> Result<Vec<RunSummary>, EngineError> {
         Ok(self.services.stores.runs.summaries(query).await?)
     }

@@ -1,4 +1,4 @@
-//! Trials: a flow run in a home of its own, on a clock that skips time, with answers that are given beforehand.
+//! Tests of flows: a run in a home of its own, on a clock that skips time, with prepared answers.
 //!
 //! A test process may be told to die at a crash point: around each commit, and around each effect outside. A second
 //! process resumes what the first left, and [`compare`] reports whether the result differs from that of an undisturbed
@@ -29,11 +29,11 @@ use crate::error::EngineError;
 use crate::ports::{Random, SimulatedClock};
 use crate::step::Step;
 
-/// When trials begin: 2030-01-01, midnight in UTC.
+/// The time at which tests begin: 2030-01-01, midnight in UTC.
 const BEGINNING_MS: i64 = 1_893_456_000_000;
-/// The file in the home that each effect is written to, synced, as it happens.
+/// The file in the home to which each effect is written and synced as it happens.
 const EFFECTS: &str = "effects.log";
-/// The file in the home that counts the processes of the trial.
+/// The file in the home that counts the processes of the test.
 const PROCESSES: &str = "processes.log";
 
 /// The environment of a flow under test. The code that opens the engine takes clock, randomness and probe from here,
@@ -59,17 +59,17 @@ impl World {
         }
     }
 
-    /// Returns the folder that keeps the trial.
+    /// Returns the home folder of the test.
     pub fn home(&self) -> &Path {
         &self.home
     }
 
-    /// Returns the same randomness for each trial of a flow.
+    /// Returns the same randomness for each test of a flow.
     pub fn random(&self) -> Arc<dyn Random> {
         self.random.clone()
     }
 
-    /// Has the effects of steps written down, answered from the case, and surrounded by points.
+    /// Wraps steps so that their effects are recorded, answered from the case, and surrounded by crash points.
     pub fn watch(&self, steps: Vec<Box<dyn Step>>) -> Vec<Box<dyn Step>> {
         let log = Rc::new(effects::Log::new(self.home.join(EFFECTS)));
         steps
@@ -85,7 +85,7 @@ impl World {
             .collect()
     }
 
-    /// Gives the processes of a trial different randomness, so that what one of them drew is not drawn again.
+    /// Gives the processes of a test different randomness, so that no two draw the same numbers.
     fn reseed(&self, process: u64) {
         let mut seed = self.random.lock().unwrap_or_else(PoisonError::into_inner);
         *seed = process << 32;
@@ -116,7 +116,7 @@ impl TrialError {
         }
     }
 
-    /// Returns what to try.
+    /// Returns a hint.
     pub fn hint(&self) -> Option<String> {
         match self {
             TrialError::BadCase(_) => {

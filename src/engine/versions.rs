@@ -1,7 +1,7 @@
-//! New code and old runs: does a run in flight fit an edited flow, what would past runs have done with it, and
-//! a new run that goes on where an old one was.
+//! Edited flows and existing runs: checks unfinished runs against an edited flow, replays past runs with it, and forks
+//! runs.
 //!
-//! All of it holds a flow against a journal, see [`crate::drive`]; only a fork and taking over a run write.
+//! All of these compare a flow with a journal, see [`crate::execute`]; only forking and adopting a flow write.
 
 mod backtest;
 mod fork;
@@ -19,14 +19,14 @@ use crate::flow::{self, Flow, LoadedFlow};
 use crate::ids::RunId;
 use crate::ports::{Adoption, Entry, Program, RunFilter, RunRow, RunStatus};
 
-/// How a run in flight and a flow that was edited go together.
+/// How an unfinished run and an edited flow fit together.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Verdict {
-    /// Form by form it is the flow that the run was started with.
+    /// The flow is, form by form, the one that the run was started with.
     Same,
-    /// Only code that the run has not reached is another.
+    /// Only code that the run has not reached differs.
     Safe,
-    /// What the run has done already is another.
+    /// Something that the run has done differs.
     Conflict(Box<Difference>),
 }
 
@@ -40,20 +40,19 @@ impl Verdict {
     }
 }
 
-/// A run in flight, held against a flow.
+/// The result of checking an unfinished run against a flow.
 #[derive(Debug, Clone)]
 pub struct Against {
     pub row: RunRow,
     pub verdict: Verdict,
-    /// Paths of the steps that the run is at.
+    /// Paths of the steps that the run is waiting for or performing.
     pub at: Vec<String>,
-    /// Steps that are answered from its journal.
+    /// Number of steps that are answered from its journal.
     pub answered: usize,
 }
 
 impl Engine {
-    /// Says for each run of a flow that is not over how it goes together with an edited flow, oldest first.
-    /// Nothing is performed.
+    /// Checks each unfinished run of a flow against an edited flow, oldest first. Nothing is performed.
     ///
     /// # Errors
     /// When the runs cannot be read.
@@ -80,7 +79,7 @@ impl Engine {
         Ok(all)
     }
 
-    /// Holds one run against an edited flow.
+    /// Checks one run against an edited flow.
     ///
     /// # Errors
     /// When the run cannot be read.
@@ -105,11 +104,11 @@ impl Engine {
         })
     }
 
-    /// Makes a run that is not over go on with an edited flow.
+    /// Continues an unfinished run with an edited flow.
     ///
     /// # Errors
-    /// When the run is over or driven, or has done something that the edited flow does not ask for: nothing is
-    /// changed then.
+    /// When the run is finished or being executed, or the edited flow makes other requests than the run has made.
+    /// Nothing is changed then.
     pub async fn adopt(&self, run: &RunId, edited: &LoadedFlow) -> Result<Verdict, EngineError> {
         let row = self.run_row(run).await?;
         if row.status.is_final() {
@@ -199,7 +198,7 @@ fn check_journal(row: &RunRow) -> Result<(), EngineError> {
     }
 }
 
-/// Returns the first thing that a run has done and that the flow does not do.
+/// Returns the first request of a run that the flow does not make.
 fn conflict(dry_run_report: &DryRunReport) -> Option<Difference> {
     let mut differences = dry_run_report.differences.iter();
     let met = differences.find(|met| !met.undoes())?;
@@ -215,7 +214,7 @@ fn conflict(dry_run_report: &DryRunReport) -> Option<Difference> {
     Some(met)
 }
 
-/// The error of code that does not fit what a run has done.
+/// Returns the error for a flow that conflicts with what a run has done.
 fn incompatible(run: &RunId, met: &Difference) -> EngineError {
     let words = |side: &Option<String>| side.clone().unwrap_or_else(|| "nothing".to_owned());
     EngineError::Incompatible {

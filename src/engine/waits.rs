@@ -1,4 +1,4 @@
-//! Answering waits from outside: who may, validation, single use, signals that come early.
+//! Answering waits from outside: authorisation, validation, single use, early signals.
 //!
 //! An answer is judged inside the transaction that takes it; this module prepares answers and reports on them.
 
@@ -20,20 +20,20 @@ use crate::ports::{
     WaitFilter, WaitRow, WaitsAnswer,
 };
 
-/// Who answers.
+/// The person who answers.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Caller {
     pub name: Option<String>,
     pub roles: Vec<String>,
 }
 
-/// How an answer is given.
+/// The options of an answer.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Answering {
     pub caller: Caller,
-    /// A second answer with the same text is taken, and does nothing.
+    /// A second answer with the same text is accepted, and does nothing.
     pub dedup: Option<String>,
-    /// Keep it for the wait that comes, where nothing waits under this key.
+    /// Whether to keep the answer for a later wait if nothing waits under this key.
     pub keep: bool,
     /// The digest of what was shown to the caller, or its beginning.
     pub digest: Option<String>,
@@ -42,21 +42,21 @@ pub struct Answering {
 /// The result of answering a wait.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Answered {
-    /// These runs can go on.
+    /// These runs can be resumed.
     Runs(Vec<RunId>),
-    /// These runs can go on; of the waits with this id, one did not take the answer, for this reason.
+    /// These runs can be resumed; one of the waits with this id refused the answer, for this reason.
     Partly {
         runs: Vec<RunId>,
         refused: Vec<(String, String)>,
     },
-    /// Nothing waits under this key yet; the answer is kept for it.
+    /// Nothing waits under this key yet; the answer is kept.
     Kept,
-    /// One with this `dedup` was taken before.
+    /// An answer with this `dedup` was taken before.
     Duplicate,
 }
 
 impl Answered {
-    /// Returns the runs that can go on.
+    /// Returns the runs that can be resumed.
     pub fn runs(&self) -> &[RunId] {
         match self {
             Answered::Runs(runs) | Answered::Partly { runs, .. } => runs,
@@ -65,27 +65,27 @@ impl Answered {
     }
 }
 
-/// What who approves or rejects says beside that.
+/// What an approval or a rejection adds to the decision.
 #[derive(Debug, Clone, Default)]
 pub struct Remark {
-    /// Why, under `:comment` of an approval and `:reason` of a rejection.
+    /// The reason, under `:comment` of an approval and `:reason` of a rejection.
     pub text: Option<String>,
-    /// What to use instead of what was shown: an approval becomes an edit.
+    /// A value to use instead of the shown one: the approval becomes an edit.
     pub value: Option<Value>,
 }
 
-/// A wait with all that there is to see of it.
+/// A wait with everything that can be shown of it.
 #[derive(Debug)]
 pub struct WaitReport {
     pub row: WaitRow,
-    /// What is shown, and what is asked for.
+    /// The shown value, and the question.
     pub details: Value,
     pub actions: Vec<String>,
     /// A person needs one of these roles to answer; if empty, anybody may.
     pub roles: Vec<String>,
-    /// Only for who may answer, and while it is open.
+    /// Only for people who may answer, and while it is open.
     pub token: Option<String>,
-    /// Early signals that it did not take.
+    /// Early signals that the wait refused.
     pub refused: Vec<SignalRow>,
 }
 
@@ -96,12 +96,12 @@ impl Engine {
     /// When the store cannot be read.
     pub async fn list_waits(&self, filter: WaitFilter) -> Result<Vec<WaitRow>, EngineError> {
         let mut waits = self.services.stores.waits.list(filter).await?;
-        // What a run waits for at another run is nobody's to answer.
+        // A wait for another run is not a question to anybody.
         waits.retain(|wait| !wait.is_for_child());
         Ok(waits)
     }
 
-    /// Returns the open waits of a run, and of the children that it waits for.
+    /// Returns the open waits of a run, and of the child runs that it waits for.
     pub(crate) async fn waits_below(&self, run: &RunId) -> Result<Vec<WaitRow>, EngineError> {
         let (mut found, mut runs) = (Vec::new(), vec![run.clone()]);
         while let Some(run) = runs.pop() {
@@ -119,7 +119,7 @@ impl Engine {
         Ok(found)
     }
 
-    /// Returns signals that wait for their wait, and those that theirs refused.
+    /// Returns kept signals, and signals that their waits refused.
     ///
     /// # Errors
     /// When the store cannot be read.
@@ -127,7 +127,7 @@ impl Engine {
         Ok(self.services.stores.waits.signals(filter).await?)
     }
 
-    /// Finds the one wait that an id, the beginning of one, a token or a key means.
+    /// Finds the one wait with an id, the beginning of an id, a token or a key.
     ///
     /// # Errors
     /// When no wait or more than one matches.
@@ -149,10 +149,10 @@ impl Engine {
         }
     }
 
-    /// Returns a wait to look at. Its token is for who may answer.
+    /// Returns a wait with its details. Its token is only for people who may answer.
     ///
     /// # Errors
-    /// When there is no such wait.
+    /// When the wait does not exist.
     pub async fn show_wait(
         &self,
         target: &str,
@@ -181,11 +181,11 @@ impl Engine {
         })
     }
 
-    /// Answers the waits that an id, the beginning of one, a token or a key names. With `keep`, an answer to a
-    /// key that nothing waits under is kept for the wait that comes.
+    /// Answers the waits with an id, the beginning of an id, a token or a key. With `keep`, an answer to a key without
+    /// waits is kept for a later wait.
     ///
     /// # Errors
-    /// When there is no such wait, it was answered before, or the payload breaks its `:validation`.
+    /// When the wait does not exist, was answered before, or the payload violates its `:validation`.
     pub async fn complete_wait(
         &self,
         target: &str,
@@ -203,7 +203,7 @@ impl Engine {
     /// Answers the waits of a target.
     ///
     /// # Errors
-    /// When there is nothing of that name, it was decided before, or no wait takes the answer.
+    /// When nothing has that name, it was decided before, or no wait accepts the answer.
     pub async fn answer_waits(
         &self,
         target: Target,
@@ -214,10 +214,10 @@ impl Engine {
             .await
     }
 
-    /// Approves or rejects what one wait shows: an answer with `:action`, who gave it, and why.
+    /// Approves or rejects what one wait shows: an answer with `:action`, the person, and the reason.
     ///
     /// # Errors
-    /// As of [`Engine::answer_waits`]; and when the wait does not offer that.
+    /// As for [`Engine::answer_waits`]; and when the wait does not offer that action.
     pub async fn decide_wait(
         &self,
         target: &str,
@@ -253,7 +253,7 @@ impl Engine {
         let said = said
             .into_iter()
             .filter_map(|(key, value)| Some((Value::keyword(key), value?)));
-        // What was looked at is what is decided about.
+        // The decision must be about what was shown.
         how.digest = how
             .digest
             .or_else(|| Some(row.digest.clone()).filter(|digest| !digest.is_empty()));
@@ -262,11 +262,11 @@ impl Engine {
             .await
     }
 
-    /// Takes a wait away: its step fails with kind `:cancelled`. A question about a step is answered with what
+    /// Cancels a wait: its step fails with kind `:cancelled`. A question about a step is answered with the action that
     /// it offers for that: `:abort`, or `:reject`.
     ///
     /// # Errors
-    /// As of [`Engine::answer_waits`].
+    /// As for [`Engine::answer_waits`].
     pub async fn cancel_wait(
         &self,
         target: &str,
@@ -356,7 +356,7 @@ impl Engine {
     }
 }
 
-/// A token is not repeated: errors are logged.
+/// Errors are logged, so a token is not repeated in them.
 fn shown_target(target: &str) -> String {
     let is_token = target.len() == 32 && target.bytes().all(|byte| byte.is_ascii_hexdigit());
     match is_token {
@@ -371,7 +371,7 @@ fn missing(target: &str) -> EngineError {
     }
 }
 
-/// Says who was first, when, and with what.
+/// Describes the earlier decision: the person, the time, and the answer.
 fn decided(row: &WaitRow) -> EngineError {
     let payload = row.payload.as_deref().map(codec::decode);
     let payload = payload.and_then(Result::ok).unwrap_or(Value::Nil);
@@ -385,7 +385,7 @@ fn decided(row: &WaitRow) -> EngineError {
     }))
 }
 
-/// Of several refusals the first is the answer.
+/// Of several refusals, the first is returned.
 fn refused(target: &str, refusals: &[(WaitRow, Refusal)]) -> EngineError {
     let Some((row, refusal)) = refusals.first() else {
         return missing(target);

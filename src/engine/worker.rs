@@ -1,4 +1,4 @@
-//! Keeps runs going: finds those that can go on, and drives them on threads of its own.
+//! Executes due runs on threads of its own.
 //!
 //! Workers, commands and other processes meet in the store only, so they need not know of each other. A run stays on
 //! the thread that executes it; when it waits, it is dropped, and the next thread that takes it replays it. A failure
@@ -29,93 +29,93 @@ use crate::observer::Observer;
 use crate::outcome::RunOutcome;
 use crate::ports::{StoreError, is_lack_of_handles};
 
-/// Evaluating, printing and comparing deep values takes this much at most; what is not used is not there.
+/// Maximum stack for evaluating, printing and comparing deep values. Unused stack takes no memory.
 const STACK: usize = 64 << 20;
 
-/// How a worker works.
+/// The options of a worker.
 #[derive(Debug, Clone)]
 pub struct WorkerOptions {
     pub threads: NonZeroUsize,
-    /// How many runs one thread drives at the same time.
+    /// Maximum number of concurrent runs per thread.
     pub drives: NonZeroUsize,
     pub until: Until,
     /// Files and folders of flows whose schedules start runs.
     pub flows: Vec<PathBuf>,
-    /// Ends the work: runs are left at the next safe moment.
+    /// Stops the worker: runs are suspended at the next safe point.
     pub interrupt: Interrupt,
 }
 
-/// When a worker ends by itself.
+/// When a worker stops by itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Until {
     /// Never.
     Interrupted,
-    /// When no run can go on now.
+    /// When no run is due.
     Idle,
 }
 
-/// Takes what a worker does, from all its threads.
+/// Receives the events of a worker, from all its threads.
 pub trait Watch: Send + Sync {
     fn event(&self, event: &WorkerEvent<'_>);
 
-    /// Returns what watches the runs of one thread.
+    /// Returns the observer of the runs of one thread.
     fn observer(&self) -> Rc<dyn Observer>;
 }
 
-/// Something that a worker did.
+/// An event of a worker.
 pub enum WorkerEvent<'a> {
-    /// It begins to work.
+    /// The worker starts.
     Ready { threads: usize },
-    /// The files of flows were read, also when they have changed since.
+    /// Flow files were read, at the start or because they have changed.
     Planned { flows: usize, schedules: usize },
-    /// These many runs were left by processes that are gone, and go on.
+    /// This number of runs was left by processes that have ended, and is resumed.
     Recovered { runs: usize },
-    /// A drive has ended.
+    /// The execution of a run ended.
     Driven {
         run: &'a RunId,
         flow: &'a str,
         outcome: &'a RunOutcome,
         millis: i64,
     },
-    /// A run cannot be driven; it is tried again at that moment.
+    /// A run cannot be executed; it is retried at that time.
     SetAside {
         run: &'a RunId,
         flow: &'a str,
         error: &'a EngineError,
         again_ms: i64,
     },
-    /// A file with schedules cannot be used; what was known of it goes on.
+    /// A file with schedules cannot be used; its earlier schedules stay in force.
     BrokenFlow {
         file: &'a Path,
-        /// The places of the findings lie in its sources.
+        /// Contains the sources of the findings' places.
         session: &'a Session,
         findings: &'a [Diagnostic],
     },
-    /// A moment of a schedule has come.
+    /// A schedule is due.
     Scheduled {
         flow: &'a str,
         schedule: &'a str,
         moment_ms: i64,
         started: &'a Result<RunId, EngineError>,
     },
-    /// The store does not answer; the worker goes on trying.
+    /// The store does not answer; the worker keeps trying.
     Troubled { error: &'a EngineError },
-    /// It was asked to end, and waits for what is under way.
+    /// The worker was asked to stop, and waits for work in progress.
     Stopping { active: usize },
 }
 
-/// What a worker has done.
+/// The totals of a worker.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Served {
-    /// Drives, however they ended.
+    /// Number of executions, however they ended.
     pub drives: usize,
-    /// Those after which the run was over.
+    /// Number of executions that ended their run.
     pub ended: usize,
-    /// Those that could not be done.
+    /// Number of executions that failed with an error of the engine.
     pub set_aside: usize,
 }
 
-/// Why a worker could not begin.
+/// Why a worker could not start.
 #[derive(Debug)]
 pub enum ServeError<E> {
     /// The engine of a thread could not be opened.
@@ -123,7 +123,7 @@ pub enum ServeError<E> {
     Engine(EngineError),
 }
 
-/// Works until there is a reason to end. `open` makes the engine of each thread, all over the same stores.
+/// Executes runs until there is a reason to stop. `open` creates the engine of each thread, all over the same stores.
 ///
 /// # Errors
 /// When it cannot start. Later errors are reported to `watch`.
@@ -191,7 +191,7 @@ pub fn serve<E: Send>(
     })
 }
 
-/// The system gives no thread, or no file handles for a runtime.
+/// The system provides no thread, or no file handles for a runtime.
 fn unstarted<E>(error: &std::io::Error) -> ServeError<E> {
     let error = match is_lack_of_handles(error) {
         true => StoreError::NoHandle {

@@ -1,7 +1,7 @@
-//! `:workspace`, also called `:breyta`: what a flow, or an agent of one, may do with the project that it runs in.
+//! `:workspace`, also called `:breyta`: operations on the project that a flow, or its agent, runs in.
 //!
-//! Which operations there are and what changes by them is in the engine. Here are the rules, and one file for each group
-//! of operations, which reads arguments and makes values; nothing here knows the command line.
+//! The engine defines the operations and which of them change something. This module has the rules, and one file for
+//! each group of operations, which reads arguments and builds values; it knows nothing of the command line.
 
 mod args;
 mod docs;
@@ -88,7 +88,7 @@ impl Step for Workspace {
         }
     }
 
-    /// The same text makes the same draft.
+    /// Equal texts make the same draft.
     fn repeats_safely(&self, _config: &Value) -> bool {
         true
     }
@@ -147,7 +147,7 @@ impl Step for Workspace {
     }
 }
 
-/// Checks that the flow may see what an operation shows of the project, which steps reach by themselves here.
+/// Checks that the flow may see the parts of the project that an operation shows, which steps reach directly here.
 fn permission(cx: &StepContext, op: &str) -> Result<(), StepError> {
     match op {
         "flows/list" | "flows/pull" | "flows/show" | "runs/list" | "runs/show" => {
@@ -162,7 +162,7 @@ fn op(config: &Value) -> Option<Rc<str>> {
     name_of(config.get("op")?)
 }
 
-/// Checks that an operation may be asked for.
+/// Checks that an operation is allowed.
 fn rules(config: &Value, op: &str) -> Result<(), StepError> {
     let allow = config.get("allow").and_then(items);
     let mut allowed = Vec::new();
@@ -201,7 +201,7 @@ fn rules(config: &Value, op: &str) -> Result<(), StepError> {
     }
 }
 
-/// What the engine says went wrong, as a step says it.
+/// Converts an error of the engine to an error of the step.
 fn of_engine(error: EngineError) -> StepError {
     let kind = match &error {
         EngineError::Store(error) => return error.clone().into(),
@@ -215,7 +215,7 @@ fn of_engine(error: EngineError) -> StepError {
     }
 }
 
-/// Returns a map of what there is.
+/// Builds a map of the entries that have a value.
 fn facts<'k>(entries: impl IntoIterator<Item = (&'k str, Value)>) -> Value {
     let entries = entries.into_iter().filter(|(_, value)| !value.is_nil());
     Value::map(entries.map(|(key, value)| (Value::keyword(key), value)))
@@ -225,7 +225,7 @@ fn text(given: Option<&str>) -> Value {
     given.map_or(Value::Nil, Value::from)
 }
 
-/// A moment as JSON has it.
+/// Formats an instant for JSON.
 fn instant(millis: i64) -> Value {
     Value::from(flowstone_model::codec::instant(millis))
 }

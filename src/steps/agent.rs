@@ -1,8 +1,8 @@
 //! `:agent`: a model works towards an objective with tools, in a loop of turns.
 //!
-//! Each turn is an inner `:llm` step and each tool call an inner step of the tool's own type: the agent knows no
-//! provider, no store and no other step. What it asks for next depends on its config and on what inner steps gave,
-//! never on a clock, on chance or on a store, so that a resumed run asks for the same.
+//! Each turn is a nested `:llm` step, and each tool call a nested step of the tool's own type: the agent knows no
+//! provider, no store and no other step. Its requests depend only on its config and on the results of nested steps,
+//! never on a clock, on randomness or on a store, so that a resumed run makes the same requests.
 
 mod answer;
 mod approval;
@@ -41,7 +41,7 @@ use config::Kind;
 /// The `:agent` step.
 pub struct Agent;
 
-/// What there is to know about the `:agent` step.
+/// The spec of the `:agent` step.
 const SPEC: StepSpec = StepSpec {
     kind: "agent",
     operations: None,
@@ -99,7 +99,7 @@ pub(crate) async fn run_loop(cx: &StepContext, config: Value) -> Result<Value, S
     rounds::run(cx, Kind::Llm, config).await
 }
 
-/// The fields that steer the model; they go to each turn as they are.
+/// The fields that control the model; they are passed to each turn unchanged.
 const MODEL_FIELDS: &[&str] = &[
     "api-version",
     "auth",

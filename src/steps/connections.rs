@@ -1,8 +1,8 @@
-//! Connections: where a server is and how to show it who we are.
+//! Connections: the address of a server, and the credentials for it.
 //!
-//! A flow names a slot (`:connection :crm`). What the slot stands for is put together from the project's
-//! settings (`flowstone.edn`) and the flow's `:requires`; settings win. Secrets are named here and looked
-//! up when a request is made, so a connection can be printed.
+//! A flow names a slot (`:connection :crm`). The connection behind the slot is merged from the project's settings
+//! (`flowstone.edn`) and the flow's `:requires`; settings win. Connections contain only the names of secrets, which are
+//! looked up when a request is made, so a connection can be printed.
 
 mod facts;
 mod report;
@@ -29,7 +29,7 @@ use crate::secrets::variable;
 pub use facts::{ConnectionReport, ConnectionTrial, SecretReport, Verdict};
 pub use report::{Around, report};
 
-/// A server that a flow talks to.
+/// A server that flows make requests to.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Connection {
     pub id: String,
@@ -38,32 +38,32 @@ pub(crate) struct Connection {
     pub auth: Auth,
     /// The provider family, such as `openai`.
     pub backend: Option<String>,
-    /// Its wire format, where that does not follow from the provider.
+    /// Its wire format, if it does not follow from the provider.
     pub family: Option<String>,
-    /// For model providers.
+    /// The model, for model providers.
     pub model: Option<String>,
-    /// For AWS.
+    /// The region, for AWS.
     pub region: Option<String>,
     /// The capabilities of a model's provider, if configured.
     pub capabilities: Option<Value>,
-    /// For a scripted provider: what it answers.
+    /// The script, for a scripted provider.
     pub script: Option<Value>,
     pub allow_link_local: bool,
-    /// Hosts that the guard lets pass.
+    /// Hosts that the address guard lets pass.
     pub allow_hosts: Vec<Pattern>,
-    /// The flow asks for link-local addresses.
+    /// Whether the flow asks for link-local addresses.
     pub asks_link_local: bool,
     /// The only hosts that the flow wants to reach.
     pub only_hosts: Option<Vec<Pattern>>,
 }
 
-/// How to show who we are.
+/// How requests are authenticated.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Auth {
-    /// Nothing was said.
+    /// Not configured.
     #[default]
     Unsaid,
-    /// It was said that nothing is needed.
+    /// Explicitly without authentication.
     None,
     Bearer {
         secret: Option<String>,
@@ -76,16 +76,16 @@ pub(crate) enum Auth {
         username: Option<String>,
         secret: Option<String>,
     },
-    /// A token that is got for a signed statement.
+    /// A token that is obtained with a signed statement.
     GoogleServiceAccount {
         secret: Option<String>,
         scopes: Vec<String>,
     },
-    /// Requests to AWS are signed. The secrets have their usual names where none are given.
+    /// Signed requests to AWS. The secrets have their default names unless others are given.
     AwsSigV4(AwsNames),
 }
 
-/// What the credentials of AWS are called.
+/// The names of the credentials of AWS.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct AwsNames {
     pub access_key_id: Option<String>,
@@ -95,14 +95,14 @@ pub(crate) struct AwsNames {
     pub service: Option<String>,
 }
 
-/// Where an API key goes.
+/// Where an API key is put.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum KeyPlace {
     Header { name: String, prefix: String },
     Query { name: String },
 }
 
-/// A proof to add to a request.
+/// Credentials to add to a request.
 pub(crate) enum Proof {
     None,
     Header(String, String),
@@ -133,14 +133,14 @@ const KEYS: &[&str] = &[
     "type",
 ];
 
-/// Tells whether settings or flow say anything about a connection.
+/// Tells whether settings or flow describe a connection.
 pub(crate) fn is_known(cx: &StepContext, name: &str) -> bool {
     binding(cx.settings(), name).is_some()
         || setting(cx.settings(), name).is_some()
         || cx.flow().requirement(name).is_some()
 }
 
-/// What `:bindings` says of a slot.
+/// An entry of `:bindings`.
 pub(crate) enum Binding<'a> {
     /// The name of a connection.
     To(Rc<str>),
@@ -148,7 +148,7 @@ pub(crate) enum Binding<'a> {
     Inline(&'a Value),
 }
 
-/// Says what is wrong with an entry of `:bindings`.
+/// Returns the error for an entry of `:bindings`.
 pub(crate) fn check_binding(binding: &Value) -> Result<(), String> {
     if name_of(binding).is_some() {
         return Ok(());
@@ -177,7 +177,7 @@ pub(crate) fn check_binding(binding: &Value) -> Result<(), String> {
     }
 }
 
-/// Returns what the settings bind a slot to.
+/// Returns the entry that the settings bind a slot to.
 pub(crate) fn binding<'a>(settings: &'a Value, slot: &str) -> Option<Binding<'a>> {
     let entry = named(settings.get("bindings")?, slot)?;
     match name_of(entry).or_else(|| entry.get("conn").and_then(name_of)) {
@@ -186,10 +186,10 @@ pub(crate) fn binding<'a>(settings: &'a Value, slot: &str) -> Option<Binding<'a>
     }
 }
 
-/// Returns the connection of a name.
+/// Returns the connection with a name.
 ///
 /// # Errors
-/// When neither the settings nor the flow know it, or what they say is wrong.
+/// When neither the settings nor the flow define it, or its definition is wrong.
 pub(crate) fn find(cx: &StepContext, name: &str) -> Result<Connection, StepError> {
     resolve(cx.settings(), cx.flow(), name)
 }
@@ -201,7 +201,7 @@ fn resolve(settings: &Value, flow: &Flow, name: &str) -> Result<Connection, Step
         Some(Binding::Inline(entry)) => (name.to_owned(), Some(entry)),
         Some(Binding::To(bound)) => match setting(settings, &bound) {
             Some(setting) => (bound.to_string(), Some(setting)),
-            // A provider needs no description where its variable is set.
+            // A provider needs no description if its environment variable is set.
             None if crate::llm::is_provider(&bound) => {
                 return Ok(Connection {
                     backend: Some(bound.to_string()),
@@ -222,7 +222,7 @@ fn resolve(settings: &Value, flow: &Flow, name: &str) -> Result<Connection, Step
         id: id.clone(),
         ..Connection::default()
     };
-    // The flow first, so that what the project says replaces it.
+    // The flow comes first, so that the project's settings override it.
     if let Some(slot) = slot {
         connection.add(":requires entry", slot)?;
         connection.narrow();
@@ -235,12 +235,12 @@ fn resolve(settings: &Value, flow: &Flow, name: &str) -> Result<Connection, Step
     Ok(connection)
 }
 
-/// Returns a connection outside of a run, where it is described.
+/// Returns a connection outside of a run, if it is described.
 pub(crate) fn planned(settings: &Value, flow: &Flow, name: &str) -> Option<Connection> {
     resolve(settings, flow, name).ok()
 }
 
-/// Returns what the project's settings say of a slot, or of the connection that it is bound to.
+/// Returns the project's settings for a slot, or for the connection that it is bound to.
 pub(crate) fn bound<'a>(settings: &'a Value, name: &str) -> Option<&'a Value> {
     match binding(settings, name) {
         None => setting(settings, name),
@@ -249,7 +249,7 @@ pub(crate) fn bound<'a>(settings: &'a Value, name: &str) -> Option<&'a Value> {
     }
 }
 
-/// Returns what the project's settings say about a connection.
+/// Returns the project's settings for a connection.
 pub(crate) fn setting<'a>(settings: &'a Value, name: &str) -> Option<&'a Value> {
     named(settings.get("connections")?, name)
 }
@@ -268,7 +268,7 @@ pub fn check_set(settings: &Value, bindings: &Bindings) -> Result<(), StepError>
     Ok(())
 }
 
-/// Returns the entry of a map under this name, however the name is written.
+/// Returns the entry of a map under a name, in any spelling.
 fn named<'a>(map: &'a Value, name: &str) -> Option<&'a Value> {
     let entries = map.as_map()?;
     entries
@@ -304,14 +304,14 @@ fn unknown(settings: &Value, flow: &Flow, name: &str) -> StepError {
 }
 
 impl Connection {
-    /// Turns what a flow says of addresses into what it can say: a flow can only narrow.
+    /// Converts a flow's rules for addresses to those it may set: a flow can only narrow them.
     fn narrow(&mut self) {
         self.asks_link_local = std::mem::take(&mut self.allow_link_local);
         let hosts = std::mem::take(&mut self.allow_hosts);
         self.only_hosts = (!hosts.is_empty()).then_some(hosts);
     }
 
-    /// Returns the only hosts that the flow wants to reach, its own server among them.
+    /// Returns the only hosts that the flow wants to reach, including its own server.
     pub(crate) fn only_hosts(&self) -> Option<Arc<Vec<Pattern>>> {
         let mut hosts = self.only_hosts.clone()?;
         let base = self.base_url.as_deref().and_then(|it| Url::parse(it).ok());
@@ -364,7 +364,7 @@ impl Connection {
 }
 
 impl Auth {
-    /// Reads an `:auth` map. It names a secret; a secret in it is refused.
+    /// Reads an `:auth` map. It names a secret; a literal secret is refused.
     pub fn read(place: &str, map: &Value) -> Result<Auth, StepError> {
         let fields = Fields::inside(place, map)?;
         for key in SECRETS_THEMSELVES {
@@ -378,7 +378,7 @@ impl Auth {
         let own = types
             .iter()
             .find(|(name, _)| type_.as_deref() == Some(*name));
-        // Where the type is wrong, that is the error.
+        // If the type is wrong, that is reported first.
         if let Some((_, own)) = own {
             fields.only(own)?;
         }
@@ -439,8 +439,8 @@ impl Auth {
         }
     }
 
-    /// Returns this, or nothing for a provider without keys, such as a local server, where no secret is named: what a flow says
-    /// of keys in general does not concern such a provider.
+    /// Returns the authentication, or none for a provider without keys, such as a local server, unless it names a
+    /// secret: the flow's general settings for keys do not apply to such a provider.
     pub(crate) fn where_keyless(self, is_keyless: bool) -> Auth {
         match is_keyless && self.secret_name().is_none() {
             true => Auth::Unsaid,
@@ -448,7 +448,7 @@ impl Auth {
         }
     }
 
-    /// Returns the name of the secret, where somebody said it.
+    /// Returns the name of the secret, if it is configured.
     pub(crate) fn secret_name(&self) -> Option<&str> {
         match self {
             Auth::Bearer { secret }
@@ -460,7 +460,7 @@ impl Auth {
         }
     }
 
-    /// Returns the secret, which is looked up now, for a host.
+    /// Looks up the secret now, for a host.
     pub fn secret(&self, cx: &StepContext, owner: &str, host: &Host) -> Result<Secret, StepError> {
         match self.secret_name() {
             Some(name) => cx
@@ -482,7 +482,7 @@ impl Auth {
         }
     }
 
-    /// Returns what to add to a request. What has to be asked for first is [`crate::http`]'s to get.
+    /// Returns the additions to a request. [`crate::http`] obtains tokens that must be requested first.
     pub fn proof(&self, cx: &StepContext, owner: &str, host: &Host) -> Result<Proof, StepError> {
         let header = |name: &str, value| Proof::Header(name.to_string(), value);
         Ok(match self {
@@ -543,7 +543,7 @@ pub(crate) fn first_secret<'a>(
     }
 }
 
-/// Says which secret is missing and the ways to set it.
+/// Reports which secret is missing and how to set it.
 pub(crate) fn missing_secret(cx: &StepContext, name: &str, owner: &str) -> StepError {
     let variable = variable(name);
     let why = match owner {
@@ -571,7 +571,7 @@ pub(crate) fn missing_secret(cx: &StepContext, name: &str, owner: &str) -> StepE
     ))
 }
 
-/// Reads a map of names to texts, such as headers. Keywords and numbers are written out; nil is left out.
+/// Reads a map of names to texts, such as headers. Keywords and numbers are converted; nil is left out.
 pub(crate) fn text_pairs(place: &str, map: &Value) -> Result<Vec<(String, String)>, StepError> {
     let Some(entries) = map.as_map() else {
         return Err(StepError::config(
@@ -608,7 +608,7 @@ pub(crate) fn text_pairs(place: &str, map: &Value) -> Result<Vec<(String, String
     Ok(pairs)
 }
 
-/// Returns a scalar as it stands in a URL, a header or a form.
+/// Returns a scalar as text for a URL, a header or a form.
 pub(crate) fn scalar_text(value: &Value) -> Option<String> {
     crate::json::name_text(value).or_else(|| match crate::json::to_json(value).ok()? {
         serde_json::Value::String(text) => Some(text),

@@ -13,7 +13,7 @@ use flowstone_lang::value::Value;
 
 use crate::json::items;
 
-/// A map and what to call it in errors.
+/// A map, with its name in errors.
 #[derive(Clone, Copy)]
 pub struct Fields<'a> {
     pub map: &'a Value,
@@ -41,12 +41,12 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// Returns what stands under a key; nil is the same as nothing.
+    /// Returns the value under a key; nil counts as missing.
     pub fn get(&self, key: &str) -> Option<&'a Value> {
         self.map.get(key).filter(|value| !value.is_nil())
     }
 
-    /// Returns what stands under a key, also nil.
+    /// Returns the value under a key, including nil.
     pub fn given(&self, key: &str) -> Option<&'a Value> {
         self.map.get(key)
     }
@@ -55,7 +55,7 @@ impl<'a> Fields<'a> {
         self.get(key).is_some()
     }
 
-    /// Refuses keys that nobody reads.
+    /// Rejects unknown keys.
     pub fn only(&self, known: &[&str]) -> Result<(), StepError> {
         let Some(map) = self.map.as_map() else {
             return Ok(());

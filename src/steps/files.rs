@@ -1,9 +1,8 @@
-//! `:files`: source trees that a flow can list, read and search, and changesets that lie over them.
+//! `:files`: source trees that a flow can list, read and search, and changesets based on them.
 //!
-//! A source (a folder, a git commit) becomes an immutable tree before anything is read from it, so all
-//! operations of a run on one tree see the same bytes. What is changed is kept in a changeset, by the store, in one
-//! transaction with the step's journal row. The operations are in `op`; the work is in the modules beside it, on
-//! plain data, on threads that may block.
+//! A source (a folder, a git commit) becomes an immutable tree before anything is read from it, so all operations of a
+//! run on one tree see the same bytes. The store keeps edits in a changeset, in one transaction with the step's journal
+//! row. The operations are in `op`; the work is in the modules beside it, on plain data, on threads that may block.
 
 mod apply;
 mod capture;
@@ -63,7 +62,7 @@ use spec::SPEC;
 /// The `:files` step.
 #[derive(Default)]
 pub struct Files {
-    /// The trees that were used last. A tree never changes, so this only saves decoding.
+    /// The most recently used trees. A tree never changes, so this only saves decoding.
     recent: RefCell<VecDeque<(String, Arc<Manifest>)>>,
 }
 
@@ -92,7 +91,7 @@ impl Step for Files {
         Box::pin(verify::verify(services))
     }
 
-    /// A folder of the project is somebody's; a temporary one is the run's own.
+    /// A folder of the project is a change outside; a temporary folder belongs to the run.
     fn effect(&self, config: &Value) -> Effect {
         let fields = Fields::new(config);
         let op = fields.name("op").ok().flatten();
@@ -103,7 +102,7 @@ impl Step for Files {
         }
     }
 
-    /// Publishing finds its own commit, and a change request that is open; a folder is known to be the step's own.
+    /// Publishing finds its own commit or open change request after a crash; a folder is recognised as the step's own.
     fn repeats_safely(&self, _config: &Value) -> bool {
         true
     }
@@ -118,7 +117,7 @@ impl Step for Files {
         config: Value,
     ) -> LocalFuture<'a, Result<Outcome, StepError>> {
         Box::pin(async move {
-            // What a changeset holds is stored.
+            // The contents of a changeset are stored.
             let config = cx.without_secrets(config);
             let fields = Fields::new(&config);
             let op = choose(&SPEC, fields)?.name;
@@ -156,7 +155,7 @@ impl Step for Files {
     }
 }
 
-/// An operation that is asked for.
+/// The operation of a step.
 #[derive(Clone, Copy)]
 struct Call<'a> {
     files: &'a Files,

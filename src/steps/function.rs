@@ -51,7 +51,7 @@ impl Step for Function {
         &SPEC
     }
 
-    /// What is loaded may be gone at a later time: then the result is kept.
+    /// Loaded contents may be removed later, so the result is journaled.
     fn effect(&self, config: &Value) -> Effect {
         match Fields::new(config).has("load") {
             true => Effect::Read,

@@ -1,7 +1,7 @@
 //! `:http`: requests to servers.
 //!
-//! This file reads the config, has the request sent, and makes a value of the answer. Sending, limits and
-//! the guard are in `client` and `guard`; bodies in `body` and `decode`: all on plain data.
+//! This file reads the config, sends the request, and converts the answer to a value. Sending, limits and the guard are
+//! in `client` and `guard`; bodies in `body` and `decode`: all on plain data.
 
 pub mod body;
 pub mod client;
@@ -211,7 +211,7 @@ impl Step for Http {
                 method.to_ascii_lowercase().as_str(),
                 "get" | "head" | "options"
             ),
-            // A template may say another method: it counts as a write.
+            // A template may set another method, so the request counts as a write.
             None => !fields.has("template") && !content::has_body(fields),
         };
         if reads {
@@ -278,7 +278,7 @@ impl Step for Http {
     }
 }
 
-/// What was asked for, for errors.
+/// The request, for errors.
 struct Asked {
     method: String,
     url: String,
@@ -292,14 +292,14 @@ impl Asked {
         }
     }
 
-    /// Notes it in an error: the message of one that came after a redirect names where that led.
+    /// Adds the request to an error: after a redirect, the message names the target.
     fn note(&self, error: StepError) -> StepError {
         let data = error.data.clone();
         let mut noted = StepError {
             data: Value::Nil,
             ..error
         };
-        // First: what follows may be long.
+        // First, because the rest may be long.
         noted = noted
             .with("url", self.url.as_str())
             .with("method", self.method.as_str());
@@ -350,7 +350,7 @@ async fn answered(
     Ok((status, headers, body))
 }
 
-/// Returns the error of an answer that is one, with as much of its body as a person reads.
+/// Returns the error for an error response, with the beginning of its body.
 async fn refused(incoming: Incoming) -> HttpError {
     let (status, host) = (incoming.status, incoming.host.clone());
     let answer = Box::new(incoming.start(error::MOST_SHOWN).await);
@@ -373,7 +373,7 @@ fn response_as(fields: Fields<'_>) -> Result<ResponseAs, StepError> {
     })
 }
 
-/// Has the flow's own function read a body: text, or the bytes where the flow asks for these.
+/// Reads a body with the flow's own function: as text, or as bytes if the flow asks for them.
 async fn parse(
     cx: &StepContext,
     parser: &Value,
@@ -428,7 +428,7 @@ fn body(decoded: Decoded, host: &str, answer: &Answer) -> Result<Value, StepErro
     })
 }
 
-/// Returns the headers that the config wants to see; of several by one name, their values together.
+/// Returns the headers that the config selects; several with one name have their values joined.
 fn shown_headers(
     fields: Fields<'_>,
     headers: &[(String, String)],
@@ -496,7 +496,7 @@ impl From<HttpError> for StepError {
         if let Some(status) = error.status() {
             step = step.with("status", i64::from(status));
         }
-        // The body comes before what is long and says less.
+        // The body comes before parts that are longer and less informative.
         if let HttpError::Status { answer, .. } = &error {
             if let Some(body) = error_body(answer) {
                 step = step.with("body", body);
@@ -520,7 +520,7 @@ fn json_lines(text: &str) -> Result<Value, String> {
     Ok(Value::vector(values.collect::<Result<Vec<_>, _>>()?))
 }
 
-/// Returns what the server says about its error, read as JSON where it is that.
+/// Returns the server's error message, parsed if it is JSON.
 fn error_body(answer: &Answer) -> Option<Value> {
     if answer.body.is_empty() {
         return None;

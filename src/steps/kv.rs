@@ -1,4 +1,4 @@
-//! `:kv`: values under keys, shared by all runs of a project. Changes happen exactly once.
+//! `:kv`: values under keys, shared by all runs of a project. Each change happens exactly once.
 
 use flowstone_flow::codec;
 use flowstone_flow::kv::{KvNumber, KvOp, KvSet, MAX_TTL, key_problem};
@@ -185,7 +185,7 @@ impl Step for Kv {
     }
 }
 
-/// Refuses a key that the store would.
+/// Rejects keys that the store would reject.
 pub(crate) fn check_key(at: &str, key: &str) -> Result<(), StepError> {
     match key_problem(key) {
         None => Ok(()),
@@ -301,7 +301,7 @@ fn change(
     })
 }
 
-/// Returns how many bytes a value may have in this project.
+/// Returns the maximum size of a value in this project, in bytes.
 pub(crate) fn max_value(cx: &StepContext) -> usize {
     let limits = ResourceLimits::of(cx.settings());
     usize::try_from(limits.max_value).unwrap_or(usize::MAX)
@@ -335,7 +335,7 @@ fn appended(fields: Fields<'_>) -> Result<Vec<Value>, StepError> {
     }
 }
 
-/// Returns a value as it is stored.
+/// Returns the stored form of a value.
 pub(crate) fn encoded(value: &Value) -> Result<String, StepError> {
     codec::encode(value).map_err(|error| {
         StepError::new(

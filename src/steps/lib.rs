@@ -35,7 +35,7 @@ use flowstone_flow::step::Step;
 pub use flowstone_flow::{json, schema, words};
 pub use http::sockets::limit_by_files;
 
-/// Returns the step types there are.
+/// Returns all step types.
 pub fn all() -> Vec<Box<dyn Step>> {
     vec![
         Box::new(agent::Agent),

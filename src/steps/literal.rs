@@ -1,14 +1,14 @@
-//! Configs as they are written in a flow: what in them is known before they are computed. Steps check it with the
-//! functions that read a computed config.
+//! Configs as they are written in a flow: the parts that are known before evaluation. Steps check them with the
+//! functions that read an evaluated config.
 
 use flowstone_flow::diagnostic::Diagnostic;
 use flowstone_flow::step::StepError;
 use flowstone_lang::value::Value;
 
-/// What is wrong with a config as it is written, each with the key that it is under; the empty key is the whole config.
+/// Findings about a written config, each with its key; the empty key is the whole config.
 pub(crate) type Remarks = Vec<(&'static str, Diagnostic)>;
 
-/// Returns the entries of a config whose values are known all the way down.
+/// Returns the entries of a config whose values are completely known.
 pub(crate) fn known(config: &Value) -> Value {
     let entries = config.as_map().into_iter().flat_map(|map| map.iter());
     let known = entries.filter(|(key, value)| is_known(key) && is_known(value));
@@ -28,7 +28,7 @@ pub(crate) fn is_known(form: &Value) -> bool {
     }
 }
 
-/// Tells whether a config has one of these keys, be its value known or not. A computed key may be any.
+/// Tells whether a config has one of these keys, whether or not its value is known. A computed key may be any of them.
 pub(crate) fn has_any(config: &Value, keys: &[&str]) -> bool {
     let Some(map) = config.as_map() else {
         return true;
@@ -41,14 +41,14 @@ pub(crate) fn has_any(config: &Value, keys: &[&str]) -> bool {
     })
 }
 
-/// Adds what a function that reads a part of a config says of it.
+/// Adds the error of a function that reads a part of a config.
 pub(crate) fn remark<T>(remarks: &mut Remarks, key: &'static str, read: Result<T, StepError>) {
     if let Err(error) = read {
         remarks.push((key, finding(error)));
     }
 }
 
-/// Makes a finding of what a step would fail with.
+/// Converts a step's error to a finding.
 pub(crate) fn finding(error: StepError) -> Diagnostic {
     let finding = Diagnostic::error(error.code, error.message);
     error.hints.into_iter().fold(finding, Diagnostic::hint)

@@ -62,7 +62,7 @@ use images::Sight;
 use output::Wanted;
 use provider::{Endpoint, Way};
 
-/// Who can be asked.
+/// The built-in model providers.
 pub const PROVIDERS: &[&Dialect] = &[
     &dialect::ANTHROPIC,
     &dialect::AZURE_OPENAI,
@@ -157,7 +157,7 @@ impl Step for Llm {
     }
 }
 
-/// Checks what a config says of the answer and of the proof of identity, as far as it is written out.
+/// Checks the answer format and the authentication of a config, as far as they are written out.
 pub(crate) fn output_remarks(config: &Value, remarks: &mut Remarks) {
     let parts = ["json-schema", "output", "repair", "response-format"];
     let known = literal::known(config);
@@ -223,7 +223,7 @@ async fn call(
     })
 }
 
-/// Refuses what the provider cannot do, by name and before anything is sent.
+/// Rejects options that the provider does not support, by name, before anything is sent.
 fn refuse_unsupported(fields: Fields<'_>, endpoint: &Endpoint) -> Result<(), StepError> {
     let lacking = Capability::ALL
         .iter()
@@ -243,17 +243,17 @@ fn refuse_unsupported(fields: Fields<'_>, endpoint: &Endpoint) -> Result<(), Ste
     Err(StepError::config("E0809", message).hint("leave them out, or use another `:provider`"))
 }
 
-/// Says what the model asked cannot do.
+/// Returns the error for an option that the model does not support.
 fn unable(endpoint: &Endpoint, what: &str) -> StepError {
     let message = format!("`{}` of `:{}` {what}", endpoint.model, endpoint.provider);
     StepError::new("E0821", "unsupported", message)
         .hint("use another `:model`, or say what this one can do: `:capabilities` in its connection or in `:llm-providers`")
 }
 
-/// Refuses tools that are executed where nobody vouches that the model calls them well.
+/// Rejects executed tools for models that are not known to call tools well.
 ///
 /// # Errors
-/// Kind `unsupported`, before anything is asked.
+/// Kind `unsupported`, before anything is sent.
 pub(crate) fn check_loop(cx: &StepContext, config: &Value) -> Result<(), StepError> {
     // The first turn reports other errors of the choice.
     let Ok(endpoint) = provider::choose(cx, Fields::new(config)) else {
@@ -270,7 +270,7 @@ pub(crate) fn check_loop(cx: &StepContext, config: &Value) -> Result<(), StepErr
     }
 }
 
-/// Refuses what the model asked does not take, though others of its provider do.
+/// Rejects options that this model does not support, although others of its provider do.
 fn refuse_of_model(names: &[&str], endpoint: &Endpoint) -> Result<(), StepError> {
     if names.is_empty() {
         return Ok(());
@@ -284,7 +284,7 @@ fn refuse_of_model(names: &[&str], endpoint: &Endpoint) -> Result<(), StepError>
     Err(StepError::config("E0809", message).hint("leave it out, or use another `:model`"))
 }
 
-/// Lays what a step says over its template.
+/// Merges the step's options over its template.
 fn with_template(cx: &StepContext, config: Value) -> Result<Value, StepError> {
     let Some(template) = rendered::rendered(cx, Fields::new(&config), "llm-prompt")? else {
         return Ok(config);
@@ -294,7 +294,7 @@ fn with_template(cx: &StepContext, config: Value) -> Result<Value, StepError> {
         let found = config.get(key).filter(|it| !it.is_nil());
         found.or(inside).is_some_and(|it| !it.is_nil())
     };
-    // Messages of the step's own stand for the template's prompt.
+    // Messages of the step replace the template's prompt.
     let is_asked = own("prompt") || own("messages");
     let keys = [("prompt", is_asked), ("system", own("system"))];
     let under = keys

@@ -44,7 +44,7 @@ pub struct Mcp {
     pool: Lazy,
 }
 
-/// What a call may take where nobody says it: more than other runners wait for a call of theirs.
+/// Default timeout of a call: longer than other runners wait.
 const TIMEOUT: Duration = Duration::from_secs(190);
 
 const SPEC: StepSpec = StepSpec {
@@ -185,7 +185,7 @@ fn with_near<'a>(
     }
 }
 
-/// Says that an adapter does not let a tool be used.
+/// Returns the error for a tool that an adapter does not allow.
 fn not_allowed(adapter: &McpAdapter, tool: &str) -> StepError {
     let message = format!(
         "the adapter `:{}` does not allow the tool `{tool}`",
@@ -196,7 +196,7 @@ fn not_allowed(adapter: &McpAdapter, tool: &str) -> StepError {
         .hint(format!("name it in `:allow-tools` of `:{}`", adapter.id))
 }
 
-/// What can be said about a config as it is written.
+/// Returns the findings about a config as it is written.
 fn remarks(flow: &Flow, config: &Value) -> Vec<(&'static str, Diagnostic)> {
     let found = |key, error: StepError| {
         let finding = Diagnostic::error(error.code, error.message);

@@ -1,4 +1,5 @@
-//! What steps need, as far as their configs are written out: for `flowstone check` and `flowstone flows trust`.
+//! The permissions that steps need, as far as their configs are written out: for `flowstone check` and `flowstone flows
+//! trust`.
 
 use std::path::PathBuf;
 
@@ -13,7 +14,7 @@ use crate::http::guard::{Zone, host_of, is_local_name, literal, zone};
 use crate::literal::is_known;
 use crate::llm::PROVIDERS;
 
-/// What a key of a config holds.
+/// The value of a key of a config.
 enum Given<'a> {
     Nothing,
     Text(&'a str),
@@ -28,7 +29,7 @@ fn given<'a>(config: &'a Value, key: &str) -> Given<'a> {
     }
 }
 
-/// Returns the connection that a config names, where both are written out.
+/// Returns the connection that a config names, if both are written out.
 fn connection(flow: &Flow, settings: &Value, config: &Value) -> Option<Connection> {
     let name = config.get("connection").filter(|it| is_known(it))?;
     planned(settings, flow, &name_of(name)?)
@@ -49,7 +50,7 @@ fn of_url(url: &Url) -> PlannedNeed {
     })
 }
 
-/// What a request needs: the server, and the secret that it is shown.
+/// Needs of a request: the server, and the secret sent to it.
 pub(crate) fn of_request(flow: &Flow, settings: &Value, config: &Value) -> Vec<PlannedNeed> {
     let connection = connection(flow, settings, config);
     let base = connection.as_ref().and_then(|it| it.base_url.clone());
@@ -76,7 +77,7 @@ pub(crate) fn of_request(flow: &Flow, settings: &Value, config: &Value) -> Vec<P
     needs
 }
 
-/// What a call of a model needs: its server.
+/// Needs of a model call: its server.
 pub(crate) fn of_model(flow: &Flow, settings: &Value, config: &Value) -> Vec<PlannedNeed> {
     let connection = connection(flow, settings, config);
     let provider = config
@@ -102,7 +103,7 @@ pub(crate) fn of_model(flow: &Flow, settings: &Value, config: &Value) -> Vec<Pla
     }
 }
 
-/// What a message needs: what its request needs. The channel may be in a template.
+/// Needs of a message: those of its request. The channel may be in a template.
 pub(crate) fn of_message(flow: &Flow, settings: &Value, message: &Value) -> Vec<PlannedNeed> {
     let template = message.get("template").filter(|it| is_known(it));
     let template = template.and_then(|id| flow.template(&name_of(id)?));
@@ -119,7 +120,7 @@ pub(crate) fn of_message(flow: &Flow, settings: &Value, message: &Value) -> Vec<
     }
 }
 
-/// What calls of the tools of MCP servers need: the adapters' servers or programs.
+/// Needs of calls to MCP tools: the servers or programs of the adapters.
 pub(crate) fn of_adapters<'a>(
     settings: &Value,
     flow: &Flow,
@@ -153,7 +154,7 @@ fn of_adapter(flow: &Flow, settings: &Value, adapter: &McpAdapter) -> Vec<Planne
     of_request(flow, settings, &config)
 }
 
-/// What an agent needs: its model, and the servers of its tools.
+/// Needs of an agent: its model, and the servers of its tools.
 pub(crate) fn of_agent(flow: &Flow, settings: &Value, config: &Value) -> Vec<PlannedNeed> {
     let mut needs = of_model(flow, settings, config);
     let tools = config.get("tools").filter(|it| !it.is_nil());
@@ -169,7 +170,7 @@ pub(crate) fn of_agent(flow: &Flow, settings: &Value, config: &Value) -> Vec<Pla
     needs
 }
 
-/// Tells whether the tools of an agent name an adapter, or a tool of it, or may do so because they are computed.
+/// Tells whether the tools of an agent include an adapter or one of its tools, or may do so because they are computed.
 fn names(tools: &Value, adapter: &str) -> bool {
     if !is_known(tools) {
         return true;
@@ -182,7 +183,7 @@ fn names(tools: &Value, adapter: &str) -> bool {
         .any(|word| word == adapter || word.split_once('/').is_some_and(|(it, _)| it == space))
 }
 
-/// What a `:files` step needs: where it reads, and where it writes.
+/// Needs of a `:files` step: the paths that it reads and writes.
 pub(crate) fn of_files(config: &Value) -> Vec<PlannedNeed> {
     let mut needs = Vec::new();
     if let Some(source) = config.get("source").filter(|it| it.as_map().is_some()) {
@@ -215,7 +216,7 @@ fn of_source(source: &Value) -> Option<PlannedNeed> {
     }
 }
 
-/// What a `:table` step needs: the file that it imports.
+/// Needs of a `:table` step: the file that it imports.
 pub(crate) fn of_table(config: &Value) -> Vec<PlannedNeed> {
     match given(config, "from") {
         Given::Text(path) if !path.starts_with("res://") => {

@@ -1,7 +1,7 @@
-//! `:notify`: messages to people and services; also those of waits.
+//! `:notify`: messages to people and services, including those of waits.
 //!
-//! A message goes out through the client of `:http`, with the connection's proof of who we are and an idempotency
-//! key. Texts in it are templates over data. What a message says is in no journal, only how it was taken.
+//! A message is sent with the client of `:http`, with the connection's credentials and an idempotency key. Its texts
+//! are templates over data. The journal does not contain the message, only the outcome of sending it.
 
 use flowstone_flow::diagnostic::Diagnostic;
 use flowstone_flow::flow::{Flow, name_of};
@@ -54,7 +54,7 @@ const FIELDS: &[Field] = &[
     ),
 ];
 
-/// What a message is made of.
+/// The content of a message.
 pub(crate) const KEYS: &[&str] = &["channels", "data", "template"];
 const CHANNEL: &[&str] = &["connection", "headers", "json", "method", "path", "query"];
 
@@ -113,7 +113,7 @@ fn not_sent(error: &StepError) -> Value {
     ])
 }
 
-/// Returns what the texts of a message may name: the flow's input, `:data` over it, and `own` over both.
+/// Returns the variables of a message's templates: the flow's input, overridden by `:data`, overridden by `own`.
 pub(crate) fn data<const N: usize>(
     cx: &StepContext,
     fields: Fields<'_>,
@@ -134,14 +134,14 @@ pub(crate) fn data<const N: usize>(
     Ok(Json::Object(all))
 }
 
-/// A message, not rendered.
+/// A message before rendering.
 pub(crate) struct Message {
     http: Value,
     strict: bool,
 }
 
 impl Message {
-    /// Reads a message, and refuses what cannot be sent.
+    /// Reads a message, and rejects one that cannot be sent.
     pub(crate) fn read(cx: &StepContext, fields: Fields<'_>) -> Result<Message, StepError> {
         let (channels, strict) = match (fields.map("channels")?, fields.name("template")?) {
             (Some(_), Some(_)) => {
@@ -171,7 +171,7 @@ impl Message {
         })
     }
 
-    /// Has its texts written in another way, before they are rendered.
+    /// Converts its texts to another syntax before they are rendered.
     pub(crate) fn rewritten(self, write: impl Fn(&Value) -> Value) -> Message {
         Message {
             http: write(&self.http),
@@ -179,7 +179,7 @@ impl Message {
         }
     }
 
-    /// Sends it with its texts rendered, and returns how it was taken.
+    /// Sends the rendered message, and returns the outcome.
     pub(crate) async fn send(&self, cx: &StepContext, data: &Json) -> Result<Value, StepError> {
         let request = render(&self.http, data, self.strict)
             .map_err(|error| wrong(format!("the message cannot be rendered: {error}")))?;
@@ -211,7 +211,7 @@ impl Message {
     }
 }
 
-/// Returns the one channel there is.
+/// Returns the one supported channel.
 fn http_channel(cx: &StepContext, channels: &Value) -> Result<Value, StepError> {
     let names = channels.as_map().into_iter().flat_map(|map| map.iter());
     let mut http = None;

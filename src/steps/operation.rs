@@ -1,10 +1,10 @@
-//! Steps of several operations: which one is asked for, and whether the config fits it.
+//! Steps with several operations: selects the operation, and checks the config against it.
 
 use flowstone_flow::step::{Operation, StepError, StepSpec};
 
 use crate::fields::Fields;
 
-/// Returns the operation that a config asks for, when the config fits it.
+/// Returns the operation that a config selects, if the config fits it.
 pub(crate) fn choose(
     spec: &'static StepSpec,
     fields: Fields<'_>,

@@ -1,4 +1,4 @@
-//! What the flows of a project may touch: its settings, its connections and the environment, put together.
+//! The permissions of a project's flows: settings, connections and environment combined.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use reqwest::Url;
 use crate::llm::PROVIDERS;
 use crate::settings::SettingsError;
 
-/// Returns what the flows of a project may touch, by its settings.
+/// Returns the permissions of the project's flows.
 ///
 /// # Errors
 /// When `:allow` cannot be read.
@@ -58,7 +58,7 @@ pub fn of_project(
     Ok(permissions)
 }
 
-/// Reads rows that were recorded.
+/// Reads recorded permissions.
 ///
 /// # Errors
 /// When one of them cannot be read.
@@ -73,7 +73,7 @@ pub fn of_rows(rows: &[String], root: &Path) -> Result<Allow, SettingsError> {
     Ok(allow)
 }
 
-/// Makes an absolute path of one that is relative to a folder, with links resolved where it exists.
+/// Makes a path absolute, relative to a folder, and resolves links if it exists.
 pub fn absolute(root: &Path, path: &str) -> PathBuf {
     let home = || std::env::var_os("HOME").map(PathBuf::from);
     let path = match path

@@ -1,7 +1,7 @@
-//! `:persist` of any step: its value goes to a blob, a key or a table, and a reference takes its place.
+//! `:persist` of any step: stores its value in a blob, a key or a table, and returns a reference.
 //!
-//! The store does it in the transaction of the step's journal row, so a result is never stored twice and
-//! never lost between the two. One file a type.
+//! The store does it in the transaction of the step's journal row, so a result is never stored twice and never lost in
+//! between. One file per type.
 
 mod blob;
 mod kv;
@@ -15,7 +15,7 @@ use flowstone_lang::value::Value;
 use crate::fields::Fields;
 use crate::words::nearest;
 
-/// What `:persist` does.
+/// The target of `:persist`.
 pub struct PersistResult;
 
 const TYPES: &[(&str, &[&str])] = &[
@@ -44,7 +44,7 @@ impl Persist for PersistResult {
     }
 }
 
-/// A config that was understood.
+/// A parsed config.
 enum Plan {
     Blob(blob::Blob),
     Key(KvSet),

@@ -1,8 +1,8 @@
-//! Recordings: a folder that holds what servers said to a run, one readable file for each exchange.
+//! Recordings: a folder of exchanges between a run and servers, one readable file per exchange.
 //!
-//! [`Recorder`] writes one while requests are sent, [`Replayer`] answers from one while nothing is. No secret is ever
-//! in a file: what is known as one is taken out of requests and answers before they are written, and the same is done
-//! to a request before it is looked for. Which secrets there were is noted by name, so that none is needed later.
+//! [`Recorder`] writes a recording while requests are sent; [`Replayer`] answers from it without sending anything. No
+//! secret is ever in a file: known secrets are removed from requests and answers before they are written, and from a
+//! request before it is looked up. The names of the secrets are recorded, so that a replay needs no values.
 
 mod alike;
 mod file;
@@ -22,7 +22,7 @@ pub use record::Recorder;
 pub use replay::Replayer;
 pub use secrets::{RecordedSecrets, ReplayedSecrets};
 
-/// The file that says what the folder is.
+/// The file that describes the folder.
 const ABOUT: &str = "recording.json";
 /// Raised when an older build could not read the folder.
 const FORMAT: u64 = 1;
@@ -50,7 +50,7 @@ impl RecordingError {
         }
     }
 
-    /// Returns what to try.
+    /// Returns a hint.
     pub fn hint(&self) -> String {
         match self {
             Self::Occupied {
@@ -69,12 +69,12 @@ impl RecordingError {
     }
 }
 
-/// What holds for a recording as a whole.
+/// The description of a whole recording.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 struct About {
-    /// Secrets that were asked for, and whether they were there.
+    /// Secrets that were requested, and whether they existed.
     secrets: BTreeMap<String, bool>,
-    /// What the environment said of model providers.
+    /// The environment's settings of model providers.
     environment: BTreeMap<String, String>,
 }
 
@@ -146,7 +146,7 @@ fn not_json(error: &serde_json::Error) -> String {
     }
 }
 
-/// Writes a file as a whole or not at all: a process that dies leaves none that is half there.
+/// Writes a file atomically: a dying process leaves no partial file.
 fn write(path: &Path, json: &Json) -> Result<(), RecordingError> {
     let unwritable = |error: io::Error| RecordingError::Unwritable {
         path: path.display().to_string(),
@@ -179,7 +179,7 @@ fn exchanges(folder: &Path) -> Result<Vec<PathBuf>, RecordingError> {
     Ok(paths)
 }
 
-/// Returns the fields of an object that are not among those known.
+/// Returns the unknown fields of an object.
 fn unknown<'a>(object: &'a Map<String, Json>, known: &[&str]) -> Option<&'a str> {
     let mut keys = object.keys().map(String::as_str);
     keys.find(|key| !known.contains(key))

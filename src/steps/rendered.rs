@@ -1,4 +1,4 @@
-//! `:template` and `:data`: a step's config from one of the flow's templates.
+//! `:template` and `:data`: takes a step's config from one of the flow's templates.
 
 use std::collections::BTreeSet;
 
@@ -12,10 +12,10 @@ use crate::fields::Fields;
 use crate::json;
 use crate::template::{TemplateError, uses};
 
-/// Returns the entry of `:templates` that the config names, with every string in it rendered over `:data`.
+/// Returns the entry of `:templates` that the config names, with every string in it rendered with `:data`.
 ///
 /// # Errors
-/// When there is no such template, it is for another kind of step, or rendering fails.
+/// When the template does not exist, is for another kind of step, or cannot be rendered.
 pub(crate) fn rendered(
     cx: &StepContext,
     fields: Fields<'_>,
@@ -56,7 +56,7 @@ pub(crate) fn template<'a>(
         .map_err(|(message, hint)| StepError::config("E0755", message).hint(hint))
 }
 
-/// Finds a template, or says what is wrong and what to try.
+/// Finds a template, or returns the error with a hint.
 fn find<'a>(flow: &'a Flow, id: &str, kind: &str) -> Result<&'a Template, (String, String)> {
     let Some(found) = flow.template(id) else {
         let names = flow.templates.iter().map(|it| &*it.id);
@@ -75,8 +75,8 @@ fn find<'a>(flow: &'a Flow, id: &str, kind: &str) -> Result<&'a Template, (Strin
     Ok(found)
 }
 
-/// Says what is wrong with `:template` and `:data` as a flow writes them: a template that is not there or not well
-/// formed, and variables that a `:data` that is written out lacks. With `has_more`, other data is at hand when it runs.
+/// Reports errors in `:template` and `:data` as written in a flow: a template that does not exist or is malformed, and
+/// variables that a written `:data` lacks. With `has_more`, other data is available at run time.
 pub(crate) fn remarks(
     flow: &Flow,
     config: &Value,
@@ -125,7 +125,7 @@ pub(crate) fn remarks(
         .collect()
 }
 
-/// Collects the variables that the texts of a template show whether they are there or not.
+/// Collects the variables that the texts of a template use unconditionally.
 fn gather(value: &Value, used: &mut BTreeSet<String>) -> Result<(), TemplateError> {
     match value {
         Value::Text(text) if text.contains("{{") => {
@@ -146,7 +146,7 @@ fn gather(value: &Value, used: &mut BTreeSet<String>) -> Result<(), TemplateErro
     Ok(())
 }
 
-/// Returns the keys of a map that is written out; `None` when it, or a key, is computed.
+/// Returns the keys of a written map; `None` if it, or a key, is computed.
 fn written_keys(data: Option<&Value>) -> Option<BTreeSet<String>> {
     let Some(data) = data else {
         return Some(BTreeSet::new());
@@ -161,7 +161,7 @@ fn written_keys(data: Option<&Value>) -> Option<BTreeSet<String>> {
 /// Renders every string in a value.
 ///
 /// # Errors
-/// When a template is wrong, or strict and names what is not there.
+/// When a template is malformed, or is strict and uses a missing variable.
 pub(crate) fn render(value: &Value, data: &Json, strict: bool) -> Result<Value, TemplateError> {
     Ok(match value {
         Value::Text(text) => Value::from(crate::template::render(text, data, strict)?),
@@ -181,7 +181,7 @@ pub(crate) fn render(value: &Value, data: &Json, strict: bool) -> Result<Value, 
     })
 }
 
-/// Returns the first map with what the second has of its own put over it.
+/// Returns the first map, overridden by the keys of the second.
 pub(crate) fn merged(under: &Value, over: &Value) -> Value {
     let entries = |value: &Value| -> Vec<(Value, Value)> {
         value

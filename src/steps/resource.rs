@@ -1,4 +1,4 @@
-//! References to what is stored: their names, and what is behind them.
+//! References to resources: their names, and their contents.
 //!
 //! A reference is looked up in the registry each time, so that a resource which was deleted, has expired or has changed
 //! its type is reported at once.
@@ -14,7 +14,7 @@ use flowstone_lang::value::{Object, Value};
 use crate::json::{read_all, read_bytes};
 use crate::words::shown;
 
-/// Values as the codec writes them.
+/// Values in the codec's format.
 pub const EDN: &str = "application/edn";
 
 /// Returns the `res://` name in a reference: a string, or a map that has it under `:uri`, `:resource-uri`,
@@ -30,7 +30,7 @@ pub fn uri(reference: &Value) -> Option<String> {
     }
 }
 
-/// Makes the reference that stands for a resource.
+/// Creates the reference to a resource.
 pub fn reference(uri: &str, facts: &[(&str, Value)]) -> Value {
     let fact = |key: &str, value: Value| (Value::keyword(key), value);
     let head = [
@@ -43,10 +43,10 @@ pub fn reference(uri: &str, facts: &[(&str, Value)]) -> Value {
     )
 }
 
-/// Finds what a reference names, if it is there.
+/// Finds the resource that a reference names.
 ///
 /// # Errors
-/// When it is no reference, or what it names is not there, was deleted or has expired.
+/// When it is not a reference, or the resource does not exist, was deleted or has expired.
 pub async fn find(cx: &StepContext, reference: &Value) -> Result<ResourceRow, StepError> {
     let Some(uri) = uri(reference) else {
         return Err(
@@ -85,7 +85,7 @@ pub async fn find(cx: &StepContext, reference: &Value) -> Result<ResourceRow, St
     }
 }
 
-/// Refuses what has no contents to load.
+/// Rejects resources without contents.
 fn unloadable(row: &ResourceRow) -> StepError {
     let hint = match row.kind {
         ResourceKind::Table => "a `:table` step reads it: `{:op :query :table ref}`",
@@ -102,10 +102,10 @@ fn unloadable(row: &ResourceRow) -> StepError {
     StepError::new("E0704", "wrong-type", message).hint(hint)
 }
 
-/// Returns the bytes of what a reference names: a blob's, or the value of a key, step or run as it would be stored.
+/// Returns the bytes of a resource: a blob's, or the stored form of the value of a key, step or run.
 ///
 /// # Errors
-/// As [`find`], and when it is something without contents of its own, such as a table.
+/// As for [`find`], and when the resource has no contents of its own, such as a table.
 pub async fn bytes(
     cx: &StepContext,
     reference: &Value,
@@ -151,7 +151,7 @@ async fn elsewhere(cx: &StepContext, row: &ResourceRow) -> Result<Value, StepErr
 /// Returns the value behind a reference, by its content type: data, parsed JSON, text, or bytes.
 ///
 /// # Errors
-/// As [`bytes`], and when the contents are not of their type.
+/// As for [`bytes`], and when the contents do not match their type.
 pub async fn load(cx: &StepContext, reference: &Value) -> Result<Value, StepError> {
     let row = find(cx, reference).await?;
     if row.hash.is_none() {
@@ -161,7 +161,7 @@ pub async fn load(cx: &StepContext, reference: &Value) -> Result<Value, StepErro
     decoded(&row, bytes)
 }
 
-/// Reads a blob's bytes as its content type says.
+/// Parses a blob's bytes according to its content type.
 fn decoded(row: &ResourceRow, bytes: Vec<u8>) -> Result<Value, StepError> {
     let kind = media::essence(row.content_type.as_deref().unwrap_or_default());
     let format = Format::of(&kind);

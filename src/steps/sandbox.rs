@@ -1,4 +1,4 @@
-//! Functions that function code may call beside the language's own: encodings, hashes, JSON, CSV, time.
+//! Functions for function code beyond the language's own: encodings, hashes, JSON, CSV, time.
 //!
 //! Each is a pure function of its arguments: no clock, no randomness, no files. The app registers the
 //! tables under the namespaces of [`NAMESPACES`].
@@ -15,9 +15,9 @@ mod time;
 use flowstone_lang::value::{Class, Exception, Native, Object, Result, Signal, Value};
 use flowstone_lang::vm::Args;
 
-/// The namespaces and what is in them. `breyta.sandbox` is the same as `flow.util` for flows that were
-/// written elsewhere; `json` is the short way to write what many functions need. The others are libraries that
-/// programs elsewhere use for the same.
+/// The namespaces and their functions. `breyta.sandbox` equals `flow.util`, for flows that were written elsewhere;
+/// `json` is a short name for frequently used functions. The others are libraries that programs elsewhere use for the
+/// same purposes.
 pub const NAMESPACES: &[(&str, &[&[Native]])] = &[
     ("breyta.sandbox", &[encoding::FNS, table::FNS, time::FNS]),
     ("cheshire.core", &[cheshire::FNS]),
@@ -39,7 +39,7 @@ pub fn register(session: &flowstone_lang::session::Session) {
     }
 }
 
-/// The bytes of a string or of a byte array.
+/// Reads the bytes of a string or of a byte array.
 fn bytes(args: &Args<'_>, idx: usize) -> Result<Vec<u8>> {
     match args.get(idx) {
         Value::Text(text) => Ok(text.as_bytes().to_vec()),

@@ -1,7 +1,7 @@
 //! Where a project's secrets are: the environment, `.env` beside the flows, or files and entries of the system's
 //! keyring that the settings name.
 //!
-//! The environment wins over `.env`. Values are read when they are asked for and kept nowhere.
+//! The environment wins over `.env`. Values are read on demand and never kept.
 
 use std::collections::HashMap;
 use std::fs;
@@ -18,13 +18,13 @@ use crate::settings::SettingsError;
 pub struct ProjectSecrets {
     dotenv: HashMap<String, String>,
     places: Places,
-    /// What profiles say, by their names.
+    /// The entries of profiles, by profile.
     profiles: HashMap<String, Places>,
 }
 
 type Places = HashMap<String, Place>;
 
-/// Where the settings say that a secret is.
+/// The source of a secret in the settings.
 enum Place {
     Variable(String),
     File(PathBuf),
@@ -35,7 +35,7 @@ impl ProjectSecrets {
     /// Reads `.env` in the project's folder, and `:secrets` of its settings and their profiles.
     ///
     /// # Errors
-    /// When `.env` or `:secrets` is not well formed.
+    /// When `.env` or `:secrets` is malformed.
     pub fn load(root: &Path, settings: &Value) -> Result<ProjectSecrets, SettingsError> {
         let mut profiles = HashMap::new();
         let entries = settings.get("profiles").and_then(Value::as_map);
@@ -65,7 +65,7 @@ impl ProjectSecrets {
             .filter(|text| !text.is_empty())
     }
 
-    /// Reads a secret where the settings say that it is.
+    /// Reads a secret from the source in the settings.
     fn read(&self, place: &Place) -> Result<Option<String>, String> {
         match place {
             Place::Variable(variable) => Ok(self.variable(variable)),
@@ -127,7 +127,7 @@ fn keyring(entry: &str) -> Result<Option<String>, String> {
     }
 }
 
-/// Says that this program does not know keyrings.
+/// Reports that this build has no keyring support.
 #[cfg(not(feature = "keyring"))]
 fn keyring(entry: &str) -> Result<Option<String>, String> {
     Err(format!(

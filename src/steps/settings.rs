@@ -21,7 +21,7 @@ use crate::{connections, embedder, http, llm, secrets};
 
 /// The name of the file.
 pub const FILE: &str = "flowstone.edn";
-/// Where [`load`] puts what the environment says.
+/// The key under which [`load`] puts settings from the environment.
 const ENVIRONMENT: &str = "environment";
 
 const KEYS: &[&str] = &[
@@ -45,10 +45,10 @@ const KEYS: &[&str] = &[
     "waits",
 ];
 
-/// A key inside a setting: what it takes, in words, and whether a value is that.
+/// A key inside a setting: a description of its values, and the check of a value.
 type Inner = (&'static str, &'static str, fn(&Value) -> bool);
 
-/// What holds for all agents of the project.
+/// Settings of all agents of the project.
 const AGENT: &[Inner] = &[
     ("max-depth", "a whole number from 0 to 16", is_depth),
     (
@@ -57,7 +57,7 @@ const AGENT: &[Inner] = &[
         is_result_chars,
     ),
 ];
-/// Where links to this project lead.
+/// The base of links to this project.
 const SERVER: &[Inner] = &[
     (
         "url",
@@ -119,7 +119,7 @@ fn inner(place: &str, map: &Value, known: &[Inner]) -> Result<(), SettingsError>
     Ok(())
 }
 
-/// What is wrong with a project's settings.
+/// An error in a project's settings.
 #[derive(Debug, thiserror::Error)]
 pub enum SettingsError {
     #[error("{path} cannot be read: {cause}")]
@@ -138,11 +138,11 @@ impl SettingsError {
         "E0751"
     }
 
-    /// Returns what to try.
+    /// Returns a hint.
     pub fn hint(&self) -> Option<&'static str> {
         Some(match self {
             Self::Unreadable { .. } => "the file holds one EDN map, such as {:connections {...}}",
-            // The message says what the key takes.
+            // The message contains the expected value.
             Self::Wrong { .. } => return None,
             Self::UnknownKey { .. } => {
                 "it takes `:agent`, `:allow`, `:bindings`, `:connections`, `:durability`, `:flows`, `:http`, `:limits`, `:llm-providers`, `:prices`, `:profiles`, `:resources`, `:retention`, `:search`, `:secrets`, `:server`, `:setup` and `:waits`"
@@ -154,11 +154,11 @@ impl SettingsError {
     }
 }
 
-/// Reads the settings of the project in a folder. What the environment and `.env` say of model providers,
-/// apart from their keys, is added under `:environment`.
+/// Reads the settings of the project in a folder. Settings of model providers from the environment and `.env`, except
+/// keys, are added under `:environment`.
 ///
 /// # Errors
-/// When the file cannot be read, is not one EDN map, or has a key that nobody knows.
+/// When the file cannot be read, is not one EDN map, or has an unknown key.
 pub fn load(root: &Path) -> Result<Value, SettingsError> {
     let settings = read(root)?;
     let dotenv = secrets::dotenv(&root.join(".env"))?;
@@ -171,7 +171,7 @@ pub fn load(root: &Path) -> Result<Value, SettingsError> {
     Ok(with_key(&settings, ENVIRONMENT, Value::map(said)))
 }
 
-/// Returns what the environment says of model providers, as [`load`] found it.
+/// Returns the settings of model providers from the environment, as [`load`] found them.
 pub fn environment(settings: &Value) -> BTreeMap<String, String> {
     let said = settings.get(ENVIRONMENT).and_then(Value::as_map);
     let said = said.into_iter().flat_map(|map| map.iter());
@@ -179,7 +179,7 @@ pub fn environment(settings: &Value) -> BTreeMap<String, String> {
         .collect()
 }
 
-/// Returns settings in which the environment says something else.
+/// Returns settings with another environment.
 pub fn with_environment(settings: &Value, said: &BTreeMap<String, String>) -> Value {
     let said = said.iter();
     let said = said.map(|(name, text)| (Value::keyword(name), Value::from(text.as_str())));
@@ -277,7 +277,7 @@ fn check_allow(place: &str, allow: &Value, text: &str) -> Result<(), SettingsErr
     })
 }
 
-/// Checks `:flows`: what holds for single flows, by their slugs.
+/// Checks `:flows`: settings of single flows, by their slugs.
 fn check_flows(flows: &Value, text: &str) -> Result<(), SettingsError> {
     let wrong = |message: String| SettingsError::Wrong { message };
     for (slug, flow) in flows.as_map().into_iter().flat_map(|map| map.iter()) {
@@ -301,7 +301,7 @@ fn check_flows(flows: &Value, text: &str) -> Result<(), SettingsError> {
     Ok(())
 }
 
-/// Returns where something is in the file, in brackets.
+/// Returns a path in the file, in brackets.
 fn place_in(text: &str, span: Span) -> String {
     let mut sources = Sources::default();
     let id = sources.add(FILE, text);
@@ -397,7 +397,7 @@ fn check_profiles(settings: &Value) -> Result<(), SettingsError> {
     Ok(())
 }
 
-/// Returns what a commit of a run survives in this project.
+/// Returns the durability of commits in this project.
 pub fn of_durability(settings: &Value) -> Durability {
     settings
         .get("durability")

@@ -1,4 +1,4 @@
-//! `:sleep`: the run goes on later, and holds nothing until then.
+//! `:sleep`: suspends the run for a time.
 
 use std::time::Duration;
 

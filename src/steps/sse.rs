@@ -1,7 +1,7 @@
 //! Server-sent events: bytes in, events out.
 //!
-//! Incremental and tolerant in the way of the standard: any line ending, comments, a byte-order mark,
-//! text cut anywhere. It knows nothing of sockets or of what the events mean.
+//! Incremental and as tolerant as the standard: any line ending, comments, a byte-order mark, chunks that end anywhere.
+//! It knows nothing of sockets or of the meaning of events.
 
 /// One event.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -12,7 +12,7 @@ pub struct Event {
     pub id: Option<String>,
 }
 
-/// Collects bytes until they make events.
+/// Collects bytes until they form events.
 #[derive(Debug, Default)]
 pub struct Parser {
     line: Vec<u8>,
@@ -23,7 +23,7 @@ pub struct Parser {
 }
 
 impl Parser {
-    /// Takes the next bytes and returns the events that they complete.
+    /// Adds bytes and returns the events that they complete.
     pub fn push(&mut self, bytes: &[u8]) -> Vec<Event> {
         let mut events = Vec::new();
         for byte in bytes {
@@ -41,8 +41,8 @@ impl Parser {
         events
     }
 
-    /// Returns the event that the end of the stream completes. (The standard drops it; servers that
-    /// forget the last empty line are more common than events that were meant to be cut.)
+    /// Returns the event that the end of the stream completes. The standard drops it, but servers that omit the last
+    /// empty line are more common than truncated events.
     pub fn finish(mut self) -> Option<Event> {
         let line = std::mem::take(&mut self.line);
         if !line.is_empty() {

@@ -1,4 +1,4 @@
-//! `:table`: real tables, written by flows and asked in their own terms. Changes happen exactly once.
+//! `:table`: tables that flows write and query. Each change happens exactly once.
 
 mod cells;
 mod csv;

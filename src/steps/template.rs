@@ -1,8 +1,8 @@
 //! Handlebars templates without HTML escaping, for prompts and requests.
 //!
-//! A variable that is not there renders empty; with `strict` it is an error. Rendering reads nothing
-//! but the template and its data, so it gives the same text on replay. What a template may cost is bounded: how
-//! deep it is nested, how often its blocks turn, and how much it writes.
+//! A missing variable renders as empty text; with `strict` it is an error. Rendering reads only the template and its
+//! data, so it gives the same text on replay. The cost of a template is limited: its nesting, the iterations of its
+//! blocks, and the size of its output.
 
 mod scan;
 
@@ -25,18 +25,18 @@ pub const HELPERS: &[&str] = &[
     "default", "first", "join", "json", "last", "length", "truncate",
 ];
 
-/// What Handlebars has by itself.
+/// Handlebars' built-in helpers.
 const BUILT_IN: &[&str] = &[
     "and", "each", "eq", "gt", "gte", "if", "len", "lookup", "lt", "lte", "ne", "not", "or", "raw",
     "unless", "with",
 ];
 
-/// As much is written at most.
+/// Maximum size of the output.
 const MOST_WRITTEN: usize = 16 << 20;
-/// As often may blocks turn, and helpers be called; one that gives much counts for more.
+/// Maximum number of iterations and helper calls; a call with a large result counts more.
 const MOST_TURNS: usize = 1_000_000;
 
-/// What is wrong with a template, or with rendering it.
+/// An error in a template, or in rendering it.
 #[derive(Debug, thiserror::Error)]
 pub enum TemplateError {
     #[error("the template is not well formed: {reason}")]
@@ -68,11 +68,10 @@ fn meant(name: &str) -> String {
     nearest(name, known).map_or_else(String::new, |near| format!(" (did you mean `{near}`?)"))
 }
 
-/// Renders a template over an object of data. A map or list is shown as JSON.
+/// Renders a template with an object of data. A map or list is written as JSON.
 ///
 /// # Errors
-/// When the template is malformed, calls a helper that does not exist, or, with `strict`, uses a variable
-/// that the data does not have.
+/// When the template is malformed, calls an unknown helper, or, with `strict`, uses a missing variable.
 pub fn render(template: &str, data: &Json, strict: bool) -> Result<String, TemplateError> {
     if !template.contains("{{") {
         return Ok(template.to_owned());
@@ -93,7 +92,7 @@ pub fn render(template: &str, data: &Json, strict: bool) -> Result<String, Templ
     }
 }
 
-/// Text up to a length.
+/// A text with a maximum length.
 #[derive(Default)]
 struct Bounded {
     bytes: Vec<u8>,
@@ -118,7 +117,7 @@ impl io::Write for Bounded {
 /// Renders every string inside a JSON value; object keys stay as they are.
 ///
 /// # Errors
-/// As [`render`].
+/// As for [`render`].
 pub fn render_all(shape: &Json, data: &Json, strict: bool) -> Result<Json, TemplateError> {
     Ok(match shape {
         Json::String(text) => Json::String(render(text, data, strict)?),
@@ -141,7 +140,7 @@ pub fn render_all(shape: &Json, data: &Json, strict: bool) -> Result<Json, Templ
 /// Checks that a template is well formed.
 ///
 /// # Errors
-/// When it is not.
+/// When it is malformed.
 pub fn check(template: &str) -> Result<(), TemplateError> {
     compile(template).map(drop)
 }
@@ -155,7 +154,7 @@ const TURN: &str = "flowstone-turn";
 fn registry(spent: &Arc<AtomicUsize>) -> Handlebars<'static> {
     let mut registry = Handlebars::new();
     registry.register_escape_fn(handlebars::no_escape);
-    // Handlebars' own, which writes to the process's log.
+    // The built-in one writes to the log of the process.
     registry.unregister_helper("log");
     for (name, run) in OWN {
         let spent = Arc::clone(spent);
@@ -184,8 +183,8 @@ fn compile(template: &str) -> Result<Template, TemplateError> {
     Ok(compiled)
 }
 
-/// Has all that is written go through [`SHOW`], which knows how to write a map or a list; a bare `{{variable}}` may
-/// then have the name of a helper. And has each turn of a block counted.
+/// Makes all output go through [`SHOW`], which can write maps and lists, so that a bare `{{variable}}` may have the
+/// name of a helper. Also makes each iteration of a block count.
 fn prepare(template: &mut Template, turn: &[TemplateElement]) {
     for element in &mut template.elements {
         match element {
@@ -233,7 +232,7 @@ fn failed(error: &RenderError) -> TemplateError {
     }
 }
 
-/// A helper's arguments: first the value that it is about.
+/// A helper's arguments: first the value that it applies to.
 struct Call<'a> {
     name: &'static str,
     value: &'a Json,
@@ -253,7 +252,7 @@ impl<'a> Call<'a> {
         self.wrong_part(expected, self.value)
     }
 
-    /// Refuses an option, or another part of the call.
+    /// Rejects an option, or another part of the call.
     fn wrong_part(&self, expected: &str, got: &Json) -> RenderError {
         let (name, got) = (self.name, shown(got));
         RenderErrorReason::Other(format!("`{name}` needs {expected}, and got {got}")).into()
@@ -262,7 +261,7 @@ impl<'a> Call<'a> {
 
 type Run = fn(&Call<'_>) -> Result<Json, RenderError>;
 
-/// Our helpers. Sorted by name.
+/// Flowstone's own helpers, sorted by name.
 const OWN: &[(&str, Run)] = &[
     ("default", default),
     ("first", first),
@@ -278,11 +277,11 @@ const OWN: &[(&str, Run)] = &[
 struct Own {
     name: &'static str,
     run: Run,
-    /// What the rendering has cost so far.
+    /// The cost of the rendering so far.
     spent: Arc<AtomicUsize>,
 }
 
-/// Returns how much a value is, in pieces of about the size of a word.
+/// Returns the size of a value in pieces of about the size of a word.
 fn weight(value: &Json) -> usize {
     match value {
         Json::Null | Json::Bool(_) | Json::Number(_) => 1,
@@ -415,7 +414,7 @@ fn truncate(call: &Call<'_>) -> Result<Json, RenderError> {
     Ok(Json::from(short + &suffix))
 }
 
-/// The text of a value inside a sentence: JSON for maps and lists, nothing for null.
+/// Returns the text of a value inside a sentence: JSON for maps and lists, nothing for null.
 fn shown(value: &Json) -> String {
     match value {
         Json::Object(_) | Json::Array(_) => value.to_string(),

@@ -1,6 +1,6 @@
-//! `:time`: the present moment, and dates and times in a time zone: reading, writing, arithmetic.
+//! `:time`: the current time, and dates and times in a time zone: parsing, formatting, arithmetic.
 //!
-//! What a step gives is journaled as that of any other: a replay sees the moment that the run saw.
+//! The result is journaled like that of any step: a replay sees the time that the run saw.
 
 use flowstone_flow::flow::Flow;
 use flowstone_flow::step::{
@@ -88,7 +88,7 @@ const FIELDS: &[Field] = &[
     ),
 ];
 
-/// What the moment of an operation looks like.
+/// The fields of an instant in a result.
 const MOMENT: &str = "[:map [:instant inst?] [:iso :string] [:epoch-ms :int] [:epoch-seconds :int] [:date :string] [:time :string] [:year :int] [:month :int] [:day :int] [:hour :int] [:minute :int] [:second :int] [:weekday :keyword] [:week :string] [:timezone :string] [:offset :string] [:formatted {:optional true} :string]]";
 
 const OPERATIONS: Operations = Operations {
@@ -166,7 +166,7 @@ impl Step for Time {
         if let Ok(Some(pattern)) = fields.text("format") {
             literal::remark(&mut remarks, "format", pattern_of(pattern));
         }
-        // A text without an offset means nothing before the zone is known.
+        // A text without an offset cannot be read before the zone is known.
         let is_zone_known = config.get("timezone").is_none_or(literal::is_known);
         if let (true, Ok(zone)) = (is_zone_known, zone(fields)) {
             for key in ["at", "from", "to"] {
@@ -208,7 +208,7 @@ impl Step for Time {
     }
 }
 
-/// What is asked for.
+/// A parsed request.
 struct Ask<'a> {
     cx: &'a StepContext,
     fields: Fields<'a>,
@@ -219,7 +219,7 @@ fn wrong(message: impl Into<String>) -> StepError {
     StepError::config("E0767", message)
 }
 
-/// Seconds: no place is farther from UTC.
+/// Maximum offset from UTC, in seconds.
 const FARTHEST: i32 = 18 * 3600;
 
 fn zone(fields: Fields<'_>) -> Result<TimeZone, StepError> {
@@ -259,7 +259,7 @@ fn at_millis(millis: i64, zone: &TimeZone) -> Result<Zoned, StepError> {
     Ok(at.to_zoned(zone.clone()))
 }
 
-/// Reads a moment of a config.
+/// Reads an instant of a config.
 fn moment(fields: Fields<'_>, key: &'static str, zone: &TimeZone) -> Result<Zoned, StepError> {
     let given = fields.get(key).unwrap_or(&Value::Nil);
     let not_one = || {
@@ -287,7 +287,7 @@ fn read_iso(text: &str, zone: &TimeZone) -> Result<Zoned, StepError> {
     })
 }
 
-/// Reads ISO-8601; what has no offset is in the zone of the step.
+/// Parses ISO-8601; without an offset, the time is in the zone of the step.
 fn iso(text: &str, zone: &TimeZone) -> Option<Zoned> {
     let text = text.trim();
     if let Ok(at) = text.parse::<Zoned>() {
@@ -302,7 +302,7 @@ fn iso(text: &str, zone: &TimeZone) -> Option<Zoned> {
     at_millis(instant_millis(text)?, zone).ok()
 }
 
-/// Reads a pattern of dates as the language's own formatters do.
+/// Reads a pattern like the language's own formatters.
 fn pattern_of(pattern: &str) -> Result<(), StepError> {
     match flowstone_lang::check_date_pattern(pattern) {
         Err(Signal::Throw(refused)) => {
@@ -322,7 +322,7 @@ impl Ask<'_> {
         at_millis(millis, &self.zone)
     }
 
-    /// Reads a moment of the config.
+    /// Reads an instant of the config.
     fn moment(&self, key: &'static str) -> Result<Zoned, StepError> {
         moment(self.fields, key, &self.zone)
     }
@@ -357,7 +357,7 @@ impl Ask<'_> {
         Ok(Value::map(all.chain([(Value::keyword("end"), end)])))
     }
 
-    /// Returns where a unit starts, and how long it is.
+    /// Returns the start of a unit, and its length.
     fn start_of(&self, at: &Zoned, unit: &str) -> Result<(Zoned, Span), jiff::Error> {
         let of_day = |date: Date| date.to_zoned(self.zone.clone());
         let date = at.date();
@@ -380,7 +380,7 @@ impl Ask<'_> {
         })
     }
 
-    /// Makes the value of a moment, written by the `:format` of the step.
+    /// Builds the value of an instant, formatted by the `:format` of the step.
     fn shown(&self, at: &Zoned) -> Result<Value, StepError> {
         let written = match self.fields.text("format")? {
             None => None,
@@ -449,7 +449,7 @@ impl Ask<'_> {
         }
     }
 
-    /// Has the language's own formatters read or write, so that a pattern means the same in a step as in code.
+    /// Calls the language's own formatters, so that a pattern means the same in a step as in code.
     fn call(&self, code: &str, args: &[Value]) -> Result<Value, StepError> {
         let function = self.cx.function(&Value::from(code))?;
         let called = self.cx.call_at_once(&function, args);
@@ -457,7 +457,7 @@ impl Ask<'_> {
     }
 }
 
-/// Returns an offset as ISO-8601 writes it.
+/// Formats an offset as in ISO-8601.
 fn offset_name(offset: jiff::tz::Offset) -> String {
     let seconds = offset.seconds();
     let (sign, minutes) = (if seconds < 0 { '-' } else { '+' }, seconds.abs() / 60);
@@ -509,7 +509,7 @@ fn shift(fields: Fields<'_>) -> Result<Shift, StepError> {
     })
 }
 
-/// How far a moment is moved: by the calendar, and then by the clock.
+/// The distance to move an instant: first by the calendar, then by the clock.
 #[derive(Default)]
 struct Shift {
     months: i64,
@@ -517,7 +517,7 @@ struct Shift {
     millis: i64,
 }
 
-/// The units of `:by`, with what each is made of.
+/// The units of `:by`, with their parts.
 const PARTS: &[(&str, Unit, i64)] = &[
     ("days", Unit::Day, 1),
     ("hours", Unit::Millisecond, 3_600_000),

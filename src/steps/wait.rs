@@ -1,7 +1,7 @@
-//! `:wait`: the run parks until somebody answers, or nobody does in time.
+//! `:wait`: suspends the run until somebody answers, or the time is up.
 //!
-//! The step reads what the flow says and makes a [`WaitSpec`] of it; opening, deciding and timing out are the
-//! engine's. What the flow may not say is refused here, before anything is opened.
+//! The step converts its config to a [`WaitSpec`]; the engine opens, decides and times out the wait. Wrong configs are
+//! rejected here, before anything is opened.
 
 mod approval;
 mod event;
@@ -129,7 +129,7 @@ const FIELDS: &[Field] = &[
     ),
 ];
 
-/// What is shown to who decides.
+/// The details that are shown to the person who decides.
 const DETAILS: &[&str] = &["approval", "data", "message", "title", "webhook"];
 const USUAL: Duration = Duration::from_secs(86_400);
 
@@ -220,7 +220,7 @@ fn wait(cx: &StepContext, config: &Value) -> Result<WaitSpec, StepError> {
     })
 }
 
-/// Reads what becomes of a wait that nobody answers.
+/// Reads the outcome of a wait that nobody answers.
 fn silence(fields: Fields<'_>) -> Result<OnTimeout, StepError> {
     let continues = fields
         .name("on-timeout")?
@@ -236,7 +236,7 @@ fn silence(fields: Fields<'_>) -> Result<OnTimeout, StepError> {
     }
 }
 
-/// Stands for a key that a flow gives, whatever it is.
+/// A placeholder for the key of a flow, whatever it is.
 fn given_key(config: &Value) -> Option<&'static str> {
     literal::has_any(config, &["key", "signal-key"]).then_some("key")
 }
@@ -259,7 +259,7 @@ fn key(fields: Fields<'_>) -> Result<Option<String>, StepError> {
     Ok(name)
 }
 
-/// Reads how long to wait, within what the settings of the project allow.
+/// Reads how long to wait, within the limits of the project's settings.
 fn timeout(settings: &Value, fields: Fields<'_>) -> Result<Duration, StepError> {
     let timeout = match fields.get("timeout") {
         None => USUAL,
@@ -295,7 +295,7 @@ fn names(fields: Fields<'_>, key: &str) -> Result<Vec<Value>, StepError> {
     names.collect()
 }
 
-/// The schema of the payload: what the flow gives, and that the action is one of those offered.
+/// Returns the schema of the payload: the flow's own, and that the action is one of those offered.
 fn validation(fields: Fields<'_>, actions: &[Value]) -> Result<Value, StepError> {
     let given = fields.get("validation").cloned();
     if let Some(form) = &given {
@@ -312,7 +312,7 @@ fn validation(fields: Fields<'_>, actions: &[Value]) -> Result<Value, StepError>
     let chosen = Value::vector([keyword("map"), Value::vector([keyword("action"), choice])]);
     Ok(match given {
         None => chosen,
-        // Not the other way round: a map that comes first would be taken for properties of `:and`.
+        // The order matters: a map in the first place would be read as properties of `:and`.
         Some(given) => Value::vector([keyword("and"), chosen, given]),
     })
 }

@@ -223,7 +223,7 @@ fn wrong_bindings_are_refused() {
         ),
         (
             "{:profiles {:prod {:secrets {:a \"s3cret\"}}}}",
-            "does not belong into the file",
+            "must not contain the secret itself",
         ),
         ("{:profiles {:prod []}}", "takes a map"),
         (

@@ -116,7 +116,7 @@ fn equal_requests_are_answered_in_their_order() {
         }
         let more = world.run(&Http, &config).await;
         assert!(
-            more.contains("was recorded 3 times, and is asked for once more"),
+            more.contains("was recorded 3 times, but is requested once more"),
             "{more}"
         );
     });
@@ -414,7 +414,7 @@ fn what_is_wrong_in_a_recording_is_named() {
         (
             "0001-s.json",
             exchange("").replace("2026-03-01T00", "yesterday"),
-            "`at` is no moment",
+            "`at` is not a time",
         ),
     ];
     for (name, text, expected) in cases {
@@ -428,7 +428,7 @@ fn what_is_wrong_in_a_recording_is_named() {
     }
     for (folder, expected) in [
         ("none", "there is no such folder"),
-        ("answers", "there is no recording.json in it"),
+        ("answers", "it has no recording.json"),
     ] {
         let world = World::new().file("answers/0001-s.json", "{}");
         let error = Replayer::open(&world.path().join(folder)).err().unwrap();

@@ -69,7 +69,7 @@ fn a_script_is_chosen_by_what_is_said() {
         "{:scripts [{:when \"security\" :turns [\"safe\"]}]}",
         "{:connection :ai :prompt \"x\"}",
         expect![[r#"
-            E0825 no-turn: no script matches this request: it contains none of "security" is in it
+            E0825 no-turn: no script matches this request: it contains none of "security"
               hint: add one without `:when`, for all others
               data: {:request "model scripted\nuser: x"}"#]],
     );
@@ -100,11 +100,11 @@ fn a_turn_may_expect_its_request() {
     for (config, problem) in [
         (
             config("Be long.", "please", ""),
-            "\"brief\" in the last message of `:system`",
+            "expected \"brief\" in the last message of `:system`",
         ),
         (
             config("Be brief.", "now", ""),
-            "\"please\" in the last message of `:user`",
+            "expected \"please\" in the last message of `:user`",
         ),
         (
             config("Be brief.", "please", "").replace("\"add\"", "\"sub\""),

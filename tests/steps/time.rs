@@ -236,7 +236,7 @@ fn what_is_wrong_is_named() {
         ),
         (
             "{:op :add :at 0 :by {:years 99999}}",
-            "E0767 the moment lies outside",
+            "E0767 the moment is outside",
         ),
         ("{:op :truncate :at 0 :unit :decade}", ":unit"),
         ("{:by {:days 1}}", "E0767 `:by` means nothing to `:op :now`"),

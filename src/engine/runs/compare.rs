@@ -1,4 +1,4 @@
-//! What differs between two runs: flow, input, steps by their paths, and the end.
+//! The differences between two runs: flow, input, steps by their paths, and the end.
 
 use std::collections::BTreeMap;
 
@@ -13,18 +13,18 @@ use crate::ids::RunId;
 use crate::outcome::decode_failure;
 use crate::ports::{Entry, EntryKind, RunRow};
 
-/// What differs between two runs.
+/// The differences between two runs.
 #[derive(Debug, Clone)]
 pub struct RunDiff {
     pub a: RunRow,
     pub b: RunRow,
-    /// The flows are not the same: each text that differs, as a unified difference.
+    /// If the flows differ: each text that differs, as a unified diff.
     pub flow: Option<Vec<String>>,
-    /// The inputs, as EDN text, where they differ.
+    /// The inputs, as EDN text, if they differ.
     pub input: Option<(String, String)>,
-    /// All steps of both, in the order in which the first run met them; then those of the second alone.
+    /// All steps of both runs, in the order of the first run; then those of the second alone.
     pub steps: Vec<StepDiff>,
-    /// The ends, where they differ.
+    /// The ends, if they differ.
     pub end: Option<(String, String)>,
 }
 
@@ -37,7 +37,7 @@ pub struct StepDiff {
     pub b: Option<StepSide>,
 }
 
-/// A step as one of the runs has it.
+/// A step in one of the runs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StepSide {
     /// The step type.
@@ -45,7 +45,7 @@ pub struct StepSide {
     digest: String,
     /// The beginning of the request, as EDN text.
     pub request: Option<String>,
-    /// Its value or its error as EDN text; none while it is under way.
+    /// Its value or its error as EDN text; `None` while it is in progress.
     pub end: Option<String>,
     pub failed: bool,
 }
@@ -54,16 +54,16 @@ pub struct StepSide {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StepVerdict {
     Same,
-    /// It was asked for something else.
+    /// The requests differ.
     Request,
-    /// It was asked for the same, and gave something else.
+    /// The requests are equal, but the results differ.
     Result,
     OnlyA,
     OnlyB,
 }
 
 impl StepVerdict {
-    /// Returns its name, which does not change.
+    /// Returns the name of the verdict, which is stable.
     pub fn name(self) -> &'static str {
         match self {
             StepVerdict::Same => "same",
@@ -76,7 +76,7 @@ impl StepVerdict {
 }
 
 impl RunDiff {
-    /// Tells whether nothing differs.
+    /// Tells whether the runs are equal.
     pub fn is_same(&self) -> bool {
         let same_steps = self
             .steps
@@ -87,10 +87,10 @@ impl RunDiff {
 }
 
 impl Engine {
-    /// Compares two runs by what was journaled. Times, random numbers and log lines do not count.
+    /// Compares two runs by their journals. Times, random numbers and log lines are ignored.
     ///
     /// # Errors
-    /// When one is missing, its journal was removed, or cannot be read.
+    /// When one does not exist, its journal was removed, or it cannot be read.
     pub async fn compare_runs(&self, a: &RunId, b: &RunId) -> Result<RunDiff, EngineError> {
         let (a, b) = (self.whole_row(a).await?, self.whole_row(b).await?);
         let journal = &self.services.stores.journal;
@@ -179,7 +179,7 @@ fn compare(a: Vec<Entry>, b: Vec<Entry>) -> Vec<StepDiff> {
         .collect()
 }
 
-/// Returns the paths of steps in order, and what is known of each.
+/// Returns the paths of steps in order, with their states.
 fn sides(entries: Vec<Entry>) -> (Vec<String>, BTreeMap<String, StepSide>) {
     let mut order = Vec::new();
     let mut sides: BTreeMap<String, StepSide> = BTreeMap::new();
@@ -216,7 +216,7 @@ fn sides(entries: Vec<Entry>) -> (Vec<String>, BTreeMap<String, StepSide>) {
     (order, sides)
 }
 
-/// Says how a run ended, or what it is at.
+/// Describes how a run ended, or its current state.
 fn end_of(row: &RunRow) -> String {
     let status = row.status.name();
     let error = row.error.as_deref().and_then(decode_failure);
@@ -231,7 +231,7 @@ fn end_of(row: &RunRow) -> String {
     }
 }
 
-/// Returns the words of a side's end: a value as EDN text, or the words of an error.
+/// Returns the end of a side as text: a value as EDN, or the message of an error.
 pub fn shown_end(side: &StepSide) -> String {
     match &side.end {
         None => "(not over)".to_owned(),

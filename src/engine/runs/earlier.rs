@@ -1,18 +1,18 @@
-//! Which run a start means that was asked for before: the same command again resumes it instead of starting a second.
+//! Finds the unfinished run that a repeated start command resumes instead of starting a second one.
 
 use crate::engine::{Engine, StartOptions};
 use crate::error::EngineError;
 use crate::flow::LoadedFlow;
 use crate::ports::{RunFilter, RunRow, RunStatus};
 
-/// What a run is at that can be resumed by the command that started it: everything before its end, except failed
-/// compensations, which a person is to look at first.
+/// The states of a run that the command which started it can resume: everything before its end, except failed
+/// compensations, which a person must check first.
 const OPEN: [RunStatus; 3] = [RunStatus::Queued, RunStatus::Running, RunStatus::Waiting];
 
 impl Engine {
-    /// Returns the newest run that was started by hand with the same flow text, invocation, input and bindings, that
-    /// is not over and that no process executes. A run that was imported and is held does not count, nor does one that
-    /// is being cancelled or that another run called. One in quarantine does: executing it is refused.
+    /// Returns the newest unfinished run that was started by hand with the same flow text, invocation, input and
+    /// bindings, and that no process executes. Runs on hold, runs that are being cancelled and child runs do not count.
+    /// One in quarantine does: executing it is refused.
     ///
     /// # Errors
     /// When the input does not fit the flow's contract, or the store cannot be read.

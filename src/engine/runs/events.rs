@@ -1,7 +1,7 @@
 //! The journal of a run as a stream of events.
 //!
-//! Waits are told by their path and key; tokens are no part of a journal, and secrets were taken out before
-//! anything was written.
+//! Waits appear with their path and key. Tokens are not part of a journal, and secrets were removed before anything was
+//! written.
 
 use crate::engine::Engine;
 use crate::error::EngineError;
@@ -14,29 +14,29 @@ const PAGE: usize = 1000;
 /// One journal entry with its place.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RunEventRow {
-    /// Grows with each entry of a pass; what to go on after.
+    /// Position in the pass, which grows with each entry; the next page continues after it.
     pub seq: i64,
-    /// Which pass of the run it belongs to.
+    /// The pass of the run that it belongs to.
     pub pass: i64,
     pub entry: Entry,
 }
 
-/// What there is after a place, as of one moment.
+/// The events after a position, read at one time.
 #[derive(Debug, Clone)]
 pub struct EventsPage {
-    /// The run, read before the events: once it is over, they are all there.
+    /// The run, read before the events: if it is finished, the events are complete.
     pub row: RunRow,
     pub events: Vec<RunEventRow>,
-    /// There are more.
+    /// Whether there are more events.
     pub is_full: bool,
 }
 
 impl Engine {
-    /// Returns the events of a run after a place. When the run is in another pass than `pass`, its journal is a
-    /// new one, and is given from its start.
+    /// Returns the events of a run after a position. If the run is in another pass than `pass`, its journal is a new
+    /// one, and is returned from its start.
     ///
     /// # Errors
-    /// When there is no such run, or it cannot be read.
+    /// When the run does not exist or cannot be read.
     pub async fn events_after(
         &self,
         run: &RunId,

@@ -1,8 +1,8 @@
-//! The difference of two texts, line by line, in the form that `diff -u` and `patch` know.
+//! The difference of two texts, line by line, in the format of `diff -u` and `patch`.
 
 /// Number of equal lines that are shown around a change.
 const CONTEXT: usize = 3;
-/// Texts whose table would be larger than this are shown as one that went and one that came.
+/// Maximum size of the table; larger texts are shown as completely replaced.
 const CELLS_MAX: usize = 16 << 20;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -12,7 +12,7 @@ enum Edit {
     Come,
 }
 
-/// Returns the unified difference of two texts; nothing where they are equal.
+/// Returns the unified diff of two texts; empty if they are equal.
 pub(crate) fn unified(name_a: &str, name_b: &str, a: &str, b: &str) -> String {
     if a == b {
         return String::new();
@@ -68,7 +68,7 @@ fn write_hunk(out: &mut String, edits: &[Edit], hunk: (usize, usize), a: &[&str]
     }
 }
 
-/// Returns a shortest way from one list of lines to the other.
+/// Returns a shortest edit script from one list of lines to the other.
 fn edits(a: &[&str], b: &[&str]) -> Vec<Edit> {
     let head = a.iter().zip(b).take_while(|(a, b)| a == b).count();
     let (rest_a, rest_b) = (&a[head..], &b[head..]);
@@ -82,7 +82,7 @@ fn edits(a: &[&str], b: &[&str]) -> Vec<Edit> {
     edits
 }
 
-/// Keeps a longest common subsequence, found by a table of how long it is from each pair of lines on.
+/// Keeps a longest common subsequence, found with a table of its lengths from each pair of lines on.
 fn shortest(a: &[&str], b: &[&str]) -> Vec<Edit> {
     if a.len().saturating_mul(b.len()) > CELLS_MAX {
         let mut edits = vec![Edit::Gone; a.len()];

@@ -1,4 +1,4 @@
-//! Moments as people write them: how long ago, or when.
+//! Points in time as people write them: a duration before now, or an instant.
 
 use jiff::Timestamp;
 use jiff::civil::{Date, DateTime};
@@ -6,8 +6,8 @@ use jiff::tz::TimeZone;
 
 use crate::duration;
 
-/// Reads a moment, in milliseconds since 1970: a duration back from now such as `2h`, an instant such as
-/// `2026-01-31T09:30:00Z`, or a day or time of day without a zone, in UTC.
+/// Parses a point in time, in milliseconds since 1970: a duration before now such as `2h`, an instant such as
+/// `2026-01-31T09:30:00Z`, or a date, or date and time, without a zone, in UTC.
 pub fn moment(text: &str, now_ms: i64) -> Option<i64> {
     let text = text.trim();
     if let Some(back) = duration::parse(text) {

@@ -1,7 +1,7 @@
-//! How long the journals of finished runs are kept, and removing what is kept no longer.
+//! The retention of finished runs, and the removal of expired data.
 //!
-//! A finished run keeps its row, its input and its result; its journal, its waits and whatever only they referred
-//! to go after a while. A run that is not over, and a run that such a run called, keep everything.
+//! A finished run keeps its row, its input and its result. Its journal, its waits and everything that only they
+//! referred to are removed after a while. An unfinished run keeps everything, and so do its child runs.
 
 use std::collections::HashMap;
 
@@ -18,49 +18,49 @@ use crate::step::HomeSweep;
 const BLOB_AGE_MS: i64 = 86_400_000;
 /// Number of runs that are listed at a time.
 const PAGE: usize = 1000;
-/// How often a project is looked after by itself.
+/// How often garbage is collected automatically.
 const EVERY_MS: i64 = 86_400_000;
 /// Maximum number of journals that one automatic collection removes.
 const GENTLY: usize = 500;
-/// The file that says when that was.
+/// The file with the time of the last collection.
 const STAMP: &str = "last-gc";
 
 /// How garbage is collected.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct GcOptions {
     pub retention: Retention,
-    /// Only say what would go.
+    /// Only report what would be removed.
     pub dry_run: bool,
-    /// Give the space back to the system.
+    /// Return free space to the system.
     pub compact: bool,
     /// Maximum number of runs whose journals are removed; 0: all that are due.
     pub limit: usize,
 }
 
-/// What went, or would go.
+/// What was removed, or would be removed.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct GcReport {
-    /// The runs whose journals went, the newest first.
+    /// The runs whose journals were removed, newest first.
     pub runs: Vec<RunId>,
     /// Journal entries.
     pub entries: Removed,
-    /// Large values that only they had.
+    /// Large values that only the journals referred to.
     pub payloads: Removed,
     /// Rows of runs.
     pub forgotten: u64,
-    /// Sources of flows that no run has any more.
+    /// Sources of flows that no run uses any more.
     pub programs: Removed,
-    /// Resources that were over their time.
+    /// Resources that have expired.
     pub expired: u64,
-    /// Changesets that nothing mentions any more.
+    /// Changesets that nothing refers to any more.
     pub changesets: u64,
-    /// Names of stored blobs that nothing mentions any more.
+    /// Names of stored blobs that nothing refers to any more.
     pub resources: u64,
-    /// Their files.
+    /// The files of the blobs.
     pub blobs: Removed,
-    /// Contents of source trees that no tree and no changeset has any more.
+    /// Contents of source trees that no tree and no changeset refers to any more.
     pub contents: Removed,
-    /// Folders of finished runs that `:materialize` made for them.
+    /// Folders that `:materialize` created for finished runs.
     pub folders: Removed,
     /// Signals that were taken or refused.
     pub signals: u64,
@@ -69,7 +69,7 @@ pub struct GcReport {
 }
 
 impl GcReport {
-    /// Returns the bytes that went, or would go, of database and files together.
+    /// Returns the bytes removed, or to be removed, from database and files together.
     pub fn bytes(&self) -> u64 {
         [
             self.entries,
@@ -86,16 +86,16 @@ impl GcReport {
 }
 
 impl Engine {
-    /// Returns what the project's settings say about keeping runs.
+    /// Returns the retention of the project's settings.
     pub fn retention(&self) -> Retention {
         // The settings were checked when they were read.
         Retention::read(&self.services.settings).unwrap_or_default()
     }
 
-    /// Removes what is kept no longer. Runs that are not over are never touched.
+    /// Removes expired data. Unfinished runs are never touched.
     ///
     /// # Errors
-    /// When the stores cannot be read or written; what went until then is gone.
+    /// When the stores cannot be read or written; what was removed until then stays removed.
     pub async fn collect_garbage(&self, options: &GcOptions) -> Result<GcReport, EngineError> {
         let upkeep = &self.services.stores.upkeep;
         let now_ms = self.services.clock.now_ms();
@@ -129,7 +129,7 @@ impl Engine {
         report.payloads = sweep(Swept::Payloads, now_ms).await?;
         report.programs = sweep(Swept::Programs, now_ms).await?;
         report.expired = sweep(Swept::Expired, now_ms).await?.count;
-        // They name the trees that they lie over.
+        // Changesets name the trees that they are based on.
         report.changesets = sweep(Swept::Changesets, journal_ms).await?.count;
         report.resources = sweep(Swept::Resources, journal_ms).await?.count;
         report.blobs = sweep(Swept::Blobs, now_ms - BLOB_AGE_MS).await?;
@@ -159,12 +159,12 @@ impl Engine {
         let stamp = self.services.home.join(STAMP);
         let last = std::fs::read_to_string(&stamp).ok();
         let last = last.and_then(|text| text.trim().parse::<i64>().ok());
-        // A clock that was set back must not stop this for long.
+        // A clock that was set back must not disable the collection for long.
         if last.is_some_and(|last| (0..EVERY_MS).contains(&(now_ms - last))) {
             return None;
         }
-        // Before, not after: a collection that fails is not tried at every turn. Where the stamp cannot be written,
-        // nothing can be removed either.
+        // Written before the collection, so that one that fails is not repeated all the time. If the stamp cannot be
+        // written, nothing can be removed either.
         if crate::private::write(&stamp, now_ms.to_string().as_bytes()).is_err() {
             return None;
         }
@@ -183,7 +183,7 @@ impl Engine {
             .ok()
     }
 
-    /// Returns the runs whose journals go, the newest first.
+    /// Returns the runs whose journals are removed, newest first.
     async fn due(&self, options: &GcOptions, usage: Usage) -> Result<Vec<RunId>, EngineError> {
         let retention = &options.retention;
         let now_ms = self.services.clock.now_ms();
@@ -218,13 +218,13 @@ impl Engine {
             due.splice(0..0, more);
         }
         if options.limit > 0 && due.len() > options.limit {
-            // The oldest go first.
+            // The oldest are removed first.
             due.drain(..due.len() - options.limit);
         }
         Ok(due)
     }
 
-    /// Returns those of the young runs, the oldest of them, whose journals have to go too.
+    /// Returns the oldest of the younger runs, whose journals must be removed too.
     async fn over_size(
         &self,
         due: &[RunId],
@@ -248,7 +248,7 @@ impl Engine {
         Ok(more)
     }
 
-    /// Returns runs that are over, with their journal or without, the newest first.
+    /// Returns finished runs, with or without a journal, newest first.
     async fn finished(
         &self,
         pruned: bool,
@@ -265,7 +265,7 @@ impl Engine {
         Ok(self.services.stores.runs.summaries(query).await?)
     }
 
-    /// Tells whether the run at the top is over: until then its replay may look at those below.
+    /// Tells whether the root run is finished: until then, its replay may read the runs below it.
     async fn is_family_over(
         &self,
         run: &RunSummary,
@@ -283,7 +283,7 @@ impl Engine {
         Ok(is_over)
     }
 
-    /// Removes the rows of runs that are kept no longer. Returns how many.
+    /// Removes the rows of runs that have expired. Returns how many.
     async fn forget_runs(&self, options: &GcOptions) -> Result<u64, EngineError> {
         let Some(age) = options.retention.runs else {
             return Ok(0);

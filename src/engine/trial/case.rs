@@ -1,4 +1,4 @@
-//! A case: what a flow is tried with, as an EDN map.
+//! A test case of a flow, as an EDN map.
 
 use flowstone_lang::value::{PMap, Value};
 
@@ -11,19 +11,19 @@ use crate::ids::StepPath;
 /// The keys of a case.
 const KEYS: &[&str] = &["answers", "expect", "input", "invocation", "live", "mock"];
 
-/// What a flow is tried with.
+/// The inputs and expectations of a test.
 #[derive(Debug)]
 pub struct Case {
     pub input: Value,
-    /// Which of `:invocations`; nil: the default one.
+    /// The invocation; nil: the default one.
     pub invocation: Value,
-    /// What steps give instead of being performed: by path, step id or step type.
+    /// Results of steps that are not performed: by path, step id or step type.
     pub mock: Value,
-    /// What waits are answered with: by path, step id or key, or `"*"`.
+    /// Answers to waits: by path, step id or key, or `"*"`.
     pub answers: Value,
-    /// What the flow must give; nil: anything.
+    /// The expected result of the flow; nil: anything.
     pub expect: Value,
-    /// Steps that change something outside, and models, may be called although no mock answers for them.
+    /// Whether to perform steps that change something outside, and call models, if no mock answers.
     pub live: bool,
     /// Which of its mocks and answers were used.
     pub(super) noted: Noted,
@@ -47,7 +47,7 @@ impl Case {
     /// Reads a case.
     ///
     /// # Errors
-    /// When it is no map, or has keys that mean nothing.
+    /// When it is not a map, or has unknown keys.
     pub fn of_value(value: &Value) -> Result<Case, TrialError> {
         let bad = |words: String| Err(TrialError::BadCase(words));
         let Some(map) = value.as_map() else {
@@ -77,7 +77,7 @@ impl Case {
         })
     }
 
-    /// Writes the case down.
+    /// Encodes the case as text.
     ///
     /// # Errors
     /// When something in it is not data.
@@ -93,15 +93,15 @@ impl Case {
         codec::encode(&whole).map_err(|error| TrialError::BadCase(error.to_string()))
     }
 
-    /// Adds an answer, before those that are there.
+    /// Adds an answer, before the existing ones.
     pub fn add_answer(&mut self, target: &str, answer: Value) {
         self.answers = with(&self.answers, Value::from(target), answer);
     }
 
-    /// Adds mocks; they hide those of the same names.
+    /// Adds mocks; they override those of the same names.
     ///
     /// # Errors
-    /// When they are no map.
+    /// When they are not a map.
     pub fn add_mocks(&mut self, mocks: &Value) -> Result<(), TrialError> {
         let Some(map) = mocks.as_map() else {
             let words = format!("mocks are a map, not {}", mocks.kind());
@@ -113,7 +113,7 @@ impl Case {
         Ok(())
     }
 
-    /// Returns what a step is to give instead of being performed, and notes the mock as used.
+    /// Returns the mocked result of a step, and records the mock as used.
     pub(super) fn mock(&self, path: &StepPath, kind: &str, attempt: u32) -> Option<Value> {
         let at = path.to_string();
         let names = [at.as_str(), path.step.as_str(), kind];
@@ -125,14 +125,14 @@ impl Case {
         Some(self.choose(mock, (name, "attempts"), attempt))
     }
 
-    /// Returns the answer to a wait that is known by any of these names, and notes it as used.
+    /// Returns the answer to a wait with any of these names, and records it as used.
     pub(super) fn answer(&self, names: &[&str]) -> Option<Value> {
         self.noted.asked("answers", names);
         let mut names = names.iter().copied().chain(["*"]);
         names.find_map(|name| named(&self.answers, name))
     }
 
-    /// `{:mock/each [...]}` gives the items one after another, and the last one from then on.
+    /// `{:mock/each [...]}` returns the items one after another, and then always the last one.
     fn choose(&self, mock: Value, (name, list): (&str, &str), number: u32) -> Value {
         let Some(items) = outcomes(&mock, list) else {
             return mock;
@@ -144,7 +144,7 @@ impl Case {
     }
 }
 
-/// Returns the outcomes of a mock that has several, such as those of `{:mock/each [...]}`.
+/// Returns the outcomes of a mock with several, such as those of `{:mock/each [...]}`.
 pub(super) fn outcomes(mock: &Value, list: &str) -> Option<Vec<Value>> {
     let key = Value::keyword(&format!("mock/{list}"));
     match mock.as_map()?.entries().get(&key)? {

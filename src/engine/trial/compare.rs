@@ -1,4 +1,4 @@
-//! What a crash changed: nothing that anybody may notice, beyond an effect that was asked about.
+//! The differences that a crash caused. None are allowed, except an effect that was asked about.
 
 use std::collections::BTreeMap;
 
@@ -6,20 +6,20 @@ use super::effects::{Doubt, EffectLine};
 use super::expected::settled;
 use super::play::Told;
 
-/// A trial that was disturbed, beside one that was not.
+/// A test with a crash, compared with one without.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Comparison {
-    /// What differs, in words: each of these is a mistake.
+    /// The differences, as text; each of these is an error.
     pub differences: Vec<String>,
-    /// Changes outside that happened once more: the other side recognises that, or somebody was asked.
+    /// Number of changes outside that were repeated: the server recognises the repetition, or a person was asked.
     pub repeated: u64,
-    /// Looks outside that happened once more.
+    /// Number of reads outside that were repeated.
     pub looked_again: u64,
-    /// How often somebody was asked whether an effect had happened.
+    /// Number of times a person was asked whether an effect had happened.
     pub in_doubt: u64,
 }
 
-/// Compares a trial in which one process died with one that nobody disturbed.
+/// Compares a test in which one process died with an undisturbed one.
 pub fn compare(
     (told, effects): (&Told, &[EffectLine]),
     (expected, expected_effects): (&Told, &[EffectLine]),
@@ -56,7 +56,7 @@ pub fn compare(
         let more = count.saturating_sub(wanted);
         let asked = told.in_doubt.iter().filter(|asked| asked == path).count() as u64;
         let allowed = match doubt {
-            // Looking again is free, and what was seen is not hurried to the disk.
+            // Repeating a read is harmless, and its result need not be on disk at once.
             Doubt::Look => u64::MAX,
             Doubt::Repeat => 1,
             Doubt::Ask => asked,

@@ -1,4 +1,4 @@
-//! The list of effects: what happened outside, written down as it happened, in a file that survives a crash.
+//! The list of effects outside, recorded as they happen, in a file that survives a crash.
 
 use std::fs::OpenOptions;
 use std::io::Write as _;
@@ -6,14 +6,14 @@ use std::path::{Path, PathBuf};
 
 use super::{EFFECTS, TrialError};
 
-/// What may be done about an effect that a crash left open.
+/// What may be done about an effect that a crash left in doubt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Doubt {
-    /// It only looks: repeating it is harmless.
+    /// It is a read: repeating it is harmless.
     Look,
-    /// The other side recognises a repetition, or the flow says that it is harmless.
+    /// The server recognises a repetition, or the flow declares it harmless.
     Repeat,
-    /// Somebody must be asked.
+    /// A person must be asked.
     Ask,
 }
 
@@ -33,7 +33,7 @@ impl Doubt {
 /// An effect that happened.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EffectLine {
-    /// The flow and the path of the step in it.
+    /// The flow, and the path of the step in it.
     pub path: String,
     pub attempt: u32,
     pub doubt: Doubt,
@@ -46,7 +46,7 @@ impl Log {
         Log(path)
     }
 
-    /// Writes an effect down and syncs it.
+    /// Records an effect and syncs the file.
     pub(super) fn add(&self, line: &EffectLine) -> std::io::Result<()> {
         let mut file = OpenOptions::new().create(true).append(true).open(&self.0)?;
         let text = format!("{}\t{}\t{}\n", line.doubt.name(), line.attempt, line.path);
@@ -55,10 +55,10 @@ impl Log {
     }
 }
 
-/// Reads what happened in a home.
+/// Reads the effects of a home.
 ///
 /// # Errors
-/// When the file is there and cannot be read.
+/// When the file exists and cannot be read.
 pub fn read_effects(home: &Path) -> Result<Vec<EffectLine>, TrialError> {
     let path = home.join(EFFECTS);
     let text = match std::fs::read_to_string(&path) {

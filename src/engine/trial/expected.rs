@@ -1,4 +1,4 @@
-//! What a case says of the end of its flow: the result, or how it fails.
+//! A case's expectation of the end of its flow: the result, or the failure.
 
 use flowstone_lang::value::{Exception, Value};
 
@@ -9,13 +9,13 @@ use crate::ports::RunStatus;
 
 /// The keys of an expectation of an end.
 const END: &[&str] = &["error", "result", "status"];
-/// What an expected error may say.
+/// The keys of an expected error.
 const ERROR: &[&str] = &["code", "data", "kind", "message"];
 
-/// Compares the end of a trial with its case; without an expectation, the flow must complete. Returns what differs.
+/// Compares the end of a test with its case; without an expectation, the flow must complete. Returns the differences.
 ///
 /// # Errors
-/// When the expectation means nothing.
+/// When the expectation is malformed.
 pub fn unexpected(told: &Told, case: &Case) -> Result<Vec<String>, TrialError> {
     if case.expect.is_nil() {
         return Ok(match told.status.as_str() {
@@ -37,8 +37,8 @@ pub fn unexpected(told: &Told, case: &Case) -> Result<Vec<String>, TrialError> {
     )])
 }
 
-/// Tells whether an expectation is about the end, and not the result itself: a map of `:status`, which names one of
-/// runs, and of nothing but `:error` and `:result` beside.
+/// Tells whether an expectation describes the end, and is not the result itself: a map of `:status`, with the name of a
+/// status, and at most `:error` and `:result` beside it.
 fn is_end(expect: &Value) -> bool {
     let Some(map) = expect.as_map() else {
         return false;
@@ -139,7 +139,7 @@ fn of_error(error: &Exception, wanted: &Value) -> Result<Vec<String>, TrialError
     Ok(problems)
 }
 
-/// Says which of the wanted entries the data of an error lacks.
+/// Returns which of the expected entries the data of an error lacks.
 fn missing_data(data: &Value, wanted: &Value) -> Vec<String> {
     let entries = wanted.as_map().into_iter().flat_map(|map| map.iter());
     let mut problems = Vec::new();
@@ -181,7 +181,7 @@ fn message(told: &Told) -> String {
     }
 }
 
-/// Returns the end without what a crash may change: how often a step was tried before it failed.
+/// Returns the end without what a crash may change: the number of attempts before a step failed.
 pub(super) fn settled(end: &str) -> String {
     const ATTEMPTS: &str = ":attempts ";
     let is_failure = codec::decode(end).is_ok_and(|value| error_of(&value).is_some());

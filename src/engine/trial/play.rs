@@ -1,4 +1,4 @@
-//! Playing a trial to its end: drive, answer what waits, let time pass, again.
+//! Runs a test to its end: executes the run, answers its waits, and advances the clock, in turn.
 
 use std::collections::BTreeMap;
 use std::io::Write as _;
@@ -18,9 +18,9 @@ use crate::ports::{RunFilter, RunRow, StoreError, Stores, WaitFilter, WaitRow};
 use crate::table::csv::{CsvContent, ExportCsv};
 use crate::table::{Filter, Partitions, TableName, TableTarget};
 
-/// The name under which the processes of a trial find its run.
+/// The id under which the processes of a test find its run.
 const NAME: &str = "trial";
-/// More turns than this are a flow that does not end.
+/// Maximum number of turns; a flow that needs more does not end.
 const TURNS: u32 = 100_000;
 
 /// The outcome of a test. It is all text, so that it can be compared and passed to another process.
@@ -29,11 +29,11 @@ pub struct Told {
     pub status: String,
     /// EDN text of the result or the error.
     pub end: String,
-    /// What is in our own stores at the end, by name.
+    /// The contents of the project's own stores at the end, by name.
     pub contents: BTreeMap<String, String>,
-    /// The paths of steps about which somebody was asked because a crash had left them in doubt.
+    /// The paths of steps that a person was asked about because a crash had left them in doubt.
     pub in_doubt: Vec<String>,
-    /// How many points this process passed, and how many commits.
+    /// How many crash points this process passed, and how many commits.
     pub points: u64,
     pub commits: u64,
 }
@@ -42,7 +42,7 @@ pub struct Told {
 /// outcome.
 ///
 /// # Errors
-/// When it cannot be driven, a replay differs, or it waits for something that the case has no answer for.
+/// When it cannot be executed, a replay differs, or the case has no answer for a wait.
 pub async fn play(
     engine: &Engine,
     world: &World,
@@ -89,7 +89,7 @@ pub async fn play(
     tell(engine, world, &run).await
 }
 
-/// Notes that another process takes part, and returns which one it is.
+/// Records that another process takes part, and returns its number.
 fn count_process(home: &Path) -> Result<u64, TrialError> {
     let path = home.join(PROCESSES);
     let noted = std::fs::OpenOptions::new()
@@ -109,7 +109,7 @@ fn count_process(home: &Path) -> Result<u64, TrialError> {
     }
 }
 
-/// Sets the clock to the last moment that an earlier process wrote down.
+/// Sets the clock to the last time that an earlier process wrote.
 async fn catch_up(engine: &Engine, world: &World, run: &RunId) -> Result<(), TrialError> {
     let row = engine.run_row(run).await?;
     let entries = engine.stores().journal.load(run).await.map_err(of_store)?;
@@ -129,7 +129,7 @@ async fn unfinished(engine: &Engine) -> Result<Vec<RunRow>, TrialError> {
     Ok(runs)
 }
 
-/// Answers every open wait that the case, or doubt, has an answer for.
+/// Answers every open wait that the case has an answer for, and every step in doubt.
 async fn answer(engine: &Engine, world: &World) -> Result<usize, TrialError> {
     let mut answered = 0;
     for wait in engine.list_waits(WaitFilter::default()).await? {
@@ -150,7 +150,7 @@ async fn answer(engine: &Engine, world: &World) -> Result<usize, TrialError> {
     Ok(answered)
 }
 
-/// The path of the step that a wait, or a question about it, belongs to.
+/// Returns the path of the step that a wait, or a question about a step, belongs to.
 fn step_of(path: &str) -> &str {
     path.split_once('?').map_or(path, |(step, _)| step)
 }
@@ -160,7 +160,7 @@ fn is_doubt(wait: &WaitRow) -> bool {
     details.get("question") == Some(&Value::keyword("in-doubt"))
 }
 
-/// Drives the other runs, such as those that the flow has called.
+/// Executes the other runs, such as child runs.
 async fn go_on(engine: &Engine, run: &RunId) -> Result<usize, TrialError> {
     let mut driven = 0;
     for other in engine.resumable().await? {
@@ -175,7 +175,7 @@ async fn go_on(engine: &Engine, run: &RunId) -> Result<usize, TrialError> {
     Ok(driven)
 }
 
-/// Moves the clock to the next moment that a run waits for. Tells whether there is one.
+/// Advances the clock to the next instant that a run waits for. Tells whether there is one.
 async fn pass_time(engine: &Engine, world: &World) -> Result<bool, TrialError> {
     let due = unfinished(engine)
         .await?
@@ -248,7 +248,7 @@ async fn contents(stores: &Stores, now_ms: i64) -> Result<BTreeMap<String, Strin
         };
         let text = match stores.tables.export(everything).await?.content {
             CsvContent::Text(text) => text,
-            // Named by its contents.
+            // The name is derived from the contents.
             CsvContent::Blob { blob, .. } => blob.0,
         };
         contents.insert(format!("table {name}"), text);

@@ -1,10 +1,10 @@
-//! The points at which a trial may die, counted as they are passed.
+//! The crash points of a test, counted as they are passed.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::ports::{Moment, Probe, StoreError};
 
-/// Counts points, and ends the process at one of them.
+/// Counts crash points, and ends the process at one of them.
 #[derive(Debug)]
 pub struct Points {
     passed: AtomicU64,
@@ -31,7 +31,7 @@ impl Points {
         self.commits.load(Ordering::SeqCst)
     }
 
-    /// Passes a point, or dies there: nothing is unwound, flushed or told to anybody.
+    /// Passes a point, or dies there: nothing is unwound, flushed or reported.
     pub(super) fn pass(&self) {
         let number = self.passed.fetch_add(1, Ordering::SeqCst) + 1;
         if self.crash_at == Some(number) {

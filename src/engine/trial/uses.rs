@@ -1,6 +1,6 @@
-//! Which mocks and answers of a case were used, written down in the home, so that a process that dies leaves its part.
+//! Records which mocks and answers of a case were used, in the home, so that a dying process leaves its part.
 //!
-//! An entry that no step matches is a mistake of the case: it is misspelt, or the step is gone.
+//! An entry that no step matches is a mistake in the case: it is misspelt, or the step was removed.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet, HashSet};
@@ -14,12 +14,12 @@ use super::{Case, TrialError, World};
 use crate::diagnostic::nearest;
 use crate::flow::name_of;
 
-/// The file in the home of a trial.
+/// The file in the home of a test.
 const USES: &str = "uses.log";
 /// Keys of mocks that hold several outcomes.
 const LISTS: &[&str] = &["attempts", "each"];
 
-/// Where the uses of a case are noted.
+/// Where the uses of a case are recorded.
 #[derive(Debug, Default)]
 pub(super) struct Noted {
     /// The file, and what this process wrote to it.
@@ -28,24 +28,24 @@ pub(super) struct Noted {
 }
 
 impl Noted {
-    /// Keeps the notes in a home from now on.
+    /// Records uses in a home from now on.
     pub(super) fn keep_in(&self, home: &Path) {
         *self.file.borrow_mut() = Some(home.join(USES));
     }
 
-    /// Notes that a step or wait asked by these names: the first that the case has is used.
+    /// Records that a step or wait asked by these names: the first one in the case is used.
     pub(super) fn asked(&self, part: &str, names: &[&str]) {
         for name in names {
             self.add(&format!("{part}\t{name}"));
         }
     }
 
-    /// Notes that one of several outcomes of a mock was used, counted from 1.
+    /// Records that one of several outcomes of a mock was used, counted from 1.
     pub(super) fn chosen(&self, list: &str, name: &str, number: usize) {
         self.add(&format!("{list}:{number}\t{name}"));
     }
 
-    /// A line that cannot be written is missing from the report about unused entries, and changes nothing else.
+    /// A line that cannot be written is only missing from the report about unused entries.
     fn add(&self, line: &str) {
         if !self.lines.borrow_mut().insert(line.to_owned()) {
             return;
@@ -57,17 +57,17 @@ impl Noted {
     }
 }
 
-/// What the processes of one or more trials used.
+/// The uses by the processes of one or more tests.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Uses {
     /// The names by which steps and waits asked, for each part of a case.
     asked: BTreeMap<String, BTreeSet<String>>,
-    /// The highest outcome used of a mock with several, by list and name.
+    /// The highest used outcome of mocks with several, by list and name.
     chosen: BTreeMap<(String, String), usize>,
 }
 
 impl Uses {
-    /// Reads what the processes in a home used.
+    /// Reads the uses by the processes of a home.
     ///
     /// # Errors
     /// When the notes exist and cannot be read.
@@ -100,7 +100,7 @@ impl Uses {
         Ok(uses)
     }
 
-    /// Adds what another trial of the same case used.
+    /// Adds the uses of another test of the same case.
     pub fn add(&mut self, other: Uses) {
         for (part, names) in other.asked {
             self.asked.entry(part).or_default().extend(names);
@@ -124,9 +124,9 @@ impl Uses {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Unused {
     pub message: String,
-    /// The step or wait that was probably meant.
+    /// The step or wait with a similar name.
     pub near: Option<String>,
-    /// What to try where none is near.
+    /// The hint if no name is similar.
     advice: &'static str,
 }
 
@@ -134,7 +134,7 @@ impl Unused {
     /// The code of the page in `docs/errors`.
     pub const CODE: &'static str = "E0952";
 
-    /// Returns what to try.
+    /// Returns a hint.
     pub fn hint(&self) -> String {
         match &self.near {
             Some(near) => format!("did you mean `{near}`?"),
@@ -172,11 +172,11 @@ pub fn unused(case: &Case, uses: &Uses) -> Vec<Unused> {
     found
 }
 
-/// Outcomes of a mock with several that no step got.
+/// Returns outcomes of a mock with several that no step used.
 fn left_over(name: &str, key: &Value, entry: &Value, uses: &Uses) -> Option<Unused> {
     LISTS.iter().find_map(|list| {
         let items = super::case::outcomes(entry, list)?;
-        // A mock that another one hides gave nothing at all: it is there for other steps.
+        // A mock that another one overrides had no outcome used: it is there for other steps.
         let highest = uses.chosen.get(&((*list).to_owned(), name.to_owned()))?;
         (*highest < items.len()).then(|| Unused {
             message: format!(
@@ -191,7 +191,7 @@ fn left_over(name: &str, key: &Value, entry: &Value, uses: &Uses) -> Option<Unus
 }
 
 impl World {
-    /// Returns what was used of the case in this home.
+    /// Returns the uses of the case in this home.
     ///
     /// # Errors
     /// When the notes cannot be read.

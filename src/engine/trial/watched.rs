@@ -1,4 +1,4 @@
-//! A step type on trial: its effects are written down, answered from the case, and surrounded by points.
+//! A step type under test: its effects are recorded, answered from the case, and surrounded by crash points.
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use crate::diagnostic::Diagnostic;
 use crate::flow::{Flow, name_of};
 use crate::step::{Effect, LocalFuture, Outcome, Retry, Step, StepContext, StepError, StepSpec};
 
-/// Step types that only look, at a price.
+/// Step types that only read, but at a price.
 const COSTLY: &[&str] = &["agent", "llm"];
 /// Step types whose effects are requests: a recording answers all of them.
 const OVER_HTTP: &[&str] = &["agent", "http", "llm", "notify"];
@@ -62,7 +62,7 @@ impl Step for Watched {
         Box::pin(async move {
             let mock = self.case.mock(cx.path(), cx.kind(), cx.attempt());
             let doubt = match self.step.effect(&config) {
-                // What it performs is watched by itself.
+                // The steps that it performs are watched separately.
                 Effect::Pure | Effect::OwnStore | Effect::Steps => {
                     return match mock {
                         Some(mock) => given(mock),
@@ -102,7 +102,7 @@ fn is_costly(kind: &str) -> bool {
     COSTLY.contains(&kind)
 }
 
-/// As the engine decides it for a step that changes something outside.
+/// The engine's decision for a step that changes something outside.
 fn doubt(config: &Value, repeats_safely: bool) -> Doubt {
     let says = config.get("on-doubt").and_then(name_of);
     let has_key = config
@@ -115,7 +115,7 @@ fn doubt(config: &Value, repeats_safely: bool) -> Doubt {
     }
 }
 
-/// Turns a mock into what the step gives. `{:mock/error {:kind :timeout :message "..." :retry? true}}` fails.
+/// Converts a mock to the result of the step. `{:mock/error {:kind :timeout :message "..." :retry? true}}` fails.
 fn given(mock: Value) -> Result<Outcome, StepError> {
     let key = Value::keyword("mock/error");
     let error = mock

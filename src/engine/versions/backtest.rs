@@ -1,4 +1,4 @@
-//! Past runs against an edited flow: a regression test made of what really happened.
+//! Replays past runs with an edited flow: a regression test made of real runs.
 
 use crate::engine::Engine;
 use crate::error::EngineError;
@@ -7,42 +7,42 @@ use crate::flow::{LoadedFlow, coerce_input};
 use crate::outcome::decode_failure;
 use crate::ports::{RunFilter, RunRow, RunStatus};
 
-/// How to test.
+/// The options of a backtest.
 #[derive(Debug, Clone, Default)]
 pub struct BacktestOptions {
     pub runs: RunFilter,
-    /// Only runs that started since then.
+    /// Only runs that were started since then.
     pub since_ms: Option<i64>,
-    /// Reads and model calls that are not answered from a journal are made.
+    /// Perform reads and model calls that no journal answers.
     pub live: bool,
 }
 
-/// What one run would do with the edited flow.
+/// The replay of one run with the edited flow.
 #[derive(Debug, Clone)]
 pub struct Backtest {
     pub row: RunRow,
-    /// What would be asked differently, in order.
+    /// The requests that differ, in order.
     pub differences: Vec<Difference>,
-    /// Steps answered from the journal.
+    /// Number of steps answered from the journal.
     pub answered: usize,
-    /// How the run ended, in words or as EDN text.
+    /// How the run ended, as text or EDN.
     pub recorded: String,
-    /// How it would end; `None`: not known without calls that were not made.
+    /// How it would end; `None` if that depends on calls that were not made.
     pub now: Option<String>,
 }
 
 impl Backtest {
-    /// Tells whether the run would do the same and come to the same end.
+    /// Tells whether the run would make the same requests and end the same.
     pub fn is_same(&self) -> bool {
         self.differences.is_empty() && self.now.as_ref() == Some(&self.recorded)
     }
 
-    /// Tells whether it would come to another end, as far as that is known.
+    /// Tells whether it would end differently, as far as that is known.
     pub fn ends_differently(&self) -> bool {
         self.now.as_ref().is_some_and(|now| *now != self.recorded)
     }
 
-    /// Tells whether the end rests on answers that may be others now.
+    /// Tells whether the end depends on recorded answers to changed requests.
     pub fn is_assumed(&self) -> bool {
         let assumed = |met: &Difference| met.answer == Stand::Assumed;
         self.differences.iter().any(assumed)
@@ -60,17 +60,17 @@ impl Backtest {
     }
 }
 
-/// The tests of many runs.
+/// The replays of many runs.
 #[derive(Debug, Clone, Default)]
 pub struct BacktestSummary {
     pub tests: Vec<Backtest>,
-    /// Runs that could not be tested, and why.
+    /// Runs that could not be replayed, with the reason.
     pub skipped: Vec<(RunRow, EngineError)>,
 }
 
 impl Engine {
-    /// Replays past runs of a flow against an edited one. Requests that are the same are answered from their
-    /// journals; nothing is written.
+    /// Replays past runs of a flow with an edited one. Equal requests are answered from the journals; nothing is
+    /// written.
     ///
     /// # Errors
     /// When the runs cannot be listed.
@@ -136,7 +136,7 @@ impl Engine {
             DryRunEnd::Error(text) => Some(failure(text)),
             DryRunEnd::Open => None,
         };
-        // What undoes a failed run comes after its end.
+        // The compensation of a failed run follows its end.
         let mut dry_run_report = dry_run_report;
         dry_run_report.differences.retain(|met| !met.undoes());
         // The flow ended without this step: its branch lost a race, in which the step may or may not have begun.

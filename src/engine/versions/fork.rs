@@ -1,4 +1,4 @@
-//! A new run that keeps what an old one got before a step.
+//! Starts a new run with results of an old one.
 
 use std::collections::HashMap;
 
@@ -15,32 +15,32 @@ use crate::journal::FORK;
 use crate::ports::{Entry, EntryKind, NewRun};
 use crate::start::admit_with;
 
-/// How to fork.
+/// The options of a fork.
 #[derive(Debug, Clone, Default)]
 pub struct ForkOptions {
-    /// The path of the step to begin with; `None`: the first one.
+    /// The path of the first step to perform again; `None`: the first one of the run.
     pub at: Option<String>,
     /// The flow to continue with; `None`: the run's own.
     pub flow: Option<LoadedFlow>,
     pub settings: Vec<Setting>,
-    /// Also keeps what steps after the first gave, where they ask for the same.
+    /// Whether to keep the results of later steps whose requests have not changed.
     pub reuse: bool,
 }
 
-/// A value that is to be another one in the fork.
+/// A replaced value in the fork.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Setting {
-    /// `input`, or the path of a step that is kept; then keys, with dots between.
+    /// `input`, or the path of a step that is kept; then keys, separated by dots.
     pub path: String,
     pub value: Value,
 }
 
 impl Engine {
-    /// Starts a run with the results that another one got before a step. It does nothing before it is driven, and
-    /// passes the same door as other runs of its flow.
+    /// Starts a run with the results of another one up to a step. It does nothing before it is executed, and is
+    /// admitted like other runs of its flow.
     ///
     /// # Errors
-    /// When there is no such run or step, a setting means nothing, or what is kept does not fit the flow.
+    /// When the run or the step does not exist, a setting is malformed, or the kept results do not fit the flow.
     pub async fn fork(&self, run: &RunId, options: ForkOptions) -> Result<RunId, EngineError> {
         let row = self.run_row(run).await?;
         let old_program = self.program_of(&row).await?;
@@ -53,7 +53,7 @@ impl Engine {
         super::check_journal(&row)?;
         let mut cut = Cut::at(entries, options.at.as_deref(), options.reuse, run)?;
         let now_ms = self.services.clock.now_ms();
-        // What was drawn before the fork is drawn again; what comes later is another run's.
+        // Random numbers before the fork are the same; later ones are new.
         let fresh = self.services.random.next();
         let seed = match &options.at {
             Some(_) => {
@@ -114,7 +114,7 @@ impl Engine {
     }
 }
 
-/// Returns the entry after which the fork draws with a seed of its own.
+/// Returns the entry after which the fork draws from its own seed.
 fn forked_here(seed: u64, at_ms: i64) -> Entry {
     Entry {
         kind: EntryKind::Note,
@@ -165,7 +165,7 @@ impl Cut {
                 steps: paths.into_iter().map(str::to_owned).collect(),
             });
         };
-        // What was under way at that moment is begun again.
+        // Steps that were in progress at that point start over.
         let mut ends: HashMap<String, usize> = HashMap::new();
         for (idx, entry) in entries.iter().enumerate() {
             let is_end = matches!(
@@ -183,7 +183,7 @@ impl Cut {
         for (idx, entry) in entries.into_iter().enumerate() {
             let end = ends.get(&entry.path).copied();
             let end = match entry.path == FORK {
-                // Each of them counts: what is kept was drawn with its seed.
+                // All forks count: kept results were drawn from their seeds.
                 true => Some(idx),
                 false => end,
             };
@@ -211,7 +211,7 @@ impl Cut {
         results.find(|entry| entry.path == path)
     }
 
-    /// Changes what a kept step gave.
+    /// Replaces the result of a kept step.
     fn set(&mut self, path: &str, keys: &[String], setting: &Setting) -> Result<(), EngineError> {
         let entry = self
             .kept
@@ -224,8 +224,8 @@ impl Cut {
     }
 }
 
-/// Returns the step that a setting is about, `None` for the input, and the keys in it. A step's path may have
-/// dots itself: the longest that is there counts.
+/// Returns the step that a setting is about, `None` for the input, and the keys in it. Because a step's path may
+/// contain dots, the longest existing path wins.
 fn target(setting: &Setting, cut: &Cut) -> Result<(Option<String>, Vec<String>), EngineError> {
     let parts: Vec<&str> = setting.path.split('.').collect();
     let keys = |from: usize| parts[from..].iter().map(|key| (*key).to_owned()).collect();
@@ -244,7 +244,7 @@ fn target(setting: &Setting, cut: &Cut) -> Result<(Option<String>, Vec<String>),
     }
 }
 
-/// Returns a value with another one at a place in it. Keys are keywords in maps, and numbers in vectors.
+/// Returns a value with a replacement at a path. Keys are keywords in maps, and numbers in vectors.
 fn set_in(value: &Value, keys: &[String], setting: &Setting) -> Result<Value, EngineError> {
     let Some((key, rest)) = keys.split_first() else {
         return Ok(setting.value.clone());

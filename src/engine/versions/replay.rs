@@ -13,9 +13,9 @@ use crate::ports::{Entry, Program, RunRow, RunStatus};
 #[derive(Debug, Clone)]
 pub struct Replayed {
     pub row: RunRow,
-    /// Steps answered from the journal.
+    /// Number of steps answered from the journal.
     pub answered: usize,
-    /// Where a run that is not over stands: the paths of its next steps.
+    /// The current position of an unfinished run: the paths of its next steps.
     pub at: Vec<String>,
 }
 
@@ -32,10 +32,10 @@ impl Engine {
         self.replay_from(row, program, entries).await
     }
 
-    /// Replays the runs of a file that was exported, the main one first.
+    /// Replays the runs of an exported file, the main one first.
     ///
     /// # Errors
-    /// As for [`Engine::replay`].
+    /// The same as for [`Engine::replay`].
     pub async fn replay_archive(&self, archive: &Archive) -> Result<Vec<Replayed>, EngineError> {
         let mut replayed = Vec::new();
         for run in &archive.runs {

@@ -1,4 +1,4 @@
-//! Why a wait does not take an answer, for who gave it.
+//! The reasons why a wait refuses an answer.
 
 use std::fmt;
 
@@ -6,7 +6,7 @@ use super::listed;
 use crate::codec;
 use crate::ports::WaitEnding;
 
-/// A wait does not take an answer, and stays open.
+/// A wait refuses an answer, and stays open.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum WaitError {
     #[error("the time of the wait `{target}` was over at {}", codec::instant(*deadline_ms))]
@@ -43,7 +43,7 @@ impl WaitError {
         }
     }
 
-    /// Returns what to try.
+    /// Returns a hint.
     pub fn hint(&self) -> String {
         match self {
             WaitError::Expired { .. } => {
@@ -66,12 +66,12 @@ impl WaitError {
     }
 }
 
-/// How a wait that is answered again was decided.
+/// How an answered wait was decided.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Decided {
-    /// What the late answer named.
+    /// The target of the late answer.
     pub target: String,
-    /// `None`: its run was over.
+    /// `None`: its run had ended.
     pub ending: Option<WaitEnding>,
     /// The `:action` that was chosen.
     pub action: Option<String>,

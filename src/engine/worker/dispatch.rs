@@ -1,6 +1,6 @@
-//! Finding runs that can go on, and handing them to threads.
+//! Finds due runs and assigns them to threads.
 //!
-//! Nothing is asked of the store unless something has changed there, a timer is due or there is room again.
+//! The store is queried only if something has changed there, a timer is due, or a thread has room again.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -14,13 +14,13 @@ use super::{Served, Until, Watch, WorkerEvent, WorkerOptions};
 use crate::error::EngineError;
 use crate::ports::{Clock, StoreError, Stores, Taken};
 
-/// How often it is looked whether other processes died, and whether to end.
+/// How often the worker checks for processes that died, and whether to stop.
 const TICK: Duration = Duration::from_millis(100);
 /// Number of polls of the store after which the files are checked.
 const LOOKS: u32 = 10;
-/// Much news in a row is answered together.
+/// Delay during which successive notifications are combined.
 const TOGETHER: Duration = Duration::from_millis(2);
-/// How long a store that fails is left alone.
+/// How long the store is left alone after an error.
 const TROUBLE: Duration = Duration::from_secs(1);
 
 pub(super) struct Dispatcher<'a> {
@@ -33,11 +33,11 @@ pub(super) struct Dispatcher<'a> {
     pub watch: Arc<dyn Watch>,
 }
 
-/// What there was to do.
+/// The result of a query for due runs.
 enum Found {
-    /// All threads have enough.
+    /// All threads are busy.
     Full,
-    /// That was all; the next timer.
+    /// There are no more due runs; the next timer.
     All { handed: usize, next_ms: Option<i64> },
 }
 
@@ -70,7 +70,7 @@ impl Dispatcher<'_> {
         Ok(self.end().await)
     }
 
-    /// Gives the threads what they have room for.
+    /// Assigns runs to threads that have room.
     async fn hand_out(&mut self) -> Result<Found, StoreError> {
         self.planner.turn().await?;
         let room: usize = self.lanes.iter().map(Lane::room).sum();
@@ -86,7 +86,7 @@ impl Dispatcher<'_> {
         if handed == room {
             return Ok(Found::Full);
         }
-        // After the runs were taken, so that a timer that became due in between is seen as past.
+        // Read after the runs were taken, so that a timer that became due in between counts as past.
         let timer_ms = self.stores.agenda.next_ms().await?;
         let next_ms = timer_ms.into_iter().chain(self.planner.next_ms()).min();
         Ok(Found::All { handed, next_ms })
@@ -107,11 +107,11 @@ impl Dispatcher<'_> {
         }
     }
 
-    /// Waits until there may be something to do.
+    /// Waits until there may be due runs.
     async fn pause(&self, news: Option<&mut watch::Receiver<u64>>, next_ms: Option<i64>) {
         let timer = async {
             match next_ms {
-                // In the meantime of an idle worker's last look, nothing is waited for.
+                // An idle worker does not wait between its last query and its end.
                 Some(due_ms) if self.options.until == Until::Interrupted => {
                     self.clock.sleep_until(due_ms).await;
                 }
@@ -121,7 +121,7 @@ impl Dispatcher<'_> {
         let change = async {
             match news {
                 Some(news) => {
-                    // Fails when the store is gone, and then everything does.
+                    // Fails when the store is closed; every other call fails then too.
                     let _ = news.changed().await;
                     tokio::time::sleep(TOGETHER).await;
                 }
@@ -143,8 +143,8 @@ impl Dispatcher<'_> {
         }
     }
 
-    /// Returns when the worker is to end, or to look at its files; meanwhile frees what dying processes leave, which is
-    /// news.
+    /// Returns when the worker must stop or check its files; meanwhile releases the runs of processes that died, which
+    /// counts as a notification.
     async fn look_around(&self) {
         for _ in 0..LOOKS {
             tokio::time::sleep(TICK).await;
@@ -154,7 +154,7 @@ impl Dispatcher<'_> {
             match self.stores.agenda.sweep().await {
                 Ok(0) => {}
                 Ok(runs) => self.tell_recovered(runs),
-                // Told when runs are looked for.
+                // A later query for due runs reports the error.
                 Err(_) => return,
             }
         }
@@ -170,14 +170,14 @@ impl Dispatcher<'_> {
         self.lanes.iter().map(Lane::held).sum()
     }
 
-    /// Lets the threads finish: what was not begun is given back, what is under way is interrupted.
+    /// Lets the threads finish: runs that were not begun are returned, active ones are interrupted.
     async fn end(mut self) -> Served {
         let active = self.active();
         if self.options.interrupt.is_set() && active > 0 {
             self.watch.event(&WorkerEvent::Stopping { active });
         }
         let loads: Vec<_> = self.lanes.iter().map(|lane| lane.load.clone()).collect();
-        // Their ends of the channels close.
+        // Dropping the lanes closes the channels.
         self.lanes.clear();
         while loads
             .iter()

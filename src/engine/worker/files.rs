@@ -1,4 +1,4 @@
-//! The flow files of a project, and whether any of them has changed.
+//! The flow files of a project, and detection of changes in them.
 
 use std::collections::hash_map::DefaultHasher;
 use std::fs;
@@ -11,12 +11,12 @@ use crate::rooted::read_regular;
 const ENDINGS: &[&str] = &["clj", "edn"];
 /// Folders that never contain flows.
 const SKIPPED: &[&str] = &["node_modules", "target"];
-/// What a file with schedules has in it.
+/// The name that a file with schedules contains.
 const MARKS: &[&str] = &[":schedules", ":triggers"];
-/// More files than this are not looked at.
+/// Maximum number of files that are checked.
 const MOST: usize = 10_000;
 
-/// A file that was found.
+/// A file with its state.
 pub(super) struct Found {
     pub path: PathBuf,
     changed: Option<SystemTime>,
@@ -33,7 +33,7 @@ impl Found {
     }
 }
 
-/// What files looked like from outside. Whatever a flow includes lies in a folder of flows and counts, too.
+/// The states of files. Everything that a flow includes is in a folder of flows and counts too.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Stamp(Option<u64>);
 
@@ -47,7 +47,7 @@ impl Stamp {
     }
 }
 
-/// Returns the files below paths, in order. What cannot be read is not there.
+/// Returns the files below paths, in order. Unreadable files are left out.
 pub(super) fn gather(paths: &[PathBuf]) -> Vec<Found> {
     let mut found = Vec::new();
     for path in paths {
@@ -79,7 +79,7 @@ fn walk(path: &Path, found: &mut Vec<Found>) {
     for entry in entries.flatten() {
         let name = entry.file_name().to_string_lossy().into_owned();
         let is_link = entry.file_type().is_ok_and(|kind| kind.is_symlink());
-        // A link to a folder may lead back here.
+        // A link to a folder may lead back to this one.
         let is_loop = is_link && entry.path().is_dir();
         if !name.starts_with('.') && !SKIPPED.contains(&&*name) && !is_loop {
             walk(&entry.path(), found);

@@ -1,4 +1,4 @@
-//! One thread of a worker: an engine of its own, and the runs that it drives side by side.
+//! One thread of a worker: its own engine, and the runs that it executes concurrently.
 
 use std::num::NonZeroUsize;
 use std::rc::Rc;
@@ -30,29 +30,29 @@ const AHEAD: usize = 4;
 const FEW: usize = 12;
 /// If none of the active runs ends for this long, more are admitted. A slow disk alone does not take that long.
 const CROWDED: Duration = Duration::from_millis(50);
-/// After so long without a run, memory is given back.
+/// How long a thread is idle before it releases memory.
 const QUIET: Duration = Duration::from_secs(3);
 
-/// What a thread and the dispatcher both know.
+/// The state that a thread shares with the dispatcher.
 #[derive(Debug, Default)]
 pub(super) struct Load {
-    /// Runs that were handed over and are not left yet.
+    /// Runs that were assigned and have not been left yet.
     pub held: AtomicUsize,
     pub drives: AtomicUsize,
     pub ended: AtomicUsize,
     pub set_aside: AtomicUsize,
-    /// Told when there is room again; shared by all threads of a worker.
+    /// Notified when there is room again; shared by all threads of a worker.
     pub room: Arc<Notify>,
 }
 
-/// The dispatcher's end: dropping it lets the thread finish.
+/// The dispatcher's end of the channel: dropping it lets the thread finish.
 pub(super) struct Lane {
     runs: UnboundedSender<Taken>,
     pub load: Arc<Load>,
     capacity: usize,
 }
 
-/// The thread's end.
+/// The thread's end of the channel.
 pub(super) struct Inside {
     runs: UnboundedReceiver<Taken>,
     load: Arc<Load>,
@@ -60,7 +60,7 @@ pub(super) struct Inside {
 }
 
 pub(super) fn pair(drives: NonZeroUsize, room: &Arc<Notify>) -> (Lane, Inside) {
-    // Bounded by the dispatcher, which hands over no more than there is room for.
+    // Bounded by the dispatcher, which assigns no more runs than there is room for.
     let (sender, runs) = unbounded_channel();
     let load = Arc::new(Load {
         room: room.clone(),
@@ -81,7 +81,7 @@ pub(super) fn pair(drives: NonZeroUsize, room: &Arc<Notify>) -> (Lane, Inside) {
 }
 
 impl Lane {
-    /// Returns how many runs more the thread can be given.
+    /// Returns how many more runs the thread can take.
     pub(super) fn room(&self) -> usize {
         self.capacity.saturating_sub(self.held())
     }
@@ -90,7 +90,7 @@ impl Lane {
         self.load.held.load(Ordering::SeqCst)
     }
 
-    /// Hands a run over; gives it back where the thread is gone.
+    /// Assigns a run; returns it if the thread has ended.
     pub(super) fn give(&self, taken: Taken) -> Result<(), Box<Taken>> {
         self.load.held.fetch_add(1, Ordering::SeqCst);
         self.runs.send(taken).map_err(|back| {
@@ -100,7 +100,7 @@ impl Lane {
     }
 }
 
-/// What all drives of a thread share.
+/// The state that all executions of a thread share.
 struct Shop {
     engine: Engine,
     observer: Rc<dyn Observer>,
@@ -112,7 +112,7 @@ struct Shop {
 }
 
 impl Inside {
-    /// Drives what is handed over, until there will be no more and all of it is left.
+    /// Executes assigned runs until the dispatcher has ended and all of them are left.
     pub(super) fn work(mut self, engine: Engine, options: &WorkerOptions, watch: Arc<dyn Watch>) {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
@@ -131,7 +131,7 @@ impl Inside {
             drive: ExecuteOptions {
                 interrupt: options.interrupt.clone(),
                 stay: Stay::Briefly,
-                // They are runs like others, and may be driven by another thread.
+                // Child runs are runs like others, and another thread may execute them.
                 leave_children: true,
                 asker: Asker::default(),
                 by: ClaimBy::Search,
@@ -200,14 +200,14 @@ impl Slots {
         }
     }
 
-    /// Goes back to a few.
+    /// Returns to the minimum.
     fn shrink(&mut self) {
         let few = self.most.min(FEW);
         self.open -= self.free.forget_permits(self.open - few);
     }
 }
 
-/// Returns for how long this thread had something to do.
+/// Returns how long this thread was busy.
 fn busy() -> Duration {
     Handle::current().metrics().worker_total_busy_duration(0)
 }
@@ -233,7 +233,7 @@ impl Inside {
 }
 
 impl Shop {
-    /// Drives a run as far as it goes now, and lets go of it.
+    /// Executes a run as far as possible now, and releases it.
     async fn handle(self: Rc<Self>, taken: Taken) {
         let (run, flow) = (taken.row.id.clone(), taken.row.flow.clone());
         let epoch = taken.epoch;
@@ -245,7 +245,7 @@ impl Shop {
         }
         let begun_ms = self.engine.now_ms();
         let shop = self.clone();
-        // In a task of its own, so that a panic ends that and nothing else.
+        // In a task of its own, so that a panic ends nothing else.
         let task = spawn_local(async move {
             let (observer, options) = (shop.observer.clone(), shop.drive.clone());
             shop.engine.drive_taken(&taken, observer, options).await
@@ -294,7 +294,7 @@ impl Shop {
                 self.load.ended.fetch_add(1, Ordering::SeqCst);
             }
             if matches!(outcome, RunOutcome::Completed(_) | RunOutcome::Failed(_)) {
-                // What ends a run takes its lease away.
+                // Ending a run releases its lease.
                 return;
             }
         }
@@ -304,7 +304,7 @@ impl Shop {
         }
     }
 
-    /// Gives back a run that cannot be driven.
+    /// Releases a run that cannot be executed.
     async fn set_aside(
         &self,
         run: &RunId,
@@ -314,7 +314,7 @@ impl Shop {
         again_ms: Option<i64>,
     ) {
         self.load.set_aside.fetch_add(1, Ordering::SeqCst);
-        // Somebody else has it.
+        // Another process has it.
         let Some(again_ms) = again_ms else { return };
         self.watch.event(&WorkerEvent::SetAside {
             run,

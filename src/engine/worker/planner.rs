@@ -1,8 +1,8 @@
-//! Schedules: which there are in the project's files, and starting their runs when they are due.
+//! Schedules: reads them from the project's files, and starts their runs when they are due.
 //!
-//! The next moment of each is in the store, so that moments which pass while no worker runs are known as missed. A run is
-//! started under a name made of flow, schedule and moment: two workers, or one that was killed in between, start it
-//! once.
+//! The next instant of each schedule is in the store, so that instants which pass while no worker runs are known as
+//! missed. A run is started under an id made of flow, schedule and instant, so that two workers, or one that was killed
+//! in between, start it only once.
 
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
@@ -20,19 +20,19 @@ use crate::ports::{PlanChange, ScheduleRow, StartDecision, StoreError};
 use crate::schedule::Schedule;
 use crate::start::StartedRun;
 
-/// How often the files are looked at.
+/// How often the files are checked.
 const LOOK_EVERY_MS: i64 = 1_000;
 
-/// Knows the schedules of the files it was given.
+/// The schedules of the given files.
 pub(super) struct Planner {
     engine: Rc<Engine>,
     paths: Vec<PathBuf>,
     watch: Arc<dyn Watch>,
-    /// The files as they were when they were read.
+    /// The files as they were when they were last read.
     stamp: Stamp,
     looked_ms: i64,
     flows: Vec<Planned>,
-    /// The store knows what the files say.
+    /// Whether the store has the schedules of the files.
     is_registered: bool,
     next_ms: Option<i64>,
 }
@@ -57,7 +57,7 @@ impl Planner {
         }
     }
 
-    /// Returns when there is something to do again.
+    /// Returns when there is work again.
     pub(super) fn next_ms(&self) -> Option<i64> {
         self.next_ms
     }
@@ -123,7 +123,7 @@ impl Planner {
         });
     }
 
-    /// Reads a flow; tells what is wrong with it.
+    /// Reads a flow; reports what is wrong with it.
     fn load(&self, file: &Path) -> Option<LoadedFlow> {
         let session = self.engine.session();
         let checked = self
@@ -160,7 +160,7 @@ impl Planner {
         self.tell_broken(file, &Session::new(), &[finding]);
     }
 
-    /// Writes down what the files say, and finds the next moment of what is new or has other times.
+    /// Stores the schedules of the files, and computes the next instant of those that are new or have changed.
     async fn register(&mut self, now_ms: i64) -> Result<(), StoreError> {
         let agenda = self.engine.stores().agenda.clone();
         let rows = agenda.schedules().await?;
@@ -176,7 +176,7 @@ impl Planner {
                         program,
                         now_ms,
                     };
-                    // Where another worker was faster, it wrote the same.
+                    // If another worker was faster, it stored the same.
                     agenda.plan(change).await?;
                 }
             }
@@ -220,7 +220,7 @@ impl Planner {
         Ok(())
     }
 
-    /// Starts the runs whose moment has come.
+    /// Starts the runs that are due.
     async fn start_due(&mut self, now_ms: i64) -> Result<(), StoreError> {
         let agenda = self.engine.stores().agenda.clone();
         for row in agenda.schedules().await? {
@@ -237,14 +237,14 @@ impl Planner {
             };
             for moment_ms in due.moments {
                 let started = self.start(flow, schedule, moment_ms).await;
-                // The clock was set back: the run of this moment was started before.
+                // The clock was set back: the run of this instant was started before.
                 let is_known = started
                     .as_ref()
                     .is_ok_and(|started| started.decision == StartDecision::Deduped);
                 let started = started.map(|started| started.run);
                 after.last_ms = Some(moment_ms);
                 match &started {
-                    // The moment is not over as long as the store cannot be written.
+                    // The instant remains due as long as the store cannot be written.
                     Err(EngineError::Store(error)) => return Err(error.clone()),
                     Err(error) => after.note = Some(format!("{}: {error}", error.code())),
                     Ok(run) => {
@@ -293,7 +293,7 @@ fn find<'r>(rows: &'r [ScheduleRow], flow: &Rc<str>, id: &Rc<str>) -> Option<&'r
         .find(|row| *row.flow == **flow && *row.id == **id)
 }
 
-/// Returns what is to be known of a schedule, given what was.
+/// Returns the new state of a schedule, given the stored one.
 fn registered(
     flow: &Planned,
     schedule: &Schedule,
@@ -306,7 +306,7 @@ fn registered(
     let next_ms = match known.and_then(|row| row.next_ms) {
         _ if !schedule.enabled => None,
         None => fresh,
-        // The clock was ahead, and was set right: its moments come again, under the names they had.
+        // The clock was ahead and was corrected: its instants come again, under the same ids.
         Some(next_ms) if known.and_then(|row| row.last_ms) > Some(now_ms) => {
             fresh.map(|fresh| fresh.min(next_ms))
         }

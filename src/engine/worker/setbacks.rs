@@ -1,4 +1,4 @@
-//! How long a run is left alone that could not be driven, and one that is woken without ever getting on.
+//! Backoff for runs that cannot be executed, and for runs that are woken repeatedly without progress.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -7,18 +7,18 @@ use crate::error::EngineError;
 use crate::ids::RunId;
 use crate::ports::StoreError;
 
-/// The first pause; each is twice the one before it.
+/// The first pause; each one is twice the one before it.
 const FIRST_MS: i64 = 1_000;
 const LONGEST_MS: i64 = 5 * 60_000;
-/// What this build cannot do, it cannot do tomorrow either; a worker that starts tries again at once.
+/// Maximum pause. What this build cannot do, it will not be able to do later; a worker that starts retries at once.
 const HOPELESS_MS: i64 = 24 * 3_600_000;
-/// A run that is back so soon, so often in a row, is going round in a circle.
+/// A run that returns this soon, this many times in a row, is looping.
 const SOON_MS: i64 = 100;
 const CIRCLES: u32 = 50;
-/// More runs than this are not kept in mind.
+/// Maximum number of runs that are tracked.
 const KEPT: usize = 4096;
 
-/// What is known about runs that do not get on.
+/// The failures of runs that make no progress.
 #[derive(Debug, Default)]
 pub(super) struct Setbacks(Mutex<HashMap<RunId, Known>>);
 
@@ -30,7 +30,7 @@ struct Known {
 }
 
 impl Setbacks {
-    /// Returns when to try again after an error; none where somebody else has the run now.
+    /// Returns when to retry after an error; `None` if another process has the run now.
     pub(super) fn after(&self, run: &RunId, error: &EngineError, now_ms: i64) -> Option<i64> {
         let pause = match error {
             EngineError::Store(StoreError::LeaseLost { .. }) | EngineError::Held { .. } => {
@@ -51,7 +51,7 @@ impl Setbacks {
         Some(now_ms.saturating_add(pause))
     }
 
-    /// Notes that a run was left waiting; tells whether it comes back again and again without getting on.
+    /// Records that a run was left waiting; tells whether it returns repeatedly without progress.
     pub(super) fn is_circling(&self, run: &RunId, now_ms: i64) -> bool {
         let mut all = self.lock();
         if all.len() > KEPT {

@@ -1,4 +1,4 @@
-//! Removing what is kept no longer, beside the runs and never in their way.
+//! Collects garbage beside the runs, without delaying them.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -8,11 +8,11 @@ use super::lane::Load;
 use crate::Interrupt;
 use crate::engine::Engine;
 
-/// A worker that has just begun has better things to do.
+/// Delay before a worker's first collection.
 const FIRST: Duration = Duration::from_secs(60);
-/// How often it is asked whether it is time.
+/// How often the worker checks whether a collection is due.
 const EVERY: Duration = Duration::from_secs(3600);
-/// How often a quiet moment is looked for, once it is time.
+/// How often the worker checks for an idle period once a collection is due.
 const LOOK: Duration = Duration::from_secs(1);
 
 /// Collects garbage at most once a day, when no run is unfinished. Never returns: it is dropped with its owner, and

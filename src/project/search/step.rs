@@ -125,7 +125,7 @@ impl Step for Search {
 }
 
 fn ask(cx: &StepContext, fields: Fields<'_>) -> Result<Ask, StepError> {
-    // A model may be asked for its vector.
+    // The search may call a model for its vector.
     let query = fields.text("query")?.unwrap_or_default();
     let mut ask = Ask::new(cx.redactor().text(query.to_string()));
     if let Some(targets) = fields.get("targets").and_then(items) {

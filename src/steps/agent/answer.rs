@@ -1,4 +1,4 @@
-//! The last answer: what form it is to have, and what it must satisfy.
+//! The final answer: its format, and its conditions.
 
 use flowstone_flow::step::{StepContext, StepError, check_expected};
 use flowstone_lang::value::Value;
@@ -7,16 +7,16 @@ use crate::fields::Fields;
 use crate::llm::call::Output;
 use crate::llm::output::Wanted;
 
-/// What says the form of an answer.
+/// The keys that describe the format of an answer.
 const FORM: &[&str] = &["json-schema", "output", "response-format"];
 
-/// What the last answer is to be.
+/// The required form of the final answer.
 pub(super) struct Answer {
     wanted: Wanted,
-    /// What tells a turn of it.
+    /// The fields that a turn's request needs for it.
     form: Vec<(Value, Value)>,
     expect: Value,
-    /// How often a wrong one goes back to the model.
+    /// How many times a wrong answer is returned to the model.
     pub repairs: i64,
 }
 
@@ -45,22 +45,22 @@ impl Answer {
         })
     }
 
-    /// Tells whether it is to be data.
+    /// Tells whether the answer must be data.
     pub fn is_data(&self) -> bool {
         self.wanted.is_data()
     }
 
-    /// Returns the fields that tell a turn what its answer is to be.
+    /// Returns the fields that request this form in a turn.
     pub fn form(&self) -> impl Iterator<Item = (Value, Value)> {
         self.form.iter().cloned()
     }
 
-    /// Returns an answer as the flow gets it, or says what is wrong with it.
+    /// Returns an answer as the flow receives it, or the error for the model.
     pub fn take(&self, text: &str) -> Result<Value, String> {
         self.wanted.take(text)
     }
 
-    /// Says what of `:expect` does not hold.
+    /// Returns the parts of `:expect` that do not hold.
     ///
     /// # Errors
     /// When the expectation itself cannot be checked.
@@ -72,7 +72,7 @@ impl Answer {
         }
     }
 
-    /// Says to a model with tools what its last answer is to be.
+    /// Returns the instruction about the final answer for a model with tools.
     pub fn notice(&self) -> Option<String> {
         let schema = match &self.wanted.output {
             Output::Text => return None,

@@ -1,7 +1,7 @@
-//! `:approval`: which calls a person is asked about first, and how.
+//! `:approval`: which calls need a person's approval, and how it is requested.
 //!
-//! As documented, the loop ends and the flow gets the request. With `:resume :in-place` (ours) the loop waits in a
-//! `:wait` step and goes on.
+//! By default, the loop ends and the flow gets the request. With `:resume :in-place` (an extension) the loop waits in a
+//! `:wait` step and continues.
 
 use flowstone_flow::flow::name_of;
 use flowstone_flow::step::{Inside, StepError};
@@ -23,9 +23,9 @@ const KEYS: &[&str] = &[
     "timeout",
     "tool-names",
 ];
-/// The key of the rules that an agent hands down.
+/// The key of the rules that an agent passes to the agents it calls.
 const RULES: &str = "approvals";
-/// What goes to the `:wait` as it is.
+/// Options that are passed to the `:wait` unchanged.
 const OF_WAIT: &[&str] = &["notify", "roles", "timeout"];
 
 /// Which calls need approval.
@@ -37,16 +37,16 @@ enum Mode {
     PlanSteps(Vec<String>),
 }
 
-/// What `:approval` says.
+/// The parsed `:approval`.
 #[derive(Clone, Debug)]
 pub(super) struct Approval {
     mode: Mode,
     pub in_place: bool,
     message: Option<String>,
     wait: Vec<(&'static str, Value)>,
-    /// As it was given.
+    /// The config as it was given.
     given: Value,
-    /// Those of the agents around this one that name tools: they hold here, too.
+    /// Rules of outer agents that name tools: they hold here, too.
     above: Vec<Approval>,
 }
 
@@ -123,7 +123,7 @@ impl Approval {
         Ok(self)
     }
 
-    /// Adds the rules that the agents around this one hand down, the outermost first.
+    /// Adds the rules that outer agents pass down, outermost first.
     pub fn below(mut self, rules: Option<&Value>) -> Result<Approval, StepError> {
         let rules = rules.and_then(|rules| rules.get(RULES));
         let rules = rules.and_then(crate::json::items).unwrap_or_default();
@@ -133,8 +133,8 @@ impl Approval {
         Ok(self)
     }
 
-    /// Returns the rules that hold in the agents that this one calls. One that asks about every change has asked before such
-    /// a call.
+    /// Returns the rules that hold in the agents that this one calls. A rule about every change is left out: such a
+    /// call was approved already.
     pub fn rules(&self) -> Option<Value> {
         let own = matches!(self.mode, Mode::Tools(_)).then_some(self);
         let rules: Vec<Value> = self
@@ -146,7 +146,7 @@ impl Approval {
         (!rules.is_empty()).then(|| facts([(RULES, Value::vector(rules))]))
     }
 
-    /// Returns the approvals by which some of the calls need a person, each with its calls: the outermost first.
+    /// Returns the approvals that some of the calls need, each with its calls, outermost first.
     pub fn asking<'a, 'c>(
         &'a self,
         tools: &Toolset,
@@ -165,13 +165,14 @@ impl Approval {
         asking.filter(|(_, calls)| !calls.is_empty()).collect()
     }
 
-    /// Tells whether an agent below may be stopped by rules of this one or of one around it, so that this one stops with it.
+    /// Tells whether rules of this agent or an outer one may stop an agent that it calls, so that this one stops with
+    /// it.
     pub fn stops_below(&self) -> bool {
         let mut rules = self.above.iter().chain([self]);
         rules.any(|it| matches!(it.mode, Mode::Tools(_)) && !it.in_place)
     }
 
-    /// Says to the model what to expect.
+    /// Returns the explanation for the model.
     pub fn notice(&self) -> Option<String> {
         let above = self.above.iter().filter_map(Approval::notice);
         let all: Vec<String> = above.chain(self.own_notice()).collect();
@@ -192,7 +193,7 @@ impl Approval {
         ))
     }
 
-    /// Tells whether a call needs approval. `plan_step` is where the agent is in its plan.
+    /// Tells whether a call needs approval. `plan_step` is the current step of the plan.
     fn needs(&self, tools: &Toolset, call: &Call, plan_step: Option<&str>) -> bool {
         let Some(tool) = tools.find(&call.name) else {
             return false;
@@ -211,7 +212,7 @@ impl Approval {
         }
     }
 
-    /// Tells whether it names the tool of a call, by its name or by its step.
+    /// Tells whether the rule names the tool of a call, by its name or by its step.
     fn names(&self, tools: &Toolset, call: &Call) -> bool {
         match (&self.mode, tools.find(&call.name)) {
             (Mode::Tools(names), Some(tool)) => names
@@ -229,7 +230,7 @@ impl Approval {
         }
     }
 
-    /// Returns `:approval-request`. `scope` sets it apart from those of other runs and steps.
+    /// Returns `:approval-request`. `scope` distinguishes it from those of other runs and steps.
     pub fn request(&self, scope: &str, iteration: i64, pending: &[&Call]) -> Value {
         let actions = pending.iter().map(|call| {
             facts([
@@ -257,7 +258,7 @@ impl Approval {
         ])
     }
 
-    /// Returns the step that waits for the answer, in place.
+    /// Returns the step that waits for the answer in place.
     pub fn wait(&self, request: &Value) -> Inside {
         let actions = request.get("actions").and_then(crate::json::items);
         let tools: Vec<String> = actions
@@ -284,14 +285,14 @@ impl Approval {
     }
 }
 
-/// What a person says to a request.
+/// A person's answer to a request.
 pub(super) enum Verdict {
     Approved,
-    /// With why, where that was said.
+    /// Rejected, with the reason if given.
     Rejected(Option<String>),
 }
 
-/// Reads what a `:wait` gave.
+/// Reads the result of a `:wait`.
 pub(super) fn verdict(answer: &Value) -> Verdict {
     let action = answer.get("action").or(Some(answer)).and_then(name_of);
     let is_approved = match action.as_deref() {

@@ -1,7 +1,7 @@
 //! What surrounds the loop of an agent: memory and plan, budget and ledger, evaluation, trace, the answer as a resource.
 //!
-//! The loop asks this before its first turn, at each turn, and with its result. All of it is steps inside the agent's.
-//! What comes after the answer never costs the answer: where it fails, the result has a warning.
+//! The loop calls this before its first turn, at each turn, and with its result. All steps are nested in the agent's. A
+//! failure after the answer never loses the answer: the result gets a warning.
 
 use std::rc::Rc;
 
@@ -19,7 +19,7 @@ use super::tool::Tool;
 use super::trace::{Beside, Called, Trace};
 use crate::fields::Fields;
 
-/// All that a config asks for beside the loop.
+/// The parsed options of a config beside the loop.
 pub(super) struct Around {
     memory: Option<Rc<Memory>>,
     cost: Option<Cost>,
@@ -29,11 +29,11 @@ pub(super) struct Around {
     warnings: Vec<String>,
 }
 
-/// What is known before the first turn.
+/// The state before the first turn.
 pub(super) struct Before {
-    /// What the system prompt is to say of the memory.
+    /// The text about the memory for the system prompt.
     pub memory: Option<String>,
-    /// What is left of the ledger's budget.
+    /// The rest of the ledger's budget.
     pub budget: Option<Budget>,
 }
 
@@ -75,7 +75,7 @@ impl Around {
         Ok(around)
     }
 
-    /// Does what comes before the first turn.
+    /// Performs what precedes the first turn.
     ///
     /// # Errors
     /// When the budget is used up, or the memory's table is not a table.
@@ -97,12 +97,13 @@ impl Around {
         Ok(Before { memory, budget })
     }
 
-    /// Returns the tools that this adds.
+    /// Returns the tools that memory and plan add.
     pub fn tools(&self) -> Vec<Tool> {
         self.memory.as_ref().map(Memory::tools).unwrap_or_default()
     }
 
-    /// Looks at the calls of a turn before any is performed. What it returns goes into the result, and ends the loop.
+    /// Checks the calls of a turn before any is performed. A returned value becomes part of the result, and ends the
+    /// loop.
     pub fn gate(&mut self, cx: &StepContext, names: &[&str]) -> Option<Value> {
         let plan = self.memory.as_ref()?.plan.as_ref()?;
         let gate = plan.borrow_mut().gate(names);
@@ -119,13 +120,13 @@ impl Around {
         }
     }
 
-    /// Returns the name of the step of the plan that the agent is at.
+    /// Returns the name of the current step of the plan.
     pub fn plan_step(&self) -> Option<String> {
         let plan = self.memory.as_ref()?.plan.as_ref()?.borrow();
         plan.current().map(str::to_owned)
     }
 
-    /// Notes a turn of the model, before its calls are looked at.
+    /// Records a turn of the model, before its calls are checked.
     pub fn turn(&mut self, reply: &Value, began_ms: i64, ended_ms: i64) {
         if let Some(memory) = &self.memory {
             memory.at(ended_ms);
@@ -135,7 +136,7 @@ impl Around {
         }
     }
 
-    /// Notes a call of a tool for the trace.
+    /// Records a tool call for the trace.
     pub fn called(&mut self, called: &Called<'_>) {
         if let Some(trace) = &mut self.trace {
             trace.called(called);
@@ -167,7 +168,7 @@ impl Around {
         self.traced(cx, config, result, cost).await
     }
 
-    /// Does what is left to do where the loop ends with an error: what was used is kept, and how it came about.
+    /// Finishes a loop that ended with an error: records usage and trace.
     pub async fn failed(
         &mut self,
         cx: &StepContext,
@@ -214,7 +215,7 @@ impl Around {
         with(&result, [("evaluation", evaluation)])
     }
 
-    /// Adds the run to the ledger, and returns what it says of it.
+    /// Adds the run to the ledger, and returns the ledger's summary.
     async fn ledger(&mut self, cx: &StepContext, result: &Value) -> Value {
         let Some(cost) = &self.cost else {
             return Value::Nil;

@@ -1,6 +1,6 @@
 //! The tool calls of a turn: which are performed, and what the model receives for each.
 //!
-//! A call that cannot be performed, or fails, never ends the agent: it goes back to the model as an error.
+//! A call that cannot be performed, or fails, never ends the agent: the model receives the error.
 
 use std::rc::Rc;
 
@@ -16,19 +16,19 @@ use super::toolset::Toolset;
 use super::{contents, conversation};
 use crate::json::items;
 
-/// Calls of a turn that are performed at once.
+/// Maximum number of concurrent calls of a turn.
 pub(super) const AT_ONCE: usize = 8;
 /// Maximum length of a result for the model, in characters.
 const LONGEST: usize = 200_000;
 
-/// A call that the model asks for.
+/// A call that the model requests.
 #[derive(Clone, Debug)]
 pub(super) struct Call {
     pub id: String,
     pub name: String,
-    /// Data; or the model's text, where that is no JSON.
+    /// The arguments: data, or the model's text if it is not JSON.
     pub arguments: Value,
-    /// The answer ended at its limit before the arguments did.
+    /// Whether the answer reached its limit before the arguments were complete.
     pub is_cut: bool,
 }
 
@@ -55,7 +55,7 @@ fn call(said: &Value, at_limit: bool) -> Call {
 }
 
 impl Call {
-    /// Returns it as hooks see it, and as it stands in the conversation.
+    /// Returns the call in the form for hooks and for the conversation.
     pub fn proposed(&self) -> Value {
         facts([
             ("tool-call-id", Value::from(self.id.as_str())),
@@ -63,7 +63,7 @@ impl Call {
             (
                 "arguments",
                 match &self.arguments {
-                    // Providers take back data only.
+                    // Providers accept only data.
                     Value::Text(_) => Value::map([]),
                     arguments => arguments.clone(),
                 },
@@ -72,7 +72,7 @@ impl Call {
     }
 }
 
-/// What becomes of a call.
+/// The decision about a call.
 pub(super) enum Decision {
     Perform(Inside),
     Refuse(Refusal),
@@ -81,18 +81,18 @@ pub(super) enum Decision {
 /// Why a call is not performed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Refusal {
-    /// It is wrong in itself.
+    /// The call itself is wrong.
     Bad { message: String },
-    /// The model asked for as many calls as it may.
+    /// The maximum number of calls is reached.
     TooMany { most: i64 },
-    /// The same call was asked for as often as it may be.
+    /// The maximum number of equal calls is reached.
     Repeated { most: i64 },
-    /// A person said no.
+    /// A person rejected it.
     Rejected { comment: Option<String> },
 }
 
 impl Refusal {
-    /// Says it to the model.
+    /// Returns the message for the model.
     pub fn message(&self) -> String {
         match self {
             Refusal::Bad { message } => message.clone(),
@@ -112,10 +112,10 @@ impl Refusal {
     }
 }
 
-/// What was asked for so far, for the caps: refused calls count as well.
+/// The calls so far, for the limits: refused calls count as well.
 #[derive(Default)]
 pub(super) struct Tally {
-    /// With the tool's step type, where the call was performed.
+    /// With the tool's step type, if the call was performed.
     asked: Vec<(Call, Option<Rc<str>>)>,
 }
 
@@ -155,7 +155,7 @@ impl Tally {
         self.asked.push((call.clone(), None));
     }
 
-    /// Tells whether a tool was called, by the name that the model has for it.
+    /// Tells whether a tool was called, by its name for the model.
     pub fn has_name(&self, name: &str) -> bool {
         let mut asked = self.asked.iter();
         asked.any(|(call, step)| call.name == name && step.is_some())
@@ -168,7 +168,7 @@ impl Tally {
     }
 }
 
-/// Says to the model that its arguments were cut off.
+/// Returns the message that arguments were truncated.
 fn cut(call: &Call) -> String {
     let came = match &call.arguments {
         Value::Text(text) => text.as_str().chars().count(),
@@ -198,7 +198,7 @@ fn unknown(name: &str, tools: &Toolset) -> String {
     }
 }
 
-/// Says an error to the model.
+/// Returns an error as a message for the model.
 fn told(error: &StepError) -> String {
     let hints = error.hints.iter().map(|hint| format!(" ({hint})"));
     hints.fold(error.message.clone(), |text, hint| text + &hint)
@@ -212,11 +212,11 @@ pub(super) struct Answered {
     pub images: Vec<Value>,
     pub success: bool,
     pub millis: i64,
-    /// What an agent behind the tool used.
+    /// The usage of an agent behind the tool.
     pub usage: Option<Value>,
-    /// What that cost.
+    /// The cost of that usage.
     pub cost: Option<Value>,
-    /// What it needs a person's approval for, where it stopped for that.
+    /// The approval request of that agent, if it stopped for one.
     pub request: Option<Value>,
 }
 
@@ -239,7 +239,7 @@ impl Answered {
         let asks = tool.is_some_and(Tool::may_ask);
         match performed.result {
             Ok(value) => {
-                // What the flow makes of an agent's answer need not hold what it took.
+                // The flow's projection of an agent's answer may lack the usage.
                 let own = performed.wrapped.as_ref().unwrap_or(&value);
                 let usage = used(own).filter(|_| asks);
                 let cost = own.get("cost-usd").filter(|_| usage.is_some()).cloned();
@@ -270,7 +270,7 @@ impl Answered {
                 images: Vec::new(),
                 success: false,
                 millis,
-                // What failed was paid for as well.
+                // Failed calls cost as well.
                 usage: used(&error.data).filter(|_| asks),
                 cost: None,
                 request: None,
@@ -290,7 +290,7 @@ impl Answered {
         ])
     }
 
-    /// Returns the message that tells the model.
+    /// Returns the message with the results for the model.
     pub fn message(&self) -> Value {
         let text = Value::from(within(&self.result, LONGEST));
         let content = match self.images.is_empty() {
@@ -314,7 +314,7 @@ impl Answered {
     }
 }
 
-/// Returns the counts of tokens that a model's or agent's result holds.
+/// Returns the token counts of a model's or agent's result.
 fn used(own: &Value) -> Option<Value> {
     let usage = own.get("usage")?;
     usage.get("total-tokens").is_some().then(|| usage.clone())

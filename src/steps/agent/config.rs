@@ -1,4 +1,4 @@
-//! What a loop is to do, read from the config of an `:agent`, or of an `:llm` whose tools are executed.
+//! The task of a loop, read from the config of an `:agent`, or of an `:llm` whose tools are executed.
 
 use std::rc::Rc;
 
@@ -18,25 +18,25 @@ use crate::fields::Fields;
 use crate::json::items;
 use crate::rendered;
 
-/// Which step asks.
+/// The step type that runs the loop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     Agent,
     Llm,
 }
 
-/// What a loop is to do.
+/// The task of a loop.
 pub(super) struct Config {
-    /// As the flow gave it.
+    /// The objective as the flow gave it.
     pub given: Value,
     pub objective: Rc<str>,
     pub instructions: Option<Rc<str>>,
     /// A map.
     pub inputs: Value,
-    /// The inputs, with the content types of the references among them: what the model is shown.
+    /// The inputs for the model, including the content types of references.
     pub known_inputs: Value,
     pub opening: Opening,
-    /// What each turn gets as it is.
+    /// Fields that are passed to each turn unchanged.
     pub model: Vec<(Value, Value)>,
     pub limits: Limits,
     pub envelope: Envelope,
@@ -45,13 +45,13 @@ pub(super) struct Config {
     pub answer: Answer,
 }
 
-/// What the conversation begins with.
+/// The beginning of the conversation.
 pub(super) enum Opening {
-    /// The prompt is made of the objective.
+    /// A prompt built from the objective.
     Objective,
-    /// A template says it.
+    /// A prompt from a template.
     Template,
-    /// An `:llm` step says it.
+    /// The messages of an `:llm` step.
     Conversation {
         system: Option<String>,
         messages: Vec<Value>,
@@ -59,10 +59,10 @@ pub(super) enum Opening {
 }
 
 impl Config {
-    /// Reads one.
+    /// Reads a config.
     ///
     /// # Errors
-    /// When it is not one that can be worked on.
+    /// When the config is invalid.
     pub fn read(cx: &StepContext, kind: Kind, given: Value) -> Result<Config, StepError> {
         tools::check_depth(cx, &given)?;
         let envelope = tools::envelope(cx, &given)?;
@@ -101,7 +101,7 @@ impl Config {
         })
     }
 
-    /// Returns the names of what must be called before the last answer.
+    /// Returns the names of tools that must be called before the final answer.
     pub fn required_names(&self, tools: &Toolset) -> Vec<String> {
         let require = &self.envelope.require;
         let names = require.tool_names.iter().map(|name| name.to_string());
@@ -121,7 +121,7 @@ impl Config {
     }
 }
 
-/// Reads what an `:llm` step asks.
+/// Reads the messages of an `:llm` step.
 fn conversation(cx: &StepContext, given: &Value) -> Result<Opening, StepError> {
     let template = rendered::rendered(cx, Fields::new(given), "llm-prompt")?;
     let given = match &template {

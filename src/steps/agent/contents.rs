@@ -1,4 +1,4 @@
-//! Contents of a tool's result that are not text: images are shown to the model, the rest is named.
+//! Contents of a tool's result that are not text: images are shown to the model, others are named.
 //!
 //! A text for a model never contains a `data:` address. The format of an image, and whether the model can see it, are
 //! checked where the message is sent.
@@ -11,14 +11,13 @@ use flowstone_lang::value::Value;
 use super::notes::facts;
 use crate::json::items;
 
-/// Images of one result that are shown.
+/// Maximum number of images shown per result.
 const MOST_IMAGES: usize = 10;
-/// How deep contents are looked for.
+/// Maximum depth at which contents are searched.
 const DEEPEST: usize = 12;
 const KINDS: &[&str] = &["audio", "image", "resource"];
 
-/// Takes the contents that are not text out of a result: what is left, with a line for each of them, and the images as
-/// parts of a message.
+/// Splits a result into the rest, with a line for each removed content, and the images as parts of a message.
 pub(super) fn apart(value: Value) -> (Value, Vec<Value>) {
     if !holds_any(&value, 0) {
         return (value, Vec::new());
@@ -81,7 +80,7 @@ fn address(value: &Value) -> Option<Cow<'_, str>> {
     Some(Cow::Owned(format!("data:{content_type};base64,{data}")))
 }
 
-/// Returns the text that stands for a part, and shows it where it is an image.
+/// Returns the text that replaces a part, and collects the part if it is an image.
 fn named(value: &Value, address: &str, images: &mut Vec<Value>) -> Value {
     let (head, data) = address.split_once(',').unwrap_or((address, ""));
     let content_type = head.trim_start_matches("data:").split(';').next();
@@ -96,7 +95,7 @@ fn named(value: &Value, address: &str, images: &mut Vec<Value>) -> Value {
     let about = format!("{name}{content_type}, {bytes} bytes");
     let is_same = |it: &Value| it.get("url").and_then(Value::as_str) == Some(address);
     let text = match (content_type.starts_with("image/"), images.len()) {
-        // Servers give the same as data and as parts.
+        // Servers return the same content as data and as parts.
         (true, _) if let Some(at) = images.iter().position(is_same) => {
             format!("[image {}: {about}]", at + 1)
         }

@@ -9,19 +9,19 @@ use super::notes::{facts, shortened, with};
 use super::prompt::message;
 use crate::json::items;
 
-/// Characters that are left of an old result when the conversation is too long.
+/// How many characters of an old result remain when the conversation is too long.
 const LEFT: usize = 400;
-/// Images of tools that are sent at most, and how many of the newest are left where there would be more: what is cut
-/// seldom lets providers read the rest from their caches.
+/// Maximum number of images from tools in a request, and how many of the newest remain when there are more: trimming
+/// rarely lets providers reuse their prompt caches.
 const MOST_IMAGES: usize = 20;
 const LEFT_IMAGES: usize = 10;
-/// Stands for an image that is no longer sent.
+/// Replaces an image that is no longer sent.
 const DROPPED: &str = "[an earlier image, which is no longer shown]";
 
 /// A conversation.
 pub(super) struct Conversation {
     messages: Vec<Value>,
-    /// Where the results of the last turn begin.
+    /// The index of the last turn's first result.
     last_results: usize,
 }
 
@@ -37,7 +37,7 @@ impl Conversation {
         Value::vector(self.messages.iter().cloned())
     }
 
-    /// Adds what the model said, with the calls that it asked for.
+    /// Adds the model's message, with its calls.
     pub fn said(&mut self, reply: &Value, calls: &[Call]) {
         let mut said = vec![("role", Value::keyword("assistant"))];
         let content = reply.get("content").filter(|content| !content.is_nil());
@@ -59,7 +59,7 @@ impl Conversation {
         self.messages.push(facts(said));
     }
 
-    /// Adds what tools gave, and shows the images among it.
+    /// Adds the results of tools, with their images.
     pub fn results(&mut self, answered: &[Answered]) {
         self.last_results = self.messages.len();
         self.messages.extend(answered.iter().map(Answered::message));
@@ -79,14 +79,14 @@ impl Conversation {
         }
     }
 
-    /// Counts the images that tools gave.
+    /// Counts the images from tools.
     fn images(&self) -> usize {
         let parts = self.messages.iter().filter_map(parts);
         let parts = parts.flat_map(|parts| items(parts).unwrap_or_default());
         parts.filter(is_optional_image).count()
     }
 
-    /// Leaves only the newest images that tools gave. Tells whether any went.
+    /// Removes all but the newest images from tools. Tells whether any were removed.
     fn drop_images(&mut self, left: usize) -> bool {
         let mut dropped = self.images().saturating_sub(left);
         let any = dropped > 0;
@@ -109,7 +109,7 @@ impl Conversation {
         any
     }
 
-    /// Adds what the model is to be told.
+    /// Adds a message to the model.
     pub fn tell(&mut self, text: &str) {
         self.messages.push(message("user", Value::from(text)));
     }
@@ -165,12 +165,12 @@ fn is_optional_image(part: &Value) -> bool {
     is_image(part) && part.get("optional?").is_some()
 }
 
-/// Returns a part that is replaced by a line of text where it cannot be shown.
+/// Returns a part as a line of text if it cannot be shown.
 pub(super) fn optional(part: &Value) -> Value {
     with(part, [("optional?", Value::Bool(true))])
 }
 
-/// Returns the parts of a message's content, where it has some.
+/// Returns the parts of a message's content, if it has any.
 fn parts(message: &Value) -> Option<&Value> {
     let content = message.get("content")?;
     content.as_vector().is_some().then_some(content)

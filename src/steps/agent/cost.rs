@@ -1,7 +1,7 @@
-//! `:cost` of an agent: a ledger of what its runs used, and a budget for a window of time.
+//! `:cost` of an agent: a ledger of its runs' usage, and a budget for a period of time.
 //!
-//! The ledger is a key of the project for each flow, read before the first turn and added to after the last one, by
-//! `:kv` steps inside the agent's. What time it is, is when the reading ended as the journal has it.
+//! The ledger is a key of the project for each flow, read before the first turn and extended after the last one, by
+//! nested `:kv` steps. The current time is the journaled end of the reading step.
 
 use flowstone_flow::step::{Field, FieldType, Inside, StepContext, StepError};
 use flowstone_lang::value::{Object, Value};
@@ -10,7 +10,7 @@ use super::notes::{facts, minute};
 use crate::fields::Fields;
 use crate::json::{items, number_float};
 
-/// What `:cost` may be.
+/// The keys of `:cost`.
 pub(super) const FIELD: FieldType = FieldType::Either(&[
     FieldType::Bool,
     FieldType::Keys(&[
@@ -48,7 +48,7 @@ const HOUR_MS: i64 = 3_600_000;
 /// A hundred years.
 const MOST_HOURS: i64 = 876_000;
 
-/// What `:cost` asks for.
+/// The parsed `:cost`.
 #[derive(Debug)]
 pub(super) struct Cost {
     key: String,
@@ -56,11 +56,11 @@ pub(super) struct Cost {
     budget: Option<Budget>,
 }
 
-/// How much may be used in which time.
+/// The maximum usage in a period of time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Budget {
     tokens: i64,
-    /// Without it, all that the ledger has counts.
+    /// The period; without it, the whole ledger counts.
     window_hours: Option<i64>,
 }
 
@@ -72,7 +72,7 @@ struct Entry {
 }
 
 impl Cost {
-    /// Reads `:cost`; nothing where it is off.
+    /// Reads `:cost`; `None` if it is off.
     pub fn read(cx: &StepContext, given: &Value) -> Result<Option<Cost>, StepError> {
         let nothing = Value::map([]);
         let given = match given {
@@ -92,10 +92,10 @@ impl Cost {
         }))
     }
 
-    /// Returns how many tokens are left of the budget, where there is one.
+    /// Returns the number of tokens left in the budget, if there is one.
     ///
     /// # Errors
-    /// E0852 when it is used up.
+    /// E0852 when the budget is used up.
     pub async fn check(&self, cx: &StepContext) -> Result<Option<i64>, StepError> {
         let Some(budget) = &self.budget else {
             return Ok(None);
@@ -223,7 +223,7 @@ impl Budget {
         self.tokens.saturating_sub(used).max(0)
     }
 
-    /// Tells how much was used, where nothing is left.
+    /// Returns the usage if nothing is left.
     fn exceeded(&self, entries: &[Entry], now_ms: i64) -> Option<Exceeded> {
         let window_ms = self.window_ms();
         let mut counted = self.counted(entries, now_ms);
@@ -246,7 +246,7 @@ impl Budget {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Exceeded {
     used: i64,
-    /// When enough of it is out of the window.
+    /// The time when enough of it has left the period.
     free_at_ms: Option<i64>,
 }
 
@@ -260,7 +260,7 @@ fn key(flow: &str) -> String {
     format!("agent-cost:{flow}")
 }
 
-/// Reads the ledger; what is not an entry does not count.
+/// Reads the ledger, and ignores malformed entries.
 fn entries(ledger: &Value) -> Vec<Entry> {
     let read = |item: &Value| {
         let Some(Value::Object(at)) = item.get("at") else {
@@ -307,9 +307,9 @@ mod tests {
         let ledger = [entry(30, 500), entry(24, 500), entry(23, 60), entry(1, 40)];
         let cases = [
             ((101, Some(24)), None),
-            // The oldest in the window leaves it in an hour.
+            // The oldest entry in the period leaves it in an hour.
             ((100, Some(24)), Some((100, 1))),
-            // That is not enough here: both have to go.
+            // Here that is not enough: both must leave.
             ((30, Some(24)), Some((100, 23))),
             ((1_100, Some(31)), Some((1_100, 1))),
             ((1_101, Some(31)), None),

@@ -1,6 +1,6 @@
 //! `:evaluate` of an agent: a second model call scores the answer, under `:evaluation` of the result.
 //!
-//! It is an `:llm` step inside the agent's, with the agent's connection. An evaluation that fails never costs the answer.
+//! It is a nested `:llm` step with the agent's connection. A failed evaluation never loses the answer.
 
 use flowstone_flow::step::{Field, FieldType, Inside, StepError};
 use flowstone_lang::value::Value;
@@ -9,7 +9,7 @@ use super::notes::{facts, plain, shortened, with};
 use crate::fields::Fields;
 use crate::json::{items, name_text};
 
-/// What `:evaluate` may be.
+/// The keys of `:evaluate`.
 pub(super) const FIELD: FieldType = FieldType::Either(&[
     FieldType::Bool,
     FieldType::Keys(&[
@@ -49,7 +49,7 @@ const CRITERIA: &[(&str, &str)] = &[
     ),
 ];
 const MOST_CRITERIA: usize = 20;
-/// The fields of a turn that say who is asked; how the answer is sampled is not for the evaluation.
+/// The fields that select the model; sampling options of the answer do not apply to the evaluation.
 const ENDPOINT: &[&str] = &[
     "api-version",
     "auth",
@@ -65,7 +65,7 @@ const MOST_INPUT: usize = 4_000;
 const MOST_CALLS: usize = 40;
 const MOST_CALL: usize = 600;
 
-/// What `:evaluate` asks for.
+/// The parsed `:evaluate`.
 #[derive(Debug)]
 pub(super) struct Evaluate {
     criteria: Vec<String>,
@@ -74,7 +74,7 @@ pub(super) struct Evaluate {
 }
 
 impl Evaluate {
-    /// Reads `:evaluate`; nothing where it is off.
+    /// Reads `:evaluate`; `None` if it is off.
     pub fn read(given: &Value) -> Result<Option<Evaluate>, StepError> {
         let nothing = Value::map([]);
         let given = match given {
@@ -90,7 +90,7 @@ impl Evaluate {
         }))
     }
 
-    /// Returns the step that asks for the scores. `config`: of the agent.
+    /// Returns the step that requests the scores. `config` is that of the agent.
     pub fn step(&self, config: &Value, result: &Value) -> Inside {
         let mut entries: Vec<(Value, Value)> = ENDPOINT
             .iter()
@@ -151,7 +151,7 @@ impl Evaluate {
     }
 }
 
-/// Returns `:evaluation` of the result, from what the model call gave.
+/// Returns `:evaluation` of the result, from the result of the model call.
 pub(super) fn evaluation(answer: &Value) -> Value {
     let tokens = answer.get("tokens-used").cloned().unwrap_or(Value::Int(0));
     let content = answer.get("content").cloned().unwrap_or(Value::Nil);
@@ -162,7 +162,7 @@ pub(super) fn evaluation(answer: &Value) -> Value {
     }
 }
 
-/// Says an evaluation in a sentence, for a row of the memory.
+/// Summarises an evaluation in a sentence, for a row of the memory.
 pub(super) fn sentence(evaluation: &Value) -> String {
     let scores = evaluation.get("scores").and_then(Value::as_map);
     let scores = scores.into_iter().flat_map(|map| {

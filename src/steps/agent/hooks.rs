@@ -1,6 +1,6 @@
 //! `:before-tool-call` and `:after-tool-call`: functions of the flow that may change the tools or end the loop.
 //!
-//! A hook computes and nothing else, so that it gives the same on resume. One that throws is noted and ignored.
+//! A hook only computes, so that it gives the same result on resume. One that throws is recorded and ignored.
 
 use flowstone_flow::step::{StepContext, StepError};
 use flowstone_lang::value::Value;
@@ -8,7 +8,7 @@ use flowstone_lang::value::Value;
 use super::toolset::Toolset;
 use crate::fields::Fields;
 
-/// When a hook is called.
+/// The time of a hook's call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum When {
     Before,
@@ -31,7 +31,7 @@ pub(super) struct Hooks {
     after: Option<Value>,
 }
 
-/// What a hook wants.
+/// The result of a hook.
 pub(super) enum Wish {
     GoOn,
     Tools(Toolset),
@@ -50,10 +50,10 @@ impl Hooks {
         })
     }
 
-    /// Calls a hook with what it is to see.
+    /// Calls a hook with its argument.
     ///
     /// # Errors
-    /// What is wrong with the hook, which does not end the loop.
+    /// The error of the hook, which does not end the loop.
     pub async fn call(
         &self,
         cx: &StepContext,

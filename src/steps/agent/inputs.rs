@@ -1,7 +1,7 @@
 //! `:inputs` as the model sees them: scalars as they are, resources as handles with the way to read them.
 //!
-//! What a reference is follows from its name and content type. A reference without one is looked up by a step inside
-//! the agent's, so that a resumed run says the same.
+//! The kind of a reference follows from its name and content type. If the content type is missing, a nested step looks
+//! it up, so that a resumed run uses the same.
 
 use std::collections::BTreeMap;
 
@@ -14,9 +14,9 @@ use super::toolset::Toolset;
 use crate::json::items;
 use crate::resource;
 
-/// Characters of a string in the summary.
+/// Maximum number of characters of a string in the summary.
 const LONGEST: usize = 10_000;
-/// How deep the summary goes.
+/// Maximum depth of the summary.
 const DEEPEST: usize = 12;
 
 const TREE_OPS: &[&str] = &["list", "read", "search", "materialize"];
@@ -37,7 +37,7 @@ const CHANGESET_OPS: &[&str] = &[
 ];
 const TABLE_OPS: &[&str] = &["query", "get-row", "aggregate", "schema", "export"];
 
-/// What an input is.
+/// The kind of an input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     Tree,
@@ -58,7 +58,7 @@ impl Kind {
         }
     }
 
-    /// Returns the built-in tool that reaches it.
+    /// Returns the built-in tool that reads it.
     fn tool(self) -> Option<&'static str> {
         match self {
             Kind::Tree | Kind::Changeset => Some("files"),
@@ -68,15 +68,15 @@ impl Kind {
     }
 }
 
-/// The id of the inner step that looks a content type up.
+/// The id of the nested step that looks up a content type.
 const LOOK_UP: &str = "input-type";
-/// Names that begin like the one that is looked up.
+/// Maximum number of listed names that begin like the one to look up.
 const NEIGHBOURS: i64 = 20;
 
-/// Returns the inputs with the content types of their references. What is not stored any more stays as it is.
+/// Returns the inputs with the content types of their references. References to missing resources stay unchanged.
 ///
 /// # Errors
-/// When the run is stopped, or the store cannot be read.
+/// When the run is interrupted, or the store cannot be read.
 pub(super) async fn with_types(cx: &StepContext, inputs: &Value) -> Result<Value, StepError> {
     let mut types = BTreeMap::new();
     gather_untyped(inputs, 0, &mut types);
@@ -103,7 +103,7 @@ pub(super) async fn with_types(cx: &StepContext, inputs: &Value) -> Result<Value
 /// Content types by the names of resources.
 type Types = BTreeMap<String, Option<String>>;
 
-/// Returns the name in a reference of which only the name is known.
+/// Returns the name in a reference that has only a name.
 fn untyped(value: &Value) -> Option<String> {
     let is_open = kind_of(value) == Some(Kind::Resource) && content_type(value).is_none();
     resource::uri(value).filter(|_| is_open)
@@ -179,7 +179,7 @@ pub(super) fn images(inputs: &Value) -> Vec<Value> {
     found
 }
 
-/// Returns the images in a value, as parts of a message: image resources, wherever they are in it.
+/// Returns the images anywhere in a value, as parts of a message.
 fn gather_images(value: &Value, depth: usize, found: &mut Vec<Value>) {
     if depth > DEEPEST {
         return;
@@ -206,7 +206,7 @@ fn gather_images(value: &Value, depth: usize, found: &mut Vec<Value>) {
     }
 }
 
-/// Returns the part of a message that shows an image: an explicit one as it is, a reference to an image in one.
+/// Returns the part of a message for an image: an explicit one unchanged, or one for a reference to an image.
 fn image_part(value: &Value) -> Option<Value> {
     if is_part(value) {
         return Some(value.clone());
@@ -326,7 +326,7 @@ fn access(kind: Kind, tool: &str, uri: &str) -> Value {
     }
 }
 
-/// Says that a built-in tool which an input needs is off.
+/// Returns the error for an input that needs a disabled built-in tool.
 pub(super) fn missing(tool: &str) -> Value {
     let constraint = format!(
         "Hydrated inputs recommend the {tool} built-in tool, but it is not enabled for this agent run. Do not invent {tool} tool calls."
@@ -338,7 +338,7 @@ pub(super) fn missing(tool: &str) -> Value {
     ])
 }
 
-/// Returns the built-in tools that inputs need and that are off.
+/// Returns the disabled built-in tools that inputs need.
 pub(super) fn missing_tools(inputs: &Value, tools: &Toolset) -> Vec<&'static str> {
     let mut found = Vec::new();
     gather_missing(inputs, tools, 0, &mut found);

@@ -1,20 +1,20 @@
-//! How far a loop may go.
+//! The limits of a loop.
 
 use flowstone_flow::step::{StepContext, StepError};
 use flowstone_flow::tools::Envelope;
 
 use crate::fields::Fields;
 
-/// The caps of a loop. What the `:tools` envelope says wins over the step's own fields.
+/// The limits of a loop. Those of the `:tools` envelope override the step's own fields.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Limits {
-    /// Turns of the model before the last one, which is without tools.
+    /// Maximum number of turns before the last one, which is without tools.
     pub turns: i64,
-    /// Calls that the model asks for, refused ones too.
+    /// Maximum number of calls that the model requests, including refused ones.
     pub calls: i64,
-    /// Calls of the same tool with the same arguments.
+    /// Maximum number of calls of the same tool with the same arguments.
     pub repeated: Option<i64>,
-    /// Tokens of all turns together.
+    /// Maximum number of tokens of all turns together.
     pub budget: Option<Budget>,
 }
 
@@ -22,7 +22,7 @@ pub(super) struct Limits {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Budget {
     pub tokens: i64,
-    /// What `:finish-reason` says when it is used up.
+    /// `:finish-reason` when it is used up.
     pub reason: &'static str,
 }
 
@@ -34,7 +34,7 @@ impl Budget {
         }
     }
 
-    /// Returns what is left of the ledger's budget.
+    /// Returns the rest of the ledger's budget.
     pub fn of_ledger(tokens: i64) -> Budget {
         Budget {
             tokens,
@@ -42,14 +42,14 @@ impl Budget {
         }
     }
 
-    /// Returns what the agent that called this one leaves to it.
+    /// Returns the budget that the calling agent leaves to this one.
     pub fn around(cx: &StepContext) -> Option<Budget> {
         cx.allowance().map(Budget::of_run)
     }
 }
 
 impl Limits {
-    /// Reads them.
+    /// Reads the limits.
     pub fn read(fields: Fields<'_>, envelope: &Envelope) -> Result<Limits, StepError> {
         let turns = fields.int("max-iterations", 1, 100)?;
         let calls = fields.int("max-tool-calls", 1, 1000)?;

@@ -1,4 +1,4 @@
-//! Values and texts as memory, ledger and trace write them.
+//! Values and texts in the form that memory, ledger and trace write.
 
 use flowstone_lang::value::Value;
 
@@ -10,7 +10,7 @@ pub(super) fn facts<'a>(facts: impl IntoIterator<Item = (&'a str, Value)>) -> Va
     Value::map(facts.map(|(key, value)| (Value::keyword(key), value)))
 }
 
-/// Returns a map with some entries put over its own.
+/// Returns a map with some entries added or replaced.
 pub(super) fn with<'a>(map: &Value, more: impl IntoIterator<Item = (&'a str, Value)>) -> Value {
     let own = map.as_map().into_iter().flat_map(|map| {
         map.iter()
@@ -23,7 +23,7 @@ pub(super) fn with<'a>(map: &Value, more: impl IntoIterator<Item = (&'a str, Val
     Value::map(own.chain(more))
 }
 
-/// Returns a text, cut where it has more characters than that, with a word about what is missing.
+/// Returns a text, truncated to a number of characters, with a note about the rest.
 pub(super) fn shortened(text: &str, most: usize) -> String {
     match text.char_indices().nth(most) {
         None => text.to_owned(),
@@ -34,7 +34,7 @@ pub(super) fn shortened(text: &str, most: usize) -> String {
     }
 }
 
-/// Returns a moment to the minute, in UTC.
+/// Formats an instant to the minute, in UTC.
 pub(super) fn minute(millis: i64) -> String {
     match jiff::Timestamp::from_millisecond(millis) {
         Ok(at) => at.strftime("%Y-%m-%d %H:%M").to_string(),
@@ -42,7 +42,7 @@ pub(super) fn minute(millis: i64) -> String {
     }
 }
 
-/// Returns text as it is, and data as JSON.
+/// Returns text unchanged, and data as JSON.
 pub(super) fn plain(value: &Value) -> String {
     match value {
         Value::Nil => String::new(),

@@ -8,7 +8,7 @@ use super::notes::{facts, plain, with};
 use crate::fields::Fields;
 use crate::persist::PersistResult;
 
-/// What `:output-persist` may be.
+/// The keys of `:output-persist`.
 pub(super) const FIELD: FieldType = FieldType::Either(&[
     FieldType::Bool,
     FieldType::Keys(&[
@@ -31,17 +31,17 @@ const JSON: &str = "application/json";
 const MARKDOWN: &str = "text/markdown; charset=utf-8";
 const TEXT: &str = "text/plain; charset=utf-8";
 
-/// What `:output-persist` asks for.
+/// The parsed `:output-persist`.
 #[derive(Debug)]
 pub(super) struct OutputPersist {
     name: Option<String>,
     content_type: Option<String>,
-    /// Names the resource where the flow does not.
+    /// The default name of the resource.
     step: String,
 }
 
 impl OutputPersist {
-    /// Reads `:output-persist`; nothing where it is off.
+    /// Reads `:output-persist`; `None` if it is off.
     pub fn read(cx: &StepContext, given: &Value) -> Result<Option<OutputPersist>, StepError> {
         let nothing = Value::map([]);
         let given = match given {
@@ -70,10 +70,10 @@ impl OutputPersist {
         Ok(Some(output))
     }
 
-    /// Returns the step that keeps the content.
+    /// Returns the step that stores the content.
     pub fn step(&self, content: &Value) -> Inside {
         let kind = self.wanted().unwrap_or_else(|| content_type(content));
-        // Data is written as its type or its name says, and as text where neither holds data.
+        // Data is written in the format of its type or file name, and as text if neither is a data format.
         let stored = match (content, Format::of(kind)) {
             (Value::Text(_), _) => content.clone(),
             (data, Some(Format::Text) | None) => Value::from(plain(data)),
@@ -82,7 +82,7 @@ impl OutputPersist {
         stored_as("output", stored, self.persist(kind))
     }
 
-    /// Returns the content type that the flow asks for: outright, or by the file's name.
+    /// Returns the content type that the flow sets, directly or with the file's name.
     fn wanted(&self) -> Option<&str> {
         let by_name = || media::of_name(self.name.as_deref()?);
         self.content_type.as_deref().or_else(by_name)
@@ -104,12 +104,12 @@ pub(super) fn blob(name: &str, content_type: &str) -> Value {
     ])
 }
 
-/// Returns a step that gives a value, so that it is seen in the run.
+/// Returns a step that returns a value, so that the value is visible in the run.
 pub(super) fn keep(id: &str, value: Value) -> Inside {
     Inside::new("function", id, giving(value))
 }
 
-/// Returns a step that puts a value where `:persist` says.
+/// Returns a step that stores a value with `:persist`.
 pub(super) fn stored_as(id: &str, value: Value, persist: Value) -> Inside {
     let config = with(&giving(value), [("persist", persist)]);
     Inside::new("function", id, config)
@@ -122,7 +122,7 @@ fn giving(value: Value) -> Value {
     ])
 }
 
-/// Says of what type content is.
+/// Returns the content type of a value.
 fn content_type(content: &Value) -> &'static str {
     let Value::Text(text) = content else {
         return JSON;
@@ -136,7 +136,7 @@ fn content_type(content: &Value) -> &'static str {
     }
 }
 
-/// Tells whether a text has what only Markdown has: headings, fences, lists, tables, links, bold words.
+/// Tells whether a text has features of Markdown: headings, fences, lists, tables, links, bold words.
 fn is_markdown(text: &str) -> bool {
     let is_heading = |line: &str| {
         let rest = line.trim_start_matches('#');

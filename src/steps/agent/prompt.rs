@@ -10,7 +10,7 @@ use super::toolset::Toolset;
 use crate::fields::Fields;
 use crate::rendered;
 
-/// Returns the messages that a loop begins with. `memory` is what earlier runs left.
+/// Returns the first messages of a loop. `memory` is the text about earlier runs.
 pub(super) fn opening(
     cx: &StepContext,
     config: &Config,
@@ -37,7 +37,7 @@ pub(super) fn opening(
     Ok(messages)
 }
 
-/// Returns a message of somebody.
+/// Returns a message with a role.
 pub(super) fn message(role: &str, content: Value) -> Value {
     facts([("role", Value::keyword(role)), ("content", content)])
 }
@@ -72,7 +72,7 @@ fn of_objective(config: &Config, tools: &Toolset) -> (Option<String>, Vec<Value>
     (Some(system.join("\n\n")), vec![message("user", content)])
 }
 
-/// Says which tools there are.
+/// Lists the tools.
 fn guidance(tools: &Toolset, inputs: &Value) -> Option<String> {
     let mut text = String::new();
     for tool in tools.iter() {
@@ -94,7 +94,7 @@ fn guidance(tools: &Toolset, inputs: &Value) -> Option<String> {
     })
 }
 
-/// What holds however the prompt was made.
+/// The instructions that every prompt has.
 fn notices(config: &Config, tools: &Toolset) -> String {
     let mut notices = Vec::new();
     notices.extend(config.approval.notice());

@@ -1,4 +1,4 @@
-//! What the flow gets of a loop.
+//! The result of a loop for the flow.
 
 use flowstone_flow::flow::name_of;
 use flowstone_lang::value::Value;
@@ -7,7 +7,7 @@ use super::calls::Answered;
 use super::notes::{facts, with};
 use super::usage::Usage;
 
-/// What happened in a loop.
+/// The events of a loop.
 #[derive(Default)]
 pub(super) struct Record {
     pub turns: i64,
@@ -17,9 +17,9 @@ pub(super) struct Record {
     succeeded: i64,
     failed: i64,
     millis: i64,
-    /// Calls that the flow gets back.
+    /// Calls that the flow must perform.
     handed_over: Option<Value>,
-    /// Of the last turn.
+    /// The result of the last turn.
     last: Vec<(&'static str, Value)>,
 }
 
@@ -27,7 +27,7 @@ pub(super) struct Record {
 const OF_TURN: &[&str] = &["model", "provider", "response-id"];
 
 impl Record {
-    /// Notes a turn, and returns how many requests it was: more than one where its answer was repaired.
+    /// Records a turn, and returns its number of requests: more than one if its answer was repaired.
     pub fn turn(&mut self, reply: &Value) -> i64 {
         let requests = reply.get("iterations").and_then(Value::as_int);
         let requests = requests.unwrap_or(1).max(1);
@@ -44,7 +44,7 @@ impl Record {
         requests
     }
 
-    /// Notes a call of a tool.
+    /// Records a tool call.
     pub fn call(&mut self, answered: &Answered) {
         self.calls.push(answered.record());
         match answered.success {
@@ -58,12 +58,12 @@ impl Record {
         self.usage.pay(answered.cost.as_ref());
     }
 
-    /// Notes calls that the flow gets back.
+    /// Records calls that the flow must perform.
     pub fn hand_over(&mut self, calls: Value) {
         self.handed_over = Some(calls);
     }
 
-    /// Returns the result of a loop that ended so.
+    /// Returns the result of a loop with this ending.
     pub fn result(&self, ending: Ending) -> Value {
         let calls = match &self.handed_over {
             Some(calls) => calls.clone(),
@@ -106,7 +106,7 @@ impl Ending {
         Ending::new(said(reply), reason.as_deref().unwrap_or("stop"))
     }
 
-    /// It ended with what there is.
+    /// A limit ended it.
     pub fn cut(reply: &Value, reason: &str) -> Ending {
         Ending::new(said(reply), reason)
     }
@@ -116,7 +116,7 @@ impl Ending {
         Ending::new(Value::Nil, "error")
     }
 
-    /// Somebody ended it.
+    /// A hook ended it.
     pub fn abort(content: Value, reason: &str) -> Ending {
         Ending {
             more: aborted(reason),
@@ -124,14 +124,14 @@ impl Ending {
         }
     }
 
-    /// It is to be approved before it goes on.
+    /// It needs an approval to continue.
     pub fn approval(reply: &Value, request: Value) -> Ending {
         let mut ending = Ending::abort(said(reply), "approval-required");
         ending.more.push(("approval-request", request));
         ending
     }
 
-    /// It was stopped, with these facts: `:abort?` and `:abort-reason` among them.
+    /// It was stopped, with these facts, including `:abort?` and `:abort-reason`.
     pub fn stopped(reply: &Value, facts: &Value) -> Ending {
         let reason = facts.get("abort-reason").and_then(Value::as_str);
         Ending::abort(said(reply), reason.unwrap_or("stopped"))
@@ -158,7 +158,7 @@ impl Ending {
         }
     }
 
-    /// Returns a warning, where a cap ended the loop before the model had answered.
+    /// Returns a warning if a limit ended the loop before the model had answered.
     pub fn without_answer(&self) -> Option<String> {
         let is_empty = match &self.content {
             Value::Text(text) => text.trim().is_empty(),
@@ -177,7 +177,7 @@ impl Ending {
         })
     }
 
-    /// Says what `:require` asks for and was not called.
+    /// Names the tools in `:require` that were not called.
     #[must_use]
     pub fn missing(mut self, names: &[String]) -> Ending {
         let names = names.iter().map(|name| Value::from(name.as_str()));
@@ -185,7 +185,7 @@ impl Ending {
         self
     }
 
-    /// Takes what the model said, where nobody else said something.
+    /// Uses the model's own text unless there is another.
     #[must_use]
     pub fn or_said(self, reply: &Value) -> Ending {
         match self.content.is_nil() {

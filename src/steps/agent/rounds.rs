@@ -1,4 +1,4 @@
-//! The loop: a turn of the model, the calls that it asks for, and again, until there is an answer or a cap is met.
+//! The loop: a turn of the model, then the calls that it requests, until there is an answer or a limit is reached.
 
 mod batch;
 
@@ -17,7 +17,7 @@ use super::result::{Ending, Record};
 use super::toolset::Toolset;
 use crate::llm::ESTIMATED;
 
-/// Runs a loop to its end. What it begins with is boxed: thousands of agents may wait for their models at once.
+/// Runs a loop to its end. Its initial state is boxed, because thousands of agents may wait for their models at once.
 pub(super) async fn run(cx: &StepContext, kind: Kind, given: Value) -> Result<Value, StepError> {
     let mut start = Box::pin(start(cx, kind, given)).await?;
     let mut rounds = Rounds::new(cx, &mut start);
@@ -44,7 +44,7 @@ pub(super) async fn run(cx: &StepContext, kind: Kind, given: Value) -> Result<Va
     }
 }
 
-/// What a loop begins with.
+/// The initial state of a loop.
 struct Start {
     config: Config,
     around: Around,
@@ -73,7 +73,7 @@ async fn start(cx: &StepContext, kind: Kind, given: Value) -> Result<Box<Start>,
     }))
 }
 
-/// A loop under way.
+/// A running loop.
 struct Rounds<'a> {
     cx: &'a StepContext,
     config: &'a Config,
@@ -82,15 +82,15 @@ struct Rounds<'a> {
     conversation: Conversation,
     tally: Tally,
     record: Record,
-    /// The narrowest of the limits on tokens.
+    /// The tightest of the limits on tokens.
     budget: Option<Budget>,
-    /// How often a wrong answer may still go back.
+    /// How many more wrong answers are returned to the model.
     repairs: i64,
-    /// Tools are no longer offered, for this reason.
+    /// The reason why tools are no longer offered.
     closing: Option<&'static str>,
-    /// The turn is for an answer in the form that is wanted.
+    /// Whether the turn is for an answer in the required format.
     is_finishing: bool,
-    /// Turns one after another in which each call was one too many of its kind.
+    /// Consecutive turns in which every tool call exceeded its limit.
     futile: u32,
 }
 
@@ -114,7 +114,7 @@ impl<'a> Rounds<'a> {
 
     async fn go(&mut self) -> Result<Ending, StepError> {
         loop {
-            // Whatever this turn is for, it is the last one, but for repairs of the answer.
+            // This is the last turn, except for repairs of the answer.
             let is_last = self.record.turns >= self.config.limits.turns;
             if is_last && !self.is_finishing {
                 self.close("max-iterations", "You have used up the turns of this run.");
@@ -144,7 +144,7 @@ impl<'a> Rounds<'a> {
         }
     }
 
-    /// Offers no more tools.
+    /// Stops offering tools.
     fn close(&mut self, reason: &'static str, told: &str) {
         if self.closing.is_none() {
             self.closing = Some(reason);
@@ -154,19 +154,19 @@ impl<'a> Rounds<'a> {
         }
     }
 
-    /// Returns the reason to end, where no tokens are left.
+    /// Returns the reason to end if no tokens are left.
     fn over_budget(&self) -> Option<&'static str> {
         let budget = self.budget?;
         (self.left()? == 0).then_some(budget.reason)
     }
 
-    /// Returns how many tokens are left, where they are limited.
+    /// Returns the number of tokens left, if it is limited.
     fn left(&self) -> Option<i64> {
         let used = self.record.usage.total();
         Some(self.budget?.tokens.saturating_sub(used).max(0))
     }
 
-    /// Warns where a budget holds for counts that no provider gave.
+    /// Warns if there is a budget but the provider reports no counts.
     fn warn_of_estimates(&mut self) {
         let estimated = self.record.usage.count(ESTIMATED);
         if self.budget.is_some() && estimated > 0 {
@@ -178,7 +178,7 @@ impl<'a> Rounds<'a> {
         }
     }
 
-    /// Has the model asked once; once more with shorter results where the conversation is too long for it.
+    /// Calls the model once; once more with shorter results if the conversation is too long for it.
     async fn turn(&mut self) -> Result<Value, StepError> {
         let asked = self.ask().await;
         let performed = match &asked.result {
@@ -209,7 +209,7 @@ impl<'a> Rounds<'a> {
         })
     }
 
-    /// Tells whether the turn is for the last answer: no tool may be called, and its form is held to.
+    /// Tells whether the turn is for the final answer: no tool may be called, and the format is enforced.
     fn is_last(&self) -> bool {
         self.closing.is_some() || self.is_finishing || self.tools.is_empty()
     }
@@ -221,7 +221,7 @@ impl<'a> Rounds<'a> {
             let mut offered = vec![("definitions", self.tools.definitions())];
             match (self.is_last(), &self.config.envelope.choice) {
                 (true, _) => offered.push(("choice", Value::keyword("none"))),
-                // One that must always call a tool would never end.
+                // A model that must always call a tool would never end.
                 (false, Some(choice)) if self.record.calls.is_empty() => {
                     offered.push(("choice", Value::keyword(choice)));
                 }
@@ -238,7 +238,7 @@ impl<'a> Rounds<'a> {
         Value::map(config)
     }
 
-    /// Looks at an answer. `None`: the model is asked again.
+    /// Checks an answer. Returns `None` to call the model again.
     fn answered(&mut self, reply: &Value) -> Result<Option<Ending>, StepError> {
         let missing = self.missing();
         if !missing.is_empty() {
@@ -280,7 +280,7 @@ impl<'a> Rounds<'a> {
                     return Ok(None);
                 }
             },
-            // The turn itself held it to its form.
+            // The turn itself enforced the format.
             _ => said.clone(),
         };
         if self.repairs > 0
@@ -310,7 +310,7 @@ impl<'a> Rounds<'a> {
         self.conversation.tell(told);
     }
 
-    /// Ends with what there is, where a model calls tools that are not offered.
+    /// Ends the loop with its current state if a model calls tools that are not offered.
     fn cut(&mut self, reply: &Value, reason: &'static str) -> Result<Ending, StepError> {
         let missing = self.missing();
         match missing.is_empty() {
@@ -319,7 +319,7 @@ impl<'a> Rounds<'a> {
         }
     }
 
-    /// Returns what must be called and was not.
+    /// Returns the required tools that were not called.
     fn missing(&self) -> Vec<String> {
         let require = &self.config.envelope.require;
         let by_name = require.tool_names.iter();
@@ -338,7 +338,7 @@ impl<'a> Rounds<'a> {
     }
 }
 
-/// Says that the loop ended without what must be called.
+/// Returns the error of a loop that ended without a required call.
 fn not_called(missing: &[String], reply: &Value, reason: &str) -> StepError {
     let message = format!(
         "the agent ended ({reason}) without calling {}, which `:require` asks for",

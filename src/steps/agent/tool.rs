@@ -9,7 +9,7 @@ use flowstone_flow::step::StepError;
 use flowstone_lang::value::Value;
 use serde_json::Value as Json;
 
-/// Makes the inner step of a call of its arguments, or says to the model what is wrong with them.
+/// Builds the nested step of a call from its arguments, or returns the error for the model.
 pub type MakeCall = Rc<dyn Fn(&Value) -> Result<ToolStep, StepError>>;
 
 /// Converts a call's arguments and the result of its nested step to the answer for the model.
@@ -18,34 +18,34 @@ pub type MakeAnswer = Rc<dyn Fn(&Value, Value) -> Value>;
 /// A tool that the model may call.
 #[derive(Clone)]
 pub struct Tool {
-    /// What the model calls it, such as `github_open_pr`.
+    /// Its name for the model, such as `github_open_pr`.
     pub name: Rc<str>,
-    /// What flows call it, without the colon: `files`, `github/open-pr`. It is `:tool` in the tool summary, and `:type` in
-    /// the map that hooks get.
+    /// Its name for flows, without the colon: `files`, `github/open-pr`. It is `:tool` in the tool summary, and `:type`
+    /// in the map for hooks.
     pub step: Rc<str>,
     pub kind: ToolKind,
     pub description: String,
     /// JSON Schema of the arguments.
     pub parameters: Json,
-    /// The operations that it has, where it has several.
+    /// Its operations, if it has several.
     pub ops: Vec<String>,
     pub call: MakeCall,
-    /// Tells whether a call with such arguments changes something.
+    /// Tells whether a call with these arguments changes something.
     pub mutates: Rc<dyn Fn(&Value) -> bool>,
-    /// Tells whether a call must be approved, whatever `:approval` of the agent says.
+    /// Tells whether a call must be approved, whatever the agent's `:approval` is.
     pub needs_approval: Rc<dyn Fn(&Value) -> bool>,
     /// Converts the arguments and the result of the nested step to the answer for the model.
     pub answer: MakeAnswer,
 }
 
 impl Tool {
-    /// Tells whether a call of it may ask a model.
+    /// Tells whether a call may use a model.
     pub fn may_ask(&self) -> bool {
         matches!(self.kind, ToolKind::Agent | ToolKind::Packaged)
     }
 }
 
-/// Where a tool comes from.
+/// The origin of a tool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ToolKind {
     /// `:files`, `:table`, `:search`.
@@ -57,11 +57,11 @@ pub enum ToolKind {
     Mcp,
     /// `:workspace`, also called `:breyta`.
     Workspace,
-    /// Of the agent's own memory and plan.
+    /// A tool of the agent's own memory and plan.
     Memory,
 }
 
-/// The inner step that a call of a tool is; its id is the tool's name.
+/// The nested step of a tool call; its id is the tool's name.
 pub struct ToolStep {
     /// A step type, or a packaged step's id, without the colon.
     pub kind: Rc<str>,

@@ -1,7 +1,7 @@
-//! Which tools an agent has, from `:available-steps` and the `:tools` envelope.
+//! The tools of an agent, from `:available-steps` and the `:tools` envelope.
 //!
-//! What is here makes [`Tool`]s: [`all`] those of the envelope, and [`of_hook`] one that a hook added as
-//! `{:type :ns/step :name "..."}`. Arguments are checked in a tool's `call`, before anything is performed.
+//! This module creates [`Tool`]s: [`all`] those of the envelope, and [`of_hook`] one that a hook added as `{:type
+//! :ns/step :name "..."}`. Arguments are checked in a tool's `call`, before anything is performed.
 
 mod arguments;
 mod builtin;
@@ -27,7 +27,7 @@ pub use shown::{most_chars, within};
 /// Reads the tools of a step's config.
 ///
 /// # Errors
-/// E0836: when they name what there is not.
+/// E0836: when a named tool does not exist.
 pub fn envelope(cx: &StepContext, config: &Value) -> Result<Envelope, StepError> {
     let (envelope, wrong) = tools::read(cx.flow(), config, false);
     match wrong.into_iter().next() {
@@ -47,7 +47,7 @@ fn refused(wrong: Wrong) -> StepError {
 /// Returns the tools that an envelope names, built-in ones first.
 ///
 /// # Errors
-/// E0836: when two have one name, or one cannot be made.
+/// E0836: when two have the same name, or one cannot be created.
 pub async fn all(cx: &StepContext, envelope: &Envelope) -> Result<Vec<Tool>, StepError> {
     let (steps, most) = (cx.steps(), most_chars(cx));
     let mut tools: Vec<Tool> = envelope
@@ -82,10 +82,10 @@ pub async fn all(cx: &StepContext, envelope: &Envelope) -> Result<Vec<Tool>, Ste
     Ok(tools)
 }
 
-/// Returns the tool that a hook describes, `{:type :ns/step :name "..."}`, under the name that it has there.
+/// Returns the tool that a hook describes as `{:type :ns/step :name "..."}`, under that name.
 ///
 /// # Errors
-/// E0836: when there is no such step.
+/// E0836: when the step does not exist.
 pub fn of_hook(cx: &StepContext, name: &str, given: &Value) -> Result<Tool, StepError> {
     let type_ = given.get("type").and_then(name_of).unwrap_or_default();
     let made = match packaged::of_hook(cx.flow(), given) {

@@ -12,16 +12,16 @@ use super::tool::{Tool, ToolKind};
 use super::{inputs, tools};
 use crate::json;
 
-/// Who may be called.
+/// The tools that may be called.
 #[derive(Clone, Default)]
 pub(super) struct Toolset {
     tools: Vec<Tool>,
-    /// Tools whose calls the flow gets back.
+    /// Tools whose calls the flow performs.
     client: Vec<Value>,
 }
 
 impl Toolset {
-    /// Returns what the envelope names.
+    /// Returns the tools that the envelope names.
     pub async fn read(cx: &StepContext, envelope: &Envelope) -> Result<Toolset, StepError> {
         Ok(Toolset {
             tools: tools::all(cx, envelope).await?,
@@ -42,7 +42,7 @@ impl Toolset {
         self.tools.iter().find(|tool| &*tool.name == name)
     }
 
-    /// Tells whether a call of that name goes back to the flow.
+    /// Tells whether the flow performs calls of that name.
     pub fn is_client(&self, name: &str) -> bool {
         self.client.iter().any(|tool| {
             let inner = tool.get("function").unwrap_or(tool);
@@ -79,7 +79,7 @@ impl Toolset {
         Value::vector(own.chain(self.client.iter().cloned()))
     }
 
-    /// Returns the map that hooks get: `{:files {:type :files :name "files" ...}}`.
+    /// Returns the map for hooks: `{:files {:type :files :name "files" ...}}`.
     pub fn for_hooks(&self) -> Value {
         Value::map(self.tools.iter().map(|tool| {
             let said = facts([
@@ -91,7 +91,7 @@ impl Toolset {
         }))
     }
 
-    /// Returns the tools of a map that a hook gave: those known stay as they are, others are made.
+    /// Returns the tools of a map from a hook: known ones stay unchanged, others are created.
     pub fn of_hook(&self, cx: &StepContext, map: &Value) -> Result<Toolset, StepError> {
         let Some(entries) = map.as_map() else {
             let message = format!("`:tools` of a hook is a map, not {}", map.kind());
@@ -112,7 +112,7 @@ impl Toolset {
                 None => added.push(tools::of_hook(cx, &name, given)?),
             }
         }
-        // The order that the model knows, whatever the map's is.
+        // The order is the one that the model knows, whatever the map's order is.
         kept.sort_unstable();
         let mut tools: Vec<Tool> = kept.iter().map(|at| self.tools[*at].clone()).collect();
         added.sort_by(|one: &Tool, other| one.name.cmp(&other.name));
@@ -155,7 +155,7 @@ impl Toolset {
         ])
     }
 
-    /// Returns the name under which a packaged step, an agent or an MCP tool is called.
+    /// Returns the name by which a packaged step, an agent or an MCP tool is called.
     pub fn name_of(&self, step: &str) -> Option<Rc<str>> {
         let found = self.tools.iter().find(|tool| &*tool.step == step);
         found.map(|tool| tool.name.clone())

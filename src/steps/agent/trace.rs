@@ -1,7 +1,7 @@
-//! `:trace` of an agent: all turns and calls as one document, kept as a blob at the end.
+//! `:trace` of an agent: all turns and calls as one document, stored as a blob at the end.
 //!
-//! It is put together of what the loop knows, which is what the journal has: a resumed agent writes the same. Long
-//! texts are cut, so that a trace stays readable.
+//! It is built from the state of the loop, which is that of the journal: a resumed agent writes the same. Long texts
+//! are truncated, so that a trace stays readable.
 
 use flowstone_flow::step::{Field, FieldType, Inside, Persist as _, StepContext, StepError};
 use flowstone_lang::value::{Object, Value};
@@ -13,7 +13,7 @@ use crate::json::items;
 use crate::persist::PersistResult;
 
 pub(super) const CONTENT_TYPE: &str = "application/vnd.breyta.agent-trace+json";
-/// What `:trace` may be.
+/// The keys of `:trace`.
 pub(super) const FIELD: FieldType = FieldType::Either(&[
     FieldType::Bool,
     FieldType::Keys(&[Field::optional(
@@ -23,9 +23,9 @@ pub(super) const FIELD: FieldType = FieldType::Either(&[
     )
     .or_nil()]),
 ]);
-/// Characters of a text, and of data as JSON, that are kept of a call.
+/// Maximum number of characters of a text, and of data as JSON, per call.
 const MOST_TEXT: usize = 20_000;
-/// What the config of the agent says that a trace repeats.
+/// Keys of the agent's config that a trace repeats.
 const CONFIG: &[&str] = &[
     "connection",
     "provider",
@@ -37,16 +37,16 @@ const CONFIG: &[&str] = &[
     "workspace-id",
 ];
 
-/// A trace in the making.
+/// A trace under construction.
 #[derive(Debug)]
 pub(super) struct Trace {
     name: String,
     turns: Vec<Turn>,
-    /// Calls of memory tools, and what was read and written around the loop.
+    /// Calls of memory tools, and reads and writes around the loop.
     memory: Vec<Value>,
 }
 
-/// One turn of the model, and the calls that it asked for.
+/// One turn of the model, with its calls.
 #[derive(Debug)]
 struct Turn {
     reply: Value,
@@ -55,7 +55,7 @@ struct Turn {
     calls: Vec<Value>,
 }
 
-/// A call of a tool that is over.
+/// A finished tool call.
 pub struct Called<'a> {
     pub id: &'a str,
     pub name: &'a str,
@@ -66,7 +66,7 @@ pub struct Called<'a> {
 }
 
 impl Trace {
-    /// Reads `:trace`; nothing where it is off.
+    /// Reads `:trace`; `None` if it is off.
     pub fn read(cx: &StepContext, given: &Value) -> Result<Option<Trace>, StepError> {
         let nothing = Value::map([]);
         let given = match given {
@@ -87,7 +87,7 @@ impl Trace {
         }))
     }
 
-    /// Notes a turn of the model.
+    /// Records a turn of the model.
     pub fn turn(&mut self, reply: &Value, began_ms: i64, ended_ms: i64) {
         self.turns.push(Turn {
             reply: reply.clone(),
@@ -97,7 +97,7 @@ impl Trace {
         });
     }
 
-    /// Notes a call of the turn that was noted last.
+    /// Records a call of the latest turn.
     pub fn called(&mut self, called: &Called<'_>) {
         let entry = facts([
             ("tool-call-id", Value::from(called.id)),
@@ -123,12 +123,12 @@ impl Trace {
         }
     }
 
-    /// Notes something that was done with the memory outside of the turns.
+    /// Records a memory operation outside of the turns.
     pub fn remembered(&mut self, op: &str) {
         self.memory.push(facts([("op", Value::from(op))]));
     }
 
-    /// Returns the step that keeps it.
+    /// Returns the step that stores the trace.
     pub fn step(
         &self,
         cx: &StepContext,
@@ -174,7 +174,7 @@ impl Trace {
     }
 }
 
-/// What the other parts add to a trace.
+/// The contributions of other parts to a trace.
 pub(super) struct Beside {
     pub memory: Value,
     pub plan: Value,
@@ -208,7 +208,7 @@ impl Turn {
     }
 }
 
-/// Returns the result without what the turns say already.
+/// Returns the result without what the turns contain already.
 fn summary(result: &Value) -> Value {
     const KEYS: &[&str] = &[
         "finish-reason",
@@ -231,7 +231,7 @@ fn summary(result: &Value) -> Value {
     Value::map(kept.chain([(Value::keyword("content"), content)]))
 }
 
-/// Returns a value as it is where it is small; else the beginning of its text.
+/// Returns a small value unchanged, and otherwise the beginning of its text.
 fn bounded(value: &Value) -> Value {
     match value {
         Value::Nil | Value::Bool(_) | Value::Int(_) | Value::Float(_) => value.clone(),

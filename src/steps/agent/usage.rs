@@ -1,12 +1,12 @@
-//! What all turns used together.
+//! The usage of all turns together.
 
 use flowstone_flow::flow::name_of;
 use flowstone_lang::value::Value;
 
-/// The counts that are always there.
+/// The counts that are always present.
 const ALWAYS: &[&str] = &["prompt-tokens", "completion-tokens", "total-tokens"];
 
-/// Counts of tokens by name, and money where it is known.
+/// Counts of tokens by name, and the cost if known.
 #[derive(Clone, Debug)]
 pub(super) struct Usage {
     counts: Vec<(String, i64)>,
@@ -23,7 +23,7 @@ impl Default for Usage {
 }
 
 impl Usage {
-    /// Adds the counts of a turn, or of an agent inside.
+    /// Adds the counts of a turn, or of a nested agent.
     pub fn add(&mut self, counts: &Value) {
         for (key, count) in counts.as_map().into_iter().flat_map(|map| map.iter()) {
             let (Some(name), Some(count)) = (name_of(key), count.as_int()) else {
@@ -36,7 +36,7 @@ impl Usage {
         }
     }
 
-    /// Adds what something cost.
+    /// Adds a cost.
     pub fn pay(&mut self, cost: Option<&Value>) {
         if let Some(cost) = cost.and_then(crate::json::number_float) {
             self.cost = Some(self.cost.unwrap_or(0.0) + cost);
@@ -47,7 +47,7 @@ impl Usage {
         self.count("total-tokens")
     }
 
-    /// Returns the count of a name.
+    /// Returns the count with a name.
     pub fn count(&self, name: &str) -> i64 {
         let count = self.counts.iter().find(|(known, _)| known == name);
         count.map_or(0, |(_, count)| *count)

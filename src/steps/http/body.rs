@@ -1,8 +1,8 @@
-//! Request bodies: plain data to bytes and their content type.
+//! Request bodies: converts plain data to bytes with their content type.
 
 use flowstone_flow::codec::digest_bytes;
 
-/// A body as it goes out.
+/// An encoded body.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Body {
     pub bytes: Vec<u8>,
@@ -22,7 +22,7 @@ impl Body {
         Body::new(text, "application/json")
     }
 
-    /// Returns what a web form would send.
+    /// Returns a body like that of a web form.
     pub fn form(pairs: &[(String, String)]) -> Body {
         let mut url = reqwest::Url::parse("http://form/").expect("the address is written here");
         url.query_pairs_mut().extend_pairs(pairs);
@@ -32,8 +32,8 @@ impl Body {
         )
     }
 
-    /// Returns a body of several parts. The line between them depends on the contents alone, so the same
-    /// request has the same bytes each time.
+    /// Returns a multipart body. The boundary depends on the contents alone, so the same request always has the same
+    /// bytes.
     pub fn multipart(parts: &[Part]) -> Body {
         let all: Vec<u8> = parts
             .iter()
@@ -54,7 +54,7 @@ impl Body {
     }
 }
 
-/// A part of a body of several.
+/// A part of a multipart body.
 #[derive(Clone, Debug)]
 pub struct Part {
     pub name: String,
@@ -80,7 +80,7 @@ impl Part {
     }
 }
 
-/// As browsers do it: what would end the name or the line is written in percent.
+/// As in browsers, characters that would end the name or the line are percent-encoded.
 fn escaped(name: &str) -> String {
     name.replace('"', "%22")
         .replace('\r', "%0D")

@@ -1,7 +1,7 @@
-//! Sends a request and brings back the answer, within limits.
+//! Sends a request and receives the answer, within limits.
 //!
-//! Redirects are followed here rather than by the client below, so that each hop is checked and no
-//! secret goes to another host. Knows nothing of flows: plain data in and out.
+//! Redirects are followed here rather than by the client below, so that each hop is checked and no secret goes to
+//! another host. Knows nothing of flows: plain data in and out.
 
 use std::collections::VecDeque;
 use std::error::Error as _;
@@ -20,31 +20,31 @@ use super::route::{self, Route};
 use super::source::{self, Source, Way};
 use super::{pool, sockets, tls};
 
-/// What to send, and how much to take.
+/// The request, and the limits of its answer.
 #[derive(Clone, Debug)]
 pub struct Request {
     pub method: Method,
     pub url: Url,
     pub headers: Vec<(String, String)>,
-    /// Headers that prove who we are: never sent to another host.
+    /// Headers with credentials: never sent to another host.
     pub secret_headers: Vec<(String, String)>,
     pub body: Option<Vec<u8>>,
     pub limits: Limits,
     pub route: Route,
-    /// When it is sent, by the clock of the run; a server's date is held against it where the server has no clock.
+    /// The time of sending, by the clock of the run, to be compared with dates of the server.
     pub sent_ms: Option<i64>,
 }
 
-/// What a server says about its error is not waited for longer.
+/// Maximum time to wait for the body of an error.
 const SOON: Duration = Duration::from_secs(5);
 
-/// A body that is not stored is held in memory: a setting cannot allow more.
+/// Maximum size of a body in memory. A setting cannot allow more.
 const IN_MEMORY_MAX: u64 = 1 << 30;
 
 /// The limits of a request.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
-    /// For all of it, redirects and body included.
+    /// The limit of the whole exchange, including redirects and body.
     pub timeout: Duration,
     pub max_bytes: u64,
     pub max_redirects: usize,
@@ -60,7 +60,7 @@ impl Default for Limits {
     }
 }
 
-/// An answer whose body is still to come.
+/// An answer whose body is still being received.
 pub struct Incoming {
     pub status: u16,
     pub headers: Vec<(String, String)>,
@@ -72,7 +72,7 @@ pub struct Incoming {
     sent_ms: Option<i64>,
     received: Vec<u8>,
     got: u64,
-    /// Kept for as long as the connection is used.
+    /// Held as long as the connection is used.
     _socket: Option<OwnedSemaphorePermit>,
 }
 
@@ -88,7 +88,7 @@ pub async fn open(mut request: Request) -> Result<Incoming, HttpError> {
         Way::Send(tape) => tape,
         Way::Replay(answer) => return Incoming::replayed(&request, answer, deadline(&request)),
     };
-    // Waiting for a connection is not the server's time.
+    // Waiting for a connection does not count as the server's time.
     let socket = sockets::connection().await;
     let deadline = deadline(&request);
     match answered(&mut request, deadline).await {
@@ -113,12 +113,12 @@ pub async fn open(mut request: Request) -> Result<Incoming, HttpError> {
     }
 }
 
-/// Sends the request, follows redirects, and returns the final answer; the request is then the one for that.
+/// Sends the request, follows redirects, and returns the final answer; the request is then that of the last hop.
 async fn answered(
     request: &mut Request,
     deadline: Instant,
 ) -> Result<reqwest::Response, HttpError> {
-    // What is asked for by name may be anywhere; a redirect leads nowhere further in.
+    // The first address may be anywhere; a redirect must not lead further inside.
     let mut least = Zone::Loopback;
     let mut hops = Hops::default();
     loop {
@@ -131,8 +131,8 @@ async fn answered(
     }
 }
 
-/// Returns the client for an address that somebody else sends requests to, such as a protocol's own library. The
-/// address is checked now, what its name stands for whenever a connection is made; redirects are not followed.
+/// Returns the client for an address to which another library, such as that of a protocol, sends requests. The address
+/// is checked now, its resolved addresses whenever a connection is made; redirects are not followed.
 pub(crate) async fn for_address(url: &Url, route: &Route) -> Result<reqwest::Client, HttpError> {
     let least = Zone::Loopback;
     let guard = route.guard.at(url);
@@ -146,7 +146,7 @@ pub(crate) async fn for_address(url: &Url, route: &Route) -> Result<reqwest::Cli
 
 struct Sent {
     response: reqwest::Response,
-    /// Where it came from.
+    /// The final address.
     zone: Zone,
 }
 
@@ -168,7 +168,7 @@ async fn send_once(request: &Request, least: Zone, deadline: Instant) -> Result<
     sent
 }
 
-/// Returns an address without what may be a secret: user, password, and the values of the query.
+/// Returns an address without possible secrets: user, password, and the values of the query.
 fn loggable(url: &Url) -> String {
     let mut shown = format!("{}://", url.scheme());
     shown.push_str(url.host_str().unwrap_or(""));
@@ -237,7 +237,7 @@ impl Incoming {
         }
     }
 
-    /// Returns where the answer comes from, as a person sees it.
+    /// Returns the origin of the answer for messages.
     pub fn place(&self) -> String {
         match Url::parse(&self.url) {
             Ok(url) => super::shown::url(&url),
@@ -268,7 +268,7 @@ impl Incoming {
         Ok(Incoming::new(request, head, source, deadline))
     }
 
-    /// Returns the next part of the body; `None` at its end. `idle` limits the wait for this part.
+    /// Returns the next chunk of the body; `None` at its end. `idle` limits the wait for this chunk.
     pub async fn next(&mut self, idle: Option<Duration>) -> Result<Option<Vec<u8>>, HttpError> {
         let chunk = self.part(idle).await;
         if let Source::Server {
@@ -286,7 +286,7 @@ impl Incoming {
         if self.got > self.limits.max_bytes {
             return Err(self.too_large());
         }
-        // The start is kept for errors; a stream may be long.
+        // The beginning is kept for errors; a stream may be long.
         if self.received.len() < 4096 {
             self.received.extend_from_slice(&chunk);
         }
@@ -316,7 +316,7 @@ impl Incoming {
         }
     }
 
-    /// The error with which a recorded answer ends.
+    /// Returns the error with which a recorded answer ends.
     fn recorded_end(&self, end: AnswerEnd) -> HttpError {
         match end {
             AnswerEnd::Failed(fault) if fault.kind == "timeout" => {
@@ -355,7 +355,7 @@ impl Incoming {
         })
     }
 
-    /// Refuses a body that says itself that it is too large.
+    /// Rejects a body whose declared size is too large.
     pub fn fits(&self) -> Result<(), HttpError> {
         let said = match &self.source {
             Source::Server { response, .. } => response.content_length(),
@@ -376,7 +376,7 @@ impl Incoming {
         }
     }
 
-    /// Reads the start of the body, and no more; what comes of it when it is cut off is good enough.
+    /// Reads only the beginning of the body; a truncated one is good enough.
     pub async fn start(mut self, most: usize) -> Answer {
         let mut body = Vec::new();
         while body.len() < most
@@ -405,7 +405,7 @@ impl Incoming {
     }
 }
 
-/// Makes headers of names and values.
+/// Converts names and values to headers.
 pub(crate) fn header_map<'a>(
     headers: impl Iterator<Item = &'a (String, String)>,
 ) -> Result<HeaderMap, HttpError> {
@@ -423,14 +423,14 @@ pub(crate) fn header_map<'a>(
     Ok(map)
 }
 
-/// Returns the host of an address, with its port when that is not the usual one.
+/// Returns the host of an address, with its port if that is not the default.
 pub fn host(url: &Url) -> String {
     let host = url.host_str().unwrap_or("the server");
     url.port()
         .map_or_else(|| host.to_string(), |port| format!("{host}:{port}"))
 }
 
-/// Names what went wrong before there was an answer.
+/// Names an error that occurred before there was an answer.
 pub(crate) fn failed(host: String, error: &reqwest::Error) -> HttpError {
     let mut cause = error.source();
     while let Some(inner) = cause {

@@ -1,4 +1,4 @@
-//! The body of a request, from a step's config: data, text, bytes, forms, parts, or what a reference stands for.
+//! The body of a request from a step's config: data, text, bytes, forms, parts, or the contents of a resource.
 
 use flowstone_flow::diagnostic::Diagnostic;
 use flowstone_flow::ports::ResourceRow;
@@ -11,15 +11,15 @@ use crate::connections::text_pairs;
 use crate::fields::Fields;
 use crate::{json, literal, resource};
 
-/// What bytes are when nobody says.
+/// The default content type of bytes.
 const OCTETS: &str = "application/octet-stream";
 
-/// As much of a retained blob is loaded into a body.
+/// Maximum size of a retained blob in a body.
 const MOST_RETAINED: u64 = 10 << 20;
-/// The same of an ephemeral one.
+/// Maximum size of an ephemeral blob in a body.
 const MOST_EPHEMERAL: u64 = 20 << 20;
 
-/// Each of them gives a request its body.
+/// The keys that set the body of a request.
 pub(super) const BODIES: &[&str] = &["body", "body-from-ref", "form", "json", "multipart"];
 
 pub(super) fn has_body(fields: Fields<'_>) -> bool {
@@ -73,7 +73,7 @@ fn too_many(given: &[&str]) -> StepError {
     )
 }
 
-/// Returns what is wrong with a config that is written with several bodies. A computed body may be nil.
+/// Returns the error for a written config with several bodies. A computed body may be nil.
 pub(super) fn several(config: &Value) -> Option<(&'static str, Diagnostic)> {
     let is_given = |key: &str| {
         config.get(key).is_some_and(|value| match value {
@@ -113,7 +113,7 @@ fn raw(fields: Fields<'_>, content_type: Option<&str>) -> Result<Body, StepError
     }
 }
 
-/// Writes text in the encoding that its content type names.
+/// Encodes text with the encoding that its content type names.
 fn encoded(text: &str, content_type: Option<&str>) -> Result<Vec<u8>, StepError> {
     let Some(charset) = content_type.and_then(charset) else {
         return Ok(text.as_bytes().to_vec());
@@ -155,7 +155,7 @@ async fn multipart(
     let mut body = Body::multipart(&made);
     match content_type {
         None => {}
-        // The line between the parts belongs to it.
+        // The boundary is part of the content type.
         Some(said) if said.starts_with("multipart/") && !said.contains("boundary") => {
             body.content_type = body.content_type.replacen("multipart/form-data", said, 1);
         }
@@ -218,7 +218,7 @@ async fn part(cx: &StepContext, value: &Value, most: Option<u64>) -> Result<Part
     Ok(part)
 }
 
-/// Loads what is to be sent, when that is not too much to have in memory.
+/// Loads the contents to send, if they are not too large for memory.
 async fn limited(
     cx: &StepContext,
     reference: &Value,

@@ -1,13 +1,13 @@
-//! Response bodies: bytes to what a flow works with. Plain data; nothing here knows of values.
+//! Response bodies: converts bytes to values for a flow. Plain data; nothing here knows of values.
 
 use super::content::charset;
 use super::error::{Answer, HttpError, preview};
 use crate::sse::{Event, Parser};
 
-/// How to take a body.
+/// The way to read a body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ResponseAs {
-    /// By its content type.
+    /// According to its content type.
     Auto,
     Bytes,
     Edn,
@@ -20,7 +20,7 @@ pub enum ResponseAs {
 }
 
 impl ResponseAs {
-    /// The names that flows use.
+    /// The names in flows.
     pub const NAMES: &'static [&'static str] = &[
         "auto", "bytes", "edn", "json", "jsonl", "sse", "text", "xml", "yaml",
     ];
@@ -41,13 +41,13 @@ impl ResponseAs {
     }
 }
 
-/// A body, taken apart.
+/// A decoded body.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Decoded {
     Empty,
     Events(Vec<Event>),
     Text(String),
-    /// Text that is not read yet, as what follows.
+    /// Text still to be parsed in this format.
     Edn(String),
     Json(String),
     JsonLines(String),
@@ -56,7 +56,7 @@ pub enum Decoded {
     Bytes,
 }
 
-/// Takes a body apart.
+/// Decodes a body.
 pub fn decode(wanted: ResponseAs, host: &str, answer: &Answer) -> Result<Decoded, HttpError> {
     let bad = |wanted, cause: String| HttpError::Undecodable {
         host: host.to_string(),
@@ -130,7 +130,7 @@ fn by_content_type(answer: &Answer) -> ResponseAs {
         kind if is_text(kind) => ResponseAs::Text,
         kind if kind.ends_with("+xml") => ResponseAs::Xml,
         kind if kind.ends_with("+yaml") => ResponseAs::Yaml,
-        // A server that does not say: text if it can be.
+        // Without a content type: text if possible.
         "" if std::str::from_utf8(&answer.body).is_ok() => ResponseAs::Text,
         _ => ResponseAs::Bytes,
     }
@@ -147,8 +147,8 @@ pub fn media_type(answer: &Answer) -> String {
         .to_ascii_lowercase()
 }
 
-/// Reads text in the encoding that its own first bytes or the server name, else as UTF-8. XML says it in its first
-/// line.
+/// Decodes text with the encoding in its byte order mark or from the server, otherwise UTF-8. XML names its encoding in
+/// its first line.
 fn text(answer: &Answer) -> Result<String, String> {
     let header = answer.header("content-type").unwrap_or_default();
     let charset = charset(header).or_else(|| match media_type(answer) {

@@ -1,4 +1,4 @@
-//! What can go wrong between here and a server, named so that a flow and a person can act on it.
+//! Errors between this machine and a server, named so that a flow and a person can act on them.
 
 use std::net::IpAddr;
 use std::time::Duration;
@@ -10,13 +10,13 @@ use flowstone_flow::step::StepError;
 use super::guard::{Refused, Why};
 use super::tls::Fault;
 
-/// A server that wants more is not believed.
+/// Maximum `Retry-After` of a server.
 const YEAR: Duration = Duration::from_secs(366 * 86_400);
 
-/// As much of the body of an error is kept for who reads it.
+/// Maximum size of an error's body that is kept for messages.
 pub const MOST_SHOWN: usize = 64 << 10;
 
-/// Why a request has no usable answer.
+/// The reason why a request has no usable answer.
 #[derive(Debug, thiserror::Error)]
 pub enum HttpError {
     #[error("`{url}` is not an address that can be asked: {why}")]
@@ -76,16 +76,16 @@ pub enum HttpError {
     Exchange(Box<ExchangeError>),
 }
 
-/// A whole answer.
+/// A complete answer.
 #[derive(Debug, Clone)]
 pub struct Answer {
     pub status: u16,
     /// Names in lower case.
     pub headers: Vec<(String, String)>,
     pub body: Vec<u8>,
-    /// Where it came from, after redirects.
+    /// The final address, after redirects.
     pub url: String,
-    /// When it was asked for, by the clock of the run.
+    /// The time of the request, by the clock of the run.
     pub sent_ms: Option<i64>,
 }
 
@@ -104,7 +104,7 @@ pub fn header<'a>(headers: &'a [(String, String)], name: &str) -> Option<&'a str
         .map(|(_, value)| value.as_str())
 }
 
-/// What repeating the same request promises.
+/// Whether repeating the same request may help.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Again {
     Never,
@@ -113,7 +113,7 @@ pub enum Again {
 }
 
 impl HttpError {
-    /// Returns the code and the kind a flow can match on.
+    /// Returns the code, and the kind that a flow can match on.
     pub fn code(&self) -> (&'static str, &'static str) {
         match self {
             Self::BadUrl { .. } => ("E0730", "bad-url"),
@@ -136,7 +136,7 @@ impl HttpError {
         }
     }
 
-    /// Returns what a person may do about it.
+    /// Returns a hint for a person.
     pub fn hint(&self) -> String {
         match self {
             Self::BadUrl { .. } => "an address looks like https://host/path".into(),
@@ -197,7 +197,7 @@ impl HttpError {
         }
     }
 
-    /// Says where it happened in other words than by the host alone.
+    /// Returns a place that says more than the host alone.
     #[must_use]
     pub fn at(mut self, place: &str) -> HttpError {
         match &mut self {
@@ -209,7 +209,7 @@ impl HttpError {
             | Self::TooLarge { host, .. }
             | Self::Undecodable { host, .. }
             | Self::BadRedirect { host, .. } => place.clone_into(host),
-            // These are about the host, whatever is asked of it.
+            // These errors concern the host, whatever the request is.
             Self::Refused(_)
             | Self::Untrusted { .. }
             | Self::BadUrl { .. }
@@ -219,7 +219,7 @@ impl HttpError {
         self
     }
 
-    /// Returns the status that the server gave, if it came so far.
+    /// Returns the server's status, if there was an answer.
     pub fn status(&self) -> Option<u16> {
         match self {
             Self::Status { status, .. }
@@ -237,7 +237,7 @@ impl HttpError {
         }
     }
 
-    /// Returns the start of what the server said.
+    /// Returns the beginning of the server's answer.
     pub fn preview(&self) -> Option<String> {
         let text = match self {
             Self::TimedOut { preview, .. }
@@ -258,7 +258,7 @@ impl HttpError {
     }
 }
 
-/// Returns the start of a body as text, for a person.
+/// Returns the beginning of a body as text, for a person.
 pub fn preview(body: &[u8]) -> String {
     const CHARS: usize = 500;
     let start = String::from_utf8_lossy(&body[..body.len().min(4 * CHARS)]);
@@ -279,8 +279,8 @@ pub fn preview(body: &[u8]) -> String {
     text
 }
 
-/// Reads `Retry-After`: seconds, or a date. How far off a date is the server's own `Date` says, so that no two
-/// clocks have to agree; without one, our own clock has to do.
+/// Reads `Retry-After`: seconds, or a date. The server's own `Date` tells how far off a date is, so that no two clocks
+/// have to agree; without it, the local clock is used.
 pub fn retry_after(answer: &Answer) -> Option<Duration> {
     let value = answer.header("retry-after")?.trim();
     if let Ok(seconds) = value.parse::<f64>() {
@@ -294,7 +294,7 @@ pub fn retry_after(answer: &Answer) -> Option<Duration> {
     let sent = || jiff::Timestamp::from_millisecond(answer.sent_ms?).ok();
     let now = answer.header("date").and_then(moment).or_else(sent)?;
     let wait = moment(value)?.duration_since(now);
-    // What is over already may be asked for at once.
+    // A time in the past allows a retry at once.
     Some(Duration::try_from(wait).unwrap_or(Duration::ZERO).min(YEAR))
 }
 
@@ -331,7 +331,7 @@ fn reason(status: u16) -> String {
 }
 
 fn broke(status: Option<u16>, got: u64, cause: &str) -> String {
-    // What the libraries below say of bytes that are not what they should be.
+    // Errors of the libraries below about malformed bytes.
     let is_wrong = [
         "invalid",
         "parsed",
@@ -364,10 +364,10 @@ fn at(host: &str, address: Option<IpAddr>) -> String {
 }
 
 impl Refused {
-    /// Returns the row that would allow it.
+    /// Returns the permission that would allow it.
     pub fn missing(&self, port: u16) -> Missing {
         let need = Need::Net {
-            // Other ports than that of HTTPS are written out.
+            // Ports other than that of HTTPS are included.
             host: Host::new(&self.host, if port == 0 { 443 } else { port }),
             address: self.address,
             reach: Reach::Inside,
@@ -394,7 +394,7 @@ impl From<Refused> for HttpError {
     }
 }
 
-/// Returns the innermost cause, which says most.
+/// Returns the innermost cause, which is the most specific.
 pub(super) fn root_cause(error: &reqwest::Error) -> String {
     let mut cause: &dyn std::error::Error = error;
     while let Some(inner) = cause.source() {
@@ -403,7 +403,7 @@ pub(super) fn root_cause(error: &reqwest::Error) -> String {
     cause.to_string()
 }
 
-/// Returns a time in words.
+/// Formats a duration.
 pub fn seconds(limit: Duration) -> String {
     match limit.subsec_millis() {
         0 => format!("{} s", limit.as_secs()),

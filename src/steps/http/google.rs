@@ -1,7 +1,7 @@
-//! `:auth {:type :google-service-account}`: a signed statement of who we are, exchanged for a token.
+//! `:auth {:type :google-service-account}`: a signed assertion of identity, exchanged for a token.
 //!
-//! The secret is the JSON key of a service account. Neither it nor the token is ever a value; tokens are kept in
-//! memory until shortly before they run out.
+//! The secret is the JSON key of a service account. Neither the key nor the token is ever a value; tokens are kept in
+//! memory until shortly before they expire.
 
 use std::collections::HashMap;
 use std::sync::{LazyLock, Mutex, PoisonError};
@@ -24,14 +24,14 @@ use super::route::Route;
 use super::settings::Usual;
 use crate::connections::Proof;
 
-/// What a statement is good for.
+/// The lifetime of an assertion.
 const HOUR_S: i64 = 3600;
-/// A token that is about to run out is not used.
+/// Tokens that expire sooner than this are not used.
 const MARGIN_MS: i64 = 60_000;
 const GRANT: &str = "urn:ietf:params:oauth:grant-type:jwt-bearer";
 const TOKENS: &str = "https://oauth2.googleapis.com/token";
 
-/// The part of a key file that we need.
+/// The required fields of a key file.
 #[derive(Deserialize)]
 struct Key {
     client_email: String,
@@ -51,13 +51,13 @@ struct Token {
     until_ms: i64,
 }
 
-/// By the digest of key and scopes.
+/// Tokens by the digest of key and scopes.
 static TOKENS_KEPT: LazyLock<Mutex<HashMap<String, Token>>> = LazyLock::new(Mutex::default);
 
-/// Returns the header that proves who we are.
+/// Returns the header with the token.
 ///
 /// # Errors
-/// When the secret is no key, or the server gives no token for it.
+/// When the secret is not a key, or the server returns no token for it.
 pub(super) async fn proof(
     cx: &StepContext,
     secret: &Secret,
@@ -65,7 +65,7 @@ pub(super) async fn proof(
     usual: &Usual,
 ) -> Result<Proof, StepError> {
     if cx.witness().is_some_and(|witness| witness.is_replay()) {
-        // Nobody is asked, so nobody wants to know who asks.
+        // A replay sends nothing and needs no token.
         let nothing = "Bearer [secret]".to_owned();
         return Ok(Proof::Header("authorization".to_owned(), nothing));
     }
@@ -99,7 +99,7 @@ pub(super) async fn proof(
 }
 
 fn read(secret: &Secret) -> Result<Key, StepError> {
-    // What cannot be read is a secret all the same: the cause may quote it.
+    // An unreadable key is still a secret: the cause may quote it.
     serde_json::from_str(secret.reveal()).map_err(|_| {
         wrong("the secret is not the JSON key of a service account")
             .hint("it holds `client_email` and `private_key`; name its file in flowstone.edn: {:secrets {:my-key {:file \"key.json\"}}}")
@@ -133,7 +133,7 @@ async fn exchange(
             max_bytes: 1 << 20,
             max_redirects: 0,
         },
-        // Not for a recording: it holds nothing but secrets.
+        // Not recorded: the exchange contains nothing but secrets.
         route: Route {
             witness: None,
             ..usual.route.clone()
@@ -168,7 +168,7 @@ async fn exchange(
     })
 }
 
-/// Returns the signed statement: who asks whom for what, and for how long.
+/// Returns the signed assertion: the identity, the audience, the scopes and the lifetime.
 fn statement(key: &Key, scope: &str, audience: &str, now_s: i64) -> Result<String, StepError> {
     let head = serde_json::json!({"alg": "RS256", "typ": "JWT", "kid": key.private_key_id});
     let claims = serde_json::json!({
@@ -189,7 +189,7 @@ fn statement(key: &Key, scope: &str, audience: &str, now_s: i64) -> Result<Strin
     Ok(format!("{signed}.{}", URL_SAFE_NO_PAD.encode(signature)))
 }
 
-/// Reads an RSA key in PEM, as key files hold it.
+/// Reads an RSA key in PEM format, as in key files.
 fn key_pair(pem: &str) -> Result<RsaKeyPair, StepError> {
     let bad =
         || wrong("the `private_key` of the service account's key is not an RSA key in PEM format");

@@ -1,8 +1,8 @@
-//! Which addresses a request may go to.
+//! The addresses that requests may go to.
 //!
-//! The flow's permissions decide, on the address that a name stands for. What is refused beside that, unless the
-//! project allows it by name, is what only a machine's own cloud answers on (link-local addresses and the services
-//! that hand out its credentials), and a redirect that leads further in than where it came from.
+//! The flow's permissions decide, on the resolved address of a name. Beyond that, two kinds of address are refused
+//! unless the project allows them by name: those on which only a machine's own cloud answers (link-local addresses and
+//! services that return its credentials), and redirects to an address further inside than their origin.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
@@ -16,52 +16,52 @@ use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 #[error("{host} is refused")]
 pub struct Refused {
     pub host: String,
-    /// What the name stands for, where that is known.
+    /// The resolved address, if known.
     pub address: Option<IpAddr>,
     pub why: Why,
-    /// Where the row that is missing belongs.
+    /// The place for the missing permission.
     pub own: Option<OwnRows>,
 }
 
-/// Why an address is refused.
+/// The reason why an address is refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Why {
-    /// It is link-local, or of a service that tells a machine about itself.
+    /// It is link-local, or belongs to a cloud's metadata service.
     Metadata,
-    /// A redirect leads there from a place further out.
+    /// A redirect leads there from further outside.
     Redirect,
     /// The settings refuse this machine and private networks.
     Private,
-    /// Nobody allowed the flow to connect to this port there.
+    /// No permission allows the flow to connect to this port there.
     NotAllowed(u16),
     /// The flow itself names other hosts for its slot.
     Narrowed,
 }
 
-/// How far in an address is.
+/// How far inside an address is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Zone {
     /// This machine.
     Loopback,
-    /// A network that is not routed outside.
+    /// A network that is not routed publicly.
     Private,
     Public,
 }
 
-/// What may be asked.
+/// The rules for addresses.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 pub struct Guard {
-    /// Hosts and networks to which nothing below applies. Only the project names them, never a flow.
+    /// Hosts and networks to which none of the rules below applies. Only the project names them, never a flow.
     pub allow: Arc<Vec<Pattern>>,
-    /// Also link-local and metadata addresses.
+    /// Whether link-local and metadata addresses are allowed.
     pub allow_link_local: bool,
-    /// Neither this machine nor private networks.
+    /// Whether this machine and private networks are refused.
     pub deny_private: bool,
-    /// What the flow may connect to.
+    /// The connections that the flow may make.
     pub net: Arc<NetAllow>,
-    /// The port that is asked; rows may name one.
+    /// The port of the request; permissions may name one.
     pub port: u16,
-    /// The flow asks for link-local addresses: it is given those that the project names.
+    /// Whether the flow asks for link-local addresses: it gets those that the project names.
     pub asks_link_local: bool,
     /// The only hosts that the flow wants to reach.
     pub only: Option<Arc<Vec<Pattern>>>,
@@ -80,7 +80,7 @@ pub enum Pattern {
 }
 
 impl Pattern {
-    /// Reads `api.internal`, `*.internal`, `10.1.2.3` or `10.0.0.0/8`.
+    /// Parses `api.internal`, `*.internal`, `10.1.2.3` or `10.0.0.0/8`.
     pub fn read(text: &str) -> Option<Pattern> {
         let text = text.trim().to_ascii_lowercase();
         let plain = text.trim_matches(['[', ']']);
@@ -94,7 +94,7 @@ impl Pattern {
             if bits > most {
                 return None;
             }
-            // IPv4 as IPv6 writes it.
+            // IPv4 in the notation of IPv6.
             let (address, bits) = match address.to_canonical() {
                 inner @ IpAddr::V4(_) if address.is_ipv6() && bits >= 96 => (inner, bits - 96),
                 _ => (address, bits),
@@ -140,7 +140,7 @@ impl Pattern {
 }
 
 impl Guard {
-    /// Tells whether a host may be asked at an address; `least` is how far out it has to be.
+    /// Tells whether a host at an address is allowed; `least` is how far outside it must be.
     pub fn check(&self, host: &str, address: IpAddr, least: Zone) -> Result<(), Refused> {
         let name = plain(host);
         let has = |it: &Pattern| it.has_host(&name) || it.has_address(address);
@@ -178,8 +178,8 @@ impl Guard {
         }
     }
 
-    /// Refuses what can be judged before a name is resolved: addresses written out, and names that only a
-    /// machine's cloud knows.
+    /// Refuses what can be decided before a name is resolved: literal addresses, and names that only a machine's cloud
+    /// knows.
     pub fn check_url(&self, url: &Url, least: Zone) -> Result<(), Refused> {
         let host = url.host_str().unwrap_or_default();
         if let Some(address) = literal(url) {
@@ -202,7 +202,7 @@ impl Guard {
         if is_named && !self.allow.iter().any(|it| it.has_host(&name)) {
             return Err(refused(Why::Metadata));
         }
-        // A name that no row can cover is not even looked up.
+        // A name that no permission can cover is not even resolved.
         match self.net.may_cover(&asked) {
             true => Ok(()),
             false => Err(refused(Why::NotAllowed(self.port))),
@@ -228,7 +228,7 @@ fn port(url: &Url) -> u16 {
     url.port_or_known_default().unwrap_or(usual)
 }
 
-/// Returns the host and port of an address, as rows name them.
+/// Returns the host and port of an address in the form of permissions.
 pub fn host_of(url: &Url) -> Host {
     Host::new(url.host_str().unwrap_or_default(), port(url))
 }
@@ -239,19 +239,19 @@ pub fn literal(url: &Url) -> Option<IpAddr> {
     host.trim_matches(['[', ']']).parse().ok()
 }
 
-/// Returns a host in the one way in which names are compared.
+/// Normalises a host for comparisons.
 fn plain(host: &str) -> String {
     let host = host.trim_matches(['[', ']']).trim_end_matches('.');
     host.to_ascii_lowercase()
 }
 
-/// Tells whether a name stands for this machine, whatever a resolver knows.
+/// Tells whether a name refers to this machine, whatever a resolver returns.
 pub fn is_local_name(host: &str) -> bool {
     let name = plain(host);
     name == "localhost" || name.ends_with(".localhost")
 }
 
-/// Names of metadata services; they mean something only inside a cloud.
+/// Names of metadata services, which exist only inside a cloud.
 const METADATA_NAMES: [&str; 4] = [
     "instance-data",
     "instance-data.ec2.internal",
@@ -287,7 +287,7 @@ fn is_refused_v4(address: Ipv4Addr) -> bool {
     address.is_link_local() || METADATA_V4.contains(&address)
 }
 
-/// Returns how far in an address is.
+/// Returns how far inside an address is.
 pub fn zone(address: IpAddr) -> Zone {
     match address {
         IpAddr::V4(address) => zone_v4(address),
@@ -295,9 +295,9 @@ pub fn zone(address: IpAddr) -> Zone {
             Some(inner) => zone_v4(inner),
             None if address.is_loopback() || address.is_unspecified() => Zone::Loopback,
             None => match address.segments()[0] {
-                // Unique local, link-local, site-local as it was once, and multicast.
+                // Unique local, link-local, deprecated site-local, and multicast.
                 0xfc00..=0xfdff | 0xfe80..=0xfeff | 0xff00..=0xffff => Zone::Private,
-                // What is thrown away, and this network.
+                // The discard prefix, and this network.
                 0x100 if address.segments()[1..4] == [0; 3] => Zone::Private,
                 _ => Zone::Public,
             },
@@ -308,9 +308,9 @@ pub fn zone(address: IpAddr) -> Zone {
 fn zone_v4(address: Ipv4Addr) -> Zone {
     match address.octets() {
         [0 | 127, ..] => Zone::Loopback,
-        // Between a provider and its customers.
+        // Shared address space of providers (CGNAT).
         [100, 64..=127, ..] => Zone::Private,
-        // Of protocols and of tests of networks.
+        // Reserved for protocols and benchmarks.
         [192, 0, 0, _] | [198, 18 | 19, ..] => Zone::Private,
         // Multicast, reserved, broadcast.
         [224..=255, ..] => Zone::Private,
@@ -328,19 +328,19 @@ fn embedded(address: Ipv6Addr) -> Option<Ipv4Addr> {
         // `::` and `::1` are addresses of IPv6 itself.
         [0, 0, 0, 0, 0, 0, high, low] if (high, low) > (0, 1) => Some(join(high, low)),
         [0x64, 0xff9b, 0, 0, 0, 0, high, low] => Some(join(high, low)),
-        // The block for translators of one's own.
+        // The prefix for local NAT64.
         [0x64, 0xff9b, 1, _, _, _, high, low] => Some(join(high, low)),
         [0x2002, high, low, ..] => Some(join(high, low)),
         [0, 0, 0, 0, 0xffff, 0, high, low] => Some(join(high, low)),
-        // The client's address is turned over.
+        // The client's address is inverted.
         [0x2001, 0, _, _, _, _, high, low] => Some(join(!high, !low)),
         [_, _, _, _, 0 | 0x200, 0x5efe, high, low] => Some(join(high, low)),
         _ => None,
     }
 }
 
-/// Resolves names with the system's resolver and refuses what may not be reached. Since the connection
-/// goes to the very address that was checked, a name cannot change its meaning in between.
+/// Resolves names with the system's resolver and refuses forbidden addresses. Since the connection goes to the very
+/// address that was checked, a name cannot change its meaning in between.
 pub struct GuardedResolver {
     pub guard: Guard,
     pub least: Zone,
@@ -359,12 +359,12 @@ impl Resolve for GuardedResolver {
     }
 }
 
-/// Returns what a name stands for.
+/// Returns the addresses of a name.
 pub async fn lookup(host: &str) -> std::io::Result<Vec<SocketAddr>> {
     Ok(tokio::net::lookup_host((host, 0)).await?.collect())
 }
 
-/// Returns those addresses of a host that may be asked; an error where it has some, and none may.
+/// Returns the allowed addresses of a host; an error if it has addresses and none is allowed.
 pub fn allowed(
     guard: &Guard,
     host: &str,

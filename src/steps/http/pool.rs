@@ -1,4 +1,4 @@
-//! The clients of a thread: their connections belong to its runtime, and are kept for the next request.
+//! The clients of a thread: their connections belong to its runtime, and are reused by later requests.
 
 use std::cell::RefCell;
 use std::fs;
@@ -11,13 +11,13 @@ use super::error::{HttpError, root_cause};
 use super::guard::{Guard, GuardedResolver, Zone};
 use super::route::{Route, Via};
 
-/// As many are kept for each thread.
+/// Maximum number of clients per thread.
 const MOST: usize = 16;
 
-/// What requests of one client have in common. Connections that were made under another guard are not reused.
+/// The settings that requests of one client share. Connections made under another guard are not reused.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Key {
-    /// `None`: a proxy of the project or the environment resolves names, and its own is trusted.
+    /// `None`: a proxy of the project or the environment resolves names, and is trusted.
     guard: Option<(Guard, Zone)>,
     via: Option<Via>,
     ca_file: Option<PathBuf>,
@@ -25,11 +25,11 @@ struct Key {
 }
 
 thread_local! {
-    /// The one that was used last comes first.
+    /// Most recently used first.
     static CLIENTS: RefCell<Vec<(Key, Client)>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Returns the client for requests of a kind, made when it is first needed.
+/// Returns the client for requests with these settings, created on first use.
 pub(super) fn client(
     route: &Route,
     guard: Guard,
@@ -59,7 +59,7 @@ pub(super) fn client(
 }
 
 fn build(key: &Key) -> Result<Client, HttpError> {
-    // Fails when one is installed already, which is as good.
+    // Fails if one is installed already, which is fine.
     rustls::crypto::ring::default_provider()
         .install_default()
         .ok();
@@ -90,7 +90,7 @@ fn build(key: &Key) -> Result<Client, HttpError> {
     });
     with_own
         .or_else(|error| {
-            // A bare container has no certificates of its own.
+            // A minimal container has no certificates of its own.
             tracing::debug!(%error, "the system's certificates cannot be used, taking the built-in ones");
             let roots = webpki_root_certs::TLS_SERVER_ROOT_CERTS.iter().map(|der| reqwest::Certificate::from_der(der));
             let roots: Vec<_> = roots.chain(own.iter().cloned().map(Ok)).collect::<Result<_, _>>()?;
@@ -99,7 +99,7 @@ fn build(key: &Key) -> Result<Client, HttpError> {
         .map_err(|error| HttpError::BadRequest { message: format!("no HTTPS client can be made: {}", root_cause(&error)) })
 }
 
-/// Reads the authorities that the project adds.
+/// Reads the additional certificate authorities of the project.
 fn own_authorities(key: &Key) -> Result<Vec<reqwest::Certificate>, HttpError> {
     let Some(path) = &key.ca_file else {
         return Ok(Vec::new());

@@ -1,4 +1,4 @@
-//! Redirects: where they lead, and what of a request goes along.
+//! Redirects: their targets, and which parts of a request are sent there.
 //!
 //! Redirects are followed here rather than by the client below, so that each hop is checked, and credentials for one
 //! host never go to another.
@@ -25,7 +25,7 @@ const TELLING: &[&str] = &[
 ];
 
 impl Hops {
-    /// Returns where an answer redirects to, checked; `None` when it is final.
+    /// Returns the checked target of a redirect; `None` if the answer is final.
     pub fn next(
         &mut self,
         request: &Request,
@@ -68,7 +68,7 @@ impl Hops {
         Ok(Some(next))
     }
 
-    /// Turns the request into the one for the next hop.
+    /// Changes the request to that of the next hop.
     pub fn follow(&self, request: &mut Request, next: Url, status: u16) {
         let method = method_after(request, status);
         if method != request.method {
@@ -89,7 +89,7 @@ impl Hops {
     }
 }
 
-/// Returns the method of the next hop: as browsers do it, a form that was sent is not sent again.
+/// Returns the method of the next hop: as in browsers, a submitted form is not sent again.
 fn method_after(request: &Request, status: u16) -> Method {
     match (status, &request.method) {
         (303, method) if *method != Method::HEAD => Method::GET,

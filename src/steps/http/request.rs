@@ -1,4 +1,4 @@
-//! Makes a request of a config: address, headers, proof of who we are, body, limits.
+//! Builds a request from a config: address, headers, credentials, body, limits.
 
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ use super::settings::{self, Usual};
 use crate::connections::{self, Auth, Connection, Proof, text_pairs};
 use crate::fields::Fields;
 
-/// Makes the request that a config asks for.
+/// Builds the request of a config.
 pub(crate) async fn build(cx: &StepContext, fields: Fields<'_>) -> Result<Request, StepError> {
     let connection = match fields.name("connection")? {
         Some(name) => connections::find(cx, &name)?,
@@ -33,7 +33,7 @@ pub(crate) async fn build(cx: &StepContext, fields: Fields<'_>) -> Result<Reques
     let is_own_server = is_own_server(&connection, &url);
     let auth = match fields.map("auth")? {
         Some(auth) => Auth::read(":auth", auth)?,
-        // The connection's secret goes to the connection's server only.
+        // The connection's secret goes only to the connection's server.
         None if is_own_server => connection.auth.clone(),
         None => Auth::Unsaid,
     };
@@ -65,7 +65,7 @@ pub(crate) async fn build(cx: &StepContext, fields: Fields<'_>) -> Result<Reques
     };
     let mut headers = headers(fields)?;
     secret_headers.retain(|(name, _)| !has(&headers, name));
-    // What a connection says is for its own server, as its secret is.
+    // Options of a connection apply only to its own server, like its secret.
     for (name, value) in connection.headers.iter().filter(|_| is_own_server) {
         if !has(&headers, name) && !has(&secret_headers, name) {
             secret_headers.push((name.clone(), value.clone()));
@@ -92,7 +92,7 @@ fn has(headers: &[(String, String)], name: &str) -> bool {
     headers.iter().any(|(it, _)| it.eq_ignore_ascii_case(name))
 }
 
-/// Returns how the request goes and how much of its answer is taken.
+/// Returns the route of the request and the limits of its answer.
 fn usual(
     cx: &StepContext,
     fields: Fields<'_>,
@@ -117,13 +117,13 @@ fn is_own_server(connection: &Connection, url: &Url) -> bool {
     base.is_none_or(|base| base.origin() == url.origin())
 }
 
-/// The error of a request with two addresses.
+/// Returns the error for a request with two addresses.
 pub(super) fn two_addresses() -> StepError {
     let message = "`:url` is the whole address; `:path` cannot be added";
     StepError::config("E0738", message)
 }
 
-/// The error of a request without an address.
+/// Returns the error for a request without an address.
 pub(super) fn no_address() -> StepError {
     StepError::config("E0738", "the request has no address")
         .hint("give it a `:url`, or a `:connection` and a `:path`")
@@ -163,7 +163,7 @@ fn address(fields: Fields<'_>, connection: &Connection) -> Result<Url, StepError
     parsed(&text)
 }
 
-/// Reads a whole address.
+/// Parses a complete address.
 pub(super) fn parsed(text: &str) -> Result<Url, StepError> {
     let bad = |why: String| HttpError::BadUrl {
         url: without_secrets(text),
@@ -176,13 +176,13 @@ pub(super) fn parsed(text: &str) -> Result<Url, StepError> {
     Ok(url)
 }
 
-/// How often a path is decoded to see what a server behind other servers may take it for.
+/// How many times a path is decoded to see how servers behind other servers may read it.
 const DECODINGS: usize = 4;
 
-/// Tells whether dot segments of a path lead above where it starts, as a client, a proxy or a server may read it: percent
-/// signs decoded any number of times, backslashes taken for slashes, parameters after `;` ignored.
+/// Tells whether dot segments of a path lead above its start, as a client, a proxy or a server may read it: percent
+/// signs decoded any number of times, backslashes as slashes, parameters after `;` ignored.
 pub(super) fn leaves(path: &str) -> bool {
-    // A client leaves these out wherever they are; what is behind the path is not part of it.
+    // A client removes these everywhere; query and fragment are not part of the path.
     let path = path.split(['?', '#']).next().unwrap_or_default();
     let mut text = path.replace(['\t', '\n', '\r'], "");
     for _ in 0..=DECODINGS {
@@ -217,7 +217,7 @@ fn climbs(path: &str, separators: &[char]) -> bool {
     false
 }
 
-/// Decodes percent signs once; also the overlong forms of `.`, `/` and `\` that careless servers accept.
+/// Decodes percent signs once, including the overlong forms of `.`, `/` and `\` that careless servers accept.
 fn decoded(text: &str) -> String {
     let bytes = text.as_bytes();
     let mut out = Vec::with_capacity(bytes.len());
@@ -240,7 +240,7 @@ fn decoded(text: &str) -> String {
     let mut rest = out.as_slice();
     while let Some((first, after)) = rest.split_first() {
         match (first, after) {
-            // Two bytes for what fits in one.
+            // Two bytes for a character that fits in one.
             (0xc0 | 0xc1, [second, after @ ..]) if second & 0xc0 == 0x80 => {
                 short.push((first & 1) << 6 | second & 0x3f);
                 rest = after;
@@ -254,7 +254,7 @@ fn decoded(text: &str) -> String {
     String::from_utf8_lossy(&short).into_owned()
 }
 
-/// Puts a path behind an address, with one slash between.
+/// Appends a path to an address, with one slash between them.
 pub(crate) fn joined(base: &str, path: &str) -> String {
     match (base.trim_end_matches('/'), path.trim_start_matches('/')) {
         (base, "") => base.to_string(),
@@ -268,7 +268,7 @@ fn without_secrets(text: &str) -> String {
     crate::files::git::without_password(text)
 }
 
-/// Headers that follow from the body and the connection; another value of theirs would be a lie.
+/// Headers that follow from the body and the connection, and cannot be set.
 const OURS: &[&str] = &[
     "connection",
     "content-length",
@@ -276,7 +276,7 @@ const OURS: &[&str] = &[
     "upgrade",
 ];
 
-/// Returns the headers that the step says.
+/// Returns the headers that the step sets.
 fn headers(fields: Fields<'_>) -> Result<Vec<(String, String)>, StepError> {
     let headers = match fields.map("headers")? {
         Some(own) => text_pairs(":headers", own)?,
@@ -331,8 +331,8 @@ fn implied(
     Ok(headers)
 }
 
-/// Returns how long a request may take. A little under the step's own limit: the error made here knows how
-/// far the answer had come.
+/// Returns the timeout of a request, slightly shorter than that of the step: the error raised here knows how far the
+/// answer had come.
 pub(crate) fn timeout(cx: &StepContext, usual: Duration) -> Duration {
     let Some(deadline) = cx.deadline_ms() else {
         return usual;

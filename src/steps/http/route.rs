@@ -1,5 +1,5 @@
-//! How requests get out of this machine: what the guard lets pass, through which proxy, which authorities are
-//! believed. From the project's `:http` settings, the connection, and the step's `:client-opts`.
+//! The route of requests: the guard, the proxy and the trusted authorities, from the project's `:http` settings, the
+//! connection, and the step's `:client-opts`.
 
 use std::path::PathBuf;
 use std::sync::{Arc, LazyLock};
@@ -13,15 +13,15 @@ use reqwest::header::HeaderValue;
 use super::error::HttpError;
 use super::guard::{Guard, Zone, allowed, is_local_name, literal, lookup, zone};
 
-/// How requests get out.
+/// The route of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Route {
     pub guard: Guard,
     pub proxy: Proxy,
-    /// A file of further authorities, in PEM.
+    /// A file of additional certificate authorities, in PEM format.
     pub ca_file: Option<PathBuf>,
     pub connect_timeout: Duration,
-    /// Sees requests first, when the run is recorded or replayed.
+    /// The recorder or replayer of the run.
     pub witness: Option<Witness>,
 }
 
@@ -37,18 +37,18 @@ impl Default for Route {
     }
 }
 
-/// Which proxy there is.
+/// The configured proxy.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Proxy {
-    /// What `HTTP_PROXY`, `HTTPS_PROXY`, `ALL_PROXY` and `NO_PROXY` say.
+    /// The settings of `HTTP_PROXY`, `HTTPS_PROXY`, `ALL_PROXY` and `NO_PROXY`.
     #[default]
     Environment,
     None,
     At {
         url: Arc<str>,
-        /// Hosts that are asked directly, as in `NO_PROXY`.
+        /// Hosts that are contacted directly, as in `NO_PROXY`.
         except: Arc<str>,
-        /// Whether a step named it: then the guard decides about it as about any other server.
+        /// Whether a step named it: then the guard checks it like any other server.
         is_of_step: bool,
     },
 }
@@ -63,7 +63,7 @@ pub(super) struct Via {
 }
 
 impl Via {
-    /// Returns what decides about the proxy's own address.
+    /// Returns the rules for the proxy's own address.
     pub fn guard(&self, guard: Guard) -> Guard {
         match Url::parse(&self.url) {
             Ok(url) => guard.at(&url),
@@ -75,7 +75,7 @@ impl Via {
 static ENVIRONMENT: LazyLock<Matcher> = LazyLock::new(Matcher::from_env);
 
 impl Proxy {
-    /// Returns the proxy that a request goes through. What the environment says is never meant for this machine.
+    /// Returns the proxy of a request. The environment's proxies never apply to this machine.
     pub(super) fn via(&self, url: &Url) -> Result<Option<Via>, HttpError> {
         let target: Option<http::Uri> = url.as_str().parse().ok();
         let Some(target) = target else {
@@ -117,8 +117,8 @@ fn is_here(url: &Url) -> bool {
         || literal(url).is_some_and(|address| zone(address) == Zone::Loopback)
 }
 
-/// Checks a request that a proxy will send on, as far as names mean the same here as there, and the proxy itself where a
-/// step named it. Returns how far out the target is.
+/// Checks a request through a proxy, as far as names mean the same on both sides, and the proxy itself if a step named
+/// it. Returns how far outside the target is.
 pub(super) async fn check_behind_proxy(
     guard: &Guard,
     via: &Via,
@@ -128,7 +128,7 @@ pub(super) async fn check_behind_proxy(
     if via.is_of_step
         && let Ok(proxy) = Url::parse(&via.url)
     {
-        // A name is checked where the connection is made.
+        // A name is checked when the connection is made.
         guard.at(&proxy).check_url(&proxy, Zone::Loopback)?;
     }
     if let Some(address) = literal(url) {
@@ -138,7 +138,7 @@ pub(super) async fn check_behind_proxy(
     if is_local_name(host) {
         return Ok(Zone::Loopback);
     }
-    // What is not known here is the proxy's to find, and to refuse.
+    // Names unknown here are left to the proxy.
     let found = lookup(host).await.unwrap_or_default();
     let allowed = allowed(guard, host, found, least).map_err(HttpError::from)?;
     let zones = allowed.iter().map(|address| zone(address.ip()));

@@ -1,7 +1,7 @@
-//! `:http` of `flowstone.edn`: what holds for all requests of a project.
+//! `:http` of `flowstone.edn`: settings of all requests of a project.
 //!
-//! A step's `:client-opts` and a connection say more for their own requests; what they may not do is take the
-//! guard of the project away.
+//! A step's `:client-opts` and a connection refine them for their own requests, but cannot disable the guard of the
+//! project.
 
 use std::path::Path;
 use std::time::Duration;
@@ -19,7 +19,7 @@ use crate::json::items;
 
 const PLACE: &str = "flowstone.edn :http";
 
-/// A key: its name, what it takes in words, and whether a value is that.
+/// A key: its name, a description of its values, and the check of a value.
 pub(crate) type Key = (&'static str, &'static str, fn(&Value) -> bool);
 
 /// The keys of the setting.
@@ -118,20 +118,20 @@ pub(crate) fn allowed_hosts(place: &str, value: &Value) -> Result<Vec<Pattern>, 
     })
 }
 
-/// How requests go, and how much of an answer is taken, before a step says something of its own.
+/// The route of requests and the limits of answers, before those of a step.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Usual {
     pub route: Route,
     pub limits: Limits,
-    /// Loaded from a reference into a body.
+    /// Maximum size of a body loaded from a reference.
     pub max_body: Option<u64>,
-    /// The settings or the step say how much is taken.
+    /// Whether the settings or the step limit the size.
     pub has_max_bytes: bool,
-    /// The same of the time.
+    /// Whether the settings or the step limit the time.
     pub has_timeout: bool,
 }
 
-/// Returns what holds for requests of a connection.
+/// Returns the settings for requests of a connection.
 pub(crate) fn usual(cx: &StepContext, connection: &Connection) -> Result<Usual, StepError> {
     let mut usual = usual_of(cx.settings(), cx.project_root(), connection)?;
     usual.route.guard.net = cx.gate().net();
@@ -139,7 +139,7 @@ pub(crate) fn usual(cx: &StepContext, connection: &Connection) -> Result<Usual, 
     Ok(usual)
 }
 
-/// The same for who is not in a run, and may connect to nothing yet; paths in the settings start at `root`.
+/// Returns the settings outside of a run, without any permission yet; relative paths start at `root`.
 pub(crate) fn usual_of(
     settings: &Value,
     root: &Path,
@@ -177,13 +177,13 @@ pub(crate) fn usual_of(
 }
 
 impl Usual {
-    /// Takes over a step's `:client-opts`.
+    /// Applies a step's `:client-opts`.
     pub(crate) fn add(&mut self, cx: &StepContext, options: &Value) -> Result<(), StepError> {
         const PLACE: &str = ":client-opts";
         let fields = Fields::inside(PLACE, options)?;
         fields.only(OPTIONS)?;
         if let Some(allow) = fields.bool("allow-link-local")? {
-            // A flow can only narrow: with true, it is given what the project names.
+            // A flow can only narrow: `true` gives it the hosts that the project names.
             self.route.guard.allow_link_local &= allow;
             self.route.guard.asks_link_local = allow;
         }
@@ -192,7 +192,7 @@ impl Usual {
         if self.route.proxy == own {
             return Ok(());
         }
-        // What the project sends through a proxy takes no other way.
+        // Requests that the project sends through a proxy must use it.
         if matches!(own, Proxy::At { .. }) {
             let message = "the project sends requests through a proxy, which a flow cannot replace";
             return Err(StepError::new("E0961", "denied", message)
@@ -212,7 +212,7 @@ impl Usual {
         }
     }
 
-    /// Reads what settings and steps have in common.
+    /// Reads the keys that settings and steps share.
     fn read(&mut self, place: &str, fields: Fields<'_>) -> Result<(), StepError> {
         if let Some(most) = bytes(fields, "max-response-bytes")? {
             self.limits.max_bytes = most;

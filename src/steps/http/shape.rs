@@ -1,4 +1,4 @@
-//! The config that a request is made of: the step's own, over what its template says.
+//! The config of a request: the step's own, merged over its template.
 
 use flowstone_flow::step::{StepContext, StepError};
 use flowstone_lang::value::Value;
@@ -7,7 +7,7 @@ use super::content::{BODIES, has_body};
 use crate::fields::Fields;
 use crate::rendered;
 
-/// What a template may say of a request.
+/// The keys of a request that a template may set.
 const KEYS: &[&str] = &[
     "accept",
     "body",
@@ -23,13 +23,13 @@ const KEYS: &[&str] = &[
     "url",
 ];
 
-/// Of these, what step and template say is put together.
+/// Keys whose values in step and template are merged.
 const TOGETHER: &[&str] = &["headers", "query"];
 
-/// Returns a step's config with its template under it.
+/// Returns a step's config merged over its template.
 ///
 /// # Errors
-/// When the template is not there, is wrong, or says what is not the shape of a request.
+/// When the template does not exist, is malformed, or does not describe a request.
 pub(super) fn whole(cx: &StepContext, config: Value) -> Result<Value, StepError> {
     let own = Fields::new(&config);
     let Some(template) = rendered::rendered(cx, own, "http-request")? else {
@@ -38,7 +38,7 @@ pub(super) fn whole(cx: &StepContext, config: Value) -> Result<Value, StepError>
     let request = template.get("request").cloned().unwrap_or(Value::Nil);
     let under = Fields::inside("template :request", &request)?;
     under.only(KEYS)?;
-    // One body and one address: those of the step, where it says any.
+    // One body and one address: the step's, if it has any.
     let is_replaced = |key: &str| {
         (has_body(own) && (BODIES.contains(&key) || key == "content-type"))
             || (["path", "url"].contains(&key) && (own.has("path") || own.has("url")))

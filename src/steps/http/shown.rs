@@ -1,16 +1,16 @@
-//! Addresses and bodies as a person sees them: without secrets, and not too long.
+//! Addresses and bodies for messages: without secrets, and not too long.
 
 use reqwest::Url;
 
-/// Characters of an address.
+/// Maximum number of characters of an address.
 const LONGEST_URL: usize = 400;
-/// Characters of a body in a message.
+/// Maximum number of characters of a body.
 const LONGEST_BODY: usize = 200;
 
-/// Returns an address without who asks, and with the values of its query left out whose names say that they are secret.
+/// Returns an address without user and password, and without the values of query parameters with secret-like names.
 pub fn url(url: &Url) -> String {
     let mut bare = url.clone();
-    // These fail only for addresses that have no host, which have no user either.
+    // These only fail for addresses without a host, which have no user either.
     let _ = bare.set_username("");
     let _ = bare.set_password(None);
     bare.set_fragment(None);
@@ -32,7 +32,7 @@ pub fn beginning(body: &[u8]) -> Option<String> {
     let start = &body[..body.len().min(8 * LONGEST_BODY)];
     let start = match std::str::from_utf8(start) {
         Ok(text) => text,
-        // A character that is cut in the middle.
+        // A truncated character.
         Err(error) if error.error_len().is_none() => {
             std::str::from_utf8(&start[..error.valid_up_to()]).unwrap_or_default()
         }
@@ -51,7 +51,7 @@ fn cut(text: String, longest: usize) -> String {
     }
 }
 
-/// Tells whether the name of a query parameter says that its value is a secret.
+/// Tells whether the name of a query parameter suggests a secret.
 fn is_secret(name: &str) -> bool {
     const WHOLE: &[&str] = &[
         "auth",

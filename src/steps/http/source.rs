@@ -1,4 +1,4 @@
-//! Where an answer comes from: a server, or a recording of what one said.
+//! The source of an answer: a server, or a recording.
 //!
 //! Requests are passed to the recorder or replayer of the run. Errors are converted to the form that a recording
 //! stores, and back.
@@ -15,7 +15,7 @@ use reqwest::header::HeaderValue;
 use super::client::{Request, host};
 use super::error::{Again, HttpError};
 
-/// Where the parts of a body come from.
+/// The source of a body's chunks.
 pub(super) enum Source {
     Server {
         response: reqwest::Response,
@@ -27,7 +27,7 @@ pub(super) enum Source {
     },
 }
 
-/// What to do about a request.
+/// The handling of a request.
 pub(super) enum Way {
     Send(Option<Box<dyn Tape>>),
     Replay(RecordedAnswer),
@@ -58,7 +58,7 @@ impl From<ExchangeError> for HttpError {
     }
 }
 
-/// Returns the start of a server's answer.
+/// Returns the recorded form of the beginning of an answer.
 pub(super) fn head(url: &reqwest::Url, response: &reqwest::Response) -> AnswerHead {
     let text = |value: &HeaderValue| String::from_utf8_lossy(value.as_bytes()).into_owned();
     let headers = response.headers().iter();
@@ -71,7 +71,7 @@ pub(super) fn head(url: &reqwest::Url, response: &reqwest::Response) -> AnswerHe
     }
 }
 
-/// Returns what a recording holds of an error.
+/// Returns the recorded form of an error.
 pub(super) fn fault(error: &HttpError) -> AnswerFault {
     let message = match error {
         HttpError::Unreachable { cause, .. } | HttpError::CutOff { cause, .. } => cause.clone(),
@@ -85,7 +85,7 @@ pub(super) fn fault(error: &HttpError) -> AnswerFault {
     }
 }
 
-/// Returns the error that a recording holds, as the request that met it has it now.
+/// Restores a recorded error for the current request.
 pub(super) fn of_fault(request: &Request, fault: AnswerFault) -> HttpError {
     let host = host(&request.url);
     match fault.kind.as_str() {
@@ -120,7 +120,7 @@ pub(super) fn of_fault(request: &Request, fault: AnswerFault) -> HttpError {
     }
 }
 
-/// Errors that a request meets before there is an answer, and their codes.
+/// Errors before an answer, with their codes.
 const KINDS: &[(&str, &str)] = &[
     ("bad-redirect", "E0739"),
     ("bad-request", "E0738"),

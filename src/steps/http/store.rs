@@ -1,5 +1,4 @@
-//! `:persist {:type :blob}` of an answer: its body goes into the blob store as it comes, and never as a whole into
-//! memory.
+//! `:persist {:type :blob}` of an answer: its body is streamed into the blob store, and is never in memory as a whole.
 //!
 //! The result is a host object that only [`crate::persist`] opens. It names a blob that nothing refers to yet; if it is
 //! dropped, the file is found and removed like any other without a name.
@@ -18,22 +17,22 @@ use super::error::{Answer, header};
 use super::settings::Usual;
 use crate::fields::Fields;
 
-/// How long a large answer may take where nobody says.
+/// Default timeout of a large answer.
 const HOURS: Duration = Duration::from_secs(3 * 3600);
-/// And how long it may be silent meanwhile.
+/// Default idle timeout of a large answer.
 const IDLE: Duration = Duration::from_secs(60);
 /// Progress is reported each time after this many bytes.
 const TOLD_EVERY: u64 = 4 << 20;
 
-/// Where the body of an answer goes as it comes.
+/// The destination of an answer's body.
 pub(super) struct Target {
     most: u64,
-    /// Whether the body is stored as it comes; else it is read first, and must be what `:response-as` says.
+    /// Whether the body is streamed to the store; otherwise it is read first, and must match `:response-as`.
     pub is_raw: bool,
 }
 
 impl Target {
-    /// Tells whether the bytes of a body are stored: where nobody is to see them before, or to change them.
+    /// Tells whether the bytes of a body are stored unseen: if nothing may check or change them first.
     pub fn of(cx: &StepContext, fields: Fields<'_>) -> Result<Option<Target>, StepError> {
         let Some(persist) = fields.map("persist")? else {
             return Ok(None);
@@ -67,7 +66,7 @@ impl Target {
         Ok(Some(Target { most, is_raw }))
     }
 
-    /// Allows an answer as much as a blob holds, where nobody says less.
+    /// Raises the size limit to that of a blob, unless another one is set.
     pub fn widen(&self, usual: &mut Usual) {
         if !self.is_raw {
             return;
@@ -111,13 +110,13 @@ impl Target {
     }
 }
 
-/// Tells whether a body has text that any reader of JSON takes.
+/// Tells whether a body is text that every JSON parser accepts.
 pub(super) fn is_utf8(body: &[u8]) -> bool {
     let text = std::str::from_utf8(body).unwrap_or_default();
     !text.is_empty() && !text.starts_with('\u{feff}')
 }
 
-/// Stores the bytes of a whole answer of JSON as they came. A server that calls them something else is corrected.
+/// Stores the bytes of a JSON answer unchanged. A wrong content type of the server is corrected.
 pub(super) async fn keep(
     cx: &StepContext,
     answer: &Answer,
@@ -139,7 +138,7 @@ pub(super) async fn keep(
     Ok(Object::HostObject(Box::new(stored)).into())
 }
 
-/// The body of an answer that is in the blob store.
+/// The body of an answer in the blob store.
 pub(crate) struct StoredBody {
     pub blob: StoredBlob,
     pub content_type: Option<String>,
@@ -147,7 +146,7 @@ pub(crate) struct StoredBody {
 }
 
 impl StoredBody {
-    /// Returns what a step's value has under `:body`, if it is that.
+    /// Returns the stored body in `:body` of a step's value, if there is one.
     pub fn of(body: &Value) -> Option<&StoredBody> {
         match body {
             Value::Object(object) => match &**object {
@@ -169,7 +168,7 @@ impl HostObject for StoredBody {
     }
 }
 
-/// Returns the name that a server gives to what it sends, without folders.
+/// Returns the server's name for the content, without folders.
 fn filename(disposition: &str) -> Option<String> {
     let mut plain = None;
     for part in disposition.split(';').skip(1) {
@@ -178,7 +177,7 @@ fn filename(disposition: &str) -> Option<String> {
         };
         let value = value.trim();
         match name.trim().to_ascii_lowercase().as_str() {
-            // In percent, after the encoding and the language.
+            // Percent-encoded, after the charset and the language.
             "filename*" => {
                 let encoded = value.rsplit('\'').next().unwrap_or_default();
                 let decoded = format!("name={}", encoded.replace('+', "%2B"));

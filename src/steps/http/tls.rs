@@ -1,11 +1,11 @@
-//! What is wrong with a server's TLS, in words.
+//! Descriptions of TLS errors of a server.
 
 use std::error::Error;
 use std::io;
 
 use rustls::{CertificateError, Error as TlsError};
 
-/// Why a server is not believed to be who it should be, or does not speak TLS.
+/// The reason why a server's identity is not trusted, or why it does not speak TLS.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fault {
     pub words: String,
@@ -18,7 +18,7 @@ const NAME: &str = "ask for the name that the certificate is for";
 const PLAIN: &str = "if the server speaks plain HTTP, write http:// in the address";
 const VERSIONS: &str = "the server must speak TLS 1.2 or 1.3";
 
-/// Finds a fault of TLS among the causes of an error.
+/// Finds a TLS error among the causes of an error.
 pub(super) fn fault(error: &(dyn Error + 'static)) -> Option<Fault> {
     let mut cause = Some(error);
     while let Some(error) = cause {

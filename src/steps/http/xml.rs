@@ -1,8 +1,8 @@
-//! XML to what Clojure makes of it: `{:tag :attrs :content}`.
+//! Parses XML to Clojure's form: `{:tag :attrs :content}`.
 //!
-//! Nothing is fetched and no entity is defined: a document that declares some is refused, so that a small text
-//! cannot become a large value, nor name a file. Text between elements that is only whitespace is left out, and so
-//! are comments and instructions; an element without attributes or content has nil there.
+//! Nothing is fetched and no entity is defined: a document that declares entities is refused, so that a small text can
+//! neither become a large value nor name a file. Whitespace between elements, comments and instructions are left out;
+//! an element without attributes or content has nil there.
 
 use std::collections::BTreeSet;
 
@@ -14,14 +14,14 @@ use quick_xml::{Reader, XmlVersion};
 /// Returns the root element of a document.
 ///
 /// # Errors
-/// In words, with the place, when it is not well formed, too deep, or declares entities.
+/// A message with the place, when the document is malformed, too deep, or declares entities.
 pub fn read(text: &str) -> Result<Value, String> {
     let mut reader = Reader::from_str(text);
     reader.config_mut().allow_unmatched_ends = false;
     let mut building = Building::default();
     loop {
         let event = reader.read_event();
-        // A fault of the document itself stands where reading stopped.
+        // An error of the document is where reading stopped.
         let at = match &event {
             Ok(_) => reader.buffer_position(),
             Err(_) => reader.error_position(),
@@ -35,7 +35,7 @@ pub fn read(text: &str) -> Result<Value, String> {
     }
 }
 
-/// Returns a byte's place as a person counts.
+/// Converts a byte offset to line and column.
 pub(super) fn place(text: &str, at: u64) -> String {
     let at = usize::try_from(at).unwrap_or(usize::MAX).min(text.len());
     let before = &text.as_bytes()[..at];
@@ -55,7 +55,7 @@ struct Element {
     name: String,
     attrs: Value,
     content: Vec<Value>,
-    /// Text that may go on.
+    /// Text that may continue.
     text: String,
 }
 
@@ -99,7 +99,7 @@ impl Building {
         let name = checked(start.name().0)?;
         let mut attrs = Vec::new();
         let mut known = BTreeSet::new();
-        // Looking for two of one name is done here: there it takes time by the square of their number.
+        // Duplicate attributes are found here: the parser takes quadratic time for that.
         for attribute in start.attributes().with_checks(false) {
             let attribute = attribute.map_err(|error| error.to_string())?;
             let key = checked(attribute.key.0)?;
@@ -124,7 +124,7 @@ impl Building {
     }
 
     fn end(&mut self) {
-        // The reader has checked that it is open.
+        // The parser has checked that it is open.
         let Some(element) = self.open.pop() else {
             return;
         };
@@ -159,7 +159,7 @@ impl Building {
 }
 
 impl Element {
-    /// Takes text that is over into the content.
+    /// Adds complete text to the content.
     fn settle(&mut self) {
         let text = std::mem::take(&mut self.text);
         if !text.trim().is_empty() {

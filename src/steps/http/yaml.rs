@@ -1,7 +1,7 @@
-//! YAML to values, by the core schema of YAML 1.2: maps with keywords for string keys, vectors, scalars.
+//! Parses YAML with the core schema of YAML 1.2: maps with keywords for string keys, vectors, scalars.
 //!
-//! An alias is the value that it names. What all of them come to when they are written out is bounded, so that a
-//! small text cannot become a large one. Tags of an application are left out; merge keys (`<<`) are followed.
+//! An alias is the value that it names. The expanded size of all aliases is limited, so that a small text cannot become
+//! a large value. Application tags are ignored; merge keys (`<<`) are supported.
 
 use std::collections::{HashMap, HashSet};
 
@@ -11,14 +11,14 @@ use flowstone_lang::reader::read_data;
 use flowstone_lang::value::{Object, Value};
 use saphyr_parser::{Event, Marker, Parser, ScalarStyle, Tag};
 
-/// Aliases may come to this much, in nodes and bytes together, and to ten times the text.
+/// Maximum expanded size of aliases, in nodes and bytes together, or ten times the text if that is more.
 const REPEATED: usize = 1 << 20;
 
 /// Returns the value of a text with one document; nil for an empty one.
 ///
 /// # Errors
-/// In words, with the place, when it is not well formed, too deep, grows too large by its aliases, or holds
-/// several documents.
+/// A message with the place, when the text is malformed, too deep, grows too large by its aliases, or has several
+/// documents.
 pub fn read(text: &str) -> Result<Value, String> {
     let mut building = Building {
         left: REPEATED.max(text.len().saturating_mul(10)),
@@ -41,7 +41,7 @@ fn located(what: &str, at: &Marker) -> String {
 struct Node {
     value: Value,
     weight: usize,
-    /// A plain `<<`, which merges where it is a key.
+    /// Whether it is a plain `<<`, which merges if it is a key.
     is_merge: bool,
 }
 
@@ -61,7 +61,7 @@ struct Building {
     anchors: HashMap<usize, Node>,
     root: Option<Node>,
     documents: usize,
-    /// How much aliases may still repeat.
+    /// The rest of the allowed size of aliases.
     left: usize,
 }
 
@@ -98,7 +98,7 @@ impl Building {
                 self.add(anchor, node)
             }
             Event::Alias(anchor) => {
-                // A collection that holds itself is not complete when it is named.
+                // A collection that contains itself is incomplete when it is named.
                 let Some(node) = self.anchors.get(&anchor).cloned() else {
                     return Err("an alias names what is not complete".to_owned());
                 };
@@ -188,7 +188,7 @@ impl Open {
             Kind::Map {
                 entries, merged, ..
             } => {
-                // Earlier maps win over later ones, and own entries over all.
+                // Earlier maps override later ones, and own entries override all.
                 let merged = merged.iter().rev().filter_map(Value::as_map);
                 let below = merged
                     .flat_map(|map| map.iter().map(|(key, value)| (key.clone(), value.clone())));
@@ -199,7 +199,7 @@ impl Open {
     }
 }
 
-/// Takes what stands under `<<`: a map, or several.
+/// Reads the value of `<<`: a map, or several.
 fn merge(merged: &mut Vec<Value>, value: &Value) -> Result<(), String> {
     match value {
         Value::Map(_) => merged.push(value.clone()),
@@ -228,7 +228,7 @@ fn scalar(text: &str, style: ScalarStyle, tag: Option<&Tag>) -> Result<Node, Str
         },
         Some("bool") => plain(text).filter(|it| matches!(it, Value::Bool(_))),
         Some("null") => Some(Value::Nil),
-        // Others, such as those of an application, say nothing here.
+        // Other tags, such as those of an application, are ignored.
         _ if tag.is_none() && style == ScalarStyle::Plain => {
             Some(plain(text).unwrap_or_else(|| Value::from(text)))
         }
@@ -241,7 +241,7 @@ fn scalar(text: &str, style: ScalarStyle, tag: Option<&Tag>) -> Result<Node, Str
     })
 }
 
-/// Returns what a plain scalar stands for, where that is not text.
+/// Returns the value of a plain scalar, if it is not text.
 fn plain(text: &str) -> Option<Value> {
     match text {
         "" | "~" | "null" | "Null" | "NULL" => return Some(Value::Nil),

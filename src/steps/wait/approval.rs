@@ -1,4 +1,4 @@
-//! `:approval` and `:actions`: what may be chosen, and the links to choose it by.
+//! `:approval` and `:actions`: the choices of a wait, and the links for choosing.
 
 use flowstone_flow::step::{StepContext, StepError};
 use flowstone_lang::value::Value;
@@ -6,14 +6,14 @@ use flowstone_lang::value::Value;
 use crate::connections::text_pairs;
 use crate::fields::Fields;
 
-/// What a link is where the flow does not say.
+/// The default template of a link.
 const TEMPLATE: &str = "{base-url}/{workspace-id}/waits/{wait-id}/{action}?token={token}";
-/// What a link's template may hold beside its `:params`.
+/// Variables of a link's template beside its `:params`.
 const KNOWN: &[&str] = &["action", "base-url", "token", "wait-id", "workspace-id"];
-/// The workspace where the settings name none.
+/// The workspace in links if the settings name none.
 const WORKSPACE: &str = "local";
 
-/// Returns the actions that the wait offers, as keywords; none where anything may be said.
+/// Returns the actions that the wait offers, as keywords; `None` if any answer is allowed.
 pub(super) fn actions(fields: Fields<'_>) -> Result<Vec<Value>, StepError> {
     let own = super::names(fields, "actions")?;
     let Some(approval) = fields.map("approval")? else {
@@ -38,7 +38,7 @@ fn wrong(message: impl Into<String>) -> StepError {
     StepError::config("E0718", message)
 }
 
-/// How links are made.
+/// The construction of links.
 struct Template {
     text: String,
     params: Vec<(String, String)>,
@@ -75,15 +75,15 @@ impl Template {
     }
 }
 
-/// What a link leads to.
+/// The target of a link.
 pub(super) struct Links<'a> {
     pub wait: &'a str,
     pub token: &'a str,
 }
 
 impl Links<'_> {
-    /// Returns the link that chooses an action. A project without an address of its own has none: then it is the
-    /// command that does it, without the token.
+    /// Returns the link that chooses an action. In a project without a public URL it is a command instead, without the
+    /// token.
     pub(super) fn to(
         &self,
         cx: &StepContext,
@@ -124,7 +124,7 @@ impl Links<'_> {
     }
 }
 
-/// Puts values where a template names them, in one pass: what a value holds is not looked at again.
+/// Replaces variables of a template in one pass: replaced values are not expanded again.
 fn filled(template: &str, values: &[(&str, &str)]) -> String {
     let mut out = String::new();
     let mut rest = template;

@@ -1,4 +1,4 @@
-//! `:event`: which event completes a wait, in today's spelling and the older one.
+//! `:event`: which event completes a wait, in the current spelling and the older one.
 
 use flowstone_flow::codec;
 use flowstone_flow::flow::name_of;
@@ -10,7 +10,7 @@ use crate::fields::Fields;
 use crate::json::items;
 use crate::words::shown;
 
-/// Reads the event. `key` is that of the wait, where the flow gives one.
+/// Reads the event. `key` is that of the wait, if the flow sets one.
 pub(super) fn read(fields: Fields<'_>, key: Option<&str>) -> Result<Option<WaitEvent>, StepError> {
     let event = match fields.map("event")? {
         Some(event) => {
@@ -53,7 +53,7 @@ pub(super) fn read(fields: Fields<'_>, key: Option<&str>) -> Result<Option<WaitE
     }))
 }
 
-/// Returns the event's own key, and where in the payload its key is.
+/// Returns the event's own key, and the path of its key in the payload.
 fn key_of(
     fields: Fields<'_>,
     event: Option<Fields<'_>>,
@@ -95,7 +95,7 @@ fn key_of(
     Ok((own, path.map(path_text).transpose()?))
 }
 
-/// Writes a path down: names become keywords, numbers count from 0.
+/// Encodes a path: names become keywords, numbers count from 0.
 fn path_text(path: &Value) -> Result<String, StepError> {
     let parts = items(path).unwrap_or_else(|| vec![path.clone()]);
     let parts = parts.iter().map(|part| match part {

@@ -10,7 +10,7 @@ use crate::notify::{self, Message, data};
 
 const PLACE: &str = ":notify";
 
-/// Refuses a notification that cannot be sent, before the wait is opened.
+/// Rejects a notification that cannot be sent, before the wait is opened.
 pub(super) fn check(cx: &StepContext, fields: Fields<'_>) -> Result<(), StepError> {
     let Some(config) = fields.map("notify")? else {
         return Ok(());
@@ -24,7 +24,7 @@ fn message(cx: &StepContext, config: &Value) -> Result<Message, StepError> {
     Message::read(cx, fields)
 }
 
-/// Sends it.
+/// Sends the notification.
 pub(super) async fn send(
     cx: &StepContext,
     fields: Fields<'_>,
@@ -61,7 +61,7 @@ pub(super) async fn send(
     message.send(cx, &data).await
 }
 
-/// Older flows write `{approvalUrl}` where today's have `{{approval-url}}`.
+/// Older flows write `{approvalUrl}`, current ones `{{approval-url}}`.
 fn today(value: &Value) -> Value {
     match value {
         Value::Text(text) if text.as_str().contains("Url}") => {

@@ -1,4 +1,4 @@
-//! `:webhook`: where callers from outside complete a wait, and how they prove who they are.
+//! `:webhook`: the path at which outside callers complete a wait, and their authentication.
 
 use flowstone_flow::auth::{CALLER, types};
 use flowstone_flow::step::StepError;

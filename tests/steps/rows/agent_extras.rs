@@ -207,7 +207,7 @@ fn evaluate_criteria() {
     has(&asked["messages"][0].to_string(), "- tone");
     for (criteria, problem) in [
         ("[]", "is a vector of 1 to 20 names"),
-        ("[\"not a name\"]", "which is no name"),
+        ("[\"not a name\"]", "which is not a name"),
         ("[:a :a]", "has `a` twice"),
     ] {
         let wrong = bench.run(&agent(&format!(":evaluate {{:criteria {criteria}}}")));

@@ -328,7 +328,7 @@ fn memory_types() {
     lacks(&told(&asked[3]), "Seen.");
     has(
         &told(&asked[4]),
-        "is no type of memories here (there are decision)",
+        "is not a type of memories here (there are decision)",
     );
     let wrong = bench.run(&agent("{:table \"notes\" :types [:observations]}"));
     has(&wrong, "E0850 `:memory :types` has :observations");
@@ -349,7 +349,7 @@ fn memory_entry_types() {
     for request in [&asked[4], &asked[5]] {
         has(
             &told(request),
-            "is no type of memories here (there are decision, observation, working-state)",
+            "is not a type of memories here (there are decision, observation, working-state)",
         );
     }
     assert_eq!(

@@ -200,7 +200,7 @@ fn publish_base() {
     );
     let shown = publish(&project, &url(&bare), r#"{:branch "third" :base "absent"}"#);
     assert!(
-        shown.contains("E0792") && shown.contains("there is no `absent`"),
+        shown.contains("E0792") && shown.contains("has no `absent`"),
         "{shown}"
     );
     assert_eq!(git(&bare, &["branch", "--list", "third"]), "");

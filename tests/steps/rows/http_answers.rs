@@ -162,7 +162,7 @@ fn response_as_text() {
         (
             "text/plain\r\ncontent-encoding: br",
             b"a",
-            "it is packed with br",
+            "it is compressed with br",
         ),
     ] {
         contains(

@@ -137,15 +137,15 @@ fn image_resource() {
         "its content type is `image/jpeg`, but its first bytes are those of `image/png`",
     );
     let text = bench.store("c.png", Some("image/png"), b"hello");
-    bench.refused(&part(&text, ""), "its first bytes are those of no image");
+    bench.refused(
+        &part(&text, ""),
+        "its first bytes are not those of an image",
+    );
     let cut = bench.store("d.png", None, &png(4, 2)[..20]);
     bench.refused(&part(&cut, ""), "cannot be read as an image");
     // Only what is in the own stores.
-    bench.refused(
-        &part("https://example.com/a.png", ""),
-        "this is no reference",
-    );
-    bench.refused(&part("/etc/passwd", ""), "this is no reference");
+    bench.refused(&part("https://example.com/a.png", ""), "not a reference");
+    bench.refused(&part("/etc/passwd", ""), "not a reference");
     bench.refused(&part("res://v1/ws/local/file/none", ""), "there is no blob");
     // A picture of ten gigapixels in some bytes is not decoded.
     let mut bomb = png(4, 2);
@@ -197,7 +197,7 @@ fn image_detail() {
     );
     bench.refused(
         "{:type :image :url \"data:image/png;base64,aGVsbG8=\"}",
-        "its first bytes are those of no image",
+        "its first bytes are not those of an image",
     );
     bench.refused(
         "{:type :image :url \"file:///etc/passwd\"}",

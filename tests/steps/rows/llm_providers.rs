@@ -159,8 +159,9 @@ fn capabilities() {
         config,
     )
     .body();
-    over(&own("#{:flying}"), vec![answers("x")], config)
-        .refused("E0810 bad-config: `:connections :ai :capabilities` has `:flying`");
+    over(&own("#{:flying}"), vec![answers("x")], config).refused(
+        "E0810 bad-config: `:connections :ai :capabilities` has the unknown capability `:flying`",
+    );
 }
 
 #[test]

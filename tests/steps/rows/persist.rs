@@ -383,7 +383,7 @@ fn refs_are_checked() {
         table.starts_with("E0704 ") && table.contains(":op :query"),
         "{table}"
     );
-    assert!(load("https://example.com").starts_with("E0761 this is no reference"));
+    assert!(load("https://example.com").starts_with("E0761 not a reference"));
     // What steps, runs and keys gave is there under its name as well.
     let key = stored(&project, "[1]", "{:type :kv :key \"k\"}", BACK);
     assert_eq!(key, "[1]");

@@ -1,4 +1,4 @@
-//! The table of memories: its columns, making it, and seeing that it is one.
+//! The table of memories: its columns, its creation, and the check of an existing table.
 
 use flowstone_flow::step::{Inside, StepContext, StepError};
 use flowstone_lang::value::Value;
@@ -7,17 +7,17 @@ use super::super::notes::facts;
 use crate::json::{items, name_text};
 use crate::resource;
 
-/// What a row holds, with the types of the columns.
+/// The columns of a row, with their types.
 pub(super) const COLUMNS: &[(&str, &str)] = &[
-    // Names the row: run, step and number; for a step of a plan its name.
+    // The row's name: run, step and number; for a step of a plan, the step's name.
     ("entry", "string"),
     ("type", "string"),
-    // What the row is about, as the model calls it.
+    // The subject of the row, in the model's terms.
     ("key", "string"),
     ("content", "string"),
-    // 1 to 5, where the model said so.
+    // 1 to 5, if the model set it.
     ("importance", "long"),
-    // Figures of a run, state of a step of a plan.
+    // Counts of a run, or state of a step of a plan.
     ("data", "json"),
     ("scope", "string"),
     ("scope-key", "string"),
@@ -26,11 +26,11 @@ pub(super) const COLUMNS: &[(&str, &str)] = &[
     ("step", "string"),
     ("created-at", "timestamp"),
 ];
-/// What makes a row the same row.
+/// The key columns.
 const KEY: &str = "entry";
 const INDEXED: &[&str] = &["created-at", "flow", "scope-key"];
 
-/// Makes the table where a name is given and nothing has it; else looks at its columns.
+/// Creates the table if it has a name and does not exist; otherwise checks its columns.
 pub(super) async fn ensure(cx: &StepContext, table: &Value) -> Result<(), StepError> {
     let is_name = resource::uri(table).is_none();
     let config = match is_name {
@@ -70,7 +70,7 @@ fn create(table: &Value) -> Value {
     ])
 }
 
-/// Says which column a table does not have, or has with another type.
+/// Returns the error for a column that is missing or has another type.
 fn missing(schema: &Value) -> Option<String> {
     let columns = schema.get("columns").and_then(items).unwrap_or_default();
     for (name, type_) in COLUMNS {

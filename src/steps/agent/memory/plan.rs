@@ -1,4 +1,4 @@
-//! `:plan` of a memory: the model says what it will do before it does it, and checks off what is done.
+//! `:plan` of a memory: the model declares its steps before it acts, and checks off those that are done.
 
 use flowstone_flow::step::StepError;
 use flowstone_lang::value::Value;
@@ -14,17 +14,17 @@ use crate::words::shown;
 const KEYS: &[&str] = &["checkpoint", "enforce", "max-steps", "strict"];
 const DEFAULT_STEPS: usize = 10;
 const MOST_STEPS: usize = 100;
-/// As many rows of earlier plans are looked at.
+/// Maximum number of rows of earlier plans that are read.
 pub(super) const MOST: usize = 200;
 const MOST_NAME: usize = 80;
 const MOST_TEXT: usize = 500;
 
-/// A plan: what the flow asks of it, and what the model declared.
+/// A plan: the flow's options, and the model's declaration.
 #[derive(Debug)]
 pub(in super::super) struct Plan {
     rule: Rule,
     max_steps: usize,
-    /// Whether rows say which steps are done.
+    /// Whether done steps are recorded in rows.
     pub(super) keeps_status: bool,
     pub(super) steps: Vec<PlanStep>,
     warned: bool,
@@ -33,9 +33,9 @@ pub(in super::super) struct Plan {
 /// What happens to an agent that acts without a plan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Rule {
-    /// Nothing: it may plan.
+    /// Nothing: the plan is optional.
     Free,
-    /// A warning.
+    /// It gets a warning.
     Soft,
     /// It is stopped.
     Strict,
@@ -53,22 +53,22 @@ pub(in super::super) struct PlanStep {
     pub(super) declared_ms: i64,
 }
 
-/// How far a step is.
+/// The state of a step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Status {
     Open,
     Done,
-    /// A later version of the plan does not have it.
+    /// A later version of the plan removed it.
     Dropped,
 }
 
-/// What a turn's calls mean for the plan.
+/// The plan's verdict on the calls of a turn.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in super::super) enum Gate {
     Go,
-    /// Go on, and say this.
+    /// Continue, with this message.
     Warn(String),
-    /// Stop the loop.
+    /// Stop the loop with this.
     Stop,
 }
 
@@ -77,7 +77,7 @@ impl PlanStep {
         self.status == Status::Open
     }
 
-    /// Returns what its row holds beside its text.
+    /// Returns the data of its row.
     pub(super) fn state(&self) -> Value {
         facts([
             ("position", Value::from(self.position)),
@@ -98,7 +98,7 @@ impl Status {
 }
 
 impl Plan {
-    /// Reads `:plan`; nothing where it is false.
+    /// Reads `:plan`; `None` if it is false.
     pub fn read(given: &Value) -> Result<Option<Plan>, StepError> {
         let nothing = Value::map([]);
         let given = match given {
@@ -132,7 +132,7 @@ impl Plan {
         }))
     }
 
-    /// Looks at the tools that the model wants to use in a turn, before any of them is used.
+    /// Checks the tools that the model wants to use in a turn, before any of them is used.
     pub fn gate(&mut self, names: &[&str]) -> Gate {
         let early = names.first().is_some_and(|first| *first != PLAN);
         match self.rule {
@@ -148,7 +148,7 @@ impl Plan {
         }
     }
 
-    /// Returns the name of the step that the agent is at.
+    /// Returns the name of the current step.
     pub fn current(&self) -> Option<&str> {
         let open = self.steps.iter().find(|step| step.is_open())?;
         Some(&open.name)
@@ -180,7 +180,7 @@ impl Plan {
         ])
     }
 
-    /// Takes a plan, or a new version of it: steps that are done stay done. Returns the names of those that went.
+    /// Takes a plan, or a new version of it: done steps stay done. Returns the names of removed steps.
     pub(super) fn declare(
         &mut self,
         fields: Fields<'_>,
@@ -219,7 +219,7 @@ impl Plan {
         let gone = |step: &&PlanStep| !declared.iter().any(|other| other.name == step.name);
         let mut went: Vec<PlanStep> = self.steps.iter().filter(gone).cloned().collect();
         for step in &mut went {
-            // What was done was done.
+            // Done steps stay done.
             if step.is_open() {
                 step.status = Status::Dropped;
             }
@@ -270,7 +270,7 @@ impl Plan {
         format!("its steps are {}", names.join(", "))
     }
 
-    /// Says in the system prompt what is asked of the model.
+    /// Returns the instructions for the system prompt.
     pub(super) fn instructions(&self) -> String {
         let most = self.max_steps;
         let how = format!(
@@ -325,7 +325,7 @@ pub(super) fn checkpoint() -> Json {
     })
 }
 
-/// Says how far the plan of an earlier run came; the rows are newest first.
+/// Describes the progress of an earlier run's plan; the rows are newest first.
 pub(super) fn prior(rows: &[Value]) -> Option<String> {
     let newest = rows.first()?;
     let (run, step) = (text_of(newest, "run"), text_of(newest, "step"));
@@ -386,7 +386,7 @@ fn named(item: &Value, idx: usize) -> Result<(String, String), StepError> {
         return Err(bad(format!("{at} has no name")).hint("as in {\"name\": \"read-code\"}"));
     }
     let description = description.filter(|text| !text.is_empty());
-    // A sentence alone is what is to be done, and its beginning a name for it.
+    // A bare sentence is the step's text, and its beginning becomes the name.
     if name.chars().count() > MOST_NAME {
         if description.is_some() {
             within("name", name, MOST_NAME)?;
@@ -447,7 +447,7 @@ mod tests {
         assert_eq!(plan.current(), Some("read"));
         assert_eq!(done(&mut plan, Value::from("read")).unwrap(), "read");
         assert_eq!(plan.current(), Some("fix"));
-        // By its number, too.
+        // Also found by its number.
         assert_eq!(done(&mut plan, Value::Int(2)).unwrap(), "fix");
         assert_eq!(plan.current(), Some("publish"));
         assert_eq!(
@@ -494,7 +494,7 @@ mod tests {
         assert_eq!(soft().gate(&[PLAN, "files"]), Gate::Go);
         assert_eq!(strict().gate(&[PLAN, "files"]), Gate::Go);
         assert_eq!(strict().gate(&["files", PLAN]), Gate::Stop);
-        // An answer without tools needs no plan.
+        // A final answer needs no plan.
         assert_eq!(strict().gate(&[]), Gate::Go);
         let mut once = soft();
         assert!(matches!(once.gate(&["files"]), Gate::Warn(_)));

@@ -1,19 +1,19 @@
-//! Which memories fit some words best.
+//! Ranks memories by the words of a query.
 
 use flowstone_lang::value::Value;
 
 use super::text_of;
 
-/// More words than these are not looked for.
+/// Maximum number of words of a query.
 const MOST_WORDS: usize = 8;
-/// Words that say nothing about what is looked for.
+/// Stop words.
 const EMPTY: &[&str] = &[
     "a", "about", "an", "and", "are", "at", "did", "do", "does", "for", "how", "in", "is", "it",
     "of", "on", "or", "that", "the", "this", "to", "was", "we", "were", "what", "when", "where",
     "which", "who", "why", "with",
 ];
 
-/// Returns the words of a question, lower case, each once; those that say nothing only where there are no others.
+/// Returns the words of a query, in lower case and without duplicates; stop words only if there are no others.
 pub(super) fn words(query: &str) -> Vec<String> {
     let mut words: Vec<String> = Vec::new();
     let parts = query.split(|char: char| !char.is_alphanumeric() && !"-_./".contains(char));
@@ -32,7 +32,8 @@ pub(super) fn words(query: &str) -> Vec<String> {
     words
 }
 
-/// Sorts rows, which come newest first, by how many of the words they have; then by importance. Those with none go.
+/// Sorts rows, given newest first, by the number of words that they contain, then by importance. Rows without any are
+/// removed.
 pub(super) fn ranked(rows: Vec<Value>, words: &[String]) -> Vec<Value> {
     if words.is_empty() {
         return rows;

@@ -1,4 +1,4 @@
-//! Whose memories are recalled.
+//! The scope of recalled memories.
 
 use flowstone_flow::step::StepError;
 use flowstone_lang::value::Value;
@@ -6,18 +6,18 @@ use flowstone_lang::value::Value;
 use super::{condition, wrong};
 use crate::fields::Fields;
 
-/// Which rows of the table an agent sees.
+/// The rows of the table that an agent sees.
 pub(super) enum Scope {
-    /// Those that this flow wrote.
+    /// Rows written by this flow.
     Flow,
-    /// Those of one piece of work, whichever flow wrote them.
+    /// Rows of one task, written by any flow.
     Task(String),
-    /// All.
+    /// All rows.
     Global,
 }
 
 impl Scope {
-    /// Without `:scope-key`, the run is the task.
+    /// Without `:scope-key`, each run is its own task.
     pub fn read(fields: Fields<'_>, run: &str) -> Result<Scope, StepError> {
         let name = fields.name("scope")?;
         let key = fields.name("scope-key")?;
@@ -61,7 +61,7 @@ impl Scope {
         }
     }
 
-    /// Returns the conditions on rows.
+    /// Returns the conditions that select rows.
     pub fn conditions(&self, flow: &str) -> Vec<Value> {
         match self {
             Scope::Flow => vec![condition("flow", "=", Value::from(flow))],

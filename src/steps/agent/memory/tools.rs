@@ -1,4 +1,4 @@
-//! The tools that a memory gives to the model: what they are called, what they take, what they answer.
+//! The tools that a memory provides: their names, arguments and answers.
 
 use std::rc::Rc;
 
@@ -19,18 +19,18 @@ pub(super) const CHECKPOINT: &str = "memory_checkpoint";
 pub(super) const PLAN: &str = "memory_plan";
 const RECALL: &str = "memory_recall";
 const RECORD: &str = "memory_record";
-/// All of them.
+/// All tools of the memory.
 pub(in super::super) const TOOLS: &[&str] = &[CHECKPOINT, PLAN, RECALL, RECORD];
 
-/// What a model may record.
+/// The types that a model may record.
 const RECORDED: &[&str] = &["decision", "observation", "working-state"];
 const MOST_CONTENT: usize = 8_000;
 const MOST_KEY: usize = 200;
 /// Maximum number of matching rows that are ranked.
 const RANKED: usize = 50;
-/// Characters of all contents that a recall tells; each gets its part.
+/// Maximum number of characters of all contents of an answer, shared by its rows.
 const MOST_TOLD: usize = 40_000;
-/// That part is never less.
+/// Minimum share of a row.
 const LEAST_TOLD: usize = 500;
 
 impl Memory {
@@ -74,14 +74,14 @@ impl Memory {
             parameters,
             ops: Vec::new(),
             call: Rc::new(move |arguments| asks.ask(name, arguments)),
-            // It writes nothing but the agent's own notes.
+            // It only writes the agent's own notes.
             mutates: Rc::new(|_| false),
             needs_approval: Rc::new(|_| false),
             answer: Rc::new(move |arguments, value| answers.answer(name, arguments, &value)),
         }
     }
 
-    /// Takes a call of one of the tools; what is wrong with it is the model's to correct.
+    /// Handles a call of one of the tools; errors are for the model to correct.
     fn ask(&self, name: &str, arguments: &Value) -> Result<ToolStep, StepError> {
         let arguments = match arguments {
             Value::Nil => facts([]),
@@ -104,7 +104,7 @@ impl Memory {
         })
     }
 
-    /// Makes the answer of a tool of what its step gave.
+    /// Converts the result of a tool's step to the answer.
     fn answer(&self, name: &str, arguments: &Value, value: &Value) -> Value {
         match name {
             RECALL => self.recalled(arguments, value),
@@ -152,7 +152,7 @@ impl Memory {
             .unwrap_or(self.recall_limit))
     }
 
-    /// Reads `type`: one, or several. Where the flow says which are recalled, others are not.
+    /// Reads `type`: one, or several. If the flow lists the recalled types, others are rejected.
     fn asked_types(&self, fields: Fields<'_>) -> Result<Vec<String>, StepError> {
         let given = fields
             .get("type")
@@ -238,7 +238,7 @@ impl Memory {
         Ok(self.write(CHECKPOINT, rows))
     }
 
-    /// Returns the rows of some steps of the plan. A step keeps its row.
+    /// Returns the rows of some steps of the plan. Each step keeps its row.
     fn plan_rows(&self, wanted: impl Fn(&plan::PlanStep) -> bool) -> Vec<Value> {
         let Some(plan) = &self.plan else {
             return Vec::new();
@@ -287,7 +287,7 @@ fn memory(row: &Value, most: usize) -> Value {
     Value::map(seen)
 }
 
-/// Returns what is kept of a run: a sentence, and figures.
+/// Returns the record of a run: a sentence, and counts.
 pub(super) fn summary(result: &Value) -> (String, Value) {
     let int = |value: Option<&Value>| value.and_then(Value::as_int).unwrap_or(0);
     let stats = result.get("tool-call-stats").cloned().unwrap_or(Value::Nil);

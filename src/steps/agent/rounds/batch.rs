@@ -1,4 +1,4 @@
-//! The calls of one turn: hooks, approval, and having them performed.
+//! The calls of one turn: hooks, approval, and execution.
 
 use flowstone_flow::step::{Inside, Progress, StepError};
 use flowstone_lang::value::Value;
@@ -12,10 +12,10 @@ use super::super::tool::Tool;
 use super::super::trace::Called;
 use super::Rounds;
 
-/// Turns one after another in which the model only repeats itself, until it is made to answer.
+/// Number of consecutive turns with only repeated calls after which the model must answer.
 const FUTILE: u32 = 2;
 
-/// Calls that a person said no to.
+/// Calls that a person rejected.
 struct Rejected {
     ids: Vec<String>,
     comment: Option<String>,
@@ -25,7 +25,7 @@ struct Rejected {
 type Over = (&'static str, &'static str);
 
 impl Rounds<'_> {
-    /// Has the calls of a turn performed. Gives an ending where the loop is over with them.
+    /// Performs the calls of a turn. Returns an ending if the loop is over.
     pub(super) async fn batch(
         &mut self,
         reply: &Value,
@@ -77,7 +77,7 @@ impl Rounds<'_> {
         Ok(None)
     }
 
-    /// Calls a hook of the flow. Gives an ending where it ends the loop.
+    /// Calls a hook of the flow. Returns an ending if the hook ends the loop.
     async fn hook(&mut self, when: When, calls: Value) -> Option<Ending> {
         let key = match when {
             When::Before => "proposed-tool-calls",
@@ -114,12 +114,12 @@ impl Rounds<'_> {
         }
     }
 
-    /// Returns the request for a person's approval of these calls.
+    /// Returns the approval request for these calls.
     fn request(&self, approval: &Approval, pending: &[&Call]) -> Value {
         approval.request(self.cx.idempotency_key(), self.record.turns, pending)
     }
 
-    /// Waits for a person. Gives what is rejected, where the answer is no.
+    /// Waits for a person. Returns the rejected calls if the answer is no.
     async fn wait(
         &mut self,
         approval: &Approval,
@@ -145,7 +145,7 @@ impl Rounds<'_> {
         }))
     }
 
-    /// Performs what may be performed, side by side, and answers the rest.
+    /// Performs the accepted calls concurrently, and answers the others.
     async fn perform(
         &mut self,
         calls: Vec<Call>,
@@ -198,8 +198,7 @@ impl Rounds<'_> {
         (answered, over)
     }
 
-    /// Shares the tokens that are left among the calls that may ask models: side by side, each gets as much as the
-    /// others.
+    /// Divides the remaining tokens equally among the concurrent calls that may call models.
     fn with_allowances(
         &self,
         decided: &[(Call, Option<Refusal>)],

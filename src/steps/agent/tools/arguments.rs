@@ -1,4 +1,4 @@
-//! The arguments of a tool call: from what a model wrote to what a step takes.
+//! The arguments of a tool call: conversion from a model's JSON to a step's config.
 //!
 //! Models write JSON that is nearly right: keys in another spelling, a number or an object as a string, null for a
 //! missing value. What can only be interpreted in one way is accepted; everything else is reported in terms that the
@@ -14,13 +14,13 @@ use serde_json::{Map as JsonMap, Value as Json, json};
 
 use crate::json::{from_json, read, to_json};
 
-/// How many problems are told at once.
+/// Maximum number of problems reported at once.
 const TOLD: usize = 5;
 
-/// How much of a wrong value is shown.
+/// How many characters of a wrong value are shown.
 const SHOWN: usize = 80;
 
-/// What arguments of a tool must be, ready to be held against many calls.
+/// The schema of a tool's arguments, prepared for many calls.
 pub struct Shape {
     tool: String,
     schema: Json,
@@ -31,7 +31,7 @@ impl Shape {
     /// Reads the JSON Schema of a tool's arguments.
     ///
     /// # Errors
-    /// When it is no JSON Schema; in words.
+    /// When it is not a JSON Schema, as a message.
     pub fn new(tool: &str, schema: &Json) -> Result<Shape, String> {
         let is_empty = schema.as_object().is_none_or(JsonMap::is_empty);
         let validator = match is_empty {
@@ -45,13 +45,13 @@ impl Shape {
         })
     }
 
-    /// Returns arguments as data, in the spelling of the schema. A text is the JSON that a model wrote.
+    /// Returns arguments as data, in the schema's spelling. A text is the JSON that a model wrote.
     ///
     /// # Errors
-    /// E0837, in words for the model.
+    /// E0837, with a message for the model.
     pub fn read(&self, given: &Value) -> Result<Value, StepError> {
         let json = self.read_json(given)?;
-        // Where nothing was corrected, numbers keep all of their digits.
+        // If nothing was corrected, numbers keep all of their digits.
         let exact = given.as_str().and_then(|text| {
             let text = unfenced(text);
             let is_same = serde_json::from_str::<Json>(text).is_ok_and(|plain| plain == json);
@@ -66,7 +66,7 @@ impl Shape {
             Value::Text(text) => self.parse(text)?,
             other => to_json(other).map_err(|error| self.wrong(error.to_string()))?,
         };
-        // Some models wrap all of it in a string.
+        // Some models wrap everything in a string.
         let json = match &json {
             Json::String(text) => self.parse(text)?,
             Json::Null => json!({}),
@@ -113,7 +113,7 @@ impl Shape {
     }
 }
 
-/// Takes what can only be meant one way for that.
+/// Corrects what can only be interpreted in one way.
 fn meant(schema: &Json, value: &mut Json) {
     let types = types(schema);
     if let Json::String(text) = &*value
@@ -131,7 +131,7 @@ fn meant(schema: &Json, value: &mut Json) {
     }
 }
 
-/// Reads a string where something else is wanted, and a string is not.
+/// Parses a string if the schema wants another type and no string.
 fn of_text(types: &[&str], text: &str) -> Option<Json> {
     if types.is_empty() || types.contains(&"string") {
         return None;
@@ -186,14 +186,14 @@ fn respell(schema: &Json, object: &mut JsonMap<String, Json>) {
     *object = out;
 }
 
-/// A name without what spellings differ in.
+/// Normalises the spelling of a name.
 fn plain(name: &str) -> String {
     let name = name.trim_start_matches(':').trim_end_matches(['?', '!']);
     let letters = name.chars().filter(|char| !matches!(char, '-' | '_'));
     letters.flat_map(char::to_lowercase).collect()
 }
 
-/// The JSON types that a schema allows; empty where it does not say.
+/// Returns the JSON types that a schema allows; empty if it does not restrict them.
 fn types(schema: &Json) -> Vec<&str> {
     match schema.get("type") {
         Some(Json::String(name)) => vec![name],
@@ -262,7 +262,7 @@ fn named(json: &Json) -> &'static str {
     }
 }
 
-/// Returns what stands where parsing stopped.
+/// Returns the text at which parsing stopped.
 fn near(text: &str, line: usize, column: usize) -> String {
     let line = text.lines().nth(line.saturating_sub(1)).unwrap_or_default();
     let from = column.saturating_sub(SHOWN / 2);
@@ -273,7 +273,7 @@ fn near(text: &str, line: usize, column: usize) -> String {
     }
 }
 
-/// Returns what is inside a code fence, which some models cannot help.
+/// Returns the text inside a code fence, which some models always add.
 fn unfenced(text: &str) -> &str {
     let text = text.trim();
     let inner = text
@@ -282,7 +282,7 @@ fn unfenced(text: &str) -> &str {
     inner.map_or(text, |inner| inner.trim_start_matches("json").trim())
 }
 
-/// Makes arguments that a schema allows: what is required, and nothing else.
+/// Builds minimal arguments that a schema allows: only the required ones.
 pub(super) fn example(schema: &Json) -> String {
     let mut text = String::new();
     let _ = write!(text, "{}", sample(schema, 0));

@@ -1,5 +1,5 @@
-//! Step types that are tools as they are: `:files`, `:table` and `:search`, each one tool with only the operations that
-//! are meant for agents.
+//! Built-in step types as tools: `:files`, `:table` and `:search`, each one tool with only those operations that suit
+//! agents.
 //!
 //! The schema is flat, an object with `op` and the fields of all operations, because that is what models fill in best;
 //! which of them an operation needs is checked here.
@@ -20,7 +20,7 @@ use crate::json::from_json;
 struct Row {
     kind: &'static str,
     description: &'static str,
-    /// Fields that models see in another way than flows.
+    /// Fields whose schema for models differs from that for flows.
     fields: &'static [Shown],
 }
 
@@ -98,7 +98,7 @@ pub(super) fn tool(name: &str, steps: &[Box<dyn Step>], most: usize) -> Option<T
     })
 }
 
-/// Returns the operations that are for agents; none for a step type without operations.
+/// Returns the operations for agents; none for a step type without operations.
 fn operations(spec: &'static StepSpec) -> impl Iterator<Item = &'static Operation> {
     let all = spec.operations.as_ref().map_or(&[][..], |it| it.all);
     all.iter().filter(|operation| operation.for_agents)
@@ -161,7 +161,7 @@ fn call(
     fits(row, spec, shape, &json)?;
     let config = respelled(spec, &from_json(&json));
     let entries = config.as_map().into_iter().flat_map(|map| map.iter());
-    // A field of references is one, whether it came as a text or as a map.
+    // References may be given as text or as a map.
     let entries = entries.map(|(key, value)| match value.get("ref") {
         Some(uri @ Value::Text(_)) if value.get("name").is_none() => (key.clone(), uri.clone()),
         _ => (key.clone(), value.clone()),
@@ -172,7 +172,7 @@ fn call(
     })
 }
 
-/// Returns the operation that is asked for, where there are some.
+/// Returns the selected operation, if the step type has any.
 fn operation(spec: &'static StepSpec, json: &Json) -> Result<Option<&'static Operation>, ()> {
     if operations(spec).next().is_none() {
         return Ok(None);
@@ -184,7 +184,7 @@ fn operation(spec: &'static StepSpec, json: &Json) -> Result<Option<&'static Ope
         .ok_or(())
 }
 
-/// Checks what the flat schema cannot say.
+/// Checks the conditions that the flat schema cannot express.
 fn fits(row: &Row, spec: &'static StepSpec, shape: &Shape, json: &Json) -> Result<(), StepError> {
     let Ok(Some(operation)) = operation(spec, json) else {
         return Ok(());
@@ -255,7 +255,7 @@ fn fits(row: &Row, spec: &'static StepSpec, shape: &Shape, json: &Json) -> Resul
     Ok(())
 }
 
-/// Only what exists already is looked at: a model does not choose folders or repositories.
+/// Only existing trees and changesets: a model does not choose folders or repositories.
 fn is_reference(value: &Json) -> bool {
     let text = match value {
         Json::Object(map) => ["uri", "ref", "resource-uri"]

@@ -1,17 +1,17 @@
-//! How deep agents may hand work to agents. Two that have each other as tools would never end.
+//! The maximum depth of delegation between agents. Without it, two agents with each other as tools would never end.
 
 use flowstone_flow::step::{StepContext, StepError};
 use flowstone_lang::value::Value;
 
 use crate::fields::Fields;
 
-/// How deep, where nobody says it.
+/// The default maximum.
 pub const MAX_DEPTH: i64 = 4;
 
-/// What may be said.
+/// The allowed values.
 pub const MOST: i64 = 16;
 
-/// Checks that an agent is not too deep in delegations: 0 is one that the flow calls itself.
+/// Checks the depth of an agent: 0 is one that the flow itself calls.
 ///
 /// # Errors
 /// E0835.

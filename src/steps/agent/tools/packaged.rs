@@ -1,4 +1,4 @@
-//! Packaged steps and named agents of the flow as tools: the model sees their input schema, and gets what they give.
+//! Packaged steps and named agents of the flow as tools: the model sees their input schema, and gets their result.
 
 use std::rc::Rc;
 
@@ -14,7 +14,7 @@ use super::super::tool::{Tool, ToolKind, ToolStep};
 use super::arguments::Shape;
 use super::shown::{most_chars, within};
 
-/// Steps whose value is an envelope around an answer.
+/// Steps whose result is an envelope around an answer.
 const WITH_ANSWER: &[&str] = &["agent", "llm"];
 
 /// Returns a packaged step or a named agent as a tool.
@@ -147,7 +147,7 @@ fn delegate_changes(
     })
 }
 
-/// Names of properties in letters that every provider takes. The arguments' own names are found again by their
+/// Converts names of properties to characters that every provider accepts. The original names are matched by their
 /// letters.
 fn with_plain_names(schema: &Json) -> Json {
     let plain = |name: &str| -> String {

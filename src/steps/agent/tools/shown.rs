@@ -8,10 +8,10 @@ use serde_json::Value as Json;
 
 use crate::json::from_json;
 
-/// How many characters of JSON a result may be.
+/// Default maximum size of a result, in characters of JSON.
 pub const MOST_CHARS: usize = 20_000;
 
-/// Returns how many characters of JSON a result may be in this project: `:agent {:max-result-chars n}`.
+/// Returns the maximum size of a result in this project, in characters of JSON: `:agent {:max-result-chars n}`.
 pub fn most_chars(cx: &StepContext) -> usize {
     let said = cx
         .settings()
@@ -29,7 +29,7 @@ pub fn within(value: Value, most: usize) -> Value {
     if chars(&json) <= most {
         return value;
     }
-    // Texts first, then lists: each time as long as just fits.
+    // Texts are cut first, then lists, each to the largest size that fits.
     let texts = (most / 2).max(200);
     let mut cut = json;
     let mut limits = (texts, usize::MAX);
@@ -72,7 +72,7 @@ fn longest_list(json: &Json) -> usize {
 
 fn shorten(json: &Json, (text, items): (usize, usize)) -> Json {
     match json {
-        // A reference is of use as a whole only.
+        // A reference is only useful as a whole.
         Json::String(given) if given.starts_with("res://") => json.clone(),
         Json::String(given) => Json::from(beginning(given, text)),
         Json::Array(given) => {

@@ -1,5 +1,4 @@
-//! The workspace as a tool, `:workspace` or `:breyta`: `{"op": "runs/show", "args": {...}}` for the operations that are
-//! allowed, and no others.
+//! The workspace as a tool, `:workspace` or `:breyta`: `{"op": "runs/show", "args": {...}}` for the allowed operations.
 
 use std::rc::Rc;
 
@@ -14,7 +13,7 @@ use super::super::tool::{Tool, ToolKind, ToolStep};
 use super::arguments::Shape;
 use super::shown::within;
 
-/// Returns the tool with what it may do.
+/// Returns the tool with its allowed operations.
 pub(super) fn tool(given: &WorkspaceTool, most: usize) -> Tool {
     let about: Vec<String> = given
         .allow
@@ -59,7 +58,7 @@ pub(super) fn tool(given: &WorkspaceTool, most: usize) -> Tool {
     }
 }
 
-/// The operation that a call asks for, however it is spelled.
+/// Returns the operation of a call, in any spelling.
 fn op(arguments: &Value) -> Option<String> {
     let parsed;
     let arguments = match arguments {
@@ -96,7 +95,7 @@ fn call(rules: &WorkspaceTool, shape: &Shape, arguments: &Value) -> Result<ToolS
     })
 }
 
-/// Takes the colon from an operation, and its arguments from beside it where a model forgot `args`.
+/// Removes the colon from an operation, and accepts arguments beside it if a model forgot `args`.
 fn with_plain_op(arguments: &Value, rules: &WorkspaceTool) -> Value {
     let Some(map) = arguments.as_map() else {
         return arguments.clone();

@@ -9,7 +9,7 @@ pub enum PublishError {
     Nothing { why: &'static str },
     #[error("`{}` is not a name for a branch: {why}", branch.escape_debug())]
     BadBranch { branch: String, why: &'static str },
-    #[error("{url} has no branch `{base}` for the commit")]
+    #[error("{url} has no `{base}` to base the commit on")]
     NoBase { base: String, url: String },
     #[error("the branch `{branch}` of {url} has commits that this one does not follow")]
     Diverged { branch: String, url: String },
