@@ -7,8 +7,8 @@ use super::tree::{files, none, text};
 
 /// A phrase, what to write instead, and the number of lines of code, pages and messages that have it.
 const PHRASES: &[(&str, &str, usize)] = &[
-    ("anew", "`again`", 1),
-    ("are none", "`there are no X`", 13),
+    ("anew", "`again`", 0),
+    ("are none", "`there are no X`", 1),
     ("came to", "`resulted in`, `returned`", 0),
     ("comes to", "`results in`, `returns`", 0),
     ("gives on", "`passes on`", 1),
