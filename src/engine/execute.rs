@@ -69,7 +69,7 @@ pub(crate) use dry_run::{
 pub use dry_run::{Difference, Stand};
 use end::{Executed, TOO_LONG, stored_outcome};
 pub(crate) use family::Family;
-use host::{FlowHost, Shared};
+use host::{CancelRequests, FlowHost, Shared};
 use line::Line;
 use usage::Usage;
 pub(crate) use verify::verify;
@@ -463,6 +463,10 @@ impl<'a> Executor<'a> {
             });
         }
         self.scope.cutoff.set_deadline(self.facts.deadline_ms);
+        self.shared.watch_requests(Some(CancelRequests {
+            runs: self.engine.services.stores.runs.clone(),
+            run: self.scope.run.clone(),
+        }));
         let ended = self.evaluate(self.fiber()).await?;
         self.conclude(ended).await
     }
@@ -594,6 +598,7 @@ impl<'a> Executor<'a> {
     /// Between two quanta of a long computation: hand over what is finished, let others run, look around.
     /// `next`: the place of the next answer that the journal has for another line.
     async fn yield_turn(&self, next: usize) -> Answer {
+        self.shared.count_check();
         self.shared.journal.post()?;
         tokio::task::yield_now().await;
         self.shared.journal.usage().check()?;

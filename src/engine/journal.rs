@@ -3,5 +3,5 @@
 mod history;
 
 pub(crate) use history::{
-    CANCEL, COMPENSATE, FORK, History, ON_CANCEL, Recorded, inside_of, undo_again,
+    CANCEL, COMPENSATE, Checks, FORK, History, ON_CANCEL, Recorded, inside_of, undo_again,
 };

@@ -706,3 +706,68 @@ fn an_interrupt_suspends_a_run_in_native_work() {
     let took = begun.elapsed();
     assert!(took < Duration::from_secs(3), "{took:?}");
 }
+
+#[test]
+fn a_cancel_stops_a_run_in_native_work() {
+    let scratch = Scratch::new();
+    let sorted = "(count (sort (fn [a b] (compare b a)) (vec (range 30000000))))";
+    for (slug, body) in [("product", PRODUCT), ("sorted", sorted)] {
+        scratch.write("long.edn", flow(slug, body));
+        let mut run = scratch
+            .command(&["run", "long.edn", "--quiet"])
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .expect("the program starts");
+        await_status(&scratch, slug, "running");
+        std::thread::sleep(Duration::from_millis(300));
+        let runs = scratch.json_of(&["runs", "list"]);
+        let id = runs["runs"][0]["id"].as_str().expect("an id").to_owned();
+        let begun = Instant::now();
+        scratch.run(&["runs", "cancel", &id]);
+        let status = run.wait().expect("it ends");
+        let took = begun.elapsed();
+        assert_eq!(status.code(), Some(4), "{slug}");
+        assert!(took < Duration::from_secs(4), "{slug}: {took:?}");
+    }
+}
+
+/// What was registered while the flow computed, before it was told of its end, is registered in a replay, too.
+#[test]
+fn a_replay_is_told_of_a_cancel_where_the_run_was() {
+    let scratch = Scratch::new();
+    let computed = "(reduce (fn [a i] (+ a (rem i 7))) 0 (range 300000))";
+    let native = "(count (pr-str (vec (range 200000))))";
+    let step =
+        |key: &str| format!("(flow/step :kv :{key} {{:operation :increment :key \"{key}\"}})");
+    let undo = |key: &str| format!("(flow/on-cancel (fn [] {}))", step(key));
+    for (slug, work) in [("computed", computed), ("native", native)] {
+        let body = format!(
+            "(do {} {} {work} {} {work}
+                 (flow/on-cancel (fn [] (flow/step :wait :asked {{}})))
+                 (loop [] (recur)))",
+            step("begun"),
+            undo("one"),
+            undo("two"),
+        );
+        let beside = format!("(flow/all [(fn [] {body}) (fn [] {})])", step("other"));
+        for (name, body) in [("alone", body), ("beside", beside)] {
+            let slug = format!("{slug}-{name}");
+            scratch.write("late.edn", flow(&slug, &body));
+            // The last function to be registered runs first, and its wait ends the process.
+            let ran = scratch.run(&["run", "late.edn", "--timeout", "6s", "--json"]);
+            assert_eq!(ran.json()["status"], json!("waiting"), "{slug}: {ran:?}");
+            let id = ran.json()["run"].as_str().expect("an id").to_owned();
+            let waits = scratch.json_of(&["waits", "list"]);
+            let wait = waits["waits"][0]["id"].as_str().expect("a wait").to_owned();
+            // An answer resumes the run.
+            let ran = scratch.run(&["waits", "complete", &wait, "--value", "1"]);
+            assert_eq!(ran.code, Some(4), "{slug}: {ran:?}");
+            let shown = scratch.run(&["runs", "show", &id]).ok();
+            for done in ["on-cancel/3/asked", "on-cancel/2/two", "on-cancel/1/one"] {
+                assert!(shown.contains(done), "{slug}: {shown}");
+            }
+        }
+    }
+}

@@ -393,6 +393,7 @@ impl<'d, 'a> Branching<'d, 'a> {
         let Some(id) = self.replayed.remove(&place) else {
             return Ok(());
         };
+        self.executor.shared.count_use();
         let Some(branch) = self.branches.get_mut(&id) else {
             return Ok(());
         };
@@ -428,6 +429,7 @@ impl<'d, 'a> Branching<'d, 'a> {
             return false;
         }
         self.arrived.remove(&turn);
+        self.executor.shared.count_use();
         self.is_turn_due = true;
         let Some(branch) = self.branches.get_mut(&id) else {
             return true;

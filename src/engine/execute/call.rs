@@ -213,6 +213,9 @@ impl Executor<'_> {
         place: Span,
     ) -> Result<Begun<'_>, Halt> {
         self.shared.journal.usage().step()?;
+        if !line.is_inside() {
+            self.shared.count_use();
+        }
         let call = match self.prepare(line, kind, id, config) {
             Ok(call) => StepCall { place, ..call },
             Err(exception) => return Ok(Begun::Now(Err((*exception).into()))),

@@ -7,6 +7,7 @@ use std::cell::Cell;
 
 use super::end::TOO_LONG;
 use super::{Executor, Halt};
+use crate::journal::Checks;
 use crate::ports::{Change, StoreError};
 
 /// Branches go on side by side for as long as this lives.
@@ -51,9 +52,13 @@ impl Executor<'_> {
     pub(super) fn recorded_cancel(&self, place: usize) -> Option<String> {
         let mut history = self.shared.history.borrow_mut();
         let reason = history.take_cancel_before(place)?;
+        self.take_recorded();
+        Some(reason)
+    }
+
+    fn take_recorded(&self) {
         self.is_cancel_noted.set(true);
         self.cancel.take();
-        Some(reason)
     }
 
     /// Raises the cancel that the journal knows of, before the answer at `place` is given.
@@ -67,19 +72,28 @@ impl Executor<'_> {
     /// Asks, in the middle of a long computation, whether the run is to be cancelled. `next`: the place of the next
     /// answer that the journal has.
     pub(super) async fn poll_cancel_at(&self, next: usize) -> Result<(), Halt> {
-        let (has_later, is_replayed) = {
-            let history = self.shared.history.borrow();
-            (history.has_later_cancel(), history.is_empty())
+        let reached = self.shared.reached();
+        let (recorded, has_later, is_replayed) = {
+            let mut history = self.shared.history.borrow_mut();
+            let recorded = history.take_cancel_at(reached, next);
+            (recorded, history.has_later_cancel(), history.is_empty())
         };
+        if let Some(reason) = recorded {
+            self.take_recorded();
+            return Err(Halt::Cancelled { reason });
+        }
         if has_later {
             return Ok(());
         }
-        self.check_recorded_cancel(next)?;
         // A run that is over is not cancelled any more.
         if !is_replayed || next != usize::MAX || self.replay_only {
             return Ok(());
         }
-        self.poll_cancel().await
+        let polled = self.poll_cancel().await;
+        if let Err(Halt::Cancelled { reason }) = &polled {
+            self.note_cancel_at(reason, Some(reached));
+        }
+        polled
     }
 
     /// Asks the store whether somebody wants the run cancelled.
@@ -110,19 +124,22 @@ impl Executor<'_> {
         }
     }
 
-    /// Records in the journal that the cancellation is delivered to the flow.
+    /// Records in the journal that the cancellation is delivered to the flow where it requests something.
     pub(super) fn note_cancel(&self, reason: &str) {
+        self.note_cancel_at(reason, None);
+    }
+
+    fn note_cancel_at(&self, reason: &str, reached: Option<Checks>) {
         if self.is_cancel_noted.replace(true) || self.replay_only {
             return;
         }
-        self.shared.append_cancel(reason);
+        self.shared.append_cancel(reason, reached);
     }
 
     /// Takes over that native work was stopped because the run is to be unwound; returns why.
     pub(super) fn take_told(&self) -> Option<String> {
         let reason = self.shared.take_told()?;
-        self.is_cancel_noted.set(true);
-        self.cancel.take();
+        self.take_recorded();
         Some(reason)
     }
 
@@ -130,6 +147,7 @@ impl Executor<'_> {
     pub(super) fn unwind(&self, reason: String) {
         self.note_cancel(&reason);
         self.scope.cutoff.unwind();
+        self.shared.watch_requests(None);
         self.cancelling.replace(Some(reason));
     }
 

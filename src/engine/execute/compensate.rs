@@ -60,6 +60,7 @@ impl Executor<'_> {
             When::Cancelled => "on-cancel",
             When::Compensated => "compensate",
         };
+        self.shared.count_check();
         let place = line.next_path(name);
         let branch = match place.branch.is_empty() {
             true => String::new(),
@@ -103,6 +104,7 @@ impl Executor<'_> {
         self.cancel.take();
         self.shared.refuel();
         self.scope.cutoff.unwind();
+        self.shared.watch_requests(None);
         let is_cancelled = self.cancelling.borrow().is_some();
         let of = |when: When| {
             compensations

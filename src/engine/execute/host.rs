@@ -2,6 +2,8 @@
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
 
 use flowstone_lang::value::heap::HeapBudget;
 use flowstone_lang::value::meter::Watch;
@@ -13,11 +15,11 @@ use super::line::Line;
 use super::writer::JournalWriter;
 use crate::codec;
 use crate::ids::RunId;
-use crate::journal::{CANCEL, History};
+use crate::journal::{CANCEL, Checks, History};
 use crate::limits::Limits;
 use crate::natives;
 use crate::observer::{Observer, RunEvent};
-use crate::ports::EntryKind;
+use crate::ports::{EntryKind, Runs};
 use crate::state::End;
 use crate::step::Cutoff;
 
@@ -37,6 +39,10 @@ pub(crate) struct Shared {
     fuel_left: Cell<u64>,
     /// Units of native work since the last look for a cancel.
     worked: Cell<u64>,
+    /// How far the flow has come.
+    checks: Cell<Checks>,
+    /// Where somebody's request to cancel the run is found; `None` while there is nothing to look for.
+    requests: RefCell<Option<CancelRequests>>,
     /// The place of the next answer that the journal has for another line.
     next: Cell<usize>,
     /// Why native work was stopped to unwind the run, until the executor knows.
@@ -62,6 +68,8 @@ impl Shared {
             sequences: Cell::new(0),
             fuel_left: Cell::new(limits.fuel),
             worked: Cell::new(0),
+            checks: Cell::default(),
+            requests: RefCell::default(),
             next: Cell::new(usize::MAX),
             told: RefCell::default(),
             cutoff,
@@ -100,6 +108,7 @@ impl Shared {
         make: impl FnOnce() -> Value,
     ) -> Option<Value> {
         let path = line.next_path(what).to_string();
+        self.count_use();
         if let Some(recorded) = self.history.borrow_mut().take(&path) {
             return match recorded.end() {
                 Some(End::Value(text)) => codec::decode(text).ok(),
@@ -121,6 +130,7 @@ impl Shared {
     /// Notes a line of the log; tells whether it is new.
     pub(super) fn record_line(&self, line: &Line, what: &str, said: &Value) -> Evaluated<bool> {
         let path = line.next_path(what).to_string();
+        self.count_use();
         if self.history.borrow_mut().take(&path).is_some() {
             return Ok(false);
         }
@@ -160,9 +170,40 @@ impl Shared {
         self.told.take()
     }
 
-    /// Records in the journal that the cancellation is delivered to the flow.
-    pub(super) fn append_cancel(&self, reason: &str) {
-        let text = codec::encode(&Value::from(reason)).unwrap_or_else(|_| "\"\"".to_owned());
+    /// Counts a use of the journal, or an answer from it. Steps inside another do not count: a replay does not ask for
+    /// them again.
+    pub(super) fn count_use(&self) {
+        self.worked.set(0);
+        let uses = self.checks.get().uses + 1;
+        self.checks.set(Checks { uses, checks: 0 });
+    }
+
+    /// Counts a check for a cancel, or something that must lie on the same side of the cancel in every replay.
+    pub(super) fn count_check(&self) {
+        let Checks { uses, checks } = self.checks.get();
+        let checks = checks + 1;
+        self.checks.set(Checks { uses, checks });
+    }
+
+    /// Returns how far the flow has come.
+    pub(super) fn reached(&self) -> Checks {
+        self.checks.get()
+    }
+
+    /// Has native work look for a request to cancel the run, or no longer.
+    pub(super) fn watch_requests(&self, requests: Option<CancelRequests>) {
+        self.requests.replace(requests);
+    }
+
+    /// Records in the journal that the cancellation is delivered to the flow. `reached`: where, if it computes.
+    pub(super) fn append_cancel(&self, reason: &str, reached: Option<Checks>) {
+        let count = |key, count| (Value::keyword(key), Value::Int(count));
+        let reached = reached.into_iter().flat_map(|Checks { uses, checks }| {
+            [("uses", uses), ("checks", checks)].map(|(key, value)| count(key, value.cast_signed()))
+        });
+        let reason = (Value::keyword("reason"), Value::from(reason));
+        let note = Value::map([reason].into_iter().chain(reached));
+        let text = codec::encode(&note).unwrap_or_else(|_| "{}".to_owned());
         let entry = self
             .journal
             .entry(EntryKind::Note, CANCEL.to_owned(), CANCEL, text);
@@ -178,28 +219,53 @@ impl Shared {
             return Ok(());
         }
         self.worked.set(0);
+        self.count_check();
         let Ok(mut history) = self.history.try_borrow_mut() else {
             return Ok(());
         };
-        if history.has_later_cancel() {
-            return Ok(());
-        }
         let next = self.next.get();
-        let recorded = history.take_cancel_before(next);
-        let is_live = history.is_empty() && next == usize::MAX;
+        let recorded = history.take_cancel_at(self.reached(), next);
+        let is_live = history.is_empty() && next == usize::MAX && !history.has_later_cancel();
         drop(history);
         let reason = match recorded {
             Some(reason) => reason,
-            None if is_live && self.cutoff.is_late() => {
-                self.append_cancel(TOO_LONG);
-                TOO_LONG.to_owned()
+            None if is_live => {
+                let late = self.cutoff.is_late().then(|| TOO_LONG.to_owned());
+                let Some(reason) = late.or_else(|| self.requested()) else {
+                    return Ok(());
+                };
+                self.append_cancel(&reason, Some(self.reached()));
+                reason
             }
             None => return Ok(()),
         };
         self.cutoff.unwind();
+        self.watch_requests(None);
         self.told.replace(Some(reason));
         Err(Stop::Cancelled)
     }
+}
+
+impl Shared {
+    /// Returns why somebody wants the run cancelled, as far as the store answers at once: native work cannot wait.
+    fn requested(&self) -> Option<String> {
+        let requests = self.requests.try_borrow().ok()?;
+        let CancelRequests { runs, run } = requests.as_ref()?;
+        if !self.poll_is_due(self.journal.clock().now_ms()) {
+            return None;
+        }
+        let mut found = runs.find(run);
+        match found.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
+            Poll::Ready(row) => row.ok()??.cancel_requested,
+            Poll::Pending => None,
+        }
+    }
+}
+
+/// Where a request to cancel a run is found.
+pub(super) struct CancelRequests {
+    pub runs: Arc<dyn Runs>,
+    pub run: RunId,
 }
 
 impl Watch for Shared {

@@ -39,8 +39,7 @@ pub(crate) struct History {
     /// What another run got: an answer where the request is the same.
     reusable: HashMap<String, Recorded>,
     finished: usize,
-    /// Where the flow was told that the run is cancelled, and why.
-    cancel: Option<(usize, String)>,
+    cancel: Option<Cancel>,
     /// How many paths that ended before that were not asked for again yet.
     before_cancel: usize,
     /// Where the run was forked, in the journal's order.
@@ -49,6 +48,61 @@ pub(crate) struct History {
     reached: usize,
     /// The paths directly below others, once somebody asked.
     below: Option<HashMap<String, Vec<String>>>,
+}
+
+/// Where the flow was told that the run is cancelled, and why.
+#[derive(Debug)]
+struct Cancel {
+    place: usize,
+    reason: String,
+    told: Told,
+}
+
+/// When a flow was told that its run is cancelled.
+#[derive(Debug)]
+enum Told {
+    /// Where it requested something.
+    AtRequest,
+    /// While it computed.
+    Computing(Checks),
+    /// While it computed, as earlier builds noted it: a replay is told at its first check.
+    AtFirstCheck,
+}
+
+/// How far a flow has come that computes. A replay counts the same.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Checks {
+    /// How often the flow has used the journal, or got an answer from it.
+    pub uses: u64,
+    /// How often it was checked for a cancel since, and registered something to be done at its end.
+    pub checks: u64,
+}
+
+impl Cancel {
+    fn read(place: usize, payload: &str) -> Cancel {
+        let note = codec::decode(payload).unwrap_or(Value::Nil);
+        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        let count = |key: &str| {
+            note.get(key)
+                .and_then(Value::as_int)
+                .map(i64::cast_unsigned)
+        };
+        match &note {
+            Value::Map(_) => Cancel {
+                place,
+                reason: note.get("reason").map(text).unwrap_or_default(),
+                told: match (count("uses"), count("checks")) {
+                    (Some(uses), Some(checks)) => Told::Computing(Checks { uses, checks }),
+                    _ => Told::AtRequest,
+                },
+            },
+            reason => Cancel {
+                place,
+                reason: text(reason),
+                told: Told::AtFirstCheck,
+            },
+        }
+    }
 }
 
 /// A place in the journal up to which it was taken over from another run.
@@ -93,9 +147,7 @@ impl History {
         let mut history = History::default();
         for (place, entry) in entries.into_iter().enumerate() {
             if entry.path == CANCEL && entry.kind == EntryKind::Note {
-                let reason = codec::decode(&entry.payload).ok();
-                let reason = reason.as_ref().and_then(Value::as_str).unwrap_or_default();
-                history.cancel = Some((place, reason.to_owned()));
+                history.cancel = Some(Cancel::read(place, &entry.payload));
                 continue;
             }
             if entry.path == FORK && entry.kind == EntryKind::Note {
@@ -111,11 +163,11 @@ impl History {
         }
         let paths = history.paths.values_mut();
         paths.for_each(|path| path.progress.lose_process());
-        if let Some((noted, _)) = &history.cancel {
+        if let Some(cancel) = &history.cancel {
             let ended = history
                 .paths
                 .values()
-                .filter(|path| path.ended_before(*noted));
+                .filter(|path| path.ended_before(cancel.place));
             history.before_cancel = ended.count();
         }
         for fork in &mut history.forks {
@@ -158,8 +210,18 @@ impl History {
 
     /// Returns why the run was cancelled, if the flow was told so before the entry at `place` was made.
     pub(crate) fn take_cancel_before(&mut self, place: usize) -> Option<String> {
-        let (_, reason) = self.cancel.take_if(|(noted, _)| *noted < place)?;
-        Some(reason)
+        let cancel = self.cancel.take_if(|cancel| cancel.place < place)?;
+        Some(cancel.reason)
+    }
+
+    /// Returns why the run was cancelled, if the flow was told so while it computed, and has come as far as it had then.
+    /// `place`: that of the next answer that the journal has.
+    pub(crate) fn take_cancel_at(&mut self, reached: Checks, place: usize) -> Option<String> {
+        match self.cancel.as_ref()?.told {
+            Told::Computing(noted) if noted <= reached => self.take_cancel_before(usize::MAX),
+            Told::AtFirstCheck if !self.has_later_cancel() => self.take_cancel_before(place),
+            Told::AtRequest | Told::Computing(_) | Told::AtFirstCheck => None,
+        }
     }
 
     /// Tells whether everything journaled was asked for again.
@@ -206,8 +268,8 @@ impl History {
     /// Takes a path's record out once it was used: memory is given back while the run replays.
     pub(crate) fn take(&mut self, path: &str) -> Option<Recorded> {
         let recorded = self.paths.remove(path)?;
-        if let Some((noted, _)) = &self.cancel
-            && recorded.ended_before(*noted)
+        if let Some(cancel) = &self.cancel
+            && recorded.ended_before(cancel.place)
         {
             self.before_cancel -= 1;
         }
