@@ -65,7 +65,7 @@ enum Told {
     AtRequest,
     /// While it computed.
     Computing(Checks),
-    /// While it computed, as earlier builds noted it: a replay is told at its first check.
+    /// While it computed, as earlier builds noted it: a replay delivers it at its first check.
     AtFirstCheck,
 }
 
