@@ -38,7 +38,7 @@ impl FlowFiles for DiskFiles {
             std::io::ErrorKind::NotFound => "there is no such file".to_owned(),
             std::io::ErrorKind::InvalidData => "it is not UTF-8 text".to_owned(),
             std::io::ErrorKind::PermissionDenied if error.raw_os_error().is_none() => {
-                "it lies outside the folder of the flow".to_owned()
+                "it is outside the folder of the flow".to_owned()
             }
             _ => error.to_string(),
         };

@@ -47,7 +47,7 @@ pub enum EngineError {
         place: Option<Box<FailurePlace>>,
     },
     #[error(
-        "the flow does not fit what the run {run} has done: step `{path}`\n  journal: {recorded}\n  flow:    {requested}"
+        "the flow conflicts with the journal of run {run}: step `{path}`\n  journal: {recorded}\n  flow:    {requested}"
     )]
     Incompatible {
         run: String,

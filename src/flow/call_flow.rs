@@ -43,7 +43,7 @@ pub static SPEC: StepSpec = StepSpec {
         Field::optional(
             "parent-close-policy",
             FieldType::OneOf(&["abandon", "request-cancel", "terminate"]),
-            "What becomes of the child when this run ends before it: it goes on, is cancelled, or is ended at once.",
+            "What happens to the child when this run ends before it: it continues, is cancelled, or is terminated.",
         )
         .or(":request-cancel"),
         Field::optional(

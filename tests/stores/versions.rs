@@ -310,13 +310,13 @@ fn a_conflict_shows_both_requests_and_the_place() {
         format!("{} {text} {place:?}\n", error.code())
     };
     expect![[r#"
-        E0570 the flow does not fit what the run RUN has done: step `c`
+        E0570 the flow conflicts with the journal of run RUN: step `c`
           journal: :write {:value 2}
           flow:    :write {:value 0} Some((8, 17))
-        E0570 the flow does not fit what the run RUN has done: step `z`
+        E0570 the flow conflicts with the journal of run RUN: step `z`
           journal: `a`: :write {:value 1}
           flow:    :write {} Some((5, 17))
-        E0570 the flow does not fit what the run RUN has done: step `gate-2`
+        E0570 the flow conflicts with the journal of run RUN: step `gate-2`
           journal: :hold {}
           flow:    `d` next, and not this None
     "#]]
@@ -445,10 +445,10 @@ fn a_fork_keeps_what_came_before_the_step() {
         another input: {:a 1 :c 2 :d true} did ["FORK/c=1"]
         another value, reusing: {:a 1 :c 7 :d true} did ["FORK/c=1"]
         a flow that fits: {:a 1 :c 2 :d true} did []
-        a flow that does not: E0570 the flow does not fit what the run RUN has done: step `a`
+        a flow that does not: E0570 the flow conflicts with the journal of run RUN: step `a`
           journal: :write {:value 1}
           flow:    :write {:value 3}
-        a value that does not fit: E0570 the flow does not fit what the run RUN has done: step `b`
+        a value that does not fit: E0570 the flow conflicts with the journal of run RUN: step `b`
           journal: :pure {:value {:n 2 :ref :shape}}
           flow:    :pure {:value {:n 11 :ref :shape}}
         at no step: E0571 the run RUN has no step `gate-3`
