@@ -1,7 +1,11 @@
-//! What keeps a project's data behind the engine's ports: SQLite, and the vault of its secrets.
+//! What keeps a project's data behind the engine's ports: SQLite, memory, and the vault of its secrets.
 
 #![forbid(unsafe_code)]
 
+mod edn;
+mod failure;
+mod kv;
+pub mod memory;
 pub mod sqlite;
 pub mod vault;
 

@@ -6,8 +6,7 @@
 mod agenda;
 mod backup;
 pub mod blob;
-mod changeset;
-mod edn;
+pub(crate) mod changeset;
 mod failure;
 mod family;
 mod import;
@@ -23,7 +22,7 @@ mod queue;
 pub mod resource;
 mod runs;
 mod schedule;
-mod search;
+pub(crate) mod search;
 pub mod table;
 mod upkeep;
 mod verify;
@@ -55,6 +54,7 @@ use rusqlite::{Connection, InterruptHandle};
 use tokio::sync::watch;
 
 use marker::{Marker, Said};
+pub(crate) use open::in_memory;
 use owner::Owner;
 use queue::Sql as Rows;
 use writer::{Leave, News, Writer};

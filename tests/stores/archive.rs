@@ -9,6 +9,7 @@ use flowstone_engine::observer::NoObserver;
 use flowstone_engine::ports::{RunFilter, WaitFilter};
 use flowstone_engine::{Engine, EngineError, ExecuteOptions, codec};
 
+use super::STORE;
 use crate::bench::{Bench, block_on, outcome};
 
 const FLOW: &str = "(let [a (flow/step :write :first {:value \"ä \\\"quoted\\\"\"})
@@ -40,7 +41,7 @@ fn refused(result: Result<RunId, EngineError>) -> String {
 
 #[test]
 fn a_finished_run_is_the_same_elsewhere() {
-    let here = Bench::new();
+    let here = Bench::over(STORE);
     let engine = here.engine();
     let run = here.start(&engine, FLOW);
     let first = outcome(&engine, &run);
@@ -48,7 +49,7 @@ fn a_finished_run_is_the_same_elsewhere() {
     let text = archive.write();
     assert_eq!(Archive::read(&text).expect("it is read"), archive);
 
-    let there = Bench::new();
+    let there = Bench::over(STORE);
     let other = there.engine();
     assert_eq!(import(&other, &text, false).expect("it is imported"), run);
     // Replayed from the imported journal, nothing performed.
@@ -65,7 +66,7 @@ fn a_finished_run_is_the_same_elsewhere() {
 
 #[test]
 fn an_id_that_is_taken_is_refused_or_changed() {
-    let bench = Bench::new();
+    let bench = Bench::over(STORE);
     let engine = bench.engine();
     let run = bench.start(&engine, FLOW);
     let first = outcome(&engine, &run);
@@ -81,7 +82,7 @@ fn an_id_that_is_taken_is_refused_or_changed() {
 
 #[test]
 fn an_unfinished_run_is_held_until_somebody_asks_for_it() {
-    let here = Bench::new();
+    let here = Bench::over(STORE);
     let engine = here.engine();
     let run = here.start(&engine, ASK);
     expect!["waiting: `door` waits for an answer"].assert_eq(&outcome(&engine, &run));
@@ -95,7 +96,7 @@ fn an_unfinished_run_is_held_until_somebody_asks_for_it() {
         format!("E0564 the run {run} is not over, and an unfinished run keeps its id")
     );
 
-    let there = Bench::new();
+    let there = Bench::over(STORE);
     let other = there.engine();
     import(&other, &text, false).expect("it is imported");
     let answer = codec::decode("{:action :approve}").expect("EDN");
@@ -108,12 +109,12 @@ fn an_unfinished_run_is_held_until_somebody_asks_for_it() {
 
 #[test]
 fn a_damaged_file_changes_nothing() {
-    let here = Bench::new();
+    let here = Bench::over(STORE);
     let engine = here.engine();
     let run = here.start(&engine, ASK);
     outcome(&engine, &run);
     let text = export(&engine, &run).write();
-    let there = Bench::new();
+    let there = Bench::over(STORE);
     let other = there.engine();
     let cases = [
         ("", "E0560"),
@@ -139,7 +140,7 @@ fn a_damaged_file_changes_nothing() {
 
 #[test]
 fn every_cut_of_a_file_is_noticed() {
-    let bench = Bench::new();
+    let bench = Bench::over(STORE);
     let engine = bench.engine();
     let run = bench.start(&engine, "(flow/step :pure :one {:value 1})");
     outcome(&engine, &run);
@@ -151,7 +152,7 @@ fn every_cut_of_a_file_is_noticed() {
 
 #[test]
 fn a_wrong_record_is_named() {
-    let bench = Bench::new();
+    let bench = Bench::over(STORE);
     let engine = bench.engine();
     let run = bench.start(&engine, "(flow/step :pure :one {:value 1})");
     outcome(&engine, &run);
@@ -207,7 +208,7 @@ const RECORDS: &[(&str, &str)] = &[
 
 #[test]
 fn changed_records_are_refused() {
-    let bench = Bench::new();
+    let bench = Bench::over(STORE);
     let engine = bench.engine();
     let run = bench.start(&engine, "(flow/step :pure :one {:value 1})");
     outcome(&engine, &run);

@@ -27,6 +27,7 @@ use flowstone_flow::step::{
 use flowstone_lang::session::Session;
 use flowstone_lang::value::Value;
 use flowstone_stores::Options;
+use flowstone_stores::memory::{Memory, MemoryOptions};
 
 use crate::gate::{Gate, Script};
 use crate::inside::Rounds;
@@ -34,9 +35,48 @@ use crate::inside::Rounds;
 /// What happened outside, by idempotency key: a counter that no step can see.
 pub type Effects = Rc<RefCell<BTreeMap<String, u32>>>;
 
+/// The stores that the tests run over.
+#[derive(Debug, Clone, Copy)]
+pub enum Store {
+    Memory,
+    Sqlite,
+}
+
+impl Store {
+    /// Makes a project without data.
+    pub fn project(self) -> Project {
+        match self {
+            Store::Memory => Project::Memory(Memory::new(MemoryOptions::default())),
+            Store::Sqlite => Project::Sqlite,
+        }
+    }
+}
+
+/// Where the data of a project is.
+pub enum Project {
+    Memory(Memory),
+    /// In the project's home folder.
+    Sqlite,
+}
+
+impl Project {
+    /// Opens the stores, as a new process does.
+    pub fn open(&self, home: &Path) -> Result<Stores, StoreError> {
+        match self {
+            Project::Memory(memory) => {
+                // The engine keeps files of its own there.
+                std::fs::create_dir_all(home).expect("a folder");
+                Ok(memory.open())
+            }
+            Project::Sqlite => flowstone_stores::open(home, &Options::default()),
+        }
+    }
+}
+
 /// A scratch project. What is in it outlives engines, like a disk.
 pub struct Bench {
     pub home: tempfile::TempDir,
+    store: Project,
     pub effects: Effects,
     pub script: Script,
     pub clock: Arc<SimulatedClock>,
@@ -45,9 +85,20 @@ pub struct Bench {
 }
 
 impl Bench {
+    /// Makes a project with a database.
     pub fn new() -> Bench {
+        Bench::over(Store::Sqlite)
+    }
+
+    pub fn over(store: Store) -> Bench {
+        Bench::with(store.project())
+    }
+
+    /// Makes a project whose data is there.
+    pub fn with(store: Project) -> Bench {
         Bench {
             home: tempfile::tempdir().expect("a folder"),
+            store,
             effects: Effects::default(),
             script: Script::default(),
             clock: Arc::new(SimulatedClock::starting_at(1_000_000)),
@@ -64,7 +115,7 @@ impl Bench {
     }
 
     pub fn try_stores(&self) -> Result<Stores, StoreError> {
-        flowstone_stores::open(&self.home.path().join("home"), &Options::default())
+        self.store.open(&self.home.path().join("home"))
     }
 
     pub fn engine(&self) -> Engine {

@@ -4,11 +4,12 @@ use expect_test::{Expect, expect};
 use flowstone_engine::codec;
 use flowstone_engine::ports::WaitFilter;
 
+use super::STORE;
 use crate::bench::{Bench, block_on, outcome};
 
 /// Runs a flow with gates opened in an order, and replays it.
 fn run(script: &[&str], text: &str) -> String {
-    let bench = Bench::new();
+    let bench = Bench::over(STORE);
     bench.script.set(script.iter().copied());
     let engine = bench.engine();
     let run = bench.start(&engine, text);
@@ -134,7 +135,7 @@ fn the_losers_of_a_race_are_unwound() {
 #[test]
 fn only_so_many_are_under_way_at_once() {
     for (max, expected) in [(1, 1), (3, 3), (64, 10)] {
-        let bench = Bench::new();
+        let bench = Bench::over(STORE);
         let engine = bench.engine();
         let run = bench.start(
             &engine,
@@ -149,7 +150,7 @@ fn only_so_many_are_under_way_at_once() {
 
 #[test]
 fn a_branch_waits_and_another_sleeps() {
-    let bench = Bench::new();
+    let bench = Bench::over(STORE);
     let engine = bench.engine();
     let run = bench.start(
         &engine,
@@ -201,7 +202,7 @@ fn bindings_start_as_soon_as_they_can() {
         "(try (flow/let [a (/ 1 0) b (flow/step :look :l {:hang true}) c (inc b)] c) (catch Exception e (ex-message e)))",
         expect![[r#""Divide by zero""#]],
     );
-    let bench = Bench::new();
+    let bench = Bench::over(STORE);
     bench.script.set(["b", "c", "a"]);
     let engine = bench.engine();
     let run = bench.start(

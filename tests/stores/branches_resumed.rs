@@ -11,6 +11,7 @@ use flowstone_lang::value::Value;
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 
+use super::STORE;
 use crate::bench::{Bench, Trip, block_on, outcome, words};
 use crate::crash;
 
@@ -67,7 +68,7 @@ fn stored(bench: &Bench) -> Vec<String> {
 #[test]
 fn every_commit_may_be_the_last() {
     let (expected, rows) = {
-        let bench = Bench::new();
+        let bench = Bench::over(STORE);
         let engine = bench.engine();
         let run = bench.start(&engine, FLOW);
         (outcome(&engine, &run), stored(&bench))
@@ -75,7 +76,7 @@ fn every_commit_may_be_the_last() {
     expect!["[0 [[0 0 1] [1 1 2] [2 2 3]] :quick 18]"].assert_eq(&expected);
     for silently in [false, true] {
         for left in 0.. {
-            let bench = Bench::new();
+            let bench = Bench::over(STORE);
             let engine = bench.engine_over(crash::stores(&bench, left, silently));
             let run = bench.start(&engine, FLOW);
             let first = outcome(&engine, &run);
@@ -102,7 +103,7 @@ fn an_interrupted_run_goes_on() {
         "pmap.2/over",
         "race.quick/quick",
     ] {
-        let bench = Bench::new();
+        let bench = Bench::over(STORE);
         let engine = bench.engine();
         let run = bench.start(&engine, FLOW);
         let interrupt = Interrupt::new();
@@ -154,7 +155,7 @@ fn a_cancel_unwinds_the_branches_before_what_began_them() {
     };
     for silently in [false, true] {
         for commits in 0.. {
-            let bench = Bench::new();
+            let bench = Bench::over(STORE);
             let engine = bench.engine();
             let run = bench.start(&engine, CANCELLED);
             let waiting = outcome(&engine, &run);
@@ -180,7 +181,7 @@ fn a_cancel_unwinds_the_branches_before_what_began_them() {
 
 #[test]
 fn nobody_is_asked_on_behalf_of_a_branch_that_lost() {
-    let bench = Bench::new();
+    let bench = Bench::over(STORE);
     let engine = bench.engine();
     let run = bench.start(
         &engine,
@@ -195,7 +196,7 @@ fn nobody_is_asked_on_behalf_of_a_branch_that_lost() {
 
 #[test]
 fn a_computing_branch_can_be_cancelled() {
-    let bench = Bench::new();
+    let bench = Bench::over(STORE);
     let engine = bench.engine();
     let run = bench.start(
         &engine,
@@ -307,14 +308,14 @@ fn any_program_goes_on_where_it_was() {
                {})",
             texts(&parts)
         );
-        let bench = Bench::new();
+        let bench = Bench::over(STORE);
         let engine = bench.engine();
         let run = bench.start(&engine, &program);
         // What is undisturbed is replayed, too.
         let expected = outcome(&engine, &run);
         prop_assert!(expected.starts_with('['), "{expected}");
         let rows = stored(&bench);
-        let bench = Bench::new();
+        let bench = Bench::over(STORE);
         let run = bench.start(&bench.engine(), &program);
         for (left, silently) in deaths {
             let engine = bench.engine_over(crash::stores(&bench, left, silently));

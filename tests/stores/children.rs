@@ -9,6 +9,7 @@ use flowstone_engine::ports::{RunFilter, RunRow, RunStatus, WaitFilter};
 use flowstone_engine::{Engine, ExecuteOptions, codec};
 use flowstone_lang::value::Value;
 
+use super::STORE;
 use crate::bench::{Bench, block_on, drive, outcome, words};
 use crate::crash::stores;
 
@@ -35,7 +36,7 @@ const FLOWS: &[(&str, &str)] = &[
 ];
 
 fn bench() -> Bench {
-    let bench = Bench::new();
+    let bench = Bench::over(STORE);
     for (name, text) in FLOWS {
         bench.file(&format!("flows/{name}"), text);
     }

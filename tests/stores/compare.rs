@@ -3,11 +3,12 @@
 use expect_test::{Expect, expect};
 use flowstone_engine::shown_end;
 
+use super::STORE;
 use crate::bench::{Bench, block_on, outcome};
 
 /// Runs two flows and says what differs.
 fn check(a: &str, b: &str, expected: Expect) {
-    let bench = Bench::new();
+    let bench = Bench::over(STORE);
     let engine = bench.engine();
     let (a, b) = (bench.start(&engine, a), bench.start(&engine, b));
     outcome(&engine, &a);

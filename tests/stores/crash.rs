@@ -10,6 +10,7 @@ use flowstone_engine::ports::{
 };
 use flowstone_lang::value::Value;
 
+use super::STORE;
 use crate::bench::{Bench, block_on, outcome};
 
 /// Lets a number of commits through, and then none: the process is dead.
@@ -78,7 +79,7 @@ pub fn stores(bench: &Bench, left: i64, silently: bool) -> Stores {
 #[test]
 fn every_commit_may_be_the_last() {
     let (expected, rows) = {
-        let bench = Bench::new();
+        let bench = Bench::over(STORE);
         let engine = bench.engine();
         let run = bench.start(&engine, FLOW);
         (outcome(&engine, &run), stored(&bench))
@@ -87,7 +88,7 @@ fn every_commit_may_be_the_last() {
     let in_doubt = Cell::new(0);
     for silently in [false, true] {
         for left in 0.. {
-            let bench = Bench::new();
+            let bench = Bench::over(STORE);
             let engine = bench.engine_over(stores(&bench, left, silently));
             let run = bench.start(&engine, FLOW);
             let first = outcome(&engine, &run);

@@ -7,12 +7,13 @@ use flowstone_engine::observer::NoObserver;
 use flowstone_engine::ports::{RunQuery, WaitFilter};
 use flowstone_engine::{Engine, ExecuteOptions, StepStatus, codec};
 
+use super::STORE;
 use crate::bench::{Bench, block_on, outcome, words};
 use crate::crash;
 
 /// Starts a run and lets the process die: before the effect of its first step, or right after it.
 fn in_doubt(flow: &str, done: bool) -> (Bench, RunId) {
-    let bench = Bench::new();
+    let bench = Bench::over(STORE);
     // The first commit holds the intent; the next one would hold the result.
     let engine = bench.engine_over(crash::stores(&bench, i64::from(done), !done));
     let run = bench.start(&engine, flow);

@@ -15,6 +15,7 @@ use flowstone_engine::ports::{
 use flowstone_engine::{EngineError, codec};
 use flowstone_lang::value::Value;
 
+use super::STORE;
 use crate::bench::{Bench, block_on, outcome};
 use crate::crash::stores;
 
@@ -90,7 +91,7 @@ fn ended(text: &str, end: End) -> String {
     // silent deaths are all.
     let deaths = std::iter::once((false, 0)).chain((0..).map(|left| (true, left)));
     for (silently, left) in deaths {
-        let bench = Bench::new();
+        let bench = Bench::over(STORE);
         bench.file(
             "flows/hangs.edn",
             "(try (flow/step :hold :door {}) (finally (flow/step :write :tidied {})))",
@@ -214,7 +215,7 @@ fn nothing_is_done_after_a_run_was_ended_by_force() {
         (flow/step :put :c {:value 1}) (flow/step :write :d {}))";
     let mut found = String::new();
     for left in 0.. {
-        let bench = Bench::new();
+        let bench = Bench::over(STORE);
         let stores = bench.stores();
         let seen = Arc::new(Mutex::new(None));
         let overtaken = Overtaken {

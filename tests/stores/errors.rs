@@ -2,10 +2,11 @@
 
 use flowstone_engine::{RunReport, StepStatus};
 
+use super::STORE;
 use crate::bench::{Bench, block_on, outcome};
 
 fn report(flow: &str) -> (String, RunReport) {
-    let bench = Bench::new();
+    let bench = Bench::over(STORE);
     let engine = bench.engine();
     let run = bench.start(&engine, flow);
     let end = outcome(&engine, &run);
@@ -191,7 +192,7 @@ fn every_kind_of_value_is_held_to_it() {
             "waiting: `a` waits for an answer",
         ),
     ] {
-        let bench = Bench::new();
+        let bench = Bench::over(STORE);
         let engine = bench.engine();
         let run = bench.start(&engine, flow);
         let mut found = outcome(&engine, &run);
@@ -205,7 +206,7 @@ fn every_kind_of_value_is_held_to_it() {
 
 #[test]
 fn the_key_of_a_step_stays_the_same() {
-    let bench = Bench::new();
+    let bench = Bench::over(STORE);
     let engine = bench.engine();
     let flow = "[(flow/step :look :a {:times 2 :value 1}) (mapv (fn [n] (flow/step :write :b {:value n})) [1 2])
                  (flow/step :write :c {:value 1 :idempotency-key \"order/7\"})]";
@@ -256,7 +257,7 @@ fn costs_are_added_up() {
 
 #[test]
 fn a_failure_keeps_the_width_of_its_form() {
-    let bench = Bench::new();
+    let bench = Bench::over(STORE);
     let run = bench.start(
         &bench.engine(),
         "(let [n 1]\n  (flow/step :write :a {:times 9}))",

@@ -4,6 +4,7 @@ use flowstone_engine::ids::RunId;
 use flowstone_engine::{Engine, ForkOptions, StartOptions, codec};
 use flowstone_lang::value::Value;
 
+use super::STORE;
 use crate::bench::{Bench, block_on, outcome};
 
 /// Draws between three steps.
@@ -46,7 +47,7 @@ fn start(bench: &Bench, engine: &Engine, text: &str) -> RunId {
 
 #[test]
 fn what_was_drawn_before_a_fork_stays_and_what_comes_later_is_new() {
-    let bench = Bench::new();
+    let bench = Bench::over(STORE);
     let engine = bench.engine();
     let run = start(&bench, &engine, FLOW);
     let first = outcome(&engine, &run);
@@ -72,7 +73,7 @@ fn what_was_drawn_before_a_fork_stays_and_what_comes_later_is_new() {
 
 #[test]
 fn an_interrupted_fork_draws_the_same_when_it_is_replayed() {
-    let bench = Bench::new();
+    let bench = Bench::over(STORE);
     let engine = bench.engine();
     let text = "(let [one (random-uuid)
       a (flow/step :write :a {:value 1})
@@ -103,7 +104,7 @@ fn an_interrupted_fork_draws_the_same_when_it_is_replayed() {
 
 #[test]
 fn only_branches_after_a_fork_draw_new_random_numbers() {
-    let bench = Bench::new();
+    let bench = Bench::over(STORE);
     let engine = bench.engine();
     // One after another, so that the third has not begun where the second is forked.
     let text = "(flow/pmap {:max 1}
@@ -124,7 +125,7 @@ fn only_branches_after_a_fork_draw_new_random_numbers() {
 
 #[test]
 fn the_next_pass_of_a_fork_is_another_one() {
-    let bench = Bench::new();
+    let bench = Bench::over(STORE);
     let engine = bench.engine();
     let text = "(let [a (flow/step :write :a {:value 1})]
   (if (:again (flow/input))

@@ -7,6 +7,7 @@ use flowstone_engine::ports::{
 };
 use flowstone_engine::{Engine, codec};
 
+use super::STORE;
 use crate::bench::{Bench, block_on, outcome};
 
 /// Adds runs that did not begin: `r0` to `r9`, a second apart, of two flows.
@@ -57,7 +58,7 @@ fn ids(stores: &Stores, query: RunQuery) -> String {
 
 #[test]
 fn filters_choose() {
-    let bench = Bench::new();
+    let bench = Bench::over(STORE);
     let stores = bench.stores();
     ten(&stores);
     let terminated = RunId::from_text("r5");
@@ -106,7 +107,7 @@ fn filters_choose() {
 
 #[test]
 fn a_beginning_names_a_run() {
-    let bench = Bench::new();
+    let bench = Bench::over(STORE);
     let engine = bench.engine();
     ten(engine.stores());
     let found = |prefix: &str| match block_on(engine.find_run(prefix)) {
@@ -122,7 +123,7 @@ fn a_beginning_names_a_run() {
 
 #[test]
 fn pages_are_the_whole_list() {
-    let bench = Bench::new();
+    let bench = Bench::over(STORE);
     let stores = bench.stores();
     ten(&stores);
     for sort in [RunOrder::Newest, RunOrder::Oldest, RunOrder::Changed] {
@@ -169,7 +170,7 @@ fn events(engine: &Engine, run: &RunId, seq: i64) -> String {
 
 #[test]
 fn events_go_on_after_a_place() {
-    let bench = Bench::new();
+    let bench = Bench::over(STORE);
     let engine = bench.engine();
     let run = bench.start(
         &engine,

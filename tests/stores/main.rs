@@ -1,4 +1,6 @@
 //! Tests of the stores.
+//!
+//! Modules that are named twice are the suite of all stores: each test in them runs over the database and over memory.
 
 mod archive;
 mod backup;
@@ -10,6 +12,7 @@ mod children;
 mod compare;
 mod crash;
 mod damaged;
+mod database;
 mod doubt;
 mod endings;
 mod errors;
@@ -28,8 +31,47 @@ mod queue;
 mod runs;
 mod saga;
 mod search;
+mod simulation;
 mod upkeep;
 mod vault;
 mod versions;
 mod waits;
 mod worker;
+
+use bench::Store;
+
+/// The store of the suite.
+const STORE: Store = Store::Sqlite;
+
+/// The suite over memory.
+#[path = "."]
+#[expect(clippy::duplicate_mod, reason = "the same tests run over each store")]
+mod memory {
+    mod archive;
+    mod branches;
+    mod branches_resumed;
+    mod children;
+    mod compare;
+    mod crash;
+    mod doubt;
+    mod endings;
+    mod errors;
+    mod forks;
+    mod listing;
+    mod model;
+    mod policy;
+    mod prompt;
+    mod queue;
+    mod runs;
+    mod saga;
+    mod search;
+    mod upkeep;
+    mod versions;
+    mod waits;
+    mod worker;
+
+    use crate::bench::Store;
+
+    /// The store of the suite.
+    const STORE: Store = Store::Memory;
+}

@@ -14,9 +14,9 @@ use flowstone_engine::ports::{
     Program, RunStatus, RunUpdate, StoreError, StoreOp, Stores, Target, WaitAnswer, WaitEnding,
     WaitFilter, WaitState, WaitsAnswer,
 };
-use flowstone_stores::{Options, open};
 use proptest::prelude::*;
 
+use super::STORE;
 use crate::bench::block_on;
 
 const RUNS: usize = 3;
@@ -622,7 +622,8 @@ async fn compare(stores: &Stores, model: &Model) {
 
 async fn play(home: &Path, ops: &[Op]) {
     let mut model = Model::new();
-    let open = || open(home, &Options::default()).expect("it opens");
+    let project = STORE.project();
+    let open = || project.open(home).expect("it opens");
     let mut stores = open();
     for run in 0..RUNS {
         stores.runs.create(new_run(run)).await.expect("created");

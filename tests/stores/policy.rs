@@ -4,6 +4,7 @@ use flowstone_engine::ids::RunId;
 use flowstone_engine::ports::{WaitFilter, WaitRow};
 use flowstone_engine::{Answering, Caller, Engine, Remark, codec};
 
+use super::STORE;
 use crate::bench::{Bench, block_on, outcome};
 use crate::crash;
 
@@ -56,7 +57,7 @@ fn drive_with(bench: &Bench, run: &RunId, answers: &[&str]) -> String {
 
 fn check(rows: &[Row]) {
     for row in rows {
-        let bench = Bench::new();
+        let bench = Bench::over(STORE);
         let run = bench.start(&bench.engine(), row.flow);
         let end = drive_with(&bench, &run, row.answers);
         assert_eq!(end, row.end, "{} {:?}", row.flow, row.answers);
@@ -237,7 +238,7 @@ fn silence_means_what_the_flow_says() {
             "failed E0523 nobody decided about the `:review` of `pay` in time",
         ),
     ] {
-        let bench = Bench::new();
+        let bench = Bench::over(STORE);
         let run = bench.start(
             &bench.engine(),
             &format!("(flow/step :write :pay {{:value :paid {option}}})"),
@@ -253,7 +254,7 @@ fn silence_means_what_the_flow_says() {
 
 #[test]
 fn who_decides_is_shown_what_it_is_about() {
-    let bench = Bench::new();
+    let bench = Bench::over(STORE);
     let engine = bench.engine();
     let run = bench.start(
         &engine,
@@ -303,7 +304,7 @@ fn answers_are_checked_at_the_door() {
             "the answer does not fit the wait: it needs an `:action`, one of `:approve`, `:edit`, `:reject`, such as {:action :approve}",
         ),
     ] {
-        let bench = Bench::new();
+        let bench = Bench::over(STORE);
         let engine = bench.engine();
         let run = bench.start(&engine, DRAFT);
         outcome(&engine, &run);
@@ -424,7 +425,7 @@ const WRONG: &[(&str, &str, &str)] = &[
 #[test]
 fn wrong_options_are_named() {
     for &(config, code, words) in WRONG {
-        let bench = Bench::new();
+        let bench = Bench::over(STORE);
         let engine = bench.engine();
         // Computed, so that only the run can know.
         let run = bench.start(
@@ -449,7 +450,7 @@ fn wrong_options_are_named() {
 
 #[test]
 fn computed_parts_of_options_are_not_guessed_at() {
-    let bench = Bench::new();
+    let bench = Bench::over(STORE);
     let engine = bench.engine();
     let flow = "(let [n 3 f '(fn [v] v)]
       (flow/step :write :a {:value 1
@@ -526,7 +527,7 @@ fn no_crash_loses_or_repeats_a_question() {
             answer(&now, &wait, answer_for(&wait)).expect("answered");
         }
     };
-    let bench = Bench::new();
+    let bench = Bench::over(STORE);
     let run = bench.start(&bench.engine(), FLOW);
     let (expected, asked) = drive(&bench, &run, None);
     assert_eq!(expected, "[1 5 5 4 :rejected]");
@@ -534,7 +535,7 @@ fn no_crash_loses_or_repeats_a_question() {
     assert_eq!(asked.join(", "), all);
     for silently in [false, true] {
         for left in 0.. {
-            let bench = Bench::new();
+            let bench = Bench::over(STORE);
             let engine = bench.engine_over(crash::stores(&bench, left, silently));
             let run = bench.start(&engine, FLOW);
             let mut engine = engine;
@@ -566,7 +567,7 @@ fn no_crash_loses_or_repeats_a_question() {
 
 /// When attempts are made, in milliseconds after the start, without jitter unless the flow asks for it.
 fn attempts_at(config: &str) -> (Vec<i64>, String) {
-    let bench = Bench::new();
+    let bench = Bench::over(STORE);
     let engine = bench.engine();
     let run = bench.start(&engine, &format!("(flow/step {config})"));
     let begin = bench.clock_ms();
@@ -689,7 +690,7 @@ fn a_crash_does_not_reset_the_count() {
         stay: flowstone_engine::Stay::No,
         ..Default::default()
     };
-    let bench = Bench::new();
+    let bench = Bench::over(STORE);
     let run = bench.start(&bench.engine(), FLOW);
     let begin = bench.clock_ms();
     for due in [5_000, 15_000, 35_000] {

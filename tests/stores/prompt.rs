@@ -10,6 +10,7 @@ use flowstone_lang::session::Session;
 use flowstone_lang::value::Signal;
 use flowstone_lang::vm::NoHost;
 
+use super::STORE;
 use crate::bench::{Bench, block_on, drive};
 
 fn prompt<'a>(engine: &'a Engine, session: &Rc<Session>) -> Interactive<'a> {
@@ -30,7 +31,7 @@ fn typed(prompt: &Interactive<'_>, session: &Rc<Session>, text: &'static str) ->
 
 #[test]
 fn steps_work_and_leave_a_run() {
-    let bench = Bench::new();
+    let bench = Bench::over(STORE);
     let engine = bench.engine();
     let session = Rc::new(engine.session());
     let prompt = prompt(&engine, &session);
@@ -73,7 +74,7 @@ fn steps_work_and_leave_a_run() {
 
 #[test]
 fn a_prompt_that_was_killed_leaves_nothing_to_resume() {
-    let bench = Bench::new();
+    let bench = Bench::over(STORE);
     let engine = bench.engine();
     let session = Rc::new(engine.session());
     let prompt = prompt(&engine, &session);
@@ -91,7 +92,7 @@ fn a_prompt_that_was_killed_leaves_nothing_to_resume() {
 
 #[test]
 fn branches_work_at_a_prompt() {
-    let bench = Bench::new();
+    let bench = Bench::over(STORE);
     let engine = bench.engine();
     let session = Rc::new(engine.session());
     let prompt = prompt(&engine, &session);

@@ -13,6 +13,7 @@ use flowstone_engine::{
     Stay, codec,
 };
 
+use super::STORE;
 use crate::bench::{Bench, block_on, words};
 use crate::crash;
 
@@ -87,7 +88,7 @@ const KEYED: &str = ":concurrency {:type :keyed :key-field :user}";
 
 #[test]
 fn one_run_of_a_flow_at_a_time() {
-    let bench = Bench::new();
+    let bench = Bench::over(STORE);
     let engine = bench.engine();
     let text = flow(SINGLETON, 1);
     let first = start(&bench, &engine, &text, "{}");
@@ -122,7 +123,7 @@ fn one_run_of_a_flow_at_a_time() {
 
 #[test]
 fn one_run_of_a_key_at_a_time() {
-    let bench = Bench::new();
+    let bench = Bench::over(STORE);
     let engine = bench.engine();
     let text = flow(KEYED, 1);
     let ada = start(&bench, &engine, &text, "{:user \"ada\"}");
@@ -138,7 +139,7 @@ fn one_run_of_a_key_at_a_time() {
 
 #[test]
 fn the_key_is_read_from_the_input() {
-    let bench = Bench::new();
+    let bench = Bench::over(STORE);
     let engine = bench.engine();
     let key = |field: &str, input: &str| {
         let head = format!(":concurrency {{:type :keyed :key-field {field}}}");
@@ -162,7 +163,7 @@ fn the_key_is_read_from_the_input() {
 
 #[test]
 fn a_default_of_the_contract_is_a_key() {
-    let bench = Bench::new();
+    let bench = Bench::over(STORE);
     let engine = bench.engine();
     let head = ":concurrency {:type :keyed :key-field :path}
         :invocations {:default {:inputs [{:name :path :type :string :default \".\"}]}}";
@@ -184,7 +185,7 @@ enum Holder {
 /// What becomes of a second start, and of the first run, when the text of the flow changed or not.
 #[track_caller]
 fn second(policy: &str, is_new: bool, holder: Holder, expected: &str) {
-    let bench = Bench::new();
+    let bench = Bench::over(STORE);
     let head = format!(":concurrency {{:type :keyed :key-field :user {policy}}}");
     let first_engine = bench.engine();
     let first =
@@ -268,7 +269,7 @@ fn a_second_start_by_policy_version_and_holder() {
 
 #[test]
 fn versions_beside_each_other_have_a_queue_each() {
-    let bench = Bench::new();
+    let bench = Bench::over(STORE);
     let engine = bench.engine();
     let head = ":concurrency {:type :singleton :on-new-version :coexist}";
     let (old, new) = (flow(head, 1), flow(head, 2));
@@ -285,7 +286,7 @@ fn versions_beside_each_other_have_a_queue_each() {
 
 #[test]
 fn queued_runs_of_an_older_version_are_superseded_too() {
-    let bench = Bench::new();
+    let bench = Bench::over(STORE);
     let engine = bench.engine();
     let first = start(&bench, &engine, &flow(SINGLETON, 1), "{}");
     let second = start(&bench, &engine, &flow(SINGLETON, 1), "{}");
@@ -308,7 +309,7 @@ fn queued_runs_of_an_older_version_are_superseded_too() {
 
 #[test]
 fn of_many_that_race_one_begins() {
-    let bench = Bench::new();
+    let bench = Bench::over(STORE);
     let text = flow(SINGLETON, 1);
     let loaded = bench.flow(&text);
     // Each process has a connection of its own; what they have in common is the file.
@@ -328,7 +329,7 @@ fn of_many_that_race_one_begins() {
 
 #[test]
 fn a_queued_run_needs_nobody_to_be_cancelled() {
-    let bench = Bench::new();
+    let bench = Bench::over(STORE);
     let engine = bench.engine();
     let text = flow(SINGLETON, 1);
     start(&bench, &engine, &text, "{}");
@@ -343,7 +344,7 @@ fn a_queued_run_needs_nobody_to_be_cancelled() {
 
 #[test]
 fn an_external_id_decides_once() {
-    let bench = Bench::new();
+    let bench = Bench::over(STORE);
     let engine = bench.engine();
     let head = ":concurrency {:type :singleton :on-conflict :reject}";
     let named = || StartOptions {
@@ -362,7 +363,7 @@ fn an_external_id_decides_once() {
 
 #[test]
 fn the_urgent_begin_first_then_the_oldest() {
-    let bench = Bench::new();
+    let bench = Bench::over(STORE);
     let engine = bench.engine();
     let text = flow(SINGLETON, 1);
     let holder = start(&bench, &engine, &text, "{}");
@@ -398,7 +399,7 @@ fn the_urgent_begin_first_then_the_oldest() {
 
 #[test]
 fn a_limit_lets_so_many_be_live() {
-    let bench = Bench::new();
+    let bench = Bench::over(STORE);
     let engine = bench.engine();
     let text = flow(":limits {:concurrency 2 :key :user}", 1);
     let runs: Vec<RunId> = (0..4)
@@ -423,7 +424,7 @@ fn a_limit_lets_so_many_be_live() {
 
 #[test]
 fn flows_share_a_scope() {
-    let bench = Bench::new();
+    let bench = Bench::over(STORE);
     let engine = bench.engine();
     let head = ":limits {:concurrency 1 :scope :printer}";
     start(&bench, &engine, &flow(head, 1), "{}");
@@ -441,7 +442,7 @@ fn flows_share_a_scope() {
 
 #[test]
 fn a_rate_is_kept_to_the_millisecond() {
-    let bench = Bench::new();
+    let bench = Bench::over(STORE);
     let engine = bench.engine();
     let text = quick(":limits {:rate {:max 2 :per \"1m\"}}");
     let begin = |at_ms: i64| {
@@ -477,7 +478,7 @@ fn a_rate_is_kept_to_the_millisecond() {
 
 #[test]
 fn a_clock_that_is_set_back_does_not_hold_starts_back_for_long() {
-    let bench = Bench::new();
+    let bench = Bench::over(STORE);
     let engine = bench.engine();
     let text = quick(":limits {:rate {:max 1 :per \"1m\"}}");
     bench.clock.set(10_000_000);
@@ -493,7 +494,7 @@ fn a_clock_that_is_set_back_does_not_hold_starts_back_for_long() {
 
 #[test]
 fn who_waits_for_a_rate_in_the_process_goes_on_by_itself() {
-    let bench = Bench::new();
+    let bench = Bench::over(STORE);
     let engine = bench.engine();
     let text = quick(":limits {:rate {:max 1 :per \"10s\"}}");
     start(&bench, &engine, &text, "{:n 1}");
@@ -505,7 +506,7 @@ fn who_waits_for_a_rate_in_the_process_goes_on_by_itself() {
 
 #[test]
 fn a_slot_and_a_limit_are_both_passed() {
-    let bench = Bench::new();
+    let bench = Bench::over(STORE);
     let engine = bench.engine();
     let text = flow(&format!("{KEYED} :limits {{:concurrency 1}}"), 1);
     let ada = start(&bench, &engine, &text, "{:user \"ada\"}");
@@ -526,7 +527,7 @@ fn a_slot_and_a_limit_are_both_passed() {
 
 #[test]
 fn the_queue_outlives_processes() {
-    let bench = Bench::new();
+    let bench = Bench::over(STORE);
     let text = flow(SINGLETON, 1);
     let engine = bench.engine();
     let first = start(&bench, &engine, &text, "{}");
@@ -541,7 +542,7 @@ fn the_queue_outlives_processes() {
 
 #[test]
 fn an_end_at_once_makes_room_too() {
-    let bench = Bench::new();
+    let bench = Bench::over(STORE);
     let engine = bench.engine();
     let text = flow(SINGLETON, 1);
     let first = start(&bench, &engine, &text, "{}");
@@ -553,7 +554,7 @@ fn an_end_at_once_makes_room_too() {
 
 #[test]
 fn a_flow_that_would_wait_for_itself_is_told_so() {
-    let bench = Bench::new();
+    let bench = Bench::over(STORE);
     let engine = bench.engine();
     for head in [SINGLETON, ":limits {:concurrency 1}"] {
         let text = format!(
@@ -572,7 +573,7 @@ fn a_flow_that_would_wait_for_itself_is_told_so() {
 
 #[test]
 fn a_child_waits_for_its_turn() {
-    let bench = Bench::new();
+    let bench = Bench::over(STORE);
     let engine = bench.engine();
     let child = flow(SINGLETON, 1);
     let first = start(&bench, &engine, &child, "{}");
@@ -600,7 +601,7 @@ fn the_turn_is_given_on_with_the_commit_that_ends_a_run() {
     let mut deaths = 0;
     for silently in [false, true] {
         for left in 0.. {
-            let bench = Bench::new();
+            let bench = Bench::over(STORE);
             let engine = bench.engine_over(crash::stores(&bench, left, silently));
             let [first, second, third] =
                 [(); 3].map(|()| submit(&bench, &engine, &text, options("{}")).expect("it starts"));
@@ -633,7 +634,7 @@ fn said_turns(statuses: &str) -> usize {
 
 #[test]
 fn many_queued_runs_go_through_one_by_one() {
-    let bench = Bench::new();
+    let bench = Bench::over(STORE);
     let engine = bench.engine();
     let loaded = bench.flow(&flow(SINGLETON, 1));
     let count = std::env::var("QUEUED").map_or(300, |count| count.parse().expect("a number"));
@@ -689,7 +690,7 @@ async fn together<T>(futures: impl Iterator<Item = impl Future<Output = T>>) -> 
 
 #[test]
 fn a_fork_passes_the_same_door() {
-    let bench = Bench::new();
+    let bench = Bench::over(STORE);
     let engine = bench.engine();
     let text = flow(":concurrency {:type :singleton}", 1);
     let first = start(&bench, &engine, &text, "{}").run;
@@ -706,7 +707,7 @@ fn a_fork_passes_the_same_door() {
 
 #[test]
 fn who_waits_for_a_turn_and_is_interrupted_leaves_a_queued_run() {
-    let bench = Bench::new();
+    let bench = Bench::over(STORE);
     let engine = bench.engine();
     let text = flow(":concurrency {:type :singleton}", 1);
     start(&bench, &engine, &text, "{}");

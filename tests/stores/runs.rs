@@ -10,6 +10,7 @@ use flowstone_engine::{
 };
 use flowstone_lang::value::Value;
 
+use super::STORE;
 use crate::bench::{Bench, Recorder, Trip, block_on, drive, outcome, words};
 
 const FIVE: &str = "(let [a (flow/step :write :first {:value 1})
@@ -21,7 +22,7 @@ const FIVE: &str = "(let [a (flow/step :write :first {:value 1})
 
 #[test]
 fn a_run_completes_and_tells_the_same_again() {
-    let bench = Bench::new();
+    let bench = Bench::over(STORE);
     let engine = bench.engine();
     let run = bench.start(&engine, FIVE);
     let first = outcome(&engine, &run);
@@ -35,13 +36,13 @@ fn a_run_completes_and_tells_the_same_again() {
 #[test]
 fn an_interrupted_run_goes_on_without_repeating_a_step() {
     let undisturbed = {
-        let bench = Bench::new();
+        let bench = Bench::over(STORE);
         let engine = bench.engine();
         let run = bench.start(&engine, FIVE);
         outcome(&engine, &run)
     };
     for at in ["first", "second", "third", "fourth", "each", "each#2"] {
-        let bench = Bench::new();
+        let bench = Bench::over(STORE);
         let engine = bench.engine();
         let run = bench.start(&engine, FIVE);
         let interrupt = Interrupt::new();
@@ -72,7 +73,7 @@ fn an_interrupted_run_goes_on_without_repeating_a_step() {
 
 #[test]
 fn chance_and_time_are_the_same_on_replay() {
-    let bench = Bench::new();
+    let bench = Bench::over(STORE);
     let engine = bench.engine();
     let run = bench.start(
         &engine,
@@ -90,7 +91,7 @@ fn chance_and_time_are_the_same_on_replay() {
 
 #[test]
 fn a_failed_step_is_tried_again_by_its_policy() {
-    let bench = Bench::new();
+    let bench = Bench::over(STORE);
     let engine = bench.engine();
     let run = bench.start(
         &engine,
@@ -106,7 +107,7 @@ fn a_failed_step_is_tried_again_by_its_policy() {
 
 #[test]
 fn a_step_has_a_timeout() {
-    let bench = Bench::new();
+    let bench = Bench::over(STORE);
     let engine = bench.engine();
     let run = bench.start(
         &engine,
@@ -117,7 +118,7 @@ fn a_step_has_a_timeout() {
 
 #[test]
 fn expectations_are_checked() {
-    let bench = Bench::new();
+    let bench = Bench::over(STORE);
     let engine = bench.engine();
     let run = bench.start(
         &engine,
@@ -134,7 +135,7 @@ fn expectations_are_checked() {
 
 #[test]
 fn configs_are_checked_when_they_are_computed() {
-    let bench = Bench::new();
+    let bench = Bench::over(STORE);
     let engine = bench.engine();
     for (text, expected) in [
         (
@@ -175,7 +176,7 @@ fn configs_are_checked_when_they_are_computed() {
 
 #[test]
 fn a_wait_is_answered_once_and_checked() {
-    let bench = Bench::new();
+    let bench = Bench::over(STORE);
     let engine = bench.engine();
     let run = bench.start(&engine, "(:action (flow/step :hold :door {}))");
     expect!["waiting: `door` waits for an answer"].assert_eq(&outcome(&engine, &run));
@@ -205,7 +206,7 @@ fn a_wait_is_answered_once_and_checked() {
 
 #[test]
 fn an_answer_may_come_before_its_wait() {
-    let bench = Bench::new();
+    let bench = Bench::over(STORE);
     let engine = bench.engine();
     let answer = codec::decode("{:action :early}").expect("EDN");
     let kept = block_on(engine.complete_wait("door", &answer, true)).expect("kept");
@@ -216,7 +217,7 @@ fn an_answer_may_come_before_its_wait() {
 
 #[test]
 fn a_wait_times_out_as_it_says() {
-    let bench = Bench::new();
+    let bench = Bench::over(STORE);
     let engine = bench.engine();
     let fails = bench.start(&engine, "(flow/step :hold :door {:times 1000})");
     let goes_on = bench.start(
@@ -235,7 +236,7 @@ fn a_wait_times_out_as_it_says() {
 
 #[test]
 fn sleeping_needs_no_process() {
-    let bench = Bench::new();
+    let bench = Bench::over(STORE);
     let engine = bench.engine();
     let run = bench.start(
         &engine,
@@ -261,7 +262,7 @@ fn a_checkpoint_asks_what_to_do() {
         ("{:action :use :value 7}", "[7]", 1),
         (":abort", "failed E0799 not now", 1),
     ] {
-        let bench = Bench::new();
+        let bench = Bench::over(STORE);
         let engine = bench.engine();
         let run = bench.start(
             &engine,
@@ -281,7 +282,7 @@ fn a_checkpoint_asks_what_to_do() {
 
 #[test]
 fn a_cancelled_run_cleans_up() {
-    let bench = Bench::new();
+    let bench = Bench::over(STORE);
     let engine = bench.engine();
     let run = bench.start(
         &engine,
@@ -303,7 +304,7 @@ fn a_cancelled_run_cleans_up() {
 
 #[test]
 fn what_was_told_is_not_told_again() {
-    let bench = Bench::new();
+    let bench = Bench::over(STORE);
     let engine = bench.engine();
     let run = bench.start(
         &engine,
@@ -333,35 +334,8 @@ fn what_was_told_is_not_told_again() {
 }
 
 #[test]
-fn a_journal_that_says_something_else_stops_the_run() {
-    let bench = Bench::new();
-    let engine = bench.engine();
-    let run = bench.start(
-        &engine,
-        "[(flow/step :write :a {:value 1}) (flow/step :hold :door {})]",
-    );
-    assert!(outcome(&engine, &run).starts_with("waiting"));
-    drop(engine);
-    let db = rusqlite::Connection::open(bench.home.path().join("home/flowstone.db"))
-        .expect("a database");
-    db.execute("UPDATE journal SET digest = 'other' WHERE path = 'a'", [])
-        .expect("changed");
-    drop(db);
-    let engine = bench.engine();
-    let found = outcome(&engine, &run).replace(run.as_str(), "RUN");
-    expect![[r#"
-        error E0501 the run RUN asks for something else than before at step `a`
-          journal: :write {:value 1}
-          now:     :write {:value 1}"#]]
-    .assert_eq(&found);
-    // It is as it was, for a build that understands it.
-    let row = block_on(engine.find_run(run.as_str())).expect("a run");
-    assert_eq!(row.status, RunStatus::Waiting);
-}
-
-#[test]
 fn an_effect_in_doubt_is_asked_about() {
-    let bench = Bench::new();
+    let bench = Bench::over(STORE);
     let engine = bench.engine();
     let run = bench.start(&engine, "[(flow/step :write :charge {:value :done})]");
     // A crash between the intent and the result: the intent is all there is.
@@ -420,7 +394,7 @@ fn append(
 
 #[test]
 fn a_run_is_driven_by_one_process() {
-    let bench = Bench::new();
+    let bench = Bench::over(STORE);
     let (one, other) = (bench.engine(), bench.engine());
     let run = bench.start(&one, "(flow/step :hold :door {})");
     let claim = block_on(one.stores().runs.claim(
@@ -442,7 +416,7 @@ fn a_run_is_driven_by_one_process() {
 
 #[test]
 fn the_same_external_id_is_the_same_run() {
-    let bench = Bench::new();
+    let bench = Bench::over(STORE);
     let engine = bench.engine();
     let flow = bench.flow("1");
     let options = || StartOptions {
@@ -455,33 +429,8 @@ fn the_same_external_id_is_the_same_run() {
 }
 
 #[test]
-fn large_values_are_kept_out_of_line() {
-    let bench = Bench::new();
-    let engine = bench.engine();
-    let run = bench.start(
-        &engine,
-        "(let [text (apply str (repeat 5000 \"abc\"))
-               x (flow/step :write :big {:value text})
-               y (flow/step :write :again {:value text})
-               _ (flow/step :hold :door {})]
-           [(count x) (= x y)])",
-    );
-    assert!(outcome(&engine, &run).starts_with("waiting"));
-    let answer = codec::decode("{:action 1}").expect("EDN");
-    block_on(engine.complete_wait("door", &answer, false)).expect("answered");
-    expect!["[15000 true]"].assert_eq(&outcome(&engine, &run));
-    drop(engine);
-    let db = rusqlite::Connection::open(bench.home.path().join("home/flowstone.db"))
-        .expect("a database");
-    let count: i64 = db
-        .query_row("SELECT count(*) FROM payload", [], |row| row.get(0))
-        .expect("a count");
-    assert_eq!(count, 1);
-}
-
-#[test]
 fn a_loop_without_end_is_stopped_by_an_interrupt() {
-    let bench = Bench::new();
+    let bench = Bench::over(STORE);
     let engine = bench.engine();
     let run = bench.start(&engine, "(loop [] (recur))");
     let interrupt = Interrupt::new();
@@ -496,7 +445,7 @@ fn a_loop_without_end_is_stopped_by_an_interrupt() {
 
 #[test]
 fn polling_repeats_a_step_until_it_holds() {
-    let bench = Bench::new();
+    let bench = Bench::over(STORE);
     let engine = bench.engine();
     let polled = |opts: &str| {
         let run = bench.start(
@@ -527,7 +476,7 @@ fn polling_repeats_a_step_until_it_holds() {
 
 #[test]
 fn examples_of_the_natives_hold() {
-    let bench = Bench::new();
+    let bench = Bench::over(STORE);
     let engine = bench.engine();
     for native in flowstone_flow::natives::FNS {
         for (text, expected) in native.examples {
@@ -539,7 +488,7 @@ fn examples_of_the_natives_hold() {
 
 #[test]
 fn many_runs_go_on_together() {
-    let bench = Bench::new();
+    let bench = Bench::over(STORE);
     let engine = bench.engine();
     let runs: Vec<_> = (0..20)
         .map(|n| bench.start(&engine, &format!("(reduce + (for [i (range 10)] (:value (flow/step :look :a {{:value {{:value (* i {n})}}}}))))")))

@@ -9,11 +9,12 @@ use flowstone_engine::ports::{RunStatus, WaitFilter};
 use flowstone_engine::{CancelOutcome, Engine, ExecuteOptions, StartOptions, Stay, codec};
 use flowstone_lang::value::Value;
 
+use super::STORE;
 use crate::bench::{Bench, block_on, drive, outcome, words};
 use crate::crash::stores;
 
 fn check(text: &str, expected: expect_test::Expect, effects: expect_test::Expect) {
-    let bench = Bench::new();
+    let bench = Bench::over(STORE);
     let engine = bench.engine();
     let run = bench.start(&engine, text);
     expected.assert_eq(&outcome(&engine, &run));
@@ -22,14 +23,14 @@ fn check(text: &str, expected: expect_test::Expect, effects: expect_test::Expect
 
 /// Drives a run to its end through any number of deaths, and compares with one that was left alone.
 fn check_every_crash(text: &str) {
-    let undisturbed = Bench::new();
+    let undisturbed = Bench::over(STORE);
     let engine = undisturbed.engine();
     let run = undisturbed.start(&engine, text);
     let expected = outcome(&engine, &run);
     let rows = steps(&engine, &run);
     for silently in [false, true] {
         for left in 0.. {
-            let bench = Bench::new();
+            let bench = Bench::over(STORE);
             let engine = bench.engine_over(stores(&bench, left, silently));
             let run = bench.start(&engine, text);
             let first = outcome(&engine, &run);
@@ -131,7 +132,7 @@ fn compensations_survive_a_crash_at_any_commit() {
 
 #[test]
 fn what_cannot_be_undone_waits_for_somebody() {
-    let bench = Bench::new();
+    let bench = Bench::over(STORE);
     let engine = bench.engine();
     let run = bench.start(
         &engine,
@@ -164,7 +165,7 @@ fn what_cannot_be_undone_waits_for_somebody() {
 
 #[test]
 fn what_cannot_be_undone_may_be_ended() {
-    let bench = Bench::new();
+    let bench = Bench::over(STORE);
     let engine = bench.engine();
     let run = bench.start(
         &engine,
@@ -184,7 +185,7 @@ const UNWOUND: &str = "(do (flow/on-cancel (fn [] (flow/step :write :told {})))
 
 #[test]
 fn a_cancel_lets_a_run_tidy_up() {
-    let bench = Bench::new();
+    let bench = Bench::over(STORE);
     let engine = bench.engine();
     let run = bench.start(&engine, UNWOUND);
     assert!(outcome(&engine, &run).starts_with("waiting"));
@@ -202,7 +203,7 @@ fn a_cancel_lets_a_run_tidy_up() {
 
 #[test]
 fn force_ends_a_run_at_once() {
-    let bench = Bench::new();
+    let bench = Bench::over(STORE);
     let engine = bench.engine();
     let run = bench.start(&engine, UNWOUND);
     assert!(outcome(&engine, &run).starts_with("waiting"));
@@ -218,7 +219,7 @@ fn force_ends_a_run_at_once() {
 
 #[test]
 fn a_run_that_is_driven_stops_when_it_is_ended() {
-    let bench = Bench::new();
+    let bench = Bench::over(STORE);
     let engine = bench.engine();
     let run = bench.start(&engine, "(flow/step :look :slow {:hang true})");
     let found = block_on(async {
@@ -251,7 +252,7 @@ fn a_run_has_a_time_limit() {
             "all.1/on-cancel/1/told=1",
         ),
     ] {
-        let bench = Bench::new();
+        let bench = Bench::over(STORE);
         let engine = bench.engine();
         let options = StartOptions {
             timeout: Some(Duration::from_secs(5)),
@@ -308,7 +309,7 @@ fn passes_survive_a_crash_at_any_commit() {
 
 #[test]
 fn a_thousand_passes_leave_the_journal_of_one() {
-    let bench = Bench::new();
+    let bench = Bench::over(STORE);
     let engine = bench.engine();
     let run = bench.start(
         &engine,

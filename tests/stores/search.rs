@@ -1,7 +1,5 @@
 //! The index of `:search` follows what it describes, and a rebuilt index is the same.
 
-use std::sync::Arc;
-
 use flowstone_engine::StartOptions;
 use flowstone_engine::blob::BlobRow;
 use flowstone_engine::ports::{
@@ -11,12 +9,13 @@ use flowstone_engine::resource::{PREFIX, SearchEntry};
 use flowstone_lang::value::Value;
 use flowstone_project::search::read_words;
 
+use super::STORE;
 use crate::bench::{Bench, block_on};
 
 const NOW: i64 = 1_000_000;
 
 /// Keeps a text under a name.
-async fn keep(stores: &Stores, name: &str, text: &str, search: Option<SearchEntry>) -> String {
+pub async fn keep(stores: &Stores, name: &str, text: &str, search: Option<SearchEntry>) -> String {
     let hash = stores
         .blobs
         .put(text.as_bytes().to_vec())
@@ -49,7 +48,7 @@ async fn ask(stores: &Stores, target: SearchTarget, query: &str) -> Vec<SearchHi
     stores.search.by_words(query).await.expect("an answer")
 }
 
-async fn titles(stores: &Stores, query: &str) -> String {
+pub async fn titles(stores: &Stores, query: &str) -> String {
     let hits = ask(stores, SearchTarget::Resources, query).await;
     let mut titles: Vec<String> = hits.into_iter().map(|hit| hit.title).collect();
     titles.sort();
@@ -58,7 +57,7 @@ async fn titles(stores: &Stores, query: &str) -> String {
 
 #[test]
 fn the_index_follows_the_registry() {
-    let bench = Bench::new();
+    let bench = Bench::over(STORE);
     let stores = bench.stores();
     block_on(async {
         let a = keep(&stores, "a.txt", "a walrus", None).await;
@@ -75,7 +74,7 @@ fn the_index_follows_the_registry() {
 
 #[test]
 fn what_is_said_of_a_resource_counts() {
-    let bench = Bench::new();
+    let bench = Bench::over(STORE);
     let stores = bench.stores();
     block_on(async {
         let entry = SearchEntry {
@@ -103,7 +102,7 @@ fn what_is_said_of_a_resource_counts() {
 
 #[test]
 fn words_are_compared_without_case_and_accents() {
-    let bench = Bench::new();
+    let bench = Bench::over(STORE);
     let stores = bench.stores();
     block_on(async {
         keep(&stores, "a.txt", "Crème BRÛLÉE für Zoë, 北京", None).await;
@@ -122,7 +121,7 @@ fn words_are_compared_without_case_and_accents() {
 
 #[test]
 fn runs_are_found_as_they_are_now_and_not_when_they_are_gone() {
-    let bench = Bench::new();
+    let bench = Bench::over(STORE);
     let engine = bench.engine();
     let stores = engine.stores().clone();
     let flow = bench.flow("'(throw (ex-info (str \"no \" (:animal (flow/input))) {}))");
@@ -157,7 +156,7 @@ fn runs_are_found_as_they_are_now_and_not_when_they_are_gone() {
 
 #[test]
 fn a_rebuilt_index_finds_the_same() {
-    let bench = Bench::new();
+    let bench = Bench::over(STORE);
     let stores = bench.stores();
     block_on(async {
         for idx in 0..450 {
@@ -181,7 +180,7 @@ fn a_rebuilt_index_finds_the_same() {
 
 #[test]
 fn work_is_bounded_and_what_is_left_is_said() {
-    let bench = Bench::new();
+    let bench = Bench::over(STORE);
     let stores = bench.stores();
     block_on(async {
         for idx in 0..30 {
@@ -199,7 +198,7 @@ fn work_is_bounded_and_what_is_left_is_said() {
 /// What is only indexed does not keep a blob that nobody mentions any more.
 #[test]
 fn the_index_mentions_nothing() {
-    let bench = Bench::new();
+    let bench = Bench::over(STORE);
     let stores = bench.stores();
     block_on(async {
         let hash = stores.blobs.put(b"walrus".to_vec()).await.expect("put");
@@ -237,7 +236,7 @@ fn near(target: SearchTarget, vector: &[f32]) -> VectorQuery {
 
 #[test]
 fn hits_are_ordered_by_distance_and_a_new_model_embeds_again() {
-    let bench = Bench::new();
+    let bench = Bench::over(STORE);
     let stores = bench.stores();
     block_on(async {
         for name in ["north", "east", "south"] {
@@ -299,25 +298,4 @@ fn hits_are_ordered_by_distance_and_a_new_model_embeds_again() {
             .expect("texts");
         assert_eq!(back.0.len(), 0);
     });
-}
-
-/// A database of before the index is indexed when somebody asks.
-#[test]
-fn an_older_database_is_indexed_when_it_is_asked() {
-    let bench = Bench::new();
-    let home = bench.home.path().join("home");
-    {
-        let stores = bench.stores();
-        block_on(keep(&stores, "old.txt", "walrus", None));
-    }
-    // As if it had been made before: the list of what is to be done is all that says so.
-    let db = rusqlite::Connection::open(home.join("flowstone.db")).expect("opened");
-    let listed: i64 = db
-        .query_row("SELECT count(*) FROM search_todo", [], |row| row.get(0))
-        .expect("counted");
-    assert_eq!(listed, 1);
-    drop(db);
-    let stores = bench.stores();
-    assert_eq!(block_on(titles(&stores, "walrus")), "old.txt");
-    drop(Arc::new(stores));
 }

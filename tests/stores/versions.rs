@@ -7,6 +7,7 @@ use flowstone_engine::{
 };
 use flowstone_flow::flow::LoadedFlow;
 
+use super::STORE;
 use crate::bench::{Bench, block_on, drive, outcome, words};
 
 /// The run stops at two gates.
@@ -249,7 +250,7 @@ fn to_the_end(engine: &Engine, run: &RunId) -> String {
 
 #[test]
 fn an_edit_is_judged_by_how_far_the_run_is() {
-    let bench = Bench::new();
+    let bench = Bench::over(STORE);
     let engine = bench.engine();
     let mut wrong = Vec::new();
     for (name, from, to, expected) in EDITS {
@@ -299,7 +300,7 @@ fn adopted(engine: &Engine, run: &RunId, flow: &LoadedFlow, verdict: &Verdict) -
 
 #[test]
 fn a_conflict_shows_both_requests_and_the_place() {
-    let bench = Bench::new();
+    let bench = Bench::over(STORE);
     let engine = bench.engine();
     let run = at(&bench, &engine, 2);
     let refused = |from: &str, to: &str| {
@@ -403,7 +404,7 @@ const FORKS: &[Fork] = &[
 
 #[test]
 fn a_fork_keeps_what_came_before_the_step() {
-    let bench = Bench::new();
+    let bench = Bench::over(STORE);
     let engine = bench.engine();
     let run = at(&bench, &engine, 2);
     assert_eq!(to_the_end(&engine, &run), "{:a 1 :c 2 :d true}");
@@ -482,7 +483,7 @@ fn told(test: &Backtest) -> String {
 
 #[test]
 fn a_backtest_says_what_past_runs_would_do() {
-    let bench = Bench::new();
+    let bench = Bench::over(STORE);
     let engine = bench.engine();
     let run = at(&bench, &engine, 2);
     to_the_end(&engine, &run);

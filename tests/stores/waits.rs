@@ -11,11 +11,12 @@ use flowstone_engine::{
 };
 use flowstone_lang::value::Value;
 
+use super::STORE;
 use crate::bench::{Bench, block_on, outcome};
 
-const DOOR: &str = "(:action (flow/step :hold :door {}))";
+pub const DOOR: &str = "(:action (flow/step :hold :door {}))";
 
-fn edn(text: &str) -> Value {
+pub fn edn(text: &str) -> Value {
     codec::decode(text).expect("EDN")
 }
 
@@ -29,7 +30,7 @@ fn signal(engine: &Engine, key: &str, payload: &str, dedup: Option<&str>) -> Str
     words(block_on(engine.answer_waits(target, &edn(payload), how)))
 }
 
-fn words(answered: Result<Answered, EngineError>) -> String {
+pub fn words(answered: Result<Answered, EngineError>) -> String {
     match answered {
         Ok(Answered::Runs(runs)) => format!("answered {}", runs.len()),
         Ok(Answered::Partly { runs, refused }) => {
@@ -41,7 +42,7 @@ fn words(answered: Result<Answered, EngineError>) -> String {
     }
 }
 
-fn waits(engine: &Engine) -> Vec<WaitRow> {
+pub fn waits(engine: &Engine) -> Vec<WaitRow> {
     block_on(engine.list_waits(WaitFilter::default())).expect("waits")
 }
 
@@ -57,7 +58,7 @@ fn as_caller(name: &str) -> Answering {
 
 #[test]
 fn of_two_approvals_one_counts_and_the_other_is_told_who_was_first() {
-    let bench = Bench::new();
+    let bench = Bench::over(STORE);
     let engine = bench.engine();
     let run = bench.start(&engine, DOOR);
     outcome(&engine, &run);
@@ -92,7 +93,7 @@ fn at_the_deadline_the_timeout_decides() {
         (1_000, "E0524", ":late"),
         (5_000, "E0524", ":late"),
     ] {
-        let bench = Bench::new();
+        let bench = Bench::over(STORE);
         let engine = bench.engine();
         let run = bench.start(
             &engine,
@@ -118,7 +119,7 @@ fn at_the_deadline_the_timeout_decides() {
 
 #[test]
 fn a_timer_fires_late_rather_than_never() {
-    let bench = Bench::new();
+    let bench = Bench::over(STORE);
     let engine = bench.engine();
     let run = bench.start(
         &engine,
@@ -135,7 +136,7 @@ fn a_timer_fires_late_rather_than_never() {
 
 #[test]
 fn a_signal_before_its_wait_is_kept_and_checked_when_the_wait_opens() {
-    let bench = Bench::new();
+    let bench = Bench::over(STORE);
     let engine = bench.engine();
     assert_eq!(signal(&engine, "door", "{:by :nobody}", None), "kept");
     assert_eq!(signal(&engine, "door", "{:action :second}", None), "kept");
@@ -163,7 +164,7 @@ fn a_signal_before_its_wait_is_kept_and_checked_when_the_wait_opens() {
 
 #[test]
 fn a_signal_of_the_same_name_does_nothing() {
-    let bench = Bench::new();
+    let bench = Bench::over(STORE);
     let engine = bench.engine();
     let send = |payload: &str, dedup: &str| signal(&engine, "door", payload, Some(dedup));
     assert_eq!(send("{:action :one}", "a"), "kept");
@@ -184,7 +185,7 @@ fn a_signal_of_the_same_name_does_nothing() {
 
 #[test]
 fn one_signal_completes_all_waits_of_a_key() {
-    let bench = Bench::new();
+    let bench = Bench::over(STORE);
     let engine = bench.engine();
     let runs: Vec<_> = (0..3).map(|_| bench.start(&engine, DOOR)).collect();
     for run in &runs {
@@ -207,55 +208,8 @@ fn one_signal_completes_all_waits_of_a_key() {
 }
 
 #[test]
-fn a_token_is_good_for_what_was_shown() {
-    let bench = Bench::new();
-    let engine = bench.engine();
-    let run = bench.start(&engine, DOOR);
-    outcome(&engine, &run);
-    let row = waits(&engine).remove(0);
-    let token = block_on(engine.stores().waits.token(&row.id)).expect("readable");
-    let token = token.expect("a token");
-    assert_eq!(token.len(), 32, "128 bits");
-    let file = bench.home.path().join("home/flowstone.db");
-    let db = rusqlite::Connection::open(file).expect("a database");
-    let show = |details: &str| {
-        db.execute(
-            "UPDATE wait SET details = ?2 WHERE id = ?1",
-            [&row.id, details],
-        )
-        .expect("changed")
-    };
-    show(&row.details.replace("door", "vault"));
-    let answer = edn("{:action :approve}");
-    let found = words(block_on(engine.complete_wait(&token, &answer, false)));
-    assert_eq!(found, "E0526");
-    show(&row.details);
-    let seen = |digest: &str| Answering {
-        digest: Some(digest.to_owned()),
-        ..Answering::default()
-    };
-    let give = |how: Answering| {
-        words(block_on(engine.answer_waits(
-            Target::Name(token.clone()),
-            &answer,
-            how,
-        )))
-    };
-    assert_eq!(give(seen("0000000000")), "E0526");
-    assert_eq!(give(seen(&row.digest)), "answered 1");
-    assert_eq!(give(seen(&row.digest)), "E0515");
-    outcome(&engine, &run);
-    // The same question in the next run has a token of its own.
-    let next = bench.start(&engine, DOOR);
-    outcome(&engine, &next);
-    let id = waits(&engine)[0].id.clone();
-    let other = block_on(engine.stores().waits.token(&id)).expect("readable");
-    assert_ne!(other, Some(token));
-}
-
-#[test]
 fn a_cancelled_wait_fails_its_step() {
-    let bench = Bench::new();
+    let bench = Bench::over(STORE);
     let engine = bench.engine();
     let run = bench.start(
         &engine,
@@ -276,7 +230,7 @@ fn a_cancelled_wait_fails_its_step() {
 
 #[test]
 fn a_question_is_cancelled_by_what_it_offers_for_that() {
-    let bench = Bench::new();
+    let bench = Bench::over(STORE);
     let engine = bench.engine();
     let run = bench.start(
         &engine,
@@ -301,7 +255,7 @@ fn a_question_is_cancelled_by_what_it_offers_for_that() {
 #[test]
 fn what_happens_at_a_crash_happens_once() {
     // Answered, and the process is gone before the run has taken it.
-    let bench = Bench::new();
+    let bench = Bench::over(STORE);
     let engine = bench.engine();
     let run = bench.start(
         &engine,
@@ -327,43 +281,8 @@ fn what_happens_at_a_crash_happens_once() {
 }
 
 #[test]
-fn ten_thousand_open_waits_are_not_looked_through() {
-    let bench = Bench::new();
-    drop(bench.engine());
-    let db = rusqlite::Connection::open(bench.home.path().join("home/flowstone.db"));
-    let db = db.expect("a database");
-    let from = "FROM wait JOIN run ON run.num = wait.run WHERE";
-    for condition in [
-        "wait.id = 'a'",
-        "wait.token = 'a'",
-        "wait.key = 'a' AND wait.state = 'open' ORDER BY wait.opened_ms, wait.id",
-        "wait.key = 'a' ORDER BY wait.opened_ms DESC, wait.rowid DESC LIMIT 1",
-        "wait.id >= 'a' AND wait.id < 'b' ORDER BY wait.id LIMIT 6",
-        "wait.run = (SELECT num FROM run WHERE id = 'a') AND wait.path = 'b'",
-        "wait.state = 'open' AND wait.event = 'a' AND wait.event_key = 'b'",
-        "wait.state = 'open' AND wait.event = 'a' AND wait.event_key IS NULL",
-        "1 AND wait.state = 'open' AND run.id = 'a' ORDER BY wait.opened_ms, wait.id",
-    ] {
-        let mut plan = db
-            .prepare(&format!(
-                "EXPLAIN QUERY PLAN SELECT wait.id {from} {condition}"
-            ))
-            .expect("a question");
-        let lines = plan.query_map([], |row| row.get::<_, String>(3));
-        let lines: Vec<String> = lines
-            .expect("a plan")
-            .map(|line| line.expect("a line"))
-            .collect();
-        assert!(
-            !lines.iter().any(|line| line.starts_with("SCAN")),
-            "{condition}: {lines:?}"
-        );
-    }
-}
-
-#[test]
 fn what_a_run_waited_for_is_closed_with_it() {
-    let bench = Bench::new();
+    let bench = Bench::over(STORE);
     let engine = bench.engine();
     let run = bench.start(&engine, DOOR);
     outcome(&engine, &run);
@@ -406,7 +325,7 @@ fn a_process_may_die_at_every_commit_of_a_wait() {
     let mut crashes = 0;
     for silently in [false, true] {
         for left in 0.. {
-            let bench = Bench::new();
+            let bench = Bench::over(STORE);
             let engine = bench.engine_over(crate::crash::stores(&bench, left, silently));
             let run = bench.start(&engine, FLOW);
             let first = played(&bench, &engine, &run);

@@ -192,14 +192,7 @@ fn read_whole(path: &Path) -> std::io::Result<Vec<u8>> {
 pub fn get(folder: &Path, hash: &BlobHash) -> Result<Vec<u8>, StoreError> {
     let path = place(folder, hash)?;
     let bytes = read_whole(&path).map_err(|error| match error.kind() {
-        std::io::ErrorKind::NotFound => with_hint(
-            rejected(
-                "E0607",
-                "not-found",
-                format!("the blob {} is not there", hash.0),
-            ),
-            "it was removed, or the folder of a run was copied without its blobs",
-        ),
+        std::io::ErrorKind::NotFound => missing(hash),
         _ => StoreError::of_reading(&path, &error),
     })?;
     if digest_bytes(&bytes) != hash.0 {
@@ -209,6 +202,15 @@ pub fn get(folder: &Path, hash: &BlobHash) -> Result<Vec<u8>, StoreError> {
         });
     }
     Ok(bytes)
+}
+
+/// The error of a blob that is not there.
+pub(crate) fn missing(hash: &BlobHash) -> StoreError {
+    let message = format!("the blob {} is not there", hash.0);
+    with_hint(
+        rejected("E0607", "not-found", message),
+        "it was removed, or the folder of a run was copied without its blobs",
+    )
 }
 
 /// `ab/abcdef...`, so that no folder becomes too large.

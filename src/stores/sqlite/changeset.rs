@@ -62,13 +62,15 @@ fn open(db: &Connection, new: &NewChangeset, now_ms: i64) -> Result<String, Stor
         .and_then(|mut sql| sql.execute(params![new.id, new.base, new.source, now_ms]))
         .map_err(failed)?;
     match added {
-        0 => Err(rejected(
-            "E0616",
-            "conflict",
-            format!("there is a changeset `{}` already", new.id),
-        )),
+        0 => Err(exists(&new.id)),
         _ => Ok(new.answer.clone()),
     }
+}
+
+/// Refuses a second changeset of one id.
+pub(crate) fn exists(id: &str) -> StoreError {
+    let message = format!("there is a changeset `{id}` already");
+    rejected("E0616", "conflict", message)
 }
 
 fn change(db: &Connection, edit: &ChangesetEdit, now_ms: i64) -> Result<String, StoreError> {
@@ -101,7 +103,7 @@ fn change(db: &Connection, edit: &ChangesetEdit, now_ms: i64) -> Result<String, 
     Ok(edit.answer.clone())
 }
 
-fn unknown(id: &str) -> StoreError {
+pub(crate) fn unknown(id: &str) -> StoreError {
     with_hint(
         rejected(
             "E0614",
@@ -146,14 +148,19 @@ fn look_for_race(
     let Some(other) = found else {
         return Ok(());
     };
-    let message = format!("`{other}` was changed by another process while this step was running");
-    Err(match edit.on_race {
+    Err(raced(edit.on_race, &other))
+}
+
+/// Refuses an edit of what was changed meanwhile.
+pub(crate) fn raced(on_race: OnRace, path: &str) -> StoreError {
+    let message = format!("`{path}` was changed by another process while this step was running");
+    match on_race {
         OnRace::Again => rejected("E0615", StoreError::RACED, message),
         OnRace::Fail => with_hint(
             rejected("E0615", "conflict", message),
             "read it again and decide; nothing was written",
         ),
-    })
+    }
 }
 
 fn write(db: &Connection, num: i64, revision: i64, change: &PathChange) -> Result<(), StoreError> {

@@ -5,33 +5,7 @@ use std::path::Path;
 use flowstone_model::ports::StoreError;
 use rusqlite::{Error, ErrorCode};
 
-/// Refuses an operation that is wrong itself. `kind` is what the flow sees under `:kind`.
-pub(super) fn rejected(code: &'static str, kind: &'static str, message: String) -> StoreError {
-    StoreError::Rejected {
-        code,
-        kind,
-        message,
-        hint: None,
-    }
-}
-
-/// Adds what to try to a refusal.
-pub(super) fn with_hint(error: StoreError, words: impl Into<String>) -> StoreError {
-    match error {
-        StoreError::Rejected {
-            code,
-            kind,
-            message,
-            ..
-        } => StoreError::Rejected {
-            code,
-            kind,
-            message,
-            hint: Some(words.into()),
-        },
-        other => other,
-    }
-}
+pub(super) use crate::failure::{rejected, with_hint};
 
 /// Returns what an error of SQLite means to us.
 pub(super) fn failed(error: Error) -> StoreError {

@@ -203,7 +203,7 @@ fn restrict(conditions: &mut Conditions, query: &RunQuery) {
         None => {}
     }
     if let Some(key) = &query.key {
-        conditions.add("key IN (?, ?)", [key.clone(), super::edn::text(key)]);
+        conditions.add("key IN (?, ?)", [key.clone(), crate::edn::text(key)]);
     }
     if let Some(started_by) = &query.started_by {
         let below = format!("{started_by}:");

@@ -225,6 +225,15 @@ fn prepared(db: Connection, path: &Path) -> Result<Connection, StoreError> {
     Ok(db)
 }
 
+/// Opens an empty database in memory.
+pub(crate) fn in_memory() -> Result<Connection, StoreError> {
+    let db = Connection::open_in_memory().map_err(failed)?;
+    table::prepare(&db)?;
+    resource::prepare(&db).map_err(failed)?;
+    bring_up_to_date(&db).map_err(failed)?;
+    Ok(db)
+}
+
 fn is_empty(db: &Connection) -> rusqlite::Result<bool> {
     db.query_row("SELECT count(*) = 0 FROM sqlite_schema", [], |row| {
         row.get(0)

@@ -7,7 +7,9 @@
 mod listing;
 mod registry;
 
+pub(crate) use listing::{Place, place, position};
 pub use listing::{list, prepare};
+pub(crate) use registry::not_removed;
 pub(super) use registry::{count_expired, expire, from_blob, search_of};
 pub use registry::{delete, describe, find, keep, needed_by, register};
 

@@ -4,10 +4,10 @@
 //! over by the moment of their last change, resources by a list that the registry's own triggers keep. What is removed
 //! there is removed here in the same transaction.
 
-mod ask;
-mod docs;
-mod fresh;
-mod vectors;
+pub(crate) mod ask;
+pub(crate) mod docs;
+pub(crate) mod fresh;
+pub(crate) mod vectors;
 
 use flowstone_model::ports::{
     Embedded, PortFuture, Refreshed, SearchDoc, SearchHit, SearchIndex, SearchTarget, Unembedded,

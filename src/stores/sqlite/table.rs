@@ -119,6 +119,18 @@ pub fn apply(db: &Connection, op: &TableOp, now_ms: i64) -> Result<String, Store
     }
 }
 
+/// Returns id, name and time of creation of each table.
+pub(crate) fn registered(db: &Connection) -> Result<Vec<(i64, String, i64)>, StoreError> {
+    let mut sql = db
+        .prepare_cached("SELECT id, name, created_ms FROM table_registry ORDER BY id")
+        .map_err(super::failure::failed)?;
+    let rows = sql
+        .query_map([], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))
+        .map_err(super::failure::failed)?;
+    rows.collect::<rusqlite::Result<Vec<_>>>()
+        .map_err(super::failure::failed)
+}
+
 /// Returns the names of all tables, sorted.
 ///
 /// # Errors

@@ -78,9 +78,9 @@ fn an_answer_is_kept_where_no_wait_is_left_for_it() {
     let any = answer("1", &[]);
     assert!(verdict(&any, &[]).is_for_later());
     let closed = wait("a", WaitState::Closed, None, "nil");
-    assert!(verdict(&any, &[closed.clone()]).is_for_later());
+    assert!(verdict(&any, std::slice::from_ref(&closed)).is_for_later());
     let late = wait("b", WaitState::Open, Some(100), "nil");
-    assert!(verdict(&any, &[late.clone()]).is_for_later());
+    assert!(verdict(&any, std::slice::from_ref(&late)).is_for_later());
     let guarded = wait("c", WaitState::Open, None, APPROVERS);
     assert!(!verdict(&any, &[late, guarded]).is_for_later());
     let open = wait("d", WaitState::Open, Some(101), "nil");

@@ -222,8 +222,8 @@ fn sources(query: &ResourceQuery) -> Vec<String> {
     sources
 }
 
-/// Returns where a list goes on after a row.
-fn position(sort: ResourceSort, row: &ResourceRow) -> String {
+/// Returns the cursor after a row.
+pub(crate) fn position(sort: ResourceSort, row: &ResourceRow) -> String {
     let key = match sort {
         ResourceSort::Created => row.created_ms.to_string(),
         ResourceSort::Name => row.name.as_ref().unwrap_or(&row.uri).to_ascii_lowercase(),
@@ -231,14 +231,46 @@ fn position(sort: ResourceSort, row: &ResourceRow) -> String {
     format!("{key}|{}", row.uri)
 }
 
-fn cursor(sort: ResourceSort, text: &str) -> Result<(Sql, Sql), StoreError> {
+/// A row's place in a list.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Place {
+    /// In lists by time.
+    pub created_ms: i64,
+    /// In lists by name: the name in lower case.
+    pub name: String,
+    pub uri: String,
+}
+
+impl Place {
+    pub(crate) fn of(sort: ResourceSort, row: &ResourceRow) -> Place {
+        let (created_ms, name) = match sort {
+            ResourceSort::Created => (row.created_ms, String::new()),
+            ResourceSort::Name => {
+                let name = row.name.as_ref().unwrap_or(&row.uri);
+                (0, name.to_ascii_lowercase())
+            }
+        };
+        Place {
+            created_ms,
+            name,
+            uri: row.uri.clone(),
+        }
+    }
+}
+
+/// Reads a cursor.
+pub(crate) fn place(sort: ResourceSort, text: &str) -> Result<Place, StoreError> {
     let parts = text.split_once("|res://");
     let read = parts.and_then(|(key, rest)| {
-        let key = match sort {
-            ResourceSort::Created => Sql::Integer(key.parse().ok()?),
-            ResourceSort::Name => Sql::Text(key.to_owned()),
+        let (created_ms, name) = match sort {
+            ResourceSort::Created => (key.parse().ok()?, String::new()),
+            ResourceSort::Name => (0, key.to_owned()),
         };
-        Some((key, Sql::Text(format!("res://{rest}"))))
+        Some(Place {
+            created_ms,
+            name,
+            uri: format!("res://{rest}"),
+        })
     });
     read.ok_or_else(|| {
         let message = format!("`{text}` is not where a list ended");
@@ -248,6 +280,19 @@ fn cursor(sort: ResourceSort, text: &str) -> Result<(Sql, Sql), StoreError> {
             "use the cursor of the previous page, with the same order",
         )
     })
+}
+
+fn cursor(sort: ResourceSort, text: &str) -> Result<(Sql, Sql), StoreError> {
+    let Place {
+        created_ms,
+        name,
+        uri,
+    } = place(sort, text)?;
+    let key = match sort {
+        ResourceSort::Created => Sql::Integer(created_ms),
+        ResourceSort::Name => Sql::Text(name),
+    };
+    Ok((key, Sql::Text(uri)))
 }
 
 /// Finds what is not in the registry.

@@ -203,18 +203,24 @@ pub fn delete(db: &Connection, uri: &str, now_ms: i64) -> Result<bool, StoreErro
                 "UPDATE resource SET gone = 'deleted', gone_ms = ?2, hash = '', search = NULL WHERE uri = ?1",
             )
             .and_then(|mut sql| sql.execute(params![row.uri, now_ms])),
-        (kind, None) => {
-            let message = format!("`{uri}` is a {}, which is not removed by its name", kind.name());
-            let hint = match kind {
-                ResourceKind::StepOutput | ResourceKind::FlowOutput => {
-                    "it goes with the run's journal: `flowstone gc`"
-                }
-                _ => "the step that makes such resources removes them",
-            };
-            return Err(with_hint(rejected("E0617", "unsupported", message), hint));
-        }
+        (kind, None) => return Err(not_removed(uri, kind)),
     };
     deleted.map(|count| count > 0).map_err(failed)
+}
+
+/// Refuses to remove what is not removed by its name.
+pub(crate) fn not_removed(uri: &str, kind: ResourceKind) -> StoreError {
+    let message = format!(
+        "`{uri}` is a {}, which is not removed by its name",
+        kind.name()
+    );
+    let hint = match kind {
+        ResourceKind::StepOutput | ResourceKind::FlowOutput => {
+            "it goes with the run's journal: `flowstone gc`"
+        }
+        _ => "the step that makes such resources removes them",
+    };
+    with_hint(rejected("E0617", "unsupported", message), hint)
 }
 
 /// Says what a registered resource is found by.

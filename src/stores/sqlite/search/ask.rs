@@ -11,7 +11,7 @@ use super::docs;
 /// Words around what was found.
 const SNIPPET_WORDS: u32 = 24;
 
-pub(super) fn by_words(db: &Connection, query: &WordQuery) -> Result<Vec<SearchHit>, StoreError> {
+pub(crate) fn by_words(db: &Connection, query: &WordQuery) -> Result<Vec<SearchHit>, StoreError> {
     let Some(question) = question(&query.terms, query.all) else {
         return Ok(Vec::new());
     };
@@ -78,7 +78,7 @@ fn hit(
 }
 
 /// Returns a text with one blank for each stretch of them.
-pub(super) fn one_line(text: &str) -> String {
+pub(crate) fn one_line(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 

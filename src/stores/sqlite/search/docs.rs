@@ -12,12 +12,12 @@ const PART: i64 = 500;
 
 /// Whether a document may still change without being told.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Ends {
+pub(crate) enum Ends {
     No,
     Open,
 }
 
-pub(super) fn versions(
+pub(crate) fn versions(
     db: &Connection,
     target: SearchTarget,
 ) -> Result<Vec<(String, String)>, StoreError> {
@@ -30,7 +30,7 @@ pub(super) fn versions(
     rows.collect::<rusqlite::Result<_>>().map_err(failed)
 }
 
-pub(super) fn put(
+pub(crate) fn put(
     db: &Connection,
     target: SearchTarget,
     doc: &SearchDoc,
@@ -62,7 +62,7 @@ pub(super) fn put(
 }
 
 /// Returns what vectors are made of.
-pub(super) fn embedded_text(title: &str, tags: &str, body: &str) -> String {
+pub(crate) fn embedded_text(title: &str, tags: &str, body: &str) -> String {
     let parts = [title, tags, body];
     let parts: Vec<&str> = parts.into_iter().filter(|part| !part.is_empty()).collect();
     parts.join("\n")
@@ -76,7 +76,7 @@ fn facts_text(facts: &[(String, String)]) -> String {
 }
 
 /// Reads facts as they are kept.
-pub(super) fn facts(text: &str) -> Vec<(String, String)> {
+pub(crate) fn facts(text: &str) -> Vec<(String, String)> {
     match serde_json::from_str(text) {
         Ok(Json::Object(facts)) => facts
             .into_iter()
@@ -86,14 +86,14 @@ pub(super) fn facts(text: &str) -> Vec<(String, String)> {
     }
 }
 
-pub(super) fn remove(db: &Connection, target: SearchTarget, id: &str) -> Result<(), StoreError> {
+pub(crate) fn remove(db: &Connection, target: SearchTarget, id: &str) -> Result<(), StoreError> {
     db.prepare_cached("DELETE FROM search_doc WHERE target = ?1 AND id = ?2")
         .and_then(|mut sql| sql.execute([target.name(), id]))
         .map_err(failed)?;
     Ok(())
 }
 
-pub(super) fn find(
+pub(crate) fn find(
     db: &Connection,
     target: SearchTarget,
     id: &str,
@@ -117,7 +117,7 @@ fn doc(row: &Row<'_>) -> rusqlite::Result<SearchDoc> {
 }
 
 /// Marks the resource of that name, if it exists, to be indexed again.
-pub(super) fn redo(db: &Connection, uri: &str) -> Result<u64, StoreError> {
+pub(crate) fn redo(db: &Connection, uri: &str) -> Result<u64, StoreError> {
     remove(db, SearchTarget::Resources, uri)?;
     db.prepare_cached("INSERT OR IGNORE INTO search_todo SELECT uri FROM resource WHERE uri = ?1")
         .and_then(|mut sql| sql.execute([uri]))
@@ -129,7 +129,7 @@ pub(super) fn redo(db: &Connection, uri: &str) -> Result<u64, StoreError> {
 }
 
 /// Removes some documents; tells whether there may be more.
-pub(super) fn clear_part(db: &Connection) -> Result<bool, StoreError> {
+pub(crate) fn clear_part(db: &Connection) -> Result<bool, StoreError> {
     let removed = db
         .prepare_cached(
             "DELETE FROM search_doc WHERE num IN (SELECT num FROM search_doc ORDER BY num LIMIT ?1)",
@@ -140,7 +140,7 @@ pub(super) fn clear_part(db: &Connection) -> Result<bool, StoreError> {
 }
 
 /// Deletes the full-text tables, even damaged ones, and creates them again.
-pub(super) fn redo_all(db: &Connection) -> Result<u64, StoreError> {
+pub(crate) fn redo_all(db: &Connection) -> Result<u64, StoreError> {
     for target in SearchTarget::ALL {
         let name = target.name();
         db.execute_batch(&format!(

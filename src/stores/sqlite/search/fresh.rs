@@ -7,7 +7,7 @@ use std::path::Path;
 
 use flowstone_model::blob::BlobHash;
 use flowstone_model::ports::{Refreshed, RunStatus, SearchDoc, SearchTarget, StoreError};
-use flowstone_model::resource::PREFIX;
+use flowstone_model::resource::{PREFIX, SearchEntry};
 use flowstone_model::sealed::split;
 use flowstone_model::search::{TEXT_MAX, cut, may_be_text, start_of};
 use rusqlite::{Connection, Row, params};
@@ -73,16 +73,16 @@ struct Todo {
 
 /// What the registry says of a resource.
 #[derive(Clone, PartialEq, Eq)]
-struct Registered {
-    hash: String,
-    size: i64,
-    filename: Option<String>,
-    content_type: Option<String>,
+pub(crate) struct Registered {
+    pub hash: String,
+    pub size: i64,
+    pub filename: Option<String>,
+    pub content_type: Option<String>,
     /// What it is found by, as the registry keeps it.
-    search: Option<String>,
-    folder: Option<String>,
+    pub search: Option<String>,
+    pub folder: Option<String>,
     /// The kind of resource. Blobs and files have contents; trees and changesets are found by their search text.
-    kind: String,
+    pub kind: String,
 }
 
 const REGISTERED: &str =
@@ -110,10 +110,12 @@ async fn some_resources(store: &Sqlite, limit: usize) -> Result<u64, StoreError>
     let read = store.read_aside(move |db| {
         let todo = todo(db, limit)?;
         let read = todo.into_iter().map(|todo| {
-            let doc = todo
-                .found
-                .as_ref()
-                .map(|found| doc(&folder, &todo.uri, found));
+            let doc = todo.found.as_ref().map(|found| {
+                let entry = found.search.as_deref().and_then(resource::search_of);
+                let entry = entry.unwrap_or_default();
+                let contents = || start(&folder, &found.hash, found.size);
+                resource_doc(&todo.uri, found, entry, contents)
+            });
             (todo, doc)
         });
         Ok(read.collect::<Vec<_>>())
@@ -176,9 +178,13 @@ fn put_resource(db: &Connection, todo: &Todo, doc: Option<&SearchDoc>) -> Result
     Ok(())
 }
 
-fn doc(folder: &Path, uri: &str, found: &Registered) -> SearchDoc {
-    let entry = found.search.as_deref().and_then(resource::search_of);
-    let entry = entry.unwrap_or_default();
+/// Returns the document of a resource. `contents`: reads the start of its text.
+pub(crate) fn resource_doc(
+    uri: &str,
+    found: &Registered,
+    entry: SearchEntry,
+    contents: impl FnOnce() -> Option<String>,
+) -> SearchDoc {
     let mut facts = vec![
         ("kind".to_owned(), found.kind.clone()),
         ("size-bytes".to_owned(), found.size.to_string()),
@@ -198,7 +204,7 @@ fn doc(folder: &Path, uri: &str, found: &Registered) -> SearchDoc {
     facts.sort();
     let has_contents = matches!(&*found.kind, "blob" | "file") && !entry.without_contents;
     let contents = (has_contents && may_be_text(found.content_type.as_deref()))
-        .then(|| start(folder, &found.hash, found.size))
+        .then(contents)
         .flatten();
     let body = [entry.text, contents].into_iter().flatten();
     let body: Vec<String> = body.map(|text| cut(&text, TEXT_MAX).to_owned()).collect();
@@ -290,33 +296,58 @@ fn runs(db: &Connection, limit: usize) -> Result<(Vec<(SearchDoc, Ends)>, i64), 
 
 fn run(row: &Row<'_>) -> rusqlite::Result<(SearchDoc, Ends)> {
     let text = |idx: usize| row.get::<_, Option<String>>(idx);
-    let (id, flow, status): (String, String, String) = (row.get(1)?, row.get(2)?, row.get(3)?);
-    let ends = match RunStatus::from_name(&status) {
-        Some(status) if status.is_final() => Ends::No,
-        _ => Ends::Open,
-    };
-    let mut tags = vec![flow.clone(), status.clone(), id.clone()];
+    let status: String = row.get(3)?;
+    let mut tags = Vec::new();
     for idx in 8..=11 {
         tags.extend(text(idx)?);
     }
-    let mut body = Vec::new();
-    for idx in [6, 4, 5] {
-        body.extend(text(idx)?.map(|text| cut(split(&text).shown, VALUE_MAX).to_owned()));
-    }
-    let body = body.join("\n");
-    let facts = [("flow", flow.clone()), ("status", status.clone())];
+    let input: String = row.get(4)?;
+    Ok(run_doc(&RunTexts {
+        id: row.get(1)?,
+        flow: row.get(2)?,
+        status: RunStatus::from_name(&status).unwrap_or(RunStatus::Failed),
+        updated_ms: row.get(7)?,
+        tags,
+        body: [text(6)?, Some(split(&input).shown.to_owned()), text(5)?],
+    }))
+}
+
+/// What a run is found by.
+pub(crate) struct RunTexts {
+    pub id: String,
+    pub flow: String,
+    pub status: RunStatus,
+    pub updated_ms: i64,
+    /// External id, invocation, key, and what started it.
+    pub tags: Vec<String>,
+    /// Error, input and result.
+    pub body: [Option<String>; 3],
+}
+
+/// Returns the document of a run, and whether the run may change it.
+pub(crate) fn run_doc(run: &RunTexts) -> (SearchDoc, Ends) {
+    let status = run.status.name();
+    let ends = match run.status.is_final() {
+        true => Ends::No,
+        false => Ends::Open,
+    };
+    let mut tags = vec![run.flow.clone(), status.to_owned(), run.id.clone()];
+    tags.extend(run.tags.iter().cloned());
+    let body = run.body.iter().flatten();
+    let body: Vec<&str> = body.map(|text| cut(text, VALUE_MAX)).collect();
+    let facts = [("flow", &*run.flow), ("status", status)];
     let doc = SearchDoc {
-        version: format!("{} {status}", row.get::<_, i64>(7)?),
-        title: flow,
+        version: format!("{} {status}", run.updated_ms),
+        title: run.flow.clone(),
         tags: tags.join(" "),
-        body,
+        body: body.join("\n"),
         facts: facts
             .into_iter()
-            .map(|(key, value)| (key.to_owned(), value))
+            .map(|(key, value)| (key.to_owned(), value.to_owned()))
             .collect(),
-        id,
+        id: run.id.clone(),
     };
-    Ok((doc, ends))
+    (doc, ends)
 }
 
 /// The names of all tables in a document start so.
@@ -341,7 +372,7 @@ async fn tables(store: &Sqlite) -> Result<u64, StoreError> {
     Ok(count)
 }
 
-fn changed_tables(db: &Connection) -> Result<(Vec<SearchDoc>, Vec<String>), StoreError> {
+pub(crate) fn changed_tables(db: &Connection) -> Result<(Vec<SearchDoc>, Vec<String>), StoreError> {
     let mut sql = db
         .prepare_cached(
             "SELECT id, name, (SELECT group_concat(name, ' ') FROM

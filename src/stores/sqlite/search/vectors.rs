@@ -23,14 +23,14 @@ const NUMBER: usize = 4;
 const SNIPPET_CHARS: usize = 200;
 
 /// Tells whether the vectors that are kept are those of a model.
-pub(super) fn is_model(db: &Connection, model: &str) -> Result<bool, StoreError> {
+pub(crate) fn is_model(db: &Connection, model: &str) -> Result<bool, StoreError> {
     db.prepare_cached("SELECT 1 FROM search_mark WHERE name = 'model' AND value = ?1")
         .and_then(|mut sql| sql.exists([model]))
         .map_err(failed)
 }
 
 /// Takes another model: its vectors, where there are some, count from now on.
-pub(super) fn take_model(db: &Connection, model: &str) -> Result<(), StoreError> {
+pub(crate) fn take_model(db: &Connection, model: &str) -> Result<(), StoreError> {
     db.execute("UPDATE search_mark SET value = ?1 WHERE name = 'model'", [model])
         .and_then(|_| {
             db.execute(
@@ -47,7 +47,7 @@ pub(super) fn take_model(db: &Connection, model: &str) -> Result<(), StoreError>
 const BARE: &str = "FROM search_doc WHERE target = ?1 AND embedded IS NULL AND is_open = 0";
 
 /// Returns texts without vectors, and how many more documents there are.
-pub(super) fn bare(
+pub(crate) fn bare(
     db: &Connection,
     targets: &[SearchTarget],
     limit: usize,
@@ -84,7 +84,7 @@ pub(super) fn bare(
     Ok((found, left))
 }
 
-pub(super) fn keep(db: &Connection, model: &str, texts: &[Embedded]) -> Result<(), StoreError> {
+pub(crate) fn keep(db: &Connection, model: &str, texts: &[Embedded]) -> Result<(), StoreError> {
     for text in texts {
         keep_one(db, model, text).map_err(failed)?;
     }
@@ -151,7 +151,7 @@ impl PartialOrd for Candidate {
     }
 }
 
-pub(super) fn nearest(db: &Connection, query: &VectorQuery) -> Result<Vec<SearchHit>, StoreError> {
+pub(crate) fn nearest(db: &Connection, query: &VectorQuery) -> Result<Vec<SearchHit>, StoreError> {
     if !is_model(db, &query.model)? {
         return Ok(Vec::new());
     }

@@ -10,12 +10,12 @@ use flowstone_model::table::{Aggregate, Cell, Filter, Test};
 use rusqlite::Connection;
 use rusqlite::types::Value as Sql;
 
-use super::super::edn::{self, MapText};
 use super::super::failure::{rejected, with_hint};
 use super::filter::{Operand, value};
 use super::groups::{Group, collect};
 use super::metric::compare;
 use super::registry::{Table, listed};
+use crate::edn::{self, MapText};
 
 pub(super) fn aggregate(db: &Connection, query: &Aggregate) -> Result<String, StoreError> {
     let table = Table::open(db, &query.table)?;

@@ -26,7 +26,7 @@ use rusqlite::Connection;
 use rusqlite::functions::FunctionFlags;
 use rusqlite::types::Value as Sql;
 
-use super::super::edn;
+use crate::edn;
 
 /// Gives a connection the order of decimals and the look into data.
 pub(super) fn prepare(db: &Connection) -> rusqlite::Result<()> {

@@ -9,11 +9,11 @@ use flowstone_model::ports::StoreError;
 use flowstone_model::table::{ColumnType, Recompute, TableName};
 use rusqlite::{Connection, params_from_iter};
 
-use super::super::edn::MapText;
 use super::super::failure::{failed, rejected, with_hint};
 use super::filter::{Condition, filter};
 use super::meta::Lookup;
 use super::registry::{Column, Table};
+use crate::edn::MapText;
 
 /// Deeper chains of lookups are refused.
 const MAX_DEPTH: usize = 50;

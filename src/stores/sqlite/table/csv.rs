@@ -17,8 +17,8 @@ use rusqlite::Connection;
 
 use self::split::SplitError;
 use super::super::blob;
-use super::super::edn::MapText;
 use super::super::failure::{rejected, with_hint};
+use crate::edn::MapText;
 
 pub(in crate::sqlite) use export::export;
 pub(super) use import::import;

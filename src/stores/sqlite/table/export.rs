@@ -4,12 +4,12 @@ use flowstone_model::ports::StoreError;
 use flowstone_model::table::{TableName, TableTarget};
 use rusqlite::Connection;
 
-use super::super::edn::{self, MapText};
 use super::super::failure::failed;
 use super::meta::{format_edn, validation_edn};
 use super::partition;
 use super::registry::{Column, Table};
 use super::write::reference;
+use crate::edn::{self, MapText};
 
 pub(super) fn schema(db: &Connection, target: &TableTarget) -> Result<String, StoreError> {
     let table = Table::root(db, &target.name)?;

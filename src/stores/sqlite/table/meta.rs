@@ -4,8 +4,8 @@ use flowstone_model::codec::decode;
 use flowstone_model::table::{Cell, CellFormat, CheckRule, Display, Validation};
 use serde_json::{Map, Value as Json, json};
 
-use super::super::edn::{self, MapText};
 use super::cell::{data_text, from_value};
+use crate::edn::{self, MapText};
 
 /// The definition of a column beside its name and type.
 #[derive(Debug, Clone, Default, PartialEq)]

@@ -8,9 +8,9 @@ use flowstone_model::table::{ColumnType, EnumDefinition};
 use rusqlite::types::Value as Sql;
 use rusqlite::{Connection, params};
 
-use super::super::edn::{self, MapText};
 use super::super::failure::{failed, rejected, with_hint};
 use super::cell::{shown, to_edn, to_sql};
+use crate::edn::{self, MapText};
 
 /// An enum has no more options; what varies more is a string.
 pub(super) const MAX_OPTIONS: usize = 10_000;

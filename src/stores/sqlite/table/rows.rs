@@ -11,13 +11,13 @@ use flowstone_model::table::{
 use rusqlite::types::Value as Sql;
 use rusqlite::{Connection, params_from_iter};
 
-use super::super::edn::{self, MapText};
 use super::super::failure::{failed, rejected, with_hint};
 use super::cell::to_edn;
 use super::filter::{Condition, Operand, choice, filter, order};
 use super::partition;
 use super::registry::Table;
 use super::update;
+use crate::edn::{self, MapText};
 
 /// Columns to read: what SQL calls them, and how to write their cells.
 pub(super) struct Selection {

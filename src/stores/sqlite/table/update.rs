@@ -5,7 +5,6 @@ use flowstone_model::table::{Cell, FormatCell, RowChoice, UpdateCell};
 use rusqlite::types::Value as Sql;
 use rusqlite::{Connection, params, params_from_iter};
 
-use super::super::edn::{self, MapText};
 use super::super::failure::{failed, rejected, with_hint};
 use super::cell::{data_text, to_edn, to_sql};
 use super::computed;
@@ -14,6 +13,7 @@ use super::intake::Intake;
 use super::meta::{format_edn, format_json, read_format};
 use super::registry::Table;
 use super::write::{check_given, execute, fit_columns, no_key};
+use crate::edn::{self, MapText};
 
 pub(super) fn cell(db: &Connection, ask: &UpdateCell) -> Result<String, StoreError> {
     let mut table = Table::open_to_change(db, &ask.table)?;

@@ -8,7 +8,6 @@ use flowstone_model::table::{
 use rusqlite::types::Value as Sql;
 use rusqlite::{Connection, params_from_iter};
 
-use super::super::edn::{self, MapText};
 use super::super::failure::{failed, rejected, with_hint};
 use super::cell::{data_text, holds, infer, shown, to_sql, unify};
 use super::filter::{Condition, choice};
@@ -17,6 +16,7 @@ use super::partition;
 use super::registry::{Column, Table, listed};
 use super::rows::{Selection, read};
 use super::writer::{Written, put};
+use crate::edn::{self, MapText};
 
 /// As many of the rows written are shown in the result.
 pub(super) const PREVIEW: usize = 5;

@@ -10,7 +10,6 @@ use flowstone_model::table::csv::{ImportCsv, MAX_REJECTED, OnBadRow};
 use flowstone_model::table::{ColumnType, Partitions, TableName, WriteMode};
 use rusqlite::{Connection, Statement};
 
-use super::super::super::edn;
 use super::super::super::failure::{failed, rejected, with_hint};
 use super::super::cell::holds;
 use super::super::computed;
@@ -22,6 +21,7 @@ use super::super::write::{check_given, reference};
 use super::cell::kept;
 use super::split::{Next, Splitter};
 use super::{BadRow, place_of, unreadable};
+use crate::edn;
 
 /// Number of new rows from which it pays to update the planner's statistics.
 const WORTH_ANALYSING: u64 = 5_000;

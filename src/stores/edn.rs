@@ -4,17 +4,17 @@ use flowstone_lang::value::Value;
 use flowstone_model::codec::encode;
 
 /// Returns a string literal.
-pub(super) fn text(text: &str) -> String {
+pub(crate) fn text(text: &str) -> String {
     encode(&Value::from(text)).unwrap_or_else(|_| "\"\"".to_owned())
 }
 
 /// Returns a keyword literal. A name that cannot be a literal becomes what the codec reads back as a keyword.
-pub(super) fn keyword(name: &str) -> String {
+pub(crate) fn keyword(name: &str) -> String {
     encode(&Value::keyword(name)).unwrap_or_else(|_| ":?".to_owned())
 }
 
 /// Returns a vector of literals.
-pub(super) fn vector<T: AsRef<str>>(items: impl IntoIterator<Item = T>) -> String {
+pub(crate) fn vector<T: AsRef<str>>(items: impl IntoIterator<Item = T>) -> String {
     let mut out = String::from("[");
     for (idx, item) in items.into_iter().enumerate() {
         if idx > 0 {
@@ -27,7 +27,7 @@ pub(super) fn vector<T: AsRef<str>>(items: impl IntoIterator<Item = T>) -> Strin
 }
 
 /// A map under construction. Keys are names of our own.
-pub(super) struct MapText(String);
+pub(crate) struct MapText(String);
 
 impl MapText {
     pub fn new() -> MapText {

@@ -1,0 +1,304 @@
+//! A store in memory: the twin of the database, for tests and simulations.
+//!
+//! A [`Memory`] is a project's data; each [`Memory::open`] is a process that uses it. Rows lie in ordered maps behind one
+//! mutex. A transaction that fails is undone row by row, so all ports keep the promises that the database keeps, except
+//! that nothing survives the process. Tables and the search index are questions in SQL by their nature: they lie in a
+//! SQLite database in memory, and commit with the rows. What runs may do is decided by [`flowstone_model::rules`].
+
+mod agenda;
+mod blobs;
+mod changesets;
+mod family;
+mod journal;
+mod kv;
+mod lease;
+mod listing;
+mod queue;
+mod resources;
+mod runs;
+mod search;
+mod state;
+mod tables;
+mod undo;
+mod upkeep;
+mod waits;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use flowstone_model::ids::RunId;
+use flowstone_model::limits::Limits;
+use flowstone_model::ports::{Moment, PortFuture, Probe, StoreError, Stores};
+use rusqlite::Connection;
+use tokio::sync::watch;
+
+use crate::sqlite::in_memory;
+use state::State;
+
+/// The data of a project.
+#[derive(Clone)]
+pub struct Memory(Arc<Project>);
+
+/// How to make a project in memory.
+#[derive(Debug, Clone, Default)]
+pub struct MemoryOptions {
+    /// Is told of each transaction.
+    pub probe: Option<Arc<dyn Probe>>,
+    /// As in [`crate::Options::crashes`].
+    pub crashes: Option<u32>,
+}
+
+struct Project {
+    state: Mutex<State>,
+    /// Tables and the search index, once something needs them.
+    relations: Mutex<Option<Connection>>,
+    processes: Mutex<Processes>,
+    news: watch::Sender<u64>,
+    options: MemoryOptions,
+}
+
+/// The processes that opened a project and did not leave it.
+#[derive(Default)]
+struct Processes {
+    count: u64,
+    known: BTreeMap<String, Process>,
+}
+
+struct Process {
+    is_alive: bool,
+    /// The runs that it executes, or executed when it ended.
+    executes: BTreeSet<RunId>,
+}
+
+impl Memory {
+    /// Makes an empty project.
+    pub fn new(options: MemoryOptions) -> Memory {
+        Memory(Arc::new(Project {
+            state: Mutex::default(),
+            relations: Mutex::default(),
+            processes: Mutex::default(),
+            news: watch::Sender::new(0),
+            options,
+        }))
+    }
+
+    /// Returns the stores as a new process sees them. The process ends in good order when the last of them is dropped.
+    pub fn open(&self) -> Stores {
+        let mut processes = lock(&self.0.processes);
+        processes.count += 1;
+        let id = format!("memory-{}", processes.count);
+        processes.known.insert(
+            id.clone(),
+            Process {
+                is_alive: true,
+                executes: BTreeSet::new(),
+            },
+        );
+        let session = Arc::new(Session {
+            project: self.0.clone(),
+            id,
+            failures: Mutex::default(),
+        });
+        Stores {
+            agenda: session.clone(),
+            journal: session.clone(),
+            runs: session.clone(),
+            queue: session.clone(),
+            waits: session.clone(),
+            kv: session.clone(),
+            tables: session.clone(),
+            blobs: session.clone(),
+            resources: session.clone(),
+            changesets: session.clone(),
+            search: session.clone(),
+            upkeep: session,
+        }
+    }
+
+    /// Ends all processes at once, as a loss of power does: they change nothing from now on, and their leases are
+    /// those of processes that crashed.
+    pub fn crash(&self) {
+        // After the transaction that is in progress.
+        let _state = lock(&self.0.state);
+        for process in lock(&self.0.processes).known.values_mut() {
+            process.is_alive = false;
+        }
+    }
+}
+
+/// A process that uses a project.
+struct Session {
+    project: Arc<Project>,
+    id: String,
+    /// Runs of which a change failed that was not waited for: what comes after it must fail, too.
+    failures: Mutex<BTreeMap<RunId, StoreError>>,
+}
+
+/// Whether a change may mean that a run can continue.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum News {
+    None,
+    Some,
+}
+
+/// A transaction of a process.
+struct Tx<'a> {
+    state: &'a mut State,
+    session: &'a Session,
+    /// The database of tables, once the transaction changes it.
+    relations: Option<Relations<'a>>,
+}
+
+/// The database of tables, which is there once something was put into it.
+type Relations<'a> = MutexGuard<'a, Option<Connection>>;
+
+impl Session {
+    /// Answers from the rows.
+    fn read<'a, T: Send + 'a>(
+        &self,
+        question: impl FnOnce(&mut Tx<'_>) -> Result<T, StoreError>,
+    ) -> PortFuture<'a, T> {
+        let mut state = lock(&self.project.state);
+        let mut tx = Tx {
+            state: &mut state,
+            session: self,
+            relations: None,
+        };
+        let answer = question(&mut tx);
+        Box::pin(std::future::ready(answer))
+    }
+
+    /// Makes a change in a transaction, at once.
+    fn write<'a, T: Send + 'a>(
+        &self,
+        news: News,
+        change: impl FnOnce(&mut Tx<'_>) -> Result<T, StoreError>,
+    ) -> PortFuture<'a, T> {
+        Box::pin(std::future::ready(self.change(news, change)))
+    }
+
+    fn change<T>(
+        &self,
+        news: News,
+        change: impl FnOnce(&mut Tx<'_>) -> Result<T, StoreError>,
+    ) -> Result<T, StoreError> {
+        let mut state = lock(&self.project.state);
+        if !self.is_alive(&self.id) {
+            return Err(StoreError::Internal("the process has ended".to_owned()));
+        }
+        let mut tx = Tx {
+            state: &mut state,
+            session: self,
+            relations: None,
+        };
+        let changed = change(&mut tx).and_then(|answer| {
+            self.reach(Moment::BeforeCommit)?;
+            Ok(answer)
+        });
+        match changed {
+            Ok(answer) => {
+                tx.finish("COMMIT")?;
+                tx.state.commit();
+                if news == News::Some {
+                    self.project.news.send_modify(|count| *count += 1);
+                }
+                self.reach(Moment::AfterCommit)?;
+                Ok(answer)
+            }
+            Err(error) => {
+                tx.state.undo();
+                tx.finish("ROLLBACK")?;
+                Err(error)
+            }
+        }
+    }
+
+    fn reach(&self, moment: Moment) -> Result<(), StoreError> {
+        match &self.project.options.probe {
+            Some(probe) => probe.reach(moment),
+            None => Ok(()),
+        }
+    }
+
+    /// Tells whether a process uses the project.
+    fn is_alive(&self, process: &str) -> bool {
+        let processes = lock(&self.project.processes);
+        let process = processes.known.get(process);
+        process.is_some_and(|process| process.is_alive)
+    }
+
+    fn most_crashes(&self) -> u32 {
+        let crashes = self.project.options.crashes;
+        crashes.unwrap_or_else(|| Limits::default().crashes)
+    }
+}
+
+impl Tx<'_> {
+    /// Returns the database of tables, to be changed with the rows.
+    fn relations(&mut self) -> Result<&Connection, StoreError> {
+        if self.relations.is_none() {
+            let mut relations = lock(&self.session.project.relations);
+            execute(made(&mut relations)?, "BEGIN")?;
+            self.relations = Some(relations);
+        }
+        let relations = self.relations.as_ref().and_then(|it| it.as_ref());
+        relations.ok_or_else(|| StoreError::Internal("no database of tables".to_owned()))
+    }
+
+    /// Ends the transaction in the database of tables, if there is one.
+    fn finish(&mut self, how: &str) -> Result<(), StoreError> {
+        match self.relations.take().as_ref().and_then(|it| it.as_ref()) {
+            Some(relations) => execute(relations, how),
+            None => Ok(()),
+        }
+    }
+}
+
+impl Session {
+    /// Answers from the database of tables.
+    fn relate<'a, T: Send + 'a>(
+        &self,
+        question: impl FnOnce(&Connection) -> Result<T, StoreError>,
+    ) -> PortFuture<'a, T> {
+        let mut relations = lock(&self.project.relations);
+        let answer = made(&mut relations).and_then(question);
+        Box::pin(std::future::ready(answer))
+    }
+}
+
+/// Returns the database of tables, and makes it if need be.
+fn made(relations: &mut Option<Connection>) -> Result<&Connection, StoreError> {
+    match relations {
+        Some(relations) => Ok(relations),
+        None => Ok(relations.insert(in_memory()?)),
+    }
+}
+
+fn execute(relations: &Connection, sql: &str) -> Result<(), StoreError> {
+    let done = relations.execute_batch(sql);
+    done.map_err(|error| StoreError::Internal(error.to_string()))
+}
+
+impl Drop for Session {
+    fn drop(&mut self) {
+        let mut processes = lock(&self.project.processes);
+        let is_alive = processes.known.get(&self.id).is_some_and(|it| it.is_alive);
+        // What a crashed process executed is remembered.
+        if is_alive {
+            processes.known.remove(&self.id);
+        }
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The refusal of what a store in memory cannot do.
+fn unsupported(what: &str) -> StoreError {
+    crate::failure::rejected(
+        "E0617",
+        "unsupported",
+        format!("a store in memory cannot {what}"),
+    )
+}

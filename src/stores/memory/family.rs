@@ -1,0 +1,81 @@
+//! Parents and children.
+
+use flowstone_model::ids::RunId;
+use flowstone_model::ports::{RunStatus, StoreError, WaitState};
+use flowstone_model::rules::family::Member;
+use flowstone_model::rules::rows::FamilyRows;
+
+use super::Tx;
+use super::state::Run;
+
+fn member(num: i64, run: &Run) -> Member {
+    let parent = run.row.parent.as_ref();
+    Member {
+        num,
+        id: run.row.id.clone(),
+        status: run.row.status,
+        has_parent: parent.is_some(),
+        close: parent.map(|parent| parent.close).unwrap_or_default(),
+    }
+}
+
+impl FamilyRows for Tx<'_> {
+    fn member(&mut self, run: &RunId) -> Result<Option<Member>, StoreError> {
+        let found = self.state.number(run).zip(self.state.run(run));
+        Ok(found.map(|(num, run)| member(num, run)))
+    }
+
+    fn open_children(&mut self, run: &str) -> Result<Vec<Member>, StoreError> {
+        let is_child = |child: &Run| {
+            let parent = child.row.parent.as_ref();
+            parent.is_some_and(|parent| parent.run.as_str() == run)
+        };
+        let children = self.state.runs.iter();
+        let children =
+            children.filter(|(_, child)| is_child(child) && !child.row.status.is_final());
+        Ok(children.map(|(num, child)| member(*num, child)).collect())
+    }
+
+    fn terminate(&mut self, num: i64, reason: &str, now_ms: i64) -> Result<(), StoreError> {
+        if let Some(run) = self.state.runs.get_mut(&num) {
+            run.epoch += 1;
+            run.lease = None;
+            let row = &mut run.row;
+            row.status = RunStatus::Terminated;
+            row.cancel_requested
+                .get_or_insert_with(|| reason.to_owned());
+            row.force = true;
+            row.wait_reason = None;
+            row.due_ms = None;
+            row.updated_ms = now_ms;
+            row.ended_ms = Some(now_ms);
+        }
+        Ok(())
+    }
+
+    fn ask_to_cancel(&mut self, run: &RunId, reason: &str, now_ms: i64) -> Result<(), StoreError> {
+        let found = self.state.run(run);
+        if found.is_some_and(|run| run.row.cancel_requested.is_none() && !run.is_over())
+            && let Some(run) = self.state.run_mut(run)
+        {
+            run.row.cancel_requested = Some(reason.to_owned());
+            run.row.updated_ms = now_ms;
+        }
+        Ok(())
+    }
+
+    fn close_waits(&mut self, num: i64) -> Result<(), StoreError> {
+        let open: Vec<i64> = self
+            .state
+            .waits_of(num)
+            .filter(|(_, wait)| wait.row.state != WaitState::Closed)
+            .map(|(seq, _)| seq)
+            .collect();
+        for seq in open {
+            if let Some(wait) = self.state.waits.get_mut(&seq) {
+                wait.row.state = WaitState::Closed;
+            }
+        }
+        Ok(())
+    }
+}

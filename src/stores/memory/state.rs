@@ -1,0 +1,227 @@
+//! The rows of a project in memory.
+
+use std::sync::Arc;
+
+use flowstone_model::changeset::{FileState, PathChange};
+use flowstone_model::ids::RunId;
+use flowstone_model::kv::KvEntry;
+use flowstone_model::ports::{
+    Entry, LimitRule, Program, ResourceRow, RunRow, ScheduleRow, WaitRow, WaitState,
+};
+use flowstone_model::rules::answers::{EarlySignal, SignalState};
+use flowstone_model::sealed::split;
+
+use super::undo::Table;
+
+/// All rows.
+#[derive(Default)]
+pub(super) struct State {
+    /// By number.
+    pub runs: Table<i64, Run>,
+    /// Numbers of runs by id.
+    pub ids: Table<RunId, i64>,
+    /// Numbers of runs by external id.
+    pub externals: Table<String, i64>,
+    pub programs: Table<String, Program>,
+    /// By the number of the run and the place in its journal, from 1.
+    pub journal: Table<(i64, i64), Entry>,
+    /// In the order in which they were opened.
+    pub waits: Table<i64, Wait>,
+    pub inbox: Table<i64, Signal>,
+    /// By flow and id.
+    pub schedules: Table<(String, String), ScheduleRow>,
+    pub kv: Table<String, Key>,
+    /// By hash; with the time at which it was put.
+    pub blobs: Table<String, (i64, Arc<Vec<u8>>)>,
+    pub resources: Table<String, ResourceRow>,
+    pub changesets: Table<String, Changeset>,
+}
+
+impl State {
+    pub(super) fn commit(&mut self) {
+        self.runs.commit();
+        self.ids.commit();
+        self.externals.commit();
+        self.programs.commit();
+        self.journal.commit();
+        self.waits.commit();
+        self.inbox.commit();
+        self.schedules.commit();
+        self.kv.commit();
+        self.blobs.commit();
+        self.resources.commit();
+        self.changesets.commit();
+    }
+
+    pub(super) fn undo(&mut self) {
+        self.runs.undo();
+        self.ids.undo();
+        self.externals.undo();
+        self.programs.undo();
+        self.journal.undo();
+        self.waits.undo();
+        self.inbox.undo();
+        self.schedules.undo();
+        self.kv.undo();
+        self.blobs.undo();
+        self.resources.undo();
+        self.changesets.undo();
+    }
+
+    pub(super) fn number(&self, run: &RunId) -> Option<i64> {
+        self.ids.get(run).copied()
+    }
+
+    pub(super) fn run(&self, run: &RunId) -> Option<&Run> {
+        self.runs.get(&self.number(run)?)
+    }
+
+    pub(super) fn run_mut(&mut self, run: &RunId) -> Option<&mut Run> {
+        let num = self.number(run)?;
+        self.runs.get_mut(&num)
+    }
+
+    /// Returns the journal of a run, with the place of each entry.
+    pub(super) fn entries(&self, num: i64) -> impl Iterator<Item = (i64, &Entry)> {
+        let entries = self.journal.range((num, i64::MIN)..=(num, i64::MAX));
+        entries.map(|((_, place), entry)| (*place, entry))
+    }
+
+    /// Returns the waits of a run, in the order in which they were opened.
+    pub(super) fn waits_of(&self, num: i64) -> impl DoubleEndedIterator<Item = (i64, &Wait)> {
+        let waits = self.waits.iter().map(|(seq, wait)| (*seq, wait));
+        waits.filter(move |(_, wait)| wait.run == num)
+    }
+}
+
+/// Returns the key after the last one.
+pub(super) fn next<V: Clone>(table: &Table<i64, V>) -> i64 {
+    table.iter().next_back().map_or(1, |(last, _)| last + 1)
+}
+
+/// A run.
+#[derive(Debug, Clone)]
+pub(super) struct Run {
+    /// `input` is as it is stored, with its secrets encrypted at the end. Who executes the run is in `lease`.
+    pub row: RunRow,
+    /// The input of the first pass, once a later one has another.
+    pub first_input: Option<String>,
+    /// The process that holds the lease.
+    pub lease: Option<String>,
+    pub epoch: i64,
+    pub slot: Option<String>,
+    /// Runs of other versions do not count for its slot.
+    pub apart: bool,
+    /// It is queued, has its slot, and waits for its limit.
+    pub is_next: bool,
+    pub limit: Option<LimitRule>,
+    /// When it started, for rates.
+    pub admitted_ms: Option<i64>,
+    /// When a worker may try again that could not execute it.
+    pub again_ms: Option<i64>,
+    pub crashes: u32,
+    pub crash_mark: Option<i64>,
+}
+
+impl Run {
+    pub(super) fn new(row: RunRow) -> Run {
+        Run {
+            row,
+            first_input: None,
+            lease: None,
+            epoch: 0,
+            slot: None,
+            apart: false,
+            is_next: false,
+            limit: None,
+            admitted_ms: None,
+            again_ms: None,
+            crashes: 0,
+            crash_mark: None,
+        }
+    }
+
+    /// Returns the row as ports show it.
+    pub(super) fn shown(&self, is_alive: impl Fn(&str) -> bool) -> RunRow {
+        let parts = split(&self.row.input);
+        RunRow {
+            input: parts.shown.to_owned(),
+            sealed: parts.sealed.map(str::to_owned),
+            driven: self.lease.as_deref().is_some_and(is_alive),
+            begun: self.epoch > 0,
+            ..self.row.clone()
+        }
+    }
+
+    pub(super) fn is_over(&self) -> bool {
+        self.row.ended_ms.is_some()
+    }
+
+    /// It has its place in a slot or limit.
+    pub(super) fn is_live(&self) -> bool {
+        self.row.status != flowstone_model::ports::RunStatus::Queued && !self.is_over()
+    }
+
+    pub(super) fn is_queued(&self) -> bool {
+        self.row.status == flowstone_model::ports::RunStatus::Queued
+    }
+
+    pub(super) fn limit_name(&self) -> Option<&str> {
+        self.limit.as_ref().map(|limit| &*limit.name)
+    }
+}
+
+/// A wait, with what only its run and its addressee know.
+#[derive(Debug, Clone)]
+pub(super) struct Wait {
+    pub run: i64,
+    pub row: WaitRow,
+    pub token: String,
+}
+
+impl Wait {
+    pub(super) fn is_open(&self) -> bool {
+        self.row.state == WaitState::Open
+    }
+}
+
+/// A signal in the inbox.
+#[derive(Debug, Clone)]
+pub(super) struct Signal {
+    pub early: EarlySignal,
+    pub state: SignalState,
+    pub dedup: Option<String>,
+    /// The wait that took or refused it.
+    pub wait: Option<String>,
+    pub refusal: Option<String>,
+    pub at_ms: i64,
+}
+
+/// What is kept under a key.
+#[derive(Debug, Clone)]
+pub(super) struct Key {
+    pub entry: KvEntry,
+    pub updated_ms: i64,
+}
+
+/// A changeset.
+#[derive(Debug, Clone)]
+pub(super) struct Changeset {
+    pub base: String,
+    pub source: String,
+    pub revision: i64,
+    pub updated_ms: i64,
+    /// By path: the revision that wrote it last, what is there now, and where it was moved from.
+    pub paths: std::collections::BTreeMap<String, (i64, Option<FileState>, Option<String>)>,
+}
+
+impl Changeset {
+    pub(super) fn changes(&self) -> Vec<PathChange> {
+        let changes = self.paths.iter().map(|(path, (_, now, from))| PathChange {
+            path: path.clone(),
+            now: now.clone(),
+            moved_from: from.clone(),
+        });
+        changes.collect()
+    }
+}

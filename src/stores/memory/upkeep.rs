@@ -1,0 +1,286 @@
+//! Removing rows that nothing refers to any more.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use flowstone_model::codec::digest_bytes;
+use flowstone_model::ids::RunId;
+use flowstone_model::ports::{
+    BackedUp, Entry, Flaw, Gone, PortFuture, Removed, Sweep, Swept, Upkeep, Usage, Verified,
+};
+use flowstone_model::resource::{ResourceKind, uris_in};
+use flowstone_model::rules::answers::SignalState;
+
+use super::state::{Signal, State};
+use super::{News, Session, resources, unsupported};
+
+impl Upkeep for Session {
+    fn usage(&self) -> PortFuture<'_, Usage> {
+        self.read(|tx| {
+            let entries = tx.state.journal.values().map(bytes);
+            let blobs = tx.state.blobs.values().map(|(_, bytes)| bytes.len() as u64);
+            Ok(Usage {
+                file_bytes: entries.sum::<u64>() + blobs.sum::<u64>(),
+                free_bytes: 0,
+            })
+        })
+    }
+
+    fn journal_usage(&self, run: &RunId) -> PortFuture<'_, Removed> {
+        self.read(|tx| {
+            let num = tx.state.number(run).unwrap_or_default();
+            Ok(sum(tx.state.entries(num).map(|(_, entry)| bytes(entry))))
+        })
+    }
+
+    fn prune(&self, run: &RunId, now_ms: i64) -> PortFuture<'_, Removed> {
+        self.write(News::Some, |tx| Ok(prune(tx.state, run, now_ms)))
+    }
+
+    fn forget(&self, run: &RunId) -> PortFuture<'_, bool> {
+        self.write(News::Some, |tx| Ok(forget(tx.state, run)))
+    }
+
+    fn half_pruned(&self) -> PortFuture<'_, Vec<RunId>> {
+        self.read(|tx| {
+            let runs = tx.state.runs.iter();
+            let half = runs.filter(|(num, run)| {
+                run.row.pruned_ms.is_some() && tx.state.entries(**num).next().is_some()
+            });
+            Ok(half.map(|(_, run)| run.row.id.clone()).collect())
+        })
+    }
+
+    fn sweep(&self, sweep: Sweep, _now_ms: i64) -> PortFuture<'_, Removed> {
+        self.write(News::None, |tx| {
+            // A dry run is a sweep that is undone.
+            let removed = self::sweep(tx.state, &sweep);
+            if sweep.dry_run {
+                tx.state.undo();
+            }
+            Ok(removed)
+        })
+    }
+
+    fn compact(&self) -> PortFuture<'_, ()> {
+        // What is removed is given back at once.
+        Box::pin(std::future::ready(Ok(())))
+    }
+
+    fn backup(&self, _place: &Path) -> PortFuture<'_, BackedUp> {
+        Box::pin(std::future::ready(Err(unsupported("be backed up"))))
+    }
+
+    fn verify(&self) -> PortFuture<'_, Verified> {
+        self.read(|tx| Ok(verify(tx.state)))
+    }
+}
+
+/// Returns what an entry takes, roughly.
+fn bytes(entry: &Entry) -> u64 {
+    let request = entry.request.as_ref().map_or(0, String::len);
+    let texts = [&entry.path, &entry.what, &entry.digest, &entry.payload];
+    let texts: usize = texts.iter().map(|text| text.len()).sum();
+    (texts + request + 40) as u64
+}
+
+fn sum(bytes: impl Iterator<Item = u64>) -> Removed {
+    let mut all = Removed::default();
+    for bytes in bytes {
+        all += Removed { count: 1, bytes };
+    }
+    all
+}
+
+fn prune(state: &mut State, run: &RunId, now_ms: i64) -> Removed {
+    let found = state.number(run).zip(state.run(run));
+    let Some(num) = found
+        .filter(|(_, run)| run.row.status.is_final())
+        .map(|(num, _)| num)
+    else {
+        return Removed::default();
+    };
+    if let Some(run) = state.runs.get_mut(&num) {
+        run.row.pruned_ms.get_or_insert(now_ms);
+    }
+    state.waits.remove_where(|_, wait| wait.run == num);
+    let removed = state.journal.remove_where(|(run, _), _| *run == num);
+    sum(removed.iter().map(|(_, entry)| bytes(entry)))
+}
+
+fn forget(state: &mut State, run: &RunId) -> bool {
+    let Some(num) = state.number(run) else {
+        return false;
+    };
+    let is_pruned = state
+        .runs
+        .get(&num)
+        .is_some_and(|run| run.row.pruned_ms.is_some());
+    if !is_pruned || state.entries(num).next().is_some() {
+        return false;
+    }
+    let removed = state.runs.remove(&num);
+    state.ids.remove(run);
+    if let Some(external) = removed.and_then(|run| run.row.external_id) {
+        state.externals.remove(&external);
+    }
+    true
+}
+
+fn sweep(state: &mut State, sweep: &Sweep) -> Removed {
+    let before_ms = sweep.older_than_ms;
+    match sweep.what {
+        Swept::Changesets => changesets(state, before_ms),
+        Swept::Expired => expired(state, before_ms),
+        // Values lie in their entries.
+        Swept::Payloads => Removed::default(),
+        Swept::Programs => programs(state),
+        Swept::Resources => unmentioned(state, before_ms),
+        Swept::Blobs => blobs(state, before_ms),
+        Swept::Signals => signals(state, before_ms),
+    }
+}
+
+/// Returns all texts in which a name may be mentioned, except those of resources and changesets.
+fn texts(state: &State) -> impl Iterator<Item = &str> {
+    let runs = state.runs.values().flat_map(|run| {
+        let row = &run.row;
+        let texts = [
+            Some(&row.input),
+            run.first_input.as_ref(),
+            row.result.as_ref(),
+            row.error.as_ref(),
+        ];
+        texts.into_iter().flatten()
+    });
+    let entries = state.journal.values();
+    let entries = entries.flat_map(|entry| entry.request.iter().chain([&entry.payload]));
+    let waits = state.waits.values();
+    let waits = waits.flat_map(|wait| wait.row.payload.iter().chain([&wait.row.details]));
+    let signals = state
+        .inbox
+        .values()
+        .map(|signal| &signal.early.answer.payload);
+    let keys = state.kv.values();
+    let keys = keys.flat_map(|kept| kept.entry.metadata.iter().chain([&kept.entry.value]));
+    let texts = runs.chain(entries).chain(waits).chain(signals).chain(keys);
+    texts.map(String::as_str)
+}
+
+/// What the name of a changeset contains before its id.
+const CHANGESET: &str = "/bundle/changeset/files/";
+
+fn changesets(state: &mut State, before_ms: i64) -> Removed {
+    let mentioned: String = {
+        let mentioning = texts(state).filter(|text| text.contains(CHANGESET));
+        let resources = state.resources.values().filter(|row| row.gone.is_none());
+        let contents = resources.filter_map(|row| state.blobs.get(&row.hash.as_ref()?.0));
+        let contents = contents.map(|(_, bytes)| String::from_utf8_lossy(bytes).into_owned());
+        let names = state.resources.values().map(|row| row.uri.clone());
+        let texts = mentioning.map(str::to_owned).chain(contents).chain(names);
+        texts.collect::<Vec<_>>().join("\n")
+    };
+    let removed = state.changesets.remove_where(|id, changeset| {
+        changeset.updated_ms < before_ms && !mentioned.contains(&format!("{CHANGESET}{id}"))
+    });
+    Removed {
+        count: removed.len() as u64,
+        bytes: 0,
+    }
+}
+
+fn expired(state: &mut State, before_ms: i64) -> Removed {
+    let rows = state.resources.values().filter(|row| {
+        row.gone.is_none()
+            && row
+                .expires_ms
+                .is_some_and(|expires_ms| expires_ms <= before_ms)
+    });
+    let over: Vec<String> = rows.map(|row| row.uri.clone()).collect();
+    for uri in &over {
+        if let Some(row) = state.resources.get_mut(uri) {
+            let since_ms = row.expires_ms.unwrap_or(before_ms);
+            resources::remove(row, (Gone::Expired, since_ms));
+        }
+    }
+    Removed {
+        count: over.len() as u64,
+        bytes: 0,
+    }
+}
+
+fn programs(state: &mut State) -> Removed {
+    let runs = state.runs.values().map(|run| &run.row.program);
+    let schedules = state.schedules.values().map(|row| &row.program);
+    let used: BTreeSet<String> = runs.chain(schedules).cloned().collect();
+    let removed = state.programs.remove_where(|hash, _| !used.contains(hash));
+    sum(removed
+        .iter()
+        .map(|(_, program)| program.source.len() as u64))
+}
+
+fn unmentioned(state: &mut State, before_ms: i64) -> Removed {
+    let sources = state.changesets.values();
+    let sources = sources.map(|changeset| changeset.source.as_str());
+    let mentioned: BTreeSet<String> = texts(state)
+        .chain(sources)
+        .flat_map(|text| uris_in(text).map(str::to_owned))
+        .collect();
+    let removed = state.resources.remove_where(|uri, row| {
+        let is_upload = row.kind == ResourceKind::File && row.gone.is_none();
+        row.created_ms < before_ms && !is_upload && !mentioned.contains(uri)
+    });
+    Removed {
+        count: removed.len() as u64,
+        bytes: 0,
+    }
+}
+
+fn blobs(state: &mut State, before_ms: i64) -> Removed {
+    let named = state.resources.values();
+    let named = named.filter_map(|row| Some(row.hash.clone()?.0));
+    let bases = state.changesets.values();
+    let bases = bases.map(|changeset| changeset.base.clone());
+    let used: BTreeSet<String> = named.chain(bases).collect();
+    let removed = state
+        .blobs
+        .remove_where(|hash, (put_ms, _)| *put_ms < before_ms && !used.contains(hash));
+    sum(removed.iter().map(|(_, (_, bytes))| bytes.len() as u64))
+}
+
+fn signals(state: &mut State, before_ms: i64) -> Removed {
+    let open = state.waits.values().filter(|wait| wait.is_open());
+    let open: BTreeSet<String> = open.map(|wait| wait.row.id.clone()).collect();
+    // An open wait still shows what it has refused.
+    let is_shown = |signal: &Signal| signal.wait.as_ref().is_some_and(|wait| open.contains(wait));
+    let removed = state.inbox.remove_where(|_, signal| {
+        signal.state != SignalState::Kept && signal.at_ms < before_ms && !is_shown(signal)
+    });
+    Removed {
+        count: removed.len() as u64,
+        bytes: 0,
+    }
+}
+
+fn verify(state: &State) -> Verified {
+    let changed = state
+        .blobs
+        .iter()
+        .filter(|(hash, (_, bytes))| digest_bytes(bytes) != **hash);
+    Verified {
+        runs: state.runs.values().count() as u64,
+        entries: state.journal.values().count() as u64,
+        programs: state.programs.values().count() as u64,
+        payloads: 0,
+        blobs: state.blobs.values().count() as u64,
+        // Contents of files lie outside of the store, which does not read them.
+        files: 0,
+        flaws: changed
+            .map(|(hash, _)| Flaw {
+                what: "blob",
+                name: hash.clone(),
+                detail: "its contents are not what its name says".to_owned(),
+            })
+            .collect(),
+    }
+}

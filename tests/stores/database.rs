@@ -1,0 +1,259 @@
+//! Tests that look into the files of the database: what ports do not show.
+
+use std::fs;
+use std::sync::Arc;
+use std::time::UNIX_EPOCH;
+
+use expect_test::expect;
+use flowstone_engine::blob::{BlobHash, BlobOp, BlobRow};
+use flowstone_engine::ids::RunId;
+use flowstone_engine::ports::{
+    Ack, Batch, Change, Claim, ClaimBy, Durability, Entry, EntryKind, RunStatus, StoreOp, Target,
+};
+use flowstone_engine::{Answering, Engine, codec};
+
+use crate::bench::{Bench, block_on, outcome};
+use crate::search::{keep, titles};
+use crate::upkeep::{DAY, gc};
+use crate::waits::{DOOR, edn, waits, words};
+
+#[test]
+fn a_journal_that_says_something_else_stops_the_run() {
+    let bench = Bench::new();
+    let engine = bench.engine();
+    let run = bench.start(
+        &engine,
+        "[(flow/step :write :a {:value 1}) (flow/step :hold :door {})]",
+    );
+    assert!(outcome(&engine, &run).starts_with("waiting"));
+    drop(engine);
+    let db = rusqlite::Connection::open(bench.home.path().join("home/flowstone.db"))
+        .expect("a database");
+    db.execute("UPDATE journal SET digest = 'other' WHERE path = 'a'", [])
+        .expect("changed");
+    drop(db);
+    let engine = bench.engine();
+    let found = outcome(&engine, &run).replace(run.as_str(), "RUN");
+    expect![[r#"
+        error E0501 the run RUN asks for something else than before at step `a`
+          journal: :write {:value 1}
+          now:     :write {:value 1}"#]]
+    .assert_eq(&found);
+    // It is as it was, for a build that understands it.
+    let row = block_on(engine.find_run(run.as_str())).expect("a run");
+    assert_eq!(row.status, RunStatus::Waiting);
+}
+
+#[test]
+fn large_values_are_kept_out_of_line() {
+    let bench = Bench::new();
+    let engine = bench.engine();
+    let run = bench.start(
+        &engine,
+        "(let [text (apply str (repeat 5000 \"abc\"))
+               x (flow/step :write :big {:value text})
+               y (flow/step :write :again {:value text})
+               _ (flow/step :hold :door {})]
+           [(count x) (= x y)])",
+    );
+    assert!(outcome(&engine, &run).starts_with("waiting"));
+    let answer = codec::decode("{:action 1}").expect("EDN");
+    block_on(engine.complete_wait("door", &answer, false)).expect("answered");
+    expect!["[15000 true]"].assert_eq(&outcome(&engine, &run));
+    drop(engine);
+    let db = rusqlite::Connection::open(bench.home.path().join("home/flowstone.db"))
+        .expect("a database");
+    let count: i64 = db
+        .query_row("SELECT count(*) FROM payload", [], |row| row.get(0))
+        .expect("a count");
+    assert_eq!(count, 1);
+}
+
+#[test]
+fn a_token_is_good_for_what_was_shown() {
+    let bench = Bench::new();
+    let engine = bench.engine();
+    let run = bench.start(&engine, DOOR);
+    outcome(&engine, &run);
+    let row = waits(&engine).remove(0);
+    let token = block_on(engine.stores().waits.token(&row.id)).expect("readable");
+    let token = token.expect("a token");
+    assert_eq!(token.len(), 32, "128 bits");
+    let file = bench.home.path().join("home/flowstone.db");
+    let db = rusqlite::Connection::open(file).expect("a database");
+    let show = |details: &str| {
+        db.execute(
+            "UPDATE wait SET details = ?2 WHERE id = ?1",
+            [&row.id, details],
+        )
+        .expect("changed")
+    };
+    show(&row.details.replace("door", "vault"));
+    let answer = edn("{:action :approve}");
+    let found = words(block_on(engine.complete_wait(&token, &answer, false)));
+    assert_eq!(found, "E0526");
+    show(&row.details);
+    let seen = |digest: &str| Answering {
+        digest: Some(digest.to_owned()),
+        ..Answering::default()
+    };
+    let give = |how: Answering| {
+        words(block_on(engine.answer_waits(
+            Target::Name(token.clone()),
+            &answer,
+            how,
+        )))
+    };
+    assert_eq!(give(seen("0000000000")), "E0526");
+    assert_eq!(give(seen(&row.digest)), "answered 1");
+    assert_eq!(give(seen(&row.digest)), "E0515");
+    outcome(&engine, &run);
+    // The same question in the next run has a token of its own.
+    let next = bench.start(&engine, DOOR);
+    outcome(&engine, &next);
+    let id = waits(&engine)[0].id.clone();
+    let other = block_on(engine.stores().waits.token(&id)).expect("readable");
+    assert_ne!(other, Some(token));
+}
+
+#[test]
+fn ten_thousand_open_waits_are_not_looked_through() {
+    let bench = Bench::new();
+    drop(bench.engine());
+    let db = rusqlite::Connection::open(bench.home.path().join("home/flowstone.db"));
+    let db = db.expect("a database");
+    let from = "FROM wait JOIN run ON run.num = wait.run WHERE";
+    for condition in [
+        "wait.id = 'a'",
+        "wait.token = 'a'",
+        "wait.key = 'a' AND wait.state = 'open' ORDER BY wait.opened_ms, wait.id",
+        "wait.key = 'a' ORDER BY wait.opened_ms DESC, wait.rowid DESC LIMIT 1",
+        "wait.id >= 'a' AND wait.id < 'b' ORDER BY wait.id LIMIT 6",
+        "wait.run = (SELECT num FROM run WHERE id = 'a') AND wait.path = 'b'",
+        "wait.state = 'open' AND wait.event = 'a' AND wait.event_key = 'b'",
+        "wait.state = 'open' AND wait.event = 'a' AND wait.event_key IS NULL",
+        "1 AND wait.state = 'open' AND run.id = 'a' ORDER BY wait.opened_ms, wait.id",
+    ] {
+        let mut plan = db
+            .prepare(&format!(
+                "EXPLAIN QUERY PLAN SELECT wait.id {from} {condition}"
+            ))
+            .expect("a question");
+        let lines = plan.query_map([], |row| row.get::<_, String>(3));
+        let lines: Vec<String> = lines
+            .expect("a plan")
+            .map(|line| line.expect("a line"))
+            .collect();
+        assert!(
+            !lines.iter().any(|line| line.starts_with("SCAN")),
+            "{condition}: {lines:?}"
+        );
+    }
+}
+
+/// A database of before the index is indexed when somebody asks.
+#[test]
+fn an_older_database_is_indexed_when_it_is_asked() {
+    let bench = Bench::new();
+    let home = bench.home.path().join("home");
+    {
+        let stores = bench.stores();
+        block_on(keep(&stores, "old.txt", "walrus", None));
+    }
+    // As if it had been made before: the list of what is to be done is all that says so.
+    let db = rusqlite::Connection::open(home.join("flowstone.db")).expect("opened");
+    let listed: i64 = db
+        .query_row("SELECT count(*) FROM search_todo", [], |row| row.get(0))
+        .expect("counted");
+    assert_eq!(listed, 1);
+    drop(db);
+    let stores = bench.stores();
+    assert_eq!(block_on(titles(&stores, "walrus")), "old.txt");
+    drop(Arc::new(stores));
+}
+
+#[test]
+fn blobs_go_with_the_last_that_names_them() {
+    let bench = Bench::new();
+    let engine = bench.engine();
+    let stores = engine.stores().clone();
+    let put = |text: &str| block_on(stores.blobs.put(text.as_bytes().to_vec())).expect("put");
+    let run = bench.start(&engine, "[1 (flow/step :hold :door {})]");
+    outcome(&engine, &run);
+    let (named, shared) = (put("named"), put("shared"));
+    commit(&engine, &run, register(&named, "res://v1/a"));
+    commit(&engine, &run, register(&shared, "res://v1/b"));
+    put("nameless");
+    let kept = bench.start(&engine, "[:see \"res://v1/b\"]");
+    outcome(&engine, &kept);
+    // The files were written long ago.
+    for part in fs::read_dir(bench.home.path().join("home/blobs"))
+        .expect("a folder")
+        .flatten()
+    {
+        for file in fs::read_dir(part.path()).into_iter().flatten().flatten() {
+            let file = fs::File::options()
+                .write(true)
+                .open(file.path())
+                .expect("a file");
+            file.set_modified(UNIX_EPOCH).expect("set");
+        }
+    }
+    bench.clock.advance(40 * DAY);
+    // Put again: somebody is about to name it.
+    put("fresh");
+    let report = gc(&engine, 30);
+    assert_eq!((report.resources, report.blobs.count), (0, 1), "{report:?}");
+    block_on(stores.runs.terminate(&run, "enough", 0)).expect("it ends");
+    bench.clock.advance(40 * DAY);
+    let report = gc(&engine, 30);
+    assert_eq!((report.resources, report.blobs.count), (1, 1), "{report:?}");
+    let found = |uri: &str| {
+        block_on(stores.blobs.find(uri))
+            .expect("an answer")
+            .is_some()
+    };
+    assert_eq!((found("res://v1/a"), found("res://v1/b")), (false, true));
+    assert_eq!(
+        block_on(stores.blobs.get(&shared)).expect("bytes"),
+        b"shared"
+    );
+}
+
+/// Commits a change of a run, as its driver.
+fn commit(engine: &Engine, run: &RunId, change: Change) {
+    let stores = engine.stores();
+    let Claim::Taken { epoch, .. } =
+        block_on(stores.runs.claim(run, ClaimBy::Search, 0)).expect("claimed")
+    else {
+        panic!("somebody has the run");
+    };
+    let batch = Batch {
+        run: run.clone(),
+        epoch,
+        durability: Durability::Full,
+        ack: Ack::Durable,
+        now_ms: 0,
+        changes: vec![change],
+    };
+    block_on(stores.journal.commit(batch)).expect("committed");
+    block_on(stores.runs.release(run, epoch)).expect("released");
+}
+
+fn register(hash: &BlobHash, uri: &str) -> Change {
+    Change::Perform {
+        op: Box::new(StoreOp::Blob(BlobOp::Register {
+            blob: Box::new(BlobRow::new(uri, hash.clone(), 1)),
+            value: format!("{{:uri \"{uri}\"}}"),
+        })),
+        entry: Entry {
+            kind: EntryKind::Result,
+            path: uri.to_owned(),
+            what: "pure".to_owned(),
+            digest: String::new(),
+            request: None,
+            payload: String::new(),
+            at_ms: 0,
+        },
+    }
+}

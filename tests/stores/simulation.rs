@@ -1,0 +1,331 @@
+//! Random schedules of whole runs over the store in memory: several runs share a slot or a limit, and processes end at
+//! any commit, before or after it. Whatever happens, a run ends as if nothing had happened.
+//!
+//! Nothing waits for a real clock, so that thousands of schedules take seconds. A schedule that fails is named by its
+//! seed.
+
+use std::collections::BTreeMap;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
+
+use flowstone_engine::ids::RunId;
+use flowstone_engine::observer::NoObserver;
+use flowstone_engine::ports::{
+    Moment, Probe, RunFilter, RunRow, RunStatus, StoreError, WaitFilter, mix,
+};
+use flowstone_engine::{Engine, ExecuteOptions, StartOptions, Stay, codec};
+use flowstone_lang::value::Value;
+use flowstone_stores::memory::{Memory, MemoryOptions};
+
+use crate::bench::{Bench, Project, block_on};
+
+/// Schedules that each run of the test tries.
+const SCHEDULES: u64 = 150;
+/// No schedule needs more actions.
+const TURNS: usize = 3000;
+const RUNS: usize = 4;
+
+/// Ends the process at a moment of a commit. After that, nothing is committed.
+#[derive(Debug, Default)]
+struct Fuse {
+    left: AtomicI64,
+}
+
+/// The fuse does not burn.
+const NEVER: i64 = i64::MAX;
+
+impl Probe for Fuse {
+    fn reach(&self, moment: Moment) -> Result<(), StoreError> {
+        let left = self.left.fetch_sub(1, Ordering::SeqCst);
+        match (left, moment) {
+            // A process that is dead commits nothing, and never gets beyond a commit.
+            (..=0, Moment::BeforeCommit) | (0, Moment::AfterCommit) => {
+                Err(StoreError::Internal("the process is dead".to_owned()))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Numbers in the order of a seed.
+struct Dice(u64);
+
+impl Dice {
+    fn below(&mut self, most: usize) -> usize {
+        self.0 = mix(self.0.wrapping_add(0x9e37_79b9_7f4a_7c15));
+        usize::try_from(self.0 % most as u64).expect("small")
+    }
+}
+
+/// A flow, and what its runs result in.
+struct Plan {
+    text: String,
+    /// For each step, what it contributes to the result of run `n`.
+    results: Vec<Part>,
+    /// Maximum number of runs that are live at a time.
+    at_once: usize,
+    puts: usize,
+}
+
+#[derive(Clone, Copy)]
+enum Part {
+    /// `n` times ten plus this.
+    Number(usize),
+    Answer,
+    Slept,
+}
+
+impl Plan {
+    fn new(dice: &mut Dice) -> Plan {
+        let (rule, at_once) = match dice.below(4) {
+            0 => (":concurrency {:type :singleton}", 1),
+            1 => (":limits {:scope :work :concurrency 2}", 2),
+            2 => (
+                ":concurrency {:type :singleton :on-conflict :queue} :limits {:scope :work :concurrency 3}",
+                1,
+            ),
+            _ => ("", RUNS),
+        };
+        let (mut bindings, mut names) = (String::new(), String::new());
+        let (mut results, mut puts) = (Vec::new(), 0);
+        for at in 0..=dice.below(6) {
+            let (step, part) = match dice.below(6) {
+                0 => (
+                    format!("(flow/step :write :s{at} {{:value (+ (* 10 n) {at})}})"),
+                    Part::Number(at),
+                ),
+                1 => (
+                    format!("(flow/step :look :s{at} {{:value (+ (* 10 n) {at})}})"),
+                    Part::Number(at),
+                ),
+                2 => {
+                    puts += 1;
+                    let put = format!("(flow/step :put :s{at} {{:value (+ (* 10 n) {at})}})");
+                    (format!("(do {put} (+ (* 10 n) {at}))"), Part::Number(at))
+                }
+                3 => (
+                    format!("(:action (flow/step :hold :s{at} {{}}))"),
+                    Part::Answer,
+                ),
+                4 => (
+                    format!("(flow/step :pause :s{at} {{:times 50}})"),
+                    Part::Slept,
+                ),
+                _ => {
+                    let write = format!(
+                        "(flow/step :write :s{at} {{:value (+ (* 10 n) {at}) :times 1 :retry {{:max-attempts 3}}}})"
+                    );
+                    (write, Part::Number(at))
+                }
+            };
+            bindings += &format!(" v{at} {step}");
+            names += &format!(" v{at}");
+            results.push(part);
+        }
+        Plan {
+            text: format!(
+                "{{:slug :work {rule} :flow '(let [n (:n (flow/input)){bindings}] [n{names}])}}"
+            ),
+            results,
+            at_once,
+            puts,
+        }
+    }
+
+    /// Returns the result of run `n` as EDN text.
+    fn result(&self, n: usize) -> String {
+        let parts = self.results.iter().map(|part| match part {
+            Part::Number(at) => (10 * n + at).to_string(),
+            Part::Answer => ":go".to_owned(),
+            Part::Slept => ":slept".to_owned(),
+        });
+        let parts: Vec<String> = std::iter::once(n.to_string()).chain(parts).collect();
+        format!("[{}]", parts.join(" "))
+    }
+}
+
+/// A project and the process that works in it.
+struct World {
+    bench: Bench,
+    fuse: Arc<Fuse>,
+    memory: Memory,
+    engine: Option<Engine>,
+    plan: Plan,
+    /// The runs that were started, by their number.
+    started: BTreeMap<usize, RunId>,
+    crashes: usize,
+}
+
+impl World {
+    fn new(dice: &mut Dice) -> World {
+        let fuse = Arc::new(Fuse {
+            left: AtomicI64::new(NEVER),
+        });
+        let memory = Memory::new(MemoryOptions {
+            probe: Some(fuse.clone()),
+            // Runs go on after any number of crashes.
+            crashes: Some(u32::MAX),
+        });
+        let bench = Bench::with(Project::Memory(memory.clone()));
+        World {
+            engine: Some(bench.engine()),
+            bench,
+            fuse,
+            memory,
+            plan: Plan::new(dice),
+            started: BTreeMap::new(),
+            crashes: 0,
+        }
+    }
+
+    fn engine(&self) -> &Engine {
+        self.engine.as_ref().expect("a process")
+    }
+
+    /// Does something in a process that may end meanwhile; then another takes its place.
+    fn act(&mut self, fuse: i64, act: impl FnOnce(&World)) {
+        self.fuse.left.store(fuse, Ordering::SeqCst);
+        act(self);
+        let is_dead = self.fuse.left.load(Ordering::SeqCst) <= 0;
+        self.fuse.left.store(NEVER, Ordering::SeqCst);
+        if is_dead {
+            self.crashes += 1;
+            self.memory.crash();
+            self.engine = None;
+            self.engine = Some(self.bench.engine());
+        }
+    }
+
+    fn rows(&self) -> Vec<RunRow> {
+        block_on(self.engine().list_runs(RunFilter::default())).expect("runs")
+    }
+
+    /// Starts a run. Starting it again after a crash does not start a second one.
+    fn start(&mut self, n: usize, fuse: i64) {
+        self.act(fuse, |world| {
+            let options = StartOptions {
+                is_left: true,
+                external_id: Some(format!("run-{n}")),
+                ..StartOptions::with_input(codec::decode(&format!("{{:n {n}}}")).expect("EDN"))
+            };
+            let flow = world.bench.flow(&world.plan.text);
+            let _ = block_on(world.engine().submit(&flow, options));
+        });
+        let rows = self.rows();
+        let name = format!("run-{n}");
+        let found = rows
+            .iter()
+            .find(|row| row.external_id.as_ref() == Some(&name));
+        if let Some(found) = found {
+            self.started.insert(n, found.id.clone());
+        }
+    }
+
+    fn execute(&mut self, run: &RunId, fuse: i64) {
+        self.act(fuse, |world| {
+            let options = ExecuteOptions {
+                stay: Stay::No,
+                ..ExecuteOptions::default()
+            };
+            let _ = block_on(world.engine().drive(run, Rc::new(NoObserver), options));
+        });
+    }
+
+    /// Answers an open wait. An effect in doubt is repeated.
+    fn answer(&mut self, dice: &mut Dice, fuse: i64) {
+        let waits = block_on(self.engine().list_waits(WaitFilter::default())).expect("waits");
+        if waits.is_empty() {
+            return;
+        }
+        let wait = &waits[dice.below(waits.len())];
+        let answer = match wait.details.contains(":in-doubt") {
+            true => Value::keyword("retry"),
+            false => codec::decode("{:action :go}").expect("EDN"),
+        };
+        self.act(fuse, |world| {
+            let _ = block_on(world.engine().complete_wait(&wait.id, &answer, false));
+        });
+    }
+
+    /// Holds at every moment.
+    fn check(&self, seed: u64) {
+        let rows = self.rows();
+        let is_live = |row: &&RunRow| !row.status.is_final() && row.status != RunStatus::Queued;
+        let live = rows.iter().filter(is_live).count();
+        assert!(
+            live <= self.plan.at_once,
+            "seed {seed}: {live} runs are live"
+        );
+        let is_queued = rows.iter().any(|row| row.status == RunStatus::Queued);
+        assert!(
+            !is_queued || live > 0,
+            "seed {seed}: a queued run is left behind"
+        );
+    }
+
+    /// Holds when all runs are over: each has its result, and what it put into the store is there once.
+    fn check_end(&self, seed: u64) {
+        for (n, run) in &self.started {
+            let row = block_on(self.engine().find_run(run.as_str())).expect("a run");
+            assert_eq!(
+                row.status,
+                RunStatus::Completed,
+                "seed {seed}: {:?}",
+                row.error
+            );
+            assert_eq!(row.result, Some(self.plan.result(*n)), "seed {seed}");
+            block_on(self.engine().verify(run)).expect("a replay comes to the same end");
+        }
+        let stores = self.bench.stores();
+        let all = block_on(stores.kv.get("all", 0)).expect("readable");
+        let all = all.map_or_else(Vec::new, |text| {
+            let text = text.trim_matches(['[', ']']).to_owned();
+            text.split(' ').map(str::to_owned).collect()
+        });
+        let mut once = all.clone();
+        once.sort_unstable();
+        once.dedup();
+        assert_eq!(once.len(), all.len(), "seed {seed}: {all:?}");
+        assert_eq!(all.len(), self.plan.puts * RUNS, "seed {seed}: {all:?}");
+    }
+}
+
+/// Plays a schedule to its end, and returns how many processes ended on the way.
+fn simulate(seed: u64) -> usize {
+    let mut dice = Dice(seed);
+    let mut world = World::new(&mut dice);
+    for _ in 0..TURNS {
+        let fuse = match dice.below(3) {
+            0 => i64::try_from(dice.below(12)).expect("small"),
+            _ => NEVER,
+        };
+        let next = (0..RUNS).find(|n| !world.started.contains_key(n));
+        match (dice.below(5), next) {
+            (0, Some(n)) => world.start(n, fuse),
+            (1, _) => world.answer(&mut dice, fuse),
+            (2, _) => world.bench.clock.advance(1000),
+            _ => {
+                let mut rows = world.rows();
+                rows.retain(|row| !row.status.is_final() && row.status != RunStatus::Queued);
+                if rows.is_empty() {
+                    if next.is_none() {
+                        world.check_end(seed);
+                        return world.crashes;
+                    }
+                    continue;
+                }
+                let run = rows[dice.below(rows.len())].id.clone();
+                world.execute(&run, fuse);
+            }
+        }
+        world.check(seed);
+    }
+    panic!("seed {seed}: it does not end: {}", world.plan.text);
+}
+
+#[test]
+fn runs_end_as_if_no_process_had_ended() {
+    let crashes: usize = (0..SCHEDULES).map(simulate).sum();
+    assert!(crashes > 200, "{crashes} crashes");
+}
