@@ -7,6 +7,7 @@
 
 mod build;
 mod character;
+mod code;
 mod complete;
 mod dispatch;
 mod error;

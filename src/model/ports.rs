@@ -200,6 +200,9 @@ pub enum StoreError {
     Busy,
     #[error("no space is left on the disk that holds {path}")]
     Full { path: String },
+    /// A step did not find the space that it needs.
+    #[error("{detail}")]
+    FullForStep { detail: String },
     #[error("the disk that holds {path} does not work: {detail}")]
     Disk { path: String, detail: String },
     #[error("{path} may only be read")]
@@ -262,10 +265,16 @@ impl StoreError {
         }
     }
 
-    /// What the message of [`StoreError::Full`] begins with, the path behind it: also where a step meets it.
-    pub const NO_SPACE: &str = "no space is left on the disk that holds ";
+    /// The code of what did not fit on the disk, also where a step finds that.
+    pub const NO_SPACE: &str = "E0606";
     /// The code of what could not even be begun because the process has no file handle left: a step waits for one.
     pub const NO_HANDLE: &str = "E0644";
+    /// The code of a row whose key is missing or taken.
+    pub const ROW_KEY: &str = "E0625";
+    /// The code of a table that exists already, with other columns or partitions.
+    pub const OTHER_TABLE: &str = "E0626";
+    /// The code of a request that does not fit a table's partitions.
+    pub const PARTITION: &str = "E0630";
     /// The kind of a refusal after which the step is performed again at once: somebody else was faster.
     pub const RACED: &str = "raced";
 
@@ -283,7 +292,7 @@ impl StoreError {
             StoreError::NoThread { .. } => "E0645",
             StoreError::BackupPlace { .. } => "E0646",
             StoreError::Busy => "E0605",
-            StoreError::Full { .. } => "E0606",
+            StoreError::Full { .. } | StoreError::FullForStep { .. } => StoreError::NO_SPACE,
             StoreError::Disk { .. } => "E0608",
             StoreError::ReadOnly { .. } => "E0609",
             StoreError::LeaseLost { .. } => "E0506",
@@ -325,7 +334,7 @@ impl StoreError {
                 "check that the folder exists and may be written".to_owned()
             }
             StoreError::Busy => "stop the other process, or wait for it".to_owned(),
-            StoreError::Full { .. } => {
+            StoreError::Full { .. } | StoreError::FullForStep { .. } => {
                 "free some space, then resume the run with `flowstone runs resume`".to_owned()
             }
             StoreError::Disk { .. } => {

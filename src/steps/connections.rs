@@ -575,7 +575,7 @@ pub(crate) fn missing_secret(cx: &StepContext, name: &str, owner: &str) -> StepE
 pub(crate) fn text_pairs(place: &str, map: &Value) -> Result<Vec<(String, String)>, StepError> {
     let Some(entries) = map.as_map() else {
         return Err(StepError::config(
-            "E0780",
+            StepError::OPTION_KIND,
             format!("`{place}` takes a map, not {}", map.kind()),
         ));
     };
@@ -583,7 +583,7 @@ pub(crate) fn text_pairs(place: &str, map: &Value) -> Result<Vec<(String, String
     for (key, value) in entries.iter() {
         let Some(name) = crate::json::name_text(key) else {
             return Err(StepError::config(
-                "E0780",
+                StepError::OPTION_KIND,
                 format!("`{place}` has {} as a key", key.kind()),
             ));
         };
@@ -597,7 +597,7 @@ pub(crate) fn text_pairs(place: &str, map: &Value) -> Result<Vec<(String, String
             if !value.is_nil() {
                 let text = scalar_text(&value).ok_or_else(|| {
                     StepError::config(
-                        "E0780",
+                        StepError::OPTION_KIND,
                         format!("`{place}` has {} under `{name}`", value.kind()),
                     )
                 })?;

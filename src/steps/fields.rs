@@ -35,7 +35,7 @@ impl<'a> Fields<'a> {
         match map {
             Value::Map(_) => Ok(Fields { map, at }),
             other => Err(StepError::config(
-                "E0780",
+                StepError::OPTION_KIND,
                 format!("`{at}` takes a map, not {}", other.kind()),
             )),
         }
@@ -65,7 +65,10 @@ impl<'a> Fields<'a> {
             if known.contains(&&*name) {
                 continue;
             }
-            let error = StepError::config("E0780", format!("`{}` has no key `:{name}`", self.at));
+            let error = StepError::config(
+                StepError::OPTION_KEYS,
+                format!("`{}` has no key `:{name}`", self.at),
+            );
             return Err(match nearest(&name, known.iter().copied()) {
                 Some(near) => error.hint(format!("did you mean `:{near}`?")),
                 None => error.hint(format!("it takes {}", listed(known))),
@@ -108,7 +111,7 @@ impl<'a> Fields<'a> {
         match value.as_int() {
             Some(int) if (least..=most).contains(&int) => Ok(Some(int)),
             Some(int) => Err(StepError::config(
-                "E0780",
+                StepError::OPTION_BOUNDS,
                 format!(
                     "`{}` must be from {least} to {most}, and is {int}",
                     self.path(key)
@@ -179,7 +182,7 @@ impl<'a> Fields<'a> {
 
     fn wrong(&self, key: &str, wanted: &str, value: &Value) -> StepError {
         StepError::config(
-            "E0780",
+            StepError::OPTION_KIND,
             format!("`{}` takes {wanted}, not {}", self.path(key), value.kind()),
         )
     }

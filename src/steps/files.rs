@@ -145,11 +145,7 @@ impl Step for Files {
                 "search" => op::search::run(call).await,
                 "write-file" => op::write_file::run(call).await,
                 "write-out" => op::write_out::run(call).await,
-                other => Err(StepError::new(
-                    "E0780",
-                    "internal",
-                    format!("`:op :{other}` is listed and not made"),
-                )),
+                other => unreachable!("`:op :{other}` is listed and not made"),
             }
         })
     }

@@ -11,7 +11,7 @@ pub(crate) fn choose(
 ) -> Result<&'static Operation, StepError> {
     let code = spec
         .operations
-        .map_or("E0780", |operations| operations.code);
+        .map_or(StepError::OPTION_FIT, |operations| operations.code);
     match spec.operation(fields.map, false) {
         Ok(Some(operation)) => Ok(operation),
         Ok(None) => Err(StepError::config(code, "the step has no operations")),

@@ -406,7 +406,7 @@ fn what_is_written_out_is_checked_as_when_it_is_performed() {
                 give it a `:prompt` or `:messages`
             E0815 <{:format> the `:schema` of `:output` cannot be used: `mapp` is not a schema type; did you mean `:map`?
                 it takes a Malli form such as `[:map [:title :string]]`, or a JSON Schema as a map
-            E0780 <{:formt> `:output` has no key `:formt`
+            E0726 <{:formt> `:output` has no key `:formt`
                 did you mean `:format`?
             E0766 <"5s"> `:sleep` takes one of `:duration` and `:seconds`, not both
             E0762 <[:mapp> `:validation` is not a schema: `mapp` is not a schema type; did you mean `:map`?

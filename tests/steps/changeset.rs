@@ -101,7 +101,7 @@ fn text_is_replaced_where_it_is_once() {
             ),
             (
                 r#"{:op :replace :path "a.txt" :old "" :new "2"}"#,
-                "E0780 `:old` is empty | name the text to replace; `:op :replace-lines` puts lines in",
+                "E0725 `:old` is empty | name the text to replace; `:op :replace-lines` puts lines in",
             ),
             (
                 r#"{:op :replace :path "b.txt" :old "one" :new "2"}"#,
@@ -250,7 +250,7 @@ fn patches_apply_to_several_files_or_to_none() {
             ),
             (
                 r#"{:op :apply-edit}"#,
-                "E0780 `:apply-edit` takes `:patch` or `:edits`, one of them | `:patch` is a unified diff, `:edits` a vector of {:path :old :new}",
+                "E0727 `:apply-edit` takes `:patch` or `:edits`, one of them | `:patch` is a unified diff, `:edits` a vector of {:path :old :new}",
             ),
         ],
     );

@@ -235,14 +235,14 @@ fn what_is_wrong_is_named() {
         &world,
         "{:op :list :source {:type :dir :pth \".\"}}",
         expect![[r#"
-            E0780 bad-config: `:source` has no key `:pth`
+            E0726 bad-config: `:source` has no key `:pth`
               hint: did you mean `:path`?"#]],
     );
     check(
         &world,
         "{:op :lst :source {:type :dir :path \".\"}}",
         expect![[r#"
-            E0780 bad-config: `:files` has no operation `:lst`
+            E0727 bad-config: `:files` has no operation `:lst`
               hint: did you mean `:list`?
               hint: there are `:apply-edit` `:capture` `:delete-file` `:diff` `:history` `:init-changeset` `:list` `:materialize` `:move-file` `:open-change-request` `:publish` `:read` `:replace` `:replace-lines` `:resolve-source` `:search` `:write-file` `:write-out`"#]],
     );
@@ -250,14 +250,14 @@ fn what_is_wrong_is_named() {
         &world,
         "{:op :write-file :source {:type :dir :path \".\"}}",
         expect![[r#"
-            E0780 bad-config: `:source` means nothing to `:op :write-file`
+            E0727 bad-config: `:source` means nothing to `:op :write-file`
               hint: it takes `:changeset` `:path` `:content`"#]],
     );
     check(
         &world,
         "{:op :read :source {:type :dir :path \".\"} :query \"x\" :path \"a\"}",
         expect![[r#"
-            E0780 bad-config: `:query` means nothing to `:op :read`
+            E0727 bad-config: `:query` means nothing to `:op :read`
               hint: it takes `:changeset` `:end-line` `:max-chars` `:path` `:paths` `:source` `:start-line`"#]],
     );
     check(

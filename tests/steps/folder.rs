@@ -337,7 +337,7 @@ fn only_folders_of_the_project_are_captured() {
         ("/etc", "E0960 "),
         ("..", "E0960 "),
         ("nowhere", "E0773 "),
-        ("a\\u0000b", "E0780 "),
+        ("a\\u0000b", "E0725 "),
     ] {
         let shown = with_draft(
             &project,

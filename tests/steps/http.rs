@@ -616,7 +616,7 @@ fn requests_that_cannot_be_are_named() {
         (
             "{:url \"http://127.0.0.1:1\" :client-opts {:max-bytes 1}}",
             expect![[r#"
-                E0780 bad-config: `:client-opts` has no key `:max-bytes`
+                E0726 bad-config: `:client-opts` has no key `:max-bytes`
                   hint: it takes `:allow-link-local` `:connect-timeout` `:max-redirects` `:max-response-bytes` `:proxy`"#]],
         ),
         (

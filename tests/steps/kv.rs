@@ -146,7 +146,7 @@ fn keys_are_listed() {
             ),
             (
                 "{:operation :list-keys :limit 1001}",
-                "E0780 `:limit` must be from 1 to 1000, and is 1001",
+                "E0725 `:limit` must be from 1 to 1000, and is 1001",
             ),
         ],
     );
@@ -192,7 +192,7 @@ fn what_is_wrong_is_said() {
             ),
             (
                 "{:operation :set :key \"k\" :value 1 :ttl 0}",
-                "E0780 `:ttl` must be from 1 to 31536000, and is 0",
+                "E0725 `:ttl` must be from 1 to 31536000, and is 0",
             ),
             (
                 "{:operation :get :key \"k\" :ttl 5}",

@@ -651,7 +651,7 @@ fn what_cannot_be_done_fails_before_the_call() {
         (
             "{:connection :ai :prompt \"x\" :output {:formt :json}}",
             expect![[r#"
-                E0780 bad-config: `:output` has no key `:formt`
+                E0726 bad-config: `:output` has no key `:formt`
                   hint: did you mean `:format`?"#]],
         ),
         (

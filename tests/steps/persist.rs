@@ -93,7 +93,7 @@ fn what_is_wrong_is_said() {
         (
             "1",
             "{:type :blob :file-name \"x\"}",
-            "E0780 `:persist` has no key `:file-name` | did you mean `:filename`?",
+            "E0726 `:persist` has no key `:file-name` | did you mean `:filename`?",
         ),
         (
             "1",

@@ -203,7 +203,7 @@ fn where_the_script_stands() {
         ),
         (
             "{:turn [\"x\"]}",
-            "E0780 bad-config: `:script` has no key `:turn`",
+            "E0726 bad-config: `:script` has no key `:turn`",
         ),
         (
             "{:turns \"x\"}",
@@ -211,7 +211,7 @@ fn where_the_script_stands() {
         ),
         (
             "{:turns [{:text \"x\"}]}",
-            "E0780 bad-config: `a turn of a script` has no key `:text`",
+            "E0726 bad-config: `a turn of a script` has no key `:text`",
         ),
         (
             "{:turns [{:error {:kind :oops}}]}",

@@ -180,7 +180,7 @@ fn what_is_wrong_is_said() {
         ),
         (
             "{:notify {:to \"ada\"}}",
-            "E0780 `:notify` has no key `:to` | it takes `:channels` `:data` `:template`",
+            "E0726 `:notify` has no key `:to` | it takes `:channels` `:data` `:template`",
         ),
         (
             "{:notify {}}",
@@ -236,7 +236,7 @@ fn what_is_wrong_is_said() {
         ),
         (
             "{:webhook {:auth {:type :bearer :token \"x\"}}}",
-            "E0780 `:webhook :auth` has no key `:token` | it takes `:secret-ref` `:type`",
+            "E0726 `:webhook :auth` has no key `:token` | it takes `:secret-ref` `:type`",
         ),
     ] {
         assert_eq!(project.eval(&wait(config)), expected, "{config}");

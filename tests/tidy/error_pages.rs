@@ -30,6 +30,52 @@ fn pages_begin_with_their_code() {
     none(problems);
 }
 
+/// Decisions are made by constants and types: a code or a message that is written out in two places may be changed in
+/// one of them.
+#[test]
+fn codes_and_messages_are_not_compared_as_text() {
+    let is_code = |text: &str| {
+        let digits = text.strip_prefix("\"E0").unwrap_or("");
+        let (digits, rest) = digits.split_at(digits.len().min(3));
+        digits.len() == 3 && digits.bytes().all(|it| it.is_ascii_digit()) && rest.starts_with('"')
+    };
+    let mut problems = Vec::new();
+    for path in files("src", &[".rs"])
+        .into_iter()
+        .chain(files("repl", &[".rs"]))
+    {
+        let text = text(&path);
+        let code = text.split("\n#[cfg(test)]").next().unwrap_or("");
+        for (idx, line) in code.lines().enumerate() {
+            let line = line.trim();
+            let compared = ["== ", "!= "].iter().any(|operator| {
+                line.match_indices(operator)
+                    .any(|(at, _)| is_code(&line[at + operator.len()..]))
+            });
+            let matched = line.find(" =>").is_some_and(|at| {
+                let pattern = &line[..at];
+                pattern
+                    .match_indices('"')
+                    .any(|(at, _)| is_code(&pattern[at..]))
+            });
+            let searched = ["starts_with(\"E0", "strip_prefix(\"E0"]
+                .iter()
+                .any(|call| line.contains(call));
+            let read = [
+                ".message.starts_with(",
+                ".message.strip_prefix(",
+                ".message.contains(",
+            ]
+            .iter()
+            .any(|call| line.contains(call));
+            if compared || matched || searched || read {
+                problems.push(format!("{}:{}: {line}", path.display(), idx + 1));
+            }
+        }
+    }
+    none(problems);
+}
+
 /// Returns the pages by their code.
 fn pages() -> BTreeMap<String, String> {
     files("docs/errors", &[".md"])

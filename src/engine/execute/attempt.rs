@@ -174,9 +174,8 @@ impl Executor<'_> {
     /// there, as it does when the database finds no space, and resumes once there is space.
     fn is_full(&self, call: &StepCall<'_>, error: &StepError) -> Option<StoreError> {
         let may_repeat = call.effect != Effect::External || call.step.repeats_safely(&call.config);
-        let path = error.message.strip_prefix(StoreError::NO_SPACE)?;
-        (may_repeat && error.code == "E0606").then(|| StoreError::Full {
-            path: path.to_owned(),
+        (may_repeat && error.code == StoreError::NO_SPACE).then(|| StoreError::FullForStep {
+            detail: self.scope.redact(error.message.clone()),
         })
     }
 
@@ -350,7 +349,9 @@ impl Executor<'_> {
         let began = Instant::now();
         // Code that computed until its time was over.
         let over = |error: StepError| match call.timeout {
-            Some(timeout) if error.code == "E0702" && began.elapsed() >= timeout => timed_out(call),
+            Some(timeout) if error.code == StepError::STOPPED && began.elapsed() >= timeout => {
+                timed_out(call)
+            }
             _ => error,
         };
         let timeout = async {

@@ -41,6 +41,18 @@ impl StepError {
     pub const OUT_OF_MEMORY: &'static str = "E0903";
     /// The code of an error about something that the flow may not touch.
     pub const NOT_ALLOWED: &'static str = "E0960";
+    /// The code of an error of function code that was stopped, by its deadline for one.
+    pub const STOPPED: &'static str = "E0702";
+    /// The code of an error of a model: the conversation is too long for it.
+    pub const TOO_LONG: &'static str = "E0803";
+    /// The code of an option whose value is of another kind than the option takes.
+    pub const OPTION_KIND: &'static str = "E0780";
+    /// The code of an option whose value is out of bounds, or empty.
+    pub const OPTION_BOUNDS: &'static str = "E0725";
+    /// The code of a map in a config with a key that it does not take, or without one that it needs.
+    pub const OPTION_KEYS: &'static str = "E0726";
+    /// The code of options that do not go together, or with the operation.
+    pub const OPTION_FIT: &'static str = "E0727";
 
     pub fn new(code: &'static str, kind: &'static str, message: impl Into<String>) -> StepError {
         StepError {
@@ -105,7 +117,9 @@ impl From<StoreError> for StepError {
     fn from(error: StoreError) -> Self {
         let kind = match &error {
             StoreError::Rejected { kind, .. } => kind,
-            StoreError::Busy | StoreError::Full { .. } => "unavailable",
+            StoreError::Busy | StoreError::Full { .. } | StoreError::FullForStep { .. } => {
+                "unavailable"
+            }
             _ => "store",
         };
         let step = StepError::new(error.code(), kind, error.to_string());
@@ -143,7 +157,7 @@ impl From<Signal> for StepError {
                 Stop::OutOfMemory(what) => {
                     StepError::new(StepError::OUT_OF_MEMORY, "out-of-memory", what.as_str())
                 }
-                stop => StepError::new("E0702", "stopped", stop.to_string()),
+                stop => StepError::new(StepError::STOPPED, "stopped", stop.to_string()),
             },
         }
     }

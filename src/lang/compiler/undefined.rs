@@ -27,6 +27,9 @@ const USUAL_ALIASES: &[(&str, &str)] = &[
 /// Maximum number of names listed in a hint.
 const MOST_NAMES: usize = 60;
 
+/// The code of a name whose namespace does not exist.
+const NO_NAMESPACE: &str = "E0208";
+
 /// Describes a symbol that means nothing here.
 pub(super) fn describe(vm: &Vm, scopes: &Scopes, symbol: Symbol, span: Span) -> Exception {
     let world = vm.world();
@@ -36,7 +39,7 @@ pub(super) fn describe(vm: &Vm, scopes: &Scopes, symbol: Symbol, span: Span) -> 
     };
     // What Clojure has for it, for programs that look.
     let message = match symbol.namespace() {
-        Some(prefix) if refused.code == "E0208" => format!("No such namespace: {prefix}"),
+        Some(prefix) if refused.code == NO_NAMESPACE => format!("No such namespace: {prefix}"),
         Some(_) => format!("No such var: {symbol}"),
         None => format!("Unable to resolve symbol: {symbol} in this context"),
     };
@@ -241,7 +244,7 @@ fn of_namespace(world: &World, prefix: &str, symbol: Symbol, span: Span) -> Exce
     let name = symbol.name();
     if is_class(prefix) {
         let refused = error(
-            "E0208",
+            NO_NAMESPACE,
             span,
             format!("`{symbol}` is not defined: there is no class `{prefix}`"),
         );
@@ -262,7 +265,7 @@ fn of_namespace(world: &World, prefix: &str, symbol: Symbol, span: Span) -> Exce
         };
     }
     let refused = error(
-        "E0208",
+        NO_NAMESPACE,
         span,
         format!("`{symbol}` is not defined: there is no namespace or alias `{prefix}`"),
     );

@@ -2,9 +2,9 @@
 
 use crate::value::{Class, Exception, SourceId, Span, Symbol, Value};
 
-use super::Reader;
 use super::character::NAMES;
 use super::frame::{Frame, Kind};
+use super::{Reader, code};
 
 /// Why a text cannot be read.
 #[derive(Debug, Clone)]
@@ -78,10 +78,10 @@ impl ReadError {
             return class;
         }
         match self.code {
-            "E0107" => Class::NUMBER_FORMAT,
-            "E0110" | "E0111" => Class::ILLEGAL_ARGUMENT,
-            "E0114" => Class::PATTERN_SYNTAX,
-            "E0121" | "E0122" => Class::ILLEGAL_STATE,
+            code::BAD_NUMBER => Class::NUMBER_FORMAT,
+            code::DUPLICATE_KEY | code::DUPLICATE_ITEM => Class::ILLEGAL_ARGUMENT,
+            code::BAD_REGEX => Class::PATTERN_SYNTAX,
+            code::NAMESPACE_MAP | code::BAD_FUNCTION => Class::ILLEGAL_STATE,
             _ => Class::RUNTIME_EXCEPTION,
         }
     }
@@ -136,7 +136,7 @@ impl Reader<'_> {
                     .hint(format!("add `{closer}` where the form should end"))
             }
             None => ReadError::new(
-                "E0116",
+                code::NO_FORM,
                 opened,
                 format!("the text ends where `{token}` needs a form"),
             )
@@ -152,7 +152,7 @@ impl Reader<'_> {
     pub(super) fn nothing_open(&self, closer: u8) -> ReadError {
         let closer = char::from(closer);
         ReadError::new(
-            "E0102",
+            code::UNOPENED,
             self.span(self.at, self.at + 1),
             format!("`{closer}` closes nothing"),
         )
@@ -164,7 +164,7 @@ impl Reader<'_> {
     pub(super) fn mismatched(&self, expected: u8, found: u8) -> ReadError {
         let (expected, found) = (char::from(expected), char::from(found));
         let error = ReadError::new(
-            "E0103",
+            code::WRONG_CLOSER,
             self.span(self.at, self.at + 1),
             format!("expected `{expected}`, got `{found}`"),
         )
@@ -184,7 +184,7 @@ impl Reader<'_> {
         let closer = char::from(closer);
         let prefix = self.frames.last().map_or("", |frame| self.shown(frame));
         let error = ReadError::new(
-            "E0116",
+            code::NO_FORM,
             self.span(self.at, self.at + 1),
             format!("`{prefix}` needs a form, got `{closer}`"),
         );
@@ -244,7 +244,7 @@ impl Reader<'_> {
             "add the closing `\"`"
         };
         ReadError::new(
-            "E0104",
+            code::OPEN_TEXT,
             self.span(start, start + length),
             format!("this {what} is never closed"),
         )
@@ -267,7 +267,7 @@ impl Reader<'_> {
             }
         };
         ReadError::new(
-            "E0105",
+            code::BAD_ESCAPE,
             self.span(at, end),
             format!("`{escape}` is not an escape of a string"),
         )
@@ -276,7 +276,7 @@ impl Reader<'_> {
 
     pub(super) fn lone_backslash(&self, start: usize) -> ReadError {
         ReadError::new(
-            "E0106",
+            code::BAD_CHARACTER,
             self.span(start, start + 1),
             "the text ends in a `\\`",
         )
@@ -287,7 +287,7 @@ impl Reader<'_> {
     pub(super) fn bad_character(&self, token: &str, start: usize, end: usize) -> ReadError {
         let names: Vec<&str> = NAMES.iter().map(|(name, _)| *name).collect();
         let error = ReadError::new(
-            "E0106",
+            code::BAD_CHARACTER,
             self.span(start, end),
             format!("`\\{token}` is not a character"),
         );
@@ -322,7 +322,8 @@ impl Reader<'_> {
         } else {
             "a name cannot start with a digit; numbers look like `12`, `-1.5e3`, `1/3`, `0xFF`, `12N`, `1.5M`"
         };
-        let error = ReadError::new("E0107", span, format!("`{token}` is not a number")).hint(hint);
+        let error =
+            ReadError::new(code::BAD_NUMBER, span, format!("`{token}` is not a number")).hint(hint);
         if !is_octal && wrong.contains("zero") {
             error.of_class(Class::ARITHMETIC)
         } else {
@@ -339,7 +340,7 @@ impl Reader<'_> {
         } else {
             "a keyword is `:name` or `:namespace/name`"
         };
-        ReadError::new("E0108", span, format!("`{token}` is not a keyword")).hint(hint)
+        ReadError::new(code::BAD_NAME, span, format!("`{token}` is not a keyword")).hint(hint)
     }
 
     pub(super) fn bad_symbol(&self, token: &str, span: Span) -> ReadError {
@@ -352,12 +353,12 @@ impl Reader<'_> {
         } else {
             "a symbol is `name` or `namespace/name`".to_owned()
         };
-        ReadError::new("E0108", span, format!("`{token}` is not a symbol")).hint(hint)
+        ReadError::new(code::BAD_NAME, span, format!("`{token}` is not a symbol")).hint(hint)
     }
 
     pub(super) fn unknown_alias(&self, alias: &str, start: usize, end: usize) -> ReadError {
         ReadError::new(
-            "E0120",
+            code::UNKNOWN_ALIAS,
             self.span(start, end),
             format!("no namespace has the alias `{alias}` here"),
         )
@@ -382,7 +383,7 @@ impl Reader<'_> {
         let is_alone = self.values.len() - base == 1;
         let at = self.spans.last().copied().unwrap_or(span);
         ReadError::new(
-            "E0109",
+            code::ODD_MAP,
             at,
             format!("the key `{}` has no value", self.quoted(at)),
         )
@@ -400,8 +401,13 @@ impl Reader<'_> {
         first: Option<usize>,
         second: usize,
     ) -> ReadError {
-        self.duplicate("E0110", "the key ", "map", (span, first, second))
-            .hint("keep the entry that you mean and delete the other")
+        self.duplicate(
+            code::DUPLICATE_KEY,
+            "the key ",
+            "map",
+            (span, first, second),
+        )
+        .hint("keep the entry that you mean and delete the other")
     }
 
     pub(super) fn duplicate_item(
@@ -410,7 +416,7 @@ impl Reader<'_> {
         first: Option<usize>,
         second: usize,
     ) -> ReadError {
-        self.duplicate("E0111", "", "set", (span, first, second))
+        self.duplicate(code::DUPLICATE_ITEM, "", "set", (span, first, second))
             .hint("a set holds each item once: delete one of the two")
     }
 
@@ -493,7 +499,7 @@ impl Reader<'_> {
 
     pub(super) fn bad_namespaced_map(&self, start: usize, end: usize) -> ReadError {
         ReadError::new(
-            "E0121",
+            code::NAMESPACE_MAP,
             self.span(start, end),
             "`#:` needs a namespace and a map",
         )
@@ -502,7 +508,7 @@ impl Reader<'_> {
 
     pub(super) fn nested_function(&self) -> ReadError {
         let error = ReadError::new(
-            "E0122",
+            code::BAD_FUNCTION,
             self.span(self.at, self.at + 2),
             "a `#()` cannot be inside another",
         )
@@ -522,7 +528,7 @@ impl Reader<'_> {
 
     pub(super) fn bad_parameter(&self, token: &str, span: Span, max: usize) -> ReadError {
         ReadError::new(
-            "E0122",
+            code::BAD_FUNCTION,
             span,
             format!("`{token}` is not a parameter of `#()`"),
         )
@@ -632,11 +638,15 @@ impl Reader<'_> {
             "regexes have Java's syntax; a special character is taken literally after `\\`",
         );
         let message = format!("this regex is wrong: {}", error.message);
-        ReadError::new("E0114", at, message).hint(hint.to_owned())
+        ReadError::new(code::BAD_REGEX, at, message).hint(hint.to_owned())
     }
 
     pub(super) fn unknown_tag(&self, tag: Symbol, span: Span) -> ReadError {
-        let error = ReadError::new("E0119", span, format!("no reader is known for `#{tag}`"));
+        let error = ReadError::new(
+            code::BAD_TAG,
+            span,
+            format!("no reader is known for `#{tag}`"),
+        );
         let name = tag.to_string();
         match crate::suggest::did_you_mean(&name, ["inst", "uuid"].into_iter()).first() {
             Some(name) => error.hint(format!("did you mean `#{name}`?")),
@@ -648,7 +658,7 @@ impl Reader<'_> {
 
     pub(super) fn bad_tagged(&self, tag: Symbol, why: &str, span: Span) -> ReadError {
         let error = ReadError::new(
-            "E0119",
+            code::BAD_TAG,
             span,
             format!("the form after `#{tag}` cannot be read: {why}"),
         );

@@ -1,6 +1,6 @@
 //! What Clojure's reader says of the same mistake: programs look for these words in `ex-message`.
 
-use super::ReadError;
+use super::{ReadError, code};
 use crate::value::Class;
 
 impl ReadError {
@@ -9,22 +9,24 @@ impl ReadError {
         let token = self.message.split('`').nth(1).unwrap_or("");
         let last = self.message.split('`').nth_back(1).unwrap_or("");
         Some(match self.code {
-            "E0104" => "EOF while reading string".to_owned(),
+            code::OPEN_TEXT => "EOF while reading string".to_owned(),
             _ if self.at_end => "EOF while reading".to_owned(),
-            "E0102" => format!("Unmatched delimiter: {token}"),
-            "E0103" | "E0116" => format!("Unmatched delimiter: {last}"),
-            "E0105" => format!("Unsupported escape character: {token}"),
-            "E0106" => format!("Unsupported character: {token}"),
-            "E0107" if self.is_of(Class::ARITHMETIC) => "Divide by zero".to_owned(),
-            "E0107" => format!("Invalid number: {token}"),
-            "E0108" | "E0120" => format!("Invalid token: {token}"),
-            "E0109" => "Map literal must contain an even number of forms".to_owned(),
-            "E0110" | "E0111" => format!("Duplicate key: {token}"),
-            "E0119" => format!(
+            code::UNOPENED => format!("Unmatched delimiter: {token}"),
+            code::WRONG_CLOSER | code::NO_FORM => format!("Unmatched delimiter: {last}"),
+            code::BAD_ESCAPE => format!("Unsupported escape character: {token}"),
+            code::BAD_CHARACTER => format!("Unsupported character: {token}"),
+            code::BAD_NUMBER if self.is_of(Class::ARITHMETIC) => "Divide by zero".to_owned(),
+            code::BAD_NUMBER => format!("Invalid number: {token}"),
+            code::BAD_NAME | code::UNKNOWN_ALIAS => format!("Invalid token: {token}"),
+            code::ODD_MAP => "Map literal must contain an even number of forms".to_owned(),
+            code::DUPLICATE_KEY | code::DUPLICATE_ITEM => format!("Duplicate key: {token}"),
+            code::BAD_TAG => format!(
                 "No reader function for tag {}",
                 token.trim_start_matches('#')
             ),
-            "E0122" if self.related.is_some() => "Nested #()s are not allowed".to_owned(),
+            code::BAD_FUNCTION if self.related.is_some() => {
+                "Nested #()s are not allowed".to_owned()
+            }
             _ => return None,
         })
     }

@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::cell::RefCell;
 use std::fmt;
+use std::ops::Range;
 use std::rc::Rc;
 
 use super::trash::discard_value;
@@ -347,9 +348,12 @@ impl Exception {
         }
     }
 
+    /// The codes of the reader's errors: all that begin like the first bound.
+    pub const READER_CODES: Range<&str> = "E01".."E02";
+
     /// Tells whether the reader made it: a text that is not made of forms.
     pub fn is_of_reader(&self) -> bool {
-        self.code.starts_with("E01")
+        Exception::READER_CODES.contains(&self.code)
     }
 
     /// Returns the same exception with its place, as if it had not been thrown yet.

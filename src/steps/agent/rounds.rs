@@ -182,7 +182,7 @@ impl<'a> Rounds<'a> {
     async fn turn(&mut self) -> Result<Value, StepError> {
         let asked = self.ask().await;
         let performed = match &asked.result {
-            Err(error) if error.code == "E0803" && self.conversation.shorten() => {
+            Err(error) if error.code == StepError::TOO_LONG && self.conversation.shorten() => {
                 let words = "the conversation is too long for the model: old results of tools are shortened";
                 self.around.warn(self.cx, words.to_owned());
                 self.ask().await

@@ -166,7 +166,7 @@ impl Server {
         for (key, text) in [("branch", &asked.branch), ("title", &asked.title)] {
             if text.trim().is_empty() {
                 return Err(StepError::config(
-                    "E0780",
+                    StepError::OPTION_BOUNDS,
                     format!("`:{key}` of a change request is empty"),
                 ));
             }

@@ -3,6 +3,8 @@
 use std::io;
 use std::path::Path;
 
+use flowstone_flow::ports::StoreError;
+
 use super::manifest::Kind;
 use super::publish::PublishError;
 
@@ -157,7 +159,7 @@ impl FilesError {
             Self::BadFolder { .. } => ("E0773", "bad-source"),
             Self::TooLarge { .. } => ("E0774", "too-large"),
             Self::UnknownTree { .. } | Self::Damaged { .. } => ("E0775", "bad-source"),
-            Self::Full { .. } => ("E0606", "unavailable"),
+            Self::Full { .. } => (StoreError::NO_SPACE, "unavailable"),
             Self::Storage { .. } => ("E0776", "storage"),
             Self::Git { .. } | Self::NoGit { .. } | Self::BadGitSource { .. } => ("E0777", "git"),
             Self::Refused { .. } => ("E0731", "denied"),

@@ -1,6 +1,6 @@
 //! What there is to know about `:files`, as data: its fields, and the list of its operations.
 
-use flowstone_flow::step::{Effect, Field, FieldType, Operations, StepSpec};
+use flowstone_flow::step::{Effect, Field, FieldType, Operations, StepError, StepSpec};
 
 use super::op::{
     apply_edit, capture, delete_file, diff, history, init_changeset, list, materialize, move_file,
@@ -31,7 +31,7 @@ pub(super) const SPEC: StepSpec = StepSpec {
 
 const OPERATIONS: Operations = Operations {
     key: "op",
-    code: "E0780",
+    code: StepError::OPTION_FIT,
     all: &[
         apply_edit::OPERATION,
         capture::OPERATION,

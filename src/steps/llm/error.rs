@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use flowstone_flow::step::StepError;
 use serde_json::Value as Json;
 
 use crate::http::error::{Again, Answer, HttpError, preview, retry_after, seconds};
@@ -82,7 +83,7 @@ impl LlmError {
         match self {
             Self::Unauthorized { .. } => ("E0801", "unauthorized"),
             Self::NotFound { .. } => ("E0802", "not-found"),
-            Self::TooLong { .. } => ("E0803", "too-long"),
+            Self::TooLong { .. } => (StepError::TOO_LONG, "too-long"),
             Self::RateLimited { .. } => ("E0804", "rate-limited"),
             Self::NoCredit { .. } => ("E0804", "no-credit"),
             Self::Overloaded { .. } => ("E0805", "unavailable"),

@@ -75,7 +75,10 @@ pub(super) fn text_of(key: &str, value: &Value) -> Result<String, StepError> {
         | Value::Seq(_)
         | Value::Lazy(_) => Ok(as_json(key, value)?.to_string()),
         other => scalar_text(other).ok_or_else(|| {
-            StepError::config("E0780", format!("`{key}` takes text, not {}", other.kind()))
+            StepError::config(
+                StepError::OPTION_KIND,
+                format!("`{key}` takes text, not {}", other.kind()),
+            )
         }),
     }
 }

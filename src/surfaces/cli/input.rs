@@ -112,6 +112,11 @@ fn parse(name: &str, text: &str, syntax: Syntax) -> Result<Value, Report> {
 }
 
 /// Tells whether a map or vector was probably intended as JSON, so that the JSON parser's error is more helpful.
+/// The code of a text that is not JSON.
+pub(crate) const NOT_JSON: &str = "E0906";
+/// The code of a text that is not exactly one value.
+pub(crate) const NOT_ONE: &str = "E0907";
+
 fn looks_like_json(text: &str) -> bool {
     let inside = text.trim_start().strip_prefix(['{', '[']);
     inside.is_some_and(|inside| inside.trim_start().starts_with('"') && inside.contains("\":"))
@@ -120,7 +125,7 @@ fn looks_like_json(text: &str) -> bool {
 fn json_report(name: &str, text: &str, error: &serde_json::Error) -> Report {
     let words = error.to_string();
     let words = words.split(" at line ").next().unwrap_or_default();
-    Report::error("E0906", format!("this is not JSON: {words}"))
+    Report::error(NOT_JSON, format!("this is not JSON: {words}"))
         .in_text(name, text, error.line(), error.column())
         .hint("JSON looks like {\"path\": \".\"}, EDN like {:path \".\"}")
 }
@@ -136,10 +141,10 @@ fn edn(name: &str, text: &str) -> Result<Value, Report> {
     });
     match first {
         Ok((Some(value), None)) => Ok(value),
-        Ok((None, _)) => Err(Report::error("E0907", format!("{name} is empty"))
+        Ok((None, _)) => Err(Report::error(NOT_ONE, format!("{name} is empty"))
             .hint("give a map, such as {:path \".\"}; {} for no input")),
         Ok((Some(_), Some(_))) => Err(Report::error(
-            "E0907",
+            NOT_ONE,
             format!("{name} has more than one value"),
         )
         .hint("put braces around them: {:path \".\"}")),

@@ -63,7 +63,7 @@ fn op() {
     check(&[
         (
             "(flow/step :files :it {:op :lits :source SRC})",
-            "E0780 `:files` has no operation `:lits` | did you mean `:list`?...",
+            "E0727 `:files` has no operation `:lits` | did you mean `:list`?...",
         ),
         (
             "(flow/step :files :it {:source SRC})",
@@ -153,7 +153,7 @@ fn op_search() {
         ),
         (
             &found("{:op :search :source SRC}"),
-            "E0780 `:op :search` needs `:query`...",
+            "E0727 `:op :search` needs `:query`...",
         ),
     ]);
 }
@@ -271,7 +271,7 @@ fn source() {
         (&listed("{:op :list :source 7}"), "E0712 ..."),
         (
             &listed("{:op :list :source {:type :dir :path \"tree\" :limit 7}}"),
-            "E0780 `:source` has no key `:limit`...",
+            "E0726 `:source` has no key `:limit`...",
         ),
     ]);
 }
@@ -483,7 +483,7 @@ fn list_limit() {
         (&listed("{:op :list :source SRC :limit 1}"), r#"("a.txt")"#),
         (
             &listed("{:op :list :source SRC :limit 0}"),
-            "E0780 `:limit` must be from 1 to 100000, and is 0...",
+            "E0725 `:limit` must be from 1 to 100000, and is 0...",
         ),
     ]);
 }
@@ -508,7 +508,7 @@ fn read_paths() {
         ),
         (
             "(flow/step :files :it {:op :read :source SRC :paths (vec (repeat 51 \"a.txt\"))})",
-            "E0780 `:paths` holds 51 paths, at most 50...",
+            "E0725 `:paths` holds 51 paths, at most 50...",
         ),
     ]);
 }
@@ -522,7 +522,7 @@ fn read_path() {
         ),
         (
             &content("{:op :read :source SRC :path \"a.txt\" :paths [\"a.txt\"]}"),
-            "E0780 `:read` takes `:path` or `:paths`, not both...",
+            "E0727 `:read` takes `:path` or `:paths`, not both...",
         ),
     ]);
 }
@@ -536,7 +536,7 @@ fn read_start_line() {
         ),
         (
             &content("{:op :read :source SRC :path \"a.txt\" :start-line 0}"),
-            "E0780 ...",
+            "E0725 ...",
         ),
     ]);
 }
@@ -572,7 +572,7 @@ fn search_query() {
         ),
         (
             &found("{:op :search :source SRC :query \"\"}"),
-            "E0780 `:search` needs a `:query` that is not empty...",
+            "E0725 `:search` needs a `:query` that is not empty...",
         ),
     ]);
 }
@@ -617,7 +617,7 @@ fn search_context() {
         ),
         (
             &found("{:op :search :source SRC :query \"two\" :context 21}"),
-            "E0780 `:context` must be from 0 to 20, and is 21...",
+            "E0725 `:context` must be from 0 to 20, and is 21...",
         ),
     ]);
 }

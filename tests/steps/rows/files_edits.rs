@@ -15,7 +15,7 @@ fn write_file_path() {
         ),
         (
             &after("{:op :write-file :content \"x\"}"),
-            "E0780 `:op :write-file` needs `:path`...",
+            "E0727 `:op :write-file` needs `:path`...",
         ),
     ]);
 }
@@ -75,7 +75,7 @@ fn replace_new() {
         ),
         (
             &after("{:op :replace :path \"a.txt\" :old \"two\"}"),
-            "E0780 `:op :replace` needs `:new`...",
+            "E0727 `:op :replace` needs `:new`...",
         ),
     ]);
 }
@@ -168,7 +168,7 @@ fn apply_edit_edits() {
         ),
         (
             &after(r#"{:op :apply-edit :edits []}"#),
-            "E0780 `:edits` is empty...",
+            "E0725 `:edits` is empty...",
         ),
     ]);
 }
@@ -259,7 +259,7 @@ fn diff_changeset() {
         ),
         (
             "(flow/step :files :it {:op :diff})",
-            "E0780 `:op :diff` needs `:changeset`...",
+            "E0727 `:op :diff` needs `:changeset`...",
         ),
     ]);
 }
@@ -355,7 +355,7 @@ fn op_write_out() {
         ),
         (
             "(flow/step :files :it {:op :write-out :content \"new\"})",
-            "E0780 `:op :write-out` needs `:path`...",
+            "E0727 `:op :write-out` needs `:path`...",
         ),
     ]);
 }
@@ -364,7 +364,7 @@ fn op_write_out() {
 fn capture_changeset() {
     check(&[(
         "(flow/step :files :it {:op :capture :path \"tree\"})",
-        "E0780 `:op :capture` needs `:changeset`...",
+        "E0727 `:op :capture` needs `:changeset`...",
     )]);
     check(&[(
         &format!(

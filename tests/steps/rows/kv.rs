@@ -87,10 +87,10 @@ fn set_ttl() {
         "{:success true :value nil :exists? false}"
     );
     for (ttl, expected) in [
-        ("0", "E0780 `:ttl` must be from 1 to 31536000, and is 0"),
+        ("0", "E0725 `:ttl` must be from 1 to 31536000, and is 0"),
         (
             "31536001",
-            "E0780 `:ttl` must be from 1 to 31536000, and is 31536001",
+            "E0725 `:ttl` must be from 1 to 31536000, and is 31536001",
         ),
         ("1.5", "E0712 "),
     ] {
@@ -283,7 +283,7 @@ fn append_max_length() {
     let most = last(&["{:operation :append :key \"l\" :item 1 :max-length 1001}"]);
     assert_eq!(
         most,
-        "E0780 `:max-length` must be from 1 to 1000, and is 1001"
+        "E0725 `:max-length` must be from 1 to 1000, and is 1001"
     );
 }
 
@@ -321,7 +321,7 @@ fn list_keys_limit() {
         let found = after(&project, &[&config]);
         assert_eq!(
             found,
-            format!("E0780 `:limit` must be from 1 to 1000, {words}")
+            format!("E0725 `:limit` must be from 1 to 1000, {words}")
         );
     }
 }

@@ -235,7 +235,7 @@ fn input() {
     );
     call(":prompt \"x\" :input {:prompt \"y\"}")
         .refused("E0809 bad-config: `:prompt` is set in the step and in its `:input`");
-    call(":input {:propmt \"y\"}").refused("E0780 bad-config: `:input` has no key `:propmt`");
+    call(":input {:propmt \"y\"}").refused("E0726 bad-config: `:input` has no key `:propmt`");
 }
 
 #[test]
@@ -307,7 +307,7 @@ fn max_tokens() {
     assert_eq!(sent(":max-tokens 16")["max_completion_tokens"], 16);
     wrong(
         ":max-tokens 0",
-        "E0780 bad-config: `:max-tokens` must be from 1",
+        "E0725 bad-config: `:max-tokens` must be from 1",
     );
 }
 
@@ -351,7 +351,7 @@ fn output() {
     );
     wrong(
         ":output {:fromat :json}",
-        "E0780 bad-config: `:output` has no key `:fromat`",
+        "E0726 bad-config: `:output` has no key `:fromat`",
     );
 }
 

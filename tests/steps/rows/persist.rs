@@ -215,7 +215,7 @@ fn signed_url_ttl_seconds() {
     for bad in ["59", "86401"] {
         let found = blob(&format!(":signed-url {{:ttl-seconds {bad}}}"), "r");
         assert!(
-            found.starts_with("E0780 ") && found.contains("from 60 to 86400"),
+            found.starts_with("E0725 ") && found.contains("from 60 to 86400"),
             "{found}"
         );
     }

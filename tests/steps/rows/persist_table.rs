@@ -57,7 +57,7 @@ fn type_table() {
         &project,
         "[{:id 1}]",
         &[
-            (":table \"t\" :colour 1", "E0780"),
+            (":table \"t\" :colour 1", "E0726"),
             (":table \"t\" :filename \"x\"", "`:filename`"),
             (":table \"t\" :row-path [:a]", "did you mean `:rows-path`?"),
         ],

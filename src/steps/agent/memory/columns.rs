@@ -1,5 +1,6 @@
 //! The table of memories: its columns, its creation, and the check of an existing table.
 
+use flowstone_flow::ports::StoreError;
 use flowstone_flow::step::{Inside, StepContext, StepError};
 use flowstone_lang::value::Value;
 
@@ -41,7 +42,7 @@ pub(super) async fn ensure(cx: &StepContext, table: &Value) -> Result<(), StepEr
         .perform(Inside::new("table", "memory-table", config))
         .await
         .map_err(|error| match error.code {
-            "E0626" => misfit(table, &error.message),
+            StoreError::OTHER_TABLE => misfit(table, &error.message),
             _ => error,
         })?;
     if is_name {

@@ -84,13 +84,16 @@ fn wanted(fields: Fields<'_>) -> Result<Wanted, StepError> {
         (None, Some(given)) => {
             let given = items(given).unwrap_or_default();
             if given.is_empty() {
-                return Err(StepError::config("E0780", "`:edits` is empty"));
+                return Err(StepError::config(
+                    StepError::OPTION_BOUNDS,
+                    "`:edits` is empty",
+                ));
             }
             let edits = given.iter().map(edit).collect::<Result<_, _>>()?;
             Ok(Wanted::Edits(edits))
         }
         _ => Err(StepError::config(
-            "E0780",
+            StepError::OPTION_FIT,
             "`:apply-edit` takes `:patch` or `:edits`, one of them",
         )
         .hint("`:patch` is a unified diff, `:edits` a vector of {:path :old :new}")),
@@ -102,7 +105,12 @@ fn edit(given: &Value) -> Result<Edit, StepError> {
     fields.only(&["all?", "new", "old", "path"])?;
     let text = |key| Ok::<_, StepError>(fields.text(key)?.map(str::to_string));
     let needed = |key: &str, text: Option<String>| {
-        text.ok_or_else(|| StepError::config("E0780", format!("each of `:edits` needs `:{key}`")))
+        text.ok_or_else(|| {
+            StepError::config(
+                StepError::OPTION_KEYS,
+                format!("each of `:edits` needs `:{key}`"),
+            )
+        })
     };
     Ok(Edit {
         path: needed("path", text("path")?)?,

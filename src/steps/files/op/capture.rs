@@ -29,7 +29,10 @@ pub(in super::super) async fn run(call: Call<'_>) -> Result<Outcome, StepError> 
     let cx = call.cx;
     let said = call.fields.text("path")?.unwrap_or_default().to_string();
     if said.contains('\0') {
-        return Err(StepError::config("E0780", "`:path` holds a NUL character"));
+        return Err(StepError::config(
+            StepError::OPTION_BOUNDS,
+            "`:path` holds a NUL character",
+        ));
     }
     let root = cx.project_root().join(&said);
     // A temporary folder is the run's own.

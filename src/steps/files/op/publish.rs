@@ -32,7 +32,7 @@ pub(in super::super) async fn run(call: Call<'_>) -> Result<Outcome, StepError> 
     let message = fields.text("message")?.unwrap_or_default();
     if message.trim().is_empty() || message.contains('\0') {
         return Err(StepError::config(
-            "E0780",
+            StepError::OPTION_BOUNDS,
             "`:message` says what the commit does, and holds no NUL",
         ));
     }
@@ -88,7 +88,7 @@ fn from(call: Call<'_>, manifest: &Manifest) -> Result<From, StepError> {
         Some(Origin::Dir { path, .. }) => {
             if call.fields.has("connection") {
                 return Err(StepError::config(
-                    "E0780",
+                    StepError::OPTION_FIT,
                     "`:connection` means nothing to a source of `:type :dir`",
                 )
                 .hint("the commit goes into the repository of that folder, on this machine"));
@@ -137,7 +137,7 @@ fn connection(call: Call<'_>, manifest: &Manifest) -> Option<Value> {
 fn author(call: Call<'_>) -> Result<Option<Person>, StepError> {
     let bad = || {
         StepError::config(
-            "E0780",
+            StepError::OPTION_KIND,
             "`:author` takes `\"Name <email>\"` or `{:name \"...\" :email \"...\"}`",
         )
     };

@@ -61,7 +61,7 @@ pub(in super::super) async fn run(call: Call<'_>) -> Result<Outcome, StepError> 
 }
 
 fn paths(fields: Fields<'_>) -> Result<Vec<String>, StepError> {
-    let bad = |message: &str| Err(StepError::config("E0780", message));
+    let bad = |message: &str| Err(StepError::config(StepError::OPTION_FIT, message));
     let mut paths = fields.texts("paths")?;
     match (fields.text("path")?, paths.is_empty()) {
         (Some(path), true) => paths.push(path.to_string()),
@@ -75,7 +75,7 @@ fn paths(fields: Fields<'_>) -> Result<Vec<String>, StepError> {
             "`:paths` holds {} paths, at most {MAX_PATHS} are read at once",
             paths.len()
         );
-        return Err(StepError::config("E0780", message)
+        return Err(StepError::config(StepError::OPTION_BOUNDS, message)
             .hint("read them in lots: `(partition-all 50 paths)`"));
     }
     Ok(paths)

@@ -23,8 +23,10 @@ pub(in super::super) async fn run(call: Call<'_>) -> Result<Outcome, StepError> 
     let text = |key| Ok::<_, StepError>(fields.text(key)?.unwrap_or_default().to_string());
     let (path, old, new) = (text("path")?, text("old")?, text("new")?);
     if old.is_empty() {
-        return Err(StepError::config("E0780", "`:old` is empty")
-            .hint("name the text to replace; `:op :replace-lines` puts lines in"));
+        return Err(
+            StepError::config(StepError::OPTION_BOUNDS, "`:old` is empty")
+                .hint("name the text to replace; `:op :replace-lines` puts lines in"),
+        );
     }
     let which = match fields.bool("all?")? {
         Some(true) => Which::All,

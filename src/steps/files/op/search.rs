@@ -34,7 +34,10 @@ pub(in super::super) async fn run(call: Call<'_>) -> Result<Outcome, StepError> 
         .text("query")?
         .filter(|query| !query.is_empty())
         .ok_or_else(|| {
-            StepError::config("E0780", "`:search` needs a `:query` that is not empty")
+            StepError::config(
+                StepError::OPTION_BOUNDS,
+                "`:search` needs a `:query` that is not empty",
+            )
         })?;
     let query = Query {
         text: text.to_string(),

@@ -49,7 +49,7 @@ pub(super) async fn content(call: Call<'_>) -> Result<Vec<u8>, StepError> {
             Ok(resource::bytes(call.cx, content).await?.1)
         }
         other => Err(StepError::config(
-            "E0780",
+            StepError::OPTION_KIND,
             format!("`:content` takes text or bytes, not {}", other.kind()),
         )
         .hint("turn data into text first, such as with `(pr-str data)`")),

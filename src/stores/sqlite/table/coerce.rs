@@ -133,7 +133,7 @@ impl Changes {
                             "`{name}` is part of the key of the table `{}`, and row {id} would have the same as another",
                             table.name
                         );
-                        rejected("E0625", "conflict", message)
+                        rejected(StoreError::ROW_KEY, "conflict", message)
                     }
                     _ => failed(error),
                 })?;

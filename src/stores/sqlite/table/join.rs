@@ -532,7 +532,7 @@ fn insert(
                 "two rows of the join have the same key in the table `{}`",
                 into.name
             );
-            let error = rejected("E0625", "conflict", message);
+            let error = rejected(StoreError::ROW_KEY, "conflict", message);
             with_hint(
                 error,
                 "use `:write-mode \"upsert\"`, where the last one stays, or other `:key-fields`",

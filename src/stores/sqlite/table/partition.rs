@@ -32,7 +32,7 @@ pub(super) fn choose(
                 table.name
             );
             Err(with_hint(
-                rejected("E0630", "bad-config", message),
+                rejected(StoreError::PARTITION, "bad-config", message),
                 naming(db, table)?,
             ))
         }
@@ -79,7 +79,7 @@ pub(super) fn check_single(table: &Table, partitions: &Partitions) -> Result<(),
         "the table `{}` is changed in one partition at a time, and {found}",
         table.name
     );
-    let error = rejected("E0630", "bad-config", message);
+    let error = rejected(StoreError::PARTITION, "bad-config", message);
     Err(with_hint(
         error,
         "one step for each: `:partitions {:key \"a\"}`",
@@ -93,7 +93,7 @@ pub(super) fn add(
     key: &str,
     now_ms: i64,
 ) -> Result<i64, StoreError> {
-    check_name(key, "partition", "E0630")?;
+    check_name(key, "partition", StoreError::PARTITION)?;
     db.prepare_cached("INSERT INTO table_partition (table_id, key, created_ms) VALUES (?1, ?2, ?3)")
         .and_then(|mut sql| sql.insert(params![table.id, key, now_ms]))
         .map_err(failed)
@@ -170,7 +170,7 @@ fn find(db: &Connection, table: &Table, key: &str) -> Result<Option<i64>, StoreE
 fn not_partitioned(table: &Table) -> StoreError {
     let message = format!("the table `{}` has no partitions", table.name);
     with_hint(
-        rejected("E0630", "bad-config", message),
+        rejected(StoreError::PARTITION, "bad-config", message),
         "leave `:partitions` out; a table has them when its first rows are written with `:partitions`",
     )
 }
@@ -178,7 +178,7 @@ fn not_partitioned(table: &Table) -> StoreError {
 fn missing(db: &Connection, table: &Table, key: &str) -> Result<StoreError, StoreError> {
     let shown: String = key.chars().take(60).collect();
     let message = format!("the table `{}` has no partition `{shown}`", table.name);
-    let error = rejected("E0630", "not-found", message);
+    let error = rejected(StoreError::PARTITION, "not-found", message);
     let names = keys(db, table)?;
     Ok(match nearest(key, names.iter().map(String::as_str)) {
         Some(near) => with_hint(error, format!("did you mean `{near}`?")),

@@ -290,7 +290,7 @@ impl Table {
                 "no row has a value for a key field of {}",
                 listed(names.iter().map(String::as_str))
             );
-            return Err(rejected("E0625", "invalid", message));
+            return Err(rejected(StoreError::ROW_KEY, "invalid", message));
         }
         let sql = format!(
             "CREATE UNIQUE INDEX {}_key ON {} ({})",
@@ -307,7 +307,7 @@ impl Table {
                         self.name
                     );
                     with_hint(
-                        rejected("E0625", "conflict", message),
+                        rejected(StoreError::ROW_KEY, "conflict", message),
                         "delete the duplicates, or choose other key fields",
                     )
                 }

@@ -52,14 +52,17 @@ pub(super) fn cell(db: &Connection, ask: &UpdateCell) -> Result<String, StoreErr
         column.sql()
     );
     execute(db, &sql, &[kept.clone(), Sql::Integer(id)]).map_err(|error| match error {
-        StoreError::Rejected { code: "E0625", .. } => {
+        StoreError::Rejected {
+            code: StoreError::ROW_KEY,
+            ..
+        } => {
             let message = format!(
                 "the table `{}` has a row with `{}` {} already",
                 table.name,
                 column.name,
                 data_text(&ask.value).unwrap_or_default()
             );
-            rejected("E0625", "conflict", message)
+            rejected(StoreError::ROW_KEY, "conflict", message)
         }
         other => other,
     })?;

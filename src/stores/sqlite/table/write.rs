@@ -77,7 +77,7 @@ fn check_same(table: &Table, create: &CreateTable) -> Result<(), StoreError> {
                 create.name
             ),
         };
-        return Err(rejected("E0626", "conflict", message));
+        return Err(rejected(StoreError::OTHER_TABLE, "conflict", message));
     }
     let differs = create.columns.iter().find(|declared| {
         match (table.column(&declared.name), declared_type(declared)) {
@@ -101,7 +101,7 @@ fn check_same(table: &Table, create: &CreateTable) -> Result<(), StoreError> {
     };
     let message = format!("the table `{}` exists already, and {problem}", create.name);
     Err(with_hint(
-        rejected("E0626", "conflict", message),
+        rejected(StoreError::OTHER_TABLE, "conflict", message),
         "use another name, or leave out what differs",
     ))
 }
@@ -315,7 +315,7 @@ pub(super) fn settle_key(
                 table.name
             );
             return Err(with_hint(
-                rejected("E0625", "bad-config", message),
+                rejected(StoreError::ROW_KEY, "bad-config", message),
                 "name what makes a row the same row: `:key-fields [:id]`",
             ));
         }
@@ -332,7 +332,7 @@ pub(super) fn settle_key(
             listed(write.key_fields.iter().map(String::as_str)),
         );
         return Err(with_hint(
-            rejected("E0625", "conflict", message),
+            rejected(StoreError::ROW_KEY, "conflict", message),
             "leave `:key-fields` out, or use another table",
         ));
     }
@@ -369,7 +369,7 @@ pub(super) fn execute(db: &Connection, sql: &str, cells: &[Sql]) -> Result<usize
 pub(super) fn unexecuted(error: rusqlite::Error) -> StoreError {
     match error.sqlite_error_code() {
         Some(rusqlite::ErrorCode::ConstraintViolation) => {
-            rejected("E0625", "conflict", error.to_string())
+            rejected(StoreError::ROW_KEY, "conflict", error.to_string())
         }
         Some(rusqlite::ErrorCode::TooBig) => {
             let error = rejected(
@@ -387,7 +387,7 @@ pub(super) fn unexecuted(error: rusqlite::Error) -> StoreError {
 pub(super) fn no_key(idx: usize, name: &str) -> StoreError {
     let message = format!("row {} has no value for the key field `{name}`", idx + 1);
     with_hint(
-        rejected("E0625", "invalid", message),
+        rejected(StoreError::ROW_KEY, "invalid", message),
         "every row needs all key fields; leave out rows without, or choose another key",
     )
 }
@@ -406,7 +406,7 @@ pub(super) fn duplicate(table: &Table, (idx, row): (usize, &Row)) -> StoreError 
         key.join(", ")
     );
     with_hint(
-        rejected("E0625", "conflict", message),
+        rejected(StoreError::ROW_KEY, "conflict", message),
         "write with `:write-mode :upsert` or `:op :upsert` to replace it",
     )
 }

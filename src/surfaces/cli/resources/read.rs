@@ -1,7 +1,7 @@
 //! `flowstone resources read`: shows the beginning of a resource, according to its type.
 
 use flowstone_engine::json::{items, to_exact_json};
-use flowstone_engine::ports::ResourceRow;
+use flowstone_engine::ports::{ResourceRow, StoreError};
 use flowstone_engine::resource::ResourceKind;
 use flowstone_engine::table::ROW_ID;
 use flowstone_engine::{Direct, Engine, EngineError, codec};
@@ -23,9 +23,6 @@ use crate::cli::{App, Open, output};
 const MAX_CHARS: usize = 20_000;
 /// Rows or files per page of a step.
 const MOST: usize = 1000;
-
-/// The error of a query that names no partition of a partitioned table.
-const NEEDS_PARTITION: &str = "E0630";
 
 /// The part of a resource to show.
 struct Preview {
@@ -132,7 +129,7 @@ async fn table(
     }
     match paged(engine, of(None), limit).await {
         // The table has partitions, and none was named.
-        Err(report) if report.code == NEEDS_PARTITION => {
+        Err(report) if report.code == StoreError::PARTITION => {
             paged(engine, of(Some(Value::keyword("all"))), limit).await
         }
         done => done,

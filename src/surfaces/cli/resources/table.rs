@@ -20,7 +20,7 @@ use std::path::PathBuf;
 
 use flowstone_engine::Direct;
 use flowstone_flow::step::StepError;
-use flowstone_lang::value::Value;
+use flowstone_lang::value::{Exception, Value};
 
 use super::ask;
 use crate::cli::args::{Home, ResourcesTable, TableCommand, TableRow, TableTarget};
@@ -37,8 +37,8 @@ struct Refused {
 impl From<Report> for Refused {
     fn from(report: Report) -> Refused {
         // An argument cannot be parsed.
-        let is_unread =
-            report.code.starts_with("E01") || ["E0906", "E0907"].contains(&&*report.code);
+        let is_unread = Exception::READER_CODES.contains(&&*report.code)
+            || [input::NOT_JSON, input::NOT_ONE].contains(&&*report.code);
         let exit = if is_unread { Exit::Usage } else { Exit::Failed };
         Refused { report, exit }
     }
