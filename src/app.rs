@@ -3,7 +3,8 @@
 use std::rc::Rc;
 use std::sync::Arc;
 
-use flowstone_engine::ports::{Exchanges, Secrets, Stores, SystemClock, SystemRandom};
+use flowstone_engine::SystemClock;
+use flowstone_engine::ports::{Exchanges, Secrets, Stores, SystemRandom};
 use flowstone_engine::trial::World;
 use flowstone_engine::trust;
 use flowstone_engine::{Engine, EngineConfig, Interactive, Limits};

@@ -54,7 +54,7 @@ fn measured(folder: &Path, body: &str, count: usize) -> Result<Measured> {
     let begun = Instant::now();
     let worker = Process::start(
         &place,
-        &["serve", "--until-idle", "--quiet", "--drives", "1000"],
+        &["serve", "--until-idle", "--quiet", "--concurrency", "1000"],
     )?;
     let Watched { peak, cpu } = worker.watch()?;
     let seconds = begun.elapsed().as_secs_f64();

@@ -6,12 +6,13 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Instant;
 
+use flowstone_engine::SystemClock;
 use flowstone_engine::disk::load;
 use flowstone_engine::ids::RunId;
 use flowstone_engine::observer::NoObserver;
 use flowstone_engine::outcome::RunOutcome;
 use flowstone_engine::ports::{
-    NewRun, NoSecrets, Random as _, RunFilter, RunStatus, Stores, SystemClock, SystemRandom,
+    NewRun, NoSecrets, Random as _, RunFilter, RunStatus, Stores, SystemRandom,
 };
 use flowstone_engine::{Engine, EngineConfig, ExecuteOptions, Limits, Stay};
 use flowstone_flow::flow::LoadedFlow;

@@ -8,13 +8,12 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use flowstone_engine::SystemClock;
 use flowstone_engine::disk::load;
 use flowstone_engine::ids::RunId;
 use flowstone_engine::observer::NoObserver;
 use flowstone_engine::outcome::RunOutcome;
-use flowstone_engine::ports::{
-    Durability, NewRun, NoSecrets, Random as _, Stores, SystemClock, SystemRandom,
-};
+use flowstone_engine::ports::{Durability, NewRun, NoSecrets, Random as _, Stores, SystemRandom};
 use flowstone_engine::{Engine, EngineConfig, ExecuteOptions, Limits, Stay};
 use flowstone_lang::session::Session;
 use flowstone_lang::value::Value;

@@ -14,7 +14,7 @@ use crate::bindings::Bindings;
 use crate::child::CallFlow;
 use crate::disk;
 use crate::error::EngineError;
-use crate::execute::{self, ExecuteOptions, Family, trace};
+use crate::execute::{self, ExecuteOptions, RunTree, trace};
 use crate::flow::{Checked, LoadedFlow};
 use crate::ids::RunId;
 use crate::limits::Limits;
@@ -236,9 +236,9 @@ impl Engine {
         observer: Rc<dyn Observer>,
         options: ExecuteOptions,
     ) -> Result<RunOutcome, EngineError> {
-        let family = Rc::new(Family::default());
-        let main = self.drive_in(run, observer, options, family.clone());
-        family.accompany(self, main).await
+        let tree = Rc::new(RunTree::default());
+        let main = self.drive_in(run, observer, options, tree.clone());
+        tree.accompany(self, main).await
     }
 
     /// Executes a run and, if it ends, the parents that wait for it. Returns their outcomes, that of the run itself
@@ -276,17 +276,17 @@ impl Engine {
         Ok(told)
     }
 
-    /// Drives one run; its children are left to the family.
+    /// Drives one run; its children are left to the tree.
     pub(crate) async fn drive_in(
         &self,
         run: &RunId,
         observer: Rc<dyn Observer>,
         options: ExecuteOptions,
-        family: Rc<Family>,
+        tree: Rc<RunTree>,
     ) -> Result<RunOutcome, EngineError> {
         let _active = self.activate(run)?;
         // In a box: the frames of what surrounds it stay small.
-        let work = Box::pin(execute::execute_run(self, run, observer, options, family));
+        let work = Box::pin(execute::execute_run(self, run, observer, options, tree));
         trace::in_span(run, work).await
     }
 
@@ -299,10 +299,10 @@ impl Engine {
     ) -> Result<RunOutcome, EngineError> {
         let run = &taken.row.id;
         let _active = self.activate(run)?;
-        let family = Rc::new(Family::default());
+        let tree = Rc::new(RunTree::default());
         let place = (run, taken.epoch);
-        let main = execute::execute_taken(self, place, observer, options, family.clone());
-        let work = Box::pin(family.accompany(self, main));
+        let main = execute::execute_taken(self, place, observer, options, tree.clone());
+        let work = Box::pin(tree.accompany(self, main));
         trace::in_span(run, work).await
     }
 

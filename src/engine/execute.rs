@@ -13,7 +13,6 @@ mod compensate;
 mod draft;
 mod dry_run;
 mod end;
-mod family;
 mod handles;
 mod host;
 mod line;
@@ -23,6 +22,7 @@ mod packaged;
 mod probe;
 mod report;
 mod requests;
+mod run_tree;
 pub(crate) mod trace;
 mod underway;
 mod usage;
@@ -68,9 +68,9 @@ pub(crate) use dry_run::{
 };
 pub use dry_run::{Difference, Stand};
 use end::{Executed, TOO_LONG, stored_outcome};
-pub(crate) use family::Family;
 use host::{CancelRequests, FlowHost, Shared};
 use line::Line;
+pub(crate) use run_tree::RunTree;
 use usage::Usage;
 pub(crate) use verify::verify;
 pub(crate) use writer::JournalWriter;
@@ -155,7 +155,7 @@ pub(crate) async fn execute_run(
     run: &RunId,
     observer: Rc<dyn Observer>,
     options: ExecuteOptions,
-    family: Rc<Family>,
+    tree: Rc<RunTree>,
 ) -> Result<RunOutcome, EngineError> {
     let runs = &engine.services.stores.runs;
     let mut row = engine.run_row(run).await?;
@@ -189,7 +189,7 @@ pub(crate) async fn execute_run(
             });
         }
     };
-    let outcome = execute_taken(engine, (run, epoch), observer, options, family).await;
+    let outcome = execute_taken(engine, (run, epoch), observer, options, tree).await;
     let released = runs.release(run, epoch).await;
     let outcome = outcome?;
     released?;
@@ -202,7 +202,7 @@ pub(crate) async fn execute_taken(
     (run, epoch): (&RunId, i64),
     observer: Rc<dyn Observer>,
     options: ExecuteOptions,
-    family: Rc<Family>,
+    tree: Rc<RunTree>,
 ) -> Result<RunOutcome, EngineError> {
     // Before it was claimed it may have been ended.
     let row = engine.run_row(run).await?;
@@ -220,8 +220,8 @@ pub(crate) async fn execute_taken(
         let executor = open_with(engine, &row, epoch, &prepared, view).await;
         let driven = match executor {
             Ok(executor) => {
-                let family = family.clone();
-                (Executor { family, ..executor }).run().await
+                let tree = tree.clone();
+                (Executor { tree, ..executor }).run().await
             }
             Err(error) => Err(error),
         };
@@ -386,7 +386,7 @@ pub(crate) struct Executor<'a> {
     /// The input of the next pass, once the flow has asked for one.
     again: RefCell<Option<String>>,
     /// What drives this run's children.
-    family: Rc<Family>,
+    tree: Rc<RunTree>,
     /// The run is over: whatever the journal does not answer is an error.
     replay_only: bool,
     /// Nothing is to happen: the flow is only held against a journal.
@@ -448,7 +448,7 @@ impl<'a> Executor<'a> {
             compensations: RefCell::default(),
             is_compensating: Cell::new(false),
             again: RefCell::default(),
-            family: Rc::default(),
+            tree: Rc::default(),
             replay_only: false,
             dry_run: None,
         }
@@ -578,8 +578,8 @@ impl<'a> Executor<'a> {
         self.shared.journal.set_epoch(epoch);
     }
 
-    pub(crate) fn family(&self) -> &Rc<Family> {
-        &self.family
+    pub(crate) fn tree(&self) -> &Rc<RunTree> {
+        &self.tree
     }
 
     pub(crate) fn emit(&self, event: &RunEvent) {

@@ -129,12 +129,7 @@ impl Interactive<'_> {
     async fn answer_in_run(&self, request: Request) -> Evaluated<Value> {
         self.create().await.map_err(|error| thrown(&error))?;
         let answering = self.executor.answer(request);
-        match self
-            .executor
-            .family()
-            .accompany(self.engine, answering)
-            .await
-        {
+        match self.executor.tree().accompany(self.engine, answering).await {
             Ok(answer) => {
                 let written = self.executor.settle_now().await;
                 written.map_err(|error| thrown(&error))?;

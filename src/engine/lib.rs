@@ -9,6 +9,7 @@ pub mod archive;
 mod asker;
 mod backup;
 mod child;
+mod clock;
 mod direct;
 pub mod disk;
 mod engine;
@@ -20,6 +21,7 @@ pub mod lookup;
 pub mod observer;
 pub mod outcome;
 pub mod redact;
+mod report;
 pub mod resources;
 mod runs;
 pub mod schedules;
@@ -27,7 +29,6 @@ pub mod sealed;
 mod sessions;
 mod start;
 mod state;
-mod timeline;
 pub mod trial;
 pub mod trust;
 mod turn;
@@ -47,6 +48,7 @@ pub use flowstone_model::{
 
 pub use asker::{AskPermission, Asker, Permission, PermissionQuestion};
 pub use child::start as start_child;
+pub use clock::SystemClock;
 pub use direct::Direct;
 pub use engine::{CancelOutcome, Engine, EngineConfig, StartOptions, builtin};
 pub use error::EngineError;
@@ -54,15 +56,15 @@ pub use execute::{Difference, ExecuteOptions, Stand, Stay};
 pub use flowstone_model::size::parse_size;
 pub use interactive::Interactive;
 pub use limits::{LIMITS, Limit, Limits, Unit, parse_memory};
+pub use report::{
+    Attempt, CallStep, Conversation, CostLine, LogLine, RunReport, StepDetails, StepReport,
+    StepStatus, ToolCall, Turn, UndoReport,
+};
 pub use runs::{
     EventsPage, GcOptions, GcReport, RunDiff, RunEventRow, StepDiff, StepSide, StepVerdict, moment,
     shown_end,
 };
 pub use start::StartedRun;
-pub use timeline::{
-    Attempt, CallStep, Conversation, CostLine, LogLine, RunReport, StepDetails, StepReport,
-    StepStatus, ToolCall, Turn, UndoReport,
-};
 pub use versions::{
     Against, Backtest, BacktestOptions, BacktestSummary, ForkOptions, Replayed, Setting, Verdict,
 };

@@ -2,7 +2,7 @@
 
 use crate::error::EngineError;
 use crate::ports::{Durability, RunFilter, RunRow, Stores};
-use crate::timeline::RunReport;
+use crate::report::RunReport;
 
 /// Finds the run that an id, or the beginning of one, means.
 ///

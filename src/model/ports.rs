@@ -26,10 +26,9 @@ use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
 
-pub use agenda::{Agenda, PlanChange, ScheduleRow, Setback, Taken};
+pub use agenda::{Agenda, News, PlanChange, ScheduleRow, Setback, Taken};
 pub use changesets::Changesets;
-pub use clock::mix;
-pub use clock::{Clock, Random, SystemClock, SystemRandom};
+pub use clock::{Clock, Random, SystemRandom, mix, wall_clock_ms};
 pub use exchanges::{
     AnswerEnd, AnswerFault, AnswerHead, AskedRequest, ExchangeError, Exchanged, Exchanges,
     RecordedAnswer, Revealed, ShownRequest, Tape, Witness,

@@ -6,6 +6,7 @@ mod edn;
 mod failure;
 mod kv;
 pub mod memory;
+mod news;
 pub mod sqlite;
 pub mod vault;
 

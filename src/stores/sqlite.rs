@@ -40,10 +40,10 @@ use flowstone_model::limits::Limits;
 use flowstone_model::ports::{Admission, Queue, QueuePlace, StartRules};
 use flowstone_model::ports::{
     Adoption, Agenda, BackedUp, Batch, BlobRow, BlobWriter, Blobs, Changesets, Claim, ClaimBy,
-    Clock as _, Completion, Entry, Import, Journal, Kv, NewRun, PlanChange, PortFuture, Probe,
-    Program, Receipt, Removed, Resources, RunFilter, RunQuery, RunRow, RunStatus, RunSummary, Runs,
-    ScheduleRow, Setback, SignalFilter, SignalRow, StoreError, StoredInput, Stores, Sweep,
-    SystemClock, Tables, Taken, Upkeep, Usage, Verified, WaitFilter, WaitRow, Waits, WaitsAnswer,
+    Completion, Entry, Import, Journal, Kv, NewRun, PlanChange, PortFuture, Probe, Program,
+    Receipt, Removed, Resources, RunFilter, RunQuery, RunRow, RunStatus, RunSummary, Runs,
+    ScheduleRow, Setback, SignalFilter, SignalRow, StoreError, StoredInput, Stores, Sweep, Tables,
+    Taken, Upkeep, Usage, Verified, WaitFilter, WaitRow, Waits, WaitsAnswer, wall_clock_ms,
 };
 use flowstone_model::ports::{ResourcePage, ResourceQuery, ResourceRow};
 use flowstone_model::resource::SearchEntry;
@@ -51,7 +51,6 @@ use flowstone_model::rules;
 use flowstone_model::table::csv::{ExportCsv, ExportedCsv, StageCsv, StagedCsv};
 use flowstone_model::table::{TableOp, TableQuery};
 use rusqlite::{Connection, InterruptHandle};
-use tokio::sync::watch;
 
 use marker::{Marker, Said};
 pub(crate) use open::in_memory;
@@ -386,8 +385,8 @@ impl Runs for Sqlite {
 }
 
 impl Agenda for Sqlite {
-    fn news(&self) -> watch::Receiver<u64> {
-        self.writer.news()
+    fn news(&self) -> Box<dyn flowstone_model::ports::News> {
+        Box::new(crate::news::Commits(self.writer.news()))
     }
 
     fn take(&self, now_ms: i64, limit: usize) -> PortFuture<'_, Vec<Taken>> {
@@ -410,7 +409,7 @@ impl Agenda for Sqlite {
             if gone.is_empty() {
                 return Ok(0);
             }
-            let (crashes, now_ms) = (self.crashes(), SystemClock.now_ms());
+            let (crashes, now_ms) = (self.crashes(), wall_clock_ms());
             let free = move |db: &Connection| agenda::free(db, (&owner, crashes), &gone, now_ms);
             self.writer.arrange(News::Some, free).await
         })

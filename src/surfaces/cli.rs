@@ -188,7 +188,7 @@ fn internal_error(panic: &std::panic::PanicHookInfo<'_>) -> String {
     if let Some(scarce) = scarce(words) {
         return format!(
             "error: the system has no {scarce} left for this process: {words}\n  hint: run less side by side (`:max` of \
-             `flow/pmap`, `--drives` of `serve`), or raise the limit (`ulimit -a` shows it)"
+             `flow/pmap`, `--concurrency` of `serve`), or raise the limit (`ulimit -a` shows it)"
         );
     }
     format!(

@@ -479,7 +479,7 @@ fn a_size_from_a_config_is_not_allocated() {
 #[test]
 fn numbers_of_threads_and_runs_are_bounded() {
     let scratch = Scratch::new();
-    for (option, most) in [("--threads", "1000"), ("--drives", "30000")] {
+    for (option, most) in [("--threads", "1000"), ("--concurrency", "30000")] {
         let ran = scratch.run(&["serve", "--until-idle", option, "9000000000000000000"]);
         assert_eq!(ran.code, Some(2), "{ran:?}");
         assert!(ran.err.contains(&format!("from 1 to {most}")), "{ran:?}");

@@ -8,6 +8,7 @@ use std::rc::Rc;
 use std::sync::{Arc, Mutex};
 
 use flowstone_engine::Limits;
+use flowstone_engine::SystemClock;
 use flowstone_engine::blob::{BlobHash, BlobOp};
 use flowstone_engine::changeset::{Overlay, Referenced};
 use flowstone_engine::codec;
@@ -449,8 +450,8 @@ impl Journal for Nothing {
 }
 
 impl Agenda for Nothing {
-    fn news(&self) -> tokio::sync::watch::Receiver<u64> {
-        tokio::sync::watch::Sender::new(0).subscribe()
+    fn news(&self) -> Box<dyn flowstone_engine::ports::News> {
+        unreachable!("steps do not ask for news")
     }
     fn take(&self, _: i64, _: usize) -> PortFuture<'_, Vec<Taken>> {
         unused()

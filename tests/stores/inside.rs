@@ -7,7 +7,8 @@ use flowstone_engine::ports::WaitFilter;
 use flowstone_engine::{ExecuteOptions, Interrupt};
 use flowstone_flow::flow::name_of;
 use flowstone_flow::step::{
-    Effect, Field, FieldType, Inside, LocalFuture, Outcome, Step, StepContext, StepError, StepSpec,
+    Effect, Field, FieldType, LocalFuture, NestedRequest, Outcome, Step, StepContext, StepError,
+    StepSpec,
 };
 use flowstone_lang::value::Value;
 
@@ -76,13 +77,13 @@ fn items(value: Option<&Value>) -> Vec<Value> {
         .unwrap_or_default()
 }
 
-fn inside(step: &Value) -> Inside {
+fn inside(step: &Value) -> NestedRequest {
     let name = |key: &str| step.get(key).and_then(name_of).unwrap_or_default();
     let entries = step.as_map().expect("a map").iter();
     let config =
         entries.filter(|(key, _)| !["id", "type"].contains(&&*name_of(key).expect("a name")));
     let config = Value::map(config.map(|(key, value)| (key.clone(), value.clone())));
-    Inside::new(&name("type"), &*name("id"), config)
+    NestedRequest::new(&name("type"), &*name("id"), config)
 }
 
 /// Reads, writes, own stores, one that fails, one that performs others itself, all in one.

@@ -43,9 +43,9 @@ impl Executor<'_> {
         call.started_ms.set(Some(started_ms));
         request.since_ms = Some(started_ms);
         self.emit(&RunEvent::StepStarted(call.note(attempt)));
-        let desk = (call.effect == Effect::Steps).then(|| self.desk(call, attempt));
-        let cx = match &desk {
-            Some(desk) => call.context(self, attempt).with_desk(desk.clone()),
+        let nested = (call.effect == Effect::Steps).then(|| self.nested(call, attempt));
+        let cx = match &nested {
+            Some(nested) => call.context(self, attempt).with_nested(nested.clone()),
             None => call.context(self, attempt),
         };
         let mut races = 0;
@@ -58,8 +58,8 @@ impl Executor<'_> {
                 let outcome = call.step.run(&cx, call.config.clone()).await?;
                 self.accept(call, &cx, outcome).await
             });
-            let outcome = match &desk {
-                Some(desk) => self.with_inside(call, attempt, desk, performing).await?,
+            let outcome = match &nested {
+                Some(nested) => self.with_nested(call, attempt, nested, performing).await?,
                 None => self.guarded(call, performing).await?,
             };
             self.check_cut()?;

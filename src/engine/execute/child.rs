@@ -80,9 +80,9 @@ impl Executor<'_> {
 
     /// Drives a child for as long as it goes. Returns what it waits for, where it is not over.
     async fn drive_child(&self, call: &StepCall<'_>, row: &RunRow) -> Result<Option<String>, Halt> {
-        let driven =
-            self.family
-                .drive(row, call.line.clone(), self.observer.clone(), &self.options);
+        let driven = self
+            .tree
+            .drive(row, call.line.clone(), self.observer.clone(), &self.options);
         let halt = tokio::select! {
             biased;
             outcome = driven.outcome() => return self.child_outcome(outcome),
@@ -135,7 +135,7 @@ impl Executor<'_> {
         let _ = self.shared.journal.post();
         if close == ParentClose::RequestCancel && !self.options.leave_children {
             let observer = self.observer.clone();
-            self.family.tidy_up(child, observer, &self.options);
+            self.tree.tidy_up(child, observer, &self.options);
         }
     }
 

@@ -12,7 +12,7 @@ use flowstone_lang::value::{Object, Value};
 use crate::ids::{RunId, StepPath};
 use crate::journal::History;
 use crate::ports::{ParentClose, mix};
-use crate::step::Inside;
+use crate::step::NestedRequest;
 
 /// Randomness of the `n`th draw is that of the `n`th multiple of this.
 const STRIDE: u64 = 0x9e37_79b9_7f4a_7c15;
@@ -110,7 +110,7 @@ impl Line {
 
     /// Returns a line at the same place, for a step beside others, with the limits and rules that it is given: only what was
     /// met there is counted together.
-    pub(super) fn twin(&self, inside: &Inside) -> Rc<Line> {
+    pub(super) fn twin(&self, inside: &NestedRequest) -> Rc<Line> {
         let mut line = Line::new(self.prefix.clone(), self.seed);
         line.is_alone = self.is_alone;
         line.level = self.level;

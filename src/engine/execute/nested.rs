@@ -20,7 +20,7 @@ use super::{Begun, Executor, Halt};
 use crate::error::EngineError;
 use crate::journal::{Recorded, inside_of};
 use crate::ports::EntryKind;
-use crate::step::{Answered, Desk, Inside, Outcome, StepError, error_of};
+use crate::step::{NestedAnswer, NestedRequest, NestedSteps, Outcome, StepError, error_of};
 
 /// The outcome of a nested step.
 struct Ended {
@@ -55,7 +55,7 @@ struct Within<'d, 'a> {
 
 impl Executor<'_> {
     /// Begins an attempt at a step that performs others, and notes when it began.
-    pub(super) fn desk(&self, call: &StepCall<'_>, attempt: u32) -> Rc<Desk> {
+    pub(super) fn nested(&self, call: &StepCall<'_>, attempt: u32) -> Rc<NestedSteps> {
         let began_ms = match call.begun.get() {
             Some((begun, at_ms)) if begun == attempt => at_ms,
             _ => {
@@ -67,15 +67,15 @@ impl Executor<'_> {
                 at_ms
             }
         };
-        Rc::new(Desk::begun_at(began_ms))
+        Rc::new(NestedSteps::begun_at(began_ms))
     }
 
     /// Awaits a step that performs others, and has those performed.
-    pub(super) async fn with_inside(
+    pub(super) async fn with_nested(
         &self,
         call: &StepCall<'_>,
         attempt: u32,
-        desk: &Desk,
+        nested: &NestedSteps,
         mut performing: Pin<&mut impl Future<Output = Result<Outcome, StepError>>>,
     ) -> Result<Result<Outcome, StepError>, Halt> {
         let mut within = Within {
@@ -98,13 +98,13 @@ impl Executor<'_> {
                 if let Poll::Ready(outcome) = performing.as_mut().poll(cx) {
                     return Poll::Ready(Ok(Some(outcome)));
                 }
-                within.begin(desk);
+                within.begin(nested);
                 let done = match within.underway.poll(cx) {
                     Poll::Ready(done) => done,
                     Poll::Pending => break,
                 };
                 for (id, ended) in done {
-                    if let Err(halt) = within.take(desk, id, ended) {
+                    if let Err(halt) = within.take(nested, id, ended) {
                         return Poll::Ready(Err(halt));
                     }
                 }
@@ -148,14 +148,14 @@ impl Executor<'_> {
         }
     }
 
-    async fn inner(&self, line: Rc<Line>, inside: Inside) -> Inner {
+    async fn inner(&self, line: Rc<Line>, inside: NestedRequest) -> Inner {
         let ended = self.inner_request(line, inside).await;
         self.check_cut()?;
         ended
     }
 
-    async fn inner_request(&self, line: Rc<Line>, inside: Inside) -> Inner {
-        let Inside {
+    async fn inner_request(&self, line: Rc<Line>, inside: NestedRequest) -> Inner {
+        let NestedRequest {
             kind, id, config, ..
         } = inside;
         let id = Value::from(id.as_str());
@@ -212,13 +212,13 @@ fn wrapped(call: &StepCall<'_>, answer: &Evaluated<Value>) -> Option<Value> {
 }
 
 impl<'d> Within<'d, '_> {
-    /// Begins what was left at the desk.
-    fn begin(&mut self, desk: &Desk) {
+    /// Begins what was left at the nested.
+    fn begin(&mut self, nested: &NestedSteps) {
         if self.leaving.is_interrupted {
             return;
         }
         let executor = self.executor;
-        while let Some((id, inside)) = desk.take_asked() {
+        while let Some((id, inside)) = nested.take_asked() {
             let line = self.place.twin(&inside);
             self.lines.insert(id, line.clone());
             // Boxed: it may hold further steps that perform others.
@@ -228,7 +228,7 @@ impl<'d> Within<'d, '_> {
     }
 
     /// Takes the result of a nested step.
-    fn take(&mut self, desk: &Desk, id: u64, ended: Inner) -> Result<(), Halt> {
+    fn take(&mut self, nested: &NestedSteps, id: u64, ended: Inner) -> Result<(), Halt> {
         let line = self.lines.remove(&id);
         let ended = match ended {
             Ok(ended) => ended,
@@ -259,9 +259,9 @@ impl<'d> Within<'d, '_> {
                 return Err(EngineError::Internal(words).into());
             }
         };
-        desk.answer(
+        nested.answer(
             id,
-            Answered {
+            NestedAnswer {
                 result,
                 wrapped: ended.wrapped,
                 ended_ms: ended.ended_ms,

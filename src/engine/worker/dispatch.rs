@@ -6,13 +6,13 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use tokio::sync::{Notify, watch};
+use tokio::sync::Notify;
 
 use super::lane::Lane;
 use super::planner::Planner;
 use super::{Served, Until, Watch, WorkerEvent, WorkerOptions};
 use crate::error::EngineError;
-use crate::ports::{Clock, StoreError, Stores, Taken};
+use crate::ports::{Clock, News, StoreError, Stores, Taken};
 
 /// How often the worker checks for processes that died, and whether to stop.
 const TICK: Duration = Duration::from_millis(100);
@@ -50,15 +50,15 @@ impl Dispatcher<'_> {
         self.watch.event(&WorkerEvent::Ready { threads });
         self.tell_recovered(recovered);
         while !self.options.interrupt.is_set() {
-            news.borrow_and_update();
+            news.mark_seen();
             match self.hand_out().await {
                 Ok(Found::Full) => self.pause(None, None).await,
                 Ok(Found::All { handed, next_ms }) => {
                     let is_idle = handed == 0 && self.active() == 0;
-                    if is_idle && self.options.until == Until::Idle && !changed(&news) {
+                    if is_idle && self.options.until == Until::Idle && !news.has_changed() {
                         break;
                     }
-                    self.pause(Some(&mut news), next_ms).await;
+                    self.pause(Some(&mut *news), next_ms).await;
                 }
                 Err(error) => {
                     let error = error.into();
@@ -108,7 +108,7 @@ impl Dispatcher<'_> {
     }
 
     /// Waits until there may be due runs.
-    async fn pause(&self, news: Option<&mut watch::Receiver<u64>>, next_ms: Option<i64>) {
+    async fn pause(&self, news: Option<&mut dyn News>, next_ms: Option<i64>) {
         let timer = async {
             match next_ms {
                 // An idle worker does not wait between its last query and its end.
@@ -196,8 +196,4 @@ impl Dispatcher<'_> {
         }
         served
     }
-}
-
-fn changed(news: &watch::Receiver<u64>) -> bool {
-    news.has_changed().unwrap_or(false)
 }

@@ -9,7 +9,7 @@ use flowstone_lang::session::Session;
 use flowstone_lang::value::Value;
 use flowstone_lang::value::heap::HeapBudget;
 
-use super::{Desk, Gate, Inside, Performed, Step, StepError};
+use super::{Gate, NestedRequest, NestedResult, NestedSteps, Step, StepError};
 use crate::flow::Flow;
 use crate::ids::{RunId, StepPath};
 use crate::permission::{Host, Permissions};
@@ -149,7 +149,7 @@ pub enum Progress {
 pub struct StepContext {
     scope: Rc<Scope>,
     request: StepRequest,
-    desk: Option<Rc<Desk>>,
+    nested: Option<Rc<NestedSteps>>,
     level: u32,
     allowance: Option<i64>,
     rules: Option<Value>,
@@ -160,7 +160,7 @@ impl StepContext {
         StepContext {
             scope,
             request,
-            desk: None,
+            nested: None,
             level: 0,
             allowance: None,
             rules: None,
@@ -195,10 +195,10 @@ impl StepContext {
         self.level
     }
 
-    /// Lets the step perform others, by leaving them at a desk.
-    pub fn with_desk(self, desk: Rc<Desk>) -> StepContext {
+    /// Lets the step perform others, by leaving them at a nested.
+    pub fn with_nested(self, nested: Rc<NestedSteps>) -> StepContext {
         StepContext {
-            desk: Some(desk),
+            nested: Some(nested),
             ..self
         }
     }
@@ -207,8 +207,8 @@ impl StepContext {
     ///
     /// # Errors
     /// What the step failed with; E0575 outside of runs.
-    pub async fn perform(&self, inside: Inside) -> Result<Value, StepError> {
-        let mut performed = self.perform_all(vec![inside], 1).await;
+    pub async fn perform(&self, request: NestedRequest) -> Result<Value, StepError> {
+        let mut performed = self.perform_all(vec![request], 1).await;
         match performed.pop() {
             Some(performed) => performed.result,
             None => Err(outside_of_runs()),
@@ -216,11 +216,11 @@ impl StepContext {
     }
 
     /// Performs several steps, at most `limit` concurrently, and returns their results in order.
-    pub async fn perform_all(&self, steps: Vec<Inside>, limit: usize) -> Vec<Performed> {
-        match &self.desk {
-            Some(desk) => desk.perform_all(steps, limit).await,
+    pub async fn perform_all(&self, steps: Vec<NestedRequest>, limit: usize) -> Vec<NestedResult> {
+        match &self.nested {
+            Some(nested) => nested.perform_all(steps, limit).await,
             None => {
-                let refused = steps.into_iter().map(|inside| Performed {
+                let refused = steps.into_iter().map(|inside| NestedResult {
                     result: Err(outside_of_runs()),
                     wrapped: None,
                     began_ms: 0,
@@ -239,7 +239,7 @@ impl StepContext {
     /// Returns when the last of the steps inside this one ended, as the journal has it; 0 before the first. What a step
     /// asks for may depend on it.
     pub fn latest_ms(&self) -> i64 {
-        self.desk.as_ref().map_or(0, |desk| desk.latest_ms())
+        self.nested.as_ref().map_or(0, |nested| nested.latest_ms())
     }
 
     pub fn request(&self) -> &StepRequest {

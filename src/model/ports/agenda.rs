@@ -1,6 +1,7 @@
 //! What can go on: how a worker finds runs without looking at all of them.
 
-use tokio::sync::watch;
+use std::future::Future;
+use std::pin::Pin;
 
 use super::{PortFuture, Program, RunRow};
 use crate::ids::RunId;
@@ -12,7 +13,7 @@ use crate::ids::RunId;
 pub trait Agenda: Send + Sync {
     /// Returns what changes whenever there may be more to do: after commits of this process, and soon after those of
     /// others. Looking for those of others begins with the first call.
-    fn news(&self) -> watch::Receiver<u64>;
+    fn news(&self) -> Box<dyn News>;
 
     /// Takes the leases of runs that can go on, those of the highest priority first, then the oldest.
     fn take(&self, now_ms: i64, limit: usize) -> PortFuture<'_, Vec<Taken>>;
@@ -34,6 +35,18 @@ pub trait Agenda: Send + Sync {
 
     /// Writes what is known of a schedule, if it is still as the sender saw it. Tells whether it was.
     fn plan(&self, change: PlanChange) -> PortFuture<'_, bool>;
+}
+
+/// Reports that there may be more to do.
+pub trait News: Send {
+    /// Marks what has changed so far as seen.
+    fn mark_seen(&mut self);
+
+    /// Tells whether there is a change that was not seen.
+    fn has_changed(&self) -> bool;
+
+    /// Returns when there is a change that was not seen, or the store is gone.
+    fn changed(&mut self) -> Pin<Box<dyn Future<Output = ()> + Send + '_>>;
 }
 
 /// What is known of a schedule of a flow.

@@ -3,7 +3,7 @@
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Mutex;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 /// Wall-clock time.
 pub trait Clock: Send + Sync {
@@ -14,33 +14,12 @@ pub trait Clock: Send + Sync {
     fn sleep_until(&self, due_ms: i64) -> Pin<Box<dyn Future<Output = ()> + Send + '_>>;
 }
 
-/// The clock of the machine.
-#[derive(Debug, Default, Clone, Copy)]
-pub struct SystemClock;
-
-impl Clock for SystemClock {
-    fn now_ms(&self) -> i64 {
-        let since = SystemTime::now().duration_since(UNIX_EPOCH);
-        since.map_or(0, |since| {
-            i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
-        })
-    }
-
-    fn sleep_until(&self, due_ms: i64) -> Pin<Box<dyn Future<Output = ()> + Send + '_>> {
-        Box::pin(async move {
-            // In pieces, so that a clock that is set, or a machine that slept, is noticed.
-            loop {
-                let left = due_ms - self.now_ms();
-                let Ok(left) = u64::try_from(left) else {
-                    return;
-                };
-                if left == 0 {
-                    return;
-                }
-                tokio::time::sleep(Duration::from_millis(left.min(60_000))).await;
-            }
-        })
-    }
+/// Returns the time of the machine, in milliseconds since 1970.
+pub fn wall_clock_ms() -> i64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH);
+    since.map_or(0, |since| {
+        i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
+    })
 }
 
 /// Random bits that nobody can foretell.

@@ -1,7 +1,7 @@
 //! What is stored: a list of it, and the beginning or another part of one.
 
 use flowstone_flow::flow::name_of;
-use flowstone_flow::step::{Inside, StepContext, StepError};
+use flowstone_flow::step::{NestedRequest, StepContext, StepError};
 use flowstone_lang::value::Value;
 use flowstone_model::codec;
 use flowstone_model::ports::{ResourceQuery, ResourceRow};
@@ -201,7 +201,9 @@ async fn by_step(cx: &StepContext, args: &Args, row: &ResourceRow) -> Result<Par
             )
         }
     };
-    let answer = cx.perform(Inside::new(kind, "read", facts(config))).await?;
+    let answer = cx
+        .perform(NestedRequest::new(kind, "read", facts(config)))
+        .await?;
     let found = answer.get(field).and_then(items).unwrap_or_default();
     let next = (found.len() == limit && kind == "table").then(|| offset + limit);
     Ok((Value::vector(found), None, next))

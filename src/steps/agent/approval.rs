@@ -4,7 +4,7 @@
 //! `:wait` step and continues.
 
 use flowstone_flow::flow::name_of;
-use flowstone_flow::step::{Inside, StepError};
+use flowstone_flow::step::{NestedRequest, StepError};
 use flowstone_lang::value::Value;
 use sha2::{Digest as _, Sha256};
 
@@ -259,7 +259,7 @@ impl Approval {
     }
 
     /// Returns the step that waits for the answer in place.
-    pub fn wait(&self, request: &Value) -> Inside {
+    pub fn wait(&self, request: &Value) -> NestedRequest {
         let actions = request.get("actions").and_then(crate::json::items);
         let tools: Vec<String> = actions
             .iter()
@@ -281,7 +281,7 @@ impl Approval {
             ),
         ];
         config.extend(self.wait.iter().map(|(key, value)| (*key, value.clone())));
-        Inside::new("wait", "approval", facts(config))
+        NestedRequest::new("wait", "approval", facts(config))
     }
 }
 

@@ -5,7 +5,7 @@
 
 use std::rc::Rc;
 
-use flowstone_flow::step::{Inside, Progress, StepContext, StepError};
+use flowstone_flow::step::{NestedRequest, Progress, StepContext, StepError};
 use flowstone_lang::value::Value;
 
 use super::cost::Cost;
@@ -278,7 +278,12 @@ impl Around {
     }
 
     /// Performs a step that the answer does not depend on.
-    async fn kept(&mut self, cx: &StepContext, step: Inside, otherwise: &str) -> Option<Value> {
+    async fn kept(
+        &mut self,
+        cx: &StepContext,
+        step: NestedRequest,
+        otherwise: &str,
+    ) -> Option<Value> {
         match cx.perform(step).await {
             Ok(value) => Some(value),
             Err(error) => {

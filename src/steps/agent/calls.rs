@@ -6,7 +6,7 @@ use std::rc::Rc;
 
 use flowstone_flow::diagnostic::nearest;
 use flowstone_flow::flow::name_of;
-use flowstone_flow::step::{Inside, Performed, StepError};
+use flowstone_flow::step::{NestedRequest, NestedResult, StepError};
 use flowstone_lang::value::Value;
 
 use super::limits::Limits;
@@ -74,7 +74,7 @@ impl Call {
 
 /// The decision about a call.
 pub(super) enum Decision {
-    Perform(Inside),
+    Perform(NestedRequest),
     Refuse(Refusal),
 }
 
@@ -144,7 +144,7 @@ impl Tally {
         self.asked.push((call.clone(), step));
         match made {
             Ok((tool, step)) => {
-                Decision::Perform(Inside::new(&step.kind, &*tool.name, step.config))
+                Decision::Perform(NestedRequest::new(&step.kind, &*tool.name, step.config))
             }
             Err(refusal) => Decision::Refuse(refusal),
         }
@@ -234,7 +234,7 @@ impl Answered {
         }
     }
 
-    pub fn performed(call: Call, tool: Option<&Tool>, performed: Performed) -> Answered {
+    pub fn performed(call: Call, tool: Option<&Tool>, performed: NestedResult) -> Answered {
         let millis = (performed.ended_ms - performed.began_ms).max(0);
         let asks = tool.is_some_and(Tool::may_ask);
         match performed.result {

@@ -3,7 +3,7 @@
 //! The ledger is a key of the project for each flow, read before the first turn and extended after the last one, by
 //! nested `:kv` steps. The current time is the journaled end of the reading step.
 
-use flowstone_flow::step::{Field, FieldType, Inside, StepContext, StepError};
+use flowstone_flow::step::{Field, FieldType, NestedRequest, StepContext, StepError};
 use flowstone_lang::value::{Object, Value};
 
 use super::notes::{facts, minute};
@@ -105,7 +105,7 @@ impl Cost {
             ("key", Value::from(self.key.as_str())),
             ("default", Value::vector([])),
         ]);
-        let asked = vec![Inside::new("kv", "cost-check", config)];
+        let asked = vec![NestedRequest::new("kv", "cost-check", config)];
         let Some(performed) = cx.perform_all(asked, 1).await.pop() else {
             return Ok(None);
         };
@@ -119,7 +119,7 @@ impl Cost {
     }
 
     /// Returns the step that adds a run to the ledger.
-    pub fn entry(&self, cx: &StepContext, result: &Value, now_ms: i64) -> Inside {
+    pub fn entry(&self, cx: &StepContext, result: &Value, now_ms: i64) -> NestedRequest {
         let figure = |key: &str| result.get(key).cloned().unwrap_or(Value::Nil);
         let mut item = vec![
             ("run", Value::from(cx.run_id().as_str())),
@@ -155,7 +155,7 @@ impl Cost {
             ("item", Value::map(item)),
             ("max-length", Value::from(KEPT)),
         ]);
-        Inside::new("kv", "cost", config)
+        NestedRequest::new("kv", "cost", config)
     }
 
     fn exhausted(&self, budget: &Budget, exceeded: Exceeded, runs: usize) -> StepError {

@@ -2,7 +2,7 @@
 //!
 //! It is a nested `:llm` step with the agent's connection. A failed evaluation never loses the answer.
 
-use flowstone_flow::step::{Field, FieldType, Inside, StepError};
+use flowstone_flow::step::{Field, FieldType, NestedRequest, StepError};
 use flowstone_lang::value::Value;
 
 use super::notes::{facts, plain, shortened, with};
@@ -91,7 +91,7 @@ impl Evaluate {
     }
 
     /// Returns the step that requests the scores. `config` is that of the agent.
-    pub fn step(&self, config: &Value, result: &Value) -> Inside {
+    pub fn step(&self, config: &Value, result: &Value) -> NestedRequest {
         let mut entries: Vec<(Value, Value)> = ENDPOINT
             .iter()
             .filter_map(|key| Some((Value::keyword(key), config.get(key)?.clone())))
@@ -107,7 +107,7 @@ impl Evaluate {
             ("repair", Value::Int(1)),
         ];
         entries.extend(more.map(|(key, value)| (Value::keyword(key), value)));
-        Inside::new("llm", "evaluate", Value::map(entries))
+        NestedRequest::new("llm", "evaluate", Value::map(entries))
     }
 
     fn system(&self) -> String {

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use flowstone_flow::resource::ResourceName;
-use flowstone_flow::step::{Inside, StepContext, StepError};
+use flowstone_flow::step::{NestedRequest, StepContext, StepError};
 use flowstone_lang::value::Value;
 
 use super::notes::{facts, shortened};
@@ -87,7 +87,7 @@ pub(super) async fn with_types(cx: &StepContext, inputs: &Value) -> Result<Value
         ]);
         let config = facts([("op", Value::keyword("resources/list")), ("args", args)]);
         let listed = cx
-            .perform(Inside::new("workspace", LOOK_UP, config))
+            .perform(NestedRequest::new("workspace", LOOK_UP, config))
             .await?;
         let listed = listed.get("resources").and_then(items).unwrap_or_default();
         let is_it = |row: &&Value| row.get("uri").and_then(Value::as_str) == Some(uri.as_str());

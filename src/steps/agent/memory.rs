@@ -11,7 +11,7 @@ mod tools;
 
 use std::cell::{Cell, RefCell};
 
-use flowstone_flow::step::{Inside, StepContext, StepError};
+use flowstone_flow::step::{NestedRequest, StepContext, StepError};
 use flowstone_lang::value::{Object, Value};
 
 use super::notes::{facts, minute, shortened};
@@ -140,7 +140,7 @@ impl Memory {
         if self.auto_recall {
             let config = self.query(&self.recalled_types(&[]), &[], self.recall_limit);
             let found = cx
-                .perform(Inside::new("table", "memory-prior", config))
+                .perform(NestedRequest::new("table", "memory-prior", config))
                 .await?;
             parts.extend(prior(&rows_of(&found)));
         }
@@ -149,7 +149,7 @@ impl Memory {
             conditions.push(condition("type", "=", Value::from("plan-step")));
             let config = self.asked(conditions, plan::MOST);
             let found = cx
-                .perform(Inside::new("table", "memory-plan", config))
+                .perform(NestedRequest::new("table", "memory-plan", config))
                 .await?;
             parts.extend(plan::prior(&rows_of(&found)));
             parts.push(plan.borrow().instructions());
@@ -158,7 +158,7 @@ impl Memory {
     }
 
     /// Returns the step that records a run.
-    pub fn summary(&self, result: &Value, now_ms: i64) -> Inside {
+    pub fn summary(&self, result: &Value, now_ms: i64) -> NestedRequest {
         let note = tools::summary(result);
         let row = self.row(
             &Note {
@@ -174,7 +174,7 @@ impl Memory {
     }
 
     /// Returns the step that records an evaluation.
-    pub fn evaluation(&self, content: &str, evaluation: &Value, now_ms: i64) -> Inside {
+    pub fn evaluation(&self, content: &str, evaluation: &Value, now_ms: i64) -> NestedRequest {
         let note = Note {
             kind: "run-summary",
             key: Some("evaluation"),
@@ -261,13 +261,13 @@ impl Memory {
         ])
     }
 
-    fn write(&self, id: &str, rows: Vec<Value>) -> Inside {
+    fn write(&self, id: &str, rows: Vec<Value>) -> NestedRequest {
         let config = facts([
             ("op", Value::keyword("upsert")),
             ("table", self.table.clone()),
             ("rows", Value::vector(rows)),
         ]);
-        Inside::new("table", id, config)
+        NestedRequest::new("table", id, config)
     }
 }
 

@@ -1,7 +1,7 @@
 //! `:output-persist` of an agent: the answer as a resource, under `:persisted-ref` of the result.
 
 use flowstone_flow::resource::media::{self, Format};
-use flowstone_flow::step::{Field, FieldType, Inside, Persist as _, StepContext, StepError};
+use flowstone_flow::step::{Field, FieldType, NestedRequest, Persist as _, StepContext, StepError};
 use flowstone_lang::value::Value;
 
 use super::notes::{facts, plain, with};
@@ -71,7 +71,7 @@ impl OutputPersist {
     }
 
     /// Returns the step that stores the content.
-    pub fn step(&self, content: &Value) -> Inside {
+    pub fn step(&self, content: &Value) -> NestedRequest {
         let kind = self.wanted().unwrap_or_else(|| content_type(content));
         // Data is written in the format of its type or file name, and as text if neither is a data format.
         let stored = match (content, Format::of(kind)) {
@@ -105,14 +105,14 @@ pub(super) fn blob(name: &str, content_type: &str) -> Value {
 }
 
 /// Returns a step that returns a value, so that the value is visible in the run.
-pub(super) fn keep(id: &str, value: Value) -> Inside {
-    Inside::new("function", id, giving(value))
+pub(super) fn keep(id: &str, value: Value) -> NestedRequest {
+    NestedRequest::new("function", id, giving(value))
 }
 
 /// Returns a step that stores a value with `:persist`.
-pub(super) fn stored_as(id: &str, value: Value, persist: Value) -> Inside {
+pub(super) fn stored_as(id: &str, value: Value, persist: Value) -> NestedRequest {
     let config = with(&giving(value), [("persist", persist)]);
-    Inside::new("function", id, config)
+    NestedRequest::new("function", id, config)
 }
 
 fn giving(value: Value) -> Value {

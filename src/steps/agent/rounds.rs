@@ -2,7 +2,7 @@
 
 mod batch;
 
-use flowstone_flow::step::{Inside, Performed, Progress, StepContext, StepError};
+use flowstone_flow::step::{NestedRequest, NestedResult, Progress, StepContext, StepError};
 use flowstone_lang::value::Value;
 
 use super::around::Around;
@@ -197,10 +197,10 @@ impl<'a> Rounds<'a> {
         Ok(reply)
     }
 
-    async fn ask(&self) -> Performed {
-        let inside = Inside::new("llm", "turn", self.turn_config());
+    async fn ask(&self) -> NestedResult {
+        let inside = NestedRequest::new("llm", "turn", self.turn_config());
         let mut performed = self.cx.perform_all(vec![inside], 1).await;
-        performed.pop().unwrap_or_else(|| Performed {
+        performed.pop().unwrap_or_else(|| NestedResult {
             result: Err(StepError::new("E0575", "internal", "a turn gave nothing")),
             wrapped: None,
             began_ms: 0,

@@ -3,7 +3,7 @@
 //! It is built from the state of the loop, which is that of the journal: a resumed agent writes the same. Long texts
 //! are truncated, so that a trace stays readable.
 
-use flowstone_flow::step::{Field, FieldType, Inside, Persist as _, StepContext, StepError};
+use flowstone_flow::step::{Field, FieldType, NestedRequest, Persist as _, StepContext, StepError};
 use flowstone_lang::value::{Object, Value};
 
 use super::notes::{facts, plain, shortened, with};
@@ -135,7 +135,7 @@ impl Trace {
         config: &Value,
         result: &Value,
         beside: &Beside,
-    ) -> Inside {
+    ) -> NestedRequest {
         stored_as(
             "trace",
             self.document(cx, config, result, beside),

@@ -9,7 +9,7 @@ use std::rc::Rc;
 
 use flowstone_flow::diagnostic::nearest;
 use flowstone_flow::flow::{Flow, McpAdapter};
-use flowstone_flow::step::{Inside, StepContext, StepError};
+use flowstone_flow::step::{NestedRequest, StepContext, StepError};
 use flowstone_flow::tools::mcp::find;
 use flowstone_lang::value::Value;
 use rmcp::model::Tool as ServerTool;
@@ -89,7 +89,9 @@ async fn ask(cx: &StepContext, adapter: &McpAdapter) -> Result<Vec<Value>, StepE
         (Value::keyword("op"), Value::keyword("list-tools")),
         (Value::keyword("adapter"), Value::keyword(&adapter.id)),
     ]);
-    let answer = cx.perform(Inside::new(SPEC.kind, LISTING, config)).await?;
+    let answer = cx
+        .perform(NestedRequest::new(SPEC.kind, LISTING, config))
+        .await?;
     let tools = answer.get("tools").and_then(items);
     Ok(tools.unwrap_or_default())
 }

@@ -12,7 +12,7 @@ use std::time::{Duration, UNIX_EPOCH};
 
 use flowstone_model::blob::{BlobHash, BlobOp};
 use flowstone_model::codec::digest_bytes;
-use flowstone_model::ports::{BlobRow, Clock as _, Removed, StoreError, SystemClock};
+use flowstone_model::ports::{BlobRow, Removed, StoreError, wall_clock_ms};
 use flowstone_model::private;
 use flowstone_model::rooted::open_regular;
 use rusqlite::Connection;
@@ -83,7 +83,7 @@ fn is_there(path: &Path, length: u64) -> bool {
         return false;
     };
     let is_whole = file.metadata().is_ok_and(|found| found.len() == length);
-    let now = Duration::from_millis(SystemClock.now_ms().max(0).cast_unsigned());
+    let now = Duration::from_millis(wall_clock_ms().max(0).cast_unsigned());
     is_whole && file.set_modified(UNIX_EPOCH + now).is_ok()
 }
 

@@ -13,7 +13,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use flowstone_model::ids::RunId;
-use flowstone_model::ports::{Clock as _, Random as _, StoreError, SystemClock, SystemRandom};
+use flowstone_model::ports::{Random as _, StoreError, SystemRandom, wall_clock_ms};
 use flowstone_model::private;
 
 use marks::Marks;
@@ -37,7 +37,7 @@ impl Owner {
     pub(super) fn register(folder: &Path) -> Result<Owner, StoreError> {
         let failed = |error: std::io::Error| StoreError::of_file(folder, &error);
         private::make_folder(folder).map_err(failed)?;
-        let unique = RunId::new(SystemClock.now_ms(), SystemRandom.next());
+        let unique = RunId::new(wall_clock_ms(), SystemRandom.next());
         let id = format!("{unique}-{}", std::process::id());
         let lock = private::open(&folder.join(&id)).map_err(failed)?;
         lock.try_lock().map_err(|error| match error {

@@ -3,7 +3,8 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueHint};
-use flowstone_engine::ports::{Clock, RunStatus, SystemClock};
+use flowstone_engine::SystemClock;
+use flowstone_engine::ports::{Clock, RunStatus};
 use flowstone_engine::{BacktestOptions, BacktestSummary, Difference, duration};
 use serde_json::json;
 

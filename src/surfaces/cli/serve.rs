@@ -58,7 +58,7 @@ fn serve(args: &Serve, app: &dyn App) -> Result<Served, Report> {
     let stores = app.stores(&project, Open::OrMake)?;
     let options = WorkerOptions {
         threads: args.threads.unwrap_or_else(cores),
-        drives: args.drives,
+        drives: args.concurrency,
         until: match args.until_idle {
             true => Until::Idle,
             false => Until::Interrupted,

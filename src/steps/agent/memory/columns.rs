@@ -1,7 +1,7 @@
 //! The table of memories: its columns, its creation, and the check of an existing table.
 
 use flowstone_flow::ports::StoreError;
-use flowstone_flow::step::{Inside, StepContext, StepError};
+use flowstone_flow::step::{NestedRequest, StepContext, StepError};
 use flowstone_lang::value::Value;
 
 use super::super::notes::facts;
@@ -39,7 +39,7 @@ pub(super) async fn ensure(cx: &StepContext, table: &Value) -> Result<(), StepEr
         false => facts([("op", Value::keyword("schema")), ("table", table.clone())]),
     };
     let answer = cx
-        .perform(Inside::new("table", "memory-table", config))
+        .perform(NestedRequest::new("table", "memory-table", config))
         .await
         .map_err(|error| match error.code {
             StoreError::OTHER_TABLE => misfit(table, &error.message),

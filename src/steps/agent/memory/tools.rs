@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use flowstone_flow::step::{Inside, StepError};
+use flowstone_flow::step::{NestedRequest, StepError};
 use flowstone_lang::value::Value;
 use serde_json::{Value as Json, json};
 
@@ -121,7 +121,7 @@ impl Memory {
         plan.map_or(Value::Nil, |plan| plan.borrow().told())
     }
 
-    fn recall(&self, fields: Fields<'_>) -> Result<Inside, StepError> {
+    fn recall(&self, fields: Fields<'_>) -> Result<NestedRequest, StepError> {
         fields.only(&["key", "limit", "query", "type"])?;
         let types = self.asked_types(fields)?;
         let mut more = Vec::new();
@@ -143,7 +143,7 @@ impl Memory {
             &more,
             if words.is_empty() { limit } else { RANKED },
         );
-        Ok(Inside::new("table", RECALL, config))
+        Ok(NestedRequest::new("table", RECALL, config))
     }
 
     fn limit(&self, fields: Fields<'_>) -> Result<usize, StepError> {
@@ -188,7 +188,7 @@ impl Memory {
         ])
     }
 
-    fn record(&self, fields: Fields<'_>) -> Result<Inside, StepError> {
+    fn record(&self, fields: Fields<'_>) -> Result<NestedRequest, StepError> {
         fields.only(&["content", "importance", "key", "type"])?;
         let Some(type_) = fields.get("type") else {
             return Err(bad("`type` is missing").hint(format!("there are {}", RECORDED.join(", "))));
@@ -212,7 +212,7 @@ impl Memory {
         Ok(self.write(RECORD, vec![row]))
     }
 
-    fn declare(&self, fields: Fields<'_>) -> Result<Inside, StepError> {
+    fn declare(&self, fields: Fields<'_>) -> Result<NestedRequest, StepError> {
         let Some(plan) = &self.plan else {
             return Err(bad("this agent has no plan"));
         };
@@ -225,7 +225,7 @@ impl Memory {
         })
     }
 
-    fn check_off(&self, fields: Fields<'_>) -> Result<Inside, StepError> {
+    fn check_off(&self, fields: Fields<'_>) -> Result<NestedRequest, StepError> {
         let Some(plan) = &self.plan else {
             return Err(bad("this agent has no plan"));
         };

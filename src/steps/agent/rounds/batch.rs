@@ -1,6 +1,6 @@
 //! The calls of one turn: hooks, approval, and execution.
 
-use flowstone_flow::step::{Inside, Progress, StepError};
+use flowstone_flow::step::{NestedRequest, Progress, StepError};
 use flowstone_lang::value::Value;
 
 use super::super::approval::{Approval, Verdict, verdict};
@@ -202,8 +202,8 @@ impl Rounds<'_> {
     fn with_allowances(
         &self,
         decided: &[(Call, Option<Refusal>)],
-        steps: Vec<Inside>,
-    ) -> Vec<Inside> {
+        steps: Vec<NestedRequest>,
+    ) -> Vec<NestedRequest> {
         let Some(left) = self.left() else {
             return steps;
         };

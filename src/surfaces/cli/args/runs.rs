@@ -4,7 +4,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, Subcommand, ValueHint};
-use flowstone_engine::ports::{Clock, RunOrder, RunStatus, SystemClock};
+use flowstone_engine::SystemClock;
+use flowstone_engine::ports::{Clock, RunOrder, RunStatus};
 
 use super::{Home, Permits, RunLimits, Show};
 use crate::cli::runs::{fork, replay, verify};

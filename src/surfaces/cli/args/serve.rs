@@ -24,7 +24,7 @@ pub struct Serve {
 
     /// Maximum number of runs that one thread executes concurrently
     #[arg(long, value_name = "N", default_value = "256", value_parser = |text: &str| count(text, DRIVES_MAX))]
-    pub drives: NonZeroUsize,
+    pub concurrency: NonZeroUsize,
 
     /// Flow file, or folder of flow files, whose schedules start runs; may be repeated [default: flows/ in the project]
     #[arg(long, value_name = "PATH", value_hint = ValueHint::AnyPath)]

@@ -1,6 +1,7 @@
 //! `flowstone resources list`: prints resources in a table, one page at a time.
 
-use flowstone_engine::ports::{Clock as _, ResourcePage, ResourceQuery, ResourceRow, SystemClock};
+use flowstone_engine::SystemClock;
+use flowstone_engine::ports::{Clock as _, ResourcePage, ResourceQuery, ResourceRow};
 use flowstone_engine::{Engine, EngineError};
 use serde_json::json;
 

@@ -1,6 +1,7 @@
 //! `flowstone resources workflow`: lists the resources that a run or one of its steps created.
 
-use flowstone_engine::ports::{Clock as _, ResourceQuery, SystemClock};
+use flowstone_engine::SystemClock;
+use flowstone_engine::ports::{Clock as _, ResourceQuery};
 
 use super::{ask_engine, list};
 use crate::cli::args::{ResourcesTold, ResourcesWorkflow, WorkflowCommand};

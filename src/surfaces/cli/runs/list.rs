@@ -2,10 +2,9 @@
 
 use std::collections::{HashMap, HashSet};
 
+use flowstone_engine::SystemClock;
 use flowstone_engine::ids::RunId;
-use flowstone_engine::ports::{
-    Clock, QueuePlace, RunOrder, RunQuery, RunStatus, RunSummary, SystemClock,
-};
+use flowstone_engine::ports::{Clock, QueuePlace, RunOrder, RunQuery, RunStatus, RunSummary};
 use flowstone_engine::{Engine, EngineError};
 use serde_json::{Value, json};
 

@@ -6,8 +6,9 @@ use std::collections::HashMap;
 use std::io::{self, IsTerminal};
 use std::time::Duration;
 
+use flowstone_engine::SystemClock;
 use flowstone_engine::ids::RunId;
-use flowstone_engine::ports::{Clock, RunQuery, RunStatus, RunSummary, SystemClock};
+use flowstone_engine::ports::{Clock, RunQuery, RunStatus, RunSummary};
 use flowstone_engine::{Engine, EngineError, RunReport};
 
 use self::keys::Keys;

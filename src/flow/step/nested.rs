@@ -1,6 +1,6 @@
 //! Steps that a step performs: what it asks for, and how the answers come back.
 //!
-//! The step and the executor of the run share a [`Desk`]: the step leaves requests there, the executor performs each as
+//! The step and the executor of the run share a [`NestedSteps`]: the step leaves requests there, the executor performs each as
 //! a step of the run, and leaves the answer there.
 
 use std::cell::{Cell, RefCell};
@@ -18,7 +18,7 @@ const PASSING: &[&str] = &["cut-off", "rate-limited", "timeout", "unavailable"];
 
 /// A step to be performed inside another.
 #[derive(Debug, Clone)]
-pub struct Inside {
+pub struct NestedRequest {
     /// A step type such as `:llm`, or a packaged step such as `:github/open-pr`.
     pub kind: Value,
     /// Its id; the same one may be used again and again.
@@ -30,10 +30,10 @@ pub struct Inside {
     pub rules: Option<Value>,
 }
 
-impl Inside {
+impl NestedRequest {
     /// Returns a step of a type, which is given without its colon.
-    pub fn new(kind: &str, id: impl Into<String>, config: Value) -> Inside {
-        Inside {
+    pub fn new(kind: &str, id: impl Into<String>, config: Value) -> NestedRequest {
+        NestedRequest {
             kind: Value::keyword(kind),
             id: id.into(),
             config,
@@ -44,20 +44,20 @@ impl Inside {
 
     /// Limits the tokens that models may use in it.
     #[must_use]
-    pub fn with_allowance(self, allowance: Option<i64>) -> Inside {
-        Inside { allowance, ..self }
+    pub fn with_allowance(self, allowance: Option<i64>) -> NestedRequest {
+        NestedRequest { allowance, ..self }
     }
 
     /// Hands down rules that hold in it.
     #[must_use]
-    pub fn with_rules(self, rules: Option<Value>) -> Inside {
-        Inside { rules, ..self }
+    pub fn with_rules(self, rules: Option<Value>) -> NestedRequest {
+        NestedRequest { rules, ..self }
     }
 }
 
 /// The outcome of a nested step.
 #[derive(Debug, Clone)]
-pub struct Performed {
+pub struct NestedResult {
     pub result: Result<Value, StepError>,
     /// What a packaged step's wrapped step gave, where `result` is made of it.
     pub wrapped: Option<Value>,
@@ -69,7 +69,7 @@ pub struct Performed {
     pub path: String,
 }
 
-impl Performed {
+impl NestedResult {
     /// Returns how long it took.
     pub fn millis(&self) -> i64 {
         (self.ended_ms - self.began_ms).max(0)
@@ -78,7 +78,7 @@ impl Performed {
 
 /// An answer of the driver.
 #[derive(Debug)]
-pub struct Answered {
+pub struct NestedAnswer {
     pub result: Result<Value, StepError>,
     pub wrapped: Option<Value>,
     /// When it ended, where the journal knows.
@@ -88,29 +88,29 @@ pub struct Answered {
 
 /// Where a step and the driver of its run meet.
 #[derive(Debug, Default)]
-pub struct Desk {
-    asked: RefCell<VecDeque<(u64, Inside)>>,
-    answered: RefCell<HashMap<u64, Answered>>,
+pub struct NestedSteps {
+    asked: RefCell<VecDeque<(u64, NestedRequest)>>,
+    answered: RefCell<HashMap<u64, NestedAnswer>>,
     last: Cell<u64>,
     /// When the outer step began, or the last of what is answered ended.
     latest_ms: Cell<i64>,
 }
 
-impl Desk {
-    pub fn begun_at(began_ms: i64) -> Desk {
-        let desk = Desk::default();
-        desk.latest_ms.set(began_ms);
-        desk
+impl NestedSteps {
+    pub fn begun_at(began_ms: i64) -> NestedSteps {
+        let nested = NestedSteps::default();
+        nested.latest_ms.set(began_ms);
+        nested
     }
 
-    fn ask(&self, inside: Inside) -> u64 {
+    fn ask(&self, request: NestedRequest) -> u64 {
         let id = self.last.get() + 1;
         self.last.set(id);
-        self.asked.borrow_mut().push_back((id, inside));
+        self.asked.borrow_mut().push_back((id, request));
         id
     }
 
-    fn take_answer(&self, id: u64) -> Option<Answered> {
+    fn take_answer(&self, id: u64) -> Option<NestedAnswer> {
         self.answered.borrow_mut().remove(&id)
     }
 
@@ -118,25 +118,29 @@ impl Desk {
         self.latest_ms.get()
     }
 
-    pub fn take_asked(&self) -> Option<(u64, Inside)> {
+    pub fn take_asked(&self) -> Option<(u64, NestedRequest)> {
         self.asked.borrow_mut().pop_front()
     }
 
-    pub fn answer(&self, id: u64, answered: Answered) {
+    pub fn answer(&self, id: u64, answered: NestedAnswer) {
         self.answered.borrow_mut().insert(id, answered);
     }
 
     /// Has steps performed, at most `limit` concurrently, and returns their results in order.
-    pub(super) async fn perform_all(&self, steps: Vec<Inside>, limit: usize) -> Vec<Performed> {
-        let mut waiting: VecDeque<(usize, Inside)> = steps.into_iter().enumerate().collect();
-        let mut done: Vec<Option<Performed>> = waiting.iter().map(|_| None).collect();
+    pub(super) async fn perform_all(
+        &self,
+        steps: Vec<NestedRequest>,
+        limit: usize,
+    ) -> Vec<NestedResult> {
+        let mut waiting: VecDeque<(usize, NestedRequest)> = steps.into_iter().enumerate().collect();
+        let mut done: Vec<Option<NestedResult>> = waiting.iter().map(|_| None).collect();
         let began_ms = self.latest_ms.get();
         let mut underway: Vec<(usize, u64)> = Vec::new();
         // The executor polls this again when an answer arrives.
         poll_fn(|_| {
             underway.retain(|(idx, id)| match self.take_answer(*id) {
                 Some(answered) => {
-                    done[*idx] = Some(Performed {
+                    done[*idx] = Some(NestedResult {
                         result: answered.result,
                         wrapped: answered.wrapped,
                         began_ms,
@@ -159,7 +163,7 @@ impl Desk {
             }
         })
         .await;
-        let done: Vec<Performed> = done.into_iter().flatten().collect();
+        let done: Vec<NestedResult> = done.into_iter().flatten().collect();
         let latest_ms = done.iter().map(|performed| performed.ended_ms).max();
         self.latest_ms.set(latest_ms.unwrap_or(0).max(began_ms));
         done

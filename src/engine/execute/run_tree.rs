@@ -21,7 +21,7 @@ use crate::step::LocalFuture;
 
 /// The runs that one call of [`Engine::drive`] drives.
 #[derive(Default)]
-pub(crate) struct Family {
+pub(crate) struct RunTree {
     /// The children that are to be driven and are not yet.
     asked: RefCell<Vec<Asked>>,
 }
@@ -77,7 +77,7 @@ impl Drop for Executed {
     }
 }
 
-impl Family {
+impl RunTree {
     /// Has a child driven.
     pub(super) fn drive(
         &self,
@@ -152,7 +152,7 @@ impl Family {
     }
 
     fn begin<'e>(self: &Rc<Self>, engine: &'e Engine, asked: Asked) -> LocalFuture<'e, ()> {
-        let family = self.clone();
+        let tree = self.clone();
         Box::pin(async move {
             let Asked {
                 run,
@@ -160,7 +160,7 @@ impl Family {
                 options,
                 told,
             } = asked;
-            let outcome = engine.drive_in(&run, observer, options, family).await;
+            let outcome = engine.drive_in(&run, observer, options, tree).await;
             told.outcome.replace(Some(outcome));
             told.news.notify_waiters();
         })

@@ -1,0 +1,27 @@
+//! How a worker hears of commits.
+
+use std::future::Future;
+use std::pin::Pin;
+
+use flowstone_model::ports::News;
+use tokio::sync::watch;
+
+/// Counts commits after which there may be more to do.
+pub(crate) struct Commits(pub watch::Receiver<u64>);
+
+impl News for Commits {
+    fn mark_seen(&mut self) {
+        self.0.borrow_and_update();
+    }
+
+    fn has_changed(&self) -> bool {
+        self.0.has_changed().unwrap_or(false)
+    }
+
+    fn changed(&mut self) -> Pin<Box<dyn Future<Output = ()> + Send + '_>> {
+        Box::pin(async {
+            // Fails when the store is gone, and then everything does.
+            let _ = self.0.changed().await;
+        })
+    }
+}
