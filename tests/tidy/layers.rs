@@ -45,6 +45,10 @@ fn manifests_name_only_the_layers_below() {
             }
         }
     }
+    let model = text("src/model/Cargo.toml");
+    if section(&model, "[dependencies]").contains("tokio") {
+        problems.push("src/model/Cargo.toml: the model waits for nothing".to_owned());
+    }
     none(problems);
 }
 
@@ -57,7 +61,7 @@ fn code_names_only_the_layers_below() {
                 for (other, _, _) in CRATES {
                     let used = line.contains(&format!("flowstone_{other}::"));
                     if used && other != name && !allowed.contains(other) {
-                        problems.push(format!("{}:{idx}: {name} uses {other}", path.display()));
+                        problems.push(format!("{}:{idx}: {name} uses {other}; a crate between them may hand on what you need", path.display()));
                     }
                 }
             }
@@ -72,8 +76,11 @@ const APART: &[(&str, &[&str])] = &[
         "src/flow",
         &[
             "std::fs",
-            "std::net",
             "std::process",
+            "TcpListener",
+            "TcpStream",
+            "ToSocketAddrs",
+            "UdpSocket",
             "tokio::fs",
             "tokio::net",
         ],

@@ -4,19 +4,18 @@ use std::collections::BTreeSet;
 
 use flowstone_model::ids::RunId;
 use flowstone_model::ports::{
-    Agenda, Clock as _, PlanChange, PortFuture, RunStatus, ScheduleRow, Setback, StoreError,
-    SystemClock, Taken, WaitState,
+    Agenda, PlanChange, PortFuture, RunStatus, ScheduleRow, Setback, StoreError, Taken, WaitState,
+    wall_clock_ms,
 };
 use flowstone_model::rules::agenda::{Candidate, Idle, choose, is_ready};
 use flowstone_model::rules::{lease, queue};
-use tokio::sync::watch;
 
 use super::state::Run;
 use super::{News, Session, Tx, lock, runs};
 
 impl Agenda for Session {
-    fn news(&self) -> watch::Receiver<u64> {
-        self.project.news.subscribe()
+    fn news(&self) -> Box<dyn flowstone_model::ports::News> {
+        Box::new(crate::news::Commits(self.project.news.subscribe()))
     }
 
     fn take(&self, now_ms: i64, limit: usize) -> PortFuture<'_, Vec<Taken>> {
@@ -35,7 +34,7 @@ impl Agenda for Session {
     }
 
     fn sweep(&self) -> PortFuture<'_, usize> {
-        let now_ms = SystemClock.now_ms();
+        let now_ms = wall_clock_ms();
         self.write(News::Some, |tx| {
             let leases = tx.state.runs.values().filter_map(|run| run.lease.clone());
             let holders: BTreeSet<String> = leases.collect();

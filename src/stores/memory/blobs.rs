@@ -5,7 +5,7 @@ use std::sync::Arc;
 use flowstone_model::blob::BlobHash;
 use flowstone_model::codec::digest_bytes;
 use flowstone_model::ports::{
-    BlobRow, BlobWriter, Blobs, Clock as _, PortFuture, StoreError, StoredBlob, SystemClock,
+    BlobRow, BlobWriter, Blobs, PortFuture, StoreError, StoredBlob, wall_clock_ms,
 };
 
 use super::state::State;
@@ -39,7 +39,7 @@ impl Blobs for Session {
 
 fn put(state: &mut State, bytes: Vec<u8>) -> BlobHash {
     let hash = BlobHash(digest_bytes(&bytes));
-    let put_ms = SystemClock.now_ms();
+    let put_ms = wall_clock_ms();
     state
         .blobs
         .insert(hash.0.clone(), (put_ms, Arc::new(bytes)));

@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use flowstone_engine::StartOptions;
+use flowstone_engine::ids::RunId;
 use flowstone_engine::json::{pretty as pretty_json, to_exact_json};
 use flowstone_engine::outcome::RunOutcome;
 use flowstone_engine::words::nearest;
@@ -83,13 +84,19 @@ async fn perform(args: &StepsRun, app: &dyn App, config: Value) -> Result<Exit, 
         Some(path) => at(value, path)?,
         None => value.clone(),
     };
+    show(args, &run, part);
+    Ok(exit(&outcome))
+}
+
+/// Prints the result, or the part of it that was asked for.
+fn show(args: &StepsRun, run: &RunId, part: Value) {
     let bounds = Bounds {
         depth: args.preview_depth,
         items: args.preview_items,
         chars: args.preview_chars,
     };
     match (args.show.json, args.full) {
-        (true, true) => output::json(&in_json(&run, &RunOutcome::Completed(part))),
+        (true, true) => output::json(&in_json(run, &RunOutcome::Completed(part))),
         (true, false) => {
             let (shown, is_cut) = preview(&part, bounds);
             output::json(&json!({
@@ -117,7 +124,6 @@ async fn perform(args: &StepsRun, app: &dyn App, config: Value) -> Result<Exit, 
             }
         }
     }
-    Ok(exit(&outcome))
 }
 
 fn packaged(around: Option<&LoadedFlow>, kind: &str) -> Result<(), Report> {
