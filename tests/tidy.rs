@@ -11,7 +11,7 @@ mod lists;
 mod promises;
 mod screen;
 mod texts;
-mod tree;
+pub mod tree;
 
 pub use tree::{files, root, text};
 mod words;

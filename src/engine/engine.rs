@@ -525,7 +525,7 @@ pub fn builtin() -> Vec<Box<dyn Step>> {
     vec![Box::new(CallFlow), Box::new(Fanout)]
 }
 
-/// Adds the engine's own step types, where whoever opens it has not.
+/// Adds the engine's own step types where the caller has not.
 fn with_builtin(mut steps: Vec<Box<dyn Step>>) -> Rc<[Box<dyn Step>]> {
     for own in builtin() {
         if steps.iter().all(|step| step.spec().kind != own.spec().kind) {

@@ -165,7 +165,7 @@ pub struct HomeVerified {
     pub flaws: Vec<Flaw>,
 }
 
-/// What became of a step.
+/// The outcome of a step.
 #[derive(Debug)]
 pub enum Outcome {
     /// It is done, outside or by reading; this is its value.

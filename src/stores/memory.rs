@@ -42,7 +42,7 @@ pub struct Memory(Arc<Project>);
 /// How to make a project in memory.
 #[derive(Debug, Clone, Default)]
 pub struct MemoryOptions {
-    /// Is told of each transaction.
+    /// Receives each transaction.
     pub probe: Option<Arc<dyn Probe>>,
     /// As in [`crate::Options::crashes`].
     pub crashes: Option<u32>,

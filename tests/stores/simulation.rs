@@ -275,7 +275,7 @@ impl World {
                 row.error
             );
             assert_eq!(row.result, Some(self.plan.result(*n)), "seed {seed}");
-            block_on(self.engine().verify(run)).expect("a replay comes to the same end");
+            block_on(self.engine().verify(run)).expect("a replay that ends the same");
         }
         let stores = self.bench.stores();
         let all = block_on(stores.kv.get("all", 0)).expect("readable");

@@ -66,6 +66,37 @@ fn each_kind_of_step_is_listed() {
     none(missing);
 }
 
+/// A step type that is in no list is no step type, and nothing else would notice.
+#[test]
+fn each_step_type_is_offered() {
+    let lists = [
+        ("src/steps", "src/steps/lib.rs", "fn all()"),
+        ("src/project", "src/project/lib.rs", "fn steps()"),
+        ("src/engine", "src/engine/engine.rs", "fn builtin()"),
+    ];
+    let mut problems = Vec::new();
+    for (folder, file, list) in lists {
+        let text = text(file);
+        let (_, list) = text.split_once(list).expect("the list is there");
+        let (list, _) = list.split_once("\n}").expect("it ends");
+        for path in files(folder, &[".rs"]) {
+            let code = super::tree::text(&path);
+            let (code, _) = code.split_once("#[cfg(test)]").unwrap_or((&code, ""));
+            let types = code
+                .lines()
+                .filter_map(|line| line.strip_prefix("impl Step for "));
+            for name in types.filter_map(|line| line.split_whitespace().next()) {
+                // `Watched` wraps another type in trials.
+                if name != "Watched" && !list.contains(name) {
+                    let path = path.display();
+                    problems.push(format!("{path}: `{name}` is not in the list of {file}"));
+                }
+            }
+        }
+    }
+    none(problems);
+}
+
 /// Returns what stands between the commas, without comments.
 fn entries(list: &str) -> Vec<String> {
     list.lines()

@@ -250,7 +250,7 @@ impl Executor<'_> {
         })
     }
 
-    /// Does a step, or goes on with one that was begun.
+    /// Performs a step, or continues one that was begun.
     pub(super) async fn live(&self, mut asked: Box<Asked<'_>>) -> Answer {
         let answer = self.perform_asked(&mut asked).await?;
         Ok(self.concluded(&asked.call, answer))

@@ -64,7 +64,7 @@ pub struct Branches {
 /// One branch.
 #[derive(Debug, Clone)]
 pub struct Node {
-    /// What it is called where it is told apart by name.
+    /// Its name, where branches have names.
     pub name: Value,
     pub function: Value,
     pub args: Vec<Value>,

@@ -35,7 +35,7 @@ pub struct PriceReport {
     pub cached: Option<f64>,
     pub cache_write: Option<f64>,
     pub output: f64,
-    /// Over so many tokens of input, other prices: input and output.
+    /// The input and output prices that apply above a number of input tokens.
     pub long: Option<(i64, f64, f64)>,
     /// Who says so.
     pub source: String,

@@ -45,7 +45,7 @@ const READY: &[&str] = &[
        AND (setback IS NULL OR again_ms <= ?1)
      LIMIT ?2",
 ];
-/// So many of each kind are looked at, so that the order of priorities holds among them.
+/// Number of runs of each kind that are compared, so that the order of priorities holds among them.
 const LOOKED_AT: usize = 1024;
 
 /// Takes the leases of runs that can go on.

@@ -1,4 +1,4 @@
-//! What is known of schedules: when each comes next, and what became of it last.
+//! The state of schedules: when each is due next, and the outcome of its last run.
 
 use flowstone_model::ids::RunId;
 use flowstone_model::ports::{PlanChange, ScheduleRow, StoreError};

@@ -191,7 +191,7 @@ fn is_known(form: &Value) -> bool {
     }
 }
 
-/// The finding for a qualified type that is none of `:steps`.
+/// The finding for a qualified type that is not in `:steps`.
 pub fn missing(name: &str, flow: &Flow) -> Diagnostic {
     let ids = flow.packaged.iter().map(|step| &*step.id);
     let finding = Diagnostic::error(

@@ -121,9 +121,9 @@ fn mixed(args: &Args<'_>) -> Signal {
     }
 }
 
-/// So many bytes of text are searched for one unit of fuel.
+/// Bytes of text that are searched for one unit of fuel.
 const SCANNED_FOR_A_UNIT: usize = 256;
-/// After so many bytes of result, its size is checked again.
+/// Bytes of result after which its size is checked again.
 const LARGE: usize = 1 << 20;
 
 fn replace_matches(

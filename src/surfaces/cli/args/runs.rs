@@ -24,6 +24,10 @@ pub enum RunsCommand {
     Events(RunsEvents),
     Export(RunsExport),
     Fork(fork::RunsFork),
+    #[command(after_help = "Examples:
+  flowstone runs gc --dry-run
+  flowstone runs gc --older-than 7d --keep-last 20
+  flowstone runs gc --max-size 2GB --compact")]
     Gc(Gc),
     Import(RunsImport),
     List(RunsList),

@@ -77,16 +77,20 @@ pub struct SearchIndex {
 
 #[derive(Debug, Subcommand)]
 pub enum SearchIndexCommand {
+    /// Removes the custom text, tags and source of a resource from the index; name and contents stay indexed
+    #[command(after_help = "Example:
+  flowstone resources search-index clear file/report.md")]
     Clear(SearchIndexOf),
     Reindex(SearchIndexReindex),
+    /// Shows the index entry of a resource
+    #[command(after_help = "Example:
+  flowstone resources search-index show file/report.md")]
     Show(SearchIndexOf),
     Update(SearchIndexUpdate),
 }
 
-/// Shows the index entry of a resource, or removes its custom text, tags and source; name and contents stay indexed
+/// A resource, and how to print its index entry.
 #[derive(Debug, Args)]
-#[command(after_help = "Example:
-  flowstone resources search-index show file/report.md")]
 pub struct SearchIndexOf {
     /// The resource: its `res://` name, or the end of it if no other name ends the same way
     pub uri: String,
