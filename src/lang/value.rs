@@ -7,6 +7,8 @@
 mod array;
 mod class;
 mod cycles;
+pub(crate) mod deferred;
+mod drops;
 mod equality;
 mod exception;
 mod function;
@@ -20,7 +22,6 @@ mod namespace;
 pub mod number;
 mod object;
 mod order;
-pub(crate) mod parked;
 mod print;
 mod regex;
 mod seq;
@@ -29,7 +30,6 @@ mod size;
 mod span;
 mod stream;
 mod text;
-mod trash;
 mod vector;
 mod walk;
 

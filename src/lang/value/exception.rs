@@ -6,7 +6,7 @@ use std::fmt;
 use std::ops::Range;
 use std::rc::Rc;
 
-use super::trash::discard_value;
+use super::drops::discard_value;
 use super::{Keyword, Native, Span, Value};
 
 /// What every operation that may fail returns.

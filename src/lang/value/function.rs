@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::fmt;
 use std::rc::Rc;
 
-use super::trash::discard_values;
+use super::drops::discard_values;
 use super::{Result, Value};
 use crate::vm::{Args, Proto, Vm};
 

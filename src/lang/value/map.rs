@@ -12,7 +12,7 @@ pub use self::sorted::{Comparison, Sorted};
 
 use self::sorted::SortedIter;
 use self::trie::{Trie, TrieIter, TriePlace};
-use super::trash::{Garbage, discard};
+use super::drops::{Garbage, discard};
 use super::{Extra, Keyword, Unforced, Value, compare};
 
 /// Up to this many entries a map keeps insertion order.

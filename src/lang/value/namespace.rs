@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::fmt;
 use std::rc::Rc;
 
-use super::{FixedState, Keyword, Map, PMap, Symbol, Value, cycles, parked};
+use super::{FixedState, Keyword, Map, PMap, Symbol, Value, cycles, deferred};
 use crate::vm::code::{Entry, NO_ENTRY};
 
 /// A named, replaceable root value. Every global reference goes through one.
@@ -72,10 +72,10 @@ impl Var {
     }
 
     /// Returns where the root is, for a call that does not count a reference to it: the value stays alive
-    /// while a machine of this thread runs, as `set_root` parks it. Only for plain functions.
+    /// while a machine of this thread runs, as `set_root` defers its drop. Only for plain functions.
     #[inline(always)]
     pub(crate) fn root_slot(&self) -> *const Value {
-        debug_assert!(self.is_plain_function(), "the root is lent to a frame");
+        debug_assert!(self.is_plain_function(), "a frame borrows the root");
         self.root.as_ptr().cast()
     }
 
@@ -108,7 +108,7 @@ impl Var {
         let old = self.root.replace(Some(value));
         self.find_entry();
         if let Some(old) = old {
-            parked::park(old);
+            deferred::defer(old);
         }
     }
 
@@ -117,7 +117,7 @@ impl Var {
         let old = self.root.replace(None);
         self.find_entry();
         if let Some(old) = old {
-            parked::park(old);
+            deferred::defer(old);
         }
     }
 

@@ -5,7 +5,7 @@ use std::fmt;
 use std::rc::Rc;
 
 use super::cycles::let_go;
-use super::trash::discard_value;
+use super::drops::discard_value;
 use super::{Array, Class, Keyword, Namespace, NativeClosure, PMap, Symbol, Thunk, Value};
 
 /// A mutable cell with watches and a validator. No borrow of it may be alive while user code runs.

@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::fmt;
 use std::rc::Rc;
 
-use super::trash::{Garbage, discard, discard_value};
+use super::drops::{Garbage, discard, discard_value};
 use super::{Exception, Extra, PVec, Result, Span, Text, Value};
 use crate::vm::Vm;
 

@@ -7,7 +7,7 @@ use std::fmt;
 use std::rc::Rc;
 
 use self::trie::Trie;
-use super::trash::{Garbage, discard, discard_value};
+use super::drops::{Garbage, discard, discard_value};
 use super::{Extra, Value};
 
 pub use iter::VecIter;

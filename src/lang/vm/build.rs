@@ -100,7 +100,7 @@ impl Vm {
                         Op::Captured => {
                             slots::running(base).captured[usize::from(source.b)].clone()
                         }
-                        Op::Myself => (*slots::lent(base.sub(1))).clone(),
+                        Op::Myself => (*slots::borrowed(base.sub(1))).clone(),
                         _ => (*register(base, source.b)).clone(),
                     }
                 })

@@ -246,7 +246,7 @@ pub(super) unsafe fn execute(vm: &mut Vm, window: Base, count: usize) -> Result<
     }
     // SAFETY: of the whole loop: `pc` stays within the body's code and registers and constants within
     // their tables, as the compiler emits and `verify` checks; every slot holds a valid value; the closure
-    // that runs is held or lent by the slot before its registers.
+    // that runs is owned or borrowed by the slot before its registers.
     unsafe {
         match vm.enter_first(window, count, ENTRY) {
             Some(place) => (pc, base) = place,
@@ -290,7 +290,7 @@ pub(super) unsafe fn execute(vm: &mut Vm, window: Base, count: usize) -> Result<
                         next!()
                     }
                     Op::Myself => {
-                        let value = (*slots::lent(base.sub(1))).clone();
+                        let value = (*slots::borrowed(base.sub(1))).clone();
                         slots::put_value(a!(), value);
                         next!()
                     }
@@ -328,7 +328,7 @@ pub(super) unsafe fn execute(vm: &mut Vm, window: Base, count: usize) -> Result<
                     }
                     Op::CallMyself => {
                         let window = a!();
-                        slots::lend(window, base.sub(1));
+                        slots::borrow(window, base.sub(1));
                         go!(vm.enter(window, pc, pc))
                     }
                     Op::CallGlobal => {
@@ -338,7 +338,7 @@ pub(super) unsafe fn execute(vm: &mut Vm, window: Base, count: usize) -> Result<
                         let var = &*(*pc).var;
                         let entry = var.entry();
                         if entry.params == usize::from(at(call).x) {
-                            slots::lend(window, var.root_slot());
+                            slots::borrow(window, var.root_slot());
                             go!(vm.enter_body(window, &*entry.body, call, pc))
                         }
                         go!(vm.call_global(base, window, call))
@@ -353,7 +353,7 @@ pub(super) unsafe fn execute(vm: &mut Vm, window: Base, count: usize) -> Result<
                     Op::CallLocal => {
                         let (window, callee) = (a!(), c!());
                         if slots::tag(callee) == FN {
-                            slots::lend(window, callee);
+                            slots::borrow(window, callee);
                             go!(vm.enter(window, pc, pc))
                         }
                         slots::copy(window, callee);
@@ -363,7 +363,7 @@ pub(super) unsafe fn execute(vm: &mut Vm, window: Base, count: usize) -> Result<
                         let captured = slots::running(base).captured.as_ptr();
                         let (window, callee) = (a!(), captured.add(usize::from(at(pc).c)));
                         if slots::tag(callee) == FN {
-                            slots::lend(window, callee);
+                            slots::borrow(window, callee);
                             go!(vm.enter(window, pc, pc))
                         }
                         slots::copy(window, callee);

@@ -7,8 +7,8 @@ use std::rc::Rc;
 use super::code::Word;
 use super::stack::{Frames, Size, Stack};
 use super::{Host, Request, World, slots};
+use crate::value::deferred::{self, Running};
 use crate::value::meter::{self, Watch, Watched};
-use crate::value::parked::{self, Running};
 use crate::value::{
     Class, Closure, Exception, Force, Lazy, LazyState, MapPlace, Object, PMap, PrintOptions,
     Result, SeqView, Signal, Span, Thunk, Value, Var, compare, equal, hash_value, print_value,
@@ -212,7 +212,7 @@ impl Vm {
 
     #[cold]
     pub(super) fn refill(&mut self) -> Result<()> {
-        if parked::is_sweep_due() {
+        if deferred::is_sweep_due() {
             self.sweep();
         }
         self.fuel = self.host.refill().map_err(Signal::from)?;
@@ -226,7 +226,7 @@ impl Vm {
             // SAFETY: the slot before the registers of a frame has its closure.
             .map(|frame| std::ptr::from_ref(unsafe { slots::running(frame.base) }))
             .collect();
-        parked::sweep(|value| match value {
+        deferred::sweep(|value| match value {
             Value::Fn(closure) => running.contains(&Rc::as_ptr(closure)),
             _ => false,
         });
@@ -386,7 +386,7 @@ impl Vm {
         let outer = self.top;
         // SAFETY: as in `call_closure`; the caller holds the function, and the slots are values of its own.
         let result = unsafe {
-            slots::lend(outer, function);
+            slots::borrow(outer, function);
             for (idx, slot) in slots.iter_mut().enumerate() {
                 slots::take(outer.add(idx + 1), &raw mut **slot);
             }
@@ -409,7 +409,7 @@ impl Vm {
         let outer = self.top;
         // SAFETY: as in `call_closure`; the caller holds the function.
         let result = unsafe {
-            slots::lend(outer, function);
+            slots::borrow(outer, function);
             slots::copy(outer.add(1), arg);
             super::exec::execute(self, outer, 1).map(|()| {
                 let holds = slots::is_truthy(outer);
@@ -445,7 +445,7 @@ impl Vm {
     ) -> Result<Value> {
         // SAFETY: the caller has room in the window. It holds the function as long as the call lasts.
         unsafe {
-            slots::lend(window, function);
+            slots::borrow(window, function);
             for (idx, arg) in args.iter_mut().enumerate() {
                 slots::take(window.add(idx + 1), arg);
             }

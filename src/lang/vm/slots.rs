@@ -39,7 +39,7 @@ pub(super) unsafe fn running<'a>(base: *const Value) -> &'a Closure {
     // SAFETY: the payload of that slot is a closure's; the reference goes to what the pointer points at,
     // not to the copy of the pointer, which is never dropped.
     unsafe {
-        match &*lent(base.sub(1)) {
+        match &*borrowed(base.sub(1)) {
             Value::Fn(closure) => &*Rc::as_ptr(closure),
             _ => std::hint::unreachable_unchecked(),
         }
@@ -48,7 +48,7 @@ pub(super) unsafe fn running<'a>(base: *const Value) -> &'a Closure {
 
 /// The closure in a slot as a value, without counting a reference, whether the slot owns it or not.
 #[inline(always)]
-pub(super) unsafe fn lent(slot: *const Value) -> ManuallyDrop<Value> {
+pub(super) unsafe fn borrowed(slot: *const Value) -> ManuallyDrop<Value> {
     // SAFETY: tag and payload together are a closure; it is not dropped here.
     unsafe {
         debug_assert!(matches!(tag(slot), FN | INT));
@@ -62,10 +62,10 @@ pub(super) unsafe fn lent(slot: *const Value) -> ManuallyDrop<Value> {
     }
 }
 
-/// Lends a closure to the slot before the registers of its frame. See [`running`].
+/// Writes a borrowed closure to the slot before the registers of its frame. See [`running`].
 #[inline(always)]
-pub(super) unsafe fn lend(window: *mut Value, from: *const Value) {
-    // SAFETY: the caller's slots are a register and one that holds a closure, or was lent one.
+pub(super) unsafe fn borrow(window: *mut Value, from: *const Value) {
+    // SAFETY: the caller's slots are a register and one that holds a closure, or borrows one.
     unsafe {
         debug_assert!(matches!(tag(from), FN | INT));
         release(window);

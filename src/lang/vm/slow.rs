@@ -108,7 +108,7 @@ impl Vm {
         }
     }
 
-    /// Begins a call of the closure that `window[0]` holds or was lent. `call` is the instruction, `last`
+    /// Begins a call of the closure that `window[0]` owns or borrows. `call` is the instruction, `last`
     /// its last word.
     ///
     /// # Safety
@@ -274,7 +274,7 @@ impl Vm {
             let last = call.add(1);
             let var = &*(*last).var;
             if var.is_plain_function() {
-                slots::lend(window, var.root_slot());
+                slots::borrow(window, var.root_slot());
                 return self.enter(window, call, last);
             }
             let constants = &(*(*self.frames.current).body).constants;

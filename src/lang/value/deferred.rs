@@ -11,9 +11,9 @@ use super::Value;
 const MANY: usize = 256;
 
 thread_local! {
-    static PARKED: RefCell<Vec<Value>> = const { RefCell::new(Vec::new()) };
+    static DEFERRED: RefCell<Vec<Value>> = const { RefCell::new(Vec::new()) };
     static RUNNING: Cell<usize> = const { Cell::new(0) };
-    /// How many wait before the next look.
+    /// Number of deferred functions at which the next sweep is due.
     static LIMIT: Cell<usize> = const { Cell::new(MANY) };
 }
 
@@ -33,31 +33,31 @@ impl Drop for Running {
         RUNNING.set(left);
         if left == 0 {
             // Taken out first: dropping a function may run code that replaces another.
-            let free = PARKED.try_with(|parked| std::mem::take(&mut *parked.borrow_mut()));
+            let free = DEFERRED.try_with(|deferred| std::mem::take(&mut *deferred.borrow_mut()));
             drop(free);
         }
     }
 }
 
-/// Keeps what was the root of a var for as long as a frame may run it.
-pub(super) fn park(old: Value) {
+/// Keeps the old root of a var for as long as a frame may run it.
+pub(super) fn defer(old: Value) {
     if RUNNING.get() == 0 || !matches!(old, Value::Fn(_)) {
         return;
     }
     // Without the list the thread is ending, and nothing runs any more.
-    let _ = PARKED.try_with(|parked| parked.borrow_mut().push(old));
+    let _ = DEFERRED.try_with(|deferred| deferred.borrow_mut().push(old));
 }
 
-/// Tells whether so much waits that [`sweep`] is due. Only the one machine that runs may sweep.
+/// Tells whether [`sweep`] is due. Only the one machine that runs may sweep.
 pub(crate) fn is_sweep_due() -> bool {
-    RUNNING.get() == 1 && PARKED.with_borrow(Vec::len) >= LIMIT.get()
+    RUNNING.get() == 1 && DEFERRED.with_borrow(Vec::len) >= LIMIT.get()
 }
 
-/// Drops what `is_needed` does not name.
+/// Drops the deferred functions for which `is_needed` is false.
 pub(crate) fn sweep(is_needed: impl Fn(&Value) -> bool) {
-    let all = PARKED.take();
+    let all = DEFERRED.take();
     let (kept, free): (Vec<Value>, Vec<Value>) = all.into_iter().partition(is_needed);
     LIMIT.set(MANY.max(kept.len() * 2));
-    PARKED.with_borrow_mut(|parked| parked.extend(kept));
+    DEFERRED.with_borrow_mut(|deferred| deferred.extend(kept));
     drop(free);
 }
