@@ -8,7 +8,7 @@ use flowstone_engine::ids::RunId;
 use flowstone_engine::ports::{EntryKind, RunFilter};
 
 use crate::process::Process;
-use crate::world::{AGENT, Script, Tool, World, block_on, drive, median, write_flow};
+use crate::world::{AGENT, Script, Tool, World, block_on, execute, median, write_flow};
 use crate::{Measured, Row};
 
 const TURNS: usize = 12;
@@ -80,14 +80,14 @@ fn by_process(folder: &Path) -> Result<f64> {
     Ok(begun.elapsed().as_secs_f64())
 }
 
-/// From the call that drives the run to its end, with nothing known of it.
+/// From the call that executes the run to its end, with nothing known of it.
 fn in_this_process(folder: &Path) -> Result<f64> {
     let world = World::again(folder)?;
     block_on(async {
         let engine = world.engine()?;
         let run = the_run(&world).await?;
         let begun = Instant::now();
-        drive(&engine, &run).await?;
+        execute(&engine, &run).await?;
         Ok(begun.elapsed().as_secs_f64())
     })
 }

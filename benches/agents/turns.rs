@@ -3,7 +3,7 @@
 use std::io::{Error, Result};
 use std::path::Path;
 
-use crate::world::{AGENT, Clock, Script, Took, Tool, World, block_on, drive, median};
+use crate::world::{AGENT, Clock, Script, Took, Tool, World, block_on, execute, median};
 use crate::{Measured, Row};
 
 const RUNS: usize = 9;
@@ -31,7 +31,7 @@ pub const ROWS: &[Row] = &[
     },
 ];
 
-/// Drives agents one after another; the medians, for each turn.
+/// Executes agents one after another; the medians, for each turn.
 fn each_turn(folder: &Path, script: Script, durability: &str) -> Result<Took> {
     let world = World::open(folder, &script.settings(durability))?;
     let all = block_on(async {
@@ -40,7 +40,7 @@ fn each_turn(folder: &Path, script: Script, durability: &str) -> Result<Took> {
         // The first one is not counted: it makes the session.
         for run in world.add_runs(AGENT, RUNS + 1).await? {
             let clock = Clock::start()?;
-            let turns = drive(&engine, &run).await?;
+            let turns = execute(&engine, &run).await?;
             all.push(clock.took()?);
             if turns.as_int() != i64::try_from(script.turns).ok() {
                 return Err(Error::other(format!("{turns:?} turns")));

@@ -202,13 +202,13 @@ fn new_run(id: RunId, loaded: &LoadedFlow) -> NewRun {
     }
 }
 
-/// Drives a run in this thread, and returns its value.
-pub async fn drive(engine: &Engine, run: &RunId) -> Result<Value> {
+/// Executes a run in this thread, and returns its value.
+pub async fn execute(engine: &Engine, run: &RunId) -> Result<Value> {
     let options = ExecuteOptions {
         stay: Stay::No,
         ..ExecuteOptions::default()
     };
-    let outcome = engine.drive(run, Rc::new(NoObserver), options).await;
+    let outcome = engine.execute(run, Rc::new(NoObserver), options).await;
     match outcome.map_err(Error::other)? {
         RunOutcome::Completed(value) => Ok(value),
         other => Err(Error::other(format!("{other:?}"))),

@@ -24,7 +24,7 @@ pub struct World {
     stores: Stores,
 }
 
-/// What a run gave, and how long its drive took.
+/// What a run gave, and how long its execution took.
 pub struct Ran {
     pub value: Value,
     pub took: Duration,
@@ -96,7 +96,7 @@ impl World {
                 ..ExecuteOptions::default()
             };
             let begun = Instant::now();
-            let outcome = engine.drive(&run, Rc::new(NoObserver), options).await;
+            let outcome = engine.execute(&run, Rc::new(NoObserver), options).await;
             let took = begun.elapsed();
             match outcome.map_err(Error::other)? {
                 RunOutcome::Completed(value) => Ok(Ran { value, took }),

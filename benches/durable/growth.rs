@@ -10,7 +10,7 @@ use flowstone_engine::ports::{
 };
 
 use crate::Measured;
-use crate::world::{World, add_runs, block_on, drive, each_once, flow};
+use crate::world::{World, add_runs, block_on, each_once, execute, flow};
 
 const STEPS: usize = 10_000;
 const LONG: usize = 100_000;
@@ -32,7 +32,7 @@ fn run(folder: &Path, text: &str) -> Result<(RunId, f64)> {
         let engine = world.engine()?;
         let run = add_runs(&world.stores, &loaded, 1).await?.remove(0);
         let begun = Instant::now();
-        drive(&engine, &run).await?;
+        execute(&engine, &run).await?;
         Ok((run, begun.elapsed().as_secs_f64()))
     })
 }
@@ -85,7 +85,7 @@ pub fn long_run(folder: &Path) -> Result<Measured> {
     })
 }
 
-/// Runs that are over, made by what the driver says at the end of a run.
+/// Runs that are over, made by what the executor writes at the end of a run.
 pub fn finished_runs(folder: &Path) -> Result<Measured> {
     let world = World::open(folder)?;
     let loaded = flow(folder, "0")?;

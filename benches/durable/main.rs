@@ -45,12 +45,12 @@ const ROWS: &[Row] = &[
         measure: crash::to_resumed,
     },
     Row {
-        name: "10,000 runs parked on a signal",
+        name: "10,000 runs suspended on a signal",
         target: "< 20 MB above idle",
-        measure: waking::parked,
+        measure: waking::suspended,
     },
     Row {
-        name: "10,000 parked runs woken",
+        name: "10,000 suspended runs woken",
         target: "< 3 s",
         measure: waking::all_woken,
     },

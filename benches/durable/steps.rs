@@ -12,7 +12,7 @@ use flowstone_engine::worker::{Until, Watch, WorkerEvent, WorkerOptions, serve};
 use flowstone_flow::Interrupt;
 
 use crate::Measured;
-use crate::world::{World, add_runs, block_on, drive, each_once, engine, flow};
+use crate::world::{World, add_runs, block_on, each_once, engine, execute, flow};
 
 const IN_A_ROW: usize = 1_000;
 const RUNS: usize = 1_000;
@@ -32,7 +32,7 @@ pub fn in_a_row(folder: &Path) -> Result<Measured> {
         let engine = world.engine()?;
         let runs = add_runs(&world.stores, &loaded, 1).await?;
         let begun = Instant::now();
-        drive(&engine, &runs[0]).await?;
+        execute(&engine, &runs[0]).await?;
         Ok(begun.elapsed().as_secs_f64())
     })?;
     let is_once = each_once(&world.effects, IN_A_ROW)?;
@@ -61,7 +61,7 @@ pub fn side_by_side(folder: &Path) -> Result<Measured> {
     block_on(add_runs(&world.stores, &loaded, RUNS))?;
     let options = WorkerOptions {
         threads: std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN),
-        drives: NonZeroUsize::new(256).unwrap_or(NonZeroUsize::MIN),
+        concurrency: NonZeroUsize::new(256).unwrap_or(NonZeroUsize::MIN),
         until: Until::Idle,
         flows: Vec::new(),
         interrupt: Interrupt::new(),

@@ -10,9 +10,9 @@ use flowstone_lang::value::Value;
 
 use crate::Measured;
 use crate::process::Process;
-use crate::world::{World, add_runs, block_on, drive, each_once, flow};
+use crate::world::{World, add_runs, block_on, each_once, execute, flow};
 
-const PARKED: usize = 10_000;
+const SUSPENDED: usize = 10_000;
 const LONG: usize = 10_000;
 
 /// Waits for a signal that all of them get.
@@ -32,8 +32,8 @@ pub fn idle(folder: &Path) -> Result<Measured> {
     })
 }
 
-/// A server that has parked all its runs.
-struct Parked {
+/// A server that has suspended all its runs.
+struct Suspended {
     world: World,
     server: Process,
     /// Megabytes above those of the idle server.
@@ -63,7 +63,7 @@ async fn until(world: &World, status: RunStatus, wanted: usize) -> Result<()> {
     Ok(())
 }
 
-fn park(folder: &Path) -> Result<Parked> {
+fn suspend(folder: &Path) -> Result<Suspended> {
     let world = World::open(folder)?;
     let loaded = flow(folder, WAITING)?;
     let server = Process::serve(folder)?;
@@ -71,13 +71,13 @@ fn park(folder: &Path) -> Result<Parked> {
     let before = server.resident()?;
     let begun = Instant::now();
     block_on(async {
-        add_runs(&world.stores, &loaded, PARKED).await?;
-        until(&world, RunStatus::Waiting, PARKED).await
+        add_runs(&world.stores, &loaded, SUSPENDED).await?;
+        until(&world, RunStatus::Waiting, SUSPENDED).await
     })?;
     let seconds = begun.elapsed().as_secs_f64();
     std::thread::sleep(Duration::from_secs(1));
     let above = server.resident()? - before;
-    Ok(Parked {
+    Ok(Suspended {
         world,
         server,
         above,
@@ -85,37 +85,37 @@ fn park(folder: &Path) -> Result<Parked> {
     })
 }
 
-/// What the server holds more of when all runs are parked.
-pub fn parked(folder: &Path) -> Result<Measured> {
-    let parked = park(folder)?;
+/// What the server holds more of when all runs are suspended.
+pub fn suspended(folder: &Path) -> Result<Measured> {
+    let suspended = suspend(folder)?;
     Ok(Measured {
         words: format!(
-            "{:.1} MB more, started and parked in {:.1} s",
-            parked.above, parked.seconds
+            "{:.1} MB more, started and suspended in {:.1} s",
+            suspended.above, suspended.seconds
         ),
-        is_met: parked.above < 20.0,
+        is_met: suspended.above < 20.0,
     })
 }
 
 /// From the signal to the last run that is completed.
 pub fn all_woken(folder: &Path) -> Result<Measured> {
-    let parked = park(folder)?;
+    let suspended = suspend(folder)?;
     let seconds = block_on(async {
-        let engine = parked.world.engine()?;
+        let engine = suspended.world.engine()?;
         let begun = Instant::now();
         let answered = engine.complete_wait("go", &Value::Int(1), false).await;
         answered.map_err(Error::other)?;
-        until(&parked.world, RunStatus::Completed, PARKED).await?;
+        until(&suspended.world, RunStatus::Completed, SUSPENDED).await?;
         Ok(begun.elapsed().as_secs_f64())
     })?;
-    let resident = parked.server.resident()?;
+    let resident = suspended.server.resident()?;
     Ok(Measured {
         words: format!("{seconds:.2} s, {resident:.1} MB resident afterwards"),
         is_met: seconds < 3.0,
     })
 }
 
-/// A run that has done all its steps and waits: from the call that drives it to its end. What a process needs once to
+/// A run that has done all its steps and waits: from the call that executes it to its end. What a process needs once to
 /// begin is not in it.
 pub fn long_run(folder: &Path) -> Result<Measured> {
     let world = World::open(folder)?;
@@ -129,7 +129,7 @@ pub fn long_run(folder: &Path) -> Result<Measured> {
     let run = block_on(async {
         let engine = world.engine()?;
         let run = add_runs(&world.stores, &loaded, 1).await?.remove(0);
-        drive(&engine, &run).await?;
+        execute(&engine, &run).await?;
         Ok(run)
     })?;
     let mut times = Vec::new();
@@ -138,7 +138,7 @@ pub fn long_run(folder: &Path) -> Result<Measured> {
         let engine = world.engine()?;
         times.push(block_on(async {
             let begun = Instant::now();
-            drive(&engine, &run).await?;
+            execute(&engine, &run).await?;
             Ok(begun.elapsed().as_secs_f64() * 1e3)
         })?);
     }
@@ -147,7 +147,7 @@ pub fn long_run(folder: &Path) -> Result<Measured> {
         let answered = engine.complete_wait("go", &Value::Int(1), false).await;
         answered.map_err(Error::other)?;
         Ok(matches!(
-            drive(&engine, &run).await?,
+            execute(&engine, &run).await?,
             RunOutcome::Completed(_)
         ))
     })?;

@@ -114,13 +114,13 @@ pub async fn add_runs(stores: &Stores, loaded: &LoadedFlow, count: usize) -> Res
     Ok(runs)
 }
 
-/// Drives a run in this thread, to its end or to where it waits.
-pub async fn drive(engine: &Engine, run: &RunId) -> Result<RunOutcome> {
+/// Executes a run in this thread, to its end or to where it waits.
+pub async fn execute(engine: &Engine, run: &RunId) -> Result<RunOutcome> {
     let options = ExecuteOptions {
         stay: Stay::No,
         ..ExecuteOptions::default()
     };
-    let outcome = engine.drive(run, Rc::new(NoObserver), options).await;
+    let outcome = engine.execute(run, Rc::new(NoObserver), options).await;
     outcome.map_err(Error::other)
 }
 

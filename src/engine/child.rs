@@ -1,4 +1,4 @@
-//! `flow/call-flow`: a step that starts a run of another flow. Waiting for it is the driver's.
+//! `flow/call-flow`: a step that starts a run of another flow. The executor waits for it.
 //!
 //! The child's id is made of the place that asks for it, so that a crash after it was started makes no second one.
 

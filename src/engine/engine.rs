@@ -1,4 +1,4 @@
-//! The engine's outside: starting runs, driving them, looking at them, answering their waits.
+//! The engine's outside: starting runs, executing them, looking at them, answering their waits.
 
 use std::cell::RefCell;
 use std::collections::HashSet;
@@ -69,7 +69,7 @@ pub struct StartOptions {
     pub invocation: Option<String>,
     /// A name from outside: starting twice with the same one gives the same run.
     pub external_id: Option<String>,
-    /// A worker is to drive it, and not this process.
+    /// A worker is to execute it, and not this process.
     pub is_left: bool,
     /// As in [`NewRun::started_by`]; `None`: `manual`.
     pub started_by: Option<String>,
@@ -104,7 +104,7 @@ pub struct Engine {
     /// Without any profile.
     settings: Value,
     pub(crate) bindings: Bindings,
-    /// The runs that this engine drives at the moment.
+    /// The runs that this engine executes at the moment.
     active: RefCell<HashSet<RunId>>,
     pub(crate) sessions: Sessions,
 }
@@ -225,19 +225,19 @@ impl Engine {
         Ok(self.submit(loaded, options).await?.run)
     }
 
-    /// Drives a run until it is over, waits, or is interrupted. A run that was driven before goes on where it
+    /// Executes a run until it is over, waits, or is interrupted. A run that was executed before goes on where it
     /// was; one that is over gives its outcome again.
     ///
     /// # Errors
-    /// When the run cannot be driven; what the flow throws is an outcome.
-    pub async fn drive(
+    /// When the run cannot be executed; what the flow throws is an outcome.
+    pub async fn execute(
         &self,
         run: &RunId,
         observer: Rc<dyn Observer>,
         options: ExecuteOptions,
     ) -> Result<RunOutcome, EngineError> {
         let tree = Rc::new(RunTree::default());
-        let main = self.drive_in(run, observer, options, tree.clone());
+        let main = self.execute_in(run, observer, options, tree.clone());
         tree.accompany(self, main).await
     }
 
@@ -245,14 +245,14 @@ impl Engine {
     /// first.
     ///
     /// # Errors
-    /// As of [`Engine::drive`].
-    pub async fn drive_up(
+    /// As of [`Engine::execute`].
+    pub async fn execute_with_parents(
         &self,
         run: &RunId,
         observer: Rc<dyn Observer>,
         options: ExecuteOptions,
     ) -> Result<Vec<(RunId, RunOutcome)>, EngineError> {
-        let outcome = self.drive(run, observer.clone(), options.clone()).await?;
+        let outcome = self.execute(run, observer.clone(), options.clone()).await?;
         let mut told = vec![(run.clone(), outcome)];
         let mut row = self.run_row(run).await?;
         let options = ExecuteOptions {
@@ -261,11 +261,14 @@ impl Engine {
         };
         while let Some(parent) = row.parent.clone().filter(|_| row.status.is_final()) {
             row = self.run_row(&parent.run).await?;
-            let waits = row.status == RunStatus::Waiting && !row.driven;
+            let waits = row.status == RunStatus::Waiting && !row.executing;
             if !waits || !self.can_go_on(&row).await? {
                 break;
             }
-            match self.drive(&row.id, observer.clone(), options.clone()).await {
+            match self
+                .execute(&row.id, observer.clone(), options.clone())
+                .await
+            {
                 Ok(outcome) => told.push((row.id.clone(), outcome)),
                 // Somebody was faster.
                 Err(EngineError::Held { .. }) => break,
@@ -276,8 +279,8 @@ impl Engine {
         Ok(told)
     }
 
-    /// Drives one run; its children are left to the tree.
-    pub(crate) async fn drive_in(
+    /// Executes one run; its children are left to the tree.
+    pub(crate) async fn execute_in(
         &self,
         run: &RunId,
         observer: Rc<dyn Observer>,
@@ -290,8 +293,8 @@ impl Engine {
         trace::in_span(run, work).await
     }
 
-    /// Drives a run whose lease was taken, as [`Engine::drive`] does. Giving the lease back is left to the caller.
-    pub(crate) async fn drive_taken(
+    /// Executes a run whose lease was taken, as [`Engine::execute`] does. Giving the lease back is left to the caller.
+    pub(crate) async fn execute_leased(
         &self,
         taken: &Taken,
         observer: Rc<dyn Observer>,
@@ -318,7 +321,7 @@ impl Engine {
         execute::verify(self, run).await
     }
 
-    /// Drives every run that can go on: interrupted ones, and waiting ones whose timer is due or whose wait
+    /// Executes every run that can go on: interrupted ones, and waiting ones whose timer is due or whose wait
     /// was answered.
     ///
     /// # Errors
@@ -333,13 +336,15 @@ impl Engine {
             if options.interrupt.is_set() {
                 break;
             }
-            let outcome = self.drive(&run.id, observer.clone(), options.clone()).await;
+            let outcome = self
+                .execute(&run.id, observer.clone(), options.clone())
+                .await;
             outcomes.push((run.id, outcome));
         }
         Ok(outcomes)
     }
 
-    /// Returns the runs that can go on and that nobody drives, oldest first.
+    /// Returns the runs that can go on and that nobody executes, oldest first.
     ///
     /// # Errors
     /// When they cannot be listed.
@@ -366,13 +371,13 @@ impl Engine {
             let is_due = run.due_ms.is_some_and(|due| due <= now_ms);
             let can_go_on = run.status == RunStatus::Running || is_due || answered(run);
             let is_flow = run.program != crate::interactive::PROGRAM;
-            !run.driven && !run.held && is_flow && (can_go_on || run.cancel_requested.is_some())
+            !run.executing && !run.held && is_flow && (can_go_on || run.cancel_requested.is_some())
         });
         runs.reverse();
         Ok(runs)
     }
 
-    /// Tells whether driving a run that is not over would get it further.
+    /// Tells whether executing a run that is not over would get it further.
     pub(crate) async fn can_go_on(&self, run: &RunRow) -> Result<bool, EngineError> {
         let is_due = run
             .due_ms
@@ -391,7 +396,7 @@ impl Engine {
             .any(|wait| wait.state == crate::ports::WaitState::Completed))
     }
 
-    /// Cancels a run: its `finally` blocks run. A run that another process drives is asked to cancel.
+    /// Cancels a run: its `finally` blocks run. A run that another process executes is asked to cancel.
     ///
     /// # Errors
     /// When it is over already.
@@ -417,7 +422,7 @@ impl Engine {
         }
         let now_ms = self.services.clock.now_ms();
         stores.runs.request_cancel(run, reason, now_ms).await?;
-        match self.drive(run, observer, ExecuteOptions::default()).await {
+        match self.execute(run, observer, ExecuteOptions::default()).await {
             Ok(RunOutcome::Waiting { .. } | RunOutcome::Stuck { .. }) => {
                 Ok(CancelOutcome::Unwinding)
             }
@@ -459,8 +464,8 @@ impl Engine {
         };
         for child in runs.list(filter).await? {
             let is_asked = child.cancel_requested.is_some() && !child.status.is_final();
-            if is_asked && !child.driven {
-                self.drive(&child.id, observer.clone(), ExecuteOptions::default())
+            if is_asked && !child.executing {
+                self.execute(&child.id, observer.clone(), ExecuteOptions::default())
                     .await?;
             }
         }
@@ -539,13 +544,13 @@ fn with_builtin(mut steps: Vec<Box<dyn Step>>) -> Rc<[Box<dyn Step>]> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CancelOutcome {
     Cancelled,
-    /// Another process drives the run and will see it.
+    /// Another process executes the run and will see it.
     Requested,
     /// What the run does about it has begun, and waits for something.
     Unwinding,
 }
 
-/// Keeps a run marked as driven.
+/// Keeps a run marked as executed.
 pub(crate) struct Active<'a> {
     engine: &'a Engine,
     run: RunId,

@@ -17,7 +17,7 @@ pub enum EngineError {
     NoSuchRun { run: String },
     #[error("`{prefix}` may be any of these runs: {}", runs.join(", "))]
     AmbiguousRun { prefix: String, runs: Vec<String> },
-    #[error("the run {run} is being driven by another process ({owner})")]
+    #[error("the run {run} is being executed by another process ({owner})")]
     Held { run: String, owner: String },
     #[error("the run {run} is of the flow `{flow}`, and the file is the flow `{given}`")]
     OtherFlow {

@@ -5,6 +5,7 @@
 
 mod ask;
 mod attempt;
+mod branch;
 mod branches;
 mod call;
 mod cancel;
@@ -15,7 +16,6 @@ mod dry_run;
 mod end;
 mod handles;
 mod host;
-mod line;
 mod nested;
 mod notify;
 mod packaged;
@@ -61,6 +61,7 @@ use crate::sessions::Prepared;
 use crate::step::{Cut, Cutoff, Scope, Services};
 use crate::turn;
 
+use branch::Branch;
 use call::Asked;
 use compensate::When;
 pub(crate) use dry_run::{
@@ -69,13 +70,12 @@ pub(crate) use dry_run::{
 pub use dry_run::{Difference, Stand};
 use end::{Executed, TOO_LONG, stored_outcome};
 use host::{CancelRequests, FlowHost, Shared};
-use line::Line;
 pub(crate) use run_tree::RunTree;
 use usage::Usage;
 pub(crate) use verify::verify;
 pub(crate) use writer::JournalWriter;
 
-/// How to drive.
+/// How to execute a run.
 #[derive(Debug, Clone, Default)]
 pub struct ExecuteOptions {
     pub interrupt: Interrupt,
@@ -102,11 +102,11 @@ pub enum Stay {
     Always,
 }
 
-/// Why a step's answer is not there yet, and the drive ends.
+/// Why a step's answer is not there yet, and the execution ends.
 #[derive(Debug)]
 pub(crate) enum Halt {
     Interrupted,
-    Parked {
+    Suspended {
         reason: String,
         due_ms: Option<i64>,
     },
@@ -131,7 +131,7 @@ enum Ended {
     Threw(Rc<Exception>),
     Stopped(Stop),
     Interrupted,
-    Parked { reason: String, due_ms: Option<i64> },
+    Suspended { reason: String, due_ms: Option<i64> },
 }
 
 /// How far a request is when it was looked at.
@@ -196,7 +196,7 @@ pub(crate) async fn execute_run(
     Ok(outcome)
 }
 
-/// Drives a run whose lease is held, and leaves giving it back to the caller.
+/// Executes a run whose lease is held, and leaves giving it back to the caller.
 pub(crate) async fn execute_taken(
     engine: &Engine,
     (run, epoch): (&RunId, i64),
@@ -218,7 +218,7 @@ pub(crate) async fn execute_taken(
         }
         let view = (observer.clone(), options.clone());
         let executor = open_with(engine, &row, epoch, &prepared, view).await;
-        let driven = match executor {
+        let executed = match executor {
             Ok(executor) => {
                 let tree = tree.clone();
                 (Executor { tree, ..executor }).run().await
@@ -227,14 +227,14 @@ pub(crate) async fn execute_taken(
         };
         let usage = prepared.usage.clone();
         // Whatever was stopped in the middle may have left its session so.
-        match &driven {
+        match &executed {
             Ok(
                 Executed::Over(RunOutcome::Completed(_) | RunOutcome::Waiting { .. })
                 | Executed::Again,
             ) => engine.sessions.give_back(&row.program, prepared),
             _ => engine.sessions.retire(&row.program, &prepared),
         }
-        match driven {
+        match executed {
             // It needs a session of its own, and gets one now.
             Ok(Executed::Over(RunOutcome::Interrupted))
                 if usage.was_evicted() && !options.interrupt.is_set() =>
@@ -268,7 +268,7 @@ async fn open<'a>(
     open_with(engine, row, epoch, &prepared, (observer, options)).await
 }
 
-/// Prepares a drive with a session that is there.
+/// Prepares an execution with a session that is there.
 async fn open_with<'a>(
     engine: &'a Engine,
     row: &RunRow,
@@ -309,7 +309,7 @@ async fn open_with<'a>(
     Ok(executor)
 }
 
-/// What is known of a run when its drive begins.
+/// What is known of a run when its execution begins.
 pub(crate) struct Place {
     pub run: RunId,
     pub epoch: i64,
@@ -353,7 +353,7 @@ impl Facts {
     }
 }
 
-/// One drive of one run.
+/// One execution of one run.
 pub(crate) struct Executor<'a> {
     engine: &'a Engine,
     scope: Rc<Scope>,
@@ -361,11 +361,11 @@ pub(crate) struct Executor<'a> {
     shared: Rc<Shared>,
     observer: Rc<dyn Observer>,
     options: ExecuteOptions,
-    /// The line of the flow that is no branch.
-    line: Rc<Line>,
+    /// The main branch: the flow itself.
+    branch: Rc<Branch>,
     /// Branches go on side by side.
     is_beside: Cell<bool>,
-    /// Wakes lines that look for something only now and then.
+    /// Wakes branches that poll.
     polls: Notify,
     /// Branches are to leave, because the run is interrupted.
     is_leaving: Cell<bool>,
@@ -385,7 +385,7 @@ pub(crate) struct Executor<'a> {
     is_compensating: Cell<bool>,
     /// The input of the next pass, once the flow has asked for one.
     again: RefCell<Option<String>>,
-    /// What drives this run's children.
+    /// What executes this run's children.
     tree: Rc<RunTree>,
     /// The run is over: whatever the journal does not answer is an error.
     replay_only: bool,
@@ -435,7 +435,7 @@ impl<'a> Executor<'a> {
             shared,
             observer,
             options,
-            line: Line::main(place.seed),
+            branch: Branch::main(place.seed),
             is_beside: Cell::new(false),
             polls: Notify::new(),
             is_leaving: Cell::new(false),
@@ -474,22 +474,22 @@ impl<'a> Executor<'a> {
     /// Prepares the flow's body, with nothing evaluated yet.
     fn fiber(&self) -> Fiber {
         let body = self.body.clone();
-        self.fiber_of(&self.line, move |vm| {
+        self.fiber_of(&self.branch, move |vm| {
             let value = body.eval(vm)?;
             vm.realise(&value)?;
             Ok(value)
         })
     }
 
-    /// Prepares what a line evaluates.
+    /// Prepares what a branch evaluates.
     fn fiber_of(
         &self,
-        line: &Rc<Line>,
+        branch: &Rc<Branch>,
         body: impl FnOnce(&mut Vm) -> Evaluated<Value> + 'static,
     ) -> Fiber {
         let host = FlowHost::new(
             self.shared.clone(),
-            line.clone(),
+            branch.clone(),
             self.scope.run.clone(),
             self.observer.clone(),
             self.scope.cutoff.clone(),
@@ -499,11 +499,15 @@ impl<'a> Executor<'a> {
 
     /// Runs the flow for as long as what it asks for can be answered.
     async fn evaluate(&self, fiber: Fiber) -> Result<Ended, EngineError> {
-        self.evaluate_on(&self.line, fiber).await
+        self.evaluate_on(&self.branch, fiber).await
     }
 
-    /// Runs what stands on a line that has no other beside it.
-    async fn evaluate_on(&self, line: &Rc<Line>, mut fiber: Fiber) -> Result<Ended, EngineError> {
+    /// Runs a branch that has no concurrent branches.
+    async fn evaluate_on(
+        &self,
+        branch: &Rc<Branch>,
+        mut fiber: Fiber,
+    ) -> Result<Ended, EngineError> {
         let mut answer = Ok(Value::Nil);
         loop {
             self.shared.set_next(None);
@@ -520,19 +524,19 @@ impl<'a> Executor<'a> {
                 Exit::Stopped(Stop::Evicted) => return Ok(Ended::Interrupted),
                 Exit::Stopped(stop) => return Ok(Ended::Stopped(stop)),
                 Exit::OutOfFuel => self.yield_turn(usize::MAX).await,
-                Exit::Step(request) => self.answer_on(line, request).await,
+                Exit::Step(request) => self.answer_on(branch, request).await,
             };
             // Leaving drops the fiber: its stack is unwound, and no `finally` runs.
             answer = match next {
                 Ok(answer) => answer,
                 Err(Halt::Cancelled { reason }) => {
                     self.unwind(reason);
-                    self.leave_child(line);
+                    self.leave_child(branch);
                     Err(Stop::Cancelled.into())
                 }
                 Err(Halt::Interrupted) => return Ok(Ended::Interrupted),
-                Err(Halt::Parked { reason, due_ms }) => {
-                    return Ok(Ended::Parked { reason, due_ms });
+                Err(Halt::Suspended { reason, due_ms }) => {
+                    return Ok(Ended::Suspended { reason, due_ms });
                 }
                 Err(Halt::Limit(exceeded)) => return Ok(Ended::Threw(exceeded)),
                 Err(Halt::Engine(error)) => return Err(error),
@@ -596,7 +600,7 @@ impl<'a> Executor<'a> {
     }
 
     /// Between two quanta of a long computation: hand over what is finished, let others run, look around.
-    /// `next`: the place of the next answer that the journal has for another line.
+    /// `next`: the place of the next answer that the journal has for another branch.
     async fn yield_turn(&self, next: usize) -> Answer {
         self.shared.count_check();
         self.shared.journal.post()?;
@@ -616,13 +620,13 @@ impl<'a> Executor<'a> {
         }
     }
 
-    /// Answers what the main line asks for.
+    /// Answers what the main branch asks for.
     pub(crate) async fn answer(&self, request: vm::Request) -> Answer {
-        self.answer_on(&self.line, request).await
+        self.answer_on(&self.branch, request).await
     }
 
-    async fn answer_on(&self, line: &Rc<Line>, request: vm::Request) -> Answer {
-        let answer = self.answer_request(line, request).await;
+    async fn answer_on(&self, branch: &Rc<Branch>, request: vm::Request) -> Answer {
+        let answer = self.answer_request(branch, request).await;
         self.check_cut()?;
         answer
     }
@@ -638,8 +642,8 @@ impl<'a> Executor<'a> {
         }
     }
 
-    async fn answer_request(&self, line: &Rc<Line>, request: vm::Request) -> Answer {
-        match self.begin(line, request)? {
+    async fn answer_request(&self, branch: &Rc<Branch>, request: vm::Request) -> Answer {
+        match self.begin(branch, request)? {
             Begun::Now(answer) => Ok(answer),
             Begun::Replayed(asked) => {
                 self.check_interrupt()?;
@@ -658,15 +662,15 @@ impl<'a> Executor<'a> {
                 }
                 self.live(asked).await
             }
-            // On the main line there are no others.
+            // On the main branch there are no others.
             Begun::Turn => Ok(Ok(Value::Bool(false))),
             // Boxed: few runs need the room for it.
-            Begun::Branches(asked) => Box::pin(self.side_by_side(line, *asked)).await,
+            Begun::Branches(asked) => Box::pin(self.side_by_side(branch, *asked)).await,
         }
     }
 
     /// Looks at a request, and answers it where nothing has to be waited for.
-    fn begin(&self, line: &Rc<Line>, request: vm::Request) -> Result<Begun<'_>, Halt> {
+    fn begin(&self, branch: &Rc<Branch>, request: vm::Request) -> Result<Begun<'_>, Halt> {
         self.shared.journal.usage().check()?;
         let Ok(request) = request.take::<Request>() else {
             return Ok(Begun::Now(Err(Exception::new(
@@ -682,47 +686,47 @@ impl<'a> Executor<'a> {
                 id,
                 config,
                 place,
-            } => return self.begin_step(line, (&kind, &id), &config, place),
+            } => return self.begin_step(branch, (&kind, &id), &config, place),
             Request::Branches(asked) => match self.check_names(&asked) {
                 Ok(()) => return Ok(Begun::Branches(asked)),
                 Err(finding) => Err(natives::exception(finding).into()),
             },
             Request::Turn => return Ok(Begun::Turn),
             Request::Input => Ok(self.input()),
-            Request::Now => Ok(Value::Int(self.shared.now_ms(line))),
-            Request::Uuid => Ok(line.uuid(&self.shared.history.borrow())),
-            Request::Rand => Ok(line.fraction(&self.shared.history.borrow())),
-            Request::SlotBound { slot } => Ok(self.slot_bound(line, &slot)),
+            Request::Now => Ok(Value::Int(self.shared.now_ms(branch))),
+            Request::Uuid => Ok(branch.uuid(&self.shared.history.borrow())),
+            Request::Rand => Ok(branch.fraction(&self.shared.history.borrow())),
+            Request::SlotBound { slot } => Ok(self.slot_bound(branch, &slot)),
             Request::Log {
                 level,
                 message,
                 data,
-            } => self.log(line, &level, &message, data),
-            Request::Emit { name, data } => self.emitted(line, &name, data),
-            Request::Compensate { value, undo } => match self.refuse_register() {
+            } => self.log(branch, &level, &message, data),
+            Request::Emit { name, data } => self.emitted(branch, &name, data),
+            Request::Compensate { value, function } => match self.refuse_register() {
                 Some(exception) => Err(exception.into()),
                 None => {
-                    self.register(line, When::Compensated, undo, Some(value.clone()));
+                    self.register(branch, When::Compensated, function, Some(value.clone()));
                     Ok(value)
                 }
             },
-            Request::OnCancel { undo } => match self.refuse_register() {
+            Request::OnCancel { function } => match self.refuse_register() {
                 Some(exception) => Err(exception.into()),
                 None => {
-                    self.register(line, When::Cancelled, undo, None);
+                    self.register(branch, When::Cancelled, function, None);
                     Ok(Value::Nil)
                 }
             },
-            Request::ContinueAsNew { input } => self.continue_as_new(line, &input),
+            Request::ContinueAsNew { input } => self.continue_as_new(branch, &input),
         }))
     }
 
     /// Unwinds the flow, so that its next pass begins.
-    fn continue_as_new(&self, line: &Line, input: &Value) -> Evaluated<Value> {
+    fn continue_as_new(&self, branch: &Branch, input: &Value) -> Evaluated<Value> {
         if self.facts.is_prompt {
             return Err(compensate::at_prompt().into());
         }
-        if !line.is_body() || self.is_compensating.get() {
+        if !branch.is_body() || self.is_compensating.get() {
             return Err(Exception::new(
                 Class::ILLEGAL_STATE,
                 "E0450",
@@ -770,9 +774,9 @@ impl<'a> Executor<'a> {
         Value::Map(Rc::new(flowstone_lang::value::Map::new(entries)))
     }
 
-    fn slot_bound(&self, line: &Line, slot: &Value) -> Value {
+    fn slot_bound(&self, branch: &Branch, slot: &Value) -> Value {
         let name = name_of(slot).unwrap_or_default();
-        let bound = self.shared.note(line, "flow/slot-bound", || {
+        let bound = self.shared.note(branch, "flow/slot-bound", || {
             let settings = &self.scope.services.settings;
             let said = ["bindings", "connections"].iter();
             let mut said = said.filter_map(|key| settings.get(key)?.get(&name).cloned());

@@ -142,7 +142,7 @@ impl Interactive<'_> {
             }
             Err(Halt::Cancelled { .. }) => Err(Stop::Cancelled.into()),
             Err(Halt::Limit(exceeded)) => Err(Signal::Throw(exceeded)),
-            Err(Halt::Parked { reason, .. }) => Err(thrown(&EngineError::Internal(format!(
+            Err(Halt::Suspended { reason, .. }) => Err(thrown(&EngineError::Internal(format!(
                 "cannot wait here: {reason}"
             )))),
         }

@@ -57,8 +57,8 @@ pub use flowstone_model::size::parse_size;
 pub use interactive::Interactive;
 pub use limits::{LIMITS, Limit, Limits, Unit, parse_memory};
 pub use report::{
-    Attempt, CallStep, Conversation, CostLine, LogLine, RunReport, StepDetails, StepReport,
-    StepStatus, ToolCall, Turn, UndoReport,
+    Attempt, CallStep, CompensationReport, Conversation, CostLine, LogLine, RunReport, StepDetails,
+    StepReport, StepStatus, ToolCall, Turn,
 };
 pub use runs::{
     EventsPage, GcOptions, GcReport, RunDiff, RunEventRow, StepDiff, StepSide, StepVerdict, moment,

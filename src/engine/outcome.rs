@@ -8,7 +8,7 @@ use flowstone_lang::value::{Exception, Sources, Span, Value};
 use crate::codec;
 use crate::ports::{QueuePlace, RunStatus, WaitRow};
 
-/// Why a drive returned.
+/// Why an execution returned.
 #[derive(Debug)]
 pub enum RunOutcome {
     Completed(Value),
@@ -24,7 +24,7 @@ pub enum RunOutcome {
         reason: String,
         status: RunStatus,
     },
-    /// Something that was to be undone could not be: the run waits for somebody who sees to it.
+    /// A compensation failed: the run waits for a person to act.
     Stuck {
         reason: String,
     },

@@ -44,7 +44,7 @@ pub struct RunReport {
     /// The runs that it called, in their order.
     pub children: Vec<RunRow>,
     /// What was done because it did not complete, in its order.
-    pub undone: Vec<UndoReport>,
+    pub compensations: Vec<CompensationReport>,
 }
 
 /// One step of a run.
@@ -131,7 +131,7 @@ impl StepStatus {
 
 /// The outcome of a function registered with `flow/compensate` or `flow/on-cancel`.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct UndoReport {
+pub struct CompensationReport {
     /// Its steps have paths below this one.
     pub path: String,
     /// `flow/compensate` or `flow/on-cancel`.
@@ -141,11 +141,11 @@ pub struct UndoReport {
     pub message: Option<String>,
 }
 
-impl UndoReport {
-    fn read(entry: &Entry) -> UndoReport {
+impl CompensationReport {
+    fn read(entry: &Entry) -> CompensationReport {
         let said = codec::decode(&entry.payload).unwrap_or(Value::Nil);
         let message = said.get("message").and_then(Value::as_str);
-        UndoReport {
+        CompensationReport {
             path: entry.path.clone(),
             what: entry.what.clone(),
             is_done: said.get("status") == Some(&Value::keyword("done")),
@@ -191,9 +191,9 @@ impl Engine {
             }
         }
         for row in runs {
-            // A run that somebody drives is in the middle of a step, not in doubt about it.
+            // A run that somebody executes is in the middle of a step, not in doubt about it.
             let may_be = matches!(row.status, RunStatus::Running | RunStatus::Cancelled);
-            if !may_be || row.driven {
+            if !may_be || row.executing {
                 continue;
             }
             let report = self.show_run(&row.id).await?;
@@ -223,7 +223,7 @@ impl RunReport {
             queue: stores.queue.place(run).await?,
             cost_micros: 0,
             children: Vec::new(),
-            undone: Vec::new(),
+            compensations: Vec::new(),
             durability,
         };
         let filter = RunFilter {
@@ -251,7 +251,7 @@ impl RunReport {
     /// Says what only the whole tells: what is in doubt, what it cost.
     fn settle(&mut self) {
         for step in &mut self.steps {
-            step.in_doubt &= !self.row.driven;
+            step.in_doubt &= !self.row.executing;
             if step.in_doubt {
                 step.status = StepStatus::InDoubt;
             }
@@ -286,8 +286,8 @@ impl RunReport {
     fn add(&mut self, entry: Entry, places: &mut Places) {
         match entry.kind {
             EntryKind::Note if [COMPENSATE, ON_CANCEL].contains(&&*entry.what) => {
-                self.undone.retain(|undone| undone.path != entry.path);
-                self.undone.push(UndoReport::read(&entry));
+                self.compensations.retain(|it| it.path != entry.path);
+                self.compensations.push(CompensationReport::read(&entry));
                 return;
             }
             EntryKind::Signal if entry.what == COMPENSATE => return,

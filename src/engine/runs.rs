@@ -1,9 +1,9 @@
 //! Runs as data: lists, events, differences between two runs, and the retention of journals.
 
 mod compare;
+mod diff;
 mod earlier;
 mod events;
-mod lines;
 mod moment;
 mod retention;
 

@@ -58,7 +58,7 @@ impl Engine {
         Ok(reports)
     }
 
-    /// Starts the run of a schedule now. With `is_left`, a worker is to drive it.
+    /// Starts the run of a schedule now. With `is_left`, a worker is to execute it.
     ///
     /// # Errors
     /// When no such schedule is known, or as [`Engine::start`].

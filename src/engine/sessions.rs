@@ -1,10 +1,10 @@
-//! Sessions that several runs use: making one and reading a program costs more than most drives, and takes more memory
+//! Sessions that several runs use: making one and reading a program costs more than most executions, and takes more memory
 //! than a run that waits.
 //!
 //! Runs of one program share a session, also at the same time, as long as none of them changes what all share or asks how
 //! much of the library is loaded: the world of the session counts that ([`World::generation`]). So no run sees another.
 //! A run that is about to do so in a session that others have used is evicted: it leaves as when it is interrupted, and is
-//! replayed in a session of its own. From then on each run of its program gets its own. Where a drive did not come to a
+//! replayed in a session of its own. From then on each run of its program gets its own. Where an execution did not come to a
 //! good end, its session goes to no further run. The compiled body of a flow is compiled step by step while it is
 //! evaluated, so one run has it at a time.
 //!
@@ -29,17 +29,17 @@ const BODIES: usize = 32;
 /// What an evaluation leaves in a session is let go of with it.
 const USES: u32 = 1_000;
 
-/// What a drive begins with.
+/// What an execution begins with.
 pub(crate) struct Prepared {
     pub session: Rc<Session>,
     pub flow: Rc<Flow>,
-    /// Compiled as far as a drive came.
+    /// Compiled as far as an execution came.
     pub body: Rc<Body>,
     pub usage: Rc<SessionUse>,
 }
 
 impl Prepared {
-    /// Returns what a drive in a session of its own begins with.
+    /// Returns what an execution in a session of its own begins with.
     fn own(session: Rc<Session>, flow: Rc<Flow>) -> Prepared {
         Prepared {
             session,

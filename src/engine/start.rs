@@ -25,7 +25,7 @@ pub struct StartedRun {
 }
 
 impl Engine {
-    /// Adds a run, if the flow's `:concurrency` lets it. It does nothing before it is driven; whether it may begin
+    /// Adds a run, if the flow's `:concurrency` lets it. It does nothing before it is executed; whether it may begin
     /// at once is in the answer.
     ///
     /// # Errors
@@ -102,7 +102,7 @@ impl Engine {
         Ok(self.services.stores.queue.place(run).await?)
     }
 
-    /// Starts the queued runs whose moment has come, and returns them: they are running, and nobody drives them.
+    /// Starts the queued runs whose moment has come, and returns them: they are running, and nobody executes them.
     ///
     /// # Errors
     /// When the store cannot be written.

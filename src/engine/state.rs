@@ -12,11 +12,11 @@ mod due;
 mod failed;
 mod fold;
 mod note;
-mod parks;
 mod probed;
 mod produced;
 mod replied;
 mod sleeps;
+mod suspends;
 
 use flowstone_lang::value::Value;
 
@@ -176,7 +176,7 @@ pub(crate) enum Event {
     /// The attempt asks to sleep, and then to answer with this value.
     Sleeps { until_ms: i64, value: Value },
     /// The attempt asks to wait for an answer.
-    Parks(Box<WaitSpec>),
+    Suspends(Box<WaitSpec>),
     /// The attempt asks for the end of a run that it started.
     Calls(RunId),
     /// An attempt failed. `random` decides the jitter of the next one.
@@ -303,7 +303,7 @@ impl Progress {
         match event {
             Event::Produced { text, is_checked } => produced::decide(text, is_checked, policy),
             Event::Sleeps { until_ms, value } => sleeps::decide(self, until_ms, value),
-            Event::Parks(spec) => parks::decide(spec),
+            Event::Suspends(spec) => suspends::decide(spec),
             Event::Calls(run) => calls::decide(run),
             Event::Failed {
                 error,

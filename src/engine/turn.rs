@@ -1,7 +1,7 @@
 //! Waiting in the process for the turn of a queued run.
 //!
-//! While a process waits, it holds the run's lease, so that it also drives the run when its turn comes. It waits as
-//! long as that can be soon: a live process drives what is ahead, or only a moment is missing.
+//! While a process waits, it holds the run's lease, so that it also executes the run when its turn comes. It waits as
+//! long as that can be soon: a live process executes what is ahead, or only a moment is missing.
 
 use std::collections::HashSet;
 use std::rc::Rc;
@@ -16,7 +16,7 @@ use crate::ports::{Claim, ClaimBy, QueuePlace, RunRow, RunStatus};
 
 /// How often the store is asked.
 const LOOK_EVERY_MS: i64 = 250;
-/// How long a run that began may take until somebody drives it.
+/// How long a run that began may take until somebody executes it.
 const GRACE_MS: i64 = 2_000;
 
 /// Waits until a queued run may begin, and returns nothing then. Else, says where it stands.
@@ -128,16 +128,16 @@ impl Turn<'_> {
     async fn clear(&self, ahead: &[RunRow], cleared: &mut HashSet<RunId>) -> bool {
         let mut has_ended = false;
         for row in ahead {
-            let is_ours = row.cancel_requested.is_some() && !row.driven;
+            let is_ours = row.cancel_requested.is_some() && !row.executing;
             if is_ours && cleared.insert(row.id.clone()) {
                 let options = ExecuteOptions {
                     stay: Stay::Timers,
                     by: ClaimBy::Search,
                     ..self.options.clone()
                 };
-                let drive = self.engine.drive(&row.id, self.observer.clone(), options);
+                let execute = self.engine.execute(&row.id, self.observer.clone(), options);
                 // What hinders that run is reported by its own commands; this run stays behind it.
-                let outcome = Box::pin(drive).await;
+                let outcome = Box::pin(execute).await;
                 has_ended |= outcome.is_ok();
             }
         }
@@ -148,7 +148,7 @@ impl Turn<'_> {
         let is_fresh = now_ms - self.since_ms < GRACE_MS;
         let moves = |row: &RunRow| {
             let begins = is_fresh && matches!(row.status, RunStatus::Running | RunStatus::Queued);
-            row.driven || begins
+            row.executing || begins
         };
         // Nothing is ahead any more: the run that was there has just ended.
         place.due_ms.is_some() || ahead.is_empty() || ahead.iter().any(moves)

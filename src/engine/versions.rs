@@ -201,7 +201,7 @@ fn check_journal(row: &RunRow) -> Result<(), EngineError> {
 /// Returns the first request of a run that the flow does not make.
 fn conflict(dry_run_report: &DryRunReport) -> Option<Difference> {
     let mut differences = dry_run_report.differences.iter();
-    let met = differences.find(|met| !met.undoes())?;
+    let met = differences.find(|met| !met.is_compensation())?;
     let mut met = met.clone();
     if met.requested.is_none() {
         met.requested = Some(match &dry_run_report.end {

@@ -37,7 +37,7 @@ const STACK: usize = 64 << 20;
 pub struct WorkerOptions {
     pub threads: NonZeroUsize,
     /// Maximum number of concurrent runs per thread.
-    pub drives: NonZeroUsize,
+    pub concurrency: NonZeroUsize,
     pub until: Until,
     /// Files and folders of flows whose schedules start runs.
     pub flows: Vec<PathBuf>,
@@ -71,7 +71,7 @@ pub enum WorkerEvent<'a> {
     /// This number of runs was left by processes that have ended, and is resumed.
     Recovered { runs: usize },
     /// The execution of a run ended.
-    Driven {
+    Executed {
         run: &'a RunId,
         flow: &'a str,
         outcome: &'a RunOutcome,
@@ -108,7 +108,7 @@ pub enum WorkerEvent<'a> {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Served {
     /// Number of executions, however they ended.
-    pub drives: usize,
+    pub executions: usize,
     /// Number of executions that ended their run.
     pub ended: usize,
     /// Number of executions that failed with an error of the engine.
@@ -140,7 +140,7 @@ pub fn serve<E: Send>(
         let mut lanes = Vec::new();
         let room = Arc::new(Notify::new());
         for number in 0..options.threads.get() {
-            let (lane, inside) = lane::pair(options.drives, &room);
+            let (lane, inside) = lane::pair(options.concurrency, &room);
             let watch = watch.clone();
             let (opened, opening) = std::sync::mpsc::sync_channel(1);
             thread::Builder::new()

@@ -3,7 +3,7 @@
 //! Each function leaves the VM with a [`Request`], which the executor answers.
 
 pub mod branches;
-mod family;
+mod call_flow;
 pub mod fanout;
 pub mod log;
 pub mod poll;
@@ -21,7 +21,7 @@ use crate::flow::lint_packaged;
 pub const FNS: &[Native] = &[
     branches::ALL,
     BACKOFF,
-    family::CALL_FLOW,
+    call_flow::CALL_FLOW,
     saga::COMPENSATE,
     saga::CONTINUE_AS_NEW,
     ELAPSED,
@@ -89,13 +89,13 @@ pub enum Request {
     },
     Compensate {
         value: Value,
-        undo: Value,
+        function: Value,
     },
     ContinueAsNew {
         input: Value,
     },
     OnCancel {
-        undo: Value,
+        function: Value,
     },
     Branches(Box<branches::Branches>),
     /// Another branch is to go on first: what is needed is what it computes.

@@ -176,12 +176,12 @@ pub enum Outcome {
     /// This run was started, and its output is the step's value.
     Child(RunId),
     /// The run waits for somebody.
-    Park(Box<WaitSpec>),
+    Suspend(Box<WaitSpec>),
     /// The run goes on at that moment, with this value. Not asked again on replay.
     Sleep { until_ms: i64, value: Value },
 }
 
-/// What a parked step waits for.
+/// What a suspended step waits for.
 #[derive(Debug, Clone)]
 pub struct WaitSpec {
     /// Correlation key. `None`: run id and step path.

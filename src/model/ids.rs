@@ -68,7 +68,7 @@ impl fmt::Display for RunId {
 /// counter over the whole run, is what replay and fork match on.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct StepPath {
-    /// Empty for the main line of the flow.
+    /// Empty for the main branch of the flow.
     pub branch: String,
     pub step: String,
     /// Counted from 1.

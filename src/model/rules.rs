@@ -7,7 +7,7 @@
 pub mod admission;
 pub mod agenda;
 pub mod answers;
-pub mod family;
 pub mod lease;
 pub mod queue;
 pub mod rows;
+pub mod run_tree;

@@ -32,7 +32,7 @@ const SPEC: StepSpec = StepSpec {
     kind: "wait",
     operations: None,
     aliases: &[],
-    doc: "Parks the run until somebody completes the wait; the payload is the step's value.\n\n\
+    doc: "Suspends the run until somebody completes the wait; the payload is the step's value.\n\n\
         `flowstone waits list` shows what waits, `flowstone waits approve ID` or `flowstone waits complete ID --value \
         '{:paid true}'` answers. A payload that breaks `:validation` is refused and the wait stays open. A signal \
         that came before its wait is kept for it. All waits of a key are completed by one signal.",
@@ -185,7 +185,7 @@ impl Step for Wait {
         cx: &'a StepContext,
         config: Value,
     ) -> LocalFuture<'a, Result<Outcome, StepError>> {
-        Box::pin(async move { wait(cx, &config).map(|wait| Outcome::Park(Box::new(wait))) })
+        Box::pin(async move { wait(cx, &config).map(|wait| Outcome::Suspend(Box::new(wait))) })
     }
 
     fn notify<'a>(

@@ -1,25 +1,25 @@
 //! A store in memory: the twin of the database, for tests and simulations.
 //!
 //! A [`Memory`] is a project's data; each [`Memory::open`] is a process that uses it. Rows lie in ordered maps behind one
-//! mutex. A transaction that fails is undone row by row, so all ports keep the promises that the database keeps, except
+//! mutex. A transaction that fails is rolled back row by row, so all ports keep the promises that the database keeps, except
 //! that nothing survives the process. Tables and the search index are questions in SQL by their nature: they lie in a
 //! SQLite database in memory, and commit with the rows. What runs may do is decided by [`flowstone_model::rules`].
 
 mod agenda;
 mod blobs;
 mod changesets;
-mod family;
 mod journal;
 mod kv;
 mod lease;
 mod listing;
 mod queue;
 mod resources;
+mod rollback;
+mod run_tree;
 mod runs;
 mod search;
 mod state;
 mod tables;
-mod undo;
 mod upkeep;
 mod waits;
 
@@ -206,7 +206,7 @@ impl Session {
                 Ok(answer)
             }
             Err(error) => {
-                tx.state.undo();
+                tx.state.roll_back();
                 tx.finish("ROLLBACK")?;
                 Err(error)
             }

@@ -8,7 +8,6 @@ mod backup;
 pub mod blob;
 pub(crate) mod changeset;
 mod failure;
-mod family;
 mod import;
 mod journal;
 pub mod kv;
@@ -20,6 +19,7 @@ mod owner;
 mod payload;
 mod queue;
 pub mod resource;
+mod run_tree;
 mod runs;
 mod schedule;
 pub(crate) mod search;
@@ -368,7 +368,7 @@ impl Runs for Sqlite {
     fn request_cancel(&self, run: &RunId, reason: &str, now_ms: i64) -> PortFuture<'_, ()> {
         let (run, reason) = (run.clone(), reason.to_owned());
         self.writer.submit(move |db| {
-            rules::family::request_cancel(&mut Rows::new(db), &run, &reason, now_ms)
+            rules::run_tree::request_cancel(&mut Rows::new(db), &run, &reason, now_ms)
         })
     }
 
@@ -380,7 +380,7 @@ impl Runs for Sqlite {
     ) -> PortFuture<'_, Option<RunStatus>> {
         let (run, reason) = (run.clone(), reason.to_owned());
         self.writer
-            .submit(move |db| rules::family::terminate(&mut Rows::new(db), &run, &reason, now_ms))
+            .submit(move |db| rules::run_tree::terminate(&mut Rows::new(db), &run, &reason, now_ms))
     }
 }
 

@@ -1,4 +1,4 @@
-//! Two processes on one database: each drives runs of its own, and neither takes the other's.
+//! Two processes on one database: each executes runs of its own, and neither takes the other's.
 
 use std::process::Stdio;
 
@@ -6,7 +6,7 @@ use crate::program::Scratch;
 use crate::server::{Answer, Server};
 
 #[test]
-fn two_processes_drive_different_runs_and_never_the_same() {
+fn two_processes_execute_different_runs_and_never_the_same() {
     let server = Server::start(|_, _| Answer::Hang);
     let scratch = Scratch::with_local_servers();
     let flow = |url: &str| {

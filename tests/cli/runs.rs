@@ -137,7 +137,7 @@ fn events_are_lines_that_end_with_the_run() {
 }
 
 #[test]
-fn events_are_followed_while_another_process_drives() {
+fn events_are_followed_while_another_process_executes() {
     let scratch = Scratch::new();
     scratch.write(
         "slow.edn",

@@ -10,7 +10,7 @@ use crate::program::{Ran, Scratch};
 use crate::server::{Answer, Server};
 
 #[test]
-fn what_is_left_to_it_is_driven() {
+fn what_is_left_to_it_is_executed() {
     let scratch = Scratch::new();
     scratch.write("sum.edn", "(reduce + (:numbers (flow/input)))");
     let input = "{:numbers [1 2 3]}";
@@ -45,7 +45,7 @@ fn a_run_that_waits_goes_on_when_it_is_answered() {
     );
     assert_eq!(scratch.run(&["run", "ask.edn", "--quiet"]).code, Some(3));
     let nothing = scratch.run(&["serve", "--until-idle"]);
-    assert!(nothing.err.contains("0 drives"), "{nothing:?}");
+    assert!(nothing.err.contains("0 executions"), "{nothing:?}");
     let answer = [
         "waits",
         "complete",

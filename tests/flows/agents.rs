@@ -214,8 +214,8 @@ const FIX: &[&str] = &[
 fn a_fix_is_kept_when_it_is_approved() {
     let server = model(fixing);
     let scratch = scratch_with(&server);
-    let parked = scratch.run(FIX);
-    assert_eq!(parked.code, Some(3), "{}", parked.err);
+    let suspended = scratch.run(FIX);
+    assert_eq!(suspended.code, Some(3), "{}", suspended.err);
     let wait = only_wait(&scratch);
     let shown = scratch.run(&["waits", "show", &wait]).ok();
     assert!(shown.contains("+It keeps your notes."), "{shown}");

@@ -13,12 +13,17 @@ const RUN: &[&str] = &[
 #[track_caller]
 fn decide(answer: &str, expected: &str) -> Scratch {
     let scratch = project();
-    let parked = scratch.run(RUN);
-    assert_eq!((parked.code, &*parked.out), (Some(3), ""), "{}", parked.err);
-    assert!(
-        parked.err.contains("flowstone waits complete"),
+    let suspended = scratch.run(RUN);
+    assert_eq!(
+        (suspended.code, &*suspended.out),
+        (Some(3), ""),
         "{}",
-        parked.err
+        suspended.err
+    );
+    assert!(
+        suspended.err.contains("flowstone waits complete"),
+        "{}",
+        suspended.err
     );
     let wait = only_wait(&scratch);
     let result = scratch

@@ -181,7 +181,7 @@ impl Project {
             let start = StartOptions::with_input(input);
             let run = self.engine.start(&loaded, start).await?;
             self.engine
-                .drive(&run, Rc::new(NoObserver), ExecuteOptions::default())
+                .execute(&run, Rc::new(NoObserver), ExecuteOptions::default())
                 .await
         })
     }

@@ -105,7 +105,7 @@ impl Server {
         Server { url, requests }
     }
 
-    /// The same on a thread of its own, for tests that drive runs.
+    /// The same on a thread of its own, for tests that execute runs.
     pub fn beside(answers: Vec<Say>) -> Server {
         let (sent, started) = std::sync::mpsc::channel();
         std::thread::spawn(move || {

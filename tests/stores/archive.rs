@@ -101,8 +101,8 @@ fn an_unfinished_run_is_held_until_somebody_asks_for_it() {
     import(&other, &text, false).expect("it is imported");
     let answer = codec::decode("{:action :approve}").expect("EDN");
     block_on(other.complete_wait("door", &answer, false)).expect("answered");
-    let driven = block_on(other.resume_all(Rc::new(NoObserver), ExecuteOptions::default()));
-    assert_eq!(driven.expect("listed").len(), 0);
+    let executed = block_on(other.resume_all(Rc::new(NoObserver), ExecuteOptions::default()));
+    assert_eq!(executed.expect("listed").len(), 0);
     expect!["[1 :approve 2]"].assert_eq(&outcome(&other, &run));
     expect!["last=1"].assert_eq(&there.effects());
 }

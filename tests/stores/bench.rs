@@ -198,13 +198,13 @@ pub fn block_on<T>(future: impl Future<Output = T>) -> T {
     runtime.block_on(future)
 }
 
-pub fn drive(engine: &Engine, run: &RunId) -> Result<RunOutcome, EngineError> {
-    block_on(engine.drive(run, Rc::new(NoObserver), ExecuteOptions::default()))
+pub fn execute(engine: &Engine, run: &RunId) -> Result<RunOutcome, EngineError> {
+    block_on(engine.execute(run, Rc::new(NoObserver), ExecuteOptions::default()))
 }
 
 /// Executes a run, and returns its outcome as text.
 pub fn outcome(engine: &Engine, run: &RunId) -> String {
-    let outcome = drive(engine, run);
+    let outcome = execute(engine, run);
     // Whatever a test runs is replayed, too.
     if outcome.is_ok() {
         block_on(engine.verify(run)).expect("a replay ends the same");
@@ -421,7 +421,7 @@ fn seen(cx: &StepContext, config: &Value, effects: &Effects) -> Result<Outcome, 
 
 fn hold(cx: &StepContext, config: &Value, _: &Effects) -> Result<Outcome, StepError> {
     let timeout = config.get("times").and_then(Value::as_int);
-    Ok(Outcome::Park(Box::new(WaitSpec {
+    Ok(Outcome::Suspend(Box::new(WaitSpec {
         key: Some("door".to_owned()),
         deadline_ms: timeout.map(|timeout| cx.now_ms() + timeout),
         on_timeout: match config.get("value") {

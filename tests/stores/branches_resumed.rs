@@ -115,7 +115,7 @@ fn an_interrupted_run_goes_on() {
             interrupt,
             ..ExecuteOptions::default()
         };
-        let first = words(&block_on(engine.drive(&run, trip, options)));
+        let first = words(&block_on(engine.execute(&run, trip, options)));
         drop(engine);
         let engine = bench.engine();
         // An effect outside is let finish, so that nothing is in doubt.

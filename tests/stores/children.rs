@@ -10,7 +10,7 @@ use flowstone_engine::{Engine, ExecuteOptions, codec};
 use flowstone_lang::value::Value;
 
 use super::STORE;
-use crate::bench::{Bench, block_on, drive, outcome, words};
+use crate::bench::{Bench, block_on, execute, outcome, words};
 use crate::crash::stores;
 
 /// The flows that the tests call.
@@ -175,11 +175,11 @@ fn a_parent_waits_for_what_its_child_waits_for() {
         &engine,
         "[(flow/call-flow :gate) (flow/call-flow :double {:n 1})]",
     );
-    let driven = drive(&engine, &run);
-    let found = words(&driven);
+    let executed = execute(&engine, &run);
+    let found = words(&executed);
     assert!(found.ends_with(": `door` waits for an answer"), "{found}");
     let waits = block_on(engine.list_waits(WaitFilter::default())).expect("waits");
-    let told = match driven {
+    let told = match executed {
         Ok(RunOutcome::Waiting { waits, .. }) => waits,
         other => panic!("{other:?}"),
     };
@@ -223,10 +223,10 @@ fn children_are_left_to_the_caller_on_request() {
         leave_children: true,
         ..ExecuteOptions::default()
     };
-    let parked = block_on(engine.drive(&run, Rc::new(NoObserver), options));
+    let suspended = block_on(engine.execute(&run, Rc::new(NoObserver), options));
     let child = runs(&engine)[1].id.clone();
     assert_eq!(
-        words(&parked),
+        words(&suspended),
         format!("waiting: `double` waits for run {child}")
     );
     assert_eq!(block_on(engine.resumable()).expect("runs")[0].id, child);

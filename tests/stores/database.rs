@@ -220,7 +220,7 @@ fn blobs_go_with_the_last_that_names_them() {
     );
 }
 
-/// Commits a change of a run, as its driver.
+/// Commits a change of a run, as the process that executes it.
 fn commit(engine: &Engine, run: &RunId, change: Change) {
     let stores = engine.stores();
     let Claim::Taken { epoch, .. } =

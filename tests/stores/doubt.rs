@@ -17,7 +17,7 @@ fn in_doubt(flow: &str, done: bool) -> (Bench, RunId) {
     // The first commit holds the intent; the next one would hold the result.
     let engine = bench.engine_over(crash::stores(&bench, i64::from(done), !done));
     let run = bench.start(&engine, flow);
-    let end = block_on(engine.drive(&run, Rc::new(NoObserver), ExecuteOptions::default()));
+    let end = block_on(engine.execute(&run, Rc::new(NoObserver), ExecuteOptions::default()));
     assert!(
         words(&end).contains("the process is dead"),
         "{}",

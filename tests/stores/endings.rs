@@ -79,8 +79,8 @@ const FAIL: End = |engine, run| {
         let answer = codec::decode("{:action :go}").expect("EDN");
         block_on(engine.complete_wait(&other.id, &answer, false))?;
     }
-    let driven = crate::bench::drive(engine, run);
-    driven.map(|_| ())
+    let executed = crate::bench::execute(engine, run);
+    executed.map(|_| ())
 };
 
 /// Ends a waiting run in a process that dies after each number of commits; the next process completes the work. Returns

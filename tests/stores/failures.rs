@@ -8,17 +8,17 @@ use flowstone_engine::{Engine, ExecuteOptions, Stay};
 use flowstone_lang::value::Value;
 use flowstone_stores::{Options, open};
 
-use crate::bench::{Bench, block_on, drive, outcome, words};
+use crate::bench::{Bench, block_on, execute, outcome, words};
 use crate::lossy::{self, Trouble};
 
-/// Drives a run without staying for its timers.
+/// Executes a run without staying for its timers.
 fn pass(engine: &Engine, run: &RunId) -> String {
     let options = ExecuteOptions {
         stay: Stay::No,
         ..ExecuteOptions::default()
     };
     let observer = std::rc::Rc::new(flowstone_engine::observer::NoObserver);
-    words(&block_on(engine.drive(run, observer, options)))
+    words(&block_on(engine.execute(run, observer, options)))
 }
 
 fn answer(engine: &Engine, target: &str, action: &str, keep: bool) -> String {
@@ -158,7 +158,7 @@ fn survives(trouble: Trouble, code: &str) {
         home: home.clone(),
         trouble,
     });
-    let first = words(&block_on(engine.drive(
+    let first = words(&block_on(engine.execute(
         &run,
         watch,
         ExecuteOptions::default(),
@@ -172,7 +172,7 @@ fn survives(trouble: Trouble, code: &str) {
     };
     assert!(begun("w#9") && !begun("w#12"), "{}", bench.effects());
     // It does not get better by trying.
-    let again = words(&drive(&engine, &run));
+    let again = words(&execute(&engine, &run));
     assert!(again.contains(code), "{again}");
     // What is in the file can be read.
     assert!(kept(&stores) >= 8);

@@ -12,7 +12,7 @@ use flowstone_flow::step::{
 };
 use flowstone_lang::value::Value;
 
-use crate::bench::{Bench, Recorder, Trip, block_on, drive, outcome, words};
+use crate::bench::{Bench, Recorder, Trip, block_on, execute, outcome, words};
 use crate::crash::stores;
 
 /// A step that performs `:rounds` one after another, and the steps of a round concurrently. A round is a vector of
@@ -270,11 +270,11 @@ fn an_interrupt_and_a_cancel_leave_at_once() {
         interrupt,
         ..ExecuteOptions::default()
     };
-    let said = block_on(engine.drive(&run, Rc::new(trip), options));
+    let said = block_on(engine.execute(&run, Rc::new(trip), options));
     assert_eq!(words(&said), "interrupted");
     assert_eq!(bench.effects(), "agent/beside=1 agent/turn=1");
     let cancel = block_on(async {
-        let driving = engine.drive(&run, Rc::new(NoObserver), ExecuteOptions::default());
+        let executing = engine.execute(&run, Rc::new(NoObserver), ExecuteOptions::default());
         let cancelling = async {
             tokio::time::sleep(std::time::Duration::from_millis(50)).await;
             engine
@@ -285,7 +285,7 @@ fn an_interrupt_and_a_cancel_leave_at_once() {
             std::future::pending::<()>().await;
         };
         tokio::select! {
-            said = driving => said,
+            said = executing => said,
             () = cancelling => unreachable!("it never ends"),
         }
     });
@@ -299,7 +299,7 @@ fn a_run_that_is_over_is_replayed_without_looking_inside() {
     let engine = bench.engine();
     let run = bench.start(&engine, FLOW);
     let recorder = Rc::new(Recorder::default());
-    block_on(engine.drive(&run, recorder.clone(), ExecuteOptions::default())).expect("driven");
+    block_on(engine.execute(&run, recorder.clone(), ExecuteOptions::default())).expect("executed");
     let lines = recorder.0.borrow().clone();
     assert!(
         lines.iter().any(|line| line == "start agent/sub/turn"),
@@ -311,7 +311,7 @@ fn a_run_that_is_over_is_replayed_without_looking_inside() {
     let inner = lines.iter().rposition(|line| line.contains("agent/"));
     assert!(ended > inner, "{lines:?}");
     block_on(engine.verify(&run)).expect("it replays");
-    drop(drive(&engine, &run));
+    drop(execute(&engine, &run));
 }
 
 #[test]

@@ -150,7 +150,7 @@ struct Model {
 #[derive(Debug, Clone)]
 struct RunModel {
     epoch: i64,
-    is_driven: bool,
+    is_executing: bool,
     /// Something failed after it was said to be under way: nothing is taken before the next claim.
     is_broken: bool,
     status: RunStatus,
@@ -183,7 +183,7 @@ impl Model {
     fn new() -> Model {
         let run = RunModel {
             epoch: 0,
-            is_driven: false,
+            is_executing: false,
             is_broken: false,
             status: RunStatus::Running,
             entries: Vec::new(),
@@ -556,8 +556,8 @@ async fn compare(stores: &Stores, model: &Model) {
             .expect("read")
             .expect("there");
         assert_eq!(
-            (row.status, row.driven),
-            (expected.status, expected.is_driven),
+            (row.status, row.executing),
+            (expected.status, expected.is_executing),
             "run {number}"
         );
         let entries = stores.journal.load(&run_id(number)).await.expect("read");
@@ -646,7 +646,7 @@ async fn play(home: &Path, ops: &[Op]) {
                     .expect("asked");
                 let row = &mut model.runs[*run];
                 row.epoch += 1;
-                (row.is_driven, row.is_broken) = (true, false);
+                (row.is_executing, row.is_broken) = (true, false);
                 assert_eq!(claim, Claim::Taken { epoch: row.epoch });
             }
             Op::Release(run) => {
@@ -656,13 +656,13 @@ async fn play(home: &Path, ops: &[Op]) {
                     .release(&run_id(*run), epoch)
                     .await
                     .expect("released");
-                model.runs[*run].is_driven = false;
+                model.runs[*run].is_executing = false;
             }
             Op::Reopen => {
                 drop(stores);
                 stores = open();
                 for run in &mut model.runs {
-                    (run.is_driven, run.is_broken) = (false, false);
+                    (run.is_executing, run.is_broken) = (false, false);
                 }
                 compare(&stores, &model).await;
             }
@@ -670,7 +670,7 @@ async fn play(home: &Path, ops: &[Op]) {
     }
     drop(stores);
     for run in &mut model.runs {
-        run.is_driven = false;
+        run.is_executing = false;
     }
     compare(&open(), &model).await;
 }

@@ -41,8 +41,8 @@ fn answer(engine: &Engine, wait: &WaitRow, text: &str) -> Result<(), String> {
         .map_err(|error| error.to_string())
 }
 
-/// Drives a run to its end; each answer is given in a process of its own.
-fn drive_with(bench: &Bench, run: &RunId, answers: &[&str]) -> String {
+/// Executes a run to its end; each answer is given in a process of its own.
+fn execute_with(bench: &Bench, run: &RunId, answers: &[&str]) -> String {
     let mut answers = answers.iter();
     loop {
         let engine = bench.engine();
@@ -59,7 +59,7 @@ fn check(rows: &[Row]) {
     for row in rows {
         let bench = Bench::over(STORE);
         let run = bench.start(&bench.engine(), row.flow);
-        let end = drive_with(&bench, &run, row.answers);
+        let end = execute_with(&bench, &run, row.answers);
         assert_eq!(end, row.end, "{} {:?}", row.flow, row.answers);
         assert_eq!(
             bench.effects(),
@@ -502,7 +502,7 @@ fn no_crash_loses_or_repeats_a_question() {
           d (flow/step :write :d {:value 4 :times 1 :confirm true :on-error :checkpoint})
           e (try (flow/step :pure :e {:value 1 :confirm {:timeout 60 :on-timeout :reject}}) (catch Exception e (:kind (ex-data e))))]
       [a b c d e])";
-    let drive = |bench: &Bench, run: &RunId, engine: Option<Engine>| -> (String, Vec<String>) {
+    let execute = |bench: &Bench, run: &RunId, engine: Option<Engine>| -> (String, Vec<String>) {
         let mut engine = engine;
         let mut doubts = 0;
         loop {
@@ -529,7 +529,7 @@ fn no_crash_loses_or_repeats_a_question() {
     };
     let bench = Bench::over(STORE);
     let run = bench.start(&bench.engine(), FLOW);
-    let (expected, asked) = drive(&bench, &run, None);
+    let (expected, asked) = execute(&bench, &run, None);
     assert_eq!(expected, "[1 5 5 4 :rejected]");
     let all = "a :confirm, b :review, c :confirm, c :review, d :confirm, e :confirm";
     assert_eq!(asked.join(", "), all);
@@ -558,7 +558,7 @@ fn no_crash_loses_or_repeats_a_question() {
                 break;
             }
             drop(std::mem::replace(&mut engine, bench.engine()));
-            let (end, waits) = drive(&bench, &run, Some(engine));
+            let (end, waits) = execute(&bench, &run, Some(engine));
             assert_eq!(end, expected, "left {left} silently {silently}");
             assert_eq!(waits, asked, "left {left} silently {silently}");
         }
@@ -572,7 +572,7 @@ fn attempts_at(config: &str) -> (Vec<i64>, String) {
     let run = bench.start(&engine, &format!("(flow/step {config})"));
     let begin = bench.clock_ms();
     let recorder = std::rc::Rc::new(crate::bench::Recorder::default());
-    let end = block_on(engine.drive(
+    let end = block_on(engine.execute(
         &run,
         recorder.clone(),
         flowstone_engine::ExecuteOptions::default(),
@@ -695,7 +695,7 @@ fn a_crash_does_not_reset_the_count() {
     let begin = bench.clock_ms();
     for due in [5_000, 15_000, 35_000] {
         let engine = bench.engine();
-        let end = block_on(engine.drive(
+        let end = block_on(engine.execute(
             &run,
             std::rc::Rc::new(flowstone_engine::observer::NoObserver),
             options(),
@@ -707,7 +707,7 @@ fn a_crash_does_not_reset_the_count() {
         // Woken early, it goes on waiting for the same moment.
         drop(engine);
         let early = bench.engine();
-        let end = block_on(early.drive(
+        let end = block_on(early.execute(
             &run,
             std::rc::Rc::new(flowstone_engine::observer::NoObserver),
             options(),

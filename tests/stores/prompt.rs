@@ -11,7 +11,7 @@ use flowstone_lang::value::Signal;
 use flowstone_lang::vm::NoHost;
 
 use super::STORE;
-use crate::bench::{Bench, block_on, drive};
+use crate::bench::{Bench, block_on, execute};
 
 fn prompt<'a>(engine: &'a Engine, session: &Rc<Session>) -> Interactive<'a> {
     engine.interactive(session.clone(), Rc::new(NoObserver), Interrupt::new())
@@ -63,7 +63,7 @@ fn steps_work_and_leave_a_run() {
     ));
     expect!["a=1 a#2=1 a#3=1 b=1"].assert_eq(&bench.effects());
     let row = block_on(engine.find_run(prompt.run_id().as_str())).expect("a run");
-    assert_eq!((row.status, row.driven), (RunStatus::Running, true));
+    assert_eq!((row.status, row.executing), (RunStatus::Running, true));
     block_on(prompt.finish()).expect("finished");
     let report = block_on(engine.show_run(prompt.run_id())).expect("a run");
     assert_eq!(
@@ -87,7 +87,7 @@ fn a_prompt_that_was_killed_leaves_nothing_to_resume() {
     drop(engine);
     let engine = bench.engine();
     assert!(block_on(engine.resumable()).expect("runs").is_empty());
-    assert_eq!(drive(&engine, &run).expect_err("refused").code(), "E0509");
+    assert_eq!(execute(&engine, &run).expect_err("refused").code(), "E0509");
 }
 
 #[test]

@@ -43,20 +43,20 @@ fn submit(
     block_on(engine.submit(&bench.flow(text), options))
 }
 
-/// Starts a run of a flow, and drives it as far as it goes.
+/// Starts a run of a flow, and executes it as far as it goes.
 fn start(bench: &Bench, engine: &Engine, text: &str, input: &str) -> StartedRun {
     let started = submit(bench, engine, text, options(input)).expect("it starts");
-    drive(engine, &started.run);
+    execute(engine, &started.run);
     started
 }
 
 /// Executes a run without waiting, and returns its outcome.
-fn drive(engine: &Engine, run: &RunId) -> String {
+fn execute(engine: &Engine, run: &RunId) -> String {
     let options = ExecuteOptions {
         stay: Stay::No,
         ..ExecuteOptions::default()
     };
-    words(&block_on(engine.drive(run, Rc::new(NoObserver), options)))
+    words(&block_on(engine.execute(run, Rc::new(NoObserver), options)))
 }
 
 fn status(engine: &Engine, run: &RunId) -> &'static str {
@@ -115,10 +115,10 @@ fn one_run_of_a_flow_at_a_time() {
     let ready = block_on(engine.resumable()).expect("runs");
     assert!(ready.iter().all(|run| run.id != third.run));
     assert_eq!(
-        drive(&engine, &second.run),
+        execute(&engine, &second.run),
         "waiting: `door` waits for an answer"
     );
-    assert_eq!(drive(&engine, &third.run), "queued at 1");
+    assert_eq!(execute(&engine, &third.run), "queued at 1");
 }
 
 #[test]
@@ -178,7 +178,7 @@ enum Holder {
     Waiting,
     /// It began, and its process died.
     Crashed,
-    /// It is driven by a live process.
+    /// It is executed by a live process.
     Live,
 }
 
@@ -192,7 +192,7 @@ fn second(policy: &str, is_new: bool, holder: Holder, expected: &str) {
         submit(&bench, &first_engine, &flow(&head, 1), options("{:user 1}")).expect("it starts");
     match holder {
         Holder::Ended => end(&first_engine, &first.run),
-        Holder::Waiting => drop(drive(&first_engine, &first.run)),
+        Holder::Waiting => drop(execute(&first_engine, &first.run)),
         Holder::Crashed | Holder::Live => {
             let claim = block_on(
                 first_engine
@@ -216,7 +216,7 @@ fn second(policy: &str, is_new: bool, holder: Holder, expected: &str) {
     // Resuming runs ends the cancelled ones, and the next one starts.
     for _ in 0..3 {
         for run in block_on(engine.resumable()).expect("runs") {
-            drive(&engine, &run.id);
+            execute(&engine, &run.id);
         }
     }
     found.push_str(" -> ");
@@ -296,9 +296,10 @@ fn queued_runs_of_an_older_version_are_superseded_too() {
         statuses(&engine),
         "waiting (to be cancelled), cancelled, queued"
     );
-    // Who waits for the turn clears up what nobody drives.
-    let driven = block_on(engine.drive(&third.run, Rc::new(NoObserver), ExecuteOptions::default()));
-    assert_eq!(words(&driven), "waiting: `door` waits for an answer");
+    // Who waits for the turn clears up what nobody executes.
+    let executed =
+        block_on(engine.execute(&third.run, Rc::new(NoObserver), ExecuteOptions::default()));
+    assert_eq!(words(&executed), "waiting: `door` waits for an answer");
     assert_eq!(statuses(&engine), "cancelled, cancelled, waiting");
     let row = block_on(engine.find_run(first.run.as_str())).expect("a run");
     assert!(
@@ -338,8 +339,8 @@ fn a_queued_run_needs_nobody_to_be_cancelled() {
     let outcome = block_on(engine.cancel(&second.run, "no", Rc::new(NoObserver)));
     assert_eq!(outcome.expect("cancelled"), CancelOutcome::Cancelled);
     assert_eq!(statuses(&engine), "waiting, cancelled, queued");
-    assert_eq!(drive(&engine, &second.run), "cancelled: no");
-    assert_eq!(drive(&engine, &third.run), "queued at 1");
+    assert_eq!(execute(&engine, &second.run), "cancelled: no");
+    assert_eq!(execute(&engine, &third.run), "queued at 1");
 }
 
 #[test]
@@ -379,7 +380,7 @@ fn the_urgent_begin_first_then_the_oldest() {
                 .run
         })
         .collect();
-    let places = runs.iter().map(|run| drive(&engine, run));
+    let places = runs.iter().map(|run| execute(&engine, run));
     assert_eq!(
         places.collect::<Vec<_>>(),
         ["queued at 3", "queued at 1", "queued at 4", "queued at 2"]
@@ -500,7 +501,7 @@ fn who_waits_for_a_rate_in_the_process_goes_on_by_itself() {
     start(&bench, &engine, &text, "{:n 1}");
     let second = submit(&bench, &engine, &text, options("{:n 2}")).expect("it starts");
     let options = ExecuteOptions::default();
-    let outcome = block_on(engine.drive(&second.run, Rc::new(NoObserver), options));
+    let outcome = block_on(engine.execute(&second.run, Rc::new(NoObserver), options));
     assert_eq!(words(&outcome), "2");
 }
 
@@ -563,7 +564,7 @@ fn a_flow_that_would_wait_for_itself_is_told_so() {
         let run = submit(&bench, &engine, &text, options("{}"))
             .expect("it starts")
             .run;
-        let said = drive(&engine, &run).replace(run.as_str(), "RUN");
+        let said = execute(&engine, &run).replace(run.as_str(), "RUN");
         assert_eq!(
             said, "\"a run of `flow` would wait for the run RUN, which waits for it\"",
             "{head}"
@@ -585,10 +586,10 @@ fn a_child_waits_for_its_turn() {
         options("{}"),
     )
     .expect("it starts");
-    let waiting = drive(&engine, &parent.run);
+    let waiting = execute(&engine, &parent.run);
     assert!(waiting.contains("it is queued behind"), "{waiting}");
     end(&engine, &first.run);
-    let waiting = drive(&engine, &parent.run);
+    let waiting = execute(&engine, &parent.run);
     assert!(waiting.ends_with("`door` waits for an answer"), "{waiting}");
 }
 
@@ -605,7 +606,7 @@ fn the_turn_is_given_on_with_the_commit_that_ends_a_run() {
             let engine = bench.engine_over(crash::stores(&bench, left, silently));
             let [first, second, third] =
                 [(); 3].map(|()| submit(&bench, &engine, &text, options("{}")).expect("it starts"));
-            let said = drive(&engine, &first.run);
+            let said = execute(&engine, &first.run);
             drop(engine);
             let engine = bench.engine();
             let expected = match status(&engine, &first.run) {
@@ -614,7 +615,7 @@ fn the_turn_is_given_on_with_the_commit_that_ends_a_run() {
             };
             assert_eq!(statuses(&engine), expected, "{left} {silently}");
             assert_eq!(
-                drive(&engine, &third.run),
+                execute(&engine, &third.run),
                 format!("queued at {}", 3 - said_turns(expected))
             );
             if !said.contains("the process is dead") {
@@ -714,7 +715,7 @@ fn who_waits_for_a_turn_and_is_interrupted_leaves_a_queued_run() {
     let second = start(&bench, &engine, &text, "{}").run;
     let options = ExecuteOptions::default();
     options.interrupt.trigger();
-    let left = block_on(engine.drive(&second, Rc::new(NoObserver), options));
+    let left = block_on(engine.execute(&second, Rc::new(NoObserver), options));
     assert!(matches!(left, Ok(RunOutcome::Queued { .. })), "{left:?}");
     assert_eq!(status(&engine, &second), "queued");
 }

@@ -11,7 +11,7 @@ use flowstone_engine::{
 use flowstone_lang::value::Value;
 
 use super::STORE;
-use crate::bench::{Bench, Recorder, Trip, block_on, drive, outcome, words};
+use crate::bench::{Bench, Recorder, Trip, block_on, execute, outcome, words};
 
 const FIVE: &str = "(let [a (flow/step :write :first {:value 1})
       b (flow/step :look :second {:value 2})
@@ -54,7 +54,7 @@ fn an_interrupted_run_goes_on_without_repeating_a_step() {
             interrupt,
             ..ExecuteOptions::default()
         };
-        let first = block_on(engine.drive(&run, trip, options));
+        let first = block_on(engine.execute(&run, trip, options));
         drop(engine);
         let engine = bench.engine();
         let second = outcome(&engine, &run);
@@ -246,7 +246,7 @@ fn sleeping_needs_no_process() {
         stay: Stay::No,
         ..ExecuteOptions::default()
     };
-    let first = block_on(engine.drive(&run, Rc::new(NoObserver), options));
+    let first = block_on(engine.execute(&run, Rc::new(NoObserver), options));
     expect!["waiting: `nap` until 1970-01-01T00:17:40.000Z"].assert_eq(&words(&first));
     drop(engine);
     let engine = bench.engine();
@@ -312,14 +312,14 @@ fn what_was_told_is_not_told_again() {
              (flow/step :write :w {}) (flow/step :hold :door {}) (println \"four\") (flow/log \"warn\" \"five\"))",
     );
     let first = Rc::new(Recorder::default());
-    let outcome = block_on(engine.drive(&run, first.clone(), ExecuteOptions::default()));
+    let outcome = block_on(engine.execute(&run, first.clone(), ExecuteOptions::default()));
     assert!(words(&outcome).starts_with("waiting"));
     expect![[r#"started 0 | print one | log info two | emit three | start w | done w nil | start door | wait door"#]]
         .assert_eq(&first.0.borrow().join(" | "));
     let answer = codec::decode("{:action 1}").expect("EDN");
     block_on(engine.complete_wait("door", &answer, false)).expect("answered");
     let second = Rc::new(Recorder::default());
-    let outcome = block_on(engine.drive(&run, second.clone(), ExecuteOptions::default()));
+    let outcome = block_on(engine.execute(&run, second.clone(), ExecuteOptions::default()));
     assert_eq!(words(&outcome), "nil");
     expect![[r#"started 1 | done door {:action 1} | print four | log warn five"#]]
         .assert_eq(&second.0.borrow().join(" | "));
@@ -378,7 +378,7 @@ fn append(
     let Claim::Taken { epoch } =
         block_on(stores.runs.claim(run, ClaimBy::Search, 0)).expect("claimed")
     else {
-        panic!("nobody else drives it");
+        panic!("no other process executes it");
     };
     block_on(stores.journal.commit(Batch {
         run: run.clone(),
@@ -393,7 +393,7 @@ fn append(
 }
 
 #[test]
-fn a_run_is_driven_by_one_process() {
+fn a_run_is_executed_by_one_process() {
     let bench = Bench::over(STORE);
     let (one, other) = (bench.engine(), bench.engine());
     let run = bench.start(&one, "(flow/step :hold :door {})");
@@ -407,7 +407,7 @@ fn a_run_is_driven_by_one_process() {
         claim,
         flowstone_engine::ports::Claim::Taken { .. }
     ));
-    let found = drive(&other, &run).expect_err("refused");
+    let found = execute(&other, &run).expect_err("refused");
     assert_eq!(found.code(), "E0504");
     // The holder goes away without giving it back, as in a crash.
     drop(one);
@@ -439,7 +439,7 @@ fn a_loop_without_end_is_stopped_by_an_interrupt() {
         ..ExecuteOptions::default()
     };
     interrupt.trigger();
-    let found = block_on(engine.drive(&run, Rc::new(NoObserver), options));
+    let found = block_on(engine.execute(&run, Rc::new(NoObserver), options));
     assert_eq!(words(&found), "interrupted");
 }
 
@@ -494,21 +494,21 @@ fn many_runs_go_on_together() {
         .map(|n| bench.start(&engine, &format!("(reduce + (for [i (range 10)] (:value (flow/step :look :a {{:value {{:value (* i {n})}}}}))))")))
         .collect();
     let outcomes = block_on(async {
-        let drives = runs
+        let executions = runs
             .iter()
-            .map(|run| engine.drive(run, Rc::new(NoObserver), ExecuteOptions::default()));
-        let mut drives: Vec<_> = drives.map(Box::pin).collect();
+            .map(|run| engine.execute(run, Rc::new(NoObserver), ExecuteOptions::default()));
+        let mut executions: Vec<_> = executions.map(Box::pin).collect();
         let mut outcomes = Vec::new();
         // Each in turn until all are over: they take turns at every await.
         std::future::poll_fn(|cx| {
-            drives.retain_mut(|drive| match drive.as_mut().poll(cx) {
+            executions.retain_mut(|execute| match execute.as_mut().poll(cx) {
                 std::task::Poll::Ready(outcome) => {
                     outcomes.push(words(&outcome));
                     false
                 }
                 std::task::Poll::Pending => true,
             });
-            match drives.is_empty() {
+            match executions.is_empty() {
                 true => std::task::Poll::Ready(()),
                 false => std::task::Poll::Pending,
             }

@@ -10,7 +10,7 @@ use flowstone_engine::{CancelOutcome, Engine, ExecuteOptions, StartOptions, Stay
 use flowstone_lang::value::Value;
 
 use super::STORE;
-use crate::bench::{Bench, block_on, drive, outcome, words};
+use crate::bench::{Bench, block_on, execute, outcome, words};
 use crate::crash::stores;
 
 fn check(text: &str, expected: expect_test::Expect, effects: expect_test::Expect) {
@@ -21,7 +21,7 @@ fn check(text: &str, expected: expect_test::Expect, effects: expect_test::Expect
     effects.assert_eq(&bench.effects());
 }
 
-/// Drives a run to its end through any number of deaths, and compares with one that was left alone.
+/// Executes a run to its end through any number of deaths, and compares with one that was left alone.
 fn check_every_crash(text: &str) {
     let undisturbed = Bench::over(STORE);
     let engine = undisturbed.engine();
@@ -119,7 +119,7 @@ fn a_run_that_fails_is_undone_in_reverse() {
         "(do (flow/compensate 1 (fn [] (flow/compensate 2 (fn [] 3))))
              (throw (ex-info \"late\" {})))",
         expect![
-            "stuck: `compensate/1` failed: the run is being undone: there is nothing more to register"
+            "stuck: `compensate/1` failed: the run is being compensated: nothing more can be registered"
         ],
         expect![""],
     );
@@ -144,7 +144,7 @@ fn what_cannot_be_undone_waits_for_somebody() {
     let row = block_on(engine.find_run(run.as_str())).expect("a run");
     assert_eq!(row.status, RunStatus::FailedCompensating);
     let report = block_on(engine.show_run(&run)).expect("a report");
-    assert_eq!(report.undone[0].message.as_deref(), Some("not now"));
+    assert_eq!(report.compensations[0].message.as_deref(), Some("not now"));
     assert!(block_on(engine.resumable()).expect("runs").is_empty());
     drop(engine);
     let engine = bench.engine();
@@ -209,7 +209,7 @@ fn force_ends_a_run_at_once() {
     assert!(outcome(&engine, &run).starts_with("waiting"));
     block_on(engine.terminate(&run, "enough", Rc::new(NoObserver))).expect("ended");
     expect!["a=1"].assert_eq(&bench.effects());
-    expect!["terminated: enough"].assert_eq(&words(&drive(&engine, &run)));
+    expect!["terminated: enough"].assert_eq(&words(&execute(&engine, &run)));
     assert!(
         block_on(engine.list_waits(WaitFilter::default()))
             .expect("waits")
@@ -218,12 +218,12 @@ fn force_ends_a_run_at_once() {
 }
 
 #[test]
-fn a_run_that_is_driven_stops_when_it_is_ended() {
+fn a_run_that_is_executed_stops_when_it_is_ended() {
     let bench = Bench::over(STORE);
     let engine = bench.engine();
     let run = bench.start(&engine, "(flow/step :look :slow {:hang true})");
     let found = block_on(async {
-        let driving = engine.drive(&run, Rc::new(NoObserver), ExecuteOptions::default());
+        let executing = engine.execute(&run, Rc::new(NoObserver), ExecuteOptions::default());
         let ending = async {
             tokio::time::sleep(Duration::from_millis(20)).await;
             engine
@@ -235,7 +235,7 @@ fn a_run_that_is_driven_stops_when_it_is_ended() {
             // The executor polls now and then.
             bench.clock.advance(1_000);
         };
-        tokio::join!(driving, ending).0
+        tokio::join!(executing, ending).0
     });
     expect!["terminated: enough"].assert_eq(&words(&found));
 }
@@ -263,7 +263,7 @@ fn a_run_has_a_time_limit() {
             stay: Stay::No,
             ..ExecuteOptions::default()
         };
-        let first = block_on(engine.drive(&run, Rc::new(NoObserver), options));
+        let first = block_on(engine.execute(&run, Rc::new(NoObserver), options));
         assert!(words(&first).starts_with("waiting"), "{}", words(&first));
         assert!(block_on(engine.resumable()).expect("runs").is_empty());
         bench.clock.advance(5_000);

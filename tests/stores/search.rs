@@ -138,7 +138,10 @@ fn runs_are_found_as_they_are_now_and_not_when_they_are_gone() {
         assert_eq!(status(&stores).await.as_deref(), Some("running"));
         let observer = std::rc::Rc::new(flowstone_engine::observer::NoObserver);
         let options = flowstone_engine::ExecuteOptions::default();
-        engine.drive(&run, observer, options).await.expect("driven");
+        engine
+            .execute(&run, observer, options)
+            .await
+            .expect("executed");
         assert_eq!(status(&stores).await.as_deref(), Some("failed"));
         stores.upkeep.prune(&run, NOW).await.expect("pruned");
         assert!(stores.upkeep.forget(&run).await.expect("forgotten"));

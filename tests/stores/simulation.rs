@@ -228,7 +228,7 @@ impl World {
                 stay: Stay::No,
                 ..ExecuteOptions::default()
             };
-            let _ = block_on(world.engine().drive(run, Rc::new(NoObserver), options));
+            let _ = block_on(world.engine().execute(run, Rc::new(NoObserver), options));
         });
     }
 

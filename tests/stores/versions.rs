@@ -8,7 +8,7 @@ use flowstone_engine::{
 use flowstone_flow::flow::LoadedFlow;
 
 use super::STORE;
-use crate::bench::{Bench, block_on, drive, outcome, words};
+use crate::bench::{Bench, block_on, execute, outcome, words};
 
 /// The run stops at two gates.
 const FLOW: &str = "{:slug :job
@@ -220,7 +220,7 @@ fn at(bench: &Bench, engine: &Engine, gates: usize) -> RunId {
             block_on(engine.complete_wait("door", &answer, false)).expect("it waits");
         }
         assert_eq!(
-            words(&drive(engine, &run)),
+            words(&execute(engine, &run)),
             format!("waiting: `gate-{}` waits for an answer", gate + 1)
         );
     }
@@ -238,14 +238,14 @@ fn start() -> StartOptions {
 /// Passes all remaining approvals of a run, and returns its outcome.
 fn to_the_end(engine: &Engine, run: &RunId) -> String {
     for _ in 0..3 {
-        let now = words(&drive(engine, run));
+        let now = words(&execute(engine, run));
         if !now.starts_with("waiting") {
             return now;
         }
         let answer = codec::decode("{:action :go}").expect("EDN");
         block_on(engine.complete_wait("door", &answer, false)).expect("it waits");
     }
-    words(&drive(engine, run))
+    words(&execute(engine, run))
 }
 
 #[test]

@@ -129,8 +129,8 @@ fn a_timer_fires_late_rather_than_never() {
     drop(engine);
     bench.clock.advance(90 * 86_400_000);
     let engine = bench.engine();
-    let driven = block_on(engine.resume_all(Rc::new(NoObserver), ExecuteOptions::default()));
-    assert_eq!(driven.expect("listed").len(), 1);
+    let executed = block_on(engine.resume_all(Rc::new(NoObserver), ExecuteOptions::default()));
+    assert_eq!(executed.expect("listed").len(), 1);
     assert_eq!(outcome(&engine, &run), ":late");
 }
 
@@ -274,8 +274,8 @@ fn what_happens_at_a_crash_happens_once() {
         signal(&engine, "door", "{:action :no}", Some("a")),
         "duplicate"
     );
-    let driven = block_on(engine.resume_all(Rc::new(NoObserver), ExecuteOptions::default()));
-    assert_eq!(driven.expect("listed").len(), 1);
+    let executed = block_on(engine.resume_all(Rc::new(NoObserver), ExecuteOptions::default()));
+    assert_eq!(executed.expect("listed").len(), 1);
     assert_eq!(outcome(&engine, &run), "[1 :go 2]");
     assert_eq!(bench.effects(), "after=1 before=1");
 }
@@ -300,7 +300,7 @@ fn what_a_run_waited_for_is_closed_with_it() {
     assert_eq!(all[0].state, WaitState::Closed);
 }
 
-/// Drives a run with an answer to its first wait and silence to its second.
+/// Executes a run with an answer to its first wait and silence to its second.
 fn played(bench: &Bench, engine: &Engine, run: &RunId) -> String {
     for _ in 0..10 {
         let found = outcome(engine, run);

@@ -43,7 +43,7 @@ impl Watch for Told {
         let words = match event {
             WorkerEvent::Planned { .. } | WorkerEvent::Ready { .. } => return,
             WorkerEvent::Recovered { runs } => format!("recovered {runs}"),
-            WorkerEvent::Driven { flow, outcome, .. } => format!("{flow} {}", words(outcome)),
+            WorkerEvent::Executed { flow, outcome, .. } => format!("{flow} {}", words(outcome)),
             WorkerEvent::SetAside { flow, error, .. } => {
                 format!("{flow} set aside {}", error.code())
             }
@@ -135,7 +135,7 @@ impl Shop {
         };
         let options = WorkerOptions {
             threads: NonZeroUsize::new(threads).expect("not 0"),
-            drives: NonZeroUsize::new(8).expect("not 0"),
+            concurrency: NonZeroUsize::new(8).expect("not 0"),
             until: Until::Idle,
             flows: vec![self.home.path().join("flows")],
             interrupt,
@@ -232,7 +232,7 @@ impl Step for Gate {
     ) -> LocalFuture<'a, Result<Outcome, StepError>> {
         let key = config.get("key").and_then(Value::as_str).map(str::to_owned);
         Box::pin(async move {
-            Ok(Outcome::Park(Box::new(WaitSpec {
+            Ok(Outcome::Suspend(Box::new(WaitSpec {
                 key,
                 on_timeout: OnTimeout::Fail,
                 deadline_ms: None,
@@ -314,13 +314,13 @@ fn what_can_go_on_does() {
 }
 
 #[test]
-fn a_run_that_somebody_drives_is_left_alone() {
+fn a_run_that_somebody_executes_is_left_alone() {
     let shop = Shop::new("2026-05-01T00:00:00Z");
     let stores = shop.stores();
     let engine = shop.engine(stores.clone());
     let run = start(&engine, shop.home.path(), "[:mine]", false);
     expect![""].assert_eq(&shop.work());
-    // Its process ends without having driven it.
+    // Its process ends without having executed it.
     drop((engine, stores));
     expect![[r#"
         flow [:mine]

@@ -102,7 +102,7 @@ impl Engine {
         Ok(ArchivedRun {
             row: RunRow {
                 sealed,
-                driven: false,
+                executing: false,
                 held: false,
                 ..row
             },
@@ -127,7 +127,7 @@ impl Engine {
     }
 
     /// Adds the runs of an archive to the stores, all or none. Runs that are not over are held: their effects
-    /// may go on elsewhere, so that nobody drives them before somebody says so with [`Engine::drive`].
+    /// may go on elsewhere, so that nobody executes them before somebody says so with [`Engine::execute`].
     ///
     /// # Errors
     /// When a run of that id is there, or the stores refuse.

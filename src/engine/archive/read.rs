@@ -184,7 +184,7 @@ fn read_row(fields: &Fields<'_>) -> Read<RunRow> {
         result: fields.maybe("result")?,
         error: fields.maybe("error")?,
         cancel_requested: fields.maybe("cancel")?,
-        driven: false,
+        executing: false,
         created_ms: fields.int("created")?,
         updated_ms: fields.int("updated")?,
         invocation: fields.maybe("invocation")?,

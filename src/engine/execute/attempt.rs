@@ -112,7 +112,7 @@ impl Executor<'_> {
         match call.effect {
             // Reading may take long: what was finished before is handed over meanwhile.
             // What an agent has paid for is not paid for twice.
-            Effect::Read if call.line.is_inside() => self.settle_inside().await?,
+            Effect::Read if call.branch.is_inside() => self.settle_inside().await?,
             Effect::Read => self.shared.journal.post()?,
             Effect::External | Effect::OwnStore | Effect::Pure | Effect::Steps => {}
         }
@@ -192,7 +192,7 @@ impl Executor<'_> {
             (outcome, None) => return Ok(outcome),
             // The outcome of the child run is persisted instead.
             (outcome @ Outcome::Child(_), Some(_)) => return Ok(outcome),
-            (Outcome::Commit(_) | Outcome::Park(_) | Outcome::Sleep { .. }, Some(_)) => {
+            (Outcome::Commit(_) | Outcome::Suspend(_) | Outcome::Sleep { .. }, Some(_)) => {
                 let message = format!("the result of a `:{}` step cannot be persisted", cx.kind());
                 return Err(StepError::config("E0714", message)
                     .hint("persist it with a `:function` step that follows"));
@@ -267,13 +267,13 @@ impl Executor<'_> {
                     since_ms: request.since_ms.unwrap_or_else(|| self.now_ms()),
                 },
                 Err(error @ StoreError::Rejected { .. }) => {
-                    call.line.set_sequence(None);
+                    call.branch.set_sequence(None);
                     self.failed_attempt(error.into())
                 }
                 Err(error) => return Err(error.into()),
             },
             Outcome::Child(run) => Performed::Event(Event::Calls(run)),
-            Outcome::Park(spec) => Performed::Event(Event::Parks(spec)),
+            Outcome::Suspend(spec) => Performed::Event(Event::Suspends(spec)),
             Outcome::Sleep { until_ms, value } => {
                 let millis = until_ms - self.now_ms();
                 match call.timeout {

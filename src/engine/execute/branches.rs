@@ -1,8 +1,8 @@
-//! Lines of a run that go on side by side, in an order that replay repeats.
+//! Concurrent branches of a run, in an order that replay repeats.
 //!
 //! Only one fiber runs at a time, until it asks for something that is not there. When all have asked, exactly one
 //! answer is delivered: those of the journal in the journal's order, then live ones in the order in which their ends
-//! were made for the journal. So whatever lines share is changed in the same order by every replay, whichever step
+//! were made for the journal. So whatever branches share is changed in the same order by every replay, whichever step
 //! was faster.
 
 mod group;
@@ -17,8 +17,8 @@ use flowstone_lang::fiber::{Exit, Fiber};
 use flowstone_lang::value::{Result as Evaluated, Signal, Stop, Value};
 use flowstone_lang::vm::Request;
 
+use super::branch::{Branch, Waiting};
 use super::call::Asked;
-use super::line::{Line, Waiting};
 use super::{Answer, Begun, Executor, Halt};
 use crate::diagnostic::Diagnostic;
 use crate::error::EngineError;
@@ -29,14 +29,14 @@ use crate::observer::RunEvent;
 use super::underway::Underway;
 use group::Group;
 
-/// How often what the process does not stay for is looked at again while other lines go on.
+/// How often what the process does not stay for is looked at again while other branches go on.
 const POLL_EVERY: Duration = Duration::from_millis(250);
-/// How long an interrupted run waits for lines to see it: longer than effects outside are let finish.
+/// How long an interrupted run waits for branches to see it: longer than effects outside are let finish.
 const LEAVING: Duration = Duration::from_secs(8);
 
-/// What is known of a line while branches are under way.
-struct Branch<'d> {
-    line: Rc<Line>,
+/// A branch of the run that has not ended.
+struct ActiveBranch<'d> {
+    branch: Rc<Branch>,
     group: u64,
     /// Which of its group.
     idx: usize,
@@ -60,8 +60,8 @@ enum State<'d> {
     Unanswered(EngineError),
     /// What it asked for is done: this is the answer, and its turn among the live ones.
     Arrived(u64, Evaluated<Value>),
-    /// It waits for something that this drive does not wait for.
-    Parked(String, Waiting),
+    /// It waits for something that this execution does not wait for.
+    Suspended(String, Waiting),
     /// It waits for branches of its own.
     Group(u64),
     /// It needs what another branch is computing.
@@ -71,7 +71,7 @@ enum State<'d> {
 /// All branches under way.
 struct Branching<'d, 'a> {
     executor: &'d Executor<'a>,
-    branches: BTreeMap<u64, Branch<'d>>,
+    branches: BTreeMap<u64, ActiveBranch<'d>>,
     groups: BTreeMap<u64, Group>,
     last_id: u64,
     /// Fibers to resume, with what.
@@ -104,7 +104,7 @@ impl Executor<'_> {
     }
 
     /// Has branches done side by side, and returns what they come to.
-    pub(super) async fn side_by_side(&self, line: &Rc<Line>, asked: Branches) -> Answer {
+    pub(super) async fn side_by_side(&self, branch: &Rc<Branch>, asked: Branches) -> Answer {
         let _beside = self.beside();
         let mut branching = Branching {
             executor: self,
@@ -121,7 +121,7 @@ impl Executor<'_> {
             cancelled: None,
             said: None,
         };
-        branching.open(None, line, asked)?;
+        branching.open(None, branch, asked)?;
         branching.run().await
     }
 }
@@ -176,25 +176,30 @@ impl<'d, 'a> Branching<'d, 'a> {
     }
 
     /// Begins what a call asks for.
-    fn open(&mut self, owner: Option<u64>, line: &Rc<Line>, asked: Branches) -> Result<(), Halt> {
+    fn open(
+        &mut self,
+        owner: Option<u64>,
+        branch: &Rc<Branch>,
+        asked: Branches,
+    ) -> Result<(), Halt> {
         let count = asked.nodes.len();
         let at_once = self.branches.len() + count.min(asked.max);
         let usage = self.executor.shared.journal.usage();
         usage.branches(count, at_once)?;
-        let path = line.next_path(&asked.id).to_string();
+        let path = branch.next_path(&asked.id).to_string();
         let id = self.next_id();
         let group = Group::new(owner, path, asked);
         self.executor.emit(&group.progress());
         self.groups.insert(id, group);
-        if let Some(branch) = owner.and_then(|owner| self.branches.get_mut(&owner)) {
-            branch.state = State::Group(id);
+        if let Some(active) = owner.and_then(|owner| self.branches.get_mut(&owner)) {
+            active.state = State::Group(id);
         }
-        self.go_on(id, line);
+        self.go_on(id, branch);
         Ok(())
     }
 
     /// Starts what may start of a group; where nothing is left to be done, its owner gets the answer.
-    fn go_on(&mut self, group_id: u64, line: &Rc<Line>) {
+    fn go_on(&mut self, group_id: u64, branch: &Rc<Branch>) {
         loop {
             let id = self.next_id();
             let Some(group) = self.groups.get_mut(&group_id) else {
@@ -209,8 +214,8 @@ impl<'d, 'a> Branching<'d, 'a> {
             group.running.insert(idx, id);
             let function = group.asked.nodes[idx].function.clone();
             let bound = group.asked.bound.clone();
-            let line = Line::branch(prefix, line);
-            let fiber = self.executor.fiber_of(&line, move |vm| {
+            let branch = Branch::beside(prefix, branch);
+            let fiber = self.executor.fiber_of(&branch, move |vm| {
                 for (var, value) in bound {
                     vm.bind(var, value);
                 }
@@ -220,8 +225,8 @@ impl<'d, 'a> Branching<'d, 'a> {
             });
             self.branches.insert(
                 id,
-                Branch {
-                    line,
+                ActiveBranch {
+                    branch,
                     group: group_id,
                     idx,
                     fiber,
@@ -253,8 +258,8 @@ impl<'d, 'a> Branching<'d, 'a> {
     }
 
     fn resume(&mut self, id: u64, answer: Evaluated<Value>) {
-        if let Some(branch) = self.branches.get_mut(&id) {
-            branch.state = State::Running;
+        if let Some(active) = self.branches.get_mut(&id) {
+            active.state = State::Running;
             self.runnable.push_back((id, answer));
         }
     }
@@ -262,19 +267,19 @@ impl<'d, 'a> Branching<'d, 'a> {
     /// Runs a fiber until it is over or asks for what is not there.
     async fn turn(&mut self, id: u64, mut answer: Evaluated<Value>) -> Result<(), Halt> {
         loop {
-            let Some(branch) = self.branches.get_mut(&id) else {
+            let Some(active) = self.branches.get_mut(&id) else {
                 return Ok(());
             };
-            branch.is_started = true;
-            let line = branch.line.clone();
+            active.is_started = true;
+            let branch = active.branch.clone();
             let next = self.replayed.first_key_value().map(|(place, _)| *place);
             self.executor.shared.set_next(next);
-            let exit = self.executor.resume(&mut branch.fiber, answer)?;
+            let exit = self.executor.resume(&mut active.fiber, answer)?;
             if let Some(reason) = self.executor.take_told() {
                 self.cancel_all(reason);
             }
             let result = match exit {
-                Exit::Step(request) => match self.ask(id, &line, request) {
+                Exit::Step(request) => match self.ask(id, &branch, request) {
                     Ok(Some(now)) => {
                         answer = now;
                         continue;
@@ -301,11 +306,11 @@ impl<'d, 'a> Branching<'d, 'a> {
     fn ask(
         &mut self,
         id: u64,
-        line: &Rc<Line>,
+        branch: &Rc<Branch>,
         request: Request,
     ) -> Result<Option<Evaluated<Value>>, Halt> {
         let executor = self.executor;
-        let state = match executor.begin(line, request)? {
+        let state = match executor.begin(branch, request)? {
             Begun::Now(answer) => {
                 executor.check_cut()?;
                 return Ok(Some(answer));
@@ -323,7 +328,7 @@ impl<'d, 'a> Branching<'d, 'a> {
                 return Ok(None);
             }
             Begun::Branches(asked) => {
-                self.open(Some(id), line, *asked)?;
+                self.open(Some(id), branch, *asked)?;
                 return Ok(None);
             }
             Begun::Turn => {
@@ -338,15 +343,15 @@ impl<'d, 'a> Branching<'d, 'a> {
     /// Has what a branch asked for done.
     fn begin_live(&mut self, id: u64, asked: Box<Asked<'d>>) {
         let executor = self.executor;
-        asked.call.line.set_sequence(None);
+        asked.call.branch.set_sequence(None);
         let at = asked.call.at.clone();
         self.underway.add(id, Box::pin(executor.live(asked)));
         self.set_state(id, State::Live(at));
     }
 
     fn set_state(&mut self, id: u64, state: State<'d>) {
-        if let Some(branch) = self.branches.get_mut(&id) {
-            branch.state = state;
+        if let Some(active) = self.branches.get_mut(&id) {
+            active.state = state;
         }
     }
 
@@ -358,8 +363,8 @@ impl<'d, 'a> Branching<'d, 'a> {
             Err(Halt::Interrupted) => Err(self.leave().await),
             Err(Halt::Cancelled { reason }) => {
                 self.cancel_all(reason);
-                let branch = self.branches.get(&id);
-                Ok(match branch.is_some_and(|branch| branch.is_cancelled) {
+                let active = self.branches.get(&id);
+                Ok(match active.is_some_and(|active| active.is_cancelled) {
                     true => Err(Stop::Cancelled.into()),
                     false => Ok(Value::Nil),
                 })
@@ -370,22 +375,22 @@ impl<'d, 'a> Branching<'d, 'a> {
 
     /// Takes a branch out that is over.
     fn ended(&mut self, id: u64, result: Evaluated<Value>) {
-        let Some(branch) = self.branches.remove(&id) else {
+        let Some(active) = self.branches.remove(&id) else {
             return;
         };
-        let Some(group) = self.groups.get_mut(&branch.group) else {
+        let Some(group) = self.groups.get_mut(&active.group) else {
             return;
         };
         let was_decided = group.is_decided();
-        group.ended(branch.idx, result);
+        group.ended(active.idx, result);
         self.executor.emit(&group.progress());
         if group.is_decided() && !was_decided {
-            self.unwind(branch.group);
+            self.unwind(active.group);
         }
-        let owner = self.groups.get(&branch.group).and_then(|group| group.owner);
-        let line = owner.and_then(|owner| Some(self.branches.get(&owner)?.line.clone()));
-        let line = line.unwrap_or_else(|| self.executor.line.clone());
-        self.go_on(branch.group, &line);
+        let owner = self.groups.get(&active.group).and_then(|group| group.owner);
+        let branch = owner.and_then(|owner| Some(self.branches.get(&owner)?.branch.clone()));
+        let branch = branch.unwrap_or_else(|| self.executor.branch.clone());
+        self.go_on(active.group, &branch);
     }
 
     /// Delivers the answer that the journal has at a place.
@@ -394,11 +399,11 @@ impl<'d, 'a> Branching<'d, 'a> {
             return Ok(());
         };
         self.executor.shared.count_use();
-        let Some(branch) = self.branches.get_mut(&id) else {
+        let Some(active) = self.branches.get_mut(&id) else {
             return Ok(());
         };
         self.is_turn_due = true;
-        if let State::Replayed(_, asked) = std::mem::replace(&mut branch.state, State::Running) {
+        if let State::Replayed(_, asked) = std::mem::replace(&mut active.state, State::Running) {
             if self.executor.dry_run.is_some() {
                 self.begin_live(id, asked);
                 return Ok(());
@@ -421,8 +426,8 @@ impl<'d, 'a> Branching<'d, 'a> {
         };
         // An end that was made earlier is still on its way into the journal.
         let is_early = self.underway.ids().any(|other| {
-            let branch = self.branches.get(&other);
-            let sequence = branch.and_then(|branch| branch.line.sequence());
+            let active = self.branches.get(&other);
+            let sequence = active.and_then(|active| active.branch.sequence());
             sequence.is_some_and(|sequence| sequence < turn)
         });
         if is_early {
@@ -431,10 +436,10 @@ impl<'d, 'a> Branching<'d, 'a> {
         self.arrived.remove(&turn);
         self.executor.shared.count_use();
         self.is_turn_due = true;
-        let Some(branch) = self.branches.get_mut(&id) else {
+        let Some(active) = self.branches.get_mut(&id) else {
             return true;
         };
-        if let State::Arrived(_, answer) = std::mem::replace(&mut branch.state, State::Running) {
+        if let State::Arrived(_, answer) = std::mem::replace(&mut active.state, State::Running) {
             self.runnable.push_back((id, answer));
         }
         true
@@ -459,7 +464,7 @@ impl<'d, 'a> Branching<'d, 'a> {
             if let Poll::Ready(done) = done {
                 return self.take(done).await;
             }
-            self.park_if_idle()?;
+            self.suspend_if_idle()?;
             let executor = self.executor;
             let underway = &mut self.underway;
             tokio::select! {
@@ -480,10 +485,10 @@ impl<'d, 'a> Branching<'d, 'a> {
 
     /// Stops the replay of a run that is over where it asks for something new.
     fn check_answered(&mut self) -> Result<(), Halt> {
-        for branch in self.branches.values_mut() {
-            if matches!(branch.state, State::Unanswered(_))
+        for active in self.branches.values_mut() {
+            if matches!(active.state, State::Unanswered(_))
                 && let State::Unanswered(error) =
-                    std::mem::replace(&mut branch.state, State::Running)
+                    std::mem::replace(&mut active.state, State::Running)
             {
                 return Err(error.into());
             }
@@ -494,7 +499,7 @@ impl<'d, 'a> Branching<'d, 'a> {
     /// Takes the results of live steps.
     async fn take(&mut self, done: Vec<(u64, Answer)>) -> Result<(), Halt> {
         for (id, answer) in done {
-            let Some(branch) = self.branches.get_mut(&id) else {
+            let Some(active) = self.branches.get_mut(&id) else {
                 continue;
             };
             let answer = match self.executor.check_cut() {
@@ -504,19 +509,19 @@ impl<'d, 'a> Branching<'d, 'a> {
             match answer {
                 Ok(answer) => {
                     // Whatever ends without an entry of its own ends now.
-                    let turn = branch.line.sequence();
+                    let turn = active.branch.sequence();
                     let turn = turn.unwrap_or_else(|| self.executor.shared.next_sequence());
-                    branch.state = State::Arrived(turn, answer);
+                    active.state = State::Arrived(turn, answer);
                     self.arrived.insert(turn, id);
                 }
-                Err(Halt::Parked { reason, due_ms }) => {
+                Err(Halt::Suspended { reason, due_ms }) => {
                     let wait = Waiting {
                         reason,
                         due_ms,
                         stays: false,
                     };
-                    branch.state = match std::mem::replace(&mut branch.state, State::Running) {
-                        State::Live(at) => State::Parked(at, wait),
+                    active.state = match std::mem::replace(&mut active.state, State::Running) {
+                        State::Live(at) => State::Suspended(at, wait),
                         other => other,
                     };
                 }
@@ -532,17 +537,17 @@ impl<'d, 'a> Branching<'d, 'a> {
         Ok(())
     }
 
-    /// Ends the drive where all that is left waits for something that it does not stay for; says what for where it
+    /// Ends the execution where all that is left waits for something that it does not stay for; says what for where it
     /// does.
-    fn park_if_idle(&mut self) -> Result<(), Halt> {
+    fn suspend_if_idle(&mut self) -> Result<(), Halt> {
         let mut waiting = Vec::new();
-        for branch in self.branches.values() {
-            match &branch.state {
-                State::Live(_) => match branch.line.waiting() {
+        for active in self.branches.values() {
+            match &active.state {
+                State::Live(_) => match active.branch.waiting() {
                     Some(wait) => waiting.push(wait),
                     None => return Ok(()),
                 },
-                State::Parked(_, wait) => waiting.push(wait.clone()),
+                State::Suspended(_, wait) => waiting.push(wait.clone()),
                 State::Arrived(..) => return Ok(()),
                 State::Running
                 | State::Replayed(..)
@@ -565,7 +570,7 @@ impl<'d, 'a> Branching<'d, 'a> {
         if waiting.iter().any(|wait| wait.stays) {
             return Ok(());
         }
-        Err(Halt::Parked { reason, due_ms })
+        Err(Halt::Suspended { reason, due_ms })
     }
 
     /// Lets what is under way see that the run is interrupted; effects outside are let finish.
@@ -614,24 +619,24 @@ impl<'d, 'a> Branching<'d, 'a> {
     }
 
     fn cancel_branch(&mut self, id: u64) {
-        let Some(branch) = self.branches.get_mut(&id) else {
+        let Some(active) = self.branches.get_mut(&id) else {
             return;
         };
-        if std::mem::replace(&mut branch.is_cancelled, true) {
+        if std::mem::replace(&mut active.is_cancelled, true) {
             return;
         }
-        if !branch.is_started {
+        if !active.is_started {
             // There is nothing to unwind.
             self.runnable.retain(|(other, _)| *other != id);
-            let (group_id, idx) = (branch.group, branch.idx);
+            let (group_id, idx) = (active.group, active.idx);
             self.branches.remove(&id);
             if let Some(group) = self.groups.get_mut(&group_id) {
                 group.running.remove(&idx);
             }
             return;
         }
-        self.executor.leave_child(&branch.line);
-        match std::mem::replace(&mut branch.state, State::Running) {
+        self.executor.leave_child(&active.branch);
+        match std::mem::replace(&mut active.state, State::Running) {
             State::Running => {
                 let queued = self.runnable.iter_mut().find(|(other, _)| *other == id);
                 if let Some((_, answer)) = queued {
@@ -640,7 +645,7 @@ impl<'d, 'a> Branching<'d, 'a> {
                 return;
             }
             State::Group(inner) => {
-                branch.state = State::Group(inner);
+                active.state = State::Group(inner);
                 self.cancel_group(inner);
                 return;
             }
@@ -649,7 +654,7 @@ impl<'d, 'a> Branching<'d, 'a> {
                 self.underway.remove(id);
                 self.executor.give_up(at);
             }
-            State::Parked(at, _) => self.executor.give_up(at),
+            State::Suspended(at, _) => self.executor.give_up(at),
             State::Arrived(turn, _) => drop(self.arrived.remove(&turn)),
             State::Turn => drop(self.turns.remove(&id)),
             State::Unanswered(_) => {}
@@ -658,7 +663,7 @@ impl<'d, 'a> Branching<'d, 'a> {
     }
 }
 
-/// Returns in words what several lines wait for.
+/// Returns in words what several branches wait for.
 fn reason(waiting: &[Waiting]) -> String {
     const MOST: usize = 3;
     let reasons: Vec<&str> = waiting

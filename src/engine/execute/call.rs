@@ -8,7 +8,7 @@ use std::time::Duration;
 use flowstone_lang::value::heap::HeapBudget;
 use flowstone_lang::value::{Exception, Span, Value};
 
-use super::line::Line;
+use super::branch::Branch;
 use super::{Answer, Begun, Executor, Halt};
 use crate::approval::Approval;
 use crate::codec;
@@ -45,7 +45,7 @@ pub(super) struct Asked<'a> {
 /// A step request, checked.
 pub(super) struct StepCall<'a> {
     /// The branch that makes the request.
-    pub line: Rc<Line>,
+    pub branch: Rc<Branch>,
     pub step: &'a dyn Step,
     pub spec: &'static StepSpec,
     pub path: StepPath,
@@ -79,7 +79,7 @@ pub(super) struct StepCall<'a> {
     pub attempts: Cell<u32>,
     /// Which attempt at performing others has begun last, and when, as the journal has it.
     pub begun: Cell<Option<(u32, i64)>>,
-    /// When the attempt under way was started in this drive.
+    /// When the attempt under way was started in this execution.
     pub started_ms: Cell<Option<i64>>,
     /// When it ended, as the journal has it.
     pub ended_ms: Cell<Option<i64>>,
@@ -154,7 +154,7 @@ impl StepCall<'_> {
     /// it must go to the journal before anything else is awaited.
     pub(super) fn entry(&self, executor: &Executor<'_>, kind: EntryKind, payload: String) -> Entry {
         if matches!(kind, EntryKind::Result | EntryKind::Error) {
-            self.line
+            self.branch
                 .set_sequence(Some(executor.shared.next_sequence()));
         }
         let entry = executor
@@ -197,9 +197,9 @@ impl StepCall<'_> {
                 pass: executor.facts.pass,
             },
         )
-        .at_level(self.line.level())
-        .with_allowance(self.line.allowance())
-        .with_rules(self.line.rules())
+        .at_level(self.branch.level())
+        .with_allowance(self.branch.allowance())
+        .with_rules(self.branch.rules())
     }
 }
 
@@ -207,23 +207,23 @@ impl Executor<'_> {
     /// Looks a step request up: whether the journal has its answer, or it is to be done.
     pub(super) fn begin_step(
         &self,
-        line: &Rc<Line>,
+        branch: &Rc<Branch>,
         (kind, id): (&Value, &Value),
         config: &Value,
         place: Span,
     ) -> Result<Begun<'_>, Halt> {
         self.shared.journal.usage().step()?;
-        if !line.is_inside() {
+        if !branch.is_inside() {
             self.shared.count_use();
         }
-        let call = match self.prepare(line, kind, id, config) {
+        let call = match self.prepare(branch, kind, id, config) {
             Ok(call) => StepCall { place, ..call },
             Err(exception) => return Ok(Begun::Now(Err((*exception).into()))),
         };
         let known = {
             let mut history = self.shared.history.borrow_mut();
             let known = history.take(&call.at);
-            line.pass_forks(history.ask(known.as_ref()));
+            branch.pass_forks(history.ask(known.as_ref()));
             known
         };
         if call.effect == Effect::Steps {
@@ -236,7 +236,7 @@ impl Executor<'_> {
         }
         call.is_request_kept.set(recorded.request.is_some());
         if let State::Child(run) = &recorded.progress.state {
-            line.set_child(run.clone(), crate::call_flow::close(&call.config));
+            branch.set_child(run.clone(), crate::call_flow::close(&call.config));
         }
         let is_over = recorded.end().is_some();
         let asked = Box::new(Asked {
@@ -274,7 +274,7 @@ impl Executor<'_> {
 
     fn prepare<'s>(
         &'s self,
-        line: &Rc<Line>,
+        branch: &Rc<Branch>,
         kind: &Value,
         id: &Value,
         given: &Value,
@@ -318,10 +318,10 @@ impl Executor<'_> {
         }
         self.check_name("step id", &step_id).map_err(refuse)?;
         // From here on the request has a place in the run, whatever becomes of it.
-        let path = line.next_path(&step_id);
+        let path = branch.next_path(&step_id);
         let call = match &packaged {
-            Some(packaged) => self.packaged_call(line, (step, spec), &path, (packaged, given)),
-            None => self.call(line, (step, spec), path.clone(), given),
+            Some(packaged) => self.packaged_call(branch, (step, spec), &path, (packaged, given)),
+            None => self.call(branch, (step, spec), path.clone(), given),
         };
         call.map_err(|error| Box::new(exception_at(&error, &path, 0)))
     }
@@ -338,7 +338,7 @@ impl Executor<'_> {
         )))
     }
 
-    /// Returns the text of a request without the secrets of the run's input. Only these are known in every drive.
+    /// Returns the text of a request without the secrets of the run's input. Only these are known in every execution.
     fn without_secrets(&self, canonical: &str) -> String {
         let mut text = canonical.to_owned();
         for secret in &self.scope.input_secrets {
@@ -359,7 +359,7 @@ impl Executor<'_> {
     /// Reads a request.
     pub(super) fn call<'s>(
         &self,
-        line: &Rc<Line>,
+        branch: &Rc<Branch>,
         (step, spec): (&'s dyn Step, &'static StepSpec),
         path: StepPath,
         given: &Value,
@@ -389,7 +389,7 @@ impl Executor<'_> {
         let has_key = text("idempotency-key").is_some();
         let at = path.to_string();
         Ok(StepCall {
-            line: line.clone(),
+            branch: branch.clone(),
             step,
             spec,
             digest: digest(&hidden.replace(own, OWN_RUN)),
@@ -462,7 +462,7 @@ impl Executor<'_> {
         self.unknown_to_journal(&call.at, call.spec.kind, &call.request)
     }
 
-    /// A run that is over asked for something that it did not ask for when it was driven.
+    /// A run that is over asked for something that it did not ask for when it was executed.
     pub(super) fn unknown_to_journal(&self, at: &str, kind: &str, request: &str) -> EngineError {
         EngineError::Diverged {
             run: self.scope.run.to_string(),

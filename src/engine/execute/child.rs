@@ -5,8 +5,8 @@
 
 use flowstone_lang::value::{Exception, Value};
 
+use super::branch::{Branch, Waiting};
 use super::call::StepCall;
-use super::line::{Line, Waiting};
 use super::requests::{Performed, Request};
 use super::{Executor, Halt, Stay};
 use crate::error::EngineError;
@@ -53,7 +53,7 @@ impl Executor<'_> {
         child: RunId,
     ) -> Result<Performed, Halt> {
         let call = request.call;
-        call.line
+        call.branch
             .set_child(child.clone(), crate::call_flow::close(&call.config));
         let mut said = None;
         loop {
@@ -62,9 +62,9 @@ impl Executor<'_> {
                 return self.child_ended(request, &row).await;
             }
             let is_new = said.is_none();
-            let drives = !self.options.leave_children && !row.driven;
-            if drives && (is_new || self.engine.can_go_on(&row).await?) {
-                said = self.drive_child(call, &row).await?;
+            let executes = !self.options.leave_children && !row.executing;
+            if executes && (is_new || self.engine.can_go_on(&row).await?) {
+                said = self.execute_child(call, &row).await?;
                 if said.is_none() {
                     continue;
                 }
@@ -78,22 +78,29 @@ impl Executor<'_> {
         }
     }
 
-    /// Drives a child for as long as it goes. Returns what it waits for, where it is not over.
-    async fn drive_child(&self, call: &StepCall<'_>, row: &RunRow) -> Result<Option<String>, Halt> {
-        let driven = self
-            .tree
-            .drive(row, call.line.clone(), self.observer.clone(), &self.options);
+    /// Executes a child for as long as it goes. Returns what it waits for, where it is not over.
+    async fn execute_child(
+        &self,
+        call: &StepCall<'_>,
+        row: &RunRow,
+    ) -> Result<Option<String>, Halt> {
+        let executed = self.tree.execute(
+            row,
+            call.branch.clone(),
+            self.observer.clone(),
+            &self.options,
+        );
         let halt = tokio::select! {
             biased;
-            outcome = driven.outcome() => return self.child_outcome(outcome),
+            outcome = executed.outcome() => return self.child_outcome(outcome),
             halt = self.halted() => halt,
         };
         if matches!(halt, Halt::Cancelled { .. }) {
-            self.leave_child(&call.line);
+            self.leave_child(&call.branch);
         }
         // What the child does at the moment is let finish.
-        driven.leave();
-        let _ = driven.outcome().await;
+        executed.leave();
+        let _ = executed.outcome().await;
         Err(halt)
     }
 
@@ -116,14 +123,14 @@ impl Executor<'_> {
             Ok(RunOutcome::Completed(_) | RunOutcome::Failed(_) | RunOutcome::Cancelled { .. }) => {
                 Ok(None)
             }
-            Err(EngineError::Held { owner, .. }) => Ok(Some(format!("{owner} drives it"))),
+            Err(EngineError::Held { owner, .. }) => Ok(Some(format!("{owner} executes it"))),
             Err(error) => Err(Halt::Engine(error)),
         }
     }
 
-    /// Ends the child by its policy that a line waits for, because the line is given up.
-    pub(super) fn leave_child(&self, line: &Line) {
-        let Some((child, close)) = line.take_child() else {
+    /// Ends the child by its policy that a branch waits for, because the branch is given up.
+    pub(super) fn leave_child(&self, branch: &Branch) {
+        let Some((child, close)) = branch.take_child() else {
             return;
         };
         if self.replay_only || self.dry_run.is_some() {
@@ -139,7 +146,7 @@ impl Executor<'_> {
         }
     }
 
-    /// Parks, or lets a moment pass.
+    /// Suspends, or lets a moment pass.
     async fn wait_for_child(&self, call: &StepCall<'_>, reason: String) -> Result<(), Halt> {
         self.say_waiting(call, &reason, None, Vec::new()).await?;
         let waiting = Waiting {
@@ -150,7 +157,7 @@ impl Executor<'_> {
         if !waiting.stays {
             return self.poll_again(call, &waiting).await;
         }
-        let _waiting = call.line.wait(waiting);
+        let _waiting = call.branch.wait(waiting);
         let clock = self.engine.services.clock.clone();
         tokio::select! {
             biased;
@@ -181,7 +188,7 @@ impl Executor<'_> {
     ) -> Result<Performed, Halt> {
         let call = request.call;
         let attempt = request.progress.attempts;
-        call.line.take_child();
+        call.branch.take_child();
         let wait = self.find_wait(&wait_path(call, attempt)).await?;
         if wait.state != WaitState::Closed {
             self.shared.journal.push(Change::CloseWait {

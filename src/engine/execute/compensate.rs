@@ -1,11 +1,11 @@
-//! Undoing: what a flow said to do when its run fails or is cancelled, the last thing first.
+//! Compensations: what a flow registered to be done when its run fails or is cancelled, last first.
 //!
 //! Each has a branch of its own in the journal, named after the place that registered it, so that a crash in the
 //! middle neither repeats nor forgets one.
 
 use flowstone_lang::value::{Class, Exception, Value};
 
-use super::line::Line;
+use super::branch::Branch;
 use super::{Ended, Executor};
 use crate::codec;
 use crate::error::EngineError;
@@ -41,10 +41,10 @@ impl When {
     }
 }
 
-/// How far undoing came.
+/// How compensating ended.
 pub(super) enum Compensated {
     All,
-    /// The drive ends before: interrupted, or parked.
+    /// The execution ends before: interrupted, or suspended.
     Left(Ended),
     /// One failed.
     Stuck {
@@ -55,18 +55,24 @@ pub(super) enum Compensated {
 
 impl Executor<'_> {
     /// Registers a compensation.
-    pub(super) fn register(&self, line: &Line, when: When, function: Value, value: Option<Value>) {
+    pub(super) fn register(
+        &self,
+        branch: &Branch,
+        when: When,
+        function: Value,
+        value: Option<Value>,
+    ) {
         let name = match when {
             When::Cancelled => "on-cancel",
             When::Compensated => "compensate",
         };
         self.shared.count_check();
-        let place = line.next_path(name);
+        let place = branch.next_path(name);
         let branch = match place.branch.is_empty() {
             true => String::new(),
             false => format!("{}/", place.branch),
         };
-        // A function without parameters does not ask what it undoes.
+        // A function without parameters does not need the value that it compensates.
         let wants_value = match &function {
             Value::Fn(closure) => closure.proto.takes(1),
             _ => true,
@@ -88,7 +94,7 @@ impl Executor<'_> {
             Exception::new(
                 Class::ILLEGAL_STATE,
                 "E0451",
-                "the run is being undone: there is nothing more to register",
+                "the run is being compensated: nothing more can be registered",
             )
             .hint("a step of a compensation is tried again by its own `:retry`")
         })
@@ -116,7 +122,7 @@ impl Executor<'_> {
             for compensate in of(When::Cancelled) {
                 match self.call_compensation(compensate).await? {
                     Ended::Value(_) => self.note_compensation(compensate, "done", None),
-                    left @ (Ended::Interrupted | Ended::Parked { .. }) => {
+                    left @ (Ended::Interrupted | Ended::Suspended { .. }) => {
                         return Ok(Compensated::Left(left));
                     }
                     // The others are to have their turn, and the compensations.
@@ -135,7 +141,7 @@ impl Executor<'_> {
         for compensate in of(When::Compensated) {
             match self.call_compensation(compensate).await? {
                 Ended::Value(_) => self.note_compensation(compensate, "done", None),
-                left @ (Ended::Interrupted | Ended::Parked { .. }) => {
+                left @ (Ended::Interrupted | Ended::Suspended { .. }) => {
                     return Ok(Compensated::Left(left));
                 }
                 ended @ (Ended::Threw(_) | Ended::Stopped(_)) => {
@@ -150,14 +156,14 @@ impl Executor<'_> {
     }
 
     async fn call_compensation(&self, compensate: &Compensation) -> Result<Ended, EngineError> {
-        let line = Line::alone(compensate.path.clone(), &self.line);
+        let branch = Branch::alone(compensate.path.clone(), &self.branch);
         let (function, args) = (compensate.function.clone(), compensate.args.clone());
-        let fiber = self.fiber_of(&line, move |vm| {
+        let fiber = self.fiber_of(&branch, move |vm| {
             let value = vm.call(&function, &args)?;
             vm.realise(&value)?;
             Ok(value)
         });
-        self.evaluate_on(&line, fiber).await
+        self.evaluate_on(&branch, fiber).await
     }
 
     /// Journals the outcome of a compensation, for reports about the run.
@@ -203,9 +209,9 @@ fn words(ended: &Ended) -> String {
     match ended {
         Ended::Threw(exception) => exception.shown().to_owned(),
         Ended::Stopped(stop) => format!("it was stopped: {stop}"),
-        Ended::Value(_) | Ended::Interrupted | Ended::Parked { .. } => String::new(),
+        Ended::Value(_) | Ended::Interrupted | Ended::Suspended { .. } => String::new(),
     }
 }
 
-/// Shares a line's functions with what undoes it.
+/// Shares the functions of a branch with its compensations.
 pub(super) type Compensations = std::cell::RefCell<Vec<Compensation>>;

@@ -75,7 +75,7 @@ impl Executor<'_> {
                 since_ms: self.now_ms(),
             }),
             Err(error @ StoreError::Rejected { .. }) => {
-                call.line.set_sequence(None);
+                call.branch.set_sequence(None);
                 Ok(Performed::failed(error.into()))
             }
             Err(error) => Err(error.into()),

@@ -1,6 +1,6 @@
 //! Evaluating a flow against a journal without touching anything: what would be asked again, and what would not.
 //!
-//! What the journal answers is answered from it. A request that it does not know ends the line that makes it; only
+//! What the journal answers is answered from it. A request that it does not know ends the branch that makes it; only
 //! what costs and changes nothing is done, and what the caller allows. Nothing is written.
 
 use std::cell::RefCell;
@@ -123,7 +123,7 @@ pub struct Difference {
 
 impl Difference {
     /// Tells whether it is a step that tidied up after the end of the flow, which a dry run leaves out.
-    pub(crate) fn undoes(&self) -> bool {
+    pub(crate) fn is_compensation(&self) -> bool {
         let comes_after = ["compensate/", "on-cancel/"];
         self.requested.is_none()
             && comes_after
@@ -299,7 +299,7 @@ impl Executor<'_> {
         match dry_run.purpose {
             Purpose::Fit => {
                 dry_run.next.borrow_mut().push(call.at.clone());
-                // On the main line everything before has been asked for.
+                // On the main branch everything before has been asked for.
                 if call.path.branch.is_empty()
                     && let Some((path, left)) = self.shared.history.borrow().left_done()
                 {
@@ -351,7 +351,7 @@ impl Executor<'_> {
                 End::Error(self.scope.redact_edn(encode_failure(&exception, &sources)))
             }
             Ended::Stopped(stop) => End::Error(format!("the run was stopped: {stop}")),
-            Ended::Interrupted | Ended::Parked { .. } => End::Open,
+            Ended::Interrupted | Ended::Suspended { .. } => End::Open,
         };
         let Some(dry_run) = &self.dry_run else {
             return DryRunReport {
@@ -416,9 +416,9 @@ impl DryRun {
     }
 }
 
-/// Ends the line of the flow that asks.
+/// Ends the branch of the flow that asks.
 fn stopped(call: &StepCall<'_>) -> Halt {
-    Halt::Parked {
+    Halt::Suspended {
         reason: format!("`{}` is not answered here", call.at),
         due_ms: None,
     }

@@ -13,7 +13,7 @@ use crate::outcome::{Failure, RunOutcome, decode_failure, encode_failure};
 use crate::ports::{Change, RunRow, RunStatus, RunUpdate, mix};
 use crate::step::StepError;
 
-/// How a drive went.
+/// How an execution went.
 pub(crate) enum Executed {
     Over(RunOutcome),
     /// The run begins its next pass.
@@ -65,7 +65,7 @@ enum Verdict {
 }
 
 impl Executor<'_> {
-    /// Ends the drive.
+    /// Ends the execution.
     pub(super) async fn conclude(&self, ended: Ended) -> Result<Executed, EngineError> {
         let verdict = self.verdict(ended);
         if matches!(verdict, Verdict::Failed(_) | Verdict::Cancelled(_)) {
@@ -109,7 +109,7 @@ impl Executor<'_> {
             },
             Ended::Threw(exception) => return Verdict::Failed(exception),
             Ended::Stopped(stop) => stop,
-            left @ (Ended::Interrupted | Ended::Parked { .. }) => return Verdict::Left(left),
+            left @ (Ended::Interrupted | Ended::Suspended { .. }) => return Verdict::Left(left),
         };
         let usage = self.shared.journal.usage();
         let (code, hint) = match &stop {
@@ -245,7 +245,7 @@ impl Executor<'_> {
         Ok(())
     }
 
-    /// Parks the run because something could not be undone.
+    /// Suspends the run because a compensation failed.
     async fn stuck(
         &self,
         verdict: &Verdict,
@@ -271,7 +271,7 @@ impl Executor<'_> {
 
     async fn leave(&self, left: Ended) -> Result<RunOutcome, EngineError> {
         self.settle_now().await?;
-        let Ended::Parked { reason, due_ms } = left else {
+        let Ended::Suspended { reason, due_ms } = left else {
             return Ok(RunOutcome::Interrupted);
         };
         let waits = self.engine.waits_below(&self.scope.run).await?;

@@ -10,8 +10,8 @@ use flowstone_lang::value::meter::Watch;
 use flowstone_lang::value::{Class, Exception, Result as Evaluated, Stop, Value};
 use flowstone_lang::vm::{Host, Request, Stream};
 
+use super::branch::Branch;
 use super::end::TOO_LONG;
-use super::line::Line;
 use super::writer::JournalWriter;
 use crate::codec;
 use crate::ids::RunId;
@@ -34,7 +34,7 @@ pub(crate) struct Shared {
     polled_ms: Cell<i64>,
     /// What the flow was told last when it asked for the time.
     last_now_ms: Cell<i64>,
-    /// How many ends were made for the journal in this drive.
+    /// How many ends were made for the journal in this execution.
     sequences: Cell<u64>,
     fuel_left: Cell<u64>,
     /// Units of native work since the last look for a cancel.
@@ -43,7 +43,7 @@ pub(crate) struct Shared {
     checks: Cell<Checks>,
     /// Where somebody's request to cancel the run is found; `None` while there is nothing to look for.
     requests: RefCell<Option<CancelRequests>>,
-    /// The place of the next answer that the journal has for another line.
+    /// The place of the next answer that the journal has for another branch.
     next: Cell<usize>,
     /// Why native work was stopped to unwind the run, until the executor knows.
     told: RefCell<Option<String>>,
@@ -103,11 +103,11 @@ impl Shared {
     /// Returns what was noted the first time, or notes what `make` gives now. `None`: the note cannot be read.
     pub(super) fn note(
         &self,
-        line: &Line,
+        branch: &Branch,
         what: &str,
         make: impl FnOnce() -> Value,
     ) -> Option<Value> {
-        let path = line.next_path(what).to_string();
+        let path = branch.next_path(what).to_string();
         self.count_use();
         if let Some(recorded) = self.history.borrow_mut().take(&path) {
             return match recorded.end() {
@@ -128,8 +128,8 @@ impl Shared {
     }
 
     /// Notes a line of the log; tells whether it is new.
-    pub(super) fn record_line(&self, line: &Line, what: &str, said: &Value) -> Evaluated<bool> {
-        let path = line.next_path(what).to_string();
+    pub(super) fn record_line(&self, branch: &Branch, what: &str, said: &Value) -> Evaluated<bool> {
+        let path = branch.next_path(what).to_string();
         self.count_use();
         if self.history.borrow_mut().take(&path).is_some() {
             return Ok(false);
@@ -148,9 +148,9 @@ impl Shared {
     }
 
     /// Returns the time as it was noted, or notes it. It does not go back within a run, whatever the machine's does.
-    pub(super) fn now_ms(&self, line: &Line) -> i64 {
+    pub(super) fn now_ms(&self, branch: &Branch) -> i64 {
         let last = self.last_now_ms.get();
-        let now = self.note(line, "flow/now", || {
+        let now = self.note(branch, "flow/now", || {
             Value::Int(self.journal.clock().now_ms().max(last))
         });
         let now = now.and_then(|now| now.as_int()).unwrap_or(0);
@@ -160,7 +160,7 @@ impl Shared {
 }
 
 impl Shared {
-    /// Says where the journal has the next answer for another line than the one that runs now.
+    /// Says where the journal has the next answer for another branch than the one that runs now.
     pub(super) fn set_next(&self, place: Option<usize>) {
         self.next.set(place.unwrap_or(usize::MAX));
     }
@@ -283,7 +283,7 @@ impl Watch for Shared {
 
 pub(super) struct FlowHost {
     shared: Rc<Shared>,
-    line: Rc<Line>,
+    branch: Rc<Branch>,
     run: RunId,
     observer: Rc<dyn Observer>,
     cutoff: Cutoff,
@@ -292,14 +292,14 @@ pub(super) struct FlowHost {
 impl FlowHost {
     pub(super) fn new(
         shared: Rc<Shared>,
-        line: Rc<Line>,
+        branch: Rc<Branch>,
         run: RunId,
         observer: Rc<dyn Observer>,
         cutoff: Cutoff,
     ) -> FlowHost {
         FlowHost {
             shared,
-            line,
+            branch,
             run,
             observer,
             cutoff,
@@ -345,15 +345,15 @@ impl Host for FlowHost {
     }
 
     fn now_millis(&mut self) -> Evaluated<i64> {
-        Ok(self.shared.now_ms(&self.line))
+        Ok(self.shared.now_ms(&self.branch))
     }
 
     fn now_nanos(&mut self) -> Evaluated<i64> {
-        Ok(self.shared.now_ms(&self.line).saturating_mul(1_000_000))
+        Ok(self.shared.now_ms(&self.branch).saturating_mul(1_000_000))
     }
 
     fn random(&mut self) -> Evaluated<u64> {
-        Ok(self.line.random(&self.shared.history.borrow()))
+        Ok(self.branch.random(&self.shared.history.borrow()))
     }
 
     fn read_file(&mut self, _path: &str) -> Result<String, String> {
@@ -377,7 +377,7 @@ impl Host for FlowHost {
     }
 
     fn company(&mut self) -> Option<Request> {
-        (!self.line.is_main()).then(|| Request::new(natives::Request::Turn))
+        (!self.branch.is_main()).then(|| Request::new(natives::Request::Turn))
     }
 
     fn sleep(&mut self, _millis: u64) -> Evaluated<()> {

@@ -13,8 +13,8 @@ use std::task::Poll;
 use flowstone_lang::value::{Result as Evaluated, Signal, Span, Value};
 
 use super::attempt::timed_out;
+use super::branch::{Branch, Waiting, WaitingNow};
 use super::call::StepCall;
-use super::line::{Line, Waiting, WaitingNow};
 use super::underway::Underway;
 use super::{Begun, Executor, Halt};
 use crate::error::EngineError;
@@ -37,17 +37,17 @@ type Inner = Result<Ended, Halt>;
 #[derive(Default)]
 struct Leaving {
     is_interrupted: bool,
-    parked: Vec<Waiting>,
+    suspended: Vec<Waiting>,
 }
 
 /// What is under way inside a step.
 struct Within<'d, 'a> {
     executor: &'d Executor<'a>,
-    owner: Rc<Line>,
+    owner: Rc<Branch>,
     /// Where the steps inside stand; counts them.
-    place: Line,
+    place: Branch,
     underway: Underway<'d, Inner>,
-    lines: BTreeMap<u64, Rc<Line>>,
+    branches: BTreeMap<u64, Rc<Branch>>,
     leaving: Leaving,
     /// All of them wait.
     waiting: Option<WaitingNow>,
@@ -80,10 +80,10 @@ impl Executor<'_> {
     ) -> Result<Result<Outcome, StepError>, Halt> {
         let mut within = Within {
             executor: self,
-            owner: call.line.clone(),
-            place: Line::inside(inside_of(&call.at, attempt), &call.line),
+            owner: call.branch.clone(),
+            place: Branch::inside(inside_of(&call.at, attempt), &call.branch),
             underway: Underway::new(),
-            lines: BTreeMap::new(),
+            branches: BTreeMap::new(),
             leaving: Leaving::default(),
             waiting: None,
         };
@@ -148,20 +148,20 @@ impl Executor<'_> {
         }
     }
 
-    async fn inner(&self, line: Rc<Line>, inside: NestedRequest) -> Inner {
-        let ended = self.inner_request(line, inside).await;
+    async fn inner(&self, branch: Rc<Branch>, inside: NestedRequest) -> Inner {
+        let ended = self.inner_request(branch, inside).await;
         self.check_cut()?;
         ended
     }
 
-    async fn inner_request(&self, line: Rc<Line>, inside: NestedRequest) -> Inner {
+    async fn inner_request(&self, branch: Rc<Branch>, inside: NestedRequest) -> Inner {
         let NestedRequest {
             kind, id, config, ..
         } = inside;
         let id = Value::from(id.as_str());
         let path = |asked: &StepCall<'_>| asked.at.clone();
         Ok(
-            match self.begin_step(&line, (&kind, &id), &config, Span::NONE)? {
+            match self.begin_step(&branch, (&kind, &id), &config, Span::NONE)? {
                 Begun::Replayed(asked) => {
                     self.check_recorded_cancel(asked.recorded.place)?;
                     let Some(end) = asked.recorded.end() else {
@@ -219,25 +219,25 @@ impl<'d> Within<'d, '_> {
         }
         let executor = self.executor;
         while let Some((id, inside)) = nested.take_asked() {
-            let line = self.place.twin(&inside);
-            self.lines.insert(id, line.clone());
+            let branch = self.place.twin(&inside);
+            self.branches.insert(id, branch.clone());
             // Boxed: it may hold further steps that perform others.
             self.underway
-                .add(id, Box::pin(executor.inner(line, inside)));
+                .add(id, Box::pin(executor.inner(branch, inside)));
         }
     }
 
     /// Takes the result of a nested step.
     fn take(&mut self, nested: &NestedSteps, id: u64, ended: Inner) -> Result<(), Halt> {
-        let line = self.lines.remove(&id);
+        let branch = self.branches.remove(&id);
         let ended = match ended {
             Ok(ended) => ended,
             Err(Halt::Interrupted) => {
                 self.leaving.is_interrupted = true;
                 return Ok(());
             }
-            Err(Halt::Parked { reason, due_ms }) => {
-                self.leaving.parked.push(Waiting {
+            Err(Halt::Suspended { reason, due_ms }) => {
+                self.leaving.suspended.push(Waiting {
                     reason,
                     due_ms,
                     stays: false,
@@ -246,8 +246,8 @@ impl<'d> Within<'d, '_> {
             }
             Err(halt) => {
                 // Their children are to be told as well.
-                let lines = line.iter().chain(self.lines.values());
-                lines.for_each(|line| self.executor.leave_child(line));
+                let branches = branch.iter().chain(self.branches.values());
+                branches.for_each(|branch| self.executor.leave_child(branch));
                 return Err(halt);
             }
         };
@@ -279,17 +279,17 @@ impl<'d> Within<'d, '_> {
         if self.leaving.is_interrupted {
             return Some(Halt::Interrupted);
         }
-        let parked = std::mem::take(&mut self.leaving.parked);
-        let first = parked.first()?;
-        Some(Halt::Parked {
+        let suspended = std::mem::take(&mut self.leaving.suspended);
+        let first = suspended.first()?;
+        Some(Halt::Suspended {
             reason: first.reason.clone(),
-            due_ms: parked.iter().filter_map(|wait| wait.due_ms).min(),
+            due_ms: suspended.iter().filter_map(|wait| wait.due_ms).min(),
         })
     }
 
-    /// Says on the outer step's line that it waits, where all that is under way inside waits.
+    /// Says on the outer step's branch that it waits, where all that is under way inside waits.
     fn say_waiting(&mut self) {
-        let waits = self.lines.values().map(|line| line.waiting());
+        let waits = self.branches.values().map(|branch| branch.waiting());
         let waits: Option<Vec<Waiting>> = waits.collect();
         let Some(waits) = waits.filter(|waits| !waits.is_empty()) else {
             self.waiting = None;

@@ -8,8 +8,8 @@ use std::rc::Rc;
 use flowstone_lang::value::{Result as Evaluated, Value};
 
 use super::Executor;
+use super::branch::Branch;
 use super::call::{StepCall, exception_at};
-use super::line::Line;
 use crate::diagnostic::Diagnostic;
 use crate::flow::{PackagedStep, lint_packaged};
 use crate::ids::StepPath;
@@ -29,7 +29,7 @@ impl Executor<'_> {
     /// Reads a request for a packaged step.
     pub(super) fn packaged_call<'s>(
         &self,
-        line: &Rc<Line>,
+        branch: &Rc<Branch>,
         step: (&'s dyn Step, &'static StepSpec),
         path: &StepPath,
         (packaged, given): (&Rc<PackagedStep>, &Value),
@@ -38,7 +38,7 @@ impl Executor<'_> {
         let config = packaged::config(&self.scope, (packaged, step.1), given);
         let config = config.map_err(named)?;
         let call = self
-            .call(line, step, path.clone(), &config)
+            .call(branch, step, path.clone(), &config)
             .map_err(|error| {
                 let message = format!("`:{}`: {}", packaged.id, error.message);
                 named(StepError { message, ..error })

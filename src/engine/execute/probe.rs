@@ -151,7 +151,7 @@ impl Executor<'_> {
                     }
                     Outcome::Child(_)
                     | Outcome::Commit(_)
-                    | Outcome::Park(_)
+                    | Outcome::Suspend(_)
                     | Outcome::Sleep { .. } => Err(only_looks(call.spec.kind)),
                 }
             });
@@ -208,7 +208,7 @@ impl Executor<'_> {
             return Err(StepError::config("E0454", message));
         }
         let mut call = self.call(
-            &doubted.line,
+            &doubted.branch,
             (&**step, step.spec()),
             doubted.path.clone(),
             config,

@@ -3,7 +3,7 @@
 use flowstone_lang::value::{Result as Evaluated, Value};
 
 use super::Executor;
-use super::line::Line;
+use super::branch::Branch;
 use crate::codec;
 use crate::flow::name_of;
 use crate::observer::RunEvent;
@@ -11,7 +11,7 @@ use crate::observer::RunEvent;
 impl Executor<'_> {
     pub(super) fn log(
         &self,
-        line: &Line,
+        branch: &Branch,
         level: &Value,
         message: &Value,
         data: Value,
@@ -26,7 +26,7 @@ impl Executor<'_> {
             (Value::keyword("message"), Value::from(message.as_str())),
             (Value::keyword("data"), data.clone()),
         ]);
-        if self.shared.record_line(line, "flow/log", &said)? {
+        if self.shared.record_line(branch, "flow/log", &said)? {
             self.emit(&RunEvent::Log {
                 level,
                 message,
@@ -36,13 +36,13 @@ impl Executor<'_> {
         Ok(Value::Nil)
     }
 
-    pub(super) fn emitted(&self, line: &Line, name: &Value, data: Value) -> Evaluated<Value> {
+    pub(super) fn emitted(&self, branch: &Branch, name: &Value, data: Value) -> Evaluated<Value> {
         let name = name_of(name).unwrap_or_default().to_string();
         let said = Value::map([
             (Value::keyword("name"), Value::from(name.as_str())),
             (Value::keyword("data"), data.clone()),
         ]);
-        if self.shared.record_line(line, "flow/emit", &said)? {
+        if self.shared.record_line(branch, "flow/emit", &said)? {
             self.emit(&RunEvent::Emitted { name, data });
         }
         Ok(Value::Nil)

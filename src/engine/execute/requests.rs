@@ -230,7 +230,7 @@ impl Executor<'_> {
         });
     }
 
-    /// Returns what the flow sees of a request that ended in this drive.
+    /// Returns what the flow sees of a request that ended in this execution.
     fn ended(&self, request: Request<'_, '_>) -> Answer {
         let call = request.call;
         call.is_given.set(request.progress.is_given);

@@ -1,4 +1,4 @@
-//! A run and the children that are driven with it, side by side and not one inside the other: however deep flows call
+//! A run and the children that are executed with it, side by side and not one inside the other: however deep flows call
 //! flows, the process's stack does not grow.
 
 use std::cell::RefCell;
@@ -9,7 +9,7 @@ use std::task::{Context, Poll};
 use tokio::sync::Notify;
 
 use super::ExecuteOptions;
-use super::line::Line;
+use super::branch::Branch;
 use crate::Interrupt;
 use crate::engine::Engine;
 use crate::error::EngineError;
@@ -19,14 +19,14 @@ use crate::outcome::RunOutcome;
 use crate::ports::{ClaimBy, ParentClose, RunRow};
 use crate::step::LocalFuture;
 
-/// The runs that one call of [`Engine::drive`] drives.
+/// The runs that one call of [`Engine::execute`] executes.
 #[derive(Default)]
 pub(crate) struct RunTree {
-    /// The children that are to be driven and are not yet.
+    /// The children that are to be executed and are not yet.
     asked: RefCell<Vec<Asked>>,
 }
 
-/// A child to be driven.
+/// A child to be executed.
 struct Asked {
     run: RunId,
     observer: Rc<dyn Observer>,
@@ -34,23 +34,23 @@ struct Asked {
     told: Rc<Told>,
 }
 
-/// Where the outcome of a child's drive is left.
+/// Where the outcome of a child's execution is left.
 #[derive(Default)]
 struct Told {
     outcome: RefCell<Option<Result<RunOutcome, EngineError>>>,
     news: Notify,
 }
 
-/// A child that is driven for a line of its parent.
+/// A child that is executed for a branch of its parent.
 pub(super) struct Executed {
     told: Rc<Told>,
     interrupt: Interrupt,
-    line: Rc<Line>,
+    branch: Rc<Branch>,
     close: ParentClose,
 }
 
 impl Executed {
-    /// Returns when the child cannot be driven on.
+    /// Returns when the child cannot be executed further.
     pub async fn outcome(&self) -> Result<RunOutcome, EngineError> {
         loop {
             let news = self.told.news.notified();
@@ -63,7 +63,7 @@ impl Executed {
 
     /// Lets go of the child: one that is to be cancelled sees that and tidies up, any other leaves memory.
     pub fn leave(&self) {
-        if self.line.has_child() || self.close == ParentClose::Abandon {
+        if self.branch.has_child() || self.close == ParentClose::Abandon {
             self.interrupt.trigger();
         } else {
             self.interrupt.tell_news();
@@ -78,11 +78,11 @@ impl Drop for Executed {
 }
 
 impl RunTree {
-    /// Has a child driven.
-    pub(super) fn drive(
+    /// Has a child executed.
+    pub(super) fn execute(
         &self,
         child: &RunRow,
-        line: Rc<Line>,
+        branch: Rc<Branch>,
         observer: Rc<dyn Observer>,
         options: &ExecuteOptions,
     ) -> Executed {
@@ -102,12 +102,12 @@ impl RunTree {
         Executed {
             told,
             interrupt,
-            line,
+            branch,
             close: close.unwrap_or_default(),
         }
     }
 
-    /// Has a child driven that is cancelled and that nobody waits for, unless it is being driven already.
+    /// Has a child executed that is cancelled and that nobody waits for, unless it is being executed already.
     pub(super) fn tidy_up(&self, run: RunId, observer: Rc<dyn Observer>, options: &ExecuteOptions) {
         self.asked.borrow_mut().push(Asked {
             run,
@@ -160,7 +160,7 @@ impl RunTree {
                 options,
                 told,
             } = asked;
-            let outcome = engine.drive_in(&run, observer, options, tree).await;
+            let outcome = engine.execute_in(&run, observer, options, tree).await;
             told.outcome.replace(Some(outcome));
             told.news.notify_waiters();
         })

@@ -1,4 +1,4 @@
-//! What a run has taken of its limits in this drive. A replay counts again what the run has done before.
+//! What a run has taken of its limits in this execution. A replay counts again what the run has done before.
 //!
 //! A run that meets one of these limits ends there: no `catch` of its flow sees that, and no step fails of it.
 

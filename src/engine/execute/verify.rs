@@ -27,7 +27,7 @@ pub(crate) async fn verify(engine: &Engine, run: &RunId) -> Result<(), EngineErr
         },
         Ended::Threw(exception) => executor.scope.redact(exception.text().to_owned()),
         Ended::Stopped(stop) => format!("the run was stopped: {stop}"),
-        Ended::Interrupted | Ended::Parked { .. } => "unfinished".to_owned(),
+        Ended::Interrupted | Ended::Suspended { .. } => "unfinished".to_owned(),
     };
     if row.status == RunStatus::Failed {
         executor.compensate().await?;

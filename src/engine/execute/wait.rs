@@ -2,8 +2,8 @@
 
 use flowstone_lang::value::Value;
 
+use super::branch::Waiting;
 use super::call::StepCall;
-use super::line::Waiting;
 use super::requests::{Performed, Request};
 use super::{Executor, Halt, Stay};
 use crate::codec;
@@ -75,7 +75,7 @@ impl Executor<'_> {
                 self.poll_again(call, &waiting).await?;
             }
         } else {
-            let _waiting = (!is_short).then(|| call.line.wait(waiting));
+            let _waiting = (!is_short).then(|| call.branch.wait(waiting));
             let clock = self.engine.services.clock.clone();
             let until_ms = self.bounded(Some(due_ms)).unwrap_or(due_ms);
             tokio::select! {
@@ -91,20 +91,20 @@ impl Executor<'_> {
         Ok(())
     }
 
-    /// Where the process does not stay for what a line waits for: leaves, or waits a moment while other lines of the
+    /// Where the process does not stay for what a branch waits for: leaves, or waits a moment while other branches of the
     /// run go on.
     pub(super) async fn poll_again(
         &self,
         call: &StepCall<'_>,
         waiting: &Waiting,
     ) -> Result<(), Halt> {
-        if call.line.is_main() {
-            return Err(Halt::Parked {
+        if call.branch.is_main() {
+            return Err(Halt::Suspended {
                 reason: waiting.reason.clone(),
                 due_ms: waiting.due_ms,
             });
         }
-        let _waiting = call.line.wait(waiting.clone());
+        let _waiting = call.branch.wait(waiting.clone());
         tokio::select! {
             biased;
             halt = self.halted() => Err(halt),
@@ -112,7 +112,7 @@ impl Executor<'_> {
         }
     }
 
-    /// Says in the run's row what all lines wait for.
+    /// Says in the run's row what all branches wait for.
     pub(super) fn say_all_wait(&self, reason: &str, due_ms: Option<i64>) -> Result<(), StoreError> {
         self.shared
             .journal
@@ -121,7 +121,7 @@ impl Executor<'_> {
         self.shared.journal.post()
     }
 
-    /// Says that a line waits. The run's row says so when all lines wait: see [`Self::say_all_wait`].
+    /// Says that a branch waits. The run's row says so when all branches wait: see [`Self::say_all_wait`].
     pub(super) async fn say_waiting(
         &self,
         call: &StepCall<'_>,
@@ -129,7 +129,7 @@ impl Executor<'_> {
         due_ms: Option<i64>,
         mut changes: Vec<Change>,
     ) -> Result<(), StoreError> {
-        if call.line.is_main() {
+        if call.branch.is_main() {
             changes.push(waits_for(reason, self.bounded(due_ms)));
             self.is_waiting.set(true);
         } else if changes.is_empty() {
@@ -279,7 +279,7 @@ impl Executor<'_> {
             };
             let entry = call.entry(self, kind, text.clone());
             if !self.close_wait(&row, vec![entry]).await? {
-                call.line.set_sequence(None);
+                call.branch.set_sequence(None);
                 continue;
             }
             if call.metering.is_some() {
@@ -396,7 +396,7 @@ impl Executor<'_> {
                 self.poll_again(call, &waiting).await?;
                 continue;
             }
-            let _waiting = call.line.wait(waiting);
+            let _waiting = call.branch.wait(waiting);
             let next = now_ms + POLL_EVERY_MS;
             let due_ms = due_ms.map_or(next, |due| due.min(next));
             let clock = self.engine.services.clock.clone();

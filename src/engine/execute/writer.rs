@@ -1,4 +1,4 @@
-//! What a drive writes: entries gather here and go to the store in batches.
+//! What an execution writes: entries gather here and go to the store in batches.
 
 use std::cell::{Cell, RefCell};
 use std::sync::Arc;

@@ -109,7 +109,7 @@ impl Begun {
     }
 }
 
-/// Returns the branch of a path; empty for the main line.
+/// Returns the branch of a path; empty for the main branch.
 pub(super) fn branch(path: &str) -> &str {
     path.rsplit_once('/').map_or("", |(branch, _)| branch)
 }

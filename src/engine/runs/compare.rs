@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use flowstone_lang::value::Value;
 
-use super::lines::unified;
+use super::diff::unified;
 use crate::codec;
 use crate::engine::Engine;
 use crate::error::EngineError;

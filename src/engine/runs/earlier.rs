@@ -36,7 +36,7 @@ impl Engine {
         let bindings = self.bindings_of(loaded).encode();
         Ok(runs.into_iter().find(|run| {
             let is_held = run.held && run.quarantine.is_none();
-            let is_free = !run.driven && !is_held && run.cancel_requested.is_none();
+            let is_free = !run.executing && !is_held && run.cancel_requested.is_none();
             is_free
                 && run.parent.is_none()
                 && run.started_by == started_by

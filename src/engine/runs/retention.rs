@@ -200,7 +200,7 @@ impl Engine {
             for run in page {
                 let kept = kept.entry(run.flow.clone()).or_default();
                 *kept += 1;
-                if *kept <= retention.keep_last || !self.is_family_over(&run, &mut roots).await? {
+                if *kept <= retention.keep_last || !self.is_tree_over(&run, &mut roots).await? {
                     continue;
                 }
                 let ended = run.ended_ms.unwrap_or(run.updated_ms);
@@ -266,7 +266,7 @@ impl Engine {
     }
 
     /// Tells whether the root run is finished: until then, its replay may read the runs below it.
-    async fn is_family_over(
+    async fn is_tree_over(
         &self,
         run: &RunSummary,
         roots: &mut HashMap<RunId, bool>,

@@ -236,7 +236,7 @@ impl<'r> World<'r> {
                 until_ms: self.now_ms + 10,
                 value: Value::from("slept"),
             },
-            4 => Event::Parks(Box::new(wait())),
+            4 => Event::Suspends(Box::new(wait())),
             5 => Event::Calls(RunId::from_text("r1")),
             6 if attempt < 5 => Event::Lacked {
                 error: error("unavailable"),

@@ -69,7 +69,7 @@ pub async fn play(
     let mut turns = 0;
     loop {
         engine
-            .drive(&run, observer.clone(), ExecuteOptions::default())
+            .execute(&run, observer.clone(), ExecuteOptions::default())
             .await?;
         let row = engine.run_row(&run).await?;
         if row.status.is_final() && unfinished(engine).await?.is_empty() {
@@ -162,17 +162,17 @@ fn is_doubt(wait: &WaitRow) -> bool {
 
 /// Executes the other runs, such as child runs.
 async fn go_on(engine: &Engine, run: &RunId) -> Result<usize, TrialError> {
-    let mut driven = 0;
+    let mut executed = 0;
     for other in engine.resumable().await? {
         if other.id != *run {
             let options = ExecuteOptions::default();
             engine
-                .drive(&other.id, Rc::new(NoObserver), options)
+                .execute(&other.id, Rc::new(NoObserver), options)
                 .await?;
-            driven += 1;
+            executed += 1;
         }
     }
-    Ok(driven)
+    Ok(executed)
 }
 
 /// Advances the clock to the next instant that a run waits for. Tells whether there is one.

@@ -138,7 +138,9 @@ impl Engine {
         };
         // The compensation of a failed run follows its end.
         let mut dry_run_report = dry_run_report;
-        dry_run_report.differences.retain(|met| !met.undoes());
+        dry_run_report
+            .differences
+            .retain(|met| !met.is_compensation());
         // The flow ended without this step: its branch lost a race, in which the step may or may not have begun.
         if now.is_some() && old.body == edited.flow.body {
             let is_lost = |met: &Difference| met.recorded.is_none() && met.answer == Stand::Stopped;

@@ -190,7 +190,7 @@ impl Dispatcher<'_> {
         }
         let mut served = Served::default();
         for load in loads {
-            served.drives += load.drives.load(Ordering::SeqCst);
+            served.executions += load.executions.load(Ordering::SeqCst);
             served.ended += load.ended.load(Ordering::SeqCst);
             served.set_aside += load.set_aside.load(Ordering::SeqCst);
         }

@@ -38,7 +38,7 @@ const QUIET: Duration = Duration::from_secs(3);
 pub(super) struct Load {
     /// Runs that were assigned and have not been left yet.
     pub held: AtomicUsize,
-    pub drives: AtomicUsize,
+    pub executions: AtomicUsize,
     pub ended: AtomicUsize,
     pub set_aside: AtomicUsize,
     /// Notified when there is room again; shared by all threads of a worker.
@@ -59,14 +59,14 @@ pub(super) struct Inside {
     capacity: usize,
 }
 
-pub(super) fn pair(drives: NonZeroUsize, room: &Arc<Notify>) -> (Lane, Inside) {
+pub(super) fn pair(concurrency: NonZeroUsize, room: &Arc<Notify>) -> (Lane, Inside) {
     // Bounded by the dispatcher, which assigns no more runs than there is room for.
     let (sender, runs) = unbounded_channel();
     let load = Arc::new(Load {
         room: room.clone(),
         ..Load::default()
     });
-    let capacity = drives.get() * AHEAD;
+    let capacity = concurrency.get() * AHEAD;
     let lane = Lane {
         runs: sender,
         load: load.clone(),
@@ -104,7 +104,7 @@ impl Lane {
 struct Shop {
     engine: Engine,
     observer: Rc<dyn Observer>,
-    drive: ExecuteOptions,
+    execute: ExecuteOptions,
     watch: Arc<dyn Watch>,
     load: Arc<Load>,
     setbacks: Setbacks,
@@ -128,7 +128,7 @@ impl Inside {
         let shop = Rc::new(Shop {
             engine,
             observer: watch.observer(),
-            drive: ExecuteOptions {
+            execute: ExecuteOptions {
                 interrupt: options.interrupt.clone(),
                 stay: Stay::Briefly,
                 // Child runs are runs like others, and another thread may execute them.
@@ -141,21 +141,21 @@ impl Inside {
             setbacks: Setbacks::default(),
             capacity: self.capacity,
         });
-        let mut slots = Slots::new(options.drives.get());
+        let mut slots = Slots::new(options.concurrency.get());
         LocalSet::new().block_on(&runtime, async {
-            let mut drives = JoinSet::new();
+            let mut executions = JoinSet::new();
             while let Some(slot) = slots.next().await {
                 let Some(taken) = self.next(&shop, &mut slots).await else {
                     break;
                 };
                 let shop = shop.clone();
-                drives.spawn_local(async move {
+                executions.spawn_local(async move {
                     shop.handle(taken).await;
                     drop(slot);
                 });
-                while drives.try_join_next().is_some() {}
+                while executions.try_join_next().is_some() {}
             }
-            while drives.join_next().await.is_some() {}
+            while executions.join_next().await.is_some() {}
         });
     }
 }
@@ -238,7 +238,7 @@ impl Shop {
         let (run, flow) = (taken.row.id.clone(), taken.row.flow.clone());
         let epoch = taken.epoch;
         let (load, watch) = (self.load.clone(), self.watch.clone());
-        if self.drive.interrupt.is_set() {
+        if self.execute.interrupt.is_set() {
             let _ = self.engine.stores().runs.release(&run, epoch).await;
             self.leave();
             return;
@@ -247,21 +247,21 @@ impl Shop {
         let shop = self.clone();
         // In a task of its own, so that a panic ends nothing else.
         let task = spawn_local(async move {
-            let (observer, options) = (shop.observer.clone(), shop.drive.clone());
-            shop.engine.drive_taken(&taken, observer, options).await
+            let (observer, options) = (shop.observer.clone(), shop.execute.clone());
+            shop.engine.execute_leased(&taken, observer, options).await
         });
-        let driven = match task.await {
-            Ok(driven) => driven,
+        let executed = match task.await {
+            Ok(executed) => executed,
             Err(error) => Err(EngineError::Internal(match error.try_into_panic() {
                 Ok(panic) => panic_words(&*panic),
-                Err(_) => "the task of a drive was ended".to_owned(),
+                Err(_) => "the task of an execution was ended".to_owned(),
             })),
         };
-        load.drives.fetch_add(1, Ordering::SeqCst);
+        load.executions.fetch_add(1, Ordering::SeqCst);
         let now_ms = self.engine.now_ms();
-        match driven {
+        match executed {
             Ok(outcome) => {
-                watch.event(&WorkerEvent::Driven {
+                watch.event(&WorkerEvent::Executed {
                     run: &run,
                     flow: &flow,
                     outcome: &outcome,

@@ -1,6 +1,6 @@
-//! Lines of a flow side by side: `all`, `pmap`, `race`, and what the macro `let` stands for.
+//! Concurrent branches of a flow: `all`, `pmap`, `race`, and what the macro `let` stands for.
 //!
-//! Here the arguments are checked and made into one request; who drives the run starts the branches and says what
+//! Here the arguments are checked and made into one request; the executor starts the branches and says what
 //! they come to.
 
 use std::rc::Rc;

@@ -10,14 +10,14 @@ pub(super) const COMPENSATE: Native = Native {
     usage: "(compensate step-form undo)",
     doc: "Performs the step, returns its value, and remembers how to undo it: when the run fails or is cancelled \
           later, undo is called, the last one first. undo takes no argument, or the step's value; its steps have \
-          their own retries. One that fails parks the run as `failed-compensating`.",
+          their own retries. One that fails suspends the run as `failed-compensating`.",
     examples: &[],
     arity: Arity::exactly(2),
     run: |vm, args| {
         vm.realise(args.get(0))?;
         function(&args, 1)?;
-        let (value, undo) = (args.get(0).clone(), args.get(1).clone());
-        ask(vm, Request::Compensate { value, undo })
+        let (value, function) = (args.get(0).clone(), args.get(1).clone());
+        ask(vm, Request::Compensate { value, function })
     },
 };
 
@@ -30,8 +30,8 @@ pub(super) const ON_CANCEL: Native = Native {
     arity: Arity::exactly(1),
     run: |vm, args| {
         function(&args, 0)?;
-        let undo = args.get(0).clone();
-        ask(vm, Request::OnCancel { undo })
+        let function = args.get(0).clone();
+        ask(vm, Request::OnCancel { function })
     },
 };
 

@@ -76,7 +76,7 @@ impl NestedResult {
     }
 }
 
-/// An answer of the driver.
+/// An answer of the executor.
 #[derive(Debug)]
 pub struct NestedAnswer {
     pub result: Result<Value, StepError>,
@@ -86,7 +86,7 @@ pub struct NestedAnswer {
     pub path: String,
 }
 
-/// Where a step and the driver of its run meet.
+/// Where a step meets the executor of its run.
 #[derive(Debug, Default)]
 pub struct NestedSteps {
     asked: RefCell<VecDeque<(u64, NestedRequest)>>,

@@ -6,7 +6,7 @@ use std::pin::Pin;
 use super::{PortFuture, Program, RunRow};
 use crate::ids::RunId;
 
-/// The runs that nobody drives and that can go on.
+/// The runs that nobody executes and that can go on.
 ///
 /// That is: those in status `running` (new, interrupted, or left by a process that died), waiting ones whose timer
 /// is due or whose wait was answered, and those that are to be cancelled.
@@ -24,7 +24,7 @@ pub trait Agenda: Send + Sync {
     /// Frees the runs that processes held which are gone. Returns how many.
     fn sweep(&self) -> PortFuture<'_, usize>;
 
-    /// Gives the lease of a run back that cannot be driven: nobody takes it before that moment.
+    /// Gives back the lease of a run that cannot be executed: nobody takes it before that moment.
     fn set_aside(&self, run: &RunId, epoch: i64, setback: Setback) -> PortFuture<'_, ()>;
 
     /// Forgets all setbacks: a worker that starts may be able to do what the one before it was not.
@@ -81,7 +81,7 @@ pub struct PlanChange {
     pub now_ms: i64,
 }
 
-/// A run that the caller may drive, under that epoch.
+/// A run that the caller may execute, under that epoch.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Taken {
     /// As it was before it was taken.
@@ -89,7 +89,7 @@ pub struct Taken {
     pub epoch: i64,
 }
 
-/// Why a run cannot be driven, and when that is to be tried again.
+/// Why a run cannot be executed, and when that is to be tried again.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Setback {
     pub reason: String,

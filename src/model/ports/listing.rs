@@ -13,8 +13,8 @@ pub struct RunSummary {
     /// What a waiting run waits for, in words.
     pub wait_reason: Option<String>,
     pub due_ms: Option<i64>,
-    /// A live process drives it now.
-    pub driven: bool,
+    /// A live process executes it now.
+    pub executing: bool,
     /// As in [`super::RunRow::begun`].
     pub begun: bool,
     /// As in [`super::RunRow::held`].

@@ -10,7 +10,7 @@ pub trait Probe: Debug + Send + Sync {
     /// Called at that moment, in the thread that writes.
     ///
     /// # Errors
-    /// What is given back becomes the end of the transaction: before the commit it is undone; after it, it stays and
+    /// What is given back becomes the end of the transaction: before the commit the transaction is rolled back; after it, it stays and
     /// nobody hears of it.
     fn reach(&self, moment: Moment) -> Result<(), StoreError>;
 }

@@ -21,7 +21,7 @@ pub trait Queue: Send + Sync {
         journal: Vec<Entry>,
     ) -> PortFuture<'_, Admission>;
 
-    /// Starts queued runs whose moment has come, and returns them: they are `running`, and nobody drives them.
+    /// Starts queued runs whose moment has come, and returns them: they are `running`, and nobody executes them.
     fn promote(&self, now_ms: i64) -> PortFuture<'_, Vec<RunId>>;
 
     /// Returns what a queued run waits for; nothing where it is not queued.

@@ -1,4 +1,4 @@
-//! The rows of runs, the programs they are pinned to, and who drives them.
+//! The rows of runs, the programs they are pinned to, and who executes them.
 
 use super::{BlobRow, Entry, PortFuture, RunQuery, RunSummary, WaitRow};
 use crate::ids::RunId;
@@ -30,7 +30,7 @@ pub trait Runs: Send + Sync {
     /// that counts against the run. See [`RunRow::quarantine`].
     fn executes(&self, run: &RunId, is_executing: bool);
 
-    /// Gives a run that is not over and that nobody drives another program, if it still has the one that was seen.
+    /// Gives a run that is not over and that nobody executes another program, if it still has the one that was seen.
     ///
     /// # Errors
     /// [`StoreError::Rejected`](super::StoreError::Rejected) with kind `conflict` otherwise.
@@ -107,7 +107,7 @@ pub struct NewRun {
     pub parent: Option<Parent>,
     /// When it is unwound with status `timed-out`.
     pub deadline_ms: Option<i64>,
-    /// The process that adds it is going to drive it: no worker takes it as long as that process lives.
+    /// The process that adds it is going to execute it: no worker takes it as long as that process lives.
     pub is_taken: bool,
 }
 
@@ -164,7 +164,7 @@ pub enum RunStatus {
     Queued,
     Running,
     Waiting,
-    /// The flow failed, and so did undoing what it had done: somebody has to look.
+    /// The flow failed, and so did a compensation: a person has to act.
     FailedCompensating,
     Completed,
     Failed,
@@ -258,8 +258,8 @@ pub struct RunRow {
     pub error: Option<String>,
     /// Why somebody asked for it to be cancelled.
     pub cancel_requested: Option<String>,
-    /// A live process drives it now.
-    pub driven: bool,
+    /// A live process executes it now.
+    pub executing: bool,
     /// A process has executed it before.
     pub begun: bool,
     pub created_ms: i64,
@@ -282,12 +282,12 @@ pub struct RunRow {
     /// The cancel that was asked for is to end the run at once.
     pub force: bool,
     pub ended_ms: Option<i64>,
-    /// It was imported while it was not over: nobody drives it before somebody asks for that, because its
+    /// It was imported while it was not over: nobody executes it before somebody asks for that, because its
     /// effects may go on elsewhere. A claim ends this.
     pub held: bool,
     /// When its journal was removed.
     pub pruned_ms: Option<i64>,
-    /// Why the worker that tried last could not drive it.
+    /// Why the worker that tried last could not execute it.
     pub setback: Option<String>,
     /// Why nobody executes it before somebody names it: processes that executed it ended again and again without
     /// progress of the run. Such a run is [`held`](Self::held), too.
@@ -362,7 +362,7 @@ pub enum Claim {
     Taken {
         epoch: i64,
     },
-    /// A live process drives it.
+    /// A live process executes it.
     Held {
         owner: String,
     },

@@ -1,8 +1,8 @@
 //! Admission: whether a new run starts, waits in the queue, replaces others or is refused.
 
-use super::family;
 use super::queue::{Promotion, SlotRows};
 use super::rows::Rows;
+use super::run_tree;
 use crate::ids::RunId;
 use crate::ports::RunStatus;
 use crate::ports::{
@@ -243,7 +243,7 @@ fn cancel<R: Rows>(
         }
         for id in rows.queued(replaced.slot, &head.program, num)? {
             // The caller settles the slot once, after all of them.
-            let withdrawn = family::cancel_queued(rows, &id, &replaced.reason, now_ms)?;
+            let withdrawn = run_tree::cancel_queued(rows, &id, &replaced.reason, now_ms)?;
             limits.extend(
                 withdrawn
                     .and_then(|it| it.limit)

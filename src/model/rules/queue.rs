@@ -4,8 +4,8 @@
 //! limit, if it has one. So a run acquires slot and limit in a fixed order, and the end of a run concerns two heads of
 //! queues, however long these are. Usage is read from the rows of live runs; there are no counters.
 
-use super::family;
 use super::rows::{QueueRows, Rows};
+use super::run_tree;
 use crate::ids::RunId;
 use crate::ports::{QueuePlace, QueueReason, RateRule, StoreError};
 
@@ -208,7 +208,7 @@ pub fn withdraw<R: Rows>(
     reason: &str,
     now_ms: i64,
 ) -> Result<bool, StoreError> {
-    let withdrawn = family::cancel_queued(rows, run, reason, now_ms)?;
+    let withdrawn = run_tree::cancel_queued(rows, run, reason, now_ms)?;
     if let Some(withdrawn) = &withdrawn {
         ended(rows, withdrawn.num, now_ms)?;
     }

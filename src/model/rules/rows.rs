@@ -5,8 +5,8 @@
 
 use super::admission::{Caller, Replaced};
 use super::answers::{Answered, EarlySignal, SignalSlot, SignalState};
-use super::family::Member;
 use super::queue::{Limited, SlotRows, Withdrawn};
+use super::run_tree::Member;
 use crate::ids::RunId;
 use crate::ports::{Completion, NewRun, RunStatus, StartRules, StoreError, WaitRow};
 
@@ -83,7 +83,7 @@ pub trait QueueRows {
 }
 
 /// Rows of runs as far as parents and children are concerned.
-pub trait FamilyRows {
+pub trait RunTreeRows {
     fn member(&mut self, run: &RunId) -> Result<Option<Member>, StoreError>;
 
     /// Returns the children of a run that are not over, the oldest first.
@@ -157,6 +157,6 @@ pub trait WaitRows {
 }
 
 /// All rows that the rules about starts and ends of runs need.
-pub trait Rows: QueueRows + FamilyRows + WaitRows {}
+pub trait Rows: QueueRows + RunTreeRows + WaitRows {}
 
-impl<T: QueueRows + FamilyRows + WaitRows> Rows for T {}
+impl<T: QueueRows + RunTreeRows + WaitRows> Rows for T {}

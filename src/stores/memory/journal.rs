@@ -4,8 +4,8 @@ use flowstone_model::ids::RunId;
 use flowstone_model::ports::{
     Batch, Change, Entry, Journal, PortFuture, Receipt, RunStatus, RunUpdate, StoreError, StoreOp,
 };
-use flowstone_model::rules::rows::FamilyRows as _;
-use flowstone_model::rules::{answers, family, queue};
+use flowstone_model::rules::rows::RunTreeRows as _;
+use flowstone_model::rules::{answers, queue, run_tree};
 
 use super::state::State;
 use super::{News, Session, Tx, lock};
@@ -118,14 +118,14 @@ fn make(
         Change::CloseWaits => tx.close_waits(num)?,
         Change::CloseWaitsOf { path } => tx.close_waits_of(num, path),
         Change::CloseChildren { only } => {
-            family::close_children(tx, &batch.run, only.as_ref(), now_ms)?;
+            run_tree::close_children(tx, &batch.run, only.as_ref(), now_ms)?;
         }
         Change::Signal {
             key,
             dedup,
             payload,
         } => {
-            answers::complete(tx, &family::signal(key, dedup, payload.clone(), now_ms))?;
+            answers::complete(tx, &run_tree::signal(key, dedup, payload.clone(), now_ms))?;
         }
         Change::Restart { input, seed } => restart(tx.state, num, (input, *seed), now_ms),
     }

@@ -115,7 +115,7 @@ fn summary(run: &Run, is_alive: bool) -> RunSummary {
         status: row.status,
         wait_reason: row.wait_reason,
         due_ms: row.due_ms,
-        driven: is_alive,
+        executing: is_alive,
         begun: run.epoch > 0,
         held: row.held,
         quarantine: row.quarantine,

@@ -103,7 +103,7 @@ fn row(run: &NewRun, status: RunStatus) -> RunRow {
         result: None,
         error: None,
         cancel_requested: None,
-        driven: false,
+        executing: false,
         begun: false,
         created_ms: run.now_ms,
         updated_ms: run.now_ms,

@@ -7,9 +7,9 @@ use flowstone_model::ports::{
     Adoption, Claim, ClaimBy, Import, ImportedRun, NewRun, PortFuture, Program, RunFilter,
     RunQuery, RunRow, RunStatus, RunSummary, Runs, StoreError, StoredInput,
 };
-use flowstone_model::rules::family;
 use flowstone_model::rules::lease::{self, Holder, LeaseRows as _};
 use flowstone_model::rules::rows::QueueRows as _;
+use flowstone_model::rules::run_tree;
 use flowstone_model::sealed::{join, split};
 
 use super::state::Run;
@@ -121,7 +121,7 @@ impl Runs for Session {
 
     fn request_cancel(&self, run: &RunId, reason: &str, now_ms: i64) -> PortFuture<'_, ()> {
         self.write(News::Some, |tx| {
-            family::request_cancel(tx, run, reason, now_ms)
+            run_tree::request_cancel(tx, run, reason, now_ms)
         })
     }
 
@@ -131,7 +131,9 @@ impl Runs for Session {
         reason: &str,
         now_ms: i64,
     ) -> PortFuture<'_, Option<RunStatus>> {
-        self.write(News::Some, |tx| family::terminate(tx, run, reason, now_ms))
+        self.write(News::Some, |tx| {
+            run_tree::terminate(tx, run, reason, now_ms)
+        })
     }
 }
 

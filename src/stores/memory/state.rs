@@ -11,7 +11,7 @@ use flowstone_model::ports::{
 use flowstone_model::rules::answers::{EarlySignal, SignalState};
 use flowstone_model::sealed::split;
 
-use super::undo::Table;
+use super::rollback::Table;
 
 /// All rows.
 #[derive(Default)]
@@ -53,19 +53,19 @@ impl State {
         self.changesets.commit();
     }
 
-    pub(super) fn undo(&mut self) {
-        self.runs.undo();
-        self.ids.undo();
-        self.externals.undo();
-        self.programs.undo();
-        self.journal.undo();
-        self.waits.undo();
-        self.inbox.undo();
-        self.schedules.undo();
-        self.kv.undo();
-        self.blobs.undo();
-        self.resources.undo();
-        self.changesets.undo();
+    pub(super) fn roll_back(&mut self) {
+        self.runs.roll_back();
+        self.ids.roll_back();
+        self.externals.roll_back();
+        self.programs.roll_back();
+        self.journal.roll_back();
+        self.waits.roll_back();
+        self.inbox.roll_back();
+        self.schedules.roll_back();
+        self.kv.roll_back();
+        self.blobs.roll_back();
+        self.resources.roll_back();
+        self.changesets.roll_back();
     }
 
     pub(super) fn number(&self, run: &RunId) -> Option<i64> {
@@ -147,7 +147,7 @@ impl Run {
         RunRow {
             input: parts.shown.to_owned(),
             sealed: parts.sealed.map(str::to_owned),
-            driven: self.lease.as_deref().is_some_and(is_alive),
+            executing: self.lease.as_deref().is_some_and(is_alive),
             begun: self.epoch > 0,
             ..self.row.clone()
         }

@@ -53,10 +53,10 @@ impl Upkeep for Session {
 
     fn sweep(&self, sweep: Sweep, _now_ms: i64) -> PortFuture<'_, Removed> {
         self.write(News::None, |tx| {
-            // A dry run is a sweep that is undone.
+            // A dry run is a sweep that is rolled back.
             let removed = self::sweep(tx.state, &sweep);
             if sweep.dry_run {
-                tx.state.undo();
+                tx.state.roll_back();
             }
             Ok(removed)
         })

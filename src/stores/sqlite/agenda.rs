@@ -92,7 +92,7 @@ fn take_one(db: &Connection, owner: &Owner, run: i64, now_ms: i64) -> Result<Tak
     Ok(Taken { row, epoch })
 }
 
-/// Returns when the next timer of a run that nobody drives is due.
+/// Returns when the next timer of a run that nobody executes is due.
 pub(super) fn next_ms(db: &Connection) -> Result<Option<i64>, StoreError> {
     let ask = |sql: &str| {
         db.prepare_cached(sql)
@@ -166,7 +166,7 @@ pub(super) fn set_aside(
     runs::release(db, run, epoch)
 }
 
-/// Forgets why runs could not be driven.
+/// Forgets why runs could not be executed.
 pub(super) fn forget_setbacks(db: &Connection) -> Result<usize, StoreError> {
     db.prepare_cached("UPDATE run SET again_ms = 0 WHERE setback IS NOT NULL")
         .and_then(|mut sql| sql.execute([]))

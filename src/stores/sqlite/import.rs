@@ -10,7 +10,7 @@ use rusqlite::{Connection, OptionalExtension as _, params};
 use super::failure::{failed, rejected, with_hint};
 use super::{journal, resource, runs, waits};
 
-/// Adds the runs. To be called inside a transaction, which is undone when one of the ids is taken.
+/// Adds the runs. To be called inside a transaction, which is rolled back when one of the ids is taken.
 pub(super) fn import(db: &Connection, import: &Import) -> Result<(), StoreError> {
     for blob in &import.resources {
         resource::keep(db, blob, import.now_ms)?;
@@ -53,7 +53,7 @@ fn insert(db: &Connection, row: &RunRow) -> Result<i64, StoreError> {
         None => None,
     };
     let parent = row.parent.as_ref();
-    // What it was queued behind is not here; like all that is not over, it waits until somebody drives it.
+    // What it was queued behind is not here; like all that is not over, it waits until somebody executes it.
     let status = match row.status {
         RunStatus::Queued => RunStatus::Running,
         status => status,

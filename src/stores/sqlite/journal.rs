@@ -5,7 +5,7 @@
 
 use flowstone_model::ids::RunId;
 use flowstone_model::ports::{Batch, Change, Entry, EntryKind, Receipt, StoreError, StoreOp};
-use flowstone_model::rules::{answers, family};
+use flowstone_model::rules::{answers, run_tree};
 use rusqlite::{Connection, OptionalExtension as _, params};
 
 use super::failure::failed;
@@ -68,7 +68,7 @@ pub(super) fn apply(db: &Connection, batch: &Batch) -> Result<Receipt, StoreErro
             Change::CloseWaits => waits::close_all(db, run)?,
             Change::CloseWaitsOf { path } => waits::close_of(db, run, path)?,
             Change::CloseChildren { only } => {
-                family::close_children(
+                run_tree::close_children(
                     &mut Rows::new(db),
                     &batch.run,
                     only.as_ref(),
@@ -80,7 +80,7 @@ pub(super) fn apply(db: &Connection, batch: &Batch) -> Result<Receipt, StoreErro
                 dedup,
                 payload,
             } => {
-                let signal = family::signal(key, dedup, payload.clone(), batch.now_ms);
+                let signal = run_tree::signal(key, dedup, payload.clone(), batch.now_ms);
                 answers::complete(&mut Rows::new(db), &signal)?;
             }
             Change::Restart { input, seed } => {

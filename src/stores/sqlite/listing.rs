@@ -247,7 +247,7 @@ fn summary(row: &Row<'_>, alive: &Alive<'_>) -> rusqlite::Result<(i64, RunSummar
         status: RunStatus::from_name(&status).unwrap_or(RunStatus::Failed),
         wait_reason: row.get(5)?,
         due_ms: row.get(6)?,
-        driven: lease.is_some_and(|lease| alive.is_alive(&lease)),
+        executing: lease.is_some_and(|lease| alive.is_alive(&lease)),
         held: row.get(8)?,
         is_cancel_requested: row.get(9)?,
         created_ms: row.get(10)?,

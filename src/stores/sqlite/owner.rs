@@ -1,4 +1,4 @@
-//! Who drives a run: a process, known by a file that it keeps locked for as long as it lives.
+//! Who executes a run: a process, known by a file that it keeps locked for as long as it lives.
 //!
 //! The system lets go of the lock when the process ends, however it ends. So nobody waits for a lease to run
 //! out after a crash, and nobody takes a run from a process that is only slow.

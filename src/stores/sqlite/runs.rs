@@ -295,7 +295,7 @@ pub(super) fn run_row(row: &Row<'_>, owner: &Alive<'_>) -> rusqlite::Result<RunR
         result: row.get(9)?,
         error: row.get(10)?,
         cancel_requested: row.get(11)?,
-        driven: lease.is_some_and(|lease| owner.is_alive(&lease)),
+        executing: lease.is_some_and(|lease| owner.is_alive(&lease)),
         created_ms: row.get(13)?,
         updated_ms: row.get(14)?,
         invocation: row.get(15)?,

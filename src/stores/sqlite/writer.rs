@@ -268,7 +268,7 @@ impl Writer {
     }
 }
 
-/// A driven run is no news, as long as it goes on.
+/// An executing run is not news while it is executed.
 fn news_in(batch: &Batch) -> News {
     let is_news = |change: &Change| match change {
         Change::Update(update) => update.status != RunStatus::Running,
@@ -394,7 +394,7 @@ impl Loop {
             return Some(job);
         }
         loop {
-            // Only who drives runs wants to know what other processes do.
+            // Only who executes runs wants to know what other processes do.
             if self.news.receiver_count() == 0 {
                 self.version = None;
                 return self.queue.recv().ok();
@@ -528,7 +528,7 @@ impl Loop {
         open.state = match (begun, applied.kept) {
             (Err(error), _) => Err(error),
             (Ok(()), Ok(())) => self.execute("RELEASE job"),
-            // SQLite has undone the whole transaction by itself, as it does where a disk fills up in the middle.
+            // SQLite has rolled the whole transaction back by itself, as it does where a disk fills up in the middle.
             (Ok(()), Err(error)) if self.db.is_autocommit() => Err(error),
             (Ok(()), Err(_)) => self
                 .execute("ROLLBACK TO job")

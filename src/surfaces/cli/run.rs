@@ -27,14 +27,14 @@ use super::{ask, flow_file, output, permission};
 
 /// Runs the flow, and reports its outcome.
 pub fn run(args: &Run, app: &dyn App) -> Exit {
-    let done = Runtime::start().and_then(|runtime| runtime.block_on(drive(args, app)));
+    let done = Runtime::start().and_then(|runtime| runtime.block_on(execute(args, app)));
     done.unwrap_or_else(|report| {
         output::failure(&report, args.show.json);
         Exit::Failed
     })
 }
 
-async fn drive(args: &Run, app: &dyn App) -> Result<Exit, Report> {
+async fn execute(args: &Run, app: &dyn App) -> Result<Exit, Report> {
     let project = Project {
         exchanges: args.exchanges.with(),
         bindings: args.bound.bindings(),
@@ -68,7 +68,7 @@ async fn drive(args: &Run, app: &dyn App) -> Result<Exit, Report> {
             return left(&engine, &begun, args.show.json).await;
         }
         let (observer, options) = watched(&engine, &args.show);
-        let outcome = engine.drive(begun.run(), observer, options).await?;
+        let outcome = engine.execute(begun.run(), observer, options).await?;
         let exit = match args.show.json {
             false => tell(begun.run(), &outcome, false),
             true => {
@@ -78,7 +78,7 @@ async fn drive(args: &Run, app: &dyn App) -> Result<Exit, Report> {
             }
         };
         engine
-            .collect_garbage_daily(&drive_options().interrupt)
+            .collect_garbage_daily(&execute_options().interrupt)
             .await;
         Ok(exit)
     };
@@ -286,7 +286,7 @@ pub fn watched(engine: &Engine, show: &Show) -> (Rc<dyn Observer>, ExecuteOption
     let terminal = Rc::new(Terminal::new());
     let options = ExecuteOptions {
         asker: permission::asker(show, &terminal, engine.project_root()),
-        ..drive_options()
+        ..execute_options()
     };
     match show.quiet {
         true => (Rc::new(NoObserver), options),
@@ -295,7 +295,7 @@ pub fn watched(engine: &Engine, show: &Show) -> (Rc<dyn Observer>, ExecuteOption
 }
 
 /// Returns options with which Ctrl-C suspends a run.
-fn drive_options() -> ExecuteOptions {
+fn execute_options() -> ExecuteOptions {
     ExecuteOptions {
         interrupt: Interrupt::listen().for_engine(),
         ..ExecuteOptions::default()

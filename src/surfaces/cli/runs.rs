@@ -84,8 +84,8 @@ pub fn status_words(run: &RunRow) -> String {
         return "on hold: imported while unfinished".to_owned();
     }
     match (run.status, &run.wait_reason) {
-        (RunStatus::Running, _) if !run.driven && !run.begun => NOT_BEGUN.to_owned(),
-        (RunStatus::Running, _) if !run.driven => "interrupted".to_owned(),
+        (RunStatus::Running, _) if !run.executing && !run.begun => NOT_BEGUN.to_owned(),
+        (RunStatus::Running, _) if !run.executing => "interrupted".to_owned(),
         (RunStatus::Waiting, Some(reason)) => format!("waiting: {reason}"),
         (status, _) => status.name().to_owned(),
     }
@@ -103,7 +103,7 @@ pub fn row_json(run: &RunRow) -> serde_json::Value {
         "depth": run.parent.as_ref().map_or(0, |parent| parent.depth),
         "pass": run.pass,
         "deadline": run.deadline_ms.map(instant),
-        "driven": run.driven,
+        "driven": run.executing,
         "begun": run.begun,
         "waitReason": run.wait_reason,
         "due": run.due_ms.map(instant),

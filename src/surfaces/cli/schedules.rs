@@ -99,8 +99,8 @@ fn run_now(args: &SchedulesRun, app: &dyn App) -> Result<Exit, Report> {
             return Ok(tell_left(&run, args.show.json));
         }
         let (observer, options) = watched(&engine, &args.show);
-        let driven = engine.drive(&run, observer, options);
-        let outcome = driven.await.map_err(|error| of_engine_error(&error))?;
+        let executed = engine.execute(&run, observer, options);
+        let outcome = executed.await.map_err(|error| of_engine_error(&error))?;
         Ok(tell(&run, &outcome, args.show.json))
     })
 }

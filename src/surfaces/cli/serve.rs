@@ -36,8 +36,8 @@ pub fn run(args: &Serve, app: &dyn App) -> Exit {
             let lines = Lines::of(args);
             lines.tell(Told {
                 event: "ended",
-                words: format!("ended: {} drives, {} runs over", served.drives, served.ended),
-                fields: json!({"drives": served.drives, "over": served.ended, "setAside": served.set_aside}),
+                words: format!("ended: {} executions, {} runs over", served.executions, served.ended),
+                fields: json!({"drives": served.executions, "over": served.ended, "setAside": served.set_aside}),
                 is_wrong: false,
             });
             Exit::Completed
@@ -58,7 +58,7 @@ fn serve(args: &Serve, app: &dyn App) -> Result<Served, Report> {
     let stores = app.stores(&project, Open::OrMake)?;
     let options = WorkerOptions {
         threads: args.threads.unwrap_or_else(cores),
-        drives: args.concurrency,
+        concurrency: args.concurrency,
         until: match args.until_idle {
             true => Until::Idle,
             false => Until::Interrupted,
@@ -182,12 +182,12 @@ impl Watch for Lines {
                 fields: json!({"runs": runs}),
                 is_wrong: false,
             },
-            WorkerEvent::Driven {
+            WorkerEvent::Executed {
                 run,
                 flow,
                 outcome,
                 millis,
-            } => driven(run, flow, outcome, *millis),
+            } => executed(run, flow, outcome, *millis),
             WorkerEvent::SetAside {
                 run,
                 flow,
@@ -220,7 +220,7 @@ impl Watch for Lines {
     }
 }
 
-fn driven(run: &RunId, flow: &str, outcome: &RunOutcome, millis: i64) -> Told {
+fn executed(run: &RunId, flow: &str, outcome: &RunOutcome, millis: i64) -> Told {
     let mut fields = in_json(run, outcome);
     let status = fields["status"].as_str().unwrap_or_default().to_owned();
     let detail = match outcome {

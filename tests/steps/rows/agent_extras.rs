@@ -456,16 +456,16 @@ fn result_persisted_ref() {
     assert_eq!(loaded, "\"Done.\"");
 }
 
-/// Drives a run until the model was asked so often, and drops it there as a process that is killed does.
+/// Executes a run until the model was asked so often, and drops it there as a process that is killed does.
 async fn kill_at(bench: &Bench, run: &RunId, asked: usize) {
     let engine = &bench.project.engine;
     let options = ExecuteOptions::default();
-    let mut drive = Box::pin(engine.drive(run, Rc::new(NoObserver), options));
+    let mut execute = Box::pin(engine.execute(run, Rc::new(NoObserver), options));
     poll_fn(|cx| {
         if bench.server.requests().len() >= asked {
             return Poll::Ready(());
         }
-        let polled = drive.as_mut().poll(cx);
+        let polled = execute.as_mut().poll(cx);
         assert!(polled.is_pending(), "it ends too soon: {polled:?}");
         cx.waker().wake_by_ref();
         Poll::Pending

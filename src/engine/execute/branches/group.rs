@@ -12,7 +12,7 @@ use crate::observer::RunEvent;
 
 /// Branches under way for one call.
 pub(super) struct Group {
-    /// Who asked: a branch, or nobody for the line that all began on.
+    /// Who asked: a branch, or nobody for the branch that all began on.
     pub owner: Option<u64>,
     /// Where the group stands in the run.
     pub path: String,

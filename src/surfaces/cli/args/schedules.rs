@@ -31,7 +31,7 @@ pub struct SchedulesList {
     pub json: bool,
 }
 
-/// Starts a schedule's run now, and drives it to its result
+/// Starts a schedule's run now, and executes it to its result
 ///
 /// The run gets the schedule's input. Its next moment stays what it is.
 #[derive(Debug, Args)]
@@ -44,7 +44,7 @@ pub struct SchedulesRun {
     /// The schedule's id
     pub id: String,
 
-    /// Only add the run, and print its id: `flowstone serve` drives it
+    /// Only add the run, and print its id: `flowstone serve` executes it
     #[arg(long)]
     pub detach: bool,
 

@@ -100,7 +100,7 @@ pub fn run(args: &RunsFork, app: &dyn App) -> Result<Exit, Report> {
         }
         let (observer, options) = watched(&engine, &args.show);
         let outcome = engine
-            .drive(&fork, observer, options)
+            .execute(&fork, observer, options)
             .await
             .map_err(|error| of_engine_error(&error))?;
         Ok(tell(&fork, &outcome, args.show.json))

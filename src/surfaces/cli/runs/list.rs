@@ -242,8 +242,8 @@ pub(super) fn status_words(run: &RunSummary) -> String {
         return "on hold: imported while unfinished".to_owned();
     }
     match (run.status, &run.wait_reason) {
-        (RunStatus::Running, _) if !run.driven && !run.begun => NOT_BEGUN.to_owned(),
-        (RunStatus::Running, _) if !run.driven => INTERRUPTED.to_owned(),
+        (RunStatus::Running, _) if !run.executing && !run.begun => NOT_BEGUN.to_owned(),
+        (RunStatus::Running, _) if !run.executing => INTERRUPTED.to_owned(),
         (RunStatus::Waiting, Some(reason)) => match reason.char_indices().nth(REASON) {
             Some((end, _)) => format!("waiting: {}…", &reason[..end]),
             None => format!("waiting: {reason}"),
@@ -259,7 +259,7 @@ pub(super) fn summary_json(run: &RunSummary) -> Value {
         "externalId": run.external_id,
         "flow": run.flow,
         "status": run.status.name(),
-        "driven": run.driven,
+        "driven": run.executing,
         "begun": run.begun,
         "held": run.held,
         "quarantine": run.quarantine,

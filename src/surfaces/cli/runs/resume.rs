@@ -63,7 +63,7 @@ async fn resume_one(
         by: ClaimBy::Name,
         ..options
     };
-    let told = engine.drive_up(&run, observer, options).await?;
+    let told = engine.execute_with_parents(&run, observer, options).await?;
     Ok(tell_all(&told, args.show.json))
 }
 
@@ -90,18 +90,18 @@ async fn with_secrets_hint(engine: &Engine, error: &EngineError) -> Report {
 
 async fn resume_all(engine: &Engine, args: &RunsResume) -> Result<Exit, EngineError> {
     let (observer, options) = watched(engine, &args.show);
-    let driven = engine.resume_all(observer, options).await?;
+    let executed = engine.resume_all(observer, options).await?;
     if args.show.json {
-        let runs: Vec<_> = driven
+        let runs: Vec<_> = executed
             .iter()
             .map(|(run, outcome)| one_json(run, outcome))
             .collect();
         output::json(&json!({"ok": true, "runs": runs}));
-    } else if driven.is_empty() && !args.show.quiet {
+    } else if executed.is_empty() && !args.show.quiet {
         output::note("there are no runs to resume");
     }
     let mut worst = Exit::Completed;
-    for (run, outcome) in &driven {
+    for (run, outcome) in &executed {
         let exit = match outcome {
             Ok(outcome) if args.show.json => exit(outcome),
             Ok(outcome) => tell(run, outcome, false),

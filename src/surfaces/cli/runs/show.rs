@@ -7,7 +7,9 @@ use flowstone_engine::codec;
 use flowstone_engine::json::to_json;
 use flowstone_engine::outcome::Failure;
 use flowstone_engine::ports::{Durability, WaitRow, WaitState};
-use flowstone_engine::{Attempt, CostLine, LogLine, RunReport, StepReport, StepStatus, UndoReport};
+use flowstone_engine::{
+    Attempt, CompensationReport, CostLine, LogLine, RunReport, StepReport, StepStatus,
+};
 use serde_json::json;
 
 use super::{ask, row_json, status_words};
@@ -82,8 +84,8 @@ fn in_json(shown: &RunReport) -> serde_json::Value {
         fields.insert("steps".into(), json!(steps));
         let children: Vec<_> = shown.children.iter().map(row_json).collect();
         fields.insert("children".into(), json!(children));
-        let undone: Vec<_> = shown.undone.iter().map(undone_json).collect();
-        fields.insert("undone".into(), json!(undone));
+        let compensations: Vec<_> = shown.compensations.iter().map(compensation_json).collect();
+        fields.insert("undone".into(), json!(compensations));
         let conversations = shown.conversations();
         let conversations: Vec<_> = conversations.iter().map(conversation::in_json).collect();
         fields.insert("conversations".into(), json!(conversations));
@@ -117,12 +119,12 @@ fn step_json(step: &StepReport) -> serde_json::Value {
     })
 }
 
-fn undone_json(undone: &UndoReport) -> serde_json::Value {
+fn compensation_json(compensation: &CompensationReport) -> serde_json::Value {
     json!({
-        "path": undone.path,
-        "what": undone.what,
-        "done": undone.is_done,
-        "message": undone.message,
+        "path": compensation.path,
+        "what": compensation.what,
+        "done": compensation.is_done,
+        "message": compensation.message,
     })
 }
 
@@ -195,12 +197,15 @@ pub(super) fn in_words(shown: &RunReport, full: bool) -> String {
     for conversation in shown.conversations() {
         out.push_str(&conversation::in_words(&conversation, full));
     }
-    for undone in &shown.undone {
-        let status = match &undone.message {
+    for compensation in &shown.compensations {
+        let status = match &compensation.message {
             Some(message) => format!("failed: {message}"),
             None => "done".to_owned(),
         };
-        out.push_str(&format!("{}  {}  {status}\n", undone.what, undone.path));
+        out.push_str(&format!(
+            "{}  {}  {status}\n",
+            compensation.what, compensation.path
+        ));
     }
     for line in &shown.lines {
         out.push_str(&format!("{}  {}\n", line.what, pretty(&line.line)));

@@ -72,8 +72,8 @@ async fn perform(args: &StepsRun, app: &dyn App, config: Value) -> Result<Exit, 
     let run = engine.start(&loaded, StartOptions::with_input(given)).await;
     let run = run.map_err(|error| of_engine_error(&error))?;
     let (observer, options) = watched(&engine, &args.show);
-    let driven = engine.drive(&run, observer, options);
-    let outcome = driven.await.map_err(|error| of_engine_error(&error))?;
+    let executed = engine.execute(&run, observer, options);
+    let outcome = executed.await.map_err(|error| of_engine_error(&error))?;
     let RunOutcome::Completed(value) = &outcome else {
         return Ok(tell(&run, &outcome, args.show.json));
     };

@@ -177,9 +177,9 @@ async fn go_on(engine: &Engine, runs: &[RunId], args: &Answer) -> Result<Exit, R
     let mut told = Vec::new();
     for run in runs {
         let (observer, options) = watched(engine, &args.show);
-        let driven = engine.drive_up(run, observer, options).await;
-        let driven = match driven {
-            Ok(driven) => driven,
+        let executed = engine.execute_with_parents(run, observer, options).await;
+        let executed = match executed {
+            Ok(executed) => executed,
             Err(EngineError::Held { owner, .. }) => {
                 let words = format!("answered; another process ({owner}) continues the run {run}");
                 match args.show.json {
@@ -190,7 +190,7 @@ async fn go_on(engine: &Engine, runs: &[RunId], args: &Answer) -> Result<Exit, R
             }
             Err(error) => return Err(of_engine_error(&error)),
         };
-        for (run, outcome) in &driven {
+        for (run, outcome) in &executed {
             worst = worst.worse(match args.show.json {
                 true => exit(outcome),
                 false => tell(run, outcome, false),

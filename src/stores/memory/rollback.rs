@@ -1,4 +1,4 @@
-//! An ordered map whose changes can be undone until they are committed.
+//! An ordered map whose changes can be rolled back until they are committed.
 
 use std::collections::BTreeMap;
 use std::ops::RangeBounds;
@@ -71,7 +71,7 @@ impl<K: Ord + Clone, V: Clone> Table<K, V> {
         self.before.clear();
     }
 
-    pub(super) fn undo(&mut self) {
+    pub(super) fn roll_back(&mut self) {
         while let Some((key, before)) = self.before.pop() {
             match before {
                 Some(row) => self.rows.insert(key, row),

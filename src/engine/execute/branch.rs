@@ -1,7 +1,7 @@
-//! What each line of a run has for itself: the main line of the flow, and every branch that goes on beside others.
+//! What each branch of a run has for itself: the main branch of the flow, and every branch that goes on beside others.
 //!
-//! A line's place in the run, its count of what it met and its share of randomness depend on the flow alone, never on
-//! which of several lines was faster.
+//! A branch's place in the run, its count of what it met and its share of randomness depend on the flow alone, never on
+//! which of several branches was faster.
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
@@ -17,10 +17,10 @@ use crate::step::NestedRequest;
 /// Randomness of the `n`th draw is that of the `n`th multiple of this.
 const STRIDE: u64 = 0x9e37_79b9_7f4a_7c15;
 
-/// One line of a run.
+/// One branch of a run.
 #[derive(Debug)]
-pub(crate) struct Line {
-    /// No other line is beside it: it parks the run.
+pub(crate) struct Branch {
+    /// No other branch is beside it: it suspends the run.
     is_alone: bool,
     /// How many steps that perform others are around what stands on it.
     level: u32,
@@ -28,7 +28,7 @@ pub(crate) struct Line {
     allowance: Option<i64>,
     /// Rules of the steps around what stands on it.
     rules: Option<Value>,
-    /// Where it branched off; empty for the main line.
+    /// Where it branched off; empty for the main branch.
     prefix: String,
     /// How often each step id was met.
     counters: Rc<RefCell<HashMap<String, u32>>>,
@@ -36,7 +36,7 @@ pub(crate) struct Line {
     draws: Cell<u64>,
     /// How many places it has passed where the run was forked.
     forks: Cell<usize>,
-    /// Which end of the run's journal the request under way has made, counted in this drive.
+    /// Which end of the run's journal the request under way has made, counted in this execution.
     sequence: Cell<Option<u64>>,
     /// The child run whose end the request under way needs.
     child: RefCell<Option<(RunId, ParentClose)>>,
@@ -44,7 +44,7 @@ pub(crate) struct Line {
     waiting: RefCell<Option<Waiting>>,
 }
 
-/// Something that a line waits for.
+/// Something that a branch waits for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Waiting {
     pub reason: String,
@@ -53,17 +53,17 @@ pub(super) struct Waiting {
     pub stays: bool,
 }
 
-impl Line {
-    pub(super) fn main(seed: u64) -> Rc<Line> {
-        Rc::new(Line::new(String::new(), seed))
+impl Branch {
+    pub(super) fn main(seed: u64) -> Rc<Branch> {
+        Rc::new(Branch::new(String::new(), seed))
     }
 
-    /// Branches off another line. `prefix` is unique in the run.
-    pub(super) fn branch(prefix: String, from: &Line) -> Rc<Line> {
+    /// Branches off another branch. `prefix` is unique in the run.
+    pub(super) fn beside(prefix: String, from: &Branch) -> Rc<Branch> {
         let seed = from.seed_below(&prefix);
-        let line = Line::new(prefix, seed);
-        line.forks.set(from.forks.get());
-        Rc::new(line)
+        let branch = Branch::new(prefix, seed);
+        branch.forks.set(from.forks.get());
+        Rc::new(branch)
     }
 
     fn seed_below(&self, prefix: &str) -> u64 {
@@ -72,8 +72,8 @@ impl Line {
             .fold(self.seed, |seed, byte| mix(seed ^ u64::from(byte)))
     }
 
-    fn new(prefix: String, seed: u64) -> Line {
-        Line {
+    fn new(prefix: String, seed: u64) -> Branch {
+        Branch {
             is_alone: prefix.is_empty(),
             level: 0,
             allowance: None,
@@ -89,38 +89,38 @@ impl Line {
         }
     }
 
-    /// Returns a line that runs when the main one is over. `prefix` is unique in the run.
-    pub(super) fn alone(prefix: String, main: &Line) -> Rc<Line> {
+    /// Returns a branch that runs when the main one is over. `prefix` is unique in the run.
+    pub(super) fn alone(prefix: String, main: &Branch) -> Rc<Branch> {
         let seed = main.seed_below(&prefix);
-        let mut line = Line::new(prefix, seed);
-        line.is_alone = true;
-        line.forks.set(main.forks.get());
-        Rc::new(line)
+        let mut branch = Branch::new(prefix, seed);
+        branch.is_alone = true;
+        branch.forks.set(main.forks.get());
+        Rc::new(branch)
     }
 
-    /// Returns a line for what a step performs, whose path is `prefix`.
-    pub(super) fn inside(prefix: String, owner: &Line) -> Line {
+    /// Returns a branch for what a step performs, whose path is `prefix`.
+    pub(super) fn inside(prefix: String, owner: &Branch) -> Branch {
         let seed = owner.seed_below(&prefix);
-        let mut line = Line::new(prefix, seed);
-        line.is_alone = owner.is_alone;
-        line.level = owner.level + 1;
-        line.rules.clone_from(&owner.rules);
-        line
+        let mut branch = Branch::new(prefix, seed);
+        branch.is_alone = owner.is_alone;
+        branch.level = owner.level + 1;
+        branch.rules.clone_from(&owner.rules);
+        branch
     }
 
-    /// Returns a line at the same place, for a step beside others, with the limits and rules that it is given: only what was
+    /// Returns a branch at the same place, for a step beside others, with the limits and rules that it is given: only what was
     /// met there is counted together.
-    pub(super) fn twin(&self, inside: &NestedRequest) -> Rc<Line> {
-        let mut line = Line::new(self.prefix.clone(), self.seed);
-        line.is_alone = self.is_alone;
-        line.level = self.level;
-        line.allowance = inside.allowance;
-        line.rules = inside.rules.clone().or_else(|| self.rules.clone());
-        line.counters = self.counters.clone();
-        Rc::new(line)
+    pub(super) fn twin(&self, inside: &NestedRequest) -> Rc<Branch> {
+        let mut branch = Branch::new(self.prefix.clone(), self.seed);
+        branch.is_alone = self.is_alone;
+        branch.level = self.level;
+        branch.allowance = inside.allowance;
+        branch.rules = inside.rules.clone().or_else(|| self.rules.clone());
+        branch.counters = self.counters.clone();
+        Rc::new(branch)
     }
 
-    /// Tells whether no other line can be beside it.
+    /// Tells whether no other branch can be beside it.
     pub(super) fn is_main(&self) -> bool {
         self.is_alone
     }
@@ -165,12 +165,12 @@ impl Line {
         }
     }
 
-    /// Notes how many forks lie before what the line asks for.
+    /// Notes how many forks lie before what the branch asks for.
     pub(super) fn pass_forks(&self, passed: usize) {
         self.forks.set(self.forks.get().max(passed));
     }
 
-    /// Returns the next bits of the line's own random sequence: the same on replay, without a journal entry.
+    /// Returns the next bits of the branch's own random sequence: the same on replay, without a journal entry.
     pub(super) fn random(&self, history: &History) -> u64 {
         self.pass_forks(history.passed());
         let draw = self.draws.get() + 1;
@@ -216,7 +216,7 @@ impl Line {
         self.child.borrow().is_some()
     }
 
-    /// Says that nothing is done on this line until what is returned is dropped.
+    /// Says that nothing is done on this branch until what is returned is dropped.
     pub(super) fn wait(self: &Rc<Self>, waiting: Waiting) -> WaitingNow {
         self.waiting.replace(Some(waiting));
         WaitingNow(self.clone())
@@ -227,8 +227,8 @@ impl Line {
     }
 }
 
-/// A line waits for as long as this lives.
-pub(super) struct WaitingNow(Rc<Line>);
+/// A branch waits for as long as this lives.
+pub(super) struct WaitingNow(Rc<Branch>);
 
 impl Drop for WaitingNow {
     fn drop(&mut self) {

@@ -2,8 +2,8 @@
 
 use flowstone_model::ids::RunId;
 use flowstone_model::ports::{RunStatus, StoreError, WaitState};
-use flowstone_model::rules::family::Member;
-use flowstone_model::rules::rows::FamilyRows;
+use flowstone_model::rules::rows::RunTreeRows;
+use flowstone_model::rules::run_tree::Member;
 
 use super::Tx;
 use super::state::Run;
@@ -19,7 +19,7 @@ fn member(num: i64, run: &Run) -> Member {
     }
 }
 
-impl FamilyRows for Tx<'_> {
+impl RunTreeRows for Tx<'_> {
     fn member(&mut self, run: &RunId) -> Result<Option<Member>, StoreError> {
         let found = self.state.number(run).zip(self.state.run(run));
         Ok(found.map(|(num, run)| member(num, run)))

@@ -1,9 +1,9 @@
-//! Parents and children as rows. The rules are [`flowstone_model::rules::family`].
+//! Parents and children as rows. The rules are [`flowstone_model::rules::run_tree`].
 
 use flowstone_model::ids::RunId;
 use flowstone_model::ports::{ParentClose, RunStatus, StoreError};
-use flowstone_model::rules::family::Member;
-use flowstone_model::rules::rows::FamilyRows;
+use flowstone_model::rules::rows::RunTreeRows;
+use flowstone_model::rules::run_tree::Member;
 use rusqlite::{OptionalExtension as _, Row, params};
 
 use super::failure::failed;
@@ -26,7 +26,7 @@ fn member(row: &Row<'_>) -> rusqlite::Result<Member> {
     })
 }
 
-impl FamilyRows for Sql<'_> {
+impl RunTreeRows for Sql<'_> {
     fn member(&mut self, run: &RunId) -> Result<Option<Member>, StoreError> {
         self.db
             .prepare_cached(&format!("{MEMBER} WHERE id = ?1"))
