@@ -4,8 +4,8 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use flowstone_engine::SystemClock;
+use flowstone_engine::crash_test::World;
 use flowstone_engine::ports::{Exchanges, Secrets, Stores, SystemRandom};
-use flowstone_engine::trial::World;
 use flowstone_engine::trust;
 use flowstone_engine::{Engine, EngineConfig, Interactive, Limits};
 use flowstone_flow::flow::Flow;
@@ -15,7 +15,7 @@ use flowstone_flow::step::{LocalFuture, Step};
 use flowstone_lang::session::Session;
 use flowstone_lang::value::{Result as Evaluated, Signal, Value};
 use flowstone_project::connections;
-use flowstone_project::connections::{ConnectionReport, ConnectionTrial, PriceReport};
+use flowstone_project::connections::{ConnectionReport, ConnectionTest, PriceReport};
 use flowstone_project::search::Embedder;
 use flowstone_repl::{Body, Evaluator, Repl};
 use flowstone_steps::llm::prices;
@@ -47,7 +47,7 @@ impl App for Flowstone {
         Ok(Engine::open(self.config(project, stores)?))
     }
 
-    fn open_trial(&self, project: &Project, world: &World) -> Result<Engine, Report> {
+    fn open_test(&self, project: &Project, world: &World) -> Result<Engine, Report> {
         let options = Options {
             probe: Some(world.points.clone()),
             ..Options::default()
@@ -76,7 +76,7 @@ impl App for Flowstone {
         engine: &'a Engine,
         flow: &'a Rc<Flow>,
         connection: &'a ConnectionReport,
-    ) -> LocalFuture<'a, ConnectionTrial> {
+    ) -> LocalFuture<'a, ConnectionTest> {
         Box::pin(connections::attempt(engine, flow, connection))
     }
 

@@ -253,7 +253,7 @@ impl Engine {
         options: ExecuteOptions,
     ) -> Result<Vec<(RunId, RunOutcome)>, EngineError> {
         let outcome = self.execute(run, observer.clone(), options.clone()).await?;
-        let mut told = vec![(run.clone(), outcome)];
+        let mut outcomes = vec![(run.clone(), outcome)];
         let mut row = self.run_row(run).await?;
         let options = ExecuteOptions {
             by: ClaimBy::Search,
@@ -269,14 +269,14 @@ impl Engine {
                 .execute(&row.id, observer.clone(), options.clone())
                 .await
             {
-                Ok(outcome) => told.push((row.id.clone(), outcome)),
+                Ok(outcome) => outcomes.push((row.id.clone(), outcome)),
                 // Somebody was faster.
                 Err(EngineError::Held { .. }) => break,
                 Err(error) => return Err(error),
             }
             row = self.run_row(&row.id).await?;
         }
-        Ok(told)
+        Ok(outcomes)
     }
 
     /// Executes one run; its children are left to the tree.

@@ -512,7 +512,7 @@ impl<'a> Executor<'a> {
         loop {
             self.shared.set_next(None);
             let exit = self.resume(&mut fiber, answer)?;
-            if let Some(reason) = self.take_told() {
+            if let Some(reason) = self.take_cancel() {
                 self.unwind(reason);
             }
             let next = match exit {
@@ -778,9 +778,9 @@ impl<'a> Executor<'a> {
         let name = name_of(slot).unwrap_or_default();
         let bound = self.shared.note(branch, "flow/slot-bound", || {
             let settings = &self.scope.services.settings;
-            let said = ["bindings", "connections"].iter();
-            let mut said = said.filter_map(|key| settings.get(key)?.get(&name).cloned());
-            Value::Bool(said.any(|it| !it.is_nil()))
+            let declared = ["bindings", "connections"].iter();
+            let mut declared = declared.filter_map(|key| settings.get(key)?.get(&name).cloned());
+            Value::Bool(declared.any(|it| !it.is_nil()))
         });
         bound.unwrap_or(Value::Bool(false))
     }

@@ -10,6 +10,7 @@ mod asker;
 mod backup;
 mod child;
 mod clock;
+pub mod crash_test;
 mod direct;
 pub mod disk;
 mod engine;
@@ -29,7 +30,6 @@ pub mod sealed;
 mod sessions;
 mod start;
 mod state;
-pub mod trial;
 pub mod trust;
 mod turn;
 mod versions;
@@ -61,8 +61,8 @@ pub use report::{
     StepReport, StepStatus, ToolCall, Turn,
 };
 pub use runs::{
-    EventsPage, GcOptions, GcReport, RunDiff, RunEventRow, StepDiff, StepSide, StepVerdict, moment,
-    shown_end,
+    EventsPage, GcOptions, GcReport, RunDiff, RunEventRow, StepDiff, StepSide, StepVerdict,
+    read_instant, shown_end,
 };
 pub use start::StartedRun;
 pub use versions::{

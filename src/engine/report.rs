@@ -143,12 +143,12 @@ pub struct CompensationReport {
 
 impl CompensationReport {
     fn read(entry: &Entry) -> CompensationReport {
-        let said = codec::decode(&entry.payload).unwrap_or(Value::Nil);
-        let message = said.get("message").and_then(Value::as_str);
+        let record = codec::decode(&entry.payload).unwrap_or(Value::Nil);
+        let message = record.get("message").and_then(Value::as_str);
         CompensationReport {
             path: entry.path.clone(),
             what: entry.what.clone(),
-            is_done: said.get("status") == Some(&Value::keyword("done")),
+            is_done: record.get("status") == Some(&Value::keyword("done")),
             message: message.map(str::to_owned),
         }
     }

@@ -4,12 +4,12 @@ mod compare;
 mod diff;
 mod earlier;
 mod events;
-mod moment;
+mod instant;
 mod retention;
 
 pub use compare::{RunDiff, StepDiff, StepSide, StepVerdict, shown_end};
 pub use events::{EventsPage, RunEventRow};
-pub use moment::moment;
+pub use instant::read_instant;
 pub use retention::{GcOptions, GcReport};
 
 use crate::engine::Engine;

@@ -26,14 +26,14 @@ impl ScheduleReport {
         note.or(self.run.as_ref().map(|run| run.status.name()))
     }
 
-    /// Returns a moment as a clock in the schedule's time zone shows it.
+    /// Returns an instant as a clock in the schedule's time zone shows it.
     pub fn local(&self, ms: i64) -> String {
         let name = self.row.timing.rsplit(' ').next().unwrap_or("UTC");
         let zone = TimeZone::get(name).unwrap_or(TimeZone::UTC);
         match Timestamp::from_millisecond(ms) {
-            Ok(moment) => {
-                let moment = moment.to_zoned(zone);
-                moment.strftime("%Y-%m-%d %H:%M:%S %:z").to_string()
+            Ok(instant) => {
+                let instant = instant.to_zoned(zone);
+                instant.strftime("%Y-%m-%d %H:%M:%S %:z").to_string()
             }
             Err(_) => codec::instant(ms),
         }

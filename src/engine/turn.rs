@@ -76,21 +76,21 @@ impl Turn<'_> {
     async fn wait(&self) -> Result<Option<RunOutcome>, EngineError> {
         let services = &self.engine.services;
         let mut cleared = HashSet::new();
-        let mut told: Option<QueuePlace> = None;
+        let mut shown: Option<QueuePlace> = None;
         loop {
             let now_ms = services.clock.now_ms();
             services.stores.queue.promote(now_ms).await?;
             let Some(place) = services.stores.queue.place(self.run).await? else {
                 return Ok(None);
             };
-            if told.as_ref() != Some(&place) {
+            if shown.as_ref() != Some(&place) {
                 self.observer.event(
                     self.run,
                     &RunEvent::Queued {
                         place: place.clone(),
                     },
                 );
-                told = Some(place.clone());
+                shown = Some(place.clone());
             }
             if self.options.interrupt.is_set() {
                 // It leaves memory as it was: it has not begun.

@@ -244,13 +244,13 @@ impl Engine {
             return Err(refused(target, &[(row, refusal)]));
         }
         let words = remark.text.map(Value::from);
-        let said = [
+        let answer = [
             ("action", Some(Value::keyword(action))),
             ("value", remark.value),
             (if approve { "comment" } else { "reason" }, words),
             ("by", how.caller.name.clone().map(Value::from)),
         ];
-        let said = said
+        let answer = answer
             .into_iter()
             .filter_map(|(key, value)| Some((Value::keyword(key), value?)));
         // The decision must be about what was shown.
@@ -258,7 +258,7 @@ impl Engine {
             .digest
             .or_else(|| Some(row.digest.clone()).filter(|digest| !digest.is_empty()));
         how.keep = false;
-        self.answer_waits(Target::Name(row.id), &Value::map(said), how)
+        self.answer_waits(Target::Name(row.id), &Value::map(answer), how)
             .await
     }
 
@@ -280,19 +280,19 @@ impl Engine {
         let refusing = ["abort", "reject"]
             .into_iter()
             .find(|action| is_question && offered.iter().any(|known| known == action));
-        let mut said = vec![(
+        let mut answer = vec![(
             Value::keyword("reason"),
             reason.map_or(Value::Nil, Value::from),
         )];
         let ending = match refusing {
             Some(action) => {
-                said.push((Value::keyword("action"), Value::keyword(action)));
+                answer.push((Value::keyword("action"), Value::keyword(action)));
                 WaitEnding::Answered
             }
             None => WaitEnding::Cancelled,
         };
         how.keep = false;
-        self.complete(Target::Name(row.id), &Value::map(said), ending, how)
+        self.complete(Target::Name(row.id), &Value::map(answer), ending, how)
             .await
     }
 

@@ -95,7 +95,7 @@ pub enum WorkerEvent<'a> {
     Scheduled {
         flow: &'a str,
         schedule: &'a str,
-        moment_ms: i64,
+        tick_ms: i64,
         started: &'a Result<RunId, EngineError>,
     },
     /// The store does not answer; the worker keeps trying.

@@ -64,9 +64,9 @@ impl Interrupt {
     pub async fn news(&self, patience: Duration) {
         let mut left = patience;
         while !self.news.load(Ordering::SeqCst) && !left.is_zero() {
-            let moment = left.min(GLANCE);
-            tokio::time::sleep(moment).await;
-            left -= moment;
+            let slice = left.min(GLANCE);
+            tokio::time::sleep(slice).await;
+            left -= slice;
         }
     }
 

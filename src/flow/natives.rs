@@ -242,7 +242,7 @@ const SLOT_BOUND: Native = Native {
 const ELAPSED: Native = Native {
     name: "elapsed?",
     usage: "(elapsed? since-ms duration)",
-    doc: "Tells whether the duration, such as \"10m\" or milliseconds, has passed since a moment that \
+    doc: "Tells whether the duration, such as \"10m\" or milliseconds, has passed since an instant that \
           now-ms returned.",
     examples: &[],
     arity: Arity::exactly(2),

@@ -1,10 +1,10 @@
-//! When a flow starts by itself: `:schedules` as data, the moments of a schedule, and what becomes of missed ones.
+//! When a flow starts by itself: `:schedules` as data, the ticks of a schedule, and what is done about missed ones.
 //!
 //! Pure: the caller passes the current time.
 
 mod cron;
-mod moments;
 mod read;
+mod ticks;
 
 use std::fmt;
 use std::rc::Rc;
@@ -33,7 +33,7 @@ pub struct Schedule {
     pub span: Span,
 }
 
-/// The moments of a schedule.
+/// The ticks of a schedule.
 #[derive(Debug, Clone)]
 pub enum Timing {
     /// Wall-clock times in a zone.
@@ -53,7 +53,7 @@ impl fmt::Display for Timing {
     }
 }
 
-/// What becomes of the moments that were missed while nothing ran.
+/// What to do about the ticks that were missed while no worker ran.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum CatchUp {
     /// Nothing.
@@ -66,7 +66,7 @@ pub enum CatchUp {
 }
 
 impl CatchUp {
-    /// How many runs missed moments start at most.
+    /// The maximum number of runs that missed ticks start.
     pub const MOST: usize = 100;
 
     /// All, with their names, sorted.

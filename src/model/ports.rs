@@ -35,7 +35,7 @@ pub use exchanges::{
 };
 pub use journal::{Ack, Batch, Change, Durability, Entry, EntryKind, Journal, Receipt};
 pub use listing::{RunOrder, RunQuery, RunSummary};
-pub use probe::{Moment, Probe};
+pub use probe::{CommitPhase, Probe};
 pub use queue::{
     Admission, LimitRule, OnConflict, OnNewVersion, Queue, QueuePlace, QueueReason, RateRule,
     SlotRule, StartDecision, StartRules,

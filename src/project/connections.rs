@@ -11,7 +11,7 @@ use flowstone_lang::value::Value;
 use flowstone_steps::connections::{self, Around};
 use flowstone_steps::llm::PROVIDERS;
 
-pub use flowstone_steps::connections::{ConnectionReport, ConnectionTrial, SecretReport, Verdict};
+pub use flowstone_steps::connections::{ConnectionReport, ConnectionTest, SecretReport, Verdict};
 pub use flowstone_steps::llm::prices::PriceReport;
 
 /// A server that takes longer is no use.
@@ -32,7 +32,7 @@ pub async fn attempt(
     engine: &Engine,
     flow: &Rc<Flow>,
     report: &ConnectionReport,
-) -> ConnectionTrial {
+) -> ConnectionTest {
     let begun = Instant::now();
     let found = match question(report) {
         None => Found::untried(report),
@@ -49,7 +49,7 @@ pub async fn attempt(
             }
         }
     };
-    ConnectionTrial {
+    ConnectionTest {
         name: report.name.clone(),
         verdict: found.verdict,
         millis: u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX),

@@ -386,8 +386,8 @@ fn filter(ask: &Ask) -> Result<SearchFilter, SearchError> {
             hint: "say what to look for, as in \"refund policy\"",
         });
     }
-    let said = ask.backend.is_some() || ask.root.is_some() || ask.prefix.is_some();
-    if said && !ask.targets.contains(&SearchTarget::Resources) {
+    let filters_resources = ask.backend.is_some() || ask.root.is_some() || ask.prefix.is_some();
+    if filters_resources && !ask.targets.contains(&SearchTarget::Resources) {
         return Err(SearchError::Wrong {
             message: "`:storage-backend`, `:storage-root` and `:path-prefix` choose among resources, which are not among `:targets`"
                 .to_owned(),

@@ -208,10 +208,10 @@ fn of_engine(error: EngineError) -> StepError {
         EngineError::NoSuchRun { .. } | EngineError::Resource(_) => "not-found",
         _ => "invalid",
     };
-    let said = StepError::new(error.code(), kind, error.to_string());
+    let step_error = StepError::new(error.code(), kind, error.to_string());
     match error.hint() {
-        Some(hint) => said.hint(hint),
-        None => said,
+        Some(hint) => step_error.hint(hint),
+        None => step_error,
     }
 }
 

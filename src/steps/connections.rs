@@ -26,7 +26,7 @@ use crate::http::guard::Pattern;
 use crate::http::settings::allowed_hosts;
 use crate::secrets::variable;
 
-pub use facts::{ConnectionReport, ConnectionTrial, SecretReport, Verdict};
+pub use facts::{ConnectionReport, ConnectionTest, SecretReport, Verdict};
 pub use report::{Around, report};
 
 /// A server that flows make requests to.

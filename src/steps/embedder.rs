@@ -168,8 +168,8 @@ fn whereabouts(settings: &Value, connection: &Connection) -> Result<(String, Vec
     let dialect = PROVIDERS.iter().find(|it| it.id == backend);
     let variable = dialect.map(|it| it.base_variable());
     let environment = || {
-        let said = settings.get("environment")?.get(&variable?)?;
-        said.as_str().map(str::to_owned)
+        let configured = settings.get("environment")?.get(&variable?)?;
+        configured.as_str().map(str::to_owned)
     };
     let base = connection
         .base_url
@@ -376,13 +376,15 @@ impl HttpEmbedder<'_> {
 
     fn failed(&self, error: &HttpError, key: Option<&Secret>) -> EmbedError {
         let mut message = format!("the embedder cannot be asked: {error}");
-        if let (HttpError::Status { .. }, Some(said)) = (error, error.preview()) {
-            let said = match key {
-                Some(key) if !key.reveal().is_empty() => said.replace(key.reveal(), "[secret]"),
-                _ => said,
+        if let (HttpError::Status { .. }, Some(configured)) = (error, error.preview()) {
+            let configured = match key {
+                Some(key) if !key.reveal().is_empty() => {
+                    configured.replace(key.reveal(), "[secret]")
+                }
+                _ => configured,
             };
-            let said: String = said.chars().take(SAID).collect();
-            message = format!("{message}: {}", said.trim());
+            let configured: String = configured.chars().take(SAID).collect();
+            message = format!("{message}: {}", configured.trim());
         }
         EmbedError {
             code: "E0729",

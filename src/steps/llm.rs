@@ -301,11 +301,11 @@ fn with_template(cx: &StepContext, config: Value) -> Result<Value, StepError> {
         .into_iter()
         .filter(|(_, is_own)| !is_own)
         .filter_map(|(key, _)| Some((Value::keyword(key), template.get(key)?.clone())));
-    let said = config.as_map().into_iter().flat_map(|map| map.iter());
-    let said = said.filter(|(key, _)| {
+    let given = config.as_map().into_iter().flat_map(|map| map.iter());
+    let given = given.filter(|(key, _)| {
         let name = name_of(key);
         name.is_none_or(|name| !matches!(&*name, "data" | "template"))
     });
-    let said = Value::map(said.map(|(key, value)| (key.clone(), value.clone())));
-    Ok(rendered::merged(&Value::map(under), &said))
+    let given = Value::map(given.map(|(key, value)| (key.clone(), value.clone())));
+    Ok(rendered::merged(&Value::map(under), &given))
 }

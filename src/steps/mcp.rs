@@ -33,7 +33,7 @@ use tokio::sync::mpsc;
 use client::Heard;
 use connection::ToolCall;
 pub use message::{answer_of, misfits};
-use pool::{Ask, Lazy, Told};
+use pool::{Ask, Lazy, Reply};
 
 use crate::fields::Fields;
 use crate::{json, operation};
@@ -243,22 +243,22 @@ impl Mcp {
                 .tool(tool)
                 .and_then(|tool| tool.input_schema.clone()),
         };
-        let (heard, mut told) = mpsc::channel(64);
-        let asked = self.ask(cx, adapter, Ask::Call(call, heard));
+        let (sender, mut receiver) = mpsc::channel(64);
+        let asked = self.ask(cx, adapter, Ask::Call(call, sender));
         tokio::pin!(asked);
         loop {
             tokio::select! {
                 done = &mut asked => return match done? {
-                    Told::Answer(answer) => Ok(answer.to_value()),
-                    Told::Tools(_) => Err(lost()),
+                    Reply::Answer(answer) => Ok(answer.to_value()),
+                    Reply::Tools(_) => Err(lost()),
                 },
-                Some(heard) = told.recv() => tell(cx, heard),
+                Some(heard) = receiver.recv() => tell(cx, heard),
             }
         }
     }
 
     async fn list(&self, cx: &StepContext, adapter: &McpAdapter) -> Result<Value, StepError> {
-        let Told::Tools(all) = self.ask(cx, adapter, Ask::List).await? else {
+        let Reply::Tools(all) = self.ask(cx, adapter, Ask::List).await? else {
             return Err(lost());
         };
         let listed = all
@@ -274,7 +274,7 @@ impl Mcp {
         cx: &StepContext,
         adapter: &McpAdapter,
         ask: Ask,
-    ) -> Result<Told, StepError> {
+    ) -> Result<Reply, StepError> {
         let target = server::target(cx, adapter)?;
         let limit = adapter.timeout.unwrap_or(TIMEOUT);
         let pool = self.pool.get().map_err(|error| {
@@ -284,8 +284,8 @@ impl Mcp {
                 format!("no thread for MCP can be started: {error}"),
             )
         })?;
-        let told = pool.ask(target, ask, limit).await.ok_or_else(lost)?;
-        Ok(told?)
+        let reply = pool.ask(target, ask, limit).await.ok_or_else(lost)?;
+        Ok(reply?)
     }
 }
 

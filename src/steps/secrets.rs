@@ -51,7 +51,7 @@ impl ProjectSecrets {
         })
     }
 
-    fn said(&self, profile: Option<&str>, name: &str) -> Option<&Place> {
+    fn configured(&self, profile: Option<&str>, name: &str) -> Option<&Place> {
         let own = profile.and_then(|profile| self.profiles.get(profile)?.get(name));
         own.or_else(|| self.places.get(name))
     }
@@ -84,7 +84,7 @@ impl Secrets for ProjectSecrets {
     }
 
     fn find_in(&self, profile: Option<&str>, name: &str) -> Option<Secret> {
-        let found = match self.said(profile, name) {
+        let found = match self.configured(profile, name) {
             Some(place) => self.read(place).ok().flatten(),
             None => self
                 .variable(name)
@@ -99,7 +99,7 @@ impl Secrets for ProjectSecrets {
             let place = if is_in_file { ".env" } else { "environment" };
             format!("{place} {name}")
         };
-        match self.said(profile, name) {
+        match self.configured(profile, name) {
             Some(Place::Variable(variable)) => of_variable(variable),
             Some(Place::File(path)) => format!("file {}", path.display()),
             Some(Place::Keyring(entry)) => format!("keyring {entry}"),
@@ -109,7 +109,7 @@ impl Secrets for ProjectSecrets {
     }
 
     fn trouble(&self, profile: Option<&str>, name: &str) -> Option<String> {
-        let place = self.said(profile, name)?;
+        let place = self.configured(profile, name)?;
         self.read(place).err()
     }
 }

@@ -162,28 +162,30 @@ impl SettingsError {
 pub fn load(root: &Path) -> Result<Value, SettingsError> {
     let settings = read(root)?;
     let dotenv = secrets::dotenv(&root.join(".env"))?;
-    let said = llm::variables().into_iter().filter_map(|name| {
+    let variables = llm::variables().into_iter().filter_map(|name| {
         let text = std::env::var(&name)
             .ok()
             .or_else(|| dotenv.get(&name).cloned())?;
         (!text.trim().is_empty()).then(|| (Value::keyword(&name), Value::from(text.trim())))
     });
-    Ok(with_key(&settings, ENVIRONMENT, Value::map(said)))
+    Ok(with_key(&settings, ENVIRONMENT, Value::map(variables)))
 }
 
 /// Returns the settings of model providers from the environment, as [`load`] found them.
 pub fn environment(settings: &Value) -> BTreeMap<String, String> {
-    let said = settings.get(ENVIRONMENT).and_then(Value::as_map);
-    let said = said.into_iter().flat_map(|map| map.iter());
-    said.filter_map(|(key, value)| Some((name_of(key)?.to_string(), value.as_str()?.to_owned())))
+    let variables = settings.get(ENVIRONMENT).and_then(Value::as_map);
+    let variables = variables.into_iter().flat_map(|map| map.iter());
+    variables
+        .filter_map(|(key, value)| Some((name_of(key)?.to_string(), value.as_str()?.to_owned())))
         .collect()
 }
 
 /// Returns settings with another environment.
-pub fn with_environment(settings: &Value, said: &BTreeMap<String, String>) -> Value {
-    let said = said.iter();
-    let said = said.map(|(name, text)| (Value::keyword(name), Value::from(text.as_str())));
-    with_key(settings, ENVIRONMENT, Value::map(said))
+pub fn with_environment(settings: &Value, variables: &BTreeMap<String, String>) -> Value {
+    let variables = variables.iter();
+    let variables =
+        variables.map(|(name, text)| (Value::keyword(name), Value::from(text.as_str())));
+    with_key(settings, ENVIRONMENT, Value::map(variables))
 }
 
 fn with_key(settings: &Value, key: &str, value: Value) -> Value {

@@ -21,8 +21,8 @@ const SPEC: StepSpec = StepSpec {
     operations: None,
     aliases: &[],
     doc: "Waits for a while, without holding memory or a process.\n\n\
-        Give one of `:seconds`, `:millis` and `:duration`; without any it is one second. The moment is kept in the \
-        journal: a run that was stopped meanwhile goes on at that moment, or at once when it is past. \
+        Give one of `:seconds`, `:millis` and `:duration`; without any it is one second. The end of the sleep is kept in the \
+        journal: a run that was stopped meanwhile resumes at that time, or at once if it is past. \
         The value is `{:slept-seconds n}`.",
     fields: &[
         Field::optional(

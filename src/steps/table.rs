@@ -614,8 +614,8 @@ fn columns(fields: Fields<'_>) -> Result<Vec<NewColumn>, StepError> {
     if let Some(map) = given.as_map() {
         return map
             .iter()
-            .map(|(name, said)| match said {
-                Value::Map(_) => new_column(name, definition::of_column(said, name)?),
+            .map(|(name, given)| match given {
+                Value::Map(_) => new_column(name, definition::of_column(given, name)?),
                 type_ => new_column(name, definition::of_type(type_, name)?),
             })
             .collect();

@@ -26,11 +26,11 @@ const SPEC: StepSpec = StepSpec {
     operations: Some(OPERATIONS),
     aliases: &[],
     doc: "Tells the time, and computes with dates and times in a time zone.\n\n\
-        The result of all operations but `:between` is one moment: `:instant` (an `#inst`), `:iso`, `:epoch-ms`, \
+        The result of all operations but `:between` is one instant: `:instant` (an `#inst`), `:iso`, `:epoch-ms`, \
         `:epoch-seconds`, and as a clock in the `:timezone` shows it `:date`, `:time`, `:year`, `:month`, `:day`, `:hour`, \
         `:minute`, `:second`, `:weekday` (`:monday` ...), `:week` (such as `2026-W05`), `:timezone` and `:offset`; with \
         `:format` also `:formatted`. Days and longer units follow the calendar of the zone, so that a day may have 23 or 25 hours. The \
-        present moment is journaled: a run that resumes or is replayed sees the same.",
+        current time is journaled: a run that resumes or is replayed sees the same.",
     fields: FIELDS,
     examples: &[
         "(flow/step :time :now {})",
@@ -49,7 +49,7 @@ const FIELDS: &[Field] = &[
     Field::optional(
         "at",
         FieldType::Any,
-        "A moment: an `#inst`, milliseconds since 1970, text such as `2026-01-31T09:30:00Z` or `2026-01-31`, or the result of \
+        "An instant: an `#inst`, milliseconds since 1970, text such as `2026-01-31T09:30:00Z` or `2026-01-31`, or the result of \
          another `:time` step. Text without an offset is in the `:timezone`.",
     ),
     Field::optional(
@@ -61,9 +61,9 @@ const FIELDS: &[Field] = &[
     Field::optional(
         "format",
         FieldType::Text,
-        "A pattern such as `yyyy-MM-dd HH:mm` to write the moment with, or to read `:text` with.",
+        "A pattern such as `yyyy-MM-dd HH:mm` to write the instant with, or to read `:text` with.",
     ),
-    Field::optional("from", FieldType::Any, "The first moment, as `:at`."),
+    Field::optional("from", FieldType::Any, "The first instant, as `:at`."),
     Field::optional(
         "op",
         FieldType::Name,
@@ -80,7 +80,7 @@ const FIELDS: &[Field] = &[
         FieldType::Name,
         "A time zone such as `Europe/Berlin`, or an offset such as `+01:00`. Default `UTC`.",
     ),
-    Field::optional("to", FieldType::Any, "The second moment, as `:at`."),
+    Field::optional("to", FieldType::Any, "The second instant, as `:at`."),
     Field::optional(
         "unit",
         FieldType::OneOf(UNITS),
@@ -97,7 +97,7 @@ const OPERATIONS: Operations = Operations {
     all: &[
         Operation {
             name: "add",
-            doc: "Moves a moment by units of the calendar or the clock; negative amounts lead back.",
+            doc: "Moves an instant by units of the calendar or the clock; negative amounts lead back.",
             needs: &["at", "by"],
             takes: &["format", "timezone"],
             gives: MOMENT,
@@ -106,7 +106,7 @@ const OPERATIONS: Operations = Operations {
         },
         Operation {
             name: "between",
-            doc: "Returns the time from one moment to another, in whole units; negative when the second is earlier.",
+            doc: "Returns the time from one instant to another, in whole units; negative when the second is earlier.",
             needs: &["from", "to"],
             takes: &["timezone"],
             gives: "[:map [:millis :int] [:seconds :int] [:minutes :int] [:hours :int] [:days :int] [:months :int] [:years :int]]",
@@ -115,7 +115,7 @@ const OPERATIONS: Operations = Operations {
         },
         Operation {
             name: "format",
-            doc: "Writes a moment by a pattern.",
+            doc: "Writes an instant by a pattern.",
             needs: &["at", "format"],
             takes: &["timezone"],
             gives: MOMENT,
@@ -124,7 +124,7 @@ const OPERATIONS: Operations = Operations {
         },
         Operation {
             name: "now",
-            doc: "Returns the present moment.",
+            doc: "Returns the current time.",
             needs: &[],
             takes: &["format", "timezone"],
             gives: MOMENT,
@@ -133,7 +133,7 @@ const OPERATIONS: Operations = Operations {
         },
         Operation {
             name: "parse",
-            doc: "Reads a moment from text.",
+            doc: "Reads an instant from text.",
             needs: &["text"],
             takes: &["format", "timezone"],
             gives: MOMENT,
@@ -142,7 +142,7 @@ const OPERATIONS: Operations = Operations {
         },
         Operation {
             name: "truncate",
-            doc: "Returns the start of the unit that contains a moment, and under :end the start of the next one.",
+            doc: "Returns the start of the unit that contains an instant, and under :end the start of the next one.",
             needs: &["at", "unit"],
             takes: &["format", "timezone"],
             gives: MOMENT,
@@ -171,7 +171,7 @@ impl Step for Time {
         if let (true, Ok(zone)) = (is_zone_known, zone(fields)) {
             for key in ["at", "from", "to"] {
                 if fields.get(key).is_some() {
-                    literal::remark(&mut remarks, key, moment(fields, key, &zone));
+                    literal::remark(&mut remarks, key, instant(fields, key, &zone));
                 }
             }
             let is_iso = config.get("format").is_none_or(Value::is_nil);
@@ -196,9 +196,9 @@ impl Step for Time {
                 zone: zone(fields)?,
             };
             let value = match op {
-                "add" => ask.shown(&added(&ask.moment("at")?, fields)?)?,
-                "between" => between(&ask.moment("from")?, &ask.moment("to")?)?,
-                "format" => ask.shown(&ask.moment("at")?)?,
+                "add" => ask.shown(&added(&ask.instant("at")?, fields)?)?,
+                "between" => between(&ask.instant("from")?, &ask.instant("to")?)?,
+                "format" => ask.shown(&ask.instant("at")?)?,
                 "parse" => ask.parsed()?,
                 "truncate" => ask.truncated()?,
                 _ => ask.shown(&ask.at_millis(cx.now_ms())?)?,
@@ -251,7 +251,7 @@ fn zone(fields: Fields<'_>) -> Result<TimeZone, StepError> {
 }
 
 fn beyond() -> StepError {
-    wrong("the moment is outside the years -9999 to 9999")
+    wrong("the instant is outside the years -9999 to 9999")
 }
 
 fn at_millis(millis: i64, zone: &TimeZone) -> Result<Zoned, StepError> {
@@ -260,10 +260,10 @@ fn at_millis(millis: i64, zone: &TimeZone) -> Result<Zoned, StepError> {
 }
 
 /// Reads an instant of a config.
-fn moment(fields: Fields<'_>, key: &'static str, zone: &TimeZone) -> Result<Zoned, StepError> {
+fn instant(fields: Fields<'_>, key: &'static str, zone: &TimeZone) -> Result<Zoned, StepError> {
     let given = fields.get(key).unwrap_or(&Value::Nil);
     let not_one = || {
-        wrong(format!("`:{key}` is not a moment: {}", shown(given))).hint(
+        wrong(format!("`:{key}` is not an instant: {}", shown(given))).hint(
             "give an `#inst`, milliseconds since 1970, or text such as \"2026-01-31T09:30:00Z\"",
         )
     };
@@ -323,8 +323,8 @@ impl Ask<'_> {
     }
 
     /// Reads an instant of the config.
-    fn moment(&self, key: &'static str) -> Result<Zoned, StepError> {
-        moment(self.fields, key, &self.zone)
+    fn instant(&self, key: &'static str) -> Result<Zoned, StepError> {
+        instant(self.fields, key, &self.zone)
     }
 
     fn parsed(&self) -> Result<Value, StepError> {
@@ -345,7 +345,7 @@ impl Ask<'_> {
     }
 
     fn truncated(&self) -> Result<Value, StepError> {
-        let at = self.moment("at")?;
+        let at = self.instant("at")?;
         let unit = self.fields.name("unit")?.unwrap_or_default();
         let (start, length) = self.start_of(&at, &unit).map_err(|_| beyond())?;
         let end = start.checked_add(length).map_err(|_| beyond())?;

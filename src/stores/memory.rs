@@ -28,7 +28,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use flowstone_model::ids::RunId;
 use flowstone_model::limits::Limits;
-use flowstone_model::ports::{Moment, PortFuture, Probe, StoreError, Stores};
+use flowstone_model::ports::{CommitPhase, PortFuture, Probe, StoreError, Stores};
 use rusqlite::Connection;
 use tokio::sync::watch;
 
@@ -192,7 +192,7 @@ impl Session {
             relations: None,
         };
         let changed = change(&mut tx).and_then(|answer| {
-            self.reach(Moment::BeforeCommit)?;
+            self.reach(CommitPhase::BeforeCommit)?;
             Ok(answer)
         });
         match changed {
@@ -202,7 +202,7 @@ impl Session {
                 if news == News::Some {
                     self.project.news.send_modify(|count| *count += 1);
                 }
-                self.reach(Moment::AfterCommit)?;
+                self.reach(CommitPhase::AfterCommit)?;
                 Ok(answer)
             }
             Err(error) => {
@@ -213,9 +213,9 @@ impl Session {
         }
     }
 
-    fn reach(&self, moment: Moment) -> Result<(), StoreError> {
+    fn reach(&self, phase: CommitPhase) -> Result<(), StoreError> {
         match &self.project.options.probe {
-            Some(probe) => probe.reach(moment),
+            Some(probe) => probe.reach(phase),
             None => Ok(()),
         }
     }

@@ -52,7 +52,7 @@ use flowstone_model::table::csv::{ExportCsv, ExportedCsv, StageCsv, StagedCsv};
 use flowstone_model::table::{TableOp, TableQuery};
 use rusqlite::{Connection, InterruptHandle};
 
-use marker::{Marker, Said};
+use marker::{Marker, MarkerState};
 pub(crate) use open::in_memory;
 use owner::Owner;
 use queue::Sql as Rows;
@@ -107,9 +107,11 @@ fn open_to_write(home: &Path, options: &Options) -> Result<Stores, StoreError> {
         None => Some(Marker::lock(home)?),
         Some(_) => None,
     };
-    let said = marker.as_ref().map_or(Said::Nothing, |marker| marker.said);
-    marker::check(said, &path)?;
-    let writing = open::connect(&path, options, said)?;
+    let state = marker
+        .as_ref()
+        .map_or(MarkerState::Nothing, |marker| marker.state);
+    marker::check(state, &path)?;
+    let writing = open::connect(&path, options, state)?;
     let reading = open::connect_reader(&path, options)?;
     let owner = Arc::new(Owner::register(&home.join(OWNERS))?);
     let leave: Leave = match marker {
@@ -198,7 +200,7 @@ impl Sqlite {
 }
 
 impl Sqlite {
-    /// Answers from the reading connection, after what was said to have happened has reached the file.
+    /// Answers from the reading connection, after every acknowledged change has reached the file.
     fn read_settled<'a, T: Send + 'a>(
         &'a self,
         question: impl FnOnce(&Connection) -> Result<T, StoreError> + Send + 'a,

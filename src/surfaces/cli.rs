@@ -50,14 +50,14 @@ use std::rc::Rc;
 
 use clap::Parser;
 use flowstone_engine::Engine;
+use flowstone_engine::crash_test::World;
 use flowstone_engine::ports::{SearchTarget, Stores};
-use flowstone_engine::trial::World;
 use flowstone_flow::flow::Flow;
 use flowstone_flow::permission::Permissions;
 use flowstone_flow::step::{LocalFuture, Step};
 use flowstone_lang::session::Session;
 use flowstone_lang::value::Value;
-use flowstone_project::connections::{ConnectionReport, ConnectionTrial, PriceReport};
+use flowstone_project::connections::{ConnectionReport, ConnectionTest, PriceReport};
 use flowstone_project::search::Embedder;
 
 use args::{Cli, Command};
@@ -94,7 +94,7 @@ pub trait App: Sync {
     ///
     /// # Errors
     /// As [`App::open`].
-    fn open_trial(&self, project: &Project, world: &World) -> Result<Engine, Report>;
+    fn open_test(&self, project: &Project, world: &World) -> Result<Engine, Report>;
 
     /// Returns the embedder, if the project's settings configure one.
     ///
@@ -111,7 +111,7 @@ pub trait App: Sync {
         engine: &'a Engine,
         flow: &'a Rc<Flow>,
         connection: &'a ConnectionReport,
-    ) -> LocalFuture<'a, ConnectionTrial>;
+    ) -> LocalFuture<'a, ConnectionTest>;
 
     /// Returns the prices of models in a project, and the date of the built-in table.
     ///

@@ -97,14 +97,14 @@ fn changeset(text: &str) -> String {
 /// One process of a crash test: it dies at a point, or prints the outcome of the run.
 fn process(scratch: &Scratch, home: &str, crash_at: Option<u64>) -> Ran {
     let mut command = scratch.command(&["test", "twelve.edn", "--live", "--quiet", "--json"]);
-    command.args(["--trial", home]);
+    command.args(["--test-home", home]);
     if let Some(point) = crash_at {
         command.args(["--crash-at", &point.to_string()]);
     }
     Ran::to_the_end(&mut command)
 }
 
-/// A folder with the flow and a model of its own, so that what one trial asks for is not mixed with another.
+/// A folder with the flow and a model of its own, so that what one test asks for is not mixed with another.
 fn bench() -> (Scratch, Server) {
     // Syncs cost nothing in memory, and a killed process does not need them.
     let server = Server::start(|request, _| answer(request));

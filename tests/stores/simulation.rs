@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use flowstone_engine::ids::RunId;
 use flowstone_engine::observer::NoObserver;
 use flowstone_engine::ports::{
-    Moment, Probe, RunFilter, RunRow, RunStatus, StoreError, WaitFilter, mix,
+    CommitPhase, Probe, RunFilter, RunRow, RunStatus, StoreError, WaitFilter, mix,
 };
 use flowstone_engine::{Engine, ExecuteOptions, StartOptions, Stay, codec};
 use flowstone_lang::value::Value;
@@ -36,11 +36,11 @@ struct Fuse {
 const NEVER: i64 = i64::MAX;
 
 impl Probe for Fuse {
-    fn reach(&self, moment: Moment) -> Result<(), StoreError> {
+    fn reach(&self, phase: CommitPhase) -> Result<(), StoreError> {
         let left = self.left.fetch_sub(1, Ordering::SeqCst);
-        match (left, moment) {
+        match (left, phase) {
             // A process that is dead commits nothing, and never gets beyond a commit.
-            (..=0, Moment::BeforeCommit) | (0, Moment::AfterCommit) => {
+            (..=0, CommitPhase::BeforeCommit) | (0, CommitPhase::AfterCommit) => {
                 Err(StoreError::Internal("the process is dead".to_owned()))
             }
             _ => Ok(()),

@@ -53,11 +53,11 @@ impl Watch for Told {
             }
             WorkerEvent::Scheduled {
                 schedule,
-                moment_ms,
+                tick_ms,
                 started,
                 ..
             } => match started {
-                Ok(_) => format!("{schedule} {}", codec::instant(*moment_ms)),
+                Ok(_) => format!("{schedule} {}", codec::instant(*tick_ms)),
                 Err(error) => format!("{schedule} refused {}", error.code()),
             },
             WorkerEvent::Troubled { error } => format!("trouble {error}"),
@@ -84,7 +84,7 @@ impl Shop {
         Shop {
             home: tempfile::tempdir().expect("a folder"),
             store: STORE.project(),
-            clock: Arc::new(SimulatedClock::starting_at(moment(now))),
+            clock: Arc::new(SimulatedClock::starting_at(instant(now))),
             seed: RefCell::new(1),
         }
     }
@@ -153,15 +153,15 @@ impl Shop {
         row.expect("it is there").status
     }
 
-    fn at(&self, moment: &str) {
+    fn at(&self, instant: &str) {
         self.clock
-            .advance(self::moment(moment) - self.clock.now_ms());
+            .advance(self::instant(instant) - self.clock.now_ms());
     }
 }
 
-fn moment(text: &str) -> i64 {
-    let moment: jiff::Timestamp = text.parse().expect("a moment");
-    moment.as_millisecond()
+fn instant(text: &str) -> i64 {
+    let instant: jiff::Timestamp = text.parse().expect("an instant");
+    instant.as_millisecond()
 }
 
 fn engine(home: &Path, stores: Stores, clock: Arc<SimulatedClock>, seed: u64) -> Engine {

@@ -86,7 +86,7 @@ fn each_step_type_is_offered() {
                 .lines()
                 .filter_map(|line| line.strip_prefix("impl Step for "));
             for name in types.filter_map(|line| line.split_whitespace().next()) {
-                // `Watched` wraps another type in trials.
+                // `Watched` wraps another type in crash tests.
                 if name != "Watched" && !list.contains(name) {
                     let path = path.display();
                     problems.push(format!("{path}: `{name}` is not in the list of {file}"));

@@ -443,8 +443,8 @@ fn found_by_search(call: &StepCall<'_>, persist: &Value) -> Value {
         return persist.clone();
     }
     // What the entry itself says wins.
-    let said = (Value::keyword("contents"), Value::Bool(*has_contents));
-    let entry = Value::map([said].into_iter().chain(given));
+    let fact = (Value::keyword("contents"), Value::Bool(*has_contents));
+    let entry = Value::map([fact].into_iter().chain(given));
     let index = (Value::keyword("search-index"), entry);
     Value::map(entries(map).into_iter().chain([index]))
 }

@@ -90,7 +90,7 @@ struct Branching<'d, 'a> {
     /// The whole run is being cancelled.
     cancelled: Option<String>,
     /// What the run's row says that all wait for.
-    said: Option<(String, Option<i64>)>,
+    reported: Option<(String, Option<i64>)>,
 }
 
 impl Executor<'_> {
@@ -119,7 +119,7 @@ impl Executor<'_> {
             is_turn_due: true,
             outcome: None,
             cancelled: None,
-            said: None,
+            reported: None,
         };
         branching.open(None, branch, asked)?;
         branching.run().await
@@ -143,8 +143,8 @@ impl<'d, 'a> Branching<'d, 'a> {
                 continue;
             }
             let next = self.replayed.first_key_value().map(|(place, _)| *place);
-            let told = next.unwrap_or(usize::MAX);
-            if let Some(reason) = self.executor.recorded_cancel(told) {
+            let before = next.unwrap_or(usize::MAX);
+            if let Some(reason) = self.executor.recorded_cancel(before) {
                 self.cancel_all(reason);
             } else if let Some(place) = next {
                 self.deliver_replayed(place)?;
@@ -275,7 +275,7 @@ impl<'d, 'a> Branching<'d, 'a> {
             let next = self.replayed.first_key_value().map(|(place, _)| *place);
             self.executor.shared.set_next(next);
             let exit = self.executor.resume(&mut active.fiber, answer)?;
-            if let Some(reason) = self.executor.take_told() {
+            if let Some(reason) = self.executor.take_cancel() {
                 self.cancel_all(reason);
             }
             let result = match exit {
@@ -562,10 +562,10 @@ impl<'d, 'a> Branching<'d, 'a> {
         }
         let reason = reason(&waiting);
         let due_ms = waiting.iter().filter_map(|wait| wait.due_ms).min();
-        let said = Some((reason.clone(), due_ms));
-        if self.said != said || !self.executor.is_waiting.get() {
+        let report = Some((reason.clone(), due_ms));
+        if self.reported != report || !self.executor.is_waiting.get() {
             self.executor.say_all_wait(&reason, due_ms)?;
-            self.said = said;
+            self.reported = report;
         }
         if waiting.iter().any(|wait| wait.stays) {
             return Ok(());

@@ -137,8 +137,8 @@ impl Executor<'_> {
     }
 
     /// Takes over that native work was stopped because the run is to be unwound; returns why.
-    pub(super) fn take_told(&self) -> Option<String> {
-        let reason = self.shared.take_told()?;
+    pub(super) fn take_cancel(&self) -> Option<String> {
+        let reason = self.shared.take_cancel()?;
         self.take_recorded();
         Some(reason)
     }

@@ -55,25 +55,25 @@ impl Executor<'_> {
         let call = request.call;
         call.branch
             .set_child(child.clone(), crate::call_flow::close(&call.config));
-        let mut said = None;
+        let mut blocked_on = None;
         loop {
             let row = self.engine.run_row(&child).await?;
             if row.status.is_final() {
                 return self.child_ended(request, &row).await;
             }
-            let is_new = said.is_none();
+            let is_new = blocked_on.is_none();
             let executes = !self.options.leave_children && !row.executing;
             if executes && (is_new || self.engine.can_go_on(&row).await?) {
-                said = self.execute_child(call, &row).await?;
-                if said.is_none() {
+                blocked_on = self.execute_child(call, &row).await?;
+                if blocked_on.is_none() {
                     continue;
                 }
             }
-            let reason = match said.as_ref().or(row.wait_reason.as_ref()) {
+            let reason = match blocked_on.as_ref().or(row.wait_reason.as_ref()) {
                 Some(reason) => format!("`{}` waits for run {child}: {reason}", call.title),
                 None => format!("`{}` waits for run {child}", call.title),
             };
-            said.get_or_insert_default();
+            blocked_on.get_or_insert_default();
             self.wait_for_child(call, reason).await?;
         }
     }
@@ -170,12 +170,13 @@ impl Executor<'_> {
     /// policies.
     pub(super) fn part(&self, status: RunStatus) -> Vec<Change> {
         let run = &self.scope.run;
-        let told = self.facts.has_parent.then(|| Change::Signal {
+        let signal = self.facts.has_parent.then(|| Change::Signal {
             key: format!("{CHILD_KEY}{run}"),
             dedup: run.to_string(),
             payload: format!("{{:status :{}}}", status.name()),
         });
-        told.into_iter()
+        signal
+            .into_iter()
             .chain([Change::CloseChildren { only: None }])
             .collect()
     }

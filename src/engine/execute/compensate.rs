@@ -168,14 +168,14 @@ impl Executor<'_> {
 
     /// Journals the outcome of a compensation, for reports about the run.
     fn note_compensation(&self, compensate: &Compensation, status: &str, why: Option<&str>) {
-        let said = [
+        let record = [
             ("status", Some(Value::keyword(status))),
             ("message", why.map(Value::from)),
         ];
-        let said = said
+        let record = record
             .into_iter()
             .filter_map(|(key, value)| Some((Value::keyword(key), value?)));
-        let text = codec::encode(&Value::map(said)).unwrap_or_else(|_| "{}".to_owned());
+        let text = codec::encode(&Value::map(record)).unwrap_or_else(|_| "{}".to_owned());
         let text = self.scope.redact_strings(text);
         let known = self.shared.history.borrow_mut().take(&compensate.path);
         let is_known = known.is_some_and(

@@ -147,7 +147,7 @@ impl Executor<'_> {
         let done = work();
         let stopped = meter::stopped();
         drop(watch);
-        if let Some(reason) = self.take_told() {
+        if let Some(reason) = self.take_cancel() {
             self.unwind(reason);
         }
         match stopped {

@@ -46,7 +46,7 @@ pub(crate) struct Shared {
     /// The place of the next answer that the journal has for another branch.
     next: Cell<usize>,
     /// Why native work was stopped to unwind the run, until the executor knows.
-    told: RefCell<Option<String>>,
+    cancel: RefCell<Option<String>>,
     cutoff: Cutoff,
     /// What the values of the run may hold in memory.
     pub(super) heap: Rc<HeapBudget>,
@@ -71,7 +71,7 @@ impl Shared {
             checks: Cell::default(),
             requests: RefCell::default(),
             next: Cell::new(usize::MAX),
-            told: RefCell::default(),
+            cancel: RefCell::default(),
             cutoff,
             heap: Rc::new(HeapBudget::new(limits.memory)),
         }
@@ -128,13 +128,18 @@ impl Shared {
     }
 
     /// Notes a line of the log; tells whether it is new.
-    pub(super) fn record_line(&self, branch: &Branch, what: &str, said: &Value) -> Evaluated<bool> {
+    pub(super) fn record_line(
+        &self,
+        branch: &Branch,
+        what: &str,
+        record: &Value,
+    ) -> Evaluated<bool> {
         let path = branch.next_path(what).to_string();
         self.count_use();
         if self.history.borrow_mut().take(&path).is_some() {
             return Ok(false);
         }
-        let text = codec::encode(said).map_err(|error| {
+        let text = codec::encode(record).map_err(|error| {
             Exception::new(
                 Class::ILLEGAL_ARGUMENT,
                 error.code(),
@@ -166,8 +171,8 @@ impl Shared {
     }
 
     /// Returns why native work was stopped to unwind the run, once.
-    pub(super) fn take_told(&self) -> Option<String> {
-        self.told.take()
+    pub(super) fn take_cancel(&self) -> Option<String> {
+        self.cancel.take()
     }
 
     /// Counts a use of the journal, or an answer from it. Steps inside another do not count: a replay does not ask for
@@ -241,7 +246,7 @@ impl Shared {
         };
         self.cutoff.unwind();
         self.watch_requests(None);
-        self.told.replace(Some(reason));
+        self.cancel.replace(Some(reason));
         Err(Stop::Cancelled)
     }
 }

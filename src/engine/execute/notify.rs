@@ -87,7 +87,7 @@ impl Executor<'_> {
             ("attempt", Value::Int(i64::from(notice.attempts))),
         ];
         match &sent {
-            Ok(said) => facts.push(("sent", said.clone())),
+            Ok(sent) => facts.push(("sent", sent.clone())),
             Err(error) => {
                 notice.due_ms = self.notice_again(call, notice.attempts, error);
                 let due = notice.due_ms.map(Value::Int);

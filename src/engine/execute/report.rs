@@ -21,12 +21,12 @@ impl Executor<'_> {
             Value::Text(text) => text.to_string(),
             other => codec::encode(other).unwrap_or_else(|_| other.kind().to_owned()),
         };
-        let said = Value::map([
+        let record = Value::map([
             (Value::keyword("level"), Value::from(level.as_str())),
             (Value::keyword("message"), Value::from(message.as_str())),
             (Value::keyword("data"), data.clone()),
         ]);
-        if self.shared.record_line(branch, "flow/log", &said)? {
+        if self.shared.record_line(branch, "flow/log", &record)? {
             self.emit(&RunEvent::Log {
                 level,
                 message,
@@ -38,11 +38,11 @@ impl Executor<'_> {
 
     pub(super) fn emitted(&self, branch: &Branch, name: &Value, data: Value) -> Evaluated<Value> {
         let name = name_of(name).unwrap_or_default().to_string();
-        let said = Value::map([
+        let record = Value::map([
             (Value::keyword("name"), Value::from(name.as_str())),
             (Value::keyword("data"), data.clone()),
         ]);
-        if self.shared.record_line(branch, "flow/emit", &said)? {
+        if self.shared.record_line(branch, "flow/emit", &record)? {
             self.emit(&RunEvent::Emitted { name, data });
         }
         Ok(Value::Nil)

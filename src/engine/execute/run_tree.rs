@@ -31,19 +31,19 @@ struct Asked {
     run: RunId,
     observer: Rc<dyn Observer>,
     options: ExecuteOptions,
-    told: Rc<Told>,
+    end: Rc<ChildEnd>,
 }
 
 /// Where the outcome of a child's execution is left.
 #[derive(Default)]
-struct Told {
+struct ChildEnd {
     outcome: RefCell<Option<Result<RunOutcome, EngineError>>>,
     news: Notify,
 }
 
 /// A child that is executed for a branch of its parent.
 pub(super) struct Executed {
-    told: Rc<Told>,
+    end: Rc<ChildEnd>,
     interrupt: Interrupt,
     branch: Rc<Branch>,
     close: ParentClose,
@@ -53,8 +53,8 @@ impl Executed {
     /// Returns when the child cannot be executed further.
     pub async fn outcome(&self) -> Result<RunOutcome, EngineError> {
         loop {
-            let news = self.told.news.notified();
-            if let Some(outcome) = self.told.outcome.take() {
+            let news = self.end.news.notified();
+            if let Some(outcome) = self.end.outcome.take() {
                 return outcome;
             }
             news.await;
@@ -87,7 +87,7 @@ impl RunTree {
         options: &ExecuteOptions,
     ) -> Executed {
         let interrupt = options.interrupt.below();
-        let told = Rc::new(Told::default());
+        let end = Rc::new(ChildEnd::default());
         self.asked.borrow_mut().push(Asked {
             run: child.id.clone(),
             observer,
@@ -96,11 +96,11 @@ impl RunTree {
                 by: ClaimBy::Search,
                 ..options.clone()
             },
-            told: told.clone(),
+            end: end.clone(),
         });
         let close = child.parent.as_ref().map(|parent| parent.close);
         Executed {
-            told,
+            end,
             interrupt,
             branch,
             close: close.unwrap_or_default(),
@@ -116,7 +116,7 @@ impl RunTree {
                 by: ClaimBy::Search,
                 ..options.clone()
             },
-            told: Rc::default(),
+            end: Rc::default(),
         });
     }
 
@@ -158,11 +158,11 @@ impl RunTree {
                 run,
                 observer,
                 options,
-                told,
+                end,
             } = asked;
             let outcome = engine.execute_in(&run, observer, options, tree).await;
-            told.outcome.replace(Some(outcome));
-            told.news.notify_waiters();
+            end.outcome.replace(Some(outcome));
+            end.news.notify_waiters();
         })
     }
 }

@@ -430,8 +430,8 @@ fn answered_value(row: &WaitRow, text: String) -> Result<String, StepError> {
     if row.ending != Some(WaitEnding::Cancelled) {
         return Ok(text);
     }
-    let said = codec::decode(&text).unwrap_or(Value::Nil);
-    let reason = said.get("reason").filter(|reason| !reason.is_nil());
+    let note = codec::decode(&text).unwrap_or(Value::Nil);
+    let reason = note.get("reason").filter(|reason| !reason.is_nil());
     let words = reason.and_then(Value::as_str);
     let because = words.map_or_else(String::new, |words| format!(": {words}"));
     let message = format!("the wait `{}` was cancelled{because}", row.key);

@@ -29,7 +29,7 @@ pub struct Turn {
     pub path: String,
     pub status: StepStatus,
     /// Its text, or its data as EDN; the words of the error where it failed.
-    pub said: String,
+    pub text: String,
     pub reasoning: Option<String>,
     pub model: Option<String>,
     pub tokens: Option<i64>,
@@ -147,7 +147,7 @@ fn turn(step: &StepReport) -> Turn {
     Turn {
         path: step.path.clone(),
         status: step.status,
-        said: match value.get("content") {
+        text: match value.get("content") {
             Some(Value::Text(text)) => text.to_string(),
             None | Some(Value::Nil) => step.error.clone().unwrap_or_default(),
             Some(data) => codec::encode(data).unwrap_or_default(),

@@ -168,7 +168,7 @@ impl<'r> World<'r> {
                     None
                 }
                 Action::AwaitReply(about) => {
-                    let text = self.said(about, progress.questions);
+                    let text = self.answer_text(about, progress.questions);
                     self.write(&mut progress, EntryKind::Signal, text.clone());
                     self.point()?;
                     Some(replied(about, &text))
@@ -270,7 +270,7 @@ impl<'r> World<'r> {
         }
     }
 
-    fn said(&self, about: About, number: u32) -> String {
+    fn answer_text(&self, about: About, number: u32) -> String {
         let mut draws = self.draws(about.timer(), number);
         // A person who never decides would not end.
         let choices: &[&str] = match (about, number > 6) {

@@ -235,14 +235,14 @@ impl Planner {
                 next_ms: due.next_ms,
                 ..row.clone()
             };
-            for moment_ms in due.moments {
-                let started = self.start(flow, schedule, moment_ms).await;
+            for tick_ms in due.ticks {
+                let started = self.start(flow, schedule, tick_ms).await;
                 // The clock was set back: the run of this instant was started before.
                 let is_known = started
                     .as_ref()
                     .is_ok_and(|started| started.decision == StartDecision::Deduped);
                 let started = started.map(|started| started.run);
-                after.last_ms = Some(moment_ms);
+                after.last_ms = Some(tick_ms);
                 match &started {
                     // The instant remains due as long as the store cannot be written.
                     Err(EngineError::Store(error)) => return Err(error.clone()),
@@ -258,7 +258,7 @@ impl Planner {
                 self.watch.event(&WorkerEvent::Scheduled {
                     flow: &row.flow,
                     schedule: &row.id,
-                    moment_ms,
+                    tick_ms,
                     started: &started,
                 });
             }
@@ -277,11 +277,11 @@ impl Planner {
         &self,
         flow: &Planned,
         schedule: &Schedule,
-        moment_ms: i64,
+        tick_ms: i64,
     ) -> Result<StartedRun, EngineError> {
         let slug = &flow.loaded.flow.slug;
-        let moment = crate::codec::instant(moment_ms);
-        let name = format!("schedule:{slug}:{}:{moment}", schedule.id);
+        let tick = crate::codec::instant(tick_ms);
+        let name = format!("schedule:{slug}:{}:{tick}", schedule.id);
         self.engine
             .start_scheduled(&flow.loaded, schedule, Some(name), true)
             .await

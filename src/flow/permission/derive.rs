@@ -150,7 +150,7 @@ impl Deriving<'_> {
         }
     }
 
-    fn said<'a>(&'a self, server: &'a Known) -> impl Iterator<Item = &'a Value> {
+    fn declared<'a>(&'a self, server: &'a Known) -> impl Iterator<Item = &'a Value> {
         server
             .variables
             .iter()
@@ -158,14 +158,17 @@ impl Deriving<'_> {
     }
 
     fn is_in_environment(&self, server: &Known) -> bool {
-        self.said(server).next().is_some()
+        self.declared(server).next().is_some()
     }
 
     /// Returns where a known server is, as the environment says or as everybody knows.
     fn hosts_of(&self, server: &Known) -> Vec<NetRow> {
         let own = server.hosts.iter().filter_map(|host| NetRow::read(host));
-        own.chain(self.said(server).filter_map(|said| address(Some(said))))
-            .collect()
+        own.chain(
+            self.declared(server)
+                .filter_map(|declared| address(Some(declared))),
+        )
+        .collect()
     }
 }
 

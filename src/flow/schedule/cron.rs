@@ -1,7 +1,7 @@
 //! Cron expressions of five fields: minute, hour, day of month, month, day of week.
 //!
 //! As in cron: where both days are restricted, either is enough. A crate that parses these brings another library of
-//! time along; what takes care is the zones, and those are in `moments.rs`.
+//! time along; what takes care is the zones, and those are in `ticks.rs`.
 
 use std::fmt;
 

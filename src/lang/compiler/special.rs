@@ -82,7 +82,7 @@ fn expect_items(
         return Ok(());
     }
     let few = items.len() < min;
-    let (problem, said) = if few {
+    let (problem, clojure) = if few {
         ("too few", "Too few")
     } else {
         ("too many", "Too many")
@@ -91,7 +91,7 @@ fn expect_items(
     let name = name.map_or_else(String::new, |name| name.to_string());
     Err(
         error("E0209", cx.place, format!("{problem} forms in `{name}`"))
-            .clojure(format!("{said} arguments to {name}"))
+            .clojure(format!("{clojure} arguments to {name}"))
             .hint(format!("it is written {usage}"))
             .into(),
     )

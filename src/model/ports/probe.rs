@@ -7,17 +7,17 @@ use super::StoreError;
 /// Observes each transaction of a store. A store that has a probe gives every job its own transaction, so that a crash
 /// can be placed between any two of them.
 pub trait Probe: Debug + Send + Sync {
-    /// Called at that moment, in the thread that writes.
+    /// Called in that phase, in the thread that writes.
     ///
     /// # Errors
     /// What is given back becomes the end of the transaction: before the commit the transaction is rolled back; after it, it stays and
     /// nobody hears of it.
-    fn reach(&self, moment: Moment) -> Result<(), StoreError>;
+    fn reach(&self, phase: CommitPhase) -> Result<(), StoreError>;
 }
 
-/// A moment of a transaction.
+/// A phase of a transaction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Moment {
+pub enum CommitPhase {
     /// Its rows are written, nothing is durable.
     BeforeCommit,
     /// It is durable, and nobody was told.

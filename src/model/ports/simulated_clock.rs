@@ -1,4 +1,4 @@
-//! A clock for tests and trials, on which no time passes by itself.
+//! A clock for tests, on which no time passes by itself.
 //!
 //! One that flows moves to the moment that is slept for, as soon as nobody has anything else to do; of several who
 //! sleep, the one whose moment comes first wakes first. One that stands waits for [`SimulatedClock::advance`]. Both

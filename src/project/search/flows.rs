@@ -129,16 +129,16 @@ fn doc(file: &Seen) -> SearchDoc {
 
 fn tags(slug: &str, flow: &Flow) -> String {
     let mut tags = vec![slug.to_owned()];
-    let said = flow.definition.get("tags").and_then(items);
+    let declared = flow.definition.get("tags").and_then(items);
     let slots = flow
         .requires
         .as_vector()
         .into_iter()
         .flat_map(|slots| slots.iter());
     let slots = slots.filter_map(|slot| slot.get("slot").and_then(name_of));
-    let said = said.unwrap_or_default();
-    let said = said.iter().filter_map(name_of);
-    tags.extend(said.chain(slots).map(|tag| tag.to_string()));
+    let declared = declared.unwrap_or_default();
+    let declared = declared.iter().filter_map(name_of);
+    tags.extend(declared.chain(slots).map(|tag| tag.to_string()));
     tags.join(" ")
 }
 

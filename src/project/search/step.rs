@@ -156,17 +156,17 @@ fn ask(cx: &StepContext, fields: Fields<'_>) -> Result<Ask, StepError> {
 
 fn hydrate(fields: Fields<'_>) -> Result<Option<Hydrate>, StepError> {
     let mut hydrate = Hydrate::default();
-    let Some(said) = fields.map("hydrate")? else {
+    let Some(given) = fields.map("hydrate")? else {
         return Ok(Some(hydrate));
     };
-    let said = Fields::inside(":hydrate", said)?;
-    if let Some(top_k) = said.count("top-k", 1, Hydrate::MOST.0)? {
+    let given = Fields::inside(":hydrate", given)?;
+    if let Some(top_k) = given.count("top-k", 1, Hydrate::MOST.0)? {
         hydrate.top_k = top_k;
     }
-    if let Some(max_chars) = said.count("max-chars", 1, Hydrate::MOST.1)? {
+    if let Some(max_chars) = given.count("max-chars", 1, Hydrate::MOST.1)? {
         hydrate.max_chars = max_chars;
     }
-    Ok(said.bool("enabled")?.unwrap_or(true).then_some(hydrate))
+    Ok(given.bool("enabled")?.unwrap_or(true).then_some(hydrate))
 }
 
 fn of_search(error: SearchError) -> StepError {

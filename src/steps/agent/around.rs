@@ -177,11 +177,11 @@ impl Around {
         error: StepError,
     ) -> StepError {
         let cost = self.ledger(cx, &so_far).await;
-        let told = facts([
+        let failure = facts([
             ("code", Value::from(error.code)),
             ("message", Value::from(error.message.as_str())),
         ]);
-        let so_far = self.warned(with(&so_far, [("error", told)]));
+        let so_far = self.warned(with(&so_far, [("error", failure)]));
         let traced = self.traced(cx, config, so_far, cost).await;
         match traced.get("trace-ref") {
             Some(reference) => error.with("trace-ref", reference.clone()),
@@ -202,8 +202,8 @@ impl Around {
                     cx,
                     format!("the answer was not evaluated: {}", error.message),
                 );
-                let told = facts([("error", Value::from(error.message))]);
-                return with(&result, [("evaluation", told)]);
+                let failure = facts([("error", Value::from(error.message))]);
+                return with(&result, [("evaluation", failure)]);
             }
         };
         if let Some(memory) = self.memory.clone().filter(|_| keeps) {
@@ -265,7 +265,7 @@ impl Around {
         let plan = memory.and_then(|memory| memory.plan.as_ref());
         let beside = Beside {
             memory: memory.map_or(Value::Nil, |memory| memory.facts()),
-            plan: plan.map_or(Value::Nil, |plan| plan.borrow().told()),
+            plan: plan.map_or(Value::Nil, |plan| plan.borrow().to_value()),
             cost,
         };
         let step = trace.step(cx, config, &result, &beside);

@@ -37,16 +37,24 @@ pub(super) fn of_reply(reply: &Value) -> Vec<Call> {
     let calls = reply.get("tool-calls").and_then(items).unwrap_or_default();
     let reason = reply.get("finish-reason").and_then(name_of);
     let at_limit = reason.as_deref() == Some("length");
-    calls.iter().map(|said| call(said, at_limit)).collect()
+    calls
+        .iter()
+        .map(|requested| call(requested, at_limit))
+        .collect()
 }
 
-fn call(said: &Value, at_limit: bool) -> Call {
-    let text = |key: &str| said.get(key).and_then(Value::as_str).unwrap_or_default();
-    let broken = said.get("arguments-text").and_then(Value::as_str);
+fn call(requested: &Value, at_limit: bool) -> Call {
+    let text = |key: &str| {
+        requested
+            .get(key)
+            .and_then(Value::as_str)
+            .unwrap_or_default()
+    };
+    let broken = requested.get("arguments-text").and_then(Value::as_str);
     Call {
         id: text("tool-call-id").to_owned(),
         name: text("name").to_owned(),
-        arguments: match said.get("arguments") {
+        arguments: match requested.get("arguments") {
             Some(arguments) if !arguments.is_nil() => arguments.clone(),
             _ => broken.map_or_else(|| Value::map([]), Value::from),
         },
@@ -137,7 +145,7 @@ impl Tally {
             (_, Some(_)) if call.is_cut => Err(bad(cut(call))),
             (_, Some(tool)) => match (tool.call)(&call.arguments) {
                 Ok(step) => Ok((tool, step)),
-                Err(error) => Err(bad(told(&error))),
+                Err(error) => Err(bad(message_of(&error))),
             },
         };
         let step = made.as_ref().ok().map(|(tool, _)| tool.step.clone());
@@ -199,7 +207,7 @@ fn unknown(name: &str, tools: &Toolset) -> String {
 }
 
 /// Returns an error as a message for the model.
-fn told(error: &StepError) -> String {
+fn message_of(error: &StepError) -> String {
     let hints = error.hints.iter().map(|hint| format!(" ({hint})"));
     hints.fold(error.message.clone(), |text, hint| text + &hint)
 }
@@ -263,7 +271,7 @@ impl Answered {
             }
             Err(error) => Answered {
                 result: facts([
-                    ("error", Value::from(told(&error))),
+                    ("error", Value::from(message_of(&error))),
                     ("kind", Value::keyword(error.kind)),
                 ]),
                 call,
@@ -301,16 +309,16 @@ impl Answered {
                 Value::vector([text].into_iter().chain(images))
             }
         };
-        let mut said = vec![
+        let mut result = vec![
             ("role", Value::keyword("tool")),
             ("tool-call-id", Value::from(self.call.id.as_str())),
             ("name", Value::from(self.call.name.as_str())),
             ("content", content),
         ];
         if !self.success {
-            said.push(("error?", Value::Bool(true)));
+            result.push(("error?", Value::Bool(true)));
         }
-        facts(said)
+        facts(result)
     }
 }
 

@@ -38,25 +38,25 @@ impl Conversation {
     }
 
     /// Adds the model's message, with its calls.
-    pub fn said(&mut self, reply: &Value, calls: &[Call]) {
-        let mut said = vec![("role", Value::keyword("assistant"))];
+    pub fn add_reply(&mut self, reply: &Value, calls: &[Call]) {
+        let mut message = vec![("role", Value::keyword("assistant"))];
         let content = reply.get("content").filter(|content| !content.is_nil());
         if let Some(content) = content {
-            said.push((
+            message.push((
                 "content",
                 Value::from(super::calls::within(content, usize::MAX)),
             ));
         }
         if !calls.is_empty() {
-            said.push((
+            message.push((
                 "tool-calls",
                 Value::vector(calls.iter().map(Call::proposed)),
             ));
         }
         if let Some(opaque) = reply.get("opaque").filter(|opaque| !opaque.is_nil()) {
-            said.push(("opaque", opaque.clone()));
+            message.push(("opaque", opaque.clone()));
         }
-        self.messages.push(facts(said));
+        self.messages.push(facts(message));
     }
 
     /// Adds the results of tools, with their images.

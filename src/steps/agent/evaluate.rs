@@ -221,9 +221,9 @@ fn prompt(config: &Value, result: &Value) -> String {
     let of = |key: &str| config.get(key).map(plain).unwrap_or_default();
     let mut text = format!("Objective:\n{}", of("objective"));
     for (key, title) in [("instructions", "Instructions"), ("inputs", "Inputs")] {
-        let said = of(key);
-        if !said.is_empty() {
-            text.push_str(&format!("\n\n{title}:\n{}", shortened(&said, MOST_INPUT)));
+        let found = of(key);
+        if !found.is_empty() {
+            text.push_str(&format!("\n\n{title}:\n{}", shortened(&found, MOST_INPUT)));
         }
     }
     let calls = result.get("tool-calls").and_then(items).unwrap_or_default();

@@ -280,28 +280,28 @@ fn handle(kind: Kind, value: &Value, tools: &Toolset) -> Value {
         false => value,
     };
     let uri = resource::uri(at).unwrap_or_default();
-    let mut said = vec![
+    let mut described = vec![
         ("kind", Value::keyword(kind.name())),
         ("uri", Value::from(uri.as_str())),
     ];
     if let Some(content_type) = content_type(at) {
-        said.push(("content-type", Value::from(content_type)));
+        described.push(("content-type", Value::from(content_type)));
     }
     for (key, from) in [("filename", "filename"), ("size-bytes", "size-bytes")] {
         if let Some(fact) = at.get(from).filter(|fact| !fact.is_nil()) {
-            said.push((key, fact.clone()));
+            described.push((key, fact.clone()));
         }
     }
     if let Some(tool) = kind.tool() {
         let enabled = tools.has_step(tool);
-        said.push(("recommended-tool", Value::keyword(tool)));
-        said.push(("tool-enabled?", Value::Bool(enabled)));
-        said.push(("access", access(kind, tool, &uri)));
+        described.push(("recommended-tool", Value::keyword(tool)));
+        described.push(("tool-enabled?", Value::Bool(enabled)));
+        described.push(("access", access(kind, tool, &uri)));
         if !enabled {
-            said.push(("missing-tool", missing(tool)));
+            described.push(("missing-tool", missing(tool)));
         }
     }
-    facts(said)
+    facts(described)
 }
 
 fn access(kind: Kind, tool: &str, uri: &str) -> Value {

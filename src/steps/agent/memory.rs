@@ -350,7 +350,7 @@ fn line(row: &Value) -> String {
     if !key.is_empty() {
         line.push_str(&format!(", {key}"));
     }
-    if let Some(at) = moment(row) {
+    if let Some(at) = instant(row) {
         line.push_str(&format!(", {at}"));
     }
     line.push_str("] ");
@@ -361,7 +361,7 @@ fn line(row: &Value) -> String {
 }
 
 /// Returns the time of a row, to the minute.
-fn moment(row: &Value) -> Option<String> {
+fn instant(row: &Value) -> Option<String> {
     let Some(Value::Object(object)) = row.get("created-at") else {
         return None;
     };

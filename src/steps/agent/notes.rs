@@ -65,7 +65,7 @@ mod tests {
     }
 
     #[test]
-    fn a_moment_is_told_to_the_minute() {
+    fn an_instant_is_shown_to_the_minute() {
         assert_eq!(minute(1_772_323_261_000), "2026-03-01 00:01");
     }
 }

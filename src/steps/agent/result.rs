@@ -75,20 +75,20 @@ impl Record {
             ("error-count", Value::Int(self.failed)),
             ("total-duration-ms", Value::Int(self.millis)),
         ]);
-        let mut said = vec![
+        let mut result = vec![
             ("content", ending.content),
             ("tool-calls", calls),
             ("tool-call-stats", stats),
             ("usage", self.usage.value()),
             ("tokens-used", Value::Int(self.usage.total())),
         ];
-        said.extend(self.last.iter().cloned());
-        said.push(("finish-reason", Value::from(ending.reason)));
-        said.push(("iterations", Value::Int(self.turns)));
+        result.extend(self.last.iter().cloned());
+        result.push(("finish-reason", Value::from(ending.reason)));
+        result.push(("iterations", Value::Int(self.turns)));
         if let Some(cost) = self.usage.cost() {
-            said.push(("cost-usd", Value::Float(cost)));
+            result.push(("cost-usd", Value::Float(cost)));
         }
-        with(&facts(said), ending.more)
+        with(&facts(result), ending.more)
     }
 }
 
@@ -103,12 +103,12 @@ impl Ending {
     /// The model answered.
     pub fn answer(reply: &Value) -> Ending {
         let reason = reply.get("finish-reason").and_then(name_of);
-        Ending::new(said(reply), reason.as_deref().unwrap_or("stop"))
+        Ending::new(content_of(reply), reason.as_deref().unwrap_or("stop"))
     }
 
     /// A limit ended it.
     pub fn cut(reply: &Value, reason: &str) -> Ending {
-        Ending::new(said(reply), reason)
+        Ending::new(content_of(reply), reason)
     }
 
     /// It ended with an error.
@@ -126,7 +126,7 @@ impl Ending {
 
     /// It needs an approval to continue.
     pub fn approval(reply: &Value, request: Value) -> Ending {
-        let mut ending = Ending::abort(said(reply), "approval-required");
+        let mut ending = Ending::abort(content_of(reply), "approval-required");
         ending.more.push(("approval-request", request));
         ending
     }
@@ -134,7 +134,7 @@ impl Ending {
     /// It was stopped, with these facts, including `:abort?` and `:abort-reason`.
     pub fn stopped(reply: &Value, facts: &Value) -> Ending {
         let reason = facts.get("abort-reason").and_then(Value::as_str);
-        Ending::abort(said(reply), reason.unwrap_or("stopped"))
+        Ending::abort(content_of(reply), reason.unwrap_or("stopped"))
     }
 
     fn new(content: Value, reason: &str) -> Ending {
@@ -190,7 +190,7 @@ impl Ending {
     pub fn or_said(self, reply: &Value) -> Ending {
         match self.content.is_nil() {
             true => Ending {
-                content: said(reply),
+                content: content_of(reply),
                 ..self
             },
             false => self,
@@ -205,7 +205,7 @@ fn aborted(reason: &str) -> Vec<(&'static str, Value)> {
     ]
 }
 
-fn said(reply: &Value) -> Value {
+fn content_of(reply: &Value) -> Value {
     let content = reply.get("content").filter(|content| !content.is_nil());
     content.cloned().unwrap_or_else(|| Value::from(""))
 }

@@ -145,11 +145,11 @@ impl<'a> Rounds<'a> {
     }
 
     /// Stops offering tools.
-    fn close(&mut self, reason: &'static str, told: &str) {
+    fn close(&mut self, reason: &'static str, instruction: &str) {
         if self.closing.is_none() {
             self.closing = Some(reason);
             self.conversation.tell(&format!(
-                "{told} Tools can no longer be called. Give your final answer now, from what you know."
+                "{instruction} Tools can no longer be called. Give your final answer now, from what you know."
             ));
         }
     }
@@ -264,8 +264,8 @@ impl<'a> Rounds<'a> {
         }
         let was_last = self.is_last();
         let nothing = Value::from("");
-        let said = reply.get("content").unwrap_or(&nothing);
-        let content = match (was_last, said.as_str()) {
+        let answer = reply.get("content").unwrap_or(&nothing);
+        let content = match (was_last, answer.as_str()) {
             (false, Some(text)) => match self.config.answer.take(text) {
                 Ok(content) => content,
                 Err(problem) => {
@@ -281,7 +281,7 @@ impl<'a> Rounds<'a> {
                 }
             },
             // The turn itself enforced the format.
-            _ => said.clone(),
+            _ => answer.clone(),
         };
         if self.repairs > 0
             && self.over_budget().is_none()
@@ -305,9 +305,9 @@ impl<'a> Rounds<'a> {
         }))
     }
 
-    fn ask_again(&mut self, reply: &Value, told: &str) {
-        self.conversation.said(reply, &[]);
-        self.conversation.tell(told);
+    fn ask_again(&mut self, reply: &Value, instruction: &str) {
+        self.conversation.add_reply(reply, &[]);
+        self.conversation.tell(instruction);
     }
 
     /// Ends the loop with its current state if a model calls tools that are not offered.

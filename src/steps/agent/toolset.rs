@@ -82,12 +82,12 @@ impl Toolset {
     /// Returns the map for hooks: `{:files {:type :files :name "files" ...}}`.
     pub fn for_hooks(&self) -> Value {
         Value::map(self.tools.iter().map(|tool| {
-            let said = facts([
+            let described = facts([
                 ("type", Value::keyword(&tool.step)),
                 ("name", Value::from(&*tool.name)),
                 ("description", Value::from(tool.description.as_str())),
             ]);
-            (Value::keyword(&tool.name), said)
+            (Value::keyword(&tool.name), described)
         }))
     }
 
@@ -126,16 +126,16 @@ impl Toolset {
     /// Returns `:tool-summary`.
     pub fn summary(&self, inputs: &Value) -> Value {
         let enabled = self.tools.iter().map(|tool| {
-            let mut said = vec![
+            let mut described = vec![
                 ("tool", Value::keyword(&tool.step)),
                 ("name", Value::from(&*tool.name)),
                 ("description", Value::from(tool.description.as_str())),
             ];
             if !tool.ops.is_empty() {
                 let ops = tool.ops.iter().map(|op| Value::from(op.as_str()));
-                said.push(("ops", Value::vector(ops)));
+                described.push(("ops", Value::vector(ops)));
             }
-            facts(said)
+            facts(described)
         });
         let steps = self
             .tools

@@ -144,12 +144,12 @@ impl Trace {
     }
 
     fn document(&self, cx: &StepContext, config: &Value, result: &Value, beside: &Beside) -> Value {
-        let said = CONFIG.iter().filter_map(|key| {
+        let recorded = CONFIG.iter().filter_map(|key| {
             let value = config.get(key).filter(|value| !value.is_nil())?;
             Some((Value::keyword(key), value.clone()))
         });
         let turns = self.turns.iter().enumerate();
-        let turns = turns.map(|(idx, turn)| turn.told(idx + 1));
+        let turns = turns.map(|(idx, turn)| turn.to_value(idx + 1));
         let of = |key: &str| result.get(key).cloned().unwrap_or(Value::Nil);
         let objective = config.get("objective").map_or(Value::Nil, bounded);
         let memory = match &beside.memory {
@@ -162,7 +162,7 @@ impl Trace {
             ("run", Value::from(cx.run_id().as_str())),
             ("step", Value::from(cx.path().to_string())),
             ("objective", objective),
-            ("config", Value::map(said)),
+            ("config", Value::map(recorded)),
             ("iterations", Value::vector(turns)),
             ("memory", memory),
             ("plan", beside.plan.clone()),
@@ -182,7 +182,7 @@ pub(super) struct Beside {
 }
 
 impl Turn {
-    fn told(&self, number: usize) -> Value {
+    fn to_value(&self, number: usize) -> Value {
         let of = |key: &str| self.reply.get(key).cloned().unwrap_or(Value::Nil);
         let asked = self.reply.get("tool-calls").and_then(items);
         let millis = match self.began_ms {

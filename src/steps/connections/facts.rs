@@ -33,7 +33,7 @@ pub struct SecretReport {
 
 /// The result of testing a connection.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ConnectionTrial {
+pub struct ConnectionTest {
     pub name: String,
     pub verdict: Verdict,
     pub millis: u64,

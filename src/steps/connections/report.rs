@@ -82,9 +82,11 @@ fn of_name(around: &Around<'_>, flow: &Flow, name: &str, source: &str) -> Connec
         Some(Binding::To(bound)) => Some(bound.to_string()),
         Some(Binding::Inline(_)) | None => None,
     };
-    let said = setting(settings, bound.as_deref().unwrap_or(name));
+    let configured = setting(settings, bound.as_deref().unwrap_or(name));
     let text = |key: &str| {
-        let text = said.and_then(|it| it.get(key)).or_else(|| slot?.get(key));
+        let text = configured
+            .and_then(|it| it.get(key))
+            .or_else(|| slot?.get(key));
         text.and_then(name_of).map(|it| it.to_string())
     };
     let kind = text("type").unwrap_or_else(|| "http-api".to_owned());
@@ -139,7 +141,7 @@ fn describe(around: &Around<'_>, report: &mut ConnectionReport, connection: &Con
     }
 }
 
-/// Nobody said that a key is needed: only the provider's own is looked for.
+/// No setting asks for a key: only the provider's own is looked for.
 fn own_is_guess(auth: &Auth) -> bool {
     *auth == Auth::Unsaid
 }
@@ -184,8 +186,8 @@ fn of_provider(around: &Around<'_>, name: &str, provider: &Value) -> ConnectionR
 
 fn is_in_environment(around: &Around<'_>, dialect: &Dialect) -> bool {
     let profile = around.profile;
-    let said = around.settings.get("environment");
-    let has = |name: &str| said.is_some_and(|it| it.get(name).is_some());
+    let configured = around.settings.get("environment");
+    let has = |name: &str| configured.is_some_and(|it| it.get(name).is_some());
     let has_key = |name: &str| around.secrets.find_in(profile, name).is_some();
     dialect.keys().any(has_key)
         || has(&dialect.base_variable())
@@ -214,8 +216,8 @@ fn of_environment(around: &Around<'_>, dialect: &Dialect) -> ConnectionReport {
 
 /// Returns where a provider is when no connection says it.
 fn usual_address(around: &Around<'_>, dialect: &Dialect) -> Option<String> {
-    let said = around.settings.get("environment");
-    let of = |name: &str| said?.get(name)?.as_str().map(str::to_owned);
+    let configured = around.settings.get("environment");
+    let of = |name: &str| configured?.get(name)?.as_str().map(str::to_owned);
     of(&dialect.base_variable())
         .or_else(|| {
             (dialect.id == "ollama")

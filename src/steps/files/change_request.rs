@@ -104,9 +104,9 @@ impl Repo {
 }
 
 /// Returns the address of the interface.
-pub fn api(provider: Provider, repo: &Repo, said: Option<&str>) -> Result<Url, StepError> {
-    let address = match (said, provider) {
-        (Some(said), _) => said.trim_end_matches('/').to_string(),
+pub fn api(provider: Provider, repo: &Repo, configured: Option<&str>) -> Result<Url, StepError> {
+    let address = match (configured, provider) {
+        (Some(configured), _) => configured.trim_end_matches('/').to_string(),
         (None, Provider::GitHub) if repo.host == "github.com" => {
             "https://api.github.com".to_string()
         }
@@ -337,12 +337,12 @@ impl Server {
 
     fn checked(&self, answer: Answer) -> Result<Json, StepError> {
         let body: Json = serde_json::from_slice(&answer.body).unwrap_or(Json::Null);
-        let said = said(&body);
+        let detail = detail_of(&body);
         let host = &self.repo.host;
         let path = &self.repo.path;
-        let words = |what: String| match said.as_str() {
+        let message = |what: String| match detail.as_str() {
             "" => what,
-            said => format!("{what}: {said}"),
+            detail => format!("{what}: {detail}"),
         };
         let is_rationed = answer.status == 429
             || answer.status == 403
@@ -352,17 +352,17 @@ impl Server {
             200..=299 => return Ok(body),
             _ if is_rationed => {
                 let retry = retry_after(&answer).map_or(Retry::Backoff, Retry::After);
-                StepError::new("E0799", "rate-limited", words(format!("{host} wants fewer requests")))
+                StepError::new("E0799", "rate-limited", message(format!("{host} wants fewer requests")))
                     .hint("wait, or give the step a `:retry`")
                     .retry(retry)
             }
-            401 | 403 => StepError::new("E0797", "denied", words(format!("{host} does not let us open a change request for {path}")))
+            401 | 403 => StepError::new("E0797", "denied", message(format!("{host} does not let us open a change request for {path}")))
                 .hint("the token of the `:connection` needs the right to write pull requests (GitHub) or the scope `api` (GitLab)"),
-            404 => StepError::new("E0797", "not-found", words(format!("{host} knows no {path}")))
+            404 => StepError::new("E0797", "not-found", message(format!("{host} knows no {path}")))
                 .hint("check the repository's address; a private one looks missing to a token that may not see it"),
-            400..=499 => StepError::new("E0798", "invalid", words(format!("{host} refused the change request with {}", answer.status)))
+            400..=499 => StepError::new("E0798", "invalid", message(format!("{host} refused the change request with {}", answer.status)))
                 .hint("the branch must be published, differ from the base, and the base must exist"),
-            status => StepError::new("E0799", "unavailable", words(format!("{host} answered {status}")))
+            status => StepError::new("E0799", "unavailable", message(format!("{host} answered {status}")))
                 .hint("try again later; an open change request is found, not opened twice")
                 .retry(Retry::Backoff),
         };
@@ -371,7 +371,7 @@ impl Server {
 }
 
 /// What the server says about a failure.
-fn said(body: &Json) -> String {
+fn detail_of(body: &Json) -> String {
     let text = |value: &Json| match value {
         Json::String(text) => Some(text.clone()),
         Json::Object(_) => value

@@ -91,7 +91,7 @@ impl<'a, 'b> Planning<'a, 'b> {
         let there = snapshot::look(&Folder {
             environment: true,
             path: place.to_path_buf(),
-            said: rendering.target.shown.clone(),
+            shown: rendering.target.shown.clone(),
             ignored,
             hidden,
             parents: false,

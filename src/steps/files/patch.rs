@@ -446,11 +446,11 @@ pub fn apply(text: &str, hunks: &[Hunk]) -> Result<String, Misfit> {
     for (idx, hunk) in hunks.iter().enumerate() {
         let old: Vec<&str> = hunk.old_lines().collect();
         // Without old lines, the number says after which line it goes.
-        let said = match old.is_empty() {
+        let stated = match old.is_empty() {
             true => hunk.old_start,
             false => hunk.old_start.saturating_sub(1),
         };
-        let wanted = said
+        let wanted = stated
             .saturating_add_signed(shift)
             .clamp(done, lines.len().max(done));
         let Some(at) = find(&lines, &old, done, wanted) else {
@@ -460,7 +460,7 @@ pub fn apply(text: &str, hunks: &[Hunk]) -> Result<String, Misfit> {
                 why: misfit(&lines, &old, done, wanted),
             });
         };
-        shift = at.cast_signed() - said.cast_signed();
+        shift = at.cast_signed() - stated.cast_signed();
         out.extend(lines[done..at].iter().copied());
         for line in hunk.lines.iter().filter(|line| line.mark != Mark::Out) {
             if !out.is_empty() && !out.ends_with('\n') {

@@ -367,7 +367,7 @@ fn push(
             branch,
             url,
             why: inside_parentheses(&why),
-            said: said_by_the_remote(&pushed.complaints),
+            complaint: complaint_of_the_remote(&pushed.complaints),
         }
         .into()),
     }
@@ -381,7 +381,7 @@ fn inside_parentheses(text: &str) -> String {
 }
 
 /// What hooks of the other side print.
-fn said_by_the_remote(complaints: &str) -> String {
+fn complaint_of_the_remote(complaints: &str) -> String {
     let lines: Vec<&str> = complaints
         .lines()
         .filter_map(|line| line.strip_prefix("remote:"))

@@ -24,7 +24,7 @@ use super::path::is_reserved;
 pub struct Folder {
     pub path: PathBuf,
     /// The path as the source says it.
-    pub said: String,
+    pub shown: String,
     /// Also files that `.gitignore` leaves out.
     pub ignored: bool,
     /// Whether files such as `.env` are read, too.

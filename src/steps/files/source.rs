@@ -179,7 +179,7 @@ fn folder(cx: &StepContext, fields: Fields<'_>) -> Result<Folder, StepError> {
     Ok(Folder {
         environment: ignored && cx.gate().may_read(&folder.join(".env")),
         path: folder,
-        said: path.to_string(),
+        shown: path.to_string(),
         ignored,
         hidden: fields.bool("hidden?")?.unwrap_or(true),
         parents: true,

@@ -73,7 +73,7 @@ impl Files {
             Spec::Folder(folder) => {
                 let manifest = snapshot::snapshot(&folder, &trees, &store)?;
                 let origin = Origin::Dir {
-                    path: folder.said,
+                    path: folder.shown,
                     ignored: folder.ignored,
                     hidden: folder.hidden,
                 };

@@ -357,13 +357,13 @@ impl Incoming {
 
     /// Rejects a body whose declared size is too large.
     pub fn fits(&self) -> Result<(), HttpError> {
-        let said = match &self.source {
+        let announced = match &self.source {
             Source::Server { response, .. } => response.content_length(),
             Source::Recording { .. } => super::error::header(&self.headers, "content-length")
-                .and_then(|said| said.parse().ok()),
+                .and_then(|text| text.parse().ok()),
         };
-        match said {
-            Some(said) if said > self.limits.max_bytes => Err(self.too_large()),
+        match announced {
+            Some(announced) if announced > self.limits.max_bytes => Err(self.too_large()),
             _ => Ok(()),
         }
     }

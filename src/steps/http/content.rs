@@ -37,16 +37,16 @@ pub(super) async fn body(
         .copied()
         .filter(|key| fields.has(key))
         .collect();
-    let said = fields.text("content-type")?;
+    let content_type = fields.text("content-type")?;
     let mut body = match given.as_slice() {
-        [] if said.is_some() => {
+        [] if content_type.is_some() => {
             let message = "`:content-type` needs a body";
             return Err(StepError::config("E0738", message));
         }
         [] => return Ok(None),
         // `:body` and `:json` may both be given; `:json` wins.
         ["body", "json"] | ["json"] => Body::json(as_json(":json", fields.get("json"))?),
-        ["body"] => raw(fields, said)?,
+        ["body"] => raw(fields, content_type)?,
         ["body-from-ref"] => {
             let reference = fields.get("body-from-ref").unwrap_or(&Value::Nil);
             let (row, bytes) = limited(cx, reference, most).await?;
@@ -56,11 +56,11 @@ pub(super) async fn body(
             let form = fields.map("form")?.cloned().unwrap_or(Value::Nil);
             Body::form(&text_pairs(":form", &form)?)
         }
-        ["multipart"] => return multipart(cx, fields, most, said).await.map(Some),
+        ["multipart"] => return multipart(cx, fields, most, content_type).await.map(Some),
         several => return Err(too_many(several)),
     };
-    if let Some(said) = said {
-        body.content_type = said.to_owned();
+    if let Some(content_type) = content_type {
+        body.content_type = content_type.to_owned();
     }
     Ok(Some(body))
 }
@@ -156,11 +156,15 @@ async fn multipart(
     match content_type {
         None => {}
         // The boundary is part of the content type.
-        Some(said) if said.starts_with("multipart/") && !said.contains("boundary") => {
-            body.content_type = body.content_type.replacen("multipart/form-data", said, 1);
+        Some(content_type)
+            if content_type.starts_with("multipart/") && !content_type.contains("boundary") =>
+        {
+            body.content_type = body
+                .content_type
+                .replacen("multipart/form-data", content_type, 1);
         }
-        Some(said) => {
-            let message = format!("`{said}` is not a content type of `:multipart`");
+        Some(content_type) => {
+            let message = format!("`{content_type}` is not a content type of `:multipart`");
             return Err(StepError::config("E0738", message)
                 .hint("leave it out, or name another kind without a boundary, such as \"multipart/related\""));
         }

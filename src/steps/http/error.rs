@@ -287,13 +287,13 @@ pub fn retry_after(answer: &Answer) -> Option<Duration> {
         let is_sane = (0.0..=YEAR.as_secs_f64()).contains(&seconds);
         return is_sane.then(|| Duration::from_secs_f64(seconds));
     }
-    let moment = |text: &str| {
+    let instant = |text: &str| {
         let parser = jiff::fmt::rfc2822::DateTimeParser::new();
         parser.parse_timestamp(text.trim()).ok()
     };
     let sent = || jiff::Timestamp::from_millisecond(answer.sent_ms?).ok();
-    let now = answer.header("date").and_then(moment).or_else(sent)?;
-    let wait = moment(value)?.duration_since(now);
+    let now = answer.header("date").and_then(instant).or_else(sent)?;
+    let wait = instant(value)?.duration_since(now);
     // A time in the past allows a retry at once.
     Some(Duration::try_from(wait).unwrap_or(Duration::ZERO).min(YEAR))
 }

@@ -22,7 +22,7 @@ const HOURS: Duration = Duration::from_secs(3 * 3600);
 /// Default idle timeout of a large answer.
 const IDLE: Duration = Duration::from_secs(60);
 /// Progress is reported each time after this many bytes.
-const TOLD_EVERY: u64 = 4 << 20;
+const REPORT_EVERY: u64 = 4 << 20;
 
 /// The destination of an answer's body.
 pub(super) struct Target {
@@ -92,12 +92,12 @@ impl Target {
         incoming.fits()?;
         let total = header(&incoming.headers, "content-length").and_then(|it| it.parse().ok());
         let mut writer = cx.stores().blobs.begin().await?;
-        let (mut done, mut told) = (0, 0);
+        let (mut done, mut reported) = (0, 0);
         while let Some(chunk) = incoming.next(Some(IDLE)).await? {
             writer.write(&chunk).await?;
             done += chunk.len() as u64;
-            if done - told >= TOLD_EVERY {
-                told = done;
+            if done - reported >= REPORT_EVERY {
+                reported = done;
                 cx.emit(Progress::Count { done, total });
             }
         }
@@ -124,15 +124,15 @@ pub(super) async fn keep(
 ) -> Result<Value, StepError> {
     let mut writer = cx.stores().blobs.begin().await?;
     writer.write(&answer.body).await?;
-    let said = answer.header("content-type");
+    let declared = answer.header("content-type");
     let (format, usual) = match wanted {
         ResponseAs::JsonLines => (Format::JsonLines, "application/x-ndjson"),
         _ => (Format::Json, "application/json"),
     };
-    let said = said.filter(|said| Format::of(said) == Some(format));
+    let declared = declared.filter(|declared| Format::of(declared) == Some(format));
     let stored = StoredBody {
         blob: writer.finish().await?,
-        content_type: Some(said.unwrap_or(usual).to_owned()),
+        content_type: Some(declared.unwrap_or(usual).to_owned()),
         filename: answer.header("content-disposition").and_then(filename),
     };
     Ok(Object::HostObject(Box::new(stored)).into())

@@ -128,7 +128,7 @@ fn encode(call: &Call, dialect: &Dialect) -> Json {
 enum Shape<'a> {
     Text,
     /// It is only told.
-    Told,
+    Instructed,
     /// As `output_config.format`.
     Format(Json),
     /// As the arguments of a tool. Whether it can be made to call it differs.
@@ -142,9 +142,11 @@ impl<'a> Shape<'a> {
     fn of(call: &'a Call, dialect: &Dialect) -> Shape<'a> {
         match &call.output {
             Output::Text => Shape::Text,
-            Output::Json => Shape::Told,
+            Output::Json => Shape::Instructed,
             Output::Raw(raw) => Shape::Format(raw.clone()),
-            Output::Schema { .. } if !dialect.can(Capability::StructuredOutput) => Shape::Told,
+            Output::Schema { .. } if !dialect.can(Capability::StructuredOutput) => {
+                Shape::Instructed
+            }
             Output::Schema {
                 schema,
                 strict: true,
@@ -184,7 +186,7 @@ fn system(call: &Call, shape: &Shape<'_>) -> Option<Json> {
         .take_while(|it| it.role == Role::System);
     let mut texts: Vec<String> = leading.map(text_of).filter(|it| !it.is_empty()).collect();
     match shape {
-        Shape::Told => texts.extend(family::told(&call.output)),
+        Shape::Instructed => texts.extend(family::instructions(&call.output)),
         Shape::Tool {
             schema,
             forced: false,

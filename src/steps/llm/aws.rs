@@ -16,11 +16,12 @@ const ANY_REGION: &str = "us-east-1";
 
 /// Returns the region of a connection.
 pub(super) fn region(cx: &StepContext, connection: &Connection, auth: &Auth) -> Option<String> {
-    let said = match auth {
+    let configured = match auth {
         Auth::AwsSigV4(names) => names.region.clone(),
         _ => None,
     };
-    said.or_else(|| connection.region.clone())
+    configured
+        .or_else(|| connection.region.clone())
         .or_else(|| REGIONS.iter().find_map(|name| environment(cx, name)))
 }
 

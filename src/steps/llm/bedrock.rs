@@ -131,7 +131,7 @@ fn may_force(call: &Call) -> bool {
 /// How the model is brought to the form of answer that is wanted.
 enum Shape<'a> {
     Text,
-    Told,
+    Instructed,
     /// As the arguments of a tool that it is made to call.
     Tool(&'a Json),
 }
@@ -144,7 +144,7 @@ impl<'a> Shape<'a> {
             {
                 Shape::Tool(schema)
             }
-            Output::Json | Output::Schema { .. } => Shape::Told,
+            Output::Json | Output::Schema { .. } => Shape::Instructed,
             Output::Text | Output::Raw(_) => Shape::Text,
         }
     }
@@ -242,8 +242,10 @@ fn system(call: &Call, shape: &Shape<'_>) -> Vec<Json> {
         .take_while(|it| it.role == Role::System);
     let mut blocks: Vec<Json> = opening.flat_map(|it| parts(&it.content)).collect();
     let mut tell = |words: String| blocks.push(json!({"text": words}));
-    if matches!(shape, Shape::Told) {
-        family::told(&call.output).into_iter().for_each(&mut tell);
+    if matches!(shape, Shape::Instructed) {
+        family::instructions(&call.output)
+            .into_iter()
+            .for_each(&mut tell);
     }
     match call.tool_choice {
         ToolChoice::Required if !call.tools.is_empty() && !may_force(call) => {
@@ -346,7 +348,7 @@ fn messages(call: &Call) -> Json {
     let mut turns: Vec<(&str, Vec<Json>)> = Vec::new();
     for message in spoken {
         let (role, blocks) = match message.role {
-            Role::Assistant => ("assistant", said(message)),
+            Role::Assistant => ("assistant", contents_of(message)),
             Role::Tool => ("user", vec![tool_result(message)]),
             Role::System => {
                 let words = family::aside(&message.words());
@@ -376,7 +378,7 @@ fn messages(call: &Call) -> Json {
 }
 
 /// Returns what the model said, as it came if it was of this family.
-fn said(message: &Message) -> Vec<Json> {
+fn contents_of(message: &Message) -> Vec<Json> {
     if let Some(opaque) = &message.opaque
         && opaque.family == ID
         && let Some(blocks) = opaque.blocks.as_array()

@@ -121,7 +121,7 @@ fn options(call: &Call, dialect: &Dialect, body: &mut Map<String, Json>) {
 
 fn messages(call: &Call, dialect: &Dialect) -> Json {
     let mut messages: Vec<Json> = Vec::new();
-    if let Some(words) = told(call, dialect) {
+    if let Some(words) = instruction(call, dialect) {
         messages.push(json!({"role": "system", "content": words}));
     }
     let asked = call.messages.iter().rposition(|it| it.role == Role::User);
@@ -152,13 +152,13 @@ fn messages(call: &Call, dialect: &Dialect) -> Json {
 
 /// Says in words what form the answer has: to those who cannot be held to a schema, and to those who refuse to
 /// answer with JSON when nobody speaks of it.
-fn told(call: &Call, dialect: &Dialect) -> Option<String> {
+fn instruction(call: &Call, dialect: &Dialect) -> Option<String> {
     let speaks = |it: &Message| it.words().to_ascii_lowercase().contains("json");
     match &call.output {
         Output::Schema { .. } if !dialect.can(Capability::StructuredOutput) => {
-            family::told(&call.output)
+            family::instructions(&call.output)
         }
-        Output::Json if !call.messages.iter().any(speaks) => family::told(&call.output),
+        Output::Json if !call.messages.iter().any(speaks) => family::instructions(&call.output),
         Output::Text | Output::Json | Output::Schema { .. } | Output::Raw(_) => None,
     }
 }

@@ -162,13 +162,13 @@ impl LlmError {
     /// Makes an error of an answer with a status of 400 or above.
     pub fn from_answer(provider: &str, answer: &Answer) -> LlmError {
         let body: Option<Json> = serde_json::from_slice(&answer.body).ok();
-        let mut said = Said::read(body.as_ref());
+        let mut found = ProviderError::read(body.as_ref());
         if let Some(kind) = answer.header("x-amzn-errortype") {
-            said.kind = kind.to_ascii_lowercase();
+            found.kind = kind.to_ascii_lowercase();
         }
-        let message = match said.message.is_empty() {
+        let message = match found.message.is_empty() {
             true => preview(&answer.body),
-            false => said.message.clone(),
+            false => found.message.clone(),
         };
         let after = answer
             .header("retry-after-ms")
@@ -183,20 +183,20 @@ impl LlmError {
                 after,
             };
         }
-        said.error(provider, answer.status, message, after)
+        found.error(provider, answer.status, message, after)
     }
 
     /// Makes an error of one that came inside a stream.
     pub fn from_event(provider: &str, event: &Json) -> LlmError {
-        let said = Said::read(Some(event));
-        let status = said.status();
-        let message = said.message.clone();
-        said.error(provider, status, message, None)
+        let found = ProviderError::read(Some(event));
+        let status = found.status();
+        let message = found.message.clone();
+        found.error(provider, status, message, None)
     }
 }
 
 /// What a provider says of an error.
-struct Said {
+struct ProviderError {
     message: String,
     /// Its codes and types, in lower case.
     code: String,
@@ -205,10 +205,10 @@ struct Said {
     after: Option<Duration>,
 }
 
-impl Said {
+impl ProviderError {
     /// Reads the several shapes there are: `{error: {message, code, type}}`, `{error: text}`, `{message}`,
     /// `{detail}`, `{error: {status, details: [{reason}, {retryDelay}]}}`, `{__type, message}`, a list of one.
-    fn read(body: Option<&Json>) -> Said {
+    fn read(body: Option<&Json>) -> ProviderError {
         let text = |json: Option<&Json>| match json {
             Some(Json::String(text)) => text.clone(),
             Some(Json::Number(number)) => number.to_string(),
@@ -216,7 +216,7 @@ impl Said {
             _ => String::new(),
         };
         let Some(body) = body else {
-            return Said {
+            return ProviderError {
                 message: String::new(),
                 code: String::new(),
                 kind: String::new(),
@@ -245,7 +245,7 @@ impl Said {
             .iter()
             .map(|key| text(inner.get(*key)))
             .find(|it| !it.is_empty());
-        Said {
+        ProviderError {
             message: message.unwrap_or_default(),
             code: text(inner.get("code")).to_ascii_lowercase(),
             kind: kinds.join(" ").to_ascii_lowercase(),

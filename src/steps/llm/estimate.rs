@@ -45,8 +45,8 @@ pub(super) fn usage(call: &Call, reply: &Reply) -> Usage {
     if let Some(usage) = reply.usage {
         return usage;
     }
-    let said = reply.content.len() + reply.reasoning.len() + of_calls(&reply.tool_calls);
-    let (prompt, completion) = (of_call(call), of_bytes(said));
+    let bytes = reply.content.len() + reply.reasoning.len() + of_calls(&reply.tool_calls);
+    let (prompt, completion) = (of_call(call), of_bytes(bytes));
     let total = prompt.saturating_add(completion);
     Usage {
         prompt,

@@ -65,7 +65,7 @@ fn message(bytes: &[u8]) -> Result<Event, String> {
         return Err("the sum of a message is wrong".into());
     }
     let (mut headers, payload) = body[PRELUDE..].split_at(number(&body[4..]) as usize);
-    let (mut kind, mut code, mut said) = (String::new(), String::new(), String::new());
+    let (mut kind, mut code, mut message) = (String::new(), String::new(), String::new());
     let mut event = Event::default();
     while !headers.is_empty() {
         let (name, value) = header(&mut headers).ok_or("the headers of a message end too early")?;
@@ -74,14 +74,14 @@ fn message(bytes: &[u8]) -> Result<Event, String> {
             ":message-type" => kind = text,
             ":event-type" | ":exception-type" => event.name = text,
             ":error-code" => code = text,
-            ":error-message" => said = text,
+            ":error-message" => message = text,
             _ => {}
         }
     }
     event.data = String::from_utf8_lossy(payload).into_owned();
     if kind == "error" {
         event.name = "error".into();
-        event.data = json!({"__type": code, "message": said}).to_string();
+        event.data = json!({"__type": code, "message": message}).to_string();
     }
     Ok(event)
 }

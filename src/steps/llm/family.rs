@@ -95,7 +95,7 @@ pub fn aside(text: &str) -> String {
 }
 
 /// Tells a model that cannot be held to a form which form the answer has.
-pub fn told(output: &Output) -> Option<String> {
+pub fn instructions(output: &Output) -> Option<String> {
     const ONE: &str = "Answer with one JSON document and nothing else.";
     match output {
         Output::Json => Some(ONE.to_string()),

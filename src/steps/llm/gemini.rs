@@ -104,7 +104,7 @@ fn system(call: &Call) -> Vec<Json> {
     let opening = call.messages.iter().take(opening(call));
     let mut parts: Vec<Json> = opening.flat_map(|it| it.content.iter().map(part)).collect();
     if !call.tools.is_empty() && !takes_both(call) {
-        parts.extend(family::told(&call.output).map(|told| json!({"text": told})));
+        parts.extend(family::instructions(&call.output).map(|text| json!({"text": text})));
     }
     parts
 }
@@ -137,7 +137,7 @@ fn contents(call: &Call) -> Json {
             Role::System | Role::User | Role::Tool => "user",
         };
         let parts = match message.role {
-            Role::Assistant => said(call, message),
+            Role::Assistant => contents_of(call, message),
             Role::Tool => answered(call, message),
             Role::System => vec![json!({"text": family::aside(&message.words())})],
             Role::User => message.content.iter().map(part).collect(),
@@ -158,7 +158,7 @@ fn contents(call: &Call) -> Json {
 }
 
 /// Returns what the model said, as it came if it was of this family.
-fn said(call: &Call, message: &Message) -> Vec<Json> {
+fn contents_of(call: &Call, message: &Message) -> Vec<Json> {
     if let Some(opaque) = &message.opaque
         && opaque.family == ID
         && let Some(parts) = opaque.blocks.as_array()
@@ -216,7 +216,7 @@ fn answered(call: &Call, message: &Message) -> Vec<Json> {
     let value = serde_json::from_str(&text).unwrap_or(Json::String(text));
     let response = match (message.is_error, value) {
         // What went wrong in an agent's tool comes as such an object already.
-        (true, Json::Object(said)) if said.contains_key("error") => Json::Object(said),
+        (true, Json::Object(object)) if object.contains_key("error") => Json::Object(object),
         (true, value) => json!({"error": value}),
         (false, object @ Json::Object(_)) => object,
         (false, value) => json!({"result": value}),

@@ -137,11 +137,11 @@ fn role(fields: Fields<'_>) -> Result<Role, StepError> {
         Some("assistant") => Ok(Role::Assistant),
         Some("tool") => Ok(Role::Tool),
         other => {
-            let said = other.map_or_else(
+            let found = other.map_or_else(
                 || "no role".to_string(),
                 |role| format!("the role `:{role}`"),
             );
-            Err(unfit(format!("a message has {said}"))
+            Err(unfit(format!("a message has {found}"))
                 .hint("there are `:system`, `:user`, `:assistant` and `:tool`"))
         }
     }
@@ -244,11 +244,11 @@ async fn part(cx: &StepContext, entry: &Value, sight: &Sight<'_>) -> Result<Part
         Some("image" | "image-url") => images::by_address(fields, sight).await,
         Some("image-resource") => images::of_resource(cx, fields, sight).await,
         other => {
-            let said = other.map_or_else(
+            let found = other.map_or_else(
                 || "no type".to_string(),
                 |name| format!("the type `:{name}`"),
             );
-            Err(unfit(format!("a part of `:content` has {said}"))
+            Err(unfit(format!("a part of `:content` has {found}"))
                 .hint("there are `:text`, `:image` and `:image-resource`"))
         }
     }

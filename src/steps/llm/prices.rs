@@ -86,7 +86,7 @@ pub fn as_of() -> &'static str {
 /// When a price in the settings is not right.
 pub fn report(settings: &Value) -> Result<Vec<PriceReport>, String> {
     let prices = Prices::of(&Value::Nil, settings)?;
-    let told = |price: &Price| PriceReport {
+    let report = |price: &Price| PriceReport {
         provider: price.provider.clone(),
         model: price.model.clone(),
         input: price.rates.input,
@@ -98,7 +98,7 @@ pub fn report(settings: &Value) -> Result<Vec<PriceReport>, String> {
             .map(|(over, rates)| (over, rates.input, rates.output)),
         source: price.source.to_owned(),
     };
-    Ok(prices.all().map(told).collect())
+    Ok(prices.all().map(report).collect())
 }
 
 /// Checks `:prices` and those of `:llm-providers` in the settings and their profiles.
@@ -228,13 +228,14 @@ fn read(rows: &Value, place: &str, source: &'static str) -> Result<Vec<Price>, S
 fn of_providers(providers: Option<&Value>, source: &'static str) -> Result<Vec<Price>, String> {
     let mut prices = Vec::new();
     for provider in providers.and_then(items).unwrap_or_default() {
-        let (Some(id), Some(said)) = (provider.get("id").and_then(name_of), provider.get("prices"))
+        let (Some(id), Some(given)) =
+            (provider.get("id").and_then(name_of), provider.get("prices"))
         else {
             continue;
         };
         let place = format!("`:llm-providers :{id} :prices`");
-        let Some(map) = said.as_map() else {
-            return Err(format!("{place} takes a map, not {}", said.kind()));
+        let Some(map) = given.as_map() else {
+            return Err(format!("{place} takes a map, not {}", given.kind()));
         };
         let mut add = |model: &str, row: &Value, place: &str| {
             known(row, &[RATES, &["long"]].concat(), place)?;
@@ -247,8 +248,8 @@ fn of_providers(providers: Option<&Value>, source: &'static str) -> Result<Vec<P
             });
             Ok::<(), String>(())
         };
-        if said.get("input").is_some() {
-            add("*", said, &place)?;
+        if given.get("input").is_some() {
+            add("*", given, &place)?;
             continue;
         }
         for (model, row) in map.iter() {

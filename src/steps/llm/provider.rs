@@ -31,7 +31,7 @@ pub(super) struct Endpoint {
     pub dialect: Dialect,
     pub model: String,
     pub prices: Prices,
-    /// Somebody said what it can do: the model's name is not asked.
+    /// A setting lists its capabilities, so they are not derived from the name of the model.
     pub is_vouched: bool,
     pub way: Way,
 }
@@ -116,10 +116,10 @@ pub(super) fn choose(cx: &StepContext, fields: Fields<'_>) -> Result<Endpoint, S
         (None, Some(dialect)) => **dialect,
         (None, None) => return Err(unknown(&id)),
     };
-    let said = custom
+    let configured = custom
         .as_ref()
         .and_then(|it| it.connection.capabilities.as_ref());
-    let is_vouched = said.is_some() || connection.capabilities.is_some();
+    let is_vouched = configured.is_some() || connection.capabilities.is_some();
     if dialect.id == scripted::ID {
         let custom = custom.map(|it| it.connection).unwrap_or_default();
         let mut endpoint = scripted(cx, fields, [&connection, &custom], dialect, id)?;
@@ -276,8 +276,9 @@ fn model(
     dialect: &Dialect,
     id: &str,
 ) -> Result<String, StepError> {
-    let said = fields.text("model")?.map(str::to_string);
-    said.or_else(|| named.iter().find_map(|it| it.model.clone()))
+    let configured = fields.text("model")?.map(str::to_string);
+    configured
+        .or_else(|| named.iter().find_map(|it| it.model.clone()))
         .or_else(|| environment(cx, &dialect.model_variable()))
         .or_else(|| dialect.model.map(str::to_string))
         .ok_or_else(|| {

@@ -104,7 +104,7 @@ fn encode(call: &Call, dialect: &Dialect) -> Json {
     }
     // Where nothing is kept there, what was thought can only be sent whole.
     let keeps = body.get("store") != Some(&Json::Bool(false));
-    let mut items: Vec<Json> = told(call, dialect).into_iter().collect();
+    let mut items: Vec<Json> = instruction(call, dialect).into_iter().collect();
     items.extend(input(call, keeps));
     body.insert("input".into(), Json::Array(items));
     Json::Object(body)
@@ -160,13 +160,13 @@ fn instructions(call: &Call) -> Option<String> {
 
 /// Says what form the answer has, to one that is not held to it. It must stand in the input: there the provider
 /// looks for the word when JSON is asked for.
-fn told(call: &Call, dialect: &Dialect) -> Option<Json> {
+fn instruction(call: &Call, dialect: &Dialect) -> Option<Json> {
     let is_held =
         matches!(call.output, Output::Schema { .. }) && dialect.can(Capability::StructuredOutput);
     let words = if is_held {
         None
     } else {
-        family::told(&call.output)
+        family::instructions(&call.output)
     };
     words.map(|words| json!({"role": "developer", "content": words}))
 }

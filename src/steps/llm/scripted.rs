@@ -91,16 +91,16 @@ impl Script {
             return Err(error.into());
         }
         for piece in pieces(&turn.reasoning) {
-            self.told(cx, Progress::Thought(piece.to_string())).await;
+            self.emit(cx, Progress::Thought(piece.to_string())).await;
         }
         for piece in pieces(&turn.content) {
-            self.told(cx, Progress::Text(piece.to_string())).await;
+            self.emit(cx, Progress::Text(piece.to_string())).await;
         }
         Ok(turn.reply(call, at))
     }
 
     /// Tells a piece, and lets others have their turn as a stream does.
-    async fn told(&self, cx: &StepContext, piece: Progress) {
+    async fn emit(&self, cx: &StepContext, piece: Progress) {
         cx.emit(piece);
         match self.pause.is_zero() {
             true => tokio::task::yield_now().await,
@@ -111,7 +111,7 @@ impl Script {
     fn turn(&self, call: &Call) -> Result<(&Turn, usize), StepError> {
         let is_meant = |act: &&Act| {
             let when = act.when.as_deref();
-            when.is_none_or(|text| said(call).any(|it| it.contains(text)))
+            when.is_none_or(|text| texts_of(call).any(|it| it.contains(text)))
         };
         let Some(act) = self.parts.iter().find(is_meant) else {
             let texts = self.parts.iter().filter_map(|it| it.when.as_deref());
@@ -138,7 +138,7 @@ impl Script {
 }
 
 /// Returns the texts that choose a script: of the last message of the user, and of the system.
-fn said(call: &Call) -> impl Iterator<Item = String> {
+fn texts_of(call: &Call) -> impl Iterator<Item = String> {
     let last = call.messages.iter().rfind(|it| it.role == Role::User);
     let system = call.messages.iter().filter(|it| it.role == Role::System);
     last.into_iter().chain(system).map(request::text)

@@ -153,6 +153,6 @@ pub fn escaped(text: &str) -> String {
 
 /// Returns a time as `20150830T123600Z`.
 fn time(ms: i64) -> String {
-    let moment = jiff::Timestamp::from_millisecond(ms).unwrap_or_default();
-    moment.strftime("%Y%m%dT%H%M%SZ").to_string()
+    let instant = jiff::Timestamp::from_millisecond(ms).unwrap_or_default();
+    instant.strftime("%Y%m%dT%H%M%SZ").to_string()
 }

@@ -31,11 +31,11 @@ pub fn without(schema: &Json, keywords: &[&str]) -> Json {
         return schema.clone();
     };
     let mut kept = Map::new();
-    let mut told = Vec::new();
+    let mut left_out = Vec::new();
     for (key, value) in object {
         let key_text = key.as_str();
         if keywords.contains(&key_text) {
-            told.push(format!("{key}: {value}"));
+            left_out.push(format!("{key}: {value}"));
         } else if NAMED.contains(&key_text) {
             kept.insert(key.clone(), each(value, keywords));
         } else if WITHIN.contains(&key_text) {
@@ -49,15 +49,15 @@ pub fn without(schema: &Json, keywords: &[&str]) -> Json {
         }
     }
     // Where a schema comes from says nothing about the answer.
-    told.retain(|it| !it.starts_with('$'));
-    if !told.is_empty() {
-        let said = kept
+    left_out.retain(|it| !it.starts_with('$'));
+    if !left_out.is_empty() {
+        let description = kept
             .get("description")
             .and_then(Json::as_str)
             .map_or(String::new(), |it| format!("{it} "));
         kept.insert(
             "description".into(),
-            Json::from(format!("{said}({})", told.join(", "))),
+            Json::from(format!("{description}({})", left_out.join(", "))),
         );
     }
     Json::Object(kept)

@@ -139,7 +139,7 @@ fn part(block: ContentBlock) -> Option<Part> {
 
 impl Part {
     fn to_value(&self) -> Value {
-        let said = |text: &Option<String>| text.as_deref().map(Value::from);
+        let optional = |text: &Option<String>| text.as_deref().map(Value::from);
         let entries = match self {
             Part::Text(text) => vec![
                 ("type", Some(Value::keyword("text"))),
@@ -161,9 +161,9 @@ impl Part {
             } => vec![
                 ("type", Some(Value::keyword("resource"))),
                 ("uri", Some(Value::from(uri.as_str()))),
-                ("mime-type", said(mime_type)),
-                ("text", said(text)),
-                ("url", said(url)),
+                ("mime-type", optional(mime_type)),
+                ("text", optional(text)),
+                ("url", optional(url)),
             ],
             Part::Link {
                 uri,
@@ -174,8 +174,8 @@ impl Part {
                 ("type", Some(Value::keyword("resource-link"))),
                 ("uri", Some(Value::from(uri.as_str()))),
                 ("name", Some(Value::from(name.as_str()))),
-                ("description", said(description)),
-                ("mime-type", said(mime_type)),
+                ("description", optional(description)),
+                ("mime-type", optional(mime_type)),
             ],
         };
         let entries = entries
@@ -190,7 +190,7 @@ pub(crate) fn for_model(value: &Value) -> Value {
     let Some(parts) = value.get("parts").and_then(Value::as_vector) else {
         return value.get("content").cloned().unwrap_or(Value::Nil);
     };
-    let told = parts.iter().map(|part| {
+    let texts = parts.iter().map(|part| {
         let text = |key: &str| part.get(key).and_then(Value::as_str);
         let name = text("uri").or(text("name"));
         match (name, text("text").or(text("description"))) {
@@ -203,6 +203,6 @@ pub(crate) fn for_model(value: &Value) -> Value {
     let structured = value.get("content").filter(|it| it.as_str().is_none());
     let data = structured.and_then(|data| json::to_json(data).ok());
     let data = data.map(|data| data.to_string());
-    let told: Vec<String> = data.into_iter().chain(told).collect();
-    Value::from(told.join("\n"))
+    let texts: Vec<String> = data.into_iter().chain(texts).collect();
+    Value::from(texts.join("\n"))
 }

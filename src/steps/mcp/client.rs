@@ -15,13 +15,13 @@ use rmcp::service::{NotificationContext, RequestContext, RoleClient};
 use tokio::sync::mpsc;
 
 use super::connection::Watchers;
-use super::process::Said;
+use super::process::Output;
 
 /// The client of one connection.
 pub(super) struct Client {
     pub watchers: Watchers,
     pub changed: Arc<AtomicBool>,
-    said: Said,
+    output: Output,
 }
 
 /// How far a call is.
@@ -36,11 +36,11 @@ pub(super) struct Heard {
 pub(super) type Watcher = mpsc::Sender<Heard>;
 
 impl Client {
-    pub fn new(said: Said) -> Client {
+    pub fn new(output: Output) -> Client {
         Client {
             watchers: Watchers::default(),
             changed: Arc::default(),
-            said,
+            output,
         }
     }
 }
@@ -56,7 +56,7 @@ impl ClientHandler for Client {
         _request: ElicitRequestParams,
         _context: RequestContext<RoleClient>,
     ) -> Result<ElicitResult, ErrorData> {
-        self.said.asked("an answer of a person");
+        self.output.asked("an answer of a person");
         Ok(ElicitResult::new(ElicitationAction::Decline))
     }
 

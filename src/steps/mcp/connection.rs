@@ -30,7 +30,7 @@ use super::arguments;
 use super::client::{Client, Heard, Watcher};
 use super::error::McpError;
 use super::fault::{Why, of_handshake, of_service};
-use super::process::{Process, Said};
+use super::process::{Output, Process};
 use super::server::{HttpServer, Server, Target};
 use crate::http;
 
@@ -57,9 +57,9 @@ pub(super) struct Connection {
     peer: Peer<RoleClient>,
     service: RefCell<Option<RunningService<RoleClient, Client>>>,
     process: RefCell<Option<Process>>,
-    said: Said,
+    output: Output,
     watchers: Watchers,
-    /// The server said that its tools are others now.
+    /// The server announced that its tools have changed.
     changed: Arc<AtomicBool>,
     tools: RefCell<Option<(Instant, Rc<Vec<Tool>>)>>,
     is_broken: Cell<bool>,
@@ -93,25 +93,27 @@ impl Connection {
     }
 
     async fn shake(target: &Target, mode: ClientLifecycleMode) -> Result<Connection, McpError> {
-        let said = Said::default();
-        let client = Client::new(said.clone());
+        let output = Output::default();
+        let client = Client::new(output.clone());
         let (watchers, changed) = (client.watchers.clone(), client.changed.clone());
-        let late = |said: &Said| McpError::Handshake {
+        let late = |output: &Output| McpError::Handshake {
             server: target.name.clone(),
             cause: format!(
                 "it did not answer within {}",
                 http::error::seconds(HANDSHAKE)
             ),
-            said: said.told(),
+            output: output.text(),
         };
         let mut process = None;
         let served = match &target.server {
             Server::Program(program) => {
-                let started = program.start(&said).map_err(|error| McpError::NotStarted {
-                    server: target.name.clone(),
-                    command: program.command.join(" "),
-                    cause: error.to_string(),
-                })?;
+                let started = program
+                    .start(&output)
+                    .map_err(|error| McpError::NotStarted {
+                        server: target.name.clone(),
+                        command: program.command.join(" "),
+                        cause: error.to_string(),
+                    })?;
                 process = Some(started.process);
                 let transport = AsyncRwTransport::new_client(started.output, started.input)
                     .with_max_line_length(MOST_BYTES);
@@ -129,16 +131,16 @@ impl Connection {
                     Some(process) => process.ended().await,
                     None => None,
                 };
-                return Err(of_handshake(&error, &target.name, ended, &said));
+                return Err(of_handshake(&error, &target.name, ended, &output));
             }
-            Err(_) => return Err(late(&said)),
+            Err(_) => return Err(late(&output)),
         };
         Ok(Connection {
             name: target.name.clone(),
             peer: service.peer().clone(),
             service: RefCell::new(Some(service)),
             process: RefCell::new(process),
-            said,
+            output,
             watchers,
             changed,
             tools: RefCell::default(),
@@ -190,7 +192,7 @@ impl Connection {
         let mut params = CallToolRequestParams::new(call.tool.clone());
         params.arguments = Some(call.arguments.clone());
         let request = CallToolRequest::new(params);
-        self.said.take_asked();
+        self.output.take_asked();
         let answer = self
             .ask(ClientRequest::CallToolRequest(request), Some(heard))
             .await;
@@ -205,7 +207,7 @@ impl Connection {
         };
         match answer {
             ServerResult::CallToolResult(result) if result.is_error == Some(true) => {
-                match self.said.take_asked() {
+                match self.output.take_asked() {
                     Some(what) => Err(asks(&what)),
                     None => Err(McpError::Tool {
                         tool: call.tool.clone(),
@@ -239,7 +241,7 @@ impl Connection {
         answer
     }
 
-    /// Returns all tools of the server, asked for again where it said that they changed.
+    /// Returns all tools of the server, and lists them again after it announced a change.
     pub async fn list(&self) -> Result<Rc<Vec<Tool>>, McpError> {
         self.changed.store(false, Ordering::Relaxed);
         let mut tools: Vec<Tool> = Vec::new();
@@ -305,7 +307,7 @@ impl Connection {
         McpError::Protocol {
             server: self.name.clone(),
             cause: cause.to_owned(),
-            said: self.said.told(),
+            output: self.output.text(),
         }
     }
 
@@ -326,7 +328,7 @@ impl Connection {
             &Why {
                 server: &self.name,
                 tool,
-                said: &self.said,
+                output: &self.output,
             },
         )
     }
@@ -337,7 +339,7 @@ impl Connection {
             server: self.name.clone(),
             tool,
             limit,
-            said: self.said.told(),
+            output: self.output.text(),
         }
     }
 }

@@ -28,32 +28,35 @@ pub(super) enum McpError {
         status: u16,
         after: Option<Duration>,
     },
-    #[error("{server} does not follow the MCP protocol: {cause}{}", told(said))]
+    #[error(
+        "{server} does not follow the MCP protocol: {cause}{}",
+        output_of(output)
+    )]
     Handshake {
         server: String,
         cause: String,
-        said: String,
+        output: String,
     },
-    #[error("{server} is gone{}{}", during(tool), told(said))]
+    #[error("{server} is gone{}{}", during(tool), output_of(output))]
     Gone {
         server: String,
         tool: Option<String>,
-        said: String,
+        output: String,
     },
-    #[error("{server} did not answer{} within {}{}", during(tool), seconds(*limit), told(said))]
+    #[error("{server} did not answer{} within {}{}", during(tool), seconds(*limit), output_of(output))]
     TimedOut {
         server: String,
         tool: Option<String>,
         limit: Duration,
-        said: String,
+        output: String,
     },
     #[error("an answer of {server} is larger than {limit} bytes")]
     TooLarge { server: String, limit: usize },
-    #[error("{server} breaks the protocol: {cause}{}", told(said))]
+    #[error("{server} breaks the protocol: {cause}{}", output_of(output))]
     Protocol {
         server: String,
         cause: String,
-        said: String,
+        output: String,
     },
     #[error("the tool `{tool}` of {server} asks for {what}, which is not available here")]
     AsksBack {
@@ -85,10 +88,10 @@ pub(super) enum McpError {
     },
 }
 
-fn told(said: &str) -> String {
-    match said {
+fn output_of(output: &str) -> String {
+    match output {
         "" => String::new(),
-        said => format!("; {said}"),
+        output => format!("; {output}"),
     }
 }
 

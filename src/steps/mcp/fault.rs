@@ -10,14 +10,14 @@ use rmcp::transport::streamable_http_client::StreamableHttpError;
 
 use super::connection::MOST_BYTES;
 use super::error::McpError;
-use super::process::Said;
+use super::process::Output;
 use crate::http;
 
 /// Around what something went wrong.
 pub(super) struct Why<'a> {
     pub server: &'a str,
     pub tool: Option<&'a str>,
-    pub said: &'a Said,
+    pub output: &'a Output,
 }
 
 type Http = StreamableHttpError<reqwest::Error>;
@@ -27,19 +27,19 @@ pub(super) fn of_handshake(
     error: &ClientInitializeError,
     server: &str,
     ended: Option<String>,
-    said: &Said,
+    output: &Output,
 ) -> McpError {
     let cause = match error {
         ClientInitializeError::TransportError { error, .. } => {
-            match (of_transport(error, server, said), ended) {
+            match (of_transport(error, server, output), ended) {
                 (McpError::Handshake { .. }, Some(how)) => before_it_answered(&how),
                 (other, _) => return other,
             }
         }
         ClientInitializeError::LegacyFallbackFailed { fallback, .. } => {
-            return of_handshake(fallback, server, ended, said);
+            return of_handshake(fallback, server, ended, output);
         }
-        ClientInitializeError::ConnectionClosed(_) if said.is_too_large() => {
+        ClientInitializeError::ConnectionClosed(_) if output.is_too_large() => {
             return too_large(server);
         }
         ClientInitializeError::ConnectionClosed(_) => match ended {
@@ -74,7 +74,7 @@ pub(super) fn of_handshake(
     McpError::Handshake {
         server: server.to_owned(),
         cause,
-        said: said.told(),
+        output: output.text(),
     }
 }
 
@@ -83,12 +83,12 @@ pub(super) fn of_service(error: ServiceError, why: &Why<'_>) -> McpError {
     let gone = || McpError::Gone {
         server: why.server.to_owned(),
         tool: why.tool.map(str::to_owned),
-        said: why.said.told(),
+        output: why.output.text(),
     };
     let protocol = |cause: String| McpError::Protocol {
         server: why.server.to_owned(),
         cause,
-        said: why.said.told(),
+        output: why.output.text(),
     };
     match error {
         ServiceError::McpError(error) => match why.tool {
@@ -100,13 +100,13 @@ pub(super) fn of_service(error: ServiceError, why: &Why<'_>) -> McpError {
             },
             _ => protocol(format!("{} (code {})", error.message, error.code.0)),
         },
-        ServiceError::TransportSend(error) => match of_transport(&error, why.server, why.said) {
+        ServiceError::TransportSend(error) => match of_transport(&error, why.server, why.output) {
             // The server was one before.
             McpError::Handshake { cause, .. } => protocol(cause),
             other => other,
         },
         ServiceError::TransportClosed | ServiceError::Cancelled { .. } => {
-            match why.said.is_too_large() {
+            match why.output.is_too_large() {
                 true => too_large(why.server),
                 false => gone(),
             }
@@ -129,14 +129,14 @@ fn too_large(server: &str) -> McpError {
     }
 }
 
-fn of_transport(error: &DynamicTransportError, server: &str, said: &Said) -> McpError {
+fn of_transport(error: &DynamicTransportError, server: &str, output: &Output) -> McpError {
     let inner: &(dyn Error + 'static) = error.error.as_ref();
     let Some(error) = inner.downcast_ref::<Http>() else {
         // A pipe that nobody reads any more.
         return McpError::Handshake {
             server: server.to_owned(),
             cause: "it broke off".to_owned(),
-            said: said.told(),
+            output: output.text(),
         };
     };
     of_http(error, server)
@@ -147,7 +147,7 @@ fn of_http(error: &Http, server: &str) -> McpError {
     let handshake = |cause: String| McpError::Handshake {
         server: server.clone(),
         cause,
-        said: String::new(),
+        output: String::new(),
     };
     match error {
         StreamableHttpError::Client(error) => match error.status().map(|it| it.as_u16()) {
@@ -179,14 +179,17 @@ fn of_http(error: &Http, server: &str) -> McpError {
         StreamableHttpError::Sse(error) if error.to_string().contains("maximum size") => {
             too_large(&server)
         }
-        StreamableHttpError::UnexpectedServerResponse(said) => {
+        StreamableHttpError::UnexpectedServerResponse(response) => {
             let refusals = ["HTTP 401", "HTTP 403", "HTTP 407"];
-            match refusals.iter().find(|refusal| said.starts_with(**refusal)) {
+            match refusals
+                .iter()
+                .find(|refusal| response.starts_with(**refusal))
+            {
                 Some(refusal) => McpError::Refused {
                     server,
                     cause: refusal.replace("HTTP", "status"),
                 },
-                None => handshake(format!("it answers {}", unparsed(said))),
+                None => handshake(format!("it answers {}", unparsed(response))),
             }
         }
         StreamableHttpError::UnexpectedContentType(found) => handshake(format!(
@@ -198,9 +201,9 @@ fn of_http(error: &Http, server: &str) -> McpError {
 }
 
 /// Returns what the library says of an answer that it cannot read, without the names of its types.
-fn unparsed(said: &str) -> String {
-    match said.split_once("ServerJsonRpcMessage: ") {
+fn unparsed(response: &str) -> String {
+    match response.split_once("ServerJsonRpcMessage: ") {
         Some((_, why)) => format!("a line that is not a message: {why}"),
-        None => said.trim_end_matches([' ', ':']).to_owned(),
+        None => response.trim_end_matches([' ', ':']).to_owned(),
     }
 }

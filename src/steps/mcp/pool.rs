@@ -45,7 +45,7 @@ pub(super) enum Ask {
 }
 
 /// The outcome of a request.
-pub(super) enum Told {
+pub(super) enum Reply {
     Answer(Answer),
     Tools(Vec<Tool>),
 }
@@ -54,7 +54,7 @@ struct Job {
     target: Target,
     ask: Ask,
     limit: Duration,
-    reply: oneshot::Sender<Result<Told, McpError>>,
+    reply: oneshot::Sender<Result<Reply, McpError>>,
 }
 
 static SHARED: Mutex<Weak<Pool>> = Mutex::new(Weak::new());
@@ -94,7 +94,7 @@ impl Pool {
         target: Target,
         ask: Ask,
         limit: Duration,
-    ) -> Option<Result<Told, McpError>> {
+    ) -> Option<Result<Reply, McpError>> {
         let (reply, answer) = oneshot::channel();
         let job = Job {
             target,
@@ -237,7 +237,7 @@ async fn perform(slots: Slots, job: Job) {
     }
 }
 
-async fn within(slot: &Slot, ask: Ask, limit: Duration) -> Result<Told, McpError> {
+async fn within(slot: &Slot, ask: Ask, limit: Duration) -> Result<Reply, McpError> {
     let until = Instant::now() + limit;
     let opened = slot
         .connection
@@ -249,7 +249,7 @@ async fn within(slot: &Slot, ask: Ask, limit: Duration) -> Result<Told, McpError
                 server: slot.target.name.clone(),
                 tool: None,
                 limit,
-                said: String::new(),
+                output: String::new(),
             });
         }
     };
@@ -257,12 +257,12 @@ async fn within(slot: &Slot, ask: Ask, limit: Duration) -> Result<Told, McpError
         Ask::Call(call, heard) => {
             let tool = call.tool.clone();
             match timeout_at(until, connection.call(call, heard)).await {
-                Ok(answer) => answer.map(Told::Answer),
+                Ok(answer) => answer.map(Reply::Answer),
                 Err(_) => Err(connection.late(limit, Some(tool))),
             }
         }
         Ask::List => match timeout_at(until, connection.list()).await {
-            Ok(tools) => tools.map(|tools| Told::Tools((*tools).clone())),
+            Ok(tools) => tools.map(|tools| Reply::Tools((*tools).clone())),
             Err(_) => Err(connection.late(limit, None)),
         },
     }

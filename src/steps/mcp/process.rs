@@ -45,7 +45,7 @@ pub(super) struct Process {
 const GRACE: Duration = Duration::from_millis(500);
 
 impl Program {
-    pub fn start(&self, said: &Said) -> io::Result<Started> {
+    pub fn start(&self, output: &Output) -> io::Result<Started> {
         let Some((program, args)) = self.command.split_first() else {
             return Err(io::Error::other("it is empty"));
         };
@@ -65,9 +65,9 @@ impl Program {
         let mut child = command.spawn()?;
         let missing = || io::Error::other("it has no pipes");
         let input = child.stdin.take().ok_or_else(missing)?;
-        let output = child.stdout.take().ok_or_else(missing)?;
+        let stdout = child.stdout.take().ok_or_else(missing)?;
         let complaints = child.stderr.take();
-        let listener = complaints.map(|it| tokio::spawn(listen(it, said.clone())));
+        let listener = complaints.map(|it| tokio::spawn(listen(it, output.clone())));
         Ok(Started {
             process: Process {
                 #[cfg(unix)]
@@ -77,8 +77,8 @@ impl Program {
             },
             input,
             output: Watched {
-                inner: output,
-                said: said.clone(),
+                inner: stdout,
+                output: output.clone(),
                 line: 0,
                 start: Vec::new(),
             },
@@ -146,9 +146,9 @@ enum End {
     Kill,
 }
 
-/// What a server said beside its answers: kept for errors, the last of it, bounded.
+/// Output of a server other than its answers. The last part is kept for errors, with a limit on its size.
 #[derive(Clone, Default)]
-pub(super) struct Said(Arc<Mutex<Notes>>);
+pub(super) struct Output(Arc<Mutex<Notes>>);
 
 #[derive(Default)]
 struct Notes {
@@ -167,7 +167,7 @@ const KEPT: usize = 4096;
 /// Maximum length of the program's error output in an error, in characters.
 const TOLD: usize = 500;
 
-impl Said {
+impl Output {
     fn notes(&self) -> MutexGuard<'_, Notes> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -201,7 +201,7 @@ impl Said {
     }
 
     /// Returns in words what a person should know of it.
-    pub fn told(&self) -> String {
+    pub fn text(&self) -> String {
         let notes = self.notes();
         let complaints = notes.complaints.trim();
         let from = complaints.len().saturating_sub(TOLD);
@@ -220,7 +220,7 @@ impl Said {
     }
 }
 
-async fn listen(complaints: ChildStderr, said: Said) {
+async fn listen(complaints: ChildStderr, output: Output) {
     let mut lines = BufReader::new(complaints);
     loop {
         let mut line = Vec::new();
@@ -234,7 +234,7 @@ async fn listen(complaints: ChildStderr, said: Said) {
             Ok(_) => {
                 let line = String::from_utf8_lossy(&line);
                 tracing::debug!(line = line.trim_end(), "an MCP server complains");
-                said.complained(line.trim_end());
+                output.complained(line.trim_end());
             }
         }
     }
@@ -243,7 +243,7 @@ async fn listen(complaints: ChildStderr, said: Said) {
 /// The output of a server: notes what is no message in it, and ends where a line has no end.
 pub(super) struct Watched {
     inner: ChildStdout,
-    said: Said,
+    output: Output,
     /// How long the line is that is being read.
     line: usize,
     /// How it begins.
@@ -261,14 +261,14 @@ impl Watched {
             self.start.extend_from_slice(&part[..part.len().min(free)]);
             self.line += part.len();
             if self.line > MOST_BYTES {
-                self.said.too_large();
+                self.output.too_large();
                 return false;
             }
             if part.ends_with(b"\n") {
                 let start = String::from_utf8_lossy(&self.start);
                 let start = start.trim().trim_start_matches('\u{feff}');
                 if !start.is_empty() && !start.starts_with(['{', '[']) {
-                    self.said
+                    self.output
                         .notes()
                         .stray
                         .get_or_insert_with(|| start.to_owned());

@@ -198,13 +198,13 @@ fn environment(
     cx: &StepContext,
     name: &str,
     place: &str,
-    said: Option<&Value>,
+    declared: Option<&Value>,
 ) -> Result<Vec<(String, String)>, StepError> {
     let inherited = INHERITED
         .iter()
         .filter_map(|name| Some(((*name).to_owned(), std::env::var(name).ok()?)));
     let mut all: BTreeMap<String, String> = inherited.collect();
-    for (key, value) in said
+    for (key, value) in declared
         .and_then(Value::as_map)
         .into_iter()
         .flat_map(|it| it.iter())

@@ -120,28 +120,28 @@ impl Blob {
                     kept,
                 });
             }
-            let said = value
+            let media_type = value
                 .get("headers")
                 .and_then(|headers| header(headers, "content-type"));
-            let content = match said.as_deref().and_then(Format::of) {
+            let content = match media_type.as_deref().and_then(Format::of) {
                 Some(format @ (Format::Json | Format::JsonLines))
                     if self.wanted().is_none() && format::is_plain(body) =>
                 {
-                    self.data(cx, body, said.as_deref().unwrap_or_default(), format)?
+                    self.data(cx, body, media_type.as_deref().unwrap_or_default(), format)?
                 }
                 _ => self.plain(cx, body)?,
             };
-            let said = said.and_then(|said| match body {
+            let media_type = media_type.and_then(|media_type| match body {
                 // Whatever it was written in, it is stored as UTF-8.
                 Value::Text(_) => {
-                    let kind = said.split(';').next().unwrap_or_default().trim();
+                    let kind = media_type.split(';').next().unwrap_or_default().trim();
                     Some(format!("{kind}; charset=utf-8"))
                 }
-                Value::Object(_) => Some(said),
+                Value::Object(_) => Some(media_type),
                 _ => None,
             });
             return Ok(Content {
-                content_type: said.unwrap_or(content.content_type),
+                content_type: media_type.unwrap_or(content.content_type),
                 kept,
                 ..content
             });

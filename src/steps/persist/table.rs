@@ -67,8 +67,8 @@ pub(super) fn plan(fields: Fields<'_>) -> Result<Plan, StepError> {
         .hint("as in `:rows-path [:body :items]`"));
     }
     let mut table = target(table)?;
-    if let Some(said) = fields.get("partitions") {
-        table.partitions = partitions(said)?;
+    if let Some(given) = fields.get("partitions") {
+        table.partitions = partitions(given)?;
     }
     if let Partitions::All = table.partitions {
         let error = StepError::config("E0720", "rows are written to one partition, not to all");

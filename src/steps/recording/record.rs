@@ -13,7 +13,7 @@ use flowstone_flow::ports::{
 };
 
 use super::file::{Answered, Asked, Exchange};
-use super::redact::{Redactor, SECRET, told};
+use super::redact::{Redactor, SECRET, secrets_in};
 use super::{ABOUT, About, RecordingError, write};
 
 /// Records what servers say into a folder.
@@ -100,7 +100,7 @@ impl Exchanges for Recorder {
         let number = {
             let mut state = lock(&self.state);
             state.last += 1;
-            state.learn(told(&request.body));
+            state.learn(secrets_in(&request.body));
             state.last
         };
         let mut taping = Taping {
@@ -148,7 +148,7 @@ impl Taping {
         let redactor = {
             let mut state = lock(&self.state);
             if let Some(answer) = &self.answer {
-                state.learn(told(&answer.chunks.concat()));
+                state.learn(secrets_in(&answer.chunks.concat()));
             }
             state.learn(self.request.secrets.all());
             Redactor::new(&state.known)
@@ -167,7 +167,7 @@ impl Taping {
         let exchange = Exchange {
             number: self.number,
             step: self.request.step.clone(),
-            at: moment(self.request.now_ms),
+            at: instant(self.request.now_ms),
             request: redactor.request(asked(&self.request), &self.request.passing),
             answer,
         };
@@ -188,7 +188,7 @@ pub(super) fn asked(request: &AskedRequest) -> Asked {
     }
 }
 
-fn moment(ms: i64) -> String {
+fn instant(ms: i64) -> String {
     jiff::Timestamp::from_millisecond(ms).map_or_else(|_| ms.to_string(), |it| it.to_string())
 }
 

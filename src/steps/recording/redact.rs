@@ -156,7 +156,7 @@ fn is_field(name: &str) -> bool {
 }
 
 /// Returns the texts in a body that stand where secrets stand, such as the token that a server gives.
-pub(super) fn told(body: &[u8]) -> Vec<Secret> {
+pub(super) fn secrets_in(body: &[u8]) -> Vec<Secret> {
     let mut found = Vec::new();
     match serde_json::from_slice::<Json>(body) {
         Ok(json) => collect(&json, &mut found),

@@ -10,7 +10,7 @@ use flowstone_flow::ports::{AskedRequest, ExchangeError, Exchanged, Exchanges, R
 use super::alike::{Likeness, difference};
 use super::file::Exchange;
 use super::record::asked;
-use super::redact::{Redactor, told};
+use super::redact::{Redactor, secrets_in};
 use super::{About, RecordingError, exchanges};
 
 /// A recording that is played.
@@ -150,7 +150,7 @@ impl Replayer {
 impl Exchanges for Replayer {
     fn ask(&self, request: AskedRequest) -> Result<Exchanged, ExchangeError> {
         let mut secrets = request.secrets.all();
-        secrets.extend(told(&request.body));
+        secrets.extend(secrets_in(&request.body));
         let clean = Redactor::new(&secrets).request(asked(&request), &request.passing);
         let wanted = Likeness::of(&clean, request.now_ms);
         let mut used = self.used.lock().unwrap_or_else(PoisonError::into_inner);

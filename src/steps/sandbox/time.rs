@@ -1,4 +1,4 @@
-//! Instants: reading, writing, arithmetic. Always in UTC; the present moment comes from `flow/now-ms`.
+//! Instants: reading, writing, arithmetic. Always in UTC; the current time comes from `flow/now-ms`.
 
 use flowstone_lang::value::{Arity, Class, Exception, Native, Object, Result, Signal, Value};
 use flowstone_lang::vm::{Args, Vm};
@@ -24,7 +24,7 @@ pub(super) const FNS: &[Native] = &[
 const PARSE_INSTANT: Native = Native {
     name: "parse-instant",
     usage: "(parse-instant s)",
-    doc: "Reads an ISO-8601 instant, such as `2026-01-31T09:30:00Z` or with an offset; a date alone is its first moment.",
+    doc: "Reads an ISO-8601 instant, such as `2026-01-31T09:30:00Z` or with an offset; a date alone is its first instant.",
     examples: &[(
         r#"(flow.util/parse-instant "1970-01-01T00:00:01Z")"#,
         r#"#inst "1970-01-01T00:00:01.000-00:00""#,

@@ -219,9 +219,9 @@ fn option(given: &Value) -> Result<EnumOption, StepError> {
     fields.only(&["aliases", "id", "name"])?;
     let name = fields.get("name").map(text).transpose()?;
     let aliases = items(fields.get("aliases").unwrap_or(&Value::Nil)).unwrap_or_default();
-    let said = fields.get("id").or(fields.get("name"));
+    let given = fields.get("id").or(fields.get("name"));
     Ok(EnumOption {
-        id: id(said.unwrap_or(&Value::Nil))?,
+        id: id(given.unwrap_or(&Value::Nil))?,
         name,
         aliases: aliases.iter().map(text).collect::<Result<_, _>>()?,
     })

@@ -107,8 +107,8 @@ pub(super) fn read(fields: Fields<'_>) -> Result<MaterializeJoin, StepError> {
         return Err(wrong("`:into` needs `:table`").hint("as in `:into {:table \"joined\"}`"));
     };
     let mut table = target(table)?;
-    if let Some(said) = into.get("partitions") {
-        table.partitions = super::partitions(said)?;
+    if let Some(given) = into.get("partitions") {
+        table.partitions = super::partitions(given)?;
     }
     if let Partitions::All = table.partitions {
         return Err(wrong("a join is written to one partition, not to all"));

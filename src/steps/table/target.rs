@@ -15,7 +15,7 @@ pub(crate) fn target(given: &Value) -> Result<TableTarget, StepError> {
     Ok(TableTarget {
         name: table_name(given)?,
         partitions: match given.get("partitions") {
-            Some(said) if !said.is_nil() => partitions(said)?,
+            Some(given) if !given.is_nil() => partitions(given)?,
             _ => Partitions::Unnamed,
         },
     })

@@ -194,9 +194,9 @@ fn write(db: &Connection, num: i64, revision: i64, change: &PathChange) -> Resul
 /// # Errors
 /// When the database cannot be read.
 pub fn overlay(db: &Connection, id: &str) -> Result<Option<Overlay>, StoreError> {
-    // Both questions see the same moment.
-    let moment = db.unchecked_transaction().map_err(failed)?;
-    let found = moment
+    // Both questions see the same snapshot.
+    let snapshot = db.unchecked_transaction().map_err(failed)?;
+    let found = snapshot
         .prepare_cached("SELECT num, base, source, revision FROM changeset WHERE id = ?1")
         .and_then(|mut sql| {
             sql.query_row([id], |row| {
@@ -215,7 +215,7 @@ pub fn overlay(db: &Connection, id: &str) -> Result<Option<Overlay>, StoreError>
     let Some((num, mut overlay)) = found else {
         return Ok(None);
     };
-    overlay.changes = moment
+    overlay.changes = snapshot
         .prepare_cached(
             "SELECT path, kind, hash, size, lines, executable, target, moved_from
              FROM changeset_entry WHERE changeset = ?1 ORDER BY path",

@@ -23,7 +23,7 @@ pub(super) const CLOSED: &str = "{:log :closed}\n";
 
 /// What the marker says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Said {
+pub(super) enum MarkerState {
     /// There was no database in this folder.
     Nothing,
     /// There is one, and nothing is in its log alone.
@@ -35,7 +35,7 @@ pub(super) enum Said {
 /// The marker, locked while the database is opened or left.
 pub(super) struct Marker {
     file: File,
-    pub said: Said,
+    pub state: MarkerState,
 }
 
 impl Marker {
@@ -47,8 +47,8 @@ impl Marker {
         file.lock().map_err(failed)?;
         let mut text = Vec::new();
         file.read_to_end(&mut text).map_err(failed)?;
-        let said = meaning(&text);
-        Ok(Marker { file, said })
+        let state = meaning(&text);
+        Ok(Marker { file, state })
     }
 
     /// Says that the database is open.
@@ -70,17 +70,17 @@ impl Marker {
 }
 
 /// Returns what the marker of a home says, without touching it.
-pub(super) fn read(home: &Path) -> Said {
+pub(super) fn read(home: &Path) -> MarkerState {
     let text = fs::read(home.join(FILE));
-    text.map_or(Said::Nothing, |text| meaning(&text))
+    text.map_or(MarkerState::Nothing, |text| meaning(&text))
 }
 
 /// Reads a marker, be it damaged: that it exists means that there is a database.
-fn meaning(text: &[u8]) -> Said {
+fn meaning(text: &[u8]) -> MarkerState {
     match text {
-        b"" => Said::Nothing,
-        text if text == OPEN.as_bytes() => Said::Open,
-        _ => Said::Closed,
+        b"" => MarkerState::Nothing,
+        text if text == OPEN.as_bytes() => MarkerState::Open,
+        _ => MarkerState::Closed,
     }
 }
 
@@ -90,8 +90,8 @@ pub(super) fn log_of(path: &Path) -> PathBuf {
 }
 
 /// Refuses to open what is left of a database.
-pub(super) fn check(said: Said, path: &Path) -> Result<(), StoreError> {
-    if said == Said::Nothing {
+pub(super) fn check(state: MarkerState, path: &Path) -> Result<(), StoreError> {
+    if state == MarkerState::Nothing {
         return Ok(());
     }
     let lost = |detail: &str| {
@@ -103,7 +103,7 @@ pub(super) fn check(said: Said, path: &Path) -> Result<(), StoreError> {
     match fs::metadata(path) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => lost("the file is gone"),
         Ok(about) if about.len() == 0 => lost("the file is empty"),
-        _ if said == Said::Open && !log_of(path).exists() => {
+        _ if state == MarkerState::Open && !log_of(path).exists() => {
             lost("its log flowstone.db-wal is gone, which has what was written last")
         }
         _ => Ok(()),

@@ -11,7 +11,7 @@ use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
 
 use super::failure::{failed, located, unopened};
-use super::marker::{self, Said};
+use super::marker::{self, MarkerState};
 use super::{
     Options, agenda, blob, changeset, journal, kv, payload, queue, resource, runs, schedule,
     search, table, upkeep, waits,
@@ -92,7 +92,7 @@ fn comes_to_be(home: &Path, path: &Path) -> bool {
 pub(super) fn connect(
     path: &Path,
     options: &Options,
-    said: Said,
+    state: MarkerState,
 ) -> Result<Connection, StoreError> {
     look_at(path)?;
     let place = |error: rusqlite::Error| located(failed(error), path);
@@ -107,7 +107,7 @@ pub(super) fn connect(
         });
     }
     let is_new = is_empty(&db).map_err(place)?;
-    if is_new && said != Said::Nothing {
+    if is_new && state != MarkerState::Nothing {
         return Err(StoreError::Lost {
             path: path.display().to_string(),
             detail: "nothing is in it".to_owned(),
@@ -304,14 +304,14 @@ fn look_at(path: &Path) -> Result<(), StoreError> {
 mod tests {
     use rusqlite::StatementStatus;
 
-    use super::{Options, Said, connect, prepare_home};
+    use super::{MarkerState, Options, connect, prepare_home};
 
     /// A statement is prepared once, although the index of open waits may serve for one value and not for another.
     #[test]
     fn other_values_need_no_other_statement() {
         let home = tempfile::tempdir().expect("a folder");
         let path = prepare_home(home.path(), &Options::default()).expect("a path");
-        let db = connect(&path, &Options::default(), Said::Nothing).expect("a database");
+        let db = connect(&path, &Options::default(), MarkerState::Nothing).expect("a database");
         let mut sql = db
             .prepare("UPDATE wait SET state = 'closed' WHERE run = ?1 AND path = ?2 AND state = ?3")
             .expect("a statement");

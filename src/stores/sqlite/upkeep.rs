@@ -16,7 +16,7 @@ use rusqlite::{Connection, OptionalExtension as _, params, params_from_iter};
 use super::Options;
 use super::failure::failed;
 use super::journal::{PLACE_BITS, number_range};
-use super::marker::Said;
+use super::marker::MarkerState;
 use super::writer::Writer;
 use super::{blob, payload, resource, runs};
 
@@ -370,6 +370,6 @@ fn sweep_part(
 
 /// Rewrites the file without its free space.
 pub(super) fn compact(path: &Path, options: &Options) -> Result<(), StoreError> {
-    let db = super::open::connect(path, options, Said::Open)?;
+    let db = super::open::connect(path, options, MarkerState::Open)?;
     db.execute_batch("VACUUM").map_err(failed)
 }

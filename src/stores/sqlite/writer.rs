@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 
 use flowstone_model::ids::RunId;
 use flowstone_model::ports::{
-    Ack, Batch, Change, Durability, Moment, PortFuture, Probe, Receipt, RunStatus, StoreError,
+    Ack, Batch, Change, CommitPhase, Durability, PortFuture, Probe, Receipt, RunStatus, StoreError,
 };
 use rusqlite::Connection;
 use tokio::sync::{oneshot, watch};
@@ -491,9 +491,9 @@ impl Loop {
         let Some(probe) = &self.probe else {
             return self.execute("COMMIT");
         };
-        probe.reach(Moment::BeforeCommit)?;
+        probe.reach(CommitPhase::BeforeCommit)?;
         self.execute("COMMIT")?;
-        probe.reach(Moment::AfterCommit)
+        probe.reach(CommitPhase::AfterCommit)
     }
 
     /// Returns another job for a transaction, if it is worth waiting for one.

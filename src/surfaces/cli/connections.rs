@@ -7,7 +7,7 @@ use flowstone_engine::Engine;
 use flowstone_engine::diagnostic::nearest;
 use flowstone_flow::flow::Flow;
 use flowstone_lang::value::Value;
-use flowstone_project::connections::{ConnectionReport, ConnectionTrial, PriceReport, Verdict};
+use flowstone_project::connections::{ConnectionReport, ConnectionTest, PriceReport, Verdict};
 use serde_json::{Value as Json, json};
 
 use super::args::{
@@ -149,34 +149,33 @@ fn in_json(report: &ConnectionReport) -> Json {
 }
 
 fn test(args: &ConnectionsTest, app: &dyn App) -> Result<Exit, Report> {
-    let trials = Runtime::start()?.block_on(async {
+    let tests = Runtime::start()?.block_on(async {
         let looked = look(app, (&args.home, &args.bound), &args.flows).await?;
         let reports = chosen(reports(app, &looked), args.name.as_deref())?;
         let bare = Rc::new(Flow::bare("none", Value::Nil));
-        let mut trials = Vec::new();
+        let mut tests = Vec::new();
         for report in &reports {
             let flow = looked
                 .flows
                 .iter()
                 .find(|flow| *flow.slug == *report.source);
-            let trial = app.try_connection(&looked.engine, flow.unwrap_or(&bare), report);
-            let trial = trial.await;
+            let test = app.try_connection(&looked.engine, flow.unwrap_or(&bare), report);
+            let test = test.await;
             if !args.json {
-                output::data(&line(&trial));
-                trial
-                    .hints
+                output::data(&line(&test));
+                test.hints
                     .iter()
                     .for_each(|hint| output::note(&format!("  hint: {hint}")));
             }
-            trials.push(trial);
+            tests.push(test);
         }
-        Ok::<_, Report>(trials)
+        Ok::<_, Report>(tests)
     })?;
-    let is_well = trials.iter().all(|it| it.verdict != Verdict::Fails);
+    let is_well = tests.iter().all(|it| it.verdict != Verdict::Fails);
     if args.json {
-        let trials: Vec<Json> = trials.iter().map(trial_json).collect();
-        output::json(&json!({"ok": is_well, "connections": trials}));
-    } else if trials.is_empty() {
+        let tests: Vec<Json> = tests.iter().map(test_json).collect();
+        output::json(&json!({"ok": is_well, "connections": tests}));
+    } else if tests.is_empty() {
         output::note("there are no connections to try");
     }
     Ok(match is_well {
@@ -202,31 +201,31 @@ fn chosen(all: Vec<ConnectionReport>, name: Option<&str>) -> Result<Vec<Connecti
     })
 }
 
-fn line(trial: &ConnectionTrial) -> String {
-    let code = trial
+fn line(test: &ConnectionTest) -> String {
+    let code = test
         .code
         .as_ref()
         .map_or_else(String::new, |code| format!("{code} "));
-    let verdict = match trial.verdict {
+    let verdict = match test.verdict {
         Verdict::Works => "works ",
         Verdict::Fails => "FAILS ",
         Verdict::Untried => "untried",
     };
     format!(
         "{verdict} {}  {} ms  {code}{}\n",
-        trial.name, trial.millis, trial.detail
+        test.name, test.millis, test.detail
     )
 }
 
 /// The names of the fields are stable.
-fn trial_json(trial: &ConnectionTrial) -> Json {
+fn test_json(test: &ConnectionTest) -> Json {
     json!({
-        "name": trial.name,
-        "verdict": trial.verdict.name(),
-        "millis": trial.millis,
-        "detail": trial.detail,
-        "code": trial.code,
-        "hints": trial.hints,
+        "name": test.name,
+        "verdict": test.verdict.name(),
+        "millis": test.millis,
+        "detail": test.detail,
+        "code": test.code,
+        "hints": test.hints,
     })
 }
 

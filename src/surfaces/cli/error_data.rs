@@ -33,12 +33,12 @@ pub fn error_json(report: &Report, exception: &Exception) -> serde_json::Value {
         .get_mut("causes")
         .and_then(|causes| causes.as_array_mut())
     {
-        for told in causes {
+        for shown in causes {
             let Value::Exception(inner) = cause else {
                 break;
             };
-            if told.get("data").is_some() {
-                told["data"] = data_json(&inner.data);
+            if shown.get("data").is_some() {
+                shown["data"] = data_json(&inner.data);
             }
             cause = &inner.cause;
         }

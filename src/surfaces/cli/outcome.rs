@@ -76,9 +76,10 @@ pub fn tell(run: &RunId, outcome: &RunOutcome, as_json: bool) -> Exit {
 }
 
 /// Reports the outcomes of a run and of the parents that resumed with it. JSON contains only the run itself.
-pub fn tell_all(told: &[(RunId, RunOutcome)], as_json: bool) -> Exit {
-    let count = if as_json { 1 } else { told.len() };
-    told.iter()
+pub fn show_all(outcomes: &[(RunId, RunOutcome)], as_json: bool) -> Exit {
+    let count = if as_json { 1 } else { outcomes.len() };
+    outcomes
+        .iter()
         .take(count)
         .fold(Exit::Completed, |worst, (run, outcome)| {
             worst.worse(tell(run, outcome, as_json))

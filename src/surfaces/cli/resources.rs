@@ -4,9 +4,9 @@ mod delete;
 mod get;
 mod list;
 mod read;
+mod render;
 mod search_index;
 mod table;
-mod told;
 mod upload;
 mod url;
 mod workflow;
@@ -14,7 +14,7 @@ mod workflow;
 use flowstone_engine::ports::{ResourceRow, SearchTarget};
 use flowstone_engine::{Engine, EngineError};
 
-use super::args::{Home, Resources, ResourcesCommand, ResourcesTold};
+use super::args::{Home, Resources, ResourcesCommand, ResourcesOutput};
 use super::exit::Exit;
 use super::home::Project;
 use super::outcome::of_engine_error;
@@ -25,11 +25,11 @@ pub use upload::{references, upload_file};
 
 /// Performs the command.
 pub fn run(args: &Resources, app: &dyn App) -> Exit {
-    let (done, told) = match &args.command {
-        ResourcesCommand::Delete(args) => (delete::run(args, app), &args.one.told),
-        ResourcesCommand::Get(args) => (get::run(args, app), &args.one.told),
-        ResourcesCommand::List(args) => (list::run(args, app), &args.told),
-        ResourcesCommand::Read(args) => (read::run(args, app), &args.one.told),
+    let (done, output) = match &args.command {
+        ResourcesCommand::Delete(args) => (delete::run(args, app), &args.one.output),
+        ResourcesCommand::Get(args) => (get::run(args, app), &args.one.output),
+        ResourcesCommand::List(args) => (list::run(args, app), &args.output),
+        ResourcesCommand::Read(args) => (read::run(args, app), &args.one.output),
         ResourcesCommand::Search(args) => {
             return search::run(args, app, &[SearchTarget::Resources]);
         }
@@ -38,11 +38,11 @@ pub fn run(args: &Resources, app: &dyn App) -> Exit {
             return ended(done, search_index::is_asked_as_json(args));
         }
         ResourcesCommand::Table(args) => return table::run(args, app),
-        ResourcesCommand::Upload(args) => (upload::run(args, app), &args.told),
-        ResourcesCommand::Url(args) => (url::run(args, app), &args.told),
-        ResourcesCommand::Workflow(args) => (workflow::run(args, app), workflow::told(args)),
+        ResourcesCommand::Upload(args) => (upload::run(args, app), &args.output),
+        ResourcesCommand::Url(args) => (url::run(args, app), &args.output),
+        ResourcesCommand::Workflow(args) => (workflow::run(args, app), workflow::output_of(args)),
     };
-    ended(done, told.json)
+    ended(done, output.json)
 }
 
 fn ended(done: Result<Exit, Report>, as_json: bool) -> Exit {
@@ -68,11 +68,11 @@ fn ask<T>(
 /// Like [`ask`], for queries that only the engine answers.
 fn ask_engine<T>(
     app: &dyn App,
-    told: &ResourcesTold,
+    output: &ResourcesOutput,
     open: Open,
     question: impl AsyncFnOnce(&Engine) -> Result<T, EngineError>,
 ) -> Result<T, Report> {
-    ask(app, &told.home, open, async |engine| {
+    ask(app, &output.home, open, async |engine| {
         let answer = question(engine).await;
         answer.map_err(|error| of_engine_error(&error))
     })

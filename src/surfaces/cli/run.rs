@@ -73,7 +73,7 @@ async fn execute(args: &Run, app: &dyn App) -> Result<Exit, Report> {
             false => tell(begun.run(), &outcome, false),
             true => {
                 let _printing = Printing::begin();
-                output::json(&begun.told(in_json(begun.run(), &outcome)));
+                output::json(&begun.with_queue_place(in_json(begun.run(), &outcome)));
                 exit(&outcome)
             }
         };
@@ -119,7 +119,7 @@ impl Begun {
     }
 
     /// Adds to the object about a run how it was started.
-    fn told(&self, mut object: serde_json::Value) -> serde_json::Value {
+    fn with_queue_place(&self, mut object: serde_json::Value) -> serde_json::Value {
         if let (Begun::New(started), Some(fields)) = (self, object.as_object_mut()) {
             add_decision(fields, started);
         }
@@ -135,7 +135,7 @@ async fn left(engine: &Engine, begun: &Begun, as_json: bool) -> Result<Exit, Eng
         let status = place.as_ref().map_or("left", |_| "queued");
         let place = place.as_ref().map(place_json);
         let object = json!({"ok": true, "run": run.as_str(), "status": status, "queue": place});
-        output::json(&begun.told(object));
+        output::json(&begun.with_queue_place(object));
     } else {
         output::data(run.as_str());
         if let Some(place) = place {

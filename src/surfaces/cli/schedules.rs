@@ -57,14 +57,14 @@ fn list(args: &SchedulesList, app: &dyn App) -> Result<Exit, Report> {
 
 fn in_words(schedule: &ScheduleReport) -> Vec<String> {
     let row = &schedule.row;
-    let moment =
+    let tick =
         |ms: Option<i64>, none: &str| ms.map_or_else(|| none.to_owned(), |ms| schedule.local(ms));
     vec![
         row.flow.clone(),
         row.id.clone(),
         row.timing.clone(),
-        moment(row.next_ms, "off"),
-        moment(row.last_ms, "-"),
+        tick(row.next_ms, "off"),
+        tick(row.last_ms, "-"),
         row.last_run
             .as_ref()
             .map_or_else(|| "-".to_owned(), ToString::to_string),

@@ -34,9 +34,9 @@ pub fn run(args: &Serve, app: &dyn App) -> Exit {
     match serve(args, app) {
         Ok(served) => {
             let lines = Lines::of(args);
-            lines.tell(Told {
+            lines.show(Message {
                 event: "ended",
-                words: format!("ended: {} executions, {} runs over", served.executions, served.ended),
+                text: format!("ended: {} executions, {} runs over", served.executions, served.ended),
                 fields: json!({"drives": served.executions, "over": served.ended, "setAside": served.set_aside}),
                 is_wrong: false,
             });
@@ -67,7 +67,7 @@ fn serve(args: &Serve, app: &dyn App) -> Result<Served, Report> {
         interrupt: Interrupt::listen().for_engine(),
     };
     let lines = Lines::of(args);
-    lines.tell(place(&project, &options.flows));
+    lines.show(place(&project, &options.flows));
     let open = || app.engine(&project, stores.clone());
     let watch: Arc<dyn Watch> = Arc::new(Lines::of(args));
     worker::serve(&open, &options, &watch).map_err(|error| match error {
@@ -86,7 +86,7 @@ fn flows(args: &Serve, project: &Project) -> Vec<PathBuf> {
 }
 
 /// Reports which project is served, and where schedules are read from.
-fn place(project: &Project, flows: &[PathBuf]) -> Told {
+fn place(project: &Project, flows: &[PathBuf]) -> Message {
     let home = project.home.display().to_string();
     let paths: Vec<String> = flows
         .iter()
@@ -98,9 +98,9 @@ fn place(project: &Project, flows: &[PathBuf]) -> Told {
         }
         false => format!("schedules are read from {}", paths.join(", ")),
     };
-    Told {
+    Message {
         event: "serving",
-        words: format!("serving {home}; {from}"),
+        text: format!("serving {home}; {from}"),
         fields: json!({"home": home, "flows": paths}),
         is_wrong: false,
     }
@@ -124,9 +124,9 @@ struct Lines {
 }
 
 /// The event as a line of text.
-struct Told {
+struct Message {
     event: &'static str,
-    words: String,
+    text: String,
     /// The event as a JSON object.
     fields: Value,
     /// Whether it is printed with `--quiet` too.
@@ -141,16 +141,16 @@ impl Lines {
         }
     }
 
-    fn tell(&self, told: Told) {
-        if self.quiet && !told.is_wrong {
+    fn show(&self, message: Message) {
+        if self.quiet && !message.is_wrong {
             return;
         }
         if !self.as_json {
-            output::note(&told.words);
+            output::note(&message.text);
             return;
         }
-        let mut line = json!({"event": told.event});
-        if let (Value::Object(line), Value::Object(fields)) = (&mut line, told.fields) {
+        let mut line = json!({"event": message.event});
+        if let (Value::Object(line), Value::Object(fields)) = (&mut line, message.fields) {
             line.extend(fields);
         }
         output::data(&line.to_string());
@@ -159,16 +159,16 @@ impl Lines {
 
 impl Watch for Lines {
     fn event(&self, event: &WorkerEvent<'_>) {
-        self.tell(match event {
-            WorkerEvent::Ready { threads } => Told {
+        self.show(match event {
+            WorkerEvent::Ready { threads } => Message {
                 event: "ready",
-                words: format!("ready, with {threads} threads"),
+                text: format!("ready, with {threads} threads"),
                 fields: json!({"threads": threads}),
                 is_wrong: false,
             },
-            WorkerEvent::Planned { flows, schedules } => Told {
+            WorkerEvent::Planned { flows, schedules } => Message {
                 event: "planned",
-                words: format!(
+                text: format!(
                     "{}, of {}",
                     count(*schedules, "schedule"),
                     count(*flows, "flow")
@@ -176,9 +176,9 @@ impl Watch for Lines {
                 fields: json!({"flows": flows, "schedules": schedules}),
                 is_wrong: false,
             },
-            WorkerEvent::Recovered { runs } => Told {
+            WorkerEvent::Recovered { runs } => Message {
                 event: "recovered",
-                words: format!("resuming runs of a process that has ended: {runs}"),
+                text: format!("resuming runs of a process that has ended: {runs}"),
                 fields: json!({"runs": runs}),
                 is_wrong: false,
             },
@@ -202,13 +202,13 @@ impl Watch for Lines {
             WorkerEvent::Scheduled {
                 flow,
                 schedule,
-                moment_ms,
+                tick_ms,
                 started,
-            } => scheduled(flow, schedule, *moment_ms, started),
+            } => scheduled(flow, schedule, *tick_ms, started),
             WorkerEvent::Troubled { error } => troubled(error),
-            WorkerEvent::Stopping { active } => Told {
+            WorkerEvent::Stopping { active } => Message {
                 event: "stopping",
-                words: format!("stopping; runs under way: {active} (again: at once)"),
+                text: format!("stopping; runs under way: {active} (again: at once)"),
                 fields: json!({"active": active}),
                 is_wrong: false,
             },
@@ -220,7 +220,7 @@ impl Watch for Lines {
     }
 }
 
-fn executed(run: &RunId, flow: &str, outcome: &RunOutcome, millis: i64) -> Told {
+fn executed(run: &RunId, flow: &str, outcome: &RunOutcome, millis: i64) -> Message {
     let mut fields = in_json(run, outcome);
     let status = fields["status"].as_str().unwrap_or_default().to_owned();
     let detail = match outcome {
@@ -239,20 +239,20 @@ fn executed(run: &RunId, flow: &str, outcome: &RunOutcome, millis: i64) -> Told 
         fields.insert("flow".to_owned(), json!(flow));
         fields.insert("millis".to_owned(), json!(millis));
     }
-    Told {
+    Message {
         event: "run",
-        words: format!("run {run} {flow} {status}{detail} ({millis} ms)"),
+        text: format!("run {run} {flow} {status}{detail} ({millis} ms)"),
         fields,
         is_wrong: matches!(outcome, RunOutcome::Failed(_) | RunOutcome::Stuck { .. }),
     }
 }
 
-fn set_aside(run: &RunId, flow: &str, error: &EngineError, again_ms: i64) -> Told {
+fn set_aside(run: &RunId, flow: &str, error: &EngineError, again_ms: i64) -> Message {
     let report = of_engine_error(error);
     let again = instant(again_ms);
-    Told {
+    Message {
         event: "set-aside",
-        words: format!(
+        text: format!(
             "run {run} {flow} cannot be executed, and is retried at {}\n{}",
             again.as_str().unwrap_or_default(),
             report.draw().trim_end()
@@ -262,13 +262,13 @@ fn set_aside(run: &RunId, flow: &str, error: &EngineError, again_ms: i64) -> Tol
     }
 }
 
-fn broken(file: &Path, session: &Session, findings: &[Diagnostic]) -> Told {
+fn broken(file: &Path, session: &Session, findings: &[Diagnostic]) -> Message {
     let reports = of_findings(session, findings);
     let drawn: Vec<String> = reports.iter().map(Shown::draw).collect();
     let found: Vec<Value> = reports.iter().map(Shown::to_json).collect();
-    Told {
+    Message {
         event: "broken-flow",
-        words: format!(
+        text: format!(
             "{}the schedules in {} are unchanged",
             drawn.concat(),
             file.display()
@@ -281,12 +281,12 @@ fn broken(file: &Path, session: &Session, findings: &[Diagnostic]) -> Told {
 fn scheduled(
     flow: &str,
     schedule: &str,
-    moment_ms: i64,
+    tick_ms: i64,
     started: &Result<RunId, EngineError>,
-) -> Told {
-    let moment = instant(moment_ms);
-    let at = moment.as_str().unwrap_or_default();
-    let (words, what, outcome) = match started {
+) -> Message {
+    let tick = instant(tick_ms);
+    let at = tick.as_str().unwrap_or_default();
+    let (text, what, outcome) = match started {
         Ok(run) => (
             format!("schedule {flow} {schedule} of {at}: run {run}"),
             "run",
@@ -294,28 +294,28 @@ fn scheduled(
         ),
         Err(error) => {
             let report = of_engine_error(error);
-            let words = format!(
+            let text = format!(
                 "schedule {flow} {schedule} of {at} started no run\n{}",
                 report.draw().trim_end()
             );
-            (words, "error", report.to_json())
+            (text, "error", report.to_json())
         }
     };
-    let mut fields = json!({"flow": flow, "schedule": schedule, "moment": moment});
+    let mut fields = json!({"flow": flow, "schedule": schedule, "moment": tick});
     fields[what] = outcome;
-    Told {
+    Message {
         event: "scheduled",
-        words,
+        text,
         fields,
         is_wrong: started.is_err(),
     }
 }
 
-fn troubled(error: &EngineError) -> Told {
+fn troubled(error: &EngineError) -> Message {
     let report = of_engine_error(error);
-    Told {
+    Message {
         event: "trouble",
-        words: report.draw().trim_end().to_owned(),
+        text: report.draw().trim_end().to_owned(),
         fields: json!({"error": report.to_json()}),
         is_wrong: true,
     }

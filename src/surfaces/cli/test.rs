@@ -2,14 +2,14 @@
 
 mod args;
 mod crash;
-mod told;
+mod outcome;
 
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
 use flowstone_engine::codec;
+use flowstone_engine::crash_test::{self, Case, TestError, TestOutcome, World};
 use flowstone_engine::observer::{NoObserver, Observer};
-use flowstone_engine::trial::{self, Case, Told, TrialError, World};
 use flowstone_lang::value::Value;
 use serde_json::json;
 
@@ -31,7 +31,7 @@ const CASE: &str = "test.edn";
 
 /// Performs the command.
 pub fn run(args: &Test, app: &dyn App) -> Exit {
-    let done = match (&args.trial, &args.flows[..]) {
+    let done = match (&args.test_home, &args.flows[..]) {
         (Some(home), [file]) => one_process(args, app, file, home),
         _ => all(args, app),
     };
@@ -100,7 +100,7 @@ fn several(args: &Test, app: &dyn App, files: &[PathBuf], skipped: &[PathBuf]) -
         let tested = case(args, file).and_then(|case| whole(args, app, (file, case), true));
         let name = file.display().to_string();
         let verdict = match &tested {
-            Ok(tested) => told::verdict(&tested.problems),
+            Ok(tested) => outcome::verdict(&tested.problems),
             Err(_) => "not tried".to_owned(),
         };
         is_well &= matches!(&tested, Ok(tested) if tested.problems.is_empty());
@@ -155,7 +155,7 @@ fn case(args: &Test, flow: &Path) -> Result<Case, Report> {
         None => Case::default(),
         Some(file) => {
             let value = input::read(&format!("@{}", file.display()), "--case")?;
-            Case::of_value(&value).map_err(|error| of_trial_error(&error))?
+            Case::of_value(&value).map_err(|error| of_test_error(&error))?
         }
     };
     if let Some(text) = &args.input {
@@ -171,7 +171,7 @@ fn case(args: &Test, flow: &Path) -> Result<Case, Report> {
     for file in &args.mocks {
         let mocks = input::read(&format!("@{}", file.display()), "--mock")?;
         case.add_mocks(&mocks)
-            .map_err(|error| of_trial_error(&error))?;
+            .map_err(|error| of_test_error(&error))?;
     }
     for answer in &args.answers {
         let Some((target, value)) = answer.split_once('=') else {
@@ -189,14 +189,14 @@ fn case(args: &Test, flow: &Path) -> Result<Case, Report> {
 fn one_process(args: &Test, app: &dyn App, file: &Path, home: &Path) -> Result<Exit, Refused> {
     let case = case(args, file).map_err(misused)?;
     let world = World::new(case, home, args.crash_at);
-    let told = play((args, file), app, &world, true).map_err(failed)?;
-    output::json(&told::to_json(&told));
+    let outcome = play((args, file), app, &world, true).map_err(failed)?;
+    output::json(&outcome::to_json(&outcome));
     Ok(Exit::Completed)
 }
 
 /// The result of testing a flow.
 struct Tested {
-    told: Told,
+    outcome: TestOutcome,
     crashes: Option<crash::Crashes>,
     problems: Vec<Report>,
     json: serde_json::Value,
@@ -215,9 +215,9 @@ impl Tested {
             output::json(&self.json);
             return;
         }
-        told::show(&self.told, self.crashes.as_ref(), &self.problems);
+        outcome::show(&self.outcome, self.crashes.as_ref(), &self.problems);
         if args.show_result
-            && let Ok(value) = codec::decode(&self.told.end)
+            && let Ok(value) = codec::decode(&self.outcome.end)
         {
             match value {
                 Value::Text(text) => output::data(&text),
@@ -245,14 +245,14 @@ fn whole(
     let home = folder.path().join("undisturbed");
     let world = World::new(case, &home, None);
     let expected = match play((args, file), app, &world, quietly) {
-        Ok(told) => told,
+        Ok(outcome) => outcome,
         Err(report) => return Err(with_misspelt(report, &world)),
     };
-    let mut problems = told::unexpected(&expected, &world.case)?;
+    let mut problems = outcome::unexpected(&expected, &world.case)?;
     let crashes = match args.crash_everywhere {
         false => None,
         true => {
-            let effects = trial::read_effects(&home).map_err(|error| of_trial_error(&error))?;
+            let effects = crash_test::read_effects(&home).map_err(|error| of_test_error(&error))?;
             let plan = crash::Plan {
                 args,
                 file,
@@ -264,19 +264,19 @@ fn whole(
             Some(crash::everywhere(&plan)?)
         }
     };
-    let mut uses = world.uses().map_err(|error| of_trial_error(&error))?;
+    let mut uses = world.uses().map_err(|error| of_test_error(&error))?;
     let is_as_expected = problems.is_empty();
     if let Some(crashes) = &crashes {
         uses.add(crashes.uses.clone());
-        problems.extend(crashes.problems.iter().cloned().map(told::problem));
+        problems.extend(crashes.problems.iter().cloned().map(outcome::problem));
     }
-    problems.extend(told::unused(&world.case, &uses, is_as_expected));
+    problems.extend(outcome::unused(&world.case, &uses, is_as_expected));
     let messages: Vec<&str> = problems.iter().map(|problem| &*problem.message).collect();
     let mut json = json!({
         "ok": problems.is_empty(),
         "flow": file.display().to_string(),
         "status": expected.status,
-        "result": told::end_json(&expected),
+        "result": outcome::end_json(&expected),
         "commits": expected.commits,
         "problems": messages,
     });
@@ -284,7 +284,7 @@ fn whole(
         json["crashes"] = crashes.to_json(&expected);
     }
     Ok(Tested {
-        told: expected,
+        outcome: expected,
         crashes,
         problems,
         json,
@@ -294,7 +294,7 @@ fn whole(
 /// Adds to an error the entries of the case that are probably misspelt.
 fn with_misspelt(report: Report, world: &World) -> Report {
     let uses = world.uses().unwrap_or_default();
-    let unused = trial::unused(&world.case, &uses).into_iter();
+    let unused = crash_test::unused(&world.case, &uses).into_iter();
     let near = unused.filter_map(|entry| Some((entry.near?, entry.message)));
     near.fold(report, |report, (near, message)| {
         report.hint(format!("{message}: did you mean `{near}`?"))
@@ -307,7 +307,7 @@ fn play(
     app: &dyn App,
     world: &World,
     quietly: bool,
-) -> Result<Told, Report> {
+) -> Result<TestOutcome, Report> {
     let home = world.home().to_path_buf();
     let project = Project {
         home: home.clone(),
@@ -322,19 +322,19 @@ fn play(
         )
     })?;
     Runtime::start()?.block_on(async {
-        let engine = app.open_trial(&project, world)?;
+        let engine = app.open_test(&project, world)?;
         let loaded = run::load_file(&engine, file, args.json || quietly)?;
         let observer: Rc<dyn Observer> = match quietly {
             true => Rc::new(NoObserver),
             false => Rc::new(Terminal::new()),
         };
-        let told = trial::play(&engine, world, &loaded, observer).await;
-        told.map_err(|error| of_trial_error(&error))
+        let outcome = crash_test::play(&engine, world, &loaded, observer).await;
+        outcome.map_err(|error| of_test_error(&error))
     })
 }
 
-fn of_trial_error(error: &TrialError) -> Report {
-    if let TrialError::Engine(error) = error {
+fn of_test_error(error: &TestError) -> Report {
+    if let TestError::Engine(error) = error {
         return of_engine_error(error);
     }
     let report = Report::error(error.code(), error.to_string());
@@ -347,7 +347,7 @@ fn of_trial_error(error: &TrialError) -> Report {
 /// Writes the case to a file for another process.
 fn hand_over(case: &Case, folder: &Path) -> Result<PathBuf, Report> {
     let path = folder.join("case.edn");
-    let text = case.encode().map_err(|error| of_trial_error(&error))?;
+    let text = case.encode().map_err(|error| of_test_error(&error))?;
     std::fs::write(&path, text).map_err(|error| {
         Report::error(
             "E0927",

@@ -2,13 +2,13 @@
 
 mod answer;
 mod list;
+mod render;
 mod show;
-mod told;
 
 use super::args::{Waits, WaitsCommand};
 use super::exit::Exit;
 use super::{App, output};
-pub use told::{how_to_answer, wait_json};
+pub use render::{how_to_answer, wait_json};
 
 /// Performs the command.
 pub fn run(args: &Waits, app: &dyn App) -> Exit {

@@ -93,7 +93,7 @@ pub(super) fn recur(cx: &mut Analyzer<'_>, form: &Value, items: &[Value]) -> Res
     let targets: Rc<[LocalId]> = match cx.scopes.current_loop() {
         Some(Loop::Target(targets)) => targets,
         Some(Loop::Barrier(why)) => {
-            let (said, hint) = if why.contains("`try`") {
+            let (clojure, hint) = if why.contains("`try`") {
                 (
                     "Cannot recur across try",
                     "catch inside of the loop only what the round itself may throw",
@@ -104,7 +104,7 @@ pub(super) fn recur(cx: &mut Analyzer<'_>, form: &Value, items: &[Value]) -> Res
                     "keep what is still to be done in another loop value, such as an accumulator",
                 )
             };
-            return Err(error("E0214", span, why).clojure(said).hint(hint).into());
+            return Err(error("E0214", span, why).clojure(clojure).hint(hint).into());
         }
         None => {
             return fail(

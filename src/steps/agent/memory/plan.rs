@@ -6,7 +6,7 @@ use serde_json::{Value as Json, json};
 
 use super::super::notes::{facts, shortened};
 use super::tools::{CHECKPOINT, PLAN, within};
-use super::{moment, text_of, wrong};
+use super::{instant, text_of, wrong};
 use crate::fields::Fields;
 use crate::json::{items, name_text};
 use crate::words::shown;
@@ -155,7 +155,7 @@ impl Plan {
     }
 
     /// Returns the plan as the model and the trace see it.
-    pub fn told(&self) -> Value {
+    pub fn to_value(&self) -> Value {
         let kept = self
             .steps
             .iter()
@@ -339,7 +339,7 @@ pub(super) fn prior(rows: &[Value]) -> Option<String> {
         .filter(|row| status(row).as_deref() != Some("dropped"))
         .collect();
     steps.sort_by_key(position);
-    let at = moment(newest).map_or_else(String::new, |at| format!(", {at}"));
+    let at = instant(newest).map_or_else(String::new, |at| format!(", {at}"));
     let mut text = format!("The plan of an earlier run ({run}{at}), and how far it came:");
     for row in steps {
         let mark = if status(row).as_deref() == Some("done") {
@@ -431,7 +431,7 @@ mod tests {
         done.map_err(|error| format!("{} | {}", error.message, error.hints.join(" | ")))
     }
 
-    fn told(plan: &Plan) -> String {
+    fn text(plan: &Plan) -> String {
         plan.steps
             .iter()
             .map(|step| format!("{} {}", step.name, step.status.name()))
@@ -464,7 +464,7 @@ mod tests {
         let went = declare(&mut plan, &["read", "test", "publish"]).unwrap();
         assert_eq!(went, ["fix"]);
         assert_eq!(
-            told(&plan),
+            text(&plan),
             "read done, test open, publish open, fix dropped"
         );
         assert_eq!(plan.current(), Some("test"));

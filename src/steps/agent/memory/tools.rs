@@ -10,7 +10,7 @@ use super::super::notes::{facts, plain, shortened};
 use super::super::output::keep;
 use super::super::tool::{Tool, ToolKind, ToolStep};
 use super::plan;
-use super::{MAX_LIMIT, Memory, Note, TYPES, condition, moment, rank, rows_of, text_of};
+use super::{MAX_LIMIT, Memory, Note, TYPES, condition, instant, rank, rows_of, text_of};
 use crate::fields::Fields;
 use crate::json::{items, name_text};
 use crate::words::shown;
@@ -112,13 +112,13 @@ impl Memory {
                 ("recorded", Value::Bool(true)),
                 ("type", arguments.get("type").cloned().unwrap_or(Value::Nil)),
             ]),
-            _ => self.told(),
+            _ => self.plan_value(),
         }
     }
 
-    fn told(&self) -> Value {
+    fn plan_value(&self) -> Value {
         let plan = self.plan.as_ref();
-        plan.map_or(Value::Nil, |plan| plan.borrow().told())
+        plan.map_or(Value::Nil, |plan| plan.borrow().to_value())
     }
 
     fn recall(&self, fields: Fields<'_>) -> Result<NestedRequest, StepError> {
@@ -220,7 +220,7 @@ impl Memory {
         let dropped = plan.borrow_mut().declare(fields, self.now_ms.get())?;
         let rows = self.plan_rows(|step| step.is_open() || dropped.contains(&step.name));
         Ok(match rows.is_empty() {
-            true => keep(PLAN, self.told()),
+            true => keep(PLAN, self.plan_value()),
             false => self.write(PLAN, rows),
         })
     }
@@ -232,7 +232,7 @@ impl Memory {
         fields.only(&["note", "step"])?;
         let name = plan.borrow_mut().check_off(fields)?;
         if !plan.borrow().keeps_status {
-            return Ok(keep(CHECKPOINT, self.told()));
+            return Ok(keep(CHECKPOINT, self.plan_value()));
         }
         let rows = self.plan_rows(|step| step.name == name);
         Ok(self.write(CHECKPOINT, rows))
@@ -276,7 +276,7 @@ fn memory(row: &Value, most: usize) -> Value {
     }
     let content = shortened(text_of(row, "content"), most);
     seen.push((Value::keyword("content"), Value::from(content)));
-    if let Some(at) = moment(row) {
+    if let Some(at) = instant(row) {
         seen.push((Value::keyword("created-at"), Value::from(at)));
     }
     if text_of(row, "type") == "plan-step"

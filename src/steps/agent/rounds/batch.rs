@@ -53,7 +53,7 @@ impl Rounds<'_> {
             let request = self.request(approval, &pending);
             rejected.extend(self.wait(approval, &request).await?);
         }
-        self.conversation.said(reply, &calls);
+        self.conversation.add_reply(reply, &calls);
         let (answered, over) = self.perform(calls, &rejected).await;
         let stopped = answered.iter().find_map(|it| it.request.clone());
         let stopped = stopped.filter(|_| config.approval.stops_below());
@@ -71,8 +71,8 @@ impl Rounds<'_> {
         if let Some(reason) = self.over_budget() {
             return Ok(Some(Ending::cut(reply, reason)));
         }
-        if let Some((reason, told)) = over {
-            self.close(reason, told);
+        if let Some((reason, instruction)) = over {
+            self.close(reason, instruction);
         }
         Ok(None)
     }

@@ -83,7 +83,7 @@ impl Shape {
         let problems: Vec<String> = validator
             .iter_errors(&json)
             .take(TOLD)
-            .map(|error| told(&error))
+            .map(|error| message_of(&error))
             .collect();
         match problems.is_empty() {
             true => Ok(json),
@@ -212,7 +212,7 @@ fn types(schema: &Json) -> Vec<&str> {
     }
 }
 
-fn told(error: &ValidationError<'_>) -> String {
+fn message_of(error: &ValidationError<'_>) -> String {
     let path = error.instance_path().to_string();
     let at = match path.trim_start_matches('/').replace('/', ".") {
         path if path.is_empty() => String::new(),

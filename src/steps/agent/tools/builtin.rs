@@ -137,11 +137,12 @@ fn parameters(row: &Row, spec: &'static StepSpec) -> Json {
     }
     for (name, users) in users {
         if users.len() < ops.len() {
-            let said = properties[&name]["description"]
+            let described = properties[&name]["description"]
                 .as_str()
                 .unwrap_or_default()
                 .to_owned();
-            properties[&name]["description"] = json!(format!("For {}. {said}", users.join(", ")));
+            properties[&name]["description"] =
+                json!(format!("For {}. {described}", users.join(", ")));
         }
     }
     json!({"type": "object", "properties": properties, "required": ["op"], "additionalProperties": false})

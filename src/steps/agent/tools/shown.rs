@@ -13,11 +13,12 @@ pub const MOST_CHARS: usize = 20_000;
 
 /// Returns the maximum size of a result in this project, in characters of JSON: `:agent {:max-result-chars n}`.
 pub fn most_chars(cx: &StepContext) -> usize {
-    let said = cx
+    let configured = cx
         .settings()
         .get("agent")
         .and_then(|agent| agent.get("max-result-chars")?.as_int());
-    said.and_then(|chars| usize::try_from(chars).ok())
+    configured
+        .and_then(|chars| usize::try_from(chars).ok())
         .unwrap_or(MOST_CHARS)
 }
 

@@ -27,18 +27,18 @@ pub(in super::super) const OPERATION: Operation = Operation {
 
 pub(in super::super) async fn run(call: Call<'_>) -> Result<Outcome, StepError> {
     let cx = call.cx;
-    let said = call.fields.text("path")?.unwrap_or_default().to_string();
-    if said.contains('\0') {
+    let shown = call.fields.text("path")?.unwrap_or_default().to_string();
+    if shown.contains('\0') {
         return Err(StepError::config(
             StepError::OPTION_BOUNDS,
             "`:path` holds a NUL character",
         ));
     }
-    let root = cx.project_root().join(&said);
+    let root = cx.project_root().join(&shown);
     // A temporary folder is the run's own.
-    if capture::check_root(&root, &[&folders(cx)], &said).is_err() {
+    if capture::check_root(&root, &[&folders(cx)], &shown).is_err() {
         cx.gate().read(&root)?;
-        capture::check_root(&root, &[&root], &said)?;
+        capture::check_root(&root, &[&root], &shown)?;
     }
     let mut draft = call.draft().await?;
     let root = std::fs::canonicalize(&root).unwrap_or(root);
@@ -48,7 +48,7 @@ pub(in super::super) async fn run(call: Call<'_>) -> Result<Outcome, StepError> 
         Some(record) => Some(call.files.manifest(cx, &record.base).await?),
         None => None,
     };
-    cx.emit(Progress::Status(format!("reading {said}")));
+    cx.emit(Progress::Status(format!("reading {shown}")));
     let (ignored, hidden) = draft.manifest.rules();
     let environment = draft
         .manifest
@@ -57,7 +57,7 @@ pub(in super::super) async fn run(call: Call<'_>) -> Result<Outcome, StepError> 
     let folder = Folder {
         environment,
         path: root.clone(),
-        said,
+        shown,
         ignored,
         hidden,
         // Above it are other rules, which are not those of the source.

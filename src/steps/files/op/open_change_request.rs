@@ -88,7 +88,7 @@ async fn repository(call: Call<'_>) -> Result<(String, Option<String>), StepErro
             return Ok((repository.repo, repository.connection));
         }
         Source::Spec(Spec::Folder(folder)) => Origin::Dir {
-            path: folder.said,
+            path: folder.shown,
             ignored: false,
             hidden: false,
         },

@@ -17,12 +17,12 @@ pub enum PublishError {
     Outdated { base: String, paths_: Vec<String> },
     #[error("`{path}` cannot be written into a commit: its content is not kept")]
     NoContent { path: String },
-    #[error("{url} refused the branch `{branch}`: {why}{}", lines(said))]
+    #[error("{url} refused the branch `{branch}`: {why}{}", lines(complaint))]
     Rejected {
         branch: String,
         url: String,
         why: String,
-        said: String,
+        complaint: String,
     },
     #[error("git may not {what}: {cause}")]
     Denied { what: String, cause: String },
@@ -36,10 +36,10 @@ fn paths(paths: &[String]) -> String {
     shown.join(", ")
 }
 
-fn lines(said: &str) -> String {
-    match said {
+fn lines(complaint: &str) -> String {
+    match complaint {
         "" => String::new(),
-        said => format!("\n{said}"),
+        complaint => format!("\n{complaint}"),
     }
 }
 

@@ -135,8 +135,8 @@ impl Stream {
         self.usage.take(message);
     }
 
-    fn stopped(&mut self, said: &Json, whole: &[u8]) -> Result<(), LlmError> {
-        let reason = family::text_of(&self.provider, said, "stop_reason", whole)?;
+    fn stopped(&mut self, delta: &Json, whole: &[u8]) -> Result<(), LlmError> {
+        let reason = family::text_of(&self.provider, delta, "stop_reason", whole)?;
         let Some(reason) = reason else {
             return Ok(());
         };
@@ -149,7 +149,7 @@ impl Stream {
         .to_string();
         if reason == "refusal" {
             let of = |key: &str| {
-                let text = said.pointer(&format!("/stop_details/{key}"));
+                let text = delta.pointer(&format!("/stop_details/{key}"));
                 text.and_then(Json::as_str).filter(|it| !it.is_empty())
             };
             self.reply.refusal = of("explanation")

@@ -190,7 +190,7 @@ impl Stream {
     }
 
     fn exception(&self, event: &sse::Event) -> LlmError {
-        let said: Json = serde_json::from_str(&event.data).unwrap_or_default();
+        let event_json: Json = serde_json::from_str(&event.data).unwrap_or_default();
         let status = match event.name.as_str() {
             "accessDeniedException" => 403,
             "internalServerException" => 500,
@@ -202,13 +202,13 @@ impl Stream {
             "validationException" => 400,
             _ => 500,
         };
-        let original = said.get("originalStatusCode").and_then(Json::as_u64);
-        let message = said
+        let original = event_json.get("originalStatusCode").and_then(Json::as_u64);
+        let message = event_json
             .get("message")
-            .or(said.get("originalMessage"))
+            .or(event_json.get("originalMessage"))
             .and_then(Json::as_str)
             .unwrap_or(&event.name);
-        let kind = said
+        let kind = event_json
             .get("__type")
             .and_then(Json::as_str)
             .unwrap_or(&event.name);
@@ -246,7 +246,7 @@ impl family::Stream for Stream {
             is_signed |= !block.signature.is_empty() || !block.redacted.is_empty();
             kept.extend(block.kept());
             if let Some(answer) = block.answer() {
-                // What was said around it is not part of it.
+                // The text around it is not part of it.
                 reply.content = answer;
                 is_answer = true;
                 continue;

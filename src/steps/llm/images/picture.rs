@@ -237,25 +237,25 @@ fn format_of(bytes: &[u8], content_type: &str, name: &str) -> Result<ImageFormat
         [b'G', b'I', b'F', b'8', b'7' | b'9', b'a', ..] => Some(ImageFormat::Gif),
         _ => None,
     };
-    let said = content_type.split(';').next().unwrap_or_default().trim();
-    let said = said.to_ascii_lowercase();
-    let is_unsaid = said.is_empty() || said == "application/octet-stream";
+    let declared = content_type.split(';').next().unwrap_or_default().trim();
+    let declared = declared.to_ascii_lowercase();
+    let is_unsaid = declared.is_empty() || declared == "application/octet-stream";
     let Some(format) = found else {
         let why = match is_unsaid {
             true => "its first bytes are those of no image".to_string(),
             false => {
                 format!(
-                    "its content type is `{said}`, but its first bytes are not those of an image"
+                    "its content type is `{declared}`, but its first bytes are not those of an image"
                 )
             }
         };
         return Err(unreadable(name, &why));
     };
     let is_same =
-        said == format.to_mime_type() || said == "image/jpg" && format == ImageFormat::Jpeg;
+        declared == format.to_mime_type() || declared == "image/jpg" && format == ImageFormat::Jpeg;
     if !is_unsaid && !is_same {
         let why = format!(
-            "its content type is `{said}`, but its first bytes are those of `{}`",
+            "its content type is `{declared}`, but its first bytes are those of `{}`",
             format.to_mime_type()
         );
         return Err(unreadable(name, &why));

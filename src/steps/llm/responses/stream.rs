@@ -300,14 +300,14 @@ impl Item {
         let text = |key: &str| self.json.get(key).and_then(Json::as_str);
         match text("type") {
             Some("message") => {
-                let (said, refused) = self.said();
+                let (content, refused) = self.spoken();
                 let mut mark = self.json.clone();
                 if let Some(mark) = mark.as_object_mut() {
                     mark.shift_remove("content");
-                    mark.insert("length".into(), json!(said.chars().count()));
+                    mark.insert("length".into(), json!(content.chars().count()));
                 }
                 kept.push(mark);
-                reply.content.push_str(&said);
+                reply.content.push_str(&content);
                 reply.refusal.push_str(&refused);
             }
             Some("function_call") => {
@@ -343,7 +343,7 @@ impl Item {
     }
 
     /// Returns what a message says, and what it refuses.
-    fn said(&self) -> (String, String) {
+    fn spoken(&self) -> (String, String) {
         let parts = self.json.get("content").and_then(Json::as_array);
         let Some(parts) = parts.filter(|it| !it.is_empty()) else {
             return (self.text.clone(), self.refusal.clone());

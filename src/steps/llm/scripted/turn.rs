@@ -258,8 +258,8 @@ impl Expect {
             (Role::Tool, &self.tool),
         ];
         texts.into_iter().find_map(|(role, texts)| {
-            let said = said(call, role);
-            let missing = texts.iter().find(|text| !said.contains(text.as_str()))?;
+            let spoken = texts_of(call, role);
+            let missing = texts.iter().find(|text| !spoken.contains(text.as_str()))?;
             Some(format!(
                 "expected {missing:?} in the last message of `:{}`",
                 role.name()
@@ -269,7 +269,7 @@ impl Expect {
 }
 
 /// Returns what a role says last: its messages after the last one of somebody else, and all of the system.
-fn said(call: &Call, role: Role) -> String {
+fn texts_of(call: &Call, role: Role) -> String {
     let of_role = call.messages.iter().filter(|it| it.role == role);
     let texts: Vec<String> = match role {
         Role::System => of_role.map(request::text).collect(),

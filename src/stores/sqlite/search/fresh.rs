@@ -189,13 +189,13 @@ pub(crate) fn resource_doc(
         ("kind".to_owned(), found.kind.clone()),
         ("size-bytes".to_owned(), found.size.to_string()),
     ];
-    let said = [
+    let state = [
         ("content-type", &found.content_type),
         ("filename", &found.filename),
         ("folder", &found.folder),
         ("source-label", &entry.source_label),
     ];
-    for (key, value) in said {
+    for (key, value) in state {
         facts.extend(value.clone().map(|value| (key.to_owned(), value)));
     }
     if !entry.tags.is_empty() {

@@ -116,8 +116,8 @@ pub(super) fn define(
     Ok(changed)
 }
 
-fn patch<T: Clone>(place: &mut Option<T>, said: &Patch<T>) {
-    match said {
+fn patch<T: Clone>(place: &mut Option<T>, change: &Patch<T>) {
+    match change {
         Patch::Keep => {}
         Patch::Clear => *place = None,
         Patch::Set(value) => *place = Some(value.clone()),
@@ -151,10 +151,10 @@ fn wanted_type(
     if column.meta.lookup.is_some() {
         let found = computed::check(db, table, name)?;
         return match (definition.type_, found) {
-            (Some(said), Some(found)) if said != found => {
+            (Some(declared), Some(found)) if declared != found => {
                 contradiction(format!("what it looks up is `{}`", found.name()))
             }
-            (said, found) => Ok(found.or(said)),
+            (declared, found) => Ok(found.or(declared)),
         };
     }
     if column.meta.options.is_some() || matches!(definition.options, Patch::Set(_)) {

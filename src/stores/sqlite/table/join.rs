@@ -63,7 +63,7 @@ fn digest(join: &MaterializeJoin) -> String {
         };
         format!("{source} {:?} {:?}", side.select, side.filter)
     };
-    let said = format!(
+    let request = format!(
         "{} {} {:?} {} {:?} {:?} {:?} {:?} {:?}",
         side(&join.left),
         side(&join.right),
@@ -75,7 +75,7 @@ fn digest(join: &MaterializeJoin) -> String {
         join.mode,
         join.key_fields
     );
-    digest_bytes(said.as_bytes())
+    digest_bytes(request.as_bytes())
 }
 
 fn done_before(db: &Connection, id: &str, digest: &str) -> Result<Option<String>, StoreError> {

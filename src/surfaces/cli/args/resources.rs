@@ -36,12 +36,12 @@ pub struct OneResource {
     pub uri: String,
 
     #[command(flatten)]
-    pub told: ResourcesTold,
+    pub output: ResourcesOutput,
 }
 
 /// The project, and the format of the output.
 #[derive(Debug, Args)]
-pub struct ResourcesTold {
+pub struct ResourcesOutput {
     #[command(flatten)]
     pub home: Home,
 
@@ -122,7 +122,7 @@ pub struct ResourcesUpload {
     pub replace: bool,
 
     #[command(flatten)]
-    pub told: ResourcesTold,
+    pub output: ResourcesOutput,
 }
 
 /// Makes a signed link to a resource, or checks one
@@ -146,7 +146,7 @@ pub struct ResourcesUrl {
     pub check: bool,
 
     #[command(flatten)]
-    pub told: ResourcesTold,
+    pub output: ResourcesOutput,
 }
 
 /// Lists the resources that a run, or one of its steps, created
@@ -171,7 +171,7 @@ pub struct WorkflowList {
     pub run: String,
 
     #[command(flatten)]
-    pub told: ResourcesTold,
+    pub output: ResourcesOutput,
 }
 
 /// Lists the resources that a step of a run created
@@ -186,7 +186,7 @@ pub struct WorkflowStep {
     pub step: String,
 
     #[command(flatten)]
-    pub told: ResourcesTold,
+    pub output: ResourcesOutput,
 }
 
 /// Shows the metadata of a resource
@@ -243,7 +243,7 @@ pub struct ResourcesList {
     pub after: Option<String>,
 
     #[command(flatten)]
-    pub told: ResourcesTold,
+    pub output: ResourcesOutput,
 }
 
 /// The order of a list.

@@ -237,11 +237,11 @@ pub struct RunsList {
     pub status: Vec<Status>,
 
     /// Only runs created at this time or later
-    #[arg(long, value_name = "MOMENT", value_parser = moment)]
+    #[arg(long, value_name = "TIME", value_parser = instant)]
     pub since: Option<i64>,
 
     /// Only runs created before this time
-    #[arg(long, value_name = "MOMENT", value_parser = moment)]
+    #[arg(long, value_name = "TIME", value_parser = instant)]
     pub until: Option<i64>,
 
     /// Only runs with this `:concurrency` key
@@ -398,8 +398,8 @@ fn order(name: &str) -> Result<RunOrder, String> {
     })
 }
 
-fn moment(text: &str) -> Result<i64, String> {
-    flowstone_engine::moment(text, SystemClock.now_ms()).ok_or_else(|| {
+fn instant(text: &str) -> Result<i64, String> {
+    flowstone_engine::read_instant(text, SystemClock.now_ms()).ok_or_else(|| {
         "write how long ago, such as 2h, or when, such as 2026-01-31 or 2026-01-31T09:30:00Z"
             .to_owned()
     })

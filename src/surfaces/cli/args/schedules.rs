@@ -17,7 +17,7 @@ pub enum SchedulesCommand {
     Run(Box<SchedulesRun>),
 }
 
-/// Lists the schedules that a worker knows, with their next and last moments
+/// Lists the schedules that a worker knows, with their next and last ticks
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   flowstone schedules list
@@ -33,7 +33,7 @@ pub struct SchedulesList {
 
 /// Starts a schedule's run now, and executes it to its result
 ///
-/// The run gets the schedule's input. Its next moment stays what it is.
+/// The run gets the schedule's input. Its next tick does not change.
 #[derive(Debug, Args)]
 #[command(after_help = "Example:
   flowstone schedules run daily-report nightly")]

@@ -6,7 +6,7 @@ use flowstone_engine::EngineError;
 use serde_json::json;
 
 use super::ask_engine;
-use super::told::in_json;
+use super::render::in_json;
 use crate::cli::args::ResourcesDelete;
 use crate::cli::exit::Exit;
 use crate::cli::report::Report;
@@ -14,14 +14,14 @@ use crate::cli::{App, Open, output};
 
 /// Removes the resource.
 pub(super) fn run(args: &ResourcesDelete, app: &dyn App) -> Result<Exit, Report> {
-    let told = &args.one.told;
+    let output = &args.one.output;
     if !args.yes && !io::stdin().is_terminal() {
         return Err(
             Report::error("E0938", "there is no terminal to confirm the deletion")
                 .hint("use `--yes` to delete without asking"),
         );
     }
-    let row = ask_engine(app, told, Open::Existing, async |engine| {
+    let row = ask_engine(app, output, Open::Existing, async |engine| {
         let row = engine.live_resource(&args.one.uri).await?;
         if !args.yes && !is_agreed(row.name.as_deref().unwrap_or(&row.uri)) {
             return Ok::<_, EngineError>(None);
@@ -33,7 +33,7 @@ pub(super) fn run(args: &ResourcesDelete, app: &dyn App) -> Result<Exit, Report>
         output::note("nothing was deleted");
         return Ok(Exit::Cancelled);
     };
-    if told.json {
+    if output.json {
         output::json(&json!({"ok": true, "deleted": in_json(&row)}));
     } else {
         output::note(&format!("deleted {}", row.uri));

@@ -7,7 +7,7 @@ use std::path::Path;
 use serde_json::json;
 
 use super::ask_engine;
-use super::told::{facts, in_json};
+use super::render::{facts, in_json};
 use crate::cli::args::ResourcesGet;
 use crate::cli::exit::Exit;
 use crate::cli::report::Report;
@@ -15,8 +15,8 @@ use crate::cli::{App, Open, output};
 
 /// Shows the resource.
 pub(super) fn run(args: &ResourcesGet, app: &dyn App) -> Result<Exit, Report> {
-    let told = &args.one.told;
-    let (row, bytes) = ask_engine(app, told, Open::Existing, async |engine| {
+    let output = &args.one.output;
+    let (row, bytes) = ask_engine(app, output, Open::Existing, async |engine| {
         let Some(_) = &args.out else {
             return Ok((engine.resource(&args.one.uri).await?, None));
         };
@@ -29,7 +29,7 @@ pub(super) fn run(args: &ResourcesGet, app: &dyn App) -> Result<Exit, Report> {
             Report::error("E0916", format!("cannot write {}: {error}", file.display()))
         })?;
     }
-    if told.json {
+    if output.json {
         output::json(&json!({"ok": true, "resource": in_json(&row), "file": args.out}));
     } else {
         output::data(&facts(&row));

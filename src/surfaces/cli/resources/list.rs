@@ -6,7 +6,7 @@ use flowstone_engine::{Engine, EngineError};
 use serde_json::json;
 
 use super::ask_engine;
-use super::told::{in_json, size, state};
+use super::render::{in_json, size, state};
 use crate::cli::args::ResourcesList;
 use crate::cli::exit::Exit;
 use crate::cli::home::Project;
@@ -16,13 +16,13 @@ use crate::cli::{App, Open, output};
 
 /// Lists the resources.
 pub(super) fn run(args: &ResourcesList, app: &dyn App) -> Result<Exit, Report> {
-    let page = match Project::find(&args.told.home).home.is_dir() {
-        true => ask_engine(app, &args.told, Open::Existing, async |engine| {
+    let page = match Project::find(&args.output.home).home.is_dir() {
+        true => ask_engine(app, &args.output, Open::Existing, async |engine| {
             list(engine, args).await
         })?,
         false => ResourcePage::default(),
     };
-    tell(&page, args.told.json);
+    tell(&page, args.output.json);
     Ok(Exit::Completed)
 }
 

@@ -9,7 +9,7 @@ use flowstone_flow::step::StepError;
 use flowstone_lang::value::Value;
 use serde_json::json;
 
-use super::told::in_json;
+use super::render::in_json;
 use crate::cli::args::ResourcesRead;
 use crate::cli::exit::Exit;
 use crate::cli::home::Project;
@@ -43,15 +43,15 @@ enum Shown {
 
 /// Shows the resource.
 pub(super) fn run(args: &ResourcesRead, app: &dyn App) -> Result<Exit, Report> {
-    let told = &args.one.told;
+    let output = &args.one.output;
     let (row, preview) = Runtime::start()?.block_on(async {
-        let engine = app.open(&Project::find(&told.home), Open::Existing)?;
+        let engine = app.open(&Project::find(&output.home), Open::Existing)?;
         let row = engine.live_resource(&args.one.uri).await;
         let row = row.map_err(|error| of_engine_error(&error))?;
         let preview = preview(&engine, &row, args).await?;
         Ok::<_, Report>((row, preview))
     })?;
-    if told.json {
+    if output.json {
         output::json(&preview.to_json(&row));
     } else {
         preview.tell(&row);

@@ -10,9 +10,9 @@ mod import;
 mod materialize_join;
 mod query;
 mod recompute;
+mod render;
 mod schema;
 mod set_column;
-mod told;
 mod update_cell;
 mod update_cell_format;
 

@@ -41,11 +41,11 @@ pub(super) fn run(args: &ResourcesUpload, app: &dyn App) -> Result<Exit, Report>
         true => None,
         false => Some(open(&args.file)?),
     };
-    let row = ask_engine(app, &args.told, Open::OrMake, async |engine| match file {
+    let row = ask_engine(app, &args.output, Open::OrMake, async |engine| match file {
         Some(file) => engine.upload(&upload, file).await,
         None => engine.upload(&upload, io::stdin().lock()).await,
     })?;
-    if args.told.json {
+    if args.output.json {
         let mut object = reference_json(&row);
         object["ok"] = json!(true);
         output::json(&object);

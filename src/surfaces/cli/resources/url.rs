@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::ask_engine;
-use super::told::in_json;
+use super::render::in_json;
 use crate::cli::args::ResourcesUrl;
 use crate::cli::exit::Exit;
 use crate::cli::outcome::instant;
@@ -15,10 +15,10 @@ pub(super) fn run(args: &ResourcesUrl, app: &dyn App) -> Result<Exit, Report> {
     if args.check {
         return check(args, app);
     }
-    let (url, expires_ms) = ask_engine(app, &args.told, Open::Existing, async |engine| {
+    let (url, expires_ms) = ask_engine(app, &args.output, Open::Existing, async |engine| {
         engine.link(&args.uri, args.ttl).await
     })?;
-    if args.told.json {
+    if args.output.json {
         output::json(&json!({"ok": true, "url": url, "expiresAt": instant(expires_ms)}));
     } else {
         output::data(&url);
@@ -27,11 +27,11 @@ pub(super) fn run(args: &ResourcesUrl, app: &dyn App) -> Result<Exit, Report> {
 }
 
 fn check(args: &ResourcesUrl, app: &dyn App) -> Result<Exit, Report> {
-    let (row, expires_ms) = ask_engine(app, &args.told, Open::Existing, async |engine| {
+    let (row, expires_ms) = ask_engine(app, &args.output, Open::Existing, async |engine| {
         engine.check_link(&args.uri).await
     })?;
     let until = instant(expires_ms);
-    if args.told.json {
+    if args.output.json {
         output::json(&json!({"ok": true, "resource": in_json(&row), "expiresAt": until}));
     } else {
         let until = flowstone_engine::codec::instant(expires_ms);

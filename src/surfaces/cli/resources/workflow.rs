@@ -4,7 +4,7 @@ use flowstone_engine::SystemClock;
 use flowstone_engine::ports::{Clock as _, ResourceQuery};
 
 use super::{ask_engine, list};
-use crate::cli::args::{ResourcesTold, ResourcesWorkflow, WorkflowCommand};
+use crate::cli::args::{ResourcesOutput, ResourcesWorkflow, WorkflowCommand};
 use crate::cli::exit::Exit;
 use crate::cli::report::Report;
 use crate::cli::{App, Open};
@@ -13,10 +13,10 @@ use crate::cli::{App, Open};
 const LIMIT: usize = 1000;
 
 /// Returns the output options of the command.
-pub(super) fn told(args: &ResourcesWorkflow) -> &ResourcesTold {
+pub(super) fn output_of(args: &ResourcesWorkflow) -> &ResourcesOutput {
     match &args.command {
-        WorkflowCommand::List(args) => &args.told,
-        WorkflowCommand::Step(args) => &args.told,
+        WorkflowCommand::List(args) => &args.output,
+        WorkflowCommand::Step(args) => &args.output,
     }
 }
 
@@ -26,7 +26,7 @@ pub(super) fn run(args: &ResourcesWorkflow, app: &dyn App) -> Result<Exit, Repor
         WorkflowCommand::List(args) => (&args.run, None),
         WorkflowCommand::Step(args) => (&args.run, Some(args.step.clone())),
     };
-    let page = ask_engine(app, told(args), Open::Existing, async |engine| {
+    let page = ask_engine(app, output_of(args), Open::Existing, async |engine| {
         let query = ResourceQuery {
             run: Some(engine.find_run(run).await?.id.to_string()),
             step,
@@ -36,6 +36,6 @@ pub(super) fn run(args: &ResourcesWorkflow, app: &dyn App) -> Result<Exit, Repor
         };
         Ok(engine.stores().resources.list(query).await?)
     })?;
-    list::tell(&page, told(args).json);
+    list::tell(&page, output_of(args).json);
     Ok(Exit::Completed)
 }

@@ -10,7 +10,7 @@ use serde_json::json;
 use crate::cli::args::RunsResume;
 use crate::cli::exit::Exit;
 use crate::cli::home::Project;
-use crate::cli::outcome::{exit, in_json, of_engine_error, tell, tell_all};
+use crate::cli::outcome::{exit, in_json, of_engine_error, show_all, tell};
 use crate::cli::report::{Report, Shown};
 use crate::cli::run::{load_file, watched};
 use crate::cli::runtime::Runtime;
@@ -63,8 +63,8 @@ async fn resume_one(
         by: ClaimBy::Name,
         ..options
     };
-    let told = engine.execute_with_parents(&run, observer, options).await?;
-    Ok(tell_all(&told, args.show.json))
+    let outcomes = engine.execute_with_parents(&run, observer, options).await?;
+    Ok(show_all(&outcomes, args.show.json))
 }
 
 /// Reports that a run which differs from its journal may have been given a wrong secret.

@@ -74,9 +74,9 @@ pub struct Test {
 
     /// Run as one process of a test in this home
     #[arg(long, value_name = "DIR", hide = true)]
-    pub trial: Option<PathBuf>,
+    pub test_home: Option<PathBuf>,
 
     /// Die at this point
-    #[arg(long, value_name = "N", hide = true, requires = "trial")]
+    #[arg(long, value_name = "N", hide = true, requires = "test_home")]
     pub crash_at: Option<u64>,
 }

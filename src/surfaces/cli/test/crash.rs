@@ -6,12 +6,12 @@ use std::process::{Command, Output, Stdio};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-use flowstone_engine::trial::{EffectLine, Told, Uses, compare, read_effects};
+use flowstone_engine::crash_test::{EffectLine, TestOutcome, Uses, compare, read_effects};
 use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::json;
 
 use super::super::report::Report;
-use super::{Test, told};
+use super::{Test, outcome};
 
 /// A flow to test.
 pub struct Plan<'a> {
@@ -22,7 +22,7 @@ pub struct Plan<'a> {
     pub folder: &'a Path,
     /// The file with the case.
     pub case: &'a Path,
-    pub expected: &'a Told,
+    pub expected: &'a TestOutcome,
     pub effects: &'a [EffectLine],
 }
 
@@ -54,7 +54,7 @@ impl Crashes {
         self.uses.add(tried.uses);
     }
 
-    pub fn to_json(&self, expected: &Told) -> serde_json::Value {
+    pub fn to_json(&self, expected: &TestOutcome) -> serde_json::Value {
         json!({
             "points": expected.points,
             "commits": expected.commits,
@@ -133,7 +133,7 @@ fn at(plan: &Plan<'_>, program: &Path, point: u64) -> Result<Crashes, String> {
         command
             .arg("--case")
             .arg(plan.case)
-            .arg("--trial")
+            .arg("--test-home")
             .arg(&home);
         command.args(["--quiet", "--json"]);
         if let Some(folder) = &plan.args.exchanges.replay {
@@ -154,12 +154,12 @@ fn at(plan: &Plan<'_>, program: &Path, point: u64) -> Result<Crashes, String> {
         true => process(None)?,
         false => first,
     };
-    let Some(told) = told::of_json(&last.stdout) else {
+    let Some(outcome) = outcome::of_json(&last.stdout) else {
         return Err(format!("the run does not resume: {}", words(&last)));
     };
     let effects = read_effects(&home).map_err(|error| error.to_string())?;
     let uses = Uses::read(&home).map_err(|error| error.to_string())?;
-    let comparison = compare((&told, &effects), (plan.expected, plan.effects));
+    let comparison = compare((&outcome, &effects), (plan.expected, plan.effects));
     // Scratch homes without findings are removed right away.
     let _ = std::fs::remove_dir_all(&home);
     Ok(Crashes {

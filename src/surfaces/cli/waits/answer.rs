@@ -174,7 +174,7 @@ fn perform(
 /// that of the command. A run that another process executes continues there.
 async fn go_on(engine: &Engine, runs: &[RunId], args: &Answer) -> Result<Exit, Report> {
     let mut worst = Exit::Completed;
-    let mut told = Vec::new();
+    let mut reports = Vec::new();
     for run in runs {
         let (observer, options) = watched(engine, &args.show);
         let executed = engine.execute_with_parents(run, observer, options).await;
@@ -183,7 +183,9 @@ async fn go_on(engine: &Engine, runs: &[RunId], args: &Answer) -> Result<Exit, R
             Err(EngineError::Held { owner, .. }) => {
                 let words = format!("answered; another process ({owner}) continues the run {run}");
                 match args.show.json {
-                    true => told.push(json!({"ok": true, "run": run.as_str(), "message": words})),
+                    true => {
+                        reports.push(json!({"ok": true, "run": run.as_str(), "message": words}))
+                    }
                     false => acknowledge(args, &words, &[]),
                 }
                 continue;
@@ -195,16 +197,16 @@ async fn go_on(engine: &Engine, runs: &[RunId], args: &Answer) -> Result<Exit, R
                 true => exit(outcome),
                 false => tell(run, outcome, false),
             });
-            told.push(in_json(run, outcome));
+            reports.push(in_json(run, outcome));
         }
     }
     if args.show.json {
-        match told.pop() {
-            Some(one) if told.is_empty() => output::json(&one),
+        match reports.pop() {
+            Some(one) if reports.is_empty() => output::json(&one),
             Some(last) => {
-                told.push(last);
-                let ok = told.iter().all(|run| run["ok"] == json!(true));
-                output::json(&json!({"ok": ok, "runs": told}));
+                reports.push(last);
+                let ok = reports.iter().all(|run| run["ok"] == json!(true));
+                output::json(&json!({"ok": ok, "runs": reports}));
             }
             None => output::json(&json!({"ok": true, "runs": []})),
         }

@@ -4,7 +4,7 @@ use flowstone_engine::ports::{SignalFilter, SignalRow, WaitFilter, WaitRow};
 use flowstone_engine::{Engine, EngineError};
 use serde_json::json;
 
-use super::told::{how_to_answer, state, wait_json};
+use super::render::{how_to_answer, state, wait_json};
 use crate::cli::args::WaitsList;
 use crate::cli::exit::Exit;
 use crate::cli::home::Project;

@@ -5,7 +5,7 @@ use flowstone_lang::value::Value;
 use serde_json::json;
 
 use super::list::{signal_json, words};
-use super::told::{how_to_answer, state, wait_json};
+use super::render::{how_to_answer, state, wait_json};
 use crate::cli::args::WaitsShow;
 use crate::cli::exit::Exit;
 use crate::cli::home::Project;

@@ -54,7 +54,7 @@ impl Kinds {
     /// Looks at a text. Numbers with leading zeros or a plus are codes, not numbers.
     pub fn of(text: &[u8]) -> Kinds {
         match text.first() {
-            Some(b'0'..=b'9' | b'-' | b'.') => number(text).unwrap_or_else(|| moment(text)),
+            Some(b'0'..=b'9' | b'-' | b'.') => number(text).unwrap_or_else(|| instant(text)),
             Some(b't' | b'T' | b'f' | b'F') if boolean_word(text).is_some() => Kinds::BOOLEAN,
             _ => Kinds::NONE,
         }
@@ -144,7 +144,7 @@ fn number(text: &[u8]) -> Option<Kinds> {
     })
 }
 
-fn moment(text: &[u8]) -> Kinds {
+fn instant(text: &[u8]) -> Kinds {
     if text.len() == 10 {
         return if date(text) { Kinds::DATE } else { Kinds::NONE };
     }

@@ -1,6 +1,6 @@
 //! `flowstone resources table aggregate`: prints aggregates of groups of rows.
 
-use super::told::{items, rows, show};
+use super::render::{items, rows, show};
 use super::{Config, Refused, perform};
 use crate::cli::args::TableAggregate;
 use crate::cli::{App, Open};

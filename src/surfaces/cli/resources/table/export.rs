@@ -5,7 +5,7 @@ use flowstone_engine::blob::BlobHash;
 use flowstone_lang::value::Value;
 use serde_json::json;
 
-use super::told::text;
+use super::render::text;
 use super::{Config, Refused, ask, perform};
 use crate::cli::args::TableExport;
 use crate::cli::outcome::of_engine_error;

@@ -3,7 +3,7 @@
 use flowstone_flow::flow::name_of;
 use flowstone_lang::value::Value;
 
-use super::told::{show, text};
+use super::render::{show, text};
 use super::{Config, Refused, perform};
 use crate::cli::args::TableGetRow;
 use crate::cli::report::Report;

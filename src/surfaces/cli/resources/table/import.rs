@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use flowstone_lang::value::Value;
 
-use super::told::{facts, items, show, text};
+use super::render::{facts, items, show, text};
 use super::{Config, Refused, perform_in};
 use crate::cli::args::{TableBadRow, TableImport, TableWriteMode};
 use crate::cli::report::{Report, unreadable};

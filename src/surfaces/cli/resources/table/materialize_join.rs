@@ -2,7 +2,7 @@
 
 use flowstone_lang::value::Value;
 
-use super::told::{facts, show};
+use super::render::{facts, show};
 use super::{Config, Refused, perform, word};
 use crate::cli::args::TableJoin;
 use crate::cli::report::Report;

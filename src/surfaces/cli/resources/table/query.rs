@@ -2,7 +2,7 @@
 
 use flowstone_lang::value::Value;
 
-use super::told::{items, rows, show, text};
+use super::render::{items, rows, show, text};
 use super::{Config, Refused, perform};
 use crate::cli::args::{TablePageMode, TableQuery, TableTarget};
 use crate::cli::{App, Open, output};

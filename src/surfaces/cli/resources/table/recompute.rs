@@ -1,6 +1,6 @@
 //! `flowstone resources table recompute`: recomputes computed columns.
 
-use super::told::{facts, show};
+use super::render::{facts, show};
 use super::{Config, Refused, perform};
 use crate::cli::args::TableRecompute;
 use crate::cli::{App, Open};

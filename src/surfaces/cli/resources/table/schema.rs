@@ -1,6 +1,6 @@
 //! `flowstone resources table schema`: prints the columns of a table.
 
-use super::told::{cell, items, show, text};
+use super::render::{cell, items, show, text};
 use super::{Config, Refused, perform};
 use crate::cli::args::TableSchema;
 use crate::cli::table::{Column, table};

@@ -1,6 +1,6 @@
 //! `flowstone resources table set-column`: adds a column, or changes its definition.
 
-use super::told::{facts, show};
+use super::render::{facts, show};
 use super::{Config, Refused, perform};
 use crate::cli::args::TableSetColumn;
 use crate::cli::{App, Open};

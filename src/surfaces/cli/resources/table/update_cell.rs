@@ -1,6 +1,6 @@
 //! `flowstone resources table update-cell`: changes one cell.
 
-use super::told::{facts, show};
+use super::render::{facts, show};
 use super::{Config, Refused, perform, word};
 use crate::cli::args::TableUpdateCell;
 use crate::cli::{App, Open, input};

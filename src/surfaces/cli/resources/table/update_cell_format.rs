@@ -1,6 +1,6 @@
 //! `flowstone resources table update-cell-format`: changes how one cell is displayed.
 
-use super::told::{facts, show};
+use super::render::{facts, show};
 use super::{Config, Refused, perform};
 use crate::cli::args::TableUpdateCellFormat;
 use crate::cli::{App, Open};

@@ -7,7 +7,7 @@ use crate::cli::outcome::stored_json;
 use crate::cli::progress::seconds;
 
 /// How many characters are shown of a message, and of a tool's arguments or result.
-const SAID: usize = 600;
+const TEXT_CHARS: usize = 600;
 const ASKED: usize = 100;
 const GAVE: usize = 160;
 
@@ -20,14 +20,14 @@ pub(super) fn in_words(conversation: &Conversation, full: bool) -> String {
     let title = conversation.title.as_ref().unwrap_or(&conversation.path);
     let mut out = format!("\n{title}\n");
     if let Some(objective) = &conversation.objective {
-        out.push_str(&indented(&cut(objective, SAID), 2));
+        out.push_str(&indented(&cut(objective, TEXT_CHARS), 2));
     }
     for (number, turn) in (1..).zip(&conversation.turns) {
         out.push_str(&format!("  turn {number}{}\n", facts(turn)));
         if let Some(reasoning) = turn.reasoning.as_ref().filter(|_| full) {
             out.push_str(&indented(&format!("(thinks) {reasoning}"), 4));
         }
-        out.push_str(&indented(&cut(&turn.said, SAID), 4));
+        out.push_str(&indented(&cut(&turn.text, TEXT_CHARS), 4));
         for call in &turn.calls {
             out.push_str(&format!("    → {}\n", call_line(call, &cut)));
             if let Some(gave) = call.step.as_ref().and_then(|step| step.gave.as_ref()) {
@@ -86,7 +86,7 @@ fn turn_json(turn: &Turn) -> serde_json::Value {
     json!({
         "path": turn.path,
         "status": turn.status.name(),
-        "said": turn.said,
+        "said": turn.text,
         "reasoning": turn.reasoning,
         "model": turn.model,
         "tokens": turn.tokens,

@@ -7,7 +7,7 @@ use std::rc::Rc;
 
 use flowstone_lang::value::Value;
 
-use super::{PROCESSES, TrialError, World};
+use super::{PROCESSES, TestError, World};
 use crate::codec;
 use crate::engine::{Engine, StartOptions};
 use crate::execute::ExecuteOptions;
@@ -19,13 +19,13 @@ use crate::table::csv::{CsvContent, ExportCsv};
 use crate::table::{Filter, Partitions, TableName, TableTarget};
 
 /// The id under which the processes of a test find its run.
-const NAME: &str = "trial";
+const NAME: &str = "test";
 /// Maximum number of turns; a flow that needs more does not end.
 const TURNS: u32 = 100_000;
 
 /// The outcome of a test. It is all text, so that it can be compared and passed to another process.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Told {
+pub struct TestOutcome {
     pub status: String,
     /// EDN text of the result or the error.
     pub end: String,
@@ -48,7 +48,7 @@ pub async fn play(
     world: &World,
     loaded: &LoadedFlow,
     observer: Rc<dyn Observer>,
-) -> Result<Told, TrialError> {
+) -> Result<TestOutcome, TestError> {
     world.reseed(0);
     let run = engine
         .start(
@@ -90,7 +90,7 @@ pub async fn play(
 }
 
 /// Records that another process takes part, and returns its number.
-fn count_process(home: &Path) -> Result<u64, TrialError> {
+fn count_process(home: &Path) -> Result<u64, TestError> {
     let path = home.join(PROCESSES);
     let noted = std::fs::OpenOptions::new()
         .create(true)
@@ -102,7 +102,7 @@ fn count_process(home: &Path) -> Result<u64, TrialError> {
         });
     match noted {
         Ok(about) => Ok(about.len()),
-        Err(error) => Err(TrialError::Unusable {
+        Err(error) => Err(TestError::Unusable {
             path: path.display().to_string(),
             detail: error.to_string(),
         }),
@@ -110,27 +110,27 @@ fn count_process(home: &Path) -> Result<u64, TrialError> {
 }
 
 /// Sets the clock to the last time that an earlier process wrote.
-async fn catch_up(engine: &Engine, world: &World, run: &RunId) -> Result<(), TrialError> {
+async fn catch_up(engine: &Engine, world: &World, run: &RunId) -> Result<(), TestError> {
     let row = engine.run_row(run).await?;
     let entries = engine.stores().journal.load(run).await.map_err(of_store)?;
     let last = entries.iter().map(|entry| entry.at_ms).max();
-    let moment = last.unwrap_or(0).max(row.updated_ms);
-    world.clock.set(moment.max(super::BEGINNING_MS));
+    let instant = last.unwrap_or(0).max(row.updated_ms);
+    world.clock.set(instant.max(super::BEGINNING_MS));
     Ok(())
 }
 
-fn of_store(error: StoreError) -> TrialError {
-    TrialError::Engine(error.into())
+fn of_store(error: StoreError) -> TestError {
+    TestError::Engine(error.into())
 }
 
-async fn unfinished(engine: &Engine) -> Result<Vec<RunRow>, TrialError> {
+async fn unfinished(engine: &Engine) -> Result<Vec<RunRow>, TestError> {
     let mut runs = engine.list_runs(RunFilter::default()).await?;
     runs.retain(|run| !run.status.is_final());
     Ok(runs)
 }
 
 /// Answers every open wait that the case has an answer for, and every step in doubt.
-async fn answer(engine: &Engine, world: &World) -> Result<usize, TrialError> {
+async fn answer(engine: &Engine, world: &World) -> Result<usize, TestError> {
     let mut answered = 0;
     for wait in engine.list_waits(WaitFilter::default()).await? {
         let value = match is_doubt(&wait) {
@@ -161,7 +161,7 @@ fn is_doubt(wait: &WaitRow) -> bool {
 }
 
 /// Executes the other runs, such as child runs.
-async fn go_on(engine: &Engine, run: &RunId) -> Result<usize, TrialError> {
+async fn go_on(engine: &Engine, run: &RunId) -> Result<usize, TestError> {
     let mut executed = 0;
     for other in engine.resumable().await? {
         if other.id != *run {
@@ -176,7 +176,7 @@ async fn go_on(engine: &Engine, run: &RunId) -> Result<usize, TrialError> {
 }
 
 /// Advances the clock to the next instant that a run waits for. Tells whether there is one.
-async fn pass_time(engine: &Engine, world: &World) -> Result<bool, TrialError> {
+async fn pass_time(engine: &Engine, world: &World) -> Result<bool, TestError> {
     let due = unfinished(engine)
         .await?
         .iter()
@@ -189,17 +189,17 @@ async fn pass_time(engine: &Engine, world: &World) -> Result<bool, TrialError> {
     Ok(due.is_some())
 }
 
-async fn unanswered(engine: &Engine, row: &RunRow) -> Result<TrialError, TrialError> {
+async fn unanswered(engine: &Engine, row: &RunRow) -> Result<TestError, TestError> {
     let waits = engine.list_waits(WaitFilter::default()).await?;
     let path = waits.first().map_or("*", |wait| step_of(&wait.path));
     let reason = row.wait_reason.clone();
-    Ok(TrialError::Unanswered {
+    Ok(TestError::Unanswered {
         reason: reason.unwrap_or_else(|| format!("it is {}", row.status.name())),
         path: path.to_owned(),
     })
 }
 
-async fn tell(engine: &Engine, world: &World, run: &RunId) -> Result<Told, TrialError> {
+async fn tell(engine: &Engine, world: &World, run: &RunId) -> Result<TestOutcome, TestError> {
     let row = engine.run_row(run).await?;
     let stores = engine.stores();
     let now_ms = engine.services.clock.now_ms();
@@ -216,7 +216,7 @@ async fn tell(engine: &Engine, world: &World, run: &RunId) -> Result<Told, Trial
             }
         }
     }
-    Ok(Told {
+    Ok(TestOutcome {
         status: row.status.name().to_owned(),
         end: row.result.or(row.error).unwrap_or_default(),
         contents: contents(stores, now_ms).await.map_err(of_store)?,

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::ports::{Moment, Probe, StoreError};
+use crate::ports::{CommitPhase, Probe, StoreError};
 
 /// Counts crash points, and ends the process at one of them.
 #[derive(Debug)]
@@ -41,8 +41,8 @@ impl Points {
 }
 
 impl Probe for Points {
-    fn reach(&self, moment: Moment) -> Result<(), StoreError> {
-        if moment == Moment::AfterCommit {
+    fn reach(&self, phase: CommitPhase) -> Result<(), StoreError> {
+        if phase == CommitPhase::AfterCommit {
             self.commits.fetch_add(1, Ordering::SeqCst);
         }
         self.pass();

@@ -2,7 +2,7 @@
 
 use flowstone_lang::value::{Exception, Value};
 
-use super::{Case, Told, TrialError};
+use super::{Case, TestError, TestOutcome};
 use crate::codec;
 use crate::flow::name_of;
 use crate::ports::RunStatus;
@@ -16,24 +16,24 @@ const ERROR: &[&str] = &["code", "data", "kind", "message"];
 ///
 /// # Errors
 /// When the expectation is malformed.
-pub fn unexpected(told: &Told, case: &Case) -> Result<Vec<String>, TrialError> {
+pub fn unexpected(outcome: &TestOutcome, case: &Case) -> Result<Vec<String>, TestError> {
     if case.expect.is_nil() {
-        return Ok(match told.status.as_str() {
+        return Ok(match outcome.status.as_str() {
             "completed" => Vec::new(),
-            status => vec![format!("the run is {status}: {}", message(told))],
+            status => vec![format!("the run is {status}: {}", message(outcome))],
         });
     }
     if is_end(&case.expect) {
-        return of_end(told, &case.expect);
+        return of_end(outcome, &case.expect);
     }
     let wanted = encoded(&case.expect)?;
-    if told.status == "completed" && told.end == wanted {
+    if outcome.status == "completed" && outcome.end == wanted {
         return Ok(Vec::new());
     }
     Ok(vec![format!(
         "the run is {} with {}, expected {wanted}",
-        told.status,
-        message(told)
+        outcome.status,
+        message(outcome)
     )])
 }
 
@@ -55,25 +55,25 @@ fn is_end(expect: &Value) -> bool {
             .all(|(key, _)| name_of(key).is_some_and(|name| END.contains(&&*name)))
 }
 
-fn of_end(told: &Told, expect: &Value) -> Result<Vec<String>, TrialError> {
+fn of_end(outcome: &TestOutcome, expect: &Value) -> Result<Vec<String>, TestError> {
     let mut problems = Vec::new();
     let status = expect.get("status").and_then(name_of).unwrap_or_default();
-    if *told.status != *status {
+    if *outcome.status != *status {
         problems.push(format!(
             "the run is {} with {}, expected it to be {status}",
-            told.status,
-            message(told)
+            outcome.status,
+            message(outcome)
         ));
         return Ok(problems);
     }
     if let Some(wanted) = expect.get("result") {
         let wanted = encoded(wanted)?;
-        if told.end != wanted {
-            problems.push(format!("the result is {}, expected {wanted}", told.end));
+        if outcome.end != wanted {
+            problems.push(format!("the result is {}, expected {wanted}", outcome.end));
         }
     }
     if let Some(wanted) = expect.get("error").filter(|wanted| !wanted.is_nil()) {
-        let end = codec::decode(&told.end).unwrap_or(Value::Nil);
+        let end = codec::decode(&outcome.end).unwrap_or(Value::Nil);
         match error_of(&end) {
             None => problems.push("the run has no error".to_owned()),
             Some(error) => problems.extend(of_error(error, wanted)?),
@@ -83,8 +83,8 @@ fn of_end(told: &Told, expect: &Value) -> Result<Vec<String>, TrialError> {
 }
 
 /// Compares an error with its expectation: part of its message, or a map of the fields it must have.
-fn of_error(error: &Exception, wanted: &Value) -> Result<Vec<String>, TrialError> {
-    let bad = |words: String| Err(TrialError::BadCase(words));
+fn of_error(error: &Exception, wanted: &Value) -> Result<Vec<String>, TestError> {
+    let bad = |words: String| Err(TestError::BadCase(words));
     let text = error.text();
     if let Some(part) = wanted.as_str() {
         return Ok(match text.contains(part) {
@@ -160,9 +160,9 @@ fn missing_data(data: &Value, wanted: &Value) -> Vec<String> {
     problems
 }
 
-fn encoded(value: &Value) -> Result<String, TrialError> {
+fn encoded(value: &Value) -> Result<String, TestError> {
     codec::encode(value)
-        .map_err(|error| TrialError::BadCase(format!("`:expect` is not data: {error}")))
+        .map_err(|error| TestError::BadCase(format!("`:expect` is not data: {error}")))
 }
 
 fn error_of(end: &Value) -> Option<&Exception> {
@@ -173,11 +173,11 @@ fn error_of(end: &Value) -> Option<&Exception> {
 }
 
 /// The result, or the message of the error.
-fn message(told: &Told) -> String {
-    let value = codec::decode(&told.end).unwrap_or(Value::Nil);
+fn message(outcome: &TestOutcome) -> String {
+    let value = codec::decode(&outcome.end).unwrap_or(Value::Nil);
     match error_of(&value) {
         Some(exception) => format!("{} {}", exception.code, exception.text()),
-        None => told.end.clone(),
+        None => outcome.end.clone(),
     }
 }
 

@@ -1,6 +1,6 @@
 //! Tests of flows: a run in a home of its own, on a clock that skips time, with prepared answers.
 //!
-//! A test process may be told to die at a crash point: around each commit, and around each effect outside. A second
+//! A test process may be ended at a crash point: around each commit, and around each effect outside. A second
 //! process resumes what the first left, and [`compare`] reports whether the result differs from that of an undisturbed
 //! test. Everything is attached to ports: the engine itself does not know that it is tested.
 
@@ -21,7 +21,7 @@ pub use case::Case;
 pub use compare::{Comparison, compare};
 pub use effects::{Doubt, EffectLine, read_effects};
 pub use expected::unexpected;
-pub use play::{Told, play};
+pub use play::{TestOutcome, play};
 pub use points::Points;
 pub use uses::{Unused, Uses, unused};
 
@@ -94,7 +94,7 @@ impl World {
 
 /// Why a test did not end.
 #[derive(Debug, thiserror::Error)]
-pub enum TrialError {
+pub enum TestError {
     #[error("{0}")]
     BadCase(String),
     #[error("the flow waits, and nobody answers: {reason}")]
@@ -105,27 +105,27 @@ pub enum TrialError {
     Engine(#[from] EngineError),
 }
 
-impl TrialError {
+impl TestError {
     /// Returns the code of the page in `docs/errors`.
     pub fn code(&self) -> &'static str {
         match self {
-            TrialError::BadCase(_) => "E0580",
-            TrialError::Unanswered { .. } => "E0581",
-            TrialError::Unusable { .. } => "E0582",
-            TrialError::Engine(error) => error.code(),
+            TestError::BadCase(_) => "E0580",
+            TestError::Unanswered { .. } => "E0581",
+            TestError::Unusable { .. } => "E0582",
+            TestError::Engine(error) => error.code(),
         }
     }
 
     /// Returns a hint.
     pub fn hint(&self) -> Option<String> {
         match self {
-            TrialError::BadCase(_) => {
+            TestError::BadCase(_) => {
                 Some("a case is a map such as {:input {...} :mock {...} :answers {...}}".to_owned())
             }
-            TrialError::Unanswered { path, .. } => Some(format!(
+            TestError::Unanswered { path, .. } => Some(format!(
                 "give the answer beforehand: --answer '{path}={{:action :approve}}', or '*=...' for all"
             )),
-            TrialError::Unusable { .. } | TrialError::Engine(_) => None,
+            TestError::Unusable { .. } | TestError::Engine(_) => None,
         }
     }
 }

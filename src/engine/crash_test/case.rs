@@ -2,7 +2,7 @@
 
 use flowstone_lang::value::{PMap, Value};
 
-use super::TrialError;
+use super::TestError;
 use super::uses::Noted;
 use crate::codec;
 use crate::flow::name_of;
@@ -48,8 +48,8 @@ impl Case {
     ///
     /// # Errors
     /// When it is not a map, or has unknown keys.
-    pub fn of_value(value: &Value) -> Result<Case, TrialError> {
-        let bad = |words: String| Err(TrialError::BadCase(words));
+    pub fn of_value(value: &Value) -> Result<Case, TestError> {
+        let bad = |words: String| Err(TestError::BadCase(words));
         let Some(map) = value.as_map() else {
             return bad(format!("a case is a map, not {}", value.kind()));
         };
@@ -81,7 +81,7 @@ impl Case {
     ///
     /// # Errors
     /// When something in it is not data.
-    pub fn encode(&self) -> Result<String, TrialError> {
+    pub fn encode(&self) -> Result<String, TestError> {
         let whole = Value::map([
             (Value::keyword("input"), self.input.clone()),
             (Value::keyword("invocation"), self.invocation.clone()),
@@ -90,7 +90,7 @@ impl Case {
             (Value::keyword("expect"), self.expect.clone()),
             (Value::keyword("live"), Value::Bool(self.live)),
         ]);
-        codec::encode(&whole).map_err(|error| TrialError::BadCase(error.to_string()))
+        codec::encode(&whole).map_err(|error| TestError::BadCase(error.to_string()))
     }
 
     /// Adds an answer, before the existing ones.
@@ -102,10 +102,10 @@ impl Case {
     ///
     /// # Errors
     /// When they are not a map.
-    pub fn add_mocks(&mut self, mocks: &Value) -> Result<(), TrialError> {
+    pub fn add_mocks(&mut self, mocks: &Value) -> Result<(), TestError> {
         let Some(map) = mocks.as_map() else {
             let words = format!("mocks are a map, not {}", mocks.kind());
-            return Err(TrialError::BadCase(words));
+            return Err(TestError::BadCase(words));
         };
         for (name, mock) in map.entries().iter() {
             self.mock = with(&self.mock, name.clone(), mock.clone());

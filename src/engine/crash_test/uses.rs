@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 use flowstone_lang::value::Value;
 
-use super::{Case, TrialError, World};
+use super::{Case, TestError, World};
 use crate::diagnostic::nearest;
 use crate::flow::name_of;
 
@@ -71,13 +71,13 @@ impl Uses {
     ///
     /// # Errors
     /// When the notes exist and cannot be read.
-    pub fn read(home: &Path) -> Result<Uses, TrialError> {
+    pub fn read(home: &Path) -> Result<Uses, TestError> {
         let path = home.join(USES);
         let text = match std::fs::read_to_string(&path) {
             Ok(text) => text,
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => String::new(),
             Err(error) => {
-                return Err(TrialError::Unusable {
+                return Err(TestError::Unusable {
                     path: path.display().to_string(),
                     detail: error.to_string(),
                 });
@@ -195,7 +195,7 @@ impl World {
     ///
     /// # Errors
     /// When the notes cannot be read.
-    pub fn uses(&self) -> Result<Uses, TrialError> {
+    pub fn uses(&self) -> Result<Uses, TestError> {
         Uses::read(&self.home)
     }
 }

@@ -8,7 +8,7 @@ use crate::duration;
 
 /// Parses a point in time, in milliseconds since 1970: a duration before now such as `2h`, an instant such as
 /// `2026-01-31T09:30:00Z`, or a date, or date and time, without a zone, in UTC.
-pub fn moment(text: &str, now_ms: i64) -> Option<i64> {
+pub fn read_instant(text: &str, now_ms: i64) -> Option<i64> {
     let text = text.trim();
     if let Some(back) = duration::parse(text) {
         return Some(now_ms.saturating_sub(duration::millis(back)));
@@ -29,10 +29,10 @@ pub fn moment(text: &str, now_ms: i64) -> Option<i64> {
 
 #[cfg(test)]
 mod tests {
-    use super::moment;
+    use super::read_instant;
 
     #[test]
-    fn moments_are_read() {
+    fn instants_are_read() {
         let now = 1_800_000_000_000;
         let cases = [
             ("0s", Some(now)),
@@ -47,7 +47,7 @@ mod tests {
             ("", None),
         ];
         for (text, ms) in cases {
-            assert_eq!(moment(text, now), ms, "{text}");
+            assert_eq!(read_instant(text, now), ms, "{text}");
         }
     }
 }

@@ -4,7 +4,7 @@ use std::fs::OpenOptions;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
-use super::{EFFECTS, TrialError};
+use super::{EFFECTS, TestError};
 
 /// What may be done about an effect that a crash left in doubt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -59,13 +59,13 @@ impl Log {
 ///
 /// # Errors
 /// When the file exists and cannot be read.
-pub fn read_effects(home: &Path) -> Result<Vec<EffectLine>, TrialError> {
+pub fn read_effects(home: &Path) -> Result<Vec<EffectLine>, TestError> {
     let path = home.join(EFFECTS);
     let text = match std::fs::read_to_string(&path) {
         Ok(text) => text,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
         Err(error) => {
-            return Err(TrialError::Unusable {
+            return Err(TestError::Unusable {
                 path: path.display().to_string(),
                 detail: error.to_string(),
             });

@@ -1,8 +1,8 @@
 //! The outcome of a test: as JSON between processes, as text for people.
 
 use flowstone_engine::codec;
+use flowstone_engine::crash_test::{self, Case, TestOutcome, Unused, Uses};
 use flowstone_engine::json::to_exact_json as value_json;
-use flowstone_engine::trial::{self, Case, Told, Unused, Uses};
 use serde_json::json;
 
 use super::super::output;
@@ -11,23 +11,23 @@ use super::super::table::{Column, table};
 use super::crash::Crashes;
 
 /// Returns the outcome of a test as JSON.
-pub fn to_json(told: &Told) -> serde_json::Value {
+pub fn to_json(outcome: &TestOutcome) -> serde_json::Value {
     json!({
-        "status": told.status,
-        "end": told.end,
-        "contents": told.contents,
-        "in_doubt": told.in_doubt,
-        "points": told.points,
-        "commits": told.commits,
+        "status": outcome.status,
+        "end": outcome.end,
+        "contents": outcome.contents,
+        "in_doubt": outcome.in_doubt,
+        "points": outcome.points,
+        "commits": outcome.commits,
     })
 }
 
 /// Parses the output of [`to_json`].
-pub fn of_json(bytes: &[u8]) -> Option<Told> {
+pub fn of_json(bytes: &[u8]) -> Option<TestOutcome> {
     let json: serde_json::Value = serde_json::from_slice(bytes).ok()?;
     let text = |value: &serde_json::Value| value.as_str().map(str::to_owned);
     let contents = json.get("contents")?.as_object()?.iter();
-    Some(Told {
+    Some(TestOutcome {
         status: text(json.get("status")?)?,
         end: text(json.get("end")?)?,
         contents: contents
@@ -45,16 +45,16 @@ pub fn of_json(bytes: &[u8]) -> Option<Told> {
 }
 
 /// Returns the end of a run as JSON.
-pub fn end_json(told: &Told) -> serde_json::Value {
-    match codec::decode(&told.end) {
+pub fn end_json(outcome: &TestOutcome) -> serde_json::Value {
+    match codec::decode(&outcome.end) {
         Ok(value) => value_json(&value).unwrap_or_default(),
         Err(_) => serde_json::Value::Null,
     }
 }
 
 /// Compares the end with the case's expectation; without one, the flow must complete.
-pub fn unexpected(told: &Told, case: &Case) -> Result<Vec<Report>, Report> {
-    let problems = trial::unexpected(told, case);
+pub fn unexpected(outcome: &TestOutcome, case: &Case) -> Result<Vec<Report>, Report> {
+    let problems = crash_test::unexpected(outcome, case);
     let problems = problems.map_err(|error| Report::error(error.code(), error.to_string()))?;
     Ok(problems.into_iter().map(problem).collect())
 }
@@ -67,7 +67,7 @@ pub fn problem(message: String) -> Report {
 /// Reports the mocks and answers of a case that no step used. If the run did not end as expected, reports only those
 /// that are probably misspelt, because the run may not have reached the others.
 pub fn unused(case: &Case, uses: &Uses, is_as_expected: bool) -> Vec<Report> {
-    let unused = trial::unused(case, uses).into_iter();
+    let unused = crash_test::unused(case, uses).into_iter();
     let unused = unused.filter(|entry| is_as_expected || entry.near.is_some());
     let report = |entry: Unused| Report::error(Unused::CODE, &*entry.message).hint(entry.hint());
     unused.map(report).collect()
@@ -83,15 +83,15 @@ pub fn verdict(problems: &[Report]) -> String {
 }
 
 /// Prints the verdict: a table on standard output, findings on standard error.
-pub fn show(told: &Told, crashes: Option<&Crashes>, problems: &[Report]) {
+pub fn show(outcome: &TestOutcome, crashes: Option<&Crashes>, problems: &[Report]) {
     let mut rows = vec![
-        ("status", told.status.clone()),
+        ("status", outcome.status.clone()),
         ("replayed", "same".to_owned()),
     ];
     if let Some(crashes) = crashes {
         rows.extend([
-            ("commits", told.commits.to_string()),
-            ("crash points", told.points.to_string()),
+            ("commits", outcome.commits.to_string()),
+            ("crash points", outcome.points.to_string()),
             ("killed", crashes.killed.to_string()),
             ("resumed to the same end", crashes.resumed.to_string()),
             ("reads repeated", crashes.looked_again.to_string()),

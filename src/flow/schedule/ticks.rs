@@ -1,6 +1,6 @@
-//! From wall-clock times to moments, through the changes of the clocks, and which moments start runs.
+//! From wall-clock times to ticks, through the changes of the clocks, and which ticks start runs.
 //!
-//! A time that a change leaves out counts as the first moment after the change; one that comes twice counts the first
+//! A time that a change leaves out counts as the first tick after the change; one that comes twice counts the first
 //! time. So each wall-clock time that an expression names happens once.
 
 use jiff::Timestamp;
@@ -9,9 +9,9 @@ use jiff::tz::{AmbiguousOffset, TimeZone};
 
 use super::{CatchUp, Schedule, Timing};
 
-/// A moment that is no older is not missed, only late.
+/// A tick that is no older is not missed, only late.
 const LATE_MS: i64 = 60_000;
-/// How far back to look for missed moments, first a little: there may be very many.
+/// How far back to look for missed ticks, first a little: there may be very many.
 const WINDOWS_MS: &[i64] = &[
     3_600_000,
     24 * 3_600_000,
@@ -22,14 +22,14 @@ const WINDOWS_MS: &[i64] = &[
 /// What a schedule has to do now.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Due {
-    /// The moments that start runs, oldest first.
-    pub moments: Vec<i64>,
-    /// The next moment after now.
+    /// The ticks that start runs, oldest first.
+    pub ticks: Vec<i64>,
+    /// The next tick after now.
     pub next_ms: Option<i64>,
 }
 
 impl Timing {
-    /// Returns the first moment after another.
+    /// Returns the first tick after another.
     pub fn next_ms(&self, after_ms: i64) -> Option<i64> {
         match self {
             Timing::Every { millis } => after_ms
@@ -41,17 +41,17 @@ impl Timing {
                 let mut wall = zone.to_datetime(after);
                 loop {
                     wall = cron.next(wall)?;
-                    let moment = moment(zone, wall)?.as_millisecond();
+                    let tick = tick(zone, wall)?.as_millisecond();
                     // While an hour comes twice, the times of its second pass are over.
-                    if moment > after_ms {
-                        return Some(moment);
+                    if tick > after_ms {
+                        return Some(tick);
                     }
                 }
             }
         }
     }
 
-    /// Returns the moments from one to another, both included; of too many, the last ones.
+    /// Returns the ticks from one to another, both included; of too many, the last ones.
     fn between(&self, from_ms: i64, to_ms: i64, most: usize) -> Vec<i64> {
         let mut found = Vec::new();
         let beginnings = WINDOWS_MS
@@ -78,8 +78,8 @@ impl Timing {
     }
 }
 
-/// Returns the moment that a wall-clock time means in a zone.
-fn moment(zone: &TimeZone, wall: DateTime) -> Option<Timestamp> {
+/// Returns the tick that a wall-clock time means in a zone.
+fn tick(zone: &TimeZone, wall: DateTime) -> Option<Timestamp> {
     match zone.to_ambiguous_timestamp(wall).offset() {
         AmbiguousOffset::Unambiguous { offset } | AmbiguousOffset::Fold { before: offset, .. } => {
             offset.to_timestamp(wall).ok()
@@ -94,9 +94,9 @@ fn moment(zone: &TimeZone, wall: DateTime) -> Option<Timestamp> {
 }
 
 impl Schedule {
-    /// Returns what is to be done at `now_ms` by a schedule whose next moment was `next_ms`.
+    /// Returns what is to be done at `now_ms` by a schedule whose next tick was `next_ms`.
     pub fn due(&self, next_ms: i64, now_ms: i64) -> Due {
-        let mut moments = match next_ms <= now_ms {
+        let mut ticks = match next_ms <= now_ms {
             true => {
                 let most = match self.catch_up {
                     CatchUp::All => CatchUp::MOST,
@@ -107,10 +107,10 @@ impl Schedule {
             false => Vec::new(),
         };
         if self.catch_up == CatchUp::Skip {
-            moments.retain(|moment| now_ms - moment <= LATE_MS);
+            ticks.retain(|tick| now_ms - tick <= LATE_MS);
         }
         Due {
-            moments,
+            ticks,
             next_ms: self.timing.next_ms(now_ms),
         }
     }
@@ -126,9 +126,7 @@ mod tests {
     }
 
     fn ms(text: &str) -> i64 {
-        text.parse::<Timestamp>()
-            .expect("a moment")
-            .as_millisecond()
+        text.parse::<Timestamp>().expect("a tick").as_millisecond()
     }
 
     fn timing(cron: &str, name: &str) -> Timing {
@@ -138,15 +136,13 @@ mod tests {
         }
     }
 
-    /// The moments of an expression in a zone after a moment.
+    /// The ticks of an expression in a zone after a tick.
     fn check(cron: &str, name: &str, after: &str, expected: &[&str]) {
         let timing = timing(cron, name);
         let mut at = ms(after);
         for expected in expected {
             at = timing.next_ms(at).expect("there is another");
-            let shown = Timestamp::from_millisecond(at)
-                .expect("a moment")
-                .to_string();
+            let shown = Timestamp::from_millisecond(at).expect("a tick").to_string();
             assert_eq!(shown, *expected, "{cron} in {name} after {after}");
         }
     }
@@ -237,15 +233,11 @@ mod tests {
             span: flowstone_lang::value::Span::NONE,
         };
         let due = schedule.due(ms(next), ms(now));
-        let shown = |ms: i64| {
-            Timestamp::from_millisecond(ms)
-                .expect("a moment")
-                .to_string()
-        };
-        let moments: Vec<String> = due.moments.iter().map(|ms| shown(*ms)).collect();
+        let shown = |ms: i64| Timestamp::from_millisecond(ms).expect("a tick").to_string();
+        let ticks: Vec<String> = due.ticks.iter().map(|ms| shown(*ms)).collect();
         format!(
             "{} then {}",
-            moments.join(" "),
+            ticks.join(" "),
             due.next_ms.map(shown).unwrap_or_default()
         )
     }

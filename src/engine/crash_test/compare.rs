@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::effects::{Doubt, EffectLine};
 use super::expected::settled;
-use super::play::Told;
+use super::play::TestOutcome;
 
 /// A test with a crash, compared with one without.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -21,11 +21,11 @@ pub struct Comparison {
 
 /// Compares a test in which one process died with an undisturbed one.
 pub fn compare(
-    (told, effects): (&Told, &[EffectLine]),
-    (expected, expected_effects): (&Told, &[EffectLine]),
+    (outcome, effects): (&TestOutcome, &[EffectLine]),
+    (expected, expected_effects): (&TestOutcome, &[EffectLine]),
 ) -> Comparison {
     let mut comparison = Comparison {
-        in_doubt: told.in_doubt.len() as u64,
+        in_doubt: outcome.in_doubt.len() as u64,
         ..Comparison::default()
     };
     let differences = &mut comparison.differences;
@@ -35,13 +35,13 @@ pub fn compare(
             differences.push(format!("{what} is {found}, undisturbed {wanted}"));
         }
     };
-    same("the status", &told.status, &expected.status);
-    same("the end", &settled(&told.end), &settled(&expected.end));
-    let names = told.contents.keys().chain(expected.contents.keys());
+    same("the status", &outcome.status, &expected.status);
+    same("the end", &settled(&outcome.end), &settled(&expected.end));
+    let names = outcome.contents.keys().chain(expected.contents.keys());
     let names: std::collections::BTreeSet<&String> = names.collect();
     for name in names {
-        let text = |told: &Told| told.contents.get(name).cloned().unwrap_or_default();
-        same(&format!("`{name}`"), &text(told), &text(expected));
+        let text = |outcome: &TestOutcome| outcome.contents.get(name).cloned().unwrap_or_default();
+        same(&format!("`{name}`"), &text(outcome), &text(expected));
     }
     let (found, wanted) = (counts(effects), counts(expected_effects));
     for (path, (wanted, _)) in &wanted {
@@ -54,7 +54,11 @@ pub fn compare(
     for (path, (count, doubt)) in &found {
         let wanted = wanted.get(path).map_or(0, |(count, _)| *count);
         let more = count.saturating_sub(wanted);
-        let asked = told.in_doubt.iter().filter(|asked| asked == path).count() as u64;
+        let asked = outcome
+            .in_doubt
+            .iter()
+            .filter(|asked| asked == path)
+            .count() as u64;
         let allowed = match doubt {
             // Repeating a read is harmless, and its result need not be on disk at once.
             Doubt::Look => u64::MAX,
@@ -113,12 +117,12 @@ mod tests {
 
     #[track_caller]
     fn check(found: &str, in_doubt: &str, expected: &str) {
-        let told = Told {
+        let outcome = TestOutcome {
             in_doubt: in_doubt.split_whitespace().map(str::to_owned).collect(),
-            ..Told::default()
+            ..TestOutcome::default()
         };
-        let undisturbed = (&Told::default(), &effects("a1 r1 l1")[..]);
-        let comparison = compare((&told, &effects(found)), undisturbed);
+        let undisturbed = (&TestOutcome::default(), &effects("a1 r1 l1")[..]);
+        let comparison = compare((&outcome, &effects(found)), undisturbed);
         let words = format!(
             "{} differences, {} repeated, {} looked again, {} in doubt",
             comparison.differences.len(),
