@@ -200,11 +200,11 @@ fn moments_and_patterns_that_are_written_out_are_read() {
  (flow/step :time :e {:op :parse :text \"31.01.2026\" :format \"dd.MM.yyyy\"})
  (flow/step :time :f {:op :format :at (str 1) :format (str 2)})]",
         expect![[r#"
-            E0767 <"2026-13-41"> `:at` is not a moment: "2026-13-41"
+            E0767 <"2026-13-41"> `:at` is not an instant: "2026-13-41"
                 give an `#inst`, milliseconds since 1970, or text such as "2026-01-31T09:30:00Z"
             E0767 <"yyyy-QQQ"> the pattern cannot be used: the pattern "yyyy-QQQ" has `QQQ`, which is not known
                 letters: y M d E D for dates, H h m s S a for times, X x Z VV for zones; other text goes in single quotes
-            E0767 <"yesterday"> `:from` is not a moment: "yesterday"
+            E0767 <"yesterday"> `:from` is not an instant: "yesterday"
                 give an `#inst`, milliseconds since 1970, or text such as "2026-01-31T09:30:00Z"
             E0767 <"31.01.2026"> `31.01.2026` is not a date and time
                 write it as in `2026-01-31T09:30:00Z`, or say in which `:format` it is
