@@ -224,7 +224,7 @@ fn what_is_wrong_is_named() {
         ),
         (
             "{:op :format :at :now :format \"yyyy\"}",
-            "E0767 `:at` is not a moment: :now",
+            "E0767 `:at` is not an instant: :now",
         ),
         (
             "{:op :add :at 0 :by {:day 1}}",
@@ -236,7 +236,7 @@ fn what_is_wrong_is_named() {
         ),
         (
             "{:op :add :at 0 :by {:years 99999}}",
-            "E0767 the moment is outside",
+            "E0767 the instant is outside",
         ),
         ("{:op :truncate :at 0 :unit :decade}", ":unit"),
         ("{:by {:days 1}}", "E0767 `:by` means nothing to `:op :now`"),
