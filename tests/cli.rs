@@ -10,6 +10,8 @@ mod error_data;
 mod eval;
 mod gallery;
 mod help;
+#[cfg(unix)]
+mod http;
 mod kill;
 mod limits;
 mod log;

@@ -1,5 +1,7 @@
 //! Tests of the whole: the command line, the flows that come with it, and the repository's own rules.
 
+#[cfg(unix)]
+mod api;
 mod cli;
 mod decisions;
 mod flows;

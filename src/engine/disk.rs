@@ -1,5 +1,6 @@
 //! Flow files on disk: reading, checking, finding them.
 
+pub(crate) mod changes;
 mod find;
 
 use std::path::{Path, PathBuf};

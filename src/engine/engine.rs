@@ -406,22 +406,7 @@ impl Engine {
         reason: &str,
         observer: Rc<dyn Observer>,
     ) -> Result<CancelOutcome, EngineError> {
-        let stores = &self.services.stores;
-        let row = self.run_row(run).await?;
-        if row.status.is_final() {
-            return Err(EngineError::Over {
-                run: run.to_string(),
-                status: row.status.name(),
-            });
-        }
-        if let Some(reason) = row.quarantine {
-            return Err(EngineError::Quarantined {
-                run: run.to_string(),
-                reason,
-            });
-        }
-        let now_ms = self.services.clock.now_ms();
-        stores.runs.request_cancel(run, reason, now_ms).await?;
+        self.request_cancel(run, reason).await?;
         match self.execute(run, observer, ExecuteOptions::default()).await {
             Ok(RunOutcome::Waiting { .. } | RunOutcome::Stuck { .. }) => {
                 Ok(CancelOutcome::Unwinding)
@@ -429,6 +414,43 @@ impl Engine {
             Ok(_) => Ok(CancelOutcome::Cancelled),
             Err(EngineError::Held { .. }) => Ok(CancelOutcome::Requested),
             Err(error) => Err(error),
+        }
+    }
+
+    /// Returns a run.
+    ///
+    /// # Errors
+    /// When there is no such run, or the store cannot be read.
+    pub async fn run(&self, run: &RunId) -> Result<RunRow, EngineError> {
+        self.run_row(run).await
+    }
+
+    /// Asks a run to cancel. The process that executes it does so, or else a worker.
+    ///
+    /// # Errors
+    /// When it is over already, or in quarantine.
+    pub async fn request_cancel(&self, run: &RunId, reason: &str) -> Result<(), EngineError> {
+        let row = self.run_row(run).await?;
+        refuse_ended(&row)?;
+        let runs = &self.services.stores.runs;
+        Ok(runs.request_cancel(run, reason, self.now_ms()).await?)
+    }
+
+    /// Terminates a run at once, as [`Engine::terminate`] does. Its children are left to workers.
+    ///
+    /// # Errors
+    /// As of [`Engine::terminate`].
+    pub async fn request_end(&self, run: &RunId, reason: &str) -> Result<(), EngineError> {
+        let runs = &self.services.stores.runs;
+        match runs.terminate(run, reason, self.now_ms()).await? {
+            None => Err(EngineError::NoSuchRun {
+                run: run.to_string(),
+            }),
+            Some(status) if status.is_final() => Err(EngineError::Over {
+                run: run.to_string(),
+                status: status.name(),
+            }),
+            Some(_) => Ok(()),
         }
     }
 
@@ -443,21 +465,8 @@ impl Engine {
         reason: &str,
         observer: Rc<dyn Observer>,
     ) -> Result<(), EngineError> {
+        self.request_end(run, reason).await?;
         let runs = &self.services.stores.runs;
-        match runs.terminate(run, reason, self.now_ms()).await? {
-            None => {
-                return Err(EngineError::NoSuchRun {
-                    run: run.to_string(),
-                });
-            }
-            Some(status) if status.is_final() => {
-                return Err(EngineError::Over {
-                    run: run.to_string(),
-                    status: status.name(),
-                });
-            }
-            Some(_) => {}
-        }
         let filter = RunFilter {
             parent: Some(run.clone()),
             ..RunFilter::default()
@@ -538,6 +547,21 @@ fn with_builtin(mut steps: Vec<Box<dyn Step>>) -> Rc<[Box<dyn Step>]> {
         }
     }
     steps.into()
+}
+
+/// Refuses to cancel a run that is over, or that nobody may execute.
+fn refuse_ended(row: &RunRow) -> Result<(), EngineError> {
+    let run = row.id.to_string();
+    if row.status.is_final() {
+        return Err(EngineError::Over {
+            run,
+            status: row.status.name(),
+        });
+    }
+    match row.quarantine.clone() {
+        Some(reason) => Err(EngineError::Quarantined { run, reason }),
+        None => Ok(()),
+    }
 }
 
 /// The result of requesting a cancellation.

@@ -8,6 +8,7 @@ use crate::outcome::FailurePlace;
 use crate::ports::StoreError;
 use crate::resources::ResourceError;
 use crate::sealed::SealError;
+use crate::tokens::TokenError;
 use crate::waits::{Decided, WaitError};
 
 /// See the module.
@@ -109,6 +110,8 @@ pub enum EngineError {
     #[error(transparent)]
     Store(#[from] StoreError),
     #[error(transparent)]
+    Token(#[from] TokenError),
+    #[error(transparent)]
     Wait(#[from] WaitError),
     /// We are wrong.
     #[error("internal error: {0}")]
@@ -148,6 +151,7 @@ impl EngineError {
             EngineError::Codec(error) => error.code(),
             EngineError::Resource(error) => error.code(),
             EngineError::Store(error) => error.code(),
+            EngineError::Token(error) => error.code(),
             EngineError::Wait(error) => error.code(),
         }
     }
@@ -166,6 +170,7 @@ impl EngineError {
     pub fn hint(&self) -> Option<String> {
         Some(match self {
             EngineError::Sealed(error) => error.hint(),
+            EngineError::Token(error) => return error.hint(),
             EngineError::Bindings(error) => error.hint(),
             EngineError::NoSuchRun { .. } => "`flowstone runs list` shows the runs".to_owned(),
             EngineError::AmbiguousRun { .. } => "give more of its id".to_owned(),

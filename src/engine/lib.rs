@@ -8,6 +8,7 @@
 pub mod archive;
 mod asker;
 mod backup;
+pub mod catalog;
 mod child;
 mod clock;
 pub mod crash_test;
@@ -30,6 +31,7 @@ pub mod sealed;
 mod sessions;
 mod start;
 mod state;
+pub mod tokens;
 pub mod trust;
 mod turn;
 mod versions;
@@ -43,7 +45,7 @@ pub(crate) use flowstone_flow::{
 };
 pub use flowstone_model::{
     blob, changeset, codec, diagnostic, duration, ids, json, kv, limits, ports, private, resource,
-    rooted, schema, table, words,
+    rooted, schema, table, token, words,
 };
 
 pub use asker::{AskPermission, Asker, Permission, PermissionQuestion};

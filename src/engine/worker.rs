@@ -5,7 +5,6 @@
 //! to execute a run is reported by this worker only: the run itself is unchanged.
 
 mod dispatch;
-mod files;
 mod lane;
 mod planner;
 mod setbacks;

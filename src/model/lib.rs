@@ -26,5 +26,6 @@ pub mod sealed;
 pub mod search;
 pub mod size;
 pub mod table;
+pub mod token;
 pub mod waits;
 pub mod words;

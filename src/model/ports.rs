@@ -18,6 +18,7 @@ mod runs;
 mod search;
 mod secrets;
 mod simulated_clock;
+mod tokens;
 mod upkeep;
 mod vault;
 mod waits;
@@ -51,6 +52,7 @@ pub use search::{
 };
 pub use secrets::{NoSecrets, Secret, Secrets};
 pub use simulated_clock::SimulatedClock;
+pub use tokens::Tokens;
 pub use upkeep::{BackedUp, Flaw, Removed, Sweep, Swept, Upkeep, Usage, Verified};
 pub use vault::{KeyRing, NoVault, Vault, VaultError};
 pub use waits::{
@@ -91,6 +93,7 @@ pub struct Stores {
     pub resources: Arc<dyn Resources>,
     pub changesets: Arc<dyn Changesets>,
     pub search: Arc<dyn SearchIndex>,
+    pub tokens: Arc<dyn Tokens>,
     pub upkeep: Arc<dyn Upkeep>,
 }
 

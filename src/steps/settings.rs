@@ -57,8 +57,19 @@ const AGENT: &[Inner] = &[
         is_result_chars,
     ),
 ];
-/// The base of links to this project.
+/// The server: its names, and the base of links to this project.
 const SERVER: &[Inner] = &[
+    (
+        "hosts",
+        "a vector of names such as [\"flows.example.com\"]",
+        is_texts,
+    ),
+    ("metrics", "`:open`, or left out", is_open),
+    (
+        "origins",
+        "a vector of origins such as [\"https://app.example.com\"]",
+        is_texts,
+    ),
     (
         "url",
         "an address such as \"https://flows.example.com\"",
@@ -93,6 +104,16 @@ fn is_result_chars(value: &Value) -> bool {
 
 fn is_text(value: &Value) -> bool {
     value.as_str().is_some_and(|text| !text.is_empty())
+}
+
+fn is_texts(value: &Value) -> bool {
+    value
+        .as_vector()
+        .is_some_and(|items| items.iter().all(is_text))
+}
+
+fn is_open(value: &Value) -> bool {
+    value.as_keyword().is_some_and(|word| word.is("open"))
 }
 
 fn is_duration(value: &Value) -> bool {

@@ -20,6 +20,7 @@ mod runs;
 mod search;
 mod state;
 mod tables;
+mod tokens;
 mod upkeep;
 mod waits;
 
@@ -111,6 +112,7 @@ impl Memory {
             resources: session.clone(),
             changesets: session.clone(),
             search: session.clone(),
+            tokens: session.clone(),
             upkeep: session,
         }
     }

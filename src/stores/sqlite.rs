@@ -24,6 +24,7 @@ mod runs;
 mod schedule;
 pub(crate) mod search;
 pub mod table;
+mod token;
 mod upkeep;
 mod verify;
 mod waits;
@@ -43,13 +44,14 @@ use flowstone_model::ports::{
     Completion, Entry, Import, Journal, Kv, NewRun, PlanChange, PortFuture, Probe, Program,
     Receipt, Removed, Resources, RunFilter, RunQuery, RunRow, RunStatus, RunSummary, Runs,
     ScheduleRow, Setback, SignalFilter, SignalRow, StoreError, StoredInput, Stores, Sweep, Tables,
-    Taken, Upkeep, Usage, Verified, WaitFilter, WaitRow, Waits, WaitsAnswer, wall_clock_ms,
+    Taken, Tokens, Upkeep, Usage, Verified, WaitFilter, WaitRow, Waits, WaitsAnswer, wall_clock_ms,
 };
 use flowstone_model::ports::{ResourcePage, ResourceQuery, ResourceRow};
 use flowstone_model::resource::SearchEntry;
 use flowstone_model::rules;
 use flowstone_model::table::csv::{ExportCsv, ExportedCsv, StageCsv, StagedCsv};
 use flowstone_model::table::{TableOp, TableQuery};
+use flowstone_model::token::Token;
 use rusqlite::{Connection, InterruptHandle};
 
 use marker::{Marker, MarkerState};
@@ -164,6 +166,7 @@ fn stores(
         resources: sqlite.clone(),
         changesets: sqlite.clone(),
         search: sqlite.clone(),
+        tokens: sqlite.clone(),
         upkeep: sqlite,
     }
 }
@@ -608,6 +611,31 @@ impl Changesets for Sqlite {
 
     fn referenced(&self) -> PortFuture<'_, Referenced> {
         self.read_settled(changeset::referenced)
+    }
+}
+
+impl Tokens for Sqlite {
+    fn add_token(&self, row: Token, digest: [u8; 32]) -> PortFuture<'_, ()> {
+        self.writer.submit(move |db| token::add(db, &row, &digest))
+    }
+
+    fn token(&self, id: &str) -> PortFuture<'_, Option<(Token, Vec<u8>)>> {
+        self.read(|db| token::find(db, id))
+    }
+
+    fn tokens(&self) -> PortFuture<'_, Vec<Token>> {
+        self.read(token::list)
+    }
+
+    fn touch_tokens(&self, used: Vec<(String, i64)>) -> PortFuture<'_, ()> {
+        // When a token was last used is not worth a sync.
+        self.writer
+            .arrange(News::None, move |db| token::touch(db, &used))
+    }
+
+    fn revoke_token(&self, id: &str, now_ms: i64) -> PortFuture<'_, bool> {
+        let id = id.to_owned();
+        self.writer.submit(move |db| token::revoke(db, &id, now_ms))
     }
 }
 

@@ -42,6 +42,7 @@ mod stack;
 mod steps;
 mod table;
 mod test;
+mod tokens;
 mod unserved;
 mod waits;
 
@@ -233,6 +234,7 @@ fn perform(command: &Command, app: &dyn App) -> exit::Exit {
         Command::Search(args) => search::run(args, app, &SearchTarget::ALL),
         Command::Serve(args) => serve::run(args, app),
         Command::Steps(args) => steps::run(args, app),
+        Command::Tokens(args) => tokens::run(args, app),
         Command::Waits(args) => waits::run(args, app),
     }
 }

@@ -1,7 +1,9 @@
-//! How people and programs reach Flowstone: the command line.
+//! How people and programs reach Flowstone: the command line and HTTP.
 //!
 //! Surfaces decide nothing. They turn a request into a call of the engine or the language, and the answer into text.
 
 #![forbid(unsafe_code)]
 
 pub mod cli;
+pub mod http;
+mod json;

@@ -18,6 +18,7 @@ use flowstone_engine::redact::Redactors;
 use flowstone_engine::resource::SearchEntry;
 use flowstone_engine::table::csv::{ExportCsv, ExportedCsv, StageCsv, StagedCsv};
 use flowstone_engine::table::{TableOp, TableQuery};
+use flowstone_engine::token::Token;
 use flowstone_flow::flow::{Flow, Template, name_of};
 use flowstone_flow::permission::{Allow, NetAllow, NetRow, Permissions, SecretRow};
 use flowstone_flow::step::{
@@ -219,6 +220,7 @@ impl World {
             resources: Arc::new(Nothing),
             changesets: Arc::new(Nothing),
             search: Arc::new(Nothing),
+            tokens: Arc::new(Nothing),
         }
     }
 
@@ -374,6 +376,24 @@ impl Resources for Nothing {
         unused()
     }
     fn needed_by(&self, _: &str) -> PortFuture<'_, Vec<RunId>> {
+        unused()
+    }
+}
+
+impl Tokens for Nothing {
+    fn add_token(&self, _: Token, _: [u8; 32]) -> PortFuture<'_, ()> {
+        unused()
+    }
+    fn token(&self, _: &str) -> PortFuture<'_, Option<(Token, Vec<u8>)>> {
+        unused()
+    }
+    fn tokens(&self) -> PortFuture<'_, Vec<Token>> {
+        unused()
+    }
+    fn touch_tokens(&self, _: Vec<(String, i64)>) -> PortFuture<'_, ()> {
+        unused()
+    }
+    fn revoke_token(&self, _: &str, _: i64) -> PortFuture<'_, bool> {
         unused()
     }
 }

@@ -32,6 +32,7 @@ mod runs;
 mod saga;
 mod search;
 mod simulation;
+mod tokens;
 mod upkeep;
 mod vault;
 mod versions;
@@ -65,6 +66,7 @@ mod memory {
     mod runs;
     mod saga;
     mod search;
+    mod tokens;
     mod upkeep;
     mod versions;
     mod waits;

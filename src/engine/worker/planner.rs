@@ -10,9 +10,9 @@ use std::sync::Arc;
 
 use flowstone_lang::session::Session;
 
-use super::files::{Stamp, gather};
 use super::{Watch, WorkerEvent};
 use crate::diagnostic::{Diagnostic, Severity};
+use crate::disk::changes::{Stamp, gather};
 use crate::engine::Engine;
 use crate::error::EngineError;
 use crate::flow::LoadedFlow;

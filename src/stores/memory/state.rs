@@ -10,6 +10,7 @@ use flowstone_model::ports::{
 };
 use flowstone_model::rules::answers::{EarlySignal, SignalState};
 use flowstone_model::sealed::split;
+use flowstone_model::token::Token;
 
 use super::rollback::Table;
 
@@ -35,6 +36,8 @@ pub(super) struct State {
     pub blobs: Table<String, (i64, Arc<Vec<u8>>)>,
     pub resources: Table<String, ResourceRow>,
     pub changesets: Table<String, Changeset>,
+    /// By id, with the digests of their secrets.
+    pub tokens: Table<String, (Token, Vec<u8>)>,
 }
 
 impl State {
@@ -51,6 +54,7 @@ impl State {
         self.blobs.commit();
         self.resources.commit();
         self.changesets.commit();
+        self.tokens.commit();
     }
 
     pub(super) fn roll_back(&mut self) {
@@ -66,6 +70,7 @@ impl State {
         self.blobs.roll_back();
         self.resources.roll_back();
         self.changesets.roll_back();
+        self.tokens.roll_back();
     }
 
     pub(super) fn number(&self, run: &RunId) -> Option<i64> {

@@ -14,7 +14,7 @@ use super::failure::{failed, located, unopened};
 use super::marker::{self, MarkerState};
 use super::{
     Options, agenda, blob, changeset, journal, kv, payload, queue, resource, runs, schedule,
-    search, table, upkeep, waits,
+    search, table, token, upkeep, waits,
 };
 
 /// The name of the file in the home folder.
@@ -51,6 +51,7 @@ const STEPS: &[&[&str]] = &[
     &[runs::FORMAT_4],
     &[runs::FORMAT_5],
     &[runs::FORMAT_6],
+    &[token::SCHEMA],
 ];
 /// How long another process may keep the file to itself.
 const PATIENCE: Duration = Duration::from_secs(10);

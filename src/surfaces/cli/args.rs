@@ -82,6 +82,7 @@ pub enum Command {
     Serve(Serve),
     Steps(Steps),
     Test(super::test::Test),
+    Tokens(super::tokens::Tokens),
     Waits(Waits),
 }
 

@@ -5,7 +5,7 @@ use flowstone_engine::ids::RunId;
 use flowstone_engine::json::to_exact_json;
 use flowstone_engine::outcome::{Failure, FailurePlace, RunOutcome};
 use flowstone_engine::ports::{RunStatus, StoreError};
-use flowstone_lang::value::{Object, Sources, Value};
+use flowstone_lang::value::{Sources, Value};
 use serde_json::{Map, json};
 
 use super::error_data::{failure_json, with_chain};
@@ -13,9 +13,10 @@ use super::exit::Exit;
 use super::interrupt::Printing;
 use super::output;
 use super::pretty::pretty;
-use super::queue::{place_json, place_words};
+use super::queue::place_words;
 use super::report::Report;
-pub use super::waits::{how_to_answer, wait_json};
+pub use super::waits::how_to_answer;
+use crate::json::{place_json, wait_json};
 
 /// Maximum number of waits that are listed with the command that answers them.
 const MOST_WAITS: usize = 5;
@@ -124,20 +125,6 @@ pub fn in_json(run: &RunId, outcome: &RunOutcome) -> serde_json::Value {
     fields.insert("status".into(), json!(status));
     fields.insert(name.into(), value);
     fields.into()
-}
-
-/// Returns stored EDN text as JSON, or as text if that fails.
-pub fn stored_json(text: &str) -> serde_json::Value {
-    flowstone_engine::codec::decode(text)
-        .ok()
-        .and_then(|value| to_exact_json(&value).ok())
-        .unwrap_or_else(|| json!(text))
-}
-
-/// Returns milliseconds since 1970 as an ISO 8601 string.
-pub fn instant(millis: i64) -> serde_json::Value {
-    to_exact_json(&Value::Object(std::rc::Rc::new(Object::Inst(millis))))
-        .unwrap_or(serde_json::Value::Null)
 }
 
 fn value_json(value: &Value) -> serde_json::Value {

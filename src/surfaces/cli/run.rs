@@ -18,12 +18,13 @@ use super::home::{ExchangesWith, Project, SETTINGS};
 use super::interrupt::{Interrupt, Printing};
 use super::outcome::{exit, in_json, of_engine_error, tell};
 use super::progress::Terminal;
-use super::queue::{add_decision, place_json, place_words, runs_words};
+use super::queue::{place_words, runs_words};
 use super::report::{Report, Severity};
 use super::resources::references;
 use super::runtime::Runtime;
 use super::{App, Open};
 use super::{ask, flow_file, output, permission};
+use crate::json::{add_decision, place_json};
 
 /// Runs the flow, and reports its outcome.
 pub fn run(args: &Run, app: &dyn App) -> Exit {

@@ -18,12 +18,11 @@ pub use gc::size;
 
 use flowstone_engine::ports::{RunRow, RunStatus};
 use flowstone_engine::{Engine, EngineError};
-use serde_json::json;
 
 use super::args::{Gc, Home, Runs, RunsCommand};
 use super::exit::Exit;
 use super::home::Project;
-use super::outcome::{instant, of_engine_error, stored_json};
+use super::outcome::of_engine_error;
 use super::report::Report;
 use super::runtime::Runtime;
 use super::{App, Open, output};
@@ -89,42 +88,4 @@ pub fn status_words(run: &RunRow) -> String {
         (RunStatus::Waiting, Some(reason)) => format!("waiting: {reason}"),
         (status, _) => status.name().to_owned(),
     }
-}
-
-/// Returns a run's row as JSON. The names of the fields are stable.
-pub fn row_json(run: &RunRow) -> serde_json::Value {
-    json!({
-        "id": run.id.as_str(),
-        "flow": run.flow,
-        "status": run.status.name(),
-        "program": run.program,
-        "parent": run.parent.as_ref().map(|parent| parent.run.as_str()),
-        "root": run.parent.as_ref().map(|parent| parent.root.as_str()),
-        "depth": run.parent.as_ref().map_or(0, |parent| parent.depth),
-        "pass": run.pass,
-        "deadline": run.deadline_ms.map(instant),
-        "driven": run.executing,
-        "begun": run.begun,
-        "waitReason": run.wait_reason,
-        "due": run.due_ms.map(instant),
-        "createdAt": instant(run.created_ms),
-        "updatedAt": instant(run.updated_ms),
-        "endedAt": run.ended_ms.map(instant),
-        "held": run.held,
-        "quarantine": run.quarantine,
-        "externalId": run.external_id,
-        "invocation": run.invocation,
-        "key": run.key,
-        "priority": run.priority,
-        "startedBy": run.started_by,
-        "origin": run.origin.as_ref().map(|id| id.as_str()),
-        "parent": run.parent.as_ref().map(|parent| parent.run.as_str()),
-        "pass": run.pass,
-        "cancelRequested": run.cancel_requested,
-        "program": run.program,
-        "journal": run.pruned_ms.is_none(),
-        "input": stored_json(&run.input),
-        "result": run.result.as_deref().map(stored_json),
-        "error": run.error.as_deref().map(stored_json),
-    })
 }

@@ -6,12 +6,13 @@ use serde_json::json;
 use super::args::{Schedules, SchedulesCommand, SchedulesList, SchedulesRun};
 use super::exit::Exit;
 use super::home::Project;
-use super::outcome::{instant, of_engine_error, tell};
+use super::outcome::{of_engine_error, tell};
 use super::report::Report;
 use super::run::{tell_left, watched};
 use super::runtime::Runtime;
 use super::table::{Column, table};
 use super::{App, Open, output};
+use crate::json::instant;
 
 /// Performs the command.
 pub fn run(args: &Schedules, app: &dyn App) -> Exit {

@@ -1,5 +1,7 @@
 //! `flowstone serve`: a worker in this process, and lines that report what it does.
 
+mod listen;
+
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
@@ -21,10 +23,11 @@ use super::check::of_findings;
 use super::exit::Exit;
 use super::home::Project;
 use super::interrupt::Interrupt;
-use super::outcome::{in_json, instant, of_engine_error};
+use super::outcome::{in_json, of_engine_error};
 use super::output;
 use super::report::{Report, Shown};
 use super::{App, Open};
+use crate::json::instant;
 
 /// The default folder of a project's flows.
 const FLOWS: &str = "flows";
@@ -70,18 +73,25 @@ fn serve(args: &Serve, app: &dyn App) -> Result<Served, Report> {
     lines.show(place(&project, &options.flows));
     let open = || app.engine(&project, stores.clone());
     let watch: Arc<dyn Watch> = Arc::new(Lines::of(args));
-    worker::serve(&open, &options, &watch).map_err(|error| match error {
-        ServeError::Open(report) => report,
-        ServeError::Engine(error) => of_engine_error(&error),
-    })
+    let work = || {
+        worker::serve(&open, &options, &watch).map_err(|error| match error {
+            ServeError::Open(report) => report,
+            ServeError::Engine(error) => of_engine_error(&error),
+        })
+    };
+    match args.listen {
+        None => work(),
+        Some(address) => listen::listen(address, (&project, &options), &open, &lines, work),
+    }
 }
 
 /// Returns the files and folders given as arguments, or else the project's folder of flows, if it exists.
 fn flows(args: &Serve, project: &Project) -> Vec<PathBuf> {
     let usual = project.root.join(FLOWS);
-    match args.flows.is_empty() {
+    let given: Vec<PathBuf> = args.paths.iter().chain(&args.flows).cloned().collect();
+    match given.is_empty() {
         true if usual.is_dir() => vec![usual],
-        _ => args.flows.clone(),
+        _ => given,
     }
 }
 

@@ -8,7 +8,7 @@ mod show;
 use super::args::{Waits, WaitsCommand};
 use super::exit::Exit;
 use super::{App, output};
-pub use render::{how_to_answer, wait_json};
+pub use render::how_to_answer;
 
 /// Performs the command.
 pub fn run(args: &Waits, app: &dyn App) -> Exit {

@@ -1,5 +1,6 @@
 //! Arguments of `serve`.
 
+use std::net::SocketAddr;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
@@ -10,14 +11,25 @@ use super::{Home, Permits, RunLimits};
 /// Executes due runs: schedules, timers, answered waits, interrupted runs
 ///
 /// Executes every run of the project that is due, whichever command started it, so the commands need not wait for each
-/// other. Ctrl-C or SIGTERM ends it in order: effects in progress are finished, and every run resumes later from its
+/// other. With `--listen`, it also answers HTTP requests; each needs a token, and the first start writes the owner's token
+/// to `.flowstone/owner.token`. Ctrl-C or SIGTERM ends it in order: effects in progress are finished, and every run resumes later from its
 /// last finished step.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   flowstone serve
+  flowstone serve --listen 127.0.0.1:7373
   flowstone serve --threads 2 --json >> worker.log
   flowstone serve --until-idle")]
 pub struct Serve {
+    /// Flow files, or folders of flow files, that are served and whose schedules start runs [default: flows/ in the
+    /// project]
+    #[arg(value_name = "PATH", value_hint = ValueHint::AnyPath)]
+    pub paths: Vec<PathBuf>,
+
+    /// Also serve the HTTP API, links and webhooks on this address; port 0 takes a free one
+    #[arg(long, value_name = "ADDRESS:PORT")]
+    pub listen: Option<SocketAddr>,
+
     /// Number of threads that execute runs [default: one for each core]
     #[arg(long, value_name = "N", value_parser = |text: &str| count(text, THREADS_MAX))]
     pub threads: Option<NonZeroUsize>,
@@ -26,7 +38,7 @@ pub struct Serve {
     #[arg(long, value_name = "N", default_value = "256", value_parser = |text: &str| count(text, DRIVES_MAX))]
     pub concurrency: NonZeroUsize,
 
-    /// Flow file, or folder of flow files, whose schedules start runs; may be repeated [default: flows/ in the project]
+    /// The same as PATH; may be repeated
     #[arg(long, value_name = "PATH", value_hint = ValueHint::AnyPath)]
     pub flows: Vec<PathBuf>,
 

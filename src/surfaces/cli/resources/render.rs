@@ -3,7 +3,7 @@
 use flowstone_engine::ports::{Gone, ResourceRow};
 use serde_json::{Value, json};
 
-use crate::cli::outcome::instant;
+use crate::json::instant;
 
 /// Returns a resource as JSON. The names of the fields are stable.
 pub(super) fn in_json(row: &ResourceRow) -> Value {

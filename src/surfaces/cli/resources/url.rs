@@ -6,9 +6,9 @@ use super::ask_engine;
 use super::render::in_json;
 use crate::cli::args::ResourcesUrl;
 use crate::cli::exit::Exit;
-use crate::cli::outcome::instant;
 use crate::cli::report::Report;
 use crate::cli::{App, Open, output};
+use crate::json::instant;
 
 /// Creates a link, or checks one.
 pub(super) fn run(args: &ResourcesUrl, app: &dyn App) -> Result<Exit, Report> {

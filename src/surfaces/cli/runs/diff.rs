@@ -6,10 +6,10 @@ use serde_json::{Value, json};
 use super::ask;
 use crate::cli::args::RunsDiff;
 use crate::cli::exit::Exit;
-use crate::cli::outcome::stored_json;
 use crate::cli::paint::{DIM, GREEN as COME, PLAIN, RED as GONE};
 use crate::cli::report::Report;
 use crate::cli::{App, output};
+use crate::json::stored_json;
 
 /// How many characters of a value are shown.
 const BRIEF: usize = 200;

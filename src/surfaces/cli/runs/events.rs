@@ -9,9 +9,9 @@ use super::ask;
 use crate::cli::args::RunsEvents;
 use crate::cli::exit::Exit;
 use crate::cli::interrupt::Interrupt;
-use crate::cli::outcome::{instant, stored_json};
 use crate::cli::report::Report;
 use crate::cli::{App, output};
+use crate::json::{instant, stored_json};
 
 /// How often the journal is polled while nothing happens.
 const LOOK_EVERY: Duration = Duration::from_millis(150);

@@ -8,16 +8,16 @@ use flowstone_engine::ports::{Clock, QueuePlace, RunOrder, RunQuery, RunStatus, 
 use flowstone_engine::{Engine, EngineError};
 use serde_json::{Value, json};
 
-use super::{NOT_BEGUN, ask, row_json};
+use super::{NOT_BEGUN, ask};
 use crate::cli::args::{INTERRUPTED, QUARANTINED, RunsList, Status};
 use crate::cli::exit::Exit;
 use crate::cli::home::Project;
-use crate::cli::outcome::instant;
 use crate::cli::progress::seconds;
-use crate::cli::queue::{place_json, place_words};
+use crate::cli::queue::place_words;
 use crate::cli::report::Report;
 use crate::cli::table::{Column, ago, table};
 use crate::cli::{App, output};
+use crate::json::{place_json, row_json, summary_json};
 
 /// How many characters of a reason are shown.
 const REASON: usize = 60;
@@ -250,32 +250,4 @@ pub(super) fn status_words(run: &RunSummary) -> String {
         },
         (status, _) => status.name().to_owned(),
     }
-}
-
-/// Returns a run of a list as JSON. The names of the fields are stable.
-pub(super) fn summary_json(run: &RunSummary) -> Value {
-    json!({
-        "id": run.id.as_str(),
-        "externalId": run.external_id,
-        "flow": run.flow,
-        "status": run.status.name(),
-        "driven": run.executing,
-        "begun": run.begun,
-        "held": run.held,
-        "quarantine": run.quarantine,
-        "waitReason": run.wait_reason,
-        "due": run.due_ms.map(instant),
-        "cancelRequested": run.is_cancel_requested,
-        "createdAt": instant(run.created_ms),
-        "updatedAt": instant(run.updated_ms),
-        "endedAt": run.ended_ms.map(instant),
-        "invocation": run.invocation,
-        "key": run.key,
-        "priority": run.priority,
-        "startedBy": run.started_by,
-        "origin": run.origin.as_ref().map(|id| id.as_str()),
-        "parent": run.parent.as_ref().map(|parent| parent.run.as_str()),
-        "pass": run.pass,
-        "journal": run.pruned_ms.is_none(),
-    })
 }

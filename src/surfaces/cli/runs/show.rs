@@ -12,18 +12,19 @@ use flowstone_engine::{
 };
 use serde_json::json;
 
-use super::{ask, row_json, status_words};
+use super::{ask, status_words};
 use crate::cli::App;
 use crate::cli::args::RunsShow;
 use crate::cli::error_data::failure_json;
 use crate::cli::exit::Exit;
-use crate::cli::outcome::{how_to_answer, instant, of_failure, stored_json, wait_json};
+use crate::cli::outcome::{how_to_answer, of_failure};
 use crate::cli::output;
 use crate::cli::pretty::pretty;
 use crate::cli::progress::seconds;
-use crate::cli::queue::{place_json, place_words};
+use crate::cli::queue::place_words;
 use crate::cli::report::{Report, Shown};
 use crate::cli::table::{Column, table};
+use crate::json::{instant, place_json, row_json, stored_json, wait_json};
 
 /// How many characters of a value fit on a line.
 const BRIEF: usize = 60;

@@ -1,18 +1,19 @@
 //! `flowstone waits list`: prints open waits, or signals that no wait has taken.
 
-use flowstone_engine::ports::{SignalFilter, SignalRow, WaitFilter, WaitRow};
+use flowstone_engine::ports::{SignalFilter, WaitFilter, WaitRow};
 use flowstone_engine::{Engine, EngineError};
 use serde_json::json;
 
-use super::render::{how_to_answer, state, wait_json};
+use super::render::how_to_answer;
 use crate::cli::args::WaitsList;
 use crate::cli::exit::Exit;
 use crate::cli::home::Project;
-use crate::cli::outcome::{instant, of_engine_error, stored_json};
+use crate::cli::outcome::of_engine_error;
 use crate::cli::report::Report;
 use crate::cli::runtime::Runtime;
 use crate::cli::table::{Column, table};
 use crate::cli::{App, Open, output};
+use crate::json::{signal_json, state, wait_json};
 
 /// Lists waits, or signals.
 pub(super) fn run(args: &WaitsList, app: &dyn App) -> Result<Exit, Report> {
@@ -119,20 +120,6 @@ fn signals(args: &WaitsList, app: &dyn App) -> Result<Exit, Report> {
         rows,
     ));
     Ok(Exit::Completed)
-}
-
-/// Returns a signal that no wait took as JSON. The names of the fields are stable.
-pub(super) fn signal_json(signal: &SignalRow) -> serde_json::Value {
-    json!({
-        "event": signal.event,
-        "key": signal.key,
-        "dedup": signal.dedup,
-        "payload": stored_json(&signal.payload),
-        "by": signal.by,
-        "at": instant(signal.at_ms),
-        "refusedBy": signal.refused.as_ref().map(|(wait, _)| wait),
-        "reason": signal.refused.as_ref().map(|(_, why)| why),
-    })
 }
 
 /// Queries the engine; a project that was never used has no waits.

@@ -4,8 +4,8 @@ use flowstone_engine::{Caller, WaitReport};
 use flowstone_lang::value::Value;
 use serde_json::json;
 
-use super::list::{signal_json, words};
-use super::render::{how_to_answer, state, wait_json};
+use super::list::words;
+use super::render::how_to_answer;
 use crate::cli::args::WaitsShow;
 use crate::cli::exit::Exit;
 use crate::cli::home::Project;
@@ -14,6 +14,7 @@ use crate::cli::pretty::pretty;
 use crate::cli::report::Report;
 use crate::cli::runtime::Runtime;
 use crate::cli::{App, Open, output};
+use crate::json::{signal_json, state, wait_json};
 
 /// The details of a wait that are printed, in this order.
 const SHOWN: &[&str] = &[

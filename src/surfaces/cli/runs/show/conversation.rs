@@ -3,8 +3,8 @@
 use flowstone_engine::{CallStep, Conversation, StepStatus, ToolCall, Turn};
 use serde_json::json;
 
-use crate::cli::outcome::stored_json;
 use crate::cli::progress::seconds;
+use crate::json::stored_json;
 
 /// How many characters are shown of a message, and of a tool's arguments or result.
 const TEXT_CHARS: usize = 600;

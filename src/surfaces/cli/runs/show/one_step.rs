@@ -4,11 +4,11 @@ use flowstone_engine::{StepDetails, StepStatus, codec};
 use serde_json::json;
 
 use super::{step_json, wait_words};
-use crate::cli::outcome::{stored_json, wait_json};
 use crate::cli::output;
 use crate::cli::pretty::pretty;
 use crate::cli::progress::seconds;
 use crate::cli::report::{Report, Shown};
+use crate::json::{stored_json, wait_json};
 
 /// Shows the step.
 pub(super) fn tell(details: &StepDetails, as_json: bool) {

@@ -17,17 +17,22 @@ const MARKS: &[&str] = &[":schedules", ":triggers"];
 const MOST: usize = 10_000;
 
 /// A file with its state.
-pub(super) struct Found {
+pub(crate) struct Found {
     pub path: PathBuf,
     changed: Option<SystemTime>,
     length: u64,
 }
 
 impl Found {
-    /// Tells whether the file may be a flow with schedules.
-    pub(super) fn may_plan(&self) -> bool {
+    /// Tells whether the file may contain a flow, by its name.
+    pub(crate) fn is_source(&self) -> bool {
         let ending = self.path.extension().unwrap_or_default();
         ENDINGS.iter().any(|known| ending == *known)
+    }
+
+    /// Tells whether the file may be a flow with schedules.
+    pub(crate) fn may_plan(&self) -> bool {
+        self.is_source()
             && read_regular(&self.path)
                 .is_ok_and(|text| MARKS.iter().any(|mark| text.contains(mark)))
     }
@@ -35,10 +40,10 @@ impl Found {
 
 /// The states of files. Everything that a flow includes is in a folder of flows and counts too.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct Stamp(Option<u64>);
+pub(crate) struct Stamp(Option<u64>);
 
 impl Stamp {
-    pub(super) fn of(files: &[Found]) -> Stamp {
+    pub(crate) fn of(files: &[Found]) -> Stamp {
         let mut hasher = DefaultHasher::new();
         for file in files {
             (&file.path, file.changed, file.length).hash(&mut hasher);
@@ -48,7 +53,7 @@ impl Stamp {
 }
 
 /// Returns the files below paths, in order. Unreadable files are left out.
-pub(super) fn gather(paths: &[PathBuf]) -> Vec<Found> {
+pub(crate) fn gather(paths: &[PathBuf]) -> Vec<Found> {
     let mut found = Vec::new();
     for path in paths {
         walk(path, &mut found);

@@ -1,0 +1,184 @@
+//! The flows that a server serves: read from their files, and read again when these change.
+//!
+//! A file that can no longer be used keeps the flow that it had before. A flow whose file is gone is gone, too.
+
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::rc::Rc;
+
+use crate::diagnostic::Severity;
+use crate::disk::changes::{Stamp, gather};
+use crate::engine::Engine;
+use crate::flow::LoadedFlow;
+
+/// How often files are looked at, at most.
+const LOOK_EVERY_MS: i64 = 500;
+
+/// A flow that is served.
+#[derive(Debug)]
+pub struct ServedFlow {
+    pub slug: String,
+    pub path: PathBuf,
+    /// The path from the project's folder.
+    pub name: String,
+    /// The last text of the file that could be used.
+    pub loaded: LoadedFlow,
+    /// Tags of the flow, as access tokens name them.
+    pub labels: Vec<String>,
+}
+
+/// Something that keeps a flow from being served as its file is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CatalogProblem {
+    /// The file, from the project's folder.
+    pub file: String,
+    pub code: &'static str,
+    pub message: String,
+}
+
+/// The flows below some paths, by slug.
+#[derive(Debug)]
+pub struct Catalog {
+    paths: Vec<PathBuf>,
+    stamp: Cell<Stamp>,
+    looked_ms: Cell<Option<i64>>,
+    flows: RefCell<BTreeMap<String, Rc<ServedFlow>>>,
+    problems: RefCell<Vec<CatalogProblem>>,
+}
+
+/// The code of two files whose flows have one slug.
+pub const SLUG_TAKEN: &str = "E1030";
+
+impl Catalog {
+    /// Creates a catalog of the flows in files and folders.
+    pub fn new(paths: Vec<PathBuf>) -> Catalog {
+        Catalog {
+            paths,
+            stamp: Cell::default(),
+            looked_ms: Cell::new(None),
+            flows: RefCell::default(),
+            problems: RefCell::default(),
+        }
+    }
+
+    /// Returns a flow by its slug.
+    pub fn flow(&self, engine: &Engine, slug: &str) -> Option<Rc<ServedFlow>> {
+        self.refresh(engine);
+        self.flows.borrow().get(slug).cloned()
+    }
+
+    /// Returns all flows, by slug.
+    pub fn flows(&self, engine: &Engine) -> Vec<Rc<ServedFlow>> {
+        self.refresh(engine);
+        self.flows.borrow().values().cloned().collect()
+    }
+
+    /// Returns what is wrong with the files.
+    pub fn problems(&self, engine: &Engine) -> Vec<CatalogProblem> {
+        self.refresh(engine);
+        self.problems.borrow().clone()
+    }
+
+    /// Returns the labels of a flow; none if it is not served.
+    pub fn labels(&self, engine: &Engine, slug: &str) -> Vec<String> {
+        let flow = self.flow(engine, slug);
+        flow.map(|flow| flow.labels.clone()).unwrap_or_default()
+    }
+
+    fn refresh(&self, engine: &Engine) {
+        let now_ms = engine.now_ms();
+        let is_fresh = |looked: i64| (0..LOOK_EVERY_MS).contains(&(now_ms - looked));
+        if self.looked_ms.get().is_some_and(is_fresh) {
+            return;
+        }
+        self.looked_ms.set(Some(now_ms));
+        let files = gather(&self.paths);
+        let stamp = Stamp::of(&files);
+        if self.stamp.replace(stamp) == stamp {
+            return;
+        }
+        let mut flows: BTreeMap<String, Rc<ServedFlow>> = BTreeMap::new();
+        let mut problems = Vec::new();
+        for file in files.into_iter().filter(|file| file.is_source()) {
+            let served = match self.read(engine, file.path) {
+                Ok(Some(served)) => served,
+                Ok(None) => continue,
+                Err((problem, earlier)) => {
+                    problems.push(problem);
+                    let Some(earlier) = earlier else { continue };
+                    earlier
+                }
+            };
+            if let Some(other) = flows.get(&served.slug) {
+                problems.push(CatalogProblem {
+                    message: format!("the flow `{}` is in {}, too", served.slug, other.name),
+                    file: served.name.clone(),
+                    code: SLUG_TAKEN,
+                });
+                continue;
+            }
+            flows.insert(served.slug.clone(), served);
+        }
+        *self.flows.borrow_mut() = flows;
+        *self.problems.borrow_mut() = problems;
+    }
+
+    /// Reads a file; nothing if it holds something else than a flow.
+    #[expect(
+        clippy::type_complexity,
+        reason = "what is wrong, and what is served instead"
+    )]
+    fn read(
+        &self,
+        engine: &Engine,
+        path: PathBuf,
+    ) -> Result<Option<Rc<ServedFlow>>, (CatalogProblem, Option<Rc<ServedFlow>>)> {
+        let root = engine.project_root();
+        let name = path.strip_prefix(root).unwrap_or(&path);
+        let name = name.display().to_string();
+        let session = engine.session();
+        let checked = engine.check(&session, &path, &name);
+        let worst = checked
+            .findings
+            .iter()
+            .find(|finding| finding.severity == Severity::Error);
+        let earlier = || {
+            let flows = self.flows.borrow();
+            flows.values().find(|flow| flow.path == path).cloned()
+        };
+        if let Some(worst) = worst {
+            let problem = CatalogProblem {
+                file: name,
+                code: worst.code,
+                message: worst.message.clone(),
+            };
+            return Err((problem, earlier()));
+        }
+        let Some(loaded) = checked.loaded else {
+            return Ok(None);
+        };
+        // A bare form, or settings.
+        if loaded.flow.definition.as_map().is_none() {
+            return Ok(None);
+        }
+        Ok(Some(Rc::new(ServedFlow {
+            slug: loaded.flow.slug.to_string(),
+            labels: labels_of(&loaded),
+            path,
+            name,
+            loaded,
+        })))
+    }
+}
+
+fn labels_of(loaded: &LoadedFlow) -> Vec<String> {
+    let tags = loaded.flow.definition.get("tags");
+    let items = tags
+        .and_then(flowstone_model::json::items)
+        .unwrap_or_default();
+    items
+        .iter()
+        .filter_map(flowstone_model::json::name_text)
+        .collect()
+}

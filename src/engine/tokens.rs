@@ -1,0 +1,340 @@
+//! Access tokens of a project: created, listed, revoked, and checked when a request carries one.
+//!
+//! The owner's token is a file beside the database that only the owner can read. Commands on this machine use it.
+
+use std::fs;
+use std::io::{self, Write as _};
+use std::path::PathBuf;
+use std::time::Duration;
+
+use flowstone_model::token::{Scope, Token, TokenKind, TokenLimits, TokenText};
+
+use crate::engine::Engine;
+use crate::error::EngineError;
+
+/// The file with the owner's token.
+const OWNER_FILE: &str = "owner.token";
+/// How long a token is valid if nothing else is chosen.
+pub const DEFAULT_TTL: Duration = Duration::from_secs(90 * 24 * 60 * 60);
+/// Maximum length of names, patterns and roles.
+const TEXT_MAX: usize = 200;
+/// The instants of use are kept to the minute.
+const USED_EVERY_MS: i64 = 60_000;
+
+/// A token to be created.
+#[derive(Debug, Clone)]
+pub struct NewToken {
+    pub name: String,
+    pub kind: TokenKind,
+    /// If empty, those of the kind.
+    pub scopes: Vec<Scope>,
+    pub limits: TokenLimits,
+    pub roles: Vec<String>,
+    pub subject: Option<String>,
+    /// `None`: it never expires.
+    pub ttl: Option<Duration>,
+}
+
+/// Why a token is not accepted. The answer to a caller does not say which.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Unaccepted {
+    Malformed,
+    Unknown,
+    Expired,
+    Revoked,
+}
+
+impl Unaccepted {
+    /// Returns the word that logs and metrics use.
+    pub fn name(self) -> &'static str {
+        match self {
+            Unaccepted::Malformed => "malformed",
+            Unaccepted::Unknown => "unknown",
+            Unaccepted::Expired => "expired",
+            Unaccepted::Revoked => "revoked",
+        }
+    }
+}
+
+/// What is wrong with a token that was to be created or used.
+#[derive(Debug, Clone, thiserror::Error)]
+pub enum TokenError {
+    #[error("a token of kind `service` needs at least one scope")]
+    NoScope,
+    #[error(
+        "the {what} of a token must have 1 to {TEXT_MAX} characters on one line, got `{given}`"
+    )]
+    BadText { what: &'static str, given: String },
+    #[error("a token of kind `user` needs a subject: the person it stands for")]
+    NoSubject,
+    #[error("a token cannot create a token that may do more than itself")]
+    Wider,
+    #[error("there is no token `{id}` that could be revoked")]
+    Missing { id: String },
+    #[error("other users can read the owner's token {path}")]
+    Open { path: String },
+    #[error("the owner's token {path} cannot be used: {detail}")]
+    Owner { path: String, detail: String },
+    #[error("the operating system provides no random bytes: {0}")]
+    NoRandom(String),
+}
+
+impl TokenError {
+    /// Returns the code of the page in `docs/errors`.
+    pub fn code(&self) -> &'static str {
+        match self {
+            TokenError::NoScope | TokenError::BadText { .. } | TokenError::NoSubject => "E1001",
+            TokenError::Wider => "E1002",
+            TokenError::Missing { .. } => "E1003",
+            TokenError::Open { .. } | TokenError::Owner { .. } => "E1004",
+            TokenError::NoRandom(_) => "E1005",
+        }
+    }
+
+    /// Returns what to try.
+    pub fn hint(&self) -> Option<String> {
+        Some(match self {
+            TokenError::NoScope => {
+                let names: Vec<&str> = Scope::NAMES.iter().map(|(_, name)| *name).collect();
+                format!("name scopes with `--scope`: {}", names.join(", "))
+            }
+            TokenError::NoSubject => "name the person with `--subject`".to_owned(),
+            TokenError::Wider => {
+                "give it the same limits as the token that creates it, or fewer rights".to_owned()
+            }
+            TokenError::Missing { .. } => "`flowstone tokens list` shows the tokens".to_owned(),
+            TokenError::Open { path } => format!("close it with `chmod 600 {path}`"),
+            TokenError::Owner { path, .. } => format!(
+                "remove {path}: the next start of `flowstone serve` creates another and revokes this one"
+            ),
+            TokenError::BadText { .. } | TokenError::NoRandom(_) => return None,
+        })
+    }
+}
+
+impl Engine {
+    /// Creates a token. The text is returned once and not kept. `by` is the token that creates it; `None` stands for
+    /// the owner of the project.
+    ///
+    /// # Errors
+    /// When it is incomplete, may do more than `by`, or cannot be stored.
+    pub async fn create_token(
+        &self,
+        new: NewToken,
+        by: Option<&Token>,
+    ) -> Result<(Token, TokenText), EngineError> {
+        check(&new)?;
+        let text = random()?;
+        let now_ms = self.now_ms();
+        let mut scopes = match new.scopes.is_empty() {
+            true => new.kind.default_scopes().to_vec(),
+            false => new.scopes,
+        };
+        scopes.sort_unstable();
+        scopes.dedup();
+        let token = Token {
+            id: text.id.clone(),
+            name: new.name,
+            kind: new.kind,
+            scopes,
+            limits: new.limits,
+            roles: new.roles,
+            subject: new.subject,
+            created_ms: now_ms,
+            expires_ms: new
+                .ttl
+                .map(|ttl| now_ms.saturating_add(crate::duration::millis(ttl))),
+            used_ms: None,
+            revoked_ms: None,
+        };
+        if by.is_some_and(|by| !by.may_create(&token)) {
+            return Err(TokenError::Wider.into());
+        }
+        let stores = self.stores();
+        stores
+            .tokens
+            .add_token(token.clone(), text.digest())
+            .await?;
+        Ok((token, text))
+    }
+
+    /// Returns all tokens, the oldest first.
+    ///
+    /// # Errors
+    /// When they cannot be read.
+    pub async fn tokens(&self) -> Result<Vec<Token>, EngineError> {
+        Ok(self.stores().tokens.tokens().await?)
+    }
+
+    /// Revokes a token: from now on it is not accepted.
+    ///
+    /// # Errors
+    /// When there is no such token, or it was revoked before.
+    pub async fn revoke_token(&self, id: &str) -> Result<(), EngineError> {
+        let now_ms = self.now_ms();
+        match self.stores().tokens.revoke_token(id, now_ms).await? {
+            true => Ok(()),
+            false => Err(TokenError::Missing { id: id.to_owned() }.into()),
+        }
+    }
+
+    /// Returns the token of a text, if it is accepted, and notes its use.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub async fn accept_token(&self, text: &str) -> Result<Result<Token, Unaccepted>, EngineError> {
+        let Some(text) = TokenText::parse(text) else {
+            return Ok(Err(Unaccepted::Malformed));
+        };
+        let stores = self.stores();
+        let Some((token, digest)) = stores.tokens.token(&text.id).await? else {
+            return Ok(Err(Unaccepted::Unknown));
+        };
+        if !text.has_digest(&digest) {
+            return Ok(Err(Unaccepted::Unknown));
+        }
+        let now_ms = self.now_ms();
+        if token.revoked_ms.is_some() {
+            return Ok(Err(Unaccepted::Revoked));
+        }
+        if !token.is_valid(now_ms) {
+            return Ok(Err(Unaccepted::Expired));
+        }
+        let minute = now_ms - now_ms.rem_euclid(USED_EVERY_MS);
+        if token.used_ms.is_none_or(|used| used < minute) {
+            let used = vec![(token.id.clone(), minute)];
+            stores.tokens.touch_tokens(used).await?;
+        }
+        Ok(Ok(token))
+    }
+
+    /// Returns the owner's token, and creates one if no token in the file is accepted. An owner's token without its file
+    /// is revoked.
+    ///
+    /// # Errors
+    /// When the file can be read by others, or cannot be written.
+    pub async fn owner_token(&self) -> Result<TokenText, EngineError> {
+        if let Some(text) = self.read_owner_token()?
+            && self.accept_token(&text.reveal()).await?.is_ok()
+        {
+            return Ok(text);
+        }
+        for token in self.tokens().await? {
+            if token.kind == TokenKind::Owner && token.revoked_ms.is_none() {
+                let now_ms = self.now_ms();
+                self.stores().tokens.revoke_token(&token.id, now_ms).await?;
+            }
+        }
+        let new = NewToken {
+            name: "owner".to_owned(),
+            kind: TokenKind::Owner,
+            scopes: Vec::new(),
+            limits: TokenLimits::default(),
+            roles: Vec::new(),
+            subject: None,
+            ttl: None,
+        };
+        let (_, text) = self.create_token(new, None).await?;
+        self.write_owner_token(&text)?;
+        Ok(text)
+    }
+
+    /// Returns the owner's token from its file; `None` if there is no file or it holds something else.
+    ///
+    /// # Errors
+    /// When the file can be read by others, or cannot be read.
+    pub fn read_owner_token(&self) -> Result<Option<TokenText>, TokenError> {
+        let path = self.owner_path();
+        let text = match fs::read_to_string(&path) {
+            Ok(text) => text,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(unusable(&path, &error)),
+        };
+        refuse_open(&path)?;
+        Ok(TokenText::parse(text.trim_end()))
+    }
+
+    fn write_owner_token(&self, text: &TokenText) -> Result<(), TokenError> {
+        let path = self.owner_path();
+        let write = || {
+            match fs::remove_file(&path) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+                _ => {}
+            }
+            let mut options = fs::File::options();
+            options.write(true).create_new(true);
+            #[cfg(unix)]
+            std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+            let mut file = options.open(&path)?;
+            writeln!(file, "{}", text.reveal())?;
+            file.sync_all()
+        };
+        write().map_err(|error| unusable(&path, &error))
+    }
+
+    fn owner_path(&self) -> PathBuf {
+        self.services.home.join(OWNER_FILE)
+    }
+}
+
+fn random() -> Result<TokenText, TokenError> {
+    TokenText::random().map_err(|error| TokenError::NoRandom(error.to_string()))
+}
+
+fn unusable(path: &std::path::Path, error: &io::Error) -> TokenError {
+    TokenError::Owner {
+        path: path.display().to_string(),
+        detail: error.to_string(),
+    }
+}
+
+/// Refuses a file that others can read.
+fn refuse_open(path: &std::path::Path) -> Result<(), TokenError> {
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt as _;
+        let about = fs::metadata(path).map_err(|error| unusable(path, &error))?;
+        if about.permissions().mode() & 0o077 != 0 {
+            return Err(TokenError::Open {
+                path: path.display().to_string(),
+            });
+        }
+    }
+    #[cfg(not(unix))]
+    let _ = path;
+    Ok(())
+}
+
+fn check(new: &NewToken) -> Result<(), TokenError> {
+    if new.kind == TokenKind::Service && new.scopes.is_empty() {
+        return Err(TokenError::NoScope);
+    }
+    if new.kind == TokenKind::User && new.subject.is_none() {
+        return Err(TokenError::NoSubject);
+    }
+    let limits = &new.limits;
+    let lists = [
+        ("flows", &limits.flows),
+        ("labels", &limits.labels),
+        ("resources", &limits.resources),
+        ("job types", &limits.job_types),
+        ("roles", &new.roles),
+    ];
+    let listed = lists
+        .into_iter()
+        .flat_map(|(what, list)| list.iter().map(move |it| (what, it)));
+    let single = [("name", Some(&new.name)), ("subject", new.subject.as_ref())];
+    let single = single
+        .into_iter()
+        .filter_map(|(what, it)| Some((what, it?)));
+    for (what, given) in single.chain(listed) {
+        let length = given.chars().count();
+        if length == 0 || length > TEXT_MAX || given.chars().any(char::is_control) {
+            return Err(TokenError::BadText {
+                what,
+                given: given.chars().take(TEXT_MAX).collect(),
+            });
+        }
+    }
+    Ok(())
+}

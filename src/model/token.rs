@@ -1,0 +1,412 @@
+//! Access tokens: who may use the server, and for what.
+//!
+//! A token is a text `fst_<id>_<secret>`. The id names its row; of the secret only a digest is kept. What a token allows
+//! is decided here, by its scopes and limits, and nowhere else.
+
+use std::fmt;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use sha2::{Digest as _, Sha256};
+
+/// Begins every token.
+const PREFIX: &str = "fst";
+/// Random bytes of a secret.
+const SECRET_BYTES: usize = 32;
+/// Random bytes of an id.
+const ID_BYTES: usize = 6;
+
+/// A right that a token gives.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Scope {
+    /// Tokens, tests of connections, profiles; includes all other scopes.
+    Admin,
+    /// Decide open waits.
+    Approve,
+    /// Check new code, change stored files and tables.
+    Edit,
+    /// List, show, follow events, read contents.
+    Read,
+    /// Start, cancel, resume and fork runs; signal; upload.
+    Run,
+    /// Claim and complete jobs.
+    Work,
+}
+
+impl Scope {
+    /// All, with the names they have on the command line and in the API.
+    pub const NAMES: &'static [(Scope, &'static str)] = &[
+        (Scope::Admin, "admin"),
+        (Scope::Approve, "approve"),
+        (Scope::Edit, "edit"),
+        (Scope::Read, "read"),
+        (Scope::Run, "run"),
+        (Scope::Work, "work"),
+    ];
+
+    /// Returns its name.
+    pub fn name(self) -> &'static str {
+        let found = Scope::NAMES.iter().find(|(scope, _)| *scope == self);
+        found.map_or("", |(_, name)| name)
+    }
+
+    /// Returns the scope of a name.
+    pub fn named(name: &str) -> Option<Scope> {
+        let found = Scope::NAMES.iter().find(|(_, known)| *known == name);
+        found.map(|(scope, _)| *scope)
+    }
+}
+
+/// Who a token is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum TokenKind {
+    /// A key of an app, for callers that it does not know.
+    Anon,
+    /// The owner of the project, on this machine.
+    Owner,
+    /// A program.
+    Service,
+    /// A person who is signed in to an app.
+    User,
+}
+
+impl TokenKind {
+    /// All, with the names they have on the command line and in the API.
+    pub const NAMES: &'static [(TokenKind, &'static str)] = &[
+        (TokenKind::Anon, "anon"),
+        (TokenKind::Owner, "owner"),
+        (TokenKind::Service, "service"),
+        (TokenKind::User, "user"),
+    ];
+
+    /// Returns its name.
+    pub fn name(self) -> &'static str {
+        let found = TokenKind::NAMES.iter().find(|(kind, _)| *kind == self);
+        found.map_or("", |(_, name)| name)
+    }
+
+    /// Returns the kind of a name.
+    pub fn named(name: &str) -> Option<TokenKind> {
+        let found = TokenKind::NAMES.iter().find(|(_, known)| *known == name);
+        found.map(|(kind, _)| *kind)
+    }
+
+    /// Returns the scopes of a token of this kind for which no scopes were named.
+    pub fn default_scopes(self) -> &'static [Scope] {
+        match self {
+            TokenKind::Owner => &[Scope::Admin],
+            TokenKind::Service => &[],
+            TokenKind::User => &[Scope::Read, Scope::Run],
+            TokenKind::Anon => &[Scope::Run],
+        }
+    }
+}
+
+/// The parts of a project that a token reaches. An empty list does not limit.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct TokenLimits {
+    /// Slugs of flows; `*` stands for any text.
+    pub flows: Vec<String>,
+    /// Tags of flows.
+    pub labels: Vec<String>,
+    /// Beginnings of names of resources, tables and keys.
+    pub resources: Vec<String>,
+    /// Types of jobs.
+    pub job_types: Vec<String>,
+}
+
+/// A token, without its secret.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Token {
+    pub id: String,
+    pub name: String,
+    pub kind: TokenKind,
+    /// Sorted, each once.
+    pub scopes: Vec<Scope>,
+    pub limits: TokenLimits,
+    /// Roles with which it decides waits.
+    pub roles: Vec<String>,
+    /// The person it stands for, for tokens of kind `user`.
+    pub subject: Option<String>,
+    pub created_ms: i64,
+    /// `None`: it does not expire.
+    pub expires_ms: Option<i64>,
+    /// When it was last used, to the minute.
+    pub used_ms: Option<i64>,
+    pub revoked_ms: Option<i64>,
+}
+
+impl Token {
+    /// Tells whether it can be used at a time.
+    pub fn is_valid(&self, now_ms: i64) -> bool {
+        self.revoked_ms.is_none() && self.expires_ms.is_none_or(|expires| now_ms < expires)
+    }
+
+    /// Tells whether it gives a right.
+    pub fn has(&self, scope: Scope) -> bool {
+        self.scopes.contains(&scope) || self.scopes.contains(&Scope::Admin)
+    }
+
+    /// Tells whether it is limited to some flows.
+    pub fn is_limited_to_flows(&self) -> bool {
+        !self.limits.flows.is_empty() || !self.limits.labels.is_empty()
+    }
+
+    /// Tells whether it reaches a flow. If it is limited by flows and by labels, the flow must satisfy both.
+    pub fn reaches_flow(&self, slug: &str, labels: &[String]) -> bool {
+        let flows = &self.limits.flows;
+        let by_name = flows.is_empty() || flows.iter().any(|pattern| matches(pattern, slug));
+        let wanted = &self.limits.labels;
+        let by_label = wanted.is_empty() || wanted.iter().any(|label| labels.contains(label));
+        by_name && by_label
+    }
+
+    /// Tells whether it reaches a resource, a table or a key. A token that is limited to flows reaches only those that
+    /// its own list names.
+    pub fn reaches_resource(&self, name: &str) -> bool {
+        let named = &self.limits.resources;
+        match named.is_empty() {
+            true => !self.is_limited_to_flows(),
+            false => named.iter().any(|prefix| name.starts_with(prefix.as_str())),
+        }
+    }
+
+    /// Tells whether it reaches jobs of a type.
+    pub fn reaches_job(&self, kind: &str) -> bool {
+        let types = &self.limits.job_types;
+        types.is_empty() || types.iter().any(|known| known == kind)
+    }
+
+    /// Tells whether it may create another token: an administrator's, and not for more than it may do itself.
+    pub fn may_create(&self, other: &Token) -> bool {
+        let within = |own: &[String], wanted: &[String]| {
+            own.is_empty() || (!wanted.is_empty() && wanted.iter().all(|one| own.contains(one)))
+        };
+        let (own, wanted) = (&self.limits, &other.limits);
+        self.has(Scope::Admin)
+            && (other.kind != TokenKind::Owner || self.kind == TokenKind::Owner)
+            && within(&own.flows, &wanted.flows)
+            && within(&own.labels, &wanted.labels)
+            && within(&own.resources, &wanted.resources)
+            && within(&own.job_types, &wanted.job_types)
+    }
+
+    /// Returns who a decision or a start with this token is attributed to.
+    pub fn attributed_to(&self) -> &str {
+        self.subject.as_deref().unwrap_or(&self.name)
+    }
+}
+
+/// Matches a slug with a pattern in which `*` stands for any text.
+fn matches(pattern: &str, text: &str) -> bool {
+    let Some((head, rest)) = pattern.split_once('*') else {
+        return pattern == text;
+    };
+    let Some(text) = text.strip_prefix(head) else {
+        return false;
+    };
+    (0..=text.len())
+        .filter(|start| text.is_char_boundary(*start))
+        .any(|start| matches(rest, &text[start..]))
+}
+
+/// A token as its holder has it.
+#[derive(Clone, PartialEq, Eq)]
+pub struct TokenText {
+    pub id: String,
+    secret: String,
+}
+
+impl TokenText {
+    /// Creates a random one.
+    ///
+    /// # Errors
+    /// When the operating system has no random bytes.
+    pub fn random() -> Result<TokenText, getrandom::Error> {
+        let (mut id, mut secret) = ([0; ID_BYTES], [0; SECRET_BYTES]);
+        getrandom::fill(&mut id)?;
+        getrandom::fill(&mut secret)?;
+        Ok(TokenText {
+            // Letters and digits only: `_` separates the parts.
+            id: id.iter().map(|byte| format!("{byte:02x}")).collect(),
+            secret: URL_SAFE_NO_PAD.encode(secret),
+        })
+    }
+
+    /// Takes a text apart; `None` if it is not the text of a token.
+    pub fn parse(text: &str) -> Option<TokenText> {
+        let mut parts = text.splitn(3, '_');
+        let (prefix, id, secret) = (parts.next()?, parts.next()?, parts.next()?);
+        let is_id = id.len() == 2 * ID_BYTES && id.bytes().all(|byte| byte.is_ascii_hexdigit());
+        let decoded = URL_SAFE_NO_PAD.decode(secret).ok()?;
+        (prefix == PREFIX && is_id && decoded.len() == SECRET_BYTES).then(|| TokenText {
+            id: id.to_owned(),
+            secret: secret.to_owned(),
+        })
+    }
+
+    /// Returns what is kept of the secret.
+    pub fn digest(&self) -> [u8; 32] {
+        Sha256::digest(self.secret.as_bytes()).into()
+    }
+
+    /// Tells in constant time whether this is the secret of a digest.
+    pub fn has_digest(&self, digest: &[u8]) -> bool {
+        let own = self.digest();
+        let differing = own
+            .iter()
+            .zip(digest)
+            .fold(0_u8, |sum, (one, other)| sum | (one ^ other));
+        digest.len() == own.len() && differing == 0
+    }
+
+    /// Returns the whole text. It is shown once, to the person who creates the token.
+    pub fn reveal(&self) -> String {
+        format!("{PREFIX}_{}_{}", self.id, self.secret)
+    }
+}
+
+impl fmt::Debug for TokenText {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "TokenText({})", self.id)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn token(scopes: &[Scope], limits: TokenLimits) -> Token {
+        Token {
+            id: "0a".to_owned(),
+            name: "ci".to_owned(),
+            kind: TokenKind::Service,
+            scopes: scopes.to_vec(),
+            limits,
+            roles: Vec::new(),
+            subject: None,
+            created_ms: 0,
+            expires_ms: Some(100),
+            used_ms: None,
+            revoked_ms: None,
+        }
+    }
+
+    fn texts(texts: &[&str]) -> Vec<String> {
+        texts.iter().map(|text| (*text).to_owned()).collect()
+    }
+
+    #[test]
+    fn a_token_reads_back_and_only_its_own_secret_fits() {
+        let one = TokenText::random().expect("random bytes");
+        let other = TokenText::random().expect("random bytes");
+        let read = TokenText::parse(&one.reveal()).expect("its own text");
+        assert_eq!(read, one);
+        assert!(read.has_digest(&one.digest()));
+        assert!(!read.has_digest(&other.digest()));
+        assert!(!read.has_digest(&one.digest()[..31]));
+        assert!(!format!("{one:?}").contains(&one.secret));
+    }
+
+    #[test]
+    fn malformed_tokens_are_rejected() {
+        let good = TokenText::random().expect("random bytes").reveal();
+        let cut = &good[..good.len() - 1];
+        for text in [
+            "",
+            "fst",
+            "fst_",
+            "fst__",
+            "fst_0123456789ab_",
+            "abc_0123456789ab_x",
+            cut,
+        ] {
+            assert_eq!(TokenText::parse(text), None, "{text}");
+        }
+        assert_eq!(TokenText::parse(&format!("{good}=")), None);
+        assert_eq!(TokenText::parse(&format!(" {good}")), None);
+    }
+
+    #[test]
+    fn scopes_are_not_ordered_except_that_admin_includes_all() {
+        let run = token(&[Scope::Run], TokenLimits::default());
+        assert!(run.has(Scope::Run) && !run.has(Scope::Read) && !run.has(Scope::Admin));
+        let admin = token(&[Scope::Admin], TokenLimits::default());
+        assert!(Scope::NAMES.iter().all(|(scope, _)| admin.has(*scope)));
+    }
+
+    #[test]
+    fn limits_by_flow_and_by_label_must_both_hold() {
+        let flows = texts(&["pay-*", "refund"]);
+        let limited = token(
+            &[Scope::Run],
+            TokenLimits {
+                flows: flows.clone(),
+                labels: texts(&["money"]),
+                ..TokenLimits::default()
+            },
+        );
+        let money = texts(&["money"]);
+        assert!(limited.reaches_flow("pay-out", &money));
+        assert!(limited.reaches_flow("refund", &money));
+        assert!(!limited.reaches_flow("pay-out", &[]));
+        assert!(!limited.reaches_flow("repay-out", &money));
+        assert!(!limited.reaches_flow("refunds", &money));
+        let by_flow = token(
+            &[Scope::Run],
+            TokenLimits {
+                flows,
+                ..TokenLimits::default()
+            },
+        );
+        assert!(by_flow.reaches_flow("pay-", &[]));
+        assert!(!by_flow.reaches_resource("res://v1/ws/local/a"));
+    }
+
+    #[test]
+    fn a_star_stands_for_any_text() {
+        for (pattern, text, fits) in [
+            ("*", "", true),
+            ("*", "anything", true),
+            ("a*c", "abc", true),
+            ("a*c", "ac", true),
+            ("a*c", "acb", false),
+            ("*b*", "abc", true),
+            ("a*b*c", "a-b-b-c", true),
+            ("ab", "abc", false),
+        ] {
+            assert_eq!(matches(pattern, text), fits, "{pattern} {text}");
+        }
+    }
+
+    #[test]
+    fn an_expired_or_revoked_token_is_not_valid() {
+        let mut it = token(&[Scope::Run], TokenLimits::default());
+        assert!(it.is_valid(99));
+        assert!(!it.is_valid(100));
+        it.expires_ms = None;
+        assert!(it.is_valid(i64::MAX));
+        it.revoked_ms = Some(5);
+        assert!(!it.is_valid(4));
+    }
+
+    #[test]
+    fn a_token_creates_no_token_for_more_than_itself() {
+        let own = TokenLimits {
+            flows: texts(&["pay"]),
+            ..TokenLimits::default()
+        };
+        let admin = token(&[Scope::Admin], own.clone());
+        assert!(admin.may_create(&token(&[Scope::Admin], own.clone())));
+        assert!(!admin.may_create(&token(&[Scope::Read], TokenLimits::default())));
+        let other = TokenLimits {
+            flows: texts(&["pay", "refund"]),
+            ..TokenLimits::default()
+        };
+        assert!(!admin.may_create(&token(&[Scope::Read], other)));
+        assert!(!token(&[Scope::Run], own.clone()).may_create(&token(&[Scope::Run], own.clone())));
+        let mut owner = token(&[Scope::Read], own);
+        owner.kind = TokenKind::Owner;
+        assert!(!admin.may_create(&owner));
+    }
+}

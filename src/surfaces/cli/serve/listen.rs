@@ -1,0 +1,123 @@
+//! The HTTP server beside the worker: both start and stop together.
+
+use std::net::{SocketAddr, TcpListener};
+
+use flowstone_engine::Engine;
+use flowstone_engine::worker::{Served, WorkerOptions};
+use serde_json::json;
+
+use super::{Lines, Message};
+use crate::cli::home::Project;
+use crate::cli::outcome::of_engine_error;
+use crate::cli::report::Report;
+use crate::cli::runtime::Runtime;
+use crate::http::{self, ServeFailure, ServeOptions};
+
+/// Threads that answer requests; runs have threads of their own.
+const API_THREADS: usize = 2;
+/// The file in which a running server says where it is.
+const SERVER_FILE: &str = "server.json";
+
+/// Serves requests while `work` executes runs. Both stop together.
+pub(super) fn listen(
+    address: SocketAddr,
+    (project, options): (&Project, &WorkerOptions),
+    open: &(dyn Fn() -> Result<Engine, Report> + Sync),
+    lines: &Lines,
+    work: impl FnOnce() -> Result<Served, Report>,
+) -> Result<Served, Report> {
+    // Under a name that is not known, nothing listens at all.
+    Runtime::start()?.block_on(async {
+        let engine = open()?;
+        http::base(&engine, address).map_err(|failure| of_failure(failure, address))?;
+        let token = engine.owner_token().await;
+        token.map(drop).map_err(|error| of_engine_error(&error))
+    })?;
+    let listener = TcpListener::bind(address).map_err(|error| unbound(address, &error))?;
+    let address = listener
+        .local_addr()
+        .map_err(|error| unbound(address, &error))?;
+    let base = Runtime::start()?.block_on(async {
+        let engine = open()?;
+        http::base(&engine, address).map_err(|failure| of_failure(failure, address))
+    })?;
+    let file = project.home.join(SERVER_FILE);
+    let about = json!({"pid": std::process::id(), "base": base}).to_string();
+    let options = ServeOptions {
+        listener,
+        threads: API_THREADS,
+        flows: options.flows.clone(),
+        interrupt: options.interrupt.clone(),
+    };
+    let stop = options.interrupt.clone();
+    let served = std::thread::scope(|scope| {
+        let (report, ready) = std::sync::mpsc::sync_channel(1);
+        let failed = report.clone();
+        let server = scope.spawn(move || {
+            let served = http::serve(open, options, || drop(report.send(None)));
+            if let Err(failure) = served {
+                // Only the first report is read: a server that stops later says so in the log.
+                let _ = failed.try_send(Some(of_failure(failure, address)));
+            }
+        });
+        if let Ok(Some(report)) = ready.recv() {
+            return Err(report);
+        }
+        flowstone_engine::private::write(&file, about.as_bytes()).map_err(|error| {
+            Report::error(
+                "E1025",
+                format!("{} cannot be written: {error}", file.display()),
+            )
+        })?;
+        lines.show(Message {
+            event: "listening",
+            text: format!(
+                "listening on {base}; the owner's token is in {}/owner.token",
+                project.home.display()
+            ),
+            fields: json!({"address": address.to_string(), "base": base}),
+            is_wrong: false,
+        });
+        let served = work();
+        stop.trigger();
+        // Its panic was reported.
+        let _ = server.join();
+        served
+    });
+    // Another server may have replaced it.
+    let own = std::fs::read_to_string(&file).is_ok_and(|text| text == about);
+    if own {
+        let _ = std::fs::remove_file(&file);
+    }
+    served
+}
+
+fn unbound(address: SocketAddr, error: &std::io::Error) -> Report {
+    let report = Report::error("E1025", format!("cannot listen on {address}: {error}"));
+    match error.kind() {
+        std::io::ErrorKind::AddrInUse => {
+            report.hint("another process uses this port; choose another one, or 0 for a free one")
+        }
+        std::io::ErrorKind::PermissionDenied => {
+            report.hint("choose a port from 1024, and put a reverse proxy in front of it")
+        }
+        _ => report,
+    }
+}
+
+fn of_failure(failure: ServeFailure<Report>, address: SocketAddr) -> Report {
+    match failure {
+        ServeFailure::Open(report) => report,
+        ServeFailure::NoHost => {
+            let message =
+                format!("the server would listen on {address} without a name that it accepts");
+            Report::error("E1024", message).hint(
+                "set `:server {:url \"https://...\"}` in flowstone.edn to the address that clients use, or listen on \
+                 127.0.0.1",
+            )
+        }
+        ServeFailure::System(error) => {
+            Report::error("E1025", format!("the server cannot start: {error}"))
+        }
+    }
+}

@@ -1,0 +1,134 @@
+//! The HTTP server: an API, and what a flow declares for the outside.
+//!
+//! A route is a thin translation of a request to one call of the engine, which commands make, too. Everything that
+//! several routes need lies around them: host and origin, tokens, limits, errors.
+
+mod access;
+mod answer;
+mod cursor;
+mod engines;
+mod flows;
+mod health;
+mod origin;
+mod problem;
+mod request;
+mod runs;
+mod server;
+mod settings;
+mod tokens;
+mod waits;
+
+use std::net::{SocketAddr, TcpListener};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::thread;
+
+use axum::Router;
+use flowstone_engine::catalog::Catalog;
+use flowstone_engine::{Engine, Interrupt};
+
+use engines::{Engines, StartError};
+use server::{Desk, Server, Shared};
+use settings::ServerSettings;
+
+/// The routes of all nouns, sorted.
+const ROUTES: &[fn() -> Router<Shared>] = &[
+    flows::routes,
+    health::routes,
+    runs::routes,
+    tokens::routes,
+    waits::routes,
+];
+
+fn routes() -> Router<Shared> {
+    let nouns = ROUTES.iter().map(|routes| routes());
+    nouns.fold(Router::new(), Router::merge)
+}
+
+/// Tells whether people open an address by a link in a browser.
+fn is_page(path: &str) -> bool {
+    path.starts_with("/docs/") || path.starts_with("/runs/") || path.contains("/waits/")
+}
+
+/// How a server is started.
+pub struct ServeOptions {
+    /// Open, and bound to the address that is served.
+    pub listener: TcpListener,
+    /// Threads that answer requests.
+    pub threads: usize,
+    /// Files and folders of flows.
+    pub flows: Vec<PathBuf>,
+    /// Stops the server.
+    pub interrupt: Interrupt,
+}
+
+/// Why a server does not start.
+#[derive(Debug)]
+pub enum ServeFailure<E> {
+    /// The engine of a thread could not be opened.
+    Open(E),
+    /// It listens on another address than loopback, and no host is configured.
+    NoHost,
+    /// The system provides no thread or file handle.
+    System(std::io::Error),
+}
+
+/// Returns the address under which a server is reached that listens there.
+///
+/// # Errors
+/// When no name is known under which it may be reached.
+pub fn base<E>(engine: &Engine, address: SocketAddr) -> Result<String, ServeFailure<E>> {
+    let settings = ServerSettings::of(engine.settings(), address);
+    let settings = settings.map_err(|_| ServeFailure::NoHost)?;
+    Ok(settings.base)
+}
+
+/// Serves requests until interrupted. `ready` is called once, when the first request can come.
+///
+/// # Errors
+/// When the server cannot start.
+pub fn serve<E: Send>(
+    open: &(dyn Fn() -> Result<Engine, E> + Sync),
+    options: ServeOptions,
+    ready: impl FnOnce(),
+) -> Result<(), ServeFailure<E>> {
+    let address = options
+        .listener
+        .local_addr()
+        .map_err(ServeFailure::System)?;
+    let engine = open().map_err(ServeFailure::Open)?;
+    let settings = ServerSettings::of(engine.settings(), address);
+    let settings = settings.map_err(|_| ServeFailure::NoHost)?;
+    drop(engine);
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(ServeFailure::System)?;
+    let open_desk = || {
+        Ok(Desk {
+            engine: open()?,
+            catalog: Catalog::new(options.flows.clone()),
+        })
+    };
+    thread::scope(|scope| {
+        let desks = Engines::start(scope, options.threads, &open_desk);
+        let desks = desks.map_err(|error| match error {
+            StartError::Open(error) => ServeFailure::Open(error),
+            StartError::System(error) => ServeFailure::System(error),
+            StartError::Ended => ServeFailure::System(std::io::Error::other("a thread ended")),
+        })?;
+        let server = Arc::new(Server {
+            desks,
+            settings,
+            failures: access::Failures::default(),
+            interrupt: options.interrupt.clone(),
+        });
+        let accepted = runtime.block_on(async {
+            ready();
+            server::accept(options.listener, server).await
+        });
+        // What is left of connections is dropped here, and with it the way to the threads.
+        runtime.shutdown_background();
+        accepted.map_err(ServeFailure::System)
+    })
+}

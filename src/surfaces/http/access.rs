@@ -1,0 +1,195 @@
+//! Who calls, and what they may do: bearer tokens, scopes, and the count of failed proofs.
+
+use std::collections::HashMap;
+use std::net::IpAddr;
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use axum::http::{HeaderMap, StatusCode, header};
+use flowstone_engine::token::{Scope, Token, TokenKind};
+use flowstone_engine::waits;
+use serde_json::json;
+
+use super::problem::{Problem, codes};
+
+/// Failed proofs of one address in one class within [`WINDOW`] before further ones are refused unread.
+const FAILURES_MAX: usize = 30;
+const WINDOW: Duration = Duration::from_secs(60);
+/// Addresses that are remembered; more do not make the memory grow.
+const ADDRESSES_MAX: usize = 10_000;
+
+/// The caller of a request, known by a token.
+#[derive(Debug, Clone)]
+pub(super) struct Caller {
+    pub token: Token,
+}
+
+impl Caller {
+    /// # Errors
+    /// When the token does not give a right.
+    pub(super) fn need(&self, scope: Scope) -> Result<(), Problem> {
+        match self.token.has(scope) {
+            true => Ok(()),
+            false => Err(Problem::new(
+                StatusCode::FORBIDDEN,
+                codes::MISSING_SCOPE,
+                format!(
+                    "the token `{}` lacks the scope `{}`",
+                    self.token.name,
+                    scope.name()
+                ),
+            )
+            .with("required", json!(scope.name()))),
+        }
+    }
+
+    /// Returns who a decision of this caller is attributed to.
+    pub(super) fn decides(&self) -> waits::Caller {
+        waits::Caller {
+            name: Some(self.token.attributed_to().to_owned()),
+            roles: self.token.roles.clone(),
+        }
+    }
+
+    /// Returns what runs of this caller have as the one who started them.
+    pub(super) fn started_by(&self) -> String {
+        format!("api:{}", self.token.attributed_to())
+    }
+
+    /// Tells whether the caller reaches a run: by the token's limits, and users only their own runs.
+    pub(super) fn reaches_run(&self, flow: &str, labels: &[String], started_by: &str) -> bool {
+        let is_own = started_by == self.started_by();
+        match self.token.kind {
+            TokenKind::User | TokenKind::Anon => is_own,
+            TokenKind::Owner | TokenKind::Service => self.token.reaches_flow(flow, labels),
+        }
+    }
+}
+
+/// Returns the text of a bearer token; `None` if there is no such header.
+///
+/// # Errors
+/// When the header is there twice, or holds something else.
+pub(super) fn bearer(headers: &HeaderMap) -> Result<Option<&str>, Problem> {
+    let mut values = headers.get_all(header::AUTHORIZATION).iter();
+    let Some(value) = values.next() else {
+        return Ok(None);
+    };
+    if values.next().is_some() {
+        return Err(Problem::malformed(
+            "the request has several `Authorization` headers",
+        ));
+    }
+    let text = value.to_str().ok().and_then(|text| {
+        let (scheme, token) = text.split_once(' ')?;
+        scheme
+            .eq_ignore_ascii_case("bearer")
+            .then_some(token.trim())
+    });
+    match text {
+        Some(token) => Ok(Some(token)),
+        None => Err(unauthorized("expected `Authorization: Bearer TOKEN`")),
+    }
+}
+
+/// The answer to a request without a token that is accepted.
+pub(super) fn unauthorized(detail: &str) -> Problem {
+    Problem::new(StatusCode::UNAUTHORIZED, codes::UNAUTHORIZED, detail)
+        .header(header::WWW_AUTHENTICATE, "Bearer")
+        .hint("create a token with `flowstone tokens create`, and send it as `Authorization: Bearer TOKEN`")
+}
+
+/// What a failed proof was about. Each has a count of its own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) enum ProofClass {
+    Token,
+}
+
+/// Counts failed proofs by address, so that nobody can try many.
+#[derive(Debug, Default)]
+pub(super) struct Failures(Mutex<HashMap<(IpAddr, ProofClass), Vec<Instant>>>);
+
+impl Failures {
+    /// Refuses an address that failed too often within the last minute. A good proof always passes, so this is asked
+    /// after the proof failed.
+    pub(super) fn note(&self, address: IpAddr, class: ProofClass, now: Instant) -> Option<Problem> {
+        let mut counts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_recent = |at: &Instant| now.duration_since(*at) < WINDOW;
+        if counts.len() >= ADDRESSES_MAX {
+            counts.retain(|_, failed| failed.iter().any(is_recent));
+        }
+        if counts.len() >= ADDRESSES_MAX && !counts.contains_key(&(address, class)) {
+            return Some(too_many(WINDOW));
+        }
+        let failed = counts.entry((address, class)).or_default();
+        failed.retain(is_recent);
+        if failed.len() < FAILURES_MAX {
+            failed.push(now);
+            return None;
+        }
+        let oldest = failed.first().copied().unwrap_or(now);
+        Some(too_many(WINDOW.saturating_sub(now.duration_since(oldest))))
+    }
+}
+
+fn too_many(wait: Duration) -> Problem {
+    let seconds = wait.as_secs().max(1);
+    Problem::new(
+        StatusCode::TOO_MANY_REQUESTS,
+        codes::TOO_MANY,
+        "too many requests from this address were refused",
+    )
+    .header(header::RETRY_AFTER, &seconds.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn failed_proofs_of_an_address_are_limited_for_a_minute() {
+        let failures = Failures::default();
+        let start = Instant::now();
+        let (one, other) = (IpAddr::from([127, 0, 0, 1]), IpAddr::from([127, 0, 0, 2]));
+        for number in 0..FAILURES_MAX {
+            let now = start + Duration::from_secs(number as u64);
+            assert!(failures.note(one, ProofClass::Token, now).is_none());
+        }
+        let now = start + Duration::from_secs(30);
+        let refused = failures
+            .note(one, ProofClass::Token, now)
+            .expect("one too many");
+        assert_eq!(refused.status, StatusCode::TOO_MANY_REQUESTS);
+        assert_eq!(refused.headers[0].1, "30");
+        assert!(failures.note(other, ProofClass::Token, now).is_none());
+        let later = start + Duration::from_secs(61);
+        assert!(failures.note(one, ProofClass::Token, later).is_none());
+    }
+
+    #[test]
+    fn only_one_bearer_token_is_taken() {
+        let mut headers = HeaderMap::new();
+        assert!(matches!(bearer(&headers), Ok(None)));
+        headers.insert(
+            header::AUTHORIZATION,
+            "bearer abc".parse().expect("a value"),
+        );
+        assert!(matches!(bearer(&headers), Ok(Some("abc"))));
+        headers.append(
+            header::AUTHORIZATION,
+            "Bearer def".parse().expect("a value"),
+        );
+        assert_eq!(
+            bearer(&headers).expect_err("two").status,
+            StatusCode::BAD_REQUEST
+        );
+        headers.insert(
+            header::AUTHORIZATION,
+            "Basic YTpi".parse().expect("a value"),
+        );
+        assert_eq!(
+            bearer(&headers).expect_err("basic").status,
+            StatusCode::UNAUTHORIZED
+        );
+    }
+}

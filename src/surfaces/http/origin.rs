@@ -1,0 +1,136 @@
+//! Which names of this server and which pages a request may come from.
+//!
+//! A page of another site can have a browser send requests to a server on this machine, also under a name that the page's
+//! owner points here. Both are refused before anything else is looked at.
+
+use axum::http::{HeaderMap, Method, StatusCode, header};
+
+use super::problem::{Problem, codes};
+use super::settings::ServerSettings;
+
+/// Checks the headers of a request. `is_page` tells whether the address is a page that people open from elsewhere.
+///
+/// # Errors
+/// When the host or the origin is not this server's, or one of the headers is malformed.
+pub(super) fn check(
+    settings: &ServerSettings,
+    method: &Method,
+    headers: &HeaderMap,
+    is_page: bool,
+) -> Result<(), Problem> {
+    let host = single(headers, &header::HOST, "Host")?
+        .ok_or_else(|| Problem::malformed("the request has no `Host` header"))?;
+    if !settings.hosts.contains(&host) {
+        return Err(Problem::new(
+            StatusCode::FORBIDDEN,
+            codes::HOST,
+            format!("this server is not `{host}`"),
+        )
+        .hint("add the name to `:server {:hosts [...]}` in flowstone.edn, or set `:server {:url ...}`"));
+    }
+    match single(headers, &header::ORIGIN, "Origin")? {
+        Some(origin) if settings.origins.contains(&origin) => Ok(()),
+        Some(origin) => Err(foreign(&format!(
+            "pages of `{origin}` may not call this server"
+        ))),
+        None => match single(headers, &SEC_FETCH_SITE, "Sec-Fetch-Site")?.as_deref() {
+            Some("cross-site") if !is_opened(method, headers, is_page) => {
+                Err(foreign("pages of other sites may not call this server"))
+            }
+            _ => Ok(()),
+        },
+    }
+}
+
+const SEC_FETCH_SITE: header::HeaderName = header::HeaderName::from_static("sec-fetch-site");
+const SEC_FETCH_MODE: header::HeaderName = header::HeaderName::from_static("sec-fetch-mode");
+
+/// Tells whether a person opened a page by a link.
+fn is_opened(method: &Method, headers: &HeaderMap, is_page: bool) -> bool {
+    let mode = headers.get(SEC_FETCH_MODE);
+    let is_navigation = mode.is_some_and(|mode| mode == "navigate");
+    is_page && is_navigation && (method == Method::GET || method == Method::HEAD)
+}
+
+fn foreign(detail: &str) -> Problem {
+    Problem::new(StatusCode::FORBIDDEN, codes::ORIGIN, detail)
+        .hint("list the page's origin in `:server {:origins [...]}` in flowstone.edn")
+}
+
+/// Returns the value of a header in lower case.
+fn single(
+    headers: &HeaderMap,
+    name: &header::HeaderName,
+    shown: &str,
+) -> Result<Option<String>, Problem> {
+    let mut values = headers.get_all(name).iter();
+    let (Some(value), None) = (values.next(), values.next()) else {
+        return match headers.contains_key(name) {
+            true => Err(Problem::malformed(format!(
+                "the request has several `{shown}` headers"
+            ))),
+            false => Ok(None),
+        };
+    };
+    let text = value
+        .to_str()
+        .map_err(|_| Problem::malformed(format!("the header `{shown}` is not ASCII text")))?;
+    Ok(Some(text.to_ascii_lowercase()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use axum::http::HeaderValue;
+    use flowstone_lang::value::Value;
+
+    fn answer(method: Method, is_page: bool, pairs: &[(&'static str, &'static str)]) -> String {
+        let address = "127.0.0.1:7373".parse().expect("an address");
+        let settings = ServerSettings::of(&Value::Nil, address).expect("settings");
+        let mut headers = HeaderMap::new();
+        for (name, value) in pairs {
+            headers.append(*name, HeaderValue::from_static(value));
+        }
+        match check(&settings, &method, &headers, is_page) {
+            Ok(()) => "ok".to_owned(),
+            Err(problem) => format!("{} {}", problem.status.as_u16(), problem.code),
+        }
+    }
+
+    #[test]
+    fn hosts_and_origins_of_others_are_refused() {
+        let host = ("host", "127.0.0.1:7373");
+        for (pairs, expected) in [
+            (vec![host], "ok"),
+            (vec![("host", "LOCALHOST:7373")], "ok"),
+            (vec![], "400 E1016"),
+            (vec![host, host], "400 E1016"),
+            (vec![("host", "localhost")], "403 E1012"),
+            (vec![("host", "rebound.example:7373")], "403 E1012"),
+            (vec![host, ("origin", "http://localhost:7373")], "ok"),
+            (vec![host, ("origin", "http://localhost:7374")], "403 E1013"),
+            (
+                vec![host, ("origin", "https://localhost:7373")],
+                "403 E1013",
+            ),
+            (vec![host, ("origin", "null")], "403 E1013"),
+            (vec![host, ("origin", "http://evil.example")], "403 E1013"),
+            (vec![host, ("sec-fetch-site", "same-origin")], "ok"),
+            (vec![host, ("sec-fetch-site", "cross-site")], "403 E1013"),
+        ] {
+            assert_eq!(answer(Method::POST, false, &pairs), expected, "{pairs:?}");
+        }
+    }
+
+    #[test]
+    fn a_link_on_another_site_opens_pages_only() {
+        let pairs = [
+            ("host", "127.0.0.1:7373"),
+            ("sec-fetch-site", "cross-site"),
+            ("sec-fetch-mode", "navigate"),
+        ];
+        assert_eq!(answer(Method::GET, true, &pairs), "ok");
+        assert_eq!(answer(Method::GET, false, &pairs), "403 E1013");
+        assert_eq!(answer(Method::POST, true, &pairs), "403 E1013");
+    }
+}

@@ -1,0 +1,235 @@
+//! Errors as answers: `application/problem+json` of RFC 9457, with our code, hint and the id of the request.
+
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use flowstone_engine::EngineError;
+use flowstone_engine::ports::StoreError;
+use flowstone_engine::resources::ResourceError;
+use flowstone_engine::tokens::TokenError;
+use flowstone_engine::waits::WaitError;
+use serde_json::{Map, Value, json};
+
+use super::engines::Unavailable;
+
+/// The codes of the pages in `docs/errors` for what only a server can say.
+pub(super) mod codes {
+    pub const UNAUTHORIZED: &str = "E1010";
+    pub const MISSING_SCOPE: &str = "E1011";
+    pub const HOST: &str = "E1012";
+    pub const ORIGIN: &str = "E1013";
+    pub const NOT_FOUND: &str = "E1014";
+    pub const METHOD: &str = "E1015";
+    pub const MALFORMED: &str = "E1016";
+    pub const MEDIA_TYPE: &str = "E1017";
+    pub const TOO_LARGE: &str = "E1018";
+    pub const SLOW: &str = "E1019";
+    pub const TOO_MANY: &str = "E1020";
+    pub const BUSY: &str = "E1021";
+    pub const VERSION: &str = "E1023";
+    pub const INTERNAL: &str = "E0500";
+}
+
+/// The kind of a store's refusal of a name that does not exist.
+const NOT_FOUND: &str = "not-found";
+
+/// An error as the answer to a request.
+#[derive(Debug, Clone)]
+pub(super) struct Problem {
+    pub status: StatusCode,
+    pub code: String,
+    pub detail: String,
+    pub hint: Option<String>,
+    /// Further members, such as `errors` and `required`.
+    pub more: Map<String, Value>,
+    /// Further headers, such as `Retry-After`.
+    pub headers: Vec<(header::HeaderName, HeaderValue)>,
+}
+
+impl Problem {
+    pub(super) fn new(
+        status: StatusCode,
+        code: impl Into<String>,
+        detail: impl Into<String>,
+    ) -> Problem {
+        Problem {
+            status,
+            code: code.into(),
+            detail: detail.into(),
+            hint: None,
+            more: Map::new(),
+            headers: Vec::new(),
+        }
+    }
+
+    pub(super) fn hint(mut self, hint: impl Into<String>) -> Problem {
+        self.hint = Some(hint.into());
+        self
+    }
+
+    pub(super) fn with(mut self, name: &str, value: Value) -> Problem {
+        self.more.insert(name.to_owned(), value);
+        self
+    }
+
+    pub(super) fn header(mut self, name: header::HeaderName, value: &str) -> Problem {
+        if let Ok(value) = HeaderValue::from_str(value) {
+            self.headers.push((name, value));
+        }
+        self
+    }
+
+    /// Something malformed in a request.
+    pub(super) fn malformed(detail: impl Into<String>) -> Problem {
+        Problem::new(StatusCode::BAD_REQUEST, codes::MALFORMED, detail)
+    }
+
+    /// Something that does not exist, or that the caller cannot reach.
+    pub(super) fn not_found(detail: impl Into<String>) -> Problem {
+        Problem::new(StatusCode::NOT_FOUND, codes::NOT_FOUND, detail)
+    }
+
+    /// The members of the JSON object, but for the id of the request.
+    pub(super) fn to_json(&self) -> Value {
+        let mut members = json!({
+            "type": format!("/docs/errors/{}", self.code),
+            "title": self.status.canonical_reason().unwrap_or("Error"),
+            "status": self.status.as_u16(),
+            "detail": self.detail,
+            "code": self.code,
+        });
+        if let Some(hint) = &self.hint {
+            members["hint"] = json!(hint);
+        }
+        if let Value::Object(members) = &mut members {
+            members.extend(self.more.clone());
+        }
+        members
+    }
+}
+
+impl IntoResponse for Problem {
+    fn into_response(self) -> Response {
+        let mut response = Response::new(axum::body::Body::from(self.to_json().to_string()));
+        *response.status_mut() = self.status;
+        let headers = response.headers_mut();
+        headers.insert(
+            header::CONTENT_TYPE,
+            HeaderValue::from_static("application/problem+json"),
+        );
+        headers.extend(self.headers.iter().cloned());
+        // The layer around all routes adds the id of the request.
+        response.extensions_mut().insert(self);
+        response
+    }
+}
+
+impl From<EngineError> for Problem {
+    fn from(error: EngineError) -> Problem {
+        let problem = Problem::new(status_of(&error), error.code(), error.to_string());
+        match error.hint() {
+            Some(hint) => problem.hint(hint),
+            None => problem,
+        }
+    }
+}
+
+impl From<Unavailable> for Problem {
+    fn from(unavailable: Unavailable) -> Problem {
+        match unavailable {
+            Unavailable::Busy => Problem::new(
+                StatusCode::SERVICE_UNAVAILABLE,
+                codes::BUSY,
+                "too many requests are waiting",
+            )
+            .header(header::RETRY_AFTER, "1"),
+            Unavailable::Gone => Problem::new(
+                StatusCode::INTERNAL_SERVER_ERROR,
+                codes::INTERNAL,
+                "the request failed with an internal error, which the server's log describes",
+            ),
+        }
+    }
+}
+
+/// Returns the status for an error of the engine.
+fn status_of(error: &EngineError) -> StatusCode {
+    match error {
+        EngineError::NoSuchRun { .. }
+        | EngineError::AmbiguousRun { .. }
+        | EngineError::NoSuchWait { .. }
+        | EngineError::NoSuchStep { .. }
+        | EngineError::NoSuchSchedule { .. } => StatusCode::NOT_FOUND,
+        EngineError::Held { .. }
+        | EngineError::Quarantined { .. }
+        | EngineError::Over { .. }
+        | EngineError::OtherAbi { .. }
+        | EngineError::BadProgram { .. }
+        | EngineError::Interactive { .. }
+        | EngineError::AlreadyDecided(_)
+        | EngineError::SlotTaken { .. }
+        | EngineError::WaitsForCaller { .. }
+        | EngineError::Diverged { .. }
+        | EngineError::Incompatible { .. }
+        | EngineError::OtherFlow { .. } => StatusCode::CONFLICT,
+        EngineError::Pruned { .. } => StatusCode::GONE,
+        EngineError::Sealed(_)
+        | EngineError::Bindings(_)
+        | EngineError::BadSetting { .. }
+        | EngineError::BadAnswer { .. }
+        | EngineError::Archive(_)
+        | EngineError::NoKey { .. }
+        | EngineError::Input(_)
+        | EngineError::Codec(_) => StatusCode::UNPROCESSABLE_ENTITY,
+        EngineError::Resource(error) => match error {
+            ResourceError::Missing { .. } => StatusCode::NOT_FOUND,
+            ResourceError::Gone { .. } => StatusCode::GONE,
+            ResourceError::Needed { .. } | ResourceError::Taken { .. } => StatusCode::CONFLICT,
+            ResourceError::BadLink(_) => StatusCode::FORBIDDEN,
+            ResourceError::Unstorable(_) | ResourceError::Unsuitable { .. } => {
+                StatusCode::UNPROCESSABLE_ENTITY
+            }
+        },
+        EngineError::Token(error) => match error {
+            TokenError::Missing { .. } => StatusCode::NOT_FOUND,
+            TokenError::NoScope
+            | TokenError::BadText { .. }
+            | TokenError::NoSubject
+            | TokenError::Wider => StatusCode::UNPROCESSABLE_ENTITY,
+            TokenError::Open { .. } | TokenError::Owner { .. } | TokenError::NoRandom(_) => {
+                StatusCode::INTERNAL_SERVER_ERROR
+            }
+        },
+        EngineError::Wait(error) => match error {
+            WaitError::Expired { .. } => StatusCode::GONE,
+            WaitError::Role { .. } => StatusCode::FORBIDDEN,
+            WaitError::Stale { .. } => StatusCode::CONFLICT,
+            WaitError::Ambiguous { .. } => StatusCode::NOT_FOUND,
+            WaitError::NotOffered { .. } => StatusCode::UNPROCESSABLE_ENTITY,
+        },
+        EngineError::Store(error) => of_store(error),
+        EngineError::Internal(_) => StatusCode::INTERNAL_SERVER_ERROR,
+    }
+}
+
+fn of_store(error: &StoreError) -> StatusCode {
+    match error {
+        StoreError::Rejected { kind, .. } if *kind == NOT_FOUND => StatusCode::NOT_FOUND,
+        StoreError::Rejected { .. } => StatusCode::UNPROCESSABLE_ENTITY,
+        StoreError::Internal(_) => StatusCode::INTERNAL_SERVER_ERROR,
+        StoreError::NotADatabase { .. }
+        | StoreError::Damaged { .. }
+        | StoreError::TooNew { .. }
+        | StoreError::Lost { .. }
+        | StoreError::Unreachable { .. }
+        | StoreError::NoHandle { .. }
+        | StoreError::NoHandleForStep { .. }
+        | StoreError::NoThread { .. }
+        | StoreError::BackupPlace { .. }
+        | StoreError::Busy
+        | StoreError::Full { .. }
+        | StoreError::FullForStep { .. }
+        | StoreError::Disk { .. }
+        | StoreError::ReadOnly { .. }
+        | StoreError::LeaseLost { .. } => StatusCode::SERVICE_UNAVAILABLE,
+    }
+}

@@ -1,0 +1,412 @@
+//! What a request holds, taken strictly: an unknown name, a name twice or a wrong type is an error.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use axum::body::Body;
+use axum::http::{HeaderMap, StatusCode, header};
+use flowstone_engine::json::read_strictly;
+use serde_json::{Map, Value as Json};
+
+use super::problem::{Problem, codes};
+
+/// Maximum size of a JSON body of the API.
+pub(super) const JSON_MAX: usize = 10 << 20;
+/// Maximum nesting of a JSON body.
+const DEPTH_MAX: usize = 128;
+/// How long a body may pause.
+const BODY_PAUSE: Duration = Duration::from_secs(10);
+/// How long a whole body may take.
+const BODY_TIME: Duration = Duration::from_secs(60);
+/// The default and the maximum number of items on a page.
+const LIMIT: (usize, usize) = (50, 500);
+
+/// The query of an address.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Query(BTreeMap<String, String>);
+
+impl Query {
+    /// Reads a query. `known` names all that the route takes.
+    ///
+    /// # Errors
+    /// When a name is not known or stands twice.
+    pub(super) fn read(text: Option<&str>, known: &[&str]) -> Result<Query, Problem> {
+        let mut found = BTreeMap::new();
+        let pairs = text
+            .unwrap_or_default()
+            .split('&')
+            .filter(|pair| !pair.is_empty());
+        for pair in pairs {
+            let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
+            let (name, value) = (decoded(name, true)?, decoded(value, true)?);
+            if !known.contains(&&*name) {
+                let near = flowstone_engine::diagnostic::nearest(&name, known.iter().copied());
+                let problem =
+                    Problem::malformed(format!("`{name}` is not a parameter of this address"));
+                return Err(match near {
+                    Some(near) => problem.hint(format!("did you mean `{near}`?")),
+                    None if known.is_empty() => problem.hint("it takes no parameters"),
+                    None => problem.hint(format!("it takes: {}", known.join(", "))),
+                });
+            }
+            if found.contains_key(&name) {
+                return Err(Problem::malformed(format!(
+                    "the parameter `{name}` is given twice"
+                )));
+            }
+            found.insert(name, value);
+        }
+        Ok(Query(found))
+    }
+
+    pub(super) fn get(&self, name: &str) -> Option<&str> {
+        self.0.get(name).map(String::as_str)
+    }
+
+    pub(super) fn owned(&self, name: &str) -> Option<String> {
+        self.0.get(name).cloned()
+    }
+
+    /// Returns a parameter that is true or false; false if it is not given.
+    pub(super) fn flag(&self, name: &str) -> Result<bool, Problem> {
+        match self.get(name) {
+            None | Some("false") => Ok(false),
+            Some("true" | "") => Ok(true),
+            Some(other) => Err(Problem::malformed(format!(
+                "`{name}` must be true or false, got `{other}`"
+            ))),
+        }
+    }
+
+    /// Returns the number of items on a page.
+    pub(super) fn limit(&self) -> Result<usize, Problem> {
+        let (usual, most) = LIMIT;
+        match self.number("limit")? {
+            None => Ok(usual),
+            Some(limit) if (1..=most as i64).contains(&limit) => Ok(limit as usize),
+            Some(limit) => Err(Problem::malformed(format!(
+                "`limit` must be a number from 1 to {most}, got {limit}"
+            ))),
+        }
+    }
+
+    /// Returns a whole number.
+    pub(super) fn number(&self, name: &str) -> Result<Option<i64>, Problem> {
+        let Some(text) = self.get(name) else {
+            return Ok(None);
+        };
+        match text.parse() {
+            Ok(number) => Ok(Some(number)),
+            Err(_) => Err(Problem::malformed(format!(
+                "`{name}` must be a whole number, got `{text}`"
+            ))),
+        }
+    }
+}
+
+/// Decodes the escapes of an address once.
+///
+/// # Errors
+/// When an escape is malformed or the result is not UTF-8.
+pub(super) fn decoded(text: &str, is_query: bool) -> Result<String, Problem> {
+    let malformed = || Problem::malformed(format!("`{text}` has a malformed escape"));
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.bytes();
+    while let Some(byte) = rest.next() {
+        bytes.push(match byte {
+            b'%' => {
+                let digit = |byte: Option<u8>| char::from(byte?).to_digit(16);
+                let (Some(high), Some(low)) = (digit(rest.next()), digit(rest.next())) else {
+                    return Err(malformed());
+                };
+                (high * 16 + low) as u8
+            }
+            b'+' if is_query => b' ',
+            byte => byte,
+        });
+    }
+    String::from_utf8(bytes).map_err(|_| malformed())
+}
+
+/// Reads a body to its end.
+///
+/// # Errors
+/// When it is too large, pauses too long, or its connection fails.
+pub(super) async fn bytes(body: Body, most: usize) -> Result<Vec<u8>, Problem> {
+    use http_body_util::BodyExt as _;
+    let mut body = body;
+    let mut bytes = Vec::new();
+    let reading = async {
+        loop {
+            let frame = tokio::time::timeout(BODY_PAUSE, body.frame());
+            let Some(frame) = frame.await.map_err(|_| slow())? else {
+                return Ok(());
+            };
+            let frame =
+                frame.map_err(|_| Problem::malformed("the body of the request is incomplete"))?;
+            if let Some(data) = frame.data_ref() {
+                if bytes.len() + data.len() > most {
+                    return Err(too_large(most));
+                }
+                bytes.extend_from_slice(data);
+            }
+        }
+    };
+    tokio::time::timeout(BODY_TIME, reading)
+        .await
+        .map_err(|_| slow())??;
+    Ok(bytes)
+}
+
+pub(super) fn too_large(most: usize) -> Problem {
+    Problem::new(
+        StatusCode::PAYLOAD_TOO_LARGE,
+        codes::TOO_LARGE,
+        format!("the body of the request has more than {most} bytes"),
+    )
+}
+
+fn slow() -> Problem {
+    Problem::new(
+        StatusCode::REQUEST_TIMEOUT,
+        codes::SLOW,
+        "the body of the request did not arrive in time",
+    )
+}
+
+/// The members of a JSON object in a body.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Members(Map<String, Json>);
+
+impl Members {
+    /// Reads a JSON object. An empty body is an empty object.
+    ///
+    /// # Errors
+    /// When the body is not a JSON object with known members, each once.
+    pub(super) async fn read(
+        headers: &HeaderMap,
+        body: Body,
+        known: &[&str],
+    ) -> Result<Members, Problem> {
+        Members::read_within(headers, body, known, JSON_MAX).await
+    }
+
+    pub(super) async fn read_within(
+        headers: &HeaderMap,
+        body: Body,
+        known: &[&str],
+        most: usize,
+    ) -> Result<Members, Problem> {
+        let bytes = bytes(body, most).await?;
+        if bytes.is_empty() {
+            return Ok(Members::default());
+        }
+        refuse_other_types(headers)?;
+        let Json::Object(given) = json(&bytes)? else {
+            return Err(Problem::malformed(
+                "the body of the request must be a JSON object",
+            ));
+        };
+        let mut members = Map::new();
+        for (name, value) in given {
+            let plain = camel(&name);
+            if !known.contains(&&*plain) {
+                let near = flowstone_engine::diagnostic::nearest(&plain, known.iter().copied());
+                let problem =
+                    Problem::malformed(format!("`{name}` is not a member of this request"));
+                return Err(match near {
+                    Some(near) => problem.hint(format!("did you mean `{near}`?")),
+                    None => problem.hint(format!("it takes: {}", known.join(", "))),
+                });
+            }
+            if members.insert(plain, value).is_some() {
+                return Err(Problem::malformed(format!("`{name}` is given twice")));
+            }
+        }
+        Ok(Members(members))
+    }
+
+    /// Returns a member that is not null.
+    pub(super) fn get(&self, name: &str) -> Option<&Json> {
+        self.0.get(name).filter(|value| !value.is_null())
+    }
+
+    pub(super) fn text(&self, name: &str) -> Result<Option<String>, Problem> {
+        match self.get(name) {
+            None => Ok(None),
+            Some(Json::String(text)) => Ok(Some(text.clone())),
+            Some(other) => Err(wrong(name, "a string", other)),
+        }
+    }
+
+    pub(super) fn flag(&self, name: &str) -> Result<Option<bool>, Problem> {
+        match self.get(name) {
+            None => Ok(None),
+            Some(Json::Bool(flag)) => Ok(Some(*flag)),
+            Some(other) => Err(wrong(name, "true or false", other)),
+        }
+    }
+
+    pub(super) fn number(&self, name: &str) -> Result<Option<i64>, Problem> {
+        match self.get(name) {
+            None => Ok(None),
+            Some(value) => match value.as_i64() {
+                Some(number) => Ok(Some(number)),
+                None => Err(wrong(name, "a whole number", value)),
+            },
+        }
+    }
+
+    pub(super) fn texts(&self, name: &str) -> Result<Vec<String>, Problem> {
+        let Some(value) = self.get(name) else {
+            return Ok(Vec::new());
+        };
+        let items = value.as_array().and_then(|items| {
+            let texts = items.iter().map(|item| item.as_str().map(str::to_owned));
+            texts.collect::<Option<Vec<String>>>()
+        });
+        items.ok_or_else(|| wrong(name, "a list of strings", value))
+    }
+
+    /// Returns a length of time, such as `"30s"`.
+    pub(super) fn duration(&self, name: &str) -> Result<Option<Duration>, Problem> {
+        let Some(text) = self.text(name)? else {
+            return Ok(None);
+        };
+        match flowstone_engine::duration::parse(&text) {
+            Some(duration) => Ok(Some(duration)),
+            None => Err(Problem::malformed(format!(
+                "`{name}` must be a duration such as 500ms, 10s, 5m, 2h or 1d, got `{text}`"
+            ))),
+        }
+    }
+}
+
+fn wrong(name: &str, expected: &str, found: &Json) -> Problem {
+    let found = match found {
+        Json::Null => "null",
+        Json::Bool(_) => "a boolean",
+        Json::Number(_) => "a number",
+        Json::String(_) => "a string",
+        Json::Array(_) => "a list",
+        Json::Object(_) => "an object",
+    };
+    Problem::malformed(format!("`{name}` must be {expected}, got {found}"))
+}
+
+/// Refuses bodies that are not declared as JSON. A form of a page cannot declare that without asking first.
+fn refuse_other_types(headers: &HeaderMap) -> Result<(), Problem> {
+    let kind = headers.get(header::CONTENT_TYPE);
+    let kind = kind.and_then(|kind| kind.to_str().ok()).unwrap_or_default();
+    let name = kind.split(';').next().unwrap_or_default().trim();
+    match name.eq_ignore_ascii_case("application/json") {
+        true => Ok(()),
+        false => Err(Problem::new(
+            StatusCode::UNSUPPORTED_MEDIA_TYPE,
+            codes::MEDIA_TYPE,
+            format!("expected a body of type `application/json`, got `{name}`"),
+        )),
+    }
+}
+
+/// Reads JSON in which no member of an object stands twice.
+///
+/// # Errors
+/// When it is not JSON, or too deep.
+pub(super) fn json(bytes: &[u8]) -> Result<Json, Problem> {
+    let text = std::str::from_utf8(bytes)
+        .map_err(|_| Problem::malformed("the body of the request is not UTF-8"))?;
+    let json = read_strictly(text).map_err(|error| {
+        Problem::malformed(format!("the body of the request is not JSON: {error}"))
+    })?;
+    match is_deeper(&json, DEPTH_MAX) {
+        false => Ok(json),
+        true => Err(Problem::malformed(format!(
+            "the body of the request is nested deeper than {DEPTH_MAX} levels"
+        ))),
+    }
+}
+
+fn is_deeper(json: &Json, most: usize) -> bool {
+    let mut level: Vec<&Json> = vec![json];
+    for _ in 0..=most {
+        level = level
+            .into_iter()
+            .flat_map(|value| match value {
+                Json::Array(items) => items.iter().collect::<Vec<_>>(),
+                Json::Object(members) => members.values().collect(),
+                Json::Null | Json::Bool(_) | Json::Number(_) | Json::String(_) => Vec::new(),
+            })
+            .collect();
+        if level.is_empty() {
+            return false;
+        }
+    }
+    true
+}
+
+/// Returns a name in camel case; kebab and snake case are taken, too.
+fn camel(name: &str) -> String {
+    let mut plain = String::new();
+    let mut is_next_upper = false;
+    for char in name.chars() {
+        match char {
+            '-' | '_' if !plain.is_empty() => is_next_upper = true,
+            char if is_next_upper => {
+                plain.extend(char.to_uppercase());
+                is_next_upper = false;
+            }
+            char => plain.push(char),
+        }
+    }
+    plain
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn query(text: &str) -> String {
+        match Query::read(Some(text), &["flow", "limit"]) {
+            Ok(query) => format!(
+                "{:?} {:?}",
+                query.get("flow"),
+                query.limit().map_err(|it| it.detail)
+            ),
+            Err(problem) => problem.detail,
+        }
+    }
+
+    #[test]
+    fn queries_are_taken_strictly() {
+        assert_eq!(query("flow=a%20b+c&limit=7"), "Some(\"a b c\") Ok(7)");
+        assert_eq!(query(""), "None Ok(50)");
+        assert_eq!(query("flo=a"), "`flo` is not a parameter of this address");
+        assert_eq!(
+            query("flow=a&flow=b"),
+            "the parameter `flow` is given twice"
+        );
+        assert_eq!(query("flow=%zz"), "`%zz` has a malformed escape");
+        assert_eq!(query("flow=%ff"), "`%ff` has a malformed escape");
+        for limit in ["0", "501"] {
+            assert!(query(&format!("limit={limit}")).contains("from 1 to 500"));
+        }
+    }
+
+    #[test]
+    fn names_of_members_have_three_spellings() {
+        for name in ["startedBy", "started-by", "started_by"] {
+            assert_eq!(camel(name), "startedBy");
+        }
+    }
+
+    #[test]
+    fn json_is_taken_strictly() {
+        let nested = |depth: usize| format!("{}{}", "[".repeat(depth), "]".repeat(depth));
+        assert!(json(nested(128).as_bytes()).is_ok());
+        for text in [r#"{"a":1,"a":2}"#, "{", "\u{feff}{}", &nested(130)] {
+            assert!(json(text.as_bytes()).is_err(), "{text}");
+        }
+        assert!(json(b"\xff").is_err());
+    }
+}

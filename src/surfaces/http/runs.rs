@@ -1,0 +1,393 @@
+//! `/api/v1/runs`: starting, listing, showing and ending runs.
+
+use std::time::Duration;
+
+use axum::Router;
+use axum::body::Body;
+use axum::extract::{Path, RawQuery, State};
+use axum::http::{HeaderMap, HeaderName, StatusCode, header};
+use axum::routing::{get, post};
+use flowstone_engine::ids::RunId;
+use flowstone_engine::json::from_json;
+use flowstone_engine::ports::{RunOrder, RunQuery, RunRow, RunStatus, RunSummary};
+use flowstone_engine::token::Scope;
+use flowstone_engine::{StartOptions, StartedRun};
+use flowstone_lang::value::Value;
+use serde_json::{Value as Json, json};
+
+use super::access::Caller;
+use super::answer::Answer;
+use super::cursor;
+use super::flows::no_flow;
+use super::problem::{Problem, codes};
+use super::request::{Members, Query};
+use super::server::{Desk, Shared};
+use crate::json::{add_decision, row_json, summary_json};
+
+/// Maximum time that a start waits for the end of the run.
+const WAIT_MAX: Duration = Duration::from_secs(180);
+/// Maximum number of runs that are read to fill a page of those that the caller reaches.
+const SCANNED_MAX: usize = 5_000;
+
+pub(super) fn routes() -> Router<Shared> {
+    Router::new()
+        .route("/api/v1/runs", get(list))
+        .route("/api/v1/runs/{id}", get(show))
+        .route("/api/v1/runs/{id}/cancel", post(cancel))
+}
+
+/// How many digits of a version are shown.
+const VERSION_DIGITS: usize = 12;
+
+const START: &[&str] = &[
+    "id",
+    "input",
+    "invocation",
+    "priority",
+    "timeout",
+    "version",
+    "wait",
+];
+
+/// `POST /api/v1/flows/{slug}/runs`.
+pub(super) async fn start(
+    State(server): State<Shared>,
+    caller: Caller,
+    Path(slug): Path<String>,
+    headers: HeaderMap,
+    body: Body,
+) -> Result<Answer, Problem> {
+    caller.need(Scope::Run)?;
+    let given = Members::read(&headers, body, START).await?;
+    let wait = wait_time(&given, &headers)?;
+    let start = Start {
+        flow: slug,
+        version: given.text("version")?,
+        input: given.get("input").cloned(),
+        invocation: given.text("invocation")?,
+        id: given.text("id")?,
+        priority: given.number("priority")?,
+        timeout: given.duration("timeout")?,
+    };
+    let started = begin(&server, caller, start).await?;
+    let run = RunId::from_text(started["id"].as_str().unwrap_or_default());
+    let location = format!("/api/v1/runs/{run}");
+    let Some(wait) = wait else {
+        return Ok(Answer::with(StatusCode::CREATED, started).header(header::LOCATION, &location));
+    };
+    let row = ended_within(&server, run, wait).await?;
+    let mut shown = row;
+    for key in ["concurrencyDecision", "concurrencyKey", "replaced"] {
+        shown[key] = started[key].clone();
+    }
+    let is_over = shown["endedAt"].is_string();
+    let status = if is_over {
+        StatusCode::OK
+    } else {
+        StatusCode::ACCEPTED
+    };
+    Ok(Answer::with(status, shown).header(header::LOCATION, &location))
+}
+
+/// A run to be started. A value of the language stays on its thread, so the input is JSON until it is there.
+struct Start {
+    flow: String,
+    version: Option<String>,
+    input: Option<Json>,
+    invocation: Option<String>,
+    id: Option<String>,
+    priority: Option<i64>,
+    timeout: Option<Duration>,
+}
+
+/// Returns how long a start waits; nothing if it does not.
+fn wait_time(given: &Members, headers: &HeaderMap) -> Result<Option<Duration>, Problem> {
+    let preferred = headers.get(HeaderName::from_static("prefer"));
+    let preferred = preferred
+        .and_then(|text| text.to_str().ok())
+        .and_then(|text| {
+            let parts = text
+                .split([',', ';'])
+                .filter_map(|part| part.trim().strip_prefix("wait="));
+            parts
+                .filter_map(|seconds| seconds.trim().parse().ok())
+                .next()
+        });
+    let wait = given
+        .duration("wait")?
+        .or(preferred.map(Duration::from_secs));
+    match wait {
+        Some(wait) if wait > WAIT_MAX => Err(Problem::malformed(format!(
+            "`wait` can be at most {} s",
+            WAIT_MAX.as_secs()
+        ))),
+        wait => Ok(wait),
+    }
+}
+
+/// Starts a run of a served flow and returns it as JSON.
+async fn begin(server: &Shared, caller: Caller, start: Start) -> Result<Json, Problem> {
+    server
+        .ask(async move |desk: &Desk| {
+            let flow = desk.catalog.flow(&desk.engine, &start.flow);
+            let flow = flow.filter(|flow| caller.token.reaches_flow(&flow.slug, &flow.labels));
+            let flow = flow.ok_or_else(|| no_flow(&start.flow))?;
+            let hash = &flow.loaded.program.hash;
+            if let Some(version) = start.version.filter(|it| !hash.starts_with(it.as_str())) {
+                let served = hash.get(..VERSION_DIGITS).unwrap_or(hash);
+                let detail = format!(
+                    "the server serves version {served} of `{}`, not {version}",
+                    flow.slug
+                );
+                return Err(Problem::new(StatusCode::CONFLICT, codes::VERSION, detail));
+            }
+            let input = start
+                .input
+                .as_ref()
+                .map_or_else(|| Value::map([]), from_json);
+            let options = StartOptions {
+                invocation: start.invocation,
+                external_id: start.id,
+                is_left: true,
+                started_by: Some(caller.started_by()),
+                priority: start.priority,
+                timeout: start.timeout,
+                ..StartOptions::with_input(input)
+            };
+            let started = desk.engine.submit(&flow.loaded, options).await?;
+            started_json(desk, &started).await
+        })
+        .await
+}
+
+/// Returns a run that was just started, with what was decided about its start.
+async fn started_json(desk: &Desk, started: &StartedRun) -> Result<Json, Problem> {
+    let row = desk.engine.run(&started.run).await?;
+    let mut shown = row_json(&row);
+    if let Some(members) = shown.as_object_mut() {
+        add_decision(members, started);
+    }
+    Ok(shown)
+}
+
+/// Returns a run when it is over, or as it is after some time.
+async fn ended_within(server: &Shared, run: RunId, wait: Duration) -> Result<Json, Problem> {
+    server
+        .ask(async move |desk: &Desk| {
+            let mut news = desk.engine.stores().agenda.news();
+            let end = tokio::time::Instant::now() + wait;
+            loop {
+                news.mark_seen();
+                let row = desk.engine.run(&run).await?;
+                let is_parked = matches!(row.status, RunStatus::Waiting | RunStatus::Queued);
+                if row.status.is_final() || is_parked && row.due_ms.is_none() {
+                    return Ok::<_, Problem>(row_json(&row));
+                }
+                if tokio::time::timeout_at(end, news.changed()).await.is_err() {
+                    return Ok(row_json(&desk.engine.run(&run).await?));
+                }
+            }
+        })
+        .await
+}
+
+const FILTERS: &[&str] = &[
+    "cursor",
+    "flow",
+    "full",
+    "key",
+    "limit",
+    "parent",
+    "since",
+    "sort",
+    "startedBy",
+    "status",
+    "text",
+    "until",
+    "workflowId",
+];
+
+async fn list(
+    State(server): State<Shared>,
+    caller: Caller,
+    RawQuery(query): RawQuery,
+) -> Result<Answer, Problem> {
+    caller.need(Scope::Read)?;
+    let given = Query::read(query.as_deref(), FILTERS)?;
+    let now_ms = flowstone_engine::ports::wall_clock_ms();
+    let (mut query, filters) = run_query(&given, now_ms)?;
+    if let Some(cursor) = given.get("cursor") {
+        query.after = Some(RunId::from_text(cursor::read(cursor, &filters)?));
+    }
+    let (limit, full) = (given.limit()?, given.flag("full")?);
+    let (runs, next) = server
+        .ask(async move |desk: &Desk| {
+            let page = page(desk, &caller, query, limit).await?;
+            let next = page
+                .last()
+                .filter(|_| page.len() == limit)
+                .map(|run| run.id.to_string());
+            let mut runs = Vec::new();
+            for run in &page {
+                runs.push(match full {
+                    true => row_json(&desk.engine.run(&run.id).await?),
+                    false => summary_json(run),
+                });
+            }
+            Ok::<_, Problem>((runs, next))
+        })
+        .await?;
+    let next = next.map(|after| cursor::write(&after, &filters));
+    Ok(Answer::ok(json!({"runs": runs, "next": next})))
+}
+
+/// Returns the runs of a page that the caller reaches.
+async fn page(
+    desk: &Desk,
+    caller: &Caller,
+    mut query: RunQuery,
+    limit: usize,
+) -> Result<Vec<RunSummary>, Problem> {
+    let mut page = Vec::new();
+    let mut scanned = 0;
+    query.limit = limit;
+    while page.len() < limit && scanned < SCANNED_MAX {
+        let found = desk.engine.summaries(query.clone()).await?;
+        scanned += found.len();
+        let is_last = found.len() < query.limit;
+        query.after = found.last().map(|run| run.id.clone());
+        page.extend(found.into_iter().filter(|run| {
+            let labels = desk.catalog.labels(&desk.engine, &run.flow);
+            caller.reaches_run(&run.flow, &labels, &run.started_by)
+        }));
+        if is_last {
+            break;
+        }
+    }
+    page.truncate(limit);
+    Ok(page)
+}
+
+/// Returns the query of a list, and its filters as one text.
+fn run_query(given: &Query, now_ms: i64) -> Result<(RunQuery, String), Problem> {
+    let mut query = RunQuery {
+        flow: given.owned("flow").or_else(|| given.owned("workflowId")),
+        key: given.owned("key"),
+        text: given.owned("text"),
+        started_by: given.owned("startedBy"),
+        parent: given.owned("parent").map(RunId::from_text),
+        ..RunQuery::default()
+    };
+    for name in given
+        .get("status")
+        .into_iter()
+        .flat_map(|names| names.split(','))
+    {
+        match RunStatus::from_name(name) {
+            Some(status) => query.statuses.push(status),
+            None if name == "interrupted" => query.interrupted = true,
+            None => {
+                return Err(Problem::malformed(format!(
+                    "`{name}` is not a status of runs"
+                )));
+            }
+        }
+    }
+    for (name, slot) in [
+        ("since", &mut query.since_ms),
+        ("until", &mut query.until_ms),
+    ] {
+        if let Some(text) = given.get(name) {
+            let instant = flowstone_engine::read_instant(text, now_ms);
+            *slot = Some(instant.ok_or_else(|| {
+                Problem::malformed(format!(
+                    "`{name}` must be an instant or a duration, got `{text}`"
+                ))
+            })?);
+        }
+    }
+    if let Some(name) = given.get("sort") {
+        query.sort = RunOrder::from_name(name).ok_or_else(|| {
+            let names: Vec<&str> = RunOrder::NAMES.iter().map(|(_, name)| *name).collect();
+            Problem::malformed(format!(
+                "`sort` must be one of {}, got `{name}`",
+                names.join(", ")
+            ))
+        })?;
+    }
+    let names = FILTERS
+        .iter()
+        .filter(|name| !["cursor", "limit", "full"].contains(name));
+    let filters: Vec<String> = names
+        .map(|name| format!("{name}={:?}", given.get(name)))
+        .collect();
+    Ok((query, filters.join("&")))
+}
+
+async fn show(
+    State(server): State<Shared>,
+    caller: Caller,
+    Path(id): Path<String>,
+    RawQuery(query): RawQuery,
+) -> Result<Answer, Problem> {
+    Query::read(query.as_deref(), &[])?;
+    let shown = server
+        .ask(async move |desk: &Desk| {
+            let row = reached(desk, &caller, &id).await?;
+            Ok::<_, Problem>(row_json(&row))
+        })
+        .await?;
+    Ok(Answer::ok(shown))
+}
+
+/// Returns a run by its whole id, if the caller may read it: with the scope `read`, or because it is their own.
+pub(super) async fn reached(desk: &Desk, caller: &Caller, id: &str) -> Result<RunRow, Problem> {
+    let missing = || {
+        Problem::new(
+            StatusCode::NOT_FOUND,
+            "E0502",
+            format!("there is no run `{id}`"),
+        )
+        .hint("`GET /api/v1/runs` lists the runs")
+    };
+    let row = match desk.engine.run(&RunId::from_text(id)).await {
+        Ok(row) => row,
+        Err(flowstone_engine::EngineError::NoSuchRun { .. }) => return Err(missing()),
+        Err(error) => return Err(error.into()),
+    };
+    let labels = desk.catalog.labels(&desk.engine, &row.flow);
+    let is_own = row.started_by == caller.started_by();
+    if !caller.reaches_run(&row.flow, &labels, &row.started_by) {
+        return Err(missing());
+    }
+    if !is_own {
+        caller.need(Scope::Read)?;
+    }
+    Ok(row)
+}
+
+async fn cancel(
+    State(server): State<Shared>,
+    caller: Caller,
+    Path(id): Path<String>,
+    headers: HeaderMap,
+    body: Body,
+) -> Result<Answer, Problem> {
+    caller.need(Scope::Run)?;
+    let given = Members::read(&headers, body, &["force", "reason"]).await?;
+    let reason = given
+        .text("reason")?
+        .unwrap_or_else(|| format!("cancelled by {}", caller.token.attributed_to()));
+    let force = given.flag("force")?.unwrap_or(false);
+    let shown = server
+        .ask(async move |desk: &Desk| {
+            let row = reached(desk, &caller, &id).await?;
+            match force {
+                true => desk.engine.request_end(&row.id, &reason).await?,
+                false => desk.engine.request_cancel(&row.id, &reason).await?,
+            }
+            Ok::<_, Problem>(row_json(&desk.engine.run(&row.id).await?))
+        })
+        .await?;
+    Ok(Answer::with(StatusCode::ACCEPTED, shown))
+}

@@ -1,0 +1,231 @@
+//! The server: its connections, what lies around every route, and its orderly end.
+
+use std::net::{SocketAddr, TcpListener};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use axum::Router;
+use axum::body::Body;
+use axum::extract::{FromRequestParts, MatchedPath, Request, State};
+use axum::http::request::Parts;
+use axum::http::{HeaderName, HeaderValue, Method, StatusCode, header};
+use axum::middleware::{self, Next};
+use axum::response::{IntoResponse, Response};
+use flowstone_engine::catalog::Catalog;
+use flowstone_engine::ids::RunId;
+use flowstone_engine::ports::{Random, SystemRandom};
+use flowstone_engine::{Engine, Interrupt};
+use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::server::graceful::GracefulShutdown;
+use hyper_util::service::TowerToHyperService;
+use tower::ServiceExt as _;
+use tower_http::catch_panic::CatchPanicLayer;
+
+use super::access::{Caller, Failures, ProofClass, bearer, unauthorized};
+use super::engines::Engines;
+use super::problem::{Problem, codes};
+use super::settings::ServerSettings;
+use super::{origin, routes};
+
+/// How long the request line and the headers may take.
+const HEADER_TIME: Duration = Duration::from_secs(10);
+/// Maximum size of the request line and the headers.
+const HEADER_BYTES: usize = 16 << 10;
+const HEADER_FIELDS: usize = 100;
+/// Maximum number of connections.
+const CONNECTIONS_MAX: usize = 10_000;
+/// How long connections may take to finish when the server stops.
+const STOP_TIME: Duration = Duration::from_secs(5);
+const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+
+/// What a thread that answers requests works with.
+pub(super) struct Desk {
+    pub engine: Engine,
+    pub catalog: Catalog,
+}
+
+/// What all requests share.
+pub(super) struct Server {
+    pub desks: Engines<Desk>,
+    pub settings: ServerSettings,
+    pub failures: Failures,
+    pub interrupt: Interrupt,
+}
+
+pub(super) type Shared = Arc<Server>;
+
+/// The address that a request comes from.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Peer(pub SocketAddr);
+
+impl Server {
+    /// Asks an engine.
+    ///
+    /// # Errors
+    /// What the question fails with, or that nobody can be asked.
+    pub(super) async fn ask<A: Send + 'static, E: Into<Problem> + Send + 'static>(
+        &self,
+        question: impl AsyncFnOnce(&Desk) -> Result<A, E> + Send + 'static,
+    ) -> Result<A, Problem> {
+        self.desks.ask(question).await?.map_err(Into::into)
+    }
+
+    async fn caller(&self, parts: &Parts) -> Result<Caller, Problem> {
+        let Some(text) = bearer(&parts.headers)? else {
+            return Err(unauthorized("this address needs a token"));
+        };
+        let text = text.to_owned();
+        let accepted = self
+            .ask(async move |desk: &Desk| desk.engine.accept_token(&text).await)
+            .await?;
+        match accepted {
+            Ok(token) => Ok(Caller { token }),
+            Err(why) => {
+                let peer = parts.extensions.get::<Peer>().map(|peer| peer.0.ip());
+                tracing::warn!(reason = why.name(), "a token was not accepted");
+                let refused = peer
+                    .and_then(|peer| self.failures.note(peer, ProofClass::Token, Instant::now()));
+                Err(refused.unwrap_or_else(|| unauthorized("the token is not accepted")))
+            }
+        }
+    }
+}
+
+impl FromRequestParts<Shared> for Caller {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, server: &Shared) -> Result<Caller, Problem> {
+        server.caller(parts).await
+    }
+}
+
+/// Accepts connections until the server is to stop, and then lets those under way finish.
+pub(super) async fn accept(listener: TcpListener, server: Shared) -> std::io::Result<()> {
+    listener.set_nonblocking(true)?;
+    let listener = tokio::net::TcpListener::from_std(listener)?;
+    let app = app(server.clone());
+    let graceful = GracefulShutdown::new();
+    let places = Arc::new(tokio::sync::Semaphore::new(CONNECTIONS_MAX));
+    loop {
+        let accepted = tokio::select! {
+            accepted = listener.accept() => accepted,
+            () = server.interrupt.wait() => break,
+        };
+        let (stream, peer) = match accepted {
+            Ok(accepted) => accepted,
+            Err(error) => {
+                // Most likely no file handle is left; the next attempt may find one.
+                tracing::warn!(%error, "a connection cannot be accepted");
+                tokio::time::sleep(Duration::from_millis(50)).await;
+                continue;
+            }
+        };
+        let Ok(place) = places.clone().try_acquire_owned() else {
+            tracing::warn!(%peer, "a connection is refused: too many are open");
+            continue;
+        };
+        // Answers are small; waiting for more of them costs time.
+        let _ = stream.set_nodelay(true);
+        let app =
+            app.clone()
+                .map_request(move |mut request: hyper::Request<hyper::body::Incoming>| {
+                    request.extensions_mut().insert(Peer(peer));
+                    request.map(Body::new)
+                });
+        let mut builder = hyper::server::conn::http1::Builder::new();
+        builder
+            .timer(TokioTimer::new())
+            .header_read_timeout(HEADER_TIME)
+            .max_buf_size(HEADER_BYTES)
+            .max_headers(HEADER_FIELDS);
+        let connection =
+            builder.serve_connection(TokioIo::new(stream), TowerToHyperService::new(app));
+        let connection = graceful.watch(connection);
+        tokio::spawn(async move {
+            let _place = place;
+            // The other side may break off at any time.
+            if let Err(error) = connection.await {
+                tracing::debug!(%peer, %error, "a connection ended early");
+            }
+        });
+    }
+    drop(listener);
+    // What is still open after this ends with the process.
+    let _ = tokio::time::timeout(STOP_TIME, graceful.shutdown()).await;
+    Ok(())
+}
+
+/// Returns all routes with what lies around them.
+fn app(server: Shared) -> Router {
+    routes()
+        .fallback(no_route)
+        .method_not_allowed_fallback(no_method)
+        .layer(CatchPanicLayer::custom(|_| {
+            Problem::new(
+                StatusCode::INTERNAL_SERVER_ERROR,
+                codes::INTERNAL,
+                "the request failed with an internal error, which the server's log describes",
+            )
+            .into_response()
+        }))
+        .layer(middleware::from_fn_with_state(server.clone(), around))
+        .with_state(server)
+}
+
+async fn no_route(request: Request) -> Problem {
+    Problem::not_found(format!("there is nothing at `{}`", request.uri().path()))
+}
+
+async fn no_method(request: Request) -> Response {
+    if request.method() == Method::OPTIONS {
+        return StatusCode::NO_CONTENT.into_response();
+    }
+    let method = request.method();
+    Problem::new(
+        StatusCode::METHOD_NOT_ALLOWED,
+        codes::METHOD,
+        format!("`{}` does not take {method}", request.uri().path()),
+    )
+    .into_response()
+}
+
+/// Checks where a request comes from, gives it an id, and writes one line about it to the log.
+async fn around(State(server): State<Shared>, request: Request, next: Next) -> Response {
+    let begun = Instant::now();
+    let random = SystemRandom.next();
+    let id = RunId::new(flowstone_engine::ports::wall_clock_ms(), random).to_string();
+    let (method, path) = (request.method().clone(), request.uri().path().to_owned());
+    let is_page = super::is_page(&path);
+    let checked = origin::check(&server.settings, &method, request.headers(), is_page);
+    let route = request.extensions().get::<MatchedPath>().cloned();
+    let mut response = match checked {
+        Ok(()) => next.run(request).await,
+        Err(problem) => problem.into_response(),
+    };
+    if let Some(problem) = response.extensions_mut().remove::<Problem>() {
+        let mut members = problem.to_json();
+        members["requestId"] = serde_json::json!(id);
+        *response.body_mut() = Body::from(members.to_string());
+        response.headers_mut().remove(header::CONTENT_LENGTH);
+    }
+    let headers = response.headers_mut();
+    if let Ok(id) = HeaderValue::from_str(&id) {
+        headers.insert(REQUEST_ID, id);
+    }
+    headers.insert(
+        header::X_CONTENT_TYPE_OPTIONS,
+        HeaderValue::from_static("nosniff"),
+    );
+    headers
+        .entry(header::CACHE_CONTROL)
+        .or_insert(HeaderValue::from_static("no-store"));
+    tracing::info!(
+        request = %id,
+        %method,
+        route = route.as_ref().map_or(&*path, |route| route.as_str()),
+        status = response.status().as_u16(),
+        millis = begun.elapsed().as_millis() as u64,
+        "request"
+    );
+    response
+}

@@ -1,0 +1,144 @@
+//! The server's part of the project's settings: `:server` in `flowstone.edn`.
+
+use std::net::{IpAddr, SocketAddr};
+
+use flowstone_lang::value::Value;
+
+/// How the server is reached, and by whom.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct ServerSettings {
+    /// The base of links to this server, without a slash at its end.
+    pub base: String,
+    /// Values of `Host` that are accepted.
+    pub hosts: Vec<String>,
+    /// Origins of pages that may call the API.
+    pub origins: Vec<String>,
+    /// The name of the project in addresses.
+    pub workspace: String,
+    /// Whether `/metrics` needs no token.
+    pub metrics_open: bool,
+}
+
+/// The server cannot be reached under any name that it would accept.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct NoHost;
+
+impl ServerSettings {
+    /// Reads the settings for a server that listens on an address.
+    ///
+    /// # Errors
+    /// When it listens on another address than loopback and no host is configured.
+    pub(super) fn of(settings: &Value, address: SocketAddr) -> Result<ServerSettings, NoHost> {
+        let server = settings.get("server");
+        let text = |key: &str| {
+            let found = server.and_then(|server| server.get(key));
+            found.and_then(Value::as_str).map(|text| text.to_string())
+        };
+        let list = |key: &str| {
+            let found = server.and_then(|server| server.get(key));
+            let items = found.and_then(Value::as_vector);
+            let items = items.into_iter().flat_map(|items| items.iter());
+            items
+                .filter_map(|item| item.as_str().map(|text| text.to_string()))
+                .collect::<Vec<String>>()
+        };
+        let url = text("url").map(|url| url.trim_end_matches('/').to_owned());
+        let mut hosts: Vec<String> = list("hosts")
+            .into_iter()
+            .map(|host| host.to_ascii_lowercase())
+            .collect();
+        if let Some(url) = &url {
+            hosts.extend(host_of(url));
+        }
+        if address.ip().is_loopback() {
+            let port = address.port();
+            hosts.extend(["127.0.0.1", "localhost", "[::1]"].map(|name| format!("{name}:{port}")));
+        }
+        if hosts.is_empty() {
+            return Err(NoHost);
+        }
+        let base = url.unwrap_or_else(|| base_of(address));
+        let mut origins: Vec<String> = list("origins");
+        origins.push(origin_of(&base));
+        if address.ip().is_loopback() {
+            origins.extend(hosts.iter().map(|host| format!("http://{host}")));
+        }
+        Ok(ServerSettings {
+            base,
+            hosts,
+            origins: origins
+                .into_iter()
+                .map(|origin| origin.trim_end_matches('/').to_ascii_lowercase())
+                .collect(),
+            workspace: text("workspace-id").unwrap_or_else(|| "local".to_owned()),
+            metrics_open: server
+                .and_then(|server| server.get("metrics"))
+                .and_then(Value::as_keyword)
+                .is_some_and(|metrics| metrics.is("open")),
+        })
+    }
+}
+
+/// Returns the address of a server that listens there.
+fn base_of(address: SocketAddr) -> String {
+    let ip = match address.ip() {
+        ip if ip.is_unspecified() => IpAddr::from([127, 0, 0, 1]),
+        ip => ip,
+    };
+    format!("http://{}", SocketAddr::new(ip, address.port()))
+}
+
+/// Returns host and port of an address, as in `Host`.
+fn host_of(url: &str) -> Option<String> {
+    let rest = url.split_once("://")?.1;
+    let host = rest.split('/').next()?;
+    Some(host.to_ascii_lowercase())
+}
+
+/// Returns scheme, host and port of an address.
+fn origin_of(url: &str) -> String {
+    match url.split_once("://") {
+        Some((scheme, rest)) => {
+            let host = rest.split('/').next().unwrap_or_default();
+            format!("{scheme}://{host}")
+        }
+        None => url.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use flowstone_lang::value::Value;
+
+    fn settings(pairs: &[(&str, Value)]) -> Value {
+        let server = pairs
+            .iter()
+            .map(|(key, value)| (Value::keyword(key), value.clone()));
+        Value::map([(Value::keyword("server"), Value::map(server))])
+    }
+
+    fn address(text: &str) -> SocketAddr {
+        text.parse().expect("an address")
+    }
+
+    #[test]
+    fn a_server_on_loopback_accepts_its_own_names_only() {
+        let it = ServerSettings::of(&Value::Nil, address("127.0.0.1:7373")).expect("settings");
+        assert_eq!(it.base, "http://127.0.0.1:7373");
+        assert_eq!(it.hosts, ["127.0.0.1:7373", "localhost:7373", "[::1]:7373"]);
+        assert!(it.origins.contains(&"http://localhost:7373".to_owned()));
+        assert_eq!(it.workspace, "local");
+    }
+
+    #[test]
+    fn a_server_elsewhere_needs_a_name() {
+        let elsewhere = address("0.0.0.0:80");
+        assert_eq!(ServerSettings::of(&Value::Nil, elsewhere), Err(NoHost));
+        let url = settings(&[("url", Value::from("https://Flows.example.com/"))]);
+        let it = ServerSettings::of(&url, elsewhere).expect("settings");
+        assert_eq!(it.base, "https://Flows.example.com");
+        assert_eq!(it.hosts, ["flows.example.com"]);
+        assert_eq!(it.origins, ["https://flows.example.com"]);
+    }
+}

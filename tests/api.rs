@@ -1,0 +1,177 @@
+//! A running `flowstone serve --listen`, and a client of its API.
+
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+use crate::program::Scratch;
+
+/// How long the server may take to start, and an answer to come.
+const LONGEST: Duration = Duration::from_secs(120);
+
+/// A server. It is killed when this is dropped.
+pub struct Api {
+    child: Child,
+    pub address: String,
+    pub token: String,
+}
+
+/// What a server answered.
+#[derive(Debug, Clone)]
+pub struct Reply {
+    pub status: u16,
+    /// The headers, a lower-case line each.
+    pub head: String,
+    pub body: String,
+}
+
+impl Reply {
+    #[track_caller]
+    pub fn json(&self) -> Value {
+        serde_json::from_str(&self.body).unwrap_or_else(|error| panic!("{error}: {self:?}"))
+    }
+
+    /// Returns the value of a header.
+    pub fn header(&self, name: &str) -> Option<&str> {
+        let lines = self.head.lines();
+        lines
+            .filter_map(|line| line.split_once(": "))
+            .find(|(known, _)| *known == name)
+            .map(|it| it.1)
+    }
+
+    /// Returns status and code of an error.
+    pub fn problem(&self) -> String {
+        let code = self.json()["code"].as_str().unwrap_or_default().to_owned();
+        format!("{} {code}", self.status)
+    }
+}
+
+impl Api {
+    /// Serves a project on a free port, until this is dropped.
+    pub fn serve(scratch: &Scratch) -> Api {
+        Api::serve_with(scratch, &[])
+    }
+
+    pub fn serve_with(scratch: &Scratch, options: &[&str]) -> Api {
+        let home = scratch.path().join(".flowstone");
+        // That of a server that was killed.
+        let _ = std::fs::remove_file(home.join("server.json"));
+        let args = [&["serve", "--listen", "127.0.0.1:0", "--quiet"], options].concat();
+        let child = scratch
+            .command(&args)
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .spawn()
+            .expect("the server starts");
+        let mut api = Api {
+            child,
+            address: String::new(),
+            token: String::new(),
+        };
+        let begun = Instant::now();
+        while api.address.is_empty() {
+            assert!(begun.elapsed() < LONGEST, "the server does not start");
+            let ended = api.child.try_wait().expect("a process");
+            assert!(ended.is_none(), "the server ended: {ended:?}");
+            if let Ok(text) = std::fs::read_to_string(home.join("server.json"))
+                && let Ok(about) = serde_json::from_str::<Value>(&text)
+            {
+                let base = about["base"].as_str().unwrap_or_default();
+                api.address = base.trim_start_matches("http://").to_owned();
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        let token = std::fs::read_to_string(home.join("owner.token")).expect("the owner's token");
+        token.trim_end().clone_into(&mut api.token);
+        api
+    }
+
+    /// Sends exactly this text and returns what comes back.
+    pub fn send(&self, text: impl AsRef<[u8]>) -> Reply {
+        let mut stream = TcpStream::connect(&self.address).expect("the server accepts");
+        stream.set_read_timeout(Some(LONGEST)).expect("a timeout");
+        // The server may refuse before it has read everything.
+        let _ = stream.write_all(text.as_ref());
+        let mut bytes = Vec::new();
+        let _ = stream.read_to_end(&mut bytes);
+        let text = String::from_utf8_lossy(&bytes).into_owned();
+        let (head, body) = text.split_once("\r\n\r\n").unwrap_or((&text, ""));
+        let (line, head) = head.split_once("\r\n").unwrap_or((head, ""));
+        Reply {
+            status: line
+                .split(' ')
+                .nth(1)
+                .and_then(|it| it.parse().ok())
+                .unwrap_or(0),
+            head: head.to_ascii_lowercase().replace("\r\n", "\n"),
+            body: body.to_owned(),
+        }
+    }
+
+    /// Makes a request with these headers, a line each.
+    pub fn request(&self, what: &str, headers: &[&str], body: &str) -> Reply {
+        let lines: String = headers.iter().map(|line| format!("{line}\r\n")).collect();
+        let length = match body.is_empty() {
+            true => String::new(),
+            false => format!("content-length: {}\r\n", body.len()),
+        };
+        let host = &self.address;
+        self.send(format!(
+            "{what} HTTP/1.1\r\nhost: {host}\r\nconnection: close\r\n{lines}{length}\r\n{body}"
+        ))
+    }
+
+    fn authorization(&self) -> String {
+        format!("authorization: Bearer {}", self.token)
+    }
+
+    /// Gets a path as the owner.
+    pub fn get(&self, path: &str) -> Reply {
+        self.request(&format!("GET {path}"), &[&self.authorization()], "")
+    }
+
+    /// Posts JSON as the owner.
+    pub fn post(&self, path: &str, body: &Value) -> Reply {
+        self.post_as(&self.token, path, body)
+    }
+
+    /// Posts JSON with a token.
+    pub fn post_as(&self, token: &str, path: &str, body: &Value) -> Reply {
+        let headers = [
+            &*format!("authorization: Bearer {token}"),
+            "content-type: application/json",
+        ];
+        self.request(&format!("POST {path}"), &headers, &body.to_string())
+    }
+
+    /// Gets a path with a token.
+    pub fn get_as(&self, token: &str, path: &str) -> Reply {
+        let header = format!("authorization: Bearer {token}");
+        self.request(&format!("GET {path}"), &[&header], "")
+    }
+
+    /// Asks the server to stop, and returns its exit code.
+    pub fn stop(mut self) -> Option<i32> {
+        let id = self.child.id().to_string();
+        let sent = Command::new("kill").args(["-TERM", &id]).status();
+        assert!(sent.expect("`kill` starts").success());
+        self.child.wait().expect("a process").code()
+    }
+
+    /// Ends the server without notice.
+    pub fn kill(mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+impl Drop for Api {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
