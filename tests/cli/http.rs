@@ -206,7 +206,7 @@ fn a_restarted_server_keeps_tokens_and_runs() {
     );
     assert_eq!(cancelled.status, 202, "{cancelled:?}");
     let watched = scratch.run(&["runs", "watch", &run]);
-    assert_eq!(watched.code, Some(4), "{watched:?}");
+    assert!(watched.out.contains("cancelled"), "{watched:?}");
     let again = second.post(&format!("/api/v1/runs/{run}/cancel"), &json!({}));
     assert_eq!(again.problem(), "409 E0505");
 }
@@ -402,10 +402,14 @@ fn a_changed_flow_is_served_and_a_broken_one_is_named() {
     scratch.write("flows/hello.edn", HELLO.replace("Hello, ", "Good day, "));
     assert_eq!(greeting("Good day, Ada"), "Good day, Ada");
     scratch.write("flows/hello.edn", "{:slug :hello :flow '(str");
-    let reasons = || api.get("/readyz").json()["reasons"].clone();
+    let named = || api.get("/readyz").json()["reasons"][0]["file"] == "flows/hello.edn";
     let begun = std::time::Instant::now();
-    while reasons() == json!([]) && begun.elapsed().as_secs() < 60 {}
-    assert_eq!(reasons()[0]["file"], "flows/hello.edn");
+    while !named() {
+        assert!(
+            begun.elapsed().as_secs() < 60,
+            "the broken file is not named"
+        );
+    }
     assert_eq!(
         greeting("Good day, Ada"),
         "Good day, Ada",

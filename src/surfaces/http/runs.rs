@@ -9,7 +9,7 @@ use axum::http::{HeaderMap, HeaderName, StatusCode, header};
 use axum::routing::{get, post};
 use flowstone_engine::ids::RunId;
 use flowstone_engine::json::from_json;
-use flowstone_engine::ports::{RunOrder, RunQuery, RunRow, RunStatus, RunSummary};
+use flowstone_engine::ports::{RunOrder, RunQuery, RunRow, RunStatus, RunSummary, WaitFilter};
 use flowstone_engine::token::Scope;
 use flowstone_engine::{StartOptions, StartedRun};
 use flowstone_lang::value::Value;
@@ -179,8 +179,7 @@ async fn ended_within(server: &Shared, run: RunId, wait: Duration) -> Result<Jso
             loop {
                 news.mark_seen();
                 let row = desk.engine.run(&run).await?;
-                let is_parked = matches!(row.status, RunStatus::Waiting | RunStatus::Queued);
-                if row.status.is_final() || is_parked && row.due_ms.is_none() {
+                if row.status.is_final() || is_for_others(desk, &row).await? {
                     return Ok::<_, Problem>(row_json(&row));
                 }
                 if tokio::time::timeout_at(end, news.changed()).await.is_err() {
@@ -189,6 +188,21 @@ async fn ended_within(server: &Shared, run: RunId, wait: Duration) -> Result<Jso
             }
         })
         .await
+}
+
+/// Tells whether a run waits for others: for its turn, or for an answer. A run that sleeps continues by itself.
+async fn is_for_others(desk: &Desk, row: &RunRow) -> Result<bool, Problem> {
+    Ok(match row.status {
+        RunStatus::Queued => true,
+        RunStatus::Waiting => {
+            let filter = WaitFilter {
+                run: Some(row.id.clone()),
+                ..WaitFilter::default()
+            };
+            !desk.engine.list_waits(filter).await?.is_empty()
+        }
+        _ => false,
+    })
 }
 
 const FILTERS: &[&str] = &[
