@@ -17,6 +17,7 @@ pub mod disk;
 mod engine;
 mod error;
 mod execute;
+mod feed;
 mod interactive;
 mod journal;
 pub mod lookup;
@@ -44,8 +45,8 @@ pub(crate) use flowstone_flow::{
     permission, retention, retry, schedule, step,
 };
 pub use flowstone_model::{
-    blob, changeset, codec, diagnostic, duration, ids, json, kv, limits, ports, private, resource,
-    rooted, schema, table, token, words,
+    blob, changeset, codec, diagnostic, duration, feed_event, ids, json, kv, limits, ports,
+    private, resource, rooted, schema, table, token, words,
 };
 
 pub use asker::{AskPermission, Asker, Permission, PermissionQuestion};
@@ -55,6 +56,7 @@ pub use direct::Direct;
 pub use engine::{CancelOutcome, Engine, EngineConfig, StartOptions, builtin};
 pub use error::EngineError;
 pub use execute::{Difference, ExecuteOptions, Stand, Stay};
+pub use feed::{FeedState, Feeds, ProjectEvents, ProjectFeed, RunEvents, RunFeed};
 pub use flowstone_model::size::parse_size;
 pub use interactive::Interactive;
 pub use limits::{LIMITS, Limit, Limits, Unit, parse_memory};

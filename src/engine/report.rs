@@ -1,7 +1,7 @@
 //! A view of a run: its steps in order, with their requests and results.
 
 mod attempts;
-mod conversation;
+pub(crate) mod conversation;
 mod details;
 
 use std::collections::{HashMap, HashSet};
@@ -21,7 +21,7 @@ use crate::ports::{
 };
 
 pub use attempts::Attempt;
-use attempts::Begun;
+pub(crate) use attempts::Begun;
 pub use conversation::{CallStep, Conversation, ToolCall, Turn};
 pub use details::StepDetails;
 
@@ -439,7 +439,7 @@ struct Places {
 }
 
 /// Takes the packaged step's id from the front of a request.
-fn packaged_request(request: String) -> (Option<String>, String) {
+pub(crate) fn packaged_request(request: String) -> (Option<String>, String) {
     match request.split_once(' ') {
         Some((id, config)) if id.starts_with(':') => (Some(id.to_owned()), config.to_owned()),
         _ => (None, request),
@@ -447,7 +447,7 @@ fn packaged_request(request: String) -> (Option<String>, String) {
 }
 
 /// Returns the title in a request of which the beginning is kept.
-fn title(request: &str) -> Option<String> {
+pub(crate) fn title(request: &str) -> Option<String> {
     if !request.contains(":title ") {
         return None;
     }

@@ -10,6 +10,7 @@ pub mod changeset;
 pub mod codec;
 pub mod diagnostic;
 pub mod duration;
+pub mod feed_event;
 pub mod ids;
 pub mod json;
 pub mod kv;

@@ -9,8 +9,10 @@ mod agenda;
 mod changesets;
 mod clock;
 mod exchanges;
+mod feed;
 mod journal;
 mod listing;
+mod live;
 mod probe;
 mod queue;
 mod resources;
@@ -34,8 +36,13 @@ pub use exchanges::{
     AnswerEnd, AnswerFault, AnswerHead, AskedRequest, ExchangeError, Exchanged, Exchanges,
     RecordedAnswer, Revealed, ShownRequest, Tape, Witness,
 };
+pub use feed::{
+    Event, EventKind, Feed, FeedDetail, FeedItem, FeedPage, FeedRow, ProjectFeedPage,
+    ProjectFeedRow, WaitPlace,
+};
 pub use journal::{Ack, Batch, Change, Durability, Entry, EntryKind, Journal, Receipt};
 pub use listing::{RunOrder, RunQuery, RunSummary};
+pub use live::{Live, LiveText, TextPiece};
 pub use probe::{CommitPhase, Probe};
 pub use queue::{
     Admission, LimitRule, OnConflict, OnNewVersion, Queue, QueuePlace, QueueReason, RateRule,
@@ -84,6 +91,8 @@ pub enum StoreOp {
 pub struct Stores {
     pub agenda: Arc<dyn Agenda>,
     pub journal: Arc<dyn Journal>,
+    pub feed: Arc<dyn Feed>,
+    pub live: Arc<dyn Live>,
     pub runs: Arc<dyn Runs>,
     pub queue: Arc<dyn Queue>,
     pub waits: Arc<dyn Waits>,

@@ -5,6 +5,7 @@
 mod edn;
 mod failure;
 mod kv;
+mod live;
 pub mod memory;
 mod news;
 pub mod sqlite;

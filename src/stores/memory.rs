@@ -8,6 +8,7 @@
 mod agenda;
 mod blobs;
 mod changesets;
+mod feed;
 mod journal;
 mod kv;
 mod lease;
@@ -33,6 +34,7 @@ use flowstone_model::ports::{CommitPhase, PortFuture, Probe, StoreError, Stores}
 use rusqlite::Connection;
 use tokio::sync::watch;
 
+use crate::live::LiveTexts;
 use crate::sqlite::in_memory;
 use state::State;
 
@@ -55,6 +57,9 @@ struct Project {
     relations: Mutex<Option<Connection>>,
     processes: Mutex<Processes>,
     news: watch::Sender<u64>,
+    /// Changes with each commit.
+    commits: watch::Sender<u64>,
+    live: Arc<LiveTexts>,
     options: MemoryOptions,
 }
 
@@ -79,6 +84,8 @@ impl Memory {
             relations: Mutex::default(),
             processes: Mutex::default(),
             news: watch::Sender::new(0),
+            commits: watch::Sender::new(0),
+            live: Arc::default(),
             options,
         }))
     }
@@ -103,6 +110,8 @@ impl Memory {
         Stores {
             agenda: session.clone(),
             journal: session.clone(),
+            feed: session.clone(),
+            live: self.0.live.clone(),
             runs: session.clone(),
             queue: session.clone(),
             waits: session.clone(),
@@ -204,6 +213,7 @@ impl Session {
                 if news == News::Some {
                     self.project.news.send_modify(|count| *count += 1);
                 }
+                self.project.commits.send_modify(|count| *count += 1);
                 self.reach(CommitPhase::AfterCommit)?;
                 Ok(answer)
             }

@@ -8,6 +8,7 @@ mod backup;
 pub mod blob;
 pub(crate) mod changeset;
 mod failure;
+mod feed;
 mod import;
 mod journal;
 pub mod kv;
@@ -28,6 +29,7 @@ mod token;
 mod upkeep;
 mod verify;
 mod waits;
+mod watched;
 mod writer;
 
 use std::path::{Path, PathBuf};
@@ -41,10 +43,11 @@ use flowstone_model::limits::Limits;
 use flowstone_model::ports::{Admission, Queue, QueuePlace, StartRules};
 use flowstone_model::ports::{
     Adoption, Agenda, BackedUp, Batch, BlobRow, BlobWriter, Blobs, Changesets, Claim, ClaimBy,
-    Completion, Entry, Import, Journal, Kv, NewRun, PlanChange, PortFuture, Probe, Program,
-    Receipt, Removed, Resources, RunFilter, RunQuery, RunRow, RunStatus, RunSummary, Runs,
-    ScheduleRow, Setback, SignalFilter, SignalRow, StoreError, StoredInput, Stores, Sweep, Tables,
-    Taken, Tokens, Upkeep, Usage, Verified, WaitFilter, WaitRow, Waits, WaitsAnswer, wall_clock_ms,
+    Completion, Entry, Feed, FeedDetail, FeedPage, Import, Journal, Kv, NewRun, PlanChange,
+    PortFuture, Probe, Program, ProjectFeedPage, Receipt, Removed, Resources, RunFilter, RunQuery,
+    RunRow, RunStatus, RunSummary, Runs, ScheduleRow, Setback, SignalFilter, SignalRow, StoreError,
+    StoredInput, Stores, Sweep, Tables, Taken, Tokens, Upkeep, Usage, Verified, WaitFilter,
+    WaitRow, Waits, WaitsAnswer, wall_clock_ms,
 };
 use flowstone_model::ports::{ResourcePage, ResourceQuery, ResourceRow};
 use flowstone_model::resource::SearchEntry;
@@ -157,6 +160,8 @@ fn stores(
     Stores {
         agenda: sqlite.clone(),
         journal: sqlite.clone(),
+        feed: sqlite.clone(),
+        live: Arc::<crate::live::LiveTexts>::default(),
         runs: sqlite.clone(),
         queue: sqlite.clone(),
         waits: sqlite.clone(),
@@ -308,6 +313,38 @@ impl Journal for Sqlite {
         limit: usize,
     ) -> PortFuture<'_, Vec<(i64, Entry)>> {
         self.read(|db| journal::load_after(db, run, place, limit))
+    }
+}
+
+impl Feed for Sqlite {
+    fn read(&self, run: &RunId, after: i64, limit: usize) -> PortFuture<'_, Option<FeedPage>> {
+        Sqlite::read(self, |db| feed::read(db, run, after, limit))
+    }
+
+    fn project(
+        &self,
+        after: i64,
+        limit: usize,
+        detail: FeedDetail,
+    ) -> PortFuture<'_, ProjectFeedPage> {
+        Sqlite::read(self, |db| feed::project(db, after, limit, detail))
+    }
+
+    fn last_position(&self) -> PortFuture<'_, i64> {
+        Sqlite::read(self, feed::last_position)
+    }
+
+    fn news(&self) -> Box<dyn flowstone_model::ports::News> {
+        Box::new(crate::news::Commits(self.writer.commits()))
+    }
+
+    fn watch(&self, run: &RunId) -> Box<dyn flowstone_model::ports::News> {
+        let db = self.reader.lock().unwrap_or_else(PoisonError::into_inner);
+        match runs::number(&db, run) {
+            Ok(Some(num)) => Box::new(crate::news::Commits(self.writer.watch(num))),
+            // What reads it reports why.
+            Ok(None) | Err(_) => Feed::news(self),
+        }
     }
 }
 

@@ -120,7 +120,7 @@ fn events_are_lines_that_end_with_the_run() {
     let words = scratch.run(&["runs", "events", &run]).ok();
     assert_eq!(words.lines().count(), 2, "{words}");
     let json = scratch
-        .run(&["runs", "events", &run, "--json", "--follow", "--after", "1"])
+        .run(&["runs", "events", &run, "--json", "--follow", "--after", "3"])
         .ok();
     let lines: Vec<Value> = json
         .lines()

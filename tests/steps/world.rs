@@ -210,6 +210,8 @@ impl World {
         Stores {
             agenda: Arc::new(Nothing),
             journal: Arc::new(Nothing),
+            feed: Arc::new(Nothing),
+            live: Arc::new(Nothing),
             runs: Arc::new(Nothing),
             queue: Arc::new(Nothing),
             waits: Arc::new(Nothing),
@@ -466,6 +468,33 @@ impl Journal for Nothing {
     }
     fn load_after(&self, _: &RunId, _: i64, _: usize) -> PortFuture<'_, Vec<(i64, Entry)>> {
         unused()
+    }
+}
+
+impl Feed for Nothing {
+    fn read(&self, _: &RunId, _: i64, _: usize) -> PortFuture<'_, Option<FeedPage>> {
+        unused()
+    }
+    fn project(&self, _: i64, _: usize, _: FeedDetail) -> PortFuture<'_, ProjectFeedPage> {
+        unused()
+    }
+    fn last_position(&self) -> PortFuture<'_, i64> {
+        unused()
+    }
+    fn news(&self) -> Box<dyn flowstone_engine::ports::News> {
+        unreachable!("steps do not ask for news")
+    }
+    fn watch(&self, _: &RunId) -> Box<dyn flowstone_engine::ports::News> {
+        unreachable!("steps do not read feeds")
+    }
+}
+
+impl Live for Nothing {
+    fn add(&self, _: &RunId, _: &str, _: &str) {}
+    fn clear(&self, _: &RunId, _: &str) {}
+    fn clear_run(&self, _: &RunId) {}
+    fn join(&self, _: &RunId) -> Box<dyn LiveText> {
+        unreachable!("steps do not read feeds")
     }
 }
 

@@ -178,15 +178,15 @@ fn events_go_on_after_a_place() {
           (flow/step :hold :door {})]",
     );
     outcome(&engine, &run);
-    expect!["1 intent one, 2 result one, 3 result two, 4 timer door"]
+    expect!["3 intent one, 4 result one, 5 result two, 6 timer door"]
         .assert_eq(&events(&engine, &run, 0));
-    expect!["3 result two, 4 timer door"].assert_eq(&events(&engine, &run, 2));
-    expect![""].assert_eq(&events(&engine, &run, 4));
+    expect!["5 result two, 6 timer door"].assert_eq(&events(&engine, &run, 4));
+    expect![""].assert_eq(&events(&engine, &run, 6));
     let answer = codec::decode("{:action :approve}").expect("EDN");
     block_on(engine.complete_wait("door", &answer, false)).expect("answered");
     outcome(&engine, &run);
-    expect!["5 result door"].assert_eq(&events(&engine, &run, 4));
-    let page = block_on(engine.events_after(&run, 4, Some(7))).expect("events");
+    expect!["10 result door"].assert_eq(&events(&engine, &run, 6));
+    let page = block_on(engine.events_after(&run, 6, Some(7))).expect("events");
     assert_eq!(
         page.events.len(),
         5,

@@ -17,6 +17,7 @@ mod doubt;
 mod endings;
 mod errors;
 mod failures;
+mod feed;
 mod forks;
 mod gate;
 mod inside;
@@ -57,6 +58,7 @@ mod memory {
     mod doubt;
     mod endings;
     mod errors;
+    mod feed;
     mod forks;
     mod listing;
     mod model;

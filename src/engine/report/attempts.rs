@@ -77,14 +77,14 @@ fn open(attempts: &mut Vec<Attempt>, began_ms: i64) -> &mut Attempt {
 }
 
 /// When the steps without an intent began: not before the last thing that is known of their branch.
-#[derive(Default)]
-pub(super) struct Begun {
+#[derive(Debug, Default)]
+pub(crate) struct Begun {
     branches: HashMap<String, i64>,
 }
 
 impl Begun {
     /// Returns when a step at a path began at the earliest, which is what is shown.
-    pub(super) fn at(&self, path: &str, created_ms: i64) -> i64 {
+    pub(crate) fn at(&self, path: &str, created_ms: i64) -> i64 {
         let mut branch = branch(path);
         loop {
             if let Some(at) = self.branches.get(branch) {
@@ -98,7 +98,7 @@ impl Begun {
     }
 
     /// Notes that something happened at a path.
-    pub(super) fn note(&mut self, path: &str, at_ms: i64) {
+    pub(crate) fn note(&mut self, path: &str, at_ms: i64) {
         let branch = branch(path);
         match self.branches.get_mut(branch) {
             Some(at) => *at = at_ms,

@@ -9,7 +9,7 @@ use crate::flow::name_of;
 /// The step types whose steps inside are a conversation.
 const KINDS: &[&str] = &["agent", "llm"];
 /// The id of a model's turn.
-const TURN: &str = "turn";
+pub(crate) const TURN: &str = "turn";
 
 /// The conversation of one agent.
 #[derive(Debug, Clone, PartialEq)]
@@ -120,13 +120,13 @@ fn is_directly_inside(path: &str, outer: &str) -> bool {
     above == outer || later.is_some_and(|number| number.parse::<u32>().is_ok())
 }
 
-fn step_id(path: &str) -> &str {
+pub(crate) fn step_id(path: &str) -> &str {
     let last = path.rsplit_once('/').map_or(path, |(_, last)| last);
     last.split_once('#').map_or(last, |(id, _)| id)
 }
 
 /// Which one it is of the steps of its name.
-fn occurrence(path: &str) -> u32 {
+pub(crate) fn occurrence(path: &str) -> u32 {
     let last = path.rsplit_once('/').map_or(path, |(_, last)| last);
     let number = last
         .split_once('#')

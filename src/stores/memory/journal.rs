@@ -2,7 +2,8 @@
 
 use flowstone_model::ids::RunId;
 use flowstone_model::ports::{
-    Batch, Change, Entry, Journal, PortFuture, Receipt, RunStatus, RunUpdate, StoreError, StoreOp,
+    Batch, Change, Entry, Event, Journal, PortFuture, Receipt, RunStatus, RunUpdate, StoreError,
+    StoreOp,
 };
 use flowstone_model::rules::rows::RunTreeRows as _;
 use flowstone_model::rules::{answers, queue, run_tree};
@@ -102,14 +103,14 @@ fn make(
 ) -> Result<(), StoreError> {
     let now_ms = batch.now_ms;
     match change {
-        Change::Append(entry) => append(tx.state, num, entry.clone()),
+        Change::Append(entry) => tx.state.add_entry(num, entry.clone()),
         Change::Perform { op, entry } => {
             let result = perform(tx, op, now_ms)?;
             let entry = Entry {
                 payload: result.clone(),
                 ..entry.clone()
             };
-            append(tx.state, num, entry);
+            tx.state.add_entry(num, entry);
             receipt.results.push(result);
         }
         Change::Update(change) => update(tx, num, change, now_ms)?,
@@ -141,16 +142,6 @@ fn perform(tx: &mut Tx<'_>, op: &StoreOp, now_ms: i64) -> Result<String, StoreEr
     }
 }
 
-/// Adds an entry to a journal.
-pub(super) fn append(state: &mut State, num: i64, entry: Entry) {
-    let last = state
-        .journal
-        .range((num, i64::MIN)..=(num, i64::MAX))
-        .next_back();
-    let place = last.map_or(1, |((_, place), _)| place + 1);
-    state.journal.insert((num, place), entry);
-}
-
 fn update(tx: &mut Tx<'_>, num: i64, update: &RunUpdate, now_ms: i64) -> Result<(), StoreError> {
     let is_final = update.status.is_final();
     if let Some(run) = tx.state.runs.get_mut(&num) {
@@ -166,20 +157,30 @@ fn update(tx: &mut Tx<'_>, num: i64, update: &RunUpdate, now_ms: i64) -> Result<
             run.lease = None;
         }
     }
-    match is_final {
-        true => queue::ended(tx, num, now_ms),
-        false => Ok(()),
+    match Event::ended(update.status, now_ms) {
+        Some(event) => {
+            tx.state.add_event(num, event);
+            queue::ended(tx, num, now_ms)
+        }
+        None => Ok(()),
     }
 }
 
 /// Forgets a pass of a run and begins the next.
 fn restart(state: &mut State, num: i64, (input, seed): (&str, u64), now_ms: i64) {
-    state.journal.remove_where(|(run, _), _| *run == num);
+    let pass = state.runs.get(&num).map_or(0, |run| run.row.pass) + 1;
+    // The event comes first: it keeps the numbers of the run going on.
+    state.add_event(num, Event::continued(pass, now_ms));
+    let rows = state.journal.range((num, i64::MIN)..=(num, i64::MAX));
+    let last = rows.map(|(place, _)| *place).next_back();
+    state
+        .journal
+        .remove_where(|place, _| place.0 == num && Some(*place) != last);
     state.waits.remove_where(|_, wait| wait.run == num);
     if let Some(run) = state.runs.get_mut(&num) {
         let row = &mut run.row;
         run.first_input.get_or_insert_with(|| row.input.clone());
-        row.pass += 1;
+        row.pass = pass;
         input.clone_into(&mut row.input);
         row.seed = seed;
         row.status = RunStatus::Running;

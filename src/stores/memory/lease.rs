@@ -19,7 +19,9 @@ impl Tx<'_> {
         run.again_ms = None;
         run.row.setback = None;
         run.row.updated_ms = now_ms;
-        Ok(run.epoch)
+        let epoch = run.epoch;
+        self.state.note_taken(num, now_ms)?;
+        Ok(epoch)
     }
 
     /// Tells whether a run has something to do: one that only waits did nothing when its process ended.

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 
 use flowstone_model::ids::RunId;
 use flowstone_model::ports::{
-    Admission, Entry, NewRun, OnNewVersion, PortFuture, Queue, QueuePlace, RunRow, RunStatus,
-    StartRules, StoreError,
+    Admission, Entry, Event, NewRun, OnNewVersion, PortFuture, Queue, QueuePlace, RunRow,
+    RunStatus, StartRules, StoreError,
 };
 use flowstone_model::rules::admission::{self, Caller, Replaced};
 use flowstone_model::rules::queue::{
@@ -15,7 +15,7 @@ use flowstone_model::rules::queue::{
 use flowstone_model::rules::rows::QueueRows;
 
 use super::state::{Run, next};
-use super::{News, Session, Tx, journal};
+use super::{News, Session, Tx};
 
 impl Queue for Session {
     fn admit(&self, run: NewRun, rules: StartRules) -> PortFuture<'_, Admission> {
@@ -34,7 +34,7 @@ impl Queue for Session {
                 && let Some(num) = tx.state.number(run)
             {
                 for entry in entries {
-                    journal::append(tx.state, num, entry);
+                    tx.state.add_entry(num, entry);
                 }
             }
             Ok(admission)
@@ -182,7 +182,9 @@ impl QueueRows for Tx<'_> {
         self.keep_program(&run.program);
         let mut added = Run::new(row(run, status));
         added.lease = run.is_taken.then(|| self.session.id.clone());
-        self.add_run(added)?;
+        let num = self.add_run(added)?;
+        let created = Event::created(status, &run.started_by, run.now_ms);
+        self.state.add_event(num, created);
         Ok(run.id.clone())
     }
 
@@ -253,11 +255,17 @@ impl QueueRows for Tx<'_> {
                 && run.row.cancel_requested.is_none()
                 && replaced.includes(&run.row.program)
         };
-        Ok(self.each(is_replaced, |run| {
+        let asked = self.each(is_replaced, |run| {
             run.row.cancel_requested = Some(replaced.reason.clone());
             run.row.updated_ms = now_ms;
             run.row.id.clone()
-        }))
+        });
+        for run in &asked {
+            let num = self.state.number(run).unwrap_or_default();
+            let cancelling = Event::cancelling(&replaced.reason, now_ms);
+            self.state.add_event(num, cancelling);
+        }
+        Ok(asked)
     }
 
     fn queued(&mut self, slot: &str, program: &str, except: i64) -> Result<Vec<RunId>, StoreError> {
@@ -299,6 +307,8 @@ impl QueueRows for Tx<'_> {
             row.ended_ms = Some(now_ms);
             run.is_next = false;
         })?;
+        self.state
+            .add_event(num, Event::ended(RunStatus::Cancelled, now_ms));
         Ok(self.state.runs.get(&num).map(|run| Withdrawn {
             num,
             limit: run.limit_name().map(str::to_owned),

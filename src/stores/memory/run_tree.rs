@@ -1,7 +1,7 @@
 //! Parents and children.
 
 use flowstone_model::ids::RunId;
-use flowstone_model::ports::{RunStatus, StoreError, WaitState};
+use flowstone_model::ports::{Event, RunStatus, StoreError, WaitState};
 use flowstone_model::rules::rows::RunTreeRows;
 use flowstone_model::rules::run_tree::Member;
 
@@ -50,16 +50,20 @@ impl RunTreeRows for Tx<'_> {
             row.updated_ms = now_ms;
             row.ended_ms = Some(now_ms);
         }
+        self.state
+            .add_event(num, Event::ended(RunStatus::Terminated, now_ms));
         Ok(())
     }
 
-    fn ask_to_cancel(&mut self, run: &RunId, reason: &str, now_ms: i64) -> Result<(), StoreError> {
-        let found = self.state.run(run);
+    fn ask_to_cancel(&mut self, id: &RunId, reason: &str, now_ms: i64) -> Result<(), StoreError> {
+        let found = self.state.run(id);
         if found.is_some_and(|run| run.row.cancel_requested.is_none() && !run.is_over())
-            && let Some(run) = self.state.run_mut(run)
+            && let Some(run) = self.state.run_mut(id)
         {
             run.row.cancel_requested = Some(reason.to_owned());
             run.row.updated_ms = now_ms;
+            let num = self.state.number(id).unwrap_or_default();
+            self.state.add_event(num, Event::cancelling(reason, now_ms));
         }
         Ok(())
     }

@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 
 use flowstone_model::ids::RunId;
 use flowstone_model::ports::{
-    Adoption, Claim, ClaimBy, Import, ImportedRun, NewRun, PortFuture, Program, RunFilter,
+    Adoption, Claim, ClaimBy, Event, Import, ImportedRun, NewRun, PortFuture, Program, RunFilter,
     RunQuery, RunRow, RunStatus, RunSummary, Runs, StoreError, StoredInput,
 };
 use flowstone_model::rules::lease::{self, Holder, LeaseRows as _};
@@ -13,7 +13,7 @@ use flowstone_model::rules::run_tree;
 use flowstone_model::sealed::{join, split};
 
 use super::state::Run;
-use super::{News, Session, Tx, journal, listing, lock, resources};
+use super::{News, Session, Tx, listing, lock, resources};
 use crate::failure::{rejected, with_hint};
 
 impl Runs for Session {
@@ -211,8 +211,15 @@ fn add(tx: &mut Tx<'_>, imported: &ImportedRun) -> Result<(), StoreError> {
         ..row.clone()
     });
     let num = tx.add_run(run)?;
-    for entry in &imported.entries {
-        journal::append(tx.state, num, entry.clone());
+    // Without its journal, a run has no feed.
+    if row.pruned_ms.is_none() {
+        let created = Event::created(row.status, &row.started_by, row.created_ms);
+        tx.state.add_event(num, created);
+        for entry in &imported.entries {
+            tx.state.add_entry(num, entry.clone());
+        }
+        let ended_ms = row.ended_ms.unwrap_or(row.updated_ms);
+        tx.state.add_event(num, Event::ended(row.status, ended_ms));
     }
     for wait in &imported.waits {
         let row = flowstone_model::ports::WaitRow {

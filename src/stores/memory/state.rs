@@ -6,7 +6,7 @@ use flowstone_model::changeset::{FileState, PathChange};
 use flowstone_model::ids::RunId;
 use flowstone_model::kv::KvEntry;
 use flowstone_model::ports::{
-    Entry, LimitRule, Program, ResourceRow, RunRow, ScheduleRow, WaitRow, WaitState,
+    Entry, FeedItem, LimitRule, Program, ResourceRow, RunRow, ScheduleRow, WaitRow, WaitState,
 };
 use flowstone_model::rules::answers::{EarlySignal, SignalState};
 use flowstone_model::sealed::split;
@@ -24,8 +24,10 @@ pub(super) struct State {
     /// Numbers of runs by external id.
     pub externals: Table<String, i64>,
     pub programs: Table<String, Program>,
-    /// By the number of the run and the place in its journal, from 1.
-    pub journal: Table<(i64, i64), Entry>,
+    /// Entries and events, by the number of the run and the place in its journal, from 1.
+    pub journal: Table<(i64, i64), FeedItem>,
+    /// The rows of all journals in the order in which they were added.
+    pub positions: Table<i64, (i64, i64)>,
     /// In the order in which they were opened.
     pub waits: Table<i64, Wait>,
     pub inbox: Table<i64, Signal>,
@@ -47,6 +49,7 @@ impl State {
         self.externals.commit();
         self.programs.commit();
         self.journal.commit();
+        self.positions.commit();
         self.waits.commit();
         self.inbox.commit();
         self.schedules.commit();
@@ -63,6 +66,7 @@ impl State {
         self.externals.roll_back();
         self.programs.roll_back();
         self.journal.roll_back();
+        self.positions.roll_back();
         self.waits.roll_back();
         self.inbox.roll_back();
         self.schedules.roll_back();
@@ -86,10 +90,27 @@ impl State {
         self.runs.get_mut(&num)
     }
 
-    /// Returns the journal of a run, with the place of each entry.
+    /// Returns the entries of a run's journal, with the place of each.
     pub(super) fn entries(&self, num: i64) -> impl Iterator<Item = (i64, &Entry)> {
         let entries = self.journal.range((num, i64::MIN)..=(num, i64::MAX));
-        entries.map(|((_, place), entry)| (*place, entry))
+        entries.filter_map(|((_, place), item)| match item {
+            FeedItem::Entry(entry) => Some((*place, entry)),
+            FeedItem::Event(_) => None,
+        })
+    }
+
+    /// Returns the entries of all journals.
+    pub(super) fn all_entries(&self) -> impl Iterator<Item = &Entry> {
+        self.journal.values().filter_map(|item| match item {
+            FeedItem::Entry(entry) => Some(entry),
+            FeedItem::Event(_) => None,
+        })
+    }
+
+    /// Tells whether the journal of a run has entries or events.
+    pub(super) fn has_rows(&self, num: i64) -> bool {
+        let mut rows = self.journal.range((num, i64::MIN)..=(num, i64::MAX));
+        rows.next().is_some()
     }
 
     /// Returns the waits of a run, in the order in which they were opened.

@@ -6,18 +6,19 @@ use std::path::Path;
 use flowstone_model::codec::digest_bytes;
 use flowstone_model::ids::RunId;
 use flowstone_model::ports::{
-    BackedUp, Entry, Flaw, Gone, PortFuture, Removed, Sweep, Swept, Upkeep, Usage, Verified,
+    BackedUp, Entry, FeedItem, Flaw, Gone, PortFuture, Removed, Sweep, Swept, Upkeep, Usage,
+    Verified,
 };
 use flowstone_model::resource::{ResourceKind, uris_in};
 use flowstone_model::rules::answers::SignalState;
 
 use super::state::{Signal, State};
-use super::{News, Session, resources, unsupported};
+use super::{News, Session, feed, resources, unsupported};
 
 impl Upkeep for Session {
     fn usage(&self) -> PortFuture<'_, Usage> {
         self.read(|tx| {
-            let entries = tx.state.journal.values().map(bytes);
+            let entries = tx.state.journal.values().map(item_bytes);
             let blobs = tx.state.blobs.values().map(|(_, bytes)| bytes.len() as u64);
             Ok(Usage {
                 file_bytes: entries.sum::<u64>() + blobs.sum::<u64>(),
@@ -29,7 +30,8 @@ impl Upkeep for Session {
     fn journal_usage(&self, run: &RunId) -> PortFuture<'_, Removed> {
         self.read(|tx| {
             let num = tx.state.number(run).unwrap_or_default();
-            Ok(sum(tx.state.entries(num).map(|(_, entry)| bytes(entry))))
+            let rows = tx.state.journal.range((num, i64::MIN)..=(num, i64::MAX));
+            Ok(sum_rows(rows.map(|(_, item)| item)))
         })
     }
 
@@ -44,9 +46,8 @@ impl Upkeep for Session {
     fn half_pruned(&self) -> PortFuture<'_, Vec<RunId>> {
         self.read(|tx| {
             let runs = tx.state.runs.iter();
-            let half = runs.filter(|(num, run)| {
-                run.row.pruned_ms.is_some() && tx.state.entries(**num).next().is_some()
-            });
+            let half =
+                runs.filter(|(num, run)| run.row.pruned_ms.is_some() && tx.state.has_rows(**num));
             Ok(half.map(|(_, run)| run.row.id.clone()).collect())
         })
     }
@@ -84,10 +85,29 @@ fn bytes(entry: &Entry) -> u64 {
     (texts + request + 40) as u64
 }
 
+fn item_bytes(item: &FeedItem) -> u64 {
+    match item {
+        FeedItem::Entry(entry) => bytes(entry),
+        FeedItem::Event(event) => (event.path.len() + event.data.len() + 40) as u64,
+    }
+}
+
 fn sum(bytes: impl Iterator<Item = u64>) -> Removed {
     let mut all = Removed::default();
     for bytes in bytes {
         all += Removed { count: 1, bytes };
+    }
+    all
+}
+
+/// Counts the entries among rows, and what all rows take.
+fn sum_rows<'a>(rows: impl Iterator<Item = &'a FeedItem>) -> Removed {
+    let mut all = Removed::default();
+    for row in rows {
+        all += Removed {
+            count: u64::from(matches!(row, FeedItem::Entry(_))),
+            bytes: item_bytes(row),
+        };
     }
     all
 }
@@ -105,7 +125,7 @@ fn prune(state: &mut State, run: &RunId, now_ms: i64) -> Removed {
     }
     state.waits.remove_where(|_, wait| wait.run == num);
     let removed = state.journal.remove_where(|(run, _), _| *run == num);
-    sum(removed.iter().map(|(_, entry)| bytes(entry)))
+    sum_rows(removed.iter().map(|(_, item)| item))
 }
 
 fn forget(state: &mut State, run: &RunId) -> bool {
@@ -116,7 +136,7 @@ fn forget(state: &mut State, run: &RunId) -> bool {
         .runs
         .get(&num)
         .is_some_and(|run| run.row.pruned_ms.is_some());
-    if !is_pruned || state.entries(num).next().is_some() {
+    if !is_pruned || state.has_rows(num) {
         return false;
     }
     let removed = state.runs.remove(&num);
@@ -133,7 +153,10 @@ fn sweep(state: &mut State, sweep: &Sweep) -> Removed {
         Swept::Changesets => changesets(state, before_ms),
         Swept::Expired => expired(state, before_ms),
         // Values lie in their entries.
-        Swept::Payloads => Removed::default(),
+        Swept::Payloads => {
+            feed::sweep(state);
+            Removed::default()
+        }
         Swept::Programs => programs(state),
         Swept::Resources => unmentioned(state, before_ms),
         Swept::Blobs => blobs(state, before_ms),
@@ -153,7 +176,7 @@ fn texts(state: &State) -> impl Iterator<Item = &str> {
         ];
         texts.into_iter().flatten()
     });
-    let entries = state.journal.values();
+    let entries = state.all_entries();
     let entries = entries.flat_map(|entry| entry.request.iter().chain([&entry.payload]));
     let waits = state.waits.values();
     let waits = waits.flat_map(|wait| wait.row.payload.iter().chain([&wait.row.details]));
@@ -269,7 +292,7 @@ fn verify(state: &State) -> Verified {
         .filter(|(hash, (_, bytes))| digest_bytes(bytes) != **hash);
     Verified {
         runs: state.runs.values().count() as u64,
-        entries: state.journal.values().count() as u64,
+        entries: state.all_entries().count() as u64,
         programs: state.programs.values().count() as u64,
         payloads: 0,
         blobs: state.blobs.values().count() as u64,

@@ -2,8 +2,8 @@
 
 use flowstone_model::ids::RunId;
 use flowstone_model::ports::{
-    Completion, NewWait, PortFuture, SignalFilter, SignalRow, StoreError, WaitEnding, WaitFilter,
-    WaitRow, WaitState, Waits, WaitsAnswer,
+    Completion, Event, NewWait, PortFuture, SignalFilter, SignalRow, StoreError, WaitEnding,
+    WaitFilter, WaitRow, WaitState, Waits, WaitsAnswer,
 };
 use flowstone_model::rules::answers::{self, Answered, EarlySignal, SignalSlot, SignalState};
 use flowstone_model::rules::rows::WaitRows;
@@ -144,6 +144,7 @@ impl Tx<'_> {
             webhook: wait.webhook.clone(),
         };
         self.add_wait(num, row, wait.token.clone())?;
+        self.state.add_event(num, Event::wait_opened(wait, now_ms));
         answers::take_early(self, wait, now_ms)
     }
 
@@ -194,6 +195,8 @@ impl Tx<'_> {
             WaitState::Open => {
                 wait.row.ending = Some(WaitEnding::TimedOut);
                 wait.row.decided_ms = Some(now_ms);
+                let row = wait.row.clone();
+                self.note_timed_out(num, &row, now_ms);
             }
             WaitState::Completed | WaitState::Closed => {
                 wait.row.decided_ms.get_or_insert(now_ms);
@@ -285,6 +288,8 @@ impl WaitRows for Tx<'_> {
         wait.row.ending = Some(answered.ending);
         wait.row.decided_by.clone_from(&answered.by);
         wait.row.decided_ms = Some(answered.at_ms);
+        let (num, row) = (wait.run, wait.row.clone());
+        self.note_answered(num, &row, answered);
         Ok(())
     }
 

@@ -8,6 +8,7 @@ use flowstone_model::rules::{lease, queue as rules};
 use rusqlite::{Connection, OptionalExtension as _, params};
 
 use super::failure::failed;
+use super::feed;
 use super::lease::Leases;
 use super::owner::{Alive, Owner};
 use super::queue::{self, Sql as Rows};
@@ -89,6 +90,7 @@ fn take_one(db: &Connection, owner: &Owner, run: i64, now_ms: i64) -> Result<Tak
         )
         .and_then(|mut sql| sql.query_row(params![run, owner.id(), now_ms], |row| row.get(0)))
         .map_err(failed)?;
+    feed::taken(db, run, now_ms)?;
     Ok(Taken { row, epoch })
 }
 

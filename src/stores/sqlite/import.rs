@@ -2,13 +2,13 @@
 
 use flowstone_model::ids::RunId;
 use flowstone_model::ports::{
-    Import, ImportedRun, ImportedWait, RunRow, RunStatus, StoreError, WaitEnding,
+    Event, Import, ImportedRun, ImportedWait, RunRow, RunStatus, StoreError, WaitEnding,
 };
 use flowstone_model::sealed::join;
 use rusqlite::{Connection, OptionalExtension as _, params};
 
 use super::failure::{failed, rejected, with_hint};
-use super::{journal, resource, runs, waits};
+use super::{feed, journal, resource, runs, waits};
 
 /// Adds the runs. To be called inside a transaction, which is rolled back when one of the ids is taken.
 pub(super) fn import(db: &Connection, import: &Import) -> Result<(), StoreError> {
@@ -34,7 +34,14 @@ fn add(db: &Connection, run: &ImportedRun, now_ms: i64) -> Result<(), StoreError
     }
     runs::keep_program(db, &run.program, now_ms)?;
     let number = insert(db, row)?;
-    journal::append_all(db, number, &run.entries)?;
+    // Without its journal, a run has no feed.
+    if row.pruned_ms.is_none() {
+        let created = Event::created(row.status, &row.started_by, row.created_ms);
+        feed::add(db, number, &created)?;
+        journal::extend(db, number, &run.entries)?;
+        let ended_ms = row.ended_ms.unwrap_or(row.updated_ms);
+        feed::add_some(db, number, Event::ended(row.status, ended_ms))?;
+    }
     for wait in &run.waits {
         add_wait(db, number, wait)?;
     }

@@ -4,11 +4,14 @@
 //! is read in order without an index.
 
 use flowstone_model::ids::RunId;
-use flowstone_model::ports::{Batch, Change, Entry, EntryKind, Receipt, StoreError, StoreOp};
+use flowstone_model::ports::{
+    Batch, Change, Entry, EntryKind, Event, Receipt, StoreError, StoreOp,
+};
 use flowstone_model::rules::{answers, run_tree};
 use rusqlite::{Connection, OptionalExtension as _, params};
 
 use super::failure::failed;
+use super::feed::{self, Span};
 use super::queue::Sql as Rows;
 use super::{blob, changeset, kv, payload, runs, table, waits};
 
@@ -42,54 +45,72 @@ pub(super) fn number_range(run: i64) -> (i64, i64) {
     (start, start + (1 << PLACE_BITS) - 1)
 }
 
-/// Makes a batch of changes, inside a transaction.
-pub(super) fn apply(db: &Connection, batch: &Batch) -> Result<Receipt, StoreError> {
+/// Tells whether a batch only adds entries to its run's journal.
+pub(super) fn is_plain(batch: &Batch) -> bool {
+    let is_entry = |change: &Change| matches!(change, Change::Append(_) | Change::Perform { .. });
+    batch.changes.iter().all(is_entry)
+}
+
+/// Makes a batch of changes, inside a transaction. Returns the entries at its end that have no position in the project
+/// yet: all, where the batch [`is_plain`], otherwise none.
+pub(super) fn apply(db: &Connection, batch: &Batch) -> Result<(Receipt, Option<Span>), StoreError> {
     let mut receipt = Receipt::default();
     if batch.changes.is_empty() {
-        return Ok(receipt);
+        return Ok((receipt, None));
     }
     let run = fence(db, batch)?;
     let mut place = None;
+    let mut span: Option<Span> = None;
     for change in &batch.changes {
         match change {
-            Change::Append(entry) => append(db, run, &mut place, entry)?,
+            Change::Append(entry) => append(db, run, (&mut place, &mut span), entry)?,
             Change::Perform { op, entry } => {
                 let result = perform(db, op, batch.now_ms)?;
                 let entry = Entry {
                     payload: result.clone(),
                     ..entry.clone()
                 };
-                append(db, run, &mut place, &entry)?;
+                append(db, run, (&mut place, &mut span), &entry)?;
                 receipt.results.push(result);
             }
-            Change::Update(update) => runs::update(db, run, update, batch.now_ms)?,
-            Change::OpenWait(wait) => waits::open(db, run, wait, batch.now_ms)?,
-            Change::CloseWait { path, seen } => waits::close(db, run, path, *seen, batch.now_ms)?,
-            Change::CloseWaits => waits::close_all(db, run)?,
-            Change::CloseWaitsOf { path } => waits::close_of(db, run, path)?,
-            Change::CloseChildren { only } => {
-                run_tree::close_children(
-                    &mut Rows::new(db),
-                    &batch.run,
-                    only.as_ref(),
-                    batch.now_ms,
-                )?;
-            }
-            Change::Signal {
-                key,
-                dedup,
-                payload,
-            } => {
-                let signal = run_tree::signal(key, dedup, payload.clone(), batch.now_ms);
-                answers::complete(&mut Rows::new(db), &signal)?;
-            }
-            Change::Restart { input, seed } => {
-                restart(db, run, input, *seed, batch.now_ms)?;
+            other => {
+                // Events follow the entries before them.
+                span.take()
+                    .map_or(Ok(()), |span| feed::add_span(db, span))?;
                 place = None;
+                make(db, (run, batch), other)?;
             }
         }
     }
-    Ok(receipt)
+    if !is_plain(batch) {
+        span.take()
+            .map_or(Ok(()), |span| feed::add_span(db, span))?;
+    }
+    Ok((receipt, span))
+}
+
+/// Makes a change other than adding an entry.
+fn make(db: &Connection, (run, batch): (i64, &Batch), change: &Change) -> Result<(), StoreError> {
+    match change {
+        Change::Append(_) | Change::Perform { .. } => Ok(()),
+        Change::Update(update) => runs::update(db, run, update, batch.now_ms),
+        Change::OpenWait(wait) => waits::open(db, run, wait, batch.now_ms),
+        Change::CloseWait { path, seen } => waits::close(db, run, path, *seen, batch.now_ms),
+        Change::CloseWaits => waits::close_all(db, run),
+        Change::CloseWaitsOf { path } => waits::close_of(db, run, path),
+        Change::CloseChildren { only } => {
+            run_tree::close_children(&mut Rows::new(db), &batch.run, only.as_ref(), batch.now_ms)
+        }
+        Change::Signal {
+            key,
+            dedup,
+            payload,
+        } => {
+            let signal = run_tree::signal(key, dedup, payload.clone(), batch.now_ms);
+            answers::complete(&mut Rows::new(db), &signal).map(drop)
+        }
+        Change::Restart { input, seed } => restart(db, run, input, *seed, batch.now_ms),
+    }
 }
 
 /// Returns the number of the run, if the sender still holds its lease.
@@ -120,20 +141,11 @@ fn perform(db: &Connection, op: &StoreOp, now_ms: i64) -> Result<String, StoreEr
     }
 }
 
-/// Adds the entries of a run that was imported.
-pub(super) fn append_all(db: &Connection, run: i64, entries: &[Entry]) -> Result<(), StoreError> {
-    let mut place = None;
-    for entry in entries {
-        append(db, run, &mut place, entry)?;
-    }
-    Ok(())
-}
-
-/// Adds a row. `place` is where the run's journal ends, once it is known.
+/// Adds a row. `place` is where the run's journal ends, once it is known; `span` has the entries without a position.
 fn append(
     db: &Connection,
     run: i64,
-    place: &mut Option<i64>,
+    (place, span): (&mut Option<i64>, &mut Option<Span>),
     entry: &Entry,
 ) -> Result<(), StoreError> {
     let id = match *place {
@@ -141,6 +153,10 @@ fn append(
         None => end(db, run)? + 1,
     };
     *place = Some(id);
+    let added = Span::entry(id);
+    if !span.as_mut().is_some_and(|span| span.extend(added)) {
+        *span = Some(added);
+    }
     let (payload, kept) = match entry.payload.len() > INLINE_BYTES {
         true => (None, Some(payload::keep(db, &entry.payload)?)),
         false => (Some(entry.payload.as_str()), None),
@@ -174,24 +190,27 @@ fn restart(
     seed: u64,
     now_ms: i64,
 ) -> Result<(), StoreError> {
-    let start = run << PLACE_BITS;
-    db.prepare_cached("DELETE FROM journal WHERE id BETWEEN ?1 AND ?2")
-        .and_then(|mut sql| sql.execute([start, start + (1 << PLACE_BITS) - 1]))
+    // The event comes first: it keeps the numbers of the run going on.
+    let pass = runs::restart(db, run, input, seed, now_ms)?;
+    feed::add(db, run, &Event::continued(pass, now_ms))?;
+    let last = end(db, run)?;
+    db.prepare_cached("DELETE FROM journal WHERE id >= ?1 AND id < ?2")
+        .and_then(|mut sql| sql.execute([run << PLACE_BITS, last]))
         .map_err(failed)?;
-    waits::forget(db, run)?;
-    runs::restart(db, run, input, seed, now_ms)
+    waits::forget(db, run)
 }
 
 /// Adds entries to the journal of a run.
 pub(super) fn extend(db: &Connection, run: i64, entries: &[Entry]) -> Result<(), StoreError> {
-    let mut place = None;
+    let (mut place, mut span) = (None, None);
     for entry in entries {
-        append(db, run, &mut place, entry)?;
+        append(db, run, (&mut place, &mut span), entry)?;
     }
-    Ok(())
+    span.map_or(Ok(()), |span| feed::add_span(db, span))
 }
 
-fn end(db: &Connection, run: i64) -> Result<i64, StoreError> {
+/// Returns the number of the last row of a run.
+pub(super) fn end(db: &Connection, run: i64) -> Result<i64, StoreError> {
     let start = run << PLACE_BITS;
     db.prepare_cached("SELECT coalesce(max(id), ?1) FROM journal WHERE id BETWEEN ?1 AND ?2")
         .and_then(|mut sql| sql.query_row([start, start + (1 << PLACE_BITS) - 1], |row| row.get(0)))
@@ -206,7 +225,8 @@ pub(super) fn load(db: &Connection, run: &RunId) -> Result<Vec<Entry>, StoreErro
     let start = run << PLACE_BITS;
     let mut sql = db
         .prepare_cached(&format!(
-            "{ENTRIES} WHERE journal.id BETWEEN ?1 AND ?2 ORDER BY journal.id"
+            "{} AND journal.id BETWEEN ?1 AND ?2 ORDER BY journal.id",
+            entries()
         ))
         .map_err(failed)?;
     let mut rows = sql
@@ -235,7 +255,8 @@ pub(super) fn load_after(
     let limit = i64::try_from(limit).unwrap_or(i64::MAX);
     let mut sql = db
         .prepare_cached(&format!(
-            "{ENTRIES} WHERE journal.id > ?1 AND journal.id <= ?2 ORDER BY journal.id LIMIT ?3"
+            "{} AND journal.id > ?1 AND journal.id <= ?2 ORDER BY journal.id LIMIT ?3",
+            entries()
         ))
         .map_err(failed)?;
     let mut rows = sql.query([after, end, limit]).map_err(failed)?;
@@ -247,12 +268,25 @@ pub(super) fn load_after(
     Ok(entries)
 }
 
-const ENTRIES: &str =
-    "SELECT kind, path, what, digest, request, coalesce(journal.payload, payload.text), at_ms,
-                              journal.id, payload.parts
-                       FROM journal LEFT JOIN payload ON payload.hash = journal.blob";
+/// The columns that [`entry`] reads.
+pub(super) const COLUMNS: &str =
+    "journal.kind, journal.path, journal.what, journal.digest, journal.request,
+     coalesce(journal.payload, payload.text), journal.at_ms, journal.id, payload.parts";
 
-fn entry(db: &Connection, row: &rusqlite::Row<'_>) -> rusqlite::Result<Result<Entry, StoreError>> {
+/// Returns a question for entries, without the events between them.
+fn entries() -> String {
+    format!(
+        "SELECT {COLUMNS} FROM journal LEFT JOIN payload ON payload.hash = journal.blob
+         WHERE journal.kind <> '{}'",
+        Event::STORED_KIND
+    )
+}
+
+/// Reads an entry.
+pub(super) fn entry(
+    db: &Connection,
+    row: &rusqlite::Row<'_>,
+) -> rusqlite::Result<Result<Entry, StoreError>> {
     let damaged = |detail: String| StoreError::Damaged {
         path: String::new(),
         detail,

@@ -6,6 +6,7 @@ use flowstone_model::rules::lease::{Counted, Crashes, Holder, LeaseRows, progres
 use rusqlite::{Connection, OptionalExtension as _, params};
 
 use super::failure::failed;
+use super::feed;
 use super::journal::number_range;
 use super::owner::Owner;
 use super::queue::execute;
@@ -32,17 +33,20 @@ impl LeaseRows for Leases<'_> {
     }
 
     fn take(&mut self, run: &RunId, now_ms: i64) -> Result<i64, StoreError> {
-        self.db
+        let (epoch, num) = self
+            .db
             .prepare_cached(
                 "UPDATE run SET lease_owner = ?2, lease_epoch = lease_epoch + 1, updated_ms = ?3, held = 0,
                                 setback = NULL, again_ms = NULL
-                 WHERE id = ?1 RETURNING lease_epoch",
+                 WHERE id = ?1 RETURNING lease_epoch, num",
             )
             .and_then(|mut sql| {
                 let values = params![run.as_str(), self.owner.id(), now_ms];
-                sql.query_row(values, |row| row.get(0))
+                sql.query_row(values, |row| Ok((row.get(0)?, row.get(1)?)))
             })
-            .map_err(failed)
+            .map_err(failed)?;
+        feed::taken(self.db, num, now_ms)?;
+        Ok(epoch)
     }
 
     fn quarantine(&mut self, run: &RunId) -> Result<Option<String>, StoreError> {
@@ -101,7 +105,7 @@ impl LeaseRows for Leases<'_> {
         let entries: i64 = self
             .db
             .prepare_cached(
-                "SELECT count(*) FROM journal WHERE id BETWEEN ?1 AND ?2 AND kind NOT IN ('begin', 'intent')",
+                "SELECT count(*) FROM journal WHERE id BETWEEN ?1 AND ?2 AND kind NOT IN ('begin', 'event', 'intent')",
             )
             .and_then(|mut sql| sql.query_row([first, last], |row| row.get(0)))
             .map_err(failed)?;

@@ -5,7 +5,8 @@
 
 use flowstone_model::ids::RunId;
 use flowstone_model::ports::{
-    Admission, Entry, NewRun, OnNewVersion, QueuePlace, RateRule, RunStatus, StartRules, StoreError,
+    Admission, Entry, Event, NewRun, OnNewVersion, QueuePlace, RateRule, RunStatus, StartRules,
+    StoreError,
 };
 use flowstone_model::rules::admission::{self, Caller, Replaced, Versions};
 use flowstone_model::rules::queue::{
@@ -16,7 +17,7 @@ use rusqlite::{Connection, OptionalExtension as _, Row, params};
 
 use super::failure::failed;
 use super::owner::Owner;
-use super::{journal, runs};
+use super::{feed, journal, runs};
 
 /// What the second format adds. `is_next`: the run has its slot, or needs none, and waits for its limit only.
 /// `apart`: runs of other versions do not count. `admitted_ms`: when it began, for rates.
@@ -150,13 +151,18 @@ impl QueueRows for Sql<'_> {
         now_ms: i64,
     ) -> Result<Vec<RunId>, StoreError> {
         let is_other = replaced.versions == Versions::Other;
-        ids(
+        let asked: Vec<i64> = column(
             self.db,
             "UPDATE run INDEXED BY run_slot_live SET cancel = ?4, updated_ms = ?5
              WHERE slot = ?1 AND status <> 'queued' AND ended_ms IS NULL AND cancel IS NULL AND (program <> ?2) = ?3
-             RETURNING id",
+             RETURNING num",
             params![replaced.slot, replaced.program, is_other, replaced.reason, now_ms],
-        )
+        )?;
+        let cancelling = Event::cancelling(&replaced.reason, now_ms);
+        for num in &asked {
+            feed::add(self.db, *num, &cancelling)?;
+        }
+        asked.into_iter().map(|num| self.id_of(num)).collect()
     }
 
     fn queued(&mut self, slot: &str, program: &str, except: i64) -> Result<Vec<RunId>, StoreError> {
@@ -182,7 +188,8 @@ impl QueueRows for Sql<'_> {
             })
         };
         let status = RunStatus::Cancelled.name();
-        self.db
+        let found = self
+            .db
             .prepare_cached(
                 "UPDATE run SET status = ?4, cancel = coalesce(cancel, ?2), is_next = 0, due_ms = NULL,
                                 updated_ms = ?3, ended_ms = ?3
@@ -192,7 +199,12 @@ impl QueueRows for Sql<'_> {
                 let values = params![run.as_str(), reason, now_ms, status];
                 sql.query_row(values, withdrawn).optional()
             })
-            .map_err(failed)
+            .map_err(failed)?;
+        if let Some(withdrawn) = &found {
+            let cancelled = Event::ended(RunStatus::Cancelled, now_ms);
+            feed::add_some(self.db, withdrawn.num, cancelled)?;
+        }
+        Ok(found)
     }
 
     fn needs(&mut self, num: i64) -> Result<(Option<String>, Option<String>), StoreError> {

@@ -1,12 +1,13 @@
 //! Parents and children as rows. The rules are [`flowstone_model::rules::run_tree`].
 
 use flowstone_model::ids::RunId;
-use flowstone_model::ports::{ParentClose, RunStatus, StoreError};
+use flowstone_model::ports::{Event, ParentClose, RunStatus, StoreError};
 use flowstone_model::rules::rows::RunTreeRows;
 use flowstone_model::rules::run_tree::Member;
 use rusqlite::{OptionalExtension as _, Row, params};
 
 use super::failure::failed;
+use super::feed;
 use super::queue::{Sql, execute};
 use super::waits;
 
@@ -53,17 +54,27 @@ impl RunTreeRows for Sql<'_> {
                             updated_ms = ?4, ended_ms = ?4, lease_epoch = lease_epoch + 1, lease_owner = NULL
              WHERE num = ?1",
             params![num, status, reason, now_ms],
-        )
+        )?;
+        feed::add_some(self.db, num, Event::ended(RunStatus::Terminated, now_ms))
     }
 
     fn ask_to_cancel(&mut self, run: &RunId, reason: &str, now_ms: i64) -> Result<(), StoreError> {
-        execute(
-            self.db,
-            "UPDATE run SET cancel = ?2, updated_ms = ?3
-             WHERE id = ?1 AND cancel IS NULL AND ended_ms IS NULL
-               AND status NOT IN ('completed', 'failed', 'cancelled')",
-            params![run.as_str(), reason, now_ms],
-        )
+        let asked = self
+            .db
+            .prepare_cached(
+                "UPDATE run SET cancel = ?2, updated_ms = ?3
+                 WHERE id = ?1 AND cancel IS NULL AND ended_ms IS NULL
+                   AND status NOT IN ('completed', 'failed', 'cancelled') RETURNING num",
+            )
+            .and_then(|mut sql| {
+                let values = params![run.as_str(), reason, now_ms];
+                sql.query_row(values, |row| row.get(0)).optional()
+            })
+            .map_err(failed)?;
+        match asked {
+            Some(num) => feed::add(self.db, num, &Event::cancelling(reason, now_ms)),
+            None => Ok(()),
+        }
     }
 
     fn close_waits(&mut self, num: i64) -> Result<(), StoreError> {

@@ -2,8 +2,8 @@
 
 use flowstone_model::ids::RunId;
 use flowstone_model::ports::{
-    Adoption, Claim, ClaimBy, NewRun, Parent, ParentClose, Program, RunFilter, RunRow, RunStatus,
-    RunUpdate, StoreError, StoredInput,
+    Adoption, Claim, ClaimBy, Event, NewRun, Parent, ParentClose, Program, RunFilter, RunRow,
+    RunStatus, RunUpdate, StoreError, StoredInput,
 };
 use flowstone_model::rules::lease::{self, Holder, LeaseRows as _};
 use flowstone_model::rules::queue;
@@ -12,6 +12,7 @@ use rusqlite::types::Value as Sql;
 use rusqlite::{Connection, OptionalExtension as _, Row, params, params_from_iter};
 
 use super::failure::failed;
+use super::feed;
 use super::lease::Leases;
 use super::owner::{Alive, Owner};
 use super::queue::Sql as Rows;
@@ -156,6 +157,8 @@ pub(super) fn insert(
         ])
     })
     .map_err(failed)?;
+    let created = Event::created(status, &run.started_by, run.now_ms);
+    feed::add(db, db.last_insert_rowid(), &created)?;
     Ok(run.id.clone())
 }
 
@@ -375,36 +378,39 @@ pub(super) fn update(
         ])
     })
     .map_err(failed)?;
-    match update.status.is_final() {
-        true => queue::ended(&mut Rows::new(db), run, now_ms),
-        false => Ok(()),
+    match Event::ended(update.status, now_ms) {
+        Some(event) => {
+            feed::add(db, run, &event)?;
+            queue::ended(&mut Rows::new(db), run, now_ms)
+        }
+        None => Ok(()),
     }
 }
 
-/// Gives a run what its next pass begins with.
+/// Gives a run what its next pass begins with, and returns the pass.
 pub(super) fn restart(
     db: &Connection,
     run: i64,
     input: &str,
     seed: u64,
     now_ms: i64,
-) -> Result<(), StoreError> {
+) -> Result<i64, StoreError> {
     db.prepare_cached(
         "UPDATE run SET pass = pass + 1, first_input = coalesce(first_input, input), input = ?2, seed = ?3, status = ?4, wait_reason = NULL, due_ms = NULL,
                         updated_ms = ?5
-         WHERE num = ?1",
+         WHERE num = ?1 RETURNING pass",
     )
     .and_then(|mut sql| {
-        sql.execute(params![
+        let values = params![
             run,
             input,
             seed.cast_signed(),
             RunStatus::Running.name(),
             now_ms
-        ])
+        ];
+        sql.query_row(values, |row| row.get(0))
     })
-    .map_err(failed)?;
-    Ok(())
+    .map_err(failed)
 }
 
 pub(super) fn claim(

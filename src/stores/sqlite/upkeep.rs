@@ -18,7 +18,7 @@ use super::failure::failed;
 use super::journal::{PLACE_BITS, number_range};
 use super::marker::MarkerState;
 use super::writer::Writer;
-use super::{blob, payload, resource, runs};
+use super::{blob, feed, payload, resource, runs};
 
 /// What this part adds: ways from what may be without a reference to what refers to it.
 pub(super) const SCHEMA: &str = "
@@ -55,7 +55,7 @@ pub(super) fn journal_usage(db: &Connection, run: &RunId) -> Result<Removed, Sto
     };
     let (start, end) = number_range(num);
     db.prepare_cached(&format!(
-        "SELECT count(*), coalesce(sum({ENTRY_BYTES}), 0) FROM journal WHERE id BETWEEN ?1 AND ?2"
+        "SELECT coalesce(sum(kind <> 'event'), 0), coalesce(sum({ENTRY_BYTES}), 0) FROM journal WHERE id BETWEEN ?1 AND ?2"
     ))
     .and_then(|mut sql| sql.query_row([start, end], removed))
     .map_err(failed)
@@ -74,15 +74,16 @@ pub(super) async fn prune(writer: &Writer, run: RunId, now_ms: i64) -> Result<Re
     loop {
         let run = run.clone();
         let part = writer.submit(move |db| prune_part(db, &run, now_ms));
-        let part = part.await?;
+        let (part, rows) = part.await?;
         all += part;
-        if part.count < ROWS as u64 {
+        if rows < ROWS {
             return Ok(all);
         }
     }
 }
 
-fn prune_part(db: &Connection, run: &RunId, now_ms: i64) -> Result<Removed, StoreError> {
+/// Returns the entries that it removed, and the number of rows, which is that of entries and events.
+fn prune_part(db: &Connection, run: &RunId, now_ms: i64) -> Result<(Removed, usize), StoreError> {
     let marks = finals();
     let num = db
         .prepare_cached(&format!(
@@ -97,7 +98,7 @@ fn prune_part(db: &Connection, run: &RunId, now_ms: i64) -> Result<Removed, Stor
         })
         .map_err(failed)?;
     let Some(num) = num else {
-        return Ok(Removed::default());
+        return Ok((Removed::default(), 0));
     };
     db.prepare_cached("DELETE FROM wait WHERE run = ?1")
         .and_then(|mut sql| sql.execute([num]))
@@ -106,13 +107,15 @@ fn prune_part(db: &Connection, run: &RunId, now_ms: i64) -> Result<Removed, Stor
     let mut sql = db
         .prepare_cached(&format!(
             "DELETE FROM journal WHERE id IN (SELECT id FROM journal WHERE id BETWEEN ?1 AND ?2 ORDER BY id LIMIT ?3)
-             RETURNING 1, {ENTRY_BYTES}"
+             RETURNING kind <> 'event', {ENTRY_BYTES}"
         ))
         .map_err(failed)?;
+    let mut count = 0;
     let rows = sql
         .query_map(params![start, end, ROWS as i64], removed)
         .map_err(failed)?;
-    add_up(rows)
+    let all = add_up(rows.inspect(|_| count += 1))?;
+    Ok((all, count))
 }
 
 fn add_up(rows: impl Iterator<Item = rusqlite::Result<Removed>>) -> Result<Removed, StoreError> {
@@ -238,6 +241,11 @@ pub(super) async fn sweep(
         Swept::Payloads => {
             let mut all = sweep_by(writer, PAYLOADS).await?;
             all.bytes += writer.submit(payload::sweep_pieces).await?.bytes;
+            let mut last = Some(0);
+            while let Some(after) = last {
+                let removing = move |db: &Connection| feed::sweep(db, after, ROWS as i64);
+                last = writer.submit(removing).await?;
+            }
             Ok(all)
         }
         Swept::Programs => sweep_by(writer, PROGRAMS).await,

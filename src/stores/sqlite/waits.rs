@@ -8,13 +8,14 @@ mod named;
 
 use flowstone_model::ids::RunId;
 use flowstone_model::ports::{
-    NewWait, StoreError, WaitEnding, WaitEvent, WaitFilter, WaitRow, WaitState,
+    Event, NewWait, StoreError, WaitEnding, WaitEvent, WaitFilter, WaitPlace, WaitRow, WaitState,
 };
 use flowstone_model::rules::answers;
 use rusqlite::types::Value as Sql;
 use rusqlite::{Connection, OptionalExtension as _, Row, params, params_from_iter};
 
 use super::failure::{failed, rejected};
+use super::feed;
 use super::queue::Sql as Rows;
 pub(super) use inbox::signals;
 
@@ -151,6 +152,7 @@ pub(super) fn open(
         ])
     })
     .map_err(failed)?;
+    feed::add_some(db, run, Event::wait_opened(wait, now_ms))?;
     answers::take_early(&mut Rows::new(db), wait, now_ms)
 }
 
@@ -181,7 +183,32 @@ pub(super) fn close(
         let words = format!("the wait at `{path}` is not {} any more", name(seen));
         return Err(rejected("E0515", "conflict", words));
     }
-    Ok(())
+    match seen {
+        WaitState::Open => timed_out(db, run, path, now_ms),
+        WaitState::Completed | WaitState::Closed => Ok(()),
+    }
+}
+
+/// Notes that nobody answered the wait at a path that was closed last.
+fn timed_out(db: &Connection, run: i64, path: &str, now_ms: i64) -> Result<(), StoreError> {
+    let event = db
+        .prepare_cached(
+            "SELECT id, key FROM wait WHERE run = ?1 AND path = ?2 AND ending = 'timed-out'
+             ORDER BY rowid DESC LIMIT 1",
+        )
+        .and_then(|mut sql| {
+            sql.query_row(params![run, path], |row| {
+                let (id, key): (String, String) = (row.get(0)?, row.get(1)?);
+                let wait = WaitPlace {
+                    id: &id,
+                    path,
+                    key: &key,
+                };
+                Ok(Event::wait_timed_out(&wait, now_ms))
+            })
+        })
+        .map_err(failed)?;
+    feed::add_some(db, run, event)
 }
 
 /// Closes what a run that is over waited for.

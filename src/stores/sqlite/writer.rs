@@ -21,7 +21,9 @@ use rusqlite::Connection;
 use tokio::sync::{oneshot, watch};
 
 use super::failure::{failed, located};
+use super::feed::{Span, Spans};
 use super::journal;
+use super::watched::Watched;
 
 /// Maximum number of jobs in one transaction.
 const GROUP_MAX: usize = 4096;
@@ -48,6 +50,8 @@ struct Applied {
     now: Option<Tell>,
     /// Called when the job is durable, or has failed.
     end: Option<Tell>,
+    /// The entries that it added, where it added nothing else.
+    span: Option<Span>,
 }
 
 fn kept<T>(result: &Result<T, StoreError>) -> Result<(), StoreError> {
@@ -63,7 +67,25 @@ struct Job {
     /// It may change what others read: not only a run's own journal.
     is_public: bool,
     news: News,
+    /// It adds entries to one journal, and nothing else. Any other job may add events.
+    is_plain: bool,
     apply: Apply,
+}
+
+/// What the thread is sent.
+enum Message {
+    Do(Job),
+    /// Somebody wants to know of commits from now on, also of those of other processes.
+    Look,
+}
+
+impl Message {
+    fn job(self) -> Option<Job> {
+        match self {
+            Message::Do(job) => Some(job),
+            Message::Look => None,
+        }
+    }
 }
 
 /// Runs of which something failed after it was said to have happened: what comes after it must fail too.
@@ -89,11 +111,14 @@ pub(super) enum News {
 
 /// The way to the thread. Dropping it lets the thread finish what was handed over.
 pub(super) struct Writer {
-    jobs: Option<Sender<Job>>,
+    jobs: Option<Sender<Message>>,
     failures: Failures,
     /// How many changes were said to have happened and are not in the file yet.
     unsettled: Arc<AtomicUsize>,
     news: Arc<watch::Sender<u64>>,
+    /// Changes with each commit.
+    commits: Arc<watch::Sender<u64>>,
+    watched: Arc<Watched>,
     thread: Option<JoinHandle<()>>,
 }
 
@@ -108,8 +133,12 @@ impl Writer {
         let unreachable = path.display().to_string();
         let unsettled = Arc::new(AtomicUsize::new(0));
         let news = Arc::new(watch::Sender::new(0));
+        let commits = Arc::new(watch::Sender::new(0));
+        let watched = Arc::<Watched>::default();
         let writing = Loop {
+            watched: watched.clone(),
             news: news.clone(),
+            commits: commits.clone(),
             version: None,
             looked: Instant::now(),
             db,
@@ -132,6 +161,8 @@ impl Writer {
             failures: Failures::default(),
             unsettled,
             news,
+            commits,
+            watched,
             thread: Some(thread),
         })
     }
@@ -156,9 +187,11 @@ impl Writer {
             ack: Ack::Durable,
             is_public: true,
             news,
+            is_plain: false,
             apply: Box::new(move |db| {
                 let result = db.and_then(work);
                 Applied {
+                    span: None,
                     kept: kept(&result),
                     now: None,
                     end: Some(Box::new(move |committed| {
@@ -193,19 +226,22 @@ impl Writer {
             ack,
             is_public: true,
             news: news_in(&batch),
+            is_plain: journal::is_plain(&batch),
             apply: Box::new(move |db| {
-                let result = apply(db, &batch, &failures);
+                let (result, span) = parted(apply(db, &batch, &failures));
                 let kept = kept(&result);
                 let tell: Tell = Box::new(move |happened| {
                     let _ = answer.send(happened.and(result));
                 });
                 match ack {
                     Ack::Durable => Applied {
+                        span,
                         kept,
                         now: None,
                         end: Some(tell),
                     },
                     Ack::Applied => Applied {
+                        span,
                         kept,
                         now: Some(tell),
                         end: Some(remember(failures, batch.run)),
@@ -229,13 +265,15 @@ impl Writer {
             ack: Ack::Applied,
             is_public: false,
             news: news_in(&batch),
+            is_plain: journal::is_plain(&batch),
             apply: Box::new(move |db| {
-                let result = apply(db, &batch, &failures);
+                let (result, span) = parted(apply(db, &batch, &failures));
                 if let Err(error) = &result {
                     // At once: what comes next for the run may be in the same transaction.
                     note_failure(&failures, &batch.run, error);
                 }
                 Applied {
+                    span,
                     kept: kept(&result),
                     now: None,
                     end: Some(remember(failures, batch.run)),
@@ -254,6 +292,29 @@ impl Writer {
         self.news.subscribe()
     }
 
+    /// Returns what changes with each commit; from now on, of other processes as well.
+    pub(super) fn commits(&self) -> watch::Receiver<u64> {
+        let commits = self.commits.subscribe();
+        self.look();
+        commits
+    }
+
+    /// Returns what changes with each commit that adds rows to the journal of a run; from now on, of other processes as
+    /// well.
+    pub(super) fn watch(&self, run: i64) -> watch::Receiver<u64> {
+        let commits = self.watched.watch(run);
+        self.look();
+        commits
+    }
+
+    /// Wakes the thread, which may wait for a job and for nothing else.
+    fn look(&self) {
+        if let Some(jobs) = &self.jobs {
+            // Where the thread is gone, there are no more commits.
+            let _ = jobs.send(Message::Look);
+        }
+    }
+
     /// Tells whether changes were said to have happened that a reader does not see yet.
     pub(super) fn is_unsettled(&self) -> bool {
         self.unsettled.load(Ordering::SeqCst) > 0
@@ -264,7 +325,7 @@ impl Writer {
         if job.ack == Ack::Applied && job.is_public {
             self.unsettled.fetch_add(1, Ordering::SeqCst);
         }
-        jobs.send(job).map_err(|_| gone())
+        jobs.send(Message::Do(job)).map_err(|_| gone())
     }
 }
 
@@ -285,11 +346,20 @@ fn apply(
     db: Result<&Connection, StoreError>,
     batch: &Batch,
     failures: &Failures,
-) -> Result<Receipt, StoreError> {
+) -> Result<(Receipt, Option<Span>), StoreError> {
     if let Some(error) = lock(failures).get(&batch.run) {
         return Err(error.clone());
     }
     journal::apply(db?, batch)
+}
+
+fn parted(
+    applied: Result<(Receipt, Option<Span>), StoreError>,
+) -> (Result<Receipt, StoreError>, Option<Span>) {
+    match applied {
+        Ok((receipt, span)) => (Ok(receipt), span),
+        Err(error) => (Err(error), None),
+    }
 }
 
 /// Notes for a run that something did not become durable.
@@ -313,6 +383,10 @@ impl Drop for Writer {
             let _ = thread.join();
         }
     }
+}
+
+fn count_up(commits: &watch::Sender<u64>) {
+    commits.send_modify(|count| *count = count.wrapping_add(1));
 }
 
 fn gone() -> StoreError {
@@ -341,9 +415,11 @@ struct Loop {
     db: Connection,
     path: PathBuf,
     probe: Option<Arc<dyn Probe>>,
-    queue: Receiver<Job>,
+    queue: Receiver<Message>,
     unsettled: Arc<AtomicUsize>,
     news: Arc<watch::Sender<u64>>,
+    commits: Arc<watch::Sender<u64>>,
+    watched: Arc<Watched>,
     /// Changes whenever another process has written.
     version: Option<i64>,
     looked: Instant,
@@ -365,6 +441,7 @@ struct Open {
     unsettled: usize,
     ends: Vec<Tell>,
     news: News,
+    spans: Spans,
 }
 
 impl Loop {
@@ -395,16 +472,20 @@ impl Loop {
         }
         loop {
             // Only who executes runs wants to know what other processes do.
-            if self.news.receiver_count() == 0 {
+            let readers = self.news.receiver_count() + self.commits.receiver_count();
+            if readers == 0 && self.watched.is_empty() {
                 self.version = None;
-                return self.queue.recv().ok();
+                match self.queue.recv().ok()? {
+                    Message::Do(job) => return Some(job),
+                    Message::Look => continue,
+                }
             }
             if self.looked.elapsed() >= LOOK_EVERY {
                 self.look_at_others();
             }
             match self.queue.recv_timeout(LOOK_EVERY) {
-                Ok(job) => return Some(job),
-                Err(RecvTimeoutError::Timeout) => {}
+                Ok(Message::Do(job)) => return Some(job),
+                Ok(Message::Look) | Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => return None,
             }
         }
@@ -422,13 +503,15 @@ impl Loop {
             return;
         };
         if self.version.replace(version) != Some(version) {
-            self.tell_news();
+            count_up(&self.news);
+            self.committed();
         }
     }
 
-    fn tell_news(&self) {
-        self.news
-            .send_modify(|count| *count = count.wrapping_add(1));
+    /// Wakes those who read feeds.
+    fn committed(&self) {
+        count_up(&self.commits);
+        self.watched.committed(&self.db);
     }
 
     /// Performs a job and the jobs that follow it in one transaction; a job that fails is rolled back alone. If the
@@ -444,6 +527,7 @@ impl Loop {
             unsettled: 0,
             ends: Vec::new(),
             news: News::None,
+            spans: Spans::default(),
         };
         self.perform(&mut open, first);
         let mut left = None;
@@ -455,7 +539,12 @@ impl Loop {
             }
             self.perform(&mut open, job);
         }
-        let outcome = open.state.and_then(|()| self.commit());
+        let spans = &mut open.spans;
+        let outcome = open.state.and_then(|()| {
+            let written = spans.write(&self.db);
+            written.map_err(|error| located(error, &self.path))?;
+            self.commit()
+        });
         if outcome.is_err() {
             // Fails where nothing was begun, which is as well.
             let _ = self.execute("ROLLBACK");
@@ -465,8 +554,9 @@ impl Loop {
             tell(outcome.clone());
         }
         if open.news == News::Some {
-            self.tell_news();
+            count_up(&self.news);
         }
+        self.committed();
         left
     }
 
@@ -475,7 +565,8 @@ impl Loop {
     fn worth(&mut self, first: &Job) -> Durability {
         if first.durability == Durability::Relaxed && self.probe.is_none() {
             let room = GROUP_MAX.saturating_sub(self.ahead.len() + 1);
-            self.ahead.extend(self.queue.try_iter().take(room));
+            let messages = self.queue.try_iter().take(room);
+            self.ahead.extend(messages.filter_map(Message::job));
             if self
                 .ahead
                 .iter()
@@ -505,10 +596,11 @@ impl Loop {
             return Some(job);
         }
         if open.is_awaited {
-            return self.queue.try_recv().ok();
+            return self.queue.try_recv().ok().and_then(Message::job);
         }
         let left = MOMENT.saturating_sub(open.begun.elapsed());
-        self.queue.recv_timeout(left).ok()
+        let message = self.queue.recv_timeout(left).ok();
+        message.and_then(Message::job)
     }
 
     fn perform(&self, open: &mut Open, job: Job) {
@@ -520,14 +612,23 @@ impl Loop {
             Ack::Durable => open.is_awaited = true,
             Ack::Applied => open.unsettled += usize::from(job.is_public),
         }
-        let begun = open
-            .state
-            .clone()
-            .and_then(|()| self.execute("SAVEPOINT job"));
+        let begun = open.state.clone().and_then(|()| {
+            if !job.is_plain {
+                let written = open.spans.write(&self.db);
+                written.map_err(|error| located(error, &self.path))?;
+            }
+            self.execute("SAVEPOINT job")
+        });
         let applied = (job.apply)(begun.clone().map(|()| &self.db));
         open.state = match (begun, applied.kept) {
             (Err(error), _) => Err(error),
-            (Ok(()), Ok(())) => self.execute("RELEASE job"),
+            (Ok(()), Ok(())) => {
+                applied
+                    .span
+                    .into_iter()
+                    .for_each(|span| open.spans.add(span));
+                self.execute("RELEASE job")
+            }
             // SQLite has rolled the whole transaction back by itself, as it does where a disk fills up in the middle.
             (Ok(()), Err(error)) if self.db.is_autocommit() => Err(error),
             (Ok(()), Err(_)) => self

@@ -4,6 +4,7 @@ mod cancel;
 mod diff;
 mod events;
 mod export;
+pub mod feed;
 pub mod fork;
 mod gc;
 mod import;
@@ -34,6 +35,7 @@ pub fn run(args: &Runs, app: &dyn App) -> Exit {
         RunsCommand::Diff(args) => (diff::run(args, app), args.json),
         RunsCommand::Events(args) => (events::run(args, app), args.json),
         RunsCommand::Export(args) => (export::run(args, app), args.json),
+        RunsCommand::Feed(args) => (feed::run(args, app), args.json),
         RunsCommand::Fork(args) => (fork::run(args, app), args.show.json),
         RunsCommand::Gc(args) => (gc::run(args, app), args.json),
         RunsCommand::Import(args) => (import::run(args, app), args.json),

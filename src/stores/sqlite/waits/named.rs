@@ -1,12 +1,13 @@
 //! Waits by their names, keys and events, and how they are completed.
 
-use flowstone_model::ports::{Completion, StoreError, WaitRow};
+use flowstone_model::ports::{Completion, Event, StoreError, WaitPlace, WaitRow};
 use flowstone_model::rules::answers::{Answered, EarlySignal, SignalSlot, SignalState};
 use flowstone_model::rules::rows::WaitRows;
-use rusqlite::params;
 use rusqlite::types::Value as Sql;
+use rusqlite::{OptionalExtension as _, params};
 
 use super::super::failure::failed;
+use super::super::feed;
 use super::super::queue::Sql as Rows;
 use super::{inbox, select};
 
@@ -95,25 +96,37 @@ impl WaitRows for Rows<'_> {
     }
 
     fn set_answered(&mut self, id: &str, answered: &Answered) -> Result<(), StoreError> {
-        let changed = self
+        let found = self
             .db
             .prepare_cached(
                 "UPDATE wait SET state = 'completed', payload = ?2, ending = ?3, decided_by = ?4, decided_ms = ?5
-                 WHERE id = ?1 AND state = 'open' AND (deadline_ms IS NULL OR deadline_ms > ?5)",
+                 WHERE id = ?1 AND state = 'open' AND (deadline_ms IS NULL OR deadline_ms > ?5)
+                 RETURNING run, path, key",
             )
             .and_then(|mut sql| {
-                sql.execute(params![
+                let values = params![
                     id,
                     answered.payload,
                     answered.ending.name(),
                     answered.by,
                     answered.at_ms
-                ])
+                ];
+                sql.query_row(values, |row| {
+                    let (path, key): (String, String) = (row.get(1)?, row.get(2)?);
+                    let wait = WaitPlace {
+                        id,
+                        path: &path,
+                        key: &key,
+                    };
+                    let event = Event::wait_answered(&wait, answered);
+                    Ok((row.get::<_, i64>(0)?, event))
+                })
+                .optional()
             })
             .map_err(failed)?;
-        match changed {
-            1 => Ok(()),
-            _ => Err(StoreError::Internal(format!(
+        match found {
+            Some((run, event)) => feed::add_some(self.db, run, event),
+            None => Err(StoreError::Internal(format!(
                 "the wait {id} changed inside a transaction"
             ))),
         }

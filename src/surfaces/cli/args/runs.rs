@@ -8,7 +8,7 @@ use flowstone_engine::SystemClock;
 use flowstone_engine::ports::{Clock, RunOrder, RunStatus};
 
 use super::{Home, Permits, RunLimits, Show};
-use crate::cli::runs::{fork, replay, verify};
+use crate::cli::runs::{feed, fork, replay, verify};
 
 /// Lists, shows, moves, resumes and cancels runs
 #[derive(Debug, Args)]
@@ -23,6 +23,7 @@ pub enum RunsCommand {
     Diff(RunsDiff),
     Events(RunsEvents),
     Export(RunsExport),
+    Feed(feed::RunsFeed),
     Fork(fork::RunsFork),
     #[command(after_help = "Examples:
   flowstone runs gc --dry-run

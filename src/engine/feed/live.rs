@@ -1,0 +1,68 @@
+//! Hands the text of models to those who read it while it is produced.
+
+use std::rc::Rc;
+use std::sync::Arc;
+
+use crate::engine::Engine;
+use crate::ids::RunId;
+use crate::observer::{Observer, RunEvent};
+use crate::ports::Live;
+use crate::step::Progress;
+
+/// Adds what models say to the texts in progress. It gets events without secrets.
+pub(crate) struct LiveObserver {
+    run: RunId,
+    observer: Rc<dyn Observer>,
+    live: Arc<dyn Live>,
+}
+
+impl LiveObserver {
+    /// Returns an observer that hands all events on.
+    pub(crate) fn over(
+        engine: &Engine,
+        run: &RunId,
+        observer: Rc<dyn Observer>,
+    ) -> Rc<dyn Observer> {
+        Rc::new(LiveObserver {
+            run: run.clone(),
+            observer,
+            live: engine.stores().live.clone(),
+        })
+    }
+}
+
+impl Observer for LiveObserver {
+    fn event(&self, run: &RunId, event: &RunEvent) {
+        match event {
+            RunEvent::StepProgress { path, progress } => match progress {
+                Progress::Text(text) => self.live.add(run, &path.to_string(), text),
+                Progress::Again(_) => self.live.clear(run, &path.to_string()),
+                Progress::Thought(_)
+                | Progress::Status(_)
+                | Progress::Count { .. }
+                | Progress::Refused { .. }
+                | Progress::Spent { .. } => {}
+            },
+            RunEvent::StepStarted(step)
+            | RunEvent::StepFinished { step, .. }
+            | RunEvent::StepFailed { step, .. }
+            | RunEvent::StepRetrying { step, .. } => self.live.clear(run, &step.path.to_string()),
+            RunEvent::Queued { .. }
+            | RunEvent::Started { .. }
+            | RunEvent::Branches { .. }
+            | RunEvent::BranchesEnded { .. }
+            | RunEvent::StepSleeping { .. }
+            | RunEvent::StepWaiting { .. }
+            | RunEvent::Log { .. }
+            | RunEvent::Emitted { .. }
+            | RunEvent::Printed { .. } => {}
+        }
+        self.observer.event(run, event);
+    }
+}
+
+impl Drop for LiveObserver {
+    fn drop(&mut self) {
+        self.live.clear_run(&self.run);
+    }
+}

@@ -1,0 +1,340 @@
+//! The feed: the journal of a run with the events of its life, and the order of all of them in the project.
+//!
+//! Events of a run's life (created, started, a wait opened, ended) are rows of its journal that replay does not see:
+//! [`super::Journal`] returns entries only, and this port returns both. A row's number in its run is the number of its
+//! event. The numbers of a run begin at 1, have no gaps, and continue over all passes.
+
+use super::{Entry, NewWait, News, PortFuture, RunStatus, StoreError, WaitEnding};
+use crate::codec;
+use crate::ids::RunId;
+use crate::names::name_of;
+use crate::rules::answers::Answered;
+use crate::waits::actions;
+use flowstone_lang::value::Value;
+
+/// Reading the feeds of runs and of the project.
+pub trait Feed: Send + Sync {
+    /// Returns the rows of a run after a number, in order. Returns nothing if the run does not exist.
+    fn read(&self, run: &RunId, after: i64, limit: usize) -> PortFuture<'_, Option<FeedPage>>;
+
+    /// Returns the rows of all runs after a position of the project, in the order of their commits.
+    fn project(
+        &self,
+        after: i64,
+        limit: usize,
+        detail: FeedDetail,
+    ) -> PortFuture<'_, ProjectFeedPage>;
+
+    /// Returns the position of the last row.
+    fn last_position(&self) -> PortFuture<'_, i64>;
+
+    /// Returns what changes with each commit that may have added rows, of this process and, soon after, of others.
+    fn news(&self) -> Box<dyn News>;
+
+    /// As [`Feed::news`], for the rows of one run. It may also change without new rows.
+    fn watch(&self, run: &RunId) -> Box<dyn News>;
+}
+
+/// Which rows the feed of a project has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum FeedDetail {
+    /// The events of runs and waits.
+    #[default]
+    Events,
+    /// The journal entries as well.
+    Steps,
+}
+
+/// Rows of one run, with the state of the run at the time.
+#[derive(Debug, Clone, PartialEq)]
+pub struct FeedPage {
+    pub status: RunStatus,
+    pub pass: i64,
+    /// The journal was removed, and with it the feed.
+    pub is_pruned: bool,
+    pub rows: Vec<FeedRow>,
+}
+
+/// A row of a run's feed.
+#[derive(Debug, Clone, PartialEq)]
+pub struct FeedRow {
+    /// The number in the run.
+    pub seq: i64,
+    pub item: FeedItem,
+}
+
+/// The content of a row.
+#[derive(Debug, Clone, PartialEq)]
+pub enum FeedItem {
+    Entry(Entry),
+    Event(Event),
+}
+
+impl FeedItem {
+    /// Returns when the row was written.
+    pub fn at_ms(&self) -> i64 {
+        match self {
+            FeedItem::Entry(entry) => entry.at_ms,
+            FeedItem::Event(event) => event.at_ms,
+        }
+    }
+}
+
+/// Rows of all runs.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct ProjectFeedPage {
+    pub rows: Vec<ProjectFeedRow>,
+    /// The position to continue after: nothing before it was left out.
+    pub next: i64,
+}
+
+/// A row in the feed of a project.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ProjectFeedRow {
+    /// Positions grow with each row; some numbers are left out.
+    pub position: i64,
+    pub run: RunId,
+    pub flow: String,
+    /// The pass that the run is in now.
+    pub pass: i64,
+    pub row: FeedRow,
+}
+
+/// What happened in the life of a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum EventKind {
+    RunCreated,
+    /// It is executed for the first time.
+    RunStarted,
+    /// A process executes it again.
+    RunResumed,
+    /// Its next pass begins.
+    RunContinued,
+    /// It is asked to cancel.
+    RunCancelling,
+    RunCompleted,
+    RunFailed,
+    RunCancelled,
+    RunTerminated,
+    RunTimedOut,
+    WaitOpened,
+    WaitAnswered,
+    WaitTimedOut,
+}
+
+impl EventKind {
+    /// All kinds with the names under which they are stored and sent.
+    pub const NAMES: &'static [(EventKind, &'static str)] = &[
+        (EventKind::RunCancelled, "run.cancelled"),
+        (EventKind::RunCancelling, "run.cancelling"),
+        (EventKind::RunCompleted, "run.completed"),
+        (EventKind::RunContinued, "run.continued"),
+        (EventKind::RunCreated, "run.created"),
+        (EventKind::RunFailed, "run.failed"),
+        (EventKind::RunResumed, "run.resumed"),
+        (EventKind::RunStarted, "run.started"),
+        (EventKind::RunTerminated, "run.terminated"),
+        (EventKind::RunTimedOut, "run.timed-out"),
+        (EventKind::WaitAnswered, "wait.answered"),
+        (EventKind::WaitOpened, "wait.opened"),
+        (EventKind::WaitTimedOut, "wait.timed-out"),
+    ];
+
+    /// Returns the name under which it is stored and sent.
+    pub fn name(self) -> &'static str {
+        Self::NAMES
+            .iter()
+            .find(|(kind, _)| *kind == self)
+            .map_or("unknown", |(_, name)| name)
+    }
+
+    /// Returns the kind of a stored name.
+    pub fn from_name(name: &str) -> Option<EventKind> {
+        Self::NAMES
+            .iter()
+            .find(|(_, known)| *known == name)
+            .map(|(kind, _)| *kind)
+    }
+
+    /// Tells whether nothing follows it in its run.
+    pub fn is_end(self) -> bool {
+        match self {
+            EventKind::RunCompleted
+            | EventKind::RunFailed
+            | EventKind::RunCancelled
+            | EventKind::RunTerminated
+            | EventKind::RunTimedOut => true,
+            EventKind::RunCreated
+            | EventKind::RunStarted
+            | EventKind::RunResumed
+            | EventKind::RunContinued
+            | EventKind::RunCancelling
+            | EventKind::WaitOpened
+            | EventKind::WaitAnswered
+            | EventKind::WaitTimedOut => false,
+        }
+    }
+}
+
+/// An event in the life of a run, as a store keeps it. Stores write it in the transaction that changes the run or the
+/// wait, so that both have the same events.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Event {
+    pub kind: EventKind,
+    /// The path of the wait; empty for an event of the run.
+    pub path: String,
+    /// A map as EDN text.
+    pub data: String,
+    pub at_ms: i64,
+}
+
+impl Event {
+    /// The name of this kind of row in the journal, beside those of entries.
+    pub const STORED_KIND: &'static str = "event";
+
+    /// Reads an event as it is stored.
+    ///
+    /// # Errors
+    /// When this build does not know its name.
+    pub fn stored(name: &str, path: String, data: String, at_ms: i64) -> Result<Event, StoreError> {
+        let kind = EventKind::from_name(name).ok_or_else(|| StoreError::Damaged {
+            path: String::new(),
+            detail: format!("unknown event `{name}`"),
+        })?;
+        Ok(Event {
+            kind,
+            path,
+            data,
+            at_ms,
+        })
+    }
+
+    fn of_run(kind: EventKind, data: &[(&str, Value)], at_ms: i64) -> Event {
+        Event {
+            kind,
+            path: String::new(),
+            data: map_text(data),
+            at_ms,
+        }
+    }
+
+    /// The run was added.
+    pub fn created(status: RunStatus, started_by: &str, at_ms: i64) -> Event {
+        let data = [
+            ("status", Value::keyword(status.name())),
+            ("started-by", Value::from(started_by)),
+        ];
+        Event::of_run(EventKind::RunCreated, &data, at_ms)
+    }
+
+    /// A process took the run's lease to execute it. `is_first`: for the first time.
+    pub fn taken(is_first: bool, pass: i64, at_ms: i64) -> Event {
+        let kind = match is_first {
+            true => EventKind::RunStarted,
+            false => EventKind::RunResumed,
+        };
+        Event::of_run(kind, &[("pass", Value::Int(pass))], at_ms)
+    }
+
+    /// The run begins another pass.
+    pub fn continued(pass: i64, at_ms: i64) -> Event {
+        Event::of_run(
+            EventKind::RunContinued,
+            &[("pass", Value::Int(pass))],
+            at_ms,
+        )
+    }
+
+    /// The run is asked to cancel.
+    pub fn cancelling(reason: &str, at_ms: i64) -> Event {
+        let data = [("reason", Value::from(reason))];
+        Event::of_run(EventKind::RunCancelling, &data, at_ms)
+    }
+
+    /// The run ended; its result or error is in its row. Returns nothing for a status that is not final.
+    pub fn ended(status: RunStatus, at_ms: i64) -> Option<Event> {
+        let kind = match status {
+            RunStatus::Completed => EventKind::RunCompleted,
+            RunStatus::Failed => EventKind::RunFailed,
+            RunStatus::Cancelled => EventKind::RunCancelled,
+            RunStatus::Terminated => EventKind::RunTerminated,
+            RunStatus::TimedOut => EventKind::RunTimedOut,
+            RunStatus::Queued
+            | RunStatus::Running
+            | RunStatus::Waiting
+            | RunStatus::FailedCompensating => return None,
+        };
+        Some(Event::of_run(kind, &[], at_ms))
+    }
+
+    /// A wait was opened. Returns nothing for a wait for a child run, which nobody else answers.
+    pub fn wait_opened(wait: &NewWait, at_ms: i64) -> Option<Event> {
+        if wait.key.starts_with(super::CHILD_KEY) {
+            return None;
+        }
+        let details = codec::decode(&wait.details).unwrap_or(Value::Nil);
+        let offered = actions(&details);
+        let offered = offered.iter().map(|name| Value::keyword(name));
+        let data = [
+            ("wait", Value::from(wait.id.as_str())),
+            ("key", Value::from(wait.key.as_str())),
+            ("actions", Value::vector(offered)),
+            ("deadline", wait.deadline_ms.map_or(Value::Nil, Value::Int)),
+        ];
+        Some(Event {
+            kind: EventKind::WaitOpened,
+            path: wait.path.clone(),
+            data: map_text(&data),
+            at_ms,
+        })
+    }
+
+    /// A wait was answered or taken away. Returns nothing for a wait for a child run.
+    pub fn wait_answered(wait: &WaitPlace<'_>, answered: &Answered) -> Option<Event> {
+        if wait.key.starts_with(super::CHILD_KEY) {
+            return None;
+        }
+        let payload = codec::decode(&answered.payload).unwrap_or(Value::Nil);
+        let action = match answered.ending {
+            WaitEnding::Cancelled => Some("cancel".into()),
+            WaitEnding::Answered | WaitEnding::TimedOut => payload.get("action").and_then(name_of),
+        };
+        let text = |text: Option<&str>| text.map_or(Value::Nil, Value::from);
+        let data = [
+            ("wait", Value::from(wait.id)),
+            ("action", text(action.as_deref())),
+            ("by", text(answered.by.as_deref())),
+        ];
+        Some(Event {
+            kind: EventKind::WaitAnswered,
+            path: wait.path.to_owned(),
+            data: map_text(&data),
+            at_ms: answered.at_ms,
+        })
+    }
+
+    /// Nobody answered a wait in time. Returns nothing for a wait for a child run.
+    pub fn wait_timed_out(wait: &WaitPlace<'_>, at_ms: i64) -> Option<Event> {
+        (!wait.key.starts_with(super::CHILD_KEY)).then(|| Event {
+            kind: EventKind::WaitTimedOut,
+            path: wait.path.to_owned(),
+            data: map_text(&[("wait", Value::from(wait.id))]),
+            at_ms,
+        })
+    }
+}
+
+/// The names of a wait that an event needs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct WaitPlace<'a> {
+    pub id: &'a str,
+    pub path: &'a str,
+    pub key: &'a str,
+}
+
+/// Returns a map as EDN text, without the keys whose value is nil.
+fn map_text(data: &[(&str, Value)]) -> String {
+    let present = data.iter().filter(|(_, value)| !value.is_nil());
+    let entries = present.map(|(key, value)| (Value::keyword(key), value.clone()));
+    codec::encode(&Value::map(entries)).unwrap_or_else(|_| "{}".to_owned())
+}
