@@ -1,5 +1,6 @@
 //! Hands the text of models to those who read it while it is produced.
 
+use std::cell::Cell;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -14,6 +15,8 @@ pub(crate) struct LiveObserver {
     run: RunId,
     observer: Rc<dyn Observer>,
     live: Arc<dyn Live>,
+    /// Some step of the run has sent text.
+    has_text: Cell<bool>,
 }
 
 impl LiveObserver {
@@ -27,6 +30,7 @@ impl LiveObserver {
             run: run.clone(),
             observer,
             live: engine.stores().live.clone(),
+            has_text: Cell::new(false),
         })
     }
 }
@@ -35,7 +39,10 @@ impl Observer for LiveObserver {
     fn event(&self, run: &RunId, event: &RunEvent) {
         match event {
             RunEvent::StepProgress { path, progress } => match progress {
-                Progress::Text(text) => self.live.add(run, &path.to_string(), text),
+                Progress::Text(text) => {
+                    self.has_text.set(true);
+                    self.live.add(run, &path.to_string(), text);
+                }
                 Progress::Again(_) => self.live.clear(run, &path.to_string()),
                 Progress::Thought(_)
                 | Progress::Status(_)
@@ -46,7 +53,11 @@ impl Observer for LiveObserver {
             RunEvent::StepStarted(step)
             | RunEvent::StepFinished { step, .. }
             | RunEvent::StepFailed { step, .. }
-            | RunEvent::StepRetrying { step, .. } => self.live.clear(run, &step.path.to_string()),
+            | RunEvent::StepRetrying { step, .. } => {
+                if self.has_text.get() {
+                    self.live.clear(run, &step.path.to_string());
+                }
+            }
             RunEvent::Queued { .. }
             | RunEvent::Started { .. }
             | RunEvent::Branches { .. }

@@ -150,6 +150,9 @@ pub(super) struct Spans {
 
 impl Spans {
     pub(super) fn add(&mut self, span: Span) {
+        if self.spans.last_mut().is_some_and(|last| last.extend(span)) {
+            return;
+        }
         if let Some(at) = self.by_run.get(&span.run())
             && self.spans[*at].extend(span)
         {
