@@ -109,23 +109,13 @@ impl World {
 
     pub fn engine(&self) -> Result<Engine> {
         let settings = flowstone_steps::settings::load(&self.folder).map_err(Error::other)?;
+        let steps = flowstone_project::all_steps();
         Ok(Engine::open(EngineConfig {
             home: self.folder.join("home"),
-            project_root: self.folder.clone(),
-            stores: self.stores.clone(),
-            steps: flowstone_project::all_steps(),
-            persist: None,
             library: flowstone_steps::sandbox::register,
-            secrets: Arc::new(NoSecrets),
-            vault: Arc::new(flowstone_engine::ports::NoVault),
-            exchanges: None,
-            bindings: flowstone_flow::bindings::Bindings::default(),
             durability: flowstone_steps::settings::of_durability(&settings),
             settings,
-            permissions: Arc::new(flowstone_flow::permission::Permissions::everything()),
-            clock: Arc::new(SystemClock),
-            random: Arc::new(SystemRandom),
-            limits: Limits::default(),
+            ..EngineConfig::for_tests(&self.folder, self.stores.clone(), steps)
         }))
     }
 

@@ -44,24 +44,12 @@ impl World {
 
     /// Opens an engine that remembers nothing of others.
     pub fn engine(&self) -> Engine {
-        Engine::open(EngineConfig {
-            home: self.folder.join(".flowstone"),
-            project_root: self.folder.clone(),
-            stores: self.stores.clone(),
-            steps: flowstone_project::all_steps(),
-            persist: None,
-            library: |_| {},
-            secrets: Arc::new(NoSecrets),
-            vault: Arc::new(flowstone_engine::ports::NoVault),
-            exchanges: None,
-            bindings: flowstone_flow::bindings::Bindings::default(),
-            settings: Value::Nil,
-            permissions: Arc::new(flowstone_flow::permission::Permissions::everything()),
-            clock: Arc::new(SystemClock),
-            random: Arc::new(SystemRandom),
-            limits: Limits::default(),
-            durability: Durability::Full,
-        })
+        let steps = flowstone_project::all_steps();
+        Engine::open(EngineConfig::for_tests(
+            &self.folder,
+            self.stores.clone(),
+            steps,
+        ))
     }
 
     /// Runs an expression as a flow, to its result.

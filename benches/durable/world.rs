@@ -53,21 +53,7 @@ pub fn engine(home: &Path, effects: &Path, stores: Stores) -> Result<Engine> {
     steps.push(Box::new(Line(Rc::new(RefCell::new(file)))));
     Ok(Engine::open(EngineConfig {
         home: home.to_owned(),
-        project_root: home.to_owned(),
-        stores,
-        steps,
-        persist: None,
-        library: |_| {},
-        secrets: Arc::new(NoSecrets),
-        vault: Arc::new(flowstone_engine::ports::NoVault),
-        exchanges: None,
-        bindings: flowstone_flow::bindings::Bindings::default(),
-        settings: Value::Nil,
-        permissions: Arc::new(flowstone_flow::permission::Permissions::everything()),
-        clock: Arc::new(SystemClock),
-        random: Arc::new(SystemRandom),
-        limits: Limits::default(),
-        durability: Durability::Full,
+        ..EngineConfig::for_tests(home, stores, steps)
     }))
 }
 

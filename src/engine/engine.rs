@@ -12,6 +12,7 @@ use flowstone_lang::value::Value;
 
 use crate::bindings::Bindings;
 use crate::child::CallFlow;
+use crate::clock::SystemClock;
 use crate::disk;
 use crate::error::EngineError;
 use crate::execute::{self, ExecuteOptions, RunTree, trace};
@@ -24,8 +25,8 @@ use crate::observer::Observer;
 use crate::outcome::RunOutcome;
 use crate::permission::Permissions;
 use crate::ports::{
-    ClaimBy, Clock, Durability, Exchanges, Random, RunFilter, RunRow, RunStatus, Secrets, Stores,
-    Taken, Vault, WaitFilter,
+    ClaimBy, Clock, Durability, Exchanges, NoSecrets, NoVault, Random, RunFilter, RunRow,
+    RunStatus, Secrets, Stores, SystemRandom, Taken, Vault, WaitFilter,
 };
 use crate::redact::Redactors;
 use crate::sessions::Sessions;
@@ -59,6 +60,31 @@ pub struct EngineConfig {
     pub random: Arc<dyn Random>,
     pub limits: Limits,
     pub durability: Durability,
+}
+
+impl EngineConfig {
+    /// Returns a config for tests and benchmarks: the real clock, full durability and the default limits, no settings, no
+    /// secrets, and every permission. The home is `.flowstone` in the project.
+    pub fn for_tests(project: &Path, stores: Stores, steps: Vec<Box<dyn Step>>) -> EngineConfig {
+        EngineConfig {
+            home: project.join(".flowstone"),
+            project_root: project.to_owned(),
+            stores,
+            steps,
+            persist: None,
+            library: |_| {},
+            secrets: Arc::new(NoSecrets),
+            vault: Arc::new(NoVault),
+            exchanges: None,
+            settings: Value::Nil,
+            permissions: Arc::new(Permissions::everything()),
+            bindings: Bindings::default(),
+            clock: Arc::new(SystemClock),
+            random: Arc::new(SystemRandom),
+            limits: Limits::default(),
+            durability: Durability::Full,
+        }
+    }
 }
 
 /// How a run starts.

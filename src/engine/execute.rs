@@ -169,31 +169,23 @@ pub(crate) async fn execute_run(
     if row.status.is_final() {
         return stored_outcome(&row);
     }
-    let epoch = match runs.claim(run, options.by, now_ms).await? {
-        Claim::Taken { epoch } => epoch,
-        Claim::Quarantined { reason } => {
-            return Err(EngineError::Quarantined {
-                run: run.to_string(),
-                reason,
-            });
-        }
-        Claim::Held { owner } => {
-            return Err(EngineError::Held {
-                run: run.to_string(),
-                owner,
-            });
-        }
-        Claim::Missing => {
-            return Err(EngineError::NoSuchRun {
-                run: run.to_string(),
-            });
-        }
-    };
+    let epoch = epoch_of(runs.claim(run, options.by, now_ms).await?, run)?;
     let outcome = execute_taken(engine, (run, epoch), observer, options, tree).await;
     let released = runs.release(run, epoch).await;
     let outcome = outcome?;
     released?;
     Ok(outcome)
+}
+
+/// Returns the epoch of a lease that was taken, or why it was not.
+pub(crate) fn epoch_of(claim: Claim, run: &RunId) -> Result<i64, EngineError> {
+    let run = run.to_string();
+    match claim {
+        Claim::Taken { epoch } => Ok(epoch),
+        Claim::Quarantined { reason } => Err(EngineError::Quarantined { run, reason }),
+        Claim::Held { owner } => Err(EngineError::Held { run, owner }),
+        Claim::Missing => Err(EngineError::NoSuchRun { run }),
+    }
 }
 
 /// Executes a run whose lease is held, and leaves giving it back to the caller.

@@ -8,11 +8,11 @@ use std::rc::Rc;
 
 use crate::engine::Engine;
 use crate::error::EngineError;
-use crate::execute::{ExecuteOptions, Stay};
+use crate::execute::{ExecuteOptions, Stay, epoch_of};
 use crate::ids::RunId;
 use crate::observer::{Observer, RunEvent};
 use crate::outcome::RunOutcome;
-use crate::ports::{Claim, ClaimBy, QueuePlace, RunRow, RunStatus};
+use crate::ports::{ClaimBy, QueuePlace, RunRow, RunStatus};
 
 /// How often the store is asked.
 const LOOK_EVERY_MS: i64 = 250;
@@ -28,26 +28,7 @@ pub(crate) async fn await_turn(
 ) -> Result<Option<RunOutcome>, EngineError> {
     let runs = &engine.services.stores.runs;
     let now_ms = engine.services.clock.now_ms();
-    let epoch = match runs.claim(run, options.by, now_ms).await? {
-        Claim::Taken { epoch } => epoch,
-        Claim::Quarantined { reason } => {
-            return Err(EngineError::Quarantined {
-                run: run.to_string(),
-                reason,
-            });
-        }
-        Claim::Held { owner } => {
-            return Err(EngineError::Held {
-                run: run.to_string(),
-                owner,
-            });
-        }
-        Claim::Missing => {
-            return Err(EngineError::NoSuchRun {
-                run: run.to_string(),
-            });
-        }
-    };
+    let epoch = epoch_of(runs.claim(run, options.by, now_ms).await?, run)?;
     let turn = Turn {
         engine,
         run,

@@ -16,6 +16,8 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::thread;
 
+pub use planner::Planner;
+
 use flowstone_lang::session::Session;
 use tokio::sync::Notify;
 
@@ -134,7 +136,7 @@ pub fn serve<E: Send>(
     let own = Rc::new(open().map_err(ServeError::Open)?);
     let stores = own.stores().clone();
     let clock = own.services.clock.clone();
-    let planner = planner::Planner::new(own.clone(), options.flows.clone(), watch.clone());
+    let planner = Planner::new(own.clone(), options.flows.clone(), watch.clone());
     thread::scope(|scope| {
         let mut lanes = Vec::new();
         let room = Arc::new(Notify::new());

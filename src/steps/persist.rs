@@ -4,6 +4,7 @@
 //! between. One file per type.
 
 mod blob;
+mod code;
 mod kv;
 mod table;
 

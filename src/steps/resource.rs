@@ -7,6 +7,7 @@ use flowstone_flow::codec;
 use flowstone_flow::ports::{Gone, ResourceRow};
 pub use flowstone_flow::resource::PREFIX;
 use flowstone_flow::resource::media::{self, Format};
+use flowstone_flow::resource::sign::Signer;
 use flowstone_flow::resource::{ResourceKind, ResourceName, value_text};
 use flowstone_flow::step::{StepContext, StepError};
 use flowstone_lang::value::{Object, Value};
@@ -195,4 +196,13 @@ fn decoded(row: &ResourceRow, bytes: Vec<u8>) -> Result<Value, StepError> {
             .map_err(|error| unreadable(error.to_string()));
     }
     Ok(Object::Bytes(bytes.into_boxed_slice()).into())
+}
+
+/// Returns the signer of the project's links.
+pub(crate) fn signer(cx: &StepContext) -> Result<Signer, StepError> {
+    Signer::open(cx.home()).map_err(|error| {
+        let message = format!("the key of links cannot be read: {error}");
+        StepError::new("E0769", "store", message)
+            .hint("it is the file `links.key` in the project's `.flowstone`")
+    })
 }

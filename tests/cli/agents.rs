@@ -197,7 +197,7 @@ struct Expected {
 
 /// Every point is tried: each commit and each effect, before it and after it.
 #[test]
-fn a_crash_at_any_moment_costs_an_agent_nothing() {
+fn an_agent_killed_at_any_point_repeats_no_turn() {
     let (scratch, server) = bench();
     let told = process(&scratch, "undisturbed", None).json();
     let end = told["end"].as_str().expect("an end");

@@ -131,7 +131,7 @@ fn project() -> Scratch {
 const COUNT: &str = "(:value (flow/step :kv :count {:operation :increment :key \"times\"}))";
 
 #[test]
-fn what_is_wrong_is_named_and_nothing_is_lost() {
+fn bad_input_is_reported_and_changes_nothing() {
     let server = server();
     let mut problems = Vec::new();
     let scratch = project();

@@ -191,7 +191,7 @@ fn steps_in_unordered_literals_are_warned_of() {
 }
 
 #[test]
-fn moments_and_patterns_that_are_written_out_are_read() {
+fn literal_instants_and_patterns_are_checked() {
     findings(
         "[(flow/step :time :a {:op :format :at \"2026-13-41\" :format \"yyyy-QQQ\"})
  (flow/step :time :b {:op :between :from \"yesterday\" :to (flow/now-ms)})
@@ -596,7 +596,7 @@ fn a_flow_may_use_the_usual_aliases() {
 }
 
 #[test]
-fn names_that_nothing_has_lead_somewhere() {
+fn unknown_names_have_suggestions() {
     let scratch = Scratch::new();
     let ran = scratch.run(&["eval", "(flow/step :kv :a {})"]);
     assert!(ran.err.contains("flowstone repl"), "{}", ran.err);

@@ -111,7 +111,7 @@ fn connections_are_listed_without_their_secrets() {
 }
 
 #[test]
-fn connections_are_tried() {
+fn connections_are_tested() {
     let server = server();
     let scratch = project(&server);
     let ran = run(&scratch, &["connections", "test", "--json"]);
@@ -271,7 +271,7 @@ fn a_secret_that_cannot_be_had_says_why() {
 }
 
 #[test]
-fn prices_are_shown_with_who_says_them() {
+fn prices_are_shown_with_their_source() {
     let scratch = Scratch::new();
     scratch.write(
         "flowstone.edn",

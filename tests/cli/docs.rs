@@ -15,7 +15,7 @@ struct Shown {
 }
 
 #[test]
-fn commands_do_what_the_pages_say() {
+fn commands_in_the_docs_work() {
     let pages = ["README.md".into()]
         .into_iter()
         .chain(files("docs", &[".md"]))

@@ -50,7 +50,7 @@ fn waiting(scratch: &Scratch, file: &str) -> String {
 }
 
 #[test]
-fn a_parent_says_how_to_answer_its_child_and_goes_on_with_it() {
+fn a_parent_shows_how_to_answer_its_child_and_resumes_with_it() {
     let scratch = scratch();
     let told = scratch.run(&["run", "parent.edn"]);
     assert_eq!(told.code, Some(3));
@@ -74,7 +74,7 @@ fn a_parent_says_how_to_answer_its_child_and_goes_on_with_it() {
 }
 
 #[test]
-fn force_ends_a_family_at_once() {
+fn force_terminates_a_run_and_its_children() {
     let scratch = scratch();
     let parent = waiting(&scratch, "parent.edn");
     scratch.run(&["runs", "cancel", &parent, "--force"]).ok();
@@ -92,7 +92,7 @@ fn force_ends_a_family_at_once() {
 }
 
 #[test]
-fn a_run_that_takes_too_long_tidies_up() {
+fn a_run_past_its_timeout_executes_its_finally_blocks() {
     let scratch = scratch();
     let ran = scratch.run(&["run", "nap.edn", "--timeout", "1s", "--json"]);
     assert_eq!(ran.code, Some(4), "{}", ran.err);
@@ -148,7 +148,7 @@ fn a_run_is_not_resumed_with_another_flow() {
 }
 
 #[test]
-fn edited_flows_are_judged_before_they_are_taken() {
+fn edited_flows_are_checked_against_the_journal() {
     let scratch = scratch();
     let run = waiting(&scratch, "work.edn");
     for (file, code, verdict) in [("safe.edn", 0, "safe"), ("other.edn", 1, "conflict")] {

@@ -213,7 +213,7 @@ fn endless_programs_are_stopped() {
 }
 
 #[test]
-fn depth_is_no_crash() {
+fn deep_nesting_is_an_error_not_a_crash() {
     let scratch = Scratch::new();
     let brackets = "[".repeat(200_000);
     let ran = scratch.run_with(&["eval", "-"], &brackets);

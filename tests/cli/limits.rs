@@ -735,7 +735,7 @@ fn a_cancel_stops_a_run_in_native_work() {
 
 /// What was registered while the flow computed, before it was told of its end, is registered in a replay, too.
 #[test]
-fn a_replay_is_told_of_a_cancel_where_the_run_was() {
+fn a_replay_sees_a_cancel_where_the_run_saw_it() {
     let scratch = Scratch::new();
     let computed = "(reduce (fn [a i] (+ a (rem i 7))) 0 (range 300000))";
     let native = "(count (pr-str (vec (range 200000))))";

@@ -204,7 +204,7 @@ fn a_run_is_judged_by_the_flow_that_it_gets() {
 
 /// What an agent or a flow calls a flow is a name, not a path; and what shows the project needs its permission.
 #[test]
-fn the_workspace_is_no_way_around_permissions() {
+fn the_workspace_step_obeys_permissions() {
     let scratch = Scratch::new();
     scratch.write("flowstone.edn", "{}");
     scratch.write("project/flowstone.edn", "{}");

@@ -46,7 +46,7 @@ fn a_run_with_few_file_handles_waits_for_them_and_loses_nothing() {
 
 #[cfg(unix)]
 #[test]
-fn what_the_system_does_not_give_is_not_called_a_mistake() {
+fn lack_of_resources_is_not_reported_as_a_bug() {
     let (scratch, _server) = scratch();
     scratch.run(&["runs", "list"]).ok();
     for (limit, code) in [("ulimit -n 12", "E0644"), ("ulimit -v 90000", "E0645")] {

@@ -73,7 +73,7 @@ const MOCKS: &str = "{:pay {:status 200 :body \"paid\"}
  :fails {:mock/error {:kind :denied :message \"no\"}}}";
 
 #[test]
-fn what_may_not_happen_twice_is_asked_about() {
+fn a_person_is_asked_about_effects_in_doubt() {
     let scratch = Scratch::new();
     scratch.write("flow.edn", FLOW);
     scratch.write("mocks.edn", MOCKS);
@@ -113,7 +113,7 @@ fn time_passes_at_once() {
 }
 
 #[test]
-fn nothing_outside_is_touched_unasked() {
+fn external_effects_need_a_mock() {
     let scratch = Scratch::new();
     scratch.write(
         "flow.edn",

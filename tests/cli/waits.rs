@@ -149,7 +149,7 @@ fn a_wait_that_is_cancelled_fails_its_step() {
 }
 
 #[test]
-fn several_waits_of_a_key_go_on_together() {
+fn a_signal_completes_all_waits_of_its_key() {
     let scratch = waiting(SIGNAL);
     let second = scratch.run(&["run", "flow.edn", "--quiet", "--new"]);
     assert_eq!(second.code, Some(3), "{second:?}");

@@ -107,7 +107,7 @@ fn a_step_and_an_agent_do_not_share_an_id() {
 }
 
 #[test]
-fn tools_that_there_are() {
+fn known_tools_are_found() {
     tools(
         ":available-steps [:files :table]
          :tools {:mode :execute :allowed [\"files\" \"search\"] :steps [:git/pr] :agents [:review/security]
@@ -141,7 +141,7 @@ fn tools_that_there_are() {
 }
 
 #[test]
-fn tools_that_there_are_not() {
+fn unknown_tools_are_reported() {
     tools(
         ":available-steps [:file :http :breyta 5]
          :tools {:allowd [] :mode :run :choice :some

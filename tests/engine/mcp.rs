@@ -154,7 +154,7 @@ fn keys_that_nobody_knows_are_named() {
 }
 
 #[test]
-fn what_is_there_twice_is_found() {
+fn duplicate_names_are_reported() {
     check(
         "[{:id :a/b :connection :x :allow-tools [\"echo\" \"echo\"]}\n  {:id :a/b :connection :y}\n  \
           {:id :a/c :connection :y :tools [{:name \"sum\"} {:name \"sum\"}]}\n  {:id :a/d :connection :y :allow-tools [\"sum\"]}]",

@@ -223,7 +223,7 @@ fn each_form_of_each_secret_is_found() {
 }
 
 #[test]
-fn what_holds_no_secret_stays_as_it_is() {
+fn text_without_secrets_is_unchanged() {
     let all = redactor(SECRETS);
     for text in [
         "",
@@ -252,7 +252,7 @@ fn secrets_that_overlap_are_both_gone() {
 }
 
 #[test]
-fn weak_secrets_are_named_as_such() {
+fn weak_secrets_are_reported() {
     for text in [
         "", "a", "12345", "password", "Bearer", "aaaaaaaa", "[secret]",
     ] {
@@ -306,7 +306,7 @@ fn edn_text_can_be_read_without_its_secrets() {
 }
 
 #[test]
-fn numbers_and_tagged_forms_stay_readable() {
+fn redaction_keeps_numbers_and_tagged_forms_readable() {
     let own = redactor(&["918273645", "0e3f1c52-7a5b-4f7e-9a53-0c2a8d1f6b11"]);
     let rows = [
         ("{:at 17918273645999}", "{:at 17918273645999}"),

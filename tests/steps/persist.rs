@@ -128,12 +128,12 @@ fn what_is_wrong_is_said() {
         (
             "{:a 1 :b 2}",
             "{:type :table :table \"t\"}",
-            "E0763 the result is a map, and nothing says where its rows are | add `:rows-path [...]`; the result has :a :b",
+            "E0768 the result is a map, and nothing says where its rows are | add `:rows-path [...]`; the result has :a :b",
         ),
         (
             "{:a {:c []}}",
             "{:type :table :table \"t\" :rows-path [:a :b]}",
-            "E0763 `:rows-path` leads nowhere: the result has no :b at step 2 | there it has :c",
+            "E0768 `:rows-path` leads nowhere: the result has no :b at step 2 | there it has :c",
         ),
         (
             "[{:a 1}]",
@@ -269,27 +269,27 @@ fn the_name_and_the_type_of_a_file_decide_its_bytes() {
         (
             "{:x 1}",
             ":filename \"a.html\"",
-            "E0763 the result is a map, which cannot be stored as text/html",
+            "E0768 the result is a map, which cannot be stored as text/html",
         ),
         (
             "{:x 1}",
             ":filename \"a.png\"",
-            "E0763 the result is a map, which cannot be stored as image/png",
+            "E0768 the result is a map, which cannot be stored as image/png",
         ),
         (
             "{:x 1}",
             ":filename \"a.csv\"",
-            "E0763 a table is made of a vector of maps or of vectors",
+            "E0768 a table is made of a vector of maps or of vectors",
         ),
         (
             "[1 2]",
             ":filename \"a.csv\"",
-            "E0763 the result cannot be stored: row 1 is an integer",
+            "E0768 the result cannot be stored: row 1 is an integer",
         ),
         (
             "{:x 1}",
             ":filename \"a.ndjson\"",
-            "E0763 JSON Lines are made of a vector",
+            "E0768 JSON Lines are made of a vector",
         ),
     ] {
         let found = bytes(value, persist).1;

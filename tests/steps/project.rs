@@ -97,26 +97,18 @@ impl Project {
             ..permissions.expect("good settings")
         };
         let stores = flowstone_stores::open(&home, &flowstone_stores::Options::default());
+        let stores = stores.expect("a database");
         let engine = Engine::open(EngineConfig {
-            home,
-            project_root: folder.path().to_owned(),
-            stores: stores.expect("a database"),
-            steps: flowstone_project::all_steps(),
             persist: Some(Rc::new(flowstone_steps::persist::PersistResult)),
             library: flowstone_steps::sandbox::register,
             secrets: secrets.unwrap_or_else(|| Arc::new(own.expect("good secrets"))),
-            vault: Arc::new(flowstone_stores::vault::ProjectVault::new(
-                &root.join(".flowstone"),
-                None,
-            )),
-            exchanges: None,
-            bindings: flowstone_flow::bindings::Bindings::default(),
+            vault: Arc::new(flowstone_stores::vault::ProjectVault::new(&home, None)),
             settings,
             permissions: Arc::new(permissions),
             clock: clock.clone(),
             random: Arc::new(Mutex::new(7)),
-            limits: Limits::default(),
             durability: Durability::Relaxed,
+            ..EngineConfig::for_tests(&root, stores, flowstone_project::all_steps())
         });
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()

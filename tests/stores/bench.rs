@@ -13,11 +13,9 @@ use flowstone_engine::ids::RunId;
 use flowstone_engine::kv::KvOp;
 use flowstone_engine::observer::{NoObserver, Observer, RunEvent};
 use flowstone_engine::outcome::RunOutcome;
-use flowstone_engine::ports::{
-    Clock, Durability, NoSecrets, SimulatedClock, StoreError, StoreOp, Stores,
-};
+use flowstone_engine::ports::{Clock, SimulatedClock, StoreError, StoreOp, Stores};
 use flowstone_engine::{
-    Engine, EngineConfig, EngineError, ExecuteOptions, Interrupt, Limits, StartOptions, codec,
+    Engine, EngineConfig, EngineError, ExecuteOptions, Interrupt, StartOptions, codec,
 };
 use flowstone_flow::flow::{LoadedFlow, name_of};
 use flowstone_flow::step::{
@@ -124,23 +122,12 @@ impl Bench {
 
     pub fn engine_over(&self, stores: Stores) -> Engine {
         *self.seeds.borrow_mut() += 1;
+        let steps = steps(&self.effects, &self.script);
         Engine::open(EngineConfig {
             home: self.home.path().join("home"),
-            project_root: self.home.path().to_owned(),
-            stores,
-            steps: steps(&self.effects, &self.script),
-            persist: None,
-            library: |_| {},
-            secrets: Arc::new(NoSecrets),
-            vault: Arc::new(flowstone_engine::ports::NoVault),
-            exchanges: None,
-            bindings: flowstone_flow::bindings::Bindings::default(),
-            settings: Value::Nil,
-            permissions: Arc::new(flowstone_flow::permission::Permissions::everything()),
             clock: self.clock.clone(),
             random: Arc::new(Mutex::new(*self.seeds.borrow())),
-            limits: Limits::default(),
-            durability: Durability::Full,
+            ..EngineConfig::for_tests(self.home.path(), stores, steps)
         })
     }
 

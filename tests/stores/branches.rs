@@ -111,7 +111,7 @@ fn a_failure_is_treated_as_the_flow_says() {
 }
 
 #[test]
-fn the_losers_of_a_race_are_unwound() {
+fn branches_that_lose_a_race_are_cancelled() {
     for (winner, expected) in [
         (":a", expect!["[[:a 1] [:a :b1 :b2 :c]]"]),
         (":c", expect!["[[:c 1] [:c :a :b1 :b2]]"]),
@@ -133,7 +133,7 @@ fn the_losers_of_a_race_are_unwound() {
 }
 
 #[test]
-fn only_so_many_are_under_way_at_once() {
+fn max_bounds_the_number_of_active_branches() {
     for (max, expected) in [(1, 1), (3, 3), (64, 10)] {
         let bench = Bench::over(STORE);
         let engine = bench.engine();
@@ -165,7 +165,7 @@ fn a_branch_waits_and_another_sleeps() {
 }
 
 #[test]
-fn a_long_coll_needs_little() {
+fn a_long_collection_is_mapped_in_constant_memory() {
     check(
         "(reduce + (flow/pmap #(flow/step :pure :x {:value %}) (range 10000)))",
         expect!["49995000"],
@@ -264,7 +264,7 @@ fn a_fanout_stands_for_its_items() {
 }
 
 #[test]
-fn what_one_branch_computes_another_waits_for() {
+fn a_delay_shared_by_branches_is_computed_once() {
     check(
         "(let [asked (delay (flow/step :gate :x {}))
                items (map (fn [n] (flow/step :gate :y {:value n})) (range 3))]

@@ -180,7 +180,7 @@ fn a_cancel_unwinds_the_branches_before_what_began_them() {
 }
 
 #[test]
-fn nobody_is_asked_on_behalf_of_a_branch_that_lost() {
+fn a_branch_that_lost_asks_no_question() {
     let bench = Bench::over(STORE);
     let engine = bench.engine();
     let run = bench.start(
@@ -286,7 +286,7 @@ fn has_race(parts: &[Part]) -> bool {
 }
 
 #[test]
-fn any_program_goes_on_where_it_was() {
+fn random_programs_resume_at_any_point() {
     let mut runner = TestRunner::new(Config {
         cases: 24,
         failure_persistence: None,

@@ -94,7 +94,7 @@ fn the_output_of_a_child_is_the_value() {
 }
 
 #[test]
-fn what_goes_wrong_with_a_child_is_the_steps_error() {
+fn an_error_of_a_child_is_the_error_of_its_step() {
     check(
         "(flow/call-flow :duoble {:n 1})",
         expect!["failed E0545 the project has no flow `duoble`"],
@@ -151,7 +151,7 @@ fn what_goes_wrong_with_a_child_is_the_steps_error() {
 }
 
 #[test]
-fn a_flow_that_calls_itself_comes_to_an_end() {
+fn recursion_of_flows_is_limited() {
     let bench = bench();
     let engine = bench.engine();
     let run = bench.start(&engine, "(flow/call-flow :self)");
@@ -204,7 +204,7 @@ fn a_parent_waits_for_what_its_child_waits_for() {
 }
 
 #[test]
-fn going_on_with_a_parent_goes_on_with_its_child() {
+fn resuming_a_parent_resumes_its_child() {
     let bench = bench();
     let engine = bench.engine();
     let run = bench.start(&engine, "(flow/call-flow :gate)");

@@ -136,7 +136,7 @@ const SETTLED: &[(&str, &str, &str, [&str; 2])] = &[
 ];
 
 #[test]
-fn a_doubt_is_settled_as_the_flow_says() {
+fn a_step_in_doubt_follows_its_policy() {
     for &(option, done, not_done, effects) in SETTLED {
         for (was_done, end) in [(true, done), (false, not_done)] {
             let flow = format!("(flow/step :write :pay {{:value :paid {option}}})");
@@ -154,7 +154,7 @@ fn a_doubt_is_settled_as_the_flow_says() {
 }
 
 #[test]
-fn a_person_settles_a_doubt() {
+fn a_person_resolves_a_step_in_doubt() {
     for (text, end, effects) in [
         (":retry", ":paid", "pay=2"),
         (":skip", "nil", "pay=1"),
@@ -170,7 +170,7 @@ fn a_person_settles_a_doubt() {
 }
 
 #[test]
-fn a_doubt_is_shown() {
+fn a_step_in_doubt_is_shown_to_the_person_asked() {
     let (bench, run) = in_doubt("(flow/step :write :pay {:value :paid})", true);
     let engine = bench.engine();
     let seen = || {
@@ -190,7 +190,7 @@ fn a_doubt_is_shown() {
 
 /// A process that dies while it looks, or right after, looks again or knows: nothing is done twice.
 #[test]
-fn no_crash_spoils_a_probe() {
+fn a_probe_survives_a_crash_at_any_commit() {
     const FLOW: &str =
         "(flow/step :write :pay {:value :paid :on-doubt {:probe {:type :seen :value :found}}})";
     for silently in [false, true] {

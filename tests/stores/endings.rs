@@ -128,7 +128,7 @@ fn ended(text: &str, end: End) -> String {
 }
 
 #[test]
-fn a_cancelled_run_tidies_up_whatever_dies() {
+fn a_cancelled_run_executes_its_finally_blocks_after_any_crash() {
     let text = "(do (flow/on-cancel (fn [] (flow/step :write :told {})))
         (flow/compensate (flow/step :write :a {}) (fn [] (flow/step :write :undo-a {})))
         (flow/compensate (flow/step :write :b {}) (fn [] (flow/step :write :undo-b {})))
@@ -139,7 +139,7 @@ fn a_cancelled_run_tidies_up_whatever_dies() {
 }
 
 #[test]
-fn children_end_by_their_policies_whatever_dies() {
+fn children_end_by_their_policies_after_any_crash() {
     let mut found = String::new();
     let ends = [("cancelled", CANCEL), ("forced", FORCE), ("failed", FAIL)];
     for (name, end) in ends {

@@ -14,7 +14,7 @@ fn report(flow: &str) -> (String, RunReport) {
 }
 
 #[test]
-fn an_error_says_all_that_is_known() {
+fn an_error_has_its_code_data_and_hints() {
     for (config, keys, end) in [
         (
             ":write :a {:times 9}",
@@ -99,7 +99,7 @@ fn an_error_that_was_retried_away_stays_on_the_record() {
 }
 
 #[test]
-fn values_are_held_to_what_is_expected() {
+fn values_are_checked_against_expectations() {
     const WORDS: &str = "the result is not what `:expect` says: ";
     for (value, expect, end) in [
         ("{:a 1}", "{:contains [:a]}", "{:a 1}"),
@@ -151,7 +151,7 @@ fn values_are_held_to_what_is_expected() {
 
 /// What a store, a sleep and a person make of a step is expected of, too; what is done in a store is not done again.
 #[test]
-fn every_kind_of_value_is_held_to_it() {
+fn expectations_apply_to_every_kind_of_value() {
     const NOT: &str = "failed E0521 the result is not what `:expect` says: should";
     for (flow, end) in [
         (

@@ -34,7 +34,7 @@ fn answer(engine: &Engine, target: &str, action: &str, keep: bool) -> String {
 }
 
 #[test]
-fn of_two_approvals_of_one_token_the_first_counts() {
+fn a_token_counts_for_one_approval() {
     let bench = Bench::new();
     let engine = bench.engine();
     let run = bench.start(&engine, "(:action (flow/step :hold :door {}))");

@@ -98,7 +98,7 @@ const FLOW: &str = "(let [a (flow/step :rounds :agent
   [a (:value b)])";
 
 #[test]
-fn each_is_a_step_of_the_run() {
+fn each_nested_step_is_a_step_of_the_run() {
     let bench = Bench::new();
     let engine = bench.engine();
     let run = bench.start(&engine, FLOW);
@@ -172,7 +172,7 @@ fn every_commit_may_be_the_last() {
 }
 
 #[test]
-fn it_parks_with_what_it_waits_for_and_goes_on() {
+fn an_outer_step_is_suspended_with_its_nested_waits_and_resumes() {
     let bench = Bench::new();
     let engine = bench.engine();
     let flow = "(flow/step :rounds :agent {:rounds [[{:type :look :id :turn :value 1}]
@@ -196,7 +196,7 @@ fn it_parks_with_what_it_waits_for_and_goes_on() {
 }
 
 #[test]
-fn several_go_on_side_by_side_each_with_its_waits() {
+fn concurrent_nested_steps_have_their_own_waits() {
     let bench = Bench::new();
     let engine = bench.engine();
     let flow = "(flow/pmap {:id :all} (fn [n] (flow/step :rounds :agent {:rounds [[{:type :look :id :turn :value n}]
@@ -234,7 +234,7 @@ fn a_retry_of_the_outer_step_starts_over() {
 }
 
 #[test]
-fn options_of_every_step_hold_for_the_outer_one() {
+fn common_step_options_apply_to_the_outer_step() {
     let cases = [
         (":on-error :skip :strict true", "nil"),
         (":expect {:equals 1}", "failed"),
@@ -255,7 +255,7 @@ fn options_of_every_step_hold_for_the_outer_one() {
 }
 
 #[test]
-fn an_interrupt_and_a_cancel_leave_at_once() {
+fn nested_steps_end_at_once_on_interrupt_and_cancel() {
     let bench = Bench::new();
     let engine = bench.engine();
     let flow = "(flow/step :rounds :agent {:rounds [[{:type :look :id :turn :value 1}]
@@ -294,7 +294,7 @@ fn an_interrupt_and_a_cancel_leave_at_once() {
 }
 
 #[test]
-fn a_run_that_is_over_is_replayed_without_looking_inside() {
+fn nested_steps_of_a_finished_run_are_not_replayed() {
     let bench = Bench::new();
     let engine = bench.engine();
     let run = bench.start(&engine, FLOW);
@@ -315,7 +315,7 @@ fn a_run_that_is_over_is_replayed_without_looking_inside() {
 }
 
 #[test]
-fn outside_of_runs_it_is_refused() {
+fn nested_steps_outside_of_runs_are_refused() {
     let bench = Bench::new();
     let engine = bench.engine();
     let config = flowstone_engine::codec::decode("{:rounds [[{:type :look :id :a}]] :strict true}");

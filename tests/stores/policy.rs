@@ -281,7 +281,7 @@ fn who_decides_is_shown_what_it_is_about() {
 }
 
 #[test]
-fn answers_are_checked_at_the_door() {
+fn answers_of_people_are_checked_before_they_are_journaled() {
     for (text, end) in [
         (
             ":aprove",

@@ -87,7 +87,7 @@ const SINGLETON: &str = ":concurrency {:type :singleton}";
 const KEYED: &str = ":concurrency {:type :keyed :key-field :user}";
 
 #[test]
-fn one_run_of_a_flow_at_a_time() {
+fn a_singleton_flow_has_one_live_run() {
     let bench = Bench::over(STORE);
     let engine = bench.engine();
     let text = flow(SINGLETON, 1);
@@ -122,7 +122,7 @@ fn one_run_of_a_flow_at_a_time() {
 }
 
 #[test]
-fn one_run_of_a_key_at_a_time() {
+fn a_keyed_flow_has_one_live_run_a_key() {
     let bench = Bench::over(STORE);
     let engine = bench.engine();
     let text = flow(KEYED, 1);
@@ -233,7 +233,7 @@ fn second(policy: &str, is_new: bool, holder: Holder, expected: &str) {
 }
 
 #[test]
-fn a_second_start_by_policy_version_and_holder() {
+fn on_conflict_policies_hold_for_each_kind_of_holder() {
     use Holder::{Crashed, Ended, Live, Waiting};
     const SUPERSEDE: &str = ":on-new-version :supersede";
     const DRAIN: &str = ":on-new-version :drain";
@@ -268,7 +268,7 @@ fn a_second_start_by_policy_version_and_holder() {
 }
 
 #[test]
-fn versions_beside_each_other_have_a_queue_each() {
+fn coexisting_versions_have_separate_queues() {
     let bench = Bench::over(STORE);
     let engine = bench.engine();
     let head = ":concurrency {:type :singleton :on-new-version :coexist}";
@@ -309,7 +309,7 @@ fn queued_runs_of_an_older_version_are_superseded_too() {
 }
 
 #[test]
-fn of_many_that_race_one_begins() {
+fn one_of_many_concurrent_starts_begins() {
     let bench = Bench::over(STORE);
     let text = flow(SINGLETON, 1);
     let loaded = bench.flow(&text);
@@ -363,7 +363,7 @@ fn an_external_id_decides_once() {
 }
 
 #[test]
-fn the_urgent_begin_first_then_the_oldest() {
+fn queued_runs_start_by_priority_then_age() {
     let bench = Bench::over(STORE);
     let engine = bench.engine();
     let text = flow(SINGLETON, 1);
@@ -399,7 +399,7 @@ fn the_urgent_begin_first_then_the_oldest() {
 }
 
 #[test]
-fn a_limit_lets_so_many_be_live() {
+fn a_limit_bounds_the_number_of_live_runs() {
     let bench = Bench::over(STORE);
     let engine = bench.engine();
     let text = flow(":limits {:concurrency 2 :key :user}", 1);
@@ -494,7 +494,7 @@ fn a_clock_that_is_set_back_does_not_hold_starts_back_for_long() {
 }
 
 #[test]
-fn who_waits_for_a_rate_in_the_process_goes_on_by_itself() {
+fn a_process_that_waits_for_a_rate_continues_its_run() {
     let bench = Bench::over(STORE);
     let engine = bench.engine();
     let text = quick(":limits {:rate {:max 1 :per \"10s\"}}");
@@ -506,7 +506,7 @@ fn who_waits_for_a_rate_in_the_process_goes_on_by_itself() {
 }
 
 #[test]
-fn a_slot_and_a_limit_are_both_passed() {
+fn a_run_needs_both_its_slot_and_its_limit() {
     let bench = Bench::over(STORE);
     let engine = bench.engine();
     let text = flow(&format!("{KEYED} :limits {{:concurrency 1}}"), 1);
@@ -527,7 +527,7 @@ fn a_slot_and_a_limit_are_both_passed() {
 }
 
 #[test]
-fn the_queue_outlives_processes() {
+fn queued_runs_survive_the_end_of_a_process() {
     let bench = Bench::over(STORE);
     let text = flow(SINGLETON, 1);
     let engine = bench.engine();
@@ -542,7 +542,7 @@ fn the_queue_outlives_processes() {
 }
 
 #[test]
-fn an_end_at_once_makes_room_too() {
+fn terminating_a_run_frees_its_slot() {
     let bench = Bench::over(STORE);
     let engine = bench.engine();
     let text = flow(SINGLETON, 1);
@@ -554,7 +554,7 @@ fn an_end_at_once_makes_room_too() {
 }
 
 #[test]
-fn a_flow_that_would_wait_for_itself_is_told_so() {
+fn a_flow_that_would_wait_for_itself_is_refused() {
     let bench = Bench::over(STORE);
     let engine = bench.engine();
     for head in [SINGLETON, ":limits {:concurrency 1}"] {
@@ -595,7 +595,7 @@ fn a_child_waits_for_its_turn() {
 
 /// Where a process dies, a run has ended and the next begun, or neither.
 #[test]
-fn the_turn_is_given_on_with_the_commit_that_ends_a_run() {
+fn the_commit_that_ends_a_run_starts_the_next_queued_run() {
     let text = format!(
         "{{:slug :work {SINGLETON} :flow '[(flow/step :write :a {{:value 1}}) (flow/step :put :b {{:value 2}})]}}"
     );
@@ -690,7 +690,7 @@ async fn together<T>(futures: impl Iterator<Item = impl Future<Output = T>>) -> 
 }
 
 #[test]
-fn a_fork_passes_the_same_door() {
+fn a_fork_obeys_concurrency_and_limits() {
     let bench = Bench::over(STORE);
     let engine = bench.engine();
     let text = flow(":concurrency {:type :singleton}", 1);
@@ -707,7 +707,7 @@ fn a_fork_passes_the_same_door() {
 }
 
 #[test]
-fn who_waits_for_a_turn_and_is_interrupted_leaves_a_queued_run() {
+fn an_interrupted_wait_for_a_turn_leaves_the_run_queued() {
     let bench = Bench::over(STORE);
     let engine = bench.engine();
     let text = flow(":concurrency {:type :singleton}", 1);

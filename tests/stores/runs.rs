@@ -303,7 +303,7 @@ fn a_cancelled_run_cleans_up() {
 }
 
 #[test]
-fn what_was_told_is_not_told_again() {
+fn events_of_replayed_steps_are_not_reported_again() {
     let bench = Bench::over(STORE);
     let engine = bench.engine();
     let run = bench.start(

@@ -83,7 +83,7 @@ const TRIP: &str = "(let [flight (flow/compensate (flow/step :write :flight {:va
   [flight hotel])";
 
 #[test]
-fn a_run_that_fails_is_undone_in_reverse() {
+fn a_failed_run_is_compensated_in_reverse_order() {
     check(
         TRIP,
         expect![[r#"failed E0799 not now"#]],
@@ -131,7 +131,7 @@ fn compensations_survive_a_crash_at_any_commit() {
 }
 
 #[test]
-fn what_cannot_be_undone_waits_for_somebody() {
+fn a_failed_compensation_waits_for_a_person() {
     let bench = Bench::over(STORE);
     let engine = bench.engine();
     let run = bench.start(
@@ -164,7 +164,7 @@ fn what_cannot_be_undone_waits_for_somebody() {
 }
 
 #[test]
-fn what_cannot_be_undone_may_be_ended() {
+fn a_run_with_a_failed_compensation_can_be_terminated() {
     let bench = Bench::over(STORE);
     let engine = bench.engine();
     let run = bench.start(
@@ -184,7 +184,7 @@ const UNWOUND: &str = "(do (flow/on-cancel (fn [] (flow/step :write :told {})))
     (try (flow/step :hold :door {}) (catch Exception e :seen) (finally (flow/step :write :tidied {}))))";
 
 #[test]
-fn a_cancel_lets_a_run_tidy_up() {
+fn a_cancelled_run_executes_its_finally_blocks() {
     let bench = Bench::over(STORE);
     let engine = bench.engine();
     let run = bench.start(&engine, UNWOUND);
@@ -202,7 +202,7 @@ fn a_cancel_lets_a_run_tidy_up() {
 }
 
 #[test]
-fn force_ends_a_run_at_once() {
+fn force_terminates_a_run_at_once() {
     let bench = Bench::over(STORE);
     let engine = bench.engine();
     let run = bench.start(&engine, UNWOUND);
@@ -282,7 +282,7 @@ const LOOP: &str = "(let [n (:n (flow/input) 0)]
     [n (flow/step :pure :last {:value n})]))";
 
 #[test]
-fn a_run_goes_on_as_new() {
+fn continue_as_new_starts_the_next_pass() {
     check(
         LOOP,
         expect!["[3 3]"],

@@ -73,7 +73,7 @@ fn the_index_follows_the_registry() {
 }
 
 #[test]
-fn what_is_said_of_a_resource_counts() {
+fn labels_and_descriptions_of_resources_are_searched() {
     let bench = Bench::over(STORE);
     let stores = bench.stores();
     block_on(async {
@@ -182,7 +182,7 @@ fn a_rebuilt_index_finds_the_same() {
 }
 
 #[test]
-fn work_is_bounded_and_what_is_left_is_said() {
+fn search_work_is_bounded_and_the_rest_is_reported() {
     let bench = Bench::over(STORE);
     let stores = bench.stores();
     block_on(async {
@@ -200,7 +200,7 @@ fn work_is_bounded_and_what_is_left_is_said() {
 
 /// What is only indexed does not keep a blob that nobody mentions any more.
 #[test]
-fn the_index_mentions_nothing() {
+fn the_search_index_keeps_no_resource_alive() {
     let bench = Bench::over(STORE);
     let stores = bench.stores();
     block_on(async {

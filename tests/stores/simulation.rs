@@ -1,19 +1,21 @@
-//! Random schedules of whole runs over the store in memory: several runs share a slot or a limit, and processes end at
-//! any commit, before or after it. Whatever happens, a run ends as if nothing had happened.
+//! Random schedules of whole runs over the store in memory: several runs share a slot or a limit, call flows and have
+//! branches; runs are cancelled, others are started by a schedule, and processes end at any commit, before or after it.
+//! Whatever happens, a run that is not cancelled ends as if nothing had happened.
 //!
 //! Nothing waits for a real clock, so that thousands of schedules take seconds. A schedule that fails is named by its
 //! seed.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
 use flowstone_engine::ids::RunId;
-use flowstone_engine::observer::NoObserver;
+use flowstone_engine::observer::{NoObserver, Observer};
 use flowstone_engine::ports::{
     CommitPhase, Probe, RunFilter, RunRow, RunStatus, StoreError, WaitFilter, mix,
 };
+use flowstone_engine::worker::{Planner, Watch, WorkerEvent};
 use flowstone_engine::{Engine, ExecuteOptions, StartOptions, Stay, codec};
 use flowstone_lang::value::Value;
 use flowstone_stores::memory::{Memory, MemoryOptions};
@@ -25,8 +27,28 @@ const SCHEDULES: u64 = 150;
 /// No schedule needs more actions.
 const TURNS: usize = 3000;
 const RUNS: usize = 4;
+/// The interval of the schedule, in milliseconds.
+const TICK_MS: i64 = 20_000;
 
-/// Ends the process at a moment of a commit. After that, nothing is committed.
+/// The flow that runs call: it takes a number and returns it.
+const PART: &str =
+    "{:slug :part :invocations {:default {:inputs [{:name :n :type :number :required true}]}}
+  :flow '(let [n (:n (flow/input))]
+           (flow/step :write :before {:value n})
+           (flow/step :put :kept {:value n})
+           n)}";
+/// As [`PART`], after somebody has answered.
+const ASKS: &str =
+    "{:slug :asks :invocations {:default {:inputs [{:name :n :type :number :required true}]}}
+  :flow '(let [n (:n (flow/input))]
+           (flow/step :hold :door {})
+           (flow/step :put :kept {:value n})
+           n)}";
+/// The flow that a schedule starts.
+const TICKS: &str = "{:slug :ticks :invocations {:default {:inputs []}} :schedules [{:id :tick :every \"20s\" :catch-up :all}]
+  :flow '(flow/step :write :ticked {:value 1})}";
+
+/// Ends the process at one phase of a commit. After that, nothing is committed.
 #[derive(Debug, Default)]
 struct Fuse {
     left: AtomicI64,
@@ -74,6 +96,8 @@ enum Part {
     Number(usize),
     Answer,
     Slept,
+    /// The values of three branches: `n` times ten plus this, the same from a child, and the end of a sleep.
+    Branches(usize),
 }
 
 impl Plan {
@@ -90,7 +114,7 @@ impl Plan {
         let (mut bindings, mut names) = (String::new(), String::new());
         let (mut results, mut puts) = (Vec::new(), 0);
         for at in 0..=dice.below(6) {
-            let (step, part) = match dice.below(6) {
+            let (step, part) = match dice.below(9) {
                 0 => (
                     format!("(flow/step :write :s{at} {{:value (+ (* 10 n) {at})}})"),
                     Part::Number(at),
@@ -112,6 +136,23 @@ impl Plan {
                     format!("(flow/step :pause :s{at} {{:times 50}})"),
                     Part::Slept,
                 ),
+                5 | 6 => {
+                    puts += 1;
+                    let flow = [":part", ":asks"][dice.below(2)];
+                    let call =
+                        format!("(flow/call-flow {flow} {{:n (+ (* 10 n) {at})}} {{:id :s{at}}})");
+                    (call, Part::Number(at))
+                }
+                7 => {
+                    puts += 1;
+                    let branches = format!(
+                        "(flow/all {{:id :s{at}}}
+                           [(fn [] (flow/step :write :w {{:value (+ (* 10 n) {at})}}))
+                            (fn [] (flow/call-flow :part {{:n (+ (* 10 n) {at})}}))
+                            (fn [] (flow/step :pause :p {{:times 50}}))])"
+                    );
+                    (branches, Part::Branches(at))
+                }
                 _ => {
                     let write = format!(
                         "(flow/step :write :s{at} {{:value (+ (* 10 n) {at}) :times 1 :retry {{:max-attempts 3}}}})"
@@ -139,6 +180,7 @@ impl Plan {
             Part::Number(at) => (10 * n + at).to_string(),
             Part::Answer => ":go".to_owned(),
             Part::Slept => ":slept".to_owned(),
+            Part::Branches(at) => format!("[{0} {0} :slept]", 10 * n + at),
         });
         let parts: Vec<String> = std::iter::once(n.to_string()).chain(parts).collect();
         format!("[{}]", parts.join(" "))
@@ -150,11 +192,26 @@ struct World {
     bench: Bench,
     fuse: Arc<Fuse>,
     memory: Memory,
-    engine: Option<Engine>,
+    engine: Option<Rc<Engine>>,
+    /// What starts the runs of the schedule, in this process.
+    planner: Option<Planner>,
     plan: Plan,
     /// The runs that were started, by their number.
     started: BTreeMap<usize, RunId>,
+    /// The runs that were asked to cancel.
+    cancelled: BTreeSet<RunId>,
     crashes: usize,
+}
+
+/// Ignores the events of the planner.
+struct NoWatch;
+
+impl Watch for NoWatch {
+    fn event(&self, _: &WorkerEvent<'_>) {}
+
+    fn observer(&self) -> Rc<dyn Observer> {
+        Rc::new(NoObserver)
+    }
 }
 
 impl World {
@@ -168,23 +225,38 @@ impl World {
             crashes: Some(u32::MAX),
         });
         let bench = Bench::with(Project::Memory(memory.clone()));
-        World {
-            engine: Some(bench.engine()),
+        for (name, text) in [("part", PART), ("asks", ASKS), ("ticks", TICKS)] {
+            bench.file(&format!("flows/{name}.edn"), text);
+        }
+        let mut world = World {
+            engine: None,
+            planner: None,
             bench,
             fuse,
             memory,
             plan: Plan::new(dice),
             started: BTreeMap::new(),
+            cancelled: BTreeSet::new(),
             crashes: 0,
-        }
+        };
+        world.begin();
+        world
+    }
+
+    /// Begins a process.
+    fn begin(&mut self) {
+        let engine = Rc::new(self.bench.engine());
+        let flows = vec![self.bench.home.path().join("flows/ticks.edn")];
+        self.planner = Some(Planner::new(engine.clone(), flows, Arc::new(NoWatch)));
+        self.engine = Some(engine);
     }
 
     fn engine(&self) -> &Engine {
-        self.engine.as_ref().expect("a process")
+        self.engine.as_deref().expect("a process")
     }
 
     /// Does something in a process that may end meanwhile; then another takes its place.
-    fn act(&mut self, fuse: i64, act: impl FnOnce(&World)) {
+    fn act(&mut self, fuse: i64, act: impl FnOnce(&mut World)) {
         self.fuse.left.store(fuse, Ordering::SeqCst);
         act(self);
         let is_dead = self.fuse.left.load(Ordering::SeqCst) <= 0;
@@ -192,8 +264,8 @@ impl World {
         if is_dead {
             self.crashes += 1;
             self.memory.crash();
-            self.engine = None;
-            self.engine = Some(self.bench.engine());
+            (self.planner, self.engine) = (None, None);
+            self.begin();
         }
     }
 
@@ -232,6 +304,30 @@ impl World {
         });
     }
 
+    /// Asks for the cancellation of a run that is not over.
+    fn cancel(&mut self, dice: &mut Dice, fuse: i64) {
+        let mut rows = self.rows();
+        rows.retain(|row| row.flow == "work" && !row.status.is_final());
+        if rows.is_empty() {
+            return;
+        }
+        let run = rows[dice.below(rows.len())].id.clone();
+        self.act(fuse, |world| {
+            let (runs, now_ms) = (world.bench.stores().runs, world.bench.clock_ms());
+            let _ = block_on(runs.request_cancel(&run, "no longer needed", now_ms));
+        });
+        // If the process ended, nobody knows whether the run was asked.
+        self.cancelled.insert(run);
+    }
+
+    /// Starts the runs of the schedule that are due.
+    fn plan_ticks(&mut self, fuse: i64) {
+        self.act(fuse, |world| {
+            let planner = world.planner.as_mut().expect("a process");
+            let _ = block_on(planner.turn());
+        });
+    }
+
     /// Answers an open wait. An effect in doubt is repeated.
     fn answer(&mut self, dice: &mut Dice, fuse: i64) {
         let waits = block_on(self.engine().list_waits(WaitFilter::default())).expect("waits");
@@ -251,30 +347,37 @@ impl World {
     /// Holds at every moment.
     fn check(&self, seed: u64) {
         let rows = self.rows();
+        let work = || rows.iter().filter(|row| row.flow == "work");
         let is_live = |row: &&RunRow| !row.status.is_final() && row.status != RunStatus::Queued;
-        let live = rows.iter().filter(is_live).count();
+        let live = work().filter(is_live).count();
         assert!(
             live <= self.plan.at_once,
             "seed {seed}: {live} runs are live"
         );
-        let is_queued = rows.iter().any(|row| row.status == RunStatus::Queued);
+        let is_queued = work().any(|row| row.status == RunStatus::Queued);
         assert!(
             !is_queued || live > 0,
             "seed {seed}: a queued run is left behind"
         );
     }
 
-    /// Holds when all runs are over: each has its result, and what it put into the store is there once.
+    /// Holds when all runs are over: each that was not cancelled has its result, and what it put into the store is
+    /// there once; a run that was cancelled left no child behind; each tick of the schedule started one run.
     fn check_end(&self, seed: u64) {
+        let mut completed = 0;
         for (n, run) in &self.started {
             let row = block_on(self.engine().find_run(run.as_str())).expect("a run");
-            assert_eq!(
-                row.status,
-                RunStatus::Completed,
-                "seed {seed}: {:?}",
-                row.error
-            );
-            assert_eq!(row.result, Some(self.plan.result(*n)), "seed {seed}");
+            let is_cancelled = row.status == RunStatus::Cancelled && self.cancelled.contains(run);
+            if !is_cancelled {
+                completed += 1;
+                assert_eq!(
+                    row.status,
+                    RunStatus::Completed,
+                    "seed {seed}: {:?}",
+                    row.error
+                );
+                assert_eq!(row.result, Some(self.plan.result(*n)), "seed {seed}");
+            }
             block_on(self.engine().verify(run)).expect("a replay that ends the same");
         }
         let stores = self.bench.stores();
@@ -287,31 +390,82 @@ impl World {
         once.sort_unstable();
         once.dedup();
         assert_eq!(once.len(), all.len(), "seed {seed}: {all:?}");
-        assert_eq!(all.len(), self.plan.puts * RUNS, "seed {seed}: {all:?}");
+        let bounds = self.plan.puts * completed..=self.plan.puts * RUNS;
+        assert!(bounds.contains(&all.len()), "seed {seed}: {all:?}");
+        self.check_ticks(seed);
+    }
+
+    fn add_to(&self, totals: &mut Totals) {
+        let rows = self.rows();
+        let count = |fits: fn(&&RunRow) -> bool| rows.iter().filter(fits).count();
+        totals.crashes += self.crashes;
+        totals.cancelled += count(|row| row.status == RunStatus::Cancelled);
+        totals.children += count(|row| row.parent.is_some());
+        totals.ticks += count(|row| row.flow == "ticks");
+    }
+
+    fn check_ticks(&self, seed: u64) {
+        let mut rows = self.rows();
+        rows.retain(|row| row.flow == "ticks");
+        assert!(
+            rows.iter().all(|row| row.status == RunStatus::Completed),
+            "seed {seed}: a run of the schedule did not complete"
+        );
+        let mut ticks: Vec<i64> = rows
+            .iter()
+            .map(|row| {
+                let name = row.external_id.as_deref().expect("an instant");
+                let at = name.find("tick:").expect("the schedule's id") + "tick:".len();
+                let instant: jiff::Timestamp = name[at..].parse().expect("an instant");
+                instant.as_millisecond()
+            })
+            .collect();
+        ticks.sort_unstable();
+        let steps = ticks.windows(2).map(|pair| pair[1] - pair[0]);
+        assert!(
+            steps.clone().all(|step| step == TICK_MS),
+            "seed {seed}: {ticks:?}"
+        );
     }
 }
 
-/// Plays a schedule to its end, and returns how many processes ended on the way.
-fn simulate(seed: u64) -> usize {
+/// What happened in schedules.
+#[derive(Debug, Default)]
+struct Totals {
+    crashes: usize,
+    cancelled: usize,
+    children: usize,
+    ticks: usize,
+}
+
+/// Plays a schedule to its end, and adds what happened to the totals.
+fn simulate(seed: u64, totals: &mut Totals) {
     let mut dice = Dice(seed);
     let mut world = World::new(&mut dice);
+    let may_cancel = dice.below(3) == 0;
     for _ in 0..TURNS {
         let fuse = match dice.below(3) {
             0 => i64::try_from(dice.below(12)).expect("small"),
             _ => NEVER,
         };
         let next = (0..RUNS).find(|n| !world.started.contains_key(n));
-        match (dice.below(5), next) {
-            (0, Some(n)) => world.start(n, fuse),
-            (1, _) => world.answer(&mut dice, fuse),
-            (2, _) => world.bench.clock.advance(1000),
+        match (dice.below(16), next) {
+            (0..=2, Some(n)) => world.start(n, fuse),
+            (3..=5, _) => world.answer(&mut dice, fuse),
+            (6..=8, _) => {
+                let seconds = i64::try_from(dice.below(20)).expect("small");
+                world.bench.clock.advance(1000 * seconds);
+            }
+            (9, _) => world.plan_ticks(fuse),
+            (10, _) if may_cancel => world.cancel(&mut dice, fuse),
             _ => {
                 let mut rows = world.rows();
                 rows.retain(|row| !row.status.is_final() && row.status != RunStatus::Queued);
                 if rows.is_empty() {
                     if next.is_none() {
                         world.check_end(seed);
-                        return world.crashes;
+                        world.add_to(totals);
+                        return;
                     }
                     continue;
                 }
@@ -326,6 +480,16 @@ fn simulate(seed: u64) -> usize {
 
 #[test]
 fn runs_end_as_if_no_process_had_ended() {
-    let crashes: usize = (0..SCHEDULES).map(simulate).sum();
-    assert!(crashes > 200, "{crashes} crashes");
+    let mut totals = Totals::default();
+    (0..SCHEDULES).for_each(|seed| simulate(seed, &mut totals));
+    let Totals {
+        crashes,
+        cancelled,
+        children,
+        ticks,
+    } = totals;
+    assert!(
+        crashes > 200 && cancelled > 20 && children > 200 && ticks > 100,
+        "{crashes} crashes, {cancelled} runs cancelled, {children} children, {ticks} ticks"
+    );
 }

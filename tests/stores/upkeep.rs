@@ -34,7 +34,7 @@ fn entries(engine: &Engine, run: &RunId) -> usize {
 }
 
 #[test]
-fn old_journals_go_and_rows_stay() {
+fn old_journals_are_removed_and_run_rows_kept() {
     let bench = Bench::over(STORE);
     let engine = bench.engine();
     let old = bench.start(&engine, LARGE);
@@ -91,7 +91,7 @@ fn old_journals_go_and_rows_stay() {
 }
 
 #[test]
-fn the_last_of_each_flow_and_what_fits_stay() {
+fn retention_keeps_the_last_runs_and_those_within_the_limit() {
     let bench = Bench::over(STORE);
     let engine = bench.engine();
     let mut runs = Vec::new();
@@ -143,7 +143,7 @@ fn the_last_of_each_flow_and_what_fits_stay() {
 }
 
 #[test]
-fn rows_go_when_they_are_asked_to() {
+fn rows_are_removed_on_request() {
     let bench = Bench::over(STORE);
     let engine = bench.engine();
     let run = bench.start(&engine, LARGE);
@@ -168,7 +168,7 @@ fn rows_go_when_they_are_asked_to() {
 }
 
 #[test]
-fn what_looks_after_itself_does_so_once_a_day() {
+fn daily_upkeep_runs_at_most_once() {
     let bench = Bench::over(STORE);
     let engine = bench.engine();
     let run = bench.start(&engine, LARGE);
@@ -182,7 +182,7 @@ fn what_looks_after_itself_does_so_once_a_day() {
 }
 
 #[test]
-fn signals_that_were_taken_go_and_others_stay() {
+fn consumed_signals_are_removed_and_others_kept() {
     let bench = Bench::over(STORE);
     let engine = bench.engine();
     let send = |key: &str, name: &str| {

@@ -33,7 +33,7 @@ fn the_format_of_envelopes() {
 }
 
 #[test]
-fn what_was_changed_is_refused() {
+fn a_changed_envelope_is_refused() {
     let vault = given(KEY);
     let envelope = vault.seal(b"some text").expect("sealed");
     let (head, body) = envelope.rsplit_once('.').expect("three parts");

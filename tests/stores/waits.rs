@@ -57,7 +57,7 @@ fn as_caller(name: &str) -> Answering {
 }
 
 #[test]
-fn of_two_approvals_one_counts_and_the_other_is_told_who_was_first() {
+fn a_second_approval_is_refused_and_names_the_first() {
     let bench = Bench::over(STORE);
     let engine = bench.engine();
     let run = bench.start(&engine, DOOR);
@@ -87,7 +87,7 @@ fn of_two_approvals_one_counts_and_the_other_is_told_who_was_first() {
 }
 
 #[test]
-fn at_the_deadline_the_timeout_decides() {
+fn a_wait_past_its_deadline_follows_its_timeout_policy() {
     for (advance, answered, end) in [
         (999, "answered 1", ":approve"),
         (1_000, "E0524", ":late"),
@@ -118,7 +118,7 @@ fn at_the_deadline_the_timeout_decides() {
 }
 
 #[test]
-fn a_timer_fires_late_rather_than_never() {
+fn a_timer_that_is_overdue_fires() {
     let bench = Bench::over(STORE);
     let engine = bench.engine();
     let run = bench.start(
@@ -253,7 +253,7 @@ fn a_question_is_cancelled_by_what_it_offers_for_that() {
 }
 
 #[test]
-fn what_happens_at_a_crash_happens_once() {
+fn waits_and_answers_around_a_crash_count_once() {
     // Answered, and the process is gone before the run has taken it.
     let bench = Bench::over(STORE);
     let engine = bench.engine();
@@ -281,7 +281,7 @@ fn what_happens_at_a_crash_happens_once() {
 }
 
 #[test]
-fn what_a_run_waited_for_is_closed_with_it() {
+fn waits_are_closed_when_their_run_ends() {
     let bench = Bench::over(STORE);
     let engine = bench.engine();
     let run = bench.start(&engine, DOOR);

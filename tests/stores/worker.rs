@@ -11,11 +11,9 @@ use flowstone_engine::disk::load;
 use flowstone_engine::ids::RunId;
 use flowstone_engine::observer::{NoObserver, Observer};
 use flowstone_engine::outcome::RunOutcome;
-use flowstone_engine::ports::{
-    Clock, Durability, NoSecrets, RunFilter, RunStatus, SimulatedClock, Stores,
-};
+use flowstone_engine::ports::{Clock, RunFilter, RunStatus, SimulatedClock, Stores};
 use flowstone_engine::worker::{Until, Watch, WorkerEvent, WorkerOptions, serve};
-use flowstone_engine::{Engine, EngineConfig, Interrupt, Limits, StartOptions, codec};
+use flowstone_engine::{Engine, EngineConfig, Interrupt, StartOptions, codec};
 use flowstone_flow::step::{
     Effect, Field, FieldType, LocalFuture, OnTimeout, Outcome, Step, StepContext, StepError,
     StepSpec, WaitSpec,
@@ -165,23 +163,12 @@ fn instant(text: &str) -> i64 {
 }
 
 fn engine(home: &Path, stores: Stores, clock: Arc<SimulatedClock>, seed: u64) -> Engine {
+    let steps: Vec<Box<dyn Step>> = vec![Box::new(Gate), Box::new(Nap), Box::new(Burst)];
     Engine::open(EngineConfig {
         home: home.join("home"),
-        project_root: home.to_owned(),
-        stores,
-        steps: vec![Box::new(Gate), Box::new(Nap), Box::new(Burst)],
-        persist: None,
-        library: |_| {},
-        secrets: Arc::new(NoSecrets),
-        vault: Arc::new(flowstone_engine::ports::NoVault),
-        exchanges: None,
-        bindings: flowstone_flow::bindings::Bindings::default(),
-        settings: Value::Nil,
-        permissions: Arc::new(flowstone_flow::permission::Permissions::everything()),
         clock,
         random: Arc::new(Mutex::new(seed)),
-        limits: Limits::default(),
-        durability: Durability::Full,
+        ..EngineConfig::for_tests(home, stores, steps)
     })
 }
 
@@ -287,7 +274,7 @@ impl Step for Burst {
 }
 
 #[test]
-fn what_can_go_on_does() {
+fn a_worker_resumes_every_run_that_can_continue() {
     let shop = Shop::new("2026-05-01T00:00:00Z");
     let new = shop.leave("[:new]");
     let waits = shop.leave("[(flow/step :gate :it {:key \"door\"})]");
@@ -355,7 +342,7 @@ fn many_runs_on_one_key_are_woken_at_once() {
 }
 
 #[test]
-fn a_panic_takes_nothing_down() {
+fn a_panic_in_one_run_leaves_the_others_running() {
     let shop = Shop::new("2026-05-01T00:00:00Z");
     let bursts = shop.leave("(flow/step :burst :it {})");
     let other = shop.leave("[:other]");
@@ -456,7 +443,7 @@ fn an_interrupted_worker_gives_back_what_it_took() {
 }
 
 #[test]
-fn a_worker_looks_after_the_project() {
+fn a_worker_performs_the_daily_upkeep() {
     let shop = Shop::new("2026-05-01T00:00:00Z");
     let run = shop.leave("[:old]");
     shop.work();
@@ -526,7 +513,7 @@ fn schedules_obey_the_rules_of_their_flow() {
 }
 
 #[test]
-fn missed_moments_are_caught_up_with() {
+fn missed_ticks_follow_the_catch_up_policy() {
     for (policy, expected) in [
         ("", expect!["it [:ran]\njob 2026-05-01T12:00:00.000Z"]),
         (":catch-up :skip", expect![""]),
@@ -557,7 +544,7 @@ fn missed_moments_are_caught_up_with() {
 }
 
 #[test]
-fn an_edited_file_counts_and_a_broken_one_does_not() {
+fn edited_flow_files_replace_schedules_and_broken_ones_do_not() {
     let shop = Shop::new("2026-05-01T09:30:00Z");
     shop.write("it.edn", &scheduled(":every \"1h\""));
     expect![""].assert_eq(&shop.work());

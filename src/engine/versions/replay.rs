@@ -4,7 +4,7 @@ use super::{check_journal, conflict};
 use crate::archive::Archive;
 use crate::engine::Engine;
 use crate::error::EngineError;
-use crate::execute::{Changed, Difference, DryRunEnd, Purpose, Script, Stand, dry_run};
+use crate::execute::{Difference, DryRunEnd, Stand, dry_run};
 use crate::ids::RunId;
 use crate::outcome::decode_failure;
 use crate::ports::{Entry, Program, RunRow, RunStatus};
@@ -65,22 +65,8 @@ impl Engine {
                 known: crate::flow::ENGINE_ABI,
             });
         }
-        let (input, secrets) = self.input_of_row(&row)?;
-        let dry_run_report = dry_run(
-            self,
-            Script {
-                run: row.id.clone(),
-                seed: row.seed,
-                program,
-                input,
-                secrets,
-                entries,
-                changed: Changed::default(),
-                purpose: Purpose::Fit,
-                wanted: None,
-            },
-        )
-        .await?;
+        let script = self.script(&row, program, entries)?;
+        let dry_run_report = dry_run(self, script).await?;
         let diverged = |met: Difference| EngineError::Diverged {
             run: row.id.to_string(),
             path: met.path,

@@ -24,7 +24,7 @@ use crate::start::StartedRun;
 const LOOK_EVERY_MS: i64 = 1_000;
 
 /// The schedules of the given files.
-pub(super) struct Planner {
+pub struct Planner {
     engine: Rc<Engine>,
     paths: Vec<PathBuf>,
     watch: Arc<dyn Watch>,
@@ -44,7 +44,8 @@ struct Planned {
 }
 
 impl Planner {
-    pub(super) fn new(engine: Rc<Engine>, paths: Vec<PathBuf>, watch: Arc<dyn Watch>) -> Planner {
+    /// Returns a planner of the flows in these files and folders. It has read nothing yet.
+    pub fn new(engine: Rc<Engine>, paths: Vec<PathBuf>, watch: Arc<dyn Watch>) -> Planner {
         Planner {
             engine,
             paths,
@@ -63,7 +64,10 @@ impl Planner {
     }
 
     /// Reads files that have changed, and starts the runs that are due.
-    pub(super) async fn turn(&mut self) -> Result<(), StoreError> {
+    ///
+    /// # Errors
+    /// When the store fails; what is wrong with a flow is an event of the watch.
+    pub async fn turn(&mut self) -> Result<(), StoreError> {
         let now_ms = self.engine.now_ms();
         let was_set_back = now_ms < self.looked_ms;
         if was_set_back || now_ms.saturating_sub(self.looked_ms) >= LOOK_EVERY_MS {

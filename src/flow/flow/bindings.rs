@@ -116,17 +116,6 @@ fn each(mut open: Vec<Value>, mut visit: impl FnMut(&Value, Symbol) -> bool) {
     }
 }
 
-fn children(form: &Value) -> Vec<Value> {
-    match form {
-        Value::Map(map) => map
-            .iter()
-            .flat_map(|(key, value)| [key.clone(), value.clone()])
-            .collect(),
-        Value::Set(set) => set.iter().cloned().collect(),
-        form => items(form).unwrap_or_default(),
-    }
-}
-
 fn check_binding(form: &Value, defined: &Definitions) -> Vec<Diagnostic> {
     let parts = items(form).unwrap_or_default();
     let (Some(names), Some(body)) = (parts.get(1).and_then(items), parts.get(2..)) else {

@@ -92,3 +92,15 @@ pub(super) fn misfit_span(sources: &Sources, whole: (&Value, Span), misfit: &Mis
         _ => span,
     }
 }
+
+/// Returns the forms directly inside a form: keys and values of a map, items of a set or a sequence.
+pub(super) fn children(form: &Value) -> Vec<Value> {
+    match form {
+        Value::Map(map) => map
+            .iter()
+            .flat_map(|(key, value)| [key.clone(), value.clone()])
+            .collect(),
+        Value::Set(set) => set.iter().cloned().collect(),
+        form => items(form).unwrap_or_default(),
+    }
+}

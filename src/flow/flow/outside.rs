@@ -7,7 +7,7 @@ use std::collections::HashSet;
 
 use flowstone_lang::value::{Span, Symbol, Value};
 
-use super::forms::{item_span, items, quoted};
+use super::forms::{children, item_span, items, quoted};
 use crate::diagnostic::Diagnostic;
 
 /// Functions of the `flow` namespace that only compute.
@@ -171,14 +171,7 @@ fn own_names(code: &Value) -> HashSet<Symbol> {
     let mut found = HashSet::new();
     let mut open = vec![code.clone()];
     while let Some(form) = open.pop() {
-        let parts = match &form {
-            Value::Map(map) => map
-                .iter()
-                .flat_map(|(key, value)| [key.clone(), value.clone()])
-                .collect(),
-            Value::Set(set) => set.iter().cloned().collect(),
-            form => items(form).unwrap_or_default(),
-        };
+        let parts = children(&form);
         let head = match &form {
             Value::List(_) => parts.first().and_then(Value::as_symbol),
             _ => None,

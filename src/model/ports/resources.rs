@@ -97,3 +97,17 @@ pub struct ResourcePage {
     /// What [`ResourceQuery::after`] takes to go on; `None` at the end.
     pub next: Option<String>,
 }
+
+impl ResourcePage {
+    /// Cuts rows to a page. If there are more of them than `limit`, the page ends at `position` of its last row.
+    pub fn cut(
+        mut rows: Vec<ResourceRow>,
+        limit: usize,
+        position: impl FnOnce(&ResourceRow) -> String,
+    ) -> ResourcePage {
+        let is_cut = rows.len() > limit;
+        rows.truncate(limit);
+        let next = rows.last().filter(|_| is_cut).map(position);
+        ResourcePage { rows, next }
+    }
+}

@@ -54,6 +54,19 @@ pub enum Format {
 }
 
 impl Format {
+    /// Returns the extension of a file in this format; text has none of its own.
+    pub fn extension(self) -> Option<&'static str> {
+        match self {
+            Format::Csv => Some("csv"),
+            Format::Edn => Some("edn"),
+            Format::Json => Some("json"),
+            Format::JsonLines => Some("ndjson"),
+            Format::Tsv => Some("tsv"),
+            Format::Yaml => Some("yaml"),
+            Format::Text => None,
+        }
+    }
+
     /// Returns the format of a content type; `None` for one that holds something else, such as an image.
     pub fn of(content_type: &str) -> Option<Format> {
         Some(match essence(content_type).as_str() {

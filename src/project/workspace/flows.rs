@@ -104,18 +104,8 @@ pub(super) async fn show(cx: &StepContext, args: &Args) -> Result<Value, StepErr
         false => Value::Nil,
     };
     let definition = flow.map_or(Value::Nil, about);
-    Ok(facts([
-        ("slug", Value::from(&*asked.slug)),
-        ("source", Value::keyword(asked.source)),
-        ("file", text(asked.file.as_deref())),
-        (
-            "version",
-            text(asked.loaded.as_ref().map(|loaded| &*loaded.program.hash)),
-        ),
-        ("definition", definition),
-        ("problem", text(asked.problem.as_deref())),
-        ("flow-literal", literal),
-    ]))
+    let more = [("definition", definition), ("flow-literal", literal)];
+    Ok(facts(asked.facts().into_iter().chain(more)))
 }
 
 /// What a flow is, without its code.
@@ -189,17 +179,22 @@ fn about(flow: &Flow) -> Value {
 
 pub(super) async fn pull(cx: &StepContext, args: &Args) -> Result<Value, StepError> {
     let asked = asked(cx, args).await?;
-    Ok(facts([
-        ("slug", Value::from(&*asked.slug)),
-        ("source", Value::keyword(asked.source)),
-        ("file", text(asked.file.as_deref())),
-        (
-            "version",
-            text(asked.loaded.as_ref().map(|loaded| &*loaded.program.hash)),
-        ),
-        ("flow-literal", Value::from(asked.text.as_str())),
-        ("problem", text(asked.problem.as_deref())),
-    ]))
+    let literal = ("flow-literal", Value::from(asked.text.as_str()));
+    Ok(facts(asked.facts().into_iter().chain([literal])))
+}
+
+impl Asked {
+    /// Returns what `flows/show` and `flows/pull` both report of a flow.
+    fn facts(&self) -> [(&'static str, Value); 5] {
+        let program = self.loaded.as_ref().map(|loaded| &*loaded.program.hash);
+        [
+            ("slug", Value::from(&*self.slug)),
+            ("source", Value::keyword(self.source)),
+            ("file", text(self.file.as_deref())),
+            ("version", text(program)),
+            ("problem", text(self.problem.as_deref())),
+        ]
+    }
 }
 
 /// Finds what is asked for: the flow's file, its draft, the younger of both, or a program that ran once.

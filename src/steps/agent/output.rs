@@ -164,14 +164,8 @@ fn is_numbered(line: &str) -> bool {
 }
 
 fn extension(kind: &str) -> &'static str {
-    match Format::of(kind) {
-        Some(Format::Csv) => return "csv",
-        Some(Format::Edn) => return "edn",
-        Some(Format::Json) => return "json",
-        Some(Format::JsonLines) => return "ndjson",
-        Some(Format::Tsv) => return "tsv",
-        Some(Format::Yaml) => return "yaml",
-        Some(Format::Text) | None => {}
+    if let Some(extension) = Format::of(kind).and_then(Format::extension) {
+        return extension;
     }
     match media::essence(kind).as_str() {
         "text/html" => "html",

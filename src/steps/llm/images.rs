@@ -7,7 +7,6 @@ mod picture;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use flowstone_flow::resource::sign::Signer;
 use flowstone_flow::step::{StepContext, StepError};
 use flowstone_lang::value::Value;
 
@@ -191,13 +190,5 @@ fn link(cx: &StepContext, uri: &str) -> Result<String, StepError> {
         )
         .hint("say it in flowstone.edn, `{:server {:url \"https://...\"}}`, or leave out `:transport`"));
     };
-    let signer = Signer::open(cx.home()).map_err(|error| {
-        StepError::new(
-            "E0763",
-            "store",
-            format!("the key of links cannot be read: {error}"),
-        )
-        .hint("it is the file `links.key` in the project's `.flowstone`")
-    })?;
-    Ok(signer.link(base, uri, cx.now_ms().saturating_add(LINK_MS)))
+    Ok(resource::signer(cx)?.link(base, uri, cx.now_ms().saturating_add(LINK_MS)))
 }

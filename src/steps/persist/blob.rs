@@ -14,6 +14,7 @@ use flowstone_lang::value::Value;
 use crate::http::store::StoredBody;
 use crate::json::name_text;
 use crate::kv::encoded;
+use crate::persist::code::UNFIT;
 use crate::resource;
 
 pub(super) use config::{Blob, KEYS, plan};
@@ -53,7 +54,7 @@ impl Blob {
         let most = limits.max_blob(self.tier);
         if bytes > most {
             return Err(StepError::new(
-                "E0763",
+                UNFIT,
                 "too-large",
                 format!("the result has {bytes} bytes, and a blob holds {most}"),
             )
@@ -224,14 +225,8 @@ fn header(headers: &Value, name: &str) -> Option<String> {
 }
 
 fn extension(content_type: &str) -> &'static str {
-    match Format::of(content_type) {
-        Some(Format::Csv) => return "csv",
-        Some(Format::Edn) => return "edn",
-        Some(Format::Json) => return "json",
-        Some(Format::JsonLines) => return "ndjson",
-        Some(Format::Tsv) => return "tsv",
-        Some(Format::Yaml) => return "yaml",
-        Some(Format::Text) | None => {}
+    if let Some(extension) = Format::of(content_type).and_then(Format::extension) {
+        return extension;
     }
     match media::essence(content_type).as_str() {
         "text/html" => "html",

@@ -7,6 +7,7 @@ use flowstone_lang::value::Value;
 
 use crate::fields::Fields;
 use crate::json::{items, name_text};
+use crate::persist::code::UNFIT;
 use crate::table::{names, partitions, rows, target};
 use crate::words::shown;
 
@@ -101,7 +102,7 @@ fn found(value: &Value, path: Option<&Value>) -> Result<Value, StepError> {
             (Value::Map(map), None) => {
                 let keys: Vec<String> = map.iter().take(12).map(|(key, _)| shown(key)).collect();
                 Err(StepError::new(
-                    "E0763",
+                    UNFIT,
                     "invalid",
                     "the result is a map, and nothing says where its rows are",
                 )
@@ -128,7 +129,7 @@ fn found(value: &Value, path: Option<&Value>) -> Result<Value, StepError> {
         };
         at = next.ok_or_else(|| {
             let error = StepError::new(
-                "E0763",
+                UNFIT,
                 "invalid",
                 format!(
                     "`:rows-path` leads nowhere: the result has no {} at step {}",

@@ -337,14 +337,9 @@ fn list(tx: &Tx<'_>, query: &ResourceQuery) -> Result<ResourcePage, StoreError> 
             order(query.sort, &Place::of(query.sort, row), &after) == Ordering::Greater
         });
     }
-    let next = (rows.len() > limit).then(|| {
-        rows.truncate(limit);
-        rows.last().map(|last| position(query.sort, last))
-    });
-    Ok(ResourcePage {
-        rows,
-        next: next.flatten(),
-    })
+    Ok(ResourcePage::cut(rows, limit, |last| {
+        position(query.sort, last)
+    }))
 }
 
 fn order(sort: ResourceSort, one: &Place, other: &Place) -> Ordering {

@@ -139,7 +139,7 @@ fn rows_path() {
         (
             "{:body {:itms []}}",
             "[:body :items]",
-            "E0763 `:rows-path` leads nowhere: the result has no :items at step 2 | there it has :itms",
+            "E0768 `:rows-path` leads nowhere: the result has no :items at step 2 | there it has :itms",
         ),
         ("{:a 1}", "[:a :b]", "at step 2 | there is an integer"),
         ("[[]]", "[1]", "the result has no 1 at step 1"),

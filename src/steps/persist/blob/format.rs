@@ -6,6 +6,7 @@ use flowstone_flow::step::{StepContext, StepError};
 use flowstone_lang::value::Value;
 
 use crate::json::{compact, items, pretty, read, to_exact_json, write as write_json};
+use crate::persist::code::UNFIT;
 
 /// Writes data.
 pub(super) fn write(cx: &StepContext, value: &Value, format: Format) -> Result<Vec<u8>, StepError> {
@@ -72,7 +73,7 @@ pub(super) fn not_data(value: &Value, content_type: &str) -> StepError {
 }
 
 fn wrong(message: String) -> StepError {
-    StepError::new("E0763", "invalid", message)
+    StepError::new(UNFIT, "invalid", message)
 }
 
 fn edn(value: &Value) -> Result<String, StepError> {

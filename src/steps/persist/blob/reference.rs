@@ -3,7 +3,7 @@
 use std::rc::Rc;
 
 use flowstone_flow::blob::BlobRow;
-use flowstone_flow::resource::sign::{LOCAL, Signer};
+use flowstone_flow::resource::sign::LOCAL;
 use flowstone_flow::resource::{PREFIX, Tier};
 use flowstone_flow::step::{StepContext, StepError};
 use flowstone_lang::value::{Object, Value};
@@ -53,14 +53,7 @@ fn path(blob: &BlobRow) -> String {
 
 /// Makes a signed link to a resource.
 pub(super) fn link(cx: &StepContext, uri: &str, ttl_seconds: i64) -> Result<String, StepError> {
-    let signer = Signer::open(cx.home()).map_err(|error| {
-        StepError::new(
-            "E0763",
-            "store",
-            format!("the key of links cannot be read: {error}"),
-        )
-        .hint("it is the file `links.key` in the project's `.flowstone`")
-    })?;
+    let signer = resource::signer(cx)?;
     let server = cx.settings().get("server");
     let base = server
         .and_then(|server| server.get("url"))

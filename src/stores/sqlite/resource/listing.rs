@@ -177,15 +177,10 @@ pub fn list(db: &Connection, query: &ResourceQuery) -> Result<ResourcePage, Stor
     let rows = statement
         .query_map(params_from_iter(values), |row| read(row, query.now_ms))
         .map_err(failed)?;
-    let mut rows: Vec<ResourceRow> = rows.collect::<rusqlite::Result<_>>().map_err(failed)?;
-    let next = (rows.len() > limit).then(|| {
-        rows.truncate(limit);
-        rows.last().map(|last| position(query.sort, last))
-    });
-    Ok(ResourcePage {
-        rows,
-        next: next.flatten(),
-    })
+    let rows: Vec<ResourceRow> = rows.collect::<rusqlite::Result<_>>().map_err(failed)?;
+    Ok(ResourcePage::cut(rows, limit, |last| {
+        position(query.sort, last)
+    }))
 }
 
 /// Returns the selects that a list is put together from.

@@ -162,7 +162,7 @@ fn settle_key(table: &Table, import: &ImportCsv) -> Result<Vec<String>, StoreErr
             "the table `{}` has no key, so no row can be the same as another",
             table.name
         );
-        let error = rejected("E0625", "bad-config", message);
+        let error = rejected(StoreError::ROW_KEY, "bad-config", message);
         return Err(with_hint(
             error,
             "name what makes a row the same row: `:key-fields [:id]`",
@@ -175,7 +175,7 @@ fn settle_key(table: &Table, import: &ImportCsv) -> Result<Vec<String>, StoreErr
             listed(key.iter().map(String::as_str)),
             listed(wanted.iter().map(String::as_str)),
         );
-        let error = rejected("E0625", "conflict", message);
+        let error = rejected(StoreError::ROW_KEY, "conflict", message);
         return Err(with_hint(
             error,
             "leave `:key-fields` out, or use another table",
@@ -193,7 +193,7 @@ fn settle_key(table: &Table, import: &ImportCsv) -> Result<Vec<String>, StoreErr
         None => Ok(key),
         Some(name) => {
             let message = format!("the CSV text has no column `{name}`, which is part of the key");
-            Err(rejected("E0625", "invalid", message))
+            Err(rejected(StoreError::ROW_KEY, "invalid", message))
         }
     }
 }
@@ -470,7 +470,7 @@ fn set_key(db: &Connection, table: &mut Table, key: &[String]) -> Result<(), Sto
                 listed(key.iter().map(String::as_str))
             );
             Err(with_hint(
-                rejected("E0625", "conflict", message),
+                rejected(StoreError::ROW_KEY, "conflict", message),
                 "take one out, use `:write-mode :upsert`, or leave such rows out with `:on-bad-row :skip`",
             ))
         }
