@@ -3,18 +3,14 @@
 use std::io::{Error, Result};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
-use std::sync::Arc;
 use std::time::Instant;
 
-use flowstone_engine::SystemClock;
 use flowstone_engine::disk::load;
 use flowstone_engine::ids::RunId;
 use flowstone_engine::observer::NoObserver;
 use flowstone_engine::outcome::RunOutcome;
-use flowstone_engine::ports::{
-    NewRun, NoSecrets, Random as _, RunFilter, RunStatus, Stores, SystemRandom,
-};
-use flowstone_engine::{Engine, EngineConfig, ExecuteOptions, Limits, Stay};
+use flowstone_engine::ports::{NewRun, Random as _, RunFilter, RunStatus, Stores, SystemRandom};
+use flowstone_engine::{Engine, EngineConfig, ExecuteOptions, Stay};
 use flowstone_flow::flow::LoadedFlow;
 use flowstone_lang::session::Session;
 use flowstone_lang::value::Value;

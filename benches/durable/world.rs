@@ -7,15 +7,13 @@ use std::future::Future;
 use std::io::{Error, Result, Write};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
-use std::sync::Arc;
 
-use flowstone_engine::SystemClock;
 use flowstone_engine::disk::load;
 use flowstone_engine::ids::RunId;
 use flowstone_engine::observer::NoObserver;
 use flowstone_engine::outcome::RunOutcome;
-use flowstone_engine::ports::{Durability, NewRun, NoSecrets, Random as _, Stores, SystemRandom};
-use flowstone_engine::{Engine, EngineConfig, ExecuteOptions, Limits, Stay};
+use flowstone_engine::ports::{NewRun, Random as _, Stores, SystemRandom};
+use flowstone_engine::{Engine, EngineConfig, ExecuteOptions, Stay};
 use flowstone_flow::flow::LoadedFlow;
 use flowstone_flow::step::{
     Effect, Field, FieldType, LocalFuture, Outcome, Step, StepContext, StepError, StepSpec,

@@ -82,13 +82,13 @@ pub struct ExecuteOptions {
     pub stay: Stay,
     /// The caller executes the children of this run, too: the run only waits for them.
     pub leave_children: bool,
-    /// Who asks a person where a flow may not do something.
+    /// Asks a person for a permission that the flow lacks.
     pub asker: Asker,
     /// Whether a person named the run. Does not hold for its children and parents.
     pub by: ClaimBy,
 }
 
-/// What to stay in the process for.
+/// Which waits keep the execution in the process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Stay {
     /// Neither timers nor answers: the caller finds due runs itself.
@@ -134,7 +134,7 @@ enum Ended {
     Suspended { reason: String, due_ms: Option<i64> },
 }
 
-/// How far a request is when it was looked at.
+/// The progress of a request after it was taken.
 enum Begun<'d> {
     /// It is answered.
     Now(Evaluated<Value>),
@@ -147,7 +147,7 @@ enum Begun<'d> {
     Turn,
 }
 
-/// What a flow is answered, or why it is not.
+/// The answer to a flow, or why there is none.
 pub(crate) type Answer = Result<Evaluated<Value>, Halt>;
 
 pub(crate) async fn execute_run(
@@ -301,13 +301,13 @@ async fn open_with<'a>(
     Ok(executor)
 }
 
-/// What is known of a run when its execution begins.
+/// The state of a run when its execution begins.
 pub(crate) struct Place {
     pub run: RunId,
     pub epoch: i64,
     pub flow: Rc<flow::Flow>,
     pub input: Value,
-    /// Those in the input.
+    /// The secrets in the input.
     pub secrets: Vec<Secret>,
     pub session: Rc<Session>,
     /// The flow's body, for this session.
@@ -320,7 +320,7 @@ pub(crate) struct Place {
     pub services: Rc<Services>,
 }
 
-/// What a run's row says that does not change during a pass.
+/// The facts in a run's row that do not change during a pass.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Facts {
     pub has_parent: bool,
@@ -371,13 +371,13 @@ pub(crate) struct Executor<'a> {
     /// The run's row says that it waits.
     is_waiting: Cell<bool>,
     facts: Facts,
-    /// What is to be done when the run does not complete.
+    /// The functions to call if the run does not complete.
     compensations: compensate::Compensations,
     /// It is being done.
     is_compensating: Cell<bool>,
     /// The input of the next pass, once the flow has asked for one.
     again: RefCell<Option<String>>,
-    /// What executes this run's children.
+    /// Executes the children of this run.
     tree: Rc<RunTree>,
     /// The run is over: whatever the journal does not answer is an error.
     replay_only: bool,
@@ -550,7 +550,7 @@ impl<'a> Executor<'a> {
         self.shared.heap.within(decode).map_err(EngineError::from)
     }
 
-    /// Commits what is pending, for who has no next step to do it with.
+    /// Commits pending entries when no next step will.
     pub(crate) async fn settle_now(&self) -> Result<(), EngineError> {
         self.shared.journal.commit(Vec::new()).await?;
         Ok(())

@@ -29,7 +29,7 @@ pub(crate) use note::Note;
 pub(crate) use probed::Probed;
 pub(crate) use replied::{Reply, ReplyAction};
 
-/// What a request is waiting for, or how it ended.
+/// The state of a request.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) enum State {
     /// It is to be attempted.
@@ -56,7 +56,7 @@ pub(crate) enum State {
     Done(End),
 }
 
-/// What the step itself waits for.
+/// The kinds of waits of a step.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum WaitFor {
     /// An answer to the wait that the step opened.
@@ -75,12 +75,12 @@ pub(crate) struct Question {
     pub answer: Option<String>,
 }
 
-/// What a question is about.
+/// The subject of a question to a person.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum About {
     /// Whether the step may run.
     Confirm,
-    /// What to do after it failed.
+    /// How to continue after a failure.
     Failure,
     /// Whether its value is good.
     Review,
@@ -124,7 +124,7 @@ pub(crate) struct Progress {
     pub is_decided: bool,
     /// The value is one that a person gave, or nil because the step was skipped.
     pub is_given: bool,
-    /// The last attempt to notify somebody of the step's wait.
+    /// The last attempt to send the notification of the step's wait.
     pub notice: Notice,
     /// The last attempt of a step that performs other steps, and when it began.
     pub begun: Option<(u32, i64)>,
@@ -140,7 +140,7 @@ pub(crate) struct Notice {
     pub is_over: bool,
 }
 
-/// What the step's config and type say about its transitions.
+/// The part of the step's config and type that decides its transitions.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Policy<'c> {
     /// Each attempt is journaled before it begins, because it changes something outside.
@@ -158,7 +158,7 @@ pub(crate) struct Policy<'c> {
     pub persists: bool,
 }
 
-/// What a failure for good means.
+/// The consequence of a permanent failure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum OnError {
     Fail,
@@ -168,7 +168,7 @@ pub(crate) enum OnError {
     Checkpoint,
 }
 
-/// What happened to a request.
+/// An event of a request.
 #[derive(Debug, Clone)]
 pub(crate) enum Event {
     /// An attempt, a wait or a child gave a value, as EDN text. `is_checked`: it is what the flow expects.
@@ -195,7 +195,7 @@ pub(crate) enum Event {
     Replied(Box<Reply>),
     /// Nobody can know whether an attempt was done, and doing it again may do it twice. `asks`: a person decides.
     Doubted { error: Box<StepError>, asks: bool },
-    /// A probe looked whether an attempt in doubt was done.
+    /// A probe has checked whether an attempt in doubt took effect.
     Probed(Probed),
     /// The draft is what the flow expects.
     Checked,
@@ -203,7 +203,7 @@ pub(crate) enum Event {
     Accepted(String),
 }
 
-/// What is done next.
+/// The action that the executor performs next.
 #[derive(Debug, Clone)]
 pub(crate) enum Action {
     /// Perform the step.
@@ -224,9 +224,9 @@ pub(crate) enum Action {
     StartChild(RunId),
     /// Wait for the end of a child run.
     AwaitChild(RunId),
-    /// Look whether an attempt in doubt was done.
+    /// Check whether an attempt in doubt took effect.
     Probe,
-    /// Say that nobody can know whether an attempt was done. `asks`: a person decides.
+    /// Report that the outcome of an attempt is unknown. `asks`: a person decides.
     Doubt { asks: bool },
     /// Check a draft against what the flow expects.
     Check(String),
@@ -236,7 +236,7 @@ pub(crate) enum Action {
     Answer,
 }
 
-/// What a person is to be asked.
+/// A question to a person.
 #[derive(Debug, Clone)]
 pub(crate) enum Asking {
     /// `problem`: why the answer before was not taken.

@@ -9,7 +9,7 @@ use flowstone_engine::diagnostic::Severity;
 use flowstone_engine::observer::NoObserver;
 use flowstone_engine::outcome::RunOutcome;
 use flowstone_engine::ports::{Clock as _, Durability, RunFilter, Secret, Secrets, SimulatedClock};
-use flowstone_engine::{Engine, EngineConfig, EngineError, ExecuteOptions, Limits, StartOptions};
+use flowstone_engine::{Engine, EngineConfig, EngineError, ExecuteOptions, StartOptions};
 use flowstone_flow::flow::LoadedFlow;
 use flowstone_flow::permission::Permissions;
 use flowstone_lang::value::Value;

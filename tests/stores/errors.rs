@@ -14,7 +14,7 @@ fn report(flow: &str) -> (String, RunReport) {
 }
 
 #[test]
-fn an_error_has_its_code_data_and_hints() {
+fn an_error_has_its_kind_attempts_and_delay() {
     for (config, keys, end) in [
         (
             ":write :a {:times 9}",

@@ -33,7 +33,7 @@ struct Question<'q> {
 
 /// A person's reply as it came.
 struct Received {
-    /// The action; `timeout` when nobody answered and silence means failure.
+    /// The action; `timeout` if no answer came in time and silence means failure.
     action: Rc<str>,
     answer: Value,
     /// The answer as EDN text.
@@ -322,7 +322,7 @@ fn asked(details: &str) -> (String, Value) {
     (about, error)
 }
 
-/// Returns the error of a step that was rejected, or that nobody decided about. `answer` is EDN text.
+/// Returns the error of a step that was rejected, or for which no decision came in time. `answer` is EDN text.
 fn refused(call: &StepCall<'_>, key: &'static str, answer: &str) -> StepError {
     let answer = codec::decode(answer).unwrap_or(Value::Nil);
     let silent = answer.get("reason") == Some(&Value::keyword("timeout"));

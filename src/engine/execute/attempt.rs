@@ -24,7 +24,7 @@ const GRACE: Duration = Duration::from_secs(5);
 
 /// How often the store is asked whether the run is cancelled.
 const POLL_EVERY: Duration = Duration::from_millis(500);
-/// How often a step is performed again because somebody else was faster.
+/// Maximum number of times a step is performed again after a conflict with another writer.
 const RACES: u32 = 100;
 
 impl Executor<'_> {
@@ -81,7 +81,7 @@ impl Executor<'_> {
                 },
             };
             match &performed {
-                // Nothing was done or journaled: somebody else has changed what the step had looked at.
+                // Nothing was done or journaled: another writer has changed what the step had read.
                 // What was done outside is not done again for it.
                 Performed::Event(Event::Failed { error, .. })
                     if error.kind == StoreError::RACED
@@ -206,7 +206,7 @@ impl Executor<'_> {
         let Some((persist, config)) = persist else {
             return Ok(Outcome::Value(value));
         };
-        // What somebody is to look at is stored when they have.
+        // A value under review is persisted after the review.
         if call.review.is_some() {
             return Ok(Outcome::Value(value));
         }
@@ -365,7 +365,7 @@ impl Executor<'_> {
             outcome = &mut performing => Ok(outcome.map_err(over)),
             () = timeout => Ok(Err(timed_out(call))),
             halt = self.halted() => {
-                // An effect under way outside is let finish, so that nobody has to guess.
+                // An external effect in progress is allowed to finish, so that its outcome is known.
                 if call.effect == Effect::External && matches!(halt, Halt::Interrupted)
                     && let Ok(outcome) = tokio::time::timeout(GRACE, performing).await
                 {

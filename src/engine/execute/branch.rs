@@ -1,7 +1,7 @@
-//! What each branch of a run has for itself: the main branch of the flow, and every branch that goes on beside others.
+//! The state of one branch of a run: the main branch, or a concurrent one.
 //!
-//! A branch's place in the run, its count of what it met and its share of randomness depend on the flow alone, never on
-//! which of several branches was faster.
+//! The path of a branch, its counters of steps and its random numbers depend on the flow alone, never on which of several
+//! branches was faster.
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
@@ -20,27 +20,27 @@ const STRIDE: u64 = 0x9e37_79b9_7f4a_7c15;
 /// One branch of a run.
 #[derive(Debug)]
 pub(crate) struct Branch {
-    /// No other branch is beside it: it suspends the run.
+    /// No other branch is concurrent with it, so its wait suspends the run.
     is_alone: bool,
-    /// How many steps that perform others are around what stands on it.
+    /// Number of outer steps around its requests.
     level: u32,
-    /// The most tokens that models may use in what stands on it.
+    /// Maximum number of tokens that models may use in its steps.
     allowance: Option<i64>,
-    /// Rules of the steps around what stands on it.
+    /// The rules of the outer steps around its requests.
     rules: Option<Value>,
-    /// Where it branched off; empty for the main branch.
+    /// The path of the branch; empty for the main branch.
     prefix: String,
-    /// How often each step id was met.
+    /// How many times each step id was requested.
     counters: Rc<RefCell<HashMap<String, u32>>>,
     seed: u64,
     draws: Cell<u64>,
-    /// How many places it has passed where the run was forked.
+    /// Number of fork points of the run that it has passed.
     forks: Cell<usize>,
-    /// Which end of the run's journal the request under way has made, counted in this execution.
+    /// The sequence number of the outcome that the request in progress has made, counted in this execution.
     sequence: Cell<Option<u64>>,
-    /// The child run whose end the request under way needs.
+    /// The child run that the request in progress waits for.
     child: RefCell<Option<(RunId, ParentClose)>>,
-    /// What the request under way waits for, where nothing is done meanwhile.
+    /// What the request in progress waits for; `None` while work is done for it.
     waiting: RefCell<Option<Waiting>>,
 }
 
@@ -49,7 +49,7 @@ pub(crate) struct Branch {
 pub(super) struct Waiting {
     pub reason: String,
     pub due_ms: Option<i64>,
-    /// The process is to stay for it.
+    /// The process waits for it in memory.
     pub stays: bool,
 }
 
@@ -58,7 +58,7 @@ impl Branch {
         Rc::new(Branch::new(String::new(), seed))
     }
 
-    /// Branches off another branch. `prefix` is unique in the run.
+    /// Returns a new concurrent branch. `prefix` is unique in the run.
     pub(super) fn beside(prefix: String, from: &Branch) -> Rc<Branch> {
         let seed = from.seed_below(&prefix);
         let branch = Branch::new(prefix, seed);
@@ -89,7 +89,7 @@ impl Branch {
         }
     }
 
-    /// Returns a branch that runs when the main one is over. `prefix` is unique in the run.
+    /// Returns a branch that runs after the main branch has ended. `prefix` is unique in the run.
     pub(super) fn alone(prefix: String, main: &Branch) -> Rc<Branch> {
         let seed = main.seed_below(&prefix);
         let mut branch = Branch::new(prefix, seed);
@@ -98,7 +98,7 @@ impl Branch {
         Rc::new(branch)
     }
 
-    /// Returns a branch for what a step performs, whose path is `prefix`.
+    /// Returns a branch for the nested steps of a step, under the path `prefix`.
     pub(super) fn inside(prefix: String, owner: &Branch) -> Branch {
         let seed = owner.seed_below(&prefix);
         let mut branch = Branch::new(prefix, seed);
@@ -108,8 +108,8 @@ impl Branch {
         branch
     }
 
-    /// Returns a branch at the same place, for a step beside others, with the limits and rules that it is given: only what was
-    /// met there is counted together.
+    /// Returns a branch at the same path for a concurrent nested step, with its own limits and rules. The two share their
+    /// counters of steps.
     pub(super) fn twin(&self, inside: &NestedRequest) -> Rc<Branch> {
         let mut branch = Branch::new(self.prefix.clone(), self.seed);
         branch.is_alone = self.is_alone;
@@ -120,32 +120,32 @@ impl Branch {
         Rc::new(branch)
     }
 
-    /// Tells whether no other branch can be beside it.
+    /// Tells whether no other branch can be concurrent with it.
     pub(super) fn is_main(&self) -> bool {
         self.is_alone
     }
 
-    /// Tells whether it is for what a step performs.
+    /// Tells whether this branch is for nested steps.
     pub(super) fn is_inside(&self) -> bool {
         self.level > 0
     }
 
-    /// Returns how many steps that perform others are around what stands on it.
+    /// Returns the number of outer steps around its requests.
     pub(super) fn level(&self) -> u32 {
         self.level
     }
 
-    /// Returns the most tokens that models may use in what stands on it.
+    /// Returns the maximum number of tokens that models may use in its steps.
     pub(super) fn allowance(&self) -> Option<i64> {
         self.allowance
     }
 
-    /// Returns the rules of the steps around what stands on it.
+    /// Returns the rules of the outer steps around its requests.
     pub(super) fn rules(&self) -> Option<Value> {
         self.rules.clone()
     }
 
-    /// Tells whether it is that of the flow itself.
+    /// Tells whether this is the main branch, the flow itself.
     pub(super) fn is_body(&self) -> bool {
         self.prefix.is_empty()
     }
@@ -165,7 +165,7 @@ impl Branch {
         }
     }
 
-    /// Notes how many forks lie before what the branch asks for.
+    /// Records how many fork points precede the request of the branch.
     pub(super) fn pass_forks(&self, passed: usize) {
         self.forks.set(self.forks.get().max(passed));
     }
@@ -197,7 +197,7 @@ impl Branch {
         self.sequence.get()
     }
 
-    /// Notes that the request under way has made its end, as the journal's `sequence`th; `None`: that was undone.
+    /// Sets the sequence number of the outcome that the request in progress has made; `None` withdraws it.
     pub(super) fn set_sequence(&self, sequence: Option<u64>) {
         self.sequence.set(sequence);
     }
@@ -206,7 +206,7 @@ impl Branch {
         self.child.replace(Some((child, close)));
     }
 
-    /// Gives the child up.
+    /// Takes the child: the request no longer waits for it.
     pub(super) fn take_child(&self) -> Option<(RunId, ParentClose)> {
         self.child.take()
     }
@@ -216,7 +216,7 @@ impl Branch {
         self.child.borrow().is_some()
     }
 
-    /// Says that nothing is done on this branch until what is returned is dropped.
+    /// Marks this branch as waiting until the returned guard is dropped.
     pub(super) fn wait(self: &Rc<Self>, waiting: Waiting) -> WaitingNow {
         self.waiting.replace(Some(waiting));
         WaitingNow(self.clone())
@@ -227,7 +227,7 @@ impl Branch {
     }
 }
 
-/// A branch waits for as long as this lives.
+/// Marks a branch as waiting while it is alive.
 pub(super) struct WaitingNow(Rc<Branch>);
 
 impl Drop for WaitingNow {

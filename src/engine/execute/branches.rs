@@ -29,16 +29,16 @@ use crate::observer::RunEvent;
 use super::underway::Underway;
 use group::Group;
 
-/// How often what the process does not stay for is looked at again while other branches go on.
+/// Interval for polling waits that the process does not stay for, while other branches are active.
 const POLL_EVERY: Duration = Duration::from_millis(250);
-/// How long an interrupted run waits for branches to see it: longer than effects outside are let finish.
+/// How long an interrupted run waits for its branches to end: longer than external effects may take to finish.
 const LEAVING: Duration = Duration::from_secs(8);
 
 /// A branch of the run that has not ended.
 struct ActiveBranch<'d> {
     branch: Rc<Branch>,
     group: u64,
-    /// Which of its group.
+    /// The index in its group.
     idx: usize,
     fiber: Fiber,
     /// The fiber has run.
@@ -48,23 +48,23 @@ struct ActiveBranch<'d> {
     state: State<'d>,
 }
 
-/// Where a branch stands.
+/// The state of a branch.
 enum State<'d> {
-    /// Its fiber runs, or is to be resumed.
+    /// The fiber runs, or is ready to be resumed.
     Running,
     /// The journal has the answer, at this place.
     Replayed(usize, Box<Asked<'d>>),
-    /// What it asked for, at this path, is being done.
+    /// Its request, at this path, is in progress.
     Live(String),
     /// The run is over, and the journal has no answer.
     Unanswered(EngineError),
-    /// What it asked for is done: this is the answer, and its turn among the live ones.
+    /// Its request has ended: the position among the live answers, and the answer.
     Arrived(u64, Evaluated<Value>),
     /// It waits for something that this execution does not wait for.
     Suspended(String, Waiting),
     /// It waits for branches of its own.
     Group(u64),
-    /// It needs what another branch is computing.
+    /// It needs a value that another branch is computing.
     Turn,
 }
 
@@ -74,22 +74,22 @@ struct Branching<'d, 'a> {
     branches: BTreeMap<u64, ActiveBranch<'d>>,
     groups: BTreeMap<u64, Group>,
     last_id: u64,
-    /// Fibers to resume, with what.
+    /// Fibers to resume, each with its answer.
     runnable: VecDeque<(u64, Evaluated<Value>)>,
-    /// Who waits for an answer of the journal, by its place.
+    /// The branch that waits for each answer of the journal, by the place of the answer.
     replayed: BTreeMap<usize, u64>,
     underway: Underway<'d, Answer>,
-    /// Who has a live answer, by its turn.
+    /// The branch that has each live answer, by the position of the answer.
     arrived: BTreeMap<u64, u64>,
-    /// Who needs what another branch is computing.
+    /// The branches that need a value which another branch is computing.
     turns: BTreeSet<u64>,
-    /// Something was delivered since they looked.
+    /// An answer was delivered since those branches were last resumed.
     is_turn_due: bool,
     /// The outcome of the outermost group.
     outcome: Option<Evaluated<Value>>,
     /// The whole run is being cancelled.
     cancelled: Option<String>,
-    /// What the run's row says that all wait for.
+    /// What all branches wait for, as written to the run's row.
     reported: Option<(String, Option<i64>)>,
 }
 
@@ -103,7 +103,7 @@ impl Executor<'_> {
             .try_for_each(|name| self.check_name("name of the branch", &name))
     }
 
-    /// Has branches done side by side, and returns what they come to.
+    /// Runs branches concurrently, and returns their combined result.
     pub(super) async fn side_by_side(&self, branch: &Rc<Branch>, asked: Branches) -> Answer {
         let _beside = self.beside();
         let mut branching = Branching {
@@ -154,14 +154,14 @@ impl<'d, 'a> Branching<'d, 'a> {
         }
     }
 
-    /// Lets those go on that need what another branch was computing: it may be there.
+    /// Resumes the branches that need a value which another branch was computing: it may be available.
     fn give_turns(&mut self) {
         for id in std::mem::take(&mut self.turns) {
             self.resume(id, Ok(Value::Bool(true)));
         }
     }
 
-    /// Tells one of those that wait for another branch that none will go on: they wait for one another.
+    /// Ends one of the branches that wait for one another with an error.
     fn refuse_turn(&mut self) -> bool {
         let Some(id) = self.turns.pop_first() else {
             return false;
@@ -302,7 +302,7 @@ impl<'d, 'a> Branching<'d, 'a> {
         }
     }
 
-    /// Takes a request of a branch; the answer, where it is there at once.
+    /// Takes a request of a branch. Returns the answer if it is available at once.
     fn ask(
         &mut self,
         id: u64,
@@ -340,7 +340,7 @@ impl<'d, 'a> Branching<'d, 'a> {
         Ok(None)
     }
 
-    /// Has what a branch asked for done.
+    /// Performs the request of a branch.
     fn begin_live(&mut self, id: u64, asked: Box<Asked<'d>>) {
         let executor = self.executor;
         asked.call.branch.set_sequence(None);
@@ -373,7 +373,7 @@ impl<'d, 'a> Branching<'d, 'a> {
         }
     }
 
-    /// Takes a branch out that is over.
+    /// Removes a branch that has ended.
     fn ended(&mut self, id: u64, result: Evaluated<Value>) {
         let Some(active) = self.branches.remove(&id) else {
             return;
@@ -663,7 +663,7 @@ impl<'d, 'a> Branching<'d, 'a> {
     }
 }
 
-/// Returns in words what several branches wait for.
+/// Returns a text that says what several branches wait for.
 fn reason(waiting: &[Waiting]) -> String {
     const MOST: usize = 3;
     let reasons: Vec<&str> = waiting

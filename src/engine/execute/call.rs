@@ -73,7 +73,7 @@ pub(super) struct StepCall<'a> {
     pub metering: Option<Metering>,
     /// The flow calls the step by this contract.
     pub packaged: Option<Rc<PackagedStep>>,
-    /// Its value is not the step's own: it was skipped, or somebody gave another.
+    /// The value is not the step's own: the step was skipped, or a person gave another value.
     pub is_given: Cell<bool>,
     /// How often it was attempted, as far as known.
     pub attempts: Cell<u32>,
@@ -171,7 +171,7 @@ impl StepCall<'_> {
         }
     }
 
-    /// Returns the request as it is shown to who decides about it: as data, where it is.
+    /// Returns the request as it is shown to the person who decides about it; as data if it is data.
     pub(super) fn shown_request(&self) -> Value {
         match codec::encode(&self.config) {
             Ok(_) => self.config.clone(),

@@ -96,7 +96,7 @@ impl Executor<'_> {
         polled
     }
 
-    /// Asks the store whether somebody wants the run cancelled.
+    /// Asks the store for a request to cancel the run.
     pub(super) async fn poll_cancel(&self) -> Result<(), Halt> {
         self.check_cancel()?;
         let is_unwinding = self.is_compensating.get() || self.cancelling.borrow().is_some();
@@ -151,7 +151,7 @@ impl Executor<'_> {
         self.cancelling.replace(Some(reason));
     }
 
-    /// Lets go of a step under way on a branch that is cancelled: nobody is to answer its wait any more.
+    /// Abandons a step in progress on a cancelled branch: its wait no longer takes an answer.
     pub(super) fn give_up(&self, path: String) {
         self.shared.journal.usage().closed(&path);
         self.shared.journal.push(Change::CloseWaitsOf { path });

@@ -1,7 +1,7 @@
 //! Waiting for a child run: executes it here, or suspends until its end is reported.
 //!
 //! The truth about a child is its own row. The wait that its end completes is only what wakes this run, so that a
-//! signal that came twice, or that nobody saw, changes nothing.
+//! signal that arrives twice, or that no wait receives, changes nothing.
 
 use flowstone_lang::value::{Exception, Value};
 
@@ -214,7 +214,7 @@ impl Executor<'_> {
     }
 }
 
-/// Where the wait for a child is filed: each attempt has one of its own.
+/// The key of the wait for a child; each attempt has its own.
 fn wait_path(call: &StepCall<'_>, attempt: u32) -> String {
     match attempt {
         1 => call.at.clone(),
@@ -222,7 +222,7 @@ fn wait_path(call: &StepCall<'_>, attempt: u32) -> String {
     }
 }
 
-/// What a child that did not complete means for the step.
+/// Returns the error of a step whose child did not complete.
 fn failed(row: &RunRow) -> StepError {
     let (run, flow) = (row.id.as_str(), row.flow.as_str());
     let reason = row.cancel_requested.as_deref().unwrap_or("");

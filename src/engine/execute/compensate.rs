@@ -18,13 +18,13 @@ use crate::state::End;
 #[derive(Debug, Clone)]
 pub(super) struct Compensation {
     when: When,
-    /// Where it stands in the journal.
+    /// The path under which the journal has it.
     path: String,
     function: Value,
     args: Vec<Value>,
 }
 
-/// What it is to be done for.
+/// The event for which a function is registered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum When {
     Cancelled,

@@ -43,7 +43,7 @@ pub(crate) struct Script {
     pub seed: u64,
     pub program: Program,
     pub input: Value,
-    /// Those in the input.
+    /// The secrets in the input.
     pub secrets: Vec<Secret>,
     pub entries: Vec<Entry>,
     pub changed: Changed,
@@ -113,9 +113,9 @@ impl Changed {
 pub struct Difference {
     /// The step's path.
     pub path: String,
-    /// What the journal has there; `None`: the step is new.
+    /// The request in the journal; `None`: the step is new.
     pub recorded: Option<String>,
-    /// What is asked now; `None`: it is not asked for any more.
+    /// The request of this flow; `None`: it no longer makes one there.
     pub requested: Option<String>,
     pub place: Option<FailurePlace>,
     pub answer: Stand,
@@ -132,7 +132,7 @@ impl Difference {
     }
 }
 
-/// What a request that is not what it was was answered with.
+/// The answer to a request that differs from the journal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stand {
     /// Nothing: the dry run ended there.
@@ -165,7 +165,7 @@ pub(crate) struct DryRunReport {
     pub answered: usize,
     /// Paths of the steps that the flow asks for next.
     pub next: Vec<String>,
-    /// What the wanted step asks for, if it was met.
+    /// The request of the wanted step, if the flow reached it.
     pub asked: Option<WholeRequest>,
 }
 
@@ -192,7 +192,7 @@ pub(super) struct DryRun {
     asked: RefCell<Option<WholeRequest>>,
 }
 
-/// What a step asks for, whole, and where.
+/// The complete request of a step, and its path.
 #[derive(Debug, Clone)]
 pub(crate) struct WholeRequest {
     /// The config with its defaults, as EDN text.

@@ -27,28 +27,28 @@ const QUANTUM: u32 = 200_000;
 /// How often a computing run asks the store whether it is to be cancelled.
 const POLL_EVERY_MS: i64 = 500;
 
-/// What the executor and the fiber's host both use. No borrow of it is alive while the fiber runs.
+/// State that the executor and the fiber's host share. No borrow of it is alive while the fiber runs.
 pub(crate) struct Shared {
     pub(super) history: RefCell<History>,
     pub(super) journal: JournalWriter,
     polled_ms: Cell<i64>,
-    /// What the flow was told last when it asked for the time.
+    /// The time that the flow received last.
     last_now_ms: Cell<i64>,
-    /// How many ends were made for the journal in this execution.
+    /// Number of outcomes made for the journal in this execution.
     sequences: Cell<u64>,
     fuel_left: Cell<u64>,
     /// Units of native work since the last look for a cancel.
     worked: Cell<u64>,
-    /// How far the flow has come.
+    /// The progress of the flow through its journal.
     checks: Cell<Checks>,
-    /// Where somebody's request to cancel the run is found; `None` while there is nothing to look for.
+    /// Where to find a request to cancel the run; `None` while cancellation is not checked.
     requests: RefCell<Option<CancelRequests>>,
     /// The place of the next answer that the journal has for another branch.
     next: Cell<usize>,
     /// Why native work was stopped to unwind the run, until the executor knows.
     cancel: RefCell<Option<String>>,
     cutoff: Cutoff,
-    /// What the values of the run may hold in memory.
+    /// The memory budget of the run's values.
     pub(super) heap: Rc<HeapBudget>,
 }
 
@@ -165,7 +165,7 @@ impl Shared {
 }
 
 impl Shared {
-    /// Says where the journal has the next answer for another branch than the one that runs now.
+    /// Sets the place of the next answer that the journal has for a branch other than the one that runs now.
     pub(super) fn set_next(&self, place: Option<usize>) {
         self.next.set(place.unwrap_or(usize::MAX));
     }
@@ -252,7 +252,7 @@ impl Shared {
 }
 
 impl Shared {
-    /// Returns why somebody wants the run cancelled, as far as the store answers at once: native work cannot wait.
+    /// Returns the reason of a request to cancel the run, if the store answers at once: native work cannot wait.
     fn requested(&self) -> Option<String> {
         let requests = self.requests.try_borrow().ok()?;
         let CancelRequests { runs, run } = requests.as_ref()?;
@@ -267,7 +267,7 @@ impl Shared {
     }
 }
 
-/// Where a request to cancel a run is found.
+/// Where to find a request to cancel a run.
 pub(super) struct CancelRequests {
     pub runs: Arc<dyn Runs>,
     pub run: RunId,

@@ -25,7 +25,7 @@ use crate::step::{NestedAnswer, NestedRequest, NestedSteps, Outcome, StepError, 
 /// The outcome of a nested step.
 struct Ended {
     answer: Evaluated<Value>,
-    /// What a packaged step's wrapped step gave.
+    /// The value of the step that a packaged step wraps.
     wrapped: Option<Value>,
     ended_ms: Option<i64>,
     path: String,
@@ -40,11 +40,11 @@ struct Leaving {
     suspended: Vec<Waiting>,
 }
 
-/// What is under way inside a step.
+/// The nested steps of a step that are in progress.
 struct Within<'d, 'a> {
     executor: &'d Executor<'a>,
     owner: Rc<Branch>,
-    /// Where the steps inside stand; counts them.
+    /// The branch of the nested steps, which counts their occurrences.
     place: Branch,
     underway: Underway<'d, Inner>,
     branches: BTreeMap<u64, Rc<Branch>>,

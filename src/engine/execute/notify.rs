@@ -1,6 +1,6 @@
-//! Telling somebody that a run waits: after the wait is on disk, at least once, and not again once it is journaled.
+//! Notifications that a run waits: sent after the wait is on disk, at least once, and not again once journaled.
 //!
-//! A notification that fails is noted on its step and tried again while the wait goes on; it never closes the wait.
+//! A notification that fails is recorded on its step and retried while the wait is open; it never closes the wait.
 //! The wait's token goes to the step that sends, and is taken out of all that is written down.
 
 use std::time::Duration;

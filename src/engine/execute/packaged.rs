@@ -72,7 +72,7 @@ impl Executor<'_> {
         }
     }
 
-    /// Checks a value that somebody gives instead of a packaged step's own.
+    /// Checks a value that a person gives in place of the value of a packaged step.
     pub(super) fn fits_output(&self, call: &StepCall<'_>, value: &Value) -> Result<(), StepError> {
         match &call.packaged {
             Some(packaged) => packaged::check_output(&self.scope, packaged, value),

@@ -28,7 +28,7 @@ const NOT_FOR_PROBES: &[&str] = &[
     "review",
 ];
 
-/// What a probe found.
+/// The finding of a probe.
 enum Found {
     Done(Value),
     NotDone,

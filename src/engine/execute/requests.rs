@@ -38,7 +38,7 @@ pub(super) struct Request<'c, 'd> {
     pub call: &'c StepCall<'d>,
     pub policy: Policy<'c>,
     pub progress: Progress,
-    /// Where in the flow's code the error was thrown that the request failed with.
+    /// The place in the flow's code where the error of the failed request was thrown.
     origin: Option<Span>,
     /// When the action began whose result comes next.
     pub since_ms: Option<i64>,

@@ -1,5 +1,5 @@
-//! A run and the children that are executed with it, side by side and not one inside the other: however deep flows call
-//! flows, the process's stack does not grow.
+//! A run and the children that are executed with it. They are executed concurrently, not one inside the other, so the
+//! process's stack does not grow with the depth of calls.
 
 use std::cell::RefCell;
 use std::future::{Future, poll_fn};
@@ -22,7 +22,7 @@ use crate::step::LocalFuture;
 /// The runs that one call of [`Engine::execute`] executes.
 #[derive(Default)]
 pub(crate) struct RunTree {
-    /// The children that are to be executed and are not yet.
+    /// Children that wait to be executed.
     asked: RefCell<Vec<Asked>>,
 }
 
@@ -34,7 +34,7 @@ struct Asked {
     end: Rc<ChildEnd>,
 }
 
-/// Where the outcome of a child's execution is left.
+/// The slot for the outcome of a child's execution.
 #[derive(Default)]
 struct ChildEnd {
     outcome: RefCell<Option<Result<RunOutcome, EngineError>>>,
@@ -61,7 +61,7 @@ impl Executed {
         }
     }
 
-    /// Lets go of the child: one that is to be cancelled sees that and tidies up, any other leaves memory.
+    /// Stops waiting for the child: a cancelled child executes its `finally` blocks, any other is suspended.
     pub fn leave(&self) {
         if self.branch.has_child() || self.close == ParentClose::Abandon {
             self.interrupt.trigger();
@@ -78,7 +78,7 @@ impl Drop for Executed {
 }
 
 impl RunTree {
-    /// Has a child executed.
+    /// Executes a child in this tree.
     pub(super) fn execute(
         &self,
         child: &RunRow,
@@ -107,7 +107,7 @@ impl RunTree {
         }
     }
 
-    /// Has a child executed that is cancelled and that nobody waits for, unless it is being executed already.
+    /// Executes a cancelled child that no branch waits for, unless it is being executed already.
     pub(super) fn tidy_up(&self, run: RunId, observer: Rc<dyn Observer>, options: &ExecuteOptions) {
         self.asked.borrow_mut().push(Asked {
             run,

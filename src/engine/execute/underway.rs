@@ -6,7 +6,7 @@ use std::task::{Context, Poll, Wake, Waker};
 
 use crate::step::LocalFuture;
 
-/// Futures by the id of who waits for them.
+/// Futures in progress, each under the id of its waiter.
 pub(super) struct Underway<'f, T> {
     futures: BTreeMap<u64, Future<'f, T>>,
     woken: Arc<Woken>,
@@ -18,7 +18,7 @@ struct Future<'f, T> {
     is_polled: bool,
 }
 
-/// Which futures are to be polled, and who polls them.
+/// The futures that are ready to be polled, and the waker of the task that polls them.
 #[derive(Default)]
 struct Woken(Mutex<(Vec<u64>, Option<Waker>)>);
 

@@ -1,4 +1,4 @@
-//! What a run has taken of its limits in this execution. A replay counts again what the run has done before.
+//! The share of its limits that a run has used in this execution. A replay counts everything from the start again.
 //!
 //! A run that meets one of these limits ends there: no `catch` of its flow sees that, and no step fails of it.
 
@@ -12,14 +12,14 @@ use super::Halt;
 use crate::limits::{self, Limit, Limits};
 use crate::ports::{Change, Entry};
 
-/// What an entry of the journal takes beside its texts.
+/// Bytes of a journal entry in addition to its texts.
 const ENTRY_BYTES: usize = 64;
 
 /// See the module.
 pub(crate) struct Usage {
-    /// Those of the project.
+    /// The limits of the project.
     project: Limits,
-    /// Those of the run: what its flow lowers is lower.
+    /// The limits of the run: those of the project, lowered by its flow.
     limits: Cell<Limits>,
     steps: Cell<u64>,
     journal: Cell<u64>,

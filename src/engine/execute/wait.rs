@@ -1,4 +1,4 @@
-//! Waiting for a moment or for somebody: in the process where that is wanted, else as a row.
+//! Waiting for a time or for an answer: in the process if the options say so, otherwise as a row.
 
 use flowstone_lang::value::Value;
 
@@ -112,7 +112,7 @@ impl Executor<'_> {
         }
     }
 
-    /// Says in the run's row what all branches wait for.
+    /// Writes to the run's row what all branches wait for.
     pub(super) fn say_all_wait(&self, reason: &str, due_ms: Option<i64>) -> Result<(), StoreError> {
         self.shared
             .journal
@@ -151,7 +151,7 @@ impl Executor<'_> {
             .await
     }
 
-    /// Says that the run goes on, where its row says that it waits.
+    /// Marks the run as running again, if its row says that it waits.
     pub(super) fn awake(&self) {
         if self.is_waiting.replace(false) {
             self.shared.journal.push(Change::Update(RunUpdate {
@@ -228,7 +228,7 @@ impl Executor<'_> {
         }
     }
 
-    /// Journals that a request waits for somebody, and makes the wait known, in one commit.
+    /// Journals that a request waits for an answer and opens the wait, in one commit.
     pub(super) async fn open_wait(
         &self,
         request: &mut Request<'_, '_>,

@@ -1,4 +1,4 @@
-//! What an execution writes: entries gather here and go to the store in batches.
+//! Entries that an execution writes: they gather here and go to the store in batches.
 
 use std::cell::{Cell, RefCell};
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use crate::ports::{
     Ack, Batch, Change, Clock, Durability, Entry, EntryKind, Journal, Receipt, Revealed, StoreError,
 };
 
-/// More than this is handed over although nobody waits for it.
+/// Number of pending entries above which they are handed over although no request waits for them.
 const PENDING_MAX: usize = 256;
 
 /// Writes a run's journal: gathers entries and commits them in batches.

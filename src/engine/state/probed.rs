@@ -1,10 +1,10 @@
-//! A probe looked whether an attempt in doubt was done.
+//! A probe has checked whether an attempt in doubt took effect.
 
 use super::{Decision, Note, Policy, Progress, doubted};
 use crate::doubt::Settle;
 use crate::step::StepError;
 
-/// What a probe found.
+/// The finding of a probe.
 #[derive(Debug, Clone)]
 pub(crate) enum Probed {
     /// The attempt was done, and this is its value, as EDN text.

@@ -12,12 +12,12 @@ pub(crate) struct Reply {
     pub action: ReplyAction,
 }
 
-/// What a person chose.
+/// The decision of a person.
 #[derive(Debug, Clone)]
 pub(crate) enum ReplyAction {
     /// The step may run, or its value is good.
     Approve,
-    /// It may not, it is not, or nobody replied in time and silence means failure.
+    /// The step may not be performed: it was rejected, or no reply came in time and silence means failure.
     Reject(Box<StepError>),
     /// The step is attempted again.
     Retry,

@@ -42,7 +42,7 @@ struct World<'r> {
     point: usize,
     /// The process may also end during an attempt that is journaled.
     loses_attempts: bool,
-    /// Where in the journal the intent of a lost attempt stands.
+    /// The place in the journal of the intent of a lost attempt.
     lost: Option<usize>,
 }
 

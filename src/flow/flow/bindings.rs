@@ -7,7 +7,7 @@ use std::collections::{HashMap, HashSet};
 
 use flowstone_lang::value::{Symbol, Value};
 
-use super::forms::{items, quoted};
+use super::forms::{children, items, quoted};
 use crate::diagnostic::Diagnostic;
 
 /// Functions that run an argument when an item is asked for, and how many arguments make a sequence.

@@ -12,9 +12,9 @@ use crate::observer::RunEvent;
 
 /// Branches under way for one call.
 pub(super) struct Group {
-    /// Who asked: a branch, or nobody for the branch that all began on.
+    /// The branch that opened the group; `None` for the outermost group.
     pub owner: Option<u64>,
-    /// Where the group stands in the run.
+    /// The path of the group in the run.
     pub path: String,
     pub asked: Branches,
     labels: Vec<String>,
@@ -27,7 +27,7 @@ pub(super) struct Group {
     values: Vec<Value>,
     /// How many branches are over.
     done: usize,
-    /// What is answered once all under way are unwound.
+    /// The answer of the group once all active branches are unwound.
     decided: Option<Evaluated<Value>>,
 }
 
