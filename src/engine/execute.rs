@@ -147,7 +147,7 @@ enum Begun<'d> {
     Turn,
 }
 
-/// The answer to a flow, or why there is none.
+/// The answer to a flow, or the reason why the execution ends without one.
 pub(crate) type Answer = Result<Evaluated<Value>, Halt>;
 
 pub(crate) async fn execute_run(
