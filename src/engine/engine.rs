@@ -378,6 +378,7 @@ impl Engine {
         let stores = &self.services.stores;
         let now_ms = self.services.clock.now_ms();
         stores.queue.promote(now_ms).await?;
+        stores.jobs.expire(now_ms).await?;
         let filter = RunFilter {
             statuses: vec![RunStatus::Running, RunStatus::Waiting],
             ..RunFilter::default()

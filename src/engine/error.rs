@@ -4,6 +4,7 @@ use crate::archive::ArchiveError;
 use crate::bindings::BindingsError;
 use crate::codec::CodecError;
 use crate::flow::InputError;
+use crate::jobs::JobError;
 use crate::outcome::FailurePlace;
 use crate::ports::StoreError;
 use crate::resources::ResourceError;
@@ -101,6 +102,16 @@ pub enum EngineError {
     },
     #[error("a run of `{flow}` would wait for the run {caller}, which waits for it")]
     WaitsForCaller { flow: String, caller: String },
+    #[error("{} of the runs cannot be started, so none was{}", errors.len(), listed(errors))]
+    BadStarts {
+        /// The place of each in the call, from 0, and why.
+        errors: Vec<(usize, EngineError)>,
+    },
+    #[error(
+        "one call starts at most {} runs, not {count}",
+        crate::start::MOST_STARTS
+    )]
+    TooManyStarts { count: usize },
     #[error(transparent)]
     Input(#[from] InputError),
     #[error(transparent)]
@@ -113,6 +124,8 @@ pub enum EngineError {
     Token(#[from] TokenError),
     #[error(transparent)]
     Wait(#[from] WaitError),
+    #[error(transparent)]
+    Job(#[from] JobError),
     /// We are wrong.
     #[error("internal error: {0}")]
     Internal(String),
@@ -147,12 +160,15 @@ impl EngineError {
             EngineError::SlotTaken { .. } => "E0555",
             EngineError::NoKey { .. } => "E0556",
             EngineError::WaitsForCaller { .. } => "E0557",
+            EngineError::BadStarts { .. } => "E0542",
+            EngineError::TooManyStarts { .. } => "E0543",
             EngineError::Input(error) => error.code(),
             EngineError::Codec(error) => error.code(),
             EngineError::Resource(error) => error.code(),
             EngineError::Store(error) => error.code(),
             EngineError::Token(error) => error.code(),
             EngineError::Wait(error) => error.code(),
+            EngineError::Job(error) => error.code(),
         }
     }
 
@@ -229,15 +245,35 @@ impl EngineError {
             EngineError::WaitsForCaller { .. } => {
                 "a flow whose runs go one at a time cannot call itself; make it `:keyed`, or raise its limit".to_owned()
             }
+            EngineError::BadStarts { errors } => match errors.first() {
+                Some((_, error)) => return error.hint(),
+                None => return None,
+            },
+            EngineError::TooManyStarts { .. } => "make several calls".to_owned(),
             EngineError::Input(error) => error.hint(),
             EngineError::Resource(error) => error.hint(),
             EngineError::Store(error) => return error.hint(),
             EngineError::Wait(error) => error.hint(),
+            EngineError::Job(error) => error.hint(),
             EngineError::BadProgram { .. } | EngineError::Codec(_) | EngineError::Internal(_) => {
                 return None;
             }
         })
     }
+}
+
+/// At most this many wrong starts are described in a message.
+const LISTED: usize = 5;
+
+fn listed(errors: &[(usize, EngineError)]) -> String {
+    let shown = errors.iter().take(LISTED);
+    let mut lines: Vec<String> = shown
+        .map(|(idx, error)| format!("\n  {idx}: {error} [{}]", error.code()))
+        .collect();
+    if let Some(more) = errors.len().checked_sub(LISTED).filter(|more| *more > 0) {
+        lines.push(format!("\n  and {more} more"));
+    }
+    lines.concat()
 }
 
 fn of_key(key: &Option<String>) -> String {

@@ -19,6 +19,7 @@ mod error;
 mod execute;
 mod feed;
 mod interactive;
+pub mod jobs;
 mod journal;
 pub mod lookup;
 pub mod observer;
@@ -68,7 +69,7 @@ pub use runs::{
     EventsPage, GcOptions, GcReport, RunDiff, RunEventRow, StepDiff, StepSide, StepVerdict,
     read_instant, shown_end,
 };
-pub use start::StartedRun;
+pub use start::{BulkStart, MOST_STARTS, Started, StartedRun};
 pub use versions::{
     Against, Backtest, BacktestOptions, BacktestSummary, ForkOptions, Replayed, Setting, Verdict,
 };

@@ -239,7 +239,7 @@ impl RunReport {
         };
         report.waits = stores.waits.list(filter).await?;
         // What a run waits for at another run is nobody's to answer.
-        report.waits.retain(|wait| !wait.is_for_child());
+        report.waits.retain(WaitRow::is_question);
         let mut places = Places::default();
         for entry in stores.journal.load(run).await? {
             report.add(entry, &mut places);

@@ -9,7 +9,8 @@ use crate::error::EngineError;
 use crate::flow::{Flow, InputError, LoadedFlow, activated, coerce_input, name_of};
 use crate::ids::RunId;
 use crate::ports::{
-    Admission, Entry, LimitRule, NewRun, QueuePlace, SlotRule, StartDecision, StartRules, Stores,
+    Admission, BulkAdmission, Entry, LimitRule, NewRun, QueuePlace, RunStatus, SlotRule,
+    StartDecision, StartRules, Stores,
 };
 use crate::sealed::{self, SealError};
 
@@ -24,6 +25,22 @@ pub struct StartedRun {
     pub replaced: Vec<RunId>,
 }
 
+/// Maximum number of runs that one call starts.
+pub const MOST_STARTS: usize = 1_000;
+
+/// One start of [`Engine::submit_many`].
+pub struct BulkStart<'a> {
+    pub loaded: &'a LoadedFlow,
+    pub options: StartOptions,
+}
+
+/// A run of [`Engine::submit_many`], and what it is at.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Started {
+    pub run: StartedRun,
+    pub status: RunStatus,
+}
+
 impl Engine {
     /// Adds a run, if the flow's `:concurrency` lets it. It does nothing before it is executed; whether it may begin
     /// at once is in the answer.
@@ -36,6 +53,75 @@ impl Engine {
         loaded: &LoadedFlow,
         options: StartOptions,
     ) -> Result<StartedRun, EngineError> {
+        let (run, input) = self.new_run(loaded, options)?;
+        admit(&self.services.stores, &loaded.flow, &input, run).await
+    }
+
+    /// Adds several runs, all in one transaction, or none. Each is checked first.
+    ///
+    /// # Errors
+    /// [`EngineError::BadStarts`] with an entry for each start that is wrong or refused; and when there are too many, or the
+    /// store cannot be written.
+    pub async fn submit_many(
+        &self,
+        starts: Vec<BulkStart<'_>>,
+    ) -> Result<Vec<Started>, EngineError> {
+        if starts.len() > MOST_STARTS {
+            let count = starts.len();
+            return Err(EngineError::TooManyStarts { count });
+        }
+        let (mut runs, mut keys, mut errors) = (Vec::new(), Vec::new(), Vec::new());
+        let mut flows = Vec::new();
+        for (idx, start) in starts.into_iter().enumerate() {
+            let flow = &start.loaded.flow;
+            let checked = self
+                .new_run(start.loaded, start.options)
+                .and_then(|(run, input)| with_rules(flow, &input, run));
+            match checked {
+                Ok((run, rules)) => {
+                    keys.push(run.key.clone());
+                    flows.push(flow.slug.to_string());
+                    runs.push((run, rules));
+                }
+                Err(error) => errors.push((idx, error)),
+            }
+        }
+        if !errors.is_empty() {
+            return Err(EngineError::BadStarts { errors });
+        }
+        let stores = &self.services.stores;
+        let admissions = match stores.queue.admit_all(runs).await? {
+            BulkAdmission::Admitted(admissions) => admissions,
+            BulkAdmission::Refused { idx, admission } => {
+                let (flow, key) = (flows.swap_remove(idx), keys.swap_remove(idx));
+                let refused = started(*admission, &flow, key);
+                return Err(match refused {
+                    Err(error) => EngineError::BadStarts {
+                        errors: vec![(idx, error)],
+                    },
+                    Ok(_) => EngineError::Internal("an admission was refused".to_owned()),
+                });
+            }
+        };
+        let mut all = Vec::new();
+        for ((admission, flow), key) in admissions.into_iter().zip(flows).zip(keys) {
+            let run = started(admission, &flow, key)?;
+            let status = match run.decision {
+                StartDecision::Blocked | StartDecision::Queued => RunStatus::Queued,
+                StartDecision::Coexisted | StartDecision::Started => RunStatus::Running,
+                StartDecision::Deduped => self.run_row(&run.run).await?.status,
+            };
+            all.push(Started { run, status });
+        }
+        Ok(all)
+    }
+
+    /// Checks a start, and returns the run to be with its input. Its key is not filled in.
+    fn new_run(
+        &self,
+        loaded: &LoadedFlow,
+        options: StartOptions,
+    ) -> Result<(NewRun, Value), EngineError> {
         let flow = &loaded.flow;
         let input = self.input_of(flow, options.invocation.as_deref(), &options.input)?;
         let now_ms = self.services.clock.now_ms();
@@ -59,7 +145,7 @@ impl Engine {
                 .map(|timeout| now_ms.saturating_add(crate::duration::millis(timeout))),
             is_taken: !options.is_left,
         };
-        admit(&self.services.stores, flow, &input, run).await
+        Ok((run, input))
     }
 
     /// Returns what a new run of a flow keeps.
@@ -127,16 +213,35 @@ pub(crate) async fn admit_with(
     stores: &Stores,
     flow: &Flow,
     input: &Value,
-    mut run: NewRun,
+    run: NewRun,
     journal: Vec<Entry>,
 ) -> Result<StartedRun, EngineError> {
-    refuse_secret_keys(flow, run.invocation.as_deref())?;
-    let (rules, key) = rules(flow, input)?;
-    run.key.clone_from(&key);
+    let (run, rules) = with_rules(flow, input, run)?;
+    let key = run.key.clone();
     let admission = match journal.is_empty() {
         true => stores.queue.admit(run, rules).await?,
         false => stores.queue.admit_with(run, rules, journal).await?,
     };
+    started(admission, &flow.slug, key)
+}
+
+/// Returns a run with its key, and what its start has to pass.
+fn with_rules(
+    flow: &Flow,
+    input: &Value,
+    mut run: NewRun,
+) -> Result<(NewRun, StartRules), EngineError> {
+    refuse_secret_keys(flow, run.invocation.as_deref())?;
+    let (rules, key) = rules(flow, input)?;
+    run.key = key;
+    Ok((run, rules))
+}
+
+fn started(
+    admission: Admission,
+    flow: &str,
+    key: Option<String>,
+) -> Result<StartedRun, EngineError> {
     match admission {
         Admission::Admitted {
             run,
@@ -149,12 +254,12 @@ pub(crate) async fn admit_with(
             replaced,
         }),
         Admission::Taken { by } => Err(EngineError::SlotTaken {
-            flow: flow.slug.to_string(),
+            flow: flow.to_owned(),
             key,
             by: by.to_string(),
         }),
         Admission::WaitsForCaller { caller } => Err(EngineError::WaitsForCaller {
-            flow: flow.slug.to_string(),
+            flow: flow.to_owned(),
             caller: caller.to_string(),
         }),
     }

@@ -16,8 +16,8 @@ use crate::engine::Engine;
 use crate::error::EngineError;
 use crate::ids::RunId;
 use crate::ports::{
-    CHILD_KEY, Completion, Refusal, SignalFilter, SignalRow, Target, WaitAnswer, WaitEnding,
-    WaitFilter, WaitRow, WaitsAnswer,
+    BATCH_KEY, CHILD_KEY, Completion, JOB_KEY, Refusal, SignalFilter, SignalRow, Target,
+    WaitAnswer, WaitEnding, WaitFilter, WaitRow, WaitsAnswer,
 };
 
 /// The person who answers.
@@ -96,8 +96,8 @@ impl Engine {
     /// When the store cannot be read.
     pub async fn list_waits(&self, filter: WaitFilter) -> Result<Vec<WaitRow>, EngineError> {
         let mut waits = self.services.stores.waits.list(filter).await?;
-        // A wait for another run is not a question to anybody.
-        waits.retain(|wait| !wait.is_for_child());
+        // A wait for another run or for a job is not a question to anybody.
+        waits.retain(WaitRow::is_question);
         Ok(waits)
     }
 
@@ -112,7 +112,8 @@ impl Engine {
             for wait in self.services.stores.waits.list(filter).await? {
                 match wait.key.strip_prefix(CHILD_KEY) {
                     Some(child) => runs.push(RunId::from_text(child.to_owned())),
-                    None => found.push(wait),
+                    None if wait.is_question() => found.push(wait),
+                    None => {}
                 }
             }
         }
@@ -306,7 +307,8 @@ impl Engine {
         let name = match &target {
             Target::Name(name) | Target::Event { name, .. } => name.clone(),
         };
-        if name.starts_with(CHILD_KEY) {
+        let is_internal = |key: &&str| name.starts_with(*key);
+        if [CHILD_KEY, JOB_KEY, BATCH_KEY].iter().any(is_internal) {
             return Err(missing(&name));
         }
         let completion = Completion {

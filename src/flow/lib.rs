@@ -27,8 +27,8 @@ pub mod tools;
 pub mod workspace;
 
 pub use flowstone_model::{
-    blob, changeset, codec, diagnostic, duration, ids, json, kv, limits, ports, private, redact,
-    resource, rooted, schema, table, words,
+    blob, changeset, codec, diagnostic, duration, ids, jobs, json, kv, limits, ports, private,
+    redact, resource, rooted, schema, table, words,
 };
 
 pub use interrupt::Interrupt;

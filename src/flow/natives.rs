@@ -10,7 +10,7 @@ pub mod poll;
 mod saga;
 
 use flowstone_lang::session::Session;
-use flowstone_lang::value::{Arity, Class, Exception, Native, Result, Signal, Span, Symbol, Value};
+use flowstone_lang::value::{Arity, Class, Exception, Native, Result, Span, Symbol, Value};
 use flowstone_lang::vm::{Args, Vm};
 
 use crate::diagnostic::Diagnostic;
@@ -277,13 +277,22 @@ const BACKOFF: Native = Native {
 fn backoff(args: &Args<'_>) -> Result<Value> {
     let policy = args.get(0);
     let attempt = args.index(1)?.max(1);
-    if let Some(fixed) = duration::of_millis_value(policy) {
-        return Ok(Value::Int(duration::millis(fixed)));
-    }
-    if policy.as_map().is_none() {
+    if duration::of_millis_value(policy).is_none() && policy.as_map().is_none() {
         return Err(args.expected(0, "a duration or a map"));
     }
-    let millis = |key: &str, default: f64| -> Result<f64, Signal> {
+    let attempt = i64::try_from(attempt).unwrap_or(i64::MAX);
+    Ok(Value::Int(pause_millis(policy, attempt)?))
+}
+
+/// Returns how many milliseconds to wait before an attempt, counted from 1, by the policy of `flow/backoff`.
+///
+/// # Errors
+/// E0442 when the policy is wrong.
+pub fn pause_millis(policy: &Value, attempt: i64) -> std::result::Result<i64, Exception> {
+    if let Some(fixed) = duration::of_millis_value(policy) {
+        return Ok(duration::millis(fixed));
+    }
+    let millis = |key: &str, default: f64| -> std::result::Result<f64, Exception> {
         match policy.get(key) {
             None | Some(Value::Nil) => Ok(default),
             Some(value) => duration::of_millis_value(value)
@@ -295,7 +304,6 @@ fn backoff(args: &Args<'_>) -> Result<Value> {
                         format!("`:{key}` of the backoff is not a duration"),
                     )
                     .hint("give milliseconds or text such as \"10s\"")
-                    .into()
                 }),
         }
     };
@@ -319,9 +327,8 @@ fn backoff(args: &Args<'_>) -> Result<Value> {
                 "E0442",
                 format!("unknown type of backoff `:{other}`"),
             )
-            .hint("the types are :constant, :exponential and :linear")
-            .into());
+            .hint("the types are :constant, :exponential and :linear"));
         }
     };
-    Ok(Value::Int(wait.min(max).min(1e15).round() as i64))
+    Ok(wait.min(max).min(1e15).round() as i64)
 }

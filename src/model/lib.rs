@@ -12,6 +12,7 @@ pub mod diagnostic;
 pub mod duration;
 pub mod feed_event;
 pub mod ids;
+pub mod jobs;
 pub mod json;
 pub mod kv;
 pub mod limits;

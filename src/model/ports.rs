@@ -10,6 +10,7 @@ mod changesets;
 mod clock;
 mod exchanges;
 mod feed;
+mod jobs;
 mod journal;
 mod listing;
 mod live;
@@ -40,13 +41,17 @@ pub use feed::{
     Event, EventKind, Feed, FeedDetail, FeedItem, FeedPage, FeedRow, ProjectFeedPage,
     ProjectFeedRow, WaitPlace,
 };
+pub use jobs::{
+    BATCH_KEY, JOB_KEY, JobAnswer, JobBatch, JobCall, JobClaim, JobLease, JobQuery, JobReport,
+    JobRow, JobStatus, Jobs, MOST_JOBS,
+};
 pub use journal::{Ack, Batch, Change, Durability, Entry, EntryKind, Journal, Receipt};
 pub use listing::{RunOrder, RunQuery, RunSummary};
 pub use live::{Live, LiveText, TextPiece};
 pub use probe::{CommitPhase, Probe};
 pub use queue::{
-    Admission, LimitRule, OnConflict, OnNewVersion, Queue, QueuePlace, QueueReason, RateRule,
-    SlotRule, StartDecision, StartRules,
+    Admission, BulkAdmission, LimitRule, OnConflict, OnNewVersion, Queue, QueuePlace, QueueReason,
+    RateRule, SlotRule, StartDecision, StartRules,
 };
 pub use resources::{Gone, ResourcePage, ResourceQuery, ResourceRow, ResourceSort, Resources};
 pub use runs::{
@@ -84,6 +89,7 @@ pub enum StoreOp {
     Table(Box<TableOp>),
     Blob(crate::blob::BlobOp),
     Changeset(crate::changeset::ChangesetOp),
+    Job(crate::jobs::JobOp),
 }
 
 /// The open stores of a project.
@@ -96,6 +102,7 @@ pub struct Stores {
     pub runs: Arc<dyn Runs>,
     pub queue: Arc<dyn Queue>,
     pub waits: Arc<dyn Waits>,
+    pub jobs: Arc<dyn Jobs>,
     pub kv: Arc<dyn Kv>,
     pub tables: Arc<dyn Tables>,
     pub blobs: Arc<dyn Blobs>,

@@ -9,6 +9,7 @@ pub mod fields;
 pub mod files;
 pub mod function;
 pub mod http;
+pub mod job;
 pub mod kv;
 mod literal;
 pub mod llm;
@@ -42,6 +43,7 @@ pub fn all() -> Vec<Box<dyn Step>> {
         Box::new(files::Files::default()),
         Box::new(function::Function),
         Box::new(http::Http),
+        Box::new(job::Job),
         Box::new(kv::Kv),
         Box::new(llm::Llm),
         Box::new(mcp::Mcp::default()),

@@ -260,7 +260,7 @@ fn key(fields: Fields<'_>) -> Result<Option<String>, StepError> {
 }
 
 /// Reads how long to wait, within the limits of the project's settings.
-fn timeout(settings: &Value, fields: Fields<'_>) -> Result<Duration, StepError> {
+pub(crate) fn timeout(settings: &Value, fields: Fields<'_>) -> Result<Duration, StepError> {
     let timeout = match fields.get("timeout") {
         None => USUAL,
         Some(given) => duration::of_value(given).ok_or_else(|| {

@@ -29,3 +29,8 @@ pub(crate) fn with_hint(error: StoreError, words: impl Into<String>) -> StoreErr
         other => other,
     }
 }
+
+/// Undoes a transaction whose outcome was noted elsewhere.
+pub(crate) fn undone() -> StoreError {
+    StoreError::Internal("the transaction was undone".to_owned())
+}

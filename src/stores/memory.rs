@@ -9,6 +9,7 @@ mod agenda;
 mod blobs;
 mod changesets;
 mod feed;
+mod jobs;
 mod journal;
 mod kv;
 mod lease;
@@ -115,6 +116,7 @@ impl Memory {
             runs: session.clone(),
             queue: session.clone(),
             waits: session.clone(),
+            jobs: session.clone(),
             kv: session.clone(),
             tables: session.clone(),
             blobs: session.clone(),

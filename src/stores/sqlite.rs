@@ -10,6 +10,7 @@ pub(crate) mod changeset;
 mod failure;
 mod feed;
 mod import;
+mod jobs;
 mod journal;
 pub mod kv;
 mod lease;
@@ -40,10 +41,10 @@ use flowstone_model::changeset::{Overlay, Referenced};
 use flowstone_model::ids::RunId;
 use flowstone_model::kv::KvEntry;
 use flowstone_model::limits::Limits;
-use flowstone_model::ports::{Admission, Queue, QueuePlace, StartRules};
+use flowstone_model::ports::{Admission, BulkAdmission, Queue, QueuePlace, StartRules};
 use flowstone_model::ports::{
     Adoption, Agenda, BackedUp, Batch, BlobRow, BlobWriter, Blobs, Changesets, Claim, ClaimBy,
-    Completion, Entry, Feed, FeedDetail, FeedPage, Import, Journal, Kv, NewRun, PlanChange,
+    Completion, Durability, Entry, Feed, FeedDetail, FeedPage, Import, JobAnswer, JobBatch, JobCall, JobClaim, JobQuery, JobReport, JobRow, Jobs, Journal, Kv, NewRun, PlanChange,
     PortFuture, Probe, Program, ProjectFeedPage, Receipt, Removed, Resources, RunFilter, RunQuery,
     RunRow, RunStatus, RunSummary, Runs, ScheduleRow, Setback, SignalFilter, SignalRow, StoreError,
     StoredInput, Stores, Sweep, Tables, Taken, Tokens, Upkeep, Usage, Verified, WaitFilter,
@@ -57,6 +58,7 @@ use flowstone_model::table::{TableOp, TableQuery};
 use flowstone_model::token::Token;
 use rusqlite::{Connection, InterruptHandle};
 
+use crate::failure::undone;
 use marker::{Marker, MarkerState};
 pub(crate) use open::in_memory;
 use owner::Owner;
@@ -165,6 +167,7 @@ fn stores(
         runs: sqlite.clone(),
         queue: sqlite.clone(),
         waits: sqlite.clone(),
+        jobs: sqlite.clone(),
         kv: sqlite.clone(),
         tables: sqlite.clone(),
         blobs: sqlite.clone(),
@@ -495,6 +498,26 @@ impl Queue for Sqlite {
             .submit(move |db| queue::admit(db, &owner, &run, &rules, &journal))
     }
 
+    fn admit_all(&self, runs: Vec<(NewRun, StartRules)>) -> PortFuture<'_, BulkAdmission> {
+        let owner = self.owner.clone();
+        let refused = Arc::new(Mutex::new(None));
+        let note = refused.clone();
+        let admitted = self
+            .writer
+            .submit(move |db| match queue::admit_all(db, &owner, &runs)? {
+                admitted @ BulkAdmission::Admitted(_) => Ok(admitted),
+                other => {
+                    *note.lock().unwrap_or_else(PoisonError::into_inner) = Some(other);
+                    Err(undone())
+                }
+            });
+        Box::pin(async move {
+            let admitted = admitted.await;
+            let mut refused = refused.lock().unwrap_or_else(PoisonError::into_inner);
+            refused.take().map_or(admitted, Ok)
+        })
+    }
+
     fn promote(&self, now_ms: i64) -> PortFuture<'_, Vec<RunId>> {
         Box::pin(async move {
             // Mostly there is nothing to do, and a look costs no commit.
@@ -535,6 +558,58 @@ impl Waits for Sqlite {
 
     fn signals(&self, filter: SignalFilter) -> PortFuture<'_, Vec<SignalRow>> {
         self.read(|db| waits::signals(db, &filter))
+    }
+}
+
+impl Jobs for Sqlite {
+    fn claim(&self, claim: JobClaim) -> PortFuture<'_, Vec<JobRow>> {
+        Box::pin(async move {
+            // Workers ask again and again, and a look costs no commit.
+            if !self.writer.is_unsettled() && !self.read(|db| jobs::may_claim(db, &claim)).await? {
+                return Ok(Vec::new());
+            }
+            let claiming = move |db: &Connection| jobs::claim(db, &claim);
+            // That somebody works on a job is no news to anybody.
+            self.writer
+                .submit_as(Durability::Full, News::None, claiming)
+                .await
+        })
+    }
+
+    fn call(&self, calls: Vec<JobCall>, now_ms: i64) -> PortFuture<'_, Vec<JobAnswer>> {
+        let is_end = |call: &JobCall| !matches!(call.report, JobReport::Progress { .. });
+        let (durability, news) = match calls.iter().any(is_end) {
+            true => (Durability::Full, News::Some),
+            false => (Durability::Relaxed, News::None),
+        };
+        self.writer
+            .submit_as(durability, news, move |db| jobs::call(db, &calls, now_ms))
+    }
+
+    fn expire(&self, now_ms: i64) -> PortFuture<'_, usize> {
+        Box::pin(async move {
+            let next_ms = self.read(jobs::next_ms).await?;
+            if next_ms.is_none_or(|next_ms| next_ms > now_ms) {
+                return Ok(0);
+            }
+            self.writer
+                .submit(move |db| rules::jobs::expire(&mut Rows::new(db), now_ms))
+                .await
+        })
+    }
+
+    fn find(&self, id: &str) -> PortFuture<'_, Option<JobRow>> {
+        let id = id.to_owned();
+        self.read_settled(move |db| jobs::find(db, &id))
+    }
+
+    fn list(&self, query: JobQuery) -> PortFuture<'_, Vec<JobRow>> {
+        self.read_settled(move |db| jobs::list(db, &query))
+    }
+
+    fn batch(&self, id: &str) -> PortFuture<'_, Option<JobBatch>> {
+        let id = id.to_owned();
+        self.read_settled(move |db| jobs::batch(db, &id))
     }
 }
 

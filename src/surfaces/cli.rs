@@ -17,6 +17,7 @@ mod flows;
 mod home;
 mod input;
 mod interrupt;
+mod jobs;
 mod key;
 mod log;
 mod needs;
@@ -223,6 +224,7 @@ fn perform(command: &Command, app: &dyn App) -> exit::Exit {
         Command::Eval(args) => eval::run(args, app),
         Command::Flows(args) => flows::run(args, app),
         Command::Gc(args) => runs::collect_garbage(args, app),
+        Command::Jobs(args) => jobs::run(args, app),
         Command::Key(args) => key::run(args, app),
         Command::Reference(args) => reference::run(args, app),
         Command::Repl(args) => repl::run(args, app),

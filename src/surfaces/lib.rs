@@ -6,4 +6,5 @@
 
 pub mod cli;
 pub mod http;
+mod job_json;
 mod json;

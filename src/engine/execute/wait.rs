@@ -10,8 +10,8 @@ use crate::codec;
 use crate::error::EngineError;
 use crate::observer::RunEvent;
 use crate::ports::{
-    Change, Entry, EntryKind, NewWait, RunStatus, RunUpdate, StoreError, WaitEnding, WaitRow,
-    WaitState,
+    BATCH_KEY, Change, Entry, EntryKind, JOB_KEY, NewWait, RunStatus, RunUpdate, StoreError,
+    WaitEnding, WaitRow, WaitState,
 };
 use crate::state::{Event, Note};
 use crate::step::{OnTimeout, StepError, WaitSpec};
@@ -239,7 +239,7 @@ impl Executor<'_> {
         self.shared.journal.usage().waits(&wait.path)?;
         let text = note.into_payload(|error| self.error_text(call, error));
         let entry = call.entry(self, EntryKind::Timer, text.clone());
-        let reason = format!("`{}` waits for an answer", call.title);
+        let reason = waits_for_key(call, &wait.key);
         let due_ms = wait.deadline_ms;
         let changes = vec![Change::Append(entry), Change::OpenWait(Box::new(wait))];
         self.say_waiting(call, &reason, due_ms, changes).await?;
@@ -346,7 +346,14 @@ impl Executor<'_> {
     ) -> Result<Option<(WaitRow, Waited)>, Halt> {
         let mut is_told = false;
         loop {
-            let row = self.find_wait(path).await?;
+            let mut row = self.find_wait(path).await?;
+            if row.is_for_job() && row.state == WaitState::Open {
+                // The lease of its worker may be over.
+                let jobs = &self.engine.services.stores.jobs;
+                if jobs.expire(self.now_ms()).await? > 0 {
+                    row = self.find_wait(path).await?;
+                }
+            }
             match (row.state, &row.payload) {
                 (WaitState::Completed, Some(payload)) => {
                     let payload = payload.clone();
@@ -388,7 +395,7 @@ impl Executor<'_> {
             };
             let due_ms = [row.deadline_ms, wake_ms].into_iter().flatten().min();
             let waiting = Waiting {
-                reason: format!("`{}` waits for an answer", call.title),
+                reason: waits_for_key(call, &row.key),
                 due_ms,
                 stays,
             };
@@ -412,6 +419,18 @@ impl Executor<'_> {
         let waits = &self.engine.services.stores.waits;
         let row = waits.at(&self.scope.run, path).await?;
         row.ok_or_else(|| EngineError::Internal(format!("the wait of `{path}` is missing")).into())
+    }
+}
+
+/// Returns what a step waits for, in words.
+fn waits_for_key(call: &StepCall<'_>, key: &str) -> String {
+    let title = &call.title;
+    if let Some(job) = key.strip_prefix(JOB_KEY) {
+        return format!("`{title}` waits for the job {job}");
+    }
+    match key.strip_prefix(BATCH_KEY) {
+        Some(batch) => format!("`{title}` waits for the jobs of the batch {batch}"),
+        None => format!("`{title}` waits for an answer"),
     }
 }
 
@@ -452,6 +471,9 @@ fn timeout_value(row: &WaitRow) -> Result<String, StepError> {
         let default = details.get("default-value").cloned().unwrap_or(Value::Nil);
         return Ok(codec::encode(&default).unwrap_or_else(|_| "nil".to_owned()));
     }
+    if row.is_for_job() {
+        return Err(job_timeout(&row.key));
+    }
     Err(StepError::new(
         "E0523",
         "timeout",
@@ -459,6 +481,21 @@ fn timeout_value(row: &WaitRow) -> Result<String, StepError> {
     )
     .with("key", row.key.as_str())
     .hint("`:on-timeout :continue` with a `:default-value` lets the flow continue"))
+}
+
+/// Returns the error of a step that waited for a job for too long.
+fn job_timeout(key: &str) -> StepError {
+    let (what, name, id) = match key.strip_prefix(JOB_KEY) {
+        Some(job) => ("the job", "job-id", job),
+        None => {
+            let batch = key.strip_prefix(BATCH_KEY).unwrap_or(key);
+            ("the batch of jobs", "batch-id", batch)
+        }
+    };
+    let message = format!("{what} {id} did not end in time");
+    StepError::new("E0539", "timeout", message)
+        .with(name, id)
+        .hint("it stays as it is, and can be awaited again; `flowstone jobs list` shows whether a worker has it")
 }
 
 pub(super) fn sleeps_too_long(call: &StepCall<'_>, millis: i64) -> StepError {

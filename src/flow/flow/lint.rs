@@ -38,10 +38,6 @@ const LATER: &[(&str, &str)] = &[
         "until then, ask the database through an HTTP service with `:http`, or keep the data in a `:table`",
     ),
     (
-        "job",
-        "until then, start the job with `:http`, and wait for its end with `:wait` or `flow/poll`",
-    ),
-    (
         "ssh",
         "until then, reach the machine through an HTTP service with `:http`",
     ),

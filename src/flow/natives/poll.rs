@@ -11,6 +11,27 @@ pub const CODE: &str = "E0443";
 /// Milliseconds, or text such as `"10s"`.
 const MILLIS: FieldType = FieldType::Either(&[FieldType::Number, FieldType::Duration]);
 
+/// How pauses grow.
+pub const BACKOFF: FieldType = FieldType::Keys(&[
+    Field::optional(
+        "base",
+        MILLIS,
+        "The first pause; `:interval` where it is left out.",
+    ),
+    Field::optional(
+        "factor",
+        FieldType::Number,
+        "By how much each pause is longer.",
+    ),
+    Field::optional("max", MILLIS, "The longest pause."),
+    Field::optional("step", MILLIS, "What a `:linear` one adds."),
+    Field::optional(
+        "type",
+        FieldType::OneOf(&["constant", "exponential", "linear"]),
+        "How pauses grow.",
+    ),
+]);
+
 const OPTIONS: &[Field] = &[
     Field::optional(
         "abort-on",
@@ -28,29 +49,7 @@ const OPTIONS: &[Field] = &[
         ]),
         "What ends it early.",
     ),
-    Field::optional(
-        "backoff",
-        FieldType::Keys(&[
-            Field::optional(
-                "base",
-                MILLIS,
-                "The first pause; `:interval` where it is left out.",
-            ),
-            Field::optional(
-                "factor",
-                FieldType::Number,
-                "By how much each pause is longer.",
-            ),
-            Field::optional("max", MILLIS, "The longest pause."),
-            Field::optional("step", MILLIS, "What a `:linear` one adds."),
-            Field::optional(
-                "type",
-                FieldType::OneOf(&["constant", "exponential", "linear"]),
-                "How pauses grow.",
-            ),
-        ]),
-        "How the pauses grow.",
-    ),
+    Field::optional("backoff", BACKOFF, "How the pauses grow."),
     Field::optional("id", FieldType::Name, "Names the `:sleep` steps."),
     Field::required("interval", MILLIS, "The pause between two attempts."),
     Field::optional(

@@ -21,6 +21,9 @@ pub trait Queue: Send + Sync {
         journal: Vec<Entry>,
     ) -> PortFuture<'_, Admission>;
 
+    /// As [`Queue::admit`], of several runs in one transaction: all are added, or none.
+    fn admit_all(&self, runs: Vec<(NewRun, StartRules)>) -> PortFuture<'_, BulkAdmission>;
+
     /// Starts queued runs whose moment has come, and returns them: they are `running`, and nobody executes them.
     fn promote(&self, now_ms: i64) -> PortFuture<'_, Vec<RunId>>;
 
@@ -115,6 +118,18 @@ pub enum Admission {
     Taken { by: RunId },
     /// It would wait for a run that waits for it: its own caller. There is no new run.
     WaitsForCaller { caller: RunId },
+}
+
+/// The outcome of several starts.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum BulkAdmission {
+    /// All runs were added; each is [`Admission::Admitted`].
+    Admitted(Vec<Admission>),
+    /// This one was refused, so none was added.
+    Refused {
+        idx: usize,
+        admission: Box<Admission>,
+    },
 }
 
 /// How a run begins.

@@ -3,7 +3,7 @@
 //! Deciding a wait is one transaction: a late answer is refused with the name of the person who was first. Whether an
 //! answer is valid is judged inside it, by [`crate::waits::judge`], so that every store judges alike.
 
-use super::PortFuture;
+use super::{BATCH_KEY, JOB_KEY, PortFuture};
 use crate::ids::RunId;
 
 /// All waits, and signals that came before theirs.
@@ -139,6 +139,16 @@ impl WaitRow {
     /// Tells whether the run waits for a child and not for somebody outside.
     pub fn is_for_child(&self) -> bool {
         self.key.starts_with(CHILD_KEY)
+    }
+
+    /// Tells whether the run waits for the end of a job or of a batch of jobs.
+    pub fn is_for_job(&self) -> bool {
+        self.key.starts_with(JOB_KEY) || self.key.starts_with(BATCH_KEY)
+    }
+
+    /// Tells whether anybody may answer it. Ends of children and of jobs are reported by the engine alone.
+    pub fn is_question(&self) -> bool {
+        !self.is_for_child() && !self.is_for_job()
     }
 }
 

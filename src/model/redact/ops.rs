@@ -8,6 +8,7 @@ use super::{RedactStream, Redactor, SECRET};
 use crate::blob::{BlobHash, BlobOp, BlobRow};
 use crate::changeset::ChangesetOp;
 use crate::codec;
+use crate::jobs::JobOp;
 use crate::kv::KvOp;
 use crate::ports::{
     BlobWriter, Blobs, Change, Entry, EntryKind, PortFuture, Revealed, RunUpdate, StoreOp,
@@ -91,6 +92,18 @@ impl Redactor {
             }
             StoreOp::Changeset(ChangesetOp::Open(open)) => self.edn_in(&mut open.answer),
             StoreOp::Changeset(ChangesetOp::Edit(edit)) => self.edn_in(&mut edit.answer),
+            StoreOp::Job(op) => self.jobs(op),
+        }
+    }
+
+    fn jobs(&self, op: &mut JobOp) {
+        self.edn_in(&mut op.answer);
+        for job in &mut op.jobs {
+            self.edn_in(&mut job.payload);
+            self.text_in(&mut job.idempotency_key);
+            if let Some(metadata) = &mut job.metadata {
+                self.edn_in(metadata);
+            }
         }
     }
 

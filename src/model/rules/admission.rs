@@ -1,13 +1,14 @@
 //! Admission: whether a new run starts, waits in the queue, replaces others or is refused.
 
+use super::jobs;
 use super::queue::{Promotion, SlotRows};
 use super::rows::Rows;
 use super::run_tree;
 use crate::ids::RunId;
 use crate::ports::RunStatus;
 use crate::ports::{
-    Admission, LimitRule, NewRun, OnConflict, OnNewVersion, SlotRule, StartDecision, StartRules,
-    StoreError,
+    Admission, BulkAdmission, LimitRule, NewRun, OnConflict, OnNewVersion, SlotRule, StartDecision,
+    StartRules, StoreError,
 };
 
 /// A run that called another one, directly or through others.
@@ -200,6 +201,27 @@ pub fn admit<R: Rows>(
     Ok(admitted(id, decision(is_started, slot, &others), cancelled))
 }
 
+/// Adds several runs. Must run in one transaction, which the caller undoes where one is refused.
+///
+/// # Errors
+/// When the store fails.
+pub fn admit_all<R: Rows>(
+    rows: &mut R,
+    runs: &[(NewRun, StartRules)],
+) -> Result<BulkAdmission, StoreError> {
+    let mut all = Vec::new();
+    for (idx, (run, rules)) in runs.iter().enumerate() {
+        match admit(rows, run, rules)? {
+            admission @ Admission::Admitted { .. } => all.push(admission),
+            admission => {
+                let admission = Box::new(admission);
+                return Ok(BulkAdmission::Refused { idx, admission });
+            }
+        }
+    }
+    Ok(BulkAdmission::Admitted(all))
+}
+
 fn admitted(run: RunId, decision: StartDecision, replaced: Vec<RunId>) -> Admission {
     Admission::Admitted {
         run,
@@ -236,6 +258,9 @@ fn cancel<R: Rows>(
     now_ms: i64,
 ) -> Result<Vec<RunId>, StoreError> {
     let mut cancelled = rows.cancel_live(replaced, now_ms)?;
+    for run in &cancelled {
+        jobs::cancel_all(rows, run, now_ms)?;
+    }
     let mut limits: Vec<String> = Vec::new();
     for head in rows.slot(replaced.slot)?.heads {
         if !replaced.includes(&head.program) {

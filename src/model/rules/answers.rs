@@ -200,6 +200,8 @@ pub fn complete<R: WaitRows>(
 ) -> Result<WaitsAnswer, StoreError> {
     let (found, is_key) = match &completion.target {
         Target::Name(name) => match named(rows, name)? {
+            // The ends of children and jobs are reported under their keys, by the engine alone.
+            Named::One(row) if !row.is_question() => (Vec::new(), false),
             Named::One(row) => (vec![*row], false),
             Named::Key(rows) => (rows, true),
             Named::Several(rows) => {

@@ -5,6 +5,7 @@
 
 use super::admission::{Caller, Replaced};
 use super::answers::{Answered, EarlySignal, SignalSlot, SignalState};
+use super::jobs::JobRows;
 use super::queue::{Limited, SlotRows, Withdrawn};
 use super::run_tree::Member;
 use crate::ids::RunId;
@@ -92,8 +93,9 @@ pub trait RunTreeRows {
     /// Ends a run at once and voids its lease.
     fn terminate(&mut self, num: i64, reason: &str, now_ms: i64) -> Result<(), StoreError>;
 
-    /// Asks a run that is not over to cancel, unless it was asked before.
-    fn ask_to_cancel(&mut self, run: &RunId, reason: &str, now_ms: i64) -> Result<(), StoreError>;
+    /// Asks a run that is not over to cancel, unless it was asked before. Tells whether it was not.
+    fn ask_to_cancel(&mut self, run: &RunId, reason: &str, now_ms: i64)
+    -> Result<bool, StoreError>;
 
     /// Closes all waits of a run.
     fn close_waits(&mut self, num: i64) -> Result<(), StoreError>;
@@ -157,6 +159,6 @@ pub trait WaitRows {
 }
 
 /// All rows that the rules about starts and ends of runs need.
-pub trait Rows: QueueRows + RunTreeRows + WaitRows {}
+pub trait Rows: QueueRows + RunTreeRows + WaitRows + JobRows {}
 
-impl<T: QueueRows + RunTreeRows + WaitRows> Rows for T {}
+impl<T: QueueRows + RunTreeRows + WaitRows + JobRows> Rows for T {}

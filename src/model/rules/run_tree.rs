@@ -1,6 +1,7 @@
 //! Run trees: what the end of a run means for its parent and its children.
 
 use super::answers;
+use super::jobs;
 use super::queue::{self, Withdrawn};
 use super::rows::Rows;
 use crate::ids::RunId;
@@ -123,7 +124,7 @@ fn end<R: Rows>(rows: &mut R, run: Member, reason: &str, now_ms: i64) -> Result<
     while let Some((run, reason)) = left.pop() {
         rows.terminate(run.num, &reason, now_ms)?;
         rows.close_waits(run.num)?;
-        queue::ended(rows, run.num, now_ms)?;
+        ended(rows, run.num, RunStatus::Terminated, now_ms)?;
         if run.has_parent {
             answers::complete(rows, &end_of_child(&run.id, RunStatus::Terminated, now_ms))?;
         }
@@ -151,8 +152,28 @@ pub fn request_cancel<R: Rows>(
 ) -> Result<(), StoreError> {
     match queue::withdraw(rows, run, reason, now_ms)? {
         true => Ok(()),
-        false => rows.ask_to_cancel(run, reason, now_ms),
+        // Jobs that the run submits from now on, to tidy up, are left.
+        false if rows.ask_to_cancel(run, reason, now_ms)? => jobs::cancel_all(rows, run, now_ms),
+        false => Ok(()),
     }
+}
+
+/// Gives back what a run held that has ended, and cancels its jobs unless it completed. Must run in the transaction that
+/// ends the run.
+///
+/// # Errors
+/// When the store fails.
+pub fn ended<R: Rows>(
+    rows: &mut R,
+    num: i64,
+    status: RunStatus,
+    now_ms: i64,
+) -> Result<(), StoreError> {
+    if status != RunStatus::Completed {
+        let run = rows.id_of(num)?;
+        jobs::cancel_all(rows, &run, now_ms)?;
+    }
+    queue::ended(rows, num, now_ms)
 }
 
 /// Cancels a queued run and tells its parent. The caller settles its slot and its limit.

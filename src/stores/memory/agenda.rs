@@ -8,7 +8,7 @@ use flowstone_model::ports::{
     wall_clock_ms,
 };
 use flowstone_model::rules::agenda::{Candidate, Idle, choose, is_ready};
-use flowstone_model::rules::{lease, queue};
+use flowstone_model::rules::{jobs, lease, queue};
 
 use super::state::Run;
 use super::{News, Session, Tx, lock, runs};
@@ -30,7 +30,11 @@ impl Agenda for Session {
     }
 
     fn next_ms(&self) -> PortFuture<'_, Option<i64>> {
-        self.read(|tx| Ok(tx.state.runs.values().filter_map(next_ms).min()))
+        self.read(|tx| {
+            let runs = tx.state.runs.values().filter_map(next_ms);
+            let jobs = tx.state.jobs.values().filter_map(jobs::due_ms);
+            Ok(runs.chain(jobs).min())
+        })
     }
 
     fn sweep(&self) -> PortFuture<'_, usize> {
@@ -96,6 +100,7 @@ const INTERACTIVE: &str = "interactive";
 
 fn take(tx: &mut Tx<'_>, now_ms: i64, limit: usize) -> Result<Vec<Taken>, StoreError> {
     queue::promote(tx, now_ms)?;
+    jobs::expire(tx, now_ms)?;
     let runs = tx.state.runs.iter();
     let ready = runs.filter(|(num, run)| {
         let mut waits = tx.state.waits_of(**num);

@@ -6,7 +6,7 @@ use flowstone_model::ports::{
     StoreOp,
 };
 use flowstone_model::rules::rows::RunTreeRows as _;
-use flowstone_model::rules::{answers, queue, run_tree};
+use flowstone_model::rules::{answers, jobs, run_tree};
 
 use super::state::State;
 use super::{News, Session, Tx, lock};
@@ -66,8 +66,8 @@ fn news_in(batch: &Batch) -> News {
     let is_news = |change: &Change| match change {
         Change::Update(update) => update.status != RunStatus::Running,
         Change::OpenWait(_) | Change::Signal { .. } | Change::CloseChildren { .. } => true,
+        Change::Perform { op, .. } => matches!(**op, StoreOp::Job(_)),
         Change::Append(_)
-        | Change::Perform { .. }
         | Change::CloseWait { .. }
         | Change::CloseWaits
         | Change::CloseWaitsOf { .. }
@@ -117,7 +117,11 @@ fn make(
         Change::OpenWait(wait) => tx.open_wait(num, wait, now_ms)?,
         Change::CloseWait { path, seen } => tx.close_wait(num, path, *seen, now_ms)?,
         Change::CloseWaits => tx.close_waits(num)?,
-        Change::CloseWaitsOf { path } => tx.close_waits_of(num, path),
+        Change::CloseWaitsOf { path } => {
+            for key in tx.close_waits_of(num, path) {
+                jobs::give_up(tx, &batch.run, &key, now_ms)?;
+            }
+        }
         Change::CloseChildren { only } => {
             run_tree::close_children(tx, &batch.run, only.as_ref(), now_ms)?;
         }
@@ -139,6 +143,7 @@ fn perform(tx: &mut Tx<'_>, op: &StoreOp, now_ms: i64) -> Result<String, StoreEr
         StoreOp::Table(op) => super::tables::apply(tx, op, now_ms),
         StoreOp::Blob(op) => Ok(super::resources::apply(tx.state, op, now_ms)),
         StoreOp::Changeset(op) => super::changesets::apply(tx.state, op, now_ms),
+        StoreOp::Job(op) => jobs::submit(tx, op, now_ms),
     }
 }
 
@@ -160,7 +165,7 @@ fn update(tx: &mut Tx<'_>, num: i64, update: &RunUpdate, now_ms: i64) -> Result<
     match Event::ended(update.status, now_ms) {
         Some(event) => {
             tx.state.add_event(num, event);
-            queue::ended(tx, num, now_ms)
+            run_tree::ended(tx, num, update.status, now_ms)
         }
         None => Ok(()),
     }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use flowstone_model::ids::RunId;
 use flowstone_model::ports::{
-    Admission, Entry, Event, NewRun, OnNewVersion, PortFuture, Queue, QueuePlace, RunRow,
+    Admission, BulkAdmission, Entry, Event, NewRun, OnNewVersion, PortFuture, Queue, QueuePlace, RunRow,
     RunStatus, StartRules, StoreError,
 };
 use flowstone_model::rules::admission::{self, Caller, Replaced};
@@ -16,6 +16,7 @@ use flowstone_model::rules::rows::QueueRows;
 
 use super::state::{Run, next};
 use super::{News, Session, Tx};
+use crate::failure::undone;
 
 impl Queue for Session {
     fn admit(&self, run: NewRun, rules: StartRules) -> PortFuture<'_, Admission> {
@@ -39,6 +40,19 @@ impl Queue for Session {
             }
             Ok(admission)
         })
+    }
+
+    fn admit_all(&self, runs: Vec<(NewRun, StartRules)>) -> PortFuture<'_, BulkAdmission> {
+        let mut refused = None;
+        let admitted = self.change(News::Some, |tx| match admission::admit_all(tx, &runs)? {
+            admitted @ BulkAdmission::Admitted(_) => Ok(admitted),
+            other => {
+                refused = Some(other);
+                Err(undone())
+            }
+        });
+        let answer = refused.map_or(admitted, Ok);
+        Box::pin(std::future::ready(answer))
     }
 
     fn promote(&self, now_ms: i64) -> PortFuture<'_, Vec<RunId>> {

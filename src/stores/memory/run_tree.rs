@@ -55,7 +55,12 @@ impl RunTreeRows for Tx<'_> {
         Ok(())
     }
 
-    fn ask_to_cancel(&mut self, id: &RunId, reason: &str, now_ms: i64) -> Result<(), StoreError> {
+    fn ask_to_cancel(
+        &mut self,
+        id: &RunId,
+        reason: &str,
+        now_ms: i64,
+    ) -> Result<bool, StoreError> {
         let found = self.state.run(id);
         if found.is_some_and(|run| run.row.cancel_requested.is_none() && !run.is_over())
             && let Some(run) = self.state.run_mut(id)
@@ -64,8 +69,9 @@ impl RunTreeRows for Tx<'_> {
             run.row.updated_ms = now_ms;
             let num = self.state.number(id).unwrap_or_default();
             self.state.add_event(num, Event::cancelling(reason, now_ms));
+            return Ok(true);
         }
-        Ok(())
+        Ok(false)
     }
 
     fn close_waits(&mut self, num: i64) -> Result<(), StoreError> {

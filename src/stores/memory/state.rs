@@ -6,7 +6,7 @@ use flowstone_model::changeset::{FileState, PathChange};
 use flowstone_model::ids::RunId;
 use flowstone_model::kv::KvEntry;
 use flowstone_model::ports::{
-    Entry, FeedItem, LimitRule, Program, ResourceRow, RunRow, ScheduleRow, WaitRow, WaitState,
+    Entry, FeedItem, JobRow, LimitRule, Program, ResourceRow, RunRow, ScheduleRow, WaitRow, WaitState,
 };
 use flowstone_model::rules::answers::{EarlySignal, SignalState};
 use flowstone_model::sealed::split;
@@ -31,6 +31,8 @@ pub(super) struct State {
     /// In the order in which they were opened.
     pub waits: Table<i64, Wait>,
     pub inbox: Table<i64, Signal>,
+    /// In the order in which they were submitted.
+    pub jobs: Table<i64, JobRow>,
     /// By flow and id.
     pub schedules: Table<(String, String), ScheduleRow>,
     pub kv: Table<String, Key>,
@@ -52,6 +54,7 @@ impl State {
         self.positions.commit();
         self.waits.commit();
         self.inbox.commit();
+        self.jobs.commit();
         self.schedules.commit();
         self.kv.commit();
         self.blobs.commit();
@@ -69,6 +72,7 @@ impl State {
         self.positions.roll_back();
         self.waits.roll_back();
         self.inbox.roll_back();
+        self.jobs.roll_back();
         self.schedules.roll_back();
         self.kv.roll_back();
         self.blobs.roll_back();

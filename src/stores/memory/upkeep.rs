@@ -124,6 +124,9 @@ fn prune(state: &mut State, run: &RunId, now_ms: i64) -> Removed {
         run.row.pruned_ms.get_or_insert(now_ms);
     }
     state.waits.remove_where(|_, wait| wait.run == num);
+    state
+        .jobs
+        .remove_where(|_, job| job.run == *run && job.ended_ms.is_some());
     let removed = state.journal.remove_where(|(run, _), _| *run == num);
     sum_rows(removed.iter().map(|(_, item)| item))
 }
@@ -140,6 +143,7 @@ fn forget(state: &mut State, run: &RunId) -> bool {
         return false;
     }
     let removed = state.runs.remove(&num);
+    state.jobs.remove_where(|_, job| job.run == *run);
     state.ids.remove(run);
     if let Some(external) = removed.and_then(|run| run.row.external_id) {
         state.externals.remove(&external);
@@ -186,7 +190,12 @@ fn texts(state: &State) -> impl Iterator<Item = &str> {
         .map(|signal| &signal.early.answer.payload);
     let keys = state.kv.values();
     let keys = keys.flat_map(|kept| kept.entry.metadata.iter().chain([&kept.entry.value]));
-    let texts = runs.chain(entries).chain(waits).chain(signals).chain(keys);
+    let jobs = state.jobs.values().flat_map(|job| {
+        let texts = [&job.metadata, &job.progress, &job.result, &job.error];
+        texts.into_iter().flatten().chain([&job.payload])
+    });
+    let texts = runs.chain(entries).chain(waits).chain(signals);
+    let texts = texts.chain(keys).chain(jobs);
     texts.map(String::as_str)
 }
 

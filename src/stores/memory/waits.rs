@@ -6,6 +6,7 @@ use flowstone_model::ports::{
     WaitFilter, WaitRow, WaitState, Waits, WaitsAnswer,
 };
 use flowstone_model::rules::answers::{self, Answered, EarlySignal, SignalSlot, SignalState};
+use flowstone_model::rules::jobs;
 use flowstone_model::rules::rows::WaitRows;
 
 use super::state::{Signal, Wait, next};
@@ -145,6 +146,7 @@ impl Tx<'_> {
         };
         self.add_wait(num, row, wait.token.clone())?;
         self.state.add_event(num, Event::wait_opened(wait, now_ms));
+        jobs::answer_if_ended(self, wait, now_ms)?;
         answers::take_early(self, wait, now_ms)
     }
 
@@ -205,8 +207,9 @@ impl Tx<'_> {
         Ok(())
     }
 
-    /// Closes the wait of a step and the questions about the step.
-    pub(super) fn close_waits_of(&mut self, num: i64, path: &str) {
+    /// Closes what a step waits for: its own wait and the questions about it. Returns the keys of the waits.
+    pub(super) fn close_waits_of(&mut self, num: i64, path: &str) -> Vec<String> {
+        let mut keys = Vec::new();
         let is_of = |wait: &Wait| {
             let rest = wait.row.path.strip_prefix(path);
             wait.run == num
@@ -216,7 +219,9 @@ impl Tx<'_> {
             self.wait_mut(|wait| is_of(wait) && wait.row.state != WaitState::Closed)
         {
             wait.row.state = WaitState::Closed;
+            keys.push(wait.row.key.clone());
         }
+        keys
     }
 }
 

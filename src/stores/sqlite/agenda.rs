@@ -4,7 +4,7 @@
 use flowstone_model::ids::RunId;
 use flowstone_model::ports::{Setback, StoreError, Taken};
 use flowstone_model::rules::agenda::{Candidate, choose};
-use flowstone_model::rules::{lease, queue as rules};
+use flowstone_model::rules::{jobs, lease, queue as rules};
 use rusqlite::{Connection, OptionalExtension as _, params};
 
 use super::failure::failed;
@@ -57,6 +57,7 @@ pub(super) fn take(
     limit: usize,
 ) -> Result<Vec<Taken>, StoreError> {
     rules::promote(&mut Rows::new(db), now_ms)?;
+    jobs::expire(&mut Rows::new(db), now_ms)?;
     let mut found: Vec<Candidate> = Vec::new();
     let looked_at = i64::try_from(limit.max(LOOKED_AT)).unwrap_or(i64::MAX);
     for question in READY {
@@ -107,7 +108,8 @@ pub(super) fn next_ms(db: &Connection) -> Result<Option<i64>, StoreError> {
     let again =
         ask("SELECT again_ms FROM run WHERE setback IS NOT NULL ORDER BY again_ms LIMIT 1")?;
     let turn = queue::next_ms(db)?;
-    Ok(due.into_iter().chain(again).chain(turn).min())
+    let job = super::jobs::next_ms(db)?;
+    Ok([due, again, turn, job].into_iter().flatten().min())
 }
 
 /// Returns the processes that hold leases and are gone. Each is found in the index with one step.

@@ -7,7 +7,7 @@ use flowstone_model::ids::RunId;
 use flowstone_model::ports::{
     Batch, Change, Entry, EntryKind, Event, Receipt, StoreError, StoreOp,
 };
-use flowstone_model::rules::{answers, run_tree};
+use flowstone_model::rules::{answers, jobs as rules, run_tree};
 use rusqlite::{Connection, OptionalExtension as _, params};
 
 use super::failure::failed;
@@ -97,7 +97,11 @@ fn make(db: &Connection, (run, batch): (i64, &Batch), change: &Change) -> Result
         Change::OpenWait(wait) => waits::open(db, run, wait, batch.now_ms),
         Change::CloseWait { path, seen } => waits::close(db, run, path, *seen, batch.now_ms),
         Change::CloseWaits => waits::close_all(db, run),
-        Change::CloseWaitsOf { path } => waits::close_of(db, run, path),
+        Change::CloseWaitsOf { path } => {
+            let keys = waits::close_of(db, run, path)?.into_iter();
+            keys.map(|key| rules::give_up(&mut Rows::new(db), &batch.run, &key, batch.now_ms))
+                .collect()
+        }
         Change::CloseChildren { only } => {
             run_tree::close_children(&mut Rows::new(db), &batch.run, only.as_ref(), batch.now_ms)
         }
@@ -138,6 +142,7 @@ fn perform(db: &Connection, op: &StoreOp, now_ms: i64) -> Result<String, StoreEr
         StoreOp::Table(op) => table::apply(db, op, now_ms),
         StoreOp::Blob(op) => blob::apply(db, op, now_ms),
         StoreOp::Changeset(op) => changeset::apply(db, op, now_ms),
+        StoreOp::Job(op) => rules::submit(&mut Rows::new(db), op, now_ms),
     }
 }
 

@@ -13,7 +13,7 @@ use rusqlite::{Connection, OpenFlags};
 use super::failure::{failed, located, unopened};
 use super::marker::{self, MarkerState};
 use super::{
-    Options, agenda, blob, changeset, feed, journal, kv, payload, queue, resource, runs, schedule,
+    Options, agenda, blob, changeset, feed, jobs, journal, kv, payload, queue, resource, runs, schedule,
     search, table, token, upkeep, waits,
 };
 
@@ -53,6 +53,7 @@ const STEPS: &[&[&str]] = &[
     &[runs::FORMAT_6],
     &[token::SCHEMA],
     &[feed::FORMAT_8],
+    &[jobs::SCHEMA],
 ];
 /// How long another process may keep the file to itself.
 const PATIENCE: Duration = Duration::from_secs(10);

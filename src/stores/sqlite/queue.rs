@@ -5,7 +5,7 @@
 
 use flowstone_model::ids::RunId;
 use flowstone_model::ports::{
-    Admission, Entry, Event, NewRun, OnNewVersion, QueuePlace, RateRule, RunStatus, StartRules,
+    Admission, BulkAdmission, Entry, Event, NewRun, OnNewVersion, QueuePlace, RateRule, RunStatus, StartRules,
     StoreError,
 };
 use flowstone_model::rules::admission::{self, Caller, Replaced, Versions};
@@ -75,6 +75,19 @@ pub(super) fn admit(
         journal::extend(db, number, entries)?;
     }
     Ok(admission)
+}
+
+/// Adds several runs, and decides for each whether it starts.
+pub(super) fn admit_all(
+    db: &Connection,
+    owner: &Owner,
+    runs: &[(NewRun, StartRules)],
+) -> Result<BulkAdmission, StoreError> {
+    let mut rows = Sql {
+        db,
+        owner: Some(owner),
+    };
+    admission::admit_all(&mut rows, runs)
 }
 
 /// Returns when [`rules::promote`] is to be called next.

@@ -58,7 +58,12 @@ impl RunTreeRows for Sql<'_> {
         feed::add_some(self.db, num, Event::ended(RunStatus::Terminated, now_ms))
     }
 
-    fn ask_to_cancel(&mut self, run: &RunId, reason: &str, now_ms: i64) -> Result<(), StoreError> {
+    fn ask_to_cancel(
+        &mut self,
+        run: &RunId,
+        reason: &str,
+        now_ms: i64,
+    ) -> Result<bool, StoreError> {
         let asked = self
             .db
             .prepare_cached(
@@ -72,8 +77,11 @@ impl RunTreeRows for Sql<'_> {
             })
             .map_err(failed)?;
         match asked {
-            Some(num) => feed::add(self.db, num, &Event::cancelling(reason, now_ms)),
-            None => Ok(()),
+            Some(num) => {
+                feed::add(self.db, num, &Event::cancelling(reason, now_ms))?;
+                Ok(true)
+            }
+            None => Ok(false),
         }
     }
 

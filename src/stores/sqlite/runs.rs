@@ -6,7 +6,7 @@ use flowstone_model::ports::{
     RunStatus, RunUpdate, StoreError, StoredInput,
 };
 use flowstone_model::rules::lease::{self, Holder, LeaseRows as _};
-use flowstone_model::rules::queue;
+use flowstone_model::rules::run_tree;
 use flowstone_model::sealed::split;
 use rusqlite::types::Value as Sql;
 use rusqlite::{Connection, OptionalExtension as _, Row, params, params_from_iter};
@@ -381,7 +381,7 @@ pub(super) fn update(
     match Event::ended(update.status, now_ms) {
         Some(event) => {
             feed::add(db, run, &event)?;
-            queue::ended(&mut Rows::new(db), run, now_ms)
+            run_tree::ended(&mut Rows::new(db), run, update.status, now_ms)
         }
         None => Ok(()),
     }

@@ -18,7 +18,7 @@ use super::failure::failed;
 use super::journal::{PLACE_BITS, number_range};
 use super::marker::MarkerState;
 use super::writer::Writer;
-use super::{blob, feed, payload, resource, runs};
+use super::{blob, feed, jobs, payload, resource, runs};
 
 /// What this part adds: ways from what may be without a reference to what refers to it.
 pub(super) const SCHEMA: &str = "
@@ -103,6 +103,7 @@ fn prune_part(db: &Connection, run: &RunId, now_ms: i64) -> Result<(Removed, usi
     db.prepare_cached("DELETE FROM wait WHERE run = ?1")
         .and_then(|mut sql| sql.execute([num]))
         .map_err(failed)?;
+    jobs::forget(db, num)?;
     let (start, end) = number_range(num);
     let mut sql = db
         .prepare_cached(&format!(
@@ -135,14 +136,21 @@ fn finals() -> Vec<&'static str> {
 }
 
 pub(super) fn forget(db: &Connection, run: &RunId) -> Result<bool, StoreError> {
-    let gone = db
+    let gone: Option<i64> = db
         .prepare_cached(
             "DELETE FROM run WHERE id = ?1 AND pruned_ms IS NOT NULL
-               AND NOT EXISTS (SELECT 1 FROM journal WHERE id > run.num << ?2 AND id < (run.num + 1) << ?2)",
+               AND NOT EXISTS (SELECT 1 FROM journal WHERE id > run.num << ?2 AND id < (run.num + 1) << ?2)
+             RETURNING num",
         )
-        .and_then(|mut sql| sql.execute(params![run.as_str(), PLACE_BITS]))
+        .and_then(|mut sql| {
+            sql.query_row(params![run.as_str(), PLACE_BITS], |row| row.get(0))
+                .optional()
+        })
         .map_err(failed)?;
-    Ok(gone > 0)
+    if let Some(num) = gone {
+        jobs::forget_all(db, num)?;
+    }
+    Ok(gone.is_some())
 }
 
 /// Returns runs that were marked before a crash, whose journal is there in part.

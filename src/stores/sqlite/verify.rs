@@ -145,6 +145,11 @@ fn journals(db: &Connection, flaws: &mut Vec<Flaw>) -> Result<(), StoreError> {
 
 /// The columns that hold a value each, as EDN text: what a row is called, what names it, the table, the column.
 const TEXTS: &[(&str, &str, &str, &str)] = &[
+    ("job", "id", "job", "error"),
+    ("job", "id", "job", "metadata"),
+    ("job", "id", "job", "payload"),
+    ("job", "id", "job", "progress"),
+    ("job", "id", "job", "result"),
     ("key", "key", "kv", "metadata"),
     ("key", "key", "kv", "value"),
     ("run", "id", "run", "error"),

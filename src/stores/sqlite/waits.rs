@@ -10,7 +10,7 @@ use flowstone_model::ids::RunId;
 use flowstone_model::ports::{
     Event, NewWait, StoreError, WaitEnding, WaitEvent, WaitFilter, WaitPlace, WaitRow, WaitState,
 };
-use flowstone_model::rules::answers;
+use flowstone_model::rules::{answers, jobs};
 use rusqlite::types::Value as Sql;
 use rusqlite::{Connection, OptionalExtension as _, Row, params, params_from_iter};
 
@@ -153,6 +153,7 @@ pub(super) fn open(
     })
     .map_err(failed)?;
     feed::add_some(db, run, Event::wait_opened(wait, now_ms))?;
+    jobs::answer_if_ended(&mut Rows::new(db), wait, now_ms)?;
     answers::take_early(&mut Rows::new(db), wait, now_ms)
 }
 
@@ -219,15 +220,19 @@ pub(super) fn close_all(db: &Connection, run: i64) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// Closes what a step waits for: its own wait and the questions about it.
-pub(super) fn close_of(db: &Connection, run: i64, path: &str) -> Result<(), StoreError> {
-    db.prepare_cached(
-        "UPDATE wait SET state = 'closed' WHERE run = ?1 AND state <> 'closed' \
-         AND (path = ?2 OR substr(path, 1, length(?2) + 1) IN (?2 || '?', ?2 || '/', ?2 || '~'))",
-    )
-    .and_then(|mut sql| sql.execute(rusqlite::params![run, path]))
-    .map_err(failed)?;
-    Ok(())
+/// Closes what a step waits for: its own wait and the questions about it. Returns the keys of the waits.
+pub(super) fn close_of(db: &Connection, run: i64, path: &str) -> Result<Vec<String>, StoreError> {
+    let mut sql = db
+        .prepare_cached(
+            "UPDATE wait SET state = 'closed' WHERE run = ?1 AND state <> 'closed' \
+             AND (path = ?2 OR substr(path, 1, length(?2) + 1) IN (?2 || '?', ?2 || '/', ?2 || '~')) \
+             RETURNING key",
+        )
+        .map_err(failed)?;
+    let keys = sql.query_map(params![run, path], |row| row.get(0));
+    keys.map_err(failed)?
+        .collect::<rusqlite::Result<Vec<_>>>()
+        .map_err(failed)
 }
 
 /// Forgets all that a run waited for: a run that is continued as new for ever does not grow.

@@ -16,6 +16,7 @@ use std::time::{Duration, Instant};
 use flowstone_model::ids::RunId;
 use flowstone_model::ports::{
     Ack, Batch, Change, CommitPhase, Durability, PortFuture, Probe, Receipt, RunStatus, StoreError,
+    StoreOp,
 };
 use rusqlite::Connection;
 use tokio::sync::{oneshot, watch};
@@ -175,7 +176,7 @@ impl Writer {
         self.submit_as(Durability::Full, News::Some, work)
     }
 
-    fn submit_as<T: Send + 'static>(
+    pub(super) fn submit_as<T: Send + 'static>(
         &self,
         durability: Durability,
         news: News,
@@ -334,6 +335,7 @@ fn news_in(batch: &Batch) -> News {
     let is_news = |change: &Change| match change {
         Change::Update(update) => update.status != RunStatus::Running,
         Change::OpenWait(_) | Change::Signal { .. } | Change::CloseChildren { .. } => true,
+        Change::Perform { op, .. } => matches!(**op, StoreOp::Job(_)),
         _ => false,
     };
     match batch.changes.iter().any(is_news) {

@@ -2,6 +2,7 @@
 
 mod connections;
 mod flows;
+mod jobs;
 mod limits;
 mod permits;
 mod resources;
@@ -23,6 +24,7 @@ use super::home::ExchangesWith;
 
 pub use connections::*;
 pub use flows::*;
+pub use jobs::*;
 pub use limits::*;
 pub use permits::*;
 pub use resources::*;
@@ -70,6 +72,7 @@ pub enum Command {
     Eval(Eval),
     Flows(Flows),
     Gc(Gc),
+    Jobs(Jobs),
     Key(super::key::Key),
     #[command(hide = true)]
     Reference(Reference),
@@ -225,6 +228,7 @@ pub struct Home {
   flowstone run flows/expense-approval.edn --input @input.edn
   flowstone run flow.edn --upload report=may.csv
   flowstone run flow.edn --id order-17 --priority 5 --detach
+  flowstone run flow.edn --many inputs.jsonl --json
   flowstone run flow.edn --profile prod --set ai.conn=openai-eu
   flowstone run flow.edn --record answers && flowstone run flow.edn --replay answers
   cat input.json | flowstone run flow.edn --input - --json")]
@@ -236,6 +240,17 @@ pub struct Run {
     /// The input: JSON or EDN, `@file`, or `-` for standard input
     #[arg(long, value_name = "JSON|EDN|@FILE|-", allow_hyphen_values = true)]
     pub input: Option<String>,
+
+    /// Start a run for each input of this file, `-` for standard input: a JSON or EDN list, or one input a line; at most
+    /// 1000. All inputs are checked first, and all runs start in one transaction, or none. Prints the ids;
+    /// `flowstone serve` executes the runs
+    #[arg(
+        long,
+        value_name = "FILE|-",
+        value_hint = ValueHint::FilePath,
+        conflicts_with_all = ["input", "uploads", "new", "id", "detach", "record", "replay"]
+    )]
+    pub many: Option<PathBuf>,
 
     /// Values of the flow's setup forms, merged over those of flowstone.edn: JSON or EDN, or `@file`
     #[arg(long, value_name = "JSON|EDN|@FILE", allow_hyphen_values = true)]

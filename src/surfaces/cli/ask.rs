@@ -2,9 +2,9 @@
 
 use std::io::{self, BufRead, IsTerminal as _};
 
-use flowstone_engine::Engine;
 use flowstone_engine::diagnostic::nearest;
 use flowstone_engine::sealed::is_secret;
+use flowstone_engine::{Engine, Limits};
 use flowstone_flow::flow::{ACTIVATION, Flow, Input, InputError, name_of};
 use flowstone_lang::value::Value;
 
@@ -26,6 +26,18 @@ pub fn given(given: Option<&str>, setup: Option<&str>, most: u64) -> Result<Valu
         None => Value::map([]),
         Some(text) => input::read_within(text, "--input", most)?,
     };
+    with_setup_within(whole, setup, most)
+}
+
+/// Adds the values of `--setup` to an input.
+///
+/// # Errors
+/// When they cannot be read.
+pub fn with_setup(whole: Value, setup: Option<&str>) -> Result<Value, Report> {
+    with_setup_within(whole, setup, Limits::default().input)
+}
+
+fn with_setup_within(whole: Value, setup: Option<&str>, most: u64) -> Result<Value, Report> {
     let Some(setup) = setup else {
         return Ok(whole);
     };

@@ -4,7 +4,7 @@ use std::io::{self, Read};
 use std::path::Path;
 
 use flowstone_engine::Limits;
-use flowstone_engine::json::{read as read_json, read_strictly};
+use flowstone_engine::json::{items, read as read_json, read_strictly};
 use flowstone_engine::rooted::open_named;
 use flowstone_lang::reader::{NoContext, ReadOptions, Reader};
 use flowstone_lang::value::{Sources, Value};
@@ -52,6 +52,50 @@ pub fn read_within(argument: &str, option: &str, most: u64) -> Result<Value, Rep
         return Err(too_large(option, most));
     }
     parse(option, argument, Syntax::Either)
+}
+
+/// Reads the value in a file, or on standard input for `-`.
+///
+/// # Errors
+/// The same as for [`read`].
+pub fn read_file(file: &Path) -> Result<Value, Report> {
+    let name = file.display().to_string();
+    match name.as_str() {
+        "-" => read("-", "standard input"),
+        name => read(&format!("@{name}"), name),
+    }
+}
+
+/// Maximum size of a file of inputs.
+const LIST_MAX: u64 = 16 << 20;
+/// The code of a file that is not a list of inputs.
+const NOT_A_LIST: &str = "E0912";
+
+/// Reads the inputs in a file, or on standard input for `-`: a list in JSON or EDN, or one value a line.
+///
+/// # Errors
+/// When the file is missing or too large, or a value is neither JSON nor EDN. The error has the position.
+pub fn read_list(file: &Path) -> Result<Vec<Value>, Report> {
+    let text = text_within(file, LIST_MAX)?;
+    let name = match file == Path::new("-") {
+        true => "<stdin>".to_owned(),
+        false => file.display().to_string(),
+    };
+    if text.trim_start().starts_with('[') {
+        let list = parse(&name, &text, Syntax::Either)?;
+        return items(&list)
+            .ok_or_else(|| Report::error(NOT_A_LIST, format!("{name} is not a list of inputs")));
+    }
+    let lines = text.lines().enumerate();
+    let lines = lines.filter(|(_, line)| !line.trim().is_empty());
+    let inputs: Vec<Value> = lines
+        .map(|(idx, line)| parse(&format!("{name}:{}", idx + 1), line, Syntax::Either))
+        .collect::<Result<_, _>>()?;
+    match inputs.is_empty() {
+        true => Err(Report::error(NOT_A_LIST, format!("{name} has no inputs"))
+            .hint("as in [{\"path\": \".\"}], or one input a line")),
+        false => Ok(inputs),
+    }
 }
 
 fn too_large(name: &str, most: u64) -> Report {

@@ -319,7 +319,10 @@ impl Observer for Terminal {
                 self.ended(run, step, |name, _| {
                     format!("{HELD}…{HELD:#} {name}  waits for {}", wait.key)
                 });
-                if self.stays {
+                if self.stays && wait.is_for_job() {
+                    self.line("  a worker takes it with: flowstone jobs claim --type TYPE");
+                    self.line("  Ctrl-C stops waiting");
+                } else if self.stays {
                     let command = how_to_answer(wait);
                     self.line(&format!("  answer in another terminal, {command}"));
                     self.line("  Ctrl-C stops waiting");

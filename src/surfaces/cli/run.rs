@@ -1,5 +1,7 @@
 //! `flowstone run`: executes a flow file to its result.
 
+mod many;
+
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
@@ -36,6 +38,9 @@ pub fn run(args: &Run, app: &dyn App) -> Exit {
 }
 
 async fn execute(args: &Run, app: &dyn App) -> Result<Exit, Report> {
+    if let Some(file) = &args.many {
+        return many::start(args, file, app).await;
+    }
     let project = Project {
         exchanges: args.exchanges.with(),
         bindings: args.bound.bindings(),

@@ -212,7 +212,7 @@ pub(super) fn in_words(shown: &RunReport, full: bool) -> String {
         out.push_str(&format!("{}  {}\n", line.what, pretty(&line.line)));
     }
     for wait in shown.waits.iter().filter(|wait| wait.payload.is_none()) {
-        if wait.state == WaitState::Open && !wait.is_for_child() {
+        if wait.state == WaitState::Open && wait.is_question() {
             out.push_str(&format!("\nanswer {}\n", how_to_answer(wait)));
         }
     }

@@ -32,10 +32,7 @@ pub(super) fn run(args: &WaitsList, app: &dyn App) -> Result<Exit, Report> {
             all: args.all,
             ..WaitFilter::default()
         };
-        let mut waits = engine.list_waits(filter).await?;
-        // A wait for a child run is not a question to a person.
-        waits.retain(|wait| args.all || !wait.is_for_child());
-        Ok(waits)
+        engine.list_waits(filter).await
     })?;
     if args.json {
         let waits: Vec<_> = waits.iter().map(wait_json).collect();

@@ -1,0 +1,76 @@
+//! `flowstone run FLOW --many FILE`: starts a run for each input of a file, all of them or none.
+
+use std::path::Path;
+
+use flowstone_engine::{BulkStart, MOST_STARTS, StartOptions};
+use flowstone_lang::value::Value;
+use serde_json::json;
+
+use super::{ask, load_file, may_start, tell_decision};
+use crate::cli::args::Run;
+use crate::cli::exit::Exit;
+use crate::cli::home::Project;
+use crate::cli::outcome::of_engine_error;
+use crate::cli::report::Report;
+use crate::cli::{App, Open, input, output};
+
+/// Starts the runs, and prints their ids in the order of the inputs.
+pub(super) async fn start(args: &Run, file: &Path, app: &dyn App) -> Result<Exit, Report> {
+    let inputs = match inputs(args, file) {
+        Ok(inputs) => inputs,
+        Err(report) => {
+            output::failure(&report, args.show.json);
+            return Ok(Exit::Usage);
+        }
+    };
+    let project = Project {
+        bindings: args.bound.bindings(),
+        max_memory: args.limits.max_memory,
+        permits: args.permits.clone(),
+        ..Project::find(&args.home)
+    };
+    let engine = app.open(&project, Open::OrMake)?;
+    let loaded = load_file(&engine, &args.file, args.show.json)?;
+    may_start(&loaded, args.invocation.as_deref())?;
+    let starts = inputs.into_iter().map(|input| BulkStart {
+        loaded: &loaded,
+        options: StartOptions {
+            invocation: args.invocation.clone(),
+            priority: args.priority,
+            is_left: true,
+            timeout: args.timeout,
+            ..StartOptions::with_input(input)
+        },
+    });
+    let started = engine.submit_many(starts.collect()).await;
+    let started = started.map_err(|error| of_engine_error(&error))?;
+    if args.show.json {
+        let runs = started.iter().enumerate().map(|(index, started)| {
+            let status = started.status.name();
+            json!({"index": index, "id": started.run.run.as_str(), "status": status})
+        });
+        let runs: Vec<_> = runs.collect();
+        output::json(&json!({"ok": true, "runs": runs}));
+        return Ok(Exit::Completed);
+    }
+    for started in &started {
+        output::data(started.run.run.as_str());
+        tell_decision(&started.run);
+    }
+    Ok(Exit::Completed)
+}
+
+/// Reads the inputs, and adds the values of `--setup` to each.
+fn inputs(args: &Run, file: &Path) -> Result<Vec<Value>, Report> {
+    let inputs = input::read_list(file)?;
+    if inputs.len() > MOST_STARTS {
+        let message = format!(
+            "`--many` takes at most {MOST_STARTS} inputs, and there are {}",
+            inputs.len()
+        );
+        return Err(Report::error("E0912", message).hint("split the file"));
+    }
+    let setup = args.setup.as_deref();
+    let inputs = inputs.into_iter();
+    inputs.map(|input| ask::with_setup(input, setup)).collect()
+}
