@@ -12,9 +12,11 @@ mod gallery;
 mod help;
 #[cfg(unix)]
 mod http;
+mod jobs;
 mod kill;
 mod limits;
 mod log;
+mod many;
 mod packaged;
 mod permissions;
 mod processes;

@@ -7,6 +7,7 @@ mod feed_digest;
 mod inventory_join;
 mod repo_report;
 mod summarize;
+mod thumbnails;
 
 use crate::program::Scratch;
 use crate::tidy::{files, root};

@@ -197,9 +197,9 @@ const OPERATIONS: Operations = Operations {
 };
 
 /// The code of a config that does not fit.
-const CONFIG: &str = "E0768";
+const CONFIG: &str = "E0748";
 /// The code of a job or batch that does not exist.
-const MISSING: &str = "E0769";
+const MISSING: &str = "E0749";
 const LONGEST_TYPE: usize = 128;
 const USUAL_INTERVAL: Duration = Duration::from_secs(5);
 /// Later pauses are not counted: they do not fit into the longest duration.

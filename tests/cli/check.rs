@@ -489,14 +489,12 @@ fn options_of_calls_are_known() {
 #[test]
 fn step_types_that_come_later_are_named() {
     body(
-        "(flow/step :db :a {}) (flow/step :ssh :b {}) (flow/step :job :c {})",
+        "(flow/step :db :a {}) (flow/step :ssh :b {})",
         expect![[r#"
             E0431 <:db> the step type `:db` is not available in this version
                 until then, ask the database through an HTTP service with `:http`, or keep the data in a `:table`
             E0431 <:ssh> the step type `:ssh` is not available in this version
                 until then, reach the machine through an HTTP service with `:http`
-            E0431 <:job> the step type `:job` is not available in this version
-                until then, start the job with `:http`, and wait for its end with `:wait` or `flow/poll`
         "#]],
     );
 }

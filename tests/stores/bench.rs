@@ -24,6 +24,7 @@ use flowstone_flow::step::{
 };
 use flowstone_lang::session::Session;
 use flowstone_lang::value::Value;
+use flowstone_steps::job::Job;
 use flowstone_stores::Options;
 use flowstone_stores::memory::{Memory, MemoryOptions};
 
@@ -329,6 +330,7 @@ fn steps(effects: &Effects, script: &Script) -> Vec<Box<dyn Step>> {
             effects: effects.clone(),
         }),
         Box::new(Rounds),
+        Box::new(Job),
         step(&HOLD, hold),
         step(&LOOK, effect),
         step(&PAUSE, |cx, config, _| {

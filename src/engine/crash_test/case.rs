@@ -19,7 +19,7 @@ pub struct Case {
     pub invocation: Value,
     /// Results of steps that are not performed: by path, step id or step type.
     pub mock: Value,
-    /// Answers to waits: by path, step id or key, or `"*"`.
+    /// Answers to waits: by path, step id or key, or `"*"`. Results of jobs: by job type.
     pub answers: Value,
     /// The expected result of the flow; nil: anything.
     pub expect: Value,

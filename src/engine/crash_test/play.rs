@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::io::Write as _;
 use std::path::Path;
 use std::rc::Rc;
+use std::time::Duration;
 
 use flowstone_lang::value::Value;
 
@@ -13,8 +14,11 @@ use crate::engine::{Engine, StartOptions};
 use crate::execute::ExecuteOptions;
 use crate::flow::{LoadedFlow, name_of};
 use crate::ids::RunId;
+use crate::jobs::{ClaimOptions, JobEnd, JobFailure, USUAL_LEASE};
 use crate::observer::{NoObserver, Observer};
-use crate::ports::{RunFilter, RunRow, StoreError, Stores, WaitFilter, WaitRow};
+use crate::ports::{
+    JobQuery, JobStatus, MOST_JOBS, RunFilter, RunRow, StoreError, Stores, WaitFilter, WaitRow,
+};
 use crate::table::csv::{CsvContent, ExportCsv};
 use crate::table::{Filter, Partitions, TableName, TableTarget};
 
@@ -76,7 +80,7 @@ pub async fn play(
             break;
         }
         turns += 1;
-        let answered = answer(engine, world).await?;
+        let answered = answer(engine, world).await? + work(engine, world).await?;
         let others = go_on(engine, &run).await?;
         if answered + others == 0 && !row.status.is_final() && !pass_time(engine, world).await? {
             return Err(unanswered(engine, &row).await?);
@@ -150,6 +154,73 @@ async fn answer(engine: &Engine, world: &World) -> Result<usize, TestError> {
     Ok(answered)
 }
 
+/// Maximum number of jobs in the queue that are considered in one turn.
+const JOBS: usize = 1_000;
+
+/// Does what workers outside do: claims every queued job whose type the case has an answer for, and ends it.
+async fn work(engine: &Engine, world: &World) -> Result<usize, TestError> {
+    let query = JobQuery {
+        status: Some(JobStatus::Queued),
+        limit: JOBS,
+        ..JobQuery::default()
+    };
+    let mut kinds: Vec<String> = Vec::new();
+    for job in engine.list_jobs(query).await?.jobs {
+        if !kinds.contains(&job.kind) && world.case.answer(&[&job.kind]).is_some() {
+            kinds.push(job.kind);
+        }
+    }
+    if kinds.is_empty() {
+        return Ok(0);
+    }
+    let options = ClaimOptions {
+        types: kinds,
+        worker: "test".to_owned(),
+        max: MOST_JOBS,
+        lease: USUAL_LEASE,
+        wait: Duration::ZERO,
+    };
+    let claimed = engine.claim_jobs(&options).await?;
+    for job in &claimed {
+        let answer = world.case.answer(&[&job.kind]).unwrap_or(Value::Nil);
+        let lease = job.lease.as_ref().map(|lease| lease.token.clone());
+        end_job(engine, &job.id, lease.unwrap_or_default(), answer).await?;
+    }
+    Ok(claimed.len())
+}
+
+/// Completes a job with a result, or fails it if the answer is `{:mock/error {...}}`.
+async fn end_job(
+    engine: &Engine,
+    job: &str,
+    lease: String,
+    answer: Value,
+) -> Result<(), TestError> {
+    let error = answer.get("mock/error").cloned();
+    let Some(error) = error else {
+        let end = JobEnd {
+            lease,
+            no_changes: false,
+            result: Some(answer),
+        };
+        engine.complete_job(job, &end).await?;
+        return Ok(());
+    };
+    let message = error.get("message").and_then(Value::as_str);
+    let failure = JobFailure {
+        lease,
+        message: message.unwrap_or("the job failed").to_owned(),
+        kind: error
+            .get("kind")
+            .and_then(name_of)
+            .map(|kind| kind.to_string()),
+        data: error.get("data").cloned(),
+        retry: error.get("retry?") == Some(&Value::Bool(true)),
+    };
+    engine.fail_job(job, &failure).await?;
+    Ok(())
+}
+
 /// Returns the path of the step that a wait, or a question about a step, belongs to.
 fn step_of(path: &str) -> &str {
     path.split_once('?').map_or(path, |(step, _)| step)
@@ -177,11 +248,11 @@ async fn go_on(engine: &Engine, run: &RunId) -> Result<usize, TestError> {
 
 /// Advances the clock to the next instant that a run waits for. Tells whether there is one.
 async fn pass_time(engine: &Engine, world: &World) -> Result<bool, TestError> {
-    let due = unfinished(engine)
-        .await?
-        .iter()
-        .filter_map(|run| run.due_ms)
-        .min();
+    let runs = unfinished(engine).await?;
+    let runs = runs.iter().filter_map(|run| run.due_ms);
+    // The lease of a worker that died.
+    let jobs = engine.stores().agenda.next_ms().await.map_err(of_store)?;
+    let due = runs.chain(jobs).min();
     if let Some(due) = due {
         let now_ms = engine.services.clock.now_ms();
         world.clock.set(due.max(now_ms));

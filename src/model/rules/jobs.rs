@@ -129,7 +129,7 @@ pub fn claimed(job: JobRow, claim: &JobClaim, token: String) -> JobRow {
     }
 }
 
-/// Returns a job as it is once it was cancelled: at once if it is queued, else its worker is told.
+/// Returns a job as it is once it was cancelled: at once if it is queued, else with the next report of its worker.
 pub fn cancelled(job: JobRow, now_ms: i64) -> JobRow {
     match job.status {
         JobStatus::Queued => ended(job, JobStatus::Cancelled, now_ms),

@@ -6,7 +6,7 @@ use crate::project::Project;
 
 #[test]
 fn step_types_that_are_missing() {
-    for kind in ["db", "ssh", "job"] {
+    for kind in ["db", "ssh"] {
         let found =
             Project::new().errors(&format!("{{:slug :a :flow '(flow/step :{kind} :x {{}})}}"));
         contains(&found, "E0431");
