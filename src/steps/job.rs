@@ -410,7 +410,7 @@ fn with_jobs(batch: &Value, jobs: Vec<Value>) -> Value {
 fn waiting(cx: &StepContext, fields: Fields<'_>, key: String) -> Result<Outcome, StepError> {
     let timeout = duration::millis(wait::timeout(cx.settings(), fields)?);
     let looks = looking(fields)?.unwrap_or(i64::MAX);
-    Ok(Outcome::Park(Box::new(WaitSpec {
+    Ok(Outcome::Suspend(Box::new(WaitSpec {
         deadline_ms: Some(cx.now_ms().saturating_add(timeout.min(looks).max(1))),
         on_timeout: OnTimeout::Fail,
         validation: Value::Nil,

@@ -15,7 +15,7 @@ use flowstone_engine::ports::{
 use flowstone_engine::{Engine, EngineError, ExecuteOptions, codec};
 
 use super::STORE;
-use crate::bench::{Bench, block_on, drive, outcome, words};
+use crate::bench::{Bench, block_on, execute, outcome, words};
 use crate::crash;
 
 /// Submits a job and waits for it.
@@ -318,7 +318,7 @@ fn a_claim_gets_a_job_that_is_submitted_while_it_waits() {
     let (claimed, _) = block_on(async {
         tokio::join!(
             other.claim_jobs(&options),
-            engine.drive(&run, Rc::new(NoObserver), ExecuteOptions::default()),
+            engine.execute(&run, Rc::new(NoObserver), ExecuteOptions::default()),
         )
     });
     assert_eq!(claimed.expect("claimed").len(), 1);
@@ -337,7 +337,7 @@ fn a_cancelled_run_takes_its_jobs_with_it() {
     let job = claim(&engine);
     bench.clock.advance(10_000);
     block_on(engine.cancel(&run, "enough", Rc::new(NoObserver))).expect("cancelled");
-    assert_eq!(drive(&engine, &run).is_ok(), true);
+    assert!(execute(&engine, &run).is_ok());
     assert_eq!(statuses(&engine), "claimed cancelled cancelled");
     let asked_ms = bench.clock_ms();
     bench.clock.advance(10_000);
@@ -375,7 +375,7 @@ fn what_a_run_submits_while_it_is_cancelled_is_done() {
     let job = claim_as(&engine, &["tidy"], 1, 30).remove(0);
     complete(&engine, &job).expect("completed");
     assert_eq!(resume(&engine), 1);
-    assert_eq!(words(&drive(&engine, &run)), "cancelled: enough");
+    assert_eq!(words(&execute(&engine, &run)), "cancelled: enough");
 }
 
 #[test]
@@ -418,7 +418,7 @@ fn a_job_that_its_branch_gives_up_is_cancelled() {
     complete(&engine, &job).expect("completed");
     resume(&engine);
     assert_eq!(
-        words(&drive(&engine, &run)),
+        words(&execute(&engine, &run)),
         "waiting: `door` waits for an answer"
     );
     assert_eq!(statuses(&engine), "succeeded cancelled");
@@ -722,7 +722,7 @@ const TWO: &str = "(let [all (mapv #(flow/step :job :work {:op :submit :job-type
 /// Drives a run and a worker to the end, and returns the outcome.
 fn finish(bench: &Bench, engine: &Engine, run: &RunId) -> String {
     for _ in 0..8 {
-        let found = words(&drive(engine, run));
+        let found = words(&execute(engine, run));
         if !found.starts_with("waiting") {
             return found;
         }
