@@ -6,5 +6,4 @@
 
 pub mod cli;
 pub mod http;
-mod job_json;
 mod json;

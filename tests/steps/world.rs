@@ -215,6 +215,7 @@ impl World {
             runs: Arc::new(Nothing),
             queue: Arc::new(Nothing),
             waits: Arc::new(Nothing),
+            jobs: Arc::new(Nothing),
             kv: Arc::new(Nothing),
             tables: Arc::new(Nothing),
             blobs: Arc::clone(&self.blobs) as Arc<dyn Blobs>,
@@ -447,6 +448,9 @@ impl Queue for Nothing {
         unused()
     }
 
+    fn admit_all(&self, _: Vec<(NewRun, StartRules)>) -> PortFuture<'_, BulkAdmission> {
+        unused()
+    }
     fn promote(&self, _: i64) -> PortFuture<'_, Vec<RunId>> {
         unused()
     }
@@ -612,6 +616,27 @@ impl Waits for Nothing {
         unused()
     }
     fn signals(&self, _: SignalFilter) -> PortFuture<'_, Vec<SignalRow>> {
+        unused()
+    }
+}
+
+impl Jobs for Nothing {
+    fn claim(&self, _: JobClaim) -> PortFuture<'_, Vec<JobRow>> {
+        unused()
+    }
+    fn call(&self, _: Vec<JobCall>, _: i64) -> PortFuture<'_, Vec<JobAnswer>> {
+        unused()
+    }
+    fn expire(&self, _: i64) -> PortFuture<'_, usize> {
+        unused()
+    }
+    fn find(&self, _: &str) -> PortFuture<'_, Option<JobRow>> {
+        unused()
+    }
+    fn list(&self, _: JobQuery) -> PortFuture<'_, Vec<JobRow>> {
+        unused()
+    }
+    fn batch(&self, _: &str) -> PortFuture<'_, Option<JobBatch>> {
         unused()
     }
 }

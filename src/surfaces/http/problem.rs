@@ -3,6 +3,7 @@
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use flowstone_engine::EngineError;
+use flowstone_engine::jobs::JobError;
 use flowstone_engine::ports::StoreError;
 use flowstone_engine::resources::ResourceError;
 use flowstone_engine::tokens::TokenError;
@@ -178,8 +179,10 @@ fn status_of(error: &EngineError) -> StatusCode {
         | EngineError::BadAnswer { .. }
         | EngineError::Archive(_)
         | EngineError::NoKey { .. }
+        | EngineError::BadStarts { .. }
         | EngineError::Input(_)
         | EngineError::Codec(_) => StatusCode::UNPROCESSABLE_ENTITY,
+        EngineError::TooManyStarts { .. } => StatusCode::PAYLOAD_TOO_LARGE,
         EngineError::Resource(error) => match error {
             ResourceError::Missing { .. } => StatusCode::NOT_FOUND,
             ResourceError::Gone { .. } => StatusCode::GONE,
@@ -205,6 +208,14 @@ fn status_of(error: &EngineError) -> StatusCode {
             WaitError::Stale { .. } => StatusCode::CONFLICT,
             WaitError::Ambiguous { .. } => StatusCode::NOT_FOUND,
             WaitError::NotOffered { .. } => StatusCode::UNPROCESSABLE_ENTITY,
+        },
+        EngineError::Job(error) => match error {
+            JobError::Missing { .. } | JobError::Ambiguous { .. } => StatusCode::NOT_FOUND,
+            JobError::LeaseLost { .. } => StatusCode::CONFLICT,
+            JobError::BadClaim { .. } | JobError::TooMany { .. } => {
+                StatusCode::UNPROCESSABLE_ENTITY
+            }
+            JobError::TooLarge { .. } => StatusCode::PAYLOAD_TOO_LARGE,
         },
         EngineError::Store(error) => of_store(error),
         EngineError::Internal(_) => StatusCode::INTERNAL_SERVER_ERROR,

@@ -11,7 +11,7 @@ use crate::cli::home::Project;
 use crate::cli::report::Report;
 use crate::cli::table::{Column, table};
 use crate::cli::{App, output};
-use crate::job_json::job_json;
+use crate::json::job_json;
 
 pub(super) fn list(args: &JobsList, app: &dyn App) -> Result<Exit, Report> {
     let page = match Project::find(&args.home).home.is_dir() {

@@ -15,7 +15,7 @@ use crate::cli::outcome::of_engine_error;
 use crate::cli::report::{Report, Shown as _};
 use crate::cli::table::{Column, table};
 use crate::cli::{App, input, output};
-use crate::job_json::{claimed_json, job_json, progress_json};
+use crate::json::{claimed_json, job_json, progress_json};
 
 pub(super) fn claim(args: &JobsClaim, app: &dyn App) -> Result<Exit, Report> {
     let options = ClaimOptions {
