@@ -44,7 +44,8 @@ use flowstone_model::limits::Limits;
 use flowstone_model::ports::{Admission, BulkAdmission, Queue, QueuePlace, StartRules};
 use flowstone_model::ports::{
     Adoption, Agenda, BackedUp, Batch, BlobRow, BlobWriter, Blobs, Changesets, Claim, ClaimBy,
-    Completion, Durability, Entry, Feed, FeedDetail, FeedPage, Import, JobAnswer, JobBatch, JobCall, JobClaim, JobQuery, JobReport, JobRow, Jobs, Journal, Kv, NewRun, PlanChange,
+    Completion, Durability, Entry, Feed, FeedDetail, FeedPage, Import, JobAnswer, JobBatch,
+    JobCall, JobClaim, JobQuery, JobReport, JobRow, Jobs, Journal, Kv, NewRun, PlanChange,
     PortFuture, Probe, Program, ProjectFeedPage, Receipt, Removed, Resources, RunFilter, RunQuery,
     RunRow, RunStatus, RunSummary, Runs, ScheduleRow, Setback, SignalFilter, SignalRow, StoreError,
     StoredInput, Stores, Sweep, Tables, Taken, Tokens, Upkeep, Usage, Verified, WaitFilter,

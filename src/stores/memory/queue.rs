@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 
 use flowstone_model::ids::RunId;
 use flowstone_model::ports::{
-    Admission, BulkAdmission, Entry, Event, NewRun, OnNewVersion, PortFuture, Queue, QueuePlace, RunRow,
-    RunStatus, StartRules, StoreError,
+    Admission, BulkAdmission, Entry, Event, NewRun, OnNewVersion, PortFuture, Queue, QueuePlace,
+    RunRow, RunStatus, StartRules, StoreError,
 };
 use flowstone_model::rules::admission::{self, Caller, Replaced};
 use flowstone_model::rules::queue::{

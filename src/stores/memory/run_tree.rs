@@ -55,12 +55,7 @@ impl RunTreeRows for Tx<'_> {
         Ok(())
     }
 
-    fn ask_to_cancel(
-        &mut self,
-        id: &RunId,
-        reason: &str,
-        now_ms: i64,
-    ) -> Result<bool, StoreError> {
+    fn ask_to_cancel(&mut self, id: &RunId, reason: &str, now_ms: i64) -> Result<bool, StoreError> {
         let found = self.state.run(id);
         if found.is_some_and(|run| run.row.cancel_requested.is_none() && !run.is_over())
             && let Some(run) = self.state.run_mut(id)

@@ -6,7 +6,8 @@ use flowstone_model::changeset::{FileState, PathChange};
 use flowstone_model::ids::RunId;
 use flowstone_model::kv::KvEntry;
 use flowstone_model::ports::{
-    Entry, FeedItem, JobRow, LimitRule, Program, ResourceRow, RunRow, ScheduleRow, WaitRow, WaitState,
+    Entry, FeedItem, JobRow, LimitRule, Program, ResourceRow, RunRow, ScheduleRow, WaitRow,
+    WaitState,
 };
 use flowstone_model::rules::answers::{EarlySignal, SignalState};
 use flowstone_model::sealed::split;

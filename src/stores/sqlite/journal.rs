@@ -98,9 +98,10 @@ fn make(db: &Connection, (run, batch): (i64, &Batch), change: &Change) -> Result
         Change::CloseWait { path, seen } => waits::close(db, run, path, *seen, batch.now_ms),
         Change::CloseWaits => waits::close_all(db, run),
         Change::CloseWaitsOf { path } => {
-            let keys = waits::close_of(db, run, path)?.into_iter();
-            keys.map(|key| rules::give_up(&mut Rows::new(db), &batch.run, &key, batch.now_ms))
-                .collect()
+            let mut keys = waits::close_of(db, run, path)?.into_iter();
+            keys.try_for_each(|key| {
+                rules::give_up(&mut Rows::new(db), &batch.run, &key, batch.now_ms)
+            })
         }
         Change::CloseChildren { only } => {
             run_tree::close_children(&mut Rows::new(db), &batch.run, only.as_ref(), batch.now_ms)

@@ -5,8 +5,8 @@
 
 use flowstone_model::ids::RunId;
 use flowstone_model::ports::{
-    Admission, BulkAdmission, Entry, Event, NewRun, OnNewVersion, QueuePlace, RateRule, RunStatus, StartRules,
-    StoreError,
+    Admission, BulkAdmission, Entry, Event, NewRun, OnNewVersion, QueuePlace, RateRule, RunStatus,
+    StartRules, StoreError,
 };
 use flowstone_model::rules::admission::{self, Caller, Replaced, Versions};
 use flowstone_model::rules::queue::{
