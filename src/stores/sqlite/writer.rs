@@ -290,7 +290,9 @@ impl Writer {
 
     /// Returns what changes with each commit that may let a run go on; from now on, of other processes as well.
     pub(super) fn news(&self) -> watch::Receiver<u64> {
-        self.news.subscribe()
+        let news = self.news.subscribe();
+        self.look();
+        news
     }
 
     /// Returns what changes with each commit; from now on, of other processes as well.
