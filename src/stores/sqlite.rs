@@ -44,8 +44,7 @@ use flowstone_model::limits::Limits;
 use flowstone_model::ports::{Admission, BulkAdmission, Queue, QueuePlace, StartRules};
 use flowstone_model::ports::{
     Adoption, Agenda, BackedUp, Batch, BlobRow, BlobWriter, Blobs, Changesets, Claim, ClaimBy,
-    Completion, Durability, Entry, Feed, FeedDetail, FeedPage, Import, JobAnswer, JobBatch,
-    JobCall, JobClaim, JobQuery, JobReport, JobRow, Jobs, Journal, Kv, NewRun, PlanChange,
+    Completion, Entry, Feed, FeedDetail, FeedPage, Import, Journal, Kv, NewRun, PlanChange,
     PortFuture, Probe, Program, ProjectFeedPage, Receipt, Removed, Resources, RunFilter, RunQuery,
     RunRow, RunStatus, RunSummary, Runs, ScheduleRow, Setback, SignalFilter, SignalRow, StoreError,
     StoredInput, Stores, Sweep, Tables, Taken, Tokens, Upkeep, Usage, Verified, WaitFilter,
@@ -559,58 +558,6 @@ impl Waits for Sqlite {
 
     fn signals(&self, filter: SignalFilter) -> PortFuture<'_, Vec<SignalRow>> {
         self.read(|db| waits::signals(db, &filter))
-    }
-}
-
-impl Jobs for Sqlite {
-    fn claim(&self, claim: JobClaim) -> PortFuture<'_, Vec<JobRow>> {
-        Box::pin(async move {
-            // Workers ask again and again, and a look costs no commit.
-            if !self.writer.is_unsettled() && !self.read(|db| jobs::may_claim(db, &claim)).await? {
-                return Ok(Vec::new());
-            }
-            let claiming = move |db: &Connection| jobs::claim(db, &claim);
-            // That somebody works on a job is no news to anybody.
-            self.writer
-                .submit_as(Durability::Full, News::None, claiming)
-                .await
-        })
-    }
-
-    fn call(&self, calls: Vec<JobCall>, now_ms: i64) -> PortFuture<'_, Vec<JobAnswer>> {
-        let is_end = |call: &JobCall| !matches!(call.report, JobReport::Progress { .. });
-        let (durability, news) = match calls.iter().any(is_end) {
-            true => (Durability::Full, News::Some),
-            false => (Durability::Relaxed, News::None),
-        };
-        self.writer
-            .submit_as(durability, news, move |db| jobs::call(db, &calls, now_ms))
-    }
-
-    fn expire(&self, now_ms: i64) -> PortFuture<'_, usize> {
-        Box::pin(async move {
-            let next_ms = self.read(jobs::next_ms).await?;
-            if next_ms.is_none_or(|next_ms| next_ms > now_ms) {
-                return Ok(0);
-            }
-            self.writer
-                .submit(move |db| rules::jobs::expire(&mut Rows::new(db), now_ms))
-                .await
-        })
-    }
-
-    fn find(&self, id: &str) -> PortFuture<'_, Option<JobRow>> {
-        let id = id.to_owned();
-        self.read_settled(move |db| jobs::find(db, &id))
-    }
-
-    fn list(&self, query: JobQuery) -> PortFuture<'_, Vec<JobRow>> {
-        self.read_settled(move |db| jobs::list(db, &query))
-    }
-
-    fn batch(&self, id: &str) -> PortFuture<'_, Option<JobBatch>> {
-        let id = id.to_owned();
-        self.read_settled(move |db| jobs::batch(db, &id))
     }
 }
 

@@ -5,14 +5,17 @@
 
 use flowstone_model::ids::RunId;
 use flowstone_model::ports::{
-    JobAnswer, JobBatch, JobCall, JobClaim, JobLease, JobQuery, JobRow, JobStatus, StoreError,
+    Durability, JobAnswer, JobBatch, JobCall, JobClaim, JobLease, JobQuery, JobReport, JobRow,
+    JobStatus, Jobs, PortFuture, StoreError,
 };
 use flowstone_model::rules::jobs::{self as rules, JobRows};
 use rusqlite::types::Value;
 use rusqlite::{Connection, OptionalExtension as _, Row, params, params_from_iter};
 
+use super::Sqlite;
 use super::failure::{failed, rejected};
 use super::queue::{Sql, execute};
+use super::writer::News;
 
 /// The table of this part.
 pub(super) const SCHEMA: &str = "
@@ -59,15 +62,63 @@ const COLUMNS: &str = "job.id, job.batch, run.id, run.flow, job.path, job.type, 
                        job.updated_ms, job.ended_ms, job.deadline_ms, job.token, job.lease_until_ms, job.lease_ms, \
                        job.worker, job.progress, job.result, job.error, job.cancel_ms, job.last_call, job.num";
 
-pub(super) fn claim(db: &Connection, claim: &JobClaim) -> Result<Vec<JobRow>, StoreError> {
+impl Jobs for Sqlite {
+    fn claim(&self, claim: JobClaim) -> PortFuture<'_, Vec<JobRow>> {
+        Box::pin(async move {
+            // Workers ask again and again, and a look costs no commit.
+            if !self.writer.is_unsettled() && !self.read(|db| may_claim(db, &claim)).await? {
+                return Ok(Vec::new());
+            }
+            let claiming = move |db: &Connection| claim_in(db, &claim);
+            // That somebody works on a job is no news to anybody.
+            self.writer
+                .submit_as(Durability::Full, News::None, claiming)
+                .await
+        })
+    }
+
+    fn call(&self, calls: Vec<JobCall>, now_ms: i64) -> PortFuture<'_, Vec<JobAnswer>> {
+        let is_end = |call: &JobCall| !matches!(call.report, JobReport::Progress { .. });
+        let (durability, news) = match calls.iter().any(is_end) {
+            true => (Durability::Full, News::Some),
+            false => (Durability::Relaxed, News::None),
+        };
+        self.writer
+            .submit_as(durability, news, move |db| call_in(db, &calls, now_ms))
+    }
+
+    fn expire(&self, now_ms: i64) -> PortFuture<'_, usize> {
+        Box::pin(async move {
+            let next_ms = self.read(next_ms).await?;
+            if next_ms.is_none_or(|next_ms| next_ms > now_ms) {
+                return Ok(0);
+            }
+            self.writer
+                .submit(move |db| rules::expire(&mut Sql::new(db), now_ms))
+                .await
+        })
+    }
+
+    fn find(&self, id: &str) -> PortFuture<'_, Option<JobRow>> {
+        let id = id.to_owned();
+        self.read_settled(move |db| find(db, &id))
+    }
+
+    fn list(&self, query: JobQuery) -> PortFuture<'_, Vec<JobRow>> {
+        self.read_settled(move |db| list(db, &query))
+    }
+
+    fn batch(&self, id: &str) -> PortFuture<'_, Option<JobBatch>> {
+        let id = id.to_owned();
+        self.read_settled(move |db| batch(db, &id))
+    }
+}
+
+fn claim_in(db: &Connection, claim: &JobClaim) -> Result<Vec<JobRow>, StoreError> {
     rules::claim(&mut Sql::new(db), claim)
 }
 
-pub(super) fn call(
-    db: &Connection,
-    calls: &[JobCall],
-    now_ms: i64,
-) -> Result<Vec<JobAnswer>, StoreError> {
+fn call_in(db: &Connection, calls: &[JobCall], now_ms: i64) -> Result<Vec<JobAnswer>, StoreError> {
     let calls = calls.iter();
     calls
         .map(|call| rules::call(&mut Sql::new(db), call, now_ms))
@@ -75,7 +126,7 @@ pub(super) fn call(
 }
 
 /// Tells whether a claim would change anything: a job of its types is queued, or something is due.
-pub(super) fn may_claim(db: &Connection, claim: &JobClaim) -> Result<bool, StoreError> {
+fn may_claim(db: &Connection, claim: &JobClaim) -> Result<bool, StoreError> {
     if next_ms(db)?.is_some_and(|due_ms| due_ms <= claim.now_ms) {
         return Ok(true);
     }
@@ -99,12 +150,12 @@ pub(super) fn next_ms(db: &Connection) -> Result<Option<i64>, StoreError> {
         .map_err(failed)
 }
 
-pub(super) fn find(db: &Connection, id: &str) -> Result<Option<JobRow>, StoreError> {
+fn find(db: &Connection, id: &str) -> Result<Option<JobRow>, StoreError> {
     let found = select(db, "job.id = ?", [Value::Text(id.to_owned())])?;
     Ok(found.into_iter().next().map(|(_, job)| job))
 }
 
-pub(super) fn list(db: &Connection, query: &JobQuery) -> Result<Vec<JobRow>, StoreError> {
+fn list(db: &Connection, query: &JobQuery) -> Result<Vec<JobRow>, StoreError> {
     let mut sql = "1".to_owned();
     let mut values = Vec::new();
     let mut add = |condition: &str, value: Option<Value>| {
@@ -144,7 +195,7 @@ pub(super) fn list(db: &Connection, query: &JobQuery) -> Result<Vec<JobRow>, Sto
     Ok(found.into_iter().map(|(_, job)| job).collect())
 }
 
-pub(super) fn batch(db: &Connection, id: &str) -> Result<Option<JobBatch>, StoreError> {
+fn batch(db: &Connection, id: &str) -> Result<Option<JobBatch>, StoreError> {
     Sql::new(db).batch(id)
 }
 
