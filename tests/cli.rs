@@ -11,6 +11,7 @@ mod eval;
 mod gallery;
 mod help;
 #[cfg(unix)]
+mod hooks;
 mod http;
 mod jobs;
 mod kill;

@@ -7,6 +7,8 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::rc::Rc;
 
+use flowstone_flow::interfaces::{self, Interface};
+
 use crate::diagnostic::Severity;
 use crate::disk::changes::{Stamp, gather};
 use crate::engine::Engine;
@@ -37,6 +39,13 @@ pub struct CatalogProblem {
     pub message: String,
 }
 
+/// An interface that is served.
+#[derive(Debug, Clone)]
+pub struct ServedInterface {
+    pub flow: Rc<ServedFlow>,
+    pub interface: Rc<Interface>,
+}
+
 /// The flows below some paths, by slug.
 #[derive(Debug)]
 pub struct Catalog {
@@ -44,11 +53,14 @@ pub struct Catalog {
     stamp: Cell<Stamp>,
     looked_ms: Cell<Option<i64>>,
     flows: RefCell<BTreeMap<String, Rc<ServedFlow>>>,
+    interfaces: RefCell<Vec<ServedInterface>>,
     problems: RefCell<Vec<CatalogProblem>>,
 }
 
 /// The code of two files whose flows have one slug.
 pub const SLUG_TAKEN: &str = "E1030";
+/// The code of interfaces with one address.
+pub const ADDRESS_TAKEN: &str = "E1042";
 
 impl Catalog {
     /// Creates a catalog of the flows in files and folders.
@@ -58,6 +70,7 @@ impl Catalog {
             stamp: Cell::default(),
             looked_ms: Cell::new(None),
             flows: RefCell::default(),
+            interfaces: RefCell::default(),
             problems: RefCell::default(),
         }
     }
@@ -72,6 +85,12 @@ impl Catalog {
     pub fn flows(&self, engine: &Engine) -> Vec<Rc<ServedFlow>> {
         self.refresh(engine);
         self.flows.borrow().values().cloned().collect()
+    }
+
+    /// Returns the interfaces of all flows. Those with one address are left out.
+    pub fn interfaces(&self, engine: &Engine) -> Vec<ServedInterface> {
+        self.refresh(engine);
+        self.interfaces.borrow().clone()
     }
 
     /// Returns what is wrong with the files.
@@ -120,6 +139,7 @@ impl Catalog {
             }
             flows.insert(served.slug.clone(), served);
         }
+        *self.interfaces.borrow_mut() = served_interfaces(&flows, &mut problems);
         *self.flows.borrow_mut() = flows;
         *self.problems.borrow_mut() = problems;
     }
@@ -170,6 +190,42 @@ impl Catalog {
             loaded,
         })))
     }
+}
+
+/// Returns the interfaces of flows, without those that have the address of another one.
+fn served_interfaces(
+    flows: &BTreeMap<String, Rc<ServedFlow>>,
+    problems: &mut Vec<CatalogProblem>,
+) -> Vec<ServedInterface> {
+    let mut all = Vec::new();
+    for flow in flows.values() {
+        for interface in interfaces::of(&flow.loaded.flow) {
+            all.push(ServedInterface {
+                flow: flow.clone(),
+                interface: Rc::new(interface),
+            });
+        }
+    }
+    let plain: Vec<&Interface> = all.iter().map(|it| &*it.interface).collect();
+    let mut taken = Vec::new();
+    for clash in interfaces::clashes(&plain) {
+        for idx in &clash.members {
+            let Some(one) = all.get(*idx) else { continue };
+            problems.push(CatalogProblem {
+                file: one.flow.name.clone(),
+                code: ADDRESS_TAKEN,
+                message: format!(
+                    "the interface `{}` is not served: another one has the address `{}`",
+                    one.interface.id, clash.address
+                ),
+            });
+        }
+        taken.extend(clash.members);
+    }
+    let free = all.into_iter().enumerate();
+    free.filter(|(idx, _)| !taken.contains(idx))
+        .map(|(_, served)| served)
+        .collect()
 }
 
 fn labels_of(loaded: &LoadedFlow) -> Vec<String> {

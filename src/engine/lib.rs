@@ -16,14 +16,17 @@ mod direct;
 pub mod disk;
 mod engine;
 mod error;
+pub mod events;
 mod execute;
 mod feed;
 mod interactive;
+pub mod interfaces;
 pub mod jobs;
 mod journal;
 pub mod lookup;
 pub mod observer;
 pub mod outcome;
+pub mod proofs;
 pub mod redact;
 mod report;
 pub mod resources;
@@ -69,7 +72,7 @@ pub use runs::{
     EventsPage, GcOptions, GcReport, RunDiff, RunEventRow, StepDiff, StepSide, StepVerdict,
     read_instant, shown_end,
 };
-pub use start::{BulkStart, MOST_STARTS, Started, StartedRun};
+pub use start::{BulkStart, MOST_STARTS, Started, StartedRun, Submitted};
 pub use versions::{
     Against, Backtest, BacktestOptions, BacktestSummary, ForkOptions, Replayed, Setting, Verdict,
 };

@@ -9,8 +9,8 @@ use crate::error::EngineError;
 use crate::flow::{Flow, InputError, LoadedFlow, activated, coerce_input, name_of};
 use crate::ids::RunId;
 use crate::ports::{
-    Admission, BulkAdmission, Entry, LimitRule, NewRun, QueuePlace, RunStatus, SlotRule,
-    StartDecision, StartRules, Stores,
+    Admission, BulkAdmission, Delivered, Delivery, Entry, LimitRule, NewReceipt, NewRun,
+    PastDelivery, QueuePlace, RunStatus, SlotRule, StartDecision, StartRules, Stores,
 };
 use crate::sealed::{self, SealError};
 
@@ -41,6 +41,14 @@ pub struct Started {
     pub status: RunStatus,
 }
 
+/// A start that takes place once, however often it is asked for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Submitted {
+    Started(StartedRun),
+    /// It was asked for before.
+    Known(PastDelivery),
+}
+
 impl Engine {
     /// Adds a run, if the flow's `:concurrency` lets it. It does nothing before it is executed; whether it may begin
     /// at once is in the answer.
@@ -55,6 +63,35 @@ impl Engine {
     ) -> Result<StartedRun, EngineError> {
         let (run, input) = self.new_run(loaded, options)?;
         admit(&self.services.stores, &loaded.flow, &input, run).await
+    }
+
+    /// Starts a run, unless one of the receipts is known: then returns what was received before.
+    ///
+    /// # Errors
+    /// As for [`Engine::submit`].
+    pub async fn submit_once(
+        &self,
+        loaded: &LoadedFlow,
+        options: StartOptions,
+        receipts: Vec<NewReceipt>,
+    ) -> Result<Submitted, EngineError> {
+        let flow = &loaded.flow;
+        let (run, input) = self.new_run(loaded, options)?;
+        let (run, rules) = with_rules(flow, &input, run)?;
+        let key = run.key.clone();
+        let delivery = Delivery {
+            receipts,
+            now_ms: run.now_ms,
+            runs: vec![(run, rules)],
+            answers: Vec::new(),
+        };
+        match self.services.stores.queue.deliver(delivery).await? {
+            Delivered::Known(past) => Ok(Submitted::Known(past)),
+            Delivered::Taken { runs, .. } => match runs.into_iter().next() {
+                Some(admission) => started(admission, &flow.slug, key).map(Submitted::Started),
+                None => Err(EngineError::Internal("a start has no outcome".to_owned())),
+            },
+        }
     }
 
     /// Adds several runs, all in one transaction, or none. Each is checked first.
@@ -117,7 +154,7 @@ impl Engine {
     }
 
     /// Checks a start, and returns the run to be with its input. Its key is not filled in.
-    fn new_run(
+    pub(crate) fn new_run(
         &self,
         loaded: &LoadedFlow,
         options: StartOptions,
@@ -226,7 +263,7 @@ pub(crate) async fn admit_with(
 }
 
 /// Returns a run with its key, and what its start has to pass.
-fn with_rules(
+pub(crate) fn with_rules(
     flow: &Flow,
     input: &Value,
     mut run: NewRun,
@@ -237,7 +274,7 @@ fn with_rules(
     Ok((run, rules))
 }
 
-fn started(
+pub(crate) fn started(
     admission: Admission,
     flow: &str,
     key: Option<String>,

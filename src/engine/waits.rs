@@ -8,7 +8,7 @@ use flowstone_lang::value::Value;
 
 pub use error::{Decided, WaitError};
 pub use flowstone_model::waits::{
-    accepts, actions, event_key, is_for, judge, listed, roles, shown_digest,
+    accepts, actions, event_key, is_approval, is_for, judge, listed, roles, shown_digest,
 };
 
 use crate::codec;
@@ -37,6 +37,8 @@ pub struct Answering {
     pub keep: bool,
     /// The digest of what was shown to the caller, or its beginning.
     pub digest: Option<String>,
+    /// Whether the caller is a program that may not decide for a person.
+    pub is_unattended: bool,
 }
 
 /// The result of answering a wait.
@@ -319,6 +321,7 @@ impl Engine {
                 by: how.caller.name,
                 roles: how.caller.roles,
                 digest: how.digest,
+                is_unattended: how.is_unattended,
             },
             dedup: how.dedup,
             keep: how.keep,
@@ -389,9 +392,14 @@ fn decided(row: &WaitRow) -> EngineError {
 
 /// Of several refusals, the first is returned.
 fn refused(target: &str, refusals: &[(WaitRow, Refusal)]) -> EngineError {
-    let Some((row, refusal)) = refusals.first() else {
-        return missing(target);
-    };
+    match refusals.first() {
+        Some(first) => refusal(first),
+        None => missing(target),
+    }
+}
+
+/// Returns the refusal of a wait as an error.
+pub(crate) fn refusal((row, refusal): &(WaitRow, Refusal)) -> EngineError {
     let target = row.key.clone();
     match refusal.clone() {
         Refusal::Invalid { problems } => EngineError::BadAnswer { problems },
@@ -408,5 +416,6 @@ fn refused(target: &str, refusals: &[(WaitRow, Refusal)]) -> EngineError {
         }
         .into(),
         Refusal::Stale => WaitError::Stale { target }.into(),
+        Refusal::Unattended => WaitError::Unattended { target }.into(),
     }
 }

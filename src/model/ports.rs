@@ -8,6 +8,7 @@
 mod agenda;
 mod changesets;
 mod clock;
+mod deliveries;
 mod exchanges;
 mod feed;
 mod jobs;
@@ -33,6 +34,7 @@ use std::sync::Arc;
 pub use agenda::{Agenda, News, PlanChange, ScheduleRow, Setback, Taken};
 pub use changesets::Changesets;
 pub use clock::{Clock, Random, SystemRandom, mix, wall_clock_ms};
+pub use deliveries::{Delivered, Delivery, NewReceipt, PastDelivery};
 pub use exchanges::{
     AnswerEnd, AnswerFault, AnswerHead, AskedRequest, ExchangeError, Exchanged, Exchanges,
     RecordedAnswer, Revealed, ShownRequest, Tape, Witness,

@@ -7,6 +7,7 @@
 pub mod admission;
 pub mod agenda;
 pub mod answers;
+pub mod deliveries;
 pub mod jobs;
 pub mod lease;
 pub mod queue;

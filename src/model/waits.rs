@@ -5,7 +5,7 @@
 mod answer;
 mod judge;
 
-pub use judge::{accepts, actions, event_key, is_for, judge, roles, shown_digest};
+pub use judge::{accepts, actions, event_key, is_approval, is_for, judge, roles, shown_digest};
 
 /// Names as they are written in a flow.
 pub fn listed(names: &[String]) -> String {

@@ -9,6 +9,7 @@ use flowstone_flow::duration;
 use flowstone_flow::flow::name_of;
 use flowstone_flow::permission;
 use flowstone_flow::ports::Durability;
+use flowstone_flow::proof::Network;
 use flowstone_flow::resource::ResourceLimits;
 use flowstone_flow::retention::Retention;
 use flowstone_flow::rooted::read_regular;
@@ -71,17 +72,50 @@ const SERVER: &[Inner] = &[
         is_texts,
     ),
     (
+        "proxies",
+        "a vector of addresses and ranges such as [\"10.0.0.0/8\"]",
+        is_networks,
+    ),
+    (
+        "public",
+        "a vector of interfaces such as [\"slug/id\"]",
+        is_texts,
+    ),
+    (
         "url",
         "an address such as \"https://flows.example.com\"",
         is_address,
     ),
-    ("workspace-id", "a name for links", is_text),
+    (
+        "workspace-id",
+        "a name for links, and not the first part of another address",
+        is_workspace,
+    ),
 ];
 const WAITS: &[Inner] = &[(
     "max-timeout",
     "a length of time such as \"30d\"",
     is_duration,
 )];
+
+/// First parts of addresses of the server, which no workspace can have.
+const RESERVED: &[&str] = &[
+    "api", "assets", "docs", "healthz", "http", "mcp", "metrics", "r", "readyz", "runs", "v1",
+    "waits",
+];
+
+fn is_workspace(value: &Value) -> bool {
+    let name = value.as_str();
+    is_text(value) && name.is_some_and(|name| !RESERVED.contains(&name) && !name.contains('/'))
+}
+
+fn is_networks(value: &Value) -> bool {
+    let items = value.as_vector();
+    items.is_some_and(|items| {
+        let parsed = |item: &Value| item.as_str().and_then(Network::parse).is_some();
+        items.iter().all(parsed)
+    })
+}
 
 fn is_address(value: &Value) -> bool {
     let text = value.as_str().unwrap_or_default();

@@ -125,7 +125,7 @@ const FIELDS: &[Field] = &[
         "webhook",
         FieldType::Map,
         "An address whose callers complete the wait: `{:path \"orders/callback\" :auth {:type :hmac-sha256 :secret-ref :hook}}`. \
-         Default path: `events/` and the key. Without `:auth` a caller needs the wait's token.",
+         Default path: `events/` and the key. Without `:auth` a caller needs an access token with the scope `run`.",
     ),
 ];
 

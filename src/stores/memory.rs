@@ -8,6 +8,7 @@
 mod agenda;
 mod blobs;
 mod changesets;
+mod deliveries;
 mod feed;
 mod jobs;
 mod journal;

@@ -7,6 +7,7 @@ mod agenda;
 mod backup;
 pub mod blob;
 pub(crate) mod changeset;
+mod delivery;
 mod failure;
 mod feed;
 mod import;
@@ -41,7 +42,9 @@ use flowstone_model::changeset::{Overlay, Referenced};
 use flowstone_model::ids::RunId;
 use flowstone_model::kv::KvEntry;
 use flowstone_model::limits::Limits;
-use flowstone_model::ports::{Admission, BulkAdmission, Queue, QueuePlace, StartRules};
+use flowstone_model::ports::{
+    Admission, BulkAdmission, Delivered, Delivery, PastDelivery, Queue, QueuePlace, StartRules,
+};
 use flowstone_model::ports::{
     Adoption, Agenda, BackedUp, Batch, BlobRow, BlobWriter, Blobs, Changesets, Claim, ClaimBy,
     Completion, Entry, Feed, FeedDetail, FeedPage, Import, Journal, Kv, NewRun, PlanChange,
@@ -53,6 +56,7 @@ use flowstone_model::ports::{
 use flowstone_model::ports::{ResourcePage, ResourceQuery, ResourceRow};
 use flowstone_model::resource::SearchEntry;
 use flowstone_model::rules;
+use flowstone_model::rules::rows::ReceiptRows as _;
 use flowstone_model::table::csv::{ExportCsv, ExportedCsv, StageCsv, StagedCsv};
 use flowstone_model::table::{TableOp, TableQuery};
 use flowstone_model::token::Token;
@@ -515,6 +519,20 @@ impl Queue for Sqlite {
             let admitted = admitted.await;
             let mut refused = refused.lock().unwrap_or_else(PoisonError::into_inner);
             refused.take().map_or(admitted, Ok)
+        })
+    }
+
+    fn deliver(&self, delivery: Delivery) -> PortFuture<'_, Delivered> {
+        let owner = self.owner.clone();
+        self.writer
+            .submit(move |db| delivery::deliver(db, &owner, &delivery))
+    }
+
+    fn receipt(&self, scope: &str, key: &str, now_ms: i64) -> PortFuture<'_, Option<PastDelivery>> {
+        let (scope, key) = (scope.to_owned(), key.to_owned());
+        self.read(move |db| {
+            let found = Rows::new(db).receipt(&scope, &key)?;
+            Ok(found.filter(|past| past.until_ms > now_ms))
         })
     }
 

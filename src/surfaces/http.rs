@@ -7,8 +7,10 @@ mod access;
 mod answer;
 mod cursor;
 mod engines;
+mod events;
 mod flows;
 mod health;
+mod interfaces;
 mod origin;
 mod problem;
 mod request;
@@ -33,8 +35,10 @@ use settings::ServerSettings;
 
 /// The routes of all nouns, sorted.
 const ROUTES: &[fn() -> Router<Shared>] = &[
+    events::routes,
     flows::routes,
     health::routes,
+    interfaces::routes,
     runs::routes,
     tokens::routes,
     waits::routes,
@@ -121,6 +125,7 @@ pub fn serve<E: Send>(
             desks,
             settings,
             failures: access::Failures::default(),
+            room: interfaces::receive::Room::default(),
             interrupt: options.interrupt.clone(),
         });
         let accepted = runtime.block_on(async {

@@ -11,7 +11,7 @@ fn what_is_not_served_is_noted_once() {
     let scratch = Scratch::new();
     let flow = r#"{:slug :SLUG :concurrency {:type :singleton :on-new-version :supersede}
  :invocations {:default {:inputs []}}
- :interfaces {:http [{:id :start :invocation :default :enabled true}]}
+ :interfaces {:mcp [{:tool-name "start" :invocation :default :enabled true}]}
  :flow '(flow/step :wait :paid {:key "k" :webhook {:path "orders"}})}"#;
     scratch.write("one.edn", flow.replace("SLUG", "one"));
     scratch.write("two.edn", flow.replace("SLUG", "two"));
@@ -19,11 +19,54 @@ fn what_is_not_served_is_noted_once() {
     assert_eq!(ran.err.matches("note: ").count(), 1, "{ran:?}");
     assert!(
         ran.err
-            .contains("`:interfaces` and webhooks of waits are kept, but not served yet"),
+            .contains("interfaces of kind `:mcp` are kept, but not served yet"),
         "{ran:?}"
     );
     let json = scratch.json_of(&["check", "one.edn"]);
     assert_eq!(json["notes"].as_array().map(Vec::len), Some(1), "{json}");
+}
+
+#[test]
+fn interfaces_that_cannot_be_served_are_found() {
+    let scratch = Scratch::new();
+    let with = |slug: &str, interfaces: &str, more: &str| {
+        let text = format!(
+            "{{:slug :{slug}\n :invocations {{:default {{:inputs []}}}}\n :interfaces {interfaces}\n {more}\n :flow '1}}"
+        );
+        scratch.write(&format!("{slug}.edn"), text);
+    };
+    let auth = ":auth {:type :bearer :secret-ref :k}";
+    with(
+        "bad",
+        "{:http [{:id :a :invocation :default :path \"orders\" :timeout \"10m\"}]\n  :webhook [{:id :b :invocation :default}]}",
+        ":triggers [{:type :event :config {:event-name \"a b\" :auth {:type :bearer :secret-ref :k}}}\n            {:type :event :enabled false}]",
+    );
+    with(
+        "one",
+        "{:http [{:id :a :invocation :default :path \"/x/{a}\"}]}",
+        "",
+    );
+    with(
+        "two",
+        &format!(
+            "{{:http [{{:id :a :invocation :default :path \"/x/{{b}}\"}}]\n  :webhook [{{:id :h :invocation :default {auth} :window \"1m\"}}]}}"
+        ),
+        "",
+    );
+    let ran = scratch.run(&["check", "bad.edn", "one.edn", "two.edn"]);
+    assert_eq!(ran.code, Some(1));
+    for expected in [
+        "a `:path` begins with `/` and names something",
+        "this needs an `:auth`: anybody can send to a webhook",
+        "`a b` cannot be the path of an event",
+        "the address `POST /http/x/{}` is that of an interface in one.edn, too: neither is served",
+        "`:window` must be a duration from 300 to 2592000 seconds",
+        "bad.edn:4:",
+        "two.edn:3:",
+    ] {
+        assert!(ran.err.contains(expected), "{expected}: {}", ran.err);
+    }
+    assert_eq!(ran.err.matches("error[").count(), 5, "{}", ran.err);
 }
 
 #[test]
@@ -412,7 +455,7 @@ fn what_is_written_out_is_checked_as_when_it_is_performed() {
             E0762 <[:mapp> `:validation` is not a schema: `mapp` is not a schema type; did you mean `:map`?
                 as in `{:required [:action]}` or `[:map [:amount :int]]`
             E0719 <{:path> `:webhook :auth` has no type `:bogus`
-                there are `:api-key` `:basic` `:bearer` `:hmac-sha256` `:ip-allowlist` `:signature`
+                there are `:api-key` `:basic` `:bearer` `:github` `:hmac-sha256` `:ip-allowlist` `:signature` `:slack` `:standard-webhooks` `:stripe`
             E0762 <1> `:default-value` means nothing when `:on-timeout` is `:fail`
                 add `:on-timeout :continue`
             E0753 <{:type> `:auth` holds a secret itself, under `:token`
@@ -544,7 +587,7 @@ fn contents_of_definitions_are_checked() {
                 did you mean `:required`?
             E0472 <:frm> `:kind` of an entry of `:requires` must be one of `:connection`, `:form`, `:worker`, not :frm (a keyword)
                 did you mean `:form`?
-            E0472 <:none> `:auth :type` of an entry of `:webhook` must be one of `:api-key`, `:basic`, `:bearer`, `:hmac-sha256`, `:ip-allowlist`, `:signature`, not :none (a keyword)
+            E0472 <:none> `:auth :type` of an entry of `:webhook` must be one of `:api-key`, `:basic`, `:bearer`, `:github`, `:hmac-sha256`, `:ip-allowlist`, `:signature`, `:slack`, `:standard-webhooks`, `:stripe`, not :none (a keyword)
             E0472 <:htp> there are no interfaces of kind `:htp`
                 did you mean `:http`?
             E0472 <:lable> an entry of `:manual` has no key `:lable`
@@ -554,7 +597,7 @@ fn contents_of_definitions_are_checked() {
                 write `:invocations {:default {:inputs [...]}}` and `:interfaces {:manual [{:id :run :invocation :default}]}`
             E0472 <:requird> `:config :fields 0` of an entry of `:triggers` has no key `:requird`
                 did you mean `:required`?
-            E0472 <:bogus> `:config :auth :type` of an entry of `:triggers` must be one of `:api-key`, `:basic`, `:bearer`, `:hmac-sha256`, `:ip-allowlist`, `:signature`, not :bogus (a keyword)
+            E0472 <:bogus> `:config :auth :type` of an entry of `:triggers` must be one of `:api-key`, `:basic`, `:bearer`, `:github`, `:hmac-sha256`, `:ip-allowlist`, `:signature`, `:slack`, `:standard-webhooks`, `:stripe`, not :bogus (a keyword)
             E0472 <:cod> an entry of `:functions` has no key `:cod`
                 did you mean `:code`?
             warning E0474 <"res://v1/ws/ws-4f2a9c01/x"> a text names one workspace: the flow works nowhere else

@@ -442,3 +442,45 @@ fn a_server_that_others_could_reach_needs_a_name() {
         "the first one still serves"
     );
 }
+
+#[test]
+fn a_start_with_a_key_takes_place_once() {
+    let scratch = project();
+    let api = Api::serve(&scratch);
+    let start = |token: &str, key: &str, who: &str| {
+        let headers = [
+            &*format!("authorization: Bearer {token}"),
+            "content-type: application/json",
+            &*format!("idempotency-key: {key}"),
+        ];
+        let body = json!({"input": {"who": who}}).to_string();
+        api.request("POST /api/v1/flows/hello/runs", &headers, &body)
+    };
+    let first = start(&api.token, "k-1", "Ada");
+    assert_eq!(first.status, 201, "{first:?}");
+    assert_eq!(first.header("idempotent-replayed"), None);
+    let again = start(&api.token, "k-1", "Ada");
+    assert_eq!(
+        (again.status, &again.json()["id"]),
+        (201, &first.json()["id"])
+    );
+    assert_eq!(again.header("idempotent-replayed"), Some("true"));
+    assert_eq!(again.header("location"), first.header("location"));
+    assert_eq!(start(&api.token, "k-1", "Bob").problem(), "422 E1022");
+    assert_eq!(start(&api.token, "", "Ada").problem(), "400 E1016");
+
+    let other = token(&scratch, &["--scope", "run"]);
+    let theirs = start(&other, "k-1", "Ada");
+    assert_eq!(theirs.status, 201);
+    assert_ne!(theirs.json()["id"], first.json()["id"]);
+    // A start that fails keeps nothing.
+    let body = json!({"input": {}}).to_string();
+    let headers = [
+        &*format!("authorization: Bearer {}", api.token),
+        "content-type: application/json",
+        "idempotency-key: k-2",
+    ];
+    let wrong = api.request("POST /api/v1/flows/hello/runs", &headers, &body);
+    assert_eq!(wrong.status, 422, "{wrong:?}");
+    assert_eq!(start(&api.token, "k-2", "Ada").status, 201);
+}

@@ -228,7 +228,7 @@ fn what_is_wrong_is_said() {
         ),
         (
             "{:webhook {:auth {:type :none}}}",
-            "E0719 `:webhook :auth` has no type `:none` | there are `:api-key` `:basic` `:bearer` `:hmac-sha256` `:ip-allowlist` `:signature`",
+            "E0719 `:webhook :auth` has no type `:none` | there are `:api-key` `:basic` `:bearer` `:github` `:hmac-sha256` `:ip-allowlist` `:signature` `:slack` `:standard-webhooks` `:stripe`",
         ),
         (
             "{:webhook {:auth {:type :bearer}}}",

@@ -451,6 +451,15 @@ impl Queue for Nothing {
     fn admit_all(&self, _: Vec<(NewRun, StartRules)>) -> PortFuture<'_, BulkAdmission> {
         unused()
     }
+
+    fn deliver(&self, _: Delivery) -> PortFuture<'_, Delivered> {
+        unused()
+    }
+
+    fn receipt(&self, _: &str, _: &str, _: i64) -> PortFuture<'_, Option<PastDelivery>> {
+        unused()
+    }
+
     fn promote(&self, _: i64) -> PortFuture<'_, Vec<RunId>> {
         unused()
     }

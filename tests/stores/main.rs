@@ -14,6 +14,7 @@ mod compare;
 mod crash;
 mod damaged;
 mod database;
+mod deliveries;
 mod doubt;
 mod endings;
 mod errors;
@@ -58,6 +59,7 @@ mod memory {
     mod children;
     mod compare;
     mod crash;
+    mod deliveries;
     mod doubt;
     mod endings;
     mod errors;

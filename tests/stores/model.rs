@@ -527,6 +527,7 @@ async fn complete(stores: &Stores, model: &mut Model, op: &Op) {
             by: None,
             roles: Vec::new(),
             digest: None,
+            is_unattended: false,
         },
         dedup: dedup.map(|dedup| format!("mark{dedup}")),
         keep: *keep,

@@ -29,6 +29,8 @@ pub enum WaitError {
         action: String,
         offered: Vec<String>,
     },
+    #[error("the wait `{target}` asks for a decision, which an event or a webhook cannot make")]
+    Unattended { target: String },
 }
 
 impl WaitError {
@@ -40,6 +42,7 @@ impl WaitError {
             WaitError::Stale { .. } => "E0526",
             WaitError::Ambiguous { .. } => "E0527",
             WaitError::NotOffered { .. } => "E0528",
+            WaitError::Unattended { .. } => "E1040",
         }
     }
 
@@ -58,6 +61,9 @@ impl WaitError {
                 "look at it again with `flowstone waits show`, and answer what it shows".to_owned()
             }
             WaitError::Ambiguous { .. } => "give more of its id".to_owned(),
+            WaitError::Unattended { .. } => {
+                "a person decides with `flowstone waits approve` or `reject`; a program can, if the wait has a `:webhook` with an `:auth` of its own".to_owned()
+            }
             WaitError::NotOffered { offered, .. } => format!(
                 "the wait is still open; answer with `flowstone waits complete ID --value '{{:action :{}}}'`",
                 offered.first().map_or("action", String::as_str)

@@ -4,6 +4,7 @@
 //! these findings repeats one of reading the definition. Keys with a namespace are the user's own, and are kept.
 
 mod old;
+mod outside;
 mod rows;
 
 use flowstone_lang::value::{Sources, Span, Value};
@@ -34,6 +35,7 @@ pub(super) fn check(sources: &Sources, map: &Value) -> Vec<Diagnostic> {
     contents.entries(map, "triggers", |_| Some(rows::TRIGGER));
     contents.entries(map, "functions", |_| Some(rows::FUNCTION));
     contents.entries(map, "templates", |_| Some(rows::TEMPLATE));
+    outside::check(&mut contents, map);
     old::check(&mut contents, map);
     contents.findings
 }

@@ -4,7 +4,7 @@
 //! cancelled, an instant is reached) starts the next run in the same transaction, so that neither a crash nor a second
 //! process can intervene. All counts are read from the rows of runs; there are no separate counters.
 
-use super::{Entry, NewRun, PortFuture};
+use super::{Delivered, Delivery, Entry, NewRun, PastDelivery, PortFuture};
 use crate::ids::RunId;
 
 /// The queue of a project.
@@ -23,6 +23,12 @@ pub trait Queue: Send + Sync {
 
     /// As [`Queue::admit`], of several runs in one transaction: all are added, or none.
     fn admit_all(&self, runs: Vec<(NewRun, StartRules)>) -> PortFuture<'_, BulkAdmission>;
+
+    /// Takes something from outside: answers waits and starts runs in one transaction, unless it came before.
+    fn deliver(&self, delivery: Delivery) -> PortFuture<'_, Delivered>;
+
+    /// Returns what was delivered under a receipt that is not over.
+    fn receipt(&self, scope: &str, key: &str, now_ms: i64) -> PortFuture<'_, Option<PastDelivery>>;
 
     /// Starts queued runs whose moment has come, and returns them: they are `running`, and nobody executes them.
     fn promote(&self, now_ms: i64) -> PortFuture<'_, Vec<RunId>>;

@@ -174,6 +174,8 @@ pub struct WaitAnswer {
     pub roles: Vec<String>,
     /// The digest of what was shown to who says it.
     pub digest: Option<String>,
+    /// Comes from a program that has not shown that it may decide for a person: approvals refuse it.
+    pub is_unattended: bool,
 }
 
 /// What completes waits.
@@ -226,6 +228,8 @@ pub enum Refusal {
     Expired { deadline_ms: i64 },
     /// What was shown to the sender is not what is asked now.
     Stale,
+    /// Only a person can decide.
+    Unattended,
 }
 
 /// Which signals to list.

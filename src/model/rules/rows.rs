@@ -9,7 +9,9 @@ use super::jobs::JobRows;
 use super::queue::{Limited, SlotRows, Withdrawn};
 use super::run_tree::Member;
 use crate::ids::RunId;
-use crate::ports::{Completion, NewRun, RunStatus, StartRules, StoreError, WaitRow};
+use crate::ports::{
+    Completion, NewReceipt, NewRun, PastDelivery, RunStatus, StartRules, StoreError, WaitRow,
+};
 
 /// Rows of runs as far as slots and limits are concerned.
 pub trait QueueRows {
@@ -156,6 +158,23 @@ pub trait WaitRows {
         wait: &str,
         refusal: Option<String>,
     ) -> Result<(), StoreError>;
+}
+
+/// Receipts of deliveries from outside.
+pub trait ReceiptRows {
+    /// Returns a receipt, which may be over.
+    fn receipt(&mut self, scope: &str, key: &str) -> Result<Option<PastDelivery>, StoreError>;
+
+    /// Writes a receipt over an earlier one that is over.
+    fn write_receipt(
+        &mut self,
+        receipt: &NewReceipt,
+        runs: &[RunId],
+        now_ms: i64,
+    ) -> Result<(), StoreError>;
+
+    /// Removes some receipts that are over.
+    fn forget_receipts(&mut self, now_ms: i64) -> Result<(), StoreError>;
 }
 
 /// All rows that the rules about starts and ends of runs need.

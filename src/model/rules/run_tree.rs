@@ -61,6 +61,7 @@ pub fn signal(key: &str, dedup: &str, payload: String, now_ms: i64) -> Completio
             by: None,
             roles: Vec::new(),
             digest: None,
+            is_unattended: false,
         },
         dedup: Some(dedup.to_owned()),
         keep: true,

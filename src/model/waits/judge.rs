@@ -35,6 +35,9 @@ pub fn judge(
     if !needed.is_empty() && !needed.iter().any(|role| answer.roles.contains(role)) {
         return Err(Refusal::Role { needed });
     }
+    if answer.is_unattended && is_approval(&details) {
+        return Err(Refusal::Unattended);
+    }
     if is_stale(row, answer) {
         return Err(Refusal::Stale);
     }
@@ -42,6 +45,11 @@ pub fn judge(
         WaitEnding::Answered => fitted(&details, &answer.payload),
         WaitEnding::Cancelled | WaitEnding::TimedOut => Ok(answer.payload.clone()),
     }
+}
+
+/// Tells whether a wait asks for a decision: it offers actions, or is a question about a step.
+pub fn is_approval(details: &Value) -> bool {
+    details.get("question").is_some() || !actions(details).is_empty()
 }
 
 /// The token was made for what was shown; so was the digest that came with the answer.
@@ -199,6 +207,7 @@ impl Refusal {
                 format!("its time was over at {}", codec::instant(*deadline_ms))
             }
             Refusal::Stale => "what is asked has changed since it was shown".to_owned(),
+            Refusal::Unattended => "only a person can decide".to_owned(),
         }
     }
 }

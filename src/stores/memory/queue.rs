@@ -5,14 +5,15 @@ use std::collections::BTreeMap;
 
 use flowstone_model::ids::RunId;
 use flowstone_model::ports::{
-    Admission, BulkAdmission, Entry, Event, NewRun, OnNewVersion, PortFuture, Queue, QueuePlace,
-    RunRow, RunStatus, StartRules, StoreError,
+    Admission, BulkAdmission, Delivered, Delivery, Entry, Event, NewRun, OnNewVersion,
+    PastDelivery, PortFuture, Queue, QueuePlace, RunRow, RunStatus, StartRules, StoreError,
 };
 use flowstone_model::rules::admission::{self, Caller, Replaced};
+use flowstone_model::rules::deliveries;
 use flowstone_model::rules::queue::{
     self as rules, Head, LimitView, Limited, Occupant, SlotRows, Withdrawn,
 };
-use flowstone_model::rules::rows::QueueRows;
+use flowstone_model::rules::rows::{QueueRows, ReceiptRows as _};
 
 use super::state::{Run, next};
 use super::{News, Session, Tx};
@@ -53,6 +54,18 @@ impl Queue for Session {
         });
         let answer = refused.map_or(admitted, Ok);
         Box::pin(std::future::ready(answer))
+    }
+
+    fn deliver(&self, delivery: Delivery) -> PortFuture<'_, Delivered> {
+        self.write(News::Some, |tx| deliveries::deliver(tx, &delivery))
+    }
+
+    fn receipt(&self, scope: &str, key: &str, now_ms: i64) -> PortFuture<'_, Option<PastDelivery>> {
+        let (scope, key) = (scope.to_owned(), key.to_owned());
+        self.read(|tx| {
+            let found = tx.receipt(&scope, &key)?;
+            Ok(found.filter(|past| past.until_ms > now_ms))
+        })
     }
 
     fn promote(&self, now_ms: i64) -> PortFuture<'_, Vec<RunId>> {

@@ -6,8 +6,8 @@ use flowstone_model::changeset::{FileState, PathChange};
 use flowstone_model::ids::RunId;
 use flowstone_model::kv::KvEntry;
 use flowstone_model::ports::{
-    Entry, FeedItem, JobRow, LimitRule, Program, ResourceRow, RunRow, ScheduleRow, WaitRow,
-    WaitState,
+    Entry, FeedItem, JobRow, LimitRule, PastDelivery, Program, ResourceRow, RunRow, ScheduleRow,
+    WaitRow, WaitState,
 };
 use flowstone_model::rules::answers::{EarlySignal, SignalState};
 use flowstone_model::sealed::split;
@@ -43,6 +43,8 @@ pub(super) struct State {
     pub changesets: Table<String, Changeset>,
     /// By id, with the digests of their secrets.
     pub tokens: Table<String, (Token, Vec<u8>)>,
+    /// By scope and key.
+    pub receipts: Table<(String, String), PastDelivery>,
 }
 
 impl State {
@@ -62,6 +64,7 @@ impl State {
         self.resources.commit();
         self.changesets.commit();
         self.tokens.commit();
+        self.receipts.commit();
     }
 
     pub(super) fn roll_back(&mut self) {
@@ -80,6 +83,7 @@ impl State {
         self.resources.roll_back();
         self.changesets.roll_back();
         self.tokens.roll_back();
+        self.receipts.roll_back();
     }
 
     pub(super) fn number(&self, run: &RunId) -> Option<i64> {

@@ -13,8 +13,8 @@ use rusqlite::{Connection, OpenFlags};
 use super::failure::{failed, located, unopened};
 use super::marker::{self, MarkerState};
 use super::{
-    Options, agenda, blob, changeset, feed, jobs, journal, kv, payload, queue, resource, runs,
-    schedule, search, table, token, upkeep, waits,
+    Options, agenda, blob, changeset, delivery, feed, jobs, journal, kv, payload, queue, resource,
+    runs, schedule, search, table, token, upkeep, waits,
 };
 
 /// The name of the file in the home folder.
@@ -54,6 +54,7 @@ const STEPS: &[&[&str]] = &[
     &[token::SCHEMA],
     &[feed::FORMAT_8],
     &[jobs::SCHEMA],
+    &[delivery::SCHEMA],
 ];
 /// How long another process may keep the file to itself.
 const PATIENCE: Duration = Duration::from_secs(10);

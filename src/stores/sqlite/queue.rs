@@ -51,6 +51,14 @@ impl<'a> Sql<'a> {
     pub(super) fn new(db: &'a Connection) -> Sql<'a> {
         Sql { db, owner: None }
     }
+
+    /// Returns the rows for a process that adds runs.
+    pub(super) fn of(db: &'a Connection, owner: &'a Owner) -> Sql<'a> {
+        Sql {
+            db,
+            owner: Some(owner),
+        }
+    }
 }
 
 /// Adds a run with the journal that it begins with, and decides whether it starts.
@@ -61,10 +69,7 @@ pub(super) fn admit(
     rules: &StartRules,
     entries: &[Entry],
 ) -> Result<Admission, StoreError> {
-    let mut rows = Sql {
-        db,
-        owner: Some(owner),
-    };
+    let mut rows = Sql::of(db, owner);
     let admission = admission::admit(&mut rows, run, rules)?;
     if entries.is_empty() {
         return Ok(admission);

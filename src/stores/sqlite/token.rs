@@ -1,4 +1,4 @@
-//! Access tokens, and receipts of what came from outside.
+//! Access tokens.
 
 use flowstone_model::ports::StoreError;
 use flowstone_model::token::{Scope, Token, TokenKind, TokenLimits};

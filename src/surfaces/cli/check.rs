@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 
 use flowstone_engine::diagnostic::{Diagnostic, Severity, nearest};
 use flowstone_engine::disk::{self, InProject};
-use flowstone_flow::flow::name_of;
+use flowstone_flow::flow::{Flow, name_of};
+use flowstone_flow::interfaces::{self, Interface};
 use flowstone_flow::permission::Permissions;
 use flowstone_flow::step::{Step, real_path};
 use flowstone_lang::session::Session;
@@ -104,6 +105,28 @@ struct Seen {
     not_served: BTreeSet<&'static str>,
     permissions: Permissions,
     needs: Vec<Needs>,
+    /// Interfaces, each with its file.
+    interfaces: Vec<(String, Interface)>,
+}
+
+impl Seen {
+    /// Finds interfaces of a flow that have an address of those before.
+    fn clashes(&mut self, file: &str, flow: &Flow) -> Vec<Diagnostic> {
+        let mut found = Vec::new();
+        for (interface, span) in interfaces::declared(flow) {
+            for (other, earlier) in &self.interfaces {
+                if let Some(clash) = interfaces::clashes(&[earlier, &interface]).first() {
+                    let message = format!(
+                        "the address `{}` is that of an interface in {other}, too: neither is served",
+                        clash.address
+                    );
+                    found.push(Diagnostic::error("E1042", message).at(span));
+                }
+            }
+            self.interfaces.push((file.to_owned(), interface));
+        }
+        found
+    }
 }
 
 /// Checks one file, and the project's setup values for it.
@@ -115,7 +138,11 @@ fn check(
 ) -> Vec<Report> {
     let name = file.display().to_string();
     let checked = disk::check_in(session, file, &name, (steps, Some(project)));
-    let mut reports = of_findings(session, &checked.findings);
+    let mut findings = checked.findings;
+    if let Some(loaded) = &checked.loaded {
+        findings.extend(seen.clashes(&name, &loaded.flow));
+    }
+    let mut reports = of_findings(session, &findings);
     if let Some(loaded) = &checked.loaded {
         let flow = &loaded.flow;
         let setup = project.settings.get("setup");

@@ -1,13 +1,11 @@
-//! Declarations that no command of this version serves, because they need an HTTP server.
+//! Declarations that no command of this version serves.
 
 use std::collections::BTreeSet;
 
 use flowstone_flow::flow::Flow;
 use flowstone_lang::value::Value;
 
-const INTERFACES: &str = "`:interfaces`";
-const EVENTS: &str = "triggers of type `:event` and `:webhook`";
-const WEBHOOKS: &str = "webhooks of waits";
+const TOOLS: &str = "interfaces of kind `:mcp`";
 const LINKS: &str = "links for approvals";
 
 /// Returns which of these declarations a flow has.
@@ -18,26 +16,15 @@ pub fn of(flow: &Flow) -> BTreeSet<&'static str> {
         Some(Value::Vector(items)) => items.iter().next().is_some(),
         _ => false,
     };
-    if has(flow.definition.get("interfaces")) {
-        found.insert(INTERFACES);
-    }
-    if let Some(triggers) = flow.definition.get("triggers").and_then(Value::as_vector) {
-        let is_outside = |trigger: &Value| {
-            let kind = trigger.get("type").and_then(Value::as_keyword);
-            kind.is_some_and(|kind| kind.is("event") || kind.is("webhook"))
-        };
-        if triggers.iter().any(is_outside) {
-            found.insert(EVENTS);
-        }
+    let interfaces = flow.definition.get("interfaces");
+    if has(interfaces.and_then(|interfaces| interfaces.get("mcp"))) {
+        found.insert(TOOLS);
     }
     // Forms may be deeply nested.
     let mut open = vec![flow.body.clone()];
     while let Some(form) = open.pop() {
         match &form {
             Value::Map(map) => {
-                if has(form.get("webhook")) {
-                    found.insert(WEBHOOKS);
-                }
                 open.extend(
                     map.iter()
                         .flat_map(|(key, value)| [key.clone(), value.clone()]),
@@ -63,7 +50,6 @@ pub fn note(found: &BTreeSet<&'static str>) -> Option<String> {
         rest => format!("{} and {last}", rest.join(", ")),
     };
     Some(format!(
-        "note: {list} are kept, but not served yet: no command of this version listens for HTTP. Start runs and answer \
-         waits with commands"
+        "note: {list} are kept, but not served yet. Start runs and answer waits with commands, or over HTTP"
     ))
 }

@@ -51,6 +51,14 @@ impl Caller {
         }
     }
 
+    /// Returns what keys of this caller belong to: a person, or a token.
+    pub(super) fn identity(&self) -> String {
+        match &self.token.subject {
+            Some(subject) => format!("subject {subject}"),
+            None => format!("token {}", self.token.id),
+        }
+    }
+
     /// Returns what runs of this caller have as the one who started them.
     pub(super) fn started_by(&self) -> String {
         format!("api:{}", self.token.attributed_to())
@@ -103,6 +111,8 @@ pub(super) fn unauthorized(detail: &str) -> Problem {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum ProofClass {
     Token,
+    /// A digest of the address of an interface.
+    Interface(u64),
 }
 
 /// Counts failed proofs by address, so that nobody can try many.

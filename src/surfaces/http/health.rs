@@ -4,9 +4,10 @@ use axum::Router;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::routing::get;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::answer::Answer;
+use super::interfaces;
 use super::server::{Desk, Shared};
 
 pub(super) fn routes() -> Router<Shared> {
@@ -20,21 +21,23 @@ async fn ready(State(server): State<Shared>) -> Answer {
     if server.interrupt.is_set() {
         return unready("the server is stopping");
     }
+    let settings = server.settings.clone();
     let asked = server
-        .ask(async |desk: &Desk| {
+        .ask(async move |desk: &Desk| {
             let problems = desk.catalog.problems(&desk.engine);
+            let mut reasons: Vec<Value> = problems
+                .iter()
+                .map(|it| json!({"file": it.file, "code": it.code, "message": it.message}))
+                .collect();
+            reasons.extend(interfaces::problems(desk, &settings));
             let readable = desk.engine.tokens().await;
-            readable.map(|_| problems)
+            readable.map(|_| reasons)
         })
         .await;
-    let problems = match asked {
-        Ok(problems) => problems,
+    let reasons = match asked {
+        Ok(reasons) => reasons,
         Err(problem) => return unready(&problem.detail),
     };
-    let reasons: Vec<_> = problems
-        .iter()
-        .map(|it| json!({"file": it.file, "code": it.code, "message": it.message}))
-        .collect();
     Answer::ok(json!({"ready": true, "reasons": reasons}))
 }
 

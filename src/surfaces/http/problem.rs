@@ -26,7 +26,13 @@ pub(super) mod codes {
     pub const SLOW: &str = "E1019";
     pub const TOO_MANY: &str = "E1020";
     pub const BUSY: &str = "E1021";
+    pub const KEY_REUSED: &str = "E1022";
     pub const VERSION: &str = "E1023";
+    pub const SECRET_UNSET: &str = "E1043";
+    pub const UNPROVEN: &str = "E1044";
+    pub const UNKNOWN_INPUT: &str = "E1045";
+    pub const RUN_FAILED: &str = "E1046";
+    pub const AMBIGUOUS: &str = "E1047";
     pub const INTERNAL: &str = "E0500";
 }
 
@@ -204,7 +210,7 @@ fn status_of(error: &EngineError) -> StatusCode {
         },
         EngineError::Wait(error) => match error {
             WaitError::Expired { .. } => StatusCode::GONE,
-            WaitError::Role { .. } => StatusCode::FORBIDDEN,
+            WaitError::Role { .. } | WaitError::Unattended { .. } => StatusCode::FORBIDDEN,
             WaitError::Stale { .. } => StatusCode::CONFLICT,
             WaitError::Ambiguous { .. } => StatusCode::NOT_FOUND,
             WaitError::NotOffered { .. } => StatusCode::UNPROCESSABLE_ENTITY,

@@ -226,6 +226,13 @@ impl Members {
         Ok(Members(members))
     }
 
+    /// Returns a digest of the members, which does not depend on their order.
+    pub(super) fn digest(&self) -> String {
+        let mut text = String::new();
+        write_sorted(&Json::Object(self.0.clone()), &mut text);
+        flowstone_engine::codec::digest_bytes(text.as_bytes())
+    }
+
     /// Returns a member that is not null.
     pub(super) fn get(&self, name: &str) -> Option<&Json> {
         self.0.get(name).filter(|value| !value.is_null())
@@ -279,6 +286,33 @@ impl Members {
                 "`{name}` must be a duration such as 500ms, 10s, 5m, 2h or 1d, got `{text}`"
             ))),
         }
+    }
+}
+
+/// Writes JSON with the members of objects sorted.
+fn write_sorted(json: &Json, text: &mut String) {
+    match json {
+        Json::Array(items) => {
+            text.push('[');
+            for item in items {
+                write_sorted(item, text);
+                text.push(',');
+            }
+            text.push(']');
+        }
+        Json::Object(members) => {
+            let mut names: Vec<&String> = members.keys().collect();
+            names.sort_unstable();
+            text.push('{');
+            for name in names {
+                *text += &Json::String(name.clone()).to_string();
+                text.push(':');
+                write_sorted(members.get(name).unwrap_or(&Json::Null), text);
+                text.push(',');
+            }
+            text.push('}');
+        }
+        plain => *text += &plain.to_string(),
     }
 }
 

@@ -9,9 +9,11 @@ use axum::http::{HeaderMap, HeaderName, StatusCode, header};
 use axum::routing::{get, post};
 use flowstone_engine::ids::RunId;
 use flowstone_engine::json::from_json;
-use flowstone_engine::ports::{RunOrder, RunQuery, RunRow, RunStatus, RunSummary, WaitFilter};
+use flowstone_engine::ports::{
+    NewReceipt, RunOrder, RunQuery, RunRow, RunStatus, RunSummary, WaitFilter, wall_clock_ms,
+};
 use flowstone_engine::token::Scope;
-use flowstone_engine::{StartOptions, StartedRun};
+use flowstone_engine::{StartOptions, StartedRun, Submitted};
 use flowstone_lang::value::Value;
 use serde_json::{Value as Json, json};
 
@@ -36,6 +38,12 @@ pub(super) fn routes() -> Router<Shared> {
         .route("/api/v1/runs/{id}/cancel", post(cancel))
 }
 
+/// The header with the key of a start that is to take place once.
+const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
+const REPLAYED: HeaderName = HeaderName::from_static("idempotent-replayed");
+const KEY_MAX: usize = 255;
+/// How long a key is remembered.
+const RECEIPT_MS: i64 = 24 * 60 * 60 * 1000;
 /// How many digits of a version are shown.
 const VERSION_DIGITS: usize = 12;
 
@@ -60,7 +68,15 @@ pub(super) async fn start(
     caller.need(Scope::Run)?;
     let given = Members::read(&headers, body, START).await?;
     let wait = wait_time(&given, &headers)?;
+    let key = idempotency_key(&headers)?;
+    let receipt = key.map(|key| NewReceipt {
+        scope: format!("{} POST /api/v1/flows/{slug}/runs", caller.identity()),
+        key,
+        digest: given.digest(),
+        until_ms: wall_clock_ms().saturating_add(RECEIPT_MS),
+    });
     let start = Start {
+        receipt,
         flow: slug,
         version: given.text("version")?,
         input: given.get("input").cloned(),
@@ -69,11 +85,18 @@ pub(super) async fn start(
         priority: given.number("priority")?,
         timeout: given.duration("timeout")?,
     };
-    let started = begin(&server, caller, start).await?;
+    let (started, is_replayed) = begin(&server, caller, start).await?;
     let run = RunId::from_text(started["id"].as_str().unwrap_or_default());
     let location = format!("/api/v1/runs/{run}");
+    let answer = |status: StatusCode, body: Json| {
+        let answer = Answer::with(status, body).header(header::LOCATION, &location);
+        match is_replayed {
+            true => answer.header(REPLAYED, "true"),
+            false => answer,
+        }
+    };
     let Some(wait) = wait else {
-        return Ok(Answer::with(StatusCode::CREATED, started).header(header::LOCATION, &location));
+        return Ok(answer(StatusCode::CREATED, started));
     };
     let row = ended_within(&server, run, wait).await?;
     let mut shown = row;
@@ -86,11 +109,12 @@ pub(super) async fn start(
     } else {
         StatusCode::ACCEPTED
     };
-    Ok(Answer::with(status, shown).header(header::LOCATION, &location))
+    Ok(answer(status, shown))
 }
 
 /// A run to be started. A value of the language stays on its thread, so the input is JSON until it is there.
 struct Start {
+    receipt: Option<NewReceipt>,
     flow: String,
     version: Option<String>,
     input: Option<Json>,
@@ -125,8 +149,24 @@ fn wait_time(given: &Members, headers: &HeaderMap) -> Result<Option<Duration>, P
     }
 }
 
-/// Starts a run of a served flow and returns it as JSON.
-async fn begin(server: &Shared, caller: Caller, start: Start) -> Result<Json, Problem> {
+/// Returns the key under which a request starts a run once.
+fn idempotency_key(headers: &HeaderMap) -> Result<Option<String>, Problem> {
+    let mut given = headers.get_all(IDEMPOTENCY_KEY).iter();
+    let Some(key) = given.next() else {
+        return Ok(None);
+    };
+    let key = key.to_str().unwrap_or_default();
+    let is_visible = key.bytes().all(|byte| byte.is_ascii_graphic());
+    match given.next().is_none() && is_visible && (1..=KEY_MAX).contains(&key.len()) {
+        true => Ok(Some(key.to_owned())),
+        false => Err(Problem::malformed(format!(
+            "`Idempotency-Key` must be there once, with 1 to {KEY_MAX} visible ASCII characters"
+        ))),
+    }
+}
+
+/// Starts a run of a served flow and returns it as JSON, and whether it was started before with the same key.
+async fn begin(server: &Shared, caller: Caller, start: Start) -> Result<(Json, bool), Problem> {
     server
         .ask(async move |desk: &Desk| {
             let flow = desk.catalog.flow(&desk.engine, &start.flow);
@@ -154,14 +194,34 @@ async fn begin(server: &Shared, caller: Caller, start: Start) -> Result<Json, Pr
                 timeout: start.timeout,
                 ..StartOptions::with_input(input)
             };
-            let started = desk.engine.submit(&flow.loaded, options).await?;
-            started_json(desk, &started).await
+            let Some(receipt) = start.receipt else {
+                let started = desk.engine.submit(&flow.loaded, options).await?;
+                return Ok((started_json(desk, &started).await?, false));
+            };
+            let digest = receipt.digest.clone();
+            let submitted = desk
+                .engine
+                .submit_once(&flow.loaded, options, vec![receipt]);
+            match submitted.await? {
+                Submitted::Started(started) => Ok((started_json(desk, &started).await?, false)),
+                Submitted::Known(past) if past.digest != digest => Err(Problem::new(
+                    StatusCode::UNPROCESSABLE_ENTITY,
+                    codes::KEY_REUSED,
+                    "this `Idempotency-Key` came with another body before",
+                )
+                .hint("use a new key for each thing that is to be done once")),
+                Submitted::Known(past) => {
+                    let run = past.runs.first().cloned();
+                    let run = run.unwrap_or_else(|| RunId::from_text(String::new()));
+                    Ok((row_json(&desk.engine.run(&run).await?), true))
+                }
+            }
         })
         .await
 }
 
 /// Returns a run that was just started, with what was decided about its start.
-async fn started_json(desk: &Desk, started: &StartedRun) -> Result<Json, Problem> {
+pub(super) async fn started_json(desk: &Desk, started: &StartedRun) -> Result<Json, Problem> {
     let row = desk.engine.run(&started.run).await?;
     let mut shown = row_json(&row);
     if let Some(members) = shown.as_object_mut() {
@@ -171,7 +231,11 @@ async fn started_json(desk: &Desk, started: &StartedRun) -> Result<Json, Problem
 }
 
 /// Returns a run when it is over, or as it is after some time.
-async fn ended_within(server: &Shared, run: RunId, wait: Duration) -> Result<Json, Problem> {
+pub(super) async fn ended_within(
+    server: &Shared,
+    run: RunId,
+    wait: Duration,
+) -> Result<Json, Problem> {
     server
         .ask(async move |desk: &Desk| {
             let mut news = desk.engine.stores().agenda.news();

@@ -23,6 +23,7 @@ use tower_http::catch_panic::CatchPanicLayer;
 
 use super::access::{Caller, Failures, ProofClass, bearer, unauthorized};
 use super::engines::Engines;
+use super::interfaces::receive::Room;
 use super::problem::{Problem, codes};
 use super::settings::ServerSettings;
 use super::{origin, routes};
@@ -49,6 +50,7 @@ pub(super) struct Server {
     pub desks: Engines<Desk>,
     pub settings: ServerSettings,
     pub failures: Failures,
+    pub room: Room,
     pub interrupt: Interrupt,
 }
 
@@ -70,7 +72,7 @@ impl Server {
         self.desks.ask(question).await?.map_err(Into::into)
     }
 
-    async fn caller(&self, parts: &Parts) -> Result<Caller, Problem> {
+    pub(super) async fn caller(&self, parts: &Parts) -> Result<Caller, Problem> {
         let Some(text) = bearer(&parts.headers)? else {
             return Err(unauthorized("this address needs a token"));
         };

@@ -2,6 +2,7 @@
 
 use std::net::{IpAddr, SocketAddr};
 
+use flowstone_flow::proof::Network;
 use flowstone_lang::value::Value;
 
 /// How the server is reached, and by whom.
@@ -15,6 +16,10 @@ pub(super) struct ServerSettings {
     pub origins: Vec<String>,
     /// The name of the project in addresses.
     pub workspace: String,
+    /// Proxies whose word about the sender of a request counts.
+    pub proxies: Vec<Network>,
+    /// Interfaces that everybody may call, as `slug/id`.
+    pub public: Vec<String>,
     /// Whether `/metrics` needs no token.
     pub metrics_open: bool,
 }
@@ -71,6 +76,11 @@ impl ServerSettings {
                 .map(|origin| origin.trim_end_matches('/').to_ascii_lowercase())
                 .collect(),
             workspace: text("workspace-id").unwrap_or_else(|| "local".to_owned()),
+            proxies: list("proxies")
+                .iter()
+                .filter_map(|text| Network::parse(text))
+                .collect(),
+            public: list("public"),
             metrics_open: server
                 .and_then(|server| server.get("metrics"))
                 .and_then(Value::as_keyword)

@@ -188,6 +188,7 @@ async fn decide(request: Request, decision: Decision) -> Result<Answer, Problem>
         dedup: given.text("dedup")?,
         keep: false,
         digest: given.text("digest")?,
+        is_unattended: false,
     };
     let text = given.text(match decision {
         Decision::Approve => "comment",
@@ -279,6 +280,7 @@ async fn signal(
         dedup: given.text("dedup")?,
         keep: true,
         digest: None,
+        is_unattended: false,
     };
     let value = given.get("value").cloned();
     let answered = server

@@ -180,7 +180,7 @@ pub(super) fn interface(category: &str) -> &'static [Field] {
 const MANUAL: &[Field] = &[DESCRIPTION, ENABLED, ID, INVOKES, LABEL];
 
 const HTTP: &[Field] = &[
-    Field::optional("auth", FieldType::Any, "How callers prove who they are."),
+    Field::optional("auth", auth::HTTP_CALLER, "How callers prove who they are."),
     DESCRIPTION,
     ENABLED,
     ID,
@@ -194,6 +194,7 @@ const HTTP: &[Field] = &[
         "How it is called.",
     ),
     Field::optional("path", FieldType::Text, "Where it is called."),
+    TIMEOUT,
 ];
 
 const MCP: &[Field] = &[
@@ -207,15 +208,51 @@ const MCP: &[Field] = &[
 
 const WEBHOOK: &[Field] = &[
     Field::optional("auth", auth::CALLER, "How callers prove who they are."),
+    DEDUPE,
     DESCRIPTION,
     ENABLED,
     Field::optional("event-name", FieldType::Name, "Which event it is."),
     Field::optional("fields", FieldType::Any, "What a payload has."),
     ID,
     INVOKES,
+    KEEP_RAW,
     LABEL,
     Field::optional("path", FieldType::Text, "Where it is called."),
+    TIMEOUT,
+    WINDOW,
 ];
+
+const DEDUPE: Field = Field::optional(
+    "dedupe",
+    FieldType::Either(&[
+        FieldType::Keys(&[Field::required(
+            "header",
+            FieldType::Text,
+            "The header that has it.",
+        )]),
+        FieldType::Keys(&[Field::required(
+            "path",
+            FieldType::Items,
+            "Where it is in the payload.",
+        )]),
+    ]),
+    "What tells deliveries apart.",
+);
+const KEEP_RAW: Field = Field::optional(
+    "keep-raw",
+    FieldType::Bool,
+    "Whether the bytes of the body are stored.",
+);
+const TIMEOUT: Field = Field::optional(
+    "timeout",
+    FieldType::Duration,
+    "How long a caller waits for the end of the run.",
+);
+const WINDOW: Field = Field::optional(
+    "window",
+    FieldType::Duration,
+    "How long deliveries are remembered.",
+);
 
 /// One of `:triggers`.
 pub(super) const TRIGGER: &[Field] = &[
@@ -239,6 +276,7 @@ const TRIGGER_CONFIG: &[Field] = &[
     Field::optional("auth", auth::CALLER, "How callers prove who they are."),
     Field::optional("catch-up", FieldType::Any, "What becomes of missed times."),
     Field::optional("cron", FieldType::Any, "When, as a cron expression."),
+    DEDUPE,
     DESCRIPTION,
     ENABLED,
     Field::optional("event-name", FieldType::Name, "Which event it is."),
@@ -250,6 +288,7 @@ const TRIGGER_CONFIG: &[Field] = &[
     ),
     Field::optional("input", FieldType::Any, "What a scheduled run is given."),
     Field::optional("invocation", FieldType::Any, "Which invocation it calls."),
+    KEEP_RAW,
     LABEL,
     Field::optional("path", FieldType::Text, "Where it is called."),
     Field::optional(
@@ -262,11 +301,13 @@ const TRIGGER_CONFIG: &[Field] = &[
         FieldType::OneOf(&["event", "webhook"]),
         "Where the event comes from.",
     ),
+    TIMEOUT,
     Field::optional(
         "timezone",
         FieldType::Any,
         "In which timezone the times are.",
     ),
+    WINDOW,
 ];
 
 /// One of `:functions`.

@@ -36,6 +36,7 @@ fn answer(payload: &str, roles: &[&str]) -> Completion {
             by: Some("ada".to_owned()),
             roles: roles.iter().map(|role| (*role).to_owned()).collect(),
             digest: None,
+            is_unattended: false,
         },
         dedup: None,
         keep: true,
@@ -94,4 +95,17 @@ fn a_late_answer_names_the_decision_before_it() {
     assert_eq!(found, WaitsAnswer::AlreadyDecided(Box::new(decided)));
     let found = verdict(&answer("1", &[]), &[]).into_answer();
     assert_eq!(found, WaitsAnswer::Missing);
+}
+
+#[test]
+fn an_event_decides_nothing_for_a_person() {
+    let event = |details: &str| {
+        let mut sent = answer("{:action :approve}", &[]);
+        sent.answer.is_unattended = true;
+        decide(&sent, &[wait("w1", WaitState::Open, None, details)])
+    };
+    let asked = event("{:actions [:approve :reject]}");
+    assert!(asked.completed.is_empty());
+    assert_eq!(asked.refused[0].1, Refusal::Unattended);
+    assert_eq!(event("{:show {}}").completed.len(), 1);
 }

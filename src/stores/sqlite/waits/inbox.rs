@@ -33,8 +33,8 @@ pub(super) fn add(
     };
     execute(
         db,
-        "INSERT INTO inbox (event, key, dedup, payload, by, roles, state, at_ms)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
+        "INSERT INTO inbox (event, key, dedup, payload, by, roles, state, at_ms, unattended)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
         params![
             slot.event,
             slot.key,
@@ -43,7 +43,8 @@ pub(super) fn add(
             completion.answer.by,
             completion.answer.roles.join(&BETWEEN.to_string()),
             state.name(),
-            completion.now_ms
+            completion.now_ms,
+            completion.answer.is_unattended
         ],
     )
 }
@@ -72,7 +73,8 @@ pub(super) fn kept(
     event: &str,
     key: Option<&str>,
 ) -> Result<Vec<EarlySignal>, StoreError> {
-    const READ: &str = "SELECT num, event, key, payload, by, roles FROM inbox WHERE state = 'kept'";
+    const READ: &str =
+        "SELECT num, event, key, payload, by, roles, unattended FROM inbox WHERE state = 'kept'";
     let condition = match key {
         Some(_) => "event = ? AND key = ?",
         None => "event = ?",
@@ -102,6 +104,7 @@ fn early(row: &Row<'_>) -> rusqlite::Result<EarlySignal> {
             by: row.get(4)?,
             roles: roles.map(str::to_owned).collect(),
             digest: None,
+            is_unattended: row.get(6)?,
         },
     })
 }

@@ -1,0 +1,62 @@
+//! Interfaces and triggers that cannot be served: without a proof, with a wrong address, or with wrong times.
+
+use flowstone_lang::value::Value;
+
+use super::Contents;
+use crate::auth;
+use crate::diagnostic::Diagnostic;
+use crate::flow::forms::{entry_spans, item_span};
+use crate::interfaces::{InterfaceKind, is_event_trigger, read};
+use crate::step::shape;
+
+const CODE: &str = "E1041";
+
+pub(super) fn check(contents: &mut Contents<'_>, map: &Value) {
+    let interfaces = map.get("interfaces").cloned().unwrap_or(Value::Nil);
+    check_entries(contents, &interfaces, "http", InterfaceKind::Http);
+    check_entries(contents, &interfaces, "webhook", InterfaceKind::Webhook);
+    check_entries(contents, map, "triggers", InterfaceKind::Trigger);
+}
+
+fn check_entries(contents: &mut Contents<'_>, map: &Value, key: &str, kind: InterfaceKind) {
+    let Some(entries @ Value::Vector(items)) = map.get(key) else {
+        return;
+    };
+    for (idx, entry) in items.iter().enumerate() {
+        let config = match kind {
+            InterfaceKind::Trigger if !is_event_trigger(entry) => continue,
+            InterfaceKind::Trigger => entry.get("config").cloned().unwrap_or(Value::Nil),
+            InterfaceKind::Http | InterfaceKind::Webhook => entry.clone(),
+        };
+        let Err(wrong) = read(entry, &config, kind) else {
+            continue;
+        };
+        // What is turned off may be incomplete. An auth of a wrong shape has a finding of its own.
+        if wrong.message.is_empty() || (wrong.key == "auth" && is_misshapen(&config, kind)) {
+            continue;
+        }
+        let whole = item_span(entries, idx);
+        let at = match wrong.key {
+            "" => whole,
+            key => entry_spans(contents.sources, &config, &format!(":{key}"))
+                .value
+                .or(whole),
+        };
+        let finding = Diagnostic::error(CODE, wrong.message).at(at);
+        contents.findings.push(match wrong.key {
+            "" | "auth" => {
+                finding.hint("for example `:auth {:type :hmac-sha256 :secret-ref :webhook-secret}`")
+            }
+            _ => finding,
+        });
+    }
+}
+
+fn is_misshapen(config: &Value, kind: InterfaceKind) -> bool {
+    let type_ = match kind {
+        InterfaceKind::Http => auth::HTTP_CALLER,
+        InterfaceKind::Webhook | InterfaceKind::Trigger => auth::CALLER,
+    };
+    let auth = config.get("auth");
+    auth.is_some_and(|auth| !shape::misfits(type_, auth, true).is_empty())
+}

@@ -1,0 +1,403 @@
+//! Events: `/{workspace}/events/{path}` of triggers and of waits, and `POST /api/v1/events`.
+
+use axum::Router;
+use axum::body::Body;
+use axum::extract::{Request, State};
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::Response;
+use axum::routing::{any, post};
+use flowstone_engine::catalog::ServedInterface;
+use flowstone_engine::codec;
+use flowstone_engine::events::{EventAnswer, Publication, Published};
+use flowstone_engine::interfaces::{InterfaceError, Received};
+use flowstone_engine::json::from_json;
+use flowstone_engine::ports::{NewReceipt, Target, WaitFilter, WaitRow, wall_clock_ms};
+use flowstone_engine::proofs::Proven;
+use flowstone_engine::token::Scope;
+use flowstone_engine::{EngineError, StartOptions, waits};
+use flowstone_flow::interfaces::InterfaceKind;
+use flowstone_flow::proof::Proof;
+use flowstone_lang::value::Value;
+use serde_json::{Value as Json, json};
+
+use super::access::Caller;
+use super::answer::Answer;
+use super::interfaces::receive::{self, BODY_WEBHOOK};
+use super::interfaces::reply::{Outcome, Who};
+use super::interfaces::{answer, class_of, duplicate, other_method, published, refused};
+use super::problem::{Problem, codes};
+use super::request::{Members, decoded};
+use super::server::{Desk, Shared};
+
+/// How long a `dedup` of `POST /api/v1/events` is remembered.
+const RECEIPT_MS: i64 = 24 * 60 * 60 * 1000;
+/// The name of the workspace that every project has.
+const LOCAL: &str = "local";
+
+pub(super) fn routes() -> Router<Shared> {
+    Router::new()
+        .route("/api/v1/events", post(publish))
+        .route("/{ws}/events/{*path}", any(deliver))
+}
+
+/// What has an address below `/{workspace}/events`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Receiver {
+    Trigger,
+    Waits,
+}
+
+async fn deliver(State(server): State<Shared>, request: Request) -> Result<Response, Problem> {
+    let (mut parts, body) = request.into_parts();
+    let address = parts.uri.path().to_owned();
+    let nothing = || Problem::not_found(format!("there is nothing at `{address}`"));
+    let rest = address.trim_start_matches('/').split_once("/events/");
+    let (workspace, path) = rest.ok_or_else(nothing)?;
+    if workspace != LOCAL && workspace != server.settings.workspace {
+        return Err(nothing());
+    }
+    // A key of a wait may hold anything, so it takes the rest of the path.
+    let path = decoded(path, false)?;
+    if path.contains('\0') {
+        return Err(Problem::malformed("the path has a part that is not a name"));
+    }
+    let wanted = path.clone();
+    let receiver = server
+        .ask(async move |desk: &Desk| {
+            if trigger_at(desk, &wanted).is_some() {
+                return Ok(Some(Receiver::Trigger));
+            }
+            let open = open_waits(desk, &wanted).await?;
+            Ok::<_, Problem>((!open.is_empty()).then_some(Receiver::Waits))
+        })
+        .await?;
+    let receiver = receiver.ok_or_else(nothing)?;
+    if let Some(response) = other_method(&parts.method, "POST", &address) {
+        return Ok(response);
+    }
+    receive::refuse_large(&parts.headers, BODY_WEBHOOK)?;
+    // Only waits without a proof of their own ask for a token.
+    let is_bearer = parts.headers.contains_key("authorization");
+    let caller = match receiver == Receiver::Waits && is_bearer {
+        true => server.caller(&parts).await.ok(),
+        false => None,
+    };
+    let (received, _held) = receive::read(&server, &mut parts, body, BODY_WEBHOOK).await?;
+    let class = class_of(&format!("events/{path}"));
+    let who = Who::of(caller.as_ref());
+    let outcome = server
+        .ask(async move |desk: &Desk| match receiver {
+            Receiver::Trigger => match trigger_at(desk, &path) {
+                Some(served) => take(desk, &served, &received).await,
+                None => Err(Problem::not_found("the trigger is no longer served")),
+            },
+            Receiver::Waits => answer_waits(desk, &path, &received, caller).await,
+        })
+        .await;
+    answer(&server, &parts, class, who, outcome).await
+}
+
+/// Returns an interface with a path. Several with one path have the same proof.
+fn trigger_at(desk: &Desk, path: &str) -> Option<ServedInterface> {
+    let mut all = desk.catalog.interfaces(&desk.engine).into_iter();
+    all.find(|it| it.interface.event_path.as_deref() == Some(path))
+}
+
+/// Takes a delivery for a trigger: publishes its event once, or starts its flow if it has none.
+pub(super) async fn take(
+    desk: &Desk,
+    served: &ServedInterface,
+    received: &Received,
+) -> Result<Outcome, Problem> {
+    let (engine, interface) = (&desk.engine, &served.interface);
+    let Some(proof) = &interface.proof else {
+        return Err(Problem::not_found("the trigger is no longer served"));
+    };
+    let proven = engine.prove(proof, received)?;
+    if let Some(challenge) = received.challenge(proof) {
+        return Ok(Outcome::Challenge(challenge));
+    }
+    let scope = match &interface.event {
+        Some(event) => format!("event {event}"),
+        None => format!("interface {}/{}", served.flow.slug, interface.id),
+    };
+    let receipts = engine.receipts(&scope, interface, received, &proven);
+    if let Some(past) = engine.delivered(&receipts).await? {
+        return duplicate(desk, &past).await;
+    }
+    let starting = match &interface.event {
+        Some(event) => starters(desk, event),
+        None => vec![served.clone()],
+    };
+    let mut starts = Vec::new();
+    for one in &starting {
+        let input = engine
+            .interface_input(&one.flow.loaded.flow, &one.interface, received)
+            .await?;
+        starts.push((
+            &one.flow.loaded,
+            options(&one.interface.invocation, input, one),
+        ));
+    }
+    let mut answers = Vec::new();
+    if let Some(event) = &interface.event {
+        answers.push(EventAnswer {
+            target: Target::Event {
+                name: event.clone(),
+                key: None,
+            },
+            payload: engine.payload(received).await?,
+            is_unattended: true,
+            keep: starts.is_empty(),
+        });
+    }
+    let publication = engine.publish(starts, answers, receipts).await?;
+    published(desk, served, publication).await
+}
+
+/// Returns the interfaces that an event starts.
+fn starters(desk: &Desk, event: &str) -> Vec<ServedInterface> {
+    let all = desk.catalog.interfaces(&desk.engine).into_iter();
+    all.filter(|it| {
+        it.interface.kind != InterfaceKind::Http && it.interface.event.as_deref() == Some(event)
+    })
+    .collect()
+}
+
+fn options(invocation: &Option<String>, input: Value, from: &ServedInterface) -> StartOptions {
+    StartOptions {
+        invocation: invocation.clone(),
+        is_left: true,
+        started_by: Some(format!("webhook:{}", from.interface.id)),
+        ..StartOptions::with_input(input)
+    }
+}
+
+/// Returns the open waits with a webhook at a path, or with a webhook and a key.
+async fn open_waits(desk: &Desk, path: &str) -> Result<Vec<WaitRow>, EngineError> {
+    let mut found: Vec<WaitRow> = Vec::new();
+    let of_path = |path: String| WaitFilter {
+        webhook: Some(path),
+        ..WaitFilter::default()
+    };
+    let of_key = WaitFilter {
+        key: Some(path.to_owned()),
+        ..WaitFilter::default()
+    };
+    let plain = path.trim_matches('/');
+    for filter in [
+        of_path(plain.to_owned()),
+        of_path(format!("events/{path}")),
+        of_key,
+    ] {
+        let rows = desk.engine.list_waits(filter).await?;
+        found.extend(rows.into_iter().filter(|row| row.webhook.is_some()));
+        if !found.is_empty() {
+            break;
+        }
+    }
+    Ok(found)
+}
+
+/// Completes the waits at a path.
+async fn answer_waits(
+    desk: &Desk,
+    path: &str,
+    received: &Received,
+    caller: Option<Caller>,
+) -> Result<Outcome, Problem> {
+    let engine = &desk.engine;
+    let mut proven = Vec::new();
+    let mut failure = None;
+    for row in open_waits(desk, path).await? {
+        match prove(desk, &row, received, caller.as_ref()) {
+            Ok(proof) => proven.push((row, proof)),
+            Err(error) => failure = Some(error),
+        }
+    }
+    if let (true, Some(failure)) = (proven.is_empty(), failure) {
+        return Err(failure);
+    }
+    let signed = proven.iter().find_map(|(_, proof)| proof.clone()?.signed);
+    let now_ms = wall_clock_ms();
+    let receipts: Vec<NewReceipt> = signed
+        .into_iter()
+        .map(|signed| NewReceipt {
+            scope: format!("wait {path}"),
+            key: format!("signed {signed}"),
+            digest: codec::digest_bytes(&received.body),
+            until_ms: now_ms.saturating_add(RECEIPT_MS),
+        })
+        .collect();
+    if let Some(past) = engine.delivered(&receipts).await? {
+        return duplicate(desk, &past).await;
+    }
+    let payload = engine.payload(received).await?;
+    let text = codec::encode(&payload).map_err(EngineError::from)?;
+    proven.retain(|(row, _)| is_chosen(row, &text));
+    let Some((first, _)) = proven.first() else {
+        return Err(Problem::not_found(
+            "no wait here has the key of this payload",
+        ));
+    };
+    if proven.iter().any(|(row, _)| row.key != first.key) {
+        return Err(Problem::new(
+            StatusCode::CONFLICT,
+            codes::AMBIGUOUS,
+            "several waits with different keys have this address",
+        )
+        .hint("give the waits an `:event {:key {:path [...]}}`, so that the payload chooses, or paths of their own"));
+    }
+    let answers = proven.iter().map(|(row, proof)| EventAnswer {
+        target: Target::Name(row.id.clone()),
+        payload: without_by(&payload),
+        is_unattended: proof.is_none(),
+        keep: false,
+    });
+    let published = match engine
+        .publish(Vec::new(), answers.collect(), receipts)
+        .await?
+    {
+        Publication::Known(past) => return duplicate(desk, &past).await,
+        Publication::Taken(published) => published,
+    };
+    if published.waits.is_empty() {
+        return Err(match published.refused.into_iter().next() {
+            Some(error) => refused(error),
+            None => Problem::not_found("nothing waits here any more"),
+        });
+    }
+    Ok(Outcome::Published(summary(&published)))
+}
+
+/// Verifies a request with the proof of a wait's webhook. Without one, a token that may start the flow is needed.
+fn prove(
+    desk: &Desk,
+    row: &WaitRow,
+    received: &Received,
+    caller: Option<&Caller>,
+) -> Result<Option<Proven>, Problem> {
+    let details = codec::decode(&row.details).unwrap_or(Value::Nil);
+    let webhook = details.get("show").and_then(|show| show.get("webhook"));
+    let auth = webhook.and_then(|webhook| webhook.get("auth"));
+    let Some(auth) = auth.filter(|auth| !auth.is_nil()) else {
+        let caller = caller.ok_or_else(|| {
+            super::access::unauthorized(
+                "the webhook of this wait has no `:auth`, so it needs a token",
+            )
+        })?;
+        caller.need(Scope::Run)?;
+        let labels = desk.catalog.labels(&desk.engine, &row.flow);
+        return match caller.token.reaches_flow(&row.flow, &labels) {
+            true => Ok(None),
+            false => Err(Problem::not_found("there is nothing at this address")),
+        };
+    };
+    let proof = Proof::read(auth).map_err(|message| {
+        InterfaceError::Malformed(format!(
+            "the webhook of this wait cannot be used: {message}"
+        ))
+    })?;
+    Ok(Some(desk.engine.prove(&proof, received)?))
+}
+
+/// Tells whether a payload has the key that a wait looks for.
+fn is_chosen(row: &WaitRow, payload: &str) -> bool {
+    let event = row.event.as_ref();
+    let Some((event, path)) = event.and_then(|event| Some((event, event.path.as_ref()?))) else {
+        return true;
+    };
+    event.key.is_none() || waits::event_key(path, payload) == event.key
+}
+
+/// Returns a payload that does not say who decided: a program proves a key, not a person.
+fn without_by(payload: &Value) -> Value {
+    let Some(map) = payload.as_map() else {
+        return payload.clone();
+    };
+    let by = Value::keyword("by");
+    let entries = map.iter().filter(|(key, _)| **key != by);
+    Value::map(entries.map(|(key, value)| (key.clone(), value.clone())))
+}
+
+/// Returns what a delivery did, as JSON. The names of the fields are stable.
+pub(super) fn summary(published: &Published) -> Json {
+    let runs = published.runs.iter().map(|it| it.run.as_str());
+    let waits = published.waits.iter().map(|it| it.id.as_str());
+    json!({
+        "runs": runs.collect::<Vec<_>>(),
+        "waits": waits.collect::<Vec<_>>(),
+        "kept": published.kept,
+        "deduped": false,
+    })
+}
+
+/// `POST /api/v1/events`: what a verified delivery does, for callers with a token.
+async fn publish(
+    State(server): State<Shared>,
+    caller: Caller,
+    headers: HeaderMap,
+    body: Body,
+) -> Result<Answer, Problem> {
+    caller.need(Scope::Run)?;
+    let given = Members::read(&headers, body, &["dedup", "key", "name", "payload"]).await?;
+    let name = given.text("name")?.filter(|name| !name.is_empty());
+    let name = name.ok_or_else(|| Problem::malformed("`name` is missing"))?;
+    let key = given.text("key")?;
+    let payload = given.get("payload").cloned();
+    let receipts: Vec<NewReceipt> = given
+        .text("dedup")?
+        .map(|dedup| NewReceipt {
+            scope: format!("{} event {name}", caller.identity()),
+            key: dedup,
+            digest: given.digest(),
+            until_ms: wall_clock_ms().saturating_add(RECEIPT_MS),
+        })
+        .into_iter()
+        .collect();
+    let shown = server
+        .ask(async move |desk: &Desk| {
+            let payload = payload.as_ref().map_or_else(|| Value::map([]), from_json);
+            let mut all = starters(desk, &name);
+            all.retain(|it| caller.token.reaches_flow(&it.flow.slug, &it.flow.labels));
+            let starts = all.iter().map(|it| {
+                let options = StartOptions {
+                    started_by: Some(caller.started_by()),
+                    ..options(&it.interface.invocation, input_of(&payload), it)
+                };
+                (&it.flow.loaded, options)
+            });
+            let starts: Vec<_> = starts.collect();
+            let answer = EventAnswer {
+                target: Target::Event { name, key },
+                payload: payload.clone(),
+                is_unattended: true,
+                keep: starts.is_empty(),
+            };
+            // Waits of all flows may wait for an event.
+            let answers = match caller.token.limits.flows.is_empty()
+                && caller.token.limits.labels.is_empty()
+            {
+                true => vec![answer],
+                false => Vec::new(),
+            };
+            let publication = desk.engine.publish(starts, answers, receipts).await?;
+            Ok::<_, Problem>(match publication {
+                Publication::Taken(published) => summary(&published),
+                Publication::Known(past) => {
+                    let runs: Vec<&str> = past.runs.iter().map(|run| run.as_str()).collect();
+                    json!({"runs": runs, "waits": [], "kept": false, "deduped": true})
+                }
+            })
+        })
+        .await?;
+    Ok(Answer::with(StatusCode::ACCEPTED, shown))
+}
+
+/// Returns a payload as the input of a run: a map as it is, anything else under `:body`.
+fn input_of(payload: &Value) -> Value {
+    match payload {
+        Value::Map(_) => payload.clone(),
+        other => Value::map([(Value::keyword("body"), other.clone())]),
+    }
+}

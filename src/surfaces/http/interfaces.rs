@@ -1,0 +1,410 @@
+//! Interfaces of flows: `/api/flows/{slug}/interfaces/live/{id}` and `/http/{path}`.
+//!
+//! A request is checked in this order: address, method, size of the body, proof, repetition, type of the body, input.
+
+pub(super) mod receive;
+pub(super) mod reply;
+
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+use std::time::Instant;
+
+use axum::Router;
+use axum::extract::{Path, Request, State};
+use axum::http::request::Parts;
+use axum::http::{Method, StatusCode, header};
+use axum::response::{IntoResponse as _, Response};
+use axum::routing::any;
+use flowstone_engine::catalog::ServedInterface;
+use flowstone_engine::events::Publication;
+use flowstone_engine::interfaces::{InterfaceError, Received};
+use flowstone_engine::ports::PastDelivery;
+use flowstone_engine::token::Scope;
+use flowstone_engine::{EngineError, StartOptions, Submitted};
+use flowstone_flow::interfaces::InterfaceKind;
+use flowstone_flow::proof::Proof;
+
+use super::access::{Caller, ProofClass};
+use super::problem::{Problem, codes};
+use super::runs::started_json;
+use super::server::{Desk, Peer, Server, Shared};
+use super::settings::ServerSettings;
+use super::{events, flows};
+use receive::{BODY_HTTP, BODY_WEBHOOK};
+use reply::{Outcome, Started, Who};
+
+pub(super) fn routes() -> Router<Shared> {
+    Router::new()
+        .route("/api/flows/{slug}/interfaces/{target}/{id}", any(by_id))
+        .route("/api/flows/{slug}/installations/{*rest}", any(installation))
+        .route("/http/{*path}", any(by_path))
+}
+
+/// Where a request goes.
+#[derive(Debug, Clone)]
+enum Address {
+    Id { slug: String, id: String },
+    Path(Vec<String>),
+}
+
+async fn by_id(
+    State(server): State<Shared>,
+    Path((slug, target, id)): Path<(String, String, String)>,
+    request: Request,
+) -> Result<Response, Problem> {
+    if target != "live" {
+        return Err(nothing(request.uri().path())
+            .hint("this server has one version of each flow, under `live`"));
+    }
+    serve(&server, Address::Id { slug, id }, request).await
+}
+
+async fn installation(request: Request) -> Problem {
+    nothing(request.uri().path())
+        .hint("this server has no installations; use `/api/flows/{slug}/interfaces/live/{id}`")
+}
+
+async fn by_path(State(server): State<Shared>, request: Request) -> Result<Response, Problem> {
+    let path = request.uri().path();
+    let parts = receive::segments(path.strip_prefix("/http/").unwrap_or_default())?;
+    serve(&server, Address::Path(parts), request).await
+}
+
+fn nothing(path: &str) -> Problem {
+    Problem::not_found(format!("there is nothing at `{path}`"))
+}
+
+/// What is known of an interface before its request is read.
+struct Found {
+    method: &'static str,
+    kind: InterfaceKind,
+    place: String,
+    needs_token: bool,
+}
+
+async fn serve(server: &Shared, address: Address, request: Request) -> Result<Response, Problem> {
+    let (mut parts, body) = request.into_parts();
+    let path = parts.uri.path().to_owned();
+    let (wanted, method) = (address.clone(), parts.method.clone());
+    let public = server.settings.public.clone();
+    let found = server
+        .ask(async move |desk: &Desk| {
+            // Interfaces may share a path under several methods.
+            let exact = find(desk, &wanted, Some(&method));
+            let found = exact.or_else(|| find(desk, &wanted, None));
+            let found = found.filter(|(it, _)| is_served(it, &public));
+            Ok::<_, Problem>(found.map(|(served, _)| Found {
+                method: served.interface.method,
+                kind: served.interface.kind,
+                place: format!("{}/{}", served.flow.slug, served.interface.id),
+                needs_token: served.interface.proof.is_none(),
+            }))
+        })
+        .await?;
+    let found = found.ok_or_else(|| nothing(&path))?;
+    if let Some(response) = other_method(&parts.method, found.method, &path) {
+        return Ok(response);
+    }
+    let most = match found.kind {
+        InterfaceKind::Http => BODY_HTTP,
+        InterfaceKind::Webhook | InterfaceKind::Trigger => BODY_WEBHOOK,
+    };
+    receive::refuse_large(&parts.headers, most)?;
+    let caller = match found.needs_token {
+        true => Some(token(server, &parts).await?),
+        false => None,
+    };
+    let (received, _held) = receive::read(server, &mut parts, body, most).await?;
+    let class = class_of(&found.place);
+    let who = Who::of(caller.as_ref());
+    let outcome = server
+        .ask(async move |desk: &Desk| {
+            let method = received.method.parse().unwrap_or(Method::POST);
+            let found = find(desk, &address, Some(&method));
+            let (served, parameters) = found.ok_or_else(|| nothing(&received.path))?;
+            let received = Received {
+                parameters,
+                ..received
+            };
+            take(desk, &served, &received, caller).await
+        })
+        .await;
+    answer(server, &parts, class, who, outcome).await
+}
+
+impl From<InterfaceError> for Problem {
+    fn from(error: InterfaceError) -> Problem {
+        let text = error.to_string();
+        match error {
+            InterfaceError::Unset { .. } => Problem::new(
+                StatusCode::SERVICE_UNAVAILABLE,
+                codes::SECRET_UNSET,
+                "the interface cannot be used: a secret of its `:auth` is not set",
+            )
+            .hint("`/readyz` names the secret"),
+            // The reason is for the log; `answer` takes it out.
+            InterfaceError::Unproven(why) => unproven().with("unproven", why.name().into()),
+            InterfaceError::Reserved { .. }
+            | InterfaceError::Twice { .. }
+            | InterfaceError::Malformed(_) => Problem::malformed(text),
+            InterfaceError::UnknownInput { known, .. } => {
+                Problem::new(StatusCode::UNPROCESSABLE_ENTITY, codes::UNKNOWN_INPUT, text).hint(
+                    match known.is_empty() {
+                        true => "it takes no inputs".to_owned(),
+                        false => format!("it takes: {}", known.join(", ")),
+                    },
+                )
+            }
+            InterfaceError::MediaType(_) => {
+                Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, codes::MEDIA_TYPE, text)
+            }
+            InterfaceError::Engine(error) => refused(error),
+        }
+    }
+}
+
+/// Returns the answer to a start that a flow refuses.
+pub(super) fn refused(error: EngineError) -> Problem {
+    let is_taken = matches!(error, EngineError::SlotTaken { .. });
+    let problem = Problem::from(error);
+    match is_taken {
+        true => problem.header(header::RETRY_AFTER, "5"),
+        false => problem,
+    }
+}
+
+fn unproven() -> Problem {
+    Problem::new(
+        StatusCode::UNAUTHORIZED,
+        codes::UNPROVEN,
+        "the request does not prove who sends it",
+    )
+}
+
+/// Returns the class in which failed proofs of an interface are counted.
+pub(super) fn class_of(place: &str) -> ProofClass {
+    let mut hasher = DefaultHasher::new();
+    place.hash(&mut hasher);
+    ProofClass::Interface(hasher.finish())
+}
+
+/// Makes the answer of what was taken, and counts failed proofs.
+pub(super) async fn answer(
+    server: &Shared,
+    parts: &Parts,
+    class: ProofClass,
+    who: Who,
+    outcome: Result<Outcome, Problem>,
+) -> Result<Response, Problem> {
+    match outcome {
+        Ok(outcome) => reply::respond(server, outcome, who).await,
+        Err(mut problem) => {
+            let Some(why) = problem.more.remove("unproven") else {
+                return Err(problem);
+            };
+            tracing::warn!(
+                reason = why.as_str(),
+                path = parts.uri.path(),
+                "a proof failed"
+            );
+            let peer = parts.extensions.get::<Peer>().map(|peer| peer.0.ip());
+            let noted = peer.and_then(|peer| server.failures.note(peer, class, Instant::now()));
+            Err(noted.unwrap_or(problem))
+        }
+    }
+}
+
+/// Checks the token of a request.
+pub(super) async fn token(server: &Server, parts: &Parts) -> Result<Caller, Problem> {
+    let caller = server.caller(parts).await?;
+    caller.need(Scope::Run)?;
+    Ok(caller)
+}
+
+/// Answers requests with another method than the one that starts a run.
+pub(super) fn other_method(
+    method: &Method,
+    expected: &'static str,
+    path: &str,
+) -> Option<Response> {
+    let allow = match expected {
+        "GET" => "GET, HEAD, OPTIONS".to_owned(),
+        other => format!("{other}, OPTIONS"),
+    };
+    if method.as_str() == expected {
+        return None;
+    }
+    let mut response = match (method, expected) {
+        (&Method::OPTIONS, _) => StatusCode::NO_CONTENT.into_response(),
+        // It has no effect, and no run whose result it could have.
+        (&Method::HEAD, "GET") => StatusCode::NO_CONTENT.into_response(),
+        _ => Problem::new(
+            StatusCode::METHOD_NOT_ALLOWED,
+            codes::METHOD,
+            format!("`{path}` does not take {method}"),
+        )
+        .into_response(),
+    };
+    if let Ok(allow) = allow.parse() {
+        response.headers_mut().insert(header::ALLOW, allow);
+    }
+    Some(response)
+}
+
+/// Finds the interface of an address, and the parameters of its path. With a method, only those that take it.
+fn find(
+    desk: &Desk,
+    address: &Address,
+    method: Option<&Method>,
+) -> Option<(ServedInterface, Vec<(String, String)>)> {
+    let all = desk.catalog.interfaces(&desk.engine).into_iter();
+    let fits = |it: &ServedInterface| method.is_none_or(|m| m.as_str() == it.interface.method);
+    match address {
+        Address::Id { slug, id } => {
+            let mut all = all.filter(|it| it.interface.kind != InterfaceKind::Trigger);
+            let found = all.find(|it| it.flow.slug == *slug && it.interface.id == *id && fits(it));
+            found.map(|it| (it, Vec::new()))
+        }
+        Address::Path(path) => {
+            let found = all.filter(fits).filter_map(|it| {
+                let pattern = it.interface.path.as_ref()?;
+                let rank = pattern.rank();
+                let parameters = pattern.matches(path)?;
+                Some((rank, it, parameters))
+            });
+            let first = found.min_by(|one, other| one.0.cmp(&other.0));
+            first.map(|(_, it, parameters)| (it, parameters))
+        }
+    }
+}
+
+/// Tells whether an interface may be served: one that is open to everybody must be listed in the settings.
+pub(super) fn is_served(served: &ServedInterface, public: &[String]) -> bool {
+    let place = format!("{}/{}", served.flow.slug, served.interface.id);
+    !matches!(served.interface.proof, Some(Proof::None)) || public.contains(&place)
+}
+
+/// Proves a request and starts a run, or what the interface's event starts.
+async fn take(
+    desk: &Desk,
+    served: &ServedInterface,
+    received: &Received,
+    caller: Option<Caller>,
+) -> Result<Outcome, Problem> {
+    let (engine, interface, flow) = (&desk.engine, &served.interface, &served.flow);
+    if let Some(caller) = &caller
+        && !caller.token.reaches_flow(&flow.slug, &flow.labels)
+    {
+        return Err(flows::no_flow(&flow.slug));
+    }
+    if interface.event.is_some() && interface.kind != InterfaceKind::Http {
+        return events::take(desk, served, received).await;
+    }
+    let proven = match &interface.proof {
+        Some(proof) => Some((proof, engine.prove(proof, received)?)),
+        None => None,
+    };
+    if let Some(challenge) = proven.as_ref().and_then(|it| received.challenge(it.0)) {
+        return Ok(Outcome::Challenge(challenge));
+    }
+    let scope = format!("interface {}/{}", flow.slug, interface.id);
+    let receipts = match (&proven, interface.kind) {
+        (Some((_, proven)), InterfaceKind::Webhook | InterfaceKind::Trigger) => {
+            engine.receipts(&scope, interface, received, proven)
+        }
+        _ => Vec::new(),
+    };
+    if let Some(past) = engine.delivered(&receipts).await? {
+        return duplicate(desk, &past).await;
+    }
+    let input = engine
+        .interface_input(&flow.loaded.flow, interface, received)
+        .await?;
+    let kind = match interface.kind {
+        InterfaceKind::Http => "http",
+        InterfaceKind::Webhook | InterfaceKind::Trigger => "webhook",
+    };
+    let started_by = match &caller {
+        Some(caller) => caller.started_by(),
+        None => format!("{kind}:{}", interface.id),
+    };
+    let options = StartOptions {
+        invocation: interface.invocation.clone(),
+        is_left: true,
+        started_by: Some(started_by),
+        ..StartOptions::with_input(input)
+    };
+    let submitted = engine.submit_once(&flow.loaded, options, receipts).await;
+    match submitted.map_err(refused)? {
+        Submitted::Known(past) => duplicate(desk, &past).await,
+        Submitted::Started(started) => Ok(Outcome::Started(Started {
+            kind: interface.kind,
+            run: started_json(desk, &started).await?,
+            timeout: interface.timeout,
+        })),
+    }
+}
+
+/// Returns the answer to a delivery that came before.
+pub(super) async fn duplicate(desk: &Desk, past: &PastDelivery) -> Result<Outcome, Problem> {
+    let run = match past.runs.first() {
+        Some(run) => desk.engine.run(run).await.ok(),
+        None => None,
+    };
+    Ok(Outcome::Duplicate {
+        run: run.map(|run| (run.id.to_string(), run.status.name())),
+    })
+}
+
+/// Returns what was published as an outcome.
+pub(super) async fn published(
+    desk: &Desk,
+    served: &ServedInterface,
+    publication: Publication,
+) -> Result<Outcome, Problem> {
+    let mut published = match publication {
+        Publication::Known(past) => return duplicate(desk, &past).await,
+        Publication::Taken(published) => published,
+    };
+    let is_nothing = published.runs.is_empty() && published.waits.is_empty() && !published.kept;
+    if is_nothing && !published.refused.is_empty() {
+        return Err(refused(published.refused.remove(0)));
+    }
+    for error in &published.refused {
+        tracing::warn!(%error, code = error.code(), "a flow or a wait did not take an event");
+    }
+    match (&published.runs[..], published.waits.is_empty()) {
+        ([only], true) => Ok(Outcome::Started(Started {
+            kind: InterfaceKind::Webhook,
+            run: started_json(desk, only).await?,
+            timeout: served.interface.timeout,
+        })),
+        _ => Ok(Outcome::Published(events::summary(&published))),
+    }
+}
+
+/// Returns what keeps interfaces from being used: secrets that are not set, and open ones that are not listed.
+pub(super) fn problems(desk: &Desk, settings: &ServerSettings) -> Vec<serde_json::Value> {
+    let mut found = Vec::new();
+    for served in desk.catalog.interfaces(&desk.engine) {
+        let place = format!("{}/{}", served.flow.slug, served.interface.id);
+        let proof = served.interface.proof.as_ref();
+        let unset = proof.and_then(|proof| desk.engine.unset_secret(proof));
+        let (code, message) = match unset {
+            Some(name) => (
+                codes::SECRET_UNSET,
+                format!("the interface `{place}` needs the secret `{name}`, which is not set"),
+            ),
+            None if !is_served(&served, &settings.public) => (
+                "E1041",
+                format!(
+                    "the interface `{place}` is open to everybody, and `:server {{:public [...]}}` does not list it"
+                ),
+            ),
+            None => continue,
+        };
+        found.push(serde_json::json!({
+            "file": served.flow.name, "code": code, "message": message
+        }));
+    }
+    found
+}
