@@ -1,6 +1,8 @@
 //! The command line as a person sees it.
 
 mod agents;
+#[cfg(unix)]
+mod api_routes;
 mod bad_input;
 mod check;
 mod connections;
@@ -25,6 +27,8 @@ mod quarantine;
 mod queue;
 mod recording;
 mod reference;
+#[cfg(unix)]
+mod remote;
 mod repl;
 mod resources;
 mod resources_table;

@@ -25,7 +25,7 @@ use crate::observer::Observer;
 use crate::outcome::RunOutcome;
 use crate::permission::Permissions;
 use crate::ports::{
-    ClaimBy, Clock, Durability, Exchanges, NoSecrets, NoVault, Random, RunFilter, RunRow,
+    Claim, ClaimBy, Clock, Durability, Exchanges, NoSecrets, NoVault, Random, RunFilter, RunRow,
     RunStatus, Secrets, Stores, SystemRandom, Taken, Vault, WaitFilter,
 };
 use crate::redact::Redactors;
@@ -225,6 +225,12 @@ impl Engine {
             loaded.is_outside = !real_path(path).starts_with(root);
         }
         checked
+    }
+
+    /// As [`Engine::check`], for a text that is in no file of the project.
+    pub fn check_text(&self, session: &Session, text: &str) -> Checked {
+        let root = &self.services.project_root;
+        disk::check_text(session, text, root, &self.services.steps)
     }
 
     /// As [`Engine::check`], for a file that is to be run: the next run of it need not read and compile it again.
@@ -478,6 +484,31 @@ impl Engine {
                 status: status.name(),
             }),
             Some(_) => Ok(()),
+        }
+    }
+
+    /// Releases a run that is on hold, in quarantine or set aside, so that a worker executes it. A run that no process
+    /// executes is found by workers anyway.
+    ///
+    /// # Errors
+    /// When it is over already.
+    pub async fn request_resume(&self, run: &RunId) -> Result<(), EngineError> {
+        let row = self.run_row(run).await?;
+        if row.status.is_final() {
+            return Err(EngineError::Over {
+                run: run.to_string(),
+                status: row.status.name(),
+            });
+        }
+        let is_stopped = row.held || row.quarantine.is_some() || row.setback.is_some();
+        if row.executing || !is_stopped {
+            return Ok(());
+        }
+        let runs = &self.services.stores.runs;
+        match runs.claim(run, ClaimBy::Name, self.now_ms()).await? {
+            Claim::Taken { epoch } => Ok(runs.release(run, epoch).await?),
+            // The process that holds it executes it.
+            Claim::Held { .. } | Claim::Missing | Claim::Quarantined { .. } => Ok(()),
         }
     }
 

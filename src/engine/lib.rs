@@ -50,7 +50,7 @@ pub(crate) use flowstone_flow::{
 };
 pub use flowstone_model::{
     blob, changeset, codec, diagnostic, duration, feed_event, ids, json, kv, limits, ports,
-    private, resource, rooted, schema, table, token, words,
+    private, resource, rooted, schema, server_file, table, token, words,
 };
 
 pub use asker::{AskPermission, Asker, Permission, PermissionQuestion};

@@ -2,18 +2,17 @@
 
 use std::io::Read;
 
-use flowstone_lang::value::Value;
-
 use crate::blob::BlobRow;
 use crate::codec;
 use crate::engine::Engine;
 use crate::error::EngineError;
 use crate::ids::RunId;
-use crate::ports::{Gone, ResourceRow, StoreError};
-use crate::resource::sign::{BadLink, LOCAL, Signer};
+use crate::ports::{BlobWriter, Gone, ResourceRow, StoreError};
+use crate::resource::sign::{BadLink, Signer};
 use crate::resource::{
     PREFIX, ResourceKind, ResourceLimits, SearchEntry, Tier, canonical, escaped, media, value_text,
 };
+use crate::server_file;
 
 /// Bytes that are read from a file at once.
 const CHUNK: usize = 256 << 10;
@@ -33,6 +32,10 @@ pub enum ResourceError {
     BadLink(BadLink),
     #[error("the file cannot be stored: {0}")]
     Unstorable(String),
+    #[error("the file cannot be stored: it has more than {most} bytes (`:max-upload`)")]
+    TooLarge { most: u64 },
+    #[error("no address of a server is known, so a link would lead nowhere")]
+    NoServer,
     #[error("the {kind} `{uri}` {what}")]
     Unsuitable {
         uri: String,
@@ -58,7 +61,8 @@ impl ResourceError {
             ResourceError::Needed { .. } => "E0938",
             ResourceError::Taken { .. } => "E0939",
             ResourceError::BadLink(_) => "E0940",
-            ResourceError::Unstorable(_) => "E0941",
+            ResourceError::Unstorable(_) | ResourceError::TooLarge { .. } => "E0941",
+            ResourceError::NoServer => "E1073",
             ResourceError::Unsuitable { .. } => "E0942",
         }
     }
@@ -78,7 +82,10 @@ impl ResourceError {
             }
             ResourceError::Taken { .. } => "`--replace` puts the new one in its place",
             ResourceError::BadLink(_) => "make another with `flowstone resources url`",
-            ResourceError::Unstorable(_) => "limits are under `:resources` in flowstone.edn",
+            ResourceError::NoServer => {
+                "set `:server {:url \"https://...\"}` in flowstone.edn, or start `flowstone serve --listen ADDRESS`"
+            }
+            ResourceError::Unstorable(_) | ResourceError::TooLarge { .. } => "limits are under `:resources` in flowstone.edn",
             ResourceError::Unsuitable { .. } => "`flowstone resources get` says what it is",
         }
         .to_owned()
@@ -97,6 +104,64 @@ pub struct Upload {
     /// Takes the place of a file of that name in that folder.
     pub replace: bool,
     pub search: Option<SearchEntry>,
+}
+
+/// A file that is being stored.
+pub struct Uploading {
+    upload: Upload,
+    /// The name and the folder of a file whose name stays.
+    target: Option<(String, String)>,
+    most: u64,
+    size: u64,
+    writer: Box<dyn BlobWriter>,
+}
+
+impl Uploading {
+    /// Adds bytes.
+    ///
+    /// # Errors
+    /// When the file is too large or cannot be written. After a failure it is of no more use.
+    pub async fn write(&mut self, bytes: &[u8]) -> Result<(), EngineError> {
+        self.size += bytes.len() as u64;
+        if self.size > self.most {
+            return Err(ResourceError::TooLarge { most: self.most }.into());
+        }
+        Ok(self.writer.write(bytes).await?)
+    }
+
+    /// Registers the file.
+    ///
+    /// # Errors
+    /// When it cannot be stored.
+    pub async fn finish(self, engine: &Engine) -> Result<ResourceRow, EngineError> {
+        let Uploading { upload, target, .. } = self;
+        let stored = self.writer.finish().await?;
+        let (uri, folder) = target.map_or_else(
+            || {
+                // The same file has the same name: a command that is repeated means the same run.
+                let id = RunId::derived(&format!("{}/{}", stored.hash.0, upload.name));
+                (format!("{PREFIX}file/{id}"), None)
+            },
+            |(uri, folder)| (uri, Some(folder)),
+        );
+        let content_type = upload.content_type;
+        let blob =
+            BlobRow {
+                content_type: Some(content_type.unwrap_or_else(|| {
+                    media::of_name(&upload.name).unwrap_or(media::OCTETS).into()
+                })),
+                filename: Some(upload.name),
+                kind: ResourceKind::File,
+                tier: Tier::Retained,
+                folder,
+                search: upload.search,
+                ..BlobRow::new(uri.clone(), stored.hash, stored.size)
+            };
+        let now_ms = engine.now_ms();
+        let resources = &engine.stores().resources;
+        resources.register(blob, now_ms).await?;
+        engine.live_resource(&uri).await
+    }
 }
 
 impl Engine {
@@ -168,51 +233,31 @@ impl Engine {
         upload: &Upload,
         mut content: impl Read,
     ) -> Result<ResourceRow, EngineError> {
-        let target = self.upload_target(upload).await?;
-        let stores = &self.services.stores;
-        let most = ResourceLimits::of(&self.services.settings).max_upload;
-        let mut writer = stores.blobs.begin().await?;
+        let mut uploading = self.begin_upload(upload.clone()).await?;
         let mut chunk = vec![0; CHUNK];
-        let mut size = 0_u64;
         loop {
             let count = content
                 .read(&mut chunk)
                 .map_err(|error| ResourceError::Unstorable(error.to_string()))?;
             if count == 0 {
-                break;
+                return uploading.finish(self).await;
             }
-            size += count as u64;
-            if size > most {
-                let words = format!("it has more than {most} bytes (`:max-upload`)");
-                return Err(ResourceError::Unstorable(words).into());
-            }
-            writer.write(&chunk[..count]).await?;
+            uploading.write(&chunk[..count]).await?;
         }
-        let stored = writer.finish().await?;
-        let (uri, folder) = target.map_or_else(
-            || {
-                // The same file has the same name: a command that is repeated means the same run.
-                let id = RunId::derived(&format!("{}/{}", stored.hash.0, upload.name));
-                (format!("{PREFIX}file/{id}"), None)
-            },
-            |(uri, folder)| (uri, Some(folder)),
-        );
-        let content_type = upload.content_type.clone();
-        let blob =
-            BlobRow {
-                filename: Some(upload.name.clone()),
-                content_type: Some(content_type.unwrap_or_else(|| {
-                    media::of_name(&upload.name).unwrap_or(media::OCTETS).into()
-                })),
-                kind: ResourceKind::File,
-                tier: Tier::Retained,
-                folder,
-                search: upload.search.clone(),
-                ..BlobRow::new(uri.clone(), stored.hash, stored.size)
-            };
-        let now_ms = self.services.clock.now_ms();
-        stores.resources.register(blob, now_ms).await?;
-        self.live_resource(&uri).await
+    }
+
+    /// Starts storing a file that comes a part at a time. Nothing is kept before [`Uploading::finish`].
+    ///
+    /// # Errors
+    /// When it has the name of another file, or a name that no file can have.
+    pub async fn begin_upload(&self, upload: Upload) -> Result<Uploading, EngineError> {
+        Ok(Uploading {
+            target: self.upload_target(&upload).await?,
+            upload,
+            most: ResourceLimits::of(&self.services.settings).max_upload,
+            size: 0,
+            writer: self.services.stores.blobs.begin().await?,
+        })
     }
 
     /// Returns the name and the folder of a file that is to have a name that stays.
@@ -317,7 +362,9 @@ impl Engine {
             .now_ms()
             .saturating_add(ttl_seconds * 1_000);
         let expires_ms = row.expires_ms.map_or(expires_ms, |end| end.min(expires_ms));
-        let link = self.signer()?.link(self.server_url(), &row.uri, expires_ms);
+        let base = server_file::base(&self.services.settings, &self.services.home);
+        let base = base.ok_or(ResourceError::NoServer)?;
+        let link = self.signer()?.link(&base, &row.uri, expires_ms);
         Ok((link, expires_ms))
     }
 
@@ -341,11 +388,5 @@ impl Engine {
             detail: error.to_string(),
         };
         Ok(Signer::open(home).map_err(unreachable)?)
-    }
-
-    fn server_url(&self) -> &str {
-        let server = self.services.settings.get("server");
-        let url = server.and_then(|server| server.get("url"));
-        url.and_then(Value::as_str).unwrap_or(LOCAL)
     }
 }

@@ -17,7 +17,7 @@ use crate::error::EngineError;
 use crate::execute::{Changed, Difference, DryRunEnd, DryRunReport, Purpose, Script, dry_run};
 use crate::flow::{self, Flow, LoadedFlow};
 use crate::ids::RunId;
-use crate::ports::{Adoption, Entry, Program, RunFilter, RunRow, RunStatus};
+use crate::ports::{Adoption, Entry, FlowVersion, Program, RunFilter, RunRow, RunStatus};
 
 /// How an unfinished run and an edited flow fit together.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -52,6 +52,30 @@ pub struct Against {
 }
 
 impl Engine {
+    /// Returns the programs of a flow: those of its runs, newest first, after the served one if no run has it.
+    ///
+    /// # Errors
+    /// When the runs cannot be read.
+    pub async fn flow_versions(
+        &self,
+        flow: &str,
+        served: Option<&str>,
+    ) -> Result<Vec<FlowVersion>, EngineError> {
+        let mut versions = self.services.stores.runs.versions(flow).await?;
+        let unused = served.filter(|hash| versions.iter().all(|it| it.program != *hash));
+        if let Some(hash) = unused {
+            let version = FlowVersion {
+                program: hash.to_owned(),
+                runs: 0,
+                open: 0,
+                first_ms: 0,
+                last_ms: 0,
+            };
+            versions.insert(0, version);
+        }
+        Ok(versions)
+    }
+
     /// Checks each unfinished run of a flow against an edited flow, oldest first. Nothing is performed.
     ///
     /// # Errors
@@ -189,7 +213,7 @@ impl Engine {
 }
 
 /// Refuses a run whose journal was removed.
-fn check_journal(row: &RunRow) -> Result<(), EngineError> {
+pub(crate) fn check_journal(row: &RunRow) -> Result<(), EngineError> {
     match row.pruned_ms {
         Some(_) => Err(EngineError::Pruned {
             run: row.id.to_string(),

@@ -26,6 +26,7 @@ pub mod rules;
 pub mod schema;
 pub mod sealed;
 pub mod search;
+pub mod server_file;
 pub mod size;
 pub mod table;
 pub mod token;

@@ -57,8 +57,8 @@ pub use queue::{
 };
 pub use resources::{Gone, ResourcePage, ResourceQuery, ResourceRow, ResourceSort, Resources};
 pub use runs::{
-    Adoption, Claim, ClaimBy, Import, ImportedRun, ImportedWait, NewRun, Parent, ParentClose,
-    Program, RunFilter, RunRow, RunStatus, RunUpdate, Runs, StoredInput,
+    Adoption, Claim, ClaimBy, FlowVersion, Import, ImportedRun, ImportedWait, NewRun, Parent,
+    ParentClose, Program, RunFilter, RunRow, RunStatus, RunUpdate, Runs, StoredInput,
 };
 pub use search::{
     Embedded, Refreshed, SearchDoc, SearchFilter, SearchHit, SearchIndex, Target as SearchTarget,
@@ -167,6 +167,13 @@ pub trait Blobs: Send + Sync {
     /// # Errors
     /// [`StoreError::Rejected`] with kind `not-found` when the blob does not exist.
     fn get(&self, hash: &BlobHash) -> PortFuture<'_, Vec<u8>>;
+
+    /// Returns some of the bytes of a blob: fewer than `length` only at its end. Unlike [`Blobs::get`], this does not check
+    /// that the blob is undamaged.
+    ///
+    /// # Errors
+    /// As [`Blobs::get`].
+    fn part(&self, hash: &BlobHash, start: u64, length: usize) -> PortFuture<'_, Vec<u8>>;
 
     /// Returns hash and content type of what a resource name stands for.
     fn find(&self, uri: &str) -> PortFuture<'_, Option<BlobRow>>;

@@ -47,11 +47,11 @@ use flowstone_model::ports::{
 };
 use flowstone_model::ports::{
     Adoption, Agenda, BackedUp, Batch, BlobRow, BlobWriter, Blobs, Changesets, Claim, ClaimBy,
-    Completion, Entry, Feed, FeedDetail, FeedPage, Import, Journal, Kv, NewRun, PlanChange,
-    PortFuture, Probe, Program, ProjectFeedPage, Receipt, Removed, Resources, RunFilter, RunQuery,
-    RunRow, RunStatus, RunSummary, Runs, ScheduleRow, Setback, SignalFilter, SignalRow, StoreError,
-    StoredInput, Stores, Sweep, Tables, Taken, Tokens, Upkeep, Usage, Verified, WaitFilter,
-    WaitRow, Waits, WaitsAnswer, wall_clock_ms,
+    Completion, Entry, Feed, FeedDetail, FeedPage, FlowVersion, Import, Journal, Kv, NewRun,
+    PlanChange, PortFuture, Probe, Program, ProjectFeedPage, Receipt, Removed, Resources,
+    RunFilter, RunQuery, RunRow, RunStatus, RunSummary, Runs, ScheduleRow, Setback, SignalFilter,
+    SignalRow, StoreError, StoredInput, Stores, Sweep, Tables, Taken, Tokens, Upkeep, Usage,
+    Verified, WaitFilter, WaitRow, Waits, WaitsAnswer, wall_clock_ms,
 };
 use flowstone_model::ports::{ResourcePage, ResourceQuery, ResourceRow};
 use flowstone_model::resource::SearchEntry;
@@ -377,6 +377,10 @@ impl Runs for Sqlite {
         self.read(|db| runs::program(db, hash))
     }
 
+    fn versions(&self, flow: &str) -> PortFuture<'_, Vec<FlowVersion>> {
+        self.read(|db| runs::versions(db, flow))
+    }
+
     fn claim(&self, run: &RunId, by: ClaimBy, now_ms: i64) -> PortFuture<'_, Claim> {
         let (run, owner, crashes) = (run.clone(), self.owner.clone(), self.crashes());
         self.writer.failures().forget(std::iter::once(&run));
@@ -639,6 +643,11 @@ impl Blobs for Sqlite {
 
     fn get(&self, hash: &BlobHash) -> PortFuture<'_, Vec<u8>> {
         let answer = blob::get(&self.blobs, hash);
+        Box::pin(std::future::ready(answer))
+    }
+
+    fn part(&self, hash: &BlobHash, start: u64, length: usize) -> PortFuture<'_, Vec<u8>> {
+        let answer = blob::part(&self.blobs, hash, start, length);
         Box::pin(std::future::ready(answer))
     }
 

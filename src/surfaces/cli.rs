@@ -9,7 +9,6 @@ mod check;
 mod completions;
 mod connections;
 mod duration;
-mod error_data;
 mod eval;
 mod exit;
 mod flow_file;
@@ -30,6 +29,7 @@ mod program;
 mod progress;
 mod queue;
 mod reference;
+mod remote;
 mod repl;
 mod report;
 mod resources;
@@ -159,12 +159,12 @@ pub enum Open {
 }
 
 /// Runs the command given on the command line.
-pub fn main(app: &dyn App) -> ExitCode {
+pub fn main(app: &'static dyn App) -> ExitCode {
     let cli = Cli::parse();
     output::set_color(cli.color);
     std::panic::set_hook(Box::new(|panic| output::note(&internal_error(panic))));
     log::start();
-    let performed = stack::with_room(|| perform(&cli.command, app));
+    let performed = stack::with_room(|| perform(&cli, app));
     let exit = performed.unwrap_or_else(|error| {
         let message = format!("no thread can be started: {error}");
         let report = Report::error("E0645", message);
@@ -214,8 +214,13 @@ fn scarce(words: &str) -> Option<&'static str> {
         .find_map(|(text, scarce)| words.contains(text).then_some(scarce))
 }
 
-fn perform(command: &Command, app: &dyn App) -> exit::Exit {
-    match command {
+fn perform(cli: &Cli, app: &'static dyn App) -> exit::Exit {
+    let address = cli.server.address();
+    let remote = address.and_then(|address| remote::perform(&cli.command, &address, &cli.server));
+    if let Some(exit) = remote {
+        return exit;
+    }
+    match &cli.command {
         Command::Backtest(args) => backtest::run(args, app),
         Command::Backup(args) => backup::run(args, app),
         Command::Check(args) => check::run(args, app),

@@ -5,6 +5,7 @@
 
 mod access;
 mod answer;
+mod connections;
 mod cursor;
 mod engines;
 mod events;
@@ -14,20 +15,31 @@ mod interfaces;
 mod origin;
 mod problem;
 mod request;
+mod resources;
 mod runs;
+mod schedules;
+mod search;
 mod server;
 mod settings;
+mod steps;
+mod tables;
 mod tokens;
 mod waits;
 
 use std::net::{SocketAddr, TcpListener};
 use std::path::PathBuf;
+use std::rc::Rc;
 use std::sync::Arc;
 use std::thread;
 
 use axum::Router;
 use flowstone_engine::catalog::Catalog;
 use flowstone_engine::{Engine, Interrupt};
+use flowstone_flow::flow::Flow;
+use flowstone_flow::step::LocalFuture;
+use flowstone_lang::diagnostic::Diagnostic;
+use flowstone_project::connections::{ConnectionReport, ConnectionTest};
+use flowstone_project::search::Embedder;
 
 use engines::{Engines, StartError};
 use server::{Desk, Server, Shared};
@@ -35,11 +47,17 @@ use settings::ServerSettings;
 
 /// The routes of all nouns, sorted.
 const ROUTES: &[fn() -> Router<Shared>] = &[
+    connections::routes,
     events::routes,
     flows::routes,
     health::routes,
     interfaces::routes,
+    resources::routes,
     runs::routes,
+    schedules::routes,
+    search::routes,
+    steps::routes,
+    tables::routes,
     tokens::routes,
     waits::routes,
 ];
@@ -54,8 +72,32 @@ fn is_page(path: &str) -> bool {
     path.starts_with("/docs/") || path.starts_with("/runs/") || path.contains("/waits/")
 }
 
+/// What answers need from the application, which knows the concrete steps and providers.
+pub trait Backend: Send + Sync {
+    /// Returns the embedder, if the project's settings configure one.
+    ///
+    /// # Errors
+    /// When its configuration is wrong.
+    fn embedder<'a>(
+        &self,
+        engine: &'a Engine,
+    ) -> Result<Option<Box<dyn Embedder + 'a>>, Diagnostic>;
+
+    /// Returns the slots of flows and the connections of a project.
+    fn connections(&self, engine: &Engine, flows: &[&Flow]) -> Vec<ConnectionReport>;
+
+    /// Tests a connection the way the flow that names it would use it.
+    fn try_connection<'a>(
+        &self,
+        engine: &'a Engine,
+        flow: &'a Rc<Flow>,
+        connection: &'a ConnectionReport,
+    ) -> LocalFuture<'a, ConnectionTest>;
+}
+
 /// How a server is started.
 pub struct ServeOptions {
+    pub backend: Arc<dyn Backend>,
     /// Open, and bound to the address that is served.
     pub listener: TcpListener,
     /// Threads that answer requests.
@@ -112,6 +154,7 @@ pub fn serve<E: Send>(
         Ok(Desk {
             engine: open()?,
             catalog: Catalog::new(options.flows.clone()),
+            backend: options.backend.clone(),
         })
     };
     thread::scope(|scope| {

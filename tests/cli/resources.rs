@@ -295,6 +295,11 @@ fn what_a_run_needs_is_kept() {
 #[test]
 fn links_are_made_and_checked() {
     let (scratch, uri) = made();
+    refused(&scratch.run(&["resources", "url", &uri]), "E1073");
+    scratch.write(
+        "flowstone.edn",
+        "{:server {:url \"https://flows.example.com\"}}",
+    );
     let link = scratch.json_of(&["resources", "url", &uri, "--ttl", "900"]);
     let link = link["url"].as_str().expect("a link").to_owned();
     let checked = scratch.json_of(&["resources", "url", "--check", &link]);

@@ -345,6 +345,10 @@ impl Blobs for MemoryBlobs {
         })
     }
 
+    fn part(&self, _: &BlobHash, _: u64, _: usize) -> PortFuture<'_, Vec<u8>> {
+        unused()
+    }
+
     fn find(&self, _uri: &str) -> PortFuture<'_, Option<BlobRow>> {
         Box::pin(async { Ok(None) })
     }
@@ -552,6 +556,9 @@ impl Runs for Nothing {
         unused()
     }
     fn program(&self, _: &str) -> PortFuture<'_, Option<Program>> {
+        unused()
+    }
+    fn versions(&self, _: &str) -> PortFuture<'_, Vec<FlowVersion>> {
         unused()
     }
     fn claim(&self, _: &RunId, _: ClaimBy, _: i64) -> PortFuture<'_, Claim> {

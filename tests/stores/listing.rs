@@ -1,14 +1,41 @@
 //! Lists of runs: filters, orders, pages; and the journal from a place on.
 
 use expect_test::expect;
+use flowstone_engine::blob::BlobHash;
 use flowstone_engine::ids::RunId;
 use flowstone_engine::ports::{
-    NewRun, Parent, ParentClose, Program, RunOrder, RunQuery, RunStatus, Stores,
+    FlowVersion, NewRun, Parent, ParentClose, Program, RunOrder, RunQuery, RunStatus, Stores,
 };
 use flowstone_engine::{Engine, codec};
 
 use super::STORE;
 use crate::bench::{Bench, block_on, outcome};
+
+/// Returns a run of the flow `even` to be.
+fn stored_run(id: &str, now_ms: i64) -> NewRun {
+    NewRun {
+        id: RunId::from_text(id),
+        external_id: None,
+        program: Program {
+            hash: "p".to_owned(),
+            source: "{}".to_owned(),
+            engine_abi: 1,
+        },
+        flow: "even".to_owned(),
+        input: "{}".to_owned(),
+        seed: 0,
+        now_ms,
+        invocation: None,
+        key: None,
+        priority: 0,
+        bindings: None,
+        started_by: "manual".to_owned(),
+        origin: None,
+        parent: None,
+        deadline_ms: None,
+        is_taken: false,
+    }
+}
 
 /// Adds runs that did not begin: `r0` to `r9`, a second apart, of two flows.
 fn ten(stores: &Stores) {
@@ -192,4 +219,54 @@ fn events_go_on_after_a_place() {
         5,
         "another pass is listed from its start"
     );
+}
+
+#[test]
+fn versions_of_a_flow_are_counted_newest_first() {
+    let bench = Bench::over(STORE);
+    let stores = bench.stores();
+    ten(&stores);
+    block_on(
+        stores
+            .runs
+            .terminate(&RunId::from_text("r4"), "enough", 20_000),
+    )
+    .expect("it ends");
+    let mut edited = stored_run("r20", 20_000);
+    edited.program.hash = "q".to_owned();
+    block_on(stores.runs.create(edited)).expect("it is added");
+    block_on(stores.runs.create(stored_run("r21", 21_000))).expect("it is added");
+    let found = block_on(stores.runs.versions("even")).expect("a list");
+    let seen = found.iter().map(|it| {
+        let FlowVersion {
+            program,
+            runs,
+            open,
+            first_ms,
+            last_ms,
+        } = it;
+        format!("{program} {runs} runs, {open} open, {first_ms} to {last_ms}")
+    });
+    assert_eq!(
+        seen.collect::<Vec<_>>(),
+        [
+            "p 6 runs, 5 open, 0 to 21000",
+            "q 1 runs, 1 open, 20000 to 20000"
+        ]
+    );
+    let none = block_on(stores.runs.versions("none")).expect("a list");
+    assert!(none.is_empty(), "{none:?}");
+}
+
+#[test]
+fn parts_of_a_blob_are_read() {
+    let bench = Bench::over(STORE);
+    let blobs = bench.stores().blobs;
+    let hash = block_on(blobs.put(b"0123456789".to_vec())).expect("it is put");
+    for (start, length, expected) in [(0, 4, "0123"), (8, 4, "89"), (10, 4, ""), (99, 1, "")] {
+        let part = block_on(blobs.part(&hash, start, length)).expect("it is read");
+        assert_eq!(part, expected.as_bytes(), "{start} {length}");
+    }
+    let missing = BlobHash("00".repeat(32));
+    assert!(block_on(blobs.part(&missing, 0, 1)).is_err());
 }

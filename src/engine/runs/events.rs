@@ -7,6 +7,7 @@ use crate::engine::Engine;
 use crate::error::EngineError;
 use crate::ids::RunId;
 use crate::ports::{Entry, RunRow};
+use crate::versions::check_journal;
 
 /// Number of entries that are read at a time.
 const PAGE: usize = 1000;
@@ -32,6 +33,33 @@ pub struct EventsPage {
 }
 
 impl Engine {
+    /// Returns at most `limit` events of a run after a position.
+    ///
+    /// # Errors
+    /// When the run does not exist, cannot be read, or its journal was removed.
+    pub async fn journal_page(
+        &self,
+        run: &RunId,
+        after: i64,
+        limit: usize,
+    ) -> Result<EventsPage, EngineError> {
+        let row = self.run_row(run).await?;
+        check_journal(&row)?;
+        let journal = &self.services.stores.journal;
+        let mut entries = journal.load_after(run, after, limit + 1).await?;
+        let is_full = entries.len() > limit;
+        entries.truncate(limit);
+        let pass = row.pass;
+        Ok(EventsPage {
+            row,
+            is_full,
+            events: entries
+                .into_iter()
+                .map(|(seq, entry)| RunEventRow { seq, pass, entry })
+                .collect(),
+        })
+    }
+
     /// Returns the events of a run after a position. If the run is in another pass than `pass`, its journal is a new
     /// one, and is returned from its start.
     ///

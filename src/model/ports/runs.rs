@@ -22,6 +22,9 @@ pub trait Runs: Send + Sync {
 
     fn program(&self, hash: &str) -> PortFuture<'_, Option<Program>>;
 
+    /// Returns the programs of a flow's runs, the one of the newest run first.
+    fn versions(&self, flow: &str) -> PortFuture<'_, Vec<FlowVersion>>;
+
     /// Takes the lease of a run for this process: free, expired, or held by a process that is gone. A run in
     /// quarantine is taken only if it was named.
     fn claim(&self, run: &RunId, by: ClaimBy, now_ms: i64) -> PortFuture<'_, Claim>;
@@ -76,6 +79,19 @@ pub struct Program {
     pub source: String,
     /// Which behaviour of replay it was compiled for.
     pub engine_abi: i64,
+}
+
+/// A program of a flow, and the runs that are pinned to it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FlowVersion {
+    pub program: String,
+    /// Number of runs.
+    pub runs: u64,
+    /// Number of runs that are not over.
+    pub open: u64,
+    /// When its first and its last run were created.
+    pub first_ms: i64,
+    pub last_ms: i64,
 }
 
 /// A run to be.

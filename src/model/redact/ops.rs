@@ -227,6 +227,10 @@ impl Blobs for RedactedBlobs {
         self.blobs.get(hash)
     }
 
+    fn part(&self, hash: &BlobHash, start: u64, length: usize) -> PortFuture<'_, Vec<u8>> {
+        self.blobs.part(hash, start, length)
+    }
+
     fn find(&self, uri: &str) -> PortFuture<'_, Option<BlobRow>> {
         self.blobs.find(uri)
     }

@@ -32,6 +32,19 @@ impl Blobs for Session {
         })
     }
 
+    fn part(&self, hash: &BlobHash, start: u64, length: usize) -> PortFuture<'_, Vec<u8>> {
+        self.read(|tx| match tx.state.blobs.get(&hash.0) {
+            Some((_, bytes)) => {
+                let start = usize::try_from(start)
+                    .unwrap_or(usize::MAX)
+                    .min(bytes.len());
+                let end = start.saturating_add(length).min(bytes.len());
+                Ok(bytes[start..end].to_vec())
+            }
+            None => Err(missing(hash)),
+        })
+    }
+
     fn find(&self, uri: &str) -> PortFuture<'_, Option<BlobRow>> {
         self.read(|tx| Ok(resources::blob(tx.state, uri)))
     }

@@ -4,8 +4,8 @@ use std::cmp::Reverse;
 
 use flowstone_model::ids::RunId;
 use flowstone_model::ports::{
-    Adoption, Claim, ClaimBy, Event, Import, ImportedRun, NewRun, PortFuture, Program, RunFilter,
-    RunQuery, RunRow, RunStatus, RunSummary, Runs, StoreError, StoredInput,
+    Adoption, Claim, ClaimBy, Event, FlowVersion, Import, ImportedRun, NewRun, PortFuture, Program,
+    RunFilter, RunQuery, RunRow, RunStatus, RunSummary, Runs, StoreError, StoredInput,
 };
 use flowstone_model::rules::lease::{self, Holder, LeaseRows as _};
 use flowstone_model::rules::rows::QueueRows as _;
@@ -47,6 +47,34 @@ impl Runs for Session {
 
     fn program(&self, hash: &str) -> PortFuture<'_, Option<Program>> {
         self.read(|tx| Ok(tx.state.programs.get(&hash.to_owned()).cloned()))
+    }
+
+    fn versions(&self, flow: &str) -> PortFuture<'_, Vec<FlowVersion>> {
+        self.read(|tx| {
+            let mut found: Vec<FlowVersion> = Vec::new();
+            // By number: the last one of a program is its newest.
+            for (_, run) in tx.state.runs.iter().filter(|(_, run)| run.row.flow == flow) {
+                let row = &run.row;
+                let at = found.iter().position(|it| it.program == row.program);
+                let mut version = match at {
+                    Some(at) => found.remove(at),
+                    None => FlowVersion {
+                        program: row.program.clone(),
+                        runs: 0,
+                        open: 0,
+                        first_ms: row.created_ms,
+                        last_ms: row.created_ms,
+                    },
+                };
+                version.runs += 1;
+                version.open += u64::from(row.ended_ms.is_none());
+                version.first_ms = version.first_ms.min(row.created_ms);
+                version.last_ms = version.last_ms.max(row.created_ms);
+                found.push(version);
+            }
+            found.reverse();
+            Ok(found)
+        })
     }
 
     fn claim(&self, run: &RunId, by: ClaimBy, now_ms: i64) -> PortFuture<'_, Claim> {

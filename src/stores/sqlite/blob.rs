@@ -204,6 +204,31 @@ pub fn get(folder: &Path, hash: &BlobHash) -> Result<Vec<u8>, StoreError> {
     Ok(bytes)
 }
 
+/// Reads some of the bytes of a blob.
+///
+/// # Errors
+/// As [`get`], but contents that have changed are not noticed.
+pub fn part(
+    folder: &Path,
+    hash: &BlobHash,
+    start: u64,
+    length: usize,
+) -> Result<Vec<u8>, StoreError> {
+    use std::io::{Seek as _, SeekFrom};
+    let path = place(folder, hash)?;
+    let read = || {
+        let mut file = open_regular(&path)?;
+        file.seek(SeekFrom::Start(start))?;
+        let mut bytes = Vec::new();
+        file.take(length as u64).read_to_end(&mut bytes)?;
+        Ok(bytes)
+    };
+    read().map_err(|error: std::io::Error| match error.kind() {
+        std::io::ErrorKind::NotFound => missing(hash),
+        _ => StoreError::of_reading(&path, &error),
+    })
+}
+
 /// The error of a blob that is not there.
 pub(crate) fn missing(hash: &BlobHash) -> StoreError {
     let message = format!("the blob {} is not there", hash.0);

@@ -2,8 +2,8 @@
 
 use flowstone_model::ids::RunId;
 use flowstone_model::ports::{
-    Adoption, Claim, ClaimBy, Event, NewRun, Parent, ParentClose, Program, RunFilter, RunRow,
-    RunStatus, RunUpdate, StoreError, StoredInput,
+    Adoption, Claim, ClaimBy, Event, FlowVersion, NewRun, Parent, ParentClose, Program, RunFilter,
+    RunRow, RunStatus, RunUpdate, StoreError, StoredInput,
 };
 use flowstone_model::rules::lease::{self, Holder, LeaseRows as _};
 use flowstone_model::rules::run_tree;
@@ -352,6 +352,25 @@ pub(super) fn program(db: &Connection, hash: &str) -> Result<Option<Program>, St
             .optional()
         })
         .map_err(failed)
+}
+
+pub(super) fn versions(db: &Connection, flow: &str) -> Result<Vec<FlowVersion>, StoreError> {
+    let mut sql = db
+        .prepare_cached(
+            "SELECT program, count(*), count(*) - count(ended_ms), min(created_ms), max(created_ms)
+             FROM run WHERE flow = ?1 GROUP BY program ORDER BY max(num) DESC",
+        )
+        .map_err(failed)?;
+    let rows = sql.query_map([flow], |row| {
+        Ok(FlowVersion {
+            program: row.get(0)?,
+            runs: row.get::<_, i64>(1)?.cast_unsigned(),
+            open: row.get::<_, i64>(2)?.cast_unsigned(),
+            first_ms: row.get(3)?,
+            last_ms: row.get(4)?,
+        })
+    });
+    rows.and_then(Iterator::collect).map_err(failed)
 }
 
 pub(super) fn update(

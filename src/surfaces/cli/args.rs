@@ -51,6 +51,9 @@ pub struct Cli {
     #[arg(long, global = true, value_enum, default_value_t = Color::Auto, value_name = "WHEN")]
     pub color: Color,
 
+    #[command(flatten)]
+    pub server: super::remote::ServerOptions,
+
     #[command(subcommand)]
     pub command: Command,
 }

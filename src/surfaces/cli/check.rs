@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use flowstone_engine::diagnostic::{Diagnostic, Severity, nearest};
+use flowstone_engine::diagnostic::{Diagnostic, nearest};
 use flowstone_engine::disk::{self, InProject};
 use flowstone_flow::flow::{Flow, name_of};
 use flowstone_flow::interfaces::{self, Interface};
@@ -21,6 +21,7 @@ use super::needs::Needs;
 use super::output;
 use super::report::{self, Report, Shown, unreadable};
 use super::{App, against, ask, flow_file, unserved};
+pub use crate::json::of_findings;
 
 /// File extensions of possible flows.
 const ENDINGS: &[&str] = &["clj", "edn"];
@@ -202,24 +203,6 @@ fn unknown_slugs(settings: &Value, root: &Path, seen: &Seen) -> Vec<Report> {
         .chain(permissions)
         .filter(|(_, name)| is_unknown(name));
     unknown.map(|(kind, name)| warn(kind, name)).collect()
-}
-
-/// Turns findings about a flow into reports with their places.
-pub fn of_findings(session: &Session, findings: &[Diagnostic]) -> Vec<Report> {
-    let sources = session.world().sources.borrow();
-    findings
-        .iter()
-        .map(|finding| {
-            let mut report =
-                Report::error(finding.code, &*finding.message).at(&sources, finding.span);
-            if finding.severity == Severity::Warning {
-                report.severity = report::Severity::Warning;
-            }
-            report.label = finding.label.clone().unwrap_or_default();
-            report.hints.clone_from(&finding.hints);
-            report
-        })
-        .collect()
 }
 
 /// Finds the flow files below a path. A path of a file is always accepted; in a folder, only files that look like flows

@@ -21,6 +21,7 @@ use super::run::load_file;
 use super::runtime::Runtime;
 use super::table::{Column, table};
 use super::{App, Open, output};
+use crate::json::{connection_json, connection_test_json};
 
 /// Performs the command.
 pub fn run(args: &Connections, app: &dyn App) -> Exit {
@@ -80,7 +81,7 @@ fn list(args: &ConnectionsList, app: &dyn App) -> Result<Exit, Report> {
         Ok::<_, Report>(reports(app, &looked))
     })?;
     if args.json {
-        let connections: Vec<Json> = reports.iter().map(in_json).collect();
+        let connections: Vec<Json> = reports.iter().map(connection_json).collect();
         output::json(&json!({"ok": true, "connections": connections}));
     } else if reports.is_empty() {
         output::note(
@@ -131,23 +132,6 @@ fn in_words(report: &ConnectionReport) -> Vec<String> {
     ]
 }
 
-/// The names of the fields are stable.
-fn in_json(report: &ConnectionReport) -> Json {
-    json!({
-        "name": report.name,
-        "source": report.source,
-        "type": report.kind,
-        "backend": report.backend,
-        "baseUrl": report.base_url,
-        "boundTo": report.bound_to,
-        "optional": report.is_optional,
-        "secret": report.secret.as_ref().map(|secret| json!({
-            "name": secret.name, "place": secret.place, "isSet": secret.is_set,
-        })),
-        "problem": report.problem,
-    })
-}
-
 fn test(args: &ConnectionsTest, app: &dyn App) -> Result<Exit, Report> {
     let tests = Runtime::start()?.block_on(async {
         let looked = look(app, (&args.home, &args.bound), &args.flows).await?;
@@ -173,7 +157,7 @@ fn test(args: &ConnectionsTest, app: &dyn App) -> Result<Exit, Report> {
     })?;
     let is_well = tests.iter().all(|it| it.verdict != Verdict::Fails);
     if args.json {
-        let tests: Vec<Json> = tests.iter().map(test_json).collect();
+        let tests: Vec<Json> = tests.iter().map(connection_test_json).collect();
         output::json(&json!({"ok": is_well, "connections": tests}));
     } else if tests.is_empty() {
         output::note("there are no connections to try");
@@ -215,18 +199,6 @@ fn line(test: &ConnectionTest) -> String {
         "{verdict} {}  {} ms  {code}{}\n",
         test.name, test.millis, test.detail
     )
-}
-
-/// The names of the fields are stable.
-fn test_json(test: &ConnectionTest) -> Json {
-    json!({
-        "name": test.name,
-        "verdict": test.verdict.name(),
-        "millis": test.millis,
-        "detail": test.detail,
-        "code": test.code,
-        "hints": test.hints,
-    })
 }
 
 fn prices(args: &ConnectionsPrices, app: &dyn App) -> Result<Exit, Report> {

@@ -11,13 +11,13 @@ use serde_json::json;
 
 use super::App;
 use super::args::Eval;
-use super::error_data::error_json;
 use super::exit::Exit;
 use super::interrupt::{Interrupt, Printing};
 use super::output;
 use super::program::{Grants, ProgramHost};
 use super::report::{Report, unreadable};
 use super::stack;
+use crate::json::error_json;
 
 /// A text to evaluate.
 struct Text {

@@ -3,12 +3,11 @@
 use flowstone_engine::EngineError;
 use flowstone_engine::ids::RunId;
 use flowstone_engine::json::to_exact_json;
-use flowstone_engine::outcome::{Failure, FailurePlace, RunOutcome};
+use flowstone_engine::outcome::RunOutcome;
 use flowstone_engine::ports::{RunStatus, StoreError};
-use flowstone_lang::value::{Sources, Value};
+use flowstone_lang::value::Value;
 use serde_json::{Map, json};
 
-use super::error_data::{failure_json, with_chain};
 use super::exit::Exit;
 use super::interrupt::Printing;
 use super::output;
@@ -16,7 +15,8 @@ use super::pretty::pretty;
 use super::queue::place_words;
 use super::report::Report;
 pub use super::waits::how_to_answer;
-use crate::json::{place_json, wait_json};
+use crate::json::{failure_json, place_json, wait_json};
+pub use crate::json::{of_failure, on_line};
 
 /// Maximum number of waits that are listed with the command that answers them.
 const MOST_WAITS: usize = 5;
@@ -129,36 +129,6 @@ pub fn in_json(run: &RunId, outcome: &RunOutcome) -> serde_json::Value {
 
 fn value_json(value: &Value) -> serde_json::Value {
     to_exact_json(value).unwrap_or_else(|_| json!(pretty(value)))
-}
-
-/// Reports why a run failed.
-pub fn of_failure(failure: &Failure) -> Report {
-    let report = match &failure.session {
-        Some(session) => {
-            let sources = session.world().sources.borrow();
-            Report::of_exception(&sources, &failure.exception)
-        }
-        None => {
-            let report = Report::of_exception(&Sources::default(), &failure.exception);
-            match &failure.place {
-                Some(place) => on_line(report, place),
-                None => report,
-            }
-        }
-    };
-    with_chain(report, &failure.exception)
-}
-
-/// Returns the file and line of an error.
-pub fn on_line(report: Report, place: &FailurePlace) -> Report {
-    let FailurePlace {
-        file,
-        line,
-        column,
-        width,
-        text,
-    } = place;
-    report.on_line(file, *line, *column, *width, text)
 }
 
 /// Reports an error of the engine.

@@ -2,6 +2,8 @@
 
 use flowstone_engine::ids::RunId;
 use flowstone_engine::ports::{QueuePlace, QueueReason};
+use flowstone_engine::read_instant;
+use serde_json::Value;
 
 /// Describes the place of a run in the queue.
 pub fn place_words(place: &QueuePlace) -> String {
@@ -23,6 +25,26 @@ pub fn place_words(place: &QueuePlace) -> String {
             format!("queued behind {}, {place_words}", runs_words(&place.behind))
         }
     }
+}
+
+/// Describes the place of a run in the queue that is JSON.
+pub fn place_of_json(place: &Value) -> String {
+    let waits_for = [QueueReason::Limit, QueueReason::Rate, QueueReason::Slot]
+        .into_iter()
+        .find(|reason| place["waitsFor"] == reason.name());
+    let behind = place["behind"].as_array().into_iter().flatten();
+    place_words(&QueuePlace {
+        waits_for: waits_for.unwrap_or(QueueReason::Slot),
+        position: place["position"]
+            .as_u64()
+            .and_then(|it| it.try_into().ok())
+            .unwrap_or(1),
+        behind: behind
+            .filter_map(Value::as_str)
+            .map(RunId::from_text)
+            .collect(),
+        due_ms: place["due"].as_str().and_then(|due| read_instant(due, 0)),
+    })
 }
 
 /// Names runs.

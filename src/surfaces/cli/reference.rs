@@ -8,7 +8,7 @@ use std::path::Path;
 
 use clap::CommandFactory;
 use flowstone_flow::step::{
-    COMMON, Effect, Field, FieldType, Operation, Operations, Step, StepSpec, config_schema,
+    COMMON, Effect, Field, Operation, Operations, Step, StepSpec, config_schema,
 };
 
 use super::App;
@@ -16,6 +16,7 @@ use super::args::{Cli, Reference};
 use super::exit::Exit;
 use super::output;
 use super::report::Report;
+use crate::json::type_name;
 
 const NOTE: &str =
     "<!-- Written by `flowstone reference docs/reference`; change the code, not this page. -->";
@@ -220,38 +221,5 @@ fn describe_fields(out: &mut String, fields: &[Field]) {
             field.name,
             type_name(&field.type_)
         );
-    }
-}
-
-/// Describes the type of a value under a key.
-pub fn type_name(field: &FieldType) -> String {
-    match field {
-        FieldType::Any => "any".to_owned(),
-        FieldType::Text => "string".to_owned(),
-        FieldType::Name => "keyword or string".to_owned(),
-        FieldType::Int => "integer".to_owned(),
-        FieldType::Number => "number".to_owned(),
-        FieldType::Bool => "boolean".to_owned(),
-        FieldType::Map => "map".to_owned(),
-        FieldType::Items => "vector, list or set".to_owned(),
-        FieldType::Duration => "duration".to_owned(),
-        FieldType::Function => "function".to_owned(),
-        FieldType::OneOf(names) => {
-            let names: Vec<String> = names.iter().map(|name| format!("`:{name}`")).collect();
-            names.join(", ")
-        }
-        FieldType::Keys(fields) => {
-            let names: Vec<String> = fields
-                .iter()
-                .map(|field| format!("`:{}`", field.name))
-                .collect();
-            format!("map of {}", names.join(", "))
-        }
-        FieldType::List(type_) => format!("vector of {}", type_name(type_)),
-        FieldType::IntIn(least, most) => format!("integer, {least} to {most}"),
-        FieldType::Either(types) => {
-            let names: Vec<String> = types.iter().map(type_name).collect();
-            names.join(" or ")
-        }
     }
 }

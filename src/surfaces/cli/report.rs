@@ -2,10 +2,10 @@
 
 use std::fmt::Write;
 
-use flowstone_lang::diagnostic::{Call, Cause, Excerpt, Expanded, Role};
-use serde_json::{Map, json};
+use flowstone_lang::diagnostic::Role;
 
 use super::paint::{BOLD, BOLD_BLUE, BOLD_RED, BOLD_YELLOW, DIM, GREEN, PLAIN, Paint};
+use crate::json::report_json;
 
 pub use flowstone_lang::diagnostic::{Diagnostic as Report, Severity};
 
@@ -29,57 +29,7 @@ impl Shown for Report {
     }
 
     fn to_json(&self) -> serde_json::Value {
-        let mut fields = Map::new();
-        fields.insert("severity".into(), json!(self.severity.name()));
-        if !self.code.is_empty() {
-            fields.insert("code".into(), json!(self.code));
-        }
-        if let Some(phase) = self.phase {
-            fields.insert("phase".into(), json!(phase.name()));
-        }
-        fields.insert("message".into(), json!(self.message));
-        if let Some(place) = &self.place {
-            put(&mut fields, place);
-        }
-        if !self.label.is_empty() {
-            fields.insert("label".into(), json!(self.label));
-        }
-        if !self.class.is_empty() {
-            fields.insert("class".into(), json!(self.class));
-        }
-        if let Some(culprit) = &self.culprit {
-            fields.insert(
-                "culprit".into(),
-                json!({
-                    "argument": culprit.argument,
-                    "function": culprit.function,
-                    "value": culprit.value,
-                    "kind": culprit.kind,
-                }),
-            );
-        }
-        if let Some(data) = &self.data {
-            fields.insert("data".into(), json!(data));
-        }
-        let lists = [("hints", &self.hints), ("notes", &self.notes)];
-        for (name, list) in lists {
-            if !list.is_empty() {
-                fields.insert(name.into(), json!(list));
-            }
-        }
-        let objects = [
-            ("related", self.related.iter().map(related).collect()),
-            ("causes", self.causes.iter().map(cause).collect()),
-            ("expansion", self.expansion.iter().map(expanded).collect()),
-            ("trace", self.trace.iter().map(call).collect()),
-        ];
-        for (name, objects) in objects {
-            let objects: Vec<serde_json::Value> = objects;
-            if !objects.is_empty() {
-                fields.insert(name.into(), json!(objects));
-            }
-        }
-        fields.into()
+        report_json(self)
     }
 }
 
@@ -93,61 +43,6 @@ fn style(role: Role) -> Paint {
         Role::Note => DIM,
         Role::Text => PLAIN,
     }
-}
-
-fn related((place, what): &(Excerpt, String)) -> serde_json::Value {
-    let mut fields = Map::new();
-    fields.insert("message".into(), json!(what));
-    put(&mut fields, place);
-    fields.into()
-}
-
-fn cause(cause: &Cause) -> serde_json::Value {
-    let mut fields = Map::new();
-    fields.insert("class".into(), json!(cause.class));
-    if !cause.code.is_empty() {
-        fields.insert("code".into(), json!(cause.code));
-    }
-    fields.insert("message".into(), json!(cause.message));
-    if let Some(data) = &cause.data {
-        fields.insert("data".into(), json!(data));
-    }
-    if let Some(place) = &cause.place {
-        put(&mut fields, place);
-    }
-    fields.into()
-}
-
-fn expanded(expanded: &Expanded) -> serde_json::Value {
-    let mut fields = Map::new();
-    fields.insert("macro".into(), json!(expanded.macro_name));
-    if let Some(form) = &expanded.form {
-        fields.insert("form".into(), json!(form));
-    }
-    if let Some(place) = &expanded.place {
-        put(&mut fields, place);
-    }
-    fields.into()
-}
-
-fn call(call: &Call) -> serde_json::Value {
-    let mut fields = Map::new();
-    fields.insert("function".into(), json!(call.function));
-    if call.in_library {
-        fields.insert("library".into(), json!(true));
-    }
-    if let Some(place) = &call.place {
-        put(&mut fields, place);
-    }
-    fields.into()
-}
-
-fn put(fields: &mut Map<String, serde_json::Value>, place: &Excerpt) {
-    fields.insert("file".into(), json!(place.file));
-    fields.insert("line".into(), json!(place.line));
-    fields.insert("column".into(), json!(place.column));
-    fields.insert("end_line".into(), json!(place.end_line));
-    fields.insert("end_column".into(), json!(place.end_column));
 }
 
 /// Reports that a file cannot be read.

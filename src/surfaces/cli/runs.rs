@@ -16,6 +16,7 @@ pub mod verify;
 mod watch;
 
 pub use gc::size;
+pub use list::RunTable;
 
 use flowstone_engine::ports::{RunRow, RunStatus};
 use flowstone_engine::{Engine, EngineError};

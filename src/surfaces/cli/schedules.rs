@@ -12,7 +12,7 @@ use super::run::{tell_left, watched};
 use super::runtime::Runtime;
 use super::table::{Column, table};
 use super::{App, Open, output};
-use crate::json::instant;
+use crate::json::schedule_json;
 
 /// Performs the command.
 pub fn run(args: &Schedules, app: &dyn App) -> Exit {
@@ -37,7 +37,7 @@ fn list(args: &SchedulesList, app: &dyn App) -> Result<Exit, Report> {
         schedules.map_err(|error| of_engine_error(&error))
     })?;
     if args.json {
-        let schedules: Vec<_> = schedules.iter().map(in_json).collect();
+        let schedules: Vec<_> = schedules.iter().map(schedule_json).collect();
         output::json(&json!({"ok": true, "schedules": schedules}));
     } else if schedules.is_empty() {
         output::note("no schedules are known; `flowstone serve` reads them from the flows");
@@ -71,21 +71,6 @@ fn in_words(schedule: &ScheduleReport) -> Vec<String> {
             .map_or_else(|| "-".to_owned(), ToString::to_string),
         schedule.outcome().unwrap_or("-").to_owned(),
     ]
-}
-
-/// The names of the fields are stable.
-fn in_json(schedule: &ScheduleReport) -> serde_json::Value {
-    let row = &schedule.row;
-    json!({
-        "flow": row.flow,
-        "id": row.id,
-        "times": row.timing,
-        "file": row.file,
-        "next": row.next_ms.map(instant),
-        "last": row.last_ms.map(instant),
-        "run": row.last_run.as_ref().map(|run| run.as_str()),
-        "outcome": schedule.outcome(),
-    })
 }
 
 fn run_now(args: &SchedulesRun, app: &dyn App) -> Result<Exit, Report> {

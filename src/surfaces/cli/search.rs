@@ -1,10 +1,8 @@
 //! `flowstone search` and `flowstone resources search`: prints what was found, as a table or as JSON.
 
-use flowstone_engine::json::to_json;
 use flowstone_engine::ports::SearchTarget;
 use flowstone_engine::{Engine, EngineError};
 use flowstone_project::search::{Ask, Found, FoundHit, Hydrate, SearchError, Seeker};
-use serde_json::Value as Json;
 
 use super::args::Search;
 use super::exit::Exit;
@@ -14,6 +12,7 @@ use super::report::Report;
 use super::runtime::Runtime;
 use super::table::{Column, table};
 use super::{App, Open, output};
+use crate::json::{found_json, ok};
 
 /// Performs the command. Without explicit targets, `everywhere` searches all of them, otherwise only resources.
 pub fn run(args: &Search, app: &dyn App, everywhere: &[SearchTarget]) -> Exit {
@@ -100,10 +99,7 @@ const COLUMNS: [Column<'static>; 4] = [
 
 fn tell(found: &Found, as_json: bool) {
     if as_json {
-        let mut json = to_json(&found.to_value()).unwrap_or(Json::Null);
-        json = camel(json);
-        json["ok"] = true.into();
-        output::json(&json);
+        output::json(&ok(found_json(found)));
         return;
     }
     for warning in &found.warnings {
@@ -137,54 +133,5 @@ fn content(found: &FoundHit) -> Option<String> {
             Some(format!("\n== {}\n{text}{more}", found.hit.title))
         }
         Content::Omitted => None,
-    }
-}
-
-/// Writes the keys of objects as `camelCase`.
-fn camel(json: Json) -> Json {
-    match json {
-        Json::Object(entries) => {
-            let entries = entries.into_iter();
-            Json::Object(
-                entries
-                    .map(|(key, value)| (camel_name(&key), camel(value)))
-                    .collect(),
-            )
-        }
-        Json::Array(items) => Json::Array(items.into_iter().map(camel).collect()),
-        other => other,
-    }
-}
-
-fn camel_name(name: &str) -> String {
-    let mut out = String::new();
-    let mut is_start = false;
-    for char in name.chars() {
-        match char {
-            '-' => is_start = true,
-            '?' => {}
-            char if is_start => {
-                out.extend(char.to_uppercase());
-                is_start = false;
-            }
-            char => out.push(char),
-        }
-    }
-    out
-}
-
-#[cfg(test)]
-mod tests {
-    use super::camel_name;
-
-    #[test]
-    fn names_are_those_of_json() {
-        for (name, expected) in [
-            ("uri", "uri"),
-            ("by-target", "byTarget"),
-            ("content-truncated?", "contentTruncated"),
-        ] {
-            assert_eq!(camel_name(name), expected);
-        }
     }
 }

@@ -33,7 +33,7 @@ use crate::json::instant;
 const FLOWS: &str = "flows";
 
 /// Executes due runs until interrupted, or until no run is due.
-pub fn run(args: &Serve, app: &dyn App) -> Exit {
+pub fn run(args: &Serve, app: &'static dyn App) -> Exit {
     match serve(args, app) {
         Ok(served) => {
             let lines = Lines::of(args);
@@ -52,7 +52,7 @@ pub fn run(args: &Serve, app: &dyn App) -> Exit {
     }
 }
 
-fn serve(args: &Serve, app: &dyn App) -> Result<Served, Report> {
+fn serve(args: &Serve, app: &'static dyn App) -> Result<Served, Report> {
     let project = Project {
         max_memory: args.limits.max_memory,
         permits: args.permits.clone(),
@@ -81,7 +81,7 @@ fn serve(args: &Serve, app: &dyn App) -> Result<Served, Report> {
     };
     match args.listen {
         None => work(),
-        Some(address) => listen::listen(address, (&project, &options), &open, &lines, work),
+        Some(address) => listen::listen(address, (&project, &options, app), &open, &lines, work),
     }
 }
 

@@ -5,8 +5,7 @@ mod run;
 
 use flowstone_engine::words::nearest;
 use flowstone_flow::step::{
-    COMMON, Effect, Field, Operation, Step, StepSpec, config_schema, operation_schema,
-    result_schema, tool_schema,
+    Field, Operation, Step, StepSpec, config_schema, operation_schema, result_schema, tool_schema,
 };
 use serde_json::{Value as Json, json};
 
@@ -15,6 +14,7 @@ use super::exit::Exit;
 use super::report::Report;
 use super::table::{Column, table};
 use super::{App, output, reference};
+use crate::json::{field_json, ok, operation_json, operation_names, spec_json, step_summary_json};
 
 /// Performs the command.
 pub fn run(args: &Steps, app: &dyn App) -> Exit {
@@ -82,23 +82,12 @@ fn list(args: &StepsList, app: &dyn App) -> Result<Exit, Report> {
     let steps = app.steps();
     let specs = specs(&steps);
     if args.json {
-        let steps: Vec<Json> = specs
-            .iter()
-            .map(|spec| {
-                json!({
-                    "type": spec.kind,
-                    "aliases": spec.aliases,
-                    "doc": spec.doc,
-                    "effect": effect_name(spec.effect),
-                    "operations": names_of(spec),
-                })
-            })
-            .collect();
+        let steps: Vec<Json> = specs.iter().map(|spec| step_summary_json(spec)).collect();
         output::json(&json!({"ok": true, "steps": steps}));
         return Ok(Exit::Completed);
     }
     let rows = specs.iter().map(|spec| {
-        let operations = names_of(spec).join(" ");
+        let operations = operation_names(spec).join(" ");
         vec![
             spec.kind.to_owned(),
             first_sentence(spec.doc).to_owned(),
@@ -124,10 +113,9 @@ fn show(args: &StepsShow, app: &dyn App) -> Result<Exit, Report> {
         None => None,
     };
     match (args.json, operation) {
-        (true, None) => output::json(&spec_json(spec)),
+        (true, None) => output::json(&ok(spec_json(spec))),
         (true, Some(operation)) => {
-            let mut object = operation_json(operation);
-            object["ok"] = json!(true);
+            let mut object = ok(operation_json(operation));
             object["type"] = json!(spec.kind);
             let fields = spec.fields.iter().filter(|field| takes(operation, field));
             object["fields"] = fields.map(field_json).collect();
@@ -163,65 +151,6 @@ fn schema(args: &StepsSchema, app: &dyn App) -> Result<Exit, Report> {
 
 fn takes(operation: &Operation, field: &Field) -> bool {
     operation.needs.contains(&field.name) || operation.takes.contains(&field.name)
-}
-
-fn names_of(spec: &StepSpec) -> Vec<&'static str> {
-    let operations = spec.operations.iter();
-    operations
-        .flat_map(|operations| operations.all.iter().map(|operation| operation.name))
-        .collect()
-}
-
-fn spec_json(spec: &StepSpec) -> Json {
-    let operations = spec.operations.iter();
-    let operations: Vec<Json> = operations
-        .flat_map(|operations| operations.all.iter().map(operation_json))
-        .collect();
-    json!({
-        "ok": true,
-        "type": spec.kind,
-        "aliases": spec.aliases,
-        "doc": spec.doc,
-        "effect": effect_name(spec.effect),
-        "operationKey": spec.operations.map(|operations| operations.key),
-        "operations": operations,
-        "fields": spec.fields.iter().map(field_json).collect::<Vec<_>>(),
-        "common": COMMON.iter().map(field_json).collect::<Vec<_>>(),
-        "examples": spec.examples,
-    })
-}
-
-fn operation_json(operation: &Operation) -> Json {
-    json!({
-        "name": operation.name,
-        "doc": operation.doc,
-        "needs": operation.needs,
-        "takes": operation.takes,
-        "gives": operation.gives,
-        "effect": effect_name(operation.effect),
-        "forAgents": operation.for_agents,
-    })
-}
-
-fn field_json(field: &Field) -> Json {
-    json!({
-        "name": field.name,
-        "aliases": field.aliases,
-        "type": reference::type_name(&field.type_),
-        "doc": field.doc,
-        "required": field.required,
-        "default": field.default,
-    })
-}
-
-fn effect_name(effect: Effect) -> &'static str {
-    match effect {
-        Effect::Pure => "pure",
-        Effect::Read => "read",
-        Effect::OwnStore => "own-store",
-        Effect::External => "external",
-        Effect::Steps => "steps",
-    }
 }
 
 fn first_sentence(doc: &str) -> &str {

@@ -6,6 +6,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use axum::http::{HeaderMap, StatusCode, header};
+use flowstone_engine::resource::PREFIX;
 use flowstone_engine::token::{Scope, Token, TokenKind};
 use flowstone_engine::waits;
 use serde_json::json;
@@ -64,6 +65,20 @@ impl Caller {
         format!("api:{}", self.token.attributed_to())
     }
 
+    /// Tells whether the caller reaches a resource, a table or a key, by its whole name or the part after the workspace.
+    /// Users reach only what their token names.
+    pub(super) fn reaches_resource(&self, name: &str) -> bool {
+        let short = name.strip_prefix(PREFIX).unwrap_or(name);
+        let whole = format!("{PREFIX}{short}");
+        let reaches = [short, &whole]
+            .iter()
+            .any(|name| self.token.reaches_resource(name));
+        match self.token.kind {
+            TokenKind::User | TokenKind::Anon => reaches && !self.token.limits.resources.is_empty(),
+            TokenKind::Owner | TokenKind::Service => reaches,
+        }
+    }
+
     /// Tells whether the caller reaches a run: by the token's limits, and users only their own runs.
     pub(super) fn reaches_run(&self, flow: &str, labels: &[String], started_by: &str) -> bool {
         let is_own = started_by == self.started_by();
@@ -110,6 +125,7 @@ pub(super) fn unauthorized(detail: &str) -> Problem {
 /// What a failed proof was about. Each has a count of its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum ProofClass {
+    ResourceLink,
     Token,
     /// A digest of the address of an interface.
     Interface(u64),

@@ -1,28 +1,28 @@
 //! `/api/v1/flows`: the flows that are served.
 
 use axum::Router;
+use axum::body::Body;
 use axum::extract::{Path, RawQuery, State};
-use axum::routing::get;
-use flowstone_engine::catalog::ServedFlow;
-use flowstone_engine::json::to_json;
+use axum::http::HeaderMap;
+use axum::routing::{get, post};
 use flowstone_engine::token::Scope;
 use serde_json::{Value, json};
 
 use super::access::Caller;
 use super::answer::Answer;
 use super::problem::Problem;
-use super::request::Query;
+use super::request::{Members, Query};
 use super::server::{Desk, Shared};
 use super::{cursor, runs};
+use crate::json::{flow_json, flow_summary_json, of_findings, report_json, version_json};
 
 pub(super) fn routes() -> Router<Shared> {
     Router::new()
         .route("/api/v1/flows", get(list))
         .route("/api/v1/flows/{slug}", get(show))
-        .route(
-            "/api/v1/flows/{slug}/runs",
-            axum::routing::post(runs::start),
-        )
+        .route("/api/v1/flows/{slug}/check", post(check))
+        .route("/api/v1/flows/{slug}/runs", post(runs::start))
+        .route("/api/v1/flows/{slug}/versions", get(versions))
 }
 
 async fn list(
@@ -43,7 +43,7 @@ async fn list(
             let reached = flows.filter(|flow| caller.token.reaches_flow(&flow.slug, &flow.labels));
             let rest = reached.filter(|flow| after.as_ref().is_none_or(|after| flow.slug > *after));
             let page = rest.take(limit + 1);
-            let page = page.map(|flow| (flow.slug.clone(), summary(&flow)));
+            let page = page.map(|flow| (flow.slug.clone(), flow_summary_json(&flow)));
             Ok::<_, Problem>(page.collect())
         })
         .await?;
@@ -68,7 +68,7 @@ async fn show(
             let flow = desk.catalog.flow(&desk.engine, &slug);
             let reached = flow.filter(|flow| caller.token.reaches_flow(&flow.slug, &flow.labels));
             reached
-                .map(|flow| details(&flow))
+                .map(|flow| flow_json(&flow))
                 .ok_or_else(|| no_flow(&slug))
         })
         .await?;
@@ -81,30 +81,71 @@ pub(super) fn no_flow(slug: &str) -> Problem {
         .hint("`GET /api/v1/flows` lists the flows that are served")
 }
 
-fn summary(flow: &ServedFlow) -> Value {
-    let definition = &flow.loaded.flow.definition;
-    let text = |key: &str| {
-        definition
-            .get(key)
-            .and_then(|it| it.as_str().map(|it| it.to_string()))
+/// The programs of the flow: the one that is served, and those of its runs, newest first.
+async fn versions(
+    State(server): State<Shared>,
+    caller: Caller,
+    Path(slug): Path<String>,
+    RawQuery(query): RawQuery,
+) -> Result<Answer, Problem> {
+    caller.need(Scope::Read)?;
+    let query = Query::read(query.as_deref(), &["cursor", "limit"])?;
+    let limit = query.limit()?;
+    let filters = format!("versions of {slug}");
+    let after = match query.get("cursor") {
+        Some(text) => Some(cursor::read(text, &filters)?),
+        None => None,
     };
-    json!({
-        "slug": flow.slug,
-        "name": text("name"),
-        "description": text("description"),
-        "file": flow.name,
-        "tags": flow.labels,
-        "version": flow.loaded.program.hash,
-    })
+    let versions = server
+        .ask(async move |desk: &Desk| {
+            let flow = desk.catalog.flow(&desk.engine, &slug);
+            let reached = flow.filter(|flow| caller.token.reaches_flow(&flow.slug, &flow.labels));
+            let flow = reached.ok_or_else(|| no_flow(&slug))?;
+            let hash = &flow.loaded.program.hash;
+            let versions = desk.engine.flow_versions(&slug, Some(hash)).await?;
+            let shown = versions
+                .iter()
+                .map(|it| version_json(it, it.program == *hash));
+            Ok::<_, Problem>(shown.collect::<Vec<Value>>())
+        })
+        .await?;
+    let is_after = |shown: &Value| shown["version"].as_str() == after.as_deref();
+    let start = match &after {
+        Some(_) => versions.iter().position(is_after).map_or(0, |at| at + 1),
+        None => 0,
+    };
+    let rest = versions.get(start..).unwrap_or_default();
+    let page = rest.get(..limit).unwrap_or(rest);
+    let last = page.last().filter(|_| rest.len() > limit);
+    let next = last.and_then(|shown| shown["version"].as_str());
+    let next = next.map(|version| cursor::write(version, &filters));
+    Ok(Answer::ok(json!({"versions": page, "next": next})))
 }
 
-/// Everything that a caller needs to start the flow. Its code is not part of it.
-fn details(flow: &ServedFlow) -> Value {
-    let mut shown = summary(flow);
-    let definition = &flow.loaded.flow.definition;
-    for key in ["invocations", "schedules"] {
-        let value = definition.get(key).and_then(|value| to_json(value).ok());
-        shown[key] = json!(value);
-    }
-    shown
+/// Checks the flow as it is in its file, or another text for it.
+async fn check(
+    State(server): State<Shared>,
+    caller: Caller,
+    Path(slug): Path<String>,
+    headers: HeaderMap,
+    body: Body,
+) -> Result<Answer, Problem> {
+    caller.need(Scope::Edit)?;
+    let given = Members::read(&headers, body, &["source"]).await?;
+    let source = given.text("source")?;
+    let findings = server
+        .ask(async move |desk: &Desk| {
+            let flow = desk.catalog.flow(&desk.engine, &slug);
+            let reached = flow.filter(|flow| caller.token.reaches_flow(&flow.slug, &flow.labels));
+            let flow = reached.ok_or_else(|| no_flow(&slug))?;
+            let session = desk.engine.session();
+            let checked = match source {
+                Some(source) => desk.engine.check_text(&session, &source),
+                None => desk.engine.check(&session, &flow.path, &flow.name),
+            };
+            let reports = of_findings(&session, &checked.findings);
+            Ok::<_, Problem>(reports.iter().map(report_json).collect::<Vec<Value>>())
+        })
+        .await?;
+    Ok(Answer::ok(json!({"findings": findings})))
 }

@@ -5,9 +5,13 @@ use axum::response::{IntoResponse, Response};
 use flowstone_engine::EngineError;
 use flowstone_engine::jobs::JobError;
 use flowstone_engine::ports::StoreError;
+use flowstone_engine::resource::sign::BadLink;
 use flowstone_engine::resources::ResourceError;
 use flowstone_engine::tokens::TokenError;
 use flowstone_engine::waits::WaitError;
+use flowstone_flow::step::StepError;
+use flowstone_lang::diagnostic::Diagnostic as Report;
+use flowstone_project::search::SearchError;
 use serde_json::{Map, Value, json};
 
 use super::engines::Unavailable;
@@ -140,6 +144,50 @@ impl From<EngineError> for Problem {
     }
 }
 
+impl From<StoreError> for Problem {
+    fn from(error: StoreError) -> Problem {
+        EngineError::from(error).into()
+    }
+}
+
+impl From<StepError> for Problem {
+    fn from(error: StepError) -> Problem {
+        let status = match error.kind {
+            NOT_FOUND => StatusCode::NOT_FOUND,
+            "conflict" => StatusCode::CONFLICT,
+            _ => StatusCode::UNPROCESSABLE_ENTITY,
+        };
+        let problem = Problem::new(status, error.code, error.message);
+        error.hints.into_iter().take(1).fold(problem, Problem::hint)
+    }
+}
+
+impl From<SearchError> for Problem {
+    fn from(error: SearchError) -> Problem {
+        if let SearchError::Store(error) = error {
+            return error.into();
+        }
+        let status = StatusCode::UNPROCESSABLE_ENTITY;
+        let problem = Problem::new(status, error.code(), error.to_string());
+        match error.hint() {
+            Some(hint) => problem.hint(hint),
+            None => problem,
+        }
+    }
+}
+
+impl From<Report> for Problem {
+    fn from(report: Report) -> Problem {
+        let status = StatusCode::UNPROCESSABLE_ENTITY;
+        let problem = Problem::new(status, report.code, report.message);
+        report
+            .hints
+            .iter()
+            .take(1)
+            .fold(problem, |problem, hint| problem.hint(hint))
+    }
+}
+
 impl From<Unavailable> for Problem {
     fn from(unavailable: Unavailable) -> Problem {
         match unavailable {
@@ -193,10 +241,12 @@ fn status_of(error: &EngineError) -> StatusCode {
             ResourceError::Missing { .. } => StatusCode::NOT_FOUND,
             ResourceError::Gone { .. } => StatusCode::GONE,
             ResourceError::Needed { .. } | ResourceError::Taken { .. } => StatusCode::CONFLICT,
-            ResourceError::BadLink(_) => StatusCode::FORBIDDEN,
-            ResourceError::Unstorable(_) | ResourceError::Unsuitable { .. } => {
-                StatusCode::UNPROCESSABLE_ENTITY
-            }
+            ResourceError::BadLink(BadLink::Expired) => StatusCode::GONE,
+            ResourceError::BadLink(BadLink::Forged | BadLink::Malformed) => StatusCode::FORBIDDEN,
+            ResourceError::TooLarge { .. } => StatusCode::PAYLOAD_TOO_LARGE,
+            ResourceError::NoServer
+            | ResourceError::Unstorable(_)
+            | ResourceError::Unsuitable { .. } => StatusCode::UNPROCESSABLE_ENTITY,
         },
         EngineError::Token(error) => match error {
             TokenError::Missing { .. } => StatusCode::NOT_FOUND,

@@ -15,7 +15,7 @@ pub(super) const JSON_MAX: usize = 10 << 20;
 /// Maximum nesting of a JSON body.
 const DEPTH_MAX: usize = 128;
 /// How long a body may pause.
-const BODY_PAUSE: Duration = Duration::from_secs(10);
+pub(super) const BODY_PAUSE: Duration = Duration::from_secs(10);
 /// How long a whole body may take.
 const BODY_TIME: Duration = Duration::from_secs(60);
 /// The default and the maximum number of items on a page.
@@ -80,7 +80,11 @@ impl Query {
 
     /// Returns the number of items on a page.
     pub(super) fn limit(&self) -> Result<usize, Problem> {
-        let (usual, most) = LIMIT;
+        self.limit_within(LIMIT)
+    }
+
+    /// Returns the number of items on a page with another default and maximum.
+    pub(super) fn limit_within(&self, (usual, most): (usize, usize)) -> Result<usize, Problem> {
         match self.number("limit")? {
             None => Ok(usual),
             Some(limit) if (1..=most as i64).contains(&limit) => Ok(limit as usize),
@@ -88,6 +92,21 @@ impl Query {
                 "`limit` must be a number from 1 to {most}, got {limit}"
             ))),
         }
+    }
+
+    /// Returns the parts of a list with commas; none if it is not given.
+    pub(super) fn list(&self, name: &str) -> Vec<String> {
+        let parts = self.get(name).into_iter().flat_map(|text| text.split(','));
+        parts
+            .filter(|part| !part.is_empty())
+            .map(str::to_owned)
+            .collect()
+    }
+
+    /// Returns a parameter that must be given.
+    pub(super) fn needed(&self, name: &str) -> Result<String, Problem> {
+        let given = self.owned(name).filter(|text| !text.is_empty());
+        given.ok_or_else(|| Problem::malformed(format!("the parameter `{name}` is missing")))
     }
 
     /// Returns a whole number.
@@ -166,7 +185,7 @@ pub(super) fn too_large(most: usize) -> Problem {
     )
 }
 
-fn slow() -> Problem {
+pub(super) fn slow() -> Problem {
     Problem::new(
         StatusCode::REQUEST_TIMEOUT,
         codes::SLOW,
@@ -273,6 +292,15 @@ impl Members {
             texts.collect::<Option<Vec<String>>>()
         });
         items.ok_or_else(|| wrong(name, "a list of strings", value))
+    }
+
+    /// Returns the members of an object; none if it is not given.
+    pub(super) fn object(&self, name: &str) -> Result<Map<String, Json>, Problem> {
+        match self.get(name) {
+            None => Ok(Map::new()),
+            Some(Json::Object(members)) => Ok(members.clone()),
+            Some(other) => Err(wrong(name, "an object", other)),
+        }
     }
 
     /// Returns a length of time, such as `"30s"`.

@@ -1,5 +1,9 @@
 //! `/api/v1/runs`: starting, listing, showing and ending runs.
 
+mod again;
+mod show;
+
+use std::rc::Rc;
 use std::time::Duration;
 
 use axum::Router;
@@ -7,6 +11,7 @@ use axum::body::Body;
 use axum::extract::{Path, RawQuery, State};
 use axum::http::{HeaderMap, HeaderName, StatusCode, header};
 use axum::routing::{get, post};
+use flowstone_engine::catalog::ServedFlow;
 use flowstone_engine::ids::RunId;
 use flowstone_engine::json::from_json;
 use flowstone_engine::ports::{
@@ -24,7 +29,7 @@ use super::flows::no_flow;
 use super::problem::{Problem, codes};
 use super::request::{Members, Query};
 use super::server::{Desk, Shared};
-use crate::json::{add_decision, row_json, summary_json};
+use crate::json::{add_decision, marked_json, row_json, summary_json};
 
 /// Maximum time that a start waits for the end of the run.
 const WAIT_MAX: Duration = Duration::from_secs(180);
@@ -34,8 +39,12 @@ const SCANNED_MAX: usize = 5_000;
 pub(super) fn routes() -> Router<Shared> {
     Router::new()
         .route("/api/v1/runs", get(list))
-        .route("/api/v1/runs/{id}", get(show))
+        .route("/api/v1/runs/{id}", get(show::show))
         .route("/api/v1/runs/{id}/cancel", post(cancel))
+        .route("/api/v1/runs/{id}/diff/{other}", get(show::diff))
+        .route("/api/v1/runs/{id}/fork", post(again::fork))
+        .route("/api/v1/runs/{id}/journal", get(show::journal))
+        .route("/api/v1/runs/{id}/resume", post(again::resume))
 }
 
 /// The header with the key of a start that is to take place once.
@@ -169,18 +178,7 @@ fn idempotency_key(headers: &HeaderMap) -> Result<Option<String>, Problem> {
 async fn begin(server: &Shared, caller: Caller, start: Start) -> Result<(Json, bool), Problem> {
     server
         .ask(async move |desk: &Desk| {
-            let flow = desk.catalog.flow(&desk.engine, &start.flow);
-            let flow = flow.filter(|flow| caller.token.reaches_flow(&flow.slug, &flow.labels));
-            let flow = flow.ok_or_else(|| no_flow(&start.flow))?;
-            let hash = &flow.loaded.program.hash;
-            if let Some(version) = start.version.filter(|it| !hash.starts_with(it.as_str())) {
-                let served = hash.get(..VERSION_DIGITS).unwrap_or(hash);
-                let detail = format!(
-                    "the server serves version {served} of `{}`, not {version}",
-                    flow.slug
-                );
-                return Err(Problem::new(StatusCode::CONFLICT, codes::VERSION, detail));
-            }
+            let flow = served(desk, &caller, &start.flow, start.version.as_deref())?;
             let input = start
                 .input
                 .as_ref()
@@ -218,6 +216,25 @@ async fn begin(server: &Shared, caller: Caller, start: Start) -> Result<(Json, b
             }
         })
         .await
+}
+
+/// Returns a served flow that the caller reaches. With a version, it must be the served one.
+fn served(
+    desk: &Desk,
+    caller: &Caller,
+    slug: &str,
+    version: Option<&str>,
+) -> Result<Rc<ServedFlow>, Problem> {
+    let flow = desk.catalog.flow(&desk.engine, slug);
+    let flow = flow.filter(|flow| caller.token.reaches_flow(&flow.slug, &flow.labels));
+    let flow = flow.ok_or_else(|| no_flow(slug))?;
+    let hash = &flow.loaded.program.hash;
+    if let Some(version) = version.filter(|it| it.is_empty() || !hash.starts_with(*it)) {
+        let served = hash.get(..VERSION_DIGITS).unwrap_or(hash);
+        let detail = format!("the server serves version {served} of `{slug}`, not {version}");
+        return Err(Problem::new(StatusCode::CONFLICT, codes::VERSION, detail));
+    }
+    Ok(flow)
 }
 
 /// Returns a run that was just started, with what was decided about its start.
@@ -270,6 +287,7 @@ async fn is_for_others(desk: &Desk, row: &RunRow) -> Result<bool, Problem> {
 }
 
 const FILTERS: &[&str] = &[
+    "before",
     "cursor",
     "flow",
     "full",
@@ -294,6 +312,7 @@ async fn list(
     let given = Query::read(query.as_deref(), FILTERS)?;
     let now_ms = flowstone_engine::ports::wall_clock_ms();
     let (mut query, filters) = run_query(&given, now_ms)?;
+    query.after = given.owned("before").map(RunId::from_text);
     if let Some(cursor) = given.get("cursor") {
         query.after = Some(RunId::from_text(cursor::read(cursor, &filters)?));
     }
@@ -305,12 +324,18 @@ async fn list(
                 .last()
                 .filter(|_| page.len() == limit)
                 .map(|run| run.id.to_string());
+            let doubts = desk.engine.in_doubt(&page).await?;
             let mut runs = Vec::new();
             for run in &page {
-                runs.push(match full {
+                let place = match run.status {
+                    RunStatus::Queued => desk.engine.queue_place(&run.id).await?,
+                    _ => None,
+                };
+                let shown = match full {
                     true => row_json(&desk.engine.run(&run.id).await?),
                     false => summary_json(run),
-                });
+                };
+                runs.push(marked_json(shown, doubts.contains(&run.id), place.as_ref()));
             }
             Ok::<_, Problem>((runs, next))
         })
@@ -400,22 +425,6 @@ fn run_query(given: &Query, now_ms: i64) -> Result<(RunQuery, String), Problem> 
         .map(|name| format!("{name}={:?}", given.get(name)))
         .collect();
     Ok((query, filters.join("&")))
-}
-
-async fn show(
-    State(server): State<Shared>,
-    caller: Caller,
-    Path(id): Path<String>,
-    RawQuery(query): RawQuery,
-) -> Result<Answer, Problem> {
-    Query::read(query.as_deref(), &[])?;
-    let shown = server
-        .ask(async move |desk: &Desk| {
-            let row = reached(desk, &caller, &id).await?;
-            Ok::<_, Problem>(row_json(&row))
-        })
-        .await?;
-    Ok(Answer::ok(shown))
 }
 
 /// Returns a run by its whole id, if the caller may read it: with the scope `read`, or because it is their own.

@@ -26,7 +26,7 @@ use super::engines::Engines;
 use super::interfaces::receive::Room;
 use super::problem::{Problem, codes};
 use super::settings::ServerSettings;
-use super::{origin, routes};
+use super::{Backend, origin, routes};
 
 /// How long the request line and the headers may take.
 const HEADER_TIME: Duration = Duration::from_secs(10);
@@ -43,6 +43,7 @@ const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 pub(super) struct Desk {
     pub engine: Engine,
     pub catalog: Catalog,
+    pub backend: Arc<dyn Backend>,
 }
 
 /// What all requests share.

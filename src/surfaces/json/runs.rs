@@ -73,6 +73,15 @@ pub fn summary_json(run: &RunSummary) -> Value {
     })
 }
 
+/// Adds to a run of a list what its row alone does not contain. The names of the fields are stable.
+pub fn marked_json(mut run: Value, is_in_doubt: bool, place: Option<&QueuePlace>) -> Value {
+    if let Some(fields) = run.as_object_mut() {
+        fields.insert("inDoubt".into(), json!(is_in_doubt));
+        fields.insert("queue".into(), json!(place.map(place_json)));
+    }
+    run
+}
+
 /// Returns the place of a run in the queue as JSON. The names of the fields are stable.
 pub fn place_json(place: &QueuePlace) -> Value {
     json!({

@@ -13,6 +13,16 @@ pub fn stored_json(text: &str) -> serde_json::Value {
         .unwrap_or_else(|| json!(text))
 }
 
+/// Returns what a command prints for an answer of the API: the same object, marked as a success.
+pub fn ok(answer: serde_json::Value) -> serde_json::Value {
+    let mut marked = serde_json::Map::new();
+    marked.insert("ok".to_owned(), json!(true));
+    if let serde_json::Value::Object(fields) = answer {
+        marked.extend(fields);
+    }
+    marked.into()
+}
+
 /// Returns milliseconds since 1970 as an ISO 8601 string.
 pub fn instant(millis: i64) -> serde_json::Value {
     to_exact_json(&Value::Object(std::rc::Rc::new(Object::Inst(millis))))

@@ -1,8 +1,8 @@
 //! Waits and signals. Neither contains the token of a wait.
 
-use flowstone_engine::codec;
 use flowstone_engine::ports::{SignalRow, WaitRow, WaitState};
 use flowstone_engine::waits::{actions, roles};
+use flowstone_engine::{WaitReport, codec};
 use flowstone_lang::value::Value;
 use serde_json::json;
 
@@ -34,6 +34,17 @@ pub fn wait_json(wait: &WaitRow) -> serde_json::Value {
         "decidedBy": wait.decided_by,
         "decidedAt": wait.decided_ms.map(instant),
     })
+}
+
+/// Returns a wait with its token and what was refused as JSON. The names of the fields are stable.
+pub fn wait_report_json(report: &WaitReport) -> serde_json::Value {
+    let mut wait = wait_json(&report.row);
+    let refused: Vec<_> = report.refused.iter().map(signal_json).collect();
+    if let Some(fields) = wait.as_object_mut() {
+        fields.insert("token".into(), json!(report.token));
+        fields.insert("refusedSignals".into(), json!(refused));
+    }
+    wait
 }
 
 /// Returns a signal that no wait took as JSON. The names of the fields are stable.

@@ -5,6 +5,7 @@ use std::rc::Rc;
 use flowstone_flow::blob::BlobRow;
 use flowstone_flow::resource::sign::LOCAL;
 use flowstone_flow::resource::{PREFIX, Tier};
+use flowstone_flow::server_file;
 use flowstone_flow::step::{StepContext, StepError};
 use flowstone_lang::value::{Object, Value};
 
@@ -54,11 +55,8 @@ fn path(blob: &BlobRow) -> String {
 /// Makes a signed link to a resource.
 pub(super) fn link(cx: &StepContext, uri: &str, ttl_seconds: i64) -> Result<String, StepError> {
     let signer = resource::signer(cx)?;
-    let server = cx.settings().get("server");
-    let base = server
-        .and_then(|server| server.get("url"))
-        .and_then(Value::as_str)
-        .unwrap_or(LOCAL);
+    let base = server_file::base(cx.settings(), cx.home());
+    let base = base.as_deref().unwrap_or(LOCAL);
     let expires_ms = cx.now_ms().saturating_add(ttl_seconds * 1_000);
     Ok(signer.link(base, uri, expires_ms))
 }

@@ -6,11 +6,11 @@ use flowstone_engine::EngineError;
 use serde_json::json;
 
 use super::ask_engine;
-use super::render::in_json;
 use crate::cli::args::ResourcesDelete;
 use crate::cli::exit::Exit;
 use crate::cli::report::Report;
 use crate::cli::{App, Open, output};
+use crate::json::resource_json;
 
 /// Removes the resource.
 pub(super) fn run(args: &ResourcesDelete, app: &dyn App) -> Result<Exit, Report> {
@@ -34,7 +34,7 @@ pub(super) fn run(args: &ResourcesDelete, app: &dyn App) -> Result<Exit, Report>
         return Ok(Exit::Cancelled);
     };
     if output.json {
-        output::json(&json!({"ok": true, "deleted": in_json(&row)}));
+        output::json(&json!({"ok": true, "deleted": resource_json(&row)}));
     } else {
         output::note(&format!("deleted {}", row.uri));
     }

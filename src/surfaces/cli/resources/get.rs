@@ -7,11 +7,12 @@ use std::path::Path;
 use serde_json::json;
 
 use super::ask_engine;
-use super::render::{facts, in_json};
+use super::render::facts;
 use crate::cli::args::ResourcesGet;
 use crate::cli::exit::Exit;
 use crate::cli::report::Report;
 use crate::cli::{App, Open, output};
+use crate::json::resource_json;
 
 /// Shows the resource.
 pub(super) fn run(args: &ResourcesGet, app: &dyn App) -> Result<Exit, Report> {
@@ -30,7 +31,7 @@ pub(super) fn run(args: &ResourcesGet, app: &dyn App) -> Result<Exit, Report> {
         })?;
     }
     if output.json {
-        output::json(&json!({"ok": true, "resource": in_json(&row), "file": args.out}));
+        output::json(&json!({"ok": true, "resource": resource_json(&row), "file": args.out}));
     } else {
         output::data(&facts(&row));
     }

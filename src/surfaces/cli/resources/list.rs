@@ -6,13 +6,14 @@ use flowstone_engine::{Engine, EngineError};
 use serde_json::json;
 
 use super::ask_engine;
-use super::render::{in_json, size, state};
+use super::render::size;
 use crate::cli::args::ResourcesList;
 use crate::cli::exit::Exit;
 use crate::cli::home::Project;
 use crate::cli::report::Report;
 use crate::cli::table::{Column, ago, table};
 use crate::cli::{App, Open, output};
+use crate::json::{resource_json, resource_state as state};
 
 /// Lists the resources.
 pub(super) fn run(args: &ResourcesList, app: &dyn App) -> Result<Exit, Report> {
@@ -49,7 +50,7 @@ async fn list(engine: &Engine, args: &ResourcesList) -> Result<ResourcePage, Eng
 /// Prints a page.
 pub(super) fn tell(page: &ResourcePage, as_json: bool) {
     if as_json {
-        let rows: Vec<_> = page.rows.iter().map(in_json).collect();
+        let rows: Vec<_> = page.rows.iter().map(resource_json).collect();
         output::json(&json!({"ok": true, "resources": rows, "next": page.next}));
         return;
     }

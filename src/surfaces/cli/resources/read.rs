@@ -9,7 +9,6 @@ use flowstone_flow::step::StepError;
 use flowstone_lang::value::Value;
 use serde_json::json;
 
-use super::render::in_json;
 use crate::cli::args::ResourcesRead;
 use crate::cli::exit::Exit;
 use crate::cli::home::Project;
@@ -18,6 +17,7 @@ use crate::cli::pretty::pretty;
 use crate::cli::report::Report;
 use crate::cli::runtime::Runtime;
 use crate::cli::{App, Open, output};
+use crate::json::resource_json;
 
 /// Maximum number of characters of a text, unless all of it is requested.
 const MAX_CHARS: usize = 20_000;
@@ -291,7 +291,7 @@ impl Preview {
         };
         json!({
             "ok": true,
-            "resource": in_json(row),
+            "resource": resource_json(row),
             "format": self.format,
             "value": value,
             "total": self.total,

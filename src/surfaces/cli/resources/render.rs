@@ -1,47 +1,8 @@
-//! Output of a resource, as JSON or as lines.
+//! Output of a resource as lines.
 
-use flowstone_engine::ports::{Gone, ResourceRow};
-use serde_json::{Value, json};
+use flowstone_engine::ports::ResourceRow;
 
-use crate::json::instant;
-
-/// Returns a resource as JSON. The names of the fields are stable.
-pub(super) fn in_json(row: &ResourceRow) -> Value {
-    let search = row.search.as_ref().map(|entry| {
-        json!({
-            "text": entry.text,
-            "tags": entry.tags,
-            "sourceLabel": entry.source_label,
-        })
-    });
-    json!({
-        "uri": row.uri,
-        "type": row.kind.name(),
-        "name": row.name,
-        "contentType": row.content_type,
-        "sizeBytes": row.size,
-        "sha256": row.hash.as_ref().map(|hash| &hash.0),
-        "tier": row.tier.name(),
-        "createdAt": instant(row.created_ms),
-        "expiresAt": row.expires_ms.map(instant),
-        "run": row.run,
-        "step": row.path,
-        "bucket": row.bucket,
-        "folder": row.folder,
-        "searchIndex": search,
-        "state": state(row),
-        "goneAt": row.gone.map(|(_, at_ms)| instant(at_ms)),
-    })
-}
-
-/// Describes whether the resource exists.
-pub(super) fn state(row: &ResourceRow) -> &'static str {
-    match row.gone {
-        None => "there",
-        Some((Gone::Deleted, _)) => "deleted",
-        Some((Gone::Expired, _)) => "expired",
-    }
-}
+use crate::json::resource_state as state;
 
 /// Describes the size of the resource.
 pub(super) fn size(row: &ResourceRow) -> String {

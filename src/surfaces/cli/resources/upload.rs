@@ -9,7 +9,6 @@ use flowstone_engine::resources::Upload;
 use flowstone_engine::rooted::open_named;
 use flowstone_engine::{Engine, EngineError};
 use flowstone_lang::value::Value;
-use serde_json::json;
 
 use super::ask_engine;
 use crate::cli::args::ResourcesUpload;
@@ -17,6 +16,7 @@ use crate::cli::exit::Exit;
 use crate::cli::outcome::of_engine_error;
 use crate::cli::report::{Report, unreadable};
 use crate::cli::{App, Open, output};
+use crate::json::{ok, reference_json};
 
 /// Stores the file.
 pub(super) fn run(args: &ResourcesUpload, app: &dyn App) -> Result<Exit, Report> {
@@ -46,9 +46,7 @@ pub(super) fn run(args: &ResourcesUpload, app: &dyn App) -> Result<Exit, Report>
         None => engine.upload(&upload, io::stdin().lock()).await,
     })?;
     if args.output.json {
-        let mut object = reference_json(&row);
-        object["ok"] = json!(true);
-        output::json(&object);
+        output::json(&ok(reference_json(&row)));
     } else {
         output::data(&row.uri);
     }
@@ -61,17 +59,6 @@ fn open(path: &Path) -> Result<File, Report> {
         true => Err(unreadable(&name, &io::ErrorKind::IsADirectory.into())),
         false => open_named(path).map_err(|error| unreadable(&name, &error)),
     }
-}
-
-/// Returns the reference to a file as JSON.
-fn reference_json(row: &ResourceRow) -> serde_json::Value {
-    json!({
-        "type": "resource-ref",
-        "uri": row.uri,
-        "contentType": row.content_type,
-        "filename": row.name,
-        "sizeBytes": row.size,
-    })
 }
 
 /// Parses `field=path`.

@@ -3,12 +3,11 @@
 use serde_json::json;
 
 use super::ask_engine;
-use super::render::in_json;
 use crate::cli::args::ResourcesUrl;
 use crate::cli::exit::Exit;
 use crate::cli::report::Report;
 use crate::cli::{App, Open, output};
-use crate::json::instant;
+use crate::json::{instant, resource_json};
 
 /// Creates a link, or checks one.
 pub(super) fn run(args: &ResourcesUrl, app: &dyn App) -> Result<Exit, Report> {
@@ -32,7 +31,7 @@ fn check(args: &ResourcesUrl, app: &dyn App) -> Result<Exit, Report> {
     })?;
     let until = instant(expires_ms);
     if args.output.json {
-        output::json(&json!({"ok": true, "resource": in_json(&row), "expiresAt": until}));
+        output::json(&json!({"ok": true, "resource": resource_json(&row), "expiresAt": until}));
     } else {
         let until = flowstone_engine::codec::instant(expires_ms);
         output::data(&format!("{} until {until}", row.uri));

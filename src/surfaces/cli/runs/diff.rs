@@ -1,7 +1,6 @@
 //! `flowstone runs diff`: prints the differences between two runs.
 
 use flowstone_engine::{RunDiff, StepDiff, StepSide, StepVerdict, shown_end};
-use serde_json::{Value, json};
 
 use super::ask;
 use crate::cli::args::RunsDiff;
@@ -9,7 +8,7 @@ use crate::cli::exit::Exit;
 use crate::cli::paint::{DIM, GREEN as COME, PLAIN, RED as GONE};
 use crate::cli::report::Report;
 use crate::cli::{App, output};
-use crate::json::stored_json;
+use crate::json::{diff_json, ok};
 
 /// How many characters of a value are shown.
 const BRIEF: usize = 200;
@@ -24,7 +23,7 @@ pub(super) fn run(args: &RunsDiff, app: &dyn App) -> Result<Exit, Report> {
         engine.compare_runs(&a, &b).await
     })?;
     if args.json {
-        output::json(&in_json(&diff, args.all));
+        output::json(&ok(diff_json(&diff, args.all)));
     } else if diff.is_same() && !args.all {
         output::note("nothing differs");
     } else {
@@ -130,42 +129,4 @@ fn brief(text: &str) -> String {
         Some((end, _)) => format!("{}…", &text[..end]),
         None => text.to_owned(),
     }
-}
-
-/// Returns the differences as JSON. The names of the fields are stable.
-fn in_json(diff: &RunDiff, all: bool) -> Value {
-    let steps = diff.steps.iter();
-    let steps: Vec<Value> = steps
-        .filter(|step| all || step.verdict != StepVerdict::Same)
-        .map(step_json)
-        .collect();
-    let texts = |pair: &(String, String)| json!({"a": pair.0, "b": pair.1});
-    json!({
-        "ok": true,
-        "same": diff.is_same(),
-        "a": diff.a.id.as_str(),
-        "b": diff.b.id.as_str(),
-        "flow": diff.flow,
-        "input": diff.input.as_ref().map(|(a, b)| json!({"a": stored_json(a), "b": stored_json(b)})),
-        "steps": steps,
-        "end": diff.end.as_ref().map(texts),
-    })
-}
-
-fn step_json(step: &StepDiff) -> Value {
-    json!({
-        "path": step.path,
-        "difference": step.verdict.name(),
-        "a": step.a.as_ref().map(side_json),
-        "b": step.b.as_ref().map(side_json),
-    })
-}
-
-fn side_json(side: &StepSide) -> Value {
-    json!({
-        "type": side.what,
-        "request": side.request,
-        "failed": side.failed,
-        "result": side.end.as_deref().map(stored_json),
-    })
 }

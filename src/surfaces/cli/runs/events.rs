@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use flowstone_engine::{Engine, EngineError, EventsPage, RunEventRow};
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::ask;
 use crate::cli::args::RunsEvents;
@@ -11,7 +11,7 @@ use crate::cli::exit::Exit;
 use crate::cli::interrupt::Interrupt;
 use crate::cli::report::Report;
 use crate::cli::{App, output};
-use crate::json::{instant, stored_json};
+use crate::json::{event_json, instant};
 
 /// How often the journal is polled while nothing happens.
 const LOOK_EVERY: Duration = Duration::from_millis(150);
@@ -99,20 +99,4 @@ fn brief(text: &str) -> String {
         Some((end, _)) => format!("{}…", &text[..end]),
         None => text,
     }
-}
-
-/// Returns an event as JSON. The names of the fields are stable.
-fn event_json(event: &RunEventRow) -> Value {
-    let entry = &event.entry;
-    json!({
-        "seq": event.seq,
-        "pass": event.pass,
-        "at": instant(entry.at_ms),
-        "kind": entry.kind.name(),
-        "path": entry.path,
-        "type": entry.what,
-        "digest": entry.digest,
-        "request": entry.request,
-        "payload": stored_json(&entry.payload),
-    })
 }

@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 use flowstone_engine::SystemClock;
 use flowstone_engine::ids::RunId;
 use flowstone_engine::ports::{Clock, QueuePlace, RunOrder, RunQuery, RunStatus, RunSummary};
-use flowstone_engine::{Engine, EngineError};
+use flowstone_engine::{Engine, EngineError, read_instant};
 use serde_json::{Value, json};
 
 use super::{NOT_BEGUN, ask};
@@ -13,11 +13,11 @@ use crate::cli::args::{INTERRUPTED, QUARANTINED, RunsList, Status};
 use crate::cli::exit::Exit;
 use crate::cli::home::Project;
 use crate::cli::progress::seconds;
-use crate::cli::queue::place_words;
+use crate::cli::queue::place_of_json;
 use crate::cli::report::Report;
 use crate::cli::table::{Column, ago, table};
 use crate::cli::{App, output};
-use crate::json::{place_json, row_json, summary_json};
+use crate::json::{marked_json, row_json, summary_json};
 
 /// How many characters of a reason are shown.
 const REASON: usize = 60;
@@ -38,7 +38,7 @@ struct Page {
 
 /// Lists the runs.
 pub(super) fn run(args: &RunsList, app: &dyn App) -> Result<Exit, Report> {
-    let mut list = List::new(args);
+    let mut list = RunTable::new(args, SystemClock.now_ms());
     if Project::find(&args.home).home.is_dir() {
         ask(app, &args.home, async |engine| {
             let mut query = query(engine, args).await?;
@@ -46,7 +46,7 @@ pub(super) fn run(args: &RunsList, app: &dyn App) -> Result<Exit, Report> {
                 let page = find(engine, args, &query).await?;
                 let is_last = query.limit == 0 || page.runs.len() < query.limit;
                 query.after = page.runs.last().map(|run| run.id.clone());
-                list.add(&page);
+                list.add(&page.to_json(), query.after.clone());
                 query.limit = list.left();
                 if is_last || query.limit == 0 {
                     return Ok(());
@@ -58,8 +58,25 @@ pub(super) fn run(args: &RunsList, app: &dyn App) -> Result<Exit, Report> {
     Ok(Exit::Completed)
 }
 
-/// A list that is being printed.
-struct List<'a> {
+impl Page {
+    /// Returns the runs as JSON. The names of the fields are stable.
+    fn to_json(&self) -> Vec<Value> {
+        let runs = self.runs.iter().enumerate();
+        let shown = runs.map(|(idx, run)| {
+            let json = self.full.get(idx).cloned();
+            let json = json.unwrap_or_else(|| summary_json(run));
+            marked_json(
+                json,
+                self.doubts.contains(&run.id),
+                self.queued.get(&run.id),
+            )
+        });
+        shown.collect()
+    }
+}
+
+/// A list of runs that is being printed, from what the API answers or would answer.
+pub struct RunTable<'a> {
     args: &'a RunsList,
     now_ms: i64,
     count: usize,
@@ -68,15 +85,20 @@ struct List<'a> {
     rows: Vec<Vec<String>>,
 }
 
-impl List<'_> {
-    fn new(args: &RunsList) -> List<'_> {
-        List {
+impl RunTable<'_> {
+    pub fn new(args: &RunsList, now_ms: i64) -> RunTable<'_> {
+        RunTable {
             args,
-            now_ms: SystemClock.now_ms(),
+            now_ms,
             count: 0,
             last: None,
             rows: Vec::new(),
         }
+    }
+
+    /// Returns the number of runs so far.
+    pub fn count(&self) -> usize {
+        self.count
     }
 
     /// Returns the maximum number of runs on the next page; 0 if none is left.
@@ -87,26 +109,23 @@ impl List<'_> {
         }
     }
 
-    fn add(&mut self, page: &Page) {
+    /// Adds a page, and the id of its last run.
+    pub fn add(&mut self, runs: &[Value], last: Option<RunId>) {
         if self.args.json {
-            self.write(page);
+            self.write(runs);
         } else {
-            let rows = page.runs.iter().map(|run| row(run, page, self.now_ms));
+            let rows = runs.iter().map(|run| row(run, self.now_ms));
             self.rows.extend(rows);
         }
-        self.count += page.runs.len();
-        self.last = page.runs.last().map(|run| run.id.clone());
+        self.count += runs.len();
+        self.last = last;
     }
 
     /// Prints part of the JSON object.
-    fn write(&self, page: &Page) {
+    fn write(&self, runs: &[Value]) {
         let mut text = String::new();
-        for (idx, run) in page.runs.iter().enumerate() {
-            let json = match page.full.get(idx) {
-                Some(full) => full.clone(),
-                None => summary_json(run),
-            };
-            let json = format!("{:#}", marked(json, run, page));
+        for (idx, run) in runs.iter().enumerate() {
+            let json = format!("{run:#}");
             text += match self.count + idx {
                 0 => "{\n  \"ok\": true,\n  \"runs\": [",
                 _ => ",",
@@ -119,7 +138,8 @@ impl List<'_> {
         output::json_part(&text);
     }
 
-    fn end(self) {
+    /// Prints the end of the list.
+    pub fn end(self) {
         // A page that is not full is the last one.
         let is_full = self.args.limit > 0 && self.count == self.args.limit;
         let next = self.last.as_ref().filter(|_| is_full);
@@ -205,49 +225,47 @@ async fn find(engine: &Engine, args: &RunsList, query: &RunQuery) -> Result<Page
     })
 }
 
-/// Adds what the row of a run alone does not contain.
-fn marked(mut json: Value, run: &RunSummary, page: &Page) -> Value {
-    if let Some(fields) = json.as_object_mut() {
-        fields.insert("inDoubt".into(), json!(page.doubts.contains(&run.id)));
-        let place = page.queued.get(&run.id).map(place_json);
-        fields.insert("queue".into(), json!(place));
-    }
-    json
-}
-
-fn row(run: &RunSummary, page: &Page, now_ms: i64) -> Vec<String> {
-    let took = run
-        .ended_ms
-        .map(|ended| seconds((ended - run.created_ms).max(0)));
+fn row(run: &Value, now_ms: i64) -> Vec<String> {
+    let text = |name: &str| run[name].as_str().unwrap_or_default().to_owned();
+    let at = |name: &str| read_instant(run[name].as_str()?, now_ms);
+    let created_ms = at("createdAt").unwrap_or(now_ms);
+    let took = at("endedAt").map(|ended| seconds((ended - created_ms).max(0)));
     vec![
-        run.id.to_string(),
-        run.flow.clone(),
-        match (page.queued.get(&run.id), page.doubts.contains(&run.id)) {
-            (Some(place), _) => place_words(place),
-            (None, true) => format!("{}, in doubt", status_words(run)),
-            (None, false) => status_words(run),
+        text("id"),
+        text("flow"),
+        match (&run["queue"], run["inDoubt"] == json!(true)) {
+            (place, _) if !place.is_null() => place_of_json(place),
+            (_, true) => format!("{}, in doubt", status_of_json(run)),
+            (_, false) => status_of_json(run),
         },
-        ago(now_ms, run.created_ms),
+        ago(now_ms, created_ms),
         took.unwrap_or_else(|| "-".to_owned()),
-        ago(now_ms, run.updated_ms),
+        ago(now_ms, at("updatedAt").unwrap_or(now_ms)),
     ]
 }
 
 /// Describes the state of a run as far as a list knows it.
 pub(super) fn status_words(run: &RunSummary) -> String {
-    if run.quarantine.is_some() {
+    status_of_json(&summary_json(run))
+}
+
+/// Describes the state of a run that is JSON.
+fn status_of_json(run: &Value) -> String {
+    let is = |name: &str| run[name] == json!(true);
+    if !run["quarantine"].is_null() {
         return QUARANTINED.to_owned();
     }
-    if run.held {
+    if is("held") {
         return "on hold: imported while unfinished".to_owned();
     }
-    match (run.status, &run.wait_reason) {
-        (RunStatus::Running, _) if !run.executing && !run.begun => NOT_BEGUN.to_owned(),
-        (RunStatus::Running, _) if !run.executing => INTERRUPTED.to_owned(),
-        (RunStatus::Waiting, Some(reason)) => match reason.char_indices().nth(REASON) {
+    let status = run["status"].as_str().unwrap_or_default();
+    match (RunStatus::from_name(status), run["waitReason"].as_str()) {
+        (Some(RunStatus::Running), _) if !is("driven") && !is("begun") => NOT_BEGUN.to_owned(),
+        (Some(RunStatus::Running), _) if !is("driven") => INTERRUPTED.to_owned(),
+        (Some(RunStatus::Waiting), Some(reason)) => match reason.char_indices().nth(REASON) {
             Some((end, _)) => format!("waiting: {}…", &reason[..end]),
             None => format!("waiting: {reason}"),
         },
-        (status, _) => status.name().to_owned(),
+        _ => status.to_owned(),
     }
 }

@@ -4,18 +4,13 @@ mod conversation;
 mod one_step;
 
 use flowstone_engine::codec;
-use flowstone_engine::json::to_json;
 use flowstone_engine::outcome::Failure;
 use flowstone_engine::ports::{Durability, WaitRow, WaitState};
-use flowstone_engine::{
-    Attempt, CompensationReport, CostLine, LogLine, RunReport, StepReport, StepStatus,
-};
-use serde_json::json;
+use flowstone_engine::{RunReport, StepReport, StepStatus};
 
 use super::{ask, status_words};
 use crate::cli::App;
 use crate::cli::args::RunsShow;
-use crate::cli::error_data::failure_json;
 use crate::cli::exit::Exit;
 use crate::cli::outcome::{how_to_answer, of_failure};
 use crate::cli::output;
@@ -24,7 +19,7 @@ use crate::cli::progress::seconds;
 use crate::cli::queue::place_words;
 use crate::cli::report::{Report, Shown};
 use crate::cli::table::{Column, table};
-use crate::json::{instant, place_json, row_json, stored_json, wait_json};
+use crate::json::{instant, ok, run_report_json};
 
 /// How many characters of a value fit on a line.
 const BRIEF: usize = 60;
@@ -43,7 +38,7 @@ pub(super) fn run(args: &RunsShow, app: &dyn App) -> Result<Exit, Report> {
         engine.show_run(&engine.find_run(&args.id).await?.id).await
     })?;
     if args.json {
-        output::json(&in_json(&shown));
+        output::json(&ok(run_report_json(&shown)));
     } else {
         output::data(&in_words(&shown, args.full));
         if let Some(failure) = &shown.failure {
@@ -63,98 +58,6 @@ fn error_page(failure: &Failure, full: bool) -> String {
     }
     report.data = None;
     format!("\n{}\nerror data\n{}\n", report.draw(), pretty(data))
-}
-
-fn in_json(shown: &RunReport) -> serde_json::Value {
-    let mut run = row_json(&shown.row);
-    let steps: Vec<_> = shown.steps.iter().map(step_json).collect();
-    let lines: Vec<_> = shown.lines.iter().map(line_json).collect();
-    let waits: Vec<_> = shown.waits.iter().map(wait_json).collect();
-    if let Some(fields) = run.as_object_mut() {
-        fields.insert("ok".into(), json!(true));
-        if let Some(failure) = &shown.failure {
-            fields.insert("error".into(), failure_json(failure));
-        }
-        fields.insert("costMicros".into(), json!(shown.cost_micros));
-        fields.insert("queue".into(), json!(shown.queue.as_ref().map(place_json)));
-        let durability = match shown.durability {
-            Durability::Full => "full",
-            Durability::Relaxed => "relaxed",
-        };
-        fields.insert("durability".into(), json!(durability));
-        fields.insert("steps".into(), json!(steps));
-        let children: Vec<_> = shown.children.iter().map(row_json).collect();
-        fields.insert("children".into(), json!(children));
-        let compensations: Vec<_> = shown.compensations.iter().map(compensation_json).collect();
-        fields.insert("undone".into(), json!(compensations));
-        let conversations = shown.conversations();
-        let conversations: Vec<_> = conversations.iter().map(conversation::in_json).collect();
-        fields.insert("conversations".into(), json!(conversations));
-        fields.insert("log".into(), json!(lines));
-        fields.insert("waits".into(), json!(waits));
-    }
-    run
-}
-
-fn step_json(step: &StepReport) -> serde_json::Value {
-    json!({
-        "path": step.path,
-        "type": step.kind,
-        "packaged": step.packaged,
-        "title": step.title,
-        "depth": step.depth,
-        "status": step.status.name(),
-        "attempts": step.attempts,
-        "tries": step.tries.iter().map(try_json).collect::<Vec<_>>(),
-        "inDoubt": step.in_doubt,
-        "error": step.error,
-        "errorData": step.error_data.as_deref().map(stored_json),
-        "costs": step.costs.iter().map(cost_json).collect::<Vec<_>>(),
-        "startedAt": instant(step.started_ms),
-        "completedAt": step.ended_ms.map(instant),
-        "millis": step.ended_ms.map(|ended| (ended - step.started_ms).max(0)),
-        "request": step.request,
-        "resultBytes": step.result_bytes,
-        "result": step.result.as_deref().map(stored_json),
-        "notification": step.notification.as_deref().map(stored_json),
-    })
-}
-
-fn compensation_json(compensation: &CompensationReport) -> serde_json::Value {
-    json!({
-        "path": compensation.path,
-        "what": compensation.what,
-        "done": compensation.is_done,
-        "message": compensation.message,
-    })
-}
-
-fn try_json(attempt: &Attempt) -> serde_json::Value {
-    json!({
-        "number": attempt.number,
-        "startedAt": instant(attempt.started_ms),
-        "endedAt": attempt.ended_ms.map(instant),
-        "error": attempt.error,
-        "againAt": attempt.again_ms.map(instant),
-    })
-}
-
-fn cost_json(cost: &CostLine) -> serde_json::Value {
-    json!({
-        "label": cost.label,
-        "unit": cost.unit,
-        "quantity": cost.quantity,
-        "micros": cost.micros,
-        "problem": cost.problem,
-    })
-}
-
-fn line_json(line: &LogLine) -> serde_json::Value {
-    json!({
-        "at": instant(line.at_ms),
-        "what": line.what,
-        "line": to_json(&line.line).unwrap_or_default(),
-    })
 }
 
 pub(super) fn in_words(shown: &RunReport, full: bool) -> String {

@@ -1,27 +1,54 @@
 //! The HTTP server beside the worker: both start and stop together.
 
 use std::net::{SocketAddr, TcpListener};
+use std::rc::Rc;
+use std::sync::Arc;
 
-use flowstone_engine::Engine;
 use flowstone_engine::worker::{Served, WorkerOptions};
+use flowstone_engine::{Engine, server_file};
+use flowstone_flow::flow::Flow;
+use flowstone_flow::step::LocalFuture;
+use flowstone_project::connections::{ConnectionReport, ConnectionTest};
+use flowstone_project::search::Embedder;
 use serde_json::json;
 
 use super::{Lines, Message};
+use crate::cli::App;
 use crate::cli::home::Project;
 use crate::cli::outcome::of_engine_error;
 use crate::cli::report::Report;
 use crate::cli::runtime::Runtime;
-use crate::http::{self, ServeFailure, ServeOptions};
+use crate::http::{self, Backend, ServeFailure, ServeOptions};
 
 /// Threads that answer requests; runs have threads of their own.
 const API_THREADS: usize = 2;
-/// The file in which a running server says where it is.
-const SERVER_FILE: &str = "server.json";
+
+/// The application behind the server.
+struct Behind(&'static dyn App);
+
+impl Backend for Behind {
+    fn embedder<'a>(&self, engine: &'a Engine) -> Result<Option<Box<dyn Embedder + 'a>>, Report> {
+        self.0.embedder(engine)
+    }
+
+    fn connections(&self, engine: &Engine, flows: &[&Flow]) -> Vec<ConnectionReport> {
+        self.0.connections(engine, flows)
+    }
+
+    fn try_connection<'a>(
+        &self,
+        engine: &'a Engine,
+        flow: &'a Rc<Flow>,
+        connection: &'a ConnectionReport,
+    ) -> LocalFuture<'a, ConnectionTest> {
+        self.0.try_connection(engine, flow, connection)
+    }
+}
 
 /// Serves requests while `work` executes runs. Both stop together.
 pub(super) fn listen(
     address: SocketAddr,
-    (project, options): (&Project, &WorkerOptions),
+    (project, options, app): (&Project, &WorkerOptions, &'static dyn App),
     open: &(dyn Fn() -> Result<Engine, Report> + Sync),
     lines: &Lines,
     work: impl FnOnce() -> Result<Served, Report>,
@@ -41,9 +68,10 @@ pub(super) fn listen(
         let engine = open()?;
         http::base(&engine, address).map_err(|failure| of_failure(failure, address))
     })?;
-    let file = project.home.join(SERVER_FILE);
+    let file = project.home.join(server_file::NAME);
     let about = json!({"pid": std::process::id(), "base": base}).to_string();
     let options = ServeOptions {
+        backend: Arc::new(Behind(app)),
         listener,
         threads: API_THREADS,
         flows: options.flows.clone(),

@@ -2,7 +2,6 @@
 
 use flowstone_engine::{Caller, WaitReport};
 use flowstone_lang::value::Value;
-use serde_json::json;
 
 use super::list::words;
 use super::render::how_to_answer;
@@ -14,7 +13,7 @@ use crate::cli::pretty::pretty;
 use crate::cli::report::Report;
 use crate::cli::runtime::Runtime;
 use crate::cli::{App, Open, output};
-use crate::json::{signal_json, state, wait_json};
+use crate::json::{ok, state, wait_report_json};
 
 /// The details of a wait that are printed, in this order.
 const SHOWN: &[&str] = &[
@@ -33,22 +32,11 @@ pub(super) fn run(args: &WaitsShow, app: &dyn App) -> Result<Exit, Report> {
         report.map_err(|error| of_engine_error(&error))
     })?;
     if args.json {
-        output::json(&in_json(&report));
+        output::json(&ok(wait_report_json(&report)));
     } else {
         output::data(&in_words(&report));
     }
     Ok(Exit::Completed)
-}
-
-fn in_json(report: &WaitReport) -> serde_json::Value {
-    let mut wait = wait_json(&report.row);
-    let refused: Vec<_> = report.refused.iter().map(signal_json).collect();
-    if let Some(fields) = wait.as_object_mut() {
-        fields.insert("ok".into(), json!(true));
-        fields.insert("token".into(), json!(report.token));
-        fields.insert("refusedSignals".into(), json!(refused));
-    }
-    wait
 }
 
 fn in_words(report: &WaitReport) -> String {

@@ -1,10 +1,8 @@
 //! The conversation of an agent, as `flowstone runs show` prints it.
 
 use flowstone_engine::{CallStep, Conversation, StepStatus, ToolCall, Turn};
-use serde_json::json;
 
 use crate::cli::progress::seconds;
-use crate::json::stored_json;
 
 /// How many characters are shown of a message, and of a tool's arguments or result.
 const TEXT_CHARS: usize = 600;
@@ -68,41 +66,4 @@ fn call_line(call: &ToolCall, cut: &impl Fn(&str, usize) -> String) -> String {
 fn indented(text: &str, by: usize) -> String {
     let lines = text.trim().lines();
     lines.map(|line| format!("{:by$}{line}\n", "")).collect()
-}
-
-/// Returns the conversation as JSON.
-pub(super) fn in_json(conversation: &Conversation) -> serde_json::Value {
-    let turns: Vec<_> = conversation.turns.iter().map(turn_json).collect();
-    json!({
-        "path": conversation.path,
-        "title": conversation.title,
-        "objective": conversation.objective,
-        "turns": turns,
-    })
-}
-
-fn turn_json(turn: &Turn) -> serde_json::Value {
-    let calls: Vec<_> = turn.calls.iter().map(call_json).collect();
-    json!({
-        "path": turn.path,
-        "status": turn.status.name(),
-        "said": turn.text,
-        "reasoning": turn.reasoning,
-        "model": turn.model,
-        "tokens": turn.tokens,
-        "millis": turn.millis,
-        "toolCalls": calls,
-    })
-}
-
-fn call_json(call: &ToolCall) -> serde_json::Value {
-    let step = call.step.as_ref();
-    json!({
-        "name": call.name,
-        "arguments": stored_json(&call.arguments),
-        "path": step.map(|step| &step.path),
-        "status": step.map(|step| step.status.name()),
-        "millis": step.and_then(|step| step.millis),
-        "result": step.and_then(|step| step.gave.as_deref()).map(stored_json),
-    })
 }

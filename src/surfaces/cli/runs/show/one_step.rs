@@ -1,19 +1,18 @@
 //! `flowstone runs show --step`: prints one step with its whole request and result.
 
 use flowstone_engine::{StepDetails, StepStatus, codec};
-use serde_json::json;
 
-use super::{step_json, wait_words};
+use super::wait_words;
 use crate::cli::output;
 use crate::cli::pretty::pretty;
 use crate::cli::progress::seconds;
 use crate::cli::report::{Report, Shown};
-use crate::json::{stored_json, wait_json};
+use crate::json::{ok, step_details_json};
 
 /// Shows the step.
 pub(super) fn tell(details: &StepDetails, as_json: bool) {
     if as_json {
-        output::json(&in_json(details));
+        output::json(&ok(step_details_json(details)));
         return;
     }
     output::data(&in_words(details));
@@ -82,27 +81,4 @@ fn failure(details: &StepDetails) -> Option<Report> {
         place.width,
         &place.text,
     ))
-}
-
-/// Returns the step as JSON. The names of the fields are stable.
-fn in_json(details: &StepDetails) -> serde_json::Value {
-    let mut step = step_json(&details.step);
-    if let Some(fields) = step.as_object_mut() {
-        let request = details.request.as_deref();
-        let request = match details.is_whole {
-            true => request.map(stored_json),
-            false => request.map(|text| json!(text)),
-        };
-        fields.insert("ok".into(), json!(true));
-        fields.insert("request".into(), json!(request));
-        fields.insert("requestIsWhole".into(), json!(details.is_whole));
-        let place = details
-            .place
-            .as_ref()
-            .map(|place| json!({"file": place.file, "line": place.line, "column": place.column}));
-        fields.insert("place".into(), json!(place));
-        let waits: Vec<_> = details.waits.iter().map(wait_json).collect();
-        fields.insert("waits".into(), json!(waits));
-    }
-    step
 }

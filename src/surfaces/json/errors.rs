@@ -1,15 +1,15 @@
 //! The data of errors: complete, as JSON for programs, and the path through child runs for people.
 
 use flowstone_engine::json::to_exact_json;
-use flowstone_engine::outcome::Failure;
+use flowstone_engine::outcome::{Failure, FailurePlace};
 use flowstone_flow::step::StepError;
+use flowstone_lang::diagnostic::Diagnostic as Report;
 use flowstone_lang::value::{
-    Exception, PrintOptions, Unforced, Value, is_written_within, print_value,
+    Exception, PrintOptions, Sources, Unforced, Value, is_written_within, print_value,
 };
 use serde_json::{Map, json};
 
-use super::outcome::of_failure;
-use super::report::{Report, Shown};
+use super::reports::report_json;
 
 /// The code of a step whose child run did not complete.
 const CHILD_FAILED: &str = "E0548";
@@ -21,9 +21,39 @@ pub fn failure_json(failure: &Failure) -> serde_json::Value {
     error_json(&of_failure(failure), &failure.exception)
 }
 
+/// Reports why a run failed.
+pub fn of_failure(failure: &Failure) -> Report {
+    let report = match &failure.session {
+        Some(session) => {
+            let sources = session.world().sources.borrow();
+            Report::of_exception(&sources, &failure.exception)
+        }
+        None => {
+            let report = Report::of_exception(&Sources::default(), &failure.exception);
+            match &failure.place {
+                Some(place) => on_line(report, place),
+                None => report,
+            }
+        }
+    };
+    with_chain(report, &failure.exception)
+}
+
+/// Returns the file and line of an error.
+pub fn on_line(report: Report, place: &FailurePlace) -> Report {
+    let FailurePlace {
+        file,
+        line,
+        column,
+        width,
+        text,
+    } = place;
+    report.on_line(file, *line, *column, *width, text)
+}
+
 /// Returns a report about an exception as JSON, with the data of the exception and its causes.
 pub fn error_json(report: &Report, exception: &Exception) -> serde_json::Value {
-    let mut json = report.to_json();
+    let mut json = report_json(report);
     let has_data = exception.data.as_map().is_some_and(|data| !data.is_empty());
     if has_data && json.get("related").is_none() {
         json["data"] = data_json(&exception.data);

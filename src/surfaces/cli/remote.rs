@@ -1,0 +1,271 @@
+//! `--server URL`: commands that ask the API of a server instead of opening the project's stores.
+
+mod commands;
+
+use std::env;
+use std::fs;
+use std::net::IpAddr;
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use flowstone_engine::server_file;
+use reqwest::header::{AUTHORIZATION, HeaderValue};
+use reqwest::{Client, Method, Url};
+use serde_json::Value;
+
+use super::args::Home;
+use super::exit::Exit;
+use super::home::Project;
+use super::output;
+use super::report::Report;
+use super::runtime::Runtime;
+
+pub use commands::perform;
+
+/// The environment variables with a server and with the token for it.
+const SERVER: &str = "FLOWSTONE_SERVER";
+const TOKEN: &str = "FLOWSTONE_TOKEN";
+/// The file with the owner's token in the home folder of a project.
+const OWNER_TOKEN: &str = "owner.token";
+
+/// The codes of the pages in `docs/errors`.
+const UNREACHABLE: &str = "E1070";
+const NO_TOKEN: &str = "E1071";
+const LOCAL_ONLY: &str = "E1072";
+const INSECURE: &str = "E1074";
+
+/// Which server a command asks.
+#[derive(Debug, Clone, Args)]
+pub struct ServerOptions {
+    /// Ask this server instead of the project's own stores [env: FLOWSTONE_SERVER=]
+    #[arg(long, global = true, value_name = "URL")]
+    pub server: Option<String>,
+
+    /// File with the access token for the server [env: FLOWSTONE_TOKEN= holds the token itself]
+    #[arg(long, global = true, value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
+    pub token_file: Option<PathBuf>,
+
+    /// Send the token over plain HTTP, also to another machine
+    #[arg(long, global = true)]
+    pub insecure: bool,
+}
+
+impl ServerOptions {
+    /// Returns the address of the server: that of the option, or else that of the environment.
+    pub fn address(&self) -> Option<String> {
+        let set = || env::var(SERVER).ok().filter(|url| !url.is_empty());
+        self.server.clone().or_else(set)
+    }
+}
+
+/// A server, and the token for it.
+pub struct Remote {
+    base: Url,
+    token: String,
+    client: Client,
+    runtime: Runtime,
+}
+
+impl Remote {
+    /// Finds the token for a server. Nothing is sent yet.
+    ///
+    /// # Errors
+    /// When the address is malformed, there is no token for it, or the token would be sent in the clear.
+    pub fn open(
+        address: &str,
+        options: &ServerOptions,
+        home: Option<&Path>,
+    ) -> Result<Remote, Report> {
+        let base = Url::parse(address).ok().filter(|url| {
+            matches!(url.scheme(), "http" | "https") && url.has_host() && url.username().is_empty()
+        });
+        let base = base.ok_or_else(|| {
+            Report::error(
+                UNREACHABLE,
+                format!("`{address}` is not the address of a server"),
+            )
+            .hint("write it as http://127.0.0.1:7373 or https://flows.example.com")
+        })?;
+        let is_here = is_loopback(&base);
+        if base.scheme() == "http" && !is_here && !options.insecure {
+            let message = format!("the token would be sent to {base} without encryption");
+            return Err(Report::error(INSECURE, message)
+                .hint("use an https:// address, or allow it with --insecure"));
+        }
+        let home = Home {
+            home: home.map(Path::to_path_buf),
+        };
+        let home = Project::find(&home).home;
+        let token = token(&base, options, &home)?;
+        // Another part of the program may have chosen one already.
+        rustls::crypto::ring::default_provider()
+            .install_default()
+            .ok();
+        let mut builder = Client::builder().redirect(reqwest::redirect::Policy::none());
+        if is_here {
+            builder = builder.no_proxy();
+        }
+        let client = builder
+            .build()
+            .map_err(|error| unreachable(&base, &error))?;
+        Ok(Remote {
+            base,
+            token,
+            client,
+            runtime: Runtime::start()?,
+        })
+    }
+
+    /// Gets an answer of the API. `query`: names and values that are escaped here.
+    ///
+    /// # Errors
+    /// When the server cannot be reached, or refuses.
+    pub fn get(&self, path: &[&str], query: &[(&str, String)]) -> Result<Value, Report> {
+        self.send(Method::GET, path, query, None)
+    }
+
+    /// Posts a JSON object.
+    ///
+    /// # Errors
+    /// As [`Remote::get`].
+    pub fn post(&self, path: &[&str], body: &Value) -> Result<Value, Report> {
+        self.send(Method::POST, path, &[], Some(body))
+    }
+
+    fn send(
+        &self,
+        method: Method,
+        path: &[&str],
+        query: &[(&str, String)],
+        body: Option<&Value>,
+    ) -> Result<Value, Report> {
+        let mut url = self.base.clone();
+        if let Ok(mut segments) = url.path_segments_mut() {
+            segments.pop_if_empty().extend(["api", "v1"]).extend(path);
+        }
+        if !query.is_empty() {
+            url.query_pairs_mut().extend_pairs(query);
+        }
+        let mut request = self.client.request(method, url);
+        if let Ok(mut value) = HeaderValue::from_str(&format!("Bearer {}", self.token)) {
+            value.set_sensitive(true);
+            request = request.header(AUTHORIZATION, value);
+        }
+        if let Some(body) = body {
+            request = request
+                .header(reqwest::header::CONTENT_TYPE, "application/json")
+                .body(body.to_string());
+        }
+        let answered = self.runtime.block_on(async {
+            let response = request.send().await?;
+            let status = response.status();
+            Ok((status, response.bytes().await?))
+        });
+        let (status, bytes) = answered.map_err(|error| unreachable(&self.base, &error))?;
+        let answer = serde_json::from_slice(&bytes).ok();
+        match answer {
+            Some(answer) if status.is_success() => Ok(answer),
+            Some(problem) => Err(refused(&problem)),
+            None => {
+                let message = format!("{} answered {status}, and not with JSON", self.base);
+                Err(Report::error(UNREACHABLE, message).hint("is this a Flowstone server?"))
+            }
+        }
+    }
+}
+
+/// Reports what a server refused, as the command would report it.
+fn refused(problem: &Value) -> Report {
+    let code = problem["code"].as_str().unwrap_or(UNREACHABLE);
+    let report = Report::error(code, problem["detail"].as_str().unwrap_or_default());
+    match problem["hint"].as_str() {
+        Some(hint) => report.hint(hint.to_owned()),
+        None => report,
+    }
+}
+
+fn unreachable(base: &Url, error: &reqwest::Error) -> Report {
+    let mut cause: &dyn std::error::Error = error;
+    while let Some(inner) = cause.source() {
+        cause = inner;
+    }
+    Report::error(UNREACHABLE, format!("{base} cannot be asked: {cause}"))
+        .hint("is the server running? `flowstone serve --listen ADDRESS` starts one")
+}
+
+/// Returns the token for a server. The owner's token goes only to the server of its own project.
+fn token(base: &Url, options: &ServerOptions, home: &Path) -> Result<String, Report> {
+    if let Some(file) = &options.token_file {
+        return read(file);
+    }
+    if let Some(token) = env::var(TOKEN).ok().filter(|token| !token.is_empty()) {
+        return Ok(token);
+    }
+    let own = server_file::running(home).and_then(|own| Url::parse(&own).ok());
+    if own.as_ref() == Some(base) {
+        return read(&home.join(OWNER_TOKEN));
+    }
+    Err(
+        Report::error(NO_TOKEN, format!("there is no access token for {base}")).hint(
+            "set FLOWSTONE_TOKEN, or name a file with --token-file; `flowstone tokens create` makes a token",
+        ),
+    )
+}
+
+fn read(file: &Path) -> Result<String, Report> {
+    let text = fs::read_to_string(file).map_err(|error| {
+        let message = format!("the token in {} cannot be read: {error}", file.display());
+        Report::error(NO_TOKEN, message)
+    })?;
+    Ok(text.trim().to_owned())
+}
+
+fn is_loopback(base: &Url) -> bool {
+    let host = base.host_str().unwrap_or_default();
+    let plain = host.trim_start_matches('[').trim_end_matches(']');
+    let address: Option<IpAddr> = plain.parse().ok();
+    plain == "localhost" || address.is_some_and(|address| address.is_loopback())
+}
+
+/// Reports a command that cannot ask a server.
+fn local_only(what: &str) -> Report {
+    Report::error(LOCAL_ONLY, format!("{what} cannot ask a server"))
+        .hint("leave out --server and FLOWSTONE_SERVER to use the project in this folder")
+}
+
+/// Reports a form of output that exists only without a server.
+fn json_only(what: &str) -> Report {
+    Report::error(
+        LOCAL_ONLY,
+        format!("{what} shows what a server answers only as JSON"),
+    )
+    .hint("add --json")
+}
+
+/// Prints a failure and returns its exit code.
+fn failed(report: &Report, as_json: bool) -> Exit {
+    output::failure(report, as_json);
+    Exit::Failed
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_loopback_is_safe_without_encryption() {
+        for (address, expected) in [
+            ("http://127.0.0.1:7373", true),
+            ("http://127.8.0.1", true),
+            ("http://[::1]:7373", true),
+            ("http://localhost", true),
+            ("http://localhost.example.com", false),
+            ("http://127.0.0.1.example.com", false),
+            ("http://10.0.0.1", false),
+            ("http://flows.example.com", false),
+        ] {
+            let url = Url::parse(address).expect("an address");
+            assert_eq!(is_loopback(&url), expected, "{address}");
+        }
+    }
+}

@@ -1,0 +1,317 @@
+//! The commands that can ask a server. Each prints what it prints without one.
+
+use std::path::Path;
+
+use flowstone_engine::SystemClock;
+use flowstone_engine::codec;
+use flowstone_engine::ids::RunId;
+use flowstone_engine::ports::{Clock as _, RunOrder};
+use serde_json::{Value, json};
+
+use super::{Remote, ServerOptions, failed, json_only, local_only};
+use crate::cli::args::{
+    Command, INTERRUPTED, ResourcesCommand, ResourcesList, ResourcesUrl, Runs, RunsCancel,
+    RunsCommand, RunsDiff, RunsEvents, RunsList, RunsShow, SchedulesCommand, Search, Status,
+};
+use crate::cli::exit::Exit;
+use crate::cli::output;
+use crate::cli::report::Report;
+use crate::cli::runs::RunTable;
+use crate::json::ok;
+
+/// Maximum number of items of a page of the API.
+const PAGE: usize = 500;
+
+/// Performs a command on a server. `None`: the command has nothing to do with a project's stores, and is performed here.
+pub fn perform(command: &Command, address: &str, options: &ServerOptions) -> Option<Exit> {
+    let is_explicit = options.server.is_some();
+    let (as_json, done) = match command {
+        Command::Check(_)
+        | Command::Completions(_)
+        | Command::Eval(_)
+        | Command::Flows(_)
+        | Command::Key(_)
+        | Command::Reference(_)
+        | Command::Repl(_)
+        | Command::Serve(_)
+        | Command::Steps(_)
+        | Command::Test(_)
+        | Command::Tokens(_)
+            if !is_explicit =>
+        {
+            return None;
+        }
+        Command::Runs(Runs { command }) => runs(command, address, options),
+        Command::Schedules(args) => match &args.command {
+            SchedulesCommand::List(args) => (
+                args.json,
+                open(address, options, args.home.home.as_deref()).and_then(|remote| {
+                    let answer = remote.get(&["schedules"], &[])?;
+                    printed(answer, args.json, "`schedules list`")
+                }),
+            ),
+            SchedulesCommand::Run(args) => (args.show.json, Err(local_only("`schedules run`"))),
+        },
+        Command::Resources(args) => match &args.command {
+            ResourcesCommand::List(args) => (
+                args.output.json,
+                open(address, options, args.output.home.home.as_deref())
+                    .and_then(|remote| resources(&remote, args)),
+            ),
+            ResourcesCommand::Url(args) => (
+                args.output.json,
+                open(address, options, args.output.home.home.as_deref())
+                    .and_then(|remote| url(&remote, args)),
+            ),
+            _ => (false, Err(local_only("this command of `resources`"))),
+        },
+        Command::Search(args) => (
+            args.json,
+            open(address, options, args.home.home.as_deref())
+                .and_then(|remote| search(&remote, args)),
+        ),
+        _ => (false, Err(local_only("this command"))),
+    };
+    Some(done.unwrap_or_else(|report| failed(&report, as_json)))
+}
+
+fn open(address: &str, options: &ServerOptions, home: Option<&Path>) -> Result<Remote, Report> {
+    Remote::open(address, options, home)
+}
+
+fn runs(
+    command: &RunsCommand,
+    address: &str,
+    options: &ServerOptions,
+) -> (bool, Result<Exit, Report>) {
+    let remote = |home: Option<&Path>| open(address, options, home);
+    match command {
+        RunsCommand::Cancel(args) => {
+            let remote = remote(args.home.home.as_deref());
+            (args.json, remote.and_then(|remote| cancel(&remote, args)))
+        }
+        RunsCommand::Diff(args) => {
+            let remote = remote(args.home.home.as_deref());
+            (args.json, remote.and_then(|remote| diff(&remote, args)))
+        }
+        RunsCommand::Events(args) => {
+            let remote = remote(args.home.home.as_deref());
+            (args.json, remote.and_then(|remote| events(&remote, args)))
+        }
+        RunsCommand::List(args) => {
+            let remote = remote(args.home.home.as_deref());
+            (args.json, remote.and_then(|remote| list(&remote, args)))
+        }
+        RunsCommand::Show(args) => {
+            let remote = remote(args.home.home.as_deref());
+            (args.json, remote.and_then(|remote| show(&remote, args)))
+        }
+        _ => (false, Err(local_only("this command of `runs`"))),
+    }
+}
+
+/// Prints an answer as the command does with `--json`.
+fn printed(answer: Value, as_json: bool, what: &str) -> Result<Exit, Report> {
+    if !as_json {
+        return Err(json_only(what));
+    }
+    output::json(&ok(answer));
+    Ok(Exit::Completed)
+}
+
+fn cancel(remote: &Remote, args: &RunsCancel) -> Result<Exit, Report> {
+    let mut body = json!({"force": args.force});
+    if let Some(reason) = &args.reason {
+        body["reason"] = json!(reason);
+    }
+    let run = remote.post(&["runs", &args.id, "cancel"], &body)?;
+    let run = run["id"].as_str().unwrap_or(&args.id);
+    let words = match args.force {
+        true => "terminated",
+        false => "cancellation requested; another process executes it",
+    };
+    if args.json {
+        output::json(&json!({"ok": true, "run": run, "status": words}));
+    } else {
+        output::note(&format!("run {run} is {words}"));
+    }
+    Ok(Exit::Completed)
+}
+
+fn diff(remote: &Remote, args: &RunsDiff) -> Result<Exit, Report> {
+    if !args.json {
+        return Err(json_only("`runs diff`"));
+    }
+    let query = [("all", args.all.to_string())];
+    let diff = remote.get(&["runs", &args.a, "diff", &args.b], &query)?;
+    let is_same = diff["same"] == json!(true);
+    output::json(&ok(diff));
+    Ok(match is_same {
+        true => Exit::Completed,
+        false => Exit::Failed,
+    })
+}
+
+fn events(remote: &Remote, args: &RunsEvents) -> Result<Exit, Report> {
+    if !args.json {
+        return Err(json_only("`runs events`"));
+    }
+    if args.follow {
+        return Err(local_only("`runs events --follow`"));
+    }
+    let mut after = args.after;
+    loop {
+        let query = [("after", after.to_string()), ("limit", PAGE.to_string())];
+        let page = remote.get(&["runs", &args.id, "journal"], &query)?;
+        for entry in page["entries"].as_array().into_iter().flatten() {
+            output::json_line(entry);
+        }
+        match page["next"].as_i64() {
+            Some(next) => after = next,
+            None => return Ok(Exit::Completed),
+        }
+    }
+}
+
+fn show(remote: &Remote, args: &RunsShow) -> Result<Exit, Report> {
+    let query = match &args.step {
+        Some(step) => ("step", step.clone()),
+        None => ("full", "true".to_owned()),
+    };
+    if !args.json {
+        return Err(json_only("`runs show`"));
+    }
+    let run = remote.get(&["runs", &args.id], &[query])?;
+    printed(run, args.json, "`runs show`")
+}
+
+fn list(remote: &Remote, args: &RunsList) -> Result<Exit, Report> {
+    let mut filters: Vec<(&str, String)> = Vec::new();
+    let texts = [
+        ("before", &args.before),
+        ("flow", &args.flow),
+        ("key", &args.key),
+        ("parent", &args.parent),
+        ("startedBy", &args.started_by),
+        ("text", &args.text),
+    ];
+    for (name, text) in texts {
+        filters.extend(text.iter().map(|text| (name, text.clone())));
+    }
+    for (name, at) in [("since", args.since), ("until", args.until)] {
+        filters.extend(at.map(|at| (name, codec::instant(at))));
+    }
+    let statuses = args.status.iter().map(|status| match status {
+        Status::Stored(status) => status.name(),
+        Status::Interrupted => INTERRUPTED,
+    });
+    let statuses: Vec<&str> = statuses.collect();
+    if !statuses.is_empty() {
+        filters.push(("status", statuses.join(",")));
+    }
+    if args.sort != RunOrder::default() {
+        let names = RunOrder::NAMES.iter();
+        let named = names.filter(|(order, _)| *order == args.sort);
+        filters.extend(named.map(|(_, name)| ("sort", (*name).to_owned())));
+    }
+    if args.full {
+        filters.push(("full", "true".to_owned()));
+    }
+    let mut table = RunTable::new(args, SystemClock.now_ms());
+    let mut cursor: Option<String> = None;
+    loop {
+        let left = match args.limit {
+            0 => PAGE,
+            limit => (limit - table.count()).min(PAGE),
+        };
+        let mut query = filters.clone();
+        query.push(("limit", left.to_string()));
+        query.extend(cursor.take().map(|cursor| ("cursor", cursor)));
+        let page = remote.get(&["runs"], &query)?;
+        let runs: Vec<Value> = page["runs"].as_array().cloned().unwrap_or_default();
+        let last = runs.last().and_then(|run| run["id"].as_str());
+        table.add(&runs, last.map(RunId::from_text));
+        cursor = page["next"].as_str().map(str::to_owned);
+        if cursor.is_none() || (args.limit > 0 && table.count() >= args.limit) {
+            break;
+        }
+    }
+    table.end();
+    Ok(Exit::Completed)
+}
+
+fn resources(remote: &Remote, args: &ResourcesList) -> Result<Exit, Report> {
+    if !args.output.json {
+        return Err(json_only("`resources list`"));
+    }
+    let mut query: Vec<(&str, String)> = Vec::new();
+    let kinds: Vec<&str> = args.kinds.iter().map(|kind| kind.name()).collect();
+    if !kinds.is_empty() {
+        query.push(("types", kinds.join(",")));
+    }
+    let texts = [
+        ("prefix", &args.prefix),
+        ("run", &args.run),
+        ("cursor", &args.after),
+    ];
+    for (name, text) in texts {
+        query.extend(text.iter().map(|text| (name, text.clone())));
+    }
+    query.extend(args.tier.map(|tier| ("tier", tier.name().to_owned())));
+    if args.all {
+        query.push(("all", "true".to_owned()));
+    }
+    if args.sort == crate::cli::args::ResourcesSort::Name {
+        query.push(("sort", "name".to_owned()));
+    }
+    let most = PAGE as u64;
+    query.push(("limit", args.limit.min(most).to_string()));
+    printed(
+        remote.get(&["resources"], &query)?,
+        true,
+        "`resources list`",
+    )
+}
+
+fn url(remote: &Remote, args: &ResourcesUrl) -> Result<Exit, Report> {
+    if args.check {
+        return Err(local_only("`resources url --check`"));
+    }
+    let body = json!({"uri": args.uri, "ttl": args.ttl});
+    let made = remote.post(&["resources", "url"], &body)?;
+    if args.output.json {
+        output::json(&ok(made));
+    } else {
+        output::data(made["url"].as_str().unwrap_or_default());
+    }
+    Ok(Exit::Completed)
+}
+
+fn search(remote: &Remote, args: &Search) -> Result<Exit, Report> {
+    if !args.json {
+        return Err(json_only("`search`"));
+    }
+    if args.storage_backend.is_some() || args.storage_root.is_some() {
+        return Err(local_only("`search` in a storage of its own"));
+    }
+    let mut query = vec![
+        ("q", args.query.join(" ")),
+        ("limit", args.limit.to_string()),
+    ];
+    let targets: Vec<&str> = args.targets.iter().map(|target| target.name()).collect();
+    if !targets.is_empty() {
+        query.push(("targets", targets.join(",")));
+    }
+    query.extend(args.mode.map(|mode| ("mode", mode.name().to_owned())));
+    query.extend(
+        args.path_prefix
+            .iter()
+            .map(|prefix| ("prefix", prefix.clone())),
+    );
+    if args.hydrate {
+        query.push(("hydrate", "true".to_owned()));
+        query.push(("topK", args.top_k.to_string()));
+        query.push(("maxChars", args.max_chars.to_string()));
+    }
+    printed(remote.get(&["search"], &query)?, true, "`search`")
+}

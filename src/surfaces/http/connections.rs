@@ -1,0 +1,110 @@
+//! `/api/v1/connections`: connections by name, without their secrets.
+
+use std::rc::Rc;
+
+use axum::Router;
+use axum::body::Body;
+use axum::extract::{RawQuery, State};
+use axum::http::{HeaderMap, StatusCode};
+use axum::routing::{get, post};
+use flowstone_engine::token::{Scope, TokenKind};
+use flowstone_flow::flow::Flow;
+use flowstone_lang::value::Value;
+use flowstone_project::connections::ConnectionReport;
+use serde_json::{Value as Json, json};
+
+use super::access::Caller;
+use super::answer::Answer;
+use super::problem::Problem;
+use super::request::{Members, Query};
+use super::server::{Desk, Shared};
+use crate::json::{connection_json, connection_test_json};
+
+/// The code of a connection that does not exist.
+const NO_CONNECTION: &str = "E0951";
+
+pub(super) fn routes() -> Router<Shared> {
+    Router::new()
+        .route("/api/v1/connections", get(list))
+        .route("/api/v1/connections/test", post(test))
+}
+
+fn flows(desk: &Desk) -> Vec<Rc<Flow>> {
+    let served = desk.catalog.flows(&desk.engine);
+    served
+        .iter()
+        .map(|served| served.loaded.flow.clone())
+        .collect()
+}
+
+fn reports(desk: &Desk, flows: &[Rc<Flow>]) -> Vec<ConnectionReport> {
+    let flows: Vec<&Flow> = flows.iter().map(|flow| &**flow).collect();
+    desk.backend.connections(&desk.engine, &flows)
+}
+
+/// Refuses tokens that are limited to some flows: connections are shared by all.
+fn reach_all(caller: &Caller) -> Result<(), Problem> {
+    let is_limited = caller.token.is_limited_to_flows();
+    match caller.token.kind {
+        TokenKind::Owner | TokenKind::Service if !is_limited => Ok(()),
+        _ => Err(Problem::not_found(
+            "connections are out of reach of this token",
+        )),
+    }
+}
+
+async fn list(
+    State(server): State<Shared>,
+    caller: Caller,
+    RawQuery(query): RawQuery,
+) -> Result<Answer, Problem> {
+    caller.need(Scope::Read)?;
+    reach_all(&caller)?;
+    Query::read(query.as_deref(), &[])?;
+    let connections = server
+        .ask(async |desk: &Desk| {
+            let reports = reports(desk, &flows(desk));
+            Ok::<_, Problem>(reports.iter().map(connection_json).collect::<Vec<Json>>())
+        })
+        .await?;
+    Ok(Answer::ok(json!({"connections": connections})))
+}
+
+/// Tests one connection, or all. This makes requests to their servers.
+async fn test(
+    State(server): State<Shared>,
+    caller: Caller,
+    headers: HeaderMap,
+    body: Body,
+) -> Result<Answer, Problem> {
+    caller.need(Scope::Admin)?;
+    let given = Members::read(&headers, body, &["name"]).await?;
+    let name = given.text("name")?;
+    let tests = server
+        .ask(async move |desk: &Desk| {
+            let flows = flows(desk);
+            let mut reports = reports(desk, &flows);
+            if let Some(name) = &name {
+                reports.retain(|report| report.name == name.trim_start_matches(':'));
+                if reports.is_empty() {
+                    let detail = format!("there is no connection `{name}`");
+                    let status = StatusCode::NOT_FOUND;
+                    return Err(Problem::new(status, NO_CONNECTION, detail));
+                }
+            }
+            let bare = Rc::new(Flow::bare("none", Value::Nil));
+            let mut tests = Vec::new();
+            for report in &reports {
+                let flow = flows.iter().find(|flow| *flow.slug == *report.source);
+                let flow = flow.unwrap_or(&bare);
+                let test = desk
+                    .backend
+                    .try_connection(&desk.engine, flow, report)
+                    .await;
+                tests.push(connection_test_json(&test));
+            }
+            Ok::<_, Problem>(tests)
+        })
+        .await?;
+    Ok(Answer::ok(json!({"connections": tests})))
+}

@@ -1,0 +1,86 @@
+//! Going on with a run, and starting another one from its results.
+
+use axum::body::Body;
+use axum::extract::{Path, State};
+use axum::http::{HeaderMap, StatusCode, header};
+use flowstone_engine::json::from_json;
+use flowstone_engine::token::Scope;
+use flowstone_engine::{ForkOptions, Setting};
+
+use super::super::access::Caller;
+use super::super::answer::Answer;
+use super::super::problem::Problem;
+use super::super::request::Members;
+use super::super::server::{Desk, Shared};
+use super::{reached, served};
+use crate::json::row_json;
+
+/// `POST /api/v1/runs/{id}/resume`: lets a worker go on with a run that is on hold, in quarantine or set aside.
+pub(super) async fn resume(
+    State(server): State<Shared>,
+    caller: Caller,
+    Path(id): Path<String>,
+    headers: HeaderMap,
+    body: Body,
+) -> Result<Answer, Problem> {
+    caller.need(Scope::Run)?;
+    let given = Members::read(&headers, body, &["version"]).await?;
+    let version = given.text("version")?;
+    if version.is_some() {
+        caller.need(Scope::Edit)?;
+    }
+    let shown = server
+        .ask(async move |desk: &Desk| {
+            let row = reached(desk, &caller, &id).await?;
+            if let Some(version) = version {
+                let flow = served(desk, &caller, &row.flow, Some(&version))?;
+                desk.engine.adopt(&row.id, &flow.loaded).await?;
+            }
+            desk.engine.request_resume(&row.id).await?;
+            Ok::<_, Problem>(row_json(&desk.engine.run(&row.id).await?))
+        })
+        .await?;
+    Ok(Answer::with(StatusCode::ACCEPTED, shown))
+}
+
+/// `POST /api/v1/runs/{id}/fork`.
+pub(super) async fn fork(
+    State(server): State<Shared>,
+    caller: Caller,
+    Path(id): Path<String>,
+    headers: HeaderMap,
+    body: Body,
+) -> Result<Answer, Problem> {
+    caller.need(Scope::Run)?;
+    let given = Members::read(&headers, body, &["at", "reuse", "set", "version"]).await?;
+    let (at, version) = (given.text("at")?, given.text("version")?);
+    let reuse = given.flag("reuse")?.unwrap_or(false);
+    let set = given.object("set")?;
+    if version.is_some() {
+        caller.need(Scope::Edit)?;
+    }
+    let shown = server
+        .ask(async move |desk: &Desk| {
+            let row = reached(desk, &caller, &id).await?;
+            let flow = match version {
+                Some(version) => Some(served(desk, &caller, &row.flow, Some(&version))?),
+                None => None,
+            };
+            let settings = set.into_iter().map(|(path, value)| Setting {
+                path,
+                value: from_json(&value),
+            });
+            let options = ForkOptions {
+                at,
+                flow: flow.map(|flow| flow.loaded.clone()),
+                settings: settings.collect(),
+                reuse,
+            };
+            let fork = desk.engine.fork(&row.id, options).await?;
+            Ok::<_, Problem>(row_json(&desk.engine.run(&fork).await?))
+        })
+        .await?;
+    let id = shown["id"].as_str().unwrap_or_default();
+    let location = format!("/api/v1/runs/{id}");
+    Ok(Answer::with(StatusCode::CREATED, shown).header(header::LOCATION, &location))
+}

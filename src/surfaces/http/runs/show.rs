@@ -1,0 +1,99 @@
+//! A run with its steps, its journal, and how it differs from another run.
+
+use axum::extract::{Path, RawQuery, State};
+use flowstone_engine::RunReport;
+use flowstone_engine::token::Scope;
+use serde_json::{Value as Json, json};
+
+use super::super::access::Caller;
+use super::super::answer::Answer;
+use super::super::problem::Problem;
+use super::super::request::Query;
+use super::super::server::{Desk, Shared};
+use super::reached;
+use crate::json::{diff_json, event_json, row_json, run_report_json, step_details_json};
+
+/// `GET /api/v1/runs/{id}`: its row; with `full` its steps, too; with `step` one of its steps.
+pub(super) async fn show(
+    State(server): State<Shared>,
+    caller: Caller,
+    Path(id): Path<String>,
+    RawQuery(query): RawQuery,
+) -> Result<Answer, Problem> {
+    let query = Query::read(query.as_deref(), &["full", "step"])?;
+    let (full, step) = (query.flag("full")?, query.owned("step"));
+    if full && step.is_some() {
+        return Err(Problem::malformed("`full` and `step` exclude each other"));
+    }
+    let shown = server
+        .ask(async move |desk: &Desk| {
+            let row = reached(desk, &caller, &id).await?;
+            if let Some(path) = step {
+                let details = desk.engine.show_step(&row.id, &path).await?;
+                return Ok::<_, Problem>(step_details_json(&details));
+            }
+            match full {
+                true => {
+                    let report = desk.engine.show_run(&row.id).await?;
+                    Ok(report_json(desk, &caller, &report))
+                }
+                false => Ok(row_json(&row)),
+            }
+        })
+        .await?;
+    Ok(Answer::ok(shown))
+}
+
+/// Returns a run with its steps. Of children that the caller does not reach, it contains only id and status.
+fn report_json(desk: &Desk, caller: &Caller, report: &RunReport) -> Json {
+    let mut shown = run_report_json(report);
+    let children = shown["children"].as_array_mut();
+    for (child, shown) in report.children.iter().zip(children.into_iter().flatten()) {
+        let labels = desk.catalog.labels(&desk.engine, &child.flow);
+        if !caller.reaches_run(&child.flow, &labels, &child.started_by) {
+            *shown = json!({"id": child.id.as_str(), "status": child.status.name()});
+        }
+    }
+    shown
+}
+
+/// `GET /api/v1/runs/{id}/journal`: entries after a position, as `runs events --json` prints them.
+pub(super) async fn journal(
+    State(server): State<Shared>,
+    caller: Caller,
+    Path(id): Path<String>,
+    RawQuery(query): RawQuery,
+) -> Result<Answer, Problem> {
+    let query = Query::read(query.as_deref(), &["after", "limit"])?;
+    let (after, limit) = (query.number("after")?.unwrap_or(0), query.limit()?);
+    let page = server
+        .ask(async move |desk: &Desk| {
+            let row = reached(desk, &caller, &id).await?;
+            let page = desk.engine.journal_page(&row.id, after, limit).await?;
+            let entries: Vec<Json> = page.events.iter().map(event_json).collect();
+            let last = page.events.last().filter(|_| page.is_full);
+            Ok::<_, Problem>(json!({"entries": entries, "next": last.map(|event| event.seq)}))
+        })
+        .await?;
+    Ok(Answer::ok(page))
+}
+
+/// `GET /api/v1/runs/{id}/diff/{other}`.
+pub(super) async fn diff(
+    State(server): State<Shared>,
+    caller: Caller,
+    Path((id, other)): Path<(String, String)>,
+    RawQuery(query): RawQuery,
+) -> Result<Answer, Problem> {
+    caller.need(Scope::Read)?;
+    let all = Query::read(query.as_deref(), &["all"])?.flag("all")?;
+    let shown = server
+        .ask(async move |desk: &Desk| {
+            let a = reached(desk, &caller, &id).await?;
+            let b = reached(desk, &caller, &other).await?;
+            let diff = desk.engine.compare_runs(&a.id, &b.id).await?;
+            Ok::<_, Problem>(diff_json(&diff, all))
+        })
+        .await?;
+    Ok(Answer::ok(shown))
+}

@@ -1,0 +1,69 @@
+//! `/api/v1/schedules`: schedules of flows, and starting one by hand.
+
+use axum::Router;
+use axum::body::Body;
+use axum::extract::{Path, RawQuery, State};
+use axum::http::{HeaderMap, StatusCode, header};
+use axum::routing::{get, post};
+use flowstone_engine::token::Scope;
+use serde_json::{Value as Json, json};
+
+use super::access::Caller;
+use super::answer::Answer;
+use super::flows::no_flow;
+use super::problem::Problem;
+use super::request::{Members, Query};
+use super::server::{Desk, Shared};
+use crate::json::{row_json, schedule_json};
+
+pub(super) fn routes() -> Router<Shared> {
+    Router::new()
+        .route("/api/v1/schedules", get(list))
+        .route("/api/v1/schedules/{flow}/{id}/run", post(run))
+}
+
+async fn list(
+    State(server): State<Shared>,
+    caller: Caller,
+    RawQuery(query): RawQuery,
+) -> Result<Answer, Problem> {
+    caller.need(Scope::Read)?;
+    Query::read(query.as_deref(), &[])?;
+    let schedules = server
+        .ask(async move |desk: &Desk| {
+            let mut schedules = desk.engine.schedules().await?;
+            schedules.retain(|schedule| reaches(desk, &caller, &schedule.row.flow));
+            let shown: Vec<Json> = schedules.iter().map(schedule_json).collect();
+            Ok::<_, Problem>(shown)
+        })
+        .await?;
+    Ok(Answer::ok(json!({"schedules": schedules})))
+}
+
+fn reaches(desk: &Desk, caller: &Caller, flow: &str) -> bool {
+    let labels = desk.catalog.labels(&desk.engine, flow);
+    caller.token.reaches_flow(flow, &labels)
+}
+
+async fn run(
+    State(server): State<Shared>,
+    caller: Caller,
+    Path((flow, id)): Path<(String, String)>,
+    headers: HeaderMap,
+    body: Body,
+) -> Result<Answer, Problem> {
+    caller.need(Scope::Run)?;
+    Members::read(&headers, body, &[]).await?;
+    let shown = server
+        .ask(async move |desk: &Desk| {
+            if !reaches(desk, &caller, &flow) {
+                return Err(no_flow(&flow));
+            }
+            let run = desk.engine.start_schedule(&flow, &id, true).await?;
+            Ok::<_, Problem>(row_json(&desk.engine.run(&run).await?))
+        })
+        .await?;
+    let run = shown["id"].as_str().unwrap_or_default();
+    let location = format!("/api/v1/runs/{run}");
+    Ok(Answer::with(StatusCode::CREATED, shown).header(header::LOCATION, &location))
+}

@@ -1,0 +1,124 @@
+//! `/api/v1/search`: what `flowstone search` finds.
+
+use axum::Router;
+use axum::extract::{RawQuery, State};
+use axum::routing::get;
+use flowstone_engine::ids::RunId;
+use flowstone_engine::ports::{SearchHit, SearchTarget};
+use flowstone_engine::token::{Scope, TokenKind};
+use flowstone_project::search::{Ask, Hydrate, Mode, seeker};
+
+use super::access::Caller;
+use super::answer::Answer;
+use super::problem::Problem;
+use super::request::Query;
+use super::server::{Desk, Shared};
+use crate::json::found_json;
+
+pub(super) fn routes() -> Router<Shared> {
+    Router::new().route("/api/v1/search", get(search))
+}
+
+/// The fact of a flow that holds its slug.
+const SLUG: &str = "slug";
+
+const KNOWN: &[&str] = &[
+    "hydrate", "limit", "maxChars", "mode", "prefix", "q", "targets", "topK",
+];
+
+async fn search(
+    State(server): State<Shared>,
+    caller: Caller,
+    RawQuery(query): RawQuery,
+) -> Result<Answer, Problem> {
+    caller.need(Scope::Read)?;
+    let query = Query::read(query.as_deref(), KNOWN)?;
+    let ask = ask(&query)?;
+    let shown = server
+        .ask(async move |desk: &Desk| {
+            let embedder = desk.backend.embedder(&desk.engine)?;
+            let mut found = seeker(&desk.engine, embedder.as_deref()).find(&ask).await?;
+            let mut hits = Vec::new();
+            for found in found.hits {
+                if reaches(desk, &caller, &found.hit).await? {
+                    hits.push(found);
+                }
+            }
+            found.hits = hits;
+            Ok::<_, Problem>(found_json(&found))
+        })
+        .await?;
+    Ok(Answer::ok(shown))
+}
+
+fn ask(query: &Query) -> Result<Ask, Problem> {
+    let mut targets = Vec::new();
+    for name in query.list("targets") {
+        targets.push(SearchTarget::from_name(&name).ok_or_else(|| {
+            let names = SearchTarget::ALL.map(SearchTarget::name).join(", ");
+            Problem::malformed(format!("`targets` can be {names}, got `{name}`"))
+        })?);
+    }
+    let mode = match query.get("mode") {
+        None => None,
+        Some(name) => Some(Mode::from_name(name).ok_or_else(|| {
+            let detail = format!("`mode` must be hybrid, keyword or semantic, got `{name}`");
+            Problem::malformed(detail)
+        })?),
+    };
+    let within = |name: &str, (least, most, usual): (usize, usize, usize)| {
+        let given = query.number(name)?;
+        let Some(given) = given else {
+            return Ok(usual);
+        };
+        let count = usize::try_from(given).ok();
+        count
+            .filter(|count| (least..=most).contains(count))
+            .ok_or_else(|| {
+                let detail =
+                    format!("`{name}` must be a number from {least} to {most}, got {given}");
+                Problem::malformed(detail)
+            })
+    };
+    let usual = Hydrate::default();
+    let hydrate = Hydrate {
+        top_k: within("topK", (1, Hydrate::MOST.0, usual.top_k))?,
+        max_chars: within("maxChars", (1, Hydrate::MOST.1, usual.max_chars))?,
+    };
+    Ok(Ask {
+        targets: SearchTarget::ALL
+            .into_iter()
+            .filter(|target| targets.is_empty() || targets.contains(target))
+            .collect(),
+        limit: within("limit", Ask::LIMIT)?,
+        mode,
+        prefix: query.owned("prefix"),
+        hydrate: query.flag("hydrate")?.then_some(hydrate),
+        ..Ask::new(query.needed("q")?)
+    })
+}
+
+/// Tells whether the caller reaches something that was found.
+async fn reaches(desk: &Desk, caller: &Caller, hit: &SearchHit) -> Result<bool, Problem> {
+    Ok(match hit.target {
+        SearchTarget::Resources => caller.reaches_resource(&hit.id),
+        SearchTarget::Flows => {
+            let slug = hit.facts.iter().find(|(key, _)| key == SLUG);
+            let slug = slug.map_or("", |(_, slug)| slug);
+            let labels = desk.catalog.labels(&desk.engine, slug);
+            caller.token.reaches_flow(slug, &labels)
+        }
+        SearchTarget::Runs => match desk.engine.run(&RunId::from_text(&*hit.id)).await {
+            Ok(row) => {
+                let labels = desk.catalog.labels(&desk.engine, &row.flow);
+                caller.reaches_run(&row.flow, &labels, &row.started_by)
+            }
+            // It was removed after it was indexed.
+            Err(_) => false,
+        },
+        SearchTarget::Connections => match caller.token.kind {
+            TokenKind::Owner | TokenKind::Service => !caller.token.is_limited_to_flows(),
+            TokenKind::User | TokenKind::Anon => false,
+        },
+    })
+}

@@ -1,0 +1,130 @@
+//! `/api/v1/tables`: rows of tables, a page at a time, as the `:table` step reads them.
+
+use axum::Router;
+use axum::body::Body;
+use axum::extract::{Path, RawQuery, State};
+use axum::http::HeaderMap;
+use axum::routing::{get, post};
+use flowstone_engine::json::from_json;
+use flowstone_engine::resource::PREFIX;
+use flowstone_engine::resources::ResourceError;
+use flowstone_engine::table::ROW_ID;
+use flowstone_engine::token::Scope;
+use flowstone_engine::{Direct, EngineError};
+use flowstone_lang::value::Value;
+use serde_json::{Map, Value as Json, json};
+
+use super::access::Caller;
+use super::answer::Answer;
+use super::problem::Problem;
+use super::request::{Members, Query};
+use super::server::{Desk, Shared};
+use crate::json::table_json;
+
+/// The default and the maximum number of rows on a page.
+const LIMIT: (usize, usize) = (50, 1_000);
+/// The part of the names of tables after the workspace.
+const TABLES: &str = "result/table/";
+
+pub(super) fn routes() -> Router<Shared> {
+    Router::new()
+        .route("/api/v1/tables/{name}/query", post(query))
+        .route("/api/v1/tables/{name}/rows", get(rows))
+}
+
+async fn rows(
+    State(server): State<Shared>,
+    caller: Caller,
+    Path(name): Path<String>,
+    RawQuery(query): RawQuery,
+) -> Result<Answer, Problem> {
+    let query = Query::read(query.as_deref(), &["cursor", "limit", "partitions"])?;
+    let limit = query.limit_within(LIMIT)?;
+    let mut page = json!({"limit": limit, "mode": "cursor"});
+    if let Some(cursor) = query.get("cursor") {
+        page["cursor"] = json!(cursor);
+    }
+    let mut config = Map::new();
+    config.insert("page".to_owned(), page);
+    config.insert("sort".to_owned(), json!([ROW_ID]));
+    perform(&server, caller, name, config, query.list("partitions")).await
+}
+
+const MEMBERS: &[&str] = &["page", "partitions", "select", "sort", "where"];
+
+async fn query(
+    State(server): State<Shared>,
+    caller: Caller,
+    Path(name): Path<String>,
+    headers: HeaderMap,
+    body: Body,
+) -> Result<Answer, Problem> {
+    let given = Members::read(&headers, body, MEMBERS).await?;
+    let partitions = given.texts("partitions")?;
+    let names = MEMBERS.iter().filter(|name| **name != "partitions");
+    let config = names.filter_map(|name| Some(((*name).to_owned(), given.get(name)?.clone())));
+    let mut config: Map<String, Json> = config.collect();
+    let page = config.entry("page").or_insert_with(|| json!({}));
+    if let Some(page) = page.as_object_mut() {
+        page.entry("limit").or_insert_with(|| json!(LIMIT.0));
+    }
+    perform(&server, caller, name, config, partitions).await
+}
+
+/// Performs a query as a step outside of any run.
+async fn perform(
+    server: &Shared,
+    caller: Caller,
+    name: String,
+    config: Map<String, Json>,
+    partitions: Vec<String>,
+) -> Result<Answer, Problem> {
+    caller.need(Scope::Read)?;
+    let found = server
+        .ask(async move |desk: &Desk| {
+            if !reaches(desk, &caller, &name).await? {
+                return Err(Problem::not_found(format!("there is no table `{name}`")));
+            }
+            let mut entries = vec![
+                (Value::keyword("op"), Value::keyword("query")),
+                (Value::keyword("table"), table(&name, &partitions)),
+            ];
+            for (key, value) in &config {
+                entries.push((Value::keyword(key), from_json(value)));
+            }
+            let direct = Direct {
+                kind: "table",
+                config: Value::map(entries),
+                folder: None,
+            };
+            let found = desk.engine.perform(direct).await?;
+            Ok::<_, Problem>(table_json(&found))
+        })
+        .await?;
+    Ok(Answer::ok(found))
+}
+
+/// Tells whether the caller reaches a table, by its name or by that of the resource.
+async fn reaches(desk: &Desk, caller: &Caller, name: &str) -> Result<bool, Problem> {
+    let named = format!("{PREFIX}{TABLES}{name}");
+    if caller.reaches_resource(&named) {
+        return Ok(true);
+    }
+    Ok(match desk.engine.resource(&named).await {
+        Ok(row) => caller.reaches_resource(&row.uri),
+        Err(EngineError::Resource(ResourceError::Missing { .. })) => false,
+        Err(error) => return Err(error.into()),
+    })
+}
+
+fn table(name: &str, partitions: &[String]) -> Value {
+    if partitions.is_empty() {
+        return Value::from(name);
+    }
+    let keys = partitions.iter().map(|key| Value::from(key.as_str()));
+    let keys = Value::map([(Value::keyword("keys"), Value::vector(keys))]);
+    Value::map([
+        (Value::keyword("table"), Value::from(name)),
+        (Value::keyword("partitions"), keys),
+    ])
+}
