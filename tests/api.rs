@@ -1,6 +1,6 @@
 //! A running `flowstone serve --listen`, and a client of its API.
 
-use std::io::{Read, Write};
+use std::io::{BufRead as _, BufReader, Lines, Read, Write};
 use std::net::TcpStream;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -154,6 +154,38 @@ impl Api {
         self.request(&format!("GET {path}"), &[&header], "")
     }
 
+    /// Follows a stream of events as the owner, from after a number if there is one.
+    pub fn follow(&self, path: &str, after: Option<i64>) -> Events {
+        let authorization = self.authorization();
+        let last = after.map(|after| format!("last-event-id: {after}"));
+        let headers: Vec<&str> = [Some(&*authorization), last.as_deref()]
+            .into_iter()
+            .flatten()
+            .collect();
+        self.follow_with(path, &headers)
+    }
+
+    /// Follows a stream of events with these headers.
+    pub fn follow_with(&self, path: &str, headers: &[&str]) -> Events {
+        let mut stream = TcpStream::connect(&self.address).expect("the server accepts");
+        stream.set_read_timeout(Some(LONGEST)).expect("a timeout");
+        let lines: String = headers.iter().map(|line| format!("{line}\r\n")).collect();
+        let host = &self.address;
+        let request = format!("GET {path} HTTP/1.0\r\nhost: {host}\r\n{lines}\r\n");
+        stream
+            .write_all(request.as_bytes())
+            .expect("the server reads");
+        let mut lines = BufReader::new(stream).lines();
+        let mut line = || lines.next().and_then(Result::ok).unwrap_or_default();
+        let status = line()
+            .split(' ')
+            .nth(1)
+            .and_then(|it| it.parse().ok())
+            .unwrap_or(0);
+        while !line().is_empty() {}
+        Events { status, lines }
+    }
+
     /// Asks the server to stop, and returns its exit code.
     pub fn stop(mut self) -> Option<i32> {
         let id = self.child.id().to_string();
@@ -166,6 +198,41 @@ impl Api {
     pub fn kill(mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
+    }
+}
+
+/// An event of a stream.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Event {
+    pub id: Option<i64>,
+    pub name: String,
+    pub data: Value,
+}
+
+/// A stream of events. Its iterator ends when the server closes the stream.
+pub struct Events {
+    pub status: u16,
+    lines: Lines<BufReader<TcpStream>>,
+}
+
+impl Iterator for Events {
+    type Item = Event;
+
+    fn next(&mut self) -> Option<Event> {
+        let (mut id, mut name) = (None, String::new());
+        loop {
+            let line = self.lines.next()?.ok()?;
+            match line.split_once(": ") {
+                Some(("id", text)) => id = Some(text.parse().expect("a number")),
+                Some(("event", text)) => text.clone_into(&mut name),
+                Some(("data", text)) => {
+                    let data = serde_json::from_str(text).expect("JSON");
+                    return Some(Event { id, name, data });
+                }
+                // Comments, the time to come back, and ends of events.
+                _ => {}
+            }
+        }
     }
 }
 

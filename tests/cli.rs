@@ -10,6 +10,8 @@ mod docs;
 mod endings;
 mod error_data;
 mod eval;
+#[cfg(unix)]
+mod events;
 mod gallery;
 mod help;
 #[cfg(unix)]

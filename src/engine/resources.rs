@@ -381,7 +381,7 @@ impl Engine {
         Ok((self.live_resource(&canonical(&uri)).await?, expires_ms))
     }
 
-    fn signer(&self) -> Result<Signer, EngineError> {
+    pub(crate) fn signer(&self) -> Result<Signer, EngineError> {
         let home = &self.services.home;
         let unreachable = |error: std::io::Error| StoreError::Unreachable {
             path: home.join("links.key").display().to_string(),

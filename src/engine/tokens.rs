@@ -18,6 +18,14 @@ const OWNER_FILE: &str = "owner.token";
 pub const DEFAULT_TTL: Duration = Duration::from_secs(90 * 24 * 60 * 60);
 /// Maximum length of names, patterns and roles.
 const TEXT_MAX: usize = 200;
+/// Begins the texts of [`Engine::stream_token`].
+const STREAM_PREFIX: &str = "fss";
+/// What they are signed for.
+const STREAM: &str = "stream";
+/// Stands for the project where a run could be.
+const PROJECT: &str = "project";
+/// How long they are good for.
+const STREAM_TTL_MS: i64 = 15 * 60 * 1_000;
 /// The instants of use are kept to the minute.
 const USED_EVERY_MS: i64 = 60_000;
 
@@ -206,6 +214,70 @@ impl Engine {
             stores.tokens.touch_tokens(used).await?;
         }
         Ok(Ok(token))
+    }
+
+    /// Creates a text with which the holder of a token may follow events of one run, or of the project, for a while: for
+    /// clients that cannot send headers.
+    ///
+    /// # Errors
+    /// When the key of links cannot be read.
+    pub fn stream_token(
+        &self,
+        token: &Token,
+        run: Option<&str>,
+    ) -> Result<(String, i64), EngineError> {
+        let expires_ms = self.now_ms().saturating_add(STREAM_TTL_MS);
+        let expires = expires_ms.div_euclid(1_000);
+        let subject = format!("{}_{}", token.id, run.unwrap_or(PROJECT));
+        let signature = self.signer()?.sign(STREAM, &subject, expires);
+        let text = format!("{STREAM_PREFIX}_{expires}_{subject}_{signature}");
+        Ok((text, expires * 1_000))
+    }
+
+    /// Returns the token that a text of [`Engine::stream_token`] stands for, if it is good for this run, or for the
+    /// project if `run` is nothing.
+    ///
+    /// # Errors
+    /// When the store or the key of links cannot be read.
+    pub async fn accept_stream_token(
+        &self,
+        text: &str,
+        run: Option<&str>,
+    ) -> Result<Result<Token, Unaccepted>, EngineError> {
+        let parts: Vec<&str> = text.split('_').collect();
+        let [STREAM_PREFIX, expires, id, about, signature] = parts[..] else {
+            return Ok(Err(Unaccepted::Malformed));
+        };
+        let Ok(expires) = expires.parse::<i64>() else {
+            return Ok(Err(Unaccepted::Malformed));
+        };
+        let is_own = about == run.unwrap_or(PROJECT);
+        let subject = format!("{id}_{about}");
+        if !is_own
+            || !self
+                .signer()?
+                .is_signed(STREAM, &subject, expires, signature)
+        {
+            return Ok(Err(Unaccepted::Unknown));
+        }
+        let now_ms = self.now_ms();
+        if expires.saturating_mul(1_000) <= now_ms {
+            return Ok(Err(Unaccepted::Expired));
+        }
+        Ok(match self.stores().tokens.token(id).await? {
+            None => Err(Unaccepted::Unknown),
+            Some((token, _)) if token.is_valid(now_ms) => Ok(token),
+            Some(_) => Err(Unaccepted::Revoked),
+        })
+    }
+
+    /// Tells whether a token that was accepted earlier still is.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub async fn is_still_accepted(&self, token: &Token) -> Result<bool, EngineError> {
+        let found = self.stores().tokens.token(&token.id).await?;
+        Ok(found.is_some_and(|(token, _)| token.is_valid(self.now_ms())))
     }
 
     /// Returns the owner's token, and creates one if no token in the file is accepted. An owner's token without its file

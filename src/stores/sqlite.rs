@@ -373,6 +373,10 @@ impl Runs for Sqlite {
         self.read(|db| listing::list(db, &self.owner, &query))
     }
 
+    fn live_counts(&self) -> PortFuture<'_, Vec<(RunStatus, u64)>> {
+        self.read_aside(runs::live_counts)
+    }
+
     fn program(&self, hash: &str) -> PortFuture<'_, Option<Program>> {
         self.read(|db| runs::program(db, hash))
     }

@@ -9,9 +9,11 @@ mod connections;
 mod cursor;
 mod engines;
 mod events;
+mod feed;
 mod flows;
 mod health;
 mod interfaces;
+mod metrics;
 mod origin;
 mod problem;
 mod request;
@@ -45,13 +47,17 @@ use engines::{Engines, StartError};
 use server::{Desk, Server, Shared};
 use settings::ServerSettings;
 
+use crate::metrics::Metrics;
+
 /// The routes of all nouns, sorted.
 const ROUTES: &[fn() -> Router<Shared>] = &[
     connections::routes,
     events::routes,
+    feed::routes,
     flows::routes,
     health::routes,
     interfaces::routes,
+    metrics::routes,
     resources::routes,
     runs::routes,
     schedules::routes,
@@ -106,6 +112,8 @@ pub struct ServeOptions {
     pub flows: Vec<PathBuf>,
     /// Stops the server.
     pub interrupt: Interrupt,
+    /// What `/metrics` shows.
+    pub metrics: Arc<Metrics>,
 }
 
 /// Why a server does not start.
@@ -169,11 +177,17 @@ pub fn serve<E: Send>(
             settings,
             failures: access::Failures::default(),
             room: interfaces::receive::Room::default(),
+            readers: feed::Readers::default(),
+            metrics: options.metrics.clone(),
             interrupt: options.interrupt.clone(),
+            stopping: tokio::sync::watch::Sender::new(false),
         });
         let accepted = runtime.block_on(async {
             ready();
-            server::accept(options.listener, server).await
+            let counting = tokio::spawn(metrics::count(server.clone()));
+            let accepted = server::accept(options.listener, server).await;
+            counting.abort();
+            accepted
         });
         // What is left of connections is dropped here, and with it the way to the threads.
         runtime.shutdown_background();

@@ -7,3 +7,4 @@
 pub mod cli;
 pub mod http;
 mod json;
+pub mod metrics;

@@ -28,6 +28,7 @@ use super::output;
 use super::report::{Report, Shown};
 use super::{App, Open};
 use crate::json::instant;
+use crate::metrics::{Measured, Metrics};
 
 /// The default folder of a project's flows.
 const FLOWS: &str = "flows";
@@ -73,6 +74,14 @@ fn serve(args: &Serve, app: &'static dyn App) -> Result<Served, Report> {
     lines.show(place(&project, &options.flows));
     let open = || app.engine(&project, stores.clone());
     let watch: Arc<dyn Watch> = Arc::new(Lines::of(args));
+    let metrics = Arc::new(Metrics::default());
+    let watch: Arc<dyn Watch> = match args.listen {
+        None => watch,
+        Some(_) => Arc::new(Measured {
+            metrics: metrics.clone(),
+            watch,
+        }),
+    };
     let work = || {
         worker::serve(&open, &options, &watch).map_err(|error| match error {
             ServeError::Open(report) => report,
@@ -81,7 +90,13 @@ fn serve(args: &Serve, app: &'static dyn App) -> Result<Served, Report> {
     };
     match args.listen {
         None => work(),
-        Some(address) => listen::listen(address, (&project, &options, app), &open, &lines, work),
+        Some(address) => listen::listen(
+            address,
+            (&project, &options, app),
+            (&open, metrics),
+            &lines,
+            work,
+        ),
     }
 }
 

@@ -18,15 +18,18 @@ use flowstone_engine::{Engine, Interrupt};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::graceful::GracefulShutdown;
 use hyper_util::service::TowerToHyperService;
+use tokio::sync::watch;
 use tower::ServiceExt as _;
 use tower_http::catch_panic::CatchPanicLayer;
 
 use super::access::{Caller, Failures, ProofClass, bearer, unauthorized};
 use super::engines::Engines;
 use super::interfaces::receive::Room;
+use super::feed::Readers;
 use super::problem::{Problem, codes};
 use super::settings::ServerSettings;
 use super::{Backend, origin, routes};
+use crate::metrics::Metrics;
 
 /// How long the request line and the headers may take.
 const HEADER_TIME: Duration = Duration::from_secs(10);
@@ -37,6 +40,8 @@ const HEADER_FIELDS: usize = 100;
 const CONNECTIONS_MAX: usize = 10_000;
 /// How long connections may take to finish when the server stops.
 const STOP_TIME: Duration = Duration::from_secs(5);
+/// Stands for addresses that no route has.
+const UNKNOWN: &str = "unknown";
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
 /// What a thread that answers requests works with.
@@ -52,7 +57,11 @@ pub(super) struct Server {
     pub settings: ServerSettings,
     pub failures: Failures,
     pub room: Room,
+    pub readers: Readers,
+    pub metrics: Arc<Metrics>,
     pub interrupt: Interrupt,
+    /// Set when the server stops. A flag of many readers that each look at the interrupt would cost time.
+    pub stopping: watch::Sender<bool>,
 }
 
 pub(super) type Shared = Arc<Server>;
@@ -73,6 +82,10 @@ impl Server {
         self.desks.ask(question).await?.map_err(Into::into)
     }
 
+    /// Returns who makes a request.
+    ///
+    /// # Errors
+    /// When it has no token, or one that is not accepted.
     pub(super) async fn caller(&self, parts: &Parts) -> Result<Caller, Problem> {
         let Some(text) = bearer(&parts.headers)? else {
             return Err(unauthorized("this address needs a token"));
@@ -86,6 +99,7 @@ impl Server {
             Err(why) => {
                 let peer = parts.extensions.get::<Peer>().map(|peer| peer.0.ip());
                 tracing::warn!(reason = why.name(), "a token was not accepted");
+                self.metrics.refused(why.name());
                 let refused = peer
                     .and_then(|peer| self.failures.note(peer, ProofClass::Token, Instant::now()));
                 Err(refused.unwrap_or_else(|| unauthorized("the token is not accepted")))
@@ -153,6 +167,7 @@ pub(super) async fn accept(listener: TcpListener, server: Shared) -> std::io::Re
         });
     }
     drop(listener);
+    server.stopping.send_replace(true);
     // What is still open after this ends with the process.
     let _ = tokio::time::timeout(STOP_TIME, graceful.shutdown()).await;
     Ok(())
@@ -222,12 +237,19 @@ async fn around(State(server): State<Shared>, request: Request, next: Next) -> R
     headers
         .entry(header::CACHE_CONTROL)
         .or_insert(HeaderValue::from_static("no-store"));
+    let shown = route.as_ref().map_or(UNKNOWN, |route| route.as_str());
+    let status = response.status().as_u16();
+    let took = begun.elapsed();
+    server
+        .metrics
+        .request(shown, method.as_str(), status, took.as_secs_f64());
     tracing::info!(
         request = %id,
         %method,
-        route = route.as_ref().map_or(&*path, |route| route.as_str()),
-        status = response.status().as_u16(),
-        millis = begun.elapsed().as_millis() as u64,
+        route = shown,
+        %path,
+        status,
+        millis = took.as_millis() as u64,
         "request"
     );
     response

@@ -19,6 +19,7 @@ use crate::cli::outcome::of_engine_error;
 use crate::cli::report::Report;
 use crate::cli::runtime::Runtime;
 use crate::http::{self, Backend, ServeFailure, ServeOptions};
+use crate::metrics::Metrics;
 
 /// Threads that answer requests; runs have threads of their own.
 const API_THREADS: usize = 2;
@@ -45,11 +46,14 @@ impl Backend for Behind {
     }
 }
 
+/// Opens the engine of a thread.
+type Open<'a> = &'a (dyn Fn() -> Result<Engine, Report> + Sync);
+
 /// Serves requests while `work` executes runs. Both stop together.
 pub(super) fn listen(
     address: SocketAddr,
     (project, options, app): (&Project, &WorkerOptions, &'static dyn App),
-    open: &(dyn Fn() -> Result<Engine, Report> + Sync),
+    (open, metrics): (Open<'_>, Arc<Metrics>),
     lines: &Lines,
     work: impl FnOnce() -> Result<Served, Report>,
 ) -> Result<Served, Report> {
@@ -76,6 +80,7 @@ pub(super) fn listen(
         threads: API_THREADS,
         flows: options.flows.clone(),
         interrupt: options.interrupt.clone(),
+        metrics,
     };
     let stop = options.interrupt.clone();
     let served = std::thread::scope(|scope| {

@@ -1,0 +1,335 @@
+//! Server-sent events: the feed of a run, and that of the project.
+//!
+//! A reader takes pages from the journal at its own pace, so a slow one needs no more memory than a fast one. One that
+//! takes nothing for a while is disconnected, and continues later from the number that it had.
+
+mod readers;
+mod sse;
+
+use axum::Router;
+use axum::body::Body;
+use axum::extract::{Path, RawQuery, State};
+use axum::http::{HeaderMap, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use axum::routing::{get, post};
+use flowstone_engine::feed_event::FeedEvent;
+use flowstone_engine::ids::RunId;
+use flowstone_engine::ports::{FeedDetail, LiveText, News};
+use flowstone_engine::token::Scope;
+use flowstone_engine::{EngineError, FeedState, ProjectFeed, RunEvents, RunFeed};
+use serde_json::json;
+
+use super::access::{Caller, bearer, unauthorized};
+use super::answer::Answer;
+use super::problem::{Problem, codes};
+use super::request::{Members, Query};
+use super::runs::reached;
+use super::server::{Desk, Shared};
+use crate::json::instant;
+pub(super) use readers::Readers;
+use sse::Stream;
+
+/// Maximum number of events that are read at a time.
+const PAGE: usize = 64;
+
+pub(super) fn routes() -> Router<Shared> {
+    Router::new()
+        .route("/api/v1/events", get(of_project))
+        .route("/api/v1/runs/{id}/events", get(of_run))
+        .route("/api/v1/stream-tokens", post(stream_token))
+}
+
+async fn stream_token(
+    State(server): State<Shared>,
+    caller: Caller,
+    headers: HeaderMap,
+    body: Body,
+) -> Result<Answer, Problem> {
+    let given = Members::read(&headers, body, &["run"]).await?;
+    let run = given.text("run")?;
+    if run.is_none() {
+        caller.need(Scope::Read)?;
+    }
+    let (token, expires_ms) = server
+        .ask(async move |desk: &Desk| {
+            if let Some(run) = &run {
+                reached(desk, &caller, run).await?;
+            }
+            Ok::<_, Problem>(desk.engine.stream_token(&caller.token, run.as_deref())?)
+        })
+        .await?;
+    let body = json!({"token": token, "expiresAt": instant(expires_ms)});
+    Ok(Answer::with(StatusCode::CREATED, body))
+}
+
+/// Returns who follows events: by the token in a header, or by a stream token in the address.
+async fn follower(
+    server: &Shared,
+    headers: &HeaderMap,
+    query: &Query,
+    run: Option<String>,
+) -> Result<Caller, Problem> {
+    let accepted = match (bearer(headers)?, query.owned("token")) {
+        (Some(text), _) => {
+            let text = text.to_owned();
+            server
+                .ask(async move |desk: &Desk| desk.engine.accept_token(&text).await)
+                .await?
+        }
+        (None, Some(text)) => {
+            server
+                .ask(async move |desk: &Desk| {
+                    desk.engine.accept_stream_token(&text, run.as_deref()).await
+                })
+                .await?
+        }
+        (None, None) => return Err(unauthorized("this address needs a token")),
+    };
+    match accepted {
+        Ok(token) => Ok(Caller { token }),
+        Err(why) => {
+            tracing::warn!(reason = why.name(), "a token was not accepted");
+            Err(unauthorized("the token is not accepted"))
+        }
+    }
+}
+
+/// Returns the number after which a reader continues, if it named one.
+fn position(headers: &HeaderMap, query: &Query) -> Result<Option<i64>, Problem> {
+    let last = headers.get("last-event-id");
+    let last = match last.map(|value| value.to_str()) {
+        None => query.get("since_seq"),
+        Some(text) => Some(text.unwrap_or("?")),
+    };
+    match last.map(str::parse::<i64>) {
+        None => Ok(None),
+        Some(Ok(number)) if number >= 0 => Ok(Some(number)),
+        Some(_) => Err(Problem::malformed(
+            "`Last-Event-ID` and `since_seq` must be numbers of events",
+        )),
+    }
+}
+
+async fn of_run(
+    State(server): State<Shared>,
+    Path(id): Path<String>,
+    headers: HeaderMap,
+    RawQuery(query): RawQuery,
+) -> Result<Response, Problem> {
+    let query = Query::read(query.as_deref(), &["full", "since_seq", "token"])?;
+    let caller = follower(&server, &headers, &query, Some(id.clone())).await?;
+    let since = position(&headers, &query)?;
+    let full = query.flag("full")?;
+    let asking = caller.clone();
+    let (run, feeds) = server
+        .ask(async move |desk: &Desk| {
+            let row = reached(desk, &asking, &id).await?;
+            Ok::<_, Problem>((row.id, desk.engine.feeds()))
+        })
+        .await?;
+    let mut reader = feeds.follow(&run, since.unwrap_or(0));
+    if full {
+        reader = reader.with_input();
+    }
+    let mut follow = RunFollower {
+        news: feeds.watch(&run),
+        live: feeds.live(&run),
+        reader,
+        run,
+    };
+    let first = follow.page().await?;
+    match first.state {
+        FeedState::Gone => return Err(gone(&follow.run)),
+        // This is what keeps an EventSource from coming back.
+        FeedState::Ended if first.events.is_empty() && since.is_some() => {
+            return Ok(StatusCode::NO_CONTENT.into_response());
+        }
+        FeedState::More | FeedState::Open | FeedState::Ended => {}
+    }
+    let place = server.readers.enter(&caller.token.id)?;
+    let (stream, response) = Stream::start(server.clone(), caller);
+    tokio::spawn(async move {
+        let _place = place;
+        follow.send(first, stream).await;
+    });
+    Ok(response)
+}
+
+fn gone(run: &RunId) -> Problem {
+    EngineError::Pruned {
+        run: run.to_string(),
+    }
+    .into()
+}
+
+/// Follows one run.
+struct RunFollower {
+    run: RunId,
+    reader: RunFeed,
+    news: Box<dyn News>,
+    live: Box<dyn LiveText>,
+}
+
+impl RunFollower {
+    async fn page(&mut self) -> Result<RunEvents, Problem> {
+        self.news.mark_seen();
+        let page = self.reader.page(PAGE).await.map_err(EngineError::from)?;
+        page.ok_or_else(|| {
+            let run = self.run.to_string();
+            EngineError::NoSuchRun { run }.into()
+        })
+    }
+
+    /// Sends events until the run is over, or the reader or the server goes.
+    async fn send(mut self, first: RunEvents, mut stream: Stream) {
+        let mut page = first;
+        loop {
+            for event in &page.events {
+                if stream.event(event.seq, event).await.is_err() {
+                    return;
+                }
+            }
+            match page.state {
+                FeedState::More => {}
+                FeedState::Ended | FeedState::Gone => return,
+                FeedState::Open => {
+                    if self.wait(&mut stream).await.is_err() {
+                        return;
+                    }
+                }
+            }
+            page = match self.page().await {
+                Ok(page) => page,
+                Err(problem) => {
+                    tracing::warn!(run = %self.run, detail = problem.detail, "a feed cannot be read");
+                    return;
+                }
+            };
+        }
+    }
+
+    /// Sends the text of models until there may be events.
+    async fn wait(&mut self, stream: &mut Stream) -> Result<(), sse::Closed> {
+        loop {
+            for piece in self.live.pieces() {
+                let data = json!({
+                    "path": piece.path,
+                    "offset": piece.offset,
+                    "text": piece.text,
+                    "final": false,
+                });
+                stream.note("text", &data).await?;
+            }
+            tokio::select! {
+                () = self.news.changed() => return Ok(()),
+                () = self.live.changed() => {}
+                closed = stream.idle() => return Err(closed),
+            }
+        }
+    }
+}
+
+async fn of_project(
+    State(server): State<Shared>,
+    headers: HeaderMap,
+    RawQuery(query): RawQuery,
+) -> Result<Response, Problem> {
+    let query = Query::read(query.as_deref(), &["detail", "since_seq", "token"])?;
+    let caller = follower(&server, &headers, &query, None).await?;
+    caller.need(Scope::Read)?;
+    let detail = match query.get("detail") {
+        None => FeedDetail::Events,
+        Some("steps") => FeedDetail::Steps,
+        Some(other) => {
+            return Err(Problem::new(
+                StatusCode::BAD_REQUEST,
+                codes::MALFORMED,
+                format!("`detail` must be steps, got `{other}`"),
+            ));
+        }
+    };
+    let since = position(&headers, &query)?;
+    let feeds = server
+        .ask(async |desk: &Desk| Ok::<_, Problem>(desk.engine.feeds()))
+        .await?;
+    let after = match since {
+        Some(position) => position,
+        None => feeds.last_position().await.map_err(EngineError::from)?,
+    };
+    let place = server.readers.enter(&caller.token.id)?;
+    let (stream, response) = Stream::start(server.clone(), caller.clone());
+    let follow = ProjectFollower {
+        news: feeds.watch_project(),
+        reader: feeds.follow_project(after, detail),
+        seen: readers::Reached::new(server, caller),
+    };
+    tokio::spawn(async move {
+        let _place = place;
+        follow.send(stream).await;
+    });
+    Ok(response)
+}
+
+/// Follows all runs that a caller reaches.
+struct ProjectFollower {
+    reader: ProjectFeed,
+    news: Box<dyn News>,
+    seen: readers::Reached,
+}
+
+impl ProjectFollower {
+    async fn send(mut self, mut stream: Stream) {
+        loop {
+            self.news.mark_seen();
+            let page = match self.reader.page(PAGE).await {
+                Ok(page) => page,
+                Err(error) => {
+                    tracing::warn!(%error, "the feed of the project cannot be read");
+                    return;
+                }
+            };
+            for event in &page.events {
+                let is_sent = self.send_one(event, &mut stream).await;
+                if is_sent.is_err() {
+                    return;
+                }
+            }
+            if !page.events.is_empty() {
+                continue;
+            }
+            let closed = tokio::select! {
+                () = self.news.changed() => None,
+                closed = stream.idle() => Some(closed),
+            };
+            if closed.is_some() {
+                return;
+            }
+        }
+    }
+
+    async fn send_one(
+        &mut self,
+        event: &FeedEvent,
+        stream: &mut Stream,
+    ) -> Result<(), sse::Closed> {
+        if !self.seen.reaches(&event.run, &event.flow).await {
+            return Ok(());
+        }
+        stream
+            .event(event.position.unwrap_or(event.seq), event)
+            .await
+    }
+}
+
+/// The headers of a stream of events.
+fn headers_of_stream(response: &mut Response) {
+    let headers = response.headers_mut();
+    let pairs = [
+        (header::CONTENT_TYPE, "text/event-stream"),
+        (header::CACHE_CONTROL, "no-store"),
+        (header::HeaderName::from_static("x-accel-buffering"), "no"),
+    ];
+    for (name, value) in pairs {
+        headers.insert(name, header::HeaderValue::from_static(value));
+    }
+}

@@ -1,0 +1,118 @@
+//! How many streams are open, and which runs a reader of the project reaches.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use axum::http::{StatusCode, header};
+use flowstone_engine::EngineError;
+use flowstone_engine::ids::RunId;
+
+use crate::http::access::Caller;
+use crate::http::problem::{Problem, codes};
+use crate::http::server::{Desk, Shared};
+
+/// Maximum number of streams in all.
+const ALL_MAX: usize = 10_000;
+/// Maximum number of streams of one token.
+const TOKEN_MAX: usize = 2_000;
+/// Maximum number of runs of which a reader remembers whether it reaches them.
+const REMEMBERED: usize = 1_024;
+
+/// The open streams by token.
+#[derive(Debug, Default, Clone)]
+pub(in crate::http) struct Readers(Arc<Mutex<HashMap<String, usize>>>);
+
+/// The place of a stream. Dropping it frees the place.
+#[derive(Debug)]
+pub(super) struct Place {
+    readers: Readers,
+    token: String,
+}
+
+impl Readers {
+    /// Takes a place for a stream.
+    ///
+    /// # Errors
+    /// When too many are open.
+    pub(super) fn enter(&self, token: &str) -> Result<Place, Problem> {
+        let mut counts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let all: usize = counts.values().sum();
+        let own = counts.get(token).copied().unwrap_or(0);
+        if all >= ALL_MAX || own >= TOKEN_MAX {
+            let problem = Problem::new(
+                StatusCode::TOO_MANY_REQUESTS,
+                codes::TOO_MANY,
+                "too many streams of events are open",
+            );
+            return Err(problem.header(header::RETRY_AFTER, "5"));
+        }
+        counts.insert(token.to_owned(), own + 1);
+        Ok(Place {
+            readers: self.clone(),
+            token: token.to_owned(),
+        })
+    }
+
+    /// Returns the number of open streams.
+    pub(in crate::http) fn count(&self) -> usize {
+        let counts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        counts.values().sum()
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let mut counts = self
+            .readers
+            .0
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        let left = counts
+            .get(&self.token)
+            .map_or(0, |count| count.saturating_sub(1));
+        match left {
+            0 => counts.remove(&self.token),
+            left => counts.insert(self.token.clone(), left),
+        };
+    }
+}
+
+/// Decides which runs a reader of the project's events reaches, and remembers it.
+pub(super) struct Reached {
+    server: Shared,
+    caller: Caller,
+    known: HashMap<RunId, bool>,
+}
+
+impl Reached {
+    pub(super) fn new(server: Shared, caller: Caller) -> Reached {
+        Reached {
+            server,
+            caller,
+            known: HashMap::new(),
+        }
+    }
+
+    /// Tells whether the reader may see an event. If that cannot be found out, it may not.
+    pub(super) async fn reaches(&mut self, run: &RunId, flow: &str) -> bool {
+        if let Some(known) = self.known.get(run) {
+            return *known;
+        }
+        let caller = self.caller.clone();
+        let (id, slug) = (run.clone(), flow.to_owned());
+        let asked = self
+            .server
+            .ask(async move |desk: &Desk| {
+                let row = desk.engine.run(&id).await?;
+                let labels = desk.catalog.labels(&desk.engine, &slug);
+                Ok::<_, EngineError>(caller.reaches_run(&slug, &labels, &row.started_by))
+            })
+            .await;
+        let reaches = asked.unwrap_or(false);
+        if self.known.len() >= REMEMBERED {
+            self.known.clear();
+        }
+        self.known.insert(run.clone(), reaches);
+        reaches
+    }
+}

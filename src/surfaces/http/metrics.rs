@@ -1,0 +1,88 @@
+//! `/metrics`: figures for Prometheus.
+
+use axum::Router;
+use axum::extract::State;
+use axum::http::request::Parts;
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use axum::routing::get;
+use flowstone_engine::EngineError;
+use flowstone_engine::ports::FeedDetail;
+use flowstone_engine::token::Scope;
+
+use super::problem::{Problem, codes};
+use super::server::{Desk, Shared};
+use crate::metrics::Now;
+
+/// Maximum number of events that are counted at a time.
+const PAGE: usize = 500;
+
+pub(super) fn routes() -> Router<Shared> {
+    Router::new().route("/metrics", get(metrics))
+}
+
+async fn metrics(State(server): State<Shared>, parts: Parts) -> Result<Response, Problem> {
+    if !server.settings.metrics_open {
+        server.caller(&parts).await?.need(Scope::Read)?;
+    }
+    let mut now = server
+        .ask(async |desk: &Desk| {
+            let stores = desk.engine.stores();
+            let live = stores.runs.live_counts().await.map_err(EngineError::from)?;
+            let usage = stores.upkeep.usage().await.map_err(EngineError::from)?;
+            Ok::<_, EngineError>(Now {
+                live,
+                store_bytes: usage.file_bytes,
+                readers: 0,
+            })
+        })
+        .await?;
+    now.readers = server.readers.count();
+    let text = server.metrics.text(&now).map_err(|_| {
+        Problem::new(
+            StatusCode::INTERNAL_SERVER_ERROR,
+            codes::INTERNAL,
+            "the figures cannot be written",
+        )
+    })?;
+    let mut response = text.into_response();
+    response.headers_mut().insert(
+        header::CONTENT_TYPE,
+        HeaderValue::from_static("application/openmetrics-text; version=1.0.0; charset=utf-8"),
+    );
+    Ok(response)
+}
+
+/// Counts the events of the project until the server stops.
+pub(super) async fn count(server: Shared) {
+    let feeds = server.ask(async |desk: &Desk| Ok::<_, Problem>(desk.engine.feeds()));
+    let Ok(feeds) = feeds.await else {
+        return;
+    };
+    let Ok(after) = feeds.last_position().await else {
+        tracing::warn!("runs are not counted: the feed of the project cannot be read");
+        return;
+    };
+    let mut news = feeds.watch_project();
+    let mut reader = feeds.follow_project(after, FeedDetail::Events);
+    let mut stopping = server.stopping.subscribe();
+    loop {
+        news.mark_seen();
+        match reader.page(PAGE).await {
+            Ok(page) => {
+                for event in &page.events {
+                    server.metrics.event(event);
+                }
+                if !page.events.is_empty() {
+                    continue;
+                }
+            }
+            Err(error) => tracing::warn!(%error, "the feed of the project cannot be read"),
+        }
+        tokio::select! {
+            () = news.changed() => {}
+            // The sender is gone only when the server is.
+            _ = stopping.wait_for(|is_stopping| *is_stopping) => return,
+        }
+    }
+}
