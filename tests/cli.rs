@@ -12,6 +12,7 @@ mod error_data;
 mod eval;
 #[cfg(unix)]
 mod events;
+mod feed;
 mod gallery;
 mod help;
 #[cfg(unix)]
