@@ -36,7 +36,7 @@ use std::rc::Rc;
 
 use flowstone_lang::fiber::{Exit, Fiber};
 use flowstone_lang::session::{Body, Session};
-use flowstone_lang::value::{Class, Exception, Result as Evaluated, Stop, Value};
+use flowstone_lang::value::{Class, Exception, Result as Evaluated, Stop, Value, free_deferred};
 use flowstone_lang::vm::{self, Vm};
 use tokio::sync::Notify;
 
@@ -539,6 +539,8 @@ impl<'a> Executor<'a> {
 
     /// Lets a fiber run until its next exit. What it allocates counts for the run.
     fn resume(&self, fiber: &mut Fiber, answer: Evaluated<Value>) -> Result<Exit, EngineError> {
+        // What stopped runs of this thread held; counts for no run.
+        free_deferred();
         let turn = || self.shared.heap.within(|| fiber.resume(answer));
         catch_unwind(AssertUnwindSafe(turn))
             .map_err(|panic| EngineError::Internal(panic_words(&*panic)))

@@ -97,9 +97,11 @@ impl Start {
     /// Runs the body: called on the new stack.
     fn run(self, exiter: Box<dyn Exiter>, stack_limit: usize) -> Result<Value> {
         let host = Box::new(FiberHost::new(self.host, exiter, self.world.clone()));
-        let mut vm = Vm::sized(self.world, host, Size::Small);
+        let machine = Vm::sized(self.world, host, Size::Small);
+        let _watch = machine.watch_fiber();
+        // Dropped before the watch: once a limit is met, what the machine holds is freed later.
+        let mut vm = machine;
         vm.set_native_stack_limit(stack_limit);
-        let _watch = vm.watch();
         (self.body)(&mut vm)
     }
 }
@@ -188,7 +190,12 @@ impl Fiber {
 impl Drop for Fiber {
     fn drop(&mut self) {
         // Unwinding the stack takes away the watch of the body, not that of the owner.
-        let outer = meter::replace(std::mem::take(&mut self.meter));
+        let mut meter = std::mem::take(&mut self.meter);
+        if let State::Running(_) = self.state {
+            // What the body holds is freed later: the owner may be in a hurry.
+            meter.stop(Stop::Evicted);
+        }
+        let outer = meter::replace(meter);
         self.state = State::Over;
         meter::replace(outer);
     }

@@ -170,9 +170,7 @@ struct Limits {
 
 impl Limits {
     fn check(&self) -> Result<(), Stop> {
-        if self.interrupt.as_ref().is_some_and(Interrupt::is_set) {
-            return Err(Stop::Interrupted("interrupted".to_owned()));
-        }
+        self.glance()?;
         if let Some(heap) = &self.heap {
             heap.check()?;
         }
@@ -186,6 +184,13 @@ impl Limits {
 }
 
 impl Watch for Limits {
+    fn glance(&self) -> Result<(), Stop> {
+        match self.interrupt.as_ref().is_some_and(Interrupt::is_set) {
+            true => Err(Stop::Interrupted("interrupted".to_owned())),
+            false => Ok(()),
+        }
+    }
+
     fn spend(&self, units: u64) -> Result<(), Stop> {
         self.check()?;
         let Some(fuel) = &self.fuel else {

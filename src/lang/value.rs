@@ -8,7 +8,7 @@ mod array;
 mod class;
 mod cycles;
 pub(crate) mod deferred;
-mod drops;
+pub(crate) mod drops;
 mod equality;
 mod exception;
 mod function;
@@ -41,6 +41,7 @@ pub use num_rational::BigRational;
 
 pub use array::{Array, Element};
 pub(crate) use cycles::{collect_few, let_go, track, tracked};
+pub use drops::{forget_deferred, free_deferred};
 pub use equality::{Force, Unforced, equal};
 pub use exception::{
     Class, ClassInfo, Culprit, Exception, Fault, Frame, Hint, NUMBER, Origin, Phase, Result,

@@ -7,6 +7,7 @@ use flowstone_lang::value::heap::CountingAllocator;
 mod budget;
 mod calls;
 mod core;
+mod deferred;
 mod diagnostic;
 mod expectations;
 mod fuzz;

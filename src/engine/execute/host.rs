@@ -274,6 +274,13 @@ pub(super) struct CancelRequests {
 }
 
 impl Watch for Shared {
+    fn glance(&self) -> Evaluated<(), Stop> {
+        match self.cutoff.is_suspended() {
+            true => Err(Stop::Evicted),
+            false => Ok(()),
+        }
+    }
+
     fn spend(&self, units: u64) -> Evaluated<(), Stop> {
         self.heap.check()?;
         if self.cutoff.is_suspended() {

@@ -7,11 +7,11 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use flowstone_lang::fiber;
-use flowstone_lang::value::heap;
+use flowstone_lang::value::{forget_deferred, free_deferred, heap};
 use tokio::runtime::Handle;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
-use tokio::task::{JoinSet, LocalSet, spawn_local};
+use tokio::task::{JoinSet, LocalSet, spawn_local, yield_now};
 
 use super::setbacks::Setbacks;
 use super::{Watch, WorkerEvent, WorkerOptions};
@@ -141,6 +141,7 @@ impl Inside {
             setbacks: Setbacks::default(),
             capacity: self.capacity,
         });
+        let interrupt = options.interrupt.clone();
         let mut slots = Slots::new(options.concurrency.get());
         LocalSet::new().block_on(&runtime, async {
             let mut executions = JoinSet::new();
@@ -150,13 +151,18 @@ impl Inside {
                 };
                 let shop = shop.clone();
                 executions.spawn_local(async move {
-                    shop.handle(taken).await;
+                    shop.clone().handle(taken).await;
                     drop(slot);
+                    shop.free_deferred().await;
                 });
                 while executions.try_join_next().is_some() {}
             }
             while executions.join_next().await.is_some() {}
         });
+        if interrupt.is_set() {
+            // The process is about to end, which frees them faster.
+            forget_deferred();
+        }
     }
 }
 
@@ -275,6 +281,13 @@ impl Shop {
             }
         }
         self.leave();
+    }
+
+    /// Frees what stopped runs held, in turns with the runs of this thread.
+    async fn free_deferred(&self) {
+        while !self.drive.interrupt.is_set() && free_deferred() {
+            yield_now().await;
+        }
     }
 
     async fn let_go(&self, run: &RunId, flow: &str, epoch: i64, outcome: &RunOutcome) {

@@ -241,11 +241,15 @@ enum Deadline {
 
 impl Watch for Bounds {
     fn spend(&self, _units: u64) -> Evaluated<(), Stop> {
+        self.heap.check()?;
+        self.glance()
+    }
+
+    fn glance(&self) -> Evaluated<(), Stop> {
         let now = Instant::now();
         if now >= self.deadline {
             return Err(Stop::Deadline);
         }
-        self.heap.check()?;
         if self.minds == Deadline::OfRun && self.cutoff.is_late() {
             self.cutoff.cut.set(Some(Cut::Late));
             return Err(Stop::Deadline);

@@ -46,6 +46,10 @@ impl Watch for FiberWatch {
             .map_or(Ok(()), |watch| watch.spend(units))
     }
 
+    fn glance(&self) -> Result<(), Stop> {
+        self.inner.as_ref().map_or(Ok(()), |watch| watch.glance())
+    }
+
     /// Leaves the stack until the owner resumes the fiber. While the library is being loaded the fiber keeps its turn:
     /// others of this world would find half of a definition.
     fn turn(&self) -> Result<(), Stop> {

@@ -8,11 +8,13 @@ use std::fmt;
 use std::iter::FusedIterator;
 use std::rc::Rc;
 
+pub(super) use self::sorted::Node as SortedNode;
 pub use self::sorted::{Comparison, Sorted};
+pub(super) use self::trie::Node as HashNode;
 
 use self::sorted::SortedIter;
 use self::trie::{Trie, TrieIter, TriePlace};
-use super::drops::{Garbage, discard};
+use super::drops::{Garbage, discard_collection};
 use super::{Extra, Keyword, Unforced, Value, compare};
 
 /// Up to this many entries a map keeps insertion order.
@@ -33,6 +35,16 @@ pub(super) enum Entries {
 impl Default for Entries {
     fn default() -> Self {
         Entries::Array(Vec::new())
+    }
+}
+
+impl Entries {
+    pub(super) fn len(&self) -> usize {
+        match self {
+            Entries::Array(entries) => entries.len(),
+            Entries::Hash(trie) => trie.len(),
+            Entries::Sorted(sorted) => sorted.len(),
+        }
     }
 }
 
@@ -108,11 +120,7 @@ impl PMap {
 
     /// Returns how many entries there are.
     pub fn len(&self) -> usize {
-        match &self.entries {
-            Entries::Array(entries) => entries.len(),
-            Entries::Hash(trie) => trie.len(),
-            Entries::Sorted(sorted) => sorted.len(),
-        }
+        self.entries.len()
     }
 
     /// Tells whether there are no entries.
@@ -394,7 +402,8 @@ impl Drop for PMap {
             Entries::Sorted(sorted) => !sorted.is_empty(),
         };
         if is_owner {
-            discard(std::mem::take(&mut self.entries), Garbage::Entries);
+            let entries = std::mem::take(&mut self.entries);
+            discard_collection(entries.len(), entries, Garbage::Entries);
         }
     }
 }

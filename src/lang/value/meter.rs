@@ -7,7 +7,7 @@
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
-use super::{Result, Stop};
+use super::{Result, Stop, drops};
 
 /// The machine is to call [`take_due`].
 const DUE: u8 = 1;
@@ -29,6 +29,15 @@ pub trait Watch {
     /// # Errors
     /// Why the evaluation must stop.
     fn spend(&self, units: u64) -> std::result::Result<(), Stop>;
+
+    /// Checks deadline and cancellation, and takes no fuel. Called while values are dropped, so it must not depend on how
+    /// many they are where a replay has to find the same place.
+    ///
+    /// # Errors
+    /// Why the evaluation must stop.
+    fn glance(&self) -> std::result::Result<(), Stop> {
+        Ok(())
+    }
 
     /// Gives other evaluations of the thread a turn. Called only where no borrow is alive.
     ///
@@ -70,12 +79,21 @@ impl Meter {
     pub(crate) fn new(watch: Option<Rc<dyn Watch>>) -> Meter {
         Meter { watch, stop: None }
     }
+
+    /// Notes why the evaluation must stop, while it does not run.
+    pub(crate) fn stop(&mut self, stop: Stop) {
+        self.stop = Some(stop);
+    }
 }
 
 /// Installs a meter and returns the one before.
 pub(crate) fn replace(meter: Meter) -> Meter {
     CREDIT.set(if meter.stop.is_some() { 0 } else { RATION });
     set_due(meter.stop.is_some());
+    match meter.stop.is_some() {
+        true => drops::begin(),
+        false => drops::end(),
+    }
     // While a thread ends nothing is evaluated any more.
     METER
         .try_with(|current| current.replace(meter))
@@ -180,9 +198,7 @@ fn settle(units: u32, in_turns: bool) -> Result<()> {
         }
     };
     result.map_err(|stop| {
-        CREDIT.set(0);
-        set_due(true);
-        METER.with_borrow_mut(|meter| meter.stop = Some(stop.clone()));
+        remember(&stop);
         stop.into()
     })
 }
@@ -238,17 +254,37 @@ pub(crate) fn begin_finally() {
     CREDIT.set(RATION);
     set_due(false);
     METER.with_borrow_mut(|meter| meter.stop = None);
+    // What unwinding has dropped so far counts for the run's memory, which the `finally` needs.
+    drops::end();
+    drops::free_all();
 }
 
-/// Remembers the stop again once a `finally` is over, so that native work around it stops, too.
-pub(crate) fn end_finally(stop: &Stop) {
+/// Remembers why the evaluation must stop: all further native work fails, and what it held is freed later.
+#[cold]
+pub(crate) fn remember(stop: &Stop) {
     METER.with_borrow_mut(|meter| {
         if meter.watch.is_some() {
             meter.stop = Some(stop.clone());
             CREDIT.set(0);
             set_due(true);
+            drops::begin();
         }
     });
+}
+
+/// Checks, in the middle of a drop, whether the evaluation must stop.
+pub(super) fn is_stopped_now() -> bool {
+    let found = METER.try_with(|meter| {
+        let meter = meter.try_borrow().ok()?;
+        Some((meter.watch.clone()?, meter.stop.is_some()))
+    });
+    let Ok(Some((watch, is_stopped))) = found else {
+        return false;
+    };
+    if is_stopped {
+        return true;
+    }
+    watch.glance().inspect_err(remember).is_err()
 }
 
 /// Tells whether the machine has to look at anything before a native function.

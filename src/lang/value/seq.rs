@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::fmt;
 use std::rc::Rc;
 
-use super::drops::{Garbage, discard, discard_value};
+use super::drops::{Garbage, discard, discard_rest, discard_value};
 use super::{Exception, Extra, PVec, Result, Span, Text, Value};
 use crate::vm::Vm;
 
@@ -116,8 +116,16 @@ impl Drop for List {
     }
 }
 
+/// Number of cells that are dropped before others have a turn.
+const CHAIN: u32 = 1 << 11;
+
 /// Drops a chain of cells one after another, for as long as this is their only owner.
-fn drop_chain(mut at: Value) {
+fn drop_chain(at: Value) {
+    let mut at = match at {
+        Value::List(_) | Value::Lazy(_) | Value::Seq(_) => at,
+        _ => return,
+    };
+    let mut left = CHAIN;
     loop {
         at = match at {
             Value::List(cell) => match Rc::try_unwrap(cell) {
@@ -136,6 +144,10 @@ fn drop_chain(mut at: Value) {
                 Err(_) => return,
             },
             _ => return,
+        };
+        left -= 1;
+        if left == 0 {
+            return discard_rest(at);
         }
     }
 }

@@ -7,10 +7,11 @@ use std::fmt;
 use std::rc::Rc;
 
 use self::trie::Trie;
-use super::drops::{Garbage, discard, discard_value};
+use super::drops::{Garbage, discard_collection, discard_value};
 use super::{Extra, Value};
 
 pub use iter::VecIter;
+pub(super) use trie::Branch;
 
 /// Up to this many items need no memory of their own.
 const SMALL: usize = 3;
@@ -30,6 +31,24 @@ pub(super) enum Items {
 }
 
 const NO_ITEMS: [Value; SMALL] = [Value::Nil, Value::Nil, Value::Nil];
+
+impl Items {
+    /// Returns how many items there are, those that a slice hides included.
+    pub(super) fn len(&self) -> usize {
+        match self {
+            Items::Small { len, .. } => usize::from(*len),
+            Items::Trie(trie) => trie.len_with_hidden(),
+        }
+    }
+
+    /// Returns the root of many items, to be dropped; the last items are dropped.
+    pub(super) fn into_root(self) -> Option<Rc<Branch>> {
+        match self {
+            Items::Small { .. } => None,
+            Items::Trie(trie) => trie.into_root(),
+        }
+    }
+}
 
 impl Default for Items {
     fn default() -> Self {
@@ -226,7 +245,8 @@ impl Drop for PVec {
         match &mut self.items {
             Items::Small { items, .. } => items.iter_mut().for_each(discard_value),
             Items::Trie(trie) if trie.is_owner() => {
-                discard(std::mem::take(&mut self.items), Garbage::Items);
+                let items = std::mem::take(&mut self.items);
+                discard_collection(items.len(), items, Garbage::Items);
             }
             Items::Trie(_) => {}
         }

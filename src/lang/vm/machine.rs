@@ -8,6 +8,7 @@ use super::code::Word;
 use super::stack::{Frames, Size, Stack};
 use super::{Host, Request, World, slots};
 use crate::value::deferred::{self, Running};
+use crate::value::drops;
 use crate::value::meter::{self, Watch, Watched};
 use crate::value::{
     Class, Closure, Exception, Force, Lazy, LazyState, MapPlace, Object, PMap, PrintOptions,
@@ -149,7 +150,17 @@ impl Vm {
     }
 
     /// Installs the limits of the host for native work, until the guard is dropped; nothing where they are installed.
+    /// What earlier evaluations of the thread left to be freed is freed first.
     pub(crate) fn watch(&self) -> Option<Watched> {
+        let watched = self.watch_fiber();
+        if watched.is_some() {
+            drops::free_all();
+        }
+        watched
+    }
+
+    /// As [`Vm::watch`], for a fiber: its host frees what earlier evaluations left, in slices.
+    pub(crate) fn watch_fiber(&self) -> Option<Watched> {
         let watch = self.watch.as_ref()?;
         (!meter::is_installed(watch)).then(|| meter::watched(Some(watch.clone())))
     }
@@ -189,7 +200,8 @@ impl Vm {
         if bytes < SMALL_ALLOCATION {
             return Ok(());
         }
-        self.host.room_for(bytes).map_err(Signal::from)
+        self.host.room_for(bytes).inspect_err(meter::remember)?;
+        Ok(())
     }
 
     /// Says how far down the native stack may grow, as an address. The default is 700 KB below where the
@@ -215,7 +227,7 @@ impl Vm {
         if deferred::is_sweep_due() {
             self.sweep();
         }
-        self.fuel = self.host.refill().map_err(Signal::from)?;
+        self.fuel = self.host.refill().inspect_err(meter::remember)?;
         Ok(())
     }
 

@@ -661,7 +661,7 @@ impl Vm {
         match pending {
             Value::Object(object) => match &*object {
                 Object::Stop(stop) => {
-                    meter::end_finally(stop);
+                    meter::remember(stop);
                     Signal::Stop(Rc::new(stop.clone()))
                 }
                 _ => Vm::thrown(Value::Object(object)),

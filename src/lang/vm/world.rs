@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use std::rc::Rc;
 
 use super::Vm;
+use crate::value::drops::after_deferred;
 use crate::value::meter;
 use crate::value::{
     Conditionals, FixedState, Namespace, Native, Object, Origin, PrintOptions, RecordType, Result,
@@ -341,11 +342,14 @@ impl World {
     /// Lets go of everything that was defined.
     pub fn close(&self) {
         let namespaces = self.namespaces.take();
-        for namespace in namespaces.values() {
-            namespace.close();
-        }
-        drop(namespaces);
-        collect_few();
+        // Values that are freed later may refer to what is defined here: cycles are found when they are gone.
+        after_deferred(move || {
+            for namespace in namespaces.values() {
+                namespace.close();
+            }
+            drop(namespaces);
+            collect_few();
+        });
     }
 }
 

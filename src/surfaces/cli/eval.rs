@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::io::Read;
+use std::mem::ManuallyDrop;
 use std::path::{Path, PathBuf};
 
 use flowstone_lang::session::Session;
@@ -43,7 +44,8 @@ pub fn run(args: &Eval, app: &dyn App) -> Exit {
         deadline: args.deadline,
         memory: args.limits.max_memory,
     };
-    let session = app.plain_session();
+    // What it holds is freed with the process, which is faster.
+    let session = ManuallyDrop::new(app.plain_session());
     session.set_features(args.features.iter().cloned());
     session.defer_host_names();
     let host = ProgramHost::new(grants, Interrupt::listen());

@@ -50,17 +50,22 @@ struct Budget {
 
 impl Budget {
     fn check(&self) -> Result<(), Stop> {
+        self.glance()?;
+        self.heap.check()
+    }
+}
+
+impl Watch for Budget {
+    fn glance(&self) -> Result<(), Stop> {
         if self.interrupt.is_set() {
             return Err(Stop::Interrupted("interrupted by Ctrl-C".to_owned()));
         }
         match self.deadline {
             Some(deadline) if Instant::now() >= deadline => Err(Stop::Deadline),
-            _ => self.heap.check(),
+            _ => Ok(()),
         }
     }
-}
 
-impl Watch for Budget {
     fn spend(&self, units: u64) -> Result<(), Stop> {
         self.check()?;
         let Some(fuel) = &self.fuel_left else {

@@ -24,13 +24,25 @@ pub struct Sorted {
 type Link = Option<Rc<Node>>;
 
 #[derive(Clone)]
-struct Node {
+pub struct Node {
     key: Value,
     value: Value,
     /// How many entries there are here and below.
     size: usize,
     left: Link,
     right: Link,
+}
+
+impl Node {
+    /// Returns how many entries there are here and below.
+    pub(crate) fn len(&self) -> usize {
+        self.size
+    }
+
+    /// Drops the entry and returns the children.
+    pub(crate) fn into_children(self) -> impl Iterator<Item = Rc<Node>> {
+        [self.left, self.right].into_iter().flatten()
+    }
 }
 
 fn size(link: &Link) -> usize {
@@ -55,6 +67,11 @@ impl Sorted {
             })
         }
         check(&self.root)
+    }
+
+    /// Returns the root, to be dropped.
+    pub(crate) fn into_root(self) -> Option<Rc<Node>> {
+        self.root
     }
 
     /// Returns the function that compares; nil for `compare`.

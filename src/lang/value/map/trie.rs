@@ -23,7 +23,7 @@ pub struct Trie {
 }
 
 #[derive(Clone, Default)]
-struct Node {
+pub struct Node {
     /// Which of the 32 slots are taken; of no meaning in a collision node.
     bitmap: u32,
     slots: Vec<Slot>,
@@ -83,6 +83,11 @@ impl Trie {
         self.root
             .as_ref()
             .is_some_and(|root| Rc::strong_count(root) == 1)
+    }
+
+    /// Returns the root, to be dropped.
+    pub fn into_root(self) -> Option<Rc<Node>> {
+        self.root
     }
 
     pub fn get(&self, key: &Value) -> Option<(&Value, &Value)> {
@@ -202,6 +207,14 @@ impl Trie {
 }
 
 impl Node {
+    /// Drops the entries and returns the children.
+    pub fn into_children(self) -> impl Iterator<Item = Rc<Node>> {
+        self.slots.into_iter().filter_map(|slot| match slot {
+            Slot::Child(child) => Some(child),
+            Slot::Entry(..) => None,
+        })
+    }
+
     /// Puts an entry; tells whether it is a new one.
     fn insert(&mut self, hash: u32, shift: u32, key: Value, value: Value) -> bool {
         if shift >= COLLISION_SHIFT {

@@ -26,12 +26,27 @@ pub struct Trie {
 }
 
 #[derive(Clone)]
-struct Branch(Vec<Child>);
+pub struct Branch(Vec<Child>);
 
 #[derive(Clone)]
 enum Child {
     Branch(Rc<Branch>),
     Leaf(Leaf),
+}
+
+impl Branch {
+    /// Tells whether the children are leaves.
+    pub fn has_leaves(&self) -> bool {
+        matches!(self.0.first(), None | Some(Child::Leaf(_)))
+    }
+
+    /// Returns the children that are no leaves.
+    pub fn into_branches(self) -> impl Iterator<Item = Rc<Branch>> {
+        self.0.into_iter().filter_map(|child| match child {
+            Child::Branch(branch) => Some(branch),
+            Child::Leaf(_) => None,
+        })
+    }
 }
 
 impl Trie {
@@ -51,6 +66,16 @@ impl Trie {
     #[inline]
     pub fn len(&self) -> usize {
         self.end - self.start
+    }
+
+    /// As [`Trie::len`], with the items that a slice hides.
+    pub fn len_with_hidden(&self) -> usize {
+        self.filled + self.tail.len()
+    }
+
+    /// Returns the root, to be dropped.
+    pub fn into_root(self) -> Option<Rc<Branch>> {
+        self.root
     }
 
     /// Tells whether no node belongs to another vector too, and no item is hidden.
