@@ -53,7 +53,7 @@ pub use host_object::{HostConstant, HostObject};
 #[cfg(any(test, all(windows, target_arch = "aarch64")))]
 pub(crate) use intern::Names;
 pub use intern::{Keyword, Named, Symbol};
-pub(crate) use intern::{check_names, name_count};
+pub(crate) use intern::{check_name, check_names, name_count};
 pub use map::{Comparison, Map, MapIter, MapPlace, PMap, Sorted};
 pub use namespace::{CoreNames, Namespace, Var};
 pub use number::{Number, format_float};

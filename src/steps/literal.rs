@@ -2,6 +2,7 @@
 //! functions that read an evaluated config.
 
 use flowstone_flow::diagnostic::Diagnostic;
+pub(crate) use flowstone_flow::flow::is_known;
 use flowstone_flow::step::StepError;
 use flowstone_lang::value::Value;
 
@@ -13,19 +14,6 @@ pub(crate) fn known(config: &Value) -> Value {
     let entries = config.as_map().into_iter().flat_map(|map| map.iter());
     let known = entries.filter(|(key, value)| is_known(key) && is_known(value));
     Value::map(known.map(|(key, value)| (key.clone(), value.clone())))
-}
-
-/// Tells whether a form is its own value.
-pub(crate) fn is_known(form: &Value) -> bool {
-    match form {
-        Value::List(_) | Value::Symbol(_) | Value::Name(_) => false,
-        Value::Vector(items) => items.iter().all(is_known),
-        Value::Set(items) => items.iter().all(is_known),
-        Value::Map(map) => map
-            .iter()
-            .all(|(key, value)| is_known(key) && is_known(value)),
-        _ => true,
-    }
 }
 
 /// Tells whether a config has one of these keys, whether or not its value is known. A computed key may be any of them.

@@ -121,6 +121,44 @@ const OPERATIONS: &[(&str, &str)] = &[
         "(clojure.edn/read-string x)",
     ),
     ("(vec (range 100000))", "(clojure.walk/postwalk identity x)"),
+    ("(apply str (repeat 2000000 \"ab c\"))", "(keyword x)"),
+    ("(apply str (repeat 2000000 \"ab c\"))", "(keyword \"a\" x)"),
+    ("(apply str (repeat 2000000 \"ab c\"))", "(symbol x)"),
+    ("(apply str (repeat 2000000 \"ab c\"))", "(symbol \"a\" x)"),
+    ("(apply str (repeat 2000000 \"ab c\"))", "(str x x)"),
+    (
+        "(apply str (repeat 2000000 \"ab c\"))",
+        "(clojure.string/join \",\" [x x])",
+    ),
+    (
+        "(apply str (repeat 2000000 \"ab c\"))",
+        "(clojure.string/upper-case x)",
+    ),
+    (
+        "(apply str (repeat 2000000 \"ab c\"))",
+        "(clojure.string/lower-case x)",
+    ),
+    (
+        "(apply str (repeat 2000000 \"ab c\"))",
+        "(clojure.string/capitalize x)",
+    ),
+    (
+        "(apply str (repeat 2000000 \"ab c\"))",
+        "(clojure.string/includes? x \"zz\")",
+    ),
+    (
+        "(apply str (repeat 2000000 \"ab c\"))",
+        "(clojure.string/index-of x \"zz\")",
+    ),
+    (
+        "(apply str (repeat 2000000 \"ab c\"))",
+        "(clojure.string/last-index-of x \"zz\")",
+    ),
+    ("(apply str (repeat 2000000 \"ab c\"))", "(munge x)"),
+    (
+        "(apply str (repeat 2000000 \"    \"))",
+        "(clojure.string/blank? x)",
+    ),
 ];
 
 /// Stops an evaluation after a number of payments for instructions or native work.

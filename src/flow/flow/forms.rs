@@ -23,6 +23,19 @@ pub(super) fn unquoted(form: &Value) -> Value {
     quoted(form).unwrap_or_else(|| form.clone())
 }
 
+/// Tells whether a form is its own value, all the way down.
+pub fn is_known(form: &Value) -> bool {
+    match form {
+        Value::List(_) | Value::Symbol(_) | Value::Name(_) => false,
+        Value::Vector(items) => items.iter().all(is_known),
+        Value::Set(items) => items.iter().all(is_known),
+        Value::Map(map) => map
+            .iter()
+            .all(|(key, value)| is_known(key) && is_known(value)),
+        _ => true,
+    }
+}
+
 /// Where an entry of a map literal stands.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct EntrySpans {

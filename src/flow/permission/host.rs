@@ -127,16 +127,29 @@ impl HostPattern {
     fn covers(&self, name: &str, found: Option<IpAddr>) -> bool {
         let found = found.or_else(|| name.parse().ok());
         match self {
-            HostPattern::Any => true,
             // `localhost` is the loopback address too, however a flow writes it.
             HostPattern::Host(own) if own == "localhost" => {
                 name == own || found.is_some_and(|it| is_localhost(it.to_canonical()))
             }
+            _ => self.has_name(name) || found.is_some_and(|found| self.has_address(found)),
+        }
+    }
+
+    /// Tells whether the pattern names a host, by its name alone.
+    pub fn has_name(&self, name: &str) -> bool {
+        match self {
+            HostPattern::Any => true,
             HostPattern::Host(own) => own == name,
             HostPattern::Under(end) => name.ends_with(end.as_str()),
-            HostPattern::Network { address, bits } => {
-                found.is_some_and(|found| is_in(found, *address, *bits))
-            }
+            HostPattern::Network { .. } => false,
+        }
+    }
+
+    /// Tells whether the pattern is a network with this address.
+    pub fn has_address(&self, found: IpAddr) -> bool {
+        match self {
+            HostPattern::Network { address, bits } => is_in(found, *address, *bits),
+            HostPattern::Any | HostPattern::Host(_) | HostPattern::Under(_) => false,
         }
     }
 }

@@ -7,7 +7,7 @@ use flowstone_lang::value::{Map, Value};
 
 use super::{Field, StepError};
 use crate::diagnostic::nearest;
-use crate::flow::name_of;
+use crate::flow::{is_known, name_of};
 use crate::{approval, doubt, expect, metering, retry};
 
 /// What is wrong with an option.
@@ -99,19 +99,6 @@ pub fn check(field: &Field, value: &Value, literal: bool) -> Result<(), Wrong> {
             shape(&Value::map(known))
         }
         _ => shape(value),
-    }
-}
-
-/// Tells whether a form is its own value, all the way down.
-fn is_known(form: &Value) -> bool {
-    match form {
-        Value::List(_) | Value::Symbol(_) | Value::Name(_) => false,
-        Value::Vector(items) => items.iter().all(is_known),
-        Value::Set(items) => items.iter().all(is_known),
-        Value::Map(map) => map
-            .iter()
-            .all(|(key, value)| is_known(key) && is_known(value)),
-        _ => true,
     }
 }
 

@@ -6,7 +6,7 @@ mod split;
 use std::borrow::Cow;
 use std::rc::Rc;
 
-use crate::value::{Arity, Native, Result, Text, Value, write_str};
+use crate::value::{Arity, Native, Result, Text, Value, meter, write_str};
 use crate::vm::{Args, Vm};
 
 pub(super) use replace::FNS as REPLACE_FNS;
@@ -71,7 +71,10 @@ const UPPER_CASE: Native = Native {
     doc: "Returns s in upper case.",
     examples: &[(r#"(clojure.string/upper-case "aé")"#, r#""AÉ""#)],
     arity: Arity::exactly(1),
-    run: |vm, args| Ok(Value::from(subject(vm, &args)?.to_uppercase())),
+    run: |vm, args| {
+        let text = subject(vm, &args)?;
+        Ok(Value::from(in_pieces(&text, str::to_uppercase)?))
+    },
 };
 
 const LOWER_CASE: Native = Native {
@@ -80,7 +83,10 @@ const LOWER_CASE: Native = Native {
     doc: "Returns s in lower case.",
     examples: &[(r#"(clojure.string/lower-case "AÉ")"#, r#""aé""#)],
     arity: Arity::exactly(1),
-    run: |vm, args| Ok(Value::from(subject(vm, &args)?.to_lowercase())),
+    run: |vm, args| {
+        let text = subject(vm, &args)?;
+        Ok(Value::from(in_pieces(&text, str::to_lowercase)?))
+    },
 };
 
 const CAPITALIZE: Native = Native {
@@ -97,10 +103,69 @@ const CAPITALIZE: Native = Native {
             .into_iter()
             .flat_map(char::to_uppercase)
             .collect();
-        out.push_str(&chars.as_str().to_lowercase());
+        out.push_str(&in_pieces(chars.as_str(), str::to_lowercase)?);
         Ok(Value::from(out))
     },
 };
+
+/// How much of a text is worked on before it is paid for, in bytes.
+const PIECE: usize = 64 << 10;
+
+/// Changes the letters of a text, and pays for each piece of it.
+fn in_pieces(text: &str, change: fn(&str) -> String) -> Result<String> {
+    let is_ascii = text.is_ascii();
+    let mut out = String::new();
+    let mut rest = text;
+    while rest.len() > PIECE {
+        // What becomes of a letter may depend on letters beside it, but not on those beyond a space.
+        let end = match is_ascii {
+            true => Some(PIECE),
+            false => rest.as_bytes()[..PIECE]
+                .iter()
+                .rposition(|byte| *byte == b' ')
+                .filter(|end| *end > 0),
+        };
+        let Some(end) = end else { break };
+        let (piece, more) = rest.split_at(end);
+        out.push_str(&change(piece));
+        meter::spend(end as u32 / 16)?;
+        rest = more;
+    }
+    out.push_str(&change(rest));
+    Ok(out)
+}
+
+/// Returns the first place of `wanted`, as [`str::find`] does, and pays for each piece of the text.
+fn find(text: &str, wanted: &str) -> Result<Option<usize>> {
+    let step = PIECE.max(wanted.len());
+    let mut start = 0;
+    loop {
+        let end = (start + step + wanted.len()).min(text.len());
+        let piece = &text.as_bytes()[start..end];
+        let found = memchr::memmem::find(piece, wanted.as_bytes());
+        if found.is_some() || end == text.len() {
+            return Ok(found.map(|at| start + at));
+        }
+        meter::spend(piece.len() as u32 / 64)?;
+        start += step;
+    }
+}
+
+/// Returns the last place of `wanted`, as [`str::rfind`] does, and pays for each piece of the text.
+fn find_last(text: &str, wanted: &str) -> Result<Option<usize>> {
+    let step = PIECE.max(wanted.len());
+    let mut end = text.len();
+    loop {
+        let start = end.saturating_sub(step + wanted.len());
+        let piece = &text.as_bytes()[start..end];
+        let found = memchr::memmem::rfind(piece, wanted.as_bytes());
+        if found.is_some() || start == 0 {
+            return Ok(found.map(|at| start + at));
+        }
+        meter::spend(piece.len() as u32 / 64)?;
+        end -= step;
+    }
+}
 
 /// Returns the characters of argument 0: a string, or a builder of one.
 fn characters(args: &Args<'_>) -> Result<Rc<Text>> {
@@ -189,7 +254,15 @@ const IS_BLANK: Native = Native {
         if args.get(0).is_nil() {
             return Ok(Value::Bool(true));
         }
-        Ok(Value::Bool(characters(&args)?.chars().all(is_whitespace)))
+        for (idx, char) in characters(&args)?.chars().enumerate() {
+            if !is_whitespace(char) {
+                return Ok(Value::Bool(false));
+            }
+            if idx % PIECE == 0 {
+                meter::spend(PIECE as u32 / 16)?;
+            }
+        }
+        Ok(Value::Bool(true))
     },
 };
 
@@ -225,7 +298,8 @@ const INCLUDES: Native = Native {
     arity: Arity::exactly(2),
     run: |vm, args| {
         let text = subject(vm, &args)?;
-        Ok(Value::Bool(text.contains(args.text(1)?.as_str())))
+        let found = find(&text, args.text(1)?)?;
+        Ok(Value::Bool(found.is_some()))
     },
 };
 
@@ -251,7 +325,7 @@ const INDEX_OF: Native = Native {
         let Some(start) = start else {
             return Ok(Value::Nil);
         };
-        let found = text[start..].find(&wanted).map(|at| start + at);
+        let found = find(&text[start..], &wanted)?.map(|at| start + at);
         Ok(position(&text, found))
     },
 };
@@ -280,7 +354,7 @@ const LAST_INDEX_OF: Native = Native {
                 end -= 1;
             }
         }
-        Ok(position(&text, text[..end].rfind(&wanted)))
+        Ok(position(&text, find_last(&text[..end], &wanted)?))
     },
 };
 

@@ -1,8 +1,8 @@
 //! Strings, keywords and symbols: making them, taking them apart, telling them from other values.
 
 use crate::value::{
-    Arity, Class, Exception, Keyword, Native, Result, Signal, Symbol, Value, check_names,
-    name_count, write_str,
+    Arity, Class, Exception, Keyword, Native, Result, Signal, Symbol, Value, check_name,
+    check_names, name_count, write_str,
 };
 use crate::vm::{Args, Vm, wrong_type};
 
@@ -61,7 +61,7 @@ const SUBS: Native = Native {
         (r#"(subs "hello" 1)"#, r#""ello""#),
     ],
     arity: Arity::between(2, 3),
-    run: |_, args| {
+    run: |vm, args| {
         let text = args.text(0)?;
         let start = position(&args, 1)?;
         let end = if args.len() == 3 {
@@ -72,6 +72,7 @@ const SUBS: Native = Native {
         if start > end {
             return Err(out_of_text(&args, 2));
         }
+        vm.charge((end - start) as u32 / 256)?;
         Ok(Value::from(&text[start..end]))
     },
 };
@@ -114,6 +115,7 @@ const MUNGE: Native = Native {
         write_str(&mut name, vm, args.get(0))?;
         let mut out = String::with_capacity(name.len());
         for char in name.chars() {
+            vm.charge(1)?;
             match word_of_sign(char) {
                 Some(word) => out.push_str(word),
                 None => out.push(char),
@@ -228,7 +230,10 @@ const KEYWORD: Native = Native {
         }
         let made = match args.get(0) {
             Value::Keyword(keyword) => Value::Keyword(*keyword),
-            Value::Text(text) => Value::keyword(text),
+            Value::Text(text) => {
+                check_name(text.len())?;
+                Value::keyword(text)
+            }
             other => other
                 .as_symbol()
                 .map_or(Value::Nil, |symbol| Value::Keyword(symbol.into())),
@@ -247,6 +252,7 @@ fn two_parts(args: &Args<'_>, make: fn(Option<&str>, &str) -> Value) -> Result<V
     };
     let namespace = text(0)?;
     let name = text(1)?.unwrap_or_default();
+    check_name(namespace.as_ref().map_or(0, String::len) + name.len())?;
     let before = name_count();
     let made = make(namespace.as_deref(), &name);
     check_names(before)?;
@@ -278,14 +284,17 @@ const SYMBOL: Native = Native {
                 Value::Nil => None,
                 _ => Some(args.text(0)?.as_str()),
             };
+            let name = args.text(1)?;
+            check_name(namespace.map_or(0, str::len) + name.len())?;
             let before = name_count();
-            let symbol = Symbol::with_namespace(namespace, args.text(1)?);
+            let symbol = Symbol::with_namespace(namespace, name);
             check_names(before)?;
             return Ok(symbol.into());
         }
         match args.get(0) {
             Value::Symbol(_) | Value::Name(_) => Ok(args.take(0)),
             Value::Text(text) => {
+                check_name(text.len())?;
                 let before = name_count();
                 let symbol = Value::symbol(text);
                 check_names(before)?;

@@ -8,7 +8,7 @@ use std::fmt;
 use std::rc::Rc;
 
 use super::hash::{keyword_hash, symbol_hash};
-use super::{Result, Stop};
+use super::{Result, Stop, meter};
 
 /// A name in two parts, as keywords and symbols have it.
 #[derive(Debug, PartialEq, Eq)]
@@ -32,6 +32,10 @@ impl fmt::Display for Named {
 
 /// How many names a thread may have before data may bring no new ones: about half a gigabyte of them.
 const MAX_NAMES: usize = 1 << 22;
+/// How long all names of a thread may be together before data may bring no new ones: they are kept as long as the thread.
+const MAX_NAME_BYTES: usize = 256_000_000;
+/// How long a name from data may be: hashing and keeping one takes about a millisecond then.
+const MAX_NAME: usize = 1_000_000;
 
 /// Returns how many names this thread has.
 pub(crate) fn name_count() -> usize {
@@ -47,11 +51,26 @@ pub(crate) fn check_names(before: usize) -> Result<()> {
 }
 
 fn check_limit(before: usize, limit: usize) -> Result<()> {
-    let count = name_count();
-    if count <= before || count <= limit {
+    let (count, bytes) = NAMES.with_borrow(|interner| (interner.names.len(), interner.bytes));
+    if count <= before || (count <= limit && bytes <= MAX_NAME_BYTES) {
         return Ok(());
     }
-    let what = format!("data brought more than {limit} different names");
+    let what = match count <= limit {
+        true => format!("data brought names of more than {MAX_NAME_BYTES} bytes"),
+        false => format!("data brought more than {limit} different names"),
+    };
+    Err(Stop::OutOfMemory(what).into())
+}
+
+/// Stops a program that makes a name of a very long text.
+///
+/// # Errors
+/// A stop when the name would be longer than a million bytes, or a limit of the evaluation is met.
+pub(crate) fn check_name(len: usize) -> Result<()> {
+    if len <= MAX_NAME {
+        return meter::spend((len / 64) as u32);
+    }
+    let what = format!("a name has {len} bytes, and at most {MAX_NAME} are allowed");
     Err(Stop::OutOfMemory(what).into())
 }
 
@@ -78,6 +97,8 @@ impl Names {
 struct Interner {
     names: Vec<Entry>,
     table: Vec<Slot>,
+    /// How long all names are together.
+    bytes: usize,
 }
 
 struct Entry {
@@ -112,6 +133,7 @@ impl Interner {
         Interner {
             names: Vec::new(),
             table: Vec::new(),
+            bytes: 0,
         }
     }
 
@@ -138,6 +160,7 @@ impl Interner {
     fn add(&mut self, text: &str, hash: u32) -> u32 {
         let (namespace, name) = split(text);
         let whole: Rc<str> = Rc::from(text);
+        self.bytes += text.len();
         let named = Named {
             namespace: namespace.map(Rc::from),
             name: namespace.map_or_else(|| whole.clone(), |_| Rc::from(name)),

@@ -52,6 +52,27 @@ pub struct ResourceRow {
     pub gone: Option<(Gone, i64)>,
 }
 
+impl ResourceRow {
+    /// Returns the row as a blob, if it is stored as one.
+    pub fn into_blob(self) -> Option<BlobRow> {
+        Some(BlobRow {
+            hash: self.hash?,
+            size: self.size.unwrap_or(0),
+            uri: self.uri,
+            filename: self.name,
+            content_type: self.content_type,
+            kind: self.kind,
+            tier: self.tier,
+            expires_ms: self.expires_ms,
+            run: self.run,
+            path: self.path,
+            bucket: self.bucket,
+            folder: self.folder,
+            search: self.search,
+        })
+    }
+}
+
 /// Why a resource is not there any more.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Gone {

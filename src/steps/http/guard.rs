@@ -7,7 +7,7 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 
-use flowstone_flow::permission::{Host, NetAllow, OwnRows, Reach};
+use flowstone_flow::permission::{Host, HostPattern, NetAllow, OwnRows, Reach};
 use reqwest::Url;
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 
@@ -67,75 +67,25 @@ pub struct Guard {
     pub only: Option<Arc<Vec<Pattern>>>,
 }
 
-/// A host, all hosts under a name, or a network.
+/// A host, all hosts under a name, or a network; never all hosts.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub enum Pattern {
-    Host(String),
-    /// With its dot: `.example.com`.
-    Under(String),
-    Network {
-        address: IpAddr,
-        bits: u8,
-    },
-}
+pub struct Pattern(HostPattern);
 
 impl Pattern {
     /// Parses `api.internal`, `*.internal`, `10.1.2.3` or `10.0.0.0/8`.
     pub fn read(text: &str) -> Option<Pattern> {
-        let text = text.trim().to_ascii_lowercase();
-        let plain = text.trim_matches(['[', ']']);
-        let (address, bits) = match plain.split_once('/') {
-            Some((address, bits)) => (address.trim_matches(['[', ']']), Some(bits)),
-            None => (plain, None),
-        };
-        if let Ok(address) = address.parse::<IpAddr>() {
-            let most = if address.is_ipv4() { 32 } else { 128 };
-            let bits = bits.map_or(Some(most), |bits| bits.parse().ok())?;
-            if bits > most {
-                return None;
-            }
-            // IPv4 in the notation of IPv6.
-            let (address, bits) = match address.to_canonical() {
-                inner @ IpAddr::V4(_) if address.is_ipv6() && bits >= 96 => (inner, bits - 96),
-                _ => (address, bits),
-            };
-            return Some(Pattern::Network { address, bits });
-        }
-        let is_name = |name: &str| {
-            !name.is_empty() && !name.contains(|it: char| "/*:@ ".contains(it) || it.is_control())
-        };
-        match text.strip_prefix('*') {
-            Some(rest) if rest.starts_with('.') && is_name(&rest[1..]) => {
-                Some(Pattern::Under(rest.to_owned()))
-            }
-            Some(_) => None,
-            None => is_name(&text).then_some(Pattern::Host(text)),
+        match HostPattern::read(text)? {
+            HostPattern::Any => None,
+            pattern => Some(Pattern(pattern)),
         }
     }
 
     fn has_host(&self, host: &str) -> bool {
-        match self {
-            Pattern::Host(name) => host == name,
-            Pattern::Under(end) => host.ends_with(end.as_str()),
-            Pattern::Network { .. } => false,
-        }
+        self.0.has_name(host)
     }
 
     fn has_address(&self, found: IpAddr) -> bool {
-        let Pattern::Network { address, bits } = self else {
-            return false;
-        };
-        let same = |left: u128, right: u128, width: u32| {
-            let ignored = width - u32::from(*bits);
-            left.checked_shr(ignored).unwrap_or(0) == right.checked_shr(ignored).unwrap_or(0)
-        };
-        match (address, found.to_canonical()) {
-            (IpAddr::V4(left), IpAddr::V4(right)) => {
-                same(left.to_bits().into(), right.to_bits().into(), 32)
-            }
-            (IpAddr::V6(left), IpAddr::V6(right)) => same(left.to_bits(), right.to_bits(), 128),
-            _ => false,
-        }
+        self.0.has_address(found)
     }
 }
 

@@ -95,22 +95,8 @@ pub(super) fn keep(state: &mut State, blob: &BlobRow, now_ms: i64) {
 /// Returns a registered blob that is there, also when its time is over.
 pub(super) fn blob(state: &State, uri: &str) -> Option<BlobRow> {
     [uri, &resource::canonical(uri)].iter().find_map(|uri| {
-        let row = state.resources.get(&(*uri).to_owned())?.clone();
-        Some(BlobRow {
-            hash: row.hash?,
-            size: row.size.unwrap_or(0),
-            uri: row.uri,
-            filename: row.name,
-            content_type: row.content_type,
-            kind: row.kind,
-            tier: row.tier,
-            expires_ms: row.expires_ms,
-            run: row.run,
-            path: row.path,
-            bucket: row.bucket,
-            folder: row.folder,
-            search: row.search,
-        })
+        let row = state.resources.get(&(*uri).to_owned())?;
+        row.clone().into_blob()
     })
 }
 

@@ -6,7 +6,7 @@ use flowstone_lang::value::{Span, Value};
 
 use super::{Lint, find, unknown};
 use crate::diagnostic::Diagnostic;
-use crate::flow::forms::{entry_spans, item_span};
+use crate::flow::forms::{entry_spans, is_known, item_span};
 use crate::flow::{Flow, PackagedStep, name_of};
 use crate::natives::fanout;
 use crate::schema::{self, Kind, Schema};
@@ -177,18 +177,6 @@ fn literal_problems(schema: &Schema, input: &Value) -> Vec<(Option<String>, sche
         .into_iter()
         .map(|problem| (problem.path.first().cloned(), problem))
         .collect()
-}
-
-fn is_known(form: &Value) -> bool {
-    match form {
-        Value::List(_) | Value::Symbol(_) | Value::Name(_) => false,
-        Value::Vector(items) => items.iter().all(is_known),
-        Value::Set(items) => items.iter().all(is_known),
-        Value::Map(map) => map
-            .iter()
-            .all(|(key, value)| is_known(key) && is_known(value)),
-        _ => true,
-    }
 }
 
 /// The finding for a qualified type that is not in `:steps`.

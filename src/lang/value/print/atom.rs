@@ -228,6 +228,20 @@ fn write_uuid(out: &mut String, bits: u128) {
     }
 }
 
+/// Appends a text, and pays for each megabyte of a long one.
+fn write_text(out: &mut String, text: &str) -> Result<()> {
+    const LONG: usize = 1 << 20;
+    let mut rest = text;
+    while rest.len() > LONG {
+        let (piece, more) = rest.split_at(rest.floor_char_boundary(LONG));
+        out.push_str(piece);
+        meter::spend(LONG as u32 / 64)?;
+        rest = more;
+    }
+    out.push_str(rest);
+    Ok(())
+}
+
 /// Appends a value as `str` gives it: nothing for nil, strings and characters as they are, numbers
 /// without `N` and `M`, everything else as `pr` prints it.
 ///
@@ -240,7 +254,7 @@ pub fn write_str(out: &mut String, force: &mut dyn Force, value: &Value) -> Resu
     };
     match value {
         Value::Nil => {}
-        Value::Text(text) => out.push_str(text),
+        Value::Text(text) => write_text(out, text)?,
         Value::Char(char) => out.push(*char),
         Value::Float(float) if !float.is_finite() => out.push_str(&java_float(*float)),
         Value::BigInt(int) => {

@@ -115,23 +115,7 @@ pub(in super::super) fn from_blob(
 ) -> Result<Option<BlobRow>, StoreError> {
     for uri in [uri, &resource::canonical(uri)] {
         let row = registered(db, uri, i64::MIN)?;
-        let blob = row.and_then(|row| {
-            Some(BlobRow {
-                hash: row.hash?,
-                size: row.size.unwrap_or(0),
-                uri: row.uri,
-                filename: row.name,
-                content_type: row.content_type,
-                kind: row.kind,
-                tier: row.tier,
-                expires_ms: row.expires_ms,
-                run: row.run,
-                path: row.path,
-                bucket: row.bucket,
-                folder: row.folder,
-                search: row.search,
-            })
-        });
+        let blob = row.and_then(ResourceRow::into_blob);
         if blob.is_some() {
             return Ok(blob);
         }
