@@ -58,8 +58,9 @@ use flowstone_flow::flow::Flow;
 use flowstone_flow::permission::Permissions;
 use flowstone_flow::step::{LocalFuture, Step};
 use flowstone_lang::session::Session;
-use flowstone_lang::value::Value;
 use flowstone_project::connections::{ConnectionReport, ConnectionTest, PriceReport};
+use flowstone_lang::value::{Value, forget_deferred, heap};
+use flowstone_project::connections::{ConnectionReport, ConnectionTrial, PriceReport};
 use flowstone_project::search::Embedder;
 
 use args::{Cli, Command};
@@ -164,9 +165,11 @@ pub fn main(app: &'static dyn App) -> ExitCode {
     output::set_color(cli.color);
     std::panic::set_hook(Box::new(|panic| output::note(&internal_error(panic))));
     log::start();
+    end_without_memory();
     let ended = stack::with_room(|| {
         let exit = perform(&cli, app);
-        // Not by returning: the values that this thread still holds are freed faster with the process.
+        // What a stopped evaluation held is freed faster with the process. The destructors of the thread would do it now.
+        forget_deferred();
         std::process::exit(exit.code().into())
     });
     let exit = ended.unwrap_or_else(|error| {
@@ -178,6 +181,23 @@ pub fn main(app: &'static dyn App) -> ExitCode {
         exit::Exit::Failed
     });
     exit.into()
+}
+
+/// Ends the process with a message when the system has no memory left for it. Runs are as after a crash.
+fn end_without_memory() {
+    let was_refused = heap::when_exhausted(|bytes| {
+        output::without_memory(bytes);
+        std::process::exit(exit::Exit::Failed.code().into())
+    });
+    // A large allocation that cannot be done without aborts, after a message of its own: no core dump is of use then.
+    #[cfg(unix)]
+    let _ = signal_hook::flag::register_conditional_shutdown(
+        signal_hook::consts::SIGABRT,
+        exit::Exit::Failed.code().into(),
+        was_refused,
+    );
+    #[cfg(not(unix))]
+    drop(was_refused);
 }
 
 /// Reports a panic as an internal error of Flowstone.

@@ -57,6 +57,27 @@ fn lack_of_resources_is_not_reported_as_a_bug() {
     }
 }
 
+#[cfg(target_os = "linux")]
+#[test]
+fn a_process_without_memory_ends_with_a_message() {
+    let scratch = Scratch::new();
+    for text in [
+        "(vec (range 10000000))",
+        "(apply str (repeat 100000000 \"a\"))",
+    ] {
+        for limit in [150_000, 200_000, 300_000] {
+            let limit = format!("ulimit -v {limit}");
+            let ran = limited(&scratch, &limit, &format!("eval '{text}'"));
+            assert_eq!(ran.code, Some(1), "{limit} {text}: {ran:?}");
+            let is_clear = ["E0647", "E0645", "memory allocation of"]
+                .iter()
+                .any(|words| ran.err.contains(words));
+            assert!(is_clear, "{limit} {text}: {}", ran.err);
+            assert!(!ran.err.contains("panicked"), "{}", ran.err);
+        }
+    }
+}
+
 /// How many handles a process needs before it performs steps is not the same everywhere: there is no number of them with
 /// which it would wait for ever.
 #[cfg(unix)]

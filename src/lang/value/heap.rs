@@ -7,7 +7,8 @@
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
-use std::sync::atomic::{AtomicIsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicIsize, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use super::{Stop, meter};
 
@@ -15,6 +16,17 @@ use super::{Stop, meter};
 const UNREPORTED: isize = 64 * 1024;
 /// A megabyte, the unit of messages.
 const MB: usize = 1_000_000;
+/// The caller of an allocation of this size may go on without it; smaller ones are needed for everything.
+const LARGE: usize = 1 << 20;
+
+/// What the program does when the system has no memory left for it.
+struct Exhausted {
+    end: fn(usize) -> !,
+    was_refused: Arc<AtomicBool>,
+    is_ending: AtomicBool,
+}
+
+static EXHAUSTED: OnceLock<Exhausted> = OnceLock::new();
 
 /// Live bytes of all threads, but for what they have not reported yet.
 static PROCESS: AtomicIsize = AtomicIsize::new(0);
@@ -60,6 +72,29 @@ fn count(delta: isize) {
     });
 }
 
+/// Has `end` called when the system refuses an allocation, with the number of bytes. It must not allocate. After a large
+/// allocation was refused, only the flag that this returns is set: if the caller cannot do without, it aborts the process.
+pub fn when_exhausted(end: fn(usize) -> !) -> Arc<AtomicBool> {
+    let exhausted = EXHAUSTED.get_or_init(|| Exhausted {
+        end,
+        was_refused: Arc::default(),
+        is_ending: AtomicBool::new(false),
+    });
+    exhausted.was_refused.clone()
+}
+
+#[cold]
+#[inline(never)]
+fn refused(size: usize) {
+    let Some(exhausted) = EXHAUSTED.get() else {
+        return;
+    };
+    exhausted.was_refused.store(true, Ordering::Relaxed);
+    if size < LARGE && !exhausted.is_ending.swap(true, Ordering::Relaxed) {
+        (exhausted.end)(size);
+    }
+}
+
 #[inline]
 fn signed(size: usize) -> isize {
     // No allocation is larger than `isize::MAX`.
@@ -72,8 +107,9 @@ unsafe impl GlobalAlloc for CountingAllocator {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         // SAFETY: the caller's promises about the layout are passed on.
         let made = unsafe { System.alloc(layout) };
-        if !made.is_null() {
-            count(signed(layout.size()));
+        match made.is_null() {
+            false => count(signed(layout.size())),
+            true => refused(layout.size()),
         }
         made
     }
@@ -82,8 +118,9 @@ unsafe impl GlobalAlloc for CountingAllocator {
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
         // SAFETY: as in `alloc`.
         let made = unsafe { System.alloc_zeroed(layout) };
-        if !made.is_null() {
-            count(signed(layout.size()));
+        match made.is_null() {
+            false => count(signed(layout.size())),
+            true => refused(layout.size()),
         }
         made
     }
@@ -99,8 +136,9 @@ unsafe impl GlobalAlloc for CountingAllocator {
     unsafe fn realloc(&self, block: *mut u8, layout: Layout, size: usize) -> *mut u8 {
         // SAFETY: the block came from the system's allocator, with this layout.
         let made = unsafe { System.realloc(block, layout, size) };
-        if !made.is_null() {
-            count(signed(size) - signed(layout.size()));
+        match made.is_null() {
+            false => count(signed(size) - signed(layout.size())),
+            true => refused(size),
         }
         made
     }

@@ -108,6 +108,15 @@ pub fn note(text: &str) {
     note_part(&format!("{text}\n"));
 }
 
+/// Reports that the system refused to give this many bytes. Allocates nothing.
+pub fn without_memory(bytes: usize) {
+    let _ = writeln!(
+        io::stderr(),
+        "error[E0647]: the system has no memory left for this process: it refused {bytes} bytes\n  hint: raise the limit \
+         (`ulimit -v`, or that of the container), or give runs less with --max-memory"
+    );
+}
+
 /// Prints part of a line of progress for a person.
 pub fn note_part(text: &str) {
     let mut stderr = io::stderr().lock();
