@@ -14,6 +14,8 @@ use super::args::Color;
 use super::paint;
 use super::report::{Report, Shown};
 
+/// The code of a process for which the system has no memory.
+const WITHOUT_MEMORY: &str = "E0647";
 /// Exit status of a process that the operating system ends for writing to a closed pipe.
 const BROKEN_PIPE: i32 = 141;
 
@@ -112,7 +114,7 @@ pub fn note(text: &str) {
 pub fn without_memory(bytes: usize) {
     let _ = writeln!(
         io::stderr(),
-        "error[E0647]: the system has no memory left for this process: it refused {bytes} bytes\n  hint: raise the limit \
+        "error[{WITHOUT_MEMORY}]: the system has no memory left for this process: it refused {bytes} bytes\n  hint: raise the limit \
          (`ulimit -v`, or that of the container), or give runs less with --max-memory"
     );
 }
