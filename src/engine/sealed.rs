@@ -323,12 +323,15 @@ impl Engine {
     /// When something cannot be decrypted: nothing is forgotten then.
     pub async fn rotate_key(&self, forget: bool) -> Result<usize, EngineError> {
         let vault = &*self.services.vault;
+        // Of two processes that replace keys at once, one would drop the new key of the other.
+        let _exclusive = vault.exclusive().map_err(SealError::Unsealed)?;
         let keys = vault.keys().map_err(SealError::Unsealed)?;
         if keys.is_environment && keys.old.is_empty() {
             let place = keys.place;
             return Err(SealError::Unsealed(VaultError::Environment { place }).into());
         }
         if !keys.is_environment {
+            self.check_sealed(vault).await?;
             vault.renew().map_err(SealError::Unsealed)?;
         }
         let mut changed = 0;
@@ -367,6 +370,24 @@ impl Engine {
         Ok(changed)
     }
 
+    /// Checks that everything can be decrypted: a new key beside a wrong one would hide that the right one is missing.
+    async fn check_sealed(&self, vault: &dyn Vault) -> Result<(), EngineError> {
+        let mut after = None;
+        loop {
+            let runs = &self.services.stores.runs;
+            let page = runs.sealed(after.as_ref(), PAGE).await?;
+            let Some(last) = page.last() else {
+                return Ok(());
+            };
+            after = Some(last.run.clone());
+            for stored in &page {
+                for input in [Some(&stored.input), stored.first.as_ref()] {
+                    input.map_or(Ok(()), |input| opened(vault, &stored.run, input))?;
+                }
+            }
+        }
+    }
+
     /// Returns the project's keys.
     ///
     /// # Errors
@@ -378,6 +399,19 @@ impl Engine {
 
 /// How many runs are changed in one transaction.
 const PAGE: usize = 200;
+
+/// Checks that the secrets of a stored input can be decrypted.
+fn opened(vault: &dyn Vault, run: &RunId, stored: &str) -> Result<(), EngineError> {
+    let sealed = split(stored).sealed.map(read).transpose()?.flatten();
+    let Some((_, Some(envelope))) = sealed else {
+        return Ok(());
+    };
+    let opened = vault.open(&envelope).map_err(|cause| SealError::Vault {
+        run: run.to_string(),
+        cause,
+    });
+    Ok(opened.map(drop)?)
+}
 
 /// Returns a stored input with its secrets under the current key.
 fn renewed(vault: &dyn Vault, run: &RunId, stored: &str) -> Result<String, EngineError> {

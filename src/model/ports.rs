@@ -68,7 +68,7 @@ pub use secrets::{NoSecrets, Secret, Secrets};
 pub use simulated_clock::SimulatedClock;
 pub use tokens::Tokens;
 pub use upkeep::{BackedUp, Flaw, Removed, Sweep, Swept, Upkeep, Usage, Verified};
-pub use vault::{KeyRing, NoVault, Vault, VaultError};
+pub use vault::{KeyGuard, KeyRing, NoVault, Vault, VaultError};
 pub use waits::{
     CHILD_KEY, Completion, NewWait, Refusal, SignalFilter, SignalRow, Target, WaitAnswer,
     WaitEnding, WaitEvent, WaitFilter, WaitRow, WaitState, Waits, WaitsAnswer,

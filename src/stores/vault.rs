@@ -10,13 +10,15 @@ use std::path::{Path, PathBuf};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use flowstone_model::ports::{KeyRing, Vault, VaultError};
+use flowstone_model::ports::{KeyGuard, KeyRing, Vault, VaultError};
 use ring::aead::{Aad, CHACHA20_POLY1305, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
 use ring::rand::{SecureRandom as _, SystemRandom};
 use ring::{digest, hmac};
 
 /// The name of the file in the home folder.
 pub const FILE: &str = "secrets.key";
+/// The name of the file that a process locks while it replaces keys.
+const LOCK: &str = "secrets.lock";
 /// The environment variable that wins over the file.
 pub const VARIABLE: &str = "FLOWSTONE_KEY";
 /// What an envelope begins with: its version.
@@ -105,7 +107,7 @@ impl ProjectVault {
         let _ = fs::remove_file(&fresh);
         match linked {
             Ok(()) => self.sync()?,
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+            Err(_) if self.path().exists() => {}
             Err(error) => return Err(self.bad(error)),
         }
         self.read()
@@ -129,6 +131,22 @@ impl ProjectVault {
         let written = write_private(&path, &format!("{HEAD}{lines}"));
         written.map_err(|error| self.bad(error))?;
         Ok(path)
+    }
+
+    /// Removes what processes that were killed in the middle wrote aside: keys that are forgotten may be in it.
+    fn remove_asides(&self) -> Result<(), VaultError> {
+        if !self.path().exists() {
+            // Another process may be about to make the first key.
+            return Ok(());
+        }
+        let entries = fs::read_dir(&self.home).map_err(|error| self.bad(error))?;
+        let aside = format!(".{FILE}-");
+        for entry in entries.flatten() {
+            if entry.file_name().to_string_lossy().starts_with(&aside) {
+                fs::remove_file(entry.path()).map_err(|error| self.bad(error))?;
+            }
+        }
+        Ok(())
     }
 
     fn replace(&self, keys: &[Key]) -> Result<(), VaultError> {
@@ -194,6 +212,22 @@ impl Vault for ProjectVault {
             old: ids.collect(),
             is_environment: self.given.is_some(),
         })
+    }
+
+    fn exclusive(&self) -> Result<KeyGuard, VaultError> {
+        if self.given.is_some() {
+            return Ok(KeyGuard::new(None));
+        }
+        fs::create_dir_all(&self.home).map_err(|error| self.bad(error))?;
+        let mut options = File::options();
+        options.write(true).create(true).truncate(false);
+        #[cfg(unix)]
+        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+        let locked = options.open(self.home.join(LOCK));
+        let locked = locked.and_then(|file| file.lock().map(|()| file));
+        let locked = locked.map_err(|error| self.bad(error))?;
+        self.remove_asides()?;
+        Ok(KeyGuard::new(Some(locked)))
     }
 
     fn renew(&self) -> Result<(), VaultError> {

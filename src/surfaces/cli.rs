@@ -58,9 +58,8 @@ use flowstone_flow::flow::Flow;
 use flowstone_flow::permission::Permissions;
 use flowstone_flow::step::{LocalFuture, Step};
 use flowstone_lang::session::Session;
-use flowstone_project::connections::{ConnectionReport, ConnectionTest, PriceReport};
 use flowstone_lang::value::{Value, forget_deferred, heap};
-use flowstone_project::connections::{ConnectionReport, ConnectionTrial, PriceReport};
+use flowstone_project::connections::{ConnectionReport, ConnectionTest, PriceReport};
 use flowstone_project::search::Embedder;
 
 use args::{Cli, Command};

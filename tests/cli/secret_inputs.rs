@@ -256,6 +256,21 @@ fn setup_values_may_be_secrets() {
 }
 
 #[test]
+fn a_rotation_with_a_wrong_key_changes_nothing() {
+    let (scratch, id) = waiting();
+    let file = scratch.path().join(".flowstone/secrets.key");
+    let right = fs::read(&file).expect("a key");
+    let wrong = "ffeeddccbbaa99887766554433221100".repeat(2) + "\n";
+    fs::write(&file, &wrong).expect("written");
+    let ran = scratch.run(&["key", "rotate", "--forget"]);
+    assert!(ran.code == Some(1) && ran.err.contains("E0982"), "{ran:?}");
+    assert_eq!(fs::read_to_string(&file).expect("a key"), wrong);
+    fs::write(&file, right).expect("written");
+    answered(&scratch, &[]);
+    assert_eq!(resume(&scratch, &id, &[]).code, Some(0));
+}
+
+#[test]
 fn a_secret_as_a_concurrency_key_is_refused() {
     let scratch = Scratch::new();
     scratch.write(

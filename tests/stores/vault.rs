@@ -144,6 +144,40 @@ fn a_new_key_keeps_the_old_ones() {
     assert_eq!(left.len(), 1);
 }
 
+/// Each would keep the key that it found, and drop the one that another made meanwhile.
+#[test]
+fn keys_that_several_processes_make_at_once_are_all_kept() {
+    let home = tempfile::tempdir().expect("a folder");
+    let envelopes: Vec<String> = std::thread::scope(|scope| {
+        let renew = || {
+            let vault = ProjectVault::new(home.path(), None);
+            let _exclusive = vault.exclusive().expect("a lock");
+            vault.renew().expect("a new key");
+            vault.seal(b"text").expect("sealed")
+        };
+        let all: Vec<_> = (0..8).map(|_| scope.spawn(renew)).collect();
+        all.into_iter()
+            .map(|it| it.join().expect("joined"))
+            .collect()
+    });
+    let vault = ProjectVault::new(home.path(), None);
+    for envelope in envelopes {
+        assert_eq!(vault.open(&envelope).expect("its key"), b"text");
+    }
+}
+
+#[test]
+fn keys_that_a_killed_process_wrote_aside_are_removed() {
+    let home = tempfile::tempdir().expect("a folder");
+    let vault = ProjectVault::new(home.path(), None);
+    vault.seal(b"text").expect("sealed");
+    let aside = home.path().join(format!(".{FILE}-7a7e8ab6"));
+    fs::write(&aside, KEY).expect("written");
+    drop(vault.exclusive().expect("a lock"));
+    assert!(!aside.exists());
+    assert!(home.path().join(FILE).exists());
+}
+
 #[test]
 fn several_processes_agree_about_the_first_key() {
     let home = tempfile::tempdir().expect("a folder");

@@ -285,7 +285,7 @@ impl Shop {
 
     /// Frees what stopped runs held, in turns with the runs of this thread.
     async fn free_deferred(&self) {
-        while !self.drive.interrupt.is_set() && free_deferred() {
+        while !self.execute.interrupt.is_set() && free_deferred() {
             yield_now().await;
         }
     }

@@ -1,6 +1,7 @@
 //! The vault: encrypts what a project has to keep and nobody may read, under the project's key.
 
 use std::fmt;
+use std::fs::File;
 
 /// Encrypts and decrypts. The same text gives the same envelope under one key, so that envelopes can be compared.
 pub trait Vault: Send + Sync {
@@ -22,6 +23,12 @@ pub trait Vault: Send + Sync {
     /// When they cannot be read.
     fn keys(&self) -> Result<KeyRing, VaultError>;
 
+    /// Waits until no other process replaces keys, and keeps others from it until the guard is dropped.
+    ///
+    /// # Errors
+    /// When the keys cannot be written.
+    fn exclusive(&self) -> Result<KeyGuard, VaultError>;
+
     /// Makes a new key the current one. The others are kept, for what they encrypted.
     ///
     /// # Errors
@@ -33,6 +40,17 @@ pub trait Vault: Send + Sync {
     /// # Errors
     /// When the keys come from the environment, or cannot be written.
     fn forget_old(&self) -> Result<(), VaultError>;
+}
+
+/// Keeps other processes from replacing keys: see [`Vault::exclusive`].
+#[must_use = "others may replace keys once the guard is dropped"]
+pub struct KeyGuard(#[expect(dead_code, reason = "closing the file frees its lock")] Option<File>);
+
+impl KeyGuard {
+    /// Returns the guard of a file that this process has locked; without one, of keys that no process replaces.
+    pub fn new(locked: Option<File>) -> KeyGuard {
+        KeyGuard(locked)
+    }
 }
 
 /// The keys of a project, by their ids; never the keys themselves.
@@ -127,6 +145,10 @@ impl Vault for NoVault {
 
     fn keys(&self) -> Result<KeyRing, VaultError> {
         Ok(KeyRing::default())
+    }
+
+    fn exclusive(&self) -> Result<KeyGuard, VaultError> {
+        Err(NoVault::refused())
     }
 
     fn renew(&self) -> Result<(), VaultError> {
