@@ -43,6 +43,12 @@ impl RunId {
         RunId(text.into())
     }
 
+    /// Reads the id of a run from a file: 16 letters and digits.
+    pub fn read(text: &str) -> Option<RunId> {
+        let is_id = text.len() == 16 && text.bytes().all(|byte| ALPHABET.contains(&byte));
+        is_id.then(|| RunId(text.to_owned()))
+    }
+
     pub fn as_str(&self) -> &str {
         &self.0
     }

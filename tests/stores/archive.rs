@@ -203,6 +203,8 @@ const RECORDS: &[(&str, &str)] = &[
     (":runs [", ":runs {} :x ["), (":runs [", ":runs [7 "), (":runs [", ":runs [nil "), (":programs [", ":programs nil :x ["), (":programs [", ":programs [[] "),
     (":blobs [", ":blobs \"\" :x ["), (":blobs [", ":blobs [{} "), (":journal [", ":journal [{} "), (":journal [", ":journal 7 :x ["), (":waits [", ":waits [{} "), (":waits [", ":waits nil :x ["),
     (":row {", ":row 7 :x {"), (":row {", ":row nil :x {"), (":blobs [", ":blobs [{:uri \"u\" :hash \"h\" :base64 \"!\"} "), (":blobs [", ":blobs [{:uri \"u\" :hash \"h\" :base64 \"aGk=\"} "),
+    (":id \"", ":id \"../../../"), (":id \"", ":id \"\\u001b[8m\" :x \""), (":id \"", ":id \"\" :x \""), (":pass ", ":pass -1 :x "), (":pass ", ":pass 9223372036854775807 :x "),
+    (":created ", ":created -1 :x "), (":updated ", ":updated 9223372036854775807 :x "), (":ended ", ":ended -9223372036854775808 :x "),
     (":runs [", ":runs #inst \"2026-99-01T00:00:00.000Z\" :x ["), (":runs [", ":runs ##NaN :x ["), (":runs [", ") :x ["), (":runs [", "\"\\u\" :x ["),
 ];
 

@@ -1,6 +1,7 @@
 //! Text to archives. Nothing in a file is believed before its digest was checked.
 
 use std::collections::BTreeMap;
+use std::ops::RangeInclusive;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -18,6 +19,9 @@ use crate::ports::{
 use crate::resource::{ResourceKind, SearchEntry, Tier};
 
 type Read<T> = Result<T, ArchiveError>;
+
+/// The end of the year 9999, in milliseconds.
+const LATEST_MS: i64 = 253_402_300_799_999;
 
 pub(super) fn read(text: &str) -> Read<Archive> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
@@ -124,6 +128,28 @@ impl<'a> Fields<'a> {
         self.maybe_int(key)?.ok_or_else(|| self.wrong(key))
     }
 
+    fn int_in(&self, key: &str, range: RangeInclusive<i64>) -> Read<i64> {
+        let int = self.int(key)?;
+        let is_in = range.contains(&int);
+        is_in.then_some(int).ok_or_else(|| self.wrong(key))
+    }
+
+    /// Reads an instant that has a date of four digits.
+    fn time(&self, key: &str) -> Read<i64> {
+        self.int_in(key, 0..=LATEST_MS)
+    }
+
+    fn maybe_time(&self, key: &str) -> Read<Option<i64>> {
+        match self.0.get(key) {
+            None => Ok(None),
+            Some(_) => self.time(key).map(Some),
+        }
+    }
+
+    fn run(&self, key: &str) -> Read<RunId> {
+        RunId::read(&self.text(key)?).ok_or_else(|| self.wrong(key))
+    }
+
     /// Reads a name that stands for something that this build knows.
     fn named<T>(&self, key: &str, known: impl Fn(&str) -> Option<T>) -> Read<T> {
         let name = self.text(key)?;
@@ -171,7 +197,7 @@ fn read_row(fields: &Fields<'_>) -> Read<RunRow> {
     let parent = parent.map(|parent| read_parent(&Fields(parent, "a run's parent")));
     let seed = fields.named("seed", |seed| u64::from_str_radix(seed, 16).ok())?;
     Ok(RunRow {
-        id: RunId::from_text(fields.text("id")?),
+        id: fields.run("id")?,
         external_id: fields.maybe("external-id")?,
         program: fields.text("program")?,
         flow: fields.text("flow")?,
@@ -185,8 +211,8 @@ fn read_row(fields: &Fields<'_>) -> Read<RunRow> {
         error: fields.maybe("error")?,
         cancel_requested: fields.maybe("cancel")?,
         executing: false,
-        created_ms: fields.int("created")?,
-        updated_ms: fields.int("updated")?,
+        created_ms: fields.time("created")?,
+        updated_ms: fields.time("updated")?,
         invocation: fields.maybe("invocation")?,
         key: fields.maybe("key")?,
         priority: fields.int("priority")?,
@@ -194,9 +220,9 @@ fn read_row(fields: &Fields<'_>) -> Read<RunRow> {
         started_by: fields.text("started-by")?,
         origin: fields.maybe("origin")?.map(RunId::from_text),
         parent: parent.transpose()?,
-        pass: fields.int("pass")?,
+        pass: fields.int_in("pass", 0..=i64::from(u32::MAX))?,
         force: fields.0.get("force").is_some(),
-        ended_ms: fields.maybe_int("ended")?,
+        ended_ms: fields.maybe_time("ended")?,
         deadline_ms: fields.maybe_int("deadline")?,
         begun: true,
         held: false,
@@ -209,8 +235,8 @@ fn read_row(fields: &Fields<'_>) -> Read<RunRow> {
 fn read_parent(fields: &Fields<'_>) -> Read<Parent> {
     let depth = u32::try_from(fields.int("depth")?).map_err(|_| fields.wrong("depth"))?;
     Ok(Parent {
-        run: RunId::from_text(fields.text("run")?),
-        root: RunId::from_text(fields.text("root")?),
+        run: fields.run("run")?,
+        root: fields.run("root")?,
         depth,
         close: fields.named("close", ParentClose::from_name)?,
     })

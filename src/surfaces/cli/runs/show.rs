@@ -147,7 +147,7 @@ fn heading(shown: &RunReport) -> Vec<(&'static str, String)> {
         ),
     ];
     if let Some(ended) = row.ended_ms {
-        let took = seconds((ended - row.created_ms).max(0));
+        let took = seconds(ended.saturating_sub(row.created_ms).max(0));
         lines.push(("ended", format!("{} after {took}", shown_at(ended))));
     }
     let texts = [
@@ -170,7 +170,10 @@ fn heading(shown: &RunReport) -> Vec<(&'static str, String)> {
             "priority",
             (row.priority != 0).then(|| row.priority.to_string()),
         ),
-        ("pass", (row.pass != 0).then(|| (row.pass + 1).to_string())),
+        (
+            "pass",
+            (row.pass != 0).then(|| row.pass.saturating_add(1).to_string()),
+        ),
     ];
     lines.extend(
         texts
