@@ -40,8 +40,6 @@ use flowstone_lang::value::{Class, Exception, Result as Evaluated, Stop, Value, 
 use flowstone_lang::vm::{self, Vm};
 use tokio::sync::Notify;
 
-use crate::Interrupt;
-use crate::SessionUse;
 use crate::asker::Asker;
 use crate::codec::{self, CodecError};
 use crate::engine::Engine;
@@ -60,6 +58,7 @@ use crate::sealed;
 use crate::sessions::Prepared;
 use crate::step::{Cut, Cutoff, Scope, Services};
 use crate::turn;
+use crate::{Interrupt, SessionUse};
 
 use branch::Branch;
 use call::Asked;
@@ -539,7 +538,6 @@ impl<'a> Executor<'a> {
 
     /// Lets a fiber run until its next exit. What it allocates counts for the run.
     fn resume(&self, fiber: &mut Fiber, answer: Evaluated<Value>) -> Result<Exit, EngineError> {
-        // What stopped runs of this thread held; counts for no run.
         free_deferred();
         let turn = || self.shared.heap.within(|| fiber.resume(answer));
         catch_unwind(AssertUnwindSafe(turn))
