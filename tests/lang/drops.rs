@@ -17,7 +17,7 @@ const HOLDING: &[&str] = &[
     "(group-by identity (range))",
     "(zipmap (range) (range))",
     "(vec (range))",
-    "(let [s (into (sorted-map) (map (fn [i] [i i])) (range 10000))] (loop [] (recur)) s)",
+    "(let [s (into (sorted-map) (map (fn [i] [i i])) (range 40000))] (loop [] (recur)) s)",
     "(let [s (doall (map inc (range 30000)))] (loop [] (recur)) s)",
     "(let [t (letfn [(tree [n] (if (zero? n) [] [(tree (dec n)) (tree (dec n))]))] (tree 14))] (loop [] (recur)) t)",
     "(loop [l nil] (recur (cons 1 l)))",

@@ -36,7 +36,7 @@ impl Executor<'_> {
     ) -> Result<Performed, Halt> {
         let call = request.call;
         self.check_interrupt()?;
-        let under_way = handles::Attempt::begin(call.effect);
+        let under_way = handles::Attempt::begin(call.effect).await;
         self.begin_attempt(request).await?;
         call.attempts.set(attempt);
         let started_ms = self.now_ms();

@@ -12,15 +12,22 @@ use crate::step::Effect;
 /// How long every attempt must have lacked a handle.
 const PATIENCE: Duration = Duration::from_secs(10);
 
+/// How long no attempt begins after it was decided that a run stops: one that began before the run has stopped would be
+/// in doubt.
+const STOPPING: Duration = Duration::from_secs(5);
+
 /// Of the whole process, as file handles are.
 static ATTEMPTS: Mutex<Attempts> = Mutex::new(Attempts {
     under_way: 0,
     lacking_since: None,
+    stopping_until: None,
 });
 
 struct Attempts {
     under_way: usize,
     lacking_since: Option<Instant>,
+    /// A run stops, because no handle will come.
+    stopping_until: Option<Instant>,
 }
 
 /// An attempt that is under way: from before its intent is journaled until its outcome is, so that no run stops with
@@ -31,9 +38,12 @@ pub(super) struct Attempt {
 }
 
 impl Attempt {
-    pub(super) fn begin(effect: Effect) -> Attempt {
+    /// Begins an attempt, once no run is being stopped.
+    pub(super) async fn begin(effect: Effect) -> Attempt {
         let counts = effect != Effect::Steps;
-        with(|attempts| attempts.under_way += usize::from(counts));
+        while let Some(wait) = with(|attempts| attempts.enter(counts)) {
+            tokio::time::sleep(wait).await;
+        }
         Attempt { counts }
     }
 
@@ -43,7 +53,11 @@ impl Attempt {
             true => {
                 let since = *attempts.lacking_since.get_or_insert_with(Instant::now);
                 let others = attempts.under_way - usize::from(self.counts);
-                others == 0 && since.elapsed() >= PATIENCE
+                let is_hopeless = others == 0 && since.elapsed() >= PATIENCE;
+                if is_hopeless {
+                    attempts.stopping_until = Some(Instant::now() + STOPPING);
+                }
+                is_hopeless
             }
             false => {
                 if self.counts {
@@ -52,6 +66,20 @@ impl Attempt {
                 false
             }
         })
+    }
+}
+
+impl Attempts {
+    /// Counts an attempt that begins. Returns how long it has to wait instead, while a run is being stopped.
+    fn enter(&mut self, counts: bool) -> Option<Duration> {
+        let left = self
+            .stopping_until
+            .map(|until| until.saturating_duration_since(Instant::now()))
+            .filter(|left| counts && !left.is_zero());
+        if left.is_none() {
+            self.under_way += usize::from(counts);
+        }
+        left
     }
 }
 
