@@ -24,8 +24,8 @@ use tower_http::catch_panic::CatchPanicLayer;
 
 use super::access::{Caller, Failures, ProofClass, bearer, unauthorized};
 use super::engines::Engines;
-use super::interfaces::receive::Room;
 use super::feed::Readers;
+use super::interfaces::receive::Room;
 use super::problem::{Problem, codes};
 use super::settings::ServerSettings;
 use super::{Backend, origin, routes};
