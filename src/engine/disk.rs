@@ -13,6 +13,7 @@ use crate::flow::{
     Checked, FlowFiles, Main, Siblings, Surroundings, check_code, read, wider_limits,
 };
 use crate::limits::Limits;
+use crate::permission::{PROTECTED, is_protected};
 use crate::rooted::{Root, read_named};
 use crate::step::Step;
 
@@ -21,15 +22,44 @@ pub use find::{Found, NotNamed, files_of, find, named, slugs};
 /// Larger files are not included: the text of a program is kept with each run.
 const MOST_TEXT: u64 = 64_000_000;
 
-/// Files below a folder.
+/// Files below a folder, but for those that no flow reads without permission.
 #[derive(Debug, Clone)]
 pub struct DiskFiles {
     root: PathBuf,
+    /// A folder whose files are not read, with links resolved.
+    except: Option<PathBuf>,
 }
 
 impl DiskFiles {
     pub fn below(root: impl Into<PathBuf>) -> DiskFiles {
-        DiskFiles { root: root.into() }
+        DiskFiles {
+            root: root.into(),
+            except: None,
+        }
+    }
+
+    /// Refuses files that may hold secrets or are the data of Flowstone, by the name that they have once links are
+    /// resolved, and files of the folder that is left out.
+    fn refuse_protected(&self, root: &Path, path: &str) -> Result<(), String> {
+        let real = root.join(path).canonicalize();
+        let root = root.canonicalize().unwrap_or_else(|_| root.to_path_buf());
+        let real = real.unwrap_or_else(|_| root.join(path));
+        let below = real.strip_prefix(&root).unwrap_or(&real);
+        let mut parts = below.components().chain(Path::new(path).components());
+        if parts.any(|part| is_protected(&part.as_os_str().to_string_lossy())) {
+            return Err(format!(
+                "a flow includes no file in or called {}",
+                PROTECTED.join(", ")
+            ));
+        }
+        match self
+            .except
+            .as_ref()
+            .is_some_and(|except| real.starts_with(except))
+        {
+            true => Err("it belongs to the project, and the flow does not".to_owned()),
+            false => Ok(()),
+        }
     }
 }
 
@@ -45,6 +75,7 @@ impl FlowFiles for DiskFiles {
         };
         let root = Root::open(&self.root).map_err(words)?;
         let file = root.path().join(path);
+        self.refuse_protected(root.path(), path)?;
         tracing::debug!(target: "flowstone::files", path = %file.display(), "read");
         if std::fs::metadata(&file).is_ok_and(|facts| facts.len() > MOST_TEXT) {
             return Err(format!("it is larger than {} MB", MOST_TEXT / 1_000_000));
@@ -67,6 +98,16 @@ impl Siblings for Around<'_> {
 
 /// Reads a flow file from disk and checks its definition. `name` is what errors call the file.
 pub fn load(session: &Session, path: &Path, name: &str) -> Checked {
+    load_in(session, path, name, None)
+}
+
+/// As [`load`]. A file outside the project includes none of the project's files.
+fn load_in(session: &Session, path: &Path, name: &str, project: Option<&Path>) -> Checked {
+    let project = project.and_then(|root| root.canonicalize().ok());
+    let except = project.filter(|root| {
+        let real = path.canonicalize();
+        real.is_ok_and(|real| !real.starts_with(root))
+    });
     let folder = match path.parent() {
         Some(folder) if !folder.as_os_str().is_empty() => folder,
         _ => Path::new("."),
@@ -89,7 +130,10 @@ pub fn load(session: &Session, path: &Path, name: &str) -> Checked {
     let stem = path.file_stem().map(|stem| stem.to_string_lossy());
     read(
         session,
-        &DiskFiles::below(folder),
+        &DiskFiles {
+            except,
+            ..DiskFiles::below(folder)
+        },
         &Main {
             name,
             text: &text,
@@ -135,7 +179,8 @@ pub fn check_in(
         siblings: siblings.as_ref().map(|siblings| siblings as &dyn Siblings),
         settings: project.map(|project| project.settings),
     };
-    let mut checked = check_code(session, load(session, path, name), around);
+    let read = load_in(session, path, name, project.map(|project| project.root));
+    let mut checked = check_code(session, read, around);
     if let (Some(loaded), Some(project)) = (&checked.loaded, project) {
         let limits = Limits::of(project.settings);
         let wider = wider_limits(&loaded.flow, &limits, session);

@@ -19,9 +19,17 @@ impl Beside {
         self.scratch.write(&format!("elsewhere/{file}"), text);
     }
 
+    fn project(&self) -> std::path::PathBuf {
+        self.scratch.path().join("project")
+    }
+
+    fn write(&self, file: &str, text: &str) {
+        self.scratch.write(&format!("project/{file}"), text);
+    }
+
     fn run(&self, args: &[&str]) -> crate::program::Ran {
         let mut command = self.scratch.command(args);
-        command.current_dir(self.scratch.path().join("project"));
+        command.current_dir(self.project());
         crate::program::Ran::to_the_end(&mut command)
     }
 }
@@ -95,6 +103,66 @@ fn trust_ends_when_an_include_changes() {
     let whole = beside.scratch.path().join("elsewhere/count.edn");
     let whole = whole.to_str().expect("a path").to_owned();
     beside.run(&["run", &whole, "--new"]).ok();
+}
+
+#[test]
+fn an_include_is_no_way_to_protected_files_or_into_the_project() {
+    let beside = Beside::new();
+    let including = |slug: &str, file: &str| {
+        format!("{{:slug :{slug} :flow '(pr-str (quote #flow/include {file:?}))}}")
+    };
+    let root = beside.project();
+    beside.write(".env", "K=CANARY");
+    beside.write(".flowstone/notes.edn", "{:k \"CANARY\"}");
+    beside.write(".git/one.edn", "CANARY");
+    beside.write("plain.edn", "CANARY");
+    #[cfg(unix)]
+    std::os::unix::fs::symlink(".env", root.join("settings.edn")).expect("a link");
+    let refused = |file: &str| {
+        let ran = beside.run(&["run", file, "--new"]);
+        assert_eq!(ran.code, Some(1), "{file}: {ran:?}");
+        assert!(ran.err.contains("E0119"), "{file}: {}", ran.err);
+        let all = format!("{}{}", ran.out, ran.err);
+        assert!(!all.contains("CANARY"), "{file}: {all}");
+    };
+    let protected = [
+        ".env",
+        "./.env",
+        ".ENV",
+        ".flowstone/notes.edn",
+        ".git/one.edn",
+        "settings.edn",
+    ];
+    for (number, file) in protected.into_iter().enumerate() {
+        let name = format!("own-{number}.edn");
+        beside.write(&name, &including(&format!("own-{number}"), file));
+        refused(&name);
+    }
+    beside.write("own.edn", &including("own", "plain.edn"));
+    assert!(
+        beside
+            .run(&["run", "own.edn", "--new"])
+            .ok()
+            .contains("CANARY")
+    );
+
+    // From a folder around the project, and by a link in the project to a file outside.
+    let inside = root
+        .file_name()
+        .expect("a name")
+        .to_string_lossy()
+        .into_owned();
+    let around = root.parent().expect("a folder");
+    let outer = including("outer", &format!("{inside}/plain.edn"));
+    std::fs::write(around.join("outer.edn"), outer).expect("a file");
+    refused("../outer.edn");
+    #[cfg(unix)]
+    {
+        std::fs::write(around.join("linked.edn"), including("linked", "plain.edn"))
+            .expect("a file");
+        std::os::unix::fs::symlink("../linked.edn", root.join("linked.edn")).expect("a link");
+        refused("linked.edn");
+    }
 }
 
 #[test]
