@@ -287,7 +287,11 @@ fn stable_targets() {
 
 #[test]
 fn signed_urls() {
-    let project = Project::new();
+    let unserved = Project::new();
+    let uri = blob(&unserved);
+    let refused = unserved.block_on(unserved.engine.link(&uri, 3_600));
+    assert_eq!(refused.expect_err("no server is known").code(), "E1073");
+    let project = Project::with("{:server {:url \"https://flows.example.com\"}}");
     let uri = blob(&project);
     let link = |ttl| {
         project
