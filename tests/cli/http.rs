@@ -98,6 +98,11 @@ fn a_wait_is_decided_once() {
     let wait = waits["waits"][0]["id"].as_str().expect("a wait").to_owned();
     assert!(!waits.to_string().contains("token"), "{waits}");
 
+    let runner = token(&scratch, &["--scope", "run"]);
+    let signal = json!({"key": "go", "value": {"action": "approve"}});
+    let refused = api.post_as(&runner, "/api/v1/signals", &signal);
+    assert!(refused.status >= 400, "{refused:?}");
+
     let stale = json!({"digest": "0000"});
     let stale = api.post(&format!("/api/v1/waits/{wait}/approve"), &stale);
     assert_eq!(stale.problem(), "409 E0526");

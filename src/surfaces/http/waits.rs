@@ -280,7 +280,8 @@ async fn signal(
         dedup: given.text("dedup")?,
         keep: true,
         digest: None,
-        is_unattended: false,
+        // A token that may not approve does not approve by a signal either.
+        is_unattended: !caller.token.has(Scope::Approve),
     };
     let value = given.get("value").cloned();
     let answered = server
