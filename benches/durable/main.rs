@@ -7,6 +7,7 @@ mod crash;
 mod growth;
 mod machine;
 mod process;
+mod server;
 mod steps;
 mod waking;
 mod world;
@@ -83,6 +84,26 @@ const ROWS: &[Row] = &[
         name: "a transcript of 1,000 turns",
         target: "< 20 times its own size",
         measure: growth::transcript,
+    },
+    Row {
+        name: "starts over HTTP",
+        target: ">= 2,000/s; p99 < 50 ms at half of it",
+        measure: server::starts,
+    },
+    Row {
+        name: "1,000 runs of 10 steps over HTTP",
+        target: ">= 5,000 steps/s",
+        measure: server::external_steps,
+    },
+    Row {
+        name: "1,000 readers of one run",
+        target: "< 100 MB above idle",
+        measure: server::readers,
+    },
+    Row {
+        name: "10,000 waiting webhooks",
+        target: "< 40 MB above idle",
+        measure: server::webhooks,
     },
 ];
 

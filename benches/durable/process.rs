@@ -2,13 +2,20 @@
 
 use std::io::{BufRead as _, BufReader, Error, Result};
 use std::path::Path;
-use std::process::{Child, ChildStderr, Command, Stdio};
+use std::process::{Child, Command, Stdio};
+
+/// A server that listens.
+pub struct Served {
+    pub process: Process,
+    /// Its host and port.
+    pub address: String,
+    /// The owner's token.
+    pub token: String,
+}
 
 /// A process that is killed when it is let go.
 pub struct Process {
     child: Child,
-    /// Kept open, so that it may go on writing.
-    _err: Option<BufReader<ChildStderr>>,
 }
 
 impl Process {
@@ -22,34 +29,52 @@ impl Process {
             .stdout(Stdio::null())
             .stderr(Stdio::null())
             .spawn()?;
-        Ok(Process { child, _err: None })
+        Ok(Process { child })
     }
 
     /// Starts the server, and waits until it is ready.
     pub fn serve(folder: &Path) -> Result<Process> {
+        let (process, _) = Process::ready(folder, &["serve"])?;
+        Ok(process)
+    }
+
+    /// Starts the server with the flows of the folder and an address of its own.
+    pub fn listen(folder: &Path) -> Result<Served> {
+        let (process, said) = Process::ready(folder, &["serve", ".", "--listen", "127.0.0.1:0"])?;
+        let address = said
+            .split("http://")
+            .nth(1)
+            .and_then(|rest| rest.split(';').next());
+        let address = address.ok_or_else(|| Error::other(said.clone()))?;
+        let token = std::fs::read_to_string(folder.join("home/owner.token"))?;
+        Ok(Served {
+            address: address.to_owned(),
+            token: token.trim().to_owned(),
+            process,
+        })
+    }
+
+    /// Starts a server and returns what it writes until it is ready.
+    fn ready(folder: &Path, args: &[&str]) -> Result<(Process, String)> {
         let mut child = Command::new(env!("CARGO_BIN_EXE_flowstone"))
-            .args(["serve"])
+            .args(args)
             .current_dir(folder)
             .env("FLOWSTONE_HOME", folder.join("home"))
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(Stdio::piped())
             .spawn()?;
-        let mut err = BufReader::new(
-            child
-                .stderr
-                .take()
-                .ok_or_else(|| Error::other("no standard error"))?,
-        );
-        let mut line = String::new();
-        err.read_line(&mut line)?;
-        if !line.starts_with("ready") {
-            return Err(Error::other(format!("the server says: {line}")));
+        let err = child.stderr.take();
+        let mut err = BufReader::new(err.ok_or_else(|| Error::other("no standard error"))?);
+        let mut said = String::new();
+        while !said.lines().any(|line| line.starts_with("ready")) {
+            if err.read_line(&mut said)? == 0 {
+                return Err(Error::other(format!("the server says: {said}")));
+            }
         }
         // It tells of each run; somebody has to read.
-        let mut rest = err;
-        std::thread::spawn(move || std::io::copy(&mut rest, &mut std::io::sink()));
-        Ok(Process { child, _err: None })
+        std::thread::spawn(move || std::io::copy(&mut err, &mut std::io::sink()));
+        Ok((Process { child }, said))
     }
 
     /// Megabytes that are resident now.

@@ -257,8 +257,8 @@ impl Engine {
         Ok(self.submit(loaded, options).await?.run)
     }
 
-    /// Executes a run until it is over, waits, or is interrupted. A run that was executed before goes on where it
-    /// was; one that is over gives its outcome again.
+    /// Executes a run until it is over, waits, or is interrupted. A run that was executed before resumes where
+    /// it stopped; one that is over gives its outcome again.
     ///
     /// # Errors
     /// When the run cannot be executed; what the flow throws is an outcome.

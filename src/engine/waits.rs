@@ -74,6 +74,8 @@ pub struct Remark {
     pub text: Option<String>,
     /// A value to use instead of the shown one: the approval becomes an edit.
     pub value: Option<Value>,
+    /// Fields of a form that the question has beside the decision. They replace neither `:action` nor `:by`.
+    pub fields: Vec<(String, Value)>,
 }
 
 /// A wait with everything that can be shown of it.
@@ -246,16 +248,21 @@ impl Engine {
             };
             return Err(refused(target, &[(row, refusal)]));
         }
-        let words = remark.text.map(Value::from);
-        let answer = [
+        let text = remark.text.map(Value::from);
+        let own = [
             ("action", Some(Value::keyword(action))),
             ("value", remark.value),
-            (if approve { "comment" } else { "reason" }, words),
+            (if approve { "comment" } else { "reason" }, text),
             ("by", how.caller.name.clone().map(Value::from)),
         ];
-        let answer = answer
+        let own = own
             .into_iter()
             .filter_map(|(key, value)| Some((Value::keyword(key), value?)));
+        let fields = remark.fields.into_iter();
+        let fields = fields
+            .filter(|(name, _)| name != "action" && name != "by")
+            .map(|(name, value)| (Value::keyword(&name), value));
+        let answer = fields.chain(own);
         // The decision must be about what was shown.
         how.digest = how
             .digest

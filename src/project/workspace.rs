@@ -23,6 +23,8 @@ use flowstone_model::diagnostic::{Diagnostic, nearest};
 
 use flowstone_steps::json::items;
 
+pub use docs::error_page;
+
 /// The `:workspace` step.
 pub struct Workspace;
 

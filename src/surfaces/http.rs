@@ -7,6 +7,7 @@ mod access;
 mod answer;
 mod connections;
 mod cursor;
+mod docs;
 mod engines;
 mod events;
 mod feed;
@@ -52,6 +53,7 @@ use crate::metrics::Metrics;
 /// The routes of all nouns, sorted.
 const ROUTES: &[fn() -> Router<Shared>] = &[
     connections::routes,
+    docs::routes,
     events::routes,
     feed::routes,
     flows::routes,

@@ -87,6 +87,70 @@ fn lists_have_pages_that_keep_their_filters() {
 }
 
 #[test]
+fn a_form_is_filled_in_beside_the_decision() {
+    let scratch = Scratch::new();
+    let flow = r#"{:slug :pay :flow '(flow/step :wait :pay {:key "pay" :title "Pay?" :approval {:actions [:approve :reject]}
+      :validation [:map [:amount :int]] :timeout "1h"})}"#;
+    scratch.write("flows/pay.clj", flow);
+    let api = Api::serve(&scratch);
+    api.post("/api/v1/flows/pay/runs", &json!({"wait": "60s"}));
+    let waits = api.get("/api/v1/waits").json();
+    let wait = waits["waits"][0]["id"].as_str().expect("a wait").to_owned();
+    let path = format!("/api/v1/waits/{wait}/approve");
+
+    let wrong = json!({"fields": {"amount": "much"}});
+    assert_eq!(api.post(&path, &wrong).problem(), "422 E0516");
+    for (decision, member) in [
+        ("approve", "reason"),
+        ("reject", "value"),
+        ("cancel", "fields"),
+    ] {
+        let path = format!("/api/v1/waits/{wait}/{decision}");
+        let refused = api.post(&path, &json!({member: "x"}));
+        assert_eq!(refused.problem(), "400 E1016", "{decision} {member}");
+    }
+    let path = format!("/api/v1/waits/{wait}/postpone");
+    assert_eq!(api.post(&path, &json!({})).problem(), "404 E1014");
+
+    let path = format!("/api/v1/waits/{wait}/approve");
+    let fields = json!({"amount": 7, "action": "reject", "by": "somebody"});
+    let decided = api.post(&path, &json!({"fields": fields}));
+    assert_eq!(decided.status, 200, "{decided:?}");
+    let run = decided.json()["run"]["id"]
+        .as_str()
+        .expect("an id")
+        .to_owned();
+    scratch.run(&["runs", "watch", &run]);
+    let shown = api.get(&format!("/api/v1/runs/{run}")).json();
+    assert_eq!(
+        shown["result"],
+        json!({"action": "approve", "amount": 7, "by": "owner"})
+    );
+}
+
+#[test]
+fn problems_refer_to_pages_that_exist() {
+    let scratch = project();
+    let api = Api::serve(&scratch);
+    let problem = api.get("/api/v1/nothing").json();
+    let page = problem["type"].as_str().expect("a type").to_owned();
+    let shown = api.request(&format!("GET {page}"), &[], "");
+    assert_eq!(shown.status, 200, "{shown:?}");
+    assert!(
+        shown.head.contains("content-type: text/markdown"),
+        "{shown:?}"
+    );
+    assert!(
+        shown
+            .body
+            .contains(problem["code"].as_str().expect("a code")),
+        "{shown:?}"
+    );
+    let missing = api.request("GET /docs/errors/E9999", &[], "");
+    assert_eq!(missing.status, 404, "{missing:?}");
+}
+
+#[test]
 fn a_wait_is_decided_once() {
     let scratch = project();
     let api = Api::serve(&scratch);

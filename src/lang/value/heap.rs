@@ -13,7 +13,7 @@ use std::sync::{Arc, OnceLock};
 use super::{Stop, meter};
 
 /// How far the count of a thread may be from what the process knows of it, in bytes.
-const UNREPORTED: isize = 64 * 1024;
+const MAX_UNREPORTED: usize = 64 * 1024;
 /// A megabyte, the unit of messages.
 const MB: usize = 1_000_000;
 /// The caller of an allocation of this size may go on without it; smaller ones are needed for everything.
@@ -32,8 +32,8 @@ static EXHAUSTED: OnceLock<Exhausted> = OnceLock::new();
 static PROCESS: AtomicIsize = AtomicIsize::new(0);
 
 thread_local! {
-    /// Bytes that this thread allocated, less those that it freed.
-    static THREAD: Cell<isize> = const { Cell::new(0) };
+    /// What this thread allocated, less what it freed, since its last report.
+    static UNREPORTED: Cell<isize> = const { Cell::new(0) };
     /// What of it is in [`PROCESS`].
     static REPORTED: Cell<isize> = const { Cell::new(0) };
 }
@@ -57,19 +57,24 @@ pub struct CountingAllocator;
 #[inline]
 fn count(delta: isize) {
     // A thread that is ending has no count any more: what it still frees is not missed.
-    let _ = THREAD.try_with(|thread| {
-        let now = thread.get().wrapping_add(delta);
-        thread.set(now);
-        let _ = REPORTED.try_with(|reported| {
-            if (now - reported.get()).unsigned_abs() >= UNREPORTED.unsigned_abs() {
-                let grown = now - reported.replace(now);
-                PROCESS.fetch_add(grown, Ordering::Relaxed);
-                if grown > 0 {
-                    meter::note_growth();
-                }
-            }
-        });
+    let _ = UNREPORTED.try_with(|unreported| {
+        let now = unreported.get().wrapping_add(delta);
+        unreported.set(now);
+        if now.unsigned_abs() >= MAX_UNREPORTED {
+            report(unreported.replace(0));
+        }
     });
+}
+
+/// Adds what a thread allocated to the count of the process.
+#[cold]
+#[inline(never)]
+fn report(grown: isize) {
+    let _ = REPORTED.try_with(|reported| reported.set(reported.get().wrapping_add(grown)));
+    PROCESS.fetch_add(grown, Ordering::Relaxed);
+    if grown > 0 {
+        meter::note_growth();
+    }
 }
 
 /// Has `end` called when the system refuses an allocation, with the number of bytes. It must not allocate. After a large
@@ -146,15 +151,16 @@ unsafe impl GlobalAlloc for CountingAllocator {
 
 /// Returns the bytes that this thread has allocated, less those that it has freed; 0 without the counting allocator.
 pub fn thread_bytes() -> isize {
-    THREAD.try_with(Cell::get).unwrap_or(0)
+    REPORTED.try_with(Cell::get).unwrap_or(0) + unreported()
+}
+
+fn unreported() -> isize {
+    UNREPORTED.try_with(Cell::get).unwrap_or(0)
 }
 
 /// Returns the live bytes of the process, to within 64 KB for each thread; 0 without the counting allocator.
 pub fn process_bytes() -> usize {
-    let unreported = REPORTED
-        .try_with(|reported| thread_bytes() - reported.get())
-        .unwrap_or(0);
-    let all = PROCESS.load(Ordering::Relaxed) + unreported;
+    let all = PROCESS.load(Ordering::Relaxed) + unreported();
     usize::try_from(all).unwrap_or(0)
 }
 

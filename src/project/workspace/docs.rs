@@ -31,6 +31,14 @@ struct Section {
     body: &'static str,
 }
 
+/// Returns the page of an error code, as Markdown.
+#[must_use]
+pub fn error_page(code: &str) -> Option<&'static str> {
+    let mut pages = PAGES.iter();
+    let page = pages.find(|(page, _)| page.strip_prefix(ERRORS) == Some(code));
+    page.map(|(_, text)| *text)
+}
+
 pub(super) fn find(args: &Args) -> Result<Value, StepError> {
     let query = args.needed("query")?;
     let limit = args.count("limit", LIMIT)?.unwrap_or(DEFAULT);

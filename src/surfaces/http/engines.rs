@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
 use flowstone_engine::Engine;
+use flowstone_lang::value::free_deferred;
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::LocalSet;
 
@@ -91,6 +92,10 @@ impl<T: 'static> Engines<T> {
             Box::pin(async move {
                 // The caller may have gone.
                 let _ = answer.send(question(&made).await);
+                // What a stopped evaluation held would stay on this thread until its next one.
+                while free_deferred() {
+                    tokio::task::yield_now().await;
+                }
             })
         });
         let number = self.next.fetch_add(1, Ordering::Relaxed) % self.threads.len().max(1);

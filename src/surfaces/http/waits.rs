@@ -25,10 +25,7 @@ pub(super) fn routes() -> Router<Shared> {
     Router::new()
         .route("/api/v1/waits", get(list))
         .route("/api/v1/waits/{id}", get(show))
-        .route("/api/v1/waits/{id}/approve", post(approve))
-        .route("/api/v1/waits/{id}/reject", post(reject))
-        .route("/api/v1/waits/{id}/complete", post(complete))
-        .route("/api/v1/waits/{id}/cancel", post(cancel))
+        .route("/api/v1/waits/{id}/{decision}", post(decide))
         .route("/api/v1/signals", post(signal))
 }
 
@@ -39,6 +36,32 @@ enum Decision {
     Cancel,
     Complete,
     Reject,
+}
+
+impl Decision {
+    /// Returns the decision of an address.
+    fn named(name: &str) -> Result<Decision, Problem> {
+        match name {
+            "approve" => Ok(Decision::Approve),
+            "cancel" => Ok(Decision::Cancel),
+            "complete" => Ok(Decision::Complete),
+            "reject" => Ok(Decision::Reject),
+            _ => Err(
+                Problem::not_found(format!("no decision is called `{name}`"))
+                    .hint("a wait takes approve, cancel, complete and reject"),
+            ),
+        }
+    }
+
+    /// Returns the members that a request with this decision may have.
+    fn members(self) -> &'static [&'static str] {
+        match self {
+            Decision::Approve => &["comment", "dedup", "digest", "fields", "value"],
+            Decision::Cancel => &["dedup", "digest", "reason"],
+            Decision::Complete => &["dedup", "digest", "value"],
+            Decision::Reject => &["dedup", "digest", "fields", "reason"],
+        }
+    }
 }
 
 async fn list(
@@ -135,54 +158,17 @@ async fn reached(desk: &Desk, caller: &Caller, id: &str) -> Result<WaitRow, Prob
     }
 }
 
-type Request = (State<Shared>, Caller, Path<String>, HeaderMap, Body);
-
-async fn approve(
-    state: State<Shared>,
+/// Takes a decision about a wait.
+async fn decide(
+    State(server): State<Shared>,
     caller: Caller,
-    id: Path<String>,
+    Path((id, decision)): Path<(String, String)>,
     headers: HeaderMap,
     body: Body,
 ) -> Result<Answer, Problem> {
-    decide((state, caller, id, headers, body), Decision::Approve).await
-}
-
-async fn reject(
-    state: State<Shared>,
-    caller: Caller,
-    id: Path<String>,
-    headers: HeaderMap,
-    body: Body,
-) -> Result<Answer, Problem> {
-    decide((state, caller, id, headers, body), Decision::Reject).await
-}
-
-async fn complete(
-    state: State<Shared>,
-    caller: Caller,
-    id: Path<String>,
-    headers: HeaderMap,
-    body: Body,
-) -> Result<Answer, Problem> {
-    decide((state, caller, id, headers, body), Decision::Complete).await
-}
-
-async fn cancel(
-    state: State<Shared>,
-    caller: Caller,
-    id: Path<String>,
-    headers: HeaderMap,
-    body: Body,
-) -> Result<Answer, Problem> {
-    decide((state, caller, id, headers, body), Decision::Cancel).await
-}
-
-const MEMBERS: &[&str] = &["comment", "dedup", "digest", "fields", "reason", "value"];
-
-async fn decide(request: Request, decision: Decision) -> Result<Answer, Problem> {
-    let (State(server), caller, Path(id), headers, body) = request;
+    let decision = Decision::named(&decision)?;
     caller.need(Scope::Approve)?;
-    let given = Members::read(&headers, body, MEMBERS).await?;
+    let given = Members::read(&headers, body, decision.members()).await?;
     let how = Answering {
         caller: caller.decides(),
         dedup: given.text("dedup")?,
@@ -190,45 +176,40 @@ async fn decide(request: Request, decision: Decision) -> Result<Answer, Problem>
         digest: given.text("digest")?,
         is_unattended: false,
     };
-    let text = given.text(match decision {
-        Decision::Approve => "comment",
-        Decision::Reject | Decision::Cancel => "reason",
-        Decision::Complete => "comment",
-    })?;
-    let (value, fields) = (given.get("value").cloned(), given.get("fields").cloned());
+    let text = match given.text("comment")? {
+        None => given.text("reason")?,
+        comment => comment,
+    };
+    let value = given.get("value").cloned();
+    let fields = given.object("fields")?;
     let shown = server
         .ask(async move |desk: &Desk| {
             let row = reached(desk, &caller, &id).await?;
             let value = value.as_ref().map(from_json);
             let engine = &desk.engine;
-            match (decision, fields) {
-                (Decision::Cancel, _) => {
-                    engine.cancel_wait(&row.id, text.as_deref(), how).await?;
+            match decision {
+                Decision::Approve | Decision::Reject => {
+                    let fields = fields.iter();
+                    let remark = Remark {
+                        text,
+                        value,
+                        fields: fields
+                            .map(|(name, value)| (name.clone(), from_json(value)))
+                            .collect(),
+                    };
+                    let is_approved = decision == Decision::Approve;
+                    engine
+                        .decide_wait(&row.id, is_approved, remark, how)
+                        .await?;
                 }
-                (Decision::Complete, _) => {
+                Decision::Complete => {
                     let value = value.unwrap_or(Value::Nil);
                     engine
                         .answer_waits(Target::Name(row.id.clone()), &value, how)
                         .await?;
                 }
-                // Other fields than those of a decision: the answer is a map with the action and the fields.
-                (Decision::Approve | Decision::Reject, Some(fields)) => {
-                    let action = if decision == Decision::Approve {
-                        "approve"
-                    } else {
-                        "reject"
-                    };
-                    let answer = with_action(action, &fields, text)?;
-                    engine
-                        .answer_waits(Target::Name(row.id.clone()), &answer, how)
-                        .await?;
-                }
-                (Decision::Approve | Decision::Reject, None) => {
-                    let remark = Remark { text, value };
-                    let is_approved = decision == Decision::Approve;
-                    engine
-                        .decide_wait(&row.id, is_approved, remark, how)
-                        .await?;
+                Decision::Cancel => {
+                    engine.cancel_wait(&row.id, text.as_deref(), how).await?;
                 }
             }
             let wait = engine.find_wait(&row.id).await?;
@@ -237,25 +218,6 @@ async fn decide(request: Request, decision: Decision) -> Result<Answer, Problem>
         })
         .await?;
     Ok(Answer::ok(shown))
-}
-
-/// Returns the answer of a person who decided and filled in a form.
-fn with_action(action: &str, fields: &Json, text: Option<String>) -> Result<Value, Problem> {
-    let Json::Object(fields) = fields else {
-        return Err(Problem::malformed("`fields` must be an object"));
-    };
-    let own = [
-        (Value::keyword("action"), Value::keyword(action)),
-        (
-            Value::keyword("comment"),
-            text.map_or(Value::Nil, Value::from),
-        ),
-    ];
-    let given = fields
-        .iter()
-        .map(|(name, value)| (Value::keyword(name), from_json(value)));
-    let own = own.into_iter().filter(|(_, value)| !value.is_nil());
-    Ok(Value::map(given.chain(own)))
 }
 
 /// Completes the waits of a key, or keeps the answer for a later wait.

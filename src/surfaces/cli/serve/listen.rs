@@ -58,19 +58,19 @@ pub(super) fn listen(
     work: impl FnOnce() -> Result<Served, Report>,
 ) -> Result<Served, Report> {
     // Under a name that is not known, nothing listens at all.
-    Runtime::start()?.block_on(async {
+    let (listener, address, base) = Runtime::start()?.block_on(async {
         let engine = open()?;
-        http::base(&engine, address).map_err(|failure| of_failure(failure, address))?;
+        let base =
+            |address| http::base(&engine, address).map_err(|failure| of_failure(failure, address));
+        base(address)?;
         let token = engine.owner_token().await;
-        token.map(drop).map_err(|error| of_engine_error(&error))
-    })?;
-    let listener = TcpListener::bind(address).map_err(|error| unbound(address, &error))?;
-    let address = listener
-        .local_addr()
-        .map_err(|error| unbound(address, &error))?;
-    let base = Runtime::start()?.block_on(async {
-        let engine = open()?;
-        http::base(&engine, address).map_err(|failure| of_failure(failure, address))
+        token.map_err(|error| of_engine_error(&error))?;
+        let listener = TcpListener::bind(address).map_err(|error| unbound(address, &error))?;
+        // Port 0 becomes a real one.
+        let bound = listener
+            .local_addr()
+            .map_err(|error| unbound(address, &error))?;
+        Ok::<_, Report>((listener, bound, base(bound)?))
     })?;
     let file = project.home.join(server_file::NAME);
     let about = json!({"pid": std::process::id(), "base": base}).to_string();

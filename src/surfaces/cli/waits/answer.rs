@@ -28,6 +28,7 @@ pub(super) fn approve(args: &WaitsApprove, app: &dyn App) -> Result<Exit, Report
     let remark = Remark {
         text: args.comment.clone(),
         value,
+        ..Remark::default()
     };
     let how = answering(&args.answer, args.digest.clone());
     perform(&args.answer, app, async |engine| {
@@ -38,7 +39,7 @@ pub(super) fn approve(args: &WaitsApprove, app: &dyn App) -> Result<Exit, Report
 pub(super) fn reject(args: &WaitsReject, app: &dyn App) -> Result<Exit, Report> {
     let remark = Remark {
         text: args.reason.clone(),
-        value: None,
+        ..Remark::default()
     };
     let how = answering(&args.answer, args.digest.clone());
     perform(&args.answer, app, async |engine| {
