@@ -92,24 +92,7 @@ impl Api {
 
     /// Sends exactly this text and returns what comes back.
     pub fn send(&self, text: impl AsRef<[u8]>) -> Reply {
-        let mut stream = TcpStream::connect(&self.address).expect("the server accepts");
-        stream.set_read_timeout(Some(LONGEST)).expect("a timeout");
-        // The server may refuse before it has read everything.
-        let _ = stream.write_all(text.as_ref());
-        let mut bytes = Vec::new();
-        let _ = stream.read_to_end(&mut bytes);
-        let text = String::from_utf8_lossy(&bytes).into_owned();
-        let (head, body) = text.split_once("\r\n\r\n").unwrap_or((&text, ""));
-        let (line, head) = head.split_once("\r\n").unwrap_or((head, ""));
-        Reply {
-            status: line
-                .split(' ')
-                .nth(1)
-                .and_then(|it| it.parse().ok())
-                .unwrap_or(0),
-            head: head.to_ascii_lowercase().replace("\r\n", "\n"),
-            body: body.to_owned(),
-        }
+        send(&self.address, text)
     }
 
     /// Makes a request with these headers, a line each.
@@ -198,6 +181,41 @@ impl Api {
     pub fn kill(mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
+    }
+}
+
+/// Posts JSON with a token to a server, also while it stops.
+pub fn post_to(address: &str, token: &str, path: &str, body: &Value) -> Reply {
+    let body = body.to_string();
+    let length = body.len();
+    send(
+        address,
+        format!(
+            "POST {path} HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\nauthorization: Bearer {token}\r\n\
+             content-type: application/json\r\ncontent-length: {length}\r\n\r\n{body}"
+        ),
+    )
+}
+
+/// Sends exactly this text and returns what comes back.
+fn send(address: &str, text: impl AsRef<[u8]>) -> Reply {
+    let mut stream = TcpStream::connect(address).expect("the server accepts");
+    stream.set_read_timeout(Some(LONGEST)).expect("a timeout");
+    // The server may refuse before it has read everything.
+    let _ = stream.write_all(text.as_ref());
+    let mut bytes = Vec::new();
+    let _ = stream.read_to_end(&mut bytes);
+    let text = String::from_utf8_lossy(&bytes).into_owned();
+    let (head, body) = text.split_once("\r\n\r\n").unwrap_or((&text, ""));
+    let (line, head) = head.split_once("\r\n").unwrap_or((head, ""));
+    Reply {
+        status: line
+            .split(' ')
+            .nth(1)
+            .and_then(|it| it.parse().ok())
+            .unwrap_or(0),
+        head: head.to_ascii_lowercase().replace("\r\n", "\n"),
+        body: body.to_owned(),
     }
 }
 

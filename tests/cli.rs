@@ -18,6 +18,10 @@ mod help;
 #[cfg(unix)]
 mod hooks;
 mod http;
+#[cfg(unix)]
+mod http_bulk;
+#[cfg(unix)]
+mod http_jobs;
 mod jobs;
 mod kill;
 mod limits;

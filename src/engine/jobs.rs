@@ -37,6 +37,8 @@ const PAGE: usize = 100;
 pub struct ClaimOptions {
     /// Job types; at least one.
     pub types: Vec<String>,
+    /// Only jobs of these flows; nothing for those of all.
+    pub flows: Option<Vec<String>>,
     /// The worker's name, for people who look at its jobs.
     pub worker: String,
     /// Maximum number of jobs.
@@ -105,6 +107,7 @@ impl Engine {
             let now_ms = clock.now_ms();
             let claim = JobClaim {
                 types: options.types.clone(),
+                flows: options.flows.clone(),
                 worker: options.worker.clone(),
                 tokens: (0..options.max).map(token).collect(),
                 lease_ms: millis(options.lease),

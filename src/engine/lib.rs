@@ -72,7 +72,7 @@ pub use runs::{
     EventsPage, GcOptions, GcReport, RunDiff, RunEventRow, StepDiff, StepSide, StepVerdict,
     read_instant, shown_end,
 };
-pub use start::{BulkStart, MOST_STARTS, Started, StartedRun, Submitted};
+pub use start::{BulkStart, MOST_STARTS, Started, StartedRun, Submitted, SubmittedMany};
 pub use versions::{
     Against, Backtest, BacktestOptions, BacktestSummary, ForkOptions, Replayed, Setting, Verdict,
 };

@@ -41,6 +41,14 @@ pub struct Started {
     pub status: RunStatus,
 }
 
+/// Starts that take place once, however often they are asked for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum SubmittedMany {
+    Started(Vec<Started>),
+    /// They were asked for before.
+    Known(PastDelivery),
+}
+
 /// A start that takes place once, however often it is asked for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Submitted {
@@ -103,6 +111,23 @@ impl Engine {
         &self,
         starts: Vec<BulkStart<'_>>,
     ) -> Result<Vec<Started>, EngineError> {
+        match self.submit_many_once(starts, Vec::new()).await? {
+            SubmittedMany::Started(started) => Ok(started),
+            SubmittedMany::Known(_) => Err(EngineError::Internal(
+                "starts without a receipt were known".to_owned(),
+            )),
+        }
+    }
+
+    /// As [`Engine::submit_many`], unless one of the receipts is known: then returns what was received before.
+    ///
+    /// # Errors
+    /// As for [`Engine::submit_many`].
+    pub async fn submit_many_once(
+        &self,
+        starts: Vec<BulkStart<'_>>,
+        receipts: Vec<NewReceipt>,
+    ) -> Result<SubmittedMany, EngineError> {
         if starts.len() > MOST_STARTS {
             let count = starts.len();
             return Err(EngineError::TooManyStarts { count });
@@ -126,9 +151,15 @@ impl Engine {
         if !errors.is_empty() {
             return Err(EngineError::BadStarts { errors });
         }
-        let stores = &self.services.stores;
-        let admissions = match stores.queue.admit_all(runs).await? {
+        let delivery = Delivery {
+            receipts,
+            answers: Vec::new(),
+            runs,
+            now_ms: self.now_ms(),
+        };
+        let admissions = match self.services.stores.queue.admit_all(delivery).await? {
             BulkAdmission::Admitted(admissions) => admissions,
+            BulkAdmission::Known(past) => return Ok(SubmittedMany::Known(past)),
             BulkAdmission::Refused { idx, admission } => {
                 let (flow, key) = (flows.swap_remove(idx), keys.swap_remove(idx));
                 let refused = started(*admission, &flow, key);
@@ -150,7 +181,7 @@ impl Engine {
             };
             all.push(Started { run, status });
         }
-        Ok(all)
+        Ok(SubmittedMany::Started(all))
     }
 
     /// Checks a start, and returns the run to be with its input. Its key is not filled in.

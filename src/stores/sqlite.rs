@@ -510,19 +510,20 @@ impl Queue for Sqlite {
             .submit(move |db| queue::admit(db, &owner, &run, &rules, &journal))
     }
 
-    fn admit_all(&self, runs: Vec<(NewRun, StartRules)>) -> PortFuture<'_, BulkAdmission> {
+    fn admit_all(&self, delivery: Delivery) -> PortFuture<'_, BulkAdmission> {
         let owner = self.owner.clone();
         let refused = Arc::new(Mutex::new(None));
         let note = refused.clone();
-        let admitted = self
-            .writer
-            .submit(move |db| match queue::admit_all(db, &owner, &runs)? {
-                admitted @ BulkAdmission::Admitted(_) => Ok(admitted),
-                other => {
-                    *note.lock().unwrap_or_else(PoisonError::into_inner) = Some(other);
-                    Err(undone())
-                }
-            });
+        let admitted =
+            self.writer.submit(
+                move |db| match delivery::deliver_all(db, &owner, &delivery)? {
+                    refused @ BulkAdmission::Refused { .. } => {
+                        *note.lock().unwrap_or_else(PoisonError::into_inner) = Some(refused);
+                        Err(undone())
+                    }
+                    taken @ (BulkAdmission::Admitted(_) | BulkAdmission::Known(_)) => Ok(taken),
+                },
+            );
         Box::pin(async move {
             let admitted = admitted.await;
             let mut refused = refused.lock().unwrap_or_else(PoisonError::into_inner);

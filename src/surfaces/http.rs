@@ -14,6 +14,7 @@ mod feed;
 mod flows;
 mod health;
 mod interfaces;
+mod jobs;
 mod metrics;
 mod origin;
 mod problem;
@@ -59,6 +60,7 @@ const ROUTES: &[fn() -> Router<Shared>] = &[
     flows::routes,
     health::routes,
     interfaces::routes,
+    jobs::routes,
     metrics::routes,
     resources::routes,
     runs::routes,

@@ -452,7 +452,7 @@ impl Queue for Nothing {
         unused()
     }
 
-    fn admit_all(&self, _: Vec<(NewRun, StartRules)>) -> PortFuture<'_, BulkAdmission> {
+    fn admit_all(&self, _: Delivery) -> PortFuture<'_, BulkAdmission> {
         unused()
     }
 

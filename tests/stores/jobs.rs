@@ -27,6 +27,7 @@ const ONE: &str =
 fn claim_as(engine: &Engine, types: &[&str], max: usize, lease: u64) -> Vec<JobRow> {
     let options = ClaimOptions {
         types: types.iter().map(ToString::to_string).collect(),
+        flows: None,
         worker: "w".to_owned(),
         max,
         lease: Duration::from_secs(lease),
@@ -262,6 +263,7 @@ fn jobs_are_claimed_by_priority_then_age_and_by_type() {
     let claim = |types: &[&str], max, lease, wait| {
         let options = ClaimOptions {
             types: types.iter().map(ToString::to_string).collect(),
+            flows: None,
             worker: "w".to_owned(),
             max,
             lease: Duration::from_secs(lease),
@@ -282,6 +284,7 @@ fn jobs_are_claimed_by_priority_then_age_and_by_type() {
 fn patient() -> ClaimOptions {
     ClaimOptions {
         types: vec!["image".to_owned()],
+        flows: None,
         worker: "w".to_owned(),
         max: 1,
         lease: Duration::from_secs(20),
@@ -698,6 +701,7 @@ fn work(engine: &Engine) -> bool {
     loop {
         let options = ClaimOptions {
             types: vec!["image".to_owned()],
+            flows: None,
             worker: "w".to_owned(),
             max: 1,
             lease: Duration::from_secs(30),

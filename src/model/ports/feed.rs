@@ -1,16 +1,19 @@
 //! The feed: the journal of a run with the events of its life, and the order of all of them in the project.
 //!
-//! Events of a run's life (created, started, a wait opened, ended) are rows of its journal that replay does not see:
+//! Events of a run's life (created, started, a wait opened, a job claimed, ended) are rows of its journal that replay does not see:
 //! [`super::Journal`] returns entries only, and this port returns both. A row's number in its run is the number of its
 //! event. The numbers of a run begin at 1, have no gaps, and continue over all passes.
 
-use super::{Entry, NewWait, News, PortFuture, RunStatus, StoreError, WaitEnding};
+use super::{Entry, JobRow, NewWait, News, PortFuture, RunStatus, StoreError, WaitEnding};
 use crate::codec;
 use crate::ids::RunId;
 use crate::names::name_of;
 use crate::rules::answers::Answered;
 use crate::waits::actions;
 use flowstone_lang::value::Value;
+
+/// Reports of progress whose text is longer are not part of their event.
+const PROGRESS_MAX: usize = 8 << 10;
 
 /// Reading the feeds of runs and of the project.
 pub trait Feed: Send + Sync {
@@ -38,7 +41,7 @@ pub trait Feed: Send + Sync {
 /// Which rows the feed of a project has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum FeedDetail {
-    /// The events of runs and waits.
+    /// The events of runs, waits and jobs.
     #[default]
     Events,
     /// The journal entries as well.
@@ -120,11 +123,17 @@ pub enum EventKind {
     WaitOpened,
     WaitAnswered,
     WaitTimedOut,
+    /// A worker claimed a job of the run.
+    JobClaimed,
+    /// The worker of a job reported how far it is.
+    JobProgress,
 }
 
 impl EventKind {
     /// All kinds with the names under which they are stored and sent.
     pub const NAMES: &'static [(EventKind, &'static str)] = &[
+        (EventKind::JobClaimed, "job.claimed"),
+        (EventKind::JobProgress, "job.progress"),
         (EventKind::RunCancelled, "run.cancelled"),
         (EventKind::RunCancelling, "run.cancelling"),
         (EventKind::RunCompleted, "run.completed"),
@@ -171,7 +180,9 @@ impl EventKind {
             | EventKind::RunCancelling
             | EventKind::WaitOpened
             | EventKind::WaitAnswered
-            | EventKind::WaitTimedOut => false,
+            | EventKind::WaitTimedOut
+            | EventKind::JobClaimed
+            | EventKind::JobProgress => false,
         }
     }
 }
@@ -181,7 +192,7 @@ impl EventKind {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Event {
     pub kind: EventKind,
-    /// The path of the wait; empty for an event of the run.
+    /// The path of the wait, or of the step that submitted the job; empty for an event of the run.
     pub path: String,
     /// A map as EDN text.
     pub data: String,
@@ -321,6 +332,36 @@ impl Event {
             data: map_text(&[("wait", Value::from(wait.id))]),
             at_ms,
         })
+    }
+
+    /// A worker claimed a job.
+    pub fn job_claimed(job: &JobRow, at_ms: i64) -> Event {
+        let worker = job.worker.as_deref();
+        let worker = ("worker", worker.map_or(Value::Nil, Value::from));
+        Event::of_job(EventKind::JobClaimed, job, worker, at_ms)
+    }
+
+    /// The worker of a job reported how far it is. A long report is in the job only.
+    pub fn job_progress(job: &JobRow, at_ms: i64) -> Event {
+        let progress = job.progress.as_deref();
+        let progress = progress.filter(|text| text.len() <= PROGRESS_MAX);
+        let progress = progress.and_then(|text| codec::decode(text).ok());
+        let progress = ("progress", progress.unwrap_or(Value::Nil));
+        Event::of_job(EventKind::JobProgress, job, progress, at_ms)
+    }
+
+    fn of_job(kind: EventKind, job: &JobRow, fact: (&str, Value), at_ms: i64) -> Event {
+        let data = [
+            ("job", Value::from(job.id.as_str())),
+            ("attempt", Value::Int(i64::from(job.attempt))),
+            fact,
+        ];
+        Event {
+            kind,
+            path: job.path.clone(),
+            data: map_text(&data),
+            at_ms,
+        }
     }
 }
 

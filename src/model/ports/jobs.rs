@@ -161,6 +161,8 @@ pub struct JobLease {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct JobClaim {
     pub types: Vec<String>,
+    /// Only jobs of these flows; nothing for those of all.
+    pub flows: Option<Vec<String>>,
     pub worker: String,
     /// A token for each job that may be claimed: as many as there are are claimed at most.
     pub tokens: Vec<String>,

@@ -21,8 +21,8 @@ pub trait Queue: Send + Sync {
         journal: Vec<Entry>,
     ) -> PortFuture<'_, Admission>;
 
-    /// As [`Queue::admit`], of several runs in one transaction: all are added, or none.
-    fn admit_all(&self, runs: Vec<(NewRun, StartRules)>) -> PortFuture<'_, BulkAdmission>;
+    /// As [`Queue::deliver`], but all runs are added, or nothing happens.
+    fn admit_all(&self, delivery: Delivery) -> PortFuture<'_, BulkAdmission>;
 
     /// Takes something from outside: answers waits and starts runs in one transaction, unless it came before.
     fn deliver(&self, delivery: Delivery) -> PortFuture<'_, Delivered>;
@@ -136,6 +136,8 @@ pub enum BulkAdmission {
         idx: usize,
         admission: Box<Admission>,
     },
+    /// It came before; nothing was changed.
+    Known(PastDelivery),
 }
 
 /// How a run begins.

@@ -7,8 +7,8 @@ use super::run_tree;
 use crate::ids::RunId;
 use crate::ports::RunStatus;
 use crate::ports::{
-    Admission, BulkAdmission, LimitRule, NewRun, OnConflict, OnNewVersion, SlotRule, StartDecision,
-    StartRules, StoreError,
+    Admission, LimitRule, NewRun, OnConflict, OnNewVersion, SlotRule, StartDecision, StartRules,
+    StoreError,
 };
 
 /// A run that called another one, directly or through others.
@@ -199,27 +199,6 @@ pub fn admit<R: Rows>(
     }
     let is_started = promotion.started.contains(&num);
     Ok(admitted(id, decision(is_started, slot, &others), cancelled))
-}
-
-/// Adds several runs. Must run in one transaction, which the caller undoes where one is refused.
-///
-/// # Errors
-/// When the store fails.
-pub fn admit_all<R: Rows>(
-    rows: &mut R,
-    runs: &[(NewRun, StartRules)],
-) -> Result<BulkAdmission, StoreError> {
-    let mut all = Vec::new();
-    for (idx, (run, rules)) in runs.iter().enumerate() {
-        match admit(rows, run, rules)? {
-            admission @ Admission::Admitted { .. } => all.push(admission),
-            admission => {
-                let admission = Box::new(admission);
-                return Ok(BulkAdmission::Refused { idx, admission });
-            }
-        }
-    }
-    Ok(BulkAdmission::Admitted(all))
 }
 
 fn admitted(run: RunId, decision: StartDecision, replaced: Vec<RunId>) -> Admission {

@@ -3,7 +3,7 @@
 use super::rows::{ReceiptRows, Rows};
 use super::{admission, answers};
 use crate::ids::RunId;
-use crate::ports::{Admission, Delivered, Delivery, StoreError, WaitsAnswer};
+use crate::ports::{Admission, BulkAdmission, Delivered, Delivery, StoreError, WaitsAnswer};
 
 /// Takes a delivery, unless one of its receipts is known. Must run in one transaction.
 ///
@@ -45,6 +45,27 @@ pub fn deliver<R: Rows + ReceiptRows>(
     Ok(Delivered::Taken {
         answers: answered,
         runs: admitted,
+    })
+}
+
+/// As [`deliver`]. Where a run is refused, the caller undoes the transaction.
+///
+/// # Errors
+/// When the store fails.
+pub fn deliver_all<R: Rows + ReceiptRows>(
+    rows: &mut R,
+    delivery: &Delivery,
+) -> Result<BulkAdmission, StoreError> {
+    let mut runs = match deliver(rows, delivery)? {
+        Delivered::Known(past) => return Ok(BulkAdmission::Known(past)),
+        Delivered::Taken { runs, .. } => runs,
+    };
+    Ok(match runs.iter().position(|run| !is_admitted(run)) {
+        None => BulkAdmission::Admitted(runs),
+        Some(idx) => BulkAdmission::Refused {
+            idx,
+            admission: Box::new(runs.swap_remove(idx)),
+        },
     })
 }
 

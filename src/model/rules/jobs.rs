@@ -10,7 +10,7 @@ use crate::codec;
 use crate::ids::RunId;
 use crate::jobs::{JobOp, batch_value, job_value};
 use crate::ports::{
-    BATCH_KEY, JOB_KEY, JobAnswer, JobBatch, JobCall, JobClaim, JobLease, JobReport, JobRow,
+    BATCH_KEY, Event, JOB_KEY, JobAnswer, JobBatch, JobCall, JobClaim, JobLease, JobReport, JobRow,
     JobStatus, NewWait, StoreError, WaitEnding, WaitRow,
 };
 
@@ -30,8 +30,14 @@ pub trait JobRows {
     /// Writes all that can change about a job, and when [`due_ms`] is.
     fn write_job(&mut self, job: &JobRow) -> Result<(), StoreError>;
 
-    /// Returns queued jobs of a type with their numbers, in the order in which they are claimed.
-    fn queued_jobs(&mut self, kind: &str, most: usize) -> Result<Vec<(i64, JobRow)>, StoreError>;
+    /// Returns queued jobs of a type with their numbers, in the order in which they are claimed; only those of some flows
+    /// where these are given.
+    fn queued_jobs(
+        &mut self,
+        kind: &str,
+        flows: Option<&[String]>,
+        most: usize,
+    ) -> Result<Vec<(i64, JobRow)>, StoreError>;
 
     /// Returns jobs whose [`due_ms`] has come, the earliest first.
     fn due_jobs(&mut self, now_ms: i64, most: usize) -> Result<Vec<JobRow>, StoreError>;
@@ -44,6 +50,9 @@ pub trait JobRows {
 
     /// Tells whether a batch has jobs that have not ended.
     fn is_batch_open(&mut self, id: &str) -> Result<bool, StoreError>;
+
+    /// Adds an event to the feed of a run, unless the run is over: nothing follows its end.
+    fn note_in_run(&mut self, run: &RunId, event: Event) -> Result<(), StoreError>;
 }
 
 /// Returns when time changes a job, if nobody does before.
@@ -246,13 +255,14 @@ pub fn claim<R: Rows>(rows: &mut R, claim: &JobClaim) -> Result<Vec<JobRow>, Sto
     let most = claim.tokens.len();
     let mut queued = Vec::new();
     for kind in &claim.types {
-        queued.extend(rows.queued_jobs(kind, most)?);
+        queued.extend(rows.queued_jobs(kind, claim.flows.as_deref(), most)?);
     }
     let tokens = claim.tokens.iter().cloned();
     let chosen = choose(queued, most).into_iter().zip(tokens);
     let claimed = chosen.map(|(job, token)| {
         let job = claimed(job, claim, token);
         rows.write_job(&job)?;
+        rows.note_in_run(&job.run, Event::job_claimed(&job, claim.now_ms))?;
         Ok(job)
     });
     claimed.collect()
@@ -273,7 +283,22 @@ pub fn call<R: Rows>(rows: &mut R, call: &JobCall, now_ms: i64) -> Result<JobAns
     if **job != stored {
         change(rows, job, now_ms)?;
     }
+    let is_taken = matches!(answer, JobAnswer::Taken(_));
+    if is_taken && is_news(&call.report) {
+        rows.note_in_run(&job.run, Event::job_progress(job, now_ms))?;
+    }
     Ok(answer)
+}
+
+/// Tells whether a report says how far the work is. One that only extends the lease is not an event.
+fn is_news(report: &JobReport) -> bool {
+    matches!(
+        report,
+        JobReport::Progress {
+            progress: Some(_),
+            ..
+        }
+    )
 }
 
 /// Settles what time did to jobs, and returns how many changed. Must run in one transaction.

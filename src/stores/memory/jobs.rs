@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use flowstone_model::ids::RunId;
 use flowstone_model::ports::{
-    JobAnswer, JobBatch, JobCall, JobClaim, JobQuery, JobRow, Jobs, PortFuture, StoreError,
+    Event, JobAnswer, JobBatch, JobCall, JobClaim, JobQuery, JobRow, Jobs, PortFuture, StoreError,
 };
 use flowstone_model::rules::jobs::{self as rules, JobRows};
 
@@ -110,9 +110,16 @@ impl JobRows for Tx<'_> {
         Ok(())
     }
 
-    fn queued_jobs(&mut self, kind: &str, most: usize) -> Result<Vec<(i64, JobRow)>, StoreError> {
+    fn queued_jobs(
+        &mut self,
+        kind: &str,
+        flows: Option<&[String]>,
+        most: usize,
+    ) -> Result<Vec<(i64, JobRow)>, StoreError> {
         let is_queued = |job: &JobRow| {
-            job.status == flowstone_model::ports::JobStatus::Queued && job.kind == kind
+            job.status == flowstone_model::ports::JobStatus::Queued
+                && job.kind == kind
+                && flows.is_none_or(|flows| flows.contains(&job.flow))
         };
         let mut found = self.jobs(is_queued);
         found.sort_unstable_by_key(|(num, job)| (std::cmp::Reverse(job.priority), *num));
@@ -145,5 +152,15 @@ impl JobRows for Tx<'_> {
     fn is_batch_open(&mut self, id: &str) -> Result<bool, StoreError> {
         let mut jobs = self.state.jobs.values();
         Ok(jobs.any(|job| job.batch.as_deref() == Some(id) && job.ended_ms.is_none()))
+    }
+
+    fn note_in_run(&mut self, run: &RunId, event: Event) -> Result<(), StoreError> {
+        let found = self.state.number(run).zip(self.state.run(run));
+        if let Some((num, run)) = found
+            && !run.row.status.is_final()
+        {
+            self.state.add_event(num, event);
+        }
+        Ok(())
     }
 }

@@ -43,15 +43,16 @@ impl Queue for Session {
         })
     }
 
-    fn admit_all(&self, runs: Vec<(NewRun, StartRules)>) -> PortFuture<'_, BulkAdmission> {
+    fn admit_all(&self, delivery: Delivery) -> PortFuture<'_, BulkAdmission> {
         let mut refused = None;
-        let admitted = self.change(News::Some, |tx| match admission::admit_all(tx, &runs)? {
-            admitted @ BulkAdmission::Admitted(_) => Ok(admitted),
-            other => {
+        let taking = |tx: &mut Tx<'_>| match deliveries::deliver_all(tx, &delivery)? {
+            other @ BulkAdmission::Refused { .. } => {
                 refused = Some(other);
                 Err(undone())
             }
-        });
+            taken @ (BulkAdmission::Admitted(_) | BulkAdmission::Known(_)) => Ok(taken),
+        };
+        let admitted = self.change(News::Some, taking);
         let answer = refused.map_or(admitted, Ok);
         Box::pin(std::future::ready(answer))
     }

@@ -1,7 +1,9 @@
 //! Receipts of deliveries from outside, as rows. The rules are [`flowstone_model::rules::deliveries`].
 
 use flowstone_model::ids::RunId;
-use flowstone_model::ports::{Delivered, Delivery, NewReceipt, PastDelivery, StoreError};
+use flowstone_model::ports::{
+    BulkAdmission, Delivered, Delivery, NewReceipt, PastDelivery, StoreError,
+};
 use flowstone_model::rules::deliveries;
 use flowstone_model::rules::rows::ReceiptRows;
 use rusqlite::{Connection, OptionalExtension as _, params};
@@ -34,6 +36,14 @@ pub(super) fn deliver(
     delivery: &Delivery,
 ) -> Result<Delivered, StoreError> {
     deliveries::deliver(&mut Rows::of(db, owner), delivery)
+}
+
+pub(super) fn deliver_all(
+    db: &Connection,
+    owner: &Owner,
+    delivery: &Delivery,
+) -> Result<BulkAdmission, StoreError> {
+    deliveries::deliver_all(&mut Rows::of(db, owner), delivery)
 }
 
 impl ReceiptRows for Rows<'_> {

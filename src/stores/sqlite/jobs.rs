@@ -5,8 +5,8 @@
 
 use flowstone_model::ids::RunId;
 use flowstone_model::ports::{
-    Durability, JobAnswer, JobBatch, JobCall, JobClaim, JobLease, JobQuery, JobReport, JobRow,
-    JobStatus, Jobs, PortFuture, StoreError,
+    Durability, Event, JobAnswer, JobBatch, JobCall, JobClaim, JobLease, JobQuery, JobReport,
+    JobRow, JobStatus, Jobs, PortFuture, StoreError,
 };
 use flowstone_model::rules::jobs::{self as rules, JobRows};
 use rusqlite::types::Value;
@@ -14,6 +14,7 @@ use rusqlite::{Connection, OptionalExtension as _, Row, params, params_from_iter
 
 use super::Sqlite;
 use super::failure::{failed, rejected};
+use super::feed;
 use super::queue::{Sql, execute};
 use super::writer::News;
 
@@ -70,7 +71,7 @@ impl Jobs for Sqlite {
                 return Ok(Vec::new());
             }
             let claiming = move |db: &Connection| claim_in(db, &claim);
-            // That somebody works on a job is no news to anybody.
+            // A claim gives no process something to do. Readers of feeds are woken by each commit.
             self.writer
                 .submit_as(Durability::Full, News::None, claiming)
                 .await
@@ -335,11 +336,26 @@ impl JobRows for Sql<'_> {
         Ok(())
     }
 
-    fn queued_jobs(&mut self, kind: &str, most: usize) -> Result<Vec<(i64, JobRow)>, StoreError> {
+    fn queued_jobs(
+        &mut self,
+        kind: &str,
+        flows: Option<&[String]>,
+        most: usize,
+    ) -> Result<Vec<(i64, JobRow)>, StoreError> {
+        let kind = Value::Text(kind.to_owned());
+        let Some(flows) = flows else {
+            return select(
+                self.db,
+                "job.status = 'queued' AND job.type = ? ORDER BY job.priority DESC, job.num LIMIT ?",
+                [kind, limit(most)],
+            );
+        };
+        let flows = Value::Text(serde_json::json!(flows).to_string());
         select(
             self.db,
-            "job.status = 'queued' AND job.type = ? ORDER BY job.priority DESC, job.num LIMIT ?",
-            [Value::Text(kind.to_owned()), limit(most)],
+            "job.status = 'queued' AND job.type = ? AND run.flow IN (SELECT value FROM json_each(?))
+             ORDER BY job.priority DESC, job.num LIMIT ?",
+            [kind, flows, limit(most)],
         )
     }
 
@@ -392,6 +408,15 @@ impl JobRows for Sql<'_> {
             )
             .and_then(|mut sql| sql.query_row([id], |row| row.get(0)))
             .map_err(failed)
+    }
+
+    fn note_in_run(&mut self, run: &RunId, event: Event) -> Result<(), StoreError> {
+        let num: Option<i64> = self
+            .db
+            .prepare_cached("SELECT num FROM run WHERE id = ?1 AND ended_ms IS NULL")
+            .and_then(|mut sql| sql.query_row([run.as_str()], |row| row.get(0)).optional())
+            .map_err(failed)?;
+        num.map_or(Ok(()), |num| feed::add(self.db, num, &event))
     }
 }
 

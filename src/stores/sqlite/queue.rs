@@ -5,8 +5,8 @@
 
 use flowstone_model::ids::RunId;
 use flowstone_model::ports::{
-    Admission, BulkAdmission, Entry, Event, NewRun, OnNewVersion, QueuePlace, RateRule, RunStatus,
-    StartRules, StoreError,
+    Admission, Entry, Event, NewRun, OnNewVersion, QueuePlace, RateRule, RunStatus, StartRules,
+    StoreError,
 };
 use flowstone_model::rules::admission::{self, Caller, Replaced, Versions};
 use flowstone_model::rules::queue::{
@@ -80,19 +80,6 @@ pub(super) fn admit(
         journal::extend(db, number, entries)?;
     }
     Ok(admission)
-}
-
-/// Adds several runs, and decides for each whether it starts.
-pub(super) fn admit_all(
-    db: &Connection,
-    owner: &Owner,
-    runs: &[(NewRun, StartRules)],
-) -> Result<BulkAdmission, StoreError> {
-    let mut rows = Sql {
-        db,
-        owner: Some(owner),
-    };
-    admission::admit_all(&mut rows, runs)
 }
 
 /// Returns when [`rules::promote`] is to be called next.

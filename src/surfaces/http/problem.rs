@@ -37,6 +37,7 @@ pub(super) mod codes {
     pub const UNKNOWN_INPUT: &str = "E1045";
     pub const RUN_FAILED: &str = "E1046";
     pub const AMBIGUOUS: &str = "E1047";
+    pub const ID_TAKEN: &str = "E1090";
     pub const INTERNAL: &str = "E0500";
 }
 
@@ -118,6 +119,17 @@ impl Problem {
     }
 }
 
+impl Problem {
+    /// The members of an entry in `errors` of another problem, about one thing of many.
+    pub(super) fn to_entry(&self, index: usize) -> Value {
+        let mut entry = json!({"index": index, "code": self.code, "detail": self.detail});
+        if let Some(hint) = &self.hint {
+            entry["hint"] = json!(hint);
+        }
+        entry
+    }
+}
+
 impl IntoResponse for Problem {
     fn into_response(self) -> Response {
         let mut response = Response::new(axum::body::Body::from(self.to_json().to_string()));
@@ -136,8 +148,14 @@ impl IntoResponse for Problem {
 
 impl From<EngineError> for Problem {
     fn from(error: EngineError) -> Problem {
-        let problem = Problem::new(status_of(&error), error.code(), error.to_string());
-        match error.hint() {
+        let mut problem = Problem::new(status_of(&error), error.code(), error.to_string());
+        let hint = error.hint();
+        if let EngineError::BadStarts { errors } = error {
+            let entries = errors.into_iter();
+            let entries = entries.map(|(index, error)| Problem::from(error).to_entry(index));
+            problem = problem.with("errors", entries.collect());
+        }
+        match hint {
             Some(hint) => problem.hint(hint),
             None => problem,
         }

@@ -224,6 +224,11 @@ impl Members {
                 "the body of the request must be a JSON object",
             ));
         };
+        Members::of(given, known)
+    }
+
+    /// Takes the members of an object.
+    fn of(given: Map<String, Json>, known: &[&str]) -> Result<Members, Problem> {
         let mut members = Map::new();
         for (name, value) in given {
             let plain = camel(&name);
@@ -299,6 +304,26 @@ impl Members {
             Some(Json::Object(members)) => Ok(members.clone()),
             Some(other) => Err(wrong(name, "an object", other)),
         }
+    }
+
+    /// Returns the members of an object with these names; none if it is not given.
+    pub(super) fn inner(&self, name: &str, known: &[&str]) -> Result<Members, Problem> {
+        Members::of(self.object(name)?, known)
+    }
+
+    /// Returns the members of each object of a list; none if it is not given.
+    pub(super) fn entries(&self, name: &str, known: &[&str]) -> Result<Vec<Members>, Problem> {
+        let Some(value) = self.get(name) else {
+            return Ok(Vec::new());
+        };
+        let Some(items) = value.as_array() else {
+            return Err(wrong(name, "a list of objects", value));
+        };
+        let entry = |item: &Json| match item {
+            Json::Object(members) => Members::of(members.clone(), known),
+            other => Err(wrong(name, "a list of objects", other)),
+        };
+        items.iter().map(entry).collect()
     }
 
     /// Returns a length of time, such as `"30s"`.

@@ -1,6 +1,7 @@
 //! `/api/v1/runs`: starting, listing, showing and ending runs.
 
 mod again;
+mod bulk;
 mod show;
 
 use std::rc::Rc;
@@ -15,9 +16,10 @@ use flowstone_engine::catalog::ServedFlow;
 use flowstone_engine::ids::RunId;
 use flowstone_engine::json::from_json;
 use flowstone_engine::ports::{
-    NewReceipt, RunOrder, RunQuery, RunRow, RunStatus, RunSummary, WaitFilter, wall_clock_ms,
+    NewReceipt, RunOrder, RunQuery, RunRow, RunStatus, RunSummary, StartDecision, WaitFilter,
+    wall_clock_ms,
 };
-use flowstone_engine::token::Scope;
+use flowstone_engine::token::{Scope, TokenKind};
 use flowstone_engine::{StartOptions, StartedRun, Submitted};
 use flowstone_lang::value::Value;
 use serde_json::{Value as Json, json};
@@ -38,7 +40,7 @@ const SCANNED_MAX: usize = 5_000;
 
 pub(super) fn routes() -> Router<Shared> {
     Router::new()
-        .route("/api/v1/runs", get(list))
+        .route("/api/v1/runs", get(list).post(bulk::start))
         .route("/api/v1/runs/{id}", get(show::show))
         .route("/api/v1/runs/{id}/cancel", post(cancel))
         .route("/api/v1/runs/{id}/diff/{other}", get(show::diff))
@@ -55,6 +57,9 @@ const KEY_MAX: usize = 255;
 const RECEIPT_MS: i64 = 24 * 60 * 60 * 1000;
 /// How many digits of a version are shown.
 const VERSION_DIGITS: usize = 12;
+
+/// The code of a manual interface that is disabled.
+const MANUAL_OFF: &str = "E0954";
 
 const START: &[&str] = &[
     "id",
@@ -77,13 +82,8 @@ pub(super) async fn start(
     caller.need(Scope::Run)?;
     let given = Members::read(&headers, body, START).await?;
     let wait = wait_time(&given, &headers)?;
-    let key = idempotency_key(&headers)?;
-    let receipt = key.map(|key| NewReceipt {
-        scope: format!("{} POST /api/v1/flows/{slug}/runs", caller.identity()),
-        key,
-        digest: given.digest(),
-        until_ms: wall_clock_ms().saturating_add(RECEIPT_MS),
-    });
+    let path = format!("/api/v1/flows/{slug}/runs");
+    let receipt = receipt(&caller, &headers, &path, given.digest())?;
     let start = Start {
         receipt,
         flow: slug,
@@ -158,6 +158,32 @@ fn wait_time(given: &Members, headers: &HeaderMap) -> Result<Option<Duration>, P
     }
 }
 
+/// Returns what is kept of a request to `path` that has a key, so that it has an effect once.
+fn receipt(
+    caller: &Caller,
+    headers: &HeaderMap,
+    path: &str,
+    digest: String,
+) -> Result<Option<NewReceipt>, Problem> {
+    let key = idempotency_key(headers)?;
+    Ok(key.map(|key| NewReceipt {
+        scope: format!("{} POST {path}", caller.identity()),
+        key,
+        digest,
+        until_ms: wall_clock_ms().saturating_add(RECEIPT_MS),
+    }))
+}
+
+/// The answer to a key that came with another body before.
+fn key_reused() -> Problem {
+    Problem::new(
+        StatusCode::UNPROCESSABLE_ENTITY,
+        codes::KEY_REUSED,
+        "this `Idempotency-Key` came with another body before",
+    )
+    .hint("use a new key for each thing that is to be done once")
+}
+
 /// Returns the key under which a request starts a run once.
 fn idempotency_key(headers: &HeaderMap) -> Result<Option<String>, Problem> {
     let mut given = headers.get_all(IDEMPOTENCY_KEY).iter();
@@ -179,6 +205,7 @@ async fn begin(server: &Shared, caller: Caller, start: Start) -> Result<(Json, b
     server
         .ask(async move |desk: &Desk| {
             let flow = served(desk, &caller, &start.flow, start.version.as_deref())?;
+            may_start(&caller, &flow, start.invocation.as_deref())?;
             let input = start
                 .input
                 .as_ref()
@@ -194,20 +221,17 @@ async fn begin(server: &Shared, caller: Caller, start: Start) -> Result<(Json, b
             };
             let Some(receipt) = start.receipt else {
                 let started = desk.engine.submit(&flow.loaded, options).await?;
-                return Ok((started_json(desk, &started).await?, false));
+                return Ok((own_json(desk, &caller, &started).await?, false));
             };
             let digest = receipt.digest.clone();
             let submitted = desk
                 .engine
                 .submit_once(&flow.loaded, options, vec![receipt]);
             match submitted.await? {
-                Submitted::Started(started) => Ok((started_json(desk, &started).await?, false)),
-                Submitted::Known(past) if past.digest != digest => Err(Problem::new(
-                    StatusCode::UNPROCESSABLE_ENTITY,
-                    codes::KEY_REUSED,
-                    "this `Idempotency-Key` came with another body before",
-                )
-                .hint("use a new key for each thing that is to be done once")),
+                Submitted::Started(started) => {
+                    Ok((own_json(desk, &caller, &started).await?, false))
+                }
+                Submitted::Known(past) if past.digest != digest => Err(key_reused()),
                 Submitted::Known(past) => {
                     let run = past.runs.first().cloned();
                     let run = run.unwrap_or_else(|| RunId::from_text(String::new()));
@@ -237,6 +261,22 @@ fn served(
     Ok(flow)
 }
 
+/// Refuses users a flow whose manual interface is disabled; programs start it by their scope.
+fn may_start(caller: &Caller, flow: &ServedFlow, invocation: Option<&str>) -> Result<(), Problem> {
+    let is_person = matches!(caller.token.kind, TokenKind::User | TokenKind::Anon);
+    match flow.loaded.flow.manual_off(invocation) {
+        Some(interface) if is_person => Err(Problem::new(
+            StatusCode::FORBIDDEN,
+            MANUAL_OFF,
+            format!(
+                "the manual interface `:{interface}` of `{}` is disabled",
+                flow.slug
+            ),
+        )),
+        _ => Ok(()),
+    }
+}
+
 /// Returns a run that was just started, with what was decided about its start.
 pub(super) async fn started_json(desk: &Desk, started: &StartedRun) -> Result<Json, Problem> {
     let row = desk.engine.run(&started.run).await?;
@@ -245,6 +285,32 @@ pub(super) async fn started_json(desk: &Desk, started: &StartedRun) -> Result<Js
         add_decision(members, started);
     }
     Ok(shown)
+}
+
+/// Returns a run that was just started, or that had its id already, if the caller reaches it.
+async fn own_json(desk: &Desk, caller: &Caller, started: &StartedRun) -> Result<Json, Problem> {
+    if started.decision == StartDecision::Deduped {
+        let row = desk.engine.run(&started.run).await?;
+        refuse_others(desk, caller, &row)?;
+    }
+    started_json(desk, started).await
+}
+
+/// Refuses a start whose id a run has that the caller does not reach.
+fn refuse_others(desk: &Desk, caller: &Caller, row: &RunRow) -> Result<(), Problem> {
+    let labels = desk.catalog.labels(&desk.engine, &row.flow);
+    match caller.reaches_run(&row.flow, &labels, &row.started_by) {
+        true => Ok(()),
+        false => Err(Problem::new(
+            StatusCode::CONFLICT,
+            codes::ID_TAKEN,
+            format!(
+                "the id `{}` is used by another run",
+                row.external_id.as_deref().unwrap_or_default()
+            ),
+        )
+        .hint("use another id, or an `Idempotency-Key`, which belongs to your token")),
+    }
 }
 
 /// Returns a run when it is over, or as it is after some time.

@@ -15,7 +15,7 @@ use super::answer::Answer;
 use super::problem::Problem;
 use super::request::{Members, Query};
 use super::server::{Desk, Shared};
-use crate::json::token_json;
+use crate::json::{new_token_json, token_json};
 
 pub(super) fn routes() -> Router<Shared> {
     Router::new()
@@ -62,8 +62,7 @@ async fn create(
     let (token, text) = server
         .ask(async move |desk: &Desk| desk.engine.create_token(new, Some(&caller.token)).await)
         .await?;
-    let mut created = token_json(&token);
-    created["token"] = json!(text.reveal());
+    let created = new_token_json(&token, Some(&text.reveal()));
     Ok(Answer::with(StatusCode::CREATED, created))
 }
 

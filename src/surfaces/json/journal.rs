@@ -1,22 +1,41 @@
 //! Entries of journals.
 
 use flowstone_engine::RunEventRow;
-use serde_json::{Value, json};
+use serde::Serialize;
+use serde_json::Value as Json;
+use utoipa::ToSchema;
 
-use super::values::{instant, stored_json};
+use super::values::{instant, object, stored_json};
+
+/// An entry of a journal.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct JournalEntry {
+    /// Its position in the journal.
+    seq: i64,
+    pass: i64,
+    at: Json,
+    kind: &'static str,
+    /// The path of its step.
+    path: String,
+    r#type: String,
+    digest: String,
+    /// The beginning of the request, as EDN text.
+    request: Option<String>,
+    payload: Json,
+}
 
 /// Returns an entry of a journal as JSON. The names of the fields are stable.
-pub fn event_json(event: &RunEventRow) -> Value {
+pub fn event_json(event: &RunEventRow) -> Json {
     let entry = &event.entry;
-    json!({
-        "seq": event.seq,
-        "pass": event.pass,
-        "at": instant(entry.at_ms),
-        "kind": entry.kind.name(),
-        "path": entry.path,
-        "type": entry.what,
-        "digest": entry.digest,
-        "request": entry.request,
-        "payload": stored_json(&entry.payload),
+    object(&JournalEntry {
+        seq: event.seq,
+        pass: event.pass,
+        at: instant(entry.at_ms),
+        kind: entry.kind.name(),
+        path: entry.path.clone(),
+        r#type: entry.what.clone(),
+        digest: entry.digest.clone(),
+        request: entry.request.clone(),
+        payload: stored_json(&entry.payload),
     })
 }

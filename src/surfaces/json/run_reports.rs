@@ -3,126 +3,234 @@
 use flowstone_engine::json::to_json;
 use flowstone_engine::ports::Durability;
 use flowstone_engine::{
-    Attempt, CompensationReport, CostLine, LogLine, RunReport, StepDetails, StepReport,
+    Attempt as Try, CompensationReport, CostLine, LogLine as Line, RunReport, StepDetails,
+    StepReport,
 };
-use serde_json::json;
+use serde::Serialize;
+use serde_json::{Value as Json, json};
+use utoipa::ToSchema;
 
-use super::conversations::conversation_json;
+use super::conversations::{Conversation, conversation};
 use super::errors::failure_json;
-use super::runs::{place_json, row_json};
-use super::values::{instant, stored_json};
-use super::waits::wait_json;
+use super::runs::{QueueEntry, queue_entry, row_json};
+use super::values::{instant, object, stored_json};
+use super::waits::{Wait, shown_wait};
+
+/// What a run has beside its row.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct RunParts {
+    /// The cost of all steps by their `:metering`, in millionths of a dollar.
+    cost_micros: i64,
+    queue: Option<QueueEntry>,
+    /// `full` or `relaxed`.
+    durability: &'static str,
+    steps: Vec<Step>,
+    /// The runs that it called. Those out of reach have an id and a status only.
+    children: Vec<Json>,
+    /// Compensations, in the order in which they ran.
+    undone: Vec<Compensation>,
+    conversations: Vec<Conversation>,
+    log: Vec<LogLine>,
+    waits: Vec<Wait>,
+}
+
+/// A step of a run.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Step {
+    path: String,
+    r#type: String,
+    /// The packaged step by which the flow called it.
+    packaged: Option<String>,
+    title: Option<String>,
+    /// The number of branches around it.
+    depth: usize,
+    status: &'static str,
+    attempts: u32,
+    tries: Vec<Attempt>,
+    in_doubt: bool,
+    error: Option<String>,
+    error_data: Option<Json>,
+    costs: Vec<Cost>,
+    started_at: Json,
+    completed_at: Option<Json>,
+    millis: Option<i64>,
+    /// The request: its beginning as EDN text, or the whole of it.
+    request: Option<Json>,
+    result_bytes: Option<usize>,
+    result: Option<Json>,
+    /// How people were notified about the wait.
+    notification: Option<Json>,
+}
+
+/// What one step has beside its row.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct StepParts {
+    request: Option<Json>,
+    request_is_whole: bool,
+    place: Option<SourcePlace>,
+    waits: Vec<Wait>,
+}
+
+/// A place in a flow's text.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct SourcePlace {
+    file: String,
+    line: u32,
+    column: u32,
+}
+
+/// An attempt of a step.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Attempt {
+    number: u32,
+    started_at: Json,
+    ended_at: Option<Json>,
+    error: Option<String>,
+    /// When it is tried again.
+    again_at: Option<Json>,
+}
+
+/// What a step cost.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct Cost {
+    label: Option<String>,
+    unit: String,
+    quantity: f64,
+    /// Millionths of a dollar.
+    micros: i64,
+    /// Why the quantity is not known.
+    problem: Option<String>,
+}
+
+/// A compensation of a run that did not complete.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct Compensation {
+    path: String,
+    what: String,
+    done: bool,
+    message: Option<String>,
+}
+
+/// A line of a run's log.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct LogLine {
+    at: Json,
+    /// `flow/log` or `flow/emit`.
+    what: String,
+    line: Json,
+}
 
 /// Returns a run with its steps as JSON. The names of the fields are stable.
-pub fn run_report_json(shown: &RunReport) -> serde_json::Value {
+pub fn run_report_json(shown: &RunReport) -> Json {
     let mut run = row_json(&shown.row);
-    let steps: Vec<_> = shown.steps.iter().map(step_json).collect();
-    let lines: Vec<_> = shown.lines.iter().map(line_json).collect();
-    let waits: Vec<_> = shown.waits.iter().map(wait_json).collect();
-    if let Some(fields) = run.as_object_mut() {
+    let conversations = shown.conversations();
+    let parts = object(&RunParts {
+        cost_micros: shown.cost_micros,
+        queue: shown.queue.as_ref().map(queue_entry),
+        durability: match shown.durability {
+            Durability::Full => "full",
+            Durability::Relaxed => "relaxed",
+        },
+        steps: shown.steps.iter().map(step).collect(),
+        children: shown.children.iter().map(row_json).collect(),
+        undone: shown.compensations.iter().map(compensation).collect(),
+        conversations: conversations.iter().map(conversation).collect(),
+        log: shown.lines.iter().map(line).collect(),
+        waits: shown.waits.iter().map(shown_wait).collect(),
+    });
+    if let (Some(fields), Json::Object(parts)) = (run.as_object_mut(), parts) {
         if let Some(failure) = &shown.failure {
             fields.insert("error".into(), failure_json(failure));
         }
-        fields.insert("costMicros".into(), json!(shown.cost_micros));
-        fields.insert("queue".into(), json!(shown.queue.as_ref().map(place_json)));
-        let durability = match shown.durability {
-            Durability::Full => "full",
-            Durability::Relaxed => "relaxed",
-        };
-        fields.insert("durability".into(), json!(durability));
-        fields.insert("steps".into(), json!(steps));
-        let children: Vec<_> = shown.children.iter().map(row_json).collect();
-        fields.insert("children".into(), json!(children));
-        let compensations: Vec<_> = shown.compensations.iter().map(compensation_json).collect();
-        fields.insert("undone".into(), json!(compensations));
-        let conversations = shown.conversations();
-        let conversations: Vec<_> = conversations.iter().map(conversation_json).collect();
-        fields.insert("conversations".into(), json!(conversations));
-        fields.insert("log".into(), json!(lines));
-        fields.insert("waits".into(), json!(waits));
+        fields.extend(parts);
     }
     run
 }
 
 /// Returns one step of a run as JSON. The names of the fields are stable.
-pub fn step_details_json(details: &StepDetails) -> serde_json::Value {
-    let mut step = step_json(&details.step);
-    if let Some(fields) = step.as_object_mut() {
-        let request = details.request.as_deref();
-        let request = match details.is_whole {
+pub fn step_details_json(details: &StepDetails) -> Json {
+    let mut shown = object(&step(&details.step));
+    let request = details.request.as_deref();
+    let parts = object(&StepParts {
+        request: match details.is_whole {
             true => request.map(stored_json),
             false => request.map(|text| json!(text)),
-        };
-        fields.insert("request".into(), json!(request));
-        fields.insert("requestIsWhole".into(), json!(details.is_whole));
-        let place = details
-            .place
-            .as_ref()
-            .map(|place| json!({"file": place.file, "line": place.line, "column": place.column}));
-        fields.insert("place".into(), json!(place));
-        let waits: Vec<_> = details.waits.iter().map(wait_json).collect();
-        fields.insert("waits".into(), json!(waits));
+        },
+        request_is_whole: details.is_whole,
+        place: details.place.as_ref().map(|place| SourcePlace {
+            file: place.file.clone(),
+            line: place.line,
+            column: place.column,
+        }),
+        waits: details.waits.iter().map(shown_wait).collect(),
+    });
+    if let (Some(fields), Json::Object(parts)) = (shown.as_object_mut(), parts) {
+        fields.extend(parts);
     }
-    step
+    shown
 }
 
-fn step_json(step: &StepReport) -> serde_json::Value {
-    json!({
-        "path": step.path,
-        "type": step.kind,
-        "packaged": step.packaged,
-        "title": step.title,
-        "depth": step.depth,
-        "status": step.status.name(),
-        "attempts": step.attempts,
-        "tries": step.tries.iter().map(try_json).collect::<Vec<_>>(),
-        "inDoubt": step.in_doubt,
-        "error": step.error,
-        "errorData": step.error_data.as_deref().map(stored_json),
-        "costs": step.costs.iter().map(cost_json).collect::<Vec<_>>(),
-        "startedAt": instant(step.started_ms),
-        "completedAt": step.ended_ms.map(instant),
-        "millis": step.ended_ms.map(|ended| (ended - step.started_ms).max(0)),
-        "request": step.request,
-        "resultBytes": step.result_bytes,
-        "result": step.result.as_deref().map(stored_json),
-        "notification": step.notification.as_deref().map(stored_json),
-    })
+fn step(step: &StepReport) -> Step {
+    Step {
+        path: step.path.clone(),
+        r#type: step.kind.clone(),
+        packaged: step.packaged.clone(),
+        title: step.title.clone(),
+        depth: step.depth,
+        status: step.status.name(),
+        attempts: step.attempts,
+        tries: step.tries.iter().map(attempt).collect(),
+        in_doubt: step.in_doubt,
+        error: step.error.clone(),
+        error_data: step.error_data.as_deref().map(stored_json),
+        costs: step.costs.iter().map(cost).collect(),
+        started_at: instant(step.started_ms),
+        completed_at: step.ended_ms.map(instant),
+        millis: step.ended_ms.map(|ended| (ended - step.started_ms).max(0)),
+        request: step.request.as_ref().map(|text| json!(text)),
+        result_bytes: step.result_bytes,
+        result: step.result.as_deref().map(stored_json),
+        notification: step.notification.as_deref().map(stored_json),
+    }
 }
 
-fn compensation_json(compensation: &CompensationReport) -> serde_json::Value {
-    json!({
-        "path": compensation.path,
-        "what": compensation.what,
-        "done": compensation.is_done,
-        "message": compensation.message,
-    })
+fn compensation(compensation: &CompensationReport) -> Compensation {
+    Compensation {
+        path: compensation.path.clone(),
+        what: compensation.what.clone(),
+        done: compensation.is_done,
+        message: compensation.message.clone(),
+    }
 }
 
-fn try_json(attempt: &Attempt) -> serde_json::Value {
-    json!({
-        "number": attempt.number,
-        "startedAt": instant(attempt.started_ms),
-        "endedAt": attempt.ended_ms.map(instant),
-        "error": attempt.error,
-        "againAt": attempt.again_ms.map(instant),
-    })
+fn attempt(attempt: &Try) -> Attempt {
+    Attempt {
+        number: attempt.number,
+        started_at: instant(attempt.started_ms),
+        ended_at: attempt.ended_ms.map(instant),
+        error: attempt.error.clone(),
+        again_at: attempt.again_ms.map(instant),
+    }
 }
 
-fn cost_json(cost: &CostLine) -> serde_json::Value {
-    json!({
-        "label": cost.label,
-        "unit": cost.unit,
-        "quantity": cost.quantity,
-        "micros": cost.micros,
-        "problem": cost.problem,
-    })
+fn cost(cost: &CostLine) -> Cost {
+    Cost {
+        label: cost.label.clone(),
+        unit: cost.unit.clone(),
+        quantity: cost.quantity,
+        micros: cost.micros,
+        problem: cost.problem.clone(),
+    }
 }
 
-fn line_json(line: &LogLine) -> serde_json::Value {
-    json!({
-        "at": instant(line.at_ms),
-        "what": line.what,
-        "line": to_json(&line.line).unwrap_or_default(),
-    })
+fn line(line: &Line) -> LogLine {
+    LogLine {
+        at: instant(line.at_ms),
+        what: line.what.clone(),
+        line: to_json(&line.line).unwrap_or_default(),
+    }
 }

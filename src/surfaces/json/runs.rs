@@ -2,101 +2,242 @@
 
 use flowstone_engine::StartedRun;
 use flowstone_engine::ids::RunId;
-use flowstone_engine::ports::{QueuePlace, RunRow, RunSummary};
-use serde_json::{Map, Value, json};
+use flowstone_engine::ports::{QueuePlace, RunRow, RunStatus, RunSummary as Summary};
+use serde::Serialize;
+use serde_json::{Map, Value as Json};
+use utoipa::ToSchema;
 
-use super::values::{instant, stored_json};
+use super::values::{instant, object, stored_json};
+
+/// A run, without its steps.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Run {
+    id: String,
+    flow: String,
+    /// `queued`, `running`, `waiting`, `failed-compensating`, `completed`, `failed`, `cancelled`, `terminated` or
+    /// `timed-out`.
+    status: &'static str,
+    /// The digest of its program.
+    program: String,
+    /// The run that called it.
+    parent: Option<String>,
+    /// The run at the top of its calls.
+    root: Option<String>,
+    /// The number of runs above it.
+    depth: u32,
+    /// How often it was continued as new.
+    pass: i64,
+    deadline: Option<Json>,
+    /// A process executes it now.
+    driven: bool,
+    /// A process has executed it before.
+    begun: bool,
+    /// What it waits for, in words.
+    wait_reason: Option<String>,
+    due: Option<Json>,
+    created_at: Json,
+    updated_at: Json,
+    ended_at: Option<Json>,
+    /// It was imported, and is not executed before somebody resumes it.
+    held: bool,
+    /// Why nobody executes it.
+    quarantine: Option<String>,
+    /// The id that its starter gave it.
+    external_id: Option<String>,
+    invocation: Option<String>,
+    /// The value of `:concurrency :key-field`.
+    key: Option<String>,
+    /// Runs with higher numbers start first.
+    priority: i64,
+    started_by: String,
+    /// The run that it was made from by a fork or an import.
+    origin: Option<String>,
+    /// Why it was asked to cancel.
+    cancel_requested: Option<String>,
+    /// Its journal was not removed.
+    journal: bool,
+    /// With `[secret]` for each secret.
+    input: Json,
+    result: Option<Json>,
+    error: Option<Json>,
+}
+
+/// A run of a list.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct RunSummary {
+    id: String,
+    external_id: Option<String>,
+    flow: String,
+    status: &'static str,
+    driven: bool,
+    begun: bool,
+    held: bool,
+    quarantine: Option<String>,
+    wait_reason: Option<String>,
+    due: Option<Json>,
+    cancel_requested: bool,
+    created_at: Json,
+    updated_at: Json,
+    ended_at: Option<Json>,
+    invocation: Option<String>,
+    key: Option<String>,
+    priority: i64,
+    started_by: String,
+    origin: Option<String>,
+    parent: Option<String>,
+    pass: i64,
+    journal: bool,
+}
+
+/// What a list says about a run beside its row.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct RunMarks {
+    /// A step of it was under way when a process ended, and nobody has said yet whether it was done.
+    in_doubt: bool,
+    queue: Option<QueueEntry>,
+}
+
+/// The place of a run in the queue.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct QueueEntry {
+    waits_for: &'static str,
+    position: u32,
+    /// The runs that it waits for.
+    behind: Vec<String>,
+    due: Option<Json>,
+}
+
+/// How a run was started.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct StartMarks {
+    concurrency_decision: &'static str,
+    concurrency_key: Option<Json>,
+    /// The runs that were cancelled in favour of this one.
+    replaced: Vec<String>,
+}
 
 /// Returns a run's row as JSON. The names of the fields are stable.
-pub fn row_json(run: &RunRow) -> Value {
-    json!({
-        "id": run.id.as_str(),
-        "flow": run.flow,
-        "status": run.status.name(),
-        "program": run.program,
-        "parent": run.parent.as_ref().map(|parent| parent.run.as_str()),
-        "root": run.parent.as_ref().map(|parent| parent.root.as_str()),
-        "depth": run.parent.as_ref().map_or(0, |parent| parent.depth),
-        "pass": run.pass,
-        "deadline": run.deadline_ms.map(instant),
-        "driven": run.executing,
-        "begun": run.begun,
-        "waitReason": run.wait_reason,
-        "due": run.due_ms.map(instant),
-        "createdAt": instant(run.created_ms),
-        "updatedAt": instant(run.updated_ms),
-        "endedAt": run.ended_ms.map(instant),
-        "held": run.held,
-        "quarantine": run.quarantine,
-        "externalId": run.external_id,
-        "invocation": run.invocation,
-        "key": run.key,
-        "priority": run.priority,
-        "startedBy": run.started_by,
-        "origin": run.origin.as_ref().map(|id| id.as_str()),
-        "parent": run.parent.as_ref().map(|parent| parent.run.as_str()),
-        "pass": run.pass,
-        "cancelRequested": run.cancel_requested,
-        "program": run.program,
-        "journal": run.pruned_ms.is_none(),
-        "input": stored_json(&run.input),
-        "result": run.result.as_deref().map(stored_json),
-        "error": run.error.as_deref().map(stored_json),
+pub fn row_json(run: &RunRow) -> Json {
+    let parent = run.parent.as_ref();
+    object(&Run {
+        id: run.id.to_string(),
+        flow: run.flow.clone(),
+        status: run.status.name(),
+        program: run.program.clone(),
+        parent: parent.map(|parent| parent.run.to_string()),
+        root: parent.map(|parent| parent.root.to_string()),
+        depth: parent.map_or(0, |parent| parent.depth),
+        pass: run.pass,
+        deadline: run.deadline_ms.map(instant),
+        driven: run.executing,
+        begun: run.begun,
+        wait_reason: run.wait_reason.clone(),
+        due: run.due_ms.map(instant),
+        created_at: instant(run.created_ms),
+        updated_at: instant(run.updated_ms),
+        ended_at: run.ended_ms.map(instant),
+        held: run.held,
+        quarantine: run.quarantine.clone(),
+        external_id: run.external_id.clone(),
+        invocation: run.invocation.clone(),
+        key: run.key.clone(),
+        priority: run.priority,
+        started_by: run.started_by.clone(),
+        origin: run.origin.as_ref().map(ToString::to_string),
+        cancel_requested: run.cancel_requested.clone(),
+        journal: run.pruned_ms.is_none(),
+        input: stored_json(&run.input),
+        result: run.result.as_deref().map(stored_json),
+        error: run.error.as_deref().map(stored_json),
     })
 }
 
 /// Returns a run of a list as JSON. The names of the fields are stable.
-pub fn summary_json(run: &RunSummary) -> Value {
-    json!({
-        "id": run.id.as_str(),
-        "externalId": run.external_id,
-        "flow": run.flow,
-        "status": run.status.name(),
-        "driven": run.executing,
-        "begun": run.begun,
-        "held": run.held,
-        "quarantine": run.quarantine,
-        "waitReason": run.wait_reason,
-        "due": run.due_ms.map(instant),
-        "cancelRequested": run.is_cancel_requested,
-        "createdAt": instant(run.created_ms),
-        "updatedAt": instant(run.updated_ms),
-        "endedAt": run.ended_ms.map(instant),
-        "invocation": run.invocation,
-        "key": run.key,
-        "priority": run.priority,
-        "startedBy": run.started_by,
-        "origin": run.origin.as_ref().map(|id| id.as_str()),
-        "parent": run.parent.as_ref().map(|parent| parent.run.as_str()),
-        "pass": run.pass,
-        "journal": run.pruned_ms.is_none(),
+pub fn summary_json(run: &Summary) -> Json {
+    object(&RunSummary {
+        id: run.id.to_string(),
+        external_id: run.external_id.clone(),
+        flow: run.flow.clone(),
+        status: run.status.name(),
+        driven: run.executing,
+        begun: run.begun,
+        held: run.held,
+        quarantine: run.quarantine.clone(),
+        wait_reason: run.wait_reason.clone(),
+        due: run.due_ms.map(instant),
+        cancel_requested: run.is_cancel_requested,
+        created_at: instant(run.created_ms),
+        updated_at: instant(run.updated_ms),
+        ended_at: run.ended_ms.map(instant),
+        invocation: run.invocation.clone(),
+        key: run.key.clone(),
+        priority: run.priority,
+        started_by: run.started_by.clone(),
+        origin: run.origin.as_ref().map(ToString::to_string),
+        parent: run.parent.as_ref().map(|parent| parent.run.to_string()),
+        pass: run.pass,
+        journal: run.pruned_ms.is_none(),
+    })
+}
+
+/// A run that was started together with others.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct BulkRun {
+    /// Its place in the request.
+    index: usize,
+    id: String,
+    status: &'static str,
+}
+
+/// Returns a run that was started together with others as JSON. The names of the fields are stable.
+pub fn bulk_run_json(index: usize, run: &RunId, status: RunStatus) -> Json {
+    object(&BulkRun {
+        index,
+        id: run.to_string(),
+        status: status.name(),
     })
 }
 
 /// Adds to a run of a list what its row alone does not contain. The names of the fields are stable.
-pub fn marked_json(mut run: Value, is_in_doubt: bool, place: Option<&QueuePlace>) -> Value {
-    if let Some(fields) = run.as_object_mut() {
-        fields.insert("inDoubt".into(), json!(is_in_doubt));
-        fields.insert("queue".into(), json!(place.map(place_json)));
+pub fn marked_json(mut run: Json, is_in_doubt: bool, place: Option<&QueuePlace>) -> Json {
+    let marks = object(&RunMarks {
+        in_doubt: is_in_doubt,
+        queue: place.map(queue_entry),
+    });
+    if let (Some(fields), Json::Object(marks)) = (run.as_object_mut(), marks) {
+        fields.extend(marks);
     }
     run
 }
 
 /// Returns the place of a run in the queue as JSON. The names of the fields are stable.
-pub fn place_json(place: &QueuePlace) -> Value {
-    json!({
-        "waitsFor": place.waits_for.name(),
-        "position": place.position,
-        "behind": place.behind.iter().map(RunId::as_str).collect::<Vec<_>>(),
-        "due": place.due_ms.map(instant),
-    })
+pub fn place_json(place: &QueuePlace) -> Json {
+    object(&queue_entry(place))
+}
+
+/// Returns what is shown of the place of a run in the queue.
+pub fn queue_entry(place: &QueuePlace) -> QueueEntry {
+    QueueEntry {
+        waits_for: place.waits_for.name(),
+        position: place.position,
+        behind: place.behind.iter().map(ToString::to_string).collect(),
+        due: place.due_ms.map(instant),
+    }
 }
 
 /// Adds to the object about a run how it was started. The names of the fields are stable.
-pub fn add_decision(fields: &mut Map<String, Value>, started: &StartedRun) {
-    let key = started.key.as_deref().map(stored_json);
-    let replaced: Vec<&str> = started.replaced.iter().map(RunId::as_str).collect();
-    fields.insert("concurrencyDecision".into(), json!(started.decision.name()));
-    fields.insert("concurrencyKey".into(), json!(key));
-    fields.insert("replaced".into(), json!(replaced));
+pub fn add_decision(fields: &mut Map<String, Json>, started: &StartedRun) {
+    let marks = object(&StartMarks {
+        concurrency_decision: started.decision.name(),
+        concurrency_key: started.key.as_deref().map(stored_json),
+        replaced: started.replaced.iter().map(ToString::to_string).collect(),
+    });
+    if let Json::Object(marks) = marks {
+        fields.extend(marks);
+    }
 }

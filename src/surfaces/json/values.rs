@@ -13,6 +13,12 @@ pub fn stored_json(text: &str) -> serde_json::Value {
         .unwrap_or_else(|| json!(text))
 }
 
+/// Returns an object of the API as JSON. Its type is in the API's document, too.
+pub fn object(object: &impl serde::Serialize) -> serde_json::Value {
+    // The names of all fields are texts, and no field refuses to be written.
+    serde_json::to_value(object).unwrap_or(serde_json::Value::Null)
+}
+
 /// Returns what a command prints for an answer of the API: the same object, marked as a success.
 pub fn ok(answer: serde_json::Value) -> serde_json::Value {
     let mut marked = serde_json::Map::new();

@@ -1,43 +1,90 @@
-//! Waits and signals. Neither contains the token of a wait.
+//! Waits and signals. Only a report contains the token of a wait.
 
 use flowstone_engine::ports::{SignalRow, WaitRow, WaitState};
 use flowstone_engine::waits::{actions, roles};
 use flowstone_engine::{WaitReport, codec};
 use flowstone_lang::value::Value;
-use serde_json::json;
+use serde::Serialize;
+use serde_json::{Value as Json, json};
+use utoipa::ToSchema;
 
-use super::values::{instant, stored_json};
+use super::values::{instant, object, stored_json};
+
+/// What a run waits for.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Wait {
+    id: String,
+    run: String,
+    flow: String,
+    /// The path of its step.
+    step: String,
+    key: String,
+    /// `open`, or how it ended.
+    state: &'static str,
+    opened: Json,
+    deadline: Option<Json>,
+    /// The answers that it offers; empty if it takes any.
+    actions: Vec<String>,
+    /// Roles of which a decision needs one.
+    roles: Vec<String>,
+    event: Option<WaitEvent>,
+    /// The path under which callers answer it.
+    webhook: Option<String>,
+    /// Changes with what is asked.
+    digest: String,
+    /// What is asked.
+    details: Json,
+    /// The answer.
+    payload: Option<Json>,
+    decided_by: Option<String>,
+    decided_at: Option<Json>,
+}
+
+/// The event that answers a wait.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct WaitEvent {
+    name: String,
+    key: Option<String>,
+    /// Where the key is in the payload.
+    path: Option<Json>,
+}
 
 /// Returns a wait as JSON. The names of the fields are stable.
-pub fn wait_json(wait: &WaitRow) -> serde_json::Value {
+pub fn wait_json(wait: &WaitRow) -> Json {
+    object(&shown_wait(wait))
+}
+
+/// Returns what is shown of a wait.
+pub fn shown_wait(wait: &WaitRow) -> Wait {
     let details = codec::decode(&wait.details).unwrap_or(Value::Nil);
-    json!({
-        "id": wait.id,
-        "run": wait.run.as_str(),
-        "flow": wait.flow,
-        "step": wait.path,
-        "key": wait.key,
-        "state": state(wait),
-        "opened": instant(wait.opened_ms),
-        "deadline": wait.deadline_ms.map(instant),
-        "actions": actions(&details),
-        "roles": roles(&details),
-        "event": wait.event.as_ref().map(|event| json!({
-            "name": event.name,
-            "key": event.key,
-            "path": event.path.as_deref().map(stored_json),
-        })),
-        "webhook": wait.webhook,
-        "digest": wait.digest,
-        "details": stored_json(&wait.details),
-        "payload": wait.payload.as_deref().map(stored_json),
-        "decidedBy": wait.decided_by,
-        "decidedAt": wait.decided_ms.map(instant),
-    })
+    Wait {
+        id: wait.id.clone(),
+        run: wait.run.to_string(),
+        flow: wait.flow.clone(),
+        step: wait.path.clone(),
+        key: wait.key.clone(),
+        state: state(wait),
+        opened: instant(wait.opened_ms),
+        deadline: wait.deadline_ms.map(instant),
+        actions: actions(&details).iter().map(ToString::to_string).collect(),
+        roles: roles(&details).iter().map(ToString::to_string).collect(),
+        event: wait.event.as_ref().map(|event| WaitEvent {
+            name: event.name.clone(),
+            key: event.key.clone(),
+            path: event.path.as_deref().map(stored_json),
+        }),
+        webhook: wait.webhook.clone(),
+        digest: wait.digest.clone(),
+        details: stored_json(&wait.details),
+        payload: wait.payload.as_deref().map(stored_json),
+        decided_by: wait.decided_by.clone(),
+        decided_at: wait.decided_ms.map(instant),
+    }
 }
 
 /// Returns a wait with its token and what was refused as JSON. The names of the fields are stable.
-pub fn wait_report_json(report: &WaitReport) -> serde_json::Value {
+pub fn wait_report_json(report: &WaitReport) -> Json {
     let mut wait = wait_json(&report.row);
     let refused: Vec<_> = report.refused.iter().map(signal_json).collect();
     if let Some(fields) = wait.as_object_mut() {
@@ -48,7 +95,7 @@ pub fn wait_report_json(report: &WaitReport) -> serde_json::Value {
 }
 
 /// Returns a signal that no wait took as JSON. The names of the fields are stable.
-pub fn signal_json(signal: &SignalRow) -> serde_json::Value {
+pub fn signal_json(signal: &SignalRow) -> Json {
     json!({
         "event": signal.event,
         "key": signal.key,

@@ -15,11 +15,12 @@ use crate::cli::outcome::of_engine_error;
 use crate::cli::report::{Report, Shown as _};
 use crate::cli::table::{Column, table};
 use crate::cli::{App, input, output};
-use crate::json::{claimed_json, job_json, progress_json};
+use crate::json::{claimed_json, ended_job_json, job_json, progress_json, unended_job_json};
 
 pub(super) fn claim(args: &JobsClaim, app: &dyn App) -> Result<Exit, Report> {
     let options = ClaimOptions {
         types: args.types.clone(),
+        flows: None,
         worker: args.worker.clone(),
         max: args.max,
         lease: args.lease,
@@ -136,8 +137,8 @@ fn complete_many(args: &JobsComplete, app: &dyn App) -> Result<Exit, Report> {
 
 fn answer_json(id: &str, answer: &Result<JobRow, EngineError>) -> serde_json::Value {
     match answer {
-        Ok(job) => json!({"id": id, "status": job.status.name()}),
-        Err(error) => json!({"id": id, "error": of_engine_error(error).to_json()}),
+        Ok(job) => ended_job_json(job),
+        Err(error) => unended_job_json(id, of_engine_error(error).to_json()),
     }
 }
 

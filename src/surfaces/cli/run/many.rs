@@ -13,6 +13,7 @@ use crate::cli::home::Project;
 use crate::cli::outcome::of_engine_error;
 use crate::cli::report::Report;
 use crate::cli::{App, Open, input, output};
+use crate::json::bulk_run_json;
 
 /// Starts the runs, and prints their ids in the order of the inputs.
 pub(super) async fn start(args: &Run, file: &Path, app: &dyn App) -> Result<Exit, Report> {
@@ -45,10 +46,10 @@ pub(super) async fn start(args: &Run, file: &Path, app: &dyn App) -> Result<Exit
     let started = engine.submit_many(starts.collect()).await;
     let started = started.map_err(|error| of_engine_error(&error))?;
     if args.show.json {
-        let runs = started.iter().enumerate().map(|(index, started)| {
-            let status = started.status.name();
-            json!({"index": index, "id": started.run.run.as_str(), "status": status})
-        });
+        let runs = started
+            .iter()
+            .enumerate()
+            .map(|(index, started)| bulk_run_json(index, &started.run.run, started.status));
         let runs: Vec<_> = runs.collect();
         output::json(&json!({"ok": true, "runs": runs}));
         return Ok(Exit::Completed);

@@ -1,0 +1,232 @@
+//! `POST /api/v1/runs`: many starts, all in one transaction or none.
+
+use std::time::Duration;
+
+use axum::body::Body;
+use axum::extract::State;
+use axum::http::{HeaderMap, StatusCode};
+use flowstone_engine::catalog::ServedFlow;
+use flowstone_engine::ids::RunId;
+use flowstone_engine::json::from_json;
+use flowstone_engine::ports::{NewReceipt, RunFilter, RunStatus};
+use flowstone_engine::token::Scope;
+use flowstone_engine::{BulkStart, EngineError, MOST_STARTS, StartOptions, SubmittedMany};
+use flowstone_lang::value::Value;
+use serde_json::{Value as Json, json};
+
+use super::super::access::Caller;
+use super::super::answer::Answer;
+use super::super::problem::Problem;
+use super::super::request::Members;
+use super::super::server::{Desk, Shared};
+use super::{REPLAYED, key_reused, may_start, receipt, refuse_others, served};
+use crate::json::bulk_run_json;
+
+/// Maximum size of the body.
+const BODY_MAX: usize = 16 << 20;
+
+const MEMBERS: &[&str] = &[
+    "flow",
+    "inputs",
+    "invocation",
+    "priority",
+    "runs",
+    "timeout",
+    "version",
+];
+
+/// Members of an entry of `runs`. They take precedence over those beside `runs`.
+const RUN: &[&str] = &[
+    "flow",
+    "id",
+    "input",
+    "invocation",
+    "priority",
+    "timeout",
+    "version",
+];
+
+/// A start of the list. A value of the language stays on its thread, so the input is JSON until it is there.
+#[derive(Clone, Default)]
+struct Start {
+    flow: Option<String>,
+    version: Option<String>,
+    id: Option<String>,
+    input: Option<Json>,
+    invocation: Option<String>,
+    priority: Option<i64>,
+    timeout: Option<Duration>,
+}
+
+impl Start {
+    fn of(given: &Members) -> Result<Start, Problem> {
+        Ok(Start {
+            flow: given.text("flow")?,
+            version: given.text("version")?,
+            id: given.text("id")?,
+            input: given.get("input").cloned(),
+            invocation: given.text("invocation")?,
+            priority: given.number("priority")?,
+            timeout: given.duration("timeout")?,
+        })
+    }
+
+    /// Returns the start with what it leaves open taken from what is given for all.
+    fn or(self, all: &Start) -> Start {
+        Start {
+            flow: self.flow.or_else(|| all.flow.clone()),
+            version: self.version.or_else(|| all.version.clone()),
+            id: self.id,
+            input: self.input,
+            invocation: self.invocation.or_else(|| all.invocation.clone()),
+            priority: self.priority.or(all.priority),
+            timeout: self.timeout.or(all.timeout),
+        }
+    }
+
+    fn options(&self, caller: &Caller) -> StartOptions {
+        let input = self
+            .input
+            .as_ref()
+            .map_or_else(|| Value::map([]), from_json);
+        StartOptions {
+            invocation: self.invocation.clone(),
+            external_id: self.id.clone(),
+            is_left: true,
+            started_by: Some(caller.started_by()),
+            priority: self.priority,
+            timeout: self.timeout,
+            ..StartOptions::with_input(input)
+        }
+    }
+}
+
+pub(super) async fn start(
+    State(server): State<Shared>,
+    caller: Caller,
+    headers: HeaderMap,
+    body: Body,
+) -> Result<Answer, Problem> {
+    caller.need(Scope::Run)?;
+    let given = Members::read_within(&headers, body, MEMBERS, BODY_MAX).await?;
+    let starts = starts(&given)?;
+    let receipt = receipt(&caller, &headers, "/api/v1/runs", given.digest())?;
+    let (runs, is_replayed) = server
+        .ask(async move |desk: &Desk| submit(desk, &caller, &starts, receipt).await)
+        .await?;
+    let answer = Answer::ok(json!({"runs": runs}));
+    Ok(match is_replayed {
+        true => answer.header(REPLAYED, "true"),
+        false => answer,
+    })
+}
+
+/// Returns the starts of the list.
+fn starts(given: &Members) -> Result<Vec<Start>, Problem> {
+    let all = Start::of(given)?;
+    let inputs = given.get("inputs");
+    let starts: Vec<Start> = match (inputs, given.get("runs").is_some()) {
+        (Some(Json::Array(inputs)), false) => {
+            let with_input = |input: &Json| Start {
+                input: Some(input.clone()),
+                ..all.clone()
+            };
+            inputs.iter().map(with_input).collect()
+        }
+        (Some(_), false) => return Err(Problem::malformed("`inputs` must be a list")),
+        (None, true) => {
+            let runs = given.entries("runs", RUN)?;
+            let runs = runs.iter().map(|run| Ok(Start::of(run)?.or(&all)));
+            runs.collect::<Result<_, Problem>>()?
+        }
+        _ => {
+            return Err(
+                Problem::malformed("either `inputs` or `runs` must be given").hint(
+                    r#"as in {"flow": "hello", "inputs": [{"who": "Ada"}]} or {"runs": [{"flow": "hello", "input": {}}]}"#,
+                ),
+            );
+        }
+    };
+    match starts.len() {
+        0 => Err(Problem::malformed("there is nothing to start")),
+        count if count > MOST_STARTS => Err(EngineError::TooManyStarts { count }.into()),
+        _ => Ok(starts),
+    }
+}
+
+/// Checks what the engine does not know: whether the caller may start the flow, and reaches a run with the same id.
+async fn check(
+    desk: &Desk,
+    caller: &Caller,
+    flow: &ServedFlow,
+    start: &Start,
+) -> Result<(), Problem> {
+    may_start(caller, flow, start.invocation.as_deref())?;
+    let Some(id) = &start.id else {
+        return Ok(());
+    };
+    let named = RunFilter {
+        id_prefix: Some(id.clone()),
+        ..RunFilter::default()
+    };
+    let found = desk.engine.stores().runs.list(named).await?;
+    let mut same = found
+        .iter()
+        .filter(|row| row.external_id.as_ref() == Some(id));
+    same.try_for_each(|row| refuse_others(desk, caller, row))
+}
+
+/// Starts all runs, and returns what became of them, and whether that was done before with the same key.
+async fn submit(
+    desk: &Desk,
+    caller: &Caller,
+    starts: &[Start],
+    receipt: Option<NewReceipt>,
+) -> Result<(Vec<Json>, bool), Problem> {
+    let (mut flows, mut errors) = (Vec::new(), Vec::new());
+    for (index, start) in starts.iter().enumerate() {
+        let slug = start.flow.as_deref().unwrap_or_default();
+        let flow = served(desk, caller, slug, start.version.as_deref());
+        let checked = match flow {
+            Ok(flow) => check(desk, caller, &flow, start).await.map(|()| flow),
+            Err(problem) => Err(problem),
+        };
+        match checked {
+            Ok(flow) => flows.push(flow),
+            Err(problem) => errors.push(problem.to_entry(index)),
+        }
+    }
+    if !errors.is_empty() {
+        let bad = EngineError::BadStarts { errors: Vec::new() };
+        let detail = format!(
+            "{} of the runs cannot be started, so none was",
+            errors.len()
+        );
+        let status = StatusCode::UNPROCESSABLE_ENTITY;
+        return Err(Problem::new(status, bad.code(), detail).with("errors", json!(errors)));
+    }
+    let digest = receipt.as_ref().map(|receipt| receipt.digest.clone());
+    let bulk = starts.iter().zip(&flows).map(|(start, flow)| BulkStart {
+        loaded: &flow.loaded,
+        options: start.options(caller),
+    });
+    let receipts = receipt.into_iter().collect();
+    let submitted = desk.engine.submit_many_once(bulk.collect(), receipts);
+    let shown = |index: usize, run: &RunId, status: RunStatus| bulk_run_json(index, run, status);
+    match submitted.await? {
+        SubmittedMany::Started(started) => {
+            let runs = started.iter().enumerate();
+            let runs = runs.map(|(index, it)| shown(index, &it.run.run, it.status));
+            Ok((runs.collect(), false))
+        }
+        SubmittedMany::Known(past) if Some(&past.digest) != digest.as_ref() => Err(key_reused()),
+        SubmittedMany::Known(past) => {
+            let mut runs = Vec::new();
+            for (index, run) in past.runs.iter().enumerate() {
+                let row = desk.engine.run(run).await?;
+                runs.push(shown(index, run, row.status));
+            }
+            Ok((runs, true))
+        }
+    }
+}
