@@ -16,8 +16,8 @@ use flowstone_engine::catalog::ServedFlow;
 use flowstone_engine::ids::RunId;
 use flowstone_engine::json::from_json;
 use flowstone_engine::ports::{
-    NewReceipt, RunOrder, RunQuery, RunRow, RunStatus, RunSummary, StartDecision, WaitFilter,
-    wall_clock_ms,
+    CHILD_KEY, NewReceipt, RunOrder, RunQuery, RunRow, RunStatus, RunSummary, StartDecision,
+    WaitFilter, WaitState, wall_clock_ms,
 };
 use flowstone_engine::token::{Scope, TokenKind};
 use flowstone_engine::{StartOptions, StartedRun, Submitted};
@@ -342,11 +342,15 @@ async fn is_for_others(desk: &Desk, row: &RunRow) -> Result<bool, Problem> {
     Ok(match row.status {
         RunStatus::Queued => true,
         RunStatus::Waiting => {
+            // Also what it waits for workers to do, which lists of waits leave out.
             let filter = WaitFilter {
                 run: Some(row.id.clone()),
+                all: true,
                 ..WaitFilter::default()
             };
-            !desk.engine.list_waits(filter).await?.is_empty()
+            let waits = desk.engine.stores().waits.list(filter).await?;
+            let mut waits = waits.iter();
+            waits.any(|wait| wait.state == WaitState::Open && !wait.key.starts_with(CHILD_KEY))
         }
         _ => false,
     })
