@@ -176,7 +176,7 @@ async fn check(
     same.try_for_each(|row| refuse_others(desk, caller, row))
 }
 
-/// Starts all runs, and returns what became of them, and whether that was done before with the same key.
+/// Starts all runs, and returns the outcome of each, and whether that was done before with the same key.
 async fn submit(
     desk: &Desk,
     caller: &Caller,
