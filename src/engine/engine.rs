@@ -341,7 +341,8 @@ impl Engine {
         trace::in_span(run, work).await
     }
 
-    pub(crate) fn now_ms(&self) -> i64 {
+    /// Returns the time by the engine's clock.
+    pub fn now_ms(&self) -> i64 {
         self.services.clock.now_ms()
     }
 

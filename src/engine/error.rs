@@ -5,6 +5,7 @@ use crate::bindings::BindingsError;
 use crate::codec::CodecError;
 use crate::flow::InputError;
 use crate::jobs::JobError;
+use crate::links::LinkError;
 use crate::outcome::FailurePlace;
 use crate::ports::StoreError;
 use crate::resources::ResourceError;
@@ -125,6 +126,8 @@ pub enum EngineError {
     #[error(transparent)]
     Wait(#[from] WaitError),
     #[error(transparent)]
+    Link(#[from] LinkError),
+    #[error(transparent)]
     Job(#[from] JobError),
     /// We are wrong.
     #[error("internal error: {0}")]
@@ -169,6 +172,7 @@ impl EngineError {
             EngineError::Token(error) => error.code(),
             EngineError::Wait(error) => error.code(),
             EngineError::Job(error) => error.code(),
+            EngineError::Link(error) => error.code(),
         }
     }
 
@@ -255,6 +259,7 @@ impl EngineError {
             EngineError::Store(error) => return error.hint(),
             EngineError::Wait(error) => error.hint(),
             EngineError::Job(error) => error.hint(),
+            EngineError::Link(error) => error.hint().to_owned(),
             EngineError::BadProgram { .. } | EngineError::Codec(_) | EngineError::Internal(_) => {
                 return None;
             }

@@ -23,6 +23,7 @@ mod interactive;
 pub mod interfaces;
 pub mod jobs;
 mod journal;
+pub mod links;
 pub mod lookup;
 pub mod observer;
 pub mod outcome;
@@ -49,8 +50,8 @@ pub(crate) use flowstone_flow::{
     permission, retention, retry, schedule, step,
 };
 pub use flowstone_model::{
-    blob, changeset, codec, diagnostic, duration, feed_event, ids, json, kv, limits, ports,
-    private, resource, rooted, schema, server_file, table, token, words,
+    blob, changeset, codec, diagnostic, duration, feed_event, form, ids, json, kv, limits, ports,
+    private, resource, rooted, schema, server_file, table, token, viewer, words,
 };
 
 pub use asker::{AskPermission, Asker, Permission, PermissionQuestion};

@@ -368,6 +368,20 @@ impl Engine {
         Ok((link, expires_ms))
     }
 
+    /// Makes a link to a resource from another page of the server; `root` is the way there, such as `..`.
+    ///
+    /// # Errors
+    /// When the key cannot be read.
+    pub fn link_below(
+        &self,
+        root: &str,
+        row: &ResourceRow,
+        expires_ms: i64,
+    ) -> Result<String, EngineError> {
+        let expires_ms = row.expires_ms.map_or(expires_ms, |end| end.min(expires_ms));
+        Ok(self.signer()?.link(root, &row.uri, expires_ms))
+    }
+
     /// Returns what a link leads to, and until when it is good.
     ///
     /// # Errors

@@ -8,7 +8,7 @@ use flowstone_lang::value::Value;
 
 pub use error::{Decided, WaitError};
 pub use flowstone_model::waits::{
-    accepts, actions, event_key, is_approval, is_for, judge, listed, roles, shown_digest,
+    accepts, actions, event_key, is_approval, is_for, judge, listed, roles, shown, shown_digest,
 };
 
 use crate::codec;
@@ -89,6 +89,8 @@ pub struct WaitReport {
     pub roles: Vec<String>,
     /// Only for people who may answer, and while it is open.
     pub token: Option<String>,
+    /// The links that decide it, each with its action; none without the token, or where no server is known.
+    pub links: Vec<(String, String)>,
     /// Early signals that the wait refused.
     pub refused: Vec<SignalRow>,
 }
@@ -179,6 +181,10 @@ impl Engine {
         Ok(WaitReport {
             refused: waits.signals(filter).await?,
             actions: actions(&details),
+            links: token
+                .as_deref()
+                .map(|token| self.wait_links(&row, &details, token))
+                .unwrap_or_default(),
             roles,
             token,
             details,
@@ -228,6 +234,25 @@ impl Engine {
         target: &str,
         approve: bool,
         remark: Remark,
+        how: Answering,
+    ) -> Result<Answered, EngineError> {
+        let action = match (approve, &remark.value) {
+            (true, Some(_)) => "edit",
+            (true, None) => "approve",
+            (false, _) => "reject",
+        };
+        self.choose(target, action, remark, how).await
+    }
+
+    /// Answers one wait with an action that it offers, the person, and what they remark.
+    ///
+    /// # Errors
+    /// As for [`Engine::decide_wait`].
+    pub async fn choose(
+        &self,
+        target: &str,
+        action: &str,
+        remark: Remark,
         mut how: Answering,
     ) -> Result<Answered, EngineError> {
         let row = self.find_wait(target).await?;
@@ -235,11 +260,6 @@ impl Engine {
             return Err(decided(&row));
         }
         let details = codec::decode(&row.details)?;
-        let action = match (approve, &remark.value) {
-            (true, Some(_)) => "edit",
-            (true, None) => "approve",
-            (false, _) => "reject",
-        };
         let offered = actions(&details);
         if !offered.is_empty() && !offered.iter().any(|known| known == action) {
             let refusal = Refusal::NotOffered {
@@ -249,10 +269,14 @@ impl Engine {
             return Err(refused(target, &[(row, refusal)]));
         }
         let text = remark.text.map(Value::from);
+        let text_key = match action {
+            "reject" => "reason",
+            _ => "comment",
+        };
         let own = [
             ("action", Some(Value::keyword(action))),
             ("value", remark.value),
-            (if approve { "comment" } else { "reason" }, text),
+            (text_key, text),
             ("by", how.caller.name.clone().map(Value::from)),
         ];
         let own = own
@@ -384,7 +408,7 @@ fn missing(target: &str) -> EngineError {
 }
 
 /// Describes the earlier decision: the person, the time, and the answer.
-fn decided(row: &WaitRow) -> EngineError {
+pub(crate) fn decided(row: &WaitRow) -> EngineError {
     let payload = row.payload.as_deref().map(codec::decode);
     let payload = payload.and_then(Result::ok).unwrap_or(Value::Nil);
     let action = payload.get("action").and_then(crate::flow::name_of);

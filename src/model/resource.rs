@@ -214,6 +214,16 @@ pub fn escaped(text: &str) -> String {
     })
 }
 
+/// Escapes one part of an address, such as a segment of its path or a value in its query.
+pub fn segment(text: &str) -> String {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
+    let parts = text.bytes().map(|byte| match plain(byte) {
+        true => char::from(byte).to_string(),
+        false => format!("%{byte:02X}"),
+    });
+    parts.collect()
+}
+
 /// Undoes [`escaped`]; what is no escape stays.
 pub fn unescaped(text: &str) -> String {
     let bytes = text.as_bytes();

@@ -4,8 +4,12 @@
 
 mod answer;
 mod judge;
+mod links;
+mod shown;
 
 pub use judge::{accepts, actions, event_key, is_approval, is_for, judge, roles, shown_digest};
+pub use links::{LinkTarget, LinkTemplate, VARIABLES};
+pub use shown::{Shown, shown};
 
 /// Names as they are written in a flow.
 pub fn listed(names: &[String]) -> String {
