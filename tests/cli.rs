@@ -28,6 +28,8 @@ mod limits;
 mod log;
 mod many;
 mod packaged;
+#[cfg(unix)]
+mod pages;
 mod permissions;
 mod processes;
 mod quarantine;

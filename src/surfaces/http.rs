@@ -17,6 +17,7 @@ mod interfaces;
 mod jobs;
 mod metrics;
 mod origin;
+mod pages;
 mod problem;
 mod request;
 mod resources;
@@ -62,6 +63,7 @@ const ROUTES: &[fn() -> Router<Shared>] = &[
     interfaces::routes,
     jobs::routes,
     metrics::routes,
+    pages::routes,
     resources::routes,
     runs::routes,
     schedules::routes,
@@ -75,11 +77,6 @@ const ROUTES: &[fn() -> Router<Shared>] = &[
 fn routes() -> Router<Shared> {
     let nouns = ROUTES.iter().map(|routes| routes());
     nouns.fold(Router::new(), Router::merge)
-}
-
-/// Tells whether people open an address by a link in a browser.
-fn is_page(path: &str) -> bool {
-    path.starts_with("/docs/") || path.starts_with("/runs/") || path.contains("/waits/")
 }
 
 /// What answers need from the application, which knows the concrete steps and providers.

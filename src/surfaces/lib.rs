@@ -8,3 +8,4 @@ pub mod cli;
 pub mod http;
 mod json;
 pub mod metrics;
+mod pages;

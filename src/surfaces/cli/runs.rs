@@ -12,6 +12,7 @@ mod list;
 pub mod replay;
 mod resume;
 mod show;
+pub mod url;
 pub mod verify;
 mod watch;
 
@@ -44,6 +45,7 @@ pub fn run(args: &Runs, app: &dyn App) -> Exit {
         RunsCommand::Replay(args) => (replay::run(args, app), args.json),
         RunsCommand::Resume(args) => (resume::run(args, app), args.show.json),
         RunsCommand::Show(args) => (show::run(args, app), args.json),
+        RunsCommand::Url(args) => (url::run(args, app), args.json),
         RunsCommand::Verify(args) => (verify::run(args, app), args.json),
         RunsCommand::Watch(args) => (watch::run(args, app), false),
     };

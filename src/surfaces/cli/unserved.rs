@@ -6,7 +6,6 @@ use flowstone_flow::flow::Flow;
 use flowstone_lang::value::Value;
 
 const TOOLS: &str = "interfaces of kind `:mcp`";
-const LINKS: &str = "links for approvals";
 
 /// Returns which of these declarations a flow has.
 pub fn of(flow: &Flow) -> BTreeSet<&'static str> {
@@ -19,24 +18,6 @@ pub fn of(flow: &Flow) -> BTreeSet<&'static str> {
     let interfaces = flow.definition.get("interfaces");
     if has(interfaces.and_then(|interfaces| interfaces.get("mcp"))) {
         found.insert(TOOLS);
-    }
-    // Forms may be deeply nested.
-    let mut open = vec![flow.body.clone()];
-    while let Some(form) = open.pop() {
-        match &form {
-            Value::Map(map) => {
-                open.extend(
-                    map.iter()
-                        .flat_map(|(key, value)| [key.clone(), value.clone()]),
-                );
-            }
-            Value::List(list) => open.extend(list.iter().cloned()),
-            Value::Vector(items) => open.extend(items.iter().cloned()),
-            Value::Text(text) if text.contains("{{approval-url") => {
-                found.insert(LINKS);
-            }
-            _ => {}
-        }
     }
     found
 }

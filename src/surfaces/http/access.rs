@@ -126,7 +126,9 @@ pub(super) fn unauthorized(detail: &str) -> Problem {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum ProofClass {
     ResourceLink,
+    RunLink,
     Token,
+    WaitLink,
     /// A digest of the address of an interface.
     Interface(u64),
 }

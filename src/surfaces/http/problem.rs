@@ -4,6 +4,7 @@ use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use flowstone_engine::EngineError;
 use flowstone_engine::jobs::JobError;
+use flowstone_engine::links::LinkError;
 use flowstone_engine::ports::StoreError;
 use flowstone_engine::resource::sign::BadLink;
 use flowstone_engine::resources::ResourceError;
@@ -282,6 +283,11 @@ fn status_of(error: &EngineError) -> StatusCode {
             WaitError::Stale { .. } => StatusCode::CONFLICT,
             WaitError::Ambiguous { .. } => StatusCode::NOT_FOUND,
             WaitError::NotOffered { .. } => StatusCode::UNPROCESSABLE_ENTITY,
+        },
+        EngineError::Link(error) => match error {
+            LinkError::Wait => StatusCode::NOT_FOUND,
+            LinkError::Run(BadLink::Expired) => StatusCode::GONE,
+            LinkError::Run(BadLink::Forged | BadLink::Malformed) => StatusCode::FORBIDDEN,
         },
         EngineError::Job(error) => match error {
             JobError::Missing { .. } | JobError::Ambiguous { .. } => StatusCode::NOT_FOUND,

@@ -172,13 +172,7 @@ async fn url(
     let given = Members::read(&headers, body, &["ttl", "uri"]).await?;
     let uri = given.text("uri")?;
     let uri = uri.ok_or_else(|| Problem::malformed("`uri` is missing"))?;
-    let ttl = given.number("ttl")?.unwrap_or(sign::DEFAULT_TTL);
-    if !sign::TTL.contains(&ttl) {
-        let (least, most) = (sign::TTL.start(), sign::TTL.end());
-        return Err(Problem::malformed(format!(
-            "`ttl` must be a number of seconds from {least} to {most}, got {ttl}"
-        )));
-    }
+    let ttl = link_ttl(&given)?;
     let (url, expires_ms) = server
         .ask(async move |desk: &Desk| {
             let row = reached(desk, &caller, &uri).await?;
@@ -188,4 +182,16 @@ async fn url(
     Ok(Answer::ok(
         json!({"url": url, "expiresAt": instant(expires_ms)}),
     ))
+}
+
+/// Returns for how many seconds a link is wanted.
+pub(super) fn link_ttl(given: &Members) -> Result<i64, Problem> {
+    let ttl = given.number("ttl")?.unwrap_or(sign::DEFAULT_TTL);
+    if !sign::TTL.contains(&ttl) {
+        let (least, most) = (sign::TTL.start(), sign::TTL.end());
+        return Err(Problem::malformed(format!(
+            "`ttl` must be a number of seconds from {least} to {most}, got {ttl}"
+        )));
+    }
+    Ok(ttl)
 }

@@ -28,7 +28,7 @@ use super::feed::Readers;
 use super::interfaces::receive::Room;
 use super::problem::{Problem, codes};
 use super::settings::ServerSettings;
-use super::{Backend, origin, routes};
+use super::{Backend, origin, pages, routes};
 use crate::metrics::Metrics;
 
 /// How long the request line and the headers may take.
@@ -213,7 +213,8 @@ async fn around(State(server): State<Shared>, request: Request, next: Next) -> R
     let random = SystemRandom.next();
     let id = RunId::new(flowstone_engine::ports::wall_clock_ms(), random).to_string();
     let (method, path) = (request.method().clone(), request.uri().path().to_owned());
-    let is_page = super::is_page(&path);
+    let is_page = pages::is_page(&path);
+    let accepts = request.headers().get(header::ACCEPT).cloned();
     let checked = origin::check(&server.settings, &method, request.headers(), is_page);
     let route = request.extensions().get::<MatchedPath>().cloned();
     let mut response = match checked {
@@ -221,10 +222,14 @@ async fn around(State(server): State<Shared>, request: Request, next: Next) -> R
         Err(problem) => problem.into_response(),
     };
     if let Some(problem) = response.extensions_mut().remove::<Problem>() {
-        let mut members = problem.to_json();
-        members["requestId"] = serde_json::json!(id);
-        *response.body_mut() = Body::from(members.to_string());
-        response.headers_mut().remove(header::CONTENT_LENGTH);
+        if let Some(page) = pages::of_problem(&problem, &path, accepts.as_ref(), &id) {
+            response = page;
+        } else {
+            let mut members = problem.to_json();
+            members["requestId"] = serde_json::json!(id);
+            *response.body_mut() = Body::from(members.to_string());
+            response.headers_mut().remove(header::CONTENT_LENGTH);
+        }
     }
     let headers = response.headers_mut();
     if let Ok(id) = HeaderValue::from_str(&id) {

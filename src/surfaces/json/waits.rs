@@ -89,6 +89,11 @@ pub fn wait_report_json(report: &WaitReport) -> Json {
     let refused: Vec<_> = report.refused.iter().map(signal_json).collect();
     if let Some(fields) = wait.as_object_mut() {
         fields.insert("token".into(), json!(report.token));
+        let links = report.links.iter();
+        let links: serde_json::Map<String, serde_json::Value> = links
+            .map(|(action, link)| (action.clone(), json!(link)))
+            .collect();
+        fields.insert("links".into(), json!(links));
         fields.insert("refusedSignals".into(), json!(refused));
     }
     wait

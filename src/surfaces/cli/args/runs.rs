@@ -8,7 +8,7 @@ use flowstone_engine::SystemClock;
 use flowstone_engine::ports::{Clock, RunOrder, RunStatus};
 
 use super::{Home, Permits, RunLimits, Show};
-use crate::cli::runs::{feed, fork, replay, verify};
+use crate::cli::runs::{feed, fork, replay, url, verify};
 
 /// Lists, shows, moves, resumes and cancels runs
 #[derive(Debug, Args)]
@@ -35,6 +35,7 @@ pub enum RunsCommand {
     Replay(replay::RunsReplay),
     Resume(RunsResume),
     Show(RunsShow),
+    Url(url::RunsUrl),
     Verify(verify::RunsVerify),
     Watch(RunsWatch),
 }

@@ -106,6 +106,13 @@ fn runs(
             let remote = remote(args.home.home.as_deref());
             (args.json, remote.and_then(|remote| show(&remote, args)))
         }
+        RunsCommand::Url(args) => {
+            let remote = remote(args.home.home.as_deref());
+            let made = remote.and_then(|remote| {
+                remote.post(&["runs", &args.id, "url"], &json!({"ttl": args.ttl}))
+            });
+            (args.json, made.map(|made| link(made, args.json)))
+        }
         _ => (false, Err(local_only("this command of `runs`"))),
     }
 }
@@ -279,12 +286,16 @@ fn url(remote: &Remote, args: &ResourcesUrl) -> Result<Exit, Report> {
     }
     let body = json!({"uri": args.uri, "ttl": args.ttl});
     let made = remote.post(&["resources", "url"], &body)?;
-    if args.output.json {
-        output::json(&ok(made));
-    } else {
-        output::data(made["url"].as_str().unwrap_or_default());
+    Ok(link(made, args.output.json))
+}
+
+/// Prints a link that was made.
+fn link(made: Value, as_json: bool) -> Exit {
+    match as_json {
+        true => output::json(&ok(made)),
+        false => output::data(made["url"].as_str().unwrap_or_default()),
     }
-    Ok(Exit::Completed)
+    Exit::Completed
 }
 
 fn search(remote: &Remote, args: &Search) -> Result<Exit, Report> {

@@ -83,6 +83,9 @@ fn in_words(report: &WaitReport) -> String {
         }
         None => {}
     }
+    for (_, link) in &report.links {
+        lines.push(("link", link.clone()));
+    }
     for signal in &report.refused {
         let why = signal.refused.as_ref().map_or("", |(_, why)| why);
         lines.push(("refused", format!("{}: {why}", signal.payload)));

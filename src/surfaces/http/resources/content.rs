@@ -13,6 +13,7 @@ use flowstone_engine::EngineError;
 use flowstone_engine::blob::BlobHash;
 use flowstone_engine::codec::digest_bytes;
 use flowstone_engine::ports::ResourceRow;
+use flowstone_engine::resource::segment;
 use flowstone_engine::resource::sign::{BadLink, PATH};
 use flowstone_engine::resources::ResourceError;
 use flowstone_engine::token::Scope;
@@ -46,8 +47,6 @@ const SHOWN: &[&str] = &[
     "video/webm",
 ];
 const POLICY: &str = "sandbox; default-src 'none'";
-/// Characters of a file name that need no escape in a header.
-const PLAIN: &[u8] = b"-._~";
 
 /// `GET /api/v1/resources/content?uri=`.
 pub(super) async fn by_token(
@@ -190,7 +189,7 @@ fn describe(headers: &mut HeaderMap, row: &ResourceRow, tag: &str) {
     let is_shown = SHOWN.contains(&plain.to_ascii_lowercase().as_str());
     let place = if is_shown { "inline" } else { "attachment" };
     let place = match &row.name {
-        Some(name) => format!("{place}; filename*=UTF-8''{}", escaped(name)),
+        Some(name) => format!("{place}; filename*=UTF-8''{}", segment(name)),
         None => place.to_owned(),
     };
     put(headers, header::CONTENT_TYPE, kind);
@@ -212,17 +211,6 @@ fn put(headers: &mut HeaderMap, name: HeaderName, value: &str) {
 fn names(tags: &str, tag: &str) -> bool {
     let mut tags = tags.split(',').map(str::trim);
     tags.any(|known| known == "*" || known.strip_prefix("W/").unwrap_or(known) == tag)
-}
-
-fn escaped(name: &str) -> String {
-    let mut out = String::new();
-    for byte in name.bytes() {
-        match byte.is_ascii_alphanumeric() || PLAIN.contains(&byte) {
-            true => out.push(char::from(byte)),
-            false => out.push_str(&format!("%{byte:02X}")),
-        }
-    }
-    out
 }
 
 /// Returns a body that is read from a file as fast as it is taken.
