@@ -8,6 +8,7 @@ use std::path::PathBuf;
 use std::rc::Rc;
 
 use flowstone_flow::interfaces::{self, Interface};
+use flowstone_flow::mcp_interfaces::{self, McpInterface, McpKind};
 
 use crate::diagnostic::Severity;
 use crate::disk::changes::{Stamp, gather};
@@ -46,6 +47,13 @@ pub struct ServedInterface {
     pub interface: Rc<Interface>,
 }
 
+/// Something that a flow offers to clients of MCP.
+#[derive(Debug, Clone)]
+pub struct ServedMcp {
+    pub flow: Rc<ServedFlow>,
+    pub interface: Rc<McpInterface>,
+}
+
 /// The flows below some paths, by slug.
 #[derive(Debug)]
 pub struct Catalog {
@@ -54,6 +62,7 @@ pub struct Catalog {
     looked_ms: Cell<Option<i64>>,
     flows: RefCell<BTreeMap<String, Rc<ServedFlow>>>,
     interfaces: RefCell<Vec<ServedInterface>>,
+    mcp: RefCell<Vec<ServedMcp>>,
     problems: RefCell<Vec<CatalogProblem>>,
 }
 
@@ -61,6 +70,8 @@ pub struct Catalog {
 pub const SLUG_TAKEN: &str = "E1030";
 /// The code of interfaces with one address.
 pub const ADDRESS_TAKEN: &str = "E1042";
+/// The code of two tools, prompts or resources with one name.
+pub const NAME_TAKEN: &str = "E1081";
 
 impl Catalog {
     /// Creates a catalog of the flows in files and folders.
@@ -71,6 +82,7 @@ impl Catalog {
             looked_ms: Cell::new(None),
             flows: RefCell::default(),
             interfaces: RefCell::default(),
+            mcp: RefCell::default(),
             problems: RefCell::default(),
         }
     }
@@ -91,6 +103,12 @@ impl Catalog {
     pub fn interfaces(&self, engine: &Engine) -> Vec<ServedInterface> {
         self.refresh(engine);
         self.interfaces.borrow().clone()
+    }
+
+    /// Returns what flows offer to clients of MCP, by flow. What shares its name with another one is left out.
+    pub fn mcp(&self, engine: &Engine) -> Vec<ServedMcp> {
+        self.refresh(engine);
+        self.mcp.borrow().clone()
     }
 
     /// Returns what is wrong with the files.
@@ -140,6 +158,7 @@ impl Catalog {
             flows.insert(served.slug.clone(), served);
         }
         *self.interfaces.borrow_mut() = served_interfaces(&flows, &mut problems);
+        *self.mcp.borrow_mut() = served_mcp(&flows, &mut problems);
         *self.flows.borrow_mut() = flows;
         *self.problems.borrow_mut() = problems;
     }
@@ -221,6 +240,46 @@ fn served_interfaces(
             });
         }
         taken.extend(clash.members);
+    }
+    let free = all.into_iter().enumerate();
+    free.filter(|(idx, _)| !taken.contains(idx))
+        .map(|(_, served)| served)
+        .collect()
+}
+
+/// Returns what flows offer to clients of MCP, without what has the name or address of another one.
+fn served_mcp(
+    flows: &BTreeMap<String, Rc<ServedFlow>>,
+    problems: &mut Vec<CatalogProblem>,
+) -> Vec<ServedMcp> {
+    let mut all = Vec::new();
+    for flow in flows.values() {
+        for interface in mcp_interfaces::of(&flow.loaded.flow) {
+            all.push(ServedMcp {
+                flow: flow.clone(),
+                interface: Rc::new(interface),
+            });
+        }
+    }
+    let mut owners: BTreeMap<(McpKind, String), Vec<usize>> = BTreeMap::new();
+    for (idx, one) in all.iter().enumerate() {
+        owners.entry(one.interface.key()).or_default().push(idx);
+    }
+    let mut taken = Vec::new();
+    for ((_, name), members) in owners.into_iter().filter(|(_, members)| members.len() > 1) {
+        let flows: Vec<&ServedMcp> = members.iter().filter_map(|idx| all.get(*idx)).collect();
+        let slugs: Vec<String> = flows.iter().map(|it| format!("`{}`", it.flow.slug)).collect();
+        for one in &flows {
+            problems.push(CatalogProblem {
+                file: one.flow.name.clone(),
+                code: NAME_TAKEN,
+                message: format!(
+                    "`{name}` is not offered over MCP: the flows {} have it",
+                    slugs.join(" and ")
+                ),
+            });
+        }
+        taken.extend(members);
     }
     let free = all.into_iter().enumerate();
     free.filter(|(idx, _)| !taken.contains(idx))

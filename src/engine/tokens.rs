@@ -7,6 +7,7 @@ use std::io::{self, Write as _};
 use std::path::PathBuf;
 use std::time::Duration;
 
+use flowstone_model::ids::RunId;
 use flowstone_model::token::{Scope, Token, TokenKind, TokenLimits, TokenText};
 
 use crate::engine::Engine;
@@ -22,6 +23,8 @@ const TEXT_MAX: usize = 200;
 const STREAM_PREFIX: &str = "fss";
 /// What they are signed for.
 const STREAM: &str = "stream";
+/// What handles of runs are signed for.
+const HANDLE: &str = "handle";
 /// Stands for the project where a run could be.
 const PROJECT: &str = "project";
 /// How long they are good for.
@@ -269,6 +272,34 @@ impl Engine {
             Some((token, _)) if token.is_valid(now_ms) => Ok(token),
             Some(_) => Err(Unaccepted::Revoked),
         })
+    }
+
+    /// Returns a handle of a run that only this token can use. It is good as long as the run exists, also after a
+    /// restart; nothing about it is stored.
+    ///
+    /// # Errors
+    /// When the key of links cannot be read.
+    pub fn run_handle(&self, token: &Token, run: &RunId) -> Result<String, EngineError> {
+        let subject = format!("{}_{run}", token.id);
+        let signature = self.signer()?.sign(HANDLE, &subject, 0);
+        Ok(format!("{run}_{signature}"))
+    }
+
+    /// Returns the run of a handle that was made for this token; nothing if the handle is not good.
+    ///
+    /// # Errors
+    /// When the key of links cannot be read.
+    pub fn accept_run_handle(
+        &self,
+        token: &Token,
+        handle: &str,
+    ) -> Result<Option<RunId>, EngineError> {
+        let Some((run, signature)) = handle.split_once('_') else {
+            return Ok(None);
+        };
+        let subject = format!("{}_{run}", token.id);
+        let is_good = self.signer()?.is_signed(HANDLE, &subject, 0, signature);
+        Ok(is_good.then(|| RunId::from_text(run.to_owned())))
     }
 
     /// Tells whether a token that was accepted earlier still is.

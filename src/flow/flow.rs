@@ -28,6 +28,8 @@ pub use definition::{Reading as FlowReading, is_identifier};
 pub use files::{FlowFiles, Siblings, StoredFiles};
 pub use flowstone_model::names::name_of;
 pub use forms::is_known;
+pub(crate) use forms::quoted;
+pub(crate) use inputs::option_value;
 pub use inputs::{ACTIVATION, InputError, activated, coerce_input};
 pub use lint::Surroundings;
 pub use lint::{

@@ -15,6 +15,7 @@ pub mod expect;
 pub mod flow;
 pub mod interfaces;
 mod interrupt;
+pub mod mcp_interfaces;
 pub mod metering;
 pub mod natives;
 pub mod packaged;

@@ -5,7 +5,7 @@ use flowstone_lang::value::{Sources, Span, Value};
 use crate::step::shape::{Misfit, What};
 
 /// Returns what is quoted, or `None`.
-pub(super) fn quoted(form: &Value) -> Option<Value> {
+pub(crate) fn quoted(form: &Value) -> Option<Value> {
     let Value::List(list) = form else {
         return None;
     };

@@ -364,7 +364,7 @@ fn boolean(value: &Value) -> Option<Value> {
 }
 
 /// An option is a plain value, or a map with `:value` and `:label`.
-fn option_value(option: &Value) -> &Value {
+pub(crate) fn option_value(option: &Value) -> &Value {
     option.get("value").unwrap_or(option)
 }
 

@@ -4,10 +4,12 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use flowstone_engine::catalog::NAME_TAKEN;
 use flowstone_engine::diagnostic::{Diagnostic, nearest};
 use flowstone_engine::disk::{self, InProject};
 use flowstone_flow::flow::{Flow, name_of};
 use flowstone_flow::interfaces::{self, Interface};
+use flowstone_flow::mcp_interfaces::{self, McpKind};
 use flowstone_flow::permission::Permissions;
 use flowstone_flow::step::{Step, real_path};
 use flowstone_lang::session::Session;
@@ -108,6 +110,8 @@ struct Seen {
     needs: Vec<Needs>,
     /// Interfaces, each with its file.
     interfaces: Vec<(String, Interface)>,
+    /// What is offered to clients of MCP, each with its file.
+    mcp: Vec<(String, (McpKind, String))>,
 }
 
 impl Seen {
@@ -125,6 +129,17 @@ impl Seen {
                 }
             }
             self.interfaces.push((file.to_owned(), interface));
+        }
+        for (interface, span) in mcp_interfaces::declared(flow) {
+            let key = interface.key();
+            if let Some((other, _)) = self.mcp.iter().find(|(_, known)| *known == key) {
+                let message = format!(
+                    "`{}` is offered over MCP in {other}, too: neither is served",
+                    key.1
+                );
+                found.push(Diagnostic::error(NAME_TAKEN, message).at(span));
+            }
+            self.mcp.push((file.to_owned(), key));
         }
         found
     }

@@ -7,6 +7,7 @@ use crate::auth;
 use crate::diagnostic::Diagnostic;
 use crate::flow::forms::{entry_spans, item_span};
 use crate::interfaces::{InterfaceKind, is_event_trigger, read};
+use crate::mcp_interfaces;
 use crate::step::shape;
 
 const CODE: &str = "E1041";
@@ -16,6 +17,28 @@ pub(super) fn check(contents: &mut Contents<'_>, map: &Value) {
     check_entries(contents, &interfaces, "http", InterfaceKind::Http);
     check_entries(contents, &interfaces, "webhook", InterfaceKind::Webhook);
     check_entries(contents, map, "triggers", InterfaceKind::Trigger);
+    check_mcp(contents, &interfaces);
+}
+
+/// Checks what is offered to clients of MCP. That the name is missing is found elsewhere.
+fn check_mcp(contents: &mut Contents<'_>, interfaces: &Value) {
+    let Some(entries @ Value::Vector(items)) = interfaces.get("mcp") else {
+        return;
+    };
+    for (idx, entry) in items.iter().enumerate() {
+        let Err(wrong) = mcp_interfaces::read(entry) else {
+            continue;
+        };
+        let is_unnamed = wrong.key == "tool-name" && entry.get("tool-name").is_none();
+        if wrong.message.is_empty() || wrong.key == "kind" || is_unnamed {
+            continue;
+        }
+        let at = entry_spans(contents.sources, entry, &format!(":{}", wrong.key)).value;
+        let at = at.or(item_span(entries, idx));
+        contents
+            .findings
+            .push(Diagnostic::error("E1080", wrong.message).at(at));
+    }
 }
 
 fn check_entries(contents: &mut Contents<'_>, map: &Value, key: &str, kind: InterfaceKind) {

@@ -1,6 +1,7 @@
 //! What entries of a definition may have, as data. What the reading of the definition checks is `Any` here.
 
 use crate::auth;
+use crate::mcp_interfaces::McpKind;
 use crate::step::{Field, FieldType};
 
 /// What an interface may be called through, sorted.
@@ -201,9 +202,30 @@ const MCP: &[Field] = &[
     DESCRIPTION,
     ENABLED,
     ID,
+    Field::optional(
+        "input-schema",
+        FieldType::Any,
+        "JSON Schema or Malli of the arguments, where it says more than the inputs.",
+    ),
     INVOKES,
+    Field::optional(
+        "kind",
+        FieldType::OneOf(McpKind::NAMES),
+        "What clients use it as; a tool where it is left out.",
+    ),
     LABEL,
+    Field::optional("mime-type", FieldType::Text, "The type of a resource's text."),
+    Field::optional(
+        "output-schema",
+        FieldType::Any,
+        "JSON Schema or Malli of the result of a tool.",
+    ),
     Field::optional("tool-name", FieldType::Any, "What models call it."),
+    Field::optional(
+        "uri",
+        FieldType::Text,
+        "Where a resource is; `{name}` stands for an input.",
+    ),
 ];
 
 const WEBHOOK: &[Field] = &[
