@@ -268,7 +268,10 @@ fn served_mcp(
     let mut taken = Vec::new();
     for ((_, name), members) in owners.into_iter().filter(|(_, members)| members.len() > 1) {
         let flows: Vec<&ServedMcp> = members.iter().filter_map(|idx| all.get(*idx)).collect();
-        let slugs: Vec<String> = flows.iter().map(|it| format!("`{}`", it.flow.slug)).collect();
+        let slugs: Vec<String> = flows
+            .iter()
+            .map(|it| format!("`{}`", it.flow.slug))
+            .collect();
         for one in &flows {
             problems.push(CatalogProblem {
                 file: one.flow.name.clone(),

@@ -14,6 +14,7 @@ mod clock;
 pub mod crash_test;
 mod direct;
 pub mod disk;
+mod effects;
 mod engine;
 mod error;
 pub mod events;

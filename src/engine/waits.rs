@@ -108,7 +108,10 @@ impl Engine {
     }
 
     /// Returns the open waits of a run, and of the child runs that it waits for.
-    pub(crate) async fn waits_below(&self, run: &RunId) -> Result<Vec<WaitRow>, EngineError> {
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub async fn waits_below(&self, run: &RunId) -> Result<Vec<WaitRow>, EngineError> {
         let (mut found, mut runs) = (Vec::new(), vec![run.clone()]);
         while let Some(run) = runs.pop() {
             let filter = WaitFilter {

@@ -115,11 +115,19 @@ impl UriPattern {
             && scheme
                 .chars()
                 .all(|char| char.is_ascii_alphanumeric() || "+-.".contains(char));
-        if !is_scheme || text.chars().any(|char| char.is_whitespace() || char.is_control()) {
-            return Err(format!("`{text}` is not an address such as `orders://{{order}}`"));
+        if !is_scheme
+            || text
+                .chars()
+                .any(|char| char.is_whitespace() || char.is_control())
+        {
+            return Err(format!(
+                "`{text}` is not an address such as `orders://{{order}}`"
+            ));
         }
         if ["flowstone", "res", "http", "https", "file"].contains(&scheme) {
-            return Err(format!("addresses with `{scheme}://` have a meaning already"));
+            return Err(format!(
+                "addresses with `{scheme}://` have a meaning already"
+            ));
         }
         let mut parts = Vec::new();
         let mut rest = text;
@@ -390,10 +398,22 @@ mod tests {
                 "t://x-y",
                 "Some([(\"a\", \"x\"), (\"b\", \"y\")])",
             ),
-            ("t://{a}{b}", "", "nothing tells two parts of `t://{a}{b}` apart"),
+            (
+                "t://{a}{b}",
+                "",
+                "nothing tells two parts of `t://{a}{b}` apart",
+            ),
             ("t://{", "", "`t://{` has a `{` without a name and `}`"),
-            ("plain", "", "`plain` is not an address such as `orders://{order}`"),
-            ("res://v1", "", "addresses with `res://` have a meaning already"),
+            (
+                "plain",
+                "",
+                "`plain` is not an address such as `orders://{order}`",
+            ),
+            (
+                "res://v1",
+                "",
+                "addresses with `res://` have a meaning already",
+            ),
         ] {
             assert_eq!(matched(pattern, uri), expected, "{pattern} {uri}");
         }
@@ -404,7 +424,14 @@ mod tests {
         for name in ["enrich_company", "a", "A-1"] {
             assert_eq!(check_name(name), Ok(()), "{name}");
         }
-        for name in ["", "a b", "ä", "workspace_runs_list", "think", &"x".repeat(65)] {
+        for name in [
+            "",
+            "a b",
+            "ä",
+            "workspace_runs_list",
+            "think",
+            &"x".repeat(65),
+        ] {
             assert!(check_name(name).is_err(), "{name}");
         }
     }

@@ -149,6 +149,23 @@ impl Step for Workspace {
     }
 }
 
+/// Returns the pages of the documentation by name, with their texts.
+pub fn pages() -> &'static [(&'static str, &'static str)] {
+    docs::PAGES
+}
+
+/// Performs an operation that looks at the documentation: `docs/find` or `docs/show`.
+///
+/// # Errors
+/// When an argument is wrong, or there is no such page.
+pub fn documentation(op: &str, given: &Value) -> Result<Value, StepError> {
+    let args = args::Args::read(op, given)?;
+    match op {
+        "docs/find" => docs::find(&args),
+        _ => docs::show(&args),
+    }
+}
+
 /// Checks that the flow may see the parts of the project that an operation shows, which steps reach directly here.
 fn permission(cx: &StepContext, op: &str) -> Result<(), StepError> {
     match op {

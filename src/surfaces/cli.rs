@@ -19,6 +19,7 @@ mod interrupt;
 mod jobs;
 mod key;
 mod log;
+mod mcp;
 mod needs;
 mod outcome;
 mod output;
@@ -254,6 +255,7 @@ fn perform(cli: &Cli, app: &'static dyn App) -> exit::Exit {
         Command::Gc(args) => runs::collect_garbage(args, app),
         Command::Jobs(args) => jobs::run(args, app),
         Command::Key(args) => key::run(args, app),
+        Command::Mcp(args) => mcp::run(args, app),
         Command::Reference(args) => reference::run(args, app),
         Command::Repl(args) => repl::run(args, app),
         Command::Resources(args) => resources::run(args, app),

@@ -15,13 +15,14 @@ mod flows;
 mod health;
 mod interfaces;
 mod jobs;
+mod mcp;
 mod metrics;
 mod origin;
 mod pages;
 mod problem;
 mod request;
 mod resources;
-mod runs;
+pub(crate) mod runs;
 mod schedules;
 mod search;
 mod server;
@@ -39,6 +40,7 @@ use std::thread;
 
 use axum::Router;
 use flowstone_engine::catalog::Catalog;
+use flowstone_engine::token::Scope;
 use flowstone_engine::{Engine, Interrupt};
 use flowstone_flow::flow::Flow;
 use flowstone_flow::step::LocalFuture;
@@ -47,10 +49,15 @@ use flowstone_project::connections::{ConnectionReport, ConnectionTest};
 use flowstone_project::search::Embedder;
 
 use engines::{Engines, StartError};
-use server::{Desk, Server, Shared};
+use server::Server;
 use settings::ServerSettings;
 
+use crate::mcp::{Sessions, stdio};
 use crate::metrics::Metrics;
+
+pub(crate) use access::Caller;
+pub(crate) use problem::Problem;
+pub(crate) use server::{Desk, Shared};
 
 /// The routes of all nouns, sorted.
 const ROUTES: &[fn() -> Router<Shared>] = &[
@@ -62,6 +69,7 @@ const ROUTES: &[fn() -> Router<Shared>] = &[
     health::routes,
     interfaces::routes,
     jobs::routes,
+    mcp::routes,
     metrics::routes,
     pages::routes,
     resources::routes,
@@ -77,6 +85,11 @@ const ROUTES: &[fn() -> Router<Shared>] = &[
 fn routes() -> Router<Shared> {
     let nouns = ROUTES.iter().map(|routes| routes());
     nouns.fold(Router::new(), Router::merge)
+}
+
+/// Returns all routes for calls inside this process. Who calls is an extension of the request.
+pub(crate) fn inside(server: &Shared) -> Router {
+    routes().with_state(server.clone())
 }
 
 /// What answers need from the application, which knows the concrete steps and providers.
@@ -105,8 +118,7 @@ pub trait Backend: Send + Sync {
 /// How a server is started.
 pub struct ServeOptions {
     pub backend: Arc<dyn Backend>,
-    /// Open, and bound to the address that is served.
-    pub listener: TcpListener,
+    pub door: Door,
     /// Threads that answer requests.
     pub threads: usize,
     /// Files and folders of flows.
@@ -115,6 +127,19 @@ pub struct ServeOptions {
     pub interrupt: Interrupt,
     /// What `/metrics` shows.
     pub metrics: Arc<Metrics>,
+}
+
+/// How requests reach a server.
+pub enum Door {
+    /// Open, and bound to the address that is served.
+    Http(TcpListener),
+    /// One client of MCP on standard input and output.
+    Stdio {
+        /// What the owner's rights are narrowed to; everything if empty.
+        scopes: Vec<Scope>,
+        /// The address of another server of the project, for links.
+        base: Option<String>,
+    },
 }
 
 /// Why a server does not start.
@@ -147,14 +172,21 @@ pub fn serve<E: Send>(
     options: ServeOptions,
     ready: impl FnOnce(),
 ) -> Result<(), ServeFailure<E>> {
-    let address = options
-        .listener
-        .local_addr()
-        .map_err(ServeFailure::System)?;
+    let address = match &options.door {
+        Door::Http(listener) => listener.local_addr().map_err(ServeFailure::System)?,
+        Door::Stdio { .. } => SocketAddr::from(([127, 0, 0, 1], 0)),
+    };
     let engine = open().map_err(ServeFailure::Open)?;
     let settings = ServerSettings::of(engine.settings(), address);
-    let settings = settings.map_err(|_| ServeFailure::NoHost)?;
+    let mut settings = settings.map_err(|_| ServeFailure::NoHost)?;
     drop(engine);
+    let is_listening = match &options.door {
+        Door::Http(_) => true,
+        Door::Stdio { base, .. } => {
+            settings.base = base.clone().unwrap_or_default();
+            base.is_some()
+        }
+    };
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
@@ -179,14 +211,23 @@ pub fn serve<E: Send>(
             failures: access::Failures::default(),
             room: interfaces::receive::Room::default(),
             readers: feed::Readers::default(),
+            sessions: Sessions::default(),
+            is_listening,
             metrics: options.metrics.clone(),
             interrupt: options.interrupt.clone(),
             stopping: tokio::sync::watch::Sender::new(false),
         });
         let accepted = runtime.block_on(async {
             ready();
+            let listener = match options.door {
+                Door::Http(listener) => listener,
+                Door::Stdio { scopes, .. } => {
+                    let talked = stdio::talk(server, scopes).await;
+                    return talked.map_err(|problem| std::io::Error::other(problem.detail));
+                }
+            };
             let counting = tokio::spawn(metrics::count(server.clone()));
-            let accepted = server::accept(options.listener, server).await;
+            let accepted = server::accept(listener, server).await;
             counting.abort();
             accepted
         });

@@ -7,5 +7,6 @@
 pub mod cli;
 pub mod http;
 mod json;
+mod mcp;
 pub mod metrics;
 mod pages;

@@ -11,6 +11,10 @@ const WRITERS: &[(&str, &str)] = &[
         "src/surfaces/cli/program.rs",
         "what a program prints is its own",
     ),
+    (
+        "src/surfaces/mcp/stdio.rs",
+        "messages of a protocol, for a program",
+    ),
 ];
 
 /// How a stream is reached.

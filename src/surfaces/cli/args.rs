@@ -4,6 +4,7 @@ mod connections;
 mod flows;
 mod jobs;
 mod limits;
+mod mcp;
 mod permits;
 mod resources;
 mod runs;
@@ -26,6 +27,7 @@ pub use connections::*;
 pub use flows::*;
 pub use jobs::*;
 pub use limits::*;
+pub use mcp::*;
 pub use permits::*;
 pub use resources::*;
 pub use runs::*;
@@ -77,6 +79,7 @@ pub enum Command {
     Gc(Gc),
     Jobs(Jobs),
     Key(super::key::Key),
+    Mcp(Mcp),
     #[command(hide = true)]
     Reference(Reference),
     Repl(Repl),

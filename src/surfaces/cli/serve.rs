@@ -1,6 +1,6 @@
 //! `flowstone serve`: a worker in this process, and lines that report what it does.
 
-mod listen;
+pub(super) mod listen;
 
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
@@ -102,8 +102,13 @@ fn serve(args: &Serve, app: &'static dyn App) -> Result<Served, Report> {
 
 /// Returns the files and folders given as arguments, or else the project's folder of flows, if it exists.
 fn flows(args: &Serve, project: &Project) -> Vec<PathBuf> {
-    let usual = project.root.join(FLOWS);
     let given: Vec<PathBuf> = args.paths.iter().chain(&args.flows).cloned().collect();
+    flows_of(project, given)
+}
+
+/// Returns the given files and folders, or else the project's folder of flows, if it exists.
+pub(super) fn flows_of(project: &Project, given: Vec<PathBuf>) -> Vec<PathBuf> {
+    let usual = project.root.join(FLOWS);
     match given.is_empty() {
         true if usual.is_dir() => vec![usual],
         _ => given,
@@ -138,14 +143,14 @@ fn count(number: usize, word: &str) -> String {
     }
 }
 
-fn cores() -> NonZeroUsize {
+pub(super) fn cores() -> NonZeroUsize {
     std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN)
 }
 
 /// Prints events: text on standard error, or lines of JSON on standard output.
-struct Lines {
-    as_json: bool,
-    quiet: bool,
+pub(super) struct Lines {
+    pub as_json: bool,
+    pub quiet: bool,
 }
 
 /// The event as a line of text.

@@ -21,14 +21,14 @@ const ADDRESSES_MAX: usize = 10_000;
 
 /// The caller of a request, known by a token.
 #[derive(Debug, Clone)]
-pub(super) struct Caller {
+pub(crate) struct Caller {
     pub token: Token,
 }
 
 impl Caller {
     /// # Errors
     /// When the token does not give a right.
-    pub(super) fn need(&self, scope: Scope) -> Result<(), Problem> {
+    pub(crate) fn need(&self, scope: Scope) -> Result<(), Problem> {
         match self.token.has(scope) {
             true => Ok(()),
             false => Err(Problem::new(
@@ -45,7 +45,7 @@ impl Caller {
     }
 
     /// Returns who a decision of this caller is attributed to.
-    pub(super) fn decides(&self) -> waits::Caller {
+    pub(crate) fn decides(&self) -> waits::Caller {
         waits::Caller {
             name: Some(self.token.attributed_to().to_owned()),
             roles: self.token.roles.clone(),
@@ -61,7 +61,7 @@ impl Caller {
     }
 
     /// Returns what runs of this caller have as the one who started them.
-    pub(super) fn started_by(&self) -> String {
+    pub(crate) fn started_by(&self) -> String {
         format!("api:{}", self.token.attributed_to())
     }
 

@@ -322,7 +322,7 @@ impl ProjectFollower {
 }
 
 /// The headers of a stream of events.
-fn headers_of_stream(response: &mut Response) {
+pub(super) fn headers_of_stream(response: &mut Response) {
     let headers = response.headers_mut();
     let pairs = [
         (header::CONTENT_TYPE, "text/event-stream"),

@@ -38,6 +38,7 @@ pub(super) mod codes {
     pub const UNKNOWN_INPUT: &str = "E1045";
     pub const RUN_FAILED: &str = "E1046";
     pub const AMBIGUOUS: &str = "E1047";
+    pub const MCP_SESSION: &str = "E1083";
     pub const ID_TAKEN: &str = "E1090";
     pub const INTERNAL: &str = "E0500";
 }
@@ -47,7 +48,7 @@ const NOT_FOUND: &str = "not-found";
 
 /// An error as the answer to a request.
 #[derive(Debug, Clone)]
-pub(super) struct Problem {
+pub(crate) struct Problem {
     pub status: StatusCode,
     pub code: String,
     pub detail: String,
@@ -97,7 +98,7 @@ impl Problem {
     }
 
     /// Something that does not exist, or that the caller cannot reach.
-    pub(super) fn not_found(detail: impl Into<String>) -> Problem {
+    pub(crate) fn not_found(detail: impl Into<String>) -> Problem {
         Problem::new(StatusCode::NOT_FOUND, codes::NOT_FOUND, detail)
     }
 

@@ -380,7 +380,7 @@ fn wrong(name: &str, expected: &str, found: &Json) -> Problem {
 }
 
 /// Refuses bodies that are not declared as JSON. A form of a page cannot declare that without asking first.
-fn refuse_other_types(headers: &HeaderMap) -> Result<(), Problem> {
+pub(super) fn refuse_other_types(headers: &HeaderMap) -> Result<(), Problem> {
     let kind = headers.get(header::CONTENT_TYPE);
     let kind = kind.and_then(|kind| kind.to_str().ok()).unwrap_or_default();
     let name = kind.split(';').next().unwrap_or_default().trim();

@@ -242,6 +242,29 @@ async fn begin(server: &Shared, caller: Caller, start: Start) -> Result<(Json, b
         .await
 }
 
+/// Starts a run of a flow by one of its interfaces.
+pub(crate) async fn start_interface(
+    server: &Shared,
+    caller: Caller,
+    (flow, invocation): (String, String),
+    input: Json,
+) -> Result<RunId, Problem> {
+    caller.need(Scope::Run)?;
+    let start = Start {
+        receipt: None,
+        flow,
+        version: None,
+        input: Some(input),
+        invocation: Some(invocation),
+        id: None,
+        priority: None,
+        timeout: None,
+    };
+    let (started, _) = begin(server, caller, start).await?;
+    let id = started["id"].as_str().unwrap_or_default();
+    Ok(RunId::from_text(id.to_owned()))
+}
+
 /// Returns a served flow that the caller reaches. With a version, it must be the served one.
 fn served(
     desk: &Desk,

@@ -29,6 +29,7 @@ use super::interfaces::receive::Room;
 use super::problem::{Problem, codes};
 use super::settings::ServerSettings;
 use super::{Backend, origin, pages, routes};
+use crate::mcp::Sessions;
 use crate::metrics::Metrics;
 
 /// How long the request line and the headers may take.
@@ -45,26 +46,30 @@ const UNKNOWN: &str = "unknown";
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
 /// What a thread that answers requests works with.
-pub(super) struct Desk {
+pub(crate) struct Desk {
     pub engine: Engine,
     pub catalog: Catalog,
     pub backend: Arc<dyn Backend>,
 }
 
 /// What all requests share.
-pub(super) struct Server {
-    pub desks: Engines<Desk>,
+pub(crate) struct Server {
+    pub(super) desks: Engines<Desk>,
     pub settings: ServerSettings,
-    pub failures: Failures,
-    pub room: Room,
-    pub readers: Readers,
+    pub(super) failures: Failures,
+    pub(super) room: Room,
+    pub(super) readers: Readers,
+    /// Sessions of clients of MCP.
+    pub sessions: Sessions,
+    /// Whether links to this server lead somewhere.
+    pub is_listening: bool,
     pub metrics: Arc<Metrics>,
     pub interrupt: Interrupt,
     /// Set when the server stops. A flag of many readers that each look at the interrupt would cost time.
     pub stopping: watch::Sender<bool>,
 }
 
-pub(super) type Shared = Arc<Server>;
+pub(crate) type Shared = Arc<Server>;
 
 /// The address that a request comes from.
 #[derive(Debug, Clone, Copy)]
@@ -75,7 +80,7 @@ impl Server {
     ///
     /// # Errors
     /// What the question fails with, or that nobody can be asked.
-    pub(super) async fn ask<A: Send + 'static, E: Into<Problem> + Send + 'static>(
+    pub(crate) async fn ask<A: Send + 'static, E: Into<Problem> + Send + 'static>(
         &self,
         question: impl AsyncFnOnce(&Desk) -> Result<A, E> + Send + 'static,
     ) -> Result<A, Problem> {
@@ -87,6 +92,10 @@ impl Server {
     /// # Errors
     /// When it has no token, or one that is not accepted.
     pub(super) async fn caller(&self, parts: &Parts) -> Result<Caller, Problem> {
+        // A call inside this process, for somebody who was known before.
+        if let Some(caller) = parts.extensions.get::<Caller>() {
+            return Ok(caller.clone());
+        }
         let Some(text) = bearer(&parts.headers)? else {
             return Err(unauthorized("this address needs a token"));
         };

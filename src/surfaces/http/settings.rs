@@ -7,7 +7,7 @@ use flowstone_lang::value::Value;
 
 /// How the server is reached, and by whom.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct ServerSettings {
+pub(crate) struct ServerSettings {
     /// The base of links to this server, without a slash at its end.
     pub base: String,
     /// Values of `Host` that are accepted.
@@ -22,6 +22,8 @@ pub(super) struct ServerSettings {
     pub public: Vec<String>,
     /// Whether `/metrics` needs no token.
     pub metrics_open: bool,
+    /// Whether clients of MCP may decide approvals in forms.
+    pub elicit_approvals: bool,
 }
 
 /// The server cannot be reached under any name that it would accept.
@@ -85,6 +87,9 @@ impl ServerSettings {
                 .and_then(|server| server.get("metrics"))
                 .and_then(Value::as_keyword)
                 .is_some_and(|metrics| metrics.is("open")),
+            elicit_approvals: server
+                .and_then(|server| server.get("mcp")?.get("elicit-approvals"))
+                .is_some_and(|elicits| *elicits == Value::Bool(true)),
         })
     }
 }

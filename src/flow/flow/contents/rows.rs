@@ -214,7 +214,11 @@ const MCP: &[Field] = &[
         "What clients use it as; a tool where it is left out.",
     ),
     LABEL,
-    Field::optional("mime-type", FieldType::Text, "The type of a resource's text."),
+    Field::optional(
+        "mime-type",
+        FieldType::Text,
+        "The type of a resource's text.",
+    ),
     Field::optional(
         "output-schema",
         FieldType::Any,

@@ -7,7 +7,8 @@ use std::{env, fs, io};
 fn main() -> io::Result<()> {
     let docs = Path::new(&env::var("CARGO_MANIFEST_DIR").expect("cargo says where the crate is"))
         .join("../../docs");
-    let mut text = String::from("/// The pages, by name.\nconst PAGES: &[(&str, &str)] = &[\n");
+    let mut text =
+        String::from("/// The pages, by name.\npub(super) const PAGES: &[(&str, &str)] = &[\n");
     for folder in ["errors", "guide", "reference"] {
         let folder_path = docs.join(folder);
         println!("cargo::rerun-if-changed={}", folder_path.display());

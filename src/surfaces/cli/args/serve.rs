@@ -35,7 +35,7 @@ pub struct Serve {
     pub threads: Option<NonZeroUsize>,
 
     /// Maximum number of runs that one thread executes concurrently
-    #[arg(long, value_name = "N", default_value = "256", value_parser = |text: &str| count(text, DRIVES_MAX))]
+    #[arg(long, value_name = "N", default_value = "256", value_parser = concurrency)]
     pub concurrency: NonZeroUsize,
 
     /// The same as PATH; may be repeated
@@ -74,4 +74,9 @@ fn count(text: &str, most: usize) -> Result<NonZeroUsize, String> {
     count
         .and_then(NonZeroUsize::new)
         .ok_or_else(|| format!("expected a number from 1 to {most}"))
+}
+
+/// Reads the number of runs that a thread executes concurrently.
+pub(super) fn concurrency(text: &str) -> Result<NonZeroUsize, String> {
+    count(text, DRIVES_MAX)
 }

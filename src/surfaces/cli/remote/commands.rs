@@ -31,6 +31,7 @@ pub fn perform(command: &Command, address: &str, options: &ServerOptions) -> Opt
         | Command::Eval(_)
         | Command::Flows(_)
         | Command::Key(_)
+        | Command::Mcp(_)
         | Command::Reference(_)
         | Command::Repl(_)
         | Command::Serve(_)

@@ -18,14 +18,14 @@ use crate::cli::home::Project;
 use crate::cli::outcome::of_engine_error;
 use crate::cli::report::Report;
 use crate::cli::runtime::Runtime;
-use crate::http::{self, Backend, ServeFailure, ServeOptions};
+use crate::http::{self, Backend, Door, ServeFailure, ServeOptions};
 use crate::metrics::Metrics;
 
 /// Threads that answer requests; runs have threads of their own.
-const API_THREADS: usize = 2;
+pub(in crate::cli) const API_THREADS: usize = 2;
 
 /// The application behind the server.
-struct Behind(&'static dyn App);
+pub(in crate::cli) struct Behind(pub(in crate::cli) &'static dyn App);
 
 impl Backend for Behind {
     fn embedder<'a>(&self, engine: &'a Engine) -> Result<Option<Box<dyn Embedder + 'a>>, Report> {
@@ -76,7 +76,7 @@ pub(super) fn listen(
     let about = json!({"pid": std::process::id(), "base": base}).to_string();
     let options = ServeOptions {
         backend: Arc::new(Behind(app)),
-        listener,
+        door: Door::Http(listener),
         threads: API_THREADS,
         flows: options.flows.clone(),
         interrupt: options.interrupt.clone(),
@@ -138,7 +138,7 @@ fn unbound(address: SocketAddr, error: &std::io::Error) -> Report {
     }
 }
 
-fn of_failure(failure: ServeFailure<Report>, address: SocketAddr) -> Report {
+pub(in crate::cli) fn of_failure(failure: ServeFailure<Report>, address: SocketAddr) -> Report {
     match failure {
         ServeFailure::Open(report) => report,
         ServeFailure::NoHost => {

@@ -24,7 +24,7 @@ pub(in crate::http) struct Readers(Arc<Mutex<HashMap<String, usize>>>);
 
 /// The place of a stream. Dropping it frees the place.
 #[derive(Debug)]
-pub(super) struct Place {
+pub(in crate::http) struct Place {
     readers: Readers,
     token: String,
 }
@@ -34,7 +34,7 @@ impl Readers {
     ///
     /// # Errors
     /// When too many are open.
-    pub(super) fn enter(&self, token: &str) -> Result<Place, Problem> {
+    pub(in crate::http) fn enter(&self, token: &str) -> Result<Place, Problem> {
         let mut counts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let all: usize = counts.values().sum();
         let own = counts.get(token).copied().unwrap_or(0);

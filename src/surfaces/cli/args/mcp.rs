@@ -1,0 +1,42 @@
+//! Arguments of `mcp`.
+
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
+
+use clap::{Args, ValueHint};
+
+use super::{Home, Permits, RunLimits};
+use crate::cli::tokens::Right;
+
+/// Offers flows and the project to a client of the Model Context Protocol, on standard input and output
+///
+/// A client, such as a coding agent, starts this command and sees each flow with an interface of kind `:mcp` as a tool,
+/// beside tools that look at the project. Runs are executed by this process, as by `flowstone serve`; they survive its
+/// end. The client has the owner's rights, or those of `--scope`.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  flowstone mcp
+  flowstone mcp --scope read --scope run
+  flowstone mcp team/flows")]
+pub struct Mcp {
+    /// Flow files, or folders of flow files, that are offered [default: flows/ in the project]
+    #[arg(value_name = "PATH", value_hint = ValueHint::AnyPath)]
+    pub paths: Vec<PathBuf>,
+
+    /// What the client may do; may be repeated [default: everything]
+    #[arg(long = "scope", value_enum, value_name = "SCOPE")]
+    pub scopes: Vec<Right>,
+
+    /// Maximum number of runs that one thread executes concurrently
+    #[arg(long, value_name = "N", default_value = "256", value_parser = super::serve::concurrency)]
+    pub concurrency: NonZeroUsize,
+
+    #[command(flatten)]
+    pub limits: RunLimits,
+
+    #[command(flatten)]
+    pub permits: Permits,
+
+    #[command(flatten)]
+    pub home: Home,
+}

@@ -1,0 +1,30 @@
+//! The server side of the Model Context Protocol: flows as tools, prompts and resources, and the project's own tools.
+//!
+//! Two eras of the protocol are spoken: sessions that begin with `initialize` (until 2025-11-25), and requests that each
+//! carry what the server has to know (from 2026-07-28). What is sent over HTTP and what over stdio is the same; the
+//! transports are in `http/mcp.rs` and `cli/mcp.rs`.
+
+mod api;
+mod call;
+mod completion;
+mod content;
+mod dispatch;
+mod follow;
+mod peer;
+mod prompts;
+mod protocol;
+mod questions;
+mod resources;
+mod sessions;
+pub(crate) mod stdio;
+mod tasks;
+mod tools;
+mod workspace;
+
+pub(crate) use dispatch::answer;
+pub(crate) use peer::Request;
+pub(crate) use protocol::{
+    Era, Incoming, LEGACY, META_VERSION, RpcError, STATELESS, check_meta, codes, object_of, read,
+    response,
+};
+pub(crate) use sessions::{Session, Sessions};

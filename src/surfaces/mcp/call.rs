@@ -1,0 +1,326 @@
+//! Runs that clients start: a tool, a prompt or a resource of a flow is called, and its run followed.
+
+use flowstone_engine::EngineError;
+use flowstone_engine::catalog::ServedMcp;
+use flowstone_engine::ids::RunId;
+use flowstone_engine::ports::RunRow;
+use flowstone_engine::token::Scope;
+use flowstone_flow::mcp_interfaces::{McpInterface, McpKind, input_schema};
+use serde_json::{Map, Value as Json, json};
+
+use super::content;
+use super::follow::{Followed, Patience, follow, glance};
+use super::peer::{Request, refused};
+use super::protocol::{RpcError, codes};
+use super::{questions, tasks};
+use crate::http::{Desk, Problem, runs};
+
+/// Something that a flow offers, without the flow itself, which stays on its thread.
+#[derive(Debug, Clone)]
+pub(super) struct Offered {
+    pub slug: String,
+    pub interface: McpInterface,
+    /// The schema of its arguments.
+    pub schema: Json,
+    pub description: String,
+    /// It is known to change nothing.
+    pub is_reading: bool,
+}
+
+/// Returns what flows offer that the caller reaches, of a kind.
+///
+/// # Errors
+/// When nobody can be asked.
+pub(super) async fn offered(rq: &Request, kind: McpKind) -> Result<Vec<Offered>, RpcError> {
+    if !rq.caller.token.has(Scope::Run) {
+        return Ok(Vec::new());
+    }
+    let caller = rq.caller.clone();
+    let found = rq.server.ask(async move |desk: &Desk| {
+        let all = desk.catalog.mcp(&desk.engine).into_iter();
+        let reached = all.filter(|it| {
+            it.interface.kind == kind && caller.token.reaches_flow(&it.flow.slug, &it.flow.labels)
+        });
+        Ok::<_, Problem>(reached.map(|it| of_served(desk, &it)).collect())
+    });
+    found.await.map_err(|problem| refused(&problem))
+}
+
+fn of_served(desk: &Desk, served: &ServedMcp) -> Offered {
+    let (flow, interface) = (&served.flow.loaded.flow, &served.interface);
+    let contract = flow
+        .invocations
+        .iter()
+        .find(|it| *it.id == *interface.invocation);
+    let declared = interface.description.clone();
+    let description = declared.or_else(|| flow.description.as_deref().map(str::to_owned));
+    let schema = interface.input_schema.clone();
+    Offered {
+        slug: served.flow.slug.clone(),
+        schema: schema.unwrap_or_else(|| input_schema(contract)),
+        description: description.unwrap_or_else(|| {
+            let name = flow.name.as_deref().unwrap_or(&served.flow.slug);
+            format!("Runs the flow `{name}`.")
+        }),
+        is_reading: desk.engine.only_reads(flow),
+        interface: McpInterface::clone(interface),
+    }
+}
+
+/// What became of a call.
+#[derive(Debug)]
+pub(super) enum Called {
+    Ended(Box<RunRow>),
+    Late(Box<RunRow>),
+    /// The answer for the client: questions that come with a state, or why the run did not start.
+    Answer(Json),
+}
+
+/// Calls something that a flow offers: starts a run, or goes on with the one of a repeated request.
+///
+/// # Errors
+/// When the request is malformed. That a run does not start is the answer of a tool.
+pub(super) async fn call(
+    rq: &Request,
+    offered: &Offered,
+    (arguments, params): (&Map<String, Json>, &Map<String, Json>),
+) -> Result<Called, RpcError> {
+    let run = match params.get("requestState") {
+        Some(state) => return again(rq, offered, (state, params)).await,
+        None => start(rq, offered, arguments).await?,
+    };
+    let run = match run {
+        Ok(run) => run,
+        Err(message) => return Ok(Called::Answer(content::failed(&message, json!({})))),
+    };
+    let followed = follow(rq, &run, (Patience::Call, None)).await?;
+    called(rq, &run, followed).await
+}
+
+/// Starts a run. Returns why it did not start as a text for the client.
+///
+/// # Errors
+/// When nobody can be asked.
+pub(super) async fn start(
+    rq: &Request,
+    offered: &Offered,
+    arguments: &Map<String, Json>,
+) -> Result<Result<RunId, String>, RpcError> {
+    if let Err(message) = refuse_unknown(offered, arguments) {
+        return Ok(Err(message));
+    }
+    let started = runs::start_interface(
+        &rq.server,
+        rq.caller.clone(),
+        (offered.slug.clone(), offered.interface.invocation.clone()),
+        Json::Object(arguments.clone()),
+    );
+    Ok(match started.await {
+        Ok(run) => Ok(run),
+        Err(problem) if problem.status.is_server_error() => return Err(refused(&problem)),
+        Err(problem) => {
+            let hint = problem.hint.map(|hint| format!("\nhint: {hint}"));
+            let detail = format!("{}: {}", problem.code, problem.detail);
+            Err(detail + &hint.unwrap_or_default())
+        }
+    })
+}
+
+/// Refuses arguments that the schema does not name.
+fn refuse_unknown(offered: &Offered, arguments: &Map<String, Json>) -> Result<(), String> {
+    let known = offered.schema["properties"].as_object();
+    let is_open = offered.schema["additionalProperties"] != json!(false);
+    let is_own = offered.interface.input_schema.is_some() && is_open;
+    let unknown = arguments.keys().find(|name| {
+        let is_known = known.is_some_and(|known| known.contains_key(*name));
+        !is_known && !is_own || is_reserved(name)
+    });
+    let Some(unknown) = unknown else {
+        return Ok(());
+    };
+    let names: Vec<&str> = known
+        .into_iter()
+        .flatten()
+        .map(|(name, _)| name.as_str())
+        .collect();
+    let hint = match names.is_empty() {
+        true => "it takes no arguments".to_owned(),
+        false => format!("it takes: {}", names.join(", ")),
+    };
+    Err(format!(
+        "E1045: there is no argument `{unknown}`\nhint: {hint}"
+    ))
+}
+
+/// Tells whether a key of the input belongs to the engine.
+fn is_reserved(name: &str) -> bool {
+    let name = name.trim_start_matches(':');
+    let head = name.split_once('/').map(|(head, _)| head);
+    name == flowstone_flow::flow::ACTIVATION || matches!(head, Some("flow" | "step"))
+}
+
+/// Goes on with the run of a request that is repeated with answers.
+async fn again(
+    rq: &Request,
+    offered: &Offered,
+    (state, params): (&Json, &Map<String, Json>),
+) -> Result<Called, RpcError> {
+    let wrong = || RpcError::params("`requestState` is not one that this server made for you");
+    let handle = state.as_str().ok_or_else(wrong)?;
+    let run = of_handle(rq, handle).await?.ok_or_else(wrong)?;
+    let found = glance(rq, &run).await?;
+    if found.row.flow != offered.slug {
+        return Err(wrong());
+    }
+    let empty = Map::new();
+    let answers = match params.get("inputResponses") {
+        None | Some(Json::Null) => &empty,
+        Some(Json::Object(answers)) => answers,
+        Some(_) => return Err(RpcError::params("`inputResponses` must be an object")),
+    };
+    let seen = questions::take_all(rq, &found.waits, answers).await?;
+    let followed = follow(rq, &run, (Patience::Call, Some(seen))).await?;
+    called(rq, &run, followed).await
+}
+
+async fn called(rq: &Request, run: &RunId, followed: Followed) -> Result<Called, RpcError> {
+    Ok(match followed {
+        Followed::Ended(row) => Called::Ended(row),
+        Followed::Late(row) => Called::Late(row),
+        Followed::Input(requests) => Called::Answer(json!({
+            "resultType": "input_required",
+            "inputRequests": requests,
+            "requestState": handle(rq, run).await?,
+        })),
+    })
+}
+
+/// Returns the handle of a run that only this caller can use.
+///
+/// # Errors
+/// When the key of handles cannot be read.
+pub(super) async fn handle(rq: &Request, run: &RunId) -> Result<String, RpcError> {
+    let (token, run) = (rq.caller.token.clone(), run.clone());
+    let made = rq.server.ask(async move |desk: &Desk| {
+        let handle = desk.engine.run_handle(&token, &run)?;
+        Ok::<_, EngineError>(handle)
+    });
+    made.await.map_err(|problem| refused(&problem))
+}
+
+/// Returns the run of a handle, if it was made for this caller and the run exists.
+///
+/// # Errors
+/// When the store cannot be read.
+pub(super) async fn of_handle(rq: &Request, handle: &str) -> Result<Option<RunId>, RpcError> {
+    let (token, handle) = (rq.caller.token.clone(), handle.to_owned());
+    let found = rq.server.ask(async move |desk: &Desk| {
+        let Some(run) = desk.engine.accept_run_handle(&token, &handle)? else {
+            return Ok(None);
+        };
+        match desk.engine.run(&run).await {
+            Ok(_) => Ok(Some(run)),
+            Err(EngineError::NoSuchRun { .. }) => Ok(None),
+            Err(error) => Err(error),
+        }
+    });
+    found.await.map_err(|problem| refused(&problem))
+}
+
+/// Answers `tools/call` for a tool of a flow.
+///
+/// # Errors
+/// When the request is malformed.
+pub(super) async fn tool(
+    rq: &Request,
+    offered: &Offered,
+    params: &Map<String, Json>,
+) -> Result<Json, RpcError> {
+    let arguments = arguments_of(params)?;
+    if rq.era.has_task_calls() && params.get("task").is_some_and(Json::is_object) {
+        return match start(rq, offered, &arguments).await? {
+            Ok(run) => tasks::created(rq, &run).await,
+            Err(message) => Ok(content::failed(&message, json!({}))),
+        };
+    }
+    let called = match call(rq, offered, (&arguments, params)).await {
+        Err(error) if error.code == codes::CAPABILITY && !rq.era.is_stateless() => {
+            let message = format!("{}: {}", error.message, error.data.unwrap_or_default());
+            return Ok(content::failed(&message, json!({})));
+        }
+        called => called?,
+    };
+    match called {
+        Called::Ended(row) => content::tool_result(rq, &row).await,
+        Called::Answer(answer) => Ok(answer),
+        Called::Late(row) if rq.era.is_stateless() && rq.can("tasks") => {
+            tasks::created(rq, &row.id).await
+        }
+        Called::Late(row) => late(rq, &row).await,
+    }
+}
+
+/// The answer about a run that is still under way, for clients without tasks.
+async fn late(rq: &Request, row: &RunRow) -> Result<Json, RpcError> {
+    let found = glance(rq, &row.id).await?;
+    let status = found.row.status.name();
+    let (about, hint) = match found.waits.first() {
+        Some(wait) => (
+            format!("The run {} waits for an answer to `{}`.", row.id, wait.path),
+            format!("People decide with `flowstone waits show {}`.", wait.id),
+        ),
+        None => (
+            format!("The run {} is still {status}.", row.id),
+            "Ask for its result later.".to_owned(),
+        ),
+    };
+    let waits: Vec<&str> = found.waits.iter().map(|wait| wait.id.as_str()).collect();
+    let look = "`workspace_runs_show` shows it.";
+    Ok(json!({
+        "content": [content::text(format!("{about} {hint} {look}"))],
+        "structuredContent": {"runId": row.id.as_str(), "status": status, "waits": waits},
+        "isError": false,
+        "_meta": {"runId": row.id.as_str()},
+    }))
+}
+
+/// Returns the arguments of a request.
+///
+/// # Errors
+/// When they are not an object.
+pub(super) fn arguments_of(params: &Map<String, Json>) -> Result<Map<String, Json>, RpcError> {
+    match params.get("arguments") {
+        None | Some(Json::Null) => Ok(Map::new()),
+        Some(Json::Object(arguments)) => Ok(arguments.clone()),
+        Some(_) => Err(RpcError::params("`arguments` must be an object")),
+    }
+}
+
+/// Calls a prompt or a resource, whose result is needed now.
+///
+/// # Errors
+/// When the run fails or takes too long. The answer of a run that asks the client is in the error of the inner result.
+pub(super) async fn result_of(
+    rq: &Request,
+    offered: &Offered,
+    (arguments, params): (&Map<String, Json>, &Map<String, Json>),
+) -> Result<Result<Json, Json>, RpcError> {
+    let failed = |message: &str, run: &str| {
+        RpcError::new(codes::INTERNAL, message.to_owned()).with(json!({"runId": run}))
+    };
+    match call(rq, offered, (arguments, params)).await? {
+        Called::Ended(row) => match (&row.result, row.status.name()) {
+            (Some(result), "completed") => Ok(Ok(crate::json::stored_json(result))),
+            (_, status) => Err(failed(
+                &format!("the run ended as {status}"),
+                row.id.as_str(),
+            )),
+        },
+        Called::Late(row) => Err(failed("the run takes too long", row.id.as_str())),
+        Called::Answer(answer) if answer.get("inputRequests").is_some() => Ok(Err(answer)),
+        Called::Answer(answer) => {
+            let text = answer["content"][0]["text"].as_str().unwrap_or_default();
+            Err(RpcError::params(text))
+        }
+    }
+}

@@ -1,0 +1,332 @@
+//! Results of runs as contents: text, pictures, sounds, and what is stored.
+//!
+//! A result is data. Where it describes how it is to be shown (`:breyta.viewer/kind`), it becomes contents of that kind;
+//! references to something stored become links to resources.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use flowstone_engine::ports::RunRow;
+use flowstone_engine::resource::PREFIX;
+use serde_json::{Map, Value as Json, json};
+
+use super::api;
+use super::peer::Request;
+use super::protocol::RpcError;
+use crate::json::stored_json;
+
+/// Files that are larger are linked, not sent.
+const SENT_MAX: u64 = 8 << 20;
+/// Maximum number of references of a result that are linked.
+const LINKS_MAX: usize = 50;
+
+/// Returns the result of a tool for a run that is over.
+///
+/// # Errors
+/// When something stored that the result shows cannot be read.
+pub(super) async fn tool_result(rq: &Request, row: &RunRow) -> Result<Json, RpcError> {
+    let meta = json!({"runId": row.id.as_str()});
+    let Some(result) = row.result.as_deref().map(stored_json) else {
+        return Ok(failure(row));
+    };
+    if row.status.name() != "completed" {
+        return Ok(failure(row));
+    }
+    if is_viewer(&result) {
+        let content = shown(rq, &result).await?;
+        return Ok(json!({"content": content, "isError": false, "_meta": meta}));
+    }
+    let structured = match &result {
+        Json::Object(_) => result.clone(),
+        other => json!({"result": other}),
+    };
+    let mut content = vec![text(as_text(&result))];
+    let mut found = Vec::new();
+    references(&result, &mut found);
+    for reference in found {
+        content.push(linked(reference));
+    }
+    Ok(json!({
+        "content": content, "structuredContent": structured, "isError": false, "_meta": meta,
+    }))
+}
+
+/// Returns the result of a tool whose run did not complete.
+fn failure(row: &RunRow) -> Json {
+    let error = row.error.as_deref().map(stored_json).unwrap_or(Json::Null);
+    let code = error["code"].as_str().unwrap_or_default();
+    let message = match error["message"].as_str() {
+        Some(message) => message.to_owned(),
+        None => match (row.status.name(), &row.cancel_requested) {
+            ("cancelled" | "terminated", Some(reason)) => {
+                format!("the run was cancelled: {reason}")
+            }
+            (status, _) => format!("the run ended as {status}"),
+        },
+    };
+    let code = match code {
+        "" => String::new(),
+        code => format!("\ncode: {code}"),
+    };
+    failed(
+        &format!("{message}{code}\nrun: {}", row.id),
+        json!({"runId": row.id.as_str()}),
+    )
+}
+
+/// Returns the result of a tool that failed.
+pub(super) fn failed(message: &str, meta: Json) -> Json {
+    json!({"content": [text(message)], "isError": true, "_meta": meta})
+}
+
+/// Returns contents with one text.
+pub(super) fn text(text: impl Into<String>) -> Json {
+    json!({"type": "text", "text": text.into()})
+}
+
+/// A text stays as it is; other data are written as JSON.
+pub(super) fn as_text(result: &Json) -> String {
+    match result {
+        Json::String(text) => text.clone(),
+        other => serde_json::to_string_pretty(other).unwrap_or_else(|_| other.to_string()),
+    }
+}
+
+/// Returns a member of a map, in one of its spellings.
+fn member<'a>(value: &'a Json, names: &[&str]) -> Option<&'a Json> {
+    names
+        .iter()
+        .find_map(|name| value.get(name))
+        .filter(|it| !it.is_null())
+}
+
+fn kind_of(value: &Json) -> Option<&str> {
+    let kind = member(value, &["breyta.viewer/kind", ":breyta.viewer/kind"])?;
+    kind.as_str().map(|kind| kind.trim_start_matches(':'))
+}
+
+/// Tells whether a result says how it is to be shown.
+pub(super) fn is_viewer(value: &Json) -> bool {
+    kind_of(value).is_some()
+}
+
+/// Returns the contents of a result that says how it is to be shown, in order.
+///
+/// # Errors
+/// When something stored cannot be read.
+pub(super) async fn shown(rq: &Request, viewer: &Json) -> Result<Vec<Json>, RpcError> {
+    let mut open = vec![viewer];
+    let mut contents = Vec::new();
+    while let Some(viewer) = open.pop() {
+        let items = member(viewer, &["breyta.viewer/items", ":breyta.viewer/items"]);
+        let value = member(viewer, &["breyta.viewer/value", ":breyta.viewer/value"]);
+        match (kind_of(viewer), items.and_then(Json::as_array)) {
+            (Some("group"), Some(items)) => open.extend(items.iter().rev()),
+            (Some(kind), _) => contents.push(one(rq, kind, value.unwrap_or(&Json::Null)).await?),
+            (None, _) => contents.push(text(as_text(viewer))),
+        }
+    }
+    Ok(contents)
+}
+
+async fn one(rq: &Request, kind: &str, value: &Json) -> Result<Json, RpcError> {
+    let media = match kind {
+        "image" => Some("image"),
+        "audio" => Some("audio"),
+        _ => None,
+    };
+    if let Some(media) = media {
+        return Ok(match bytes_of(rq, value).await? {
+            Some((found, data)) if found.starts_with(media) => {
+                json!({"type": media, "data": data, "mimeType": found})
+            }
+            _ => reference_or_text(value),
+        });
+    }
+    match kind {
+        "download" => Ok(match embedded(value) {
+            Some(resource) => json!({"type": "resource", "resource": resource}),
+            None => reference_or_text(value),
+        }),
+        "video" => Ok(reference_or_text(value)),
+        _ => Ok(text(as_text(value))),
+    }
+}
+
+fn reference_or_text(value: &Json) -> Json {
+    let mut found = Vec::new();
+    references(value, &mut found);
+    match found.first() {
+        Some(reference) => linked(reference.clone()),
+        None => text(as_text(value)),
+    }
+}
+
+/// Returns a resource whose contents are in the result itself: a map with `:uri`, and `:text` or `:data`.
+fn embedded(value: &Json) -> Option<Json> {
+    let uri = value.get("uri")?.as_str()?;
+    let mut resource = json!({"uri": uri});
+    if let Some(media) = media_of(value) {
+        resource["mimeType"] = json!(media);
+    }
+    match (value.get("text"), value.get("data")) {
+        (Some(content), _) => resource["text"] = json!(as_text(content)),
+        (None, Some(Json::String(data))) => resource["blob"] = json!(data),
+        _ => return None,
+    }
+    Some(resource)
+}
+
+fn media_of(value: &Json) -> Option<&str> {
+    member(
+        value,
+        &["content-type", "contentType", "mime-type", "mimeType"],
+    )?
+    .as_str()
+}
+
+/// Returns bytes as Base64 with their type: of a `data:` address, of a map with `:data`, or of something stored.
+async fn bytes_of(rq: &Request, value: &Json) -> Result<Option<(String, String)>, RpcError> {
+    let address = match value {
+        Json::String(text) => Some(text.as_str()),
+        other => member(other, &["url", "uri"]).and_then(Json::as_str),
+    };
+    if let Some(rest) = address.and_then(|address| address.strip_prefix("data:")) {
+        let found = rest.split_once(";base64,");
+        return Ok(found.map(|(media, data)| (media.to_owned(), data.to_owned())));
+    }
+    if let (Some(Json::String(data)), Some(media)) = (value.get("data"), media_of(value)) {
+        return Ok(Some((media.to_owned(), data.clone())));
+    }
+    let Some(uri) = address.filter(|address| address.starts_with(PREFIX)) else {
+        return Ok(None);
+    };
+    let size = value.get("size-bytes").and_then(Json::as_u64);
+    if size.is_some_and(|size| size > SENT_MAX) {
+        return Ok(None);
+    }
+    Ok(stored(rq, uri)
+        .await?
+        .map(|(media, bytes)| (media, STANDARD.encode(bytes))))
+}
+
+/// Reads something stored that the caller reaches; nothing if there is no such thing.
+///
+/// # Errors
+/// When it is too large.
+pub(super) async fn stored(rq: &Request, uri: &str) -> Result<Option<(String, Vec<u8>)>, RpcError> {
+    let path = format!("/api/v1/resources/content?uri={}", api::escaped(uri));
+    let answer = api::call(rq, axum::http::Method::GET, &path, None).await?;
+    Ok(match answer.status.is_success() {
+        true => Some((answer.media, answer.bytes)),
+        false => None,
+    })
+}
+
+/// Collects the references to something stored.
+fn references(value: &Json, found: &mut Vec<Json>) {
+    if found.len() >= LINKS_MAX {
+        return;
+    }
+    match value {
+        Json::Object(members) => {
+            let uri = members.get("uri").and_then(Json::as_str);
+            match uri.filter(|uri| uri.starts_with(PREFIX)) {
+                Some(_) if !found.contains(value) => found.push(value.clone()),
+                Some(_) => {}
+                None => members.values().for_each(|value| references(value, found)),
+            }
+        }
+        Json::Array(items) => items.iter().for_each(|value| references(value, found)),
+        Json::String(text) if text.starts_with(PREFIX) => {
+            let reference = json!({"uri": text});
+            if !found.contains(&reference) {
+                found.push(reference);
+            }
+        }
+        _ => {}
+    }
+}
+
+/// Returns the link to something stored.
+fn linked(reference: Json) -> Json {
+    let uri = reference["uri"].as_str().unwrap_or_default();
+    let name = member(&reference, &["filename", "name"]).and_then(Json::as_str);
+    let name = name.or_else(|| uri.rsplit('/').find(|part| !part.is_empty()));
+    let mut link = json!({"type": "resource_link", "uri": uri, "name": name.unwrap_or(uri)});
+    if let Some(media) = media_of(&reference) {
+        link["mimeType"] = json!(media);
+    }
+    if let Some(size) = reference.get("size-bytes").and_then(Json::as_u64) {
+        link["size"] = json!(size);
+    }
+    link
+}
+
+/// Returns the result of a prompt: messages that the result of a run describes.
+///
+/// # Errors
+/// When something stored cannot be read.
+pub(super) async fn prompt_messages(rq: &Request, result: &Json) -> Result<Json, RpcError> {
+    let given = match result {
+        Json::Array(items) => items.clone(),
+        Json::Object(members) if members.contains_key("messages") => {
+            let items = members.get("messages").and_then(Json::as_array);
+            items.cloned().unwrap_or_default()
+        }
+        other => vec![other.clone()],
+    };
+    let mut messages = Vec::new();
+    for message in &given {
+        let role = message.get("role").and_then(Json::as_str);
+        let role = role.map_or("user", |role| role.trim_start_matches(':'));
+        let content = member(message, &["content"]).filter(|_| !is_viewer(message));
+        let content = content.unwrap_or(message);
+        let contents = match is_viewer(content) {
+            true => shown(rq, content).await?,
+            false => vec![text(as_text(content))],
+        };
+        messages.extend(
+            contents
+                .into_iter()
+                .map(|content| json!({"role": role, "content": content})),
+        );
+    }
+    let mut prompt = json!({"messages": messages});
+    if let Some(description) = result.get("description").and_then(Json::as_str) {
+        prompt["description"] = json!(description);
+    }
+    Ok(prompt)
+}
+
+/// Returns the contents of a resource that the result of a run describes.
+///
+/// # Errors
+/// When something stored cannot be read.
+pub(super) async fn resource_contents(
+    rq: &Request,
+    (uri, media): (&str, Option<&str>),
+    result: &Json,
+) -> Result<Json, RpcError> {
+    let value = match is_viewer(result) {
+        true => member(result, &["breyta.viewer/value", ":breyta.viewer/value"]).unwrap_or(result),
+        false => result,
+    };
+    let mut content = Map::new();
+    content.insert("uri".to_owned(), json!(uri));
+    if let Some((found, data)) = bytes_of(rq, value).await? {
+        content.insert("mimeType".to_owned(), json!(media.unwrap_or(&found)));
+        content.insert("blob".to_owned(), json!(data));
+        return Ok(json!({"contents": [content]}));
+    }
+    let usual = match value {
+        Json::String(_) => "text/plain",
+        _ => "application/json",
+    };
+    content.insert("mimeType".to_owned(), json!(media.unwrap_or(usual)));
+    let body = match value {
+        Json::String(text) => text.clone(),
+        other => other.to_string(),
+    };
+    content.insert("text".to_owned(), json!(body));
+    Ok(json!({"contents": [content]}))
+}

@@ -1,0 +1,164 @@
+//! One request of a client: who asks, what the client can do, and the way back to it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use flowstone_engine::token::Scope;
+use serde_json::{Map, Value as Json, json};
+use tokio::sync::mpsc;
+
+use super::protocol::{Era, META_CAPABILITIES, META_LOG_LEVEL, RpcError, TASKS, codes};
+use super::sessions::Session;
+use crate::http::{Caller, Problem, Shared};
+
+/// How long a person may take to answer what their client asks them.
+const ANSWER_TIME: Duration = Duration::from_secs(10 * 60);
+
+/// The levels of log messages, from the least.
+const LEVELS: &[&str] = &[
+    "debug",
+    "info",
+    "notice",
+    "warning",
+    "error",
+    "critical",
+    "alert",
+    "emergency",
+];
+
+/// A request that is being answered.
+pub(crate) struct Request {
+    pub server: Shared,
+    pub caller: Caller,
+    pub era: Era,
+    pub session: Option<Arc<Session>>,
+    /// `_meta` of the request.
+    pub meta: Map<String, Json>,
+    /// Messages that reach the client before the answer.
+    pub out: mpsc::Sender<Json>,
+}
+
+/// Why the client has not answered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Unanswered {
+    /// It cannot be asked, or has gone.
+    Gone,
+    /// It refused.
+    Refused,
+    Late,
+}
+
+impl Request {
+    /// Returns what the client can do.
+    fn capabilities(&self) -> Json {
+        match (&self.session, self.era) {
+            (Some(session), Era::Legacy(_)) => session.capabilities.clone(),
+            _ => self
+                .meta
+                .get(META_CAPABILITIES)
+                .cloned()
+                .unwrap_or(Json::Null),
+        }
+    }
+
+    /// Tells whether the client has a capability, such as `sampling` or `elicitation.url`. An `elicitation` that names no
+    /// mode is for forms.
+    pub(super) fn can(&self, capability: &str) -> bool {
+        let all = self.capabilities();
+        match capability {
+            "elicitation" => all["elicitation"].is_object(),
+            "elicitation.form" => {
+                let modes = all["elicitation"].as_object();
+                modes.is_some_and(|modes| modes.is_empty() || modes.contains_key("form"))
+            }
+            "elicitation.url" => all["elicitation"]["url"].is_object(),
+            "tasks" => all["extensions"][TASKS].is_object(),
+            other => all[other].is_object(),
+        }
+    }
+
+    /// # Errors
+    /// When the token does not give a right.
+    pub(super) fn need(&self, scope: Scope) -> Result<(), RpcError> {
+        self.caller.need(scope).map_err(|problem| refused(&problem))
+    }
+
+    /// Sends a notification that belongs to this request.
+    pub(super) async fn notify(&self, method: &str, params: Json) {
+        let message = json!({"jsonrpc": "2.0", "method": method, "params": params});
+        // The client may have gone.
+        let _ = self.out.send(message).await;
+    }
+
+    /// Sends a log message, if the client wants messages of this level.
+    pub(super) async fn log(&self, level: &str, logger: &str, data: Json) {
+        let level = match level {
+            "warn" => "warning",
+            "trace" => "debug",
+            other => other,
+        };
+        let least = match (&self.session, self.era) {
+            // Until a session sets a level, the server may choose one.
+            (Some(session), Era::Legacy(_)) => session.level().or(Some("info".to_owned())),
+            _ => {
+                let level = self.meta.get(META_LOG_LEVEL).and_then(Json::as_str);
+                level.map(str::to_owned)
+            }
+        };
+        let rank = |level: &str| LEVELS.iter().position(|known| *known == level);
+        let is_wanted =
+            least.is_some_and(|least| rank(level).unwrap_or(1) >= rank(&least).unwrap_or(0));
+        if is_wanted {
+            let level = LEVELS[rank(level).unwrap_or(1)];
+            let params = json!({"level": level, "logger": logger, "data": data});
+            self.notify("notifications/message", params).await;
+        }
+    }
+
+    /// Returns what progress of this request is reported under.
+    pub(super) fn progress_token(&self) -> Option<&Json> {
+        self.meta
+            .get("progressToken")
+            .filter(|token| !token.is_null())
+    }
+
+    /// Asks the client within a session, and waits for its answer.
+    pub(super) async fn ask(&self, method: &str, params: &Json) -> Result<Json, Unanswered> {
+        let session = self.session.as_ref().ok_or(Unanswered::Gone)?;
+        let (id, answer) = session.ask();
+        let message = json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params});
+        if self.out.send(message).await.is_err() {
+            session.forget(&id);
+            return Err(Unanswered::Gone);
+        }
+        let answer = tokio::select! {
+            answer = tokio::time::timeout(ANSWER_TIME, answer) => answer,
+            () = self.out.closed() => Ok(Ok(Err(Json::Null))),
+        };
+        session.forget(&id);
+        match answer {
+            Ok(Ok(Ok(result))) => Ok(result),
+            Ok(Ok(Err(_))) => Err(Unanswered::Refused),
+            Ok(Err(_)) => Err(Unanswered::Gone),
+            Err(_) => Err(Unanswered::Late),
+        }
+    }
+}
+
+/// Tells whether a text is a level of log messages.
+pub(super) fn is_level(text: &str) -> bool {
+    LEVELS.contains(&text)
+}
+
+/// Returns an error of a shared layer as one of the protocol.
+pub(super) fn refused(problem: &Problem) -> RpcError {
+    let code = match problem.status.as_u16() {
+        400 | 403 | 404 | 409 | 422 => codes::PARAMS,
+        _ => codes::INTERNAL,
+    };
+    let mut data = json!({"code": problem.code, "status": problem.status.as_u16()});
+    if let Some(hint) = &problem.hint {
+        data["hint"] = json!(hint);
+    }
+    RpcError::new(code, problem.detail.clone()).with(data)
+}

@@ -1,0 +1,429 @@
+//! What a run waits for as questions to the client: forms for data, links for decisions.
+//!
+//! A client never approves what it asked for itself: a decision is made on the page behind a link. Only where the project
+//! says so, and the token may approve, it is made in a form.
+
+use std::collections::HashSet;
+
+use flowstone_engine::ids::RunId;
+use flowstone_engine::json::{from_json, to_json};
+use flowstone_engine::ports::{Target, WaitRow};
+use flowstone_engine::token::Scope;
+use flowstone_engine::waits::{Answering, actions, is_approval, roles};
+use flowstone_engine::{EngineError, codec};
+use flowstone_flow::schema;
+use flowstone_lang::value::Value;
+use serde_json::{Map, Value as Json, json};
+
+use super::peer::{Request, Unanswered, refused};
+use super::protocol::RpcError;
+use crate::http::{Desk, Problem};
+
+/// Where the `:data` of a wait has a request to the client.
+const OWN: &str = "mcp/request";
+/// The requests that a wait may have, with what the client must be able to do.
+const METHODS: &[(&str, &str)] = &[
+    ("elicitation/create", "elicitation"),
+    ("roots/list", "roots"),
+    ("sampling/createMessage", "sampling"),
+];
+
+/// The questions of one request that the client has seen.
+#[derive(Debug, Default)]
+pub(super) struct Questions {
+    /// Waits that are decided on a page; the client has their links.
+    linked: HashSet<String>,
+}
+
+/// What came of the questions of a run.
+#[derive(Debug)]
+pub(super) enum Asked {
+    Answered,
+    /// The client has to repeat its request with answers to these.
+    Repeat(Json),
+    /// People decide on a page.
+    Elsewhere,
+    /// Nobody here can answer.
+    Nobody,
+}
+
+/// A question to the client.
+struct Question {
+    method: &'static str,
+    params: Json,
+    how: How,
+}
+
+/// What an answer is taken for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum How {
+    /// The fields of a form are the payload of the wait.
+    Form,
+    /// The fields of a form are a decision.
+    Decision,
+    /// The whole answer is the payload.
+    Whole,
+    /// Nothing: a page takes the decision.
+    Link,
+}
+
+/// What a wait asks.
+enum Wanted {
+    Question(Question),
+    /// Only a client with this capability could answer.
+    Capability(&'static str),
+    Nothing,
+}
+
+/// Asks the client what a run waits for.
+///
+/// # Errors
+/// When only a client with other capabilities could answer; the run is cancelled then.
+pub(super) async fn ask(
+    rq: &Request,
+    run: &RunId,
+    (waits, seen): (&[WaitRow], &mut Questions),
+) -> Result<Asked, RpcError> {
+    let mut open = Vec::new();
+    let mut lacking = Map::new();
+    for wait in waits {
+        if seen.linked.contains(&wait.id) {
+            continue;
+        }
+        match wanted(rq, wait).await? {
+            Wanted::Question(question) => open.push((wait, question)),
+            Wanted::Capability(name) => {
+                lacking.insert(name.to_owned(), json!({}));
+            }
+            Wanted::Nothing => {}
+        }
+    }
+    if open.is_empty() {
+        if !lacking.is_empty() {
+            cancel(rq, run).await?;
+            return Err(RpcError::capability(&Json::Object(lacking)));
+        }
+        return Ok(match seen.linked.is_empty() {
+            true => Asked::Nobody,
+            false => Asked::Elsewhere,
+        });
+    }
+    if rq.era.is_stateless() {
+        let requests = open.iter().map(|(wait, question)| {
+            let request = json!({"method": question.method, "params": question.params});
+            (key_of(wait, waits), request)
+        });
+        let requests: Map<String, Json> = requests.collect();
+        return Ok(Asked::Repeat(Json::Object(requests)));
+    }
+    let mut is_answered = false;
+    for (wait, question) in &open {
+        let answer = rq.ask(question.method, &question.params).await;
+        is_answered |= match answer {
+            Ok(answer) => take(rq, wait, (question.how, &answer), seen).await?,
+            Err(Unanswered::Gone | Unanswered::Late | Unanswered::Refused) => false,
+        };
+    }
+    Ok(match (is_answered, seen.linked.is_empty()) {
+        (true, _) => Asked::Answered,
+        (false, false) => Asked::Elsewhere,
+        (false, true) => Asked::Nobody,
+    })
+}
+
+/// Takes the answers that come with a repeated request. Answers to what nobody asked are ignored.
+///
+/// # Errors
+/// When the store cannot be read.
+pub(super) async fn take_all(
+    rq: &Request,
+    waits: &[WaitRow],
+    answers: &Map<String, Json>,
+) -> Result<Questions, RpcError> {
+    let mut seen = Questions::default();
+    for wait in waits {
+        let Some(answer) = answers.get(&key_of(wait, waits)) else {
+            continue;
+        };
+        if let Wanted::Question(question) = wanted(rq, wait).await? {
+            take(rq, wait, (question.how, answer), &mut seen).await?;
+        }
+    }
+    Ok(seen)
+}
+
+/// Returns the questions of waits as requests to the client, by step.
+///
+/// # Errors
+/// When the store cannot be read.
+pub(super) async fn requests(
+    rq: &Request,
+    waits: &[WaitRow],
+) -> Result<Map<String, Json>, RpcError> {
+    let mut found = Map::new();
+    for wait in waits {
+        if let Wanted::Question(question) = wanted(rq, wait).await? {
+            let request = json!({"method": question.method, "params": question.params});
+            found.insert(key_of(wait, waits), request);
+        }
+    }
+    Ok(found)
+}
+
+/// Returns what a question is called: its step, or the whole path of it where several steps have that name.
+fn key_of(wait: &WaitRow, all: &[WaitRow]) -> String {
+    let name = |wait: &WaitRow| wait.path.rsplit('/').next().unwrap_or_default().to_owned();
+    let own = name(wait);
+    match all.iter().filter(|other| name(other) == own).count() {
+        1 => own,
+        _ => wait.path.clone(),
+    }
+}
+
+async fn cancel(rq: &Request, run: &RunId) -> Result<(), RpcError> {
+    let run = run.clone();
+    let reason = "the client cannot answer what the run asks it";
+    let cancelled = rq
+        .server
+        .ask(async move |desk: &Desk| desk.engine.request_cancel(&run, reason).await);
+    cancelled.await.map_err(|problem| refused(&problem))
+}
+
+/// Returns what a wait asks the client.
+async fn wanted(rq: &Request, wait: &WaitRow) -> Result<Wanted, RpcError> {
+    // Values stay on their thread, and this may be continued on another one.
+    let about = About::of(wait);
+    if let Some((method, params)) = about.own {
+        let known = METHODS.iter().find(|(known, _)| *known == method);
+        return Ok(match known {
+            Some((method, capability)) if rq.can(capability) => Wanted::Question(Question {
+                method,
+                params,
+                how: How::Whole,
+            }),
+            Some((_, capability)) => Wanted::Capability(capability),
+            None => Wanted::Nothing,
+        });
+    }
+    let message = about.message;
+    if !about.is_approval {
+        return Ok(match about.form {
+            Some(form) if rq.can("elicitation.form") => form_question(message, form, How::Form),
+            _ => Wanted::Nothing,
+        });
+    }
+    if rq.can("elicitation.url")
+        && let Some(url) = link(rq, wait, about.actions.first()).await?
+    {
+        let params = json!({
+            "mode": "url", "message": message, "url": url, "elicitationId": wait.id,
+        });
+        return Ok(Wanted::Question(Question {
+            method: "elicitation/create",
+            params,
+            how: How::Link,
+        }));
+    }
+    let may_decide = rq.server.settings.elicit_approvals
+        && rq.caller.token.has(Scope::Approve)
+        && !about.has_roles
+        && rq.can("elicitation.form");
+    if !may_decide || about.actions.is_empty() {
+        return Ok(Wanted::Nothing);
+    }
+    let form = json!({
+        "type": "object",
+        "properties": {"action": {"type": "string", "enum": about.actions}},
+        "required": ["action"],
+    });
+    Ok(form_question(message, form, How::Decision))
+}
+
+fn form_question(message: String, form: Json, how: How) -> Wanted {
+    Wanted::Question(Question {
+        method: "elicitation/create",
+        params: json!({"mode": "form", "message": message, "requestedSchema": form}),
+        how,
+    })
+}
+
+/// What the details of a wait say.
+struct About {
+    /// A request of the flow's own to the client, and its parameters.
+    own: Option<(String, Json)>,
+    message: String,
+    is_approval: bool,
+    has_roles: bool,
+    actions: Vec<String>,
+    /// The schema of a form for the payload, if a form can hold it.
+    form: Option<Json>,
+}
+
+impl About {
+    fn of(wait: &WaitRow) -> About {
+        let details = codec::decode(&wait.details).unwrap_or(Value::Nil);
+        let shown = details.get("show").cloned().unwrap_or(Value::Nil);
+        let inside = |key: &str| details.get(key).or_else(|| shown.get(key)).cloned();
+        let is_approval = is_approval(&details);
+        let own = inside("data")
+            .and_then(|data| own_request(&data))
+            .filter(|_| !is_approval);
+        let text = |key: &str| {
+            let value = inside(key)?;
+            value.as_str().map(|text| text.to_string())
+        };
+        let message = text("message").or_else(|| text("title"));
+        let schema = details.get("validation").filter(|it| !it.is_nil());
+        let schema = schema.and_then(|form| schema::parse(form).ok());
+        let form = schema.map(|schema| schema::to_json_schema(&schema));
+        About {
+            own,
+            message: message.unwrap_or_else(|| format!("`{}` of `{}` asks", wait.path, wait.flow)),
+            is_approval,
+            has_roles: !roles(&details).is_empty(),
+            actions: actions(&details),
+            form: form.and_then(as_form),
+        }
+    }
+}
+
+/// Reads a request to the client that a flow has made.
+fn own_request(data: &Value) -> Option<(String, Json)> {
+    let request = data.as_map()?.iter().find(|(key, _)| {
+        let name = key.to_string();
+        name.trim_start_matches(':').trim_matches('"') == OWN
+    })?;
+    let request = to_json(request.1).ok()?;
+    let params = request.get("params").cloned().unwrap_or_else(|| json!({}));
+    Some((request.get("method")?.as_str()?.to_owned(), params))
+}
+
+/// Returns a schema as that of a form: an object of plain fields. Nothing if it is more than that.
+fn as_form(schema: Json) -> Option<Json> {
+    let properties = schema.get("properties")?.as_object()?;
+    let is_plain = |field: &Json| {
+        let kind = field.get("type").and_then(Json::as_str).unwrap_or_default();
+        let is_choice = field.get("enum").is_some() || field.get("oneOf").is_some();
+        let is_list = kind == "array" && field["items"].get("enum").is_some();
+        is_choice || is_list || ["string", "number", "integer", "boolean"].contains(&kind)
+    };
+    if properties.is_empty() || !properties.values().all(is_plain) {
+        return None;
+    }
+    let mut form = json!({"type": "object", "properties": properties});
+    if let Some(required) = schema.get("required") {
+        form["required"] = required.clone();
+    }
+    Some(form)
+}
+
+/// Returns the link to the page on which people decide; nothing without a server.
+async fn link(
+    rq: &Request,
+    wait: &WaitRow,
+    action: Option<&String>,
+) -> Result<Option<String>, RpcError> {
+    let settings = &rq.server.settings;
+    let (Some(action), true) = (action, rq.server.is_listening) else {
+        return Ok(None);
+    };
+    let id = wait.id.clone();
+    let token = rq
+        .server
+        .ask(async move |desk: &Desk| {
+            let token = desk.engine.stores().waits.token(&id).await?;
+            Ok::<_, EngineError>(token)
+        })
+        .await
+        .map_err(|problem| refused(&problem))?;
+    Ok(token.map(|token| {
+        let (base, workspace) = (&settings.base, &settings.workspace);
+        format!(
+            "{base}/{workspace}/waits/{}/{action}?token={token}",
+            wait.id
+        )
+    }))
+}
+
+/// Takes an answer of the client. Returns whether the wait is over.
+async fn take(
+    rq: &Request,
+    wait: &WaitRow,
+    (how, answer): (How, &Json),
+    seen: &mut Questions,
+) -> Result<bool, RpcError> {
+    let action = answer
+        .get("action")
+        .and_then(Json::as_str)
+        .unwrap_or_default();
+    let is_accepted = action == "accept";
+    match how {
+        How::Link => {
+            if is_accepted {
+                seen.linked.insert(wait.id.clone());
+            }
+            Ok(false)
+        }
+        How::Whole if answer.is_object() => complete(rq, wait, (answer, false)).await,
+        How::Form if is_accepted && answer["content"].is_object() => {
+            complete(rq, wait, (&answer["content"], false)).await
+        }
+        How::Decision if is_accepted && answer["content"].is_object() => {
+            complete(rq, wait, (&answer["content"], true)).await
+        }
+        How::Form if action == "decline" => decline(rq, wait).await,
+        How::Whole | How::Form | How::Decision => Ok(false),
+    }
+}
+
+/// Completes a wait. An answer that the wait refuses leaves it open.
+async fn complete(
+    rq: &Request,
+    wait: &WaitRow,
+    (payload, is_decision): (&Json, bool),
+) -> Result<bool, RpcError> {
+    let (id, payload) = (wait.id.clone(), payload.clone());
+    let how = Answering {
+        caller: rq.caller.decides(),
+        // What a program answers is never a decision of a person.
+        is_unattended: !is_decision,
+        digest: Some(wait.digest.clone()).filter(|digest| !digest.is_empty()),
+        ..Answering::default()
+    };
+    let answered = rq
+        .server
+        .ask(async move |desk: &Desk| {
+            let payload = from_json(&payload);
+            let answered = desk.engine.answer_waits(Target::Name(id), &payload, how);
+            Ok::<_, Problem>(answered.await)
+        })
+        .await
+        .map_err(|problem| refused(&problem))?;
+    match answered {
+        Ok(_) => Ok(true),
+        Err(EngineError::AlreadyDecided(_)) => Ok(true),
+        Err(error) => {
+            tracing::info!(
+                wait = wait.id,
+                code = error.code(),
+                "an answer was not taken"
+            );
+            Ok(false)
+        }
+    }
+}
+
+/// Cancels a wait that the person declined to answer: its step fails.
+async fn decline(rq: &Request, wait: &WaitRow) -> Result<bool, RpcError> {
+    let id = wait.id.clone();
+    let how = Answering {
+        caller: rq.caller.decides(),
+        is_unattended: true,
+        ..Answering::default()
+    };
+    let cancelled = rq.server.ask(async move |desk: &Desk| {
+        let cancelled = desk.engine.cancel_wait(&id, Some("declined"), how).await;
+        Ok::<_, Problem>(cancelled.is_ok())
+    });
+    cancelled.await.map_err(|problem| refused(&problem))
+}

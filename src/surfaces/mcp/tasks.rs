@@ -1,0 +1,213 @@
+//! Tasks: calls whose result is fetched later. A task is a run, under a handle that only its caller can use, so it outlives
+//! the server.
+//!
+//! Sessions of 2025-11-25 ask for a task with the call, and have `tasks/get`, `result`, `list` and `cancel`. The stateless
+//! revision has them as an extension: the server decides, and there are `tasks/get`, `update` and `cancel`.
+
+use flowstone_engine::codec::instant;
+use flowstone_engine::ids::RunId;
+use flowstone_engine::ports::{RunQuery, RunStatus, wall_clock_ms};
+use flowstone_engine::{EngineError, token::Scope};
+use serde_json::{Map, Value as Json, json};
+
+use super::call::{handle, of_handle};
+use super::content;
+use super::follow::{Followed, Glance, Patience, follow, glance};
+use super::peer::{Request, refused};
+use super::protocol::{RpcError, TASKS};
+use super::questions;
+use crate::http::Desk;
+
+/// How soon a client should ask again.
+const POLL_MS: u64 = 1_000;
+/// Tasks on a page.
+const PAGE: usize = 50;
+
+/// Returns the answer to a call that became a task.
+///
+/// # Errors
+/// When the run cannot be read.
+pub(super) async fn created(rq: &Request, run: &RunId) -> Result<Json, RpcError> {
+    let found = glance(rq, run).await?;
+    let mut task = shown(rq, &found).await?;
+    Ok(match rq.era.is_stateless() {
+        true => {
+            task["resultType"] = json!("task");
+            task
+        }
+        false => json!({"task": task}),
+    })
+}
+
+/// Returns a task as its revision shows it.
+async fn shown(rq: &Request, found: &Glance) -> Result<Json, RpcError> {
+    let row = &found.row;
+    let status = match row.status {
+        RunStatus::Queued | RunStatus::Running => "working",
+        RunStatus::Waiting if found.waits.is_empty() => "working",
+        RunStatus::Waiting => "input_required",
+        RunStatus::Completed => "completed",
+        RunStatus::Cancelled | RunStatus::Terminated => "cancelled",
+        // The stateless revision fails a task only where a call would have no result.
+        _ if row.status.is_final() && rq.era.is_stateless() => "completed",
+        _ if row.status.is_final() => "failed",
+        _ => "working",
+    };
+    let mut task = json!({
+        "taskId": handle(rq, &row.id).await?,
+        "status": status,
+        "createdAt": instant(row.created_ms),
+        "lastUpdatedAt": instant(row.updated_ms),
+    });
+    let (ttl, poll) = match rq.era.is_stateless() {
+        true => ("ttlMs", "pollIntervalMs"),
+        false => ("ttl", "pollInterval"),
+    };
+    // It lives as long as the row of its run.
+    task[ttl] = Json::Null;
+    task[poll] = json!(POLL_MS);
+    if let Some(wait) = found.waits.first() {
+        task["statusMessage"] = json!(format!("waits for an answer to `{}`", wait.path));
+    }
+    Ok(task)
+}
+
+/// Finds the task of a request.
+async fn named(rq: &Request, params: &Map<String, Json>) -> Result<RunId, RpcError> {
+    if rq.era.is_stateless() && !rq.can("tasks") {
+        return Err(RpcError::capability(&json!({"extensions": {TASKS: {}}})));
+    }
+    let id = params.get("taskId").and_then(Json::as_str);
+    let id = id.ok_or_else(|| RpcError::params("`taskId` must be the id of a task"))?;
+    let found = of_handle(rq, id).await?;
+    found.ok_or_else(|| RpcError::params("there is no such task"))
+}
+
+/// Answers `tasks/get`.
+///
+/// # Errors
+/// When there is no such task.
+pub(super) async fn get(rq: &Request, params: &Map<String, Json>) -> Result<Json, RpcError> {
+    let run = named(rq, params).await?;
+    let found = glance(rq, &run).await?;
+    let mut task = shown(rq, &found).await?;
+    if !rq.era.is_stateless() {
+        return Ok(task);
+    }
+    match task["status"].as_str() {
+        Some("completed") => task["result"] = content::tool_result(rq, &found.row).await?,
+        Some("input_required") => {
+            let requests = questions::requests(rq, &found.waits).await?;
+            match requests.is_empty() {
+                // Somebody else has to answer.
+                true => task["status"] = json!("working"),
+                false => task["inputRequests"] = Json::Object(requests),
+            }
+        }
+        _ => {}
+    }
+    Ok(task)
+}
+
+/// Answers `tasks/update`: the client answers what the run waits for.
+///
+/// # Errors
+/// When there is no such task, or the answers are malformed.
+pub(super) async fn update(rq: &Request, params: &Map<String, Json>) -> Result<Json, RpcError> {
+    let run = named(rq, params).await?;
+    let Some(Json::Object(answers)) = params.get("inputResponses") else {
+        return Err(RpcError::params("`inputResponses` must be an object"));
+    };
+    let found = glance(rq, &run).await?;
+    questions::take_all(rq, &found.waits, answers).await?;
+    Ok(json!({}))
+}
+
+/// Answers `tasks/result` of a session: waits for the end of the run.
+///
+/// # Errors
+/// When there is no such task.
+pub(super) async fn result(rq: &Request, params: &Map<String, Json>) -> Result<Json, RpcError> {
+    let run = named(rq, params).await?;
+    let followed = follow(rq, &run, (Patience::Endless, None)).await?;
+    let mut result = match followed {
+        Followed::Ended(row) => content::tool_result(rq, &row).await?,
+        // People decide elsewhere: the client asks again.
+        Followed::Late(row) => {
+            let message = format!("the run {} waits for an answer", row.id);
+            return Err(RpcError::params(message));
+        }
+        Followed::Input(_) => return Err(RpcError::no_method("tasks/result")),
+    };
+    let task = json!({"taskId": params.get("taskId")});
+    result["_meta"]["io.modelcontextprotocol/related-task"] = task;
+    Ok(result)
+}
+
+/// Answers `tasks/list` of a session: the runs that the caller started, newest first.
+///
+/// # Errors
+/// When the cursor is malformed, or the store cannot be read.
+pub(super) async fn list(rq: &Request, params: &Map<String, Json>) -> Result<Json, RpcError> {
+    rq.need(Scope::Run)?;
+    let after = match params.get("cursor") {
+        None | Some(Json::Null) => None,
+        Some(Json::String(cursor)) => Some(RunId::from_text(cursor.clone())),
+        Some(_) => {
+            return Err(RpcError::params(
+                "`cursor` must be one that this list returned",
+            ));
+        }
+    };
+    let query = RunQuery {
+        started_by: Some(rq.caller.started_by()),
+        after,
+        limit: PAGE + 1,
+        ..RunQuery::default()
+    };
+    let found = rq
+        .server
+        .ask(async move |desk: &Desk| desk.engine.summaries(query).await)
+        .await
+        .map_err(|problem| refused(&problem))?;
+    let mut tasks = Vec::new();
+    for run in found.iter().take(PAGE) {
+        let found = glance(rq, &run.id).await?;
+        tasks.push(shown(rq, &found).await?);
+    }
+    let mut answer = json!({"tasks": tasks});
+    if let (true, Some(last)) = (found.len() > PAGE, found.get(PAGE - 1)) {
+        answer["nextCursor"] = json!(last.id.as_str());
+    }
+    Ok(answer)
+}
+
+/// Answers `tasks/cancel`: cancels the run.
+///
+/// # Errors
+/// When there is no such task, or it is over.
+pub(super) async fn cancel(rq: &Request, params: &Map<String, Json>) -> Result<Json, RpcError> {
+    rq.need(Scope::Run)?;
+    let run = named(rq, params).await?;
+    let reason = format!("cancelled by {}", rq.caller.token.attributed_to());
+    let asked = run.clone();
+    let cancelled = rq.server.ask(async move |desk: &Desk| {
+        match desk.engine.request_cancel(&asked, &reason).await {
+            Err(EngineError::Over { .. }) => Ok(false),
+            other => other.map(|()| true),
+        }
+    });
+    let is_cancelled = cancelled.await.map_err(|problem| refused(&problem))?;
+    if rq.era.is_stateless() {
+        return Ok(json!({}));
+    }
+    if !is_cancelled {
+        return Err(RpcError::params("the task is over already"));
+    }
+    let found = glance(rq, &run).await?;
+    let mut task = shown(rq, &found).await?;
+    // The run's cleanup may still be executed.
+    task["status"] = json!("cancelled");
+    task["lastUpdatedAt"] = json!(instant(wall_clock_ms()));
+    Ok(task)
+}

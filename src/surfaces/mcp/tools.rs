@@ -1,0 +1,65 @@
+//! `tools/list` and `tools/call`: the tools of flows, and those of the workspace.
+
+use flowstone_flow::mcp_interfaces::McpKind;
+use serde_json::{Map, Value as Json, json};
+
+use super::call::{Offered, arguments_of, offered, tool};
+use super::peer::Request;
+use super::protocol::RpcError;
+use super::workspace;
+
+/// Returns all tools that the caller may use, by name.
+///
+/// # Errors
+/// When nobody can be asked.
+pub(super) async fn list(rq: &Request) -> Result<Json, RpcError> {
+    let mut tools: Vec<Json> = offered(rq, McpKind::Tool)
+        .await?
+        .iter()
+        .map(|it| described(rq, it))
+        .collect();
+    tools.extend(workspace::list(&rq.caller));
+    tools.sort_by(|a, b| a["name"].as_str().cmp(&b["name"].as_str()));
+    Ok(json!({"tools": tools}))
+}
+
+fn described(rq: &Request, offered: &Offered) -> Json {
+    let interface = &offered.interface;
+    let mut tool = json!({
+        "name": interface.name,
+        "description": offered.description,
+        "inputSchema": offered.schema,
+        "_meta": {"flow": offered.slug},
+    });
+    if let Some(title) = &interface.title {
+        tool["title"] = json!(title);
+    }
+    if let Some(schema) = &interface.output_schema {
+        tool["outputSchema"] = schema.clone();
+    }
+    if offered.is_reading {
+        tool["annotations"] = json!({"readOnlyHint": true});
+    }
+    if rq.era.has_task_calls() {
+        tool["execution"] = json!({"taskSupport": "optional"});
+    }
+    tool
+}
+
+/// Calls a tool.
+///
+/// # Errors
+/// When there is no such tool, or the request is malformed.
+pub(super) async fn call(rq: &Request, params: &Map<String, Json>) -> Result<Json, RpcError> {
+    let name = params.get("name").and_then(Json::as_str);
+    let name = name.ok_or_else(|| RpcError::params("`name` must be the name of a tool"))?;
+    if let Some(operation) = workspace::find(&rq.caller, name) {
+        return workspace::call(rq, operation, &arguments_of(params)?).await;
+    }
+    let all = offered(rq, McpKind::Tool).await?;
+    let found = all.iter().find(|it| it.interface.name == name);
+    match found {
+        Some(found) => tool(rq, found, params).await,
+        None => Err(RpcError::params(format!("there is no tool `{name}`"))),
+    }
+}
