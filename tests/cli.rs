@@ -27,6 +27,7 @@ mod kill;
 mod limits;
 mod log;
 mod many;
+mod mcp;
 mod packaged;
 #[cfg(unix)]
 mod pages;

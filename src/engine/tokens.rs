@@ -275,14 +275,19 @@ impl Engine {
     }
 
     /// Returns a handle of a run that only this token can use. It is good as long as the run exists, also after a
-    /// restart; nothing about it is stored.
+    /// restart; nothing about it is stored. `about` tells several handles of a run apart: letters and digits.
     ///
     /// # Errors
     /// When the key of links cannot be read.
-    pub fn run_handle(&self, token: &Token, run: &RunId) -> Result<String, EngineError> {
-        let subject = format!("{}_{run}", token.id);
+    pub fn run_handle(
+        &self,
+        token: &Token,
+        run: &RunId,
+        about: &str,
+    ) -> Result<String, EngineError> {
+        let subject = format!("{}_{run}_{about}", token.id);
         let signature = self.signer()?.sign(HANDLE, &subject, 0);
-        Ok(format!("{run}_{signature}"))
+        Ok(format!("{run}_{about}_{signature}"))
     }
 
     /// Returns the run of a handle that was made for this token; nothing if the handle is not good.
@@ -294,10 +299,11 @@ impl Engine {
         token: &Token,
         handle: &str,
     ) -> Result<Option<RunId>, EngineError> {
-        let Some((run, signature)) = handle.split_once('_') else {
+        let parts: Vec<&str> = handle.split('_').collect();
+        let [run, about, signature] = parts[..] else {
             return Ok(None);
         };
-        let subject = format!("{}_{run}", token.id);
+        let subject = format!("{}_{run}_{about}", token.id);
         let is_good = self.signer()?.is_signed(HANDLE, &subject, 0, signature);
         Ok(is_good.then(|| RunId::from_text(run.to_owned())))
     }

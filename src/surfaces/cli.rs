@@ -45,7 +45,6 @@ mod steps;
 mod table;
 mod test;
 mod tokens;
-mod unserved;
 mod waits;
 
 use std::process::ExitCode;

@@ -7,26 +7,6 @@ use expect_test::{Expect, expect};
 use crate::program::Scratch;
 
 #[test]
-fn what_is_not_served_is_noted_once() {
-    let scratch = Scratch::new();
-    let flow = r#"{:slug :SLUG :concurrency {:type :singleton :on-new-version :supersede}
- :invocations {:default {:inputs []}}
- :interfaces {:mcp [{:tool-name "start" :invocation :default :enabled true}]}
- :flow '(flow/step :wait :paid {:key "k" :webhook {:path "orders"}})}"#;
-    scratch.write("one.edn", flow.replace("SLUG", "one"));
-    scratch.write("two.edn", flow.replace("SLUG", "two"));
-    let ran = scratch.run(&["check", "one.edn", "two.edn"]);
-    assert_eq!(ran.err.matches("note: ").count(), 1, "{ran:?}");
-    assert!(
-        ran.err
-            .contains("interfaces of kind `:mcp` are kept, but not served yet"),
-        "{ran:?}"
-    );
-    let json = scratch.json_of(&["check", "one.edn"]);
-    assert_eq!(json["notes"].as_array().map(Vec::len), Some(1), "{json}");
-}
-
-#[test]
 fn interfaces_that_cannot_be_served_are_found() {
     let scratch = Scratch::new();
     let with = |slug: &str, interfaces: &str, more: &str| {

@@ -117,6 +117,22 @@ def conformance(modules, url):
         print(f"conformance suite, {revision}: {counts[-1] if counts else 'ok'}")
 
 
+def clients(modules, server, program, folder):
+    """The clients of the SDKs list tools, call one and read a resource, over HTTP and stdio."""
+    url = f"http://{server.host}/mcp"
+    args = [url, server.token, program, str(folder)]
+    commands = [["node", str(HERE / "client.mjs"), str(modules), *args]]
+    python = subprocess.run([str(HERE / "python")], capture_output=True, text=True)
+    if python.returncode == 0:
+        commands.append([python.stdout.strip(), str(HERE / "client.py"), *args])
+    else:
+        print("left out, because it cannot be had: the Python SDK")
+    for command in commands:
+        ran = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS * 2)
+        assert ran.returncode == 0, f"{ran.stdout}\n{ran.stderr}"
+        print(ran.stdout.strip())
+
+
 def main():
     modules, program = pathlib.Path(sys.argv[1]).resolve(), str(pathlib.Path(sys.argv[2]).resolve())
     with tempfile.TemporaryDirectory() as name:
@@ -132,6 +148,7 @@ def main():
                     print(suite(modules, door.url, *args)[1])
                 return
             conformance(modules, door.url)
+            clients(modules, server, program, folder)
         finally:
             server.stop()
 

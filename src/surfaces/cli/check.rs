@@ -22,7 +22,7 @@ use super::home::{Project, SETTINGS};
 use super::needs::Needs;
 use super::output;
 use super::report::{self, Report, Shown, unreadable};
-use super::{App, against, ask, flow_file, unserved};
+use super::{App, against, ask, flow_file};
 pub use crate::json::of_findings;
 
 /// File extensions of possible flows.
@@ -68,8 +68,6 @@ pub fn run(args: &Check, app: &dyn App) -> Exit {
         reports.extend(check(file, &app.session(), (&steps, around), &mut seen));
     }
     reports.extend(unknown_slugs(&settings, &project.root, &seen));
-    let not_served = seen.not_served;
-    let note = unserved::note(&not_served);
     let errors = reports
         .iter()
         .filter(|report| report.severity == report::Severity::Error)
@@ -78,7 +76,7 @@ pub fn run(args: &Check, app: &dyn App) -> Exit {
         let findings: Vec<_> = reports.iter().map(Shown::to_json).collect();
         let needs: Vec<_> = seen.needs.iter().map(Needs::to_json).collect();
         output::json(
-            &json!({"ok": errors == 0, "files": files.len(), "findings": findings, "needs": needs, "notes": note.iter().collect::<Vec<_>>()}),
+            &json!({"ok": errors == 0, "files": files.len(), "findings": findings, "needs": needs, "notes": []}),
         );
     } else {
         for report in &reports {
@@ -87,9 +85,6 @@ pub fn run(args: &Check, app: &dyn App) -> Exit {
         // Permissions that the project grants already are not shown.
         for needs in seen.needs.iter().filter(|it| !it.missing.is_empty()) {
             needs.lines().iter().for_each(|line| output::note(line));
-        }
-        if let Some(note) = note {
-            output::note(&note);
         }
         output::note(&summary(files.len(), errors, reports.len() - errors));
     }
@@ -104,8 +99,6 @@ pub fn run(args: &Check, app: &dyn App) -> Exit {
 #[derive(Default)]
 struct Seen {
     slugs: BTreeSet<String>,
-    /// Declarations that no command of this version serves.
-    not_served: BTreeSet<&'static str>,
     permissions: Permissions,
     needs: Vec<Needs>,
     /// Interfaces, each with its file.
@@ -177,7 +170,6 @@ fn check(
         };
         let needs = Needs::of(&flow.slug, &checked.needs, &allow, project.root);
         seen.needs.push(needs);
-        seen.not_served.extend(unserved::of(flow));
     }
     reports
 }

@@ -2,6 +2,7 @@
 
 use flowstone_engine::EngineError;
 use flowstone_engine::catalog::ServedMcp;
+use flowstone_engine::codec::digest_bytes;
 use flowstone_engine::ids::RunId;
 use flowstone_engine::ports::RunRow;
 use flowstone_engine::token::Scope;
@@ -14,6 +15,9 @@ use super::peer::{Request, refused};
 use super::protocol::{RpcError, codes};
 use super::{questions, tasks};
 use crate::http::{Desk, Problem, runs};
+
+/// How much of the digest of questions is part of a state.
+const ROUND: usize = 12;
 
 /// Something that a flow offers, without the flow itself, which stays on its thread.
 #[derive(Debug, Clone)]
@@ -190,19 +194,26 @@ async fn called(rq: &Request, run: &RunId, followed: Followed) -> Result<Called,
         Followed::Input(requests) => Called::Answer(json!({
             "resultType": "input_required",
             "inputRequests": requests,
-            "requestState": handle(rq, run).await?,
+            "requestState": handle(rq, run, &round(&requests)).await?,
         })),
     })
+}
+
+/// Returns a name of the questions of a round: each round has a state of its own.
+fn round(requests: &Json) -> String {
+    let digest = digest_bytes(requests.to_string().as_bytes());
+    digest.get(..ROUND).unwrap_or(&digest).to_owned()
 }
 
 /// Returns the handle of a run that only this caller can use.
 ///
 /// # Errors
 /// When the key of handles cannot be read.
-pub(super) async fn handle(rq: &Request, run: &RunId) -> Result<String, RpcError> {
+pub(super) async fn handle(rq: &Request, run: &RunId, about: &str) -> Result<String, RpcError> {
     let (token, run) = (rq.caller.token.clone(), run.clone());
+    let about = about.to_owned();
     let made = rq.server.ask(async move |desk: &Desk| {
-        let handle = desk.engine.run_handle(&token, &run)?;
+        let handle = desk.engine.run_handle(&token, &run, &about)?;
         Ok::<_, EngineError>(handle)
     });
     made.await.map_err(|problem| refused(&problem))

@@ -20,6 +20,8 @@ use crate::http::Desk;
 
 /// How soon a client should ask again.
 const POLL_MS: u64 = 1_000;
+/// What handles of tasks are about.
+const TASK: &str = "task";
 /// Tasks on a page.
 const PAGE: usize = 50;
 
@@ -33,6 +35,10 @@ pub(super) async fn created(rq: &Request, run: &RunId) -> Result<Json, RpcError>
     Ok(match rq.era.is_stateless() {
         true => {
             task["resultType"] = json!("task");
+            // What it asks is in the answer to `tasks/get`.
+            if !found.row.status.is_final() {
+                task["status"] = json!("working");
+            }
             task
         }
         false => json!({"task": task}),
@@ -54,7 +60,7 @@ async fn shown(rq: &Request, found: &Glance) -> Result<Json, RpcError> {
         _ => "working",
     };
     let mut task = json!({
-        "taskId": handle(rq, &row.id).await?,
+        "taskId": handle(rq, &row.id, TASK).await?,
         "status": status,
         "createdAt": instant(row.created_ms),
         "lastUpdatedAt": instant(row.updated_ms),
