@@ -65,6 +65,7 @@ const SERVER: &[Inner] = &[
         "a vector of names such as [\"flows.example.com\"]",
         is_texts,
     ),
+    ("mcp", "a map such as {:elicit-approvals true}", is_mcp),
     ("metrics", "`:open`, or left out", is_open),
     (
         "origins",
@@ -144,6 +145,16 @@ fn is_texts(value: &Value) -> bool {
     value
         .as_vector()
         .is_some_and(|items| items.iter().all(is_text))
+}
+
+/// What clients of MCP may do.
+fn is_mcp(value: &Value) -> bool {
+    let mut entries = value.as_map().into_iter().flat_map(|map| map.iter());
+    value.as_map().is_some()
+        && entries.all(|(key, value)| {
+            let name = name_of(key);
+            name.as_deref() == Some("elicit-approvals") && matches!(value, Value::Bool(_))
+        })
 }
 
 fn is_open(value: &Value) -> bool {

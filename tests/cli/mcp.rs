@@ -101,18 +101,18 @@ impl<'a> Client<'a> {
 
 /// Returns the last message of an answer, which is JSON or a stream of events.
 fn last_message(reply: &Reply) -> Value {
-    let events = reply
+    let mut events = reply
         .body
         .lines()
         .filter_map(|line| line.strip_prefix("data: "));
-    match events.last() {
+    match events.next_back() {
         Some(data) => serde_json::from_str(data).expect("a message"),
         None => reply.json(),
     }
 }
 
 fn token(scratch: &Scratch, args: &[&str]) -> String {
-    let args = [&["tokens", "create", "--name", "t", "--json"], args].concat();
+    let args = [&["tokens", "create", "--name", "t"], args].concat();
     let made = scratch.json_of(&args);
     made["token"].as_str().expect("a token").to_owned()
 }
@@ -523,7 +523,6 @@ fn stdio_speaks_both_revisions_with_narrowed_rights() {
         found["result"]["supportedVersions"][0], "2026-07-28",
         "{found}"
     );
-    drop(ask);
     drop(input);
     assert!(child.wait().expect("it ends").success());
 }

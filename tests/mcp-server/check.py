@@ -114,7 +114,11 @@ def conformance(modules, url):
         code, text = suite(modules, url, *args)
         counts = re.findall(r"^Total:.*$", text, re.MULTILINE)
         assert code == 0, f"{revision}: {text[-6000:]}"
-        print(f"conformance suite, {revision}: {counts[-1] if counts else 'ok'}")
+        print(f"conformance suite, {revision}: all that is required. {counts[-1] if counts else ''}")
+        # What the suite runs for visibility only: extensions, and scenarios that its own reference cannot pass yet.
+        not_scored = re.findall(r"^  (✗ .*)$", text.partition("Not scored")[2], re.MULTILINE)
+        if not_scored:
+            print("  not required, and failing: " + ", ".join(it[2:] for it in not_scored))
 
 
 def clients(modules, server, program, folder):

@@ -71,7 +71,7 @@ fn of_served(desk: &Desk, served: &ServedMcp) -> Offered {
     }
 }
 
-/// What became of a call.
+/// The outcome of a call.
 #[derive(Debug)]
 pub(super) enum Called {
     Ended(Box<RunRow>),
@@ -80,7 +80,7 @@ pub(super) enum Called {
     Answer(Json),
 }
 
-/// Calls something that a flow offers: starts a run, or goes on with the one of a repeated request.
+/// Calls something that a flow offers: starts a run, or resumes following the one of a repeated request.
 ///
 /// # Errors
 /// When the request is malformed. That a run does not start is the answer of a tool.
@@ -163,7 +163,7 @@ fn is_reserved(name: &str) -> bool {
     name == flowstone_flow::flow::ACTIVATION || matches!(head, Some("flow" | "step"))
 }
 
-/// Goes on with the run of a request that is repeated with answers.
+/// Follows the run of a request that is repeated with answers.
 async fn again(
     rq: &Request,
     offered: &Offered,

@@ -53,6 +53,11 @@ pub(super) async fn tool_result(rq: &Request, row: &RunRow) -> Result<Json, RpcE
 /// Returns the result of a tool whose run did not complete.
 fn failure(row: &RunRow) -> Json {
     let error = row.error.as_deref().map(stored_json).unwrap_or(Json::Null);
+    // A failure has its error inside, beside the place.
+    let error = match &error["error"] {
+        Json::Null => &error,
+        inner => inner,
+    };
     let code = error["code"].as_str().unwrap_or_default();
     let message = match error["message"].as_str() {
         Some(message) => message.to_owned(),

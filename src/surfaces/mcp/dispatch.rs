@@ -14,7 +14,7 @@ const INSTRUCTIONS: &str = "Flowstone runs durable workflows, written as flows i
 /// Answers a request.
 ///
 /// # Errors
-/// What the client is told instead of a result.
+/// The error that the client gets instead of a result.
 pub(crate) async fn answer(
     rq: &Request,
     method: &str,

@@ -26,7 +26,7 @@ const CHECK: Duration = Duration::from_secs(1);
 /// Maximum number of events that are read at a time.
 const PAGE: usize = 64;
 
-/// How long somebody waits for a run.
+/// How long a run is waited for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Patience {
     /// As long as a call takes.

@@ -35,7 +35,7 @@ pub(super) struct Questions {
     linked: HashSet<String>,
 }
 
-/// What came of the questions of a run.
+/// The result of asking the questions of a run.
 #[derive(Debug)]
 pub(super) enum Asked {
     Answered,

@@ -18,7 +18,7 @@ const IDLE: Duration = Duration::from_secs(24 * 60 * 60);
 const SESSIONS_MAX: usize = 10_000;
 /// Maximum number of resources that a session follows.
 const FOLLOWED_MAX: usize = 100;
-/// Messages that wait for the stream of a session; more are dropped, as if nobody listened.
+/// Messages that wait for the stream of a session; more are dropped, as if the client did not listen.
 const BACKLOG: usize = 64;
 
 /// One client, from `initialize` on.
@@ -101,7 +101,7 @@ impl Session {
         self.inner().active.remove(&id.to_string());
     }
 
-    /// Cancels the answer to a request. The run that it follows goes on.
+    /// Cancels the answer to a request. The run that it follows continues.
     pub(crate) fn cancel(&self, id: &Json) {
         if let Some(active) = self.inner().active.get(&id.to_string()) {
             active.send_replace(true);
@@ -115,7 +115,7 @@ impl Session {
         receiver
     }
 
-    /// Sends a message that belongs to no request, if somebody listens.
+    /// Sends a message that belongs to no request, if the client listens.
     pub(super) fn send(&self, method: &str, params: &Json) {
         let stream = self.inner().stream.clone();
         if let Some(stream) = stream {

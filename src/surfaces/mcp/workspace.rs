@@ -198,7 +198,7 @@ const OPERATIONS: &[Operation] = &[
     },
     Operation {
         name: "runs_events",
-        doc: "Lists the journal of a run: what its steps requested and what came of it.",
+        doc: "Lists the journal of a run: what its steps requested and returned.",
         scope: Scope::Read,
         call: Call::Get("/api/v1/runs/{id}/journal"),
         params: &[
