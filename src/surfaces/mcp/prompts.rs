@@ -120,7 +120,7 @@ fn create(goal: &str) -> String {
          project needs; never put a secret into a flow.\n\
          4. Write one EDN map with `:slug`, `:invocations` with its inputs, `:interfaces` and `:flow`. Name steps after \
          their outcome. Ask a person before anything that cannot be undone, with a `:wait` step.\n\
-         5. Check it with `workspace_flows_check` and correct every finding, until there is none.\n\
+         5. Check it with `workspace_flows_check` and correct every finding, until it finds nothing.\n\
          6. Show the text and say where it belongs: a file in `flows/`. When it is there, try it with \
          `workspace_flows_run` and read the run with `workspace_runs_show`.\n"
     )
