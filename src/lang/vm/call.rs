@@ -303,13 +303,19 @@ impl Vm {
     ///
     /// # Errors
     /// Whatever computing throws.
-    #[inline]
+    #[inline(always)]
     pub fn realise_key(&mut self, key: &Value) -> Result<()> {
+        match may_be_lazy(key) {
+            true => self.realise_collection(key),
+            false => Ok(()),
+        }
+    }
+
+    fn realise_collection(&mut self, key: &Value) -> Result<()> {
         match key {
             // Keys made of a few scalars are common, and looking is cheaper than hashing.
             Value::Vector(vector) if vector.len() <= 8 && !vector.iter().any(may_be_lazy) => Ok(()),
-            key if may_be_lazy(key) => self.realise(key),
-            _ => Ok(()),
+            key => self.realise(key),
         }
     }
 
@@ -381,6 +387,7 @@ fn name_of_callee(function: &Value) -> Cow<'static, str> {
 }
 
 /// Tells whether there may be something left to compute in a value.
+#[inline]
 fn may_be_lazy(value: &Value) -> bool {
     matches!(
         value,

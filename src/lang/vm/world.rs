@@ -106,8 +106,11 @@ impl World {
         {
             replaced.push((native, Rc::clone(var)));
         }
-        self.has_replaced.set(!replaced.is_empty());
-        meter::note_replaced();
+        let has_replaced = !replaced.is_empty();
+        self.has_replaced.set(has_replaced);
+        if has_replaced {
+            meter::note_replaced();
+        }
         drop(replaced);
         var.set_root(value);
     }
