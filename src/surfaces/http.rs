@@ -29,6 +29,7 @@ mod settings;
 mod steps;
 mod tables;
 mod tokens;
+mod trace;
 mod waits;
 
 use std::net::{SocketAddr, TcpListener};
@@ -51,6 +52,7 @@ use server::{Desk, Server, Shared};
 use settings::ServerSettings;
 
 use crate::metrics::Metrics;
+use crate::telemetry;
 
 /// The routes of all nouns, sorted.
 const ROUTES: &[fn() -> Router<Shared>] = &[
@@ -180,6 +182,7 @@ pub fn serve<E: Send>(
             room: interfaces::receive::Room::default(),
             readers: feed::Readers::default(),
             metrics: options.metrics.clone(),
+            telemetry: telemetry::port(),
             interrupt: options.interrupt.clone(),
             stopping: tokio::sync::watch::Sender::new(false),
         });

@@ -9,3 +9,4 @@ pub mod http;
 mod json;
 pub mod metrics;
 mod pages;
+pub mod telemetry;

@@ -57,6 +57,7 @@ impl World {
             flow: Flow::bare("test", Value::Nil),
             timeout: None,
             is_clock_stopped: false,
+            telemetry: Arc::new(flowstone_engine::ports::NoTelemetry),
             exchanges: None,
             progress: Rc::default(),
             hidden: RefCell::default(),

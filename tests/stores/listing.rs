@@ -33,6 +33,7 @@ fn stored_run(id: &str, now_ms: i64) -> NewRun {
         origin: None,
         parent: None,
         deadline_ms: None,
+        trace: None,
         is_taken: false,
     }
 }

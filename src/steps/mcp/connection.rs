@@ -10,9 +10,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use flowstone_flow::diagnostic::nearest;
+use flowstone_flow::trace::TraceParent;
 use rmcp::model::{
     CallToolRequest, CallToolRequestParams, ClientRequest, ErrorCode, ListToolsRequest,
-    PaginatedRequestParams, ProgressToken, ProtocolVersion, ServerResult, Tool,
+    PaginatedRequestParams, ProgressToken, ProtocolVersion, RequestParamsMeta as _, ServerResult,
+    Tool,
 };
 use rmcp::service::{
     ClientLifecycleMode, ClientServiceExt, Peer, PeerRequestOptions, RoleClient, RunningService,
@@ -75,6 +77,8 @@ pub(super) struct ToolCall {
     pub arguments: Map<String, Json>,
     /// What the arguments must be, where the flow says so itself; else the server is asked.
     pub schema: Option<Json>,
+    /// The span that the call belongs to.
+    pub trace_parent: Option<TraceParent>,
 }
 
 impl Connection {
@@ -191,6 +195,9 @@ impl Connection {
     async fn call_once(&self, call: &ToolCall, heard: Watcher) -> Result<Answer, McpError> {
         let mut params = CallToolRequestParams::new(call.tool.clone());
         params.arguments = Some(call.arguments.clone());
+        if let Some(parent) = call.trace_parent {
+            params.set_traceparent(&parent.to_string());
+        }
         let request = CallToolRequest::new(params);
         self.output.take_asked();
         let answer = self
