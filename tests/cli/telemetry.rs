@@ -173,7 +173,7 @@ fn retrying(url: &str) -> String {
     format!(
         "{{:slug :retrying :flow
            '(do (flow/step :kv :count {{:operation :increment :key \"n\"}})
-                (:status (flow/step :http :tell {{:url \"{url}\" :retry {{:max-attempts 2 :base-ms 1 :jitter 0}}}})))}}"
+                (:status (flow/step :http :tell {{:url \"{url}\" :retry {{:max-attempts 2 :backoff-ms 1 :jitter 0}}}})))}}"
     )
 }
 
@@ -368,7 +368,7 @@ fn a_child_is_below_the_step_that_calls_it() {
     );
     scratch.write(
         "flows/top.edn",
-        "{:slug :top :flow '(flow/call-flow :below {:flow-slug :child :input {}})}",
+        "{:slug :top :flow '(flow/call-flow :child {})}",
     );
     let mut variables = variables(&collector);
     variables.push(("TRACEPARENT", CALLER.to_owned()));
@@ -377,7 +377,7 @@ fn a_child_is_below_the_step_that_calls_it() {
     one_trace(&spans);
     assert_eq!(
         tree(&spans),
-        "invoke_workflow top\n  step below\n    invoke_workflow child\n      step nap\n"
+        "invoke_workflow top\n  step child\n    invoke_workflow child\n      step nap\n"
     );
     let top = find(&spans, "invoke_workflow top");
     assert_eq!(
@@ -450,7 +450,7 @@ fn a_killed_run_continues_its_trace_and_sends_no_span_twice() {
     );
     // A replay commits nothing, and sends nothing.
     let id = run.get("flowstone.run.id");
-    run_with(&scratch, &["runs", "verify", id], &variables).ok();
+    run_with(&scratch, &["runs", "replay", id], &variables).ok();
     assert_eq!(received(&collector).len(), spans.len());
 }
 
@@ -483,7 +483,7 @@ fn callers_with_a_token_are_parents_and_webhooks_are_linked() {
         (None, &[CALLER_SPAN.to_owned()][..])
     );
     assert_eq!(run.get("flowstone.started_by"), "webhook:in");
-    let route = "POST /api/flows/{slug}/interfaces/live/{id}";
+    let route = "POST /api/flows/{slug}/interfaces/{target}/{id}";
     let spans = await_span(&collector, route);
     let request = find(&spans, route);
     assert_eq!(
@@ -619,7 +619,7 @@ fn a_claimed_job_names_the_span_of_its_step() {
     let scratch = Scratch::new();
     scratch.write(
         "flow.edn",
-        "{:slug :jobs :flow '(flow/step :job :resize {:operation :submit :type :image :payload {:n 1}})}",
+        "{:slug :jobs :flow '(flow/step :job :resize {:op :submit :job-type \"image\" :payload {:n 1}})}",
     );
     let variables = variables(&collector);
     run_with(&scratch, &["run", "flow.edn", "--quiet"], &variables);
