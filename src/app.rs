@@ -23,8 +23,8 @@ use flowstone_steps::recording::{
     RecordedSecrets, Recorder, RecordingError, ReplayedSecrets, Replayer,
 };
 use flowstone_steps::{embedder, permissions, sandbox, secrets, settings};
-use flowstone_stores::Options;
 use flowstone_stores::vault::ProjectVault;
+use flowstone_stores::{Options, Spans};
 use flowstone_surfaces::cli::{
     App, ExchangesWith, Open, Project, Prompt, Report, Runtime, lost_terminal, of_store_error,
 };
@@ -39,6 +39,7 @@ impl App for Flowstone {
             project,
             &Options {
                 must_exist: open == Open::Existing,
+                telemetry: Spans::to(telemetry::port()),
                 ..Options::default()
             },
         )

@@ -649,3 +649,24 @@ fn run_of(scratch: &Scratch) -> String {
         .unwrap_or_default()
         .to_owned()
 }
+
+#[test]
+fn commits_are_linked_to_the_runs_in_them() {
+    let collector = collector();
+    let scratch = Scratch::new();
+    scratch.write(
+        "flow.edn",
+        "{:slug :quiet :flow '(flow/step :kv :n {:operation :increment :key \"n\"})}",
+    );
+    let mut variables = variables(&collector);
+    variables.push(("FLOWSTONE_LOG", "flowstone::store=debug".to_owned()));
+    let ran = run_with(&scratch, &["run", "flow.edn", "--quiet"], &variables);
+    assert!(ran.err.contains("flowstone::store: committed"), "{ran:?}");
+    let spans = received(&collector);
+    let run = find(&spans, "invoke_workflow quiet");
+    let mut commits = spans.iter().filter(|span| span.name == "store commit");
+    let commit = commits.find(|span| span.links.contains(&run.id));
+    let commit = commit.unwrap_or_else(|| panic!("{spans:?}"));
+    assert_ne!(commit.trace, run.trace);
+    assert!(!commit.get("flowstone.store.rows").is_empty(), "{commit:?}");
+}
