@@ -72,6 +72,7 @@ fn ten(stores: &Stores) {
                 close: ParentClose::Abandon,
             }),
             deadline_ms: None,
+            trace: None,
             is_taken: false,
         };
         block_on(stores.runs.create(run)).expect("it is added");

@@ -10,7 +10,6 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use flowstone_flow::diagnostic::nearest;
-use flowstone_flow::trace::TraceParent;
 use rmcp::model::{
     CallToolRequest, CallToolRequestParams, ClientRequest, ErrorCode, ListToolsRequest,
     PaginatedRequestParams, ProgressToken, ProtocolVersion, RequestParamsMeta as _, ServerResult,
@@ -78,7 +77,7 @@ pub(super) struct ToolCall {
     /// What the arguments must be, where the flow says so itself; else the server is asked.
     pub schema: Option<Json>,
     /// The span that the call belongs to.
-    pub trace_parent: Option<TraceParent>,
+    pub trace_parent: Option<Box<str>>,
 }
 
 impl Connection {
@@ -195,8 +194,8 @@ impl Connection {
     async fn call_once(&self, call: &ToolCall, heard: Watcher) -> Result<Answer, McpError> {
         let mut params = CallToolRequestParams::new(call.tool.clone());
         params.arguments = Some(call.arguments.clone());
-        if let Some(parent) = call.trace_parent {
-            params.set_traceparent(&parent.to_string());
+        if let Some(parent) = &call.trace_parent {
+            params.set_traceparent(parent);
         }
         let request = CallToolRequest::new(params);
         self.output.take_asked();
