@@ -53,6 +53,7 @@ impl Queue {
         if spans.is_empty() {
             return;
         }
+        let is_first = state.spans.is_empty();
         state.since.get_or_insert_with(Instant::now);
         state.spans.extend(spans);
         let is_full = state.spans.len() >= queue.settings.batch;
@@ -65,7 +66,7 @@ impl Queue {
                 queue.lose(state.spans.len());
                 state.spans.clear();
             }
-        } else if is_full {
+        } else if is_first || is_full {
             queue.changed.notify_all();
         }
     }
