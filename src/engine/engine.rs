@@ -108,7 +108,7 @@ pub struct StartOptions {
     pub priority: Option<i64>,
     /// After this long it is unwound, with status `timed-out`.
     pub timeout: Option<Duration>,
-    /// The trace of whoever starts it.
+    /// The trace of the caller that starts it.
     pub trace: Option<TraceOrigin>,
 }
 

@@ -277,8 +277,7 @@ async fn open_with<'a>(
     };
     entries.extend(again.clone());
     let journaled = Usage::size_of(&entries);
-    let telemetry = &engine.services.telemetry;
-    let recorder = Recorder::start(telemetry, RunFacts::of(row), &entries, engine.now_ms());
+    let recorder = Recorder::start(engine, RunFacts::of(row), &entries);
     let history = History::new(entries);
     let (input, secrets) = engine.input_of_row(row)?;
     let place = Place {

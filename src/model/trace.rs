@@ -200,7 +200,7 @@ impl fmt::Display for TraceParent {
 pub enum TraceOrigin {
     /// The run belongs to the trace, below this span.
     Parent(TraceParent),
-    /// The run has a trace of its own and refers to this span, because whoever named it may not write into other traces.
+    /// The run has a trace of its own and refers to this span, because the sender that named it may not write into other traces.
     Link(TraceParent),
 }
 

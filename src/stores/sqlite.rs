@@ -138,13 +138,7 @@ fn open_to_write(home: &Path, options: &Options) -> Result<Stores, StoreError> {
             Box::new(move |db| marker::leave(&home, db, &owner))
         }
     };
-    let writer = Writer::start(
-        writing,
-        path.clone(),
-        options.probe.clone(),
-        leave,
-        &options.telemetry,
-    )?;
+    let writer = Writer::start(writing, path.clone(), leave, options)?;
     Ok(stores(home, (path, reading), (writer, owner), options))
 }
 
@@ -155,13 +149,7 @@ fn open_read_only(home: &Path, options: &Options) -> Result<Stores, StoreError> 
     let writing = open::connect_read_only(&path)?;
     let reading = open::connect_read_only(&path)?;
     let owner = Arc::new(Owner::reader(&home.join(OWNERS)));
-    let writer = Writer::start(
-        writing,
-        path.clone(),
-        None,
-        Box::new(|_| {}),
-        &Spans::default(),
-    )?;
+    let writer = Writer::start(writing, path.clone(), Box::new(|_| {}), &Options::default())?;
     Ok(stores(home, (path, reading), (writer, owner), options))
 }
 

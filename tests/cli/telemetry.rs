@@ -215,7 +215,7 @@ fn a_run_with_a_retry_is_one_trace() {
         "{resource}"
     );
 
-    // The server is told of the attempt.
+    // The server receives the span of the attempt.
     let told: Vec<String> = server.requests().iter().map(|it| it.head.clone()).collect();
     for (head, attempt) in told.iter().zip([first, second]) {
         let parent = format!("traceparent: 00-{}-{}-01", attempt.trace, attempt.id);

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use super::RunFacts;
 use super::fold::Fold;
+use crate::engine::Engine;
 use crate::ports::{Change, Entry, FinishedSpan, Telemetry};
 
 /// Spans of changes that are not durable yet. Beyond this number, the next batch is awaited until it is.
@@ -24,23 +25,21 @@ pub(crate) struct Recorder {
 }
 
 impl Recorder {
-    /// Returns what records an execution that begins at a time, after the entries that the journal has. Returns nothing
+    /// Returns what records an execution that begins now, after the entries that the journal has. Returns nothing
     /// where nobody wants the spans of the run.
-    pub(crate) fn start(
-        telemetry: &Arc<dyn Telemetry>,
-        facts: RunFacts,
-        entries: &[Entry],
-        now_ms: i64,
-    ) -> Option<Recorder> {
+    pub(crate) fn start(engine: &Engine, facts: RunFacts, entries: &[Entry]) -> Option<Recorder> {
+        let telemetry = &engine.services.telemetry;
         if !telemetry.is_on() || !telemetry.samples(facts.trace.trace, facts.trace.remote) {
             return None;
         }
-        let began_ms = entries.first().map_or(now_ms, |entry| entry.at_ms);
+        let began_ms = entries
+            .first()
+            .map_or_else(|| engine.now_ms(), |entry| entry.at_ms);
         let mut fold = Fold::new(facts.trace.clone(), began_ms, telemetry.has_content());
         let mut known = Vec::new();
         for entry in entries {
             fold.take(entry, &mut known);
-            // Whoever committed them has sent them.
+            // The process that committed them has sent them.
             known.clear();
         }
         Some(Recorder {
@@ -86,7 +85,7 @@ impl Recorder {
         batch
     }
 
-    /// Tells whether so many spans wait that the next batch should be awaited until it is durable.
+    /// Tells whether the next batch should be awaited until it is durable, because many spans wait.
     pub(crate) fn is_full(&self) -> bool {
         self.pending.len() >= PENDING_MAX
     }

@@ -21,6 +21,7 @@ use flowstone_model::ports::{
 use rusqlite::Connection;
 use tokio::sync::{oneshot, watch};
 
+use super::Options;
 use super::failure::{failed, located};
 use super::feed::{Span, Spans};
 use super::journal;
@@ -128,9 +129,8 @@ impl Writer {
     pub(super) fn start(
         db: Connection,
         path: PathBuf,
-        probe: Option<Arc<dyn Probe>>,
         leave: Leave,
-        telemetry: &super::Spans,
+        options: &Options,
     ) -> Result<Writer, StoreError> {
         let (jobs, queue) = channel();
         let unreachable = path.display().to_string();
@@ -146,13 +146,13 @@ impl Writer {
             looked: Instant::now(),
             db,
             path,
-            probe,
+            probe: options.probe.clone(),
             queue,
             unsettled: unsettled.clone(),
             mode: Durability::Full,
             ahead: VecDeque::new(),
             transactions: 0,
-            traced: Traced::new(telemetry),
+            traced: Traced::new(&options.telemetry),
         };
         let thread = std::thread::Builder::new()
             .name("writer".to_owned())
