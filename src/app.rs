@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use flowstone_engine::SystemClock;
 use flowstone_engine::crash_test::World;
-use flowstone_engine::ports::{Exchanges, Secrets, Stores, SystemRandom};
+use flowstone_engine::ports::{Exchanges, NoTelemetry, Secrets, Stores, SystemRandom};
 use flowstone_engine::trust;
 use flowstone_engine::{Engine, EngineConfig, Interactive, Limits};
 use flowstone_flow::flow::Flow;
@@ -23,11 +23,12 @@ use flowstone_steps::recording::{
     RecordedSecrets, Recorder, RecordingError, ReplayedSecrets, Replayer,
 };
 use flowstone_steps::{embedder, permissions, sandbox, secrets, settings};
-use flowstone_stores::Options;
 use flowstone_stores::vault::ProjectVault;
+use flowstone_stores::{Options, Spans};
 use flowstone_surfaces::cli::{
     App, ExchangesWith, Open, Project, Prompt, Report, Runtime, lost_terminal, of_store_error,
 };
+use flowstone_surfaces::telemetry;
 
 /// Flowstone with everything plugged in.
 pub struct Flowstone;
@@ -38,6 +39,7 @@ impl App for Flowstone {
             project,
             &Options {
                 must_exist: open == Open::Existing,
+                telemetry: Spans::to(telemetry::port()),
                 ..Options::default()
             },
         )
@@ -57,6 +59,7 @@ impl App for Flowstone {
             steps: world.watch(config.steps),
             clock: world.clock.clone(),
             random: world.random(),
+            telemetry: Arc::new(NoTelemetry),
             ..config
         }))
     }
@@ -166,6 +169,7 @@ impl Flowstone {
             secrets: outside.secrets,
             vault: Arc::new(ProjectVault::of_environment(&project.home)),
             exchanges: outside.exchanges,
+            telemetry: telemetry::port(),
             durability: settings::of_durability(&settings),
             limits: limits(&settings, project),
             permissions: Arc::new(permissions(&settings, project)?),

@@ -57,12 +57,18 @@ impl Api {
     }
 
     pub fn serve_with(scratch: &Scratch, options: &[&str]) -> Api {
+        Api::serve_as(scratch, options, &[])
+    }
+
+    /// Serves with these variables of the environment.
+    pub fn serve_as(scratch: &Scratch, options: &[&str], variables: &[(&str, String)]) -> Api {
         let home = scratch.path().join(".flowstone");
         // That of a server that was killed.
         let _ = std::fs::remove_file(home.join("server.json"));
         let args = [&["serve", "--listen", "127.0.0.1:0", "--quiet"], options].concat();
         let child = scratch
             .command(&args)
+            .envs(variables.iter().map(|(key, value)| (*key, value)))
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .spawn()

@@ -56,5 +56,7 @@ mod steps;
 mod strangers;
 mod suspend;
 mod system;
+#[cfg(unix)]
+mod telemetry;
 mod test;
 mod waits;

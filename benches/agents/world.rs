@@ -184,6 +184,7 @@ fn new_run(id: RunId, loaded: &LoadedFlow) -> NewRun {
         origin: None,
         parent: None,
         deadline_ms: None,
+        trace: None,
         is_taken: false,
     }
 }

@@ -73,6 +73,7 @@ impl World {
             origin: None,
             parent: None,
             deadline_ms: None,
+            trace: None,
             is_taken: false,
         };
         block_on(async {

@@ -88,6 +88,7 @@ pub async fn add_runs(stores: &Stores, loaded: &LoadedFlow, count: usize) -> Res
             origin: None,
             parent: None,
             deadline_ms: None,
+            trace: None,
             is_taken: false,
         }));
     }

@@ -20,6 +20,7 @@ use crate::ports::{NewRun, Parent, RunRow, mix};
 use crate::sealed;
 use crate::start;
 use crate::step::{LocalFuture, Outcome, Step, StepContext, StepError, StepSpec};
+use crate::trace::TraceOrigin;
 
 /// Starts a child run.
 pub(crate) struct CallFlow;
@@ -101,6 +102,7 @@ pub async fn start(cx: &StepContext, config: &Value) -> Result<RunId, StepError>
         started_by: "call".to_owned(),
         origin: None,
         is_taken: false,
+        trace: cx.span_of_step().map(TraceOrigin::Parent),
         deadline_ms: timeout(config).map(|timeout| cx.now_ms() + timeout),
         parent: Some(Parent {
             root: match &parent.parent {

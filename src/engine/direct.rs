@@ -107,6 +107,7 @@ impl Engine {
             flow,
             input: Value::map([]),
             input_secrets: Vec::new(),
+            trace: None,
             session: Rc::new(self.session()),
             services: Rc::new(services),
             progress: Rc::new(|_, _| {}),

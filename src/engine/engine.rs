@@ -25,12 +25,14 @@ use crate::observer::Observer;
 use crate::outcome::RunOutcome;
 use crate::permission::Permissions;
 use crate::ports::{
-    Claim, ClaimBy, Clock, Durability, Exchanges, NoSecrets, NoVault, Random, RunFilter, RunRow,
-    RunStatus, Secrets, Stores, SystemRandom, Taken, Vault, WaitFilter,
+    Claim, ClaimBy, Clock, Durability, Exchanges, NoSecrets, NoTelemetry, NoVault, Random,
+    RunFilter, RunRow, RunStatus, Secrets, Stores, SystemRandom, Taken, Telemetry, Vault,
+    WaitFilter,
 };
 use crate::redact::Redactors;
 use crate::sessions::Sessions;
 use crate::step::{Persist, Services, Step, real_path};
+use crate::trace::TraceOrigin;
 
 /// What an engine is made of.
 pub struct EngineConfig {
@@ -49,6 +51,8 @@ pub struct EngineConfig {
     pub vault: Arc<dyn Vault>,
     /// Sees the requests of steps before they are sent: records them, or answers them from a recording.
     pub exchanges: Option<Arc<dyn Exchanges>>,
+    /// Takes the spans of runs.
+    pub telemetry: Arc<dyn Telemetry>,
     /// The project's settings, a map or nil.
     pub settings: Value,
     /// What the flows of the project may touch.
@@ -76,6 +80,7 @@ impl EngineConfig {
             secrets: Arc::new(NoSecrets),
             vault: Arc::new(NoVault),
             exchanges: None,
+            telemetry: Arc::new(NoTelemetry),
             settings: Value::Nil,
             permissions: Arc::new(Permissions::everything()),
             bindings: Bindings::default(),
@@ -103,6 +108,8 @@ pub struct StartOptions {
     pub priority: Option<i64>,
     /// After this long it is unwound, with status `timed-out`.
     pub timeout: Option<Duration>,
+    /// The trace of the caller that starts it.
+    pub trace: Option<TraceOrigin>,
 }
 
 impl StartOptions {
@@ -116,6 +123,7 @@ impl StartOptions {
             started_by: None,
             priority: None,
             timeout: None,
+            trace: None,
         }
     }
 }
@@ -148,6 +156,7 @@ impl Engine {
                 vault: config.vault,
                 redactors: Redactors::default(),
                 exchanges: config.exchanges,
+                telemetry: config.telemetry,
                 project_root: config.project_root,
                 home: config.home,
                 settings: bound.unwrap_or_else(|_| config.settings.clone()),
@@ -466,8 +475,10 @@ impl Engine {
     pub async fn request_cancel(&self, run: &RunId, reason: &str) -> Result<(), EngineError> {
         let row = self.run_row(run).await?;
         refuse_ended(&row)?;
-        let runs = &self.services.stores.runs;
-        Ok(runs.request_cancel(run, reason, self.now_ms()).await?)
+        let (runs, now_ms) = (&self.services.stores.runs, self.now_ms());
+        runs.request_cancel(run, reason, now_ms).await?;
+        // One that was queued is over.
+        self.send_ends(std::slice::from_ref(run), now_ms).await
     }
 
     /// Terminates a run at once, as [`Engine::terminate`] does. Its children are left to workers.
@@ -475,8 +486,8 @@ impl Engine {
     /// # Errors
     /// As of [`Engine::terminate`].
     pub async fn request_end(&self, run: &RunId, reason: &str) -> Result<(), EngineError> {
-        let runs = &self.services.stores.runs;
-        match runs.terminate(run, reason, self.now_ms()).await? {
+        let (runs, now_ms) = (&self.services.stores.runs, self.now_ms());
+        match runs.terminate(run, reason, now_ms).await? {
             None => Err(EngineError::NoSuchRun {
                 run: run.to_string(),
             }),
@@ -484,7 +495,7 @@ impl Engine {
                 run: run.to_string(),
                 status: status.name(),
             }),
-            Some(_) => Ok(()),
+            Some(_) => self.send_ends(std::slice::from_ref(run), now_ms).await,
         }
     }
 

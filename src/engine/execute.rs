@@ -56,7 +56,9 @@ use crate::ports::{Claim, ClaimBy, Revealed, RunRow, RunStatus, Secret, StoreErr
 use crate::redact::{self, RedactedObserver};
 use crate::sealed;
 use crate::sessions::Prepared;
+use crate::spans::{Recorder, RunFacts};
 use crate::step::{Cut, Cutoff, Scope, Services};
+use crate::trace::RunTrace;
 use crate::turn;
 use crate::{Interrupt, SessionUse};
 
@@ -275,6 +277,7 @@ async fn open_with<'a>(
     };
     entries.extend(again.clone());
     let journaled = Usage::size_of(&entries);
+    let recorder = Recorder::start(engine, RunFacts::of(row), &entries);
     let history = History::new(entries);
     let (input, secrets) = engine.input_of_row(row)?;
     let place = Place {
@@ -294,6 +297,7 @@ async fn open_with<'a>(
     };
     let executor = Executor::new(engine, place, history, observer, options);
     executor.shared.journal.usage().add_journal(journaled);
+    executor.shared.journal.record(recorder);
     if let Some(entry) = again {
         executor.shared.journal.append(entry);
     }
@@ -327,6 +331,8 @@ pub(crate) struct Facts {
     pub pass: i64,
     pub seed: u64,
     pub deadline_ms: Option<i64>,
+    /// Where the run belongs in traces; nothing for what is not a run of a flow.
+    pub trace: Option<RunTrace>,
     /// No flow runs: steps are asked for at a prompt.
     pub is_prompt: bool,
 }
@@ -339,6 +345,7 @@ impl Facts {
             pass: row.pass,
             seed: row.seed,
             deadline_ms: row.deadline_ms,
+            trace: Some(RunTrace::of(row)),
             is_prompt: false,
         }
     }
@@ -412,6 +419,7 @@ impl<'a> Executor<'a> {
             session: place.session,
             services: redact::services(&place.services, &revealed),
             input_secrets: place.secrets,
+            trace: place.facts.trace.clone(),
             progress: Rc::new(move |path, progress| {
                 let path = path.clone();
                 watcher.event(&run, &RunEvent::StepProgress { path, progress });

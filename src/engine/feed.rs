@@ -18,6 +18,7 @@ use crate::ids::RunId;
 use crate::ports::{
     EventKind, FeedDetail, FeedItem, FeedRow, LiveText, News, RunRow, StoreError, Stores,
 };
+pub(crate) use agents::{Agents, Nested};
 use fold::Fold;
 pub(crate) use live::LiveObserver;
 

@@ -174,6 +174,7 @@ impl Interactive<'_> {
             started_by: "prompt".to_owned(),
             origin: None,
             parent: None,
+            trace: None,
             deadline_ms: None,
             is_taken: true,
         };

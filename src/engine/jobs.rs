@@ -5,6 +5,7 @@
 
 mod error;
 
+use std::ops::Deref;
 use std::time::Duration;
 
 use flowstone_lang::value::Value;
@@ -20,6 +21,7 @@ use crate::limits;
 use crate::ports::{
     JobAnswer, JobCall, JobClaim, JobQuery, JobReport, JobRow, JobStatus, MOST_JOBS, StoreError,
 };
+use crate::trace::{RunTrace, TraceParent};
 
 /// The shortest lease.
 pub const SHORTEST_LEASE: Duration = Duration::from_secs(5);
@@ -78,6 +80,22 @@ pub struct JobFailure {
     pub retry: bool,
 }
 
+/// A job that a worker has claimed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ClaimedJob {
+    pub row: JobRow,
+    /// The span of the step that waits for the job, where workers are told of it.
+    pub trace_parent: Option<TraceParent>,
+}
+
+impl Deref for ClaimedJob {
+    type Target = JobRow;
+
+    fn deref(&self) -> &JobRow {
+        &self.row
+    }
+}
+
 /// A page of a listing.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct JobPage {
@@ -92,7 +110,19 @@ impl Engine {
     ///
     /// # Errors
     /// When the options are out of range, or the store cannot be written.
-    pub async fn claim_jobs(&self, options: &ClaimOptions) -> Result<Vec<JobRow>, EngineError> {
+    pub async fn claim_jobs(&self, options: &ClaimOptions) -> Result<Vec<ClaimedJob>, EngineError> {
+        let jobs = self.claim_rows(options).await?;
+        let mut claimed = Vec::with_capacity(jobs.len());
+        for row in jobs {
+            let run = self.run_row(&row.run).await?;
+            let trace = RunTrace::of(&run);
+            let trace_parent = self.services.trace_parent(&trace, trace.step(&row.path));
+            claimed.push(ClaimedJob { row, trace_parent });
+        }
+        Ok(claimed)
+    }
+
+    async fn claim_rows(&self, options: &ClaimOptions) -> Result<Vec<JobRow>, EngineError> {
         check(options)?;
         let stores = &self.services.stores;
         let clock = &self.services.clock;

@@ -36,6 +36,7 @@ mod runs;
 pub mod schedules;
 pub mod sealed;
 mod sessions;
+mod spans;
 mod start;
 mod state;
 pub mod tokens;
@@ -52,7 +53,7 @@ pub(crate) use flowstone_flow::{
 };
 pub use flowstone_model::{
     blob, changeset, codec, diagnostic, duration, feed_event, form, ids, json, kv, limits, ports,
-    private, resource, rooted, schema, server_file, table, token, viewer, words,
+    private, resource, rooted, schema, server_file, table, token, trace, viewer, words,
 };
 
 pub use asker::{AskPermission, Asker, Permission, PermissionQuestion};

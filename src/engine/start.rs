@@ -70,7 +70,11 @@ impl Engine {
         options: StartOptions,
     ) -> Result<StartedRun, EngineError> {
         let (run, input) = self.new_run(loaded, options)?;
-        admit(&self.services.stores, &loaded.flow, &input, run).await
+        let now_ms = run.now_ms;
+        let started = admit(&self.services.stores, &loaded.flow, &input, run).await?;
+        // Those that were queued are over.
+        self.send_ends(&started.replaced, now_ms).await?;
+        Ok(started)
     }
 
     /// Starts a run, unless one of the receipts is known: then returns what was received before.
@@ -208,6 +212,7 @@ impl Engine {
             started_by: options.started_by.unwrap_or_else(|| "manual".to_owned()),
             origin: None,
             parent: None,
+            trace: options.trace,
             deadline_ms: options
                 .timeout
                 .map(|timeout| now_ms.saturating_add(crate::duration::millis(timeout))),

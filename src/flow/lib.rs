@@ -31,7 +31,7 @@ pub mod workspace;
 
 pub use flowstone_model::{
     blob, changeset, codec, diagnostic, duration, ids, jobs, json, kv, limits, ports, private,
-    redact, resource, rooted, schema, server_file, table, words,
+    redact, resource, rooted, schema, server_file, table, trace, words,
 };
 
 pub use interrupt::Interrupt;

@@ -31,6 +31,7 @@ pub mod server_file;
 pub mod size;
 pub mod table;
 pub mod token;
+pub mod trace;
 pub mod viewer;
 pub mod waits;
 pub mod words;

@@ -22,6 +22,7 @@ mod runs;
 mod search;
 mod secrets;
 mod simulated_clock;
+mod telemetry;
 mod tokens;
 mod upkeep;
 mod vault;
@@ -66,6 +67,7 @@ pub use search::{
 };
 pub use secrets::{NoSecrets, Secret, Secrets};
 pub use simulated_clock::SimulatedClock;
+pub use telemetry::{FinishedSpan, NoTelemetry, SpanKind, SpanValue, Telemetry};
 pub use tokens::Tokens;
 pub use upkeep::{BackedUp, Flaw, Removed, Sweep, Swept, Upkeep, Usage, Verified};
 pub use vault::{KeyGuard, KeyRing, NoVault, Vault, VaultError};

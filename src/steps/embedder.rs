@@ -272,6 +272,7 @@ impl HttpEmbedder<'_> {
             limits: Limits::default(),
             route: self.route.clone(),
             sent_ms: None,
+            trace_parent: None,
         };
         if let Some(key) = key {
             let (name, value) = self.proof(key);

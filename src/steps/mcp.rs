@@ -239,6 +239,7 @@ impl Mcp {
         let call = ToolCall {
             tool: tool.to_owned(),
             arguments,
+            trace_parent: cx.trace_parent().map(|parent| parent.to_string().into()),
             schema: adapter
                 .tool(tool)
                 .and_then(|tool| tool.input_schema.clone()),

@@ -11,4 +11,4 @@ mod news;
 pub mod sqlite;
 pub mod vault;
 
-pub use sqlite::{Options, open};
+pub use sqlite::{Options, Spans, open};

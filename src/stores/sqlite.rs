@@ -28,11 +28,14 @@ mod schedule;
 pub(crate) mod search;
 pub mod table;
 mod token;
+mod traced;
 mod upkeep;
 mod verify;
 mod waits;
 mod watched;
 mod writer;
+
+pub use traced::Spans;
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -88,6 +91,8 @@ pub struct Options {
     /// How many processes may end while they execute a run, without progress of the run, before it is put in
     /// quarantine. `None`: as [`Limits`] has it.
     pub crashes: Option<u32>,
+    /// Takes the spans of commits.
+    pub telemetry: Spans,
 }
 
 /// Opens the database of a project, making folder and file if need be.
@@ -133,7 +138,7 @@ fn open_to_write(home: &Path, options: &Options) -> Result<Stores, StoreError> {
             Box::new(move |db| marker::leave(&home, db, &owner))
         }
     };
-    let writer = Writer::start(writing, path.clone(), options.probe.clone(), leave)?;
+    let writer = Writer::start(writing, path.clone(), leave, options)?;
     Ok(stores(home, (path, reading), (writer, owner), options))
 }
 
@@ -144,7 +149,7 @@ fn open_read_only(home: &Path, options: &Options) -> Result<Stores, StoreError> 
     let writing = open::connect_read_only(&path)?;
     let reading = open::connect_read_only(&path)?;
     let owner = Arc::new(Owner::reader(&home.join(OWNERS)));
-    let writer = Writer::start(writing, path.clone(), None, Box::new(|_| {}))?;
+    let writer = Writer::start(writing, path.clone(), Box::new(|_| {}), &Options::default())?;
     Ok(stores(home, (path, reading), (writer, owner), options))
 }
 

@@ -69,6 +69,8 @@ pub use repl::{Prompt, lost_terminal};
 pub use report::Report;
 pub use runtime::Runtime;
 
+use crate::telemetry;
+
 /// What commands need from the application, which knows the concrete stores, steps and prompt.
 pub trait App: Sync {
     /// Opens the engine on a project's stores. Called inside the runtime.
@@ -164,9 +166,13 @@ pub fn main(app: &'static dyn App) -> ExitCode {
     output::set_color(cli.color);
     std::panic::set_hook(Box::new(|panic| output::note(&internal_error(panic))));
     log::start();
+    for problem in telemetry::start() {
+        output::note(&format!("warning: {problem}"));
+    }
     end_without_memory();
     let ended = stack::with_room(|| {
         let exit = perform(&cli, app);
+        telemetry::flush();
         // What a stopped evaluation held is freed faster with the process. The destructors of the thread would do it now.
         forget_deferred();
         std::process::exit(exit.code().into())

@@ -30,6 +30,7 @@ mod settings;
 mod steps;
 mod tables;
 mod tokens;
+mod trace;
 mod waits;
 
 use std::net::{SocketAddr, TcpListener};
@@ -54,6 +55,7 @@ use settings::ServerSettings;
 
 use crate::mcp::{Sessions, stdio};
 use crate::metrics::Metrics;
+use crate::telemetry;
 
 pub(crate) use access::Caller;
 pub(crate) use problem::Problem;
@@ -214,6 +216,7 @@ pub fn serve<E: Send>(
             sessions: Sessions::default(),
             is_listening,
             metrics: options.metrics.clone(),
+            telemetry: telemetry::port(),
             interrupt: options.interrupt.clone(),
             stopping: tokio::sync::watch::Sender::new(false),
         });

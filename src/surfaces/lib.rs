@@ -10,3 +10,4 @@ mod json;
 mod mcp;
 pub mod metrics;
 mod pages;
+pub mod telemetry;

@@ -3,6 +3,8 @@
 //! Counts of runs come from the feed of the project, so runs of other processes count, too. Figures of steps are those of
 //! this process. Labels never hold ids, keys or paths.
 
+mod process;
+
 use std::collections::BTreeSet;
 use std::rc::Rc;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -13,7 +15,7 @@ use flowstone_engine::observer::{Observer, RunEvent};
 use flowstone_engine::ports::RunStatus;
 use flowstone_engine::worker::{Watch, WorkerEvent};
 use prometheus_client::encoding::EncodeLabelSet;
-use prometheus_client::encoding::text::encode;
+use prometheus_client::encoding::text::{encode_eof, encode_registry};
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
@@ -59,6 +61,11 @@ struct Reason {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct Signal {
+    signal: &'static str,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct HttpRequest {
     route: String,
     method: String,
@@ -81,6 +88,7 @@ pub struct Metrics {
     refused: Family<Reason, Counter>,
     readers: Gauge,
     store_bytes: Gauge,
+    dropped: Family<Signal, Counter>,
 }
 
 /// Buckets from a millisecond to some minutes.
@@ -105,6 +113,7 @@ impl Default for Metrics {
             refused: Family::default(),
             readers: Gauge::default(),
             store_bytes: Gauge::default(),
+            dropped: Family::default(),
         };
         metrics.register();
         metrics
@@ -160,6 +169,11 @@ impl Metrics {
             "store_bytes",
             "Size of the database file",
             self.store_bytes.clone(),
+        );
+        all.register(
+            "telemetry_dropped",
+            "Spans that were not sent",
+            self.dropped.clone(),
         );
     }
 
@@ -236,8 +250,14 @@ impl Metrics {
             .set(i64::try_from(now.readers).unwrap_or(i64::MAX));
         self.store_bytes
             .set(i64::try_from(now.store_bytes).unwrap_or(i64::MAX));
+        let dropped = self.dropped.get_or_create(&Signal { signal: "traces" });
+        let more = now.spans_dropped.saturating_sub(dropped.get());
+        dropped.inc_by(more);
+        drop(dropped);
         let mut text = String::new();
-        encode(&mut text, &self.registry)?;
+        encode_registry(&mut text, &self.registry)?;
+        text.push_str(&process::text());
+        encode_eof(&mut text)?;
         Ok(text)
     }
 }
@@ -248,6 +268,8 @@ pub struct Now {
     pub live: Vec<(RunStatus, u64)>,
     pub readers: usize,
     pub store_bytes: u64,
+    /// Since the process began.
+    pub spans_dropped: u64,
 }
 
 /// Watches a worker for its figures, beside another watch.

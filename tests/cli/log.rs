@@ -1,6 +1,6 @@
 //! `FLOWSTONE_LOG`: what a run does, as lines that people or programs read.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::program::{Ran, Scratch};
 
@@ -37,7 +37,11 @@ fn steps_and_files_are_logged_in_the_span_of_their_run() {
         (&"kv".into(), &"count".into())
     );
     let listed = scratch.json_of(&["runs", "list"]);
-    assert_eq!(step["span"]["id"], listed["runs"][0]["id"]);
+    assert_eq!(step["spans"][0]["id"], listed["runs"][0]["id"]);
+    assert_eq!(
+        step["span"],
+        json!({"name": "step", "path": "count", "kind": "kv"})
+    );
     assert_eq!(find("flowstone::files", "read")["path"], "logs.edn");
     assert_eq!(find("flowstone::run", "ended")["outcome"], "completed");
     let is_ours = |line: &Value| {

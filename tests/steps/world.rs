@@ -151,6 +151,7 @@ impl World {
             flow: Rc::new(self.flow.clone()),
             input: Value::Nil,
             input_secrets: Vec::new(),
+            trace: None,
             session: Rc::new(Session::new()),
             gate: Rc::new(Gate::new(self.path(), self.permissions().of_flow("test"))),
             services: Rc::new(Services {
@@ -161,6 +162,7 @@ impl World {
                 secrets: Arc::new(Known(self.secrets.clone())),
                 vault: Arc::new(flowstone_engine::ports::NoVault),
                 redactors: Redactors::default(),
+                telemetry: Arc::new(NoTelemetry),
                 exchanges: self.exchanges.clone(),
                 profile: None,
                 project_root: self.path().to_path_buf(),

@@ -33,7 +33,8 @@ fn claim_as(engine: &Engine, types: &[&str], max: usize, lease: u64) -> Vec<JobR
         lease: Duration::from_secs(lease),
         wait: Duration::ZERO,
     };
-    block_on(engine.claim_jobs(&options)).expect("claimed")
+    let claimed = block_on(engine.claim_jobs(&options)).expect("claimed");
+    claimed.into_iter().map(|job| job.row).collect()
 }
 
 /// Claims the one image that is queued, for 30 seconds.
@@ -713,6 +714,7 @@ fn work(engine: &Engine) -> bool {
         let Some(job) = claimed.pop() else {
             return true;
         };
+        let job = job.row;
         let progress = block_on(engine.job_progress(&job.id, &token(&job), None, None));
         if progress.is_err() || complete(engine, &job).is_err() {
             return false;

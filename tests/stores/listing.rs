@@ -33,6 +33,7 @@ fn stored_run(id: &str, now_ms: i64) -> NewRun {
         origin: None,
         parent: None,
         deadline_ms: None,
+        trace: None,
         is_taken: false,
     }
 }
@@ -71,6 +72,7 @@ fn ten(stores: &Stores) {
                 close: ParentClose::Abandon,
             }),
             deadline_ms: None,
+            trace: None,
             is_taken: false,
         };
         block_on(stores.runs.create(run)).expect("it is added");

@@ -358,6 +358,7 @@ fn new_run(run: usize) -> NewRun {
         origin: None,
         parent: None,
         deadline_ms: None,
+        trace: None,
         is_taken: false,
     }
 }

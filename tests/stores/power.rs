@@ -46,6 +46,7 @@ fn new_run() -> NewRun {
         origin: None,
         parent: None,
         deadline_ms: None,
+        trace: None,
         is_taken: false,
     }
 }

@@ -264,14 +264,16 @@ fn without_token(wait: WaitRow) -> ArchivedWait {
 fn renamed(row: RunRow, ids: &HashMap<RunId, RunId>) -> RunRow {
     let new = |id: &RunId| ids.get(id).unwrap_or(id).clone();
     let id = new(&row.id);
-    let origin = if id == row.id {
-        row.origin
+    // A copy under another name is a run of its own, with a trace of its own.
+    let (origin, trace) = if id == row.id {
+        (row.origin, row.trace)
     } else {
-        Some(row.id)
+        (Some(row.id), None)
     };
     RunRow {
         id,
         origin,
+        trace,
         started_by: "import".to_owned(),
         held: !row.status.is_final(),
         parent: row.parent.map(|parent| Parent {

@@ -17,6 +17,7 @@ use crate::ports::{
     WaitEvent, WaitState,
 };
 use crate::resource::{ResourceKind, SearchEntry, Tier};
+use crate::trace::TraceOrigin;
 
 type Read<T> = Result<T, ArchiveError>;
 
@@ -220,6 +221,9 @@ fn read_row(fields: &Fields<'_>) -> Read<RunRow> {
         started_by: fields.text("started-by")?,
         origin: fields.maybe("origin")?.map(RunId::from_text),
         parent: parent.transpose()?,
+        trace: fields
+            .maybe("trace")?
+            .and_then(|text| TraceOrigin::parse(&text)),
         pass: fields.int_in("pass", 0..=i64::from(u32::MAX))?,
         force: fields.0.get("force").is_some(),
         ended_ms: fields.maybe_time("ended")?,

@@ -137,6 +137,7 @@ fn row_record(row: &RunRow) -> String {
         .maybe("bindings", row.bindings.as_deref())
         .text("started-by", &row.started_by)
         .maybe("origin", row.origin.as_ref().map(|origin| origin.as_str()))
+        .maybe("trace", row.trace.map(|trace| trace.to_string()).as_deref())
         .int("pass", row.pass);
     let record = match &row.parent {
         Some(parent) => record.raw("parent", &parent_record(parent)),

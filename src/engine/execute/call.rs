@@ -7,9 +7,10 @@ use std::time::Duration;
 
 use flowstone_lang::value::heap::HeapBudget;
 use flowstone_lang::value::{Exception, Span, Value};
+use tracing::Instrument as _;
 
 use super::branch::Branch;
-use super::{Answer, Begun, Executor, Halt};
+use super::{Answer, Begun, Executor, Halt, trace};
 use crate::approval::Approval;
 use crate::codec;
 use crate::diagnostic::Diagnostic;
@@ -269,7 +270,8 @@ impl Executor<'_> {
             return answer;
         }
         let progress = std::mem::take(&mut asked.recorded).progress;
-        self.execute(call, progress).await
+        let span = trace::step(&call.at, call.spec.kind);
+        self.execute(call, progress).instrument(span).await
     }
 
     fn prepare<'s>(

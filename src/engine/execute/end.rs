@@ -242,7 +242,7 @@ impl Executor<'_> {
         let mut changes = vec![Change::CloseWaits, Change::Update(update)];
         changes.extend(self.part(status));
         self.shared.journal.commit(changes).await?;
-        Ok(())
+        self.engine.send_ends_below(&self.scope.run).await
     }
 
     /// Suspends the run because a compensation failed.

@@ -4,10 +4,11 @@
 //! waits takes little memory: there may be thousands of them.
 
 use flowstone_lang::value::{Result as Evaluated, Signal, Span, Value};
+use tracing::Instrument as _;
 
 use super::call::{StepCall, preview};
 use super::handles::Attempt;
-use super::{Answer, Executor, Halt};
+use super::{Answer, Executor, Halt, trace};
 use crate::codec;
 use crate::error::EngineError;
 use crate::observer::RunEvent;
@@ -101,7 +102,10 @@ impl Executor<'_> {
         action: Action,
     ) -> Result<Performed, Halt> {
         match action {
-            Action::Perform { attempt } => Box::pin(self.attempt(request, attempt)).await,
+            Action::Perform { attempt } => {
+                let span = trace::attempt(attempt);
+                Box::pin(self.attempt(request, attempt).instrument(span)).await
+            }
             Action::Sleep { until_ms, value } => {
                 Box::pin(self.sleep(request, until_ms, value)).await
             }

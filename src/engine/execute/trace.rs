@@ -12,6 +12,16 @@ pub(crate) fn span(run: &RunId) -> Span {
     debug_span!(target: "flowstone::run", "run", id = %run)
 }
 
+/// Returns the span of a request for a step.
+pub(super) fn step(path: &str, kind: &'static str) -> Span {
+    debug_span!(target: "flowstone::step", "step", %path, kind)
+}
+
+/// Returns the span of an attempt at a step.
+pub(super) fn attempt(number: u32) -> Span {
+    debug_span!(target: "flowstone::step", "attempt", number)
+}
+
 /// Executes a run in its span, and logs its end.
 pub(crate) async fn in_span(
     run: &RunId,

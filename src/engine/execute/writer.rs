@@ -9,6 +9,7 @@ use crate::ids::RunId;
 use crate::ports::{
     Ack, Batch, Change, Clock, Durability, Entry, EntryKind, Journal, Receipt, Revealed, StoreError,
 };
+use crate::spans::Recorder;
 
 /// Number of pending entries above which they are handed over although no request waits for them.
 const PENDING_MAX: usize = 256;
@@ -26,6 +27,8 @@ pub(crate) struct JournalWriter {
     /// Nothing is written: see [`super::dry_run`].
     keeps_nothing: Cell<bool>,
     usage: Usage,
+    /// Makes spans of what is committed, where somebody wants them.
+    recorder: RefCell<Option<Recorder>>,
 }
 
 impl JournalWriter {
@@ -45,7 +48,13 @@ impl JournalWriter {
             revealed,
             keeps_nothing: Cell::new(false),
             usage: Usage::new(engine.limits),
+            recorder: RefCell::default(),
         }
+    }
+
+    /// Makes spans of what is committed from now on.
+    pub(super) fn record(&self, recorder: Option<Recorder>) {
+        self.recorder.replace(recorder);
     }
 
     /// Returns what the run has taken of its limits.
@@ -97,7 +106,7 @@ impl JournalWriter {
         if self.lets_go() || self.pending.borrow().is_empty() {
             return Ok(());
         }
-        let batch = self.batch(Vec::new(), Ack::Applied);
+        let (batch, _) = self.batch(Vec::new(), Ack::Applied);
         self.journal.post(batch)
     }
 
@@ -114,8 +123,10 @@ impl JournalWriter {
         if self.lets_go() {
             return Ok(Receipt::default());
         }
-        let batch = self.batch(changes, Ack::Durable);
-        self.journal.commit(batch).await
+        let (batch, number) = self.batch(changes, Ack::Durable);
+        let receipt = self.journal.commit(batch).await?;
+        self.durable(number);
+        Ok(receipt)
     }
 
     /// Has something done that only our own stores know of: it is durable before anything outside starts.
@@ -123,25 +134,48 @@ impl JournalWriter {
         if self.lets_go() {
             return Ok(Receipt::default());
         }
-        let batch = self.batch(changes, Ack::Applied);
+        let is_full = |recorder: &Recorder| recorder.is_full();
+        let ack = match self.recorder.borrow().as_ref().is_some_and(is_full) {
+            true => Ack::Durable,
+            false => Ack::Applied,
+        };
+        let (batch, number) = self.batch(changes, ack);
         let receipt = self.journal.commit(batch).await?;
+        if ack == Ack::Durable {
+            self.durable(number);
+        }
         self.usage.results(&receipt.results);
         Ok(receipt)
     }
 
-    fn batch(&self, changes: Vec<Change>, ack: Ack) -> Batch {
+    /// Notes that a batch is durable, and with it all before it.
+    fn durable(&self, number: Option<u64>) {
+        let mut recorder = self.recorder.borrow_mut();
+        if let (Some(number), Some(recorder)) = (number, recorder.as_mut()) {
+            recorder.durable(number);
+        }
+    }
+
+    /// Returns what is pending and these changes as a batch, with its number for the recorder.
+    fn batch(&self, changes: Vec<Change>, ack: Ack) -> (Batch, Option<u64>) {
         let mut all = self.pending.take();
         self.usage.changed(&changes);
         all.extend(changes);
         self.revealed.redactor().changes(&mut all);
-        Batch {
+        let now_ms = self.clock.now_ms();
+        let mut recorder = self.recorder.borrow_mut();
+        let number = recorder
+            .as_mut()
+            .map(|recorder| recorder.take(&all, now_ms));
+        let batch = Batch {
             run: self.run.clone(),
             epoch: self.epoch.get(),
             durability: self.durability,
             ack,
-            now_ms: self.clock.now_ms(),
+            now_ms,
             changes: all,
-        }
+        };
+        (batch, number)
     }
 
     /// Returns an entry of now.

@@ -11,7 +11,7 @@ use crate::report::conversation::{TURN, occurrence, step_id};
 
 /// The agents whose result is not journaled yet, by the path above their nested steps.
 #[derive(Debug, Default)]
-pub(super) struct Agents(HashMap<String, Agent>);
+pub(crate) struct Agents(HashMap<String, Agent>);
 
 #[derive(Debug, Default)]
 struct Agent {
@@ -32,7 +32,7 @@ struct Call {
 
 /// What a nested step of an agent is.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) enum Nested {
+pub(crate) enum Nested {
     /// A turn of the model, with its number.
     Turn(u32),
     /// A tool call, with its fields.
@@ -41,7 +41,7 @@ pub(super) enum Nested {
 
 impl Agents {
     /// Tells what the step at a path is. Returns nothing for a step that no agent performs.
-    pub(super) fn nested(&mut self, path: &str, kind: &str) -> Option<Nested> {
+    pub(crate) fn nested(&mut self, path: &str, kind: &str) -> Option<Nested> {
         let (above, _) = path.rsplit_once('/')?;
         if kind == "llm" && step_id(path) == TURN {
             let number = occurrence(path);
@@ -53,7 +53,7 @@ impl Agents {
     }
 
     /// Takes in the reply of a model: the calls that it asks for.
-    pub(super) fn replied(&mut self, path: &str, reply: &Value) {
+    pub(crate) fn replied(&mut self, path: &str, reply: &Value) {
         let Some(agent) = path
             .rsplit_once('/')
             .and_then(|(above, _)| self.0.get_mut(above))
@@ -67,7 +67,7 @@ impl Agents {
     }
 
     /// Forgets the nested steps of an agent that ended.
-    pub(super) fn ended(&mut self, path: &str) {
+    pub(crate) fn ended(&mut self, path: &str) {
         if self.0.is_empty() {
             return;
         }
@@ -77,7 +77,7 @@ impl Agents {
     }
 
     /// Forgets a step that ended.
-    pub(super) fn step_ended(&mut self, path: &str) {
+    pub(crate) fn step_ended(&mut self, path: &str) {
         if let Some((above, _)) = path.rsplit_once('/')
             && let Some(agent) = self.0.get_mut(above)
         {
@@ -85,7 +85,7 @@ impl Agents {
         }
     }
 
-    pub(super) fn clear(&mut self) {
+    pub(crate) fn clear(&mut self) {
         self.0.clear();
     }
 }
@@ -122,7 +122,11 @@ impl Call {
         };
         Call {
             turn,
-            id: call.get("id").and_then(Value::as_str).map(str::to_owned),
+            id: call
+                .get("tool-call-id")
+                .or(call.get("id"))
+                .and_then(Value::as_str)
+                .map(str::to_owned),
             name: name.unwrap_or_default().to_string(),
             arguments,
         }

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use flowstone_lang::value::Value;
+
 use super::{Action, Asking, Decision, Note, OnError, Policy, Progress};
 use crate::duration;
 use crate::step::StepError;
@@ -43,6 +45,8 @@ fn retry(progress: &Progress, error: &StepError, due_ms: i64, lack: bool) -> Dec
         attempt: progress.attempts,
         due_ms,
         message: error.message.clone(),
+        code: error.code,
+        status: error.data.get("status").and_then(Value::as_int),
         lack,
     })
 }

@@ -26,6 +26,9 @@ pub(crate) enum Note {
         attempt: u32,
         due_ms: i64,
         message: String,
+        code: &'static str,
+        /// What a server answered with.
+        status: Option<i64>,
         lack: bool,
     },
     /// The step sleeps, and then answers with the value.
@@ -72,12 +75,16 @@ impl Note {
                 attempt,
                 due_ms,
                 message,
+                code,
+                status,
                 lack,
             } => timer(&[
                 ("kind", Value::keyword("retry")),
                 ("attempt", Value::Int(i64::from(attempt))),
                 ("due", Value::Int(due_ms)),
                 ("message", Value::from(message.as_str())),
+                ("code", Value::from(code)),
+                ("status", status.map_or(Value::Nil, Value::Int)),
                 ("lack", if lack { Value::Bool(true) } else { Value::Nil }),
             ]),
             Note::Sleep {
@@ -106,7 +113,7 @@ impl Note {
 fn timer(facts: &[(&str, Value)]) -> String {
     let given = facts
         .iter()
-        .filter(|(key, value)| *key != "lack" || !value.is_nil());
+        .filter(|(key, value)| !matches!(*key, "lack" | "status") || !value.is_nil());
     let facts = given.map(|(key, value)| (Value::keyword(key), value.clone()));
     codec::encode(&Value::map(facts)).unwrap_or_else(|_| "{}".to_owned())
 }

@@ -285,7 +285,7 @@ fn each_event_has_its_entries_and_its_action() {
             &tried,
             running,
             failed(),
-            "timer {:kind :retry :attempt 1 :due 2000 :message \"timeout\"}; sleep 2000 false",
+            "timer {:kind :retry :attempt 1 :due 2000 :message \"timeout\" :code \"E0520\"}; sleep 2000 false",
         ),
         (
             &plain,
@@ -294,7 +294,7 @@ fn each_event_has_its_entries_and_its_action() {
                 error: error("unavailable"),
                 now_ms: 0,
             },
-            "timer {:kind :retry :attempt 1 :due 250 :message \"unavailable\" :lack true}; sleep 250 false",
+            "timer {:kind :retry :attempt 1 :due 250 :message \"unavailable\" :code \"E0520\" :lack true}; sleep 250 false",
         ),
         (
             &plain,

@@ -105,6 +105,7 @@ impl Engine {
             started_by: "fork".to_owned(),
             origin: Some(run.clone()),
             parent: None,
+            trace: None,
             deadline_ms: None,
             is_taken: false,
         };

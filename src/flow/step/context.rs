@@ -13,8 +13,11 @@ use super::{Gate, NestedRequest, NestedResult, NestedSteps, Step, StepError};
 use crate::flow::Flow;
 use crate::ids::{RunId, StepPath};
 use crate::permission::{Host, Permissions};
-use crate::ports::{Clock, Exchanges, Random, Revealed, Secret, Secrets, Stores, Vault, Witness};
+use crate::ports::{
+    Clock, Exchanges, Random, Revealed, Secret, Secrets, Stores, Telemetry, Vault, Witness,
+};
 use crate::redact::{self, Redactor, Redactors};
+use crate::trace::{RunTrace, SpanPlace, TraceParent};
 
 /// What all runs of an engine share.
 #[derive(Clone)]
@@ -31,6 +34,8 @@ pub struct Services {
     pub redactors: Redactors,
     /// Who sees the requests to servers first, when a run is recorded or replayed.
     pub exchanges: Option<Arc<dyn Exchanges>>,
+    /// Takes the spans of runs.
+    pub telemetry: Arc<dyn Telemetry>,
     /// The folder that holds the flows; paths in steps are relative to it and stay inside.
     pub project_root: PathBuf,
     /// The folder of our own data, `.flowstone`.
@@ -58,6 +63,18 @@ impl Services {
     }
 }
 
+impl Services {
+    /// Returns a span of a run as other programs are told of it. Where nobody takes the run's spans, they are told of the
+    /// span that the run itself is below.
+    pub fn trace_parent(&self, trace: &RunTrace, place: SpanPlace<'_>) -> Option<TraceParent> {
+        if !self.telemetry.is_on() {
+            return trace.parent;
+        }
+        let is_sampled = self.telemetry.samples(trace.trace, trace.remote);
+        Some(trace.handed_on(place, is_sampled))
+    }
+}
+
 /// What takes the progress of steps.
 pub type ProgressSink = dyn Fn(&StepPath, Progress);
 
@@ -68,6 +85,8 @@ pub struct Scope {
     pub input: Value,
     /// Those in the input. A request's digest is made without them.
     pub input_secrets: Vec<Secret>,
+    /// Where the run belongs in traces.
+    pub trace: Option<RunTrace>,
     pub session: Rc<Session>,
     pub services: Rc<Services>,
     /// What the flow may touch.
@@ -155,6 +174,13 @@ pub struct StepContext {
     rules: Option<Value>,
 }
 
+impl Scope {
+    /// As [`Services::trace_parent`], for this run.
+    pub fn trace_parent(&self, place: SpanPlace<'_>) -> Option<TraceParent> {
+        self.services.trace_parent(self.trace.as_ref()?, place)
+    }
+}
+
 impl StepContext {
     pub fn new(scope: Rc<Scope>, request: StepRequest) -> StepContext {
         StepContext {
@@ -165,6 +191,21 @@ impl StepContext {
             allowance: None,
             rules: None,
         }
+    }
+
+    /// Returns the span of this attempt as other programs are told of it, where they are told of one.
+    pub fn trace_parent(&self) -> Option<TraceParent> {
+        let trace = self.scope.trace.as_ref()?;
+        let path = self.path().to_string();
+        let attempt = trace.attempt(&path, self.request.kind, self.request.attempt);
+        self.scope.trace_parent(attempt)
+    }
+
+    /// Returns the span of the step as a run that it starts stores it.
+    pub fn span_of_step(&self) -> Option<TraceParent> {
+        let trace = self.scope.trace.as_ref()?;
+        let is_sampled = trace.remote.unwrap_or(true);
+        Some(trace.handed_on(trace.step(&self.path().to_string()), is_sampled))
     }
 
     pub fn at_level(self, level: u32) -> StepContext {

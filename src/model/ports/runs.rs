@@ -2,6 +2,7 @@
 
 use super::{BlobRow, Entry, PortFuture, RunQuery, RunSummary, WaitRow};
 use crate::ids::RunId;
+use crate::trace::TraceOrigin;
 
 /// All runs.
 pub trait Runs: Send + Sync {
@@ -124,6 +125,8 @@ pub struct NewRun {
     pub origin: Option<RunId>,
     /// The run that called it.
     pub parent: Option<Parent>,
+    /// The trace that it belongs or refers to, where it is not one of its own.
+    pub trace: Option<TraceOrigin>,
     /// When it is unwound with status `timed-out`.
     pub deadline_ms: Option<i64>,
     /// The process that adds it is going to execute it: no worker takes it as long as that process lives.
@@ -294,6 +297,8 @@ pub struct RunRow {
     /// As in [`NewRun::origin`].
     pub origin: Option<RunId>,
     pub parent: Option<Parent>,
+    /// As in [`NewRun::trace`].
+    pub trace: Option<TraceOrigin>,
     /// When it is unwound with status `timed-out`.
     pub deadline_ms: Option<i64>,
     /// How often the run was continued as new.

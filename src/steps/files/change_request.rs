@@ -329,6 +329,7 @@ impl Server {
             },
             route: self.route.clone(),
             sent_ms: None,
+            trace_parent: None,
         };
         client::send(request)
             .await

@@ -8,6 +8,7 @@ use std::error::Error as _;
 use std::time::Duration;
 
 use flowstone_flow::ports::{AnswerEnd, AnswerHead, RecordedAnswer};
+use flowstone_flow::trace::TraceParent;
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 use reqwest::{Method, Url};
 use tokio::sync::OwnedSemaphorePermit;
@@ -33,7 +34,12 @@ pub struct Request {
     pub route: Route,
     /// The time of sending, by the clock of the run, to be compared with dates of the server.
     pub sent_ms: Option<i64>,
+    /// The span that the request belongs to. Recordings do not have it.
+    pub trace_parent: Option<TraceParent>,
 }
+
+/// The header that names the span of a request.
+const TRACE_PARENT: &str = "traceparent";
 
 /// Maximum time to wait for the body of an error.
 const SOON: Duration = Duration::from_secs(5);
@@ -202,7 +208,13 @@ async fn exchange(request: &Request, least: Zone, deadline: Instant) -> Result<S
         }
     };
     let client = pool::client(route, guard, via, least)?;
-    let headers = header_map(request.headers.iter().chain(&request.secret_headers))?;
+    let mut headers = header_map(request.headers.iter().chain(&request.secret_headers))?;
+    if let Some(parent) = request.trace_parent
+        && !headers.contains_key(TRACE_PARENT)
+        && let Ok(parent) = HeaderValue::try_from(parent.to_string())
+    {
+        headers.insert(TRACE_PARENT, parent);
+    }
     let mut builder = client
         .request(request.method.clone(), url.clone())
         .headers(headers);

@@ -139,6 +139,7 @@ async fn exchange(
             ..usual.route.clone()
         },
         sent_ms: Some(cx.now_ms()),
+        trace_parent: None,
     })
     .await?;
     if answer.status >= 400 {

@@ -80,6 +80,7 @@ pub(crate) async fn build(cx: &StepContext, fields: Fields<'_>) -> Result<Reques
         limits: usual.limits,
         route: usual.route,
         sent_ms: Some(cx.now_ms()),
+        trace_parent: cx.trace_parent(),
         method,
         url,
         headers,

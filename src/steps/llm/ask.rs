@@ -5,6 +5,7 @@
 use std::time::Duration;
 
 use flowstone_flow::step::{Progress, Retry, StepContext, StepError};
+use tracing::{Instrument as _, debug_span};
 
 use super::call::{Call, Delta, Reply};
 use super::error::LlmError;
@@ -30,6 +31,12 @@ pub(super) async fn ask(
     endpoint: &Endpoint,
     call: &Call,
 ) -> Result<Reply, StepError> {
+    let (provider, model) = (&*endpoint.provider, &*call.model);
+    let span = debug_span!(target: "flowstone::model", "chat", provider, model);
+    asked(cx, endpoint, call).instrument(span).await
+}
+
+async fn asked(cx: &StepContext, endpoint: &Endpoint, call: &Call) -> Result<Reply, StepError> {
     cx.emit(Progress::Status(format!(
         "asking {} ({})",
         endpoint.provider, call.model
@@ -157,6 +164,7 @@ fn request(cx: &StepContext, endpoint: &Endpoint, server: &Server, call: &Call) 
         },
         route: server.route.clone(),
         sent_ms: Some(cx.now_ms()),
+        trace_parent: cx.trace_parent(),
     };
     if let Some(signer) = &server.signer {
         let kind = [("content-type".into(), "application/json".into())];

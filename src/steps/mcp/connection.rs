@@ -12,7 +12,8 @@ use std::time::Duration;
 use flowstone_flow::diagnostic::nearest;
 use rmcp::model::{
     CallToolRequest, CallToolRequestParams, ClientRequest, ErrorCode, ListToolsRequest,
-    PaginatedRequestParams, ProgressToken, ProtocolVersion, ServerResult, Tool,
+    PaginatedRequestParams, ProgressToken, ProtocolVersion, RequestParamsMeta as _, ServerResult,
+    Tool,
 };
 use rmcp::service::{
     ClientLifecycleMode, ClientServiceExt, Peer, PeerRequestOptions, RoleClient, RunningService,
@@ -75,6 +76,8 @@ pub(super) struct ToolCall {
     pub arguments: Map<String, Json>,
     /// What the arguments must be, where the flow says so itself; else the server is asked.
     pub schema: Option<Json>,
+    /// The span that the call belongs to.
+    pub trace_parent: Option<Box<str>>,
 }
 
 impl Connection {
@@ -191,6 +194,9 @@ impl Connection {
     async fn call_once(&self, call: &ToolCall, heard: Watcher) -> Result<Answer, McpError> {
         let mut params = CallToolRequestParams::new(call.tool.clone());
         params.arguments = Some(call.arguments.clone());
+        if let Some(parent) = &call.trace_parent {
+            params.set_traceparent(parent);
+        }
         let request = CallToolRequest::new(params);
         self.output.take_asked();
         let answer = self

@@ -142,6 +142,7 @@ fn row(run: &NewRun, status: RunStatus) -> RunRow {
         started_by: run.started_by.clone(),
         origin: run.origin.clone(),
         parent: run.parent.clone(),
+        trace: run.trace,
         deadline_ms: run.deadline_ms,
         pass: 0,
         force: false,

@@ -124,7 +124,7 @@ impl Span {
         follows
     }
 
-    fn run(self) -> i64 {
+    pub(super) fn run(self) -> i64 {
         self.first >> PLACE_BITS
     }
 }

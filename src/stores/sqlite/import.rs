@@ -69,9 +69,9 @@ fn insert(db: &Connection, row: &RunRow) -> Result<i64, StoreError> {
         "INSERT INTO run (id, external_id, program, flow, status, wait_reason, due_ms, input, seed, result, error,
                           cancel, created_ms, updated_ms, invocation, key, priority, started_by, origin, parent,
                           root, depth, parent_close, pass, force, ended_ms, held, pruned_ms, deadline_ms,
-                          bindings)
+                          bindings, trace)
          VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21,
-                 ?22, ?23, ?24, ?25, ?26, ?27, ?28, ?29, ?30)",
+                 ?22, ?23, ?24, ?25, ?26, ?27, ?28, ?29, ?30, ?31)",
     )
     .and_then(|mut sql| {
         sql.execute(params![
@@ -104,7 +104,8 @@ fn insert(db: &Connection, row: &RunRow) -> Result<i64, StoreError> {
             row.held,
             row.pruned_ms,
             row.deadline_ms,
-            row.bindings
+            row.bindings,
+            row.trace.map(|trace| trace.to_string())
         ])
     })
     .map_err(failed)?;

@@ -55,6 +55,7 @@ const STEPS: &[&[&str]] = &[
     &[feed::FORMAT_8],
     &[jobs::SCHEMA],
     &[delivery::SCHEMA],
+    &[runs::FORMAT_11],
 ];
 /// How long another process may keep the file to itself.
 const PATIENCE: Duration = Duration::from_secs(10);

@@ -8,6 +8,7 @@ use flowstone_model::ports::{
 use flowstone_model::rules::lease::{self, Holder, LeaseRows as _};
 use flowstone_model::rules::run_tree;
 use flowstone_model::sealed::split;
+use flowstone_model::trace::TraceOrigin;
 use rusqlite::types::Value as Sql;
 use rusqlite::{Connection, OptionalExtension as _, Row, params, params_from_iter};
 
@@ -90,10 +91,15 @@ ALTER TABLE run ADD COLUMN crash_mark INTEGER;
 ALTER TABLE run ADD COLUMN quarantine TEXT;
 ";
 
+/// What the eleventh format adds. `trace`: what the run has to do with a trace of somebody else.
+pub(super) const FORMAT_11: &str = "
+ALTER TABLE run ADD COLUMN trace TEXT;
+";
+
 pub(super) const COLUMNS: &str = "id, external_id, program, flow, status, wait_reason, due_ms, input, seed, result, error, \
                        cancel, lease_owner, created_ms, updated_ms, invocation, key, priority, started_by, origin, \
                        parent, root, depth, parent_close, pass, force, ended_ms, deadline_ms, held, pruned_ms, setback, \
-                       bindings, lease_epoch > 0, quarantine";
+                       bindings, lease_epoch > 0, quarantine, trace";
 
 pub(super) fn create(db: &Connection, owner: &Owner, run: &NewRun) -> Result<RunId, StoreError> {
     match by_external_id(db, run)? {
@@ -129,8 +135,8 @@ pub(super) fn insert(
     db.prepare_cached(
         "INSERT INTO run (id, external_id, program, flow, status, input, seed, created_ms, updated_ms, invocation,
                           key, priority, started_by, origin, parent, root, depth, parent_close, deadline_ms,
-                          lease_owner, bindings)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20)",
+                          lease_owner, bindings, trace)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21)",
     )
     .and_then(|mut sql| {
         sql.execute(params![
@@ -153,7 +159,8 @@ pub(super) fn insert(
             parent.map(|parent| parent.close.name()),
             run.deadline_ms,
             owner.filter(|_| run.is_taken).map(Owner::id),
-            run.bindings
+            run.bindings,
+            run.trace.map(|trace| trace.to_string())
         ])
     })
     .map_err(failed)?;
@@ -317,6 +324,10 @@ pub(super) fn run_row(row: &Row<'_>, owner: &Alive<'_>) -> rusqlite::Result<RunR
         bindings: row.get(31)?,
         begun: row.get(32)?,
         quarantine: row.get(33)?,
+        // A trace that cannot be read is worth no run.
+        trace: row
+            .get::<_, Option<String>>(34)?
+            .and_then(|text| TraceOrigin::parse(&text)),
     })
 }
 

@@ -21,9 +21,11 @@ use flowstone_model::ports::{
 use rusqlite::Connection;
 use tokio::sync::{oneshot, watch};
 
+use super::Options;
 use super::failure::{failed, located};
 use super::feed::{Span, Spans};
 use super::journal;
+use super::traced::{Committed, Traced};
 use super::watched::Watched;
 
 /// Maximum number of jobs in one transaction.
@@ -127,8 +129,8 @@ impl Writer {
     pub(super) fn start(
         db: Connection,
         path: PathBuf,
-        probe: Option<Arc<dyn Probe>>,
         leave: Leave,
+        options: &Options,
     ) -> Result<Writer, StoreError> {
         let (jobs, queue) = channel();
         let unreachable = path.display().to_string();
@@ -144,12 +146,13 @@ impl Writer {
             looked: Instant::now(),
             db,
             path,
-            probe,
+            probe: options.probe.clone(),
             queue,
             unsettled: unsettled.clone(),
             mode: Durability::Full,
             ahead: VecDeque::new(),
             transactions: 0,
+            traced: Traced::new(&options.telemetry),
         };
         let thread = std::thread::Builder::new()
             .name("writer".to_owned())
@@ -432,6 +435,7 @@ struct Loop {
     /// Jobs that were looked at and not done yet.
     ahead: VecDeque<Job>,
     transactions: u32,
+    traced: Traced,
 }
 
 /// A transaction under way.
@@ -446,6 +450,8 @@ struct Open {
     ends: Vec<Tell>,
     news: News,
     spans: Spans,
+    /// Some of the runs whose entries it adds, where commits are traced.
+    runs: Vec<i64>,
 }
 
 impl Loop {
@@ -532,7 +538,9 @@ impl Loop {
             ends: Vec::new(),
             news: News::None,
             spans: Spans::default(),
+            runs: Vec::new(),
         };
+        let rows = self.db.total_changes();
         self.perform(&mut open, first);
         let mut left = None;
         while let Some(job) = self.company(&open) {
@@ -554,6 +562,16 @@ impl Loop {
             let _ = self.execute("ROLLBACK");
         }
         self.unsettled.fetch_sub(open.unsettled, Ordering::SeqCst);
+        let committed = Committed {
+            jobs: open.jobs,
+            rows: self.db.total_changes().saturating_sub(rows),
+            begun: open.begun,
+            runs: &open.runs,
+        };
+        match &outcome {
+            Ok(()) => self.traced.committed(&self.db, &committed),
+            Err(error) => tracing::debug!(target: "flowstone::store", %error, "not committed"),
+        }
         for tell in open.ends {
             tell(outcome.clone());
         }
@@ -627,10 +645,10 @@ impl Loop {
         open.state = match (begun, applied.kept) {
             (Err(error), _) => Err(error),
             (Ok(()), Ok(())) => {
-                applied
-                    .span
-                    .into_iter()
-                    .for_each(|span| open.spans.add(span));
+                if let Some(span) = applied.span {
+                    self.traced.note(&mut open.runs, span.run());
+                    open.spans.add(span);
+                }
                 self.execute("RELEASE job")
             }
             // SQLite has rolled the whole transaction back by itself, as it does where a disk fills up in the middle.

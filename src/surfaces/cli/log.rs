@@ -8,17 +8,20 @@ use super::output;
 
 /// The variable with the filter: a level such as `debug`, or directives such as `flowstone_steps=trace,hyper=debug`.
 const WHAT: &str = "FLOWSTONE_LOG";
+/// The variable that other programs use for the same, read where the first one is not set.
+const USUAL: &str = "RUST_LOG";
 /// The variable with the format: `text` or `json`.
 const FORMAT: &str = "FLOWSTONE_LOG_FORMAT";
 
 /// Starts the log on standard error if the variable is set.
 pub fn start() {
-    let Ok(asked) = std::env::var(WHAT) else {
+    let set = |name| Some((name, std::env::var(name).ok()?));
+    let Some((name, asked)) = set(WHAT).or_else(|| set(USUAL)) else {
         return;
     };
     let Some(filter) = filter(&asked) else {
         output::note(&format!(
-            "warning: {WHAT} is ignored: expected a level (error, warn, info, debug, trace) or directives such as \
+            "warning: {name} is ignored: expected a level (error, warn, info, debug, trace) or directives such as \
              `flowstone_steps=trace`, got `{asked}`"
         ));
         return;

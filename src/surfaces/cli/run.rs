@@ -27,6 +27,7 @@ use super::runtime::Runtime;
 use super::{App, Open};
 use super::{ask, flow_file, output, permission};
 use crate::json::{add_decision, place_json};
+use crate::telemetry;
 
 /// Runs the flow, and reports its outcome.
 pub fn run(args: &Run, app: &dyn App) -> Exit {
@@ -240,6 +241,7 @@ async fn begin(
         priority: args.priority,
         is_left: args.detach,
         timeout: args.timeout,
+        trace: telemetry::trace_of_environment(),
         ..StartOptions::with_input(input)
     };
     // A recording covers a whole run, so it starts a new one.

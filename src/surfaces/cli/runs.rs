@@ -12,6 +12,7 @@ mod list;
 pub mod replay;
 mod resume;
 mod show;
+mod spans;
 pub mod url;
 pub mod verify;
 mod watch;
@@ -45,6 +46,7 @@ pub fn run(args: &Runs, app: &dyn App) -> Exit {
         RunsCommand::Replay(args) => (replay::run(args, app), args.json),
         RunsCommand::Resume(args) => (resume::run(args, app), args.show.json),
         RunsCommand::Show(args) => (show::run(args, app), args.json),
+        RunsCommand::Spans(args) => (spans::run(args, app), args.json),
         RunsCommand::Url(args) => (url::run(args, app), args.json),
         RunsCommand::Verify(args) => (verify::run(args, app), args.json),
         RunsCommand::Watch(args) => (watch::run(args, app), false),

@@ -14,6 +14,7 @@ use flowstone_engine::json::from_json;
 use flowstone_engine::ports::{NewReceipt, Target, WaitFilter, WaitRow, wall_clock_ms};
 use flowstone_engine::proofs::Proven;
 use flowstone_engine::token::Scope;
+use flowstone_engine::trace::TraceOrigin;
 use flowstone_engine::{EngineError, StartOptions, waits};
 use flowstone_flow::interfaces::InterfaceKind;
 use flowstone_flow::proof::Proof;
@@ -28,6 +29,7 @@ use super::interfaces::{answer, class_of, duplicate, other_method, published, re
 use super::problem::{Problem, codes};
 use super::request::{Members, decoded};
 use super::server::{Desk, Shared};
+use super::trace;
 
 /// How long a `dedup` of `POST /api/v1/events` is remembered.
 const RECEIPT_MS: i64 = 24 * 60 * 60 * 1000;
@@ -129,6 +131,7 @@ pub(super) async fn take(
         Some(event) => starters(desk, event),
         None => vec![served.clone()],
     };
+    let trace = trace::of_stranger(received);
     let mut starts = Vec::new();
     for one in &starting {
         let input = engine
@@ -136,7 +139,7 @@ pub(super) async fn take(
             .await?;
         starts.push((
             &one.flow.loaded,
-            options(&one.interface.invocation, input, one),
+            options(&one.interface.invocation, input, one, trace),
         ));
     }
     let mut answers = Vec::new();
@@ -164,11 +167,17 @@ fn starters(desk: &Desk, event: &str) -> Vec<ServedInterface> {
     .collect()
 }
 
-fn options(invocation: &Option<String>, input: Value, from: &ServedInterface) -> StartOptions {
+fn options(
+    invocation: &Option<String>,
+    input: Value,
+    from: &ServedInterface,
+    trace: Option<TraceOrigin>,
+) -> StartOptions {
     StartOptions {
         invocation: invocation.clone(),
         is_left: true,
         started_by: Some(format!("webhook:{}", from.interface.id)),
+        trace,
         ..StartOptions::with_input(input)
     }
 }
@@ -340,6 +349,7 @@ async fn publish(
     body: Body,
 ) -> Result<Answer, Problem> {
     caller.need(Scope::Run)?;
+    let trace = trace::of_caller(&headers);
     let given = Members::read(&headers, body, &["dedup", "key", "name", "payload"]).await?;
     let name = given.text("name")?.filter(|name| !name.is_empty());
     let name = name.ok_or_else(|| Problem::malformed("`name` is missing"))?;
@@ -363,7 +373,7 @@ async fn publish(
             let starts = all.iter().map(|it| {
                 let options = StartOptions {
                     started_by: Some(caller.started_by()),
-                    ..options(&it.interface.invocation, input_of(&payload), it)
+                    ..options(&it.interface.invocation, input_of(&payload), it, trace)
                 };
                 (&it.flow.loaded, options)
             });

@@ -28,7 +28,7 @@ use super::problem::{Problem, codes};
 use super::runs::started_json;
 use super::server::{Desk, Peer, Server, Shared};
 use super::settings::ServerSettings;
-use super::{events, flows};
+use super::{events, flows, trace};
 use receive::{BODY_HTTP, BODY_WEBHOOK};
 use reply::{Outcome, Started, Who};
 
@@ -331,6 +331,10 @@ async fn take(
         invocation: interface.invocation.clone(),
         is_left: true,
         started_by: Some(started_by),
+        trace: match &caller {
+            Some(_) => trace::of_receiver(received),
+            None => trace::of_stranger(received),
+        },
         ..StartOptions::with_input(input)
     };
     let submitted = engine.submit_once(&flow.loaded, options, receipts).await;

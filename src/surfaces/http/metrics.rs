@@ -13,6 +13,7 @@ use flowstone_engine::token::Scope;
 use super::problem::{Problem, codes};
 use super::server::{Desk, Shared};
 use crate::metrics::Now;
+use crate::telemetry;
 
 /// Maximum number of events that are counted at a time.
 const PAGE: usize = 500;
@@ -34,6 +35,7 @@ async fn metrics(State(server): State<Shared>, parts: Parts) -> Result<Response,
                 live,
                 store_bytes: usage.file_bytes,
                 readers: 0,
+                spans_dropped: telemetry::dropped(),
             })
         })
         .await?;

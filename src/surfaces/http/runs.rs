@@ -20,6 +20,7 @@ use flowstone_engine::ports::{
     WaitFilter, WaitState, wall_clock_ms,
 };
 use flowstone_engine::token::{Scope, TokenKind};
+use flowstone_engine::trace::TraceOrigin;
 use flowstone_engine::{StartOptions, StartedRun, Submitted};
 use flowstone_lang::value::Value;
 use serde_json::{Value as Json, json};
@@ -31,6 +32,7 @@ use super::flows::no_flow;
 use super::problem::{Problem, codes};
 use super::request::{Members, Query};
 use super::server::{Desk, Shared};
+use super::trace;
 use crate::json::{add_decision, marked_json, row_json, summary_json};
 
 /// Maximum time that a start waits for the end of the run.
@@ -94,6 +96,7 @@ pub(super) async fn start(
         id: given.text("id")?,
         priority: given.number("priority")?,
         timeout: given.duration("timeout")?,
+        trace: trace::of_caller(&headers),
     };
     let (started, is_replayed) = begin(&server, caller, start).await?;
     let run = RunId::from_text(started["id"].as_str().unwrap_or_default());
@@ -134,6 +137,7 @@ struct Start {
     id: Option<String>,
     priority: Option<i64>,
     timeout: Option<Duration>,
+    trace: Option<TraceOrigin>,
 }
 
 /// Returns how long a start waits; nothing if it does not.
@@ -222,6 +226,7 @@ async fn begin(server: &Shared, caller: Caller, start: Start) -> Result<(Json, b
                 started_by: Some(caller.started_by()),
                 priority: start.priority,
                 timeout: start.timeout,
+                trace: start.trace,
                 ..StartOptions::with_input(input)
             };
             let Some(receipt) = start.receipt else {

@@ -1,7 +1,7 @@
 //! The server: its connections, what lies around every route, and its orderly end.
 
 use std::net::{SocketAddr, TcpListener};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use axum::Router;
@@ -13,7 +13,7 @@ use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
 use flowstone_engine::catalog::Catalog;
 use flowstone_engine::ids::RunId;
-use flowstone_engine::ports::{Random, SystemRandom};
+use flowstone_engine::ports::{Random, SystemRandom, Telemetry, wall_clock_ms};
 use flowstone_engine::{Engine, Interrupt};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::graceful::GracefulShutdown;
@@ -21,6 +21,7 @@ use hyper_util::service::TowerToHyperService;
 use tokio::sync::watch;
 use tower::ServiceExt as _;
 use tower_http::catch_panic::CatchPanicLayer;
+use tracing::{Instrument as _, Span, info_span};
 
 use super::access::{Caller, Failures, ProofClass, bearer, unauthorized};
 use super::engines::Engines;
@@ -28,7 +29,7 @@ use super::feed::Readers;
 use super::interfaces::receive::Room;
 use super::problem::{Problem, codes};
 use super::settings::ServerSettings;
-use super::{Backend, origin, pages, routes};
+use super::{Backend, origin, pages, routes, trace};
 use crate::mcp::Sessions;
 use crate::metrics::Metrics;
 
@@ -43,6 +44,8 @@ const CONNECTIONS_MAX: usize = 10_000;
 const STOP_TIME: Duration = Duration::from_secs(5);
 /// Stands for addresses that no route has.
 const UNKNOWN: &str = "unknown";
+/// Maximum length of the id that a proxy gives a request.
+const REQUEST_ID_MAX: usize = 64;
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
 /// What a thread that answers requests works with.
@@ -64,6 +67,7 @@ pub(crate) struct Server {
     /// Whether links to this server lead somewhere.
     pub is_listening: bool,
     pub metrics: Arc<Metrics>,
+    pub telemetry: Arc<dyn Telemetry>,
     pub interrupt: Interrupt,
     /// Set when the server stops. A flag of many readers that each look at the interrupt would cost time.
     pub stopping: watch::Sender<bool>,
@@ -75,6 +79,10 @@ pub(crate) type Shared = Arc<Server>;
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Peer(pub SocketAddr);
 
+/// The id of the token that a request was made with, once that is known.
+#[derive(Debug, Clone, Default)]
+struct UsedToken(Arc<OnceLock<String>>);
+
 impl Server {
     /// Asks an engine.
     ///
@@ -84,7 +92,12 @@ impl Server {
         &self,
         question: impl AsyncFnOnce(&Desk) -> Result<A, E> + Send + 'static,
     ) -> Result<A, Problem> {
-        self.desks.ask(question).await?.map_err(Into::into)
+        // Lines that the engine logs meanwhile are lines of the request.
+        let span = Span::current();
+        let asked = self
+            .desks
+            .ask(async move |desk: &Desk| question(desk).instrument(span).await);
+        asked.await?.map_err(Into::into)
     }
 
     /// Returns who makes a request.
@@ -104,7 +117,13 @@ impl Server {
             .ask(async move |desk: &Desk| desk.engine.accept_token(&text).await)
             .await?;
         match accepted {
-            Ok(token) => Ok(Caller { token }),
+            Ok(token) => {
+                if let Some(used) = parts.extensions.get::<UsedToken>() {
+                    // A request has one token.
+                    let _ = used.0.set(token.id.clone());
+                }
+                Ok(Caller { token })
+            }
             Err(why) => {
                 let peer = parts.extensions.get::<Peer>().map(|peer| peer.0.ip());
                 tracing::warn!(reason = why.name(), "a token was not accepted");
@@ -217,17 +236,21 @@ async fn no_method(request: Request) -> Response {
 }
 
 /// Checks where a request comes from, gives it an id, and writes one line about it to the log.
-async fn around(State(server): State<Shared>, request: Request, next: Next) -> Response {
+async fn around(State(server): State<Shared>, mut request: Request, next: Next) -> Response {
     let begun = Instant::now();
-    let random = SystemRandom.next();
-    let id = RunId::new(flowstone_engine::ports::wall_clock_ms(), random).to_string();
+    let id = request_id(&server, &request);
+    let named = trace::parent(request.headers());
+    let used = UsedToken::default();
+    request.extensions_mut().insert(used.clone());
     let (method, path) = (request.method().clone(), request.uri().path().to_owned());
     let is_page = pages::is_page(&path);
     let accepts = request.headers().get(header::ACCEPT).cloned();
     let checked = origin::check(&server.settings, &method, request.headers(), is_page);
     let route = request.extensions().get::<MatchedPath>().cloned();
+    let shown = route.as_ref().map_or(UNKNOWN, |route| route.as_str());
+    let span = info_span!("request", request = %id, %method, route = shown);
     let mut response = match checked {
-        Ok(()) => next.run(request).await,
+        Ok(()) => next.run(request).instrument(span.clone()).await,
         Err(problem) => problem.into_response(),
     };
     if let Some(problem) = response.extensions_mut().remove::<Problem>() {
@@ -251,20 +274,41 @@ async fn around(State(server): State<Shared>, request: Request, next: Next) -> R
     headers
         .entry(header::CACHE_CONTROL)
         .or_insert(HeaderValue::from_static("no-store"));
-    let shown = route.as_ref().map_or(UNKNOWN, |route| route.as_str());
     let status = response.status().as_u16();
     let took = begun.elapsed();
     server
         .metrics
         .request(shown, method.as_str(), status, took.as_secs_f64());
-    tracing::info!(
-        request = %id,
-        %method,
-        route = shown,
-        %path,
+    let answered = trace::Answered {
+        method: method.as_str(),
+        route: shown,
         status,
-        millis = took.as_millis() as u64,
-        "request"
-    );
+        id: &id,
+        token: used.0.get().map(String::as_str),
+        ended_ns: wall_clock_ms().saturating_mul(1_000_000),
+        took,
+    };
+    trace::send(&*server.telemetry, named, &answered);
+    tracing::info!(parent: &span, %path, status, millis = took.as_millis() as u64, "answered");
     response
+}
+
+/// Returns the id of a request: one of our own, or that of a proxy.
+fn request_id(server: &Server, request: &Request) -> String {
+    let peer = request
+        .extensions()
+        .get::<Peer>()
+        .map(|peer| peer.0.ip().to_canonical());
+    let proxies = &server.settings.proxies;
+    let is_proxy = peer.is_some_and(|peer| proxies.iter().any(|proxy| proxy.contains(peer)));
+    let given = request.headers().get(REQUEST_ID);
+    let given = given.and_then(|id| id.to_str().ok());
+    let is_plain = |id: &&str| {
+        let is_letter = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-');
+        (1..=REQUEST_ID_MAX).contains(&id.len()) && id.bytes().all(is_letter)
+    };
+    match given.filter(|_| is_proxy).filter(is_plain) {
+        Some(id) => id.to_owned(),
+        None => RunId::new(wall_clock_ms(), SystemRandom.next()).to_string(),
+    }
 }

@@ -1,6 +1,6 @@
 //! Jobs as JSON. The names of the fields are stable. Only [`ClaimedJob`] shows the token of a lease.
 
-use flowstone_engine::jobs::Extended;
+use flowstone_engine::jobs::{self as engine, Extended};
 use flowstone_engine::ports::JobRow;
 use serde::Serialize;
 use serde_json::Value as Json;
@@ -85,6 +85,8 @@ pub struct ClaimedJob {
     lease: Option<Lease>,
     /// The same for all attempts, for servers that recognise repeated requests.
     idempotency_key: String,
+    /// The span of the step that waits for the job, for workers that trace, too.
+    traceparent: Option<String>,
 }
 
 /// The right to work on a job.
@@ -96,7 +98,7 @@ pub struct Lease {
 }
 
 /// Returns a job as the worker sees it that claimed it.
-pub fn claimed_json(job: &JobRow) -> Json {
+pub fn claimed_json(job: &engine::ClaimedJob) -> Json {
     object(&ClaimedJob {
         id: job.id.clone(),
         r#type: job.kind.clone(),
@@ -109,6 +111,7 @@ pub fn claimed_json(job: &JobRow) -> Json {
             until: instant(lease.until_ms),
         }),
         idempotency_key: job.idempotency_key.clone(),
+        traceparent: job.trace_parent.map(|parent| parent.to_string()),
     })
 }
 

@@ -35,6 +35,7 @@ pub enum RunsCommand {
     Replay(replay::RunsReplay),
     Resume(RunsResume),
     Show(RunsShow),
+    Spans(RunsSpans),
     Url(url::RunsUrl),
     Verify(verify::RunsVerify),
     Watch(RunsWatch),
@@ -214,6 +215,32 @@ pub struct RunsEvents {
     pub home: Home,
 
     /// Print each event with all its fields as one JSON object per line
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Prints the spans of a run, as its journal has them
+///
+/// A running process sends spans to a collector by itself, where `OTEL_EXPORTER_OTLP_ENDPOINT` names one. This command shows
+/// the same spans, also without a collector, and can send them again: what a killed process had not sent yet is missing in
+/// the collector, not in the journal.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  flowstone runs spans r3
+  flowstone runs spans r3 --json | jq '.spans[].name'
+  OTEL_EXPORTER_OTLP_ENDPOINT=http://127.0.0.1:4318 flowstone runs spans r3 --send")]
+pub struct RunsSpans {
+    /// The run's id, or the beginning of the id
+    pub id: String,
+
+    /// Send them to the collector that the environment names
+    #[arg(long)]
+    pub send: bool,
+
+    #[command(flatten)]
+    pub home: Home,
+
+    /// Print one JSON object; spans are as in the JSON of OTLP
     #[arg(long)]
     pub json: bool,
 }

@@ -14,6 +14,7 @@ use crate::cli::outcome::of_engine_error;
 use crate::cli::report::Report;
 use crate::cli::{App, Open, input, output};
 use crate::json::bulk_run_json;
+use crate::telemetry;
 
 /// Starts the runs, and prints their ids in the order of the inputs.
 pub(super) async fn start(args: &Run, file: &Path, app: &dyn App) -> Result<Exit, Report> {
@@ -40,6 +41,7 @@ pub(super) async fn start(args: &Run, file: &Path, app: &dyn App) -> Result<Exit
             priority: args.priority,
             is_left: true,
             timeout: args.timeout,
+            trace: telemetry::trace_of_environment(),
             ..StartOptions::with_input(input)
         },
     });

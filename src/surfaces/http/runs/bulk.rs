@@ -10,6 +10,7 @@ use flowstone_engine::ids::RunId;
 use flowstone_engine::json::from_json;
 use flowstone_engine::ports::{NewReceipt, RunFilter, RunStatus};
 use flowstone_engine::token::Scope;
+use flowstone_engine::trace::TraceOrigin;
 use flowstone_engine::{BulkStart, EngineError, MOST_STARTS, StartOptions, SubmittedMany};
 use flowstone_lang::value::Value;
 use serde_json::{Value as Json, json};
@@ -19,6 +20,7 @@ use super::super::answer::Answer;
 use super::super::problem::Problem;
 use super::super::request::Members;
 use super::super::server::{Desk, Shared};
+use super::super::trace;
 use super::{REPLAYED, key_reused, may_start, receipt, refuse_others, served};
 use crate::json::bulk_run_json;
 
@@ -56,6 +58,7 @@ struct Start {
     invocation: Option<String>,
     priority: Option<i64>,
     timeout: Option<Duration>,
+    trace: Option<TraceOrigin>,
 }
 
 impl Start {
@@ -68,6 +71,7 @@ impl Start {
             invocation: given.text("invocation")?,
             priority: given.number("priority")?,
             timeout: given.duration("timeout")?,
+            trace: None,
         })
     }
 
@@ -81,6 +85,7 @@ impl Start {
             invocation: self.invocation.or_else(|| all.invocation.clone()),
             priority: self.priority.or(all.priority),
             timeout: self.timeout.or(all.timeout),
+            trace: self.trace.or(all.trace),
         }
     }
 
@@ -96,6 +101,7 @@ impl Start {
             started_by: Some(caller.started_by()),
             priority: self.priority,
             timeout: self.timeout,
+            trace: self.trace,
             ..StartOptions::with_input(input)
         }
     }
@@ -109,7 +115,9 @@ pub(super) async fn start(
 ) -> Result<Answer, Problem> {
     caller.need(Scope::Run)?;
     let given = Members::read_within(&headers, body, MEMBERS, BODY_MAX).await?;
-    let starts = starts(&given)?;
+    let mut starts = starts(&given)?;
+    let trace = trace::of_caller(&headers);
+    starts.iter_mut().for_each(|start| start.trace = trace);
     let receipt = receipt(&caller, &headers, "/api/v1/runs", given.digest())?;
     let (runs, is_replayed) = server
         .ask(async move |desk: &Desk| submit(desk, &caller, &starts, receipt).await)

@@ -1,0 +1,107 @@
+//! Spans of what happened, for programs that collect them.
+
+use crate::trace::{SpanId, TraceId, TraceParent};
+
+/// Takes finished spans. It never makes its caller wait: what it cannot keep, it drops and counts.
+pub trait Telemetry: Send + Sync {
+    /// Tells whether spans are wanted at all. Nothing is computed for them otherwise.
+    fn is_on(&self) -> bool;
+
+    /// Tells whether the spans of a trace are wanted. `remote`: what the program decided that began the trace, where
+    /// that is another one.
+    fn samples(&self, trace: TraceId, remote: Option<bool>) -> bool;
+
+    /// Tells whether spans may have prompts, arguments and results.
+    fn has_content(&self) -> bool;
+
+    /// Takes spans that belong to committed changes.
+    fn send(&self, spans: Vec<FinishedSpan>);
+
+    /// Counts spans that the caller had no room for.
+    fn lose(&self, count: usize);
+}
+
+/// Wants no spans.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct NoTelemetry;
+
+impl Telemetry for NoTelemetry {
+    fn is_on(&self) -> bool {
+        false
+    }
+
+    fn samples(&self, _trace: TraceId, _remote: Option<bool>) -> bool {
+        false
+    }
+
+    fn has_content(&self) -> bool {
+        false
+    }
+
+    fn send(&self, _spans: Vec<FinishedSpan>) {}
+
+    fn lose(&self, _count: usize) {}
+}
+
+/// A span that is over.
+#[derive(Debug, Clone, PartialEq)]
+pub struct FinishedSpan {
+    pub trace: TraceId,
+    pub id: SpanId,
+    pub parent: Option<SpanId>,
+    pub name: String,
+    pub kind: SpanKind,
+    /// Nanoseconds since 1970.
+    pub began_ns: i64,
+    pub ended_ns: i64,
+    pub attributes: Vec<(&'static str, SpanValue)>,
+    pub links: Vec<TraceParent>,
+    /// Why what it is about failed.
+    pub error: Option<String>,
+}
+
+/// The role of a span.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SpanKind {
+    Internal,
+    /// It answers somebody.
+    Server,
+    /// It asks another system.
+    Client,
+}
+
+impl SpanKind {
+    pub fn name(self) -> &'static str {
+        match self {
+            SpanKind::Internal => "internal",
+            SpanKind::Server => "server",
+            SpanKind::Client => "client",
+        }
+    }
+}
+
+/// The value of a span's attribute.
+#[derive(Debug, Clone, PartialEq)]
+pub enum SpanValue {
+    Text(String),
+    Int(i64),
+    Texts(Vec<String>),
+}
+
+impl From<&str> for SpanValue {
+    fn from(text: &str) -> SpanValue {
+        SpanValue::Text(text.to_owned())
+    }
+}
+
+impl From<String> for SpanValue {
+    fn from(text: String) -> SpanValue {
+        SpanValue::Text(text)
+    }
+}
+
+impl From<i64> for SpanValue {
+    fn from(number: i64) -> SpanValue {
+        SpanValue::Int(number)
+    }
+}
