@@ -27,6 +27,8 @@ mod kill;
 mod limits;
 mod log;
 mod many;
+#[cfg(unix)]
+mod openapi;
 mod packaged;
 #[cfg(unix)]
 mod pages;

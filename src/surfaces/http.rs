@@ -16,6 +16,8 @@ mod health;
 mod interfaces;
 mod jobs;
 mod metrics;
+mod openapi;
+mod operation;
 mod origin;
 mod pages;
 mod problem;
@@ -47,36 +49,50 @@ use flowstone_project::connections::{ConnectionReport, ConnectionTest};
 use flowstone_project::search::Embedder;
 
 use engines::{Engines, StartError};
+pub use openapi::document;
+use operation::Operations;
 use server::{Desk, Server, Shared};
 use settings::ServerSettings;
 
 use crate::metrics::Metrics;
 
-/// The routes of all nouns, sorted.
+/// The routes that are not part of the API, sorted.
 const ROUTES: &[fn() -> Router<Shared>] = &[
-    connections::routes,
     docs::routes,
     events::routes,
-    feed::routes,
-    flows::routes,
     health::routes,
     interfaces::routes,
-    jobs::routes,
     metrics::routes,
     pages::routes,
     resources::routes,
-    runs::routes,
-    schedules::routes,
-    search::routes,
-    steps::routes,
-    tables::routes,
-    tokens::routes,
-    waits::routes,
+];
+
+/// The operations of the API by noun, sorted. They are in its document, too.
+const OPERATIONS: &[fn() -> Operations] = &[
+    connections::operations,
+    events::operations,
+    feed::operations,
+    flows::operations,
+    jobs::operations,
+    openapi::operations,
+    resources::operations,
+    runs::operations,
+    schedules::operations,
+    search::operations,
+    steps::operations,
+    tables::operations,
+    tokens::operations,
+    waits::operations,
 ];
 
 fn routes() -> Router<Shared> {
     let nouns = ROUTES.iter().map(|routes| routes());
-    nouns.fold(Router::new(), Router::merge)
+    nouns.fold(operations().router, Router::merge)
+}
+
+fn operations() -> Operations {
+    let nouns = OPERATIONS.iter().map(|operations| operations());
+    nouns.fold(Operations::default(), Operations::and)
 }
 
 /// What answers need from the application, which knows the concrete steps and providers.
