@@ -57,7 +57,10 @@ pub fn check(request: &str, reply: &Reply) {
     let problem = |what: &str| panic!("{method} {path}: {what}: {reply:?}");
     let is_error = reply.status >= 400;
     let Some((template, operations)) = operations(path) else {
-        assert!(is_error, "{method} {path} is not in the document: {reply:?}");
+        assert!(
+            is_error,
+            "{method} {path} is not in the document: {reply:?}"
+        );
         return;
     };
     let verb = match method {
@@ -75,7 +78,11 @@ pub fn check(request: &str, reply: &Reply) {
     if method == "HEAD" {
         return;
     }
-    check_content(&format!("{verb} {template} {}", reply.status), response, reply);
+    check_content(
+        &format!("{verb} {template} {}", reply.status),
+        response,
+        reply,
+    );
     if !is_error {
         check_body(&format!("{verb} {template}"), operation, request);
     }
@@ -122,7 +129,11 @@ fn conform(place: &str, schema: &Value, json: &Value) {
     let errors: Vec<String> = errors
         .map(|error| format!("{} at `{}`", error, error.instance_path()))
         .collect();
-    assert!(errors.is_empty(), "{place}: {}\n{json:#}", errors.join("\n"));
+    assert!(
+        errors.is_empty(),
+        "{place}: {}\n{json:#}",
+        errors.join("\n")
+    );
 }
 
 /// Returns the template of a path and its operations.
