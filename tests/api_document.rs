@@ -75,6 +75,10 @@ pub fn check(request: &str, reply: &Reply) {
     let Some(response) = operation["responses"].get(reply.status.to_string()) else {
         return problem("the document does not list the status");
     };
+    let response = match response["$ref"].as_str() {
+        Some(_) => &DOCUMENT["components"]["responses"]["Error"],
+        None => response,
+    };
     if method == "HEAD" {
         return;
     }

@@ -5,7 +5,6 @@
 use std::sync::LazyLock;
 
 use axum::extract::RawQuery;
-use flowstone_engine::token::Scope;
 use serde_json::{Map, Value as Json, json};
 
 use super::access::Caller;
@@ -49,7 +48,7 @@ pub fn document() -> Json {
     let mut paths = Map::new();
     for operation in super::operations().all {
         let path = paths.entry(operation.path).or_insert_with(|| json!({}));
-        path[operation.verb.name()] = described(&operation, &problem, &mut schemas);
+        path[operation.verb.name()] = described(&operation, &mut schemas);
     }
     json!({
         "openapi": "3.1.0",
@@ -64,6 +63,12 @@ pub fn document() -> Json {
         "paths": paths,
         "components": {
             "schemas": schemas.all,
+            "responses": {
+                "Error": {
+                    "description": "An error.",
+                    "content": {PROBLEM: {"schema": problem}},
+                },
+            },
             "securitySchemes": {
                 "token": {
                     "type": "http",
@@ -75,7 +80,7 @@ pub fn document() -> Json {
     })
 }
 
-fn described(operation: &Operation, problem: &Json, schemas: &mut Schemas) -> Json {
+fn described(operation: &Operation, schemas: &mut Schemas) -> Json {
     let in_path = operation.path.split('/').filter_map(|part| {
         let name = part.strip_prefix('{')?.strip_suffix('}')?;
         Some(json!({"name": name, "in": "path", "required": true, "schema": {"type": "string"}}))
@@ -89,10 +94,7 @@ fn described(operation: &Operation, problem: &Json, schemas: &mut Schemas) -> Js
     }
     let refusals = REFUSALS.iter().chain(operation.refusals);
     for status in refusals {
-        let refusal = json!({
-            "description": "An error.",
-            "content": {PROBLEM: {"schema": problem}},
-        });
+        let refusal = json!({"$ref": "#/components/responses/Error"});
         responses.insert(status.to_string(), refusal);
     }
     responses.sort_keys();
@@ -200,6 +202,33 @@ fn response(reply: &Reply, schemas: &mut Schemas) -> Json {
     shown
 }
 
+/// Writes null beside another type as `anyOf`: where the other one may be anything, `oneOf` would refuse null.
+fn with_nulls(mut schema: Json) -> Json {
+    match &mut schema {
+        Json::Object(members) => {
+            for member in members.values_mut() {
+                *member = with_nulls(member.take());
+            }
+            if let Some(Json::Array(shapes)) = members.remove("oneOf") {
+                let is_any = |shape: &Json| {
+                    let members = shape.as_object();
+                    members.is_some_and(|it| it.keys().all(|name| name == "description"))
+                };
+                if !shapes.iter().any(is_any) {
+                    members.insert("anyOf".to_owned(), Json::Array(shapes));
+                }
+            }
+        }
+        Json::Array(items) => {
+            for item in items {
+                *item = with_nulls(item.take());
+            }
+        }
+        Json::Null | Json::Bool(_) | Json::Number(_) | Json::String(_) => {}
+    }
+    schema
+}
+
 /// The schemas of the types that answers consist of.
 #[derive(Default)]
 struct Schemas {
@@ -216,7 +245,7 @@ impl Schemas {
             Shape::Of(named) => self.named(*named),
             Shape::All(name, all) => self.merged(name, all),
             Shape::ListOf(item) => json!({"type": "array", "items": self.shape(item)}),
-            Shape::Maybe(inner) => json!({"oneOf": [self.shape(inner), {"type": "null"}]}),
+            Shape::Maybe(inner) => json!({"anyOf": [self.shape(inner), {"type": "null"}]}),
             Shape::Members(members) => {
                 let names: Vec<&str> = members.iter().map(|(name, _)| *name).collect();
                 json!({"type": "object", "properties": self.members(members), "required": names})
@@ -251,7 +280,7 @@ impl Schemas {
         let (mut properties, mut required) = (Map::new(), std::collections::BTreeSet::new());
         for part in all {
             self.add_parts(*part);
-            let schema = serde_json::to_value((part.schema)()).unwrap_or_default();
+            let schema = with_nulls(serde_json::to_value((part.schema)()).unwrap_or_default());
             let members = schema["properties"].as_object().cloned();
             properties.extend(members.unwrap_or_default());
             let needed = schema["required"].as_array().cloned().unwrap_or_default();
@@ -266,7 +295,7 @@ impl Schemas {
         let mut parts = Vec::new();
         (named.parts)(&mut parts);
         for (name, schema) in parts {
-            let schema = || serde_json::to_value(&schema).unwrap_or_default();
+            let schema = || with_nulls(serde_json::to_value(&schema).unwrap_or_default());
             self.all.entry(name).or_insert_with(schema);
         }
     }
@@ -275,7 +304,7 @@ impl Schemas {
     fn named(&mut self, named: Type) -> Json {
         let name = (named.name)().into_owned();
         self.add_parts(named);
-        let schema = || serde_json::to_value((named.schema)()).unwrap_or_default();
+        let schema = || with_nulls(serde_json::to_value((named.schema)()).unwrap_or_default());
         self.all.entry(name.clone()).or_insert_with(schema);
         json!({"$ref": format!("#/components/schemas/{name}")})
     }

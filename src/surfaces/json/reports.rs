@@ -1,6 +1,6 @@
 //! Reports: errors and findings with their places.
 
-use flowstone_engine::diagnostic::{Diagnostic as Finding, Severity as FindingSeverity};
+use flowstone_engine::diagnostic::{Diagnostic as Found, Severity as FoundSeverity};
 use flowstone_lang::diagnostic::{Call, Cause, Diagnostic, Excerpt, Expanded, Severity};
 use flowstone_lang::session::Session;
 use serde::Serialize;
@@ -152,14 +152,14 @@ fn put(fields: &mut Map<String, Json>, place: &Excerpt) {
 }
 
 /// Turns findings about a flow into reports with their places.
-pub fn of_findings(session: &Session, findings: &[Finding]) -> Vec<Diagnostic> {
+pub fn of_findings(session: &Session, findings: &[Found]) -> Vec<Diagnostic> {
     let sources = session.world().sources.borrow();
     findings
         .iter()
         .map(|finding| {
             let mut report =
                 Diagnostic::error(finding.code, &*finding.message).at(&sources, finding.span);
-            if finding.severity == FindingSeverity::Warning {
+            if finding.severity == FoundSeverity::Warning {
                 report.severity = Severity::Warning;
             }
             report.label = finding.label.clone().unwrap_or_default();

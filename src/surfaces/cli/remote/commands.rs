@@ -12,9 +12,9 @@ use super::{
     PAGE, Remote, ServerOptions, failed, jobs, json_only, local_only, resources, run, tokens, waits,
 };
 use crate::cli::args::{
-    Command, INTERRUPTED, JobsCommand, ResourcesCommand, ResourcesList, ResourcesUrl, Runs,
-    RunsCancel, RunsCommand, RunsDiff, RunsEvents, RunsList, RunsShow, SchedulesCommand, Search,
-    Status, WaitsCommand,
+    Command, INTERRUPTED, JobsCommand, Resources, ResourcesCommand, ResourcesList, ResourcesUrl,
+    Runs, RunsCancel, RunsCommand, RunsDiff, RunsEvents, RunsList, RunsShow, SchedulesCommand,
+    Search, Status, WaitsCommand,
 };
 use crate::cli::exit::Exit;
 use crate::cli::output;
@@ -56,39 +56,7 @@ pub fn perform(command: &Command, address: &str, options: &ServerOptions) -> Opt
                     .and_then(|remote| run::schedule(&remote, args)),
             ),
         },
-        Command::Resources(args) => match &args.command {
-            ResourcesCommand::List(args) => (
-                args.output.json,
-                open(address, options, args.output.home.home.as_deref())
-                    .and_then(|remote| list_resources(&remote, args)),
-            ),
-            ResourcesCommand::Url(args) => (
-                args.output.json,
-                open(address, options, args.output.home.home.as_deref())
-                    .and_then(|remote| url(&remote, args)),
-            ),
-            ResourcesCommand::Get(args) => (
-                args.one.output.json,
-                open(address, options, args.one.output.home.home.as_deref())
-                    .and_then(|remote| resources::get(&remote, args)),
-            ),
-            ResourcesCommand::Read(args) => (
-                args.one.output.json,
-                open(address, options, args.one.output.home.home.as_deref())
-                    .and_then(|remote| resources::read(&remote, args)),
-            ),
-            ResourcesCommand::Upload(args) => (
-                args.output.json,
-                open(address, options, args.output.home.home.as_deref())
-                    .and_then(|remote| resources::upload(&remote, args)),
-            ),
-            ResourcesCommand::Delete(args) => (
-                args.one.output.json,
-                open(address, options, args.one.output.home.home.as_deref())
-                    .and_then(|remote| resources::delete(&remote, args)),
-            ),
-            _ => (false, Err(local_only("this command of `resources`"))),
-        },
+        Command::Resources(Resources { command }) => of_resources(command, address, options),
         Command::Jobs(args) => {
             let (home, as_json) = of_jobs(&args.command);
             let remote = open(address, options, home);
@@ -128,6 +96,47 @@ pub fn perform(command: &Command, address: &str, options: &ServerOptions) -> Opt
         _ => (false, Err(local_only("this command"))),
     };
     Some(done.unwrap_or_else(|report| failed(&report, as_json)))
+}
+
+/// Performs a command about resources; tells whether it prints JSON.
+fn of_resources(
+    command: &ResourcesCommand,
+    address: &str,
+    options: &ServerOptions,
+) -> (bool, Result<Exit, Report>) {
+    match command {
+        ResourcesCommand::List(args) => (
+            args.output.json,
+            open(address, options, args.output.home.home.as_deref())
+                .and_then(|remote| list_resources(&remote, args)),
+        ),
+        ResourcesCommand::Url(args) => (
+            args.output.json,
+            open(address, options, args.output.home.home.as_deref())
+                .and_then(|remote| url(&remote, args)),
+        ),
+        ResourcesCommand::Get(args) => (
+            args.one.output.json,
+            open(address, options, args.one.output.home.home.as_deref())
+                .and_then(|remote| resources::get(&remote, args)),
+        ),
+        ResourcesCommand::Read(args) => (
+            args.one.output.json,
+            open(address, options, args.one.output.home.home.as_deref())
+                .and_then(|remote| resources::read(&remote, args)),
+        ),
+        ResourcesCommand::Upload(args) => (
+            args.output.json,
+            open(address, options, args.output.home.home.as_deref())
+                .and_then(|remote| resources::upload(&remote, args)),
+        ),
+        ResourcesCommand::Delete(args) => (
+            args.one.output.json,
+            open(address, options, args.one.output.home.home.as_deref())
+                .and_then(|remote| resources::delete(&remote, args)),
+        ),
+        _ => (false, Err(local_only("this command of `resources`"))),
+    }
 }
 
 /// Returns the home folder of a command, and whether it prints JSON.

@@ -22,12 +22,12 @@ fn find(remote: &Remote, one: &OneResource) -> Result<Value, Report> {
         ("limit", "500".to_owned()),
     ];
     let page = remote.get(&["resources"], &query)?;
-    let rows = page["resources"].as_array().into_iter().flatten();
+    let mut rows = page["resources"].as_array().into_iter().flatten();
     let is_it = |row: &&Value| {
         let uri = row["uri"].as_str().unwrap_or_default();
         uri == one.uri || uri.strip_prefix("res://v1/ws/local/") == Some(&*one.uri)
     };
-    rows.filter(is_it).next().cloned().ok_or_else(|| {
+    rows.find(is_it).cloned().ok_or_else(|| {
         Report::error("E0936", format!("there is no resource `{}`", one.uri))
             .hint("`flowstone resources list` shows their names")
     })

@@ -1,12 +1,14 @@
 //! `flowstone run` against a server, and what follows a run there until it ends or waits for somebody.
 
+use std::path::Path;
 use std::thread;
 use std::time::Duration;
 
 use flowstone_engine::SystemClock;
+use flowstone_engine::disk::load;
 use flowstone_engine::json::{from_json, to_exact_json};
 use flowstone_engine::ports::{Clock as _, Random as _, RunStatus, SystemRandom};
-use flowstone_flow::flow::name_of;
+use flowstone_lang::session::Session;
 use serde_json::{Value, json};
 
 use super::rows::{self, wait};
@@ -48,9 +50,9 @@ pub(super) fn run(remote: &Remote, args: &Run) -> Result<Exit, Report> {
     if let Some((_, what)) = refused.into_iter().find(|(is_given, _)| *is_given) {
         return Err(local_only(what));
     }
-    let slug = slug(args)?;
+    let (slug, version) = flow(&args.file)?;
     if let Some(file) = &args.many {
-        return many(remote, args, &slug, file);
+        return many(remote, args, (&slug, version.as_deref()), file);
     }
     let given = ask::given(args.input.as_deref(), None, u64::MAX)?;
     let mut input = to_exact_json(&given).map_err(|error| {
@@ -65,7 +67,11 @@ pub(super) fn run(remote: &Remote, args: &Run) -> Result<Exit, Report> {
         input[field] = remote.upload(&query, None, file)?;
     }
     let mut body = json!({ "input": input });
-    let texts = [("id", &args.id), ("invocation", &args.invocation)];
+    let texts = [
+        ("id", &args.id),
+        ("invocation", &args.invocation),
+        ("version", &version),
+    ];
     for (name, text) in texts {
         if let Some(text) = text {
             body[name] = json!(text);
@@ -100,26 +106,37 @@ pub(super) fn run(remote: &Remote, args: &Run) -> Result<Exit, Report> {
     }
 }
 
-/// Returns the slug of a flow: that of a file, or the argument itself.
-fn slug(args: &Run) -> Result<String, Report> {
-    if !args.file.is_file() {
-        return Ok(args.file.display().to_string());
+/// Returns the slug of a flow and the version that the server must serve, both from its file. Without such a file, the
+/// argument is the slug, and any version will do.
+fn flow(file: &Path) -> Result<(String, Option<String>), Report> {
+    let name = file.display().to_string();
+    if !file.is_file() {
+        return Ok((name, None));
     }
-    let flow = input::read_file(&args.file)?;
-    let slug = flow.get("slug").and_then(name_of);
-    slug.map(|slug| slug.to_string()).ok_or_else(|| {
-        let message = format!("{} has no `:slug`", args.file.display());
-        Report::error("E0910", message).hint("a server is asked for a flow by its slug")
-    })
+    match load(&Session::new(), file, &name).loaded {
+        Some(loaded) => Ok((loaded.flow.slug.to_string(), Some(loaded.program.hash))),
+        None => Err(
+            Report::error("E0910", format!("{name} holds no flow that can run"))
+                .hint(format!("`flowstone check {name}` says why")),
+        ),
+    }
 }
 
-fn many(remote: &Remote, args: &Run, slug: &str, file: &std::path::Path) -> Result<Exit, Report> {
+fn many(
+    remote: &Remote,
+    args: &Run,
+    (slug, version): (&str, Option<&str>),
+    file: &Path,
+) -> Result<Exit, Report> {
     let inputs = input::read_list(file)?;
     let inputs: Vec<Value> = inputs
         .iter()
         .map(|input| to_exact_json(input).unwrap_or_default())
         .collect();
     let mut body = json!({"flow": slug, "inputs": inputs});
+    if let Some(version) = version {
+        body["version"] = json!(version);
+    }
     if let Some(invocation) = &args.invocation {
         body["invocation"] = json!(invocation);
     }

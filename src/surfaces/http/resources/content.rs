@@ -140,7 +140,7 @@ fn answer(
     let text = |name: HeaderName| headers.get(name).and_then(|value| value.to_str().ok());
     let mut response = Response::new(Body::empty());
     describe(response.headers_mut(), &row, &tag);
-    if text(header::IF_NONE_MATCH).is_some_and(|tags| names(tags, &tag)) {
+    if text(header::IF_NONE_MATCH).is_some_and(|tags| has_tag(tags, &tag)) {
         *response.status_mut() = StatusCode::NOT_MODIFIED;
         return response;
     }
@@ -217,7 +217,7 @@ fn put(headers: &mut HeaderMap, name: HeaderName, value: &str) {
 }
 
 /// Tells whether an `If-None-Match` header names a version.
-fn names(tags: &str, tag: &str) -> bool {
+fn has_tag(tags: &str, tag: &str) -> bool {
     let mut tags = tags.split(',').map(str::trim);
     tags.any(|known| known == "*" || known.strip_prefix("W/").unwrap_or(known) == tag)
 }
