@@ -75,6 +75,7 @@ const OPERATIONS: &[fn() -> Operations] = &[
     flows::operations,
     jobs::operations,
     openapi::operations,
+    pages::operations,
     resources::operations,
     runs::operations,
     schedules::operations,

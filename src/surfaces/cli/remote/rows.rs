@@ -52,6 +52,14 @@ pub(super) fn job(shown: &Value) -> JobRow {
 pub(super) fn wait(shown: &Value) -> WaitRow {
     let state = text(shown, "state");
     let event = &shown["event"];
+    let mut details = shown["details"].clone();
+    if let (Some(members), Some([_, ..])) = (
+        details.as_object_mut(),
+        shown["actions"].as_array().map(Vec::as_slice),
+    ) {
+        // JSON has no keywords, so the schema would not fit the actions that it is for.
+        members.remove("validation");
+    }
     WaitRow {
         id: text(shown, "id"),
         run: RunId::from_text(text(shown, "run")),
@@ -64,7 +72,7 @@ pub(super) fn wait(shown: &Value) -> WaitRow {
             _ => WaitState::Completed,
         },
         deadline_ms: ms(&shown["deadline"]),
-        details: edn(&shown["details"]),
+        details: edn(&details),
         digest: text(shown, "digest"),
         payload: maybe_edn(shown, "payload"),
         opened_ms: ms(&shown["opened"]).unwrap_or_default(),
