@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
+use crate::api_document;
 use crate::program::Scratch;
 
 /// How long the server may take to start, and an answer to come.
@@ -203,18 +204,20 @@ pub fn post_to(address: &str, token: &str, path: &str, body: &Value) -> Reply {
     )
 }
 
-/// Sends exactly this text and returns what comes back.
+/// Sends exactly this text and returns what comes back, which must be as the API's document says.
+#[track_caller]
 fn send(address: &str, text: impl AsRef<[u8]>) -> Reply {
     let mut stream = TcpStream::connect(address).expect("the server accepts");
     stream.set_read_timeout(Some(LONGEST)).expect("a timeout");
     // The server may refuse before it has read everything.
-    let _ = stream.write_all(text.as_ref());
+    let sent = text.as_ref();
+    let _ = stream.write_all(sent);
     let mut bytes = Vec::new();
     let _ = stream.read_to_end(&mut bytes);
     let text = String::from_utf8_lossy(&bytes).into_owned();
     let (head, body) = text.split_once("\r\n\r\n").unwrap_or((&text, ""));
     let (line, head) = head.split_once("\r\n").unwrap_or((head, ""));
-    Reply {
+    let reply = Reply {
         status: line
             .split(' ')
             .nth(1)
@@ -222,7 +225,9 @@ fn send(address: &str, text: impl AsRef<[u8]>) -> Reply {
             .unwrap_or(0),
         head: head.to_ascii_lowercase().replace("\r\n", "\n"),
         body: body.to_owned(),
-    }
+    };
+    api_document::check(&String::from_utf8_lossy(sent), &reply);
+    reply
 }
 
 /// An event of a stream.

@@ -28,6 +28,8 @@ mod limits;
 mod log;
 mod many;
 mod mcp;
+#[cfg(unix)]
+mod openapi;
 mod packaged;
 #[cfg(unix)]
 mod pages;

@@ -2,6 +2,8 @@
 
 #[cfg(unix)]
 mod api;
+#[cfg(unix)]
+mod api_document;
 mod cli;
 mod decisions;
 mod flows;

@@ -17,6 +17,8 @@ mod interfaces;
 mod jobs;
 mod mcp;
 mod metrics;
+mod openapi;
+mod operation;
 mod origin;
 mod pages;
 mod problem;
@@ -50,6 +52,8 @@ use flowstone_project::connections::{ConnectionReport, ConnectionTest};
 use flowstone_project::search::Embedder;
 
 use engines::{Engines, StartError};
+pub use openapi::document;
+use operation::Operations;
 use server::Server;
 use settings::ServerSettings;
 
@@ -61,32 +65,45 @@ pub(crate) use access::Caller;
 pub(crate) use problem::Problem;
 pub(crate) use server::{Desk, Shared};
 
-/// The routes of all nouns, sorted.
+/// The routes that are not part of the API, sorted.
 const ROUTES: &[fn() -> Router<Shared>] = &[
-    connections::routes,
     docs::routes,
     events::routes,
-    feed::routes,
-    flows::routes,
     health::routes,
     interfaces::routes,
-    jobs::routes,
     mcp::routes,
     metrics::routes,
     pages::routes,
     resources::routes,
-    runs::routes,
-    schedules::routes,
-    search::routes,
-    steps::routes,
-    tables::routes,
-    tokens::routes,
-    waits::routes,
+];
+
+/// The operations of the API by noun, sorted. They are in its document, too.
+const OPERATIONS: &[fn() -> Operations] = &[
+    connections::operations,
+    events::operations,
+    feed::operations,
+    flows::operations,
+    jobs::operations,
+    openapi::operations,
+    pages::operations,
+    resources::operations,
+    runs::operations,
+    schedules::operations,
+    search::operations,
+    steps::operations,
+    tables::operations,
+    tokens::operations,
+    waits::operations,
 ];
 
 fn routes() -> Router<Shared> {
     let nouns = ROUTES.iter().map(|routes| routes());
-    nouns.fold(Router::new(), Router::merge)
+    nouns.fold(operations().router, Router::merge)
+}
+
+fn operations() -> Operations {
+    let nouns = OPERATIONS.iter().map(|operations| operations());
+    nouns.fold(Operations::default(), Operations::and)
 }
 
 /// Returns all routes for calls inside this process. Who calls is an extension of the request.

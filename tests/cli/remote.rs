@@ -129,11 +129,117 @@ fn what_a_server_cannot_do_is_refused() {
     refused(&scratch.run(&silent), "E1070");
     for command in [
         &["runs", "gc"][..],
-        &["run", "flows/hello.edn"],
+        &["run", "flows/hello.edn", "--replay", "answers"],
         &["eval", "1"],
-        &["waits", "list"],
+        &["waits", "list", "--signals"],
+        &["runs", "resume", "--all"],
     ] {
         let local = [&to("http://127.0.0.1:9")[..], command].concat();
         refused(&scratch.run(&local), "E1072");
     }
+}
+
+#[test]
+fn runs_are_started_and_answered_on_a_server() {
+    let scratch = project();
+    let api = Api::serve(&scratch);
+    let base = format!("http://{}", api.address);
+    let there = |args: &[&str]| scratch.run(&[&["--server", &*base], args].concat());
+    let who = "{\"who\": \"Ada\"}";
+    let ran = there(&["run", "flows/hello.edn", "--input", who]);
+    assert_eq!((ran.code, &*ran.out), (Some(0), "Hello, Ada\n"), "{ran:?}");
+    let ran = there(&["run", "hello", "--input", who, "--json"]);
+    assert_eq!(ran.json()["result"], "Hello, Ada", "{ran:?}");
+    scratch.write("many.jsonl", format!("{who}\n{who}\n"));
+    let ran = there(&["run", "hello", "--many", "many.jsonl"]);
+    assert_eq!(ran.out.lines().count(), 2, "{ran:?}");
+    refused(&there(&["run", "none"]), "E1014");
+    scratch.write("other.edn", HELLO.replace("Hello", "Bye"));
+    refused(&there(&["run", "other.edn", "--input", who]), "E1023");
+
+    let ran = there(&["run", "ask"]);
+    assert_eq!(ran.code, Some(3), "{ran:?}");
+    assert!(
+        ran.err.contains("flowstone waits approve|reject"),
+        "{ran:?}"
+    );
+    for args in [&["waits", "list"][..], &["waits", "list", "--json"]] {
+        assert_eq!(there(args).out, scratch.run(args).out, "{args:?}");
+    }
+    let waits = there(&["waits", "list", "--json"]).json();
+    let wait = waits["waits"][0]["id"].as_str().expect("a wait").to_owned();
+    let shown = there(&["waits", "show", &wait]);
+    assert!(
+        shown.out.contains("actions     :approve :reject"),
+        "{shown:?}"
+    );
+    refused(&there(&["waits", "approve", &wait, "--as", "Eve"]), "E1072");
+    let approved = there(&["waits", "approve", &wait, "--comment", "fine", "--json"]);
+    assert_eq!(approved.code, Some(0), "{approved:?}");
+    let run = approved.json()["runs"][0]
+        .as_str()
+        .expect("a run")
+        .to_owned();
+    assert_eq!(scratch.run(&["runs", "watch", &run]).code, Some(0));
+    let fork = there(&["runs", "fork", &run, "--json"]);
+    assert_eq!(
+        (fork.code, &fork.json()["status"]),
+        (Some(3), &json!("waiting"))
+    );
+    let daily = there(&["schedules", "run", "hello", "daily", "--json"]);
+    assert_eq!(daily.json()["status"], "completed", "{daily:?}");
+}
+
+#[test]
+fn jobs_files_and_tokens_are_those_of_the_server() {
+    let scratch = project();
+    let work = "{:slug :work :flow '(flow/step :job :order {:op :submit :job-type :image :payload {:n 1}})}";
+    scratch.write("flows/work.edn", work);
+    let api = Api::serve(&scratch);
+    let base = format!("http://{}", api.address);
+    let there = |args: &[&str]| scratch.run(&[&["--server", &*base], args].concat());
+    assert_eq!(there(&["run", "work"]).code, Some(0));
+    for args in [
+        &["jobs", "list"][..],
+        &["jobs", "list", "--json"],
+        &["jobs", "list", "--status", "queued"],
+        &["tokens", "list"],
+    ] {
+        assert_eq!(there(args).out, scratch.run(args).out, "{args:?}");
+    }
+    let claimed = there(&["jobs", "claim", "--type", "image", "--json"]).json();
+    let job = &claimed["jobs"][0];
+    let [id, lease] = [&job["id"], &job["lease"]["token"]].map(|it| it.as_str().expect("text"));
+    let progress = there(&["jobs", "progress", id, "--lease", lease, "--json"]);
+    assert_eq!(progress.json()["cancelRequested"], false, "{progress:?}");
+    refused(&there(&["jobs", "complete", id, "--lease", "0"]), "E0537");
+    let done = there(&[
+        "jobs", "complete", id, "--lease", lease, "--result", "{:a 1}",
+    ]);
+    assert_eq!(done.out, format!("{id}  succeeded\n"), "{done:?}");
+    let show = ["jobs", "show", id];
+    assert_eq!(there(&show).out, scratch.run(&show).out);
+
+    scratch.write("may.txt", "a,b");
+    let stored = there(&["resources", "upload", "may.txt", "--folder", "notes"]);
+    let uri = stored.out.trim_end();
+    assert_eq!(
+        there(&["resources", "read", uri, "--full"]).out.trim_end(),
+        "a,b"
+    );
+    let got = there(&["resources", "get", uri, "--out", "june.txt", "--json"]);
+    assert_eq!(got.json()["resource"]["sizeBytes"], 3, "{got:?}");
+    assert_eq!(scratch.read("june.txt"), "a,b");
+    assert_eq!(there(&["resources", "delete", uri, "--yes"]).code, Some(0));
+    let gone = there(&["resources", "get", uri, "--json"]);
+    assert_eq!(gone.json()["resource"]["state"], "deleted", "{gone:?}");
+
+    let made = there(&[
+        "tokens", "create", "--name", "ci", "--scope", "read", "--json",
+    ])
+    .json();
+    let id = made["id"].as_str().expect("an id");
+    assert!(there(&["tokens", "list"]).out.contains("ci"));
+    assert_eq!(there(&["tokens", "revoke", id]).code, Some(0));
+    refused(&there(&["tokens", "revoke", id]), "E1003");
 }

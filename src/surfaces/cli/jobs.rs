@@ -12,6 +12,8 @@ use super::outcome::of_engine_error;
 use super::report::Report;
 use super::runtime::Runtime;
 use super::{App, Open, output};
+pub use list::{list_table, show_words};
+pub use work::{claim_table, told_words};
 
 /// Performs the command.
 pub fn run(args: &Jobs, app: &dyn App) -> Exit {

@@ -1,6 +1,12 @@
 //! `--server URL`: commands that ask the API of a server instead of opening the project's stores.
 
 mod commands;
+mod jobs;
+mod resources;
+mod rows;
+mod run;
+mod tokens;
+mod waits;
 
 use std::env;
 use std::fs;
@@ -9,19 +15,22 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use flowstone_engine::server_file;
-use reqwest::header::{AUTHORIZATION, HeaderValue};
-use reqwest::{Client, Method, Url};
+use hyper::body::Bytes;
+use reqwest::header::{AUTHORIZATION, CONTENT_TYPE, HeaderValue};
+use reqwest::{Body, Client, Method, RequestBuilder, StatusCode, Url};
 use serde_json::Value;
 
 use super::args::Home;
 use super::exit::Exit;
 use super::home::Project;
 use super::output;
-use super::report::Report;
+use super::report::{Report, unreadable};
 use super::runtime::Runtime;
 
 pub use commands::perform;
 
+/// Maximum number of items of a page of the API.
+const PAGE: usize = 500;
 /// The environment variables with a server and with the token for it.
 const SERVER: &str = "FLOWSTONE_SERVER";
 const TOKEN: &str = "FLOWSTONE_TOKEN";
@@ -132,6 +141,97 @@ impl Remote {
         self.send(Method::POST, path, &[], Some(body))
     }
 
+    /// Posts a JSON object with a key: however often it is sent, it has its effect once.
+    ///
+    /// # Errors
+    /// As [`Remote::get`].
+    pub fn post_once(&self, path: &[&str], body: &Value, key: &str) -> Result<Value, Report> {
+        let request = self.request(Method::POST, path, &[]);
+        let request = request
+            .header("idempotency-key", key)
+            .header(CONTENT_TYPE, "application/json")
+            .body(body.to_string());
+        self.answer(request)
+    }
+
+    /// Deletes something.
+    ///
+    /// # Errors
+    /// As [`Remote::get`].
+    pub fn delete(&self, path: &[&str], query: &[(&str, String)]) -> Result<(), Report> {
+        self.send(Method::DELETE, path, query, None).map(|_| ())
+    }
+
+    /// Returns the items of a list, page by page, and whether there are more. `limit`: 0 for all.
+    ///
+    /// # Errors
+    /// As [`Remote::get`].
+    pub fn pages(
+        &self,
+        path: &[&str],
+        name: &str,
+        filters: &[(&str, String)],
+        limit: usize,
+    ) -> Result<(Vec<Value>, bool), Report> {
+        let mut items: Vec<Value> = Vec::new();
+        let mut cursor: Option<String> = None;
+        loop {
+            let left = match limit {
+                0 => PAGE,
+                limit => (limit - items.len()).min(PAGE),
+            };
+            let mut query = filters.to_vec();
+            query.push(("limit", left.to_string()));
+            query.extend(cursor.take().map(|cursor| ("cursor", cursor)));
+            let page = self.get(path, &query)?;
+            items.extend(page[name].as_array().into_iter().flatten().cloned());
+            cursor = page["next"].as_str().map(str::to_owned);
+            let is_full = limit > 0 && items.len() >= limit;
+            if cursor.is_none() || is_full {
+                return Ok((items, cursor.is_some()));
+            }
+        }
+    }
+
+    /// Stores a file, or standard input for `-`, and returns the reference to it.
+    ///
+    /// # Errors
+    /// When the file cannot be read, or as [`Remote::get`].
+    pub fn upload(
+        &self,
+        query: &[(&str, String)],
+        content_type: Option<&str>,
+        file: &Path,
+    ) -> Result<Value, Report> {
+        let name = file.display().to_string();
+        let read = match file == Path::new("-") {
+            true => {
+                let mut bytes = Vec::new();
+                let mut input = std::io::stdin().lock();
+                std::io::Read::read_to_end(&mut input, &mut bytes).map(|_| Body::from(bytes))
+            }
+            false => fs::read(file).map(Body::from),
+        };
+        let body = read.map_err(|error| unreadable(&name, &error))?;
+        let mut request = self.request(Method::POST, &["resources"], query).body(body);
+        if let Some(kind) = content_type {
+            request = request.header(CONTENT_TYPE, kind);
+        }
+        self.answer(request)
+    }
+
+    /// Gets bytes that are not JSON.
+    ///
+    /// # Errors
+    /// As [`Remote::get`].
+    pub fn bytes(&self, path: &[&str], query: &[(&str, String)]) -> Result<Vec<u8>, Report> {
+        let (status, bytes) = self.exchange(self.request(Method::GET, path, query))?;
+        match status.is_success() {
+            true => Ok(bytes.to_vec()),
+            false => Err(self.failed(status, &bytes)),
+        }
+    }
+
     fn send(
         &self,
         method: Method,
@@ -139,6 +239,16 @@ impl Remote {
         query: &[(&str, String)],
         body: Option<&Value>,
     ) -> Result<Value, Report> {
+        let mut request = self.request(method, path, query);
+        if let Some(body) = body {
+            request = request
+                .header(CONTENT_TYPE, "application/json")
+                .body(body.to_string());
+        }
+        self.answer(request)
+    }
+
+    fn request(&self, method: Method, path: &[&str], query: &[(&str, String)]) -> RequestBuilder {
         let mut url = self.base.clone();
         if let Ok(mut segments) = url.path_segments_mut() {
             segments.pop_if_empty().extend(["api", "v1"]).extend(path);
@@ -151,24 +261,37 @@ impl Remote {
             value.set_sensitive(true);
             request = request.header(AUTHORIZATION, value);
         }
-        if let Some(body) = body {
-            request = request
-                .header(reqwest::header::CONTENT_TYPE, "application/json")
-                .body(body.to_string());
-        }
+        request
+    }
+
+    /// Sends a request, and returns what came back.
+    fn exchange(&self, request: RequestBuilder) -> Result<(StatusCode, Bytes), Report> {
         let answered = self.runtime.block_on(async {
             let response = request.send().await?;
             let status = response.status();
             Ok((status, response.bytes().await?))
         });
-        let (status, bytes) = answered.map_err(|error| unreachable(&self.base, &error))?;
-        let answer = serde_json::from_slice(&bytes).ok();
-        match answer {
-            Some(answer) if status.is_success() => Ok(answer),
-            Some(problem) => Err(refused(&problem)),
-            None => {
+        answered.map_err(|error| unreachable(&self.base, &error))
+    }
+
+    /// Sends a request, and returns the JSON of its answer; null if it has none.
+    fn answer(&self, request: RequestBuilder) -> Result<Value, Report> {
+        let (status, bytes) = self.exchange(request)?;
+        if status == StatusCode::NO_CONTENT {
+            return Ok(Value::Null);
+        }
+        match serde_json::from_slice(&bytes) {
+            Ok(answer) if status.is_success() => Ok(answer),
+            _ => Err(self.failed(status, &bytes)),
+        }
+    }
+
+    fn failed(&self, status: StatusCode, bytes: &[u8]) -> Report {
+        match serde_json::from_slice(bytes) {
+            Ok(problem) => refused(&problem),
+            Err(_) => {
                 let message = format!("{} answered {status}, and not with JSON", self.base);
-                Err(Report::error(UNREACHABLE, message).hint("is this a Flowstone server?"))
+                Report::error(UNREACHABLE, message).hint("is this a Flowstone server?")
             }
         }
     }

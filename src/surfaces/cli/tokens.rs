@@ -240,9 +240,15 @@ fn list(args: &TokensList, app: &dyn App) -> Result<(), Report> {
         output::json(&json!({"ok": true, "tokens": tokens}));
         return Ok(());
     }
-    if tokens.is_empty() {
+    list_table(tokens.iter().map(row).collect());
+    Ok(())
+}
+
+/// Prints tokens, of which these are the cells.
+pub fn list_table(rows: Vec<Vec<String>>) {
+    if rows.is_empty() {
         output::note("no tokens");
-        return Ok(());
+        return;
     }
     let columns = [
         Column::Whole("id"),
@@ -253,8 +259,7 @@ fn list(args: &TokensList, app: &dyn App) -> Result<(), Report> {
         Column::Extra("expires"),
         Column::Extra("used"),
     ];
-    output::data(&table(&columns, tokens.iter().map(row)));
-    Ok(())
+    output::data(&table(&columns, rows));
 }
 
 fn row(token: &Token) -> Vec<String> {

@@ -8,7 +8,9 @@ mod show;
 use super::args::{Waits, WaitsCommand};
 use super::exit::Exit;
 use super::{App, output};
+pub use list::list_table;
 pub use render::how_to_answer;
+pub use show::show_words;
 
 /// Performs the command.
 pub fn run(args: &Waits, app: &dyn App) -> Exit {

@@ -2,11 +2,9 @@
 
 use std::rc::Rc;
 
-use axum::Router;
 use axum::body::Body;
 use axum::extract::{RawQuery, State};
 use axum::http::{HeaderMap, StatusCode};
-use axum::routing::{get, post};
 use flowstone_engine::token::{Scope, TokenKind};
 use flowstone_flow::flow::Flow;
 use flowstone_lang::value::Value;
@@ -15,19 +13,44 @@ use serde_json::{Value as Json, json};
 
 use super::access::Caller;
 use super::answer::Answer;
+use super::operation::{self as shape, Operation, Operations, Param, names};
 use super::problem::Problem;
 use super::request::{Members, Query};
 use super::server::{Desk, Shared};
-use crate::json::{connection_json, connection_test_json};
+use crate::json::{Connection, ConnectionTest, connection_json, connection_test_json};
 
 /// The code of a connection that does not exist.
 const NO_CONNECTION: &str = "E0951";
 
-pub(super) fn routes() -> Router<Shared> {
-    Router::new()
-        .route("/api/v1/connections", get(list))
-        .route("/api/v1/connections/test", post(test))
+pub(super) fn operations() -> Operations {
+    Operations::default()
+        .with(
+            Operation::get(
+                "/api/v1/connections",
+                "listConnections",
+                "Lists connections, without their secrets.",
+            )
+            .scope(Scope::Read)
+            .ok(shape::list::<Connection>("connections")),
+            list,
+        )
+        .with(
+            Operation::post(
+                "/api/v1/connections/test",
+                "testConnections",
+                "Tests one connection, or all, by requests to their servers.",
+            )
+            .scope(Scope::Admin)
+            .members(TEST)
+            .ok(shape::list::<ConnectionTest>("connections")),
+            test,
+        )
 }
+
+const TEST: &[Param] = &[Param::text(
+    "name",
+    "The connection; all if it is left out.",
+)];
 
 fn flows(desk: &Desk) -> Vec<Rc<Flow>> {
     let served = desk.catalog.flows(&desk.engine);
@@ -78,7 +101,7 @@ async fn test(
     body: Body,
 ) -> Result<Answer, Problem> {
     caller.need(Scope::Admin)?;
-    let given = Members::read(&headers, body, &["name"]).await?;
+    let given = Members::read(&headers, body, &names(TEST)).await?;
     let name = given.text("name")?;
     let tests = server
         .ask(async move |desk: &Desk| {

@@ -5,7 +5,7 @@ use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::Response;
-use axum::routing::{any, post};
+use axum::routing::any;
 use flowstone_engine::catalog::ServedInterface;
 use flowstone_engine::codec;
 use flowstone_engine::events::{EventAnswer, Publication, Published};
@@ -26,6 +26,7 @@ use super::answer::Answer;
 use super::interfaces::receive::{self, BODY_WEBHOOK};
 use super::interfaces::reply::{Outcome, Who};
 use super::interfaces::{answer, class_of, duplicate, other_method, published, refused};
+use super::operation::{Kind, Operation, Operations, Param, Shape, names};
 use super::problem::{Problem, codes};
 use super::request::{Members, decoded};
 use super::server::{Desk, Shared};
@@ -37,9 +38,28 @@ const RECEIPT_MS: i64 = 24 * 60 * 60 * 1000;
 const LOCAL: &str = "local";
 
 pub(super) fn routes() -> Router<Shared> {
-    Router::new()
-        .route("/api/v1/events", post(publish))
-        .route("/{ws}/events/{*path}", any(deliver))
+    Router::new().route("/{ws}/events/{*path}", any(deliver))
+}
+
+pub(super) fn operations() -> Operations {
+    let answer = Shape::Members(vec![
+        ("runs", Shape::ListOf(Box::new(Shape::Text))),
+        ("waits", Shape::ListOf(Box::new(Shape::Text))),
+        ("kept", Shape::Flag),
+        ("deduped", Shape::Flag),
+    ]);
+    Operations::default().with(
+        Operation::post(
+            "/api/v1/events",
+            "publishEvent",
+            "Publishes an event: it answers waits and starts flows.",
+        )
+        .scope(Scope::Run)
+        .members(EVENT)
+        .json(StatusCode::ACCEPTED, "What the event did.", answer)
+        .refuses(&[409, 422]),
+        publish,
+    )
 }
 
 /// What has an address below `/{workspace}/events`.
@@ -341,6 +361,17 @@ pub(super) fn summary(published: &Published) -> Json {
     })
 }
 
+const EVENT: &[Param] = &[
+    Param::text("dedup", "The same event is taken once."),
+    Param::text("key", "Only waits with this key."),
+    Param::text("name", "The name of the event.").needed(),
+    Param::new(
+        "payload",
+        Kind::Any,
+        "The answer for waits, and the input of runs.",
+    ),
+];
+
 /// `POST /api/v1/events`: what a verified delivery does, for callers with a token.
 async fn publish(
     State(server): State<Shared>,
@@ -350,7 +381,7 @@ async fn publish(
 ) -> Result<Answer, Problem> {
     caller.need(Scope::Run)?;
     let trace = trace::of_caller(&headers);
-    let given = Members::read(&headers, body, &["dedup", "key", "name", "payload"]).await?;
+    let given = Members::read(&headers, body, &names(EVENT)).await?;
     let name = given.text("name")?.filter(|name| !name.is_empty());
     let name = name.ok_or_else(|| Problem::malformed("`name` is missing"))?;
     let key = given.text("key")?;

@@ -6,12 +6,10 @@
 mod readers;
 mod sse;
 
-use axum::Router;
 use axum::body::Body;
 use axum::extract::{Path, RawQuery, State};
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use axum::routing::{get, post};
 use flowstone_engine::feed_event::FeedEvent;
 use flowstone_engine::ids::RunId;
 use flowstone_engine::ports::{FeedDetail, LiveText, News};
@@ -21,6 +19,7 @@ use serde_json::json;
 
 use super::access::{Caller, bearer, unauthorized};
 use super::answer::Answer;
+use super::operation::{Content, Kind, Operation, Operations, Param, Shape, names};
 use super::problem::{Problem, codes};
 use super::request::{Members, Query};
 use super::runs::reached;
@@ -32,12 +31,84 @@ use sse::Stream;
 /// Maximum number of events that are read at a time.
 const PAGE: usize = 64;
 
-pub(super) fn routes() -> Router<Shared> {
-    Router::new()
-        .route("/api/v1/events", get(of_project))
-        .route("/api/v1/runs/{id}/events", get(of_run))
-        .route("/api/v1/stream-tokens", post(stream_token))
+pub(super) fn operations() -> Operations {
+    Operations::default()
+        .with(
+            Operation::get(
+                "/api/v1/events",
+                "followProject",
+                "Streams the events of all runs as server-sent events.",
+            )
+            .scope(Scope::Read)
+            .query(OF_PROJECT)
+            .headers(LAST)
+            .reply(StatusCode::OK, "The events.", STREAM),
+            of_project,
+        )
+        .with(
+            Operation::get(
+                "/api/v1/runs/{id}/events",
+                "followRun",
+                "Streams the events of a run as server-sent events.",
+            )
+            .query(OF_RUN)
+            .headers(LAST)
+            .reply(StatusCode::OK, "The events.", STREAM)
+            .reply(
+                StatusCode::NO_CONTENT,
+                "The run is over, and its last event was received.",
+                Content::Nothing,
+            )
+            .refuses(&[410]),
+            of_run,
+        )
+        .with(
+            Operation::post(
+                "/api/v1/stream-tokens",
+                "createStreamToken",
+                "Creates a token for streams, which is good for 15 minutes.",
+            )
+            .members(STREAM_TOKEN)
+            .json(
+                StatusCode::CREATED,
+                "The token.",
+                Shape::Members(vec![("token", Shape::Text), ("expiresAt", Shape::Text)]),
+            ),
+            stream_token,
+        )
 }
+
+const STREAM: Content = Content::Bytes("text/event-stream");
+const LAST: &[Param] = &[Param::number(
+    "Last-Event-ID",
+    "The number of the last event that was received.",
+)];
+const SINCE: Param = Param::number(
+    "since_seq",
+    "As `Last-Event-ID`, for clients that cannot send headers.",
+);
+const TOKEN: Param = Param::text(
+    "token",
+    "A stream token, for clients that cannot send headers.",
+);
+const OF_PROJECT: &[Param] = &[
+    Param::new(
+        "detail",
+        Kind::OneOf(&["steps"]),
+        "`steps` adds the events of steps.",
+    ),
+    SINCE,
+    TOKEN,
+];
+const OF_RUN: &[Param] = &[
+    Param::flag("full", "The event of the creation has the input."),
+    SINCE,
+    TOKEN,
+];
+const STREAM_TOKEN: &[Param] = &[Param::text(
+    "run",
+    "The run; the stream of the project if it is left out.",
+)];
 
 async fn stream_token(
     State(server): State<Shared>,
@@ -45,7 +116,7 @@ async fn stream_token(
     headers: HeaderMap,
     body: Body,
 ) -> Result<Answer, Problem> {
-    let given = Members::read(&headers, body, &["run"]).await?;
+    let given = Members::read(&headers, body, &names(STREAM_TOKEN)).await?;
     let run = given.text("run")?;
     if run.is_none() {
         caller.need(Scope::Read)?;
@@ -116,7 +187,7 @@ async fn of_run(
     headers: HeaderMap,
     RawQuery(query): RawQuery,
 ) -> Result<Response, Problem> {
-    let query = Query::read(query.as_deref(), &["full", "since_seq", "token"])?;
+    let query = Query::read(query.as_deref(), &names(OF_RUN))?;
     let caller = follower(&server, &headers, &query, Some(id.clone())).await?;
     let since = position(&headers, &query)?;
     let full = query.flag("full")?;
@@ -234,7 +305,7 @@ async fn of_project(
     headers: HeaderMap,
     RawQuery(query): RawQuery,
 ) -> Result<Response, Problem> {
-    let query = Query::read(query.as_deref(), &["detail", "since_seq", "token"])?;
+    let query = Query::read(query.as_deref(), &names(OF_PROJECT))?;
     let caller = follower(&server, &headers, &query, None).await?;
     caller.need(Scope::Read)?;
     let detail = match query.get("detail") {

@@ -1,29 +1,75 @@
 //! `/api/v1/flows`: the flows that are served.
 
-use axum::Router;
 use axum::body::Body;
 use axum::extract::{Path, RawQuery, State};
 use axum::http::HeaderMap;
-use axum::routing::{get, post};
 use flowstone_engine::token::Scope;
 use serde_json::{Value, json};
 
 use super::access::Caller;
 use super::answer::Answer;
+use super::operation::{self as shape, CURSOR, LIMIT, Operation, Operations, Param, names};
 use super::problem::Problem;
 use super::request::{Members, Query};
 use super::server::{Desk, Shared};
 use super::{cursor, runs};
-use crate::json::{flow_json, flow_summary_json, of_findings, report_json, version_json};
+use crate::json::{
+    Finding, Flow, FlowSummary, Version, flow_json, flow_summary_json, of_findings, report_json,
+    version_json,
+};
 
-pub(super) fn routes() -> Router<Shared> {
-    Router::new()
-        .route("/api/v1/flows", get(list))
-        .route("/api/v1/flows/{slug}", get(show))
-        .route("/api/v1/flows/{slug}/check", post(check))
-        .route("/api/v1/flows/{slug}/runs", post(runs::start))
-        .route("/api/v1/flows/{slug}/versions", get(versions))
+pub(super) fn operations() -> Operations {
+    Operations::default()
+        .with(
+            Operation::get(
+                "/api/v1/flows",
+                "listFlows",
+                "Lists the flows that are served.",
+            )
+            .scope(Scope::Read)
+            .query(&[CURSOR, LIMIT])
+            .ok(shape::page::<FlowSummary>("flows")),
+            list,
+        )
+        .with(
+            Operation::get(
+                "/api/v1/flows/{slug}",
+                "getFlow",
+                "Returns a flow with the contracts of its inputs.",
+            )
+            .scope(Scope::Read)
+            .ok(shape::of::<Flow>()),
+            show,
+        )
+        .with(
+            Operation::post(
+                "/api/v1/flows/{slug}/check",
+                "checkFlow",
+                "Checks a flow as it is in its file, or another text for it.",
+            )
+            .scope(Scope::Edit)
+            .members(CHECK)
+            .ok(shape::list::<Finding>("findings")),
+            check,
+        )
+        .with(runs::start_operation(), runs::start)
+        .with(
+            Operation::get(
+                "/api/v1/flows/{slug}/versions",
+                "listVersions",
+                "Lists the programs of a flow: the served one, and those of its runs.",
+            )
+            .scope(Scope::Read)
+            .query(&[CURSOR, LIMIT])
+            .ok(shape::page::<Version>("versions")),
+            versions,
+        )
 }
+
+const CHECK: &[Param] = &[Param::text(
+    "source",
+    "The text to check instead of the file.",
+)];
 
 async fn list(
     State(server): State<Shared>,
@@ -131,7 +177,7 @@ async fn check(
     body: Body,
 ) -> Result<Answer, Problem> {
     caller.need(Scope::Edit)?;
-    let given = Members::read(&headers, body, &["source"]).await?;
+    let given = Members::read(&headers, body, &names(CHECK)).await?;
     let source = given.text("source")?;
     let findings = server
         .ask(async move |desk: &Desk| {

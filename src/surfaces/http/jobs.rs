@@ -2,11 +2,9 @@
 
 use std::time::Duration;
 
-use axum::Router;
 use axum::body::Body;
 use axum::extract::{Path, RawQuery, State};
 use axum::http::HeaderMap;
-use axum::routing::{get, post};
 use flowstone_engine::EngineError;
 use flowstone_engine::ids::RunId;
 use flowstone_engine::jobs::{ClaimOptions, JobEnd, JobError, JobFailure, USUAL_LEASE};
@@ -19,26 +17,155 @@ use tokio::sync::oneshot;
 use super::access::Caller;
 use super::answer::Answer;
 use super::cursor;
+use super::operation::{self as shape, CURSOR, Kind, LIMIT, Operation, Operations, Param, names};
 use super::problem::Problem;
 use super::request::{Members, Query};
 use super::server::{Desk, Shared};
-use crate::json::{claimed_json, ended_job_json, job_json, progress_json, unended_job_json};
+use crate::json::{
+    ClaimedJob, EndedJob, ExtendedLease, Job, claimed_json, ended_job_json, job_json,
+    progress_json, unended_job_json,
+};
 
 /// Maximum number of jobs that are read to fill a page of those that the caller reaches.
 const SCANNED_MAX: usize = 5_000;
 
-pub(super) fn routes() -> Router<Shared> {
-    Router::new()
-        .route("/api/v1/jobs", get(list))
-        .route("/api/v1/jobs/claim", post(claim))
-        .route("/api/v1/jobs/complete", post(complete_many))
-        .route("/api/v1/jobs/{id}", get(show))
-        .route("/api/v1/jobs/{id}/complete", post(complete))
-        .route("/api/v1/jobs/{id}/fail", post(fail))
-        .route("/api/v1/jobs/{id}/progress", post(progress))
+pub(super) fn operations() -> Operations {
+    Operations::default().and(reading()).and(working())
 }
 
-const CLAIM: &[&str] = &["lease", "max", "types", "wait", "worker"];
+fn reading() -> Operations {
+    Operations::default()
+        .with(
+            Operation::get("/api/v1/jobs", "listJobs", "Lists jobs, newest first.")
+                .scope(Scope::Read)
+                .query(FILTERS)
+                .ok(shape::page::<Job>("jobs")),
+            list,
+        )
+        .with(
+            Operation::get("/api/v1/jobs/{id}", "getJob", "Returns a job.")
+                .scope(Scope::Read)
+                .ok(shape::of::<Job>()),
+            show,
+        )
+}
+
+fn working() -> Operations {
+    Operations::default()
+        .with(
+            Operation::post(
+                "/api/v1/jobs/claim",
+                "claimJobs",
+                "Leases queued jobs to a worker.",
+            )
+            .scope(Scope::Work)
+            .members(CLAIM)
+            .ok(shape::list::<ClaimedJob>("jobs"))
+            .refuses(&[422]),
+            claim,
+        )
+        .with(
+            Operation::post(
+                "/api/v1/jobs/complete",
+                "completeJobs",
+                "Ends up to 100 jobs, each for itself.",
+            )
+            .scope(Scope::Work)
+            .members(COMPLETE_MANY)
+            .ok(shape::list::<EndedJob>("jobs"))
+            .refuses(&[422]),
+            complete_many,
+        )
+        .with(
+            Operation::post(
+                "/api/v1/jobs/{id}/complete",
+                "completeJob",
+                "Ends a job that was done.",
+            )
+            .scope(Scope::Work)
+            .members(COMPLETE)
+            .ok(shape::of::<Job>())
+            .refuses(&[409]),
+            complete,
+        )
+        .with(
+            Operation::post(
+                "/api/v1/jobs/{id}/fail",
+                "failJob",
+                "Reports that a job failed. It is queued again, unless its attempts are used up.",
+            )
+            .scope(Scope::Work)
+            .members(FAIL)
+            .ok(shape::of::<Job>())
+            .refuses(&[409]),
+            fail,
+        )
+        .with(
+            Operation::post(
+                "/api/v1/jobs/{id}/progress",
+                "reportProgress",
+                "Reports that a worker is at work, and extends its lease.",
+            )
+            .scope(Scope::Work)
+            .members(PROGRESS)
+            .ok(shape::of::<ExtendedLease>())
+            .refuses(&[409, 422]),
+            progress,
+        )
+}
+
+const LEASE: Param = Param::text("lease", "`lease.token` of the job as it was claimed.").needed();
+const ENDS: Param = Param::new(
+    "status",
+    Kind::OneOf(&["succeeded", "no_changes"]),
+    "`no_changes`: the worker found nothing to do.",
+);
+const RESULT: Param = Param::new("result", Kind::Any, "The result for the flow.");
+const PROGRESS: &[Param] = &[
+    Param::new(
+        "extend",
+        Kind::Duration,
+        "How long the lease lasts from now on, from 5s to 1h; as it was claimed if it is left out.",
+    ),
+    LEASE,
+    Param::new("progress", Kind::Any, "How far the work is."),
+];
+const FAIL: &[Param] = &[
+    Param::new("error", Kind::Inner(ERROR), "What went wrong.").needed(),
+    LEASE,
+    Param::flag(
+        "retry",
+        "False ends the job at once. True if it is left out.",
+    ),
+];
+const ERROR: &[Param] = &[
+    Param::new("data", Kind::Any, "Data about the error."),
+    Param::text("kind", "A keyword for flows that tell errors apart."),
+    Param::text("message", "What went wrong.").needed(),
+];
+
+const CLAIM: &[Param] = &[
+    Param::new(
+        "lease",
+        Kind::Duration,
+        "How long the lease lasts, from 5s to 1h; 30s if it is left out.",
+    ),
+    Param::number(
+        "max",
+        "Maximum number of jobs, from 1 to 100; 1 if it is left out.",
+    ),
+    Param::new("types", Kind::Texts, "Job types.").needed(),
+    Param::new(
+        "wait",
+        Kind::Duration,
+        "How long to wait where no job is queued, up to 30s.",
+    ),
+    Param::text(
+        "worker",
+        "The name of the worker, for people who look at its jobs.",
+    )
+    .needed(),
+];
 
 async fn claim(
     State(server): State<Shared>,
@@ -47,7 +174,7 @@ async fn claim(
     body: Body,
 ) -> Result<Answer, Problem> {
     caller.need(Scope::Work)?;
-    let given = Members::read(&headers, body, CLAIM).await?;
+    let given = Members::read(&headers, body, &names(CLAIM)).await?;
     let options = claim_options(&given, &caller)?;
     // A client that goes away takes no job: its request is dropped, and with it this.
     let (present, gone) = oneshot::channel::<()>();
@@ -143,7 +270,7 @@ async fn progress(
     body: Body,
 ) -> Result<Answer, Problem> {
     caller.need(Scope::Work)?;
-    let given = Members::read(&headers, body, &["extend", "lease", "progress"]).await?;
+    let given = Members::read(&headers, body, &names(PROGRESS)).await?;
     let (lease, extend) = (lease_of(&given)?, given.duration("extend")?);
     let progress = given.get("progress").cloned();
     let shown = server
@@ -169,7 +296,7 @@ fn lease_of(given: &Members) -> Result<String, Problem> {
     })
 }
 
-const COMPLETE: &[&str] = &["lease", "result", "status"];
+const COMPLETE: &[Param] = &[LEASE, RESULT, ENDS];
 
 async fn complete(
     State(server): State<Shared>,
@@ -179,7 +306,7 @@ async fn complete(
     body: Body,
 ) -> Result<Answer, Problem> {
     caller.need(Scope::Work)?;
-    let given = Members::read(&headers, body, COMPLETE).await?;
+    let given = Members::read(&headers, body, &names(COMPLETE)).await?;
     let end = End::of(&given)?;
     let shown = server
         .ask(async move |desk: &Desk| {
@@ -226,7 +353,13 @@ impl End {
     }
 }
 
-const COMPLETE_MANY: &[&str] = &["id", "lease", "result", "status"];
+const COMPLETE_MANY: &[Param] = &[Param::new(
+    "jobs",
+    Kind::Entries(COMPLETE_ONE),
+    "The jobs, at most 100.",
+)
+.needed()];
+const COMPLETE_ONE: &[Param] = &[Param::text("id", "The job.").needed(), LEASE, RESULT, ENDS];
 
 /// Ends several jobs, each for itself.
 async fn complete_many(
@@ -236,8 +369,8 @@ async fn complete_many(
     body: Body,
 ) -> Result<Answer, Problem> {
     caller.need(Scope::Work)?;
-    let given = Members::read(&headers, body, &["jobs"]).await?;
-    let jobs = given.entries("jobs", COMPLETE_MANY)?;
+    let given = Members::read(&headers, body, &names(COMPLETE_MANY)).await?;
+    let jobs = given.entries("jobs", &names(COMPLETE_ONE))?;
     if jobs.len() > MOST_JOBS {
         let error = JobError::TooMany { count: jobs.len() };
         return Err(EngineError::from(error).into());
@@ -285,10 +418,10 @@ async fn fail(
     body: Body,
 ) -> Result<Answer, Problem> {
     caller.need(Scope::Work)?;
-    let given = Members::read(&headers, body, &["error", "lease", "retry"]).await?;
+    let given = Members::read(&headers, body, &names(FAIL)).await?;
     let lease = lease_of(&given)?;
     let retry = given.flag("retry")?.unwrap_or(true);
-    let error = given.inner("error", &["data", "kind", "message"])?;
+    let error = given.inner("error", &names(ERROR))?;
     let (message, kind) = (error.text("message")?, error.text("kind")?);
     let message = message.ok_or_else(|| Problem::malformed("`error` needs a `message`"))?;
     let data = error.get("data").cloned();
@@ -309,7 +442,14 @@ async fn fail(
     Ok(Answer::ok(shown))
 }
 
-const FILTERS: &[&str] = &["batch", "cursor", "limit", "run", "status", "type"];
+const FILTERS: &[Param] = &[
+    Param::text("batch", "Only jobs of this batch."),
+    CURSOR,
+    LIMIT,
+    Param::text("run", "Only jobs that this run submitted."),
+    Param::text("status", "Only jobs with this status."),
+    Param::text("type", "Only jobs of this type."),
+];
 
 async fn list(
     State(server): State<Shared>,
@@ -317,7 +457,7 @@ async fn list(
     RawQuery(query): RawQuery,
 ) -> Result<Answer, Problem> {
     caller.need(Scope::Read)?;
-    let given = Query::read(query.as_deref(), FILTERS)?;
+    let given = Query::read(query.as_deref(), &names(FILTERS))?;
     let limit = given.limit()?;
     let status = match given.get("status") {
         None => None,

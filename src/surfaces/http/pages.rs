@@ -7,8 +7,9 @@ use axum::Router;
 use axum::body::Body;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::Response;
-use axum::routing::{get, post};
+use axum::routing::get;
 
+use super::operation::{Operation, Operations, Shape};
 use super::problem::Problem;
 use super::server::Shared;
 use crate::pages;
@@ -22,9 +23,22 @@ pub(super) fn routes() -> Router<Shared> {
             "/{ws}/waits/{id}/{action}",
             get(wait::show).post(wait::decide),
         )
-        .route("/api/v1/runs/{id}/url", post(run::url))
         .route("/runs/{id}", get(run::show))
         .route(pages::STYLE_PATH, get(style))
+}
+
+pub(super) fn operations() -> Operations {
+    let link = Shape::Members(vec![("url", Shape::Text), ("expiresAt", Shape::Text)]);
+    Operations::default().with(
+        Operation::post(
+            "/api/v1/runs/{id}/url",
+            "createRunLink",
+            "Makes a link to the page of a run that needs no token.",
+        )
+        .members(run::URL)
+        .ok(link),
+        run::url,
+    )
 }
 
 /// Tells whether people open an address by a link in a browser.

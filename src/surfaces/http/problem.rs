@@ -13,9 +13,12 @@ use flowstone_engine::waits::WaitError;
 use flowstone_flow::step::StepError;
 use flowstone_lang::diagnostic::Diagnostic as Report;
 use flowstone_project::search::SearchError;
+use serde::Serialize;
 use serde_json::{Map, Value, json};
+use utoipa::ToSchema;
 
 use super::engines::Unavailable;
+use crate::json::object;
 
 /// The codes of the pages in `docs/errors` for what only a server can say.
 pub(super) mod codes {
@@ -45,6 +48,24 @@ pub(super) mod codes {
 
 /// The kind of a store's refusal of a name that does not exist.
 const NOT_FOUND: &str = "not-found";
+
+/// An error of the API.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = Problem)]
+pub(super) struct ProblemDocument<'a> {
+    /// The address of the page about the error.
+    r#type: String,
+    title: &'a str,
+    status: u16,
+    /// What is wrong.
+    detail: &'a str,
+    /// The code of the error, such as `E1016`.
+    code: &'a str,
+    /// What to do about it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    hint: Option<&'a str>,
+}
 
 /// An error as the answer to a request.
 #[derive(Debug, Clone)]
@@ -104,16 +125,14 @@ impl Problem {
 
     /// The members of the JSON object, but for the id of the request.
     pub(super) fn to_json(&self) -> Value {
-        let mut members = json!({
-            "type": format!("/docs/errors/{}", self.code),
-            "title": self.status.canonical_reason().unwrap_or("Error"),
-            "status": self.status.as_u16(),
-            "detail": self.detail,
-            "code": self.code,
+        let mut members = object(&ProblemDocument {
+            r#type: format!("/docs/errors/{}", self.code),
+            title: self.status.canonical_reason().unwrap_or("Error"),
+            status: self.status.as_u16(),
+            detail: &self.detail,
+            code: &self.code,
+            hint: self.hint.as_deref(),
         });
-        if let Some(hint) = &self.hint {
-            members["hint"] = json!(hint);
-        }
         if let Value::Object(members) = &mut members {
             members.extend(self.more.clone());
         }

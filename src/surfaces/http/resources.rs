@@ -9,7 +9,7 @@ use axum::body::Body;
 use axum::extract::{RawQuery, State};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
-use axum::routing::{get, post};
+use axum::routing::get;
 use flowstone_engine::ports::{Clock as _, ResourcePage, ResourceQuery, ResourceRow, ResourceSort};
 use flowstone_engine::resource::{ResourceKind, Tier, sign};
 use flowstone_engine::resources::ResourceError;
@@ -20,27 +20,118 @@ use serde_json::{Value as Json, json};
 use super::access::Caller;
 use super::answer::Answer;
 use super::cursor;
+use super::operation::{
+    self as shape, CURSOR, Content, Kind, LIMIT, Operation, Operations, Param, Shape, names,
+};
 use super::problem::Problem;
 use super::request::{Members, Query};
 use super::server::{Desk, Shared};
-use crate::json::{instant, resource_json};
+use crate::json::{Reference, Resource, instant, resource_json};
 
 pub(super) fn routes() -> Router<Shared> {
-    Router::new()
-        .route(sign::PATH, get(content::signed))
-        .route(
-            "/api/v1/resources",
-            get(list).post(upload::upload).delete(delete),
-        )
-        .route("/api/v1/resources/content", get(content::by_token))
-        .route("/api/v1/resources/url", post(url))
+    Router::new().route(sign::PATH, get(content::signed))
 }
+
+pub(super) fn operations() -> Operations {
+    Operations::default()
+        .with(
+            Operation::get(
+                "/api/v1/resources",
+                "listResources",
+                "Lists resources, newest first.",
+            )
+            .scope(Scope::Read)
+            .query(FILTERS)
+            .ok(shape::page::<Resource>("resources")),
+            list,
+        )
+        .with(
+            Operation::post("/api/v1/resources", "uploadFile", "Stores a file.")
+                .scope(Scope::Run)
+                .query(upload::QUERY)
+                .file()
+                .json(
+                    StatusCode::CREATED,
+                    "A reference to the file.",
+                    shape::of::<Reference>(),
+                )
+                .refuses(&[409, 422]),
+            upload::upload,
+        )
+        .with(
+            Operation::delete("/api/v1/resources", "deleteResource", "Deletes a resource.")
+                .scope(Scope::Edit)
+                .query(DELETE)
+                .reply(StatusCode::NO_CONTENT, "It is deleted.", Content::Nothing)
+                .refuses(&[409, 410]),
+            delete,
+        )
+        .with(
+            Operation::get(
+                "/api/v1/resources/content",
+                "getContent",
+                "Returns the contents of a resource.",
+            )
+            .scope(Scope::Read)
+            .query(URI)
+            .headers(content::HEADERS)
+            .reply(StatusCode::OK, "The contents.", Content::Bytes("*/*"))
+            .reply(
+                StatusCode::PARTIAL_CONTENT,
+                "A range of the contents.",
+                Content::Bytes("*/*"),
+            )
+            .reply(
+                StatusCode::NOT_MODIFIED,
+                "The contents are those of `If-None-Match`.",
+                Content::Nothing,
+            )
+            .refuses(&[410, 416]),
+            content::by_token,
+        )
+        .with(
+            Operation::post(
+                "/api/v1/resources/url",
+                "createLink",
+                "Makes a link to a resource that needs no token.",
+            )
+            .scope(Scope::Read)
+            .members(LINK)
+            .ok(Shape::Members(vec![
+                ("url", Shape::Text),
+                ("expiresAt", Shape::Text),
+            ]))
+            .refuses(&[410, 422]),
+            url,
+        )
+}
+
+const URI: &[Param] = &[Param::text("uri", "The resource.").needed()];
+const DELETE: &[Param] = &[
+    Param::flag("force", "Deletes it even if an unfinished run needs it."),
+    Param::text("uri", "The resource.").needed(),
+];
+const LINK: &[Param] = &[
+    Param::number("ttl", "How many seconds the link is good for."),
+    Param::text("uri", "The resource.").needed(),
+];
 
 /// Maximum number of resources that are read to fill a page of those that the caller reaches.
 const SCANNED_MAX: usize = 5_000;
 
-const FILTERS: &[&str] = &[
-    "all", "cursor", "limit", "prefix", "run", "sort", "tier", "types",
+const FILTERS: &[Param] = &[
+    Param::flag("all", "Also resources that are deleted or expired."),
+    CURSOR,
+    LIMIT,
+    Param::text("prefix", "Only resources whose names begin like this."),
+    Param::text("run", "Only resources of this run."),
+    Param::new(
+        "sort",
+        Kind::OneOf(&["created", "name"]),
+        "The order; `created`, the newest first, if it is left out.",
+    ),
+    Param::text("tier", "Only resources of this tier."),
+    Param::new("types", Kind::Texts, "Only resources of these types."),
 ];
 
 async fn list(
@@ -49,12 +140,11 @@ async fn list(
     RawQuery(query): RawQuery,
 ) -> Result<Answer, Problem> {
     caller.need(Scope::Read)?;
-    let given = Query::read(query.as_deref(), FILTERS)?;
+    let given = Query::read(query.as_deref(), &names(FILTERS))?;
     let limit = given.limit()?;
-    let names = FILTERS
-        .iter()
-        .filter(|name| !["cursor", "limit"].contains(name));
+    let names = names(FILTERS).into_iter();
     let filters: Vec<String> = names
+        .filter(|name| !["cursor", "limit"].contains(name))
         .map(|name| format!("{name}={:?}", given.get(name)))
         .collect();
     let filters = filters.join("&");
@@ -149,7 +239,7 @@ async fn delete(
     RawQuery(query): RawQuery,
 ) -> Result<Response, Problem> {
     caller.need(Scope::Edit)?;
-    let query = Query::read(query.as_deref(), &["force", "uri"])?;
+    let query = Query::read(query.as_deref(), &names(DELETE))?;
     let (uri, force) = (query.needed("uri")?, query.flag("force")?);
     server
         .ask(async move |desk: &Desk| {
@@ -169,7 +259,7 @@ async fn url(
     body: Body,
 ) -> Result<Answer, Problem> {
     caller.need(Scope::Read)?;
-    let given = Members::read(&headers, body, &["ttl", "uri"]).await?;
+    let given = Members::read(&headers, body, &names(LINK)).await?;
     let uri = given.text("uri")?;
     let uri = uri.ok_or_else(|| Problem::malformed("`uri` is missing"))?;
     let ttl = link_ttl(&given)?;

@@ -7,17 +7,15 @@ mod show;
 use std::rc::Rc;
 use std::time::Duration;
 
-use axum::Router;
 use axum::body::Body;
 use axum::extract::{Path, RawQuery, State};
 use axum::http::{HeaderMap, HeaderName, StatusCode, header};
-use axum::routing::{get, post};
 use flowstone_engine::catalog::ServedFlow;
 use flowstone_engine::ids::RunId;
 use flowstone_engine::json::from_json;
 use flowstone_engine::ports::{
-    CHILD_KEY, NewReceipt, RunOrder, RunQuery, RunRow, RunStatus, RunSummary, StartDecision,
-    WaitFilter, WaitState, wall_clock_ms,
+    CHILD_KEY, NewReceipt, RunOrder, RunQuery, RunRow, RunStatus, RunSummary as Summary,
+    StartDecision, WaitFilter, WaitState, wall_clock_ms,
 };
 use flowstone_engine::token::{Scope, TokenKind};
 use flowstone_engine::trace::TraceOrigin;
@@ -29,27 +27,119 @@ use super::access::Caller;
 use super::answer::Answer;
 use super::cursor;
 use super::flows::no_flow;
+use super::operation::{
+    self as shape, CURSOR, Kind, LIMIT, Operation, Operations, Param, Shape, names, type_of,
+};
 use super::problem::{Problem, codes};
 use super::request::{Members, Query};
 use super::server::{Desk, Shared};
 use super::trace;
-use crate::json::{add_decision, marked_json, row_json, summary_json};
+use crate::json::{
+    BulkRun, Run, RunMarks, RunSummary, StartMarks, add_decision, marked_json, row_json,
+    summary_json,
+};
 
 /// Maximum time that a start waits for the end of the run.
 const WAIT_MAX: Duration = Duration::from_secs(180);
 /// Maximum number of runs that are read to fill a page of those that the caller reaches.
 const SCANNED_MAX: usize = 5_000;
 
-pub(super) fn routes() -> Router<Shared> {
-    Router::new()
-        .route("/api/v1/runs", get(list).post(bulk::start))
-        .route("/api/v1/runs/{id}", get(show::show))
-        .route("/api/v1/runs/{id}/cancel", post(cancel))
-        .route("/api/v1/runs/{id}/diff/{other}", get(show::diff))
-        .route("/api/v1/runs/{id}/fork", post(again::fork))
-        .route("/api/v1/runs/{id}/journal", get(show::journal))
-        .route("/api/v1/runs/{id}/resume", post(again::resume))
+pub(super) fn operations() -> Operations {
+    Operations::default()
+        .and(show::operations())
+        .and(again::operations())
+        .with(
+            Operation::get("/api/v1/runs", "listRuns", "Lists runs, newest first.")
+                .scope(Scope::Read)
+                .query(FILTERS)
+                .ok(shape::page_of(
+                    "runs",
+                    Shape::OneOf(vec![
+                        Shape::All(
+                            "ListedRun",
+                            vec![type_of::<RunSummary>(), type_of::<RunMarks>()],
+                        ),
+                        Shape::All(
+                            "ListedFullRun",
+                            vec![type_of::<Run>(), type_of::<RunMarks>()],
+                        ),
+                    ]),
+                )),
+            list,
+        )
+        .with(
+            Operation::post(
+                "/api/v1/runs",
+                "startRuns",
+                "Starts many runs, all of them or none.",
+            )
+            .scope(Scope::Run)
+            .headers(KEY)
+            .members(bulk::MEMBERS)
+            .ok(shape::list::<BulkRun>("runs"))
+            .refuses(&[409, 422]),
+            bulk::start,
+        )
+        .with(
+            Operation::post("/api/v1/runs/{id}/cancel", "cancelRun", "Cancels a run.")
+                .scope(Scope::Run)
+                .members(CANCEL)
+                .json(StatusCode::ACCEPTED, "The run.", shape::of::<Run>())
+                .refuses(&[409]),
+            cancel,
+        )
 }
+
+/// The operation of a start, whose address is that of a flow.
+pub(super) fn start_operation() -> Operation {
+    let run = Shape::OneOf(vec![
+        Shape::All(
+            "StartedRun",
+            vec![type_of::<Run>(), type_of::<StartMarks>()],
+        ),
+        shape::of::<Run>(),
+    ]);
+    Operation::post("/api/v1/flows/{slug}/runs", "startRun", "Starts a run.")
+        .scope(Scope::Run)
+        .headers(START_HEADERS)
+        .members(START)
+        .json(
+            StatusCode::CREATED,
+            "The run. `Location` has its address.",
+            run.clone(),
+        )
+        .json(
+            StatusCode::OK,
+            "The run, which ended within `wait`.",
+            run.clone(),
+        )
+        .json(
+            StatusCode::ACCEPTED,
+            "The run, which did not end within `wait`.",
+            run,
+        )
+        .refuses(&[409, 422])
+}
+
+const IDEMPOTENCY: Param = Param::text(
+    "Idempotency-Key",
+    "1 to 255 visible characters: the same key with the same body takes effect once within 24 hours.",
+);
+const KEY: &[Param] = &[IDEMPOTENCY];
+const START_HEADERS: &[Param] = &[
+    IDEMPOTENCY,
+    Param::text(
+        "Prefer",
+        "`wait=30` waits up to 30 seconds for the end of the run.",
+    ),
+];
+const CANCEL: &[Param] = &[
+    Param::flag(
+        "force",
+        "Ends the run at once, without `finally` blocks and compensations.",
+    ),
+    Param::text("reason", "The reason."),
+];
 
 /// The header with the key of a start that is to take place once.
 const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
@@ -63,14 +153,38 @@ const VERSION_DIGITS: usize = 12;
 /// The code of a manual interface that is disabled.
 const MANUAL_OFF: &str = "E0954";
 
-const START: &[&str] = &[
-    "id",
-    "input",
-    "invocation",
-    "priority",
-    "timeout",
-    "version",
-    "wait",
+const START: &[Param] = &[
+    Param::text(
+        "id",
+        "Your own name for the run. If a run has it already, no other is started.",
+    ),
+    Param::new(
+        "input",
+        Kind::Any,
+        "The input; an empty object if it is left out.",
+    ),
+    Param::text(
+        "invocation",
+        "The invocation of the flow; the default one if it is left out.",
+    ),
+    Param::number(
+        "priority",
+        "Priority in the queue: runs with higher numbers start first.",
+    ),
+    Param::new(
+        "timeout",
+        Kind::Duration,
+        "Cancels the run if it takes longer.",
+    ),
+    Param::text(
+        "version",
+        "The beginning of the version that must be served.",
+    ),
+    Param::new(
+        "wait",
+        Kind::Duration,
+        "How long to wait for the end of the run, up to 180s.",
+    ),
 ];
 
 /// `POST /api/v1/flows/{slug}/runs`.
@@ -82,7 +196,7 @@ pub(super) async fn start(
     body: Body,
 ) -> Result<Answer, Problem> {
     caller.need(Scope::Run)?;
-    let given = Members::read(&headers, body, START).await?;
+    let given = Members::read(&headers, body, &names(START)).await?;
     let wait = wait_time(&given, &headers)?;
     let path = format!("/api/v1/flows/{slug}/runs");
     let receipt = receipt(&caller, &headers, &path, given.digest())?;
@@ -114,7 +228,9 @@ pub(super) async fn start(
     let row = ended_within(&server, run, wait).await?;
     let mut shown = row;
     for key in ["concurrencyDecision", "concurrencyKey", "replaced"] {
-        shown[key] = started[key].clone();
+        if let Some(mark) = started.get(key) {
+            shown[key] = mark.clone();
+        }
     }
     let is_over = shown["endedAt"].is_string();
     let status = if is_over {
@@ -270,6 +386,7 @@ pub(crate) async fn start_interface(
         id: None,
         priority: None,
         timeout: None,
+        trace: None,
     };
     let (started, _) = begin(server, caller, start).await?;
     let id = started["id"].as_str().unwrap_or_default();
@@ -390,21 +507,34 @@ async fn is_for_others(desk: &Desk, row: &RunRow) -> Result<bool, Problem> {
     })
 }
 
-const FILTERS: &[&str] = &[
-    "before",
-    "cursor",
-    "flow",
-    "full",
-    "key",
-    "limit",
-    "parent",
-    "since",
-    "sort",
-    "startedBy",
-    "status",
-    "text",
-    "until",
-    "workflowId",
+const FILTERS: &[Param] = &[
+    Param::text("before", "Only runs after this one in the list."),
+    CURSOR,
+    Param::text("flow", "Only runs of this flow."),
+    Param::flag("full", "Adds inputs, results and errors."),
+    Param::text("key", "Only runs with this `:concurrency` key."),
+    LIMIT,
+    Param::text("parent", "Only runs that this run called."),
+    Param::text(
+        "since",
+        "Only runs created since this instant, or within this duration.",
+    ),
+    Param::text("sort", "The order of the list."),
+    Param::text("startedBy", "Only runs that were started by this."),
+    Param::new(
+        "status",
+        Kind::Texts,
+        "Only runs with one of these statuses.",
+    ),
+    Param::text(
+        "text",
+        "Only runs whose input, result or error contains this text.",
+    ),
+    Param::text(
+        "until",
+        "Only runs created before this instant, or before this duration.",
+    ),
+    Param::text("workflowId", "As `flow`."),
 ];
 
 async fn list(
@@ -413,7 +543,7 @@ async fn list(
     RawQuery(query): RawQuery,
 ) -> Result<Answer, Problem> {
     caller.need(Scope::Read)?;
-    let given = Query::read(query.as_deref(), FILTERS)?;
+    let given = Query::read(query.as_deref(), &names(FILTERS))?;
     let now_ms = flowstone_engine::ports::wall_clock_ms();
     let (mut query, filters) = run_query(&given, now_ms)?;
     query.after = given.owned("before").map(RunId::from_text);
@@ -454,7 +584,7 @@ async fn page(
     caller: &Caller,
     mut query: RunQuery,
     limit: usize,
-) -> Result<Vec<RunSummary>, Problem> {
+) -> Result<Vec<Summary>, Problem> {
     let mut page = Vec::new();
     let mut scanned = 0;
     query.limit = limit;
@@ -522,10 +652,9 @@ fn run_query(given: &Query, now_ms: i64) -> Result<(RunQuery, String), Problem> 
             ))
         })?;
     }
-    let names = FILTERS
-        .iter()
-        .filter(|name| !["cursor", "limit", "full"].contains(name));
+    let names = names(FILTERS).into_iter();
     let filters: Vec<String> = names
+        .filter(|name| !["cursor", "limit", "full"].contains(name))
         .map(|name| format!("{name}={:?}", given.get(name)))
         .collect();
     Ok((query, filters.join("&")))
@@ -565,7 +694,7 @@ async fn cancel(
     body: Body,
 ) -> Result<Answer, Problem> {
     caller.need(Scope::Run)?;
-    let given = Members::read(&headers, body, &["force", "reason"]).await?;
+    let given = Members::read(&headers, body, &names(CANCEL)).await?;
     let reason = given
         .text("reason")?
         .unwrap_or_else(|| format!("cancelled by {}", caller.token.attributed_to()));

@@ -1,25 +1,43 @@
 //! `/api/v1/schedules`: schedules of flows, and starting one by hand.
 
-use axum::Router;
 use axum::body::Body;
 use axum::extract::{Path, RawQuery, State};
 use axum::http::{HeaderMap, StatusCode, header};
-use axum::routing::{get, post};
 use flowstone_engine::token::Scope;
 use serde_json::{Value as Json, json};
 
 use super::access::Caller;
 use super::answer::Answer;
 use super::flows::no_flow;
+use super::operation::{self as shape, Operation, Operations};
 use super::problem::Problem;
 use super::request::{Members, Query};
 use super::server::{Desk, Shared};
-use crate::json::{row_json, schedule_json};
+use crate::json::{Run, Schedule, row_json, schedule_json};
 
-pub(super) fn routes() -> Router<Shared> {
-    Router::new()
-        .route("/api/v1/schedules", get(list))
-        .route("/api/v1/schedules/{flow}/{id}/run", post(run))
+pub(super) fn operations() -> Operations {
+    Operations::default()
+        .with(
+            Operation::get(
+                "/api/v1/schedules",
+                "listSchedules",
+                "Lists the schedules of all flows.",
+            )
+            .scope(Scope::Read)
+            .ok(shape::list::<Schedule>("schedules")),
+            list,
+        )
+        .with(
+            Operation::post(
+                "/api/v1/schedules/{flow}/{id}/run",
+                "runSchedule",
+                "Starts the run of a schedule now.",
+            )
+            .scope(Scope::Run)
+            .json(StatusCode::CREATED, "The run.", shape::of::<Run>())
+            .refuses(&[409, 422]),
+            run,
+        )
 }
 
 async fn list(

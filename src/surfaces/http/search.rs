@@ -1,8 +1,6 @@
 //! `/api/v1/search`: what `flowstone search` finds.
 
-use axum::Router;
 use axum::extract::{RawQuery, State};
-use axum::routing::get;
 use flowstone_engine::ids::RunId;
 use flowstone_engine::ports::{SearchHit, SearchTarget};
 use flowstone_engine::token::{Scope, TokenKind};
@@ -10,20 +8,47 @@ use flowstone_project::search::{Ask, Hydrate, Mode, seeker};
 
 use super::access::Caller;
 use super::answer::Answer;
+use super::operation::{self as shape, Kind, Operation, Operations, Param, names};
 use super::problem::Problem;
 use super::request::Query;
 use super::server::{Desk, Shared};
-use crate::json::found_json;
+use crate::json::{SearchResults, found_json};
 
-pub(super) fn routes() -> Router<Shared> {
-    Router::new().route("/api/v1/search", get(search))
+pub(super) fn operations() -> Operations {
+    Operations::default().with(
+        Operation::get(
+            "/api/v1/search",
+            "search",
+            "Searches resources, flows, runs and connections.",
+        )
+        .scope(Scope::Read)
+        .query(KNOWN)
+        .ok(shape::of::<SearchResults>())
+        .refuses(&[422]),
+        search,
+    )
 }
 
 /// The fact of a flow that holds its slug.
 const SLUG: &str = "slug";
 
-const KNOWN: &[&str] = &[
-    "hydrate", "limit", "maxChars", "mode", "prefix", "q", "targets", "topK",
+const KNOWN: &[Param] = &[
+    Param::flag("hydrate", "Adds the contents of the first results."),
+    Param::number("limit", "Maximum number of results."),
+    Param::number("maxChars", "Maximum length of the contents of a result."),
+    Param::new(
+        "mode",
+        Kind::OneOf(&["hybrid", "keyword", "semantic"]),
+        "How to search; the best that is configured if it is left out.",
+    ),
+    Param::text("prefix", "Only resources whose names begin like this."),
+    Param::text("q", "What to search for.").needed(),
+    Param::new(
+        "targets",
+        Kind::Texts,
+        "Kinds of things: `connections`, `flows`, `resources`, `runs`.",
+    ),
+    Param::number("topK", "Number of results with contents."),
 ];
 
 async fn search(
@@ -32,7 +57,7 @@ async fn search(
     RawQuery(query): RawQuery,
 ) -> Result<Answer, Problem> {
     caller.need(Scope::Read)?;
-    let query = Query::read(query.as_deref(), KNOWN)?;
+    let query = Query::read(query.as_deref(), &names(KNOWN))?;
     let ask = ask(&query)?;
     let shown = server
         .ask(async move |desk: &Desk| {

@@ -1,9 +1,7 @@
 //! `/api/v1/steps`: step types, and the schemas of their configs. Any token may read them.
 
-use axum::Router;
 use axum::extract::{Path, RawQuery, State};
 use axum::http::StatusCode;
-use axum::routing::get;
 use flowstone_engine::diagnostic::nearest;
 use flowstone_flow::step::{
     Operation, Step, StepSpec, config_schema, operation_schema, result_schema, tool_schema,
@@ -12,21 +10,52 @@ use serde_json::{Value as Json, json};
 
 use super::access::Caller;
 use super::answer::Answer;
+use super::operation::{self as shape, Operation as Route, Operations, Param, Shape, names};
 use super::problem::Problem;
 use super::request::Query;
 use super::server::{Desk, Shared};
-use crate::json::{spec_json, step_summary_json};
+use crate::json::{StepType, StepTypeSummary, spec_json, step_summary_json};
 
 /// The codes of a step type and of an operation that do not exist.
 const NO_STEP: &str = "E0946";
 const NO_OPERATION: &str = "E0947";
 
-pub(super) fn routes() -> Router<Shared> {
-    Router::new()
-        .route("/api/v1/steps", get(list))
-        .route("/api/v1/steps/{type}", get(show))
-        .route("/api/v1/steps/{type}/schema", get(schema))
+pub(super) fn operations() -> Operations {
+    Operations::default()
+        .with(
+            Route::get("/api/v1/steps", "listSteps", "Lists the step types.").ok(shape::list::<
+                StepTypeSummary,
+            >(
+                "steps"
+            )),
+            list,
+        )
+        .with(
+            Route::get(
+                "/api/v1/steps/{type}",
+                "getStep",
+                "Returns a step type with its fields.",
+            )
+            .ok(shape::of::<StepType>()),
+            show,
+        )
+        .with(
+            Route::get(
+                "/api/v1/steps/{type}/schema",
+                "getStepSchema",
+                "Returns the JSON Schema of a step type's config.",
+            )
+            .query(SCHEMA)
+            .ok(Shape::Map(Box::new(Shape::Any))),
+            schema,
+        )
 }
+
+const SCHEMA: &[Param] = &[
+    Param::text("operation", "Only this operation."),
+    Param::flag("result", "The schema of what the operation returns."),
+    Param::flag("tool", "The schema as an agent sees it."),
+];
 
 async fn list(
     State(server): State<Shared>,
@@ -67,7 +96,7 @@ async fn schema(
     Path(kind): Path<String>,
     RawQuery(query): RawQuery,
 ) -> Result<Answer, Problem> {
-    let query = Query::read(query.as_deref(), &["operation", "result", "tool"])?;
+    let query = Query::read(query.as_deref(), &names(SCHEMA))?;
     let name = query.owned("operation");
     let (tool, result) = (query.flag("tool")?, query.flag("result")?);
     if result && (name.is_none() || tool) {

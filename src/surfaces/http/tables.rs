@@ -1,10 +1,8 @@
 //! `/api/v1/tables`: rows of tables, a page at a time, as the `:table` step reads them.
 
-use axum::Router;
 use axum::body::Body;
 use axum::extract::{Path, RawQuery, State};
 use axum::http::HeaderMap;
-use axum::routing::{get, post};
 use flowstone_engine::json::from_json;
 use flowstone_engine::resource::PREFIX;
 use flowstone_engine::resources::ResourceError;
@@ -16,6 +14,7 @@ use serde_json::{Map, Value as Json, json};
 
 use super::access::Caller;
 use super::answer::Answer;
+use super::operation::{Kind, Operation, Operations, Param, Shape, names};
 use super::problem::Problem;
 use super::request::{Members, Query};
 use super::server::{Desk, Shared};
@@ -26,11 +25,48 @@ const LIMIT: (usize, usize) = (50, 1_000);
 /// The part of the names of tables after the workspace.
 const TABLES: &str = "result/table/";
 
-pub(super) fn routes() -> Router<Shared> {
-    Router::new()
-        .route("/api/v1/tables/{name}/query", post(query))
-        .route("/api/v1/tables/{name}/rows", get(rows))
+pub(super) fn operations() -> Operations {
+    Operations::default()
+        .with(
+            Operation::post(
+                "/api/v1/tables/{name}/query",
+                "queryTable",
+                "Returns rows of a table that fit a query.",
+            )
+            .scope(Scope::Read)
+            .members(MEMBERS)
+            .ok(found())
+            .refuses(&[422]),
+            query,
+        )
+        .with(
+            Operation::get(
+                "/api/v1/tables/{name}/rows",
+                "listRows",
+                "Returns rows of a table, a page at a time.",
+            )
+            .scope(Scope::Read)
+            .query(ROWS)
+            .ok(found())
+            .refuses(&[422]),
+            rows,
+        )
 }
+
+/// The shape of what a query finds. Rows have the columns of the user.
+fn found() -> Shape {
+    let object = || Shape::Map(Box::new(Shape::Any));
+    Shape::Open(vec![
+        ("rows", Shape::ListOf(Box::new(object()))),
+        ("page", object()),
+    ])
+}
+
+const ROWS: &[Param] = &[
+    Param::text("cursor", "`page.nextCursor` of the page before."),
+    Param::number("limit", "Maximum number of rows, from 1 to 1000."),
+    Param::new("partitions", Kind::Texts, "Only these partitions."),
+];
 
 async fn rows(
     State(server): State<Shared>,
@@ -38,7 +74,7 @@ async fn rows(
     Path(name): Path<String>,
     RawQuery(query): RawQuery,
 ) -> Result<Answer, Problem> {
-    let query = Query::read(query.as_deref(), &["cursor", "limit", "partitions"])?;
+    let query = Query::read(query.as_deref(), &names(ROWS))?;
     let limit = query.limit_within(LIMIT)?;
     let mut page = json!({"limit": limit, "mode": "cursor"});
     if let Some(cursor) = query.get("cursor") {
@@ -50,7 +86,17 @@ async fn rows(
     perform(&server, caller, name, config, query.list("partitions")).await
 }
 
-const MEMBERS: &[&str] = &["page", "partitions", "select", "sort", "where"];
+const MEMBERS: &[Param] = &[
+    Param::new("page", Kind::Object, "`limit`, and `cursor` or `offset`."),
+    Param::new("partitions", Kind::Texts, "Only these partitions."),
+    Param::new("select", Kind::List, "The columns."),
+    Param::new(
+        "sort",
+        Kind::List,
+        "Columns to sort by, as in `:table` steps.",
+    ),
+    Param::new("where", Kind::Any, "A condition, as in `:table` steps."),
+];
 
 async fn query(
     State(server): State<Shared>,
@@ -59,10 +105,11 @@ async fn query(
     headers: HeaderMap,
     body: Body,
 ) -> Result<Answer, Problem> {
-    let given = Members::read(&headers, body, MEMBERS).await?;
+    let given = Members::read(&headers, body, &names(MEMBERS)).await?;
     let partitions = given.texts("partitions")?;
-    let names = MEMBERS.iter().filter(|name| **name != "partitions");
-    let config = names.filter_map(|name| Some(((*name).to_owned(), given.get(name)?.clone())));
+    let names = names(MEMBERS).into_iter();
+    let names = names.filter(|name| *name != "partitions");
+    let config = names.filter_map(|name| Some((name.to_owned(), given.get(name)?.clone())));
     let mut config: Map<String, Json> = config.collect();
     let page = config.entry("page").or_insert_with(|| json!({}));
     if let Some(page) = page.as_object_mut() {

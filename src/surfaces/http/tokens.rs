@@ -1,26 +1,59 @@
 //! `/api/v1/tokens`.
 
-use axum::Router;
 use axum::body::Body;
 use axum::extract::{Path, RawQuery, State};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
-use axum::routing::{delete, get};
 use flowstone_engine::token::{Scope, TokenKind, TokenLimits};
 use flowstone_engine::tokens::{DEFAULT_TTL, NewToken};
 use serde_json::json;
 
 use super::access::Caller;
 use super::answer::Answer;
+use super::operation::{self as shape, Content, Kind, Operation, Operations, Param, names};
 use super::problem::Problem;
 use super::request::{Members, Query};
 use super::server::{Desk, Shared};
-use crate::json::{new_token_json, token_json};
+use crate::json::{AccessToken, new_token_json, token_json};
 
-pub(super) fn routes() -> Router<Shared> {
-    Router::new()
-        .route("/api/v1/tokens", get(list).post(create))
-        .route("/api/v1/tokens/{id}", delete(revoke))
+pub(super) fn operations() -> Operations {
+    Operations::default()
+        .with(
+            Operation::get(
+                "/api/v1/tokens",
+                "listTokens",
+                "Lists access tokens, without their secrets.",
+            )
+            .scope(Scope::Admin)
+            .ok(shape::list::<AccessToken>("tokens")),
+            list,
+        )
+        .with(
+            Operation::post(
+                "/api/v1/tokens",
+                "createToken",
+                "Creates an access token. Only this answer contains it.",
+            )
+            .scope(Scope::Admin)
+            .members(MEMBERS)
+            .json(
+                StatusCode::CREATED,
+                "The token.",
+                shape::of::<AccessToken>(),
+            )
+            .refuses(&[422]),
+            create,
+        )
+        .with(
+            Operation::delete(
+                "/api/v1/tokens/{id}",
+                "revokeToken",
+                "Revokes an access token.",
+            )
+            .scope(Scope::Admin)
+            .reply(StatusCode::NO_CONTENT, "It is revoked.", Content::Nothing),
+            revoke,
+        )
 }
 
 async fn list(
@@ -37,17 +70,42 @@ async fn list(
     Ok(Answer::ok(json!({"tokens": tokens})))
 }
 
-const MEMBERS: &[&str] = &[
-    "expires",
-    "flows",
-    "jobTypes",
-    "kind",
-    "labels",
-    "name",
-    "resources",
-    "roles",
-    "scopes",
-    "subject",
+const MEMBERS: &[Param] = &[
+    Param::text(
+        "expires",
+        "A duration such as `30d`, or `never`; 90 days if it is left out.",
+    ),
+    Param::new(
+        "flows",
+        Kind::Texts,
+        "Only flows with these slugs; `*` stands for any text.",
+    ),
+    Param::new("jobTypes", Kind::Texts, "Only jobs of these types."),
+    Param::new(
+        "kind",
+        Kind::OneOf(&["anon", "owner", "service", "user"]),
+        "Who uses it; `service` if it is left out.",
+    ),
+    Param::new("labels", Kind::Texts, "Only flows with one of these tags."),
+    Param::text(
+        "name",
+        "Its name, to which decisions and starts are attributed.",
+    ),
+    Param::new(
+        "resources",
+        Kind::Texts,
+        "Only resources, tables and keys whose names begin like this.",
+    ),
+    Param::new("roles", Kind::Texts, "Roles with which it decides waits."),
+    Param::new(
+        "scopes",
+        Kind::Texts,
+        "Rights: `admin`, `approve`, `edit`, `read`, `run`, `work`.",
+    ),
+    Param::text(
+        "subject",
+        "The person it stands for, for tokens of kind `user`.",
+    ),
 ];
 
 async fn create(
@@ -57,7 +115,7 @@ async fn create(
     body: Body,
 ) -> Result<Answer, Problem> {
     caller.need(Scope::Admin)?;
-    let given = Members::read(&headers, body, MEMBERS).await?;
+    let given = Members::read(&headers, body, &names(MEMBERS)).await?;
     let new = new_token(&given)?;
     let (token, text) = server
         .ask(async move |desk: &Desk| desk.engine.create_token(new, Some(&caller.token)).await)

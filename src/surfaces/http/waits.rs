@@ -1,10 +1,8 @@
 //! `/api/v1/waits` and `/api/v1/signals`: what runs wait for, and answers to it.
 
-use axum::Router;
 use axum::body::Body;
 use axum::extract::{Path, RawQuery, State};
 use axum::http::{HeaderMap, StatusCode};
-use axum::routing::{get, post};
 use flowstone_engine::ids::RunId;
 use flowstone_engine::json::from_json;
 use flowstone_engine::ports::{Target, WaitFilter, WaitRow};
@@ -16,18 +14,95 @@ use serde_json::{Value as Json, json};
 use super::access::Caller;
 use super::answer::Answer;
 use super::cursor;
+use super::operation::{
+    self as shape, CURSOR, Kind, LIMIT, Operation, Operations, Param, Shape, names,
+};
 use super::problem::Problem;
 use super::request::{Members, Query};
 use super::server::{Desk, Shared};
-use crate::json::{row_json, wait_json};
+use crate::json::{Run, Wait, row_json, wait_json};
 
-pub(super) fn routes() -> Router<Shared> {
-    Router::new()
-        .route("/api/v1/waits", get(list))
-        .route("/api/v1/waits/{id}", get(show))
-        .route("/api/v1/waits/{id}/{decision}", post(decide))
-        .route("/api/v1/signals", post(signal))
+pub(super) fn operations() -> Operations {
+    Operations::default()
+        .with(
+            Operation::get("/api/v1/waits", "listWaits", "Lists what runs wait for.")
+                .scope(Scope::Read)
+                .query(FILTERS)
+                .ok(shape::page::<Wait>("waits")),
+            list,
+        )
+        .with(
+            Operation::get(
+                "/api/v1/waits/{id}",
+                "getWait",
+                "Returns a wait, without its token.",
+            )
+            .scope(Scope::Read)
+            .ok(shape::of::<Wait>()),
+            show,
+        )
+        .and(Decision::Approve.operation())
+        .and(Decision::Cancel.operation())
+        .and(Decision::Complete.operation())
+        .and(Decision::Reject.operation())
+        .with(
+            Operation::post(
+                "/api/v1/signals",
+                "sendSignal",
+                "Answers the waits of a key, or keeps the answer for a later one.",
+            )
+            .scope(Scope::Run)
+            .members(SIGNAL)
+            .ok(Shape::Some(vec![
+                ("completed", Shape::ListOf(Box::new(Shape::Text))),
+                (
+                    "refused",
+                    Shape::ListOf(Box::new(Shape::Members(vec![
+                        ("wait", Shape::Text),
+                        ("reason", Shape::Text),
+                    ]))),
+                ),
+                ("deduped", Shape::Flag),
+            ]))
+            .json(
+                StatusCode::ACCEPTED,
+                "The answer is kept.",
+                Shape::Members(vec![("kept", Shape::Flag)]),
+            )
+            .refuses(&[409, 410, 422]),
+            signal,
+        )
 }
+
+const FILTERS: &[Param] = &[
+    CURSOR,
+    Param::text("flow", "Only waits of this flow."),
+    Param::text("key", "Only waits with this key."),
+    LIMIT,
+    Param::text("run", "Only waits of this run."),
+    Param::new(
+        "state",
+        Kind::OneOf(&["open", "all"]),
+        "`all`: also waits that are over.",
+    ),
+];
+
+const SIGNAL: &[Param] = &[
+    Param::text("dedup", "The same signal is taken once."),
+    Param::text("key", "The key of the waits.").needed(),
+    Param::new("value", Kind::Any, "The answer."),
+];
+
+const COMMENT: Param = Param::text("comment", "A comment for the flow.");
+const DEDUP: Param = Param::text("dedup", "The same decision is taken once.");
+const DIGEST: Param = Param::text(
+    "digest",
+    "`digest` of the wait as it was seen: if it has changed, nothing happens.",
+);
+const FIELDS: Param = Param::new("fields", Kind::Object, "The fields of `:validation`.");
+const REASON: Param = Param::text("reason", "The reason, for the flow.");
+const EDIT: Param = Param::new("value", Kind::Any, "What a review makes of its subject.");
+const VALUE: Param = Param::new("value", Kind::Any, "The answer.");
 
 /// What a caller may decide about a wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -39,28 +114,54 @@ enum Decision {
 }
 
 impl Decision {
-    /// Returns the decision of an address.
-    fn named(name: &str) -> Result<Decision, Problem> {
-        match name {
-            "approve" => Ok(Decision::Approve),
-            "cancel" => Ok(Decision::Cancel),
-            "complete" => Ok(Decision::Complete),
-            "reject" => Ok(Decision::Reject),
-            _ => Err(
-                Problem::not_found(format!("no decision is called `{name}`"))
-                    .hint("a wait takes approve, cancel, complete and reject"),
-            ),
+    /// Returns the members that a request with this decision may have.
+    fn members(self) -> &'static [Param] {
+        match self {
+            Decision::Approve => &[COMMENT, DEDUP, DIGEST, FIELDS, EDIT],
+            Decision::Cancel => &[DEDUP, DIGEST, REASON],
+            Decision::Complete => &[DEDUP, DIGEST, VALUE],
+            Decision::Reject => &[DEDUP, DIGEST, FIELDS, REASON],
         }
     }
 
-    /// Returns the members that a request with this decision may have.
-    fn members(self) -> &'static [&'static str] {
-        match self {
-            Decision::Approve => &["comment", "dedup", "digest", "fields", "value"],
-            Decision::Cancel => &["dedup", "digest", "reason"],
-            Decision::Complete => &["dedup", "digest", "value"],
-            Decision::Reject => &["dedup", "digest", "fields", "reason"],
-        }
+    fn operation(self) -> Operations {
+        let (path, id, doc) = match self {
+            Decision::Approve => (
+                "/api/v1/waits/{id}/approve",
+                "approveWait",
+                "Approves what a run asks.",
+            ),
+            Decision::Cancel => (
+                "/api/v1/waits/{id}/cancel",
+                "cancelWait",
+                "Cancels a wait: its step fails.",
+            ),
+            Decision::Complete => (
+                "/api/v1/waits/{id}/complete",
+                "completeWait",
+                "Answers a wait with a value.",
+            ),
+            Decision::Reject => (
+                "/api/v1/waits/{id}/reject",
+                "rejectWait",
+                "Rejects what a run asks.",
+            ),
+        };
+        let decided = vec![("wait", shape::of::<Wait>()), ("run", shape::of::<Run>())];
+        Operations::default().with(
+            Operation::post(path, id, doc)
+                .scope(Scope::Approve)
+                .members(self.members())
+                .ok(Shape::Members(decided))
+                .refuses(&[409, 410, 422]),
+            async move |state: State<Shared>,
+                        caller: Caller,
+                        id: Path<String>,
+                        headers: HeaderMap,
+                        body: Body| {
+                decide(self, (state, caller, id), headers, body).await
+            },
+        )
     }
 }
 
@@ -70,8 +171,7 @@ async fn list(
     RawQuery(query): RawQuery,
 ) -> Result<Answer, Problem> {
     caller.need(Scope::Read)?;
-    let known = ["cursor", "flow", "key", "limit", "run", "state"];
-    let query = Query::read(query.as_deref(), &known)?;
+    let query = Query::read(query.as_deref(), &names(FILTERS))?;
     let limit = query.limit()?;
     let all = match query.get("state") {
         None | Some("open") => false,
@@ -160,15 +260,13 @@ async fn reached(desk: &Desk, caller: &Caller, id: &str) -> Result<WaitRow, Prob
 
 /// Takes a decision about a wait.
 async fn decide(
-    State(server): State<Shared>,
-    caller: Caller,
-    Path((id, decision)): Path<(String, String)>,
+    decision: Decision,
+    (State(server), caller, Path(id)): (State<Shared>, Caller, Path<String>),
     headers: HeaderMap,
     body: Body,
 ) -> Result<Answer, Problem> {
-    let decision = Decision::named(&decision)?;
     caller.need(Scope::Approve)?;
-    let given = Members::read(&headers, body, decision.members()).await?;
+    let given = Members::read(&headers, body, &names(decision.members())).await?;
     let how = Answering {
         caller: caller.decides(),
         dedup: given.text("dedup")?,
@@ -234,7 +332,7 @@ async fn signal(
                 .hint("complete a wait of a flow with `POST /api/v1/waits/{id}/complete`"),
         );
     }
-    let given = Members::read(&headers, body, &["dedup", "key", "value"]).await?;
+    let given = Members::read(&headers, body, &names(SIGNAL)).await?;
     let key = given.text("key")?;
     let key = key.ok_or_else(|| Problem::malformed("`key` is missing"))?;
     let how = Answering {

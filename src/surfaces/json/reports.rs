@@ -1,73 +1,109 @@
 //! Reports: errors and findings with their places.
 
-use flowstone_engine::diagnostic::{Diagnostic as Finding, Severity as FindingSeverity};
+use flowstone_engine::diagnostic::{Diagnostic as Found, Severity as FoundSeverity};
 use flowstone_lang::diagnostic::{Call, Cause, Diagnostic, Excerpt, Expanded, Severity};
 use flowstone_lang::session::Session;
-use serde_json::{Map, json};
+use serde::Serialize;
+use serde_json::{Map, Value as Json, json};
+use utoipa::ToSchema;
+
+use super::values::object;
+
+/// An error or a finding, with its place.
+#[derive(Debug, Default, Serialize, ToSchema)]
+pub struct Finding {
+    /// `error` or `warning`.
+    severity: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    code: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    phase: Option<&'static str>,
+    message: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    file: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    line: Option<Json>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    column: Option<Json>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    end_line: Option<Json>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    end_column: Option<Json>,
+    /// What is wrong at the place.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    label: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    class: Option<String>,
+    /// The argument of a function that was of a wrong kind.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    culprit: Option<Json>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    data: Option<Json>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    hints: Option<Json>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    notes: Option<Json>,
+    /// Other places.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    related: Option<Vec<Json>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    causes: Option<Vec<Json>>,
+    /// The macros that the place comes from.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    expansion: Option<Vec<Json>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    trace: Option<Vec<Json>>,
+}
 
 /// Returns a report as JSON. The names of the fields are stable.
-pub fn report_json(report: &Diagnostic) -> serde_json::Value {
-    let mut fields = Map::new();
-    fields.insert("severity".into(), json!(report.severity.name()));
-    if !report.code.is_empty() {
-        fields.insert("code".into(), json!(report.code));
-    }
-    if let Some(phase) = report.phase {
-        fields.insert("phase".into(), json!(phase.name()));
-    }
-    fields.insert("message".into(), json!(report.message));
-    if let Some(place) = &report.place {
-        put(&mut fields, place);
-    }
-    if !report.label.is_empty() {
-        fields.insert("label".into(), json!(report.label));
-    }
-    if !report.class.is_empty() {
-        fields.insert("class".into(), json!(report.class));
-    }
-    if let Some(culprit) = &report.culprit {
-        fields.insert(
-            "culprit".into(),
+pub fn report_json(report: &Diagnostic) -> Json {
+    let some = |text: &str| (!text.is_empty()).then(|| text.to_owned());
+    let list = |list: &Vec<String>| (!list.is_empty()).then(|| json!(list));
+    let place = report.place.as_ref();
+    object(&Finding {
+        severity: report.severity.name(),
+        code: some(&report.code),
+        phase: report.phase.map(|phase| phase.name()),
+        message: report.message.clone(),
+        file: place.map(|place| place.file.to_string()),
+        line: place.map(|place| json!(place.line)),
+        column: place.map(|place| json!(place.column)),
+        end_line: place.map(|place| json!(place.end_line)),
+        end_column: place.map(|place| json!(place.end_column)),
+        label: some(&report.label),
+        class: some(&report.class),
+        culprit: report.culprit.as_ref().map(|culprit| {
             json!({
                 "argument": culprit.argument,
                 "function": culprit.function,
                 "value": culprit.value,
                 "kind": culprit.kind,
-            }),
-        );
-    }
-    if let Some(data) = &report.data {
-        fields.insert("data".into(), json!(data));
-    }
-    let lists = [("hints", &report.hints), ("notes", &report.notes)];
-    for (name, list) in lists {
-        if !list.is_empty() {
-            fields.insert(name.into(), json!(list));
-        }
-    }
-    let objects = [
-        ("related", report.related.iter().map(related).collect()),
-        ("causes", report.causes.iter().map(cause).collect()),
-        ("expansion", report.expansion.iter().map(expanded).collect()),
-        ("trace", report.trace.iter().map(call).collect()),
-    ];
-    for (name, objects) in objects {
-        let objects: Vec<serde_json::Value> = objects;
-        if !objects.is_empty() {
-            fields.insert(name.into(), json!(objects));
-        }
-    }
-    fields.into()
+            })
+        }),
+        data: report.data.as_ref().map(|data| json!(data)),
+        hints: list(&report.hints),
+        notes: list(&report.notes),
+        related: objects(report.related.iter().map(related)),
+        causes: objects(report.causes.iter().map(cause)),
+        expansion: objects(report.expansion.iter().map(expanded)),
+        trace: objects(report.trace.iter().map(call)),
+    })
 }
 
-fn related((place, what): &(Excerpt, String)) -> serde_json::Value {
+/// Returns a list unless it is empty.
+fn objects(objects: impl Iterator<Item = Json>) -> Option<Vec<Json>> {
+    let objects: Vec<Json> = objects.collect();
+    (!objects.is_empty()).then_some(objects)
+}
+
+fn related((place, what): &(Excerpt, String)) -> Json {
     let mut fields = Map::new();
     fields.insert("message".into(), json!(what));
     put(&mut fields, place);
     fields.into()
 }
 
-fn cause(cause: &Cause) -> serde_json::Value {
+fn cause(cause: &Cause) -> Json {
     let mut fields = Map::new();
     fields.insert("class".into(), json!(cause.class));
     if !cause.code.is_empty() {
@@ -83,7 +119,7 @@ fn cause(cause: &Cause) -> serde_json::Value {
     fields.into()
 }
 
-fn expanded(expanded: &Expanded) -> serde_json::Value {
+fn expanded(expanded: &Expanded) -> Json {
     let mut fields = Map::new();
     fields.insert("macro".into(), json!(expanded.macro_name));
     if let Some(form) = &expanded.form {
@@ -95,7 +131,7 @@ fn expanded(expanded: &Expanded) -> serde_json::Value {
     fields.into()
 }
 
-fn call(call: &Call) -> serde_json::Value {
+fn call(call: &Call) -> Json {
     let mut fields = Map::new();
     fields.insert("function".into(), json!(call.function));
     if call.in_library {
@@ -107,7 +143,7 @@ fn call(call: &Call) -> serde_json::Value {
     fields.into()
 }
 
-fn put(fields: &mut Map<String, serde_json::Value>, place: &Excerpt) {
+fn put(fields: &mut Map<String, Json>, place: &Excerpt) {
     fields.insert("file".into(), json!(place.file));
     fields.insert("line".into(), json!(place.line));
     fields.insert("column".into(), json!(place.column));
@@ -116,14 +152,14 @@ fn put(fields: &mut Map<String, serde_json::Value>, place: &Excerpt) {
 }
 
 /// Turns findings about a flow into reports with their places.
-pub fn of_findings(session: &Session, findings: &[Finding]) -> Vec<Diagnostic> {
+pub fn of_findings(session: &Session, findings: &[Found]) -> Vec<Diagnostic> {
     let sources = session.world().sources.borrow();
     findings
         .iter()
         .map(|finding| {
             let mut report =
                 Diagnostic::error(finding.code, &*finding.message).at(&sources, finding.span);
-            if finding.severity == FindingSeverity::Warning {
+            if finding.severity == FoundSeverity::Warning {
                 report.severity = Severity::Warning;
             }
             report.label = finding.label.clone().unwrap_or_default();

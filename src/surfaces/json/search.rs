@@ -2,11 +2,38 @@
 
 use flowstone_engine::json::to_json;
 use flowstone_project::search::Found;
+use serde::Serialize;
 use serde_json::Value as Json;
+use utoipa::ToSchema;
+
+use super::values::object;
+
+/// What a search found.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct SearchResults {
+    /// The best first. Each has `target`, `id` or `uri`, `title`, `score`, `snippet`, and what is known of its kind.
+    results: Json,
+    /// The number of results by kind.
+    by_target: Json,
+    count: Json,
+    /// How it was searched: `hybrid`, `keyword` or `semantic`.
+    mode: Json,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    warnings: Option<Json>,
+}
 
 /// Returns what was found as JSON. The names of the fields are stable.
 pub fn found_json(found: &Found) -> Json {
-    camel(to_json(&found.to_value()).unwrap_or(Json::Null))
+    let mut shown = camel(to_json(&found.to_value()).unwrap_or(Json::Null));
+    let mut take = |name: &str| shown.get_mut(name).map(Json::take);
+    object(&SearchResults {
+        results: take("results").unwrap_or_default(),
+        by_target: take("byTarget").unwrap_or_default(),
+        count: take("count").unwrap_or_default(),
+        mode: take("mode").unwrap_or_default(),
+        warnings: take("warnings"),
+    })
 }
 
 /// Writes the keys of objects as `camelCase`.

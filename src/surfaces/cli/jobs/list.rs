@@ -42,9 +42,18 @@ pub(super) fn list(args: &JobsList, app: &dyn App) -> Result<Exit, Report> {
         output::json(&json!({"ok": true, "jobs": jobs, "next": page.next}));
         return Ok(Exit::Completed);
     }
-    if page.jobs.is_empty() {
+    list_table(&page.jobs);
+    if let Some(next) = &page.next {
+        output::note(&format!("there are more: --after {next}"));
+    }
+    Ok(Exit::Completed)
+}
+
+/// Prints jobs.
+pub fn list_table(jobs: &[JobRow]) {
+    if jobs.is_empty() {
         output::note("there are no such jobs");
-        return Ok(Exit::Completed);
+        return;
     }
     let heading = [
         Column::Whole("job"),
@@ -55,11 +64,7 @@ pub(super) fn list(args: &JobsList, app: &dyn App) -> Result<Exit, Report> {
         Column::Extra("run"),
         Column::Extra("submitted"),
     ];
-    output::data(&table(&heading, page.jobs.iter().map(row)));
-    if let Some(next) = &page.next {
-        output::note(&format!("there are more: --after {next}"));
-    }
-    Ok(Exit::Completed)
+    output::data(&table(&heading, jobs.iter().map(row)));
 }
 
 fn row(job: &JobRow) -> Vec<String> {
@@ -81,9 +86,14 @@ pub(super) fn show(args: &JobsShow, app: &dyn App) -> Result<Exit, Report> {
     if args.json {
         output::json(&json!({"ok": true, "job": job_json(&job)}));
     } else {
-        output::whole(&in_words(&job));
+        show_words(&job);
     }
     Ok(Exit::Completed)
+}
+
+/// Prints everything about a job.
+pub fn show_words(job: &JobRow) {
+    output::whole(&in_words(job));
 }
 
 fn in_words(job: &JobRow) -> String {

@@ -34,9 +34,16 @@ pub(super) fn claim(args: &JobsClaim, app: &dyn App) -> Result<Exit, Report> {
         output::json(&json!({"ok": true, "jobs": jobs}));
         return Ok(Exit::Completed);
     }
+    let jobs: Vec<JobRow> = jobs.into_iter().map(|job| job.row).collect();
+    claim_table(&jobs);
+    Ok(Exit::Completed)
+}
+
+/// Prints jobs that were claimed, with their leases.
+pub fn claim_table(jobs: &[JobRow]) {
     if jobs.is_empty() {
         output::note("no job of this type is queued");
-        return Ok(Exit::Completed);
+        return;
     }
     let heading = [
         Column::Whole("job"),
@@ -58,7 +65,6 @@ pub(super) fn claim(args: &JobsClaim, app: &dyn App) -> Result<Exit, Report> {
         ]
     });
     output::data(&table(&heading, rows));
-    Ok(Exit::Completed)
 }
 
 pub(super) fn progress(args: &JobsProgress, app: &dyn App) -> Result<Exit, Report> {
@@ -203,9 +209,14 @@ pub(super) fn fail(args: &JobsFail, app: &dyn App) -> Result<Exit, Report> {
 fn told(job: &JobRow, as_json: bool) -> Exit {
     match as_json {
         true => output::json(&json!({"ok": true, "job": job_json(job)})),
-        false => output::data(&format!("{}  {}", job.id, job.status.name())),
+        false => told_words(job),
     }
     Exit::Completed
+}
+
+/// Prints how a job ended.
+pub fn told_words(job: &JobRow) {
+    output::data(&format!("{}  {}", job.id, job.status.name()));
 }
 
 fn read(text: Option<&str>, option: &str) -> Result<Option<Value>, Report> {

@@ -8,19 +8,20 @@ use flowstone_engine::ids::RunId;
 use flowstone_engine::ports::{Clock as _, RunOrder};
 use serde_json::{Value, json};
 
-use super::{Remote, ServerOptions, failed, json_only, local_only};
+use super::{
+    PAGE, Remote, ServerOptions, failed, jobs, json_only, local_only, resources, run, tokens, waits,
+};
 use crate::cli::args::{
-    Command, INTERRUPTED, ResourcesCommand, ResourcesList, ResourcesUrl, Runs, RunsCancel,
-    RunsCommand, RunsDiff, RunsEvents, RunsList, RunsShow, SchedulesCommand, Search, Status,
+    Command, INTERRUPTED, JobsCommand, Resources, ResourcesCommand, ResourcesList, ResourcesUrl,
+    Runs, RunsCancel, RunsCommand, RunsDiff, RunsEvents, RunsList, RunsShow, SchedulesCommand,
+    Search, Status, WaitsCommand,
 };
 use crate::cli::exit::Exit;
 use crate::cli::output;
 use crate::cli::report::Report;
 use crate::cli::runs::RunTable;
+use crate::cli::tokens::TokensCommand;
 use crate::json::ok;
-
-/// Maximum number of items of a page of the API.
-const PAGE: usize = 500;
 
 /// Performs a command on a server. `None`: the command has nothing to do with a project's stores, and is performed here.
 pub fn perform(command: &Command, address: &str, options: &ServerOptions) -> Option<Exit> {
@@ -37,7 +38,6 @@ pub fn perform(command: &Command, address: &str, options: &ServerOptions) -> Opt
         | Command::Serve(_)
         | Command::Steps(_)
         | Command::Test(_)
-        | Command::Tokens(_)
             if !is_explicit =>
         {
             return None;
@@ -51,21 +51,44 @@ pub fn perform(command: &Command, address: &str, options: &ServerOptions) -> Opt
                     printed(answer, args.json, "`schedules list`")
                 }),
             ),
-            SchedulesCommand::Run(args) => (args.show.json, Err(local_only("`schedules run`"))),
-        },
-        Command::Resources(args) => match &args.command {
-            ResourcesCommand::List(args) => (
-                args.output.json,
-                open(address, options, args.output.home.home.as_deref())
-                    .and_then(|remote| resources(&remote, args)),
+            SchedulesCommand::Run(args) => (
+                args.show.json,
+                open(address, options, args.home.home.as_deref())
+                    .and_then(|remote| run::schedule(&remote, args)),
             ),
-            ResourcesCommand::Url(args) => (
-                args.output.json,
-                open(address, options, args.output.home.home.as_deref())
-                    .and_then(|remote| url(&remote, args)),
-            ),
-            _ => (false, Err(local_only("this command of `resources`"))),
         },
+        Command::Resources(Resources { command }) => of_resources(command, address, options),
+        Command::Jobs(args) => {
+            let (home, as_json) = of_jobs(&args.command);
+            let remote = open(address, options, home);
+            (
+                as_json,
+                remote.and_then(|remote| jobs::perform(&remote, &args.command)),
+            )
+        }
+        Command::Run(args) => {
+            let remote = open(address, options, args.home.home.as_deref());
+            (
+                args.show.json,
+                remote.and_then(|remote| run::run(&remote, args)),
+            )
+        }
+        Command::Tokens(args) => {
+            let (home, as_json) = of_tokens(&args.command);
+            let remote = open(address, options, home);
+            (
+                as_json,
+                remote.and_then(|remote| tokens::perform(&remote, &args.command)),
+            )
+        }
+        Command::Waits(args) => {
+            let (home, as_json) = of_waits(&args.command);
+            let remote = open(address, options, home);
+            (
+                as_json,
+                remote.and_then(|remote| waits::perform(&remote, &args.command)),
+            )
+        }
         Command::Search(args) => (
             args.json,
             open(address, options, args.home.home.as_deref())
@@ -74,6 +97,83 @@ pub fn perform(command: &Command, address: &str, options: &ServerOptions) -> Opt
         _ => (false, Err(local_only("this command"))),
     };
     Some(done.unwrap_or_else(|report| failed(&report, as_json)))
+}
+
+/// Performs a command about resources; tells whether it prints JSON.
+fn of_resources(
+    command: &ResourcesCommand,
+    address: &str,
+    options: &ServerOptions,
+) -> (bool, Result<Exit, Report>) {
+    match command {
+        ResourcesCommand::List(args) => (
+            args.output.json,
+            open(address, options, args.output.home.home.as_deref())
+                .and_then(|remote| list_resources(&remote, args)),
+        ),
+        ResourcesCommand::Url(args) => (
+            args.output.json,
+            open(address, options, args.output.home.home.as_deref())
+                .and_then(|remote| url(&remote, args)),
+        ),
+        ResourcesCommand::Get(args) => (
+            args.one.output.json,
+            open(address, options, args.one.output.home.home.as_deref())
+                .and_then(|remote| resources::get(&remote, args)),
+        ),
+        ResourcesCommand::Read(args) => (
+            args.one.output.json,
+            open(address, options, args.one.output.home.home.as_deref())
+                .and_then(|remote| resources::read(&remote, args)),
+        ),
+        ResourcesCommand::Upload(args) => (
+            args.output.json,
+            open(address, options, args.output.home.home.as_deref())
+                .and_then(|remote| resources::upload(&remote, args)),
+        ),
+        ResourcesCommand::Delete(args) => (
+            args.one.output.json,
+            open(address, options, args.one.output.home.home.as_deref())
+                .and_then(|remote| resources::delete(&remote, args)),
+        ),
+        _ => (false, Err(local_only("this command of `resources`"))),
+    }
+}
+
+/// Returns the home folder of a command, and whether it prints JSON.
+fn of_jobs(command: &JobsCommand) -> (Option<&Path>, bool) {
+    let (home, as_json) = match command {
+        JobsCommand::Claim(args) => (&args.home, args.json),
+        JobsCommand::Complete(args) => (&args.home, args.json),
+        JobsCommand::Fail(args) => (&args.home, args.json),
+        JobsCommand::List(args) => (&args.home, args.json),
+        JobsCommand::Progress(args) => (&args.home, args.json),
+        JobsCommand::Show(args) => (&args.home, args.json),
+    };
+    (home.home.as_deref(), as_json)
+}
+
+fn of_tokens(command: &TokensCommand) -> (Option<&Path>, bool) {
+    let (home, as_json) = match command {
+        TokensCommand::Create(args) => (&args.home, args.json),
+        TokensCommand::List(args) => (&args.home, args.json),
+        TokensCommand::Revoke(args) => (&args.home, args.json),
+    };
+    (home.home.as_deref(), as_json)
+}
+
+fn of_waits(command: &WaitsCommand) -> (Option<&Path>, bool) {
+    let answer = match command {
+        WaitsCommand::List(args) => return (args.home.home.as_deref(), args.json),
+        WaitsCommand::Show(args) => return (args.home.home.as_deref(), args.json),
+        WaitsCommand::Approve(args) => &args.answer,
+        WaitsCommand::Cancel(args) => &args.answer,
+        WaitsCommand::Complete(args) => &args.answer,
+        WaitsCommand::Event(args) => &args.answer,
+        WaitsCommand::Reject(args) => &args.answer,
+        WaitsCommand::Signal(args) => &args.answer,
+    };
+    (answer.home.home.as_deref(), answer.show.json)
 }
 
 fn open(address: &str, options: &ServerOptions, home: Option<&Path>) -> Result<Remote, Report> {
@@ -113,6 +213,20 @@ fn runs(
                 remote.post(&["runs", &args.id, "url"], &json!({"ttl": args.ttl}))
             });
             (args.json, made.map(|made| link(made, args.json)))
+        }
+        RunsCommand::Fork(args) => {
+            let remote = remote(args.home.home.as_deref());
+            (
+                args.show.json,
+                remote.and_then(|remote| run::fork(&remote, args)),
+            )
+        }
+        RunsCommand::Resume(args) => {
+            let remote = remote(args.home.home.as_deref());
+            (
+                args.show.json,
+                remote.and_then(|remote| run::resume(&remote, args)),
+            )
         }
         _ => (false, Err(local_only("this command of `runs`"))),
     }
@@ -248,7 +362,7 @@ fn list(remote: &Remote, args: &RunsList) -> Result<Exit, Report> {
     Ok(Exit::Completed)
 }
 
-fn resources(remote: &Remote, args: &ResourcesList) -> Result<Exit, Report> {
+fn list_resources(remote: &Remote, args: &ResourcesList) -> Result<Exit, Report> {
     if !args.output.json {
         return Err(json_only("`resources list`"));
     }

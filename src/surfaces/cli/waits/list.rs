@@ -39,9 +39,15 @@ pub(super) fn run(args: &WaitsList, app: &dyn App) -> Result<Exit, Report> {
         output::json(&json!({"ok": true, "waits": waits}));
         return Ok(Exit::Completed);
     }
+    list_table(&waits, args.all);
+    Ok(Exit::Completed)
+}
+
+/// Prints waits, and how the first open one is answered.
+pub fn list_table(waits: &[WaitRow], with_state: bool) {
     if waits.is_empty() {
         output::note("nothing waits");
-        return Ok(Exit::Completed);
+        return;
     }
     let mut heading = vec![
         Column::Whole("wait"),
@@ -50,15 +56,14 @@ pub(super) fn run(args: &WaitsList, app: &dyn App) -> Result<Exit, Report> {
         Column::Whole("key"),
         Column::Extra("until"),
     ];
-    if args.all {
+    if with_state {
         heading.push(Column::Cut("state"));
     }
-    let rows = waits.iter().map(|wait| row(wait, args.all));
+    let rows = waits.iter().map(|wait| row(wait, with_state));
     output::data(&table(&heading, rows));
     if let Some(wait) = waits.iter().find(|wait| state(wait) == "open") {
         output::note(&format!("answer {}", how_to_answer(wait)));
     }
-    Ok(Exit::Completed)
 }
 
 fn row(wait: &WaitRow, with_state: bool) -> Vec<String> {

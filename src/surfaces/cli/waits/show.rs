@@ -1,6 +1,8 @@
 //! `flowstone waits show`: prints one wait, with everything that is needed to answer it.
 
-use flowstone_engine::{Caller, WaitReport};
+use flowstone_engine::ports::WaitRow;
+use flowstone_engine::waits::{actions, roles};
+use flowstone_engine::{Caller, WaitReport, codec};
 use flowstone_lang::value::Value;
 
 use super::list::words;
@@ -37,6 +39,20 @@ pub(super) fn run(args: &WaitsShow, app: &dyn App) -> Result<Exit, Report> {
         output::data(&in_words(&report));
     }
     Ok(Exit::Completed)
+}
+
+/// Prints what a server answered about a wait. It does not show the token.
+pub fn show_words(row: WaitRow) {
+    let details = codec::decode(&row.details).unwrap_or(Value::Nil);
+    output::data(&in_words(&WaitReport {
+        actions: actions(&details),
+        roles: roles(&details),
+        details,
+        token: None,
+        links: Vec::new(),
+        refused: Vec::new(),
+        row,
+    }));
 }
 
 fn in_words(report: &WaitReport) -> String {

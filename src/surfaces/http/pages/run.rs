@@ -21,6 +21,7 @@ use serde_json::json;
 use super::page;
 use crate::http::access::{Caller, ProofClass, unauthorized};
 use crate::http::answer::Answer;
+use crate::http::operation::{Param, names};
 use crate::http::problem::Problem;
 use crate::http::request::{Members, Query};
 use crate::http::resources::link_ttl;
@@ -77,6 +78,11 @@ pub(super) async fn show(
     Ok(page(StatusCode::OK, html, POLICY))
 }
 
+pub(super) const URL: &[Param] = &[Param::number(
+    "ttl",
+    "How many seconds the link is good for.",
+)];
+
 /// `POST /api/v1/runs/{id}/url`: a link to the page, as `runs url` makes it.
 pub(super) async fn url(
     State(server): State<Shared>,
@@ -85,7 +91,7 @@ pub(super) async fn url(
     headers: HeaderMap,
     body: Body,
 ) -> Result<Answer, Problem> {
-    let given = Members::read(&headers, body, &["ttl"]).await?;
+    let given = Members::read(&headers, body, &names(URL)).await?;
     let ttl = link_ttl(&given)?;
     let (url, expires_ms) = server
         .ask(async move |desk: &Desk| {

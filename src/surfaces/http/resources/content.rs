@@ -21,8 +21,9 @@ use hyper::body::{Bytes, Frame, SizeHint};
 use tokio::sync::mpsc;
 
 use super::range::{self, Wanted};
-use super::reached;
+use super::{URI, reached};
 use crate::http::access::{Caller, ProofClass};
+use crate::http::operation::{Param, names};
 use crate::http::problem::{Problem, codes};
 use crate::http::request::Query;
 use crate::http::server::{Desk, Peer, Shared};
@@ -31,6 +32,14 @@ use crate::http::server::{Desk, Peer, Shared};
 const CHUNK: usize = 256 << 10;
 /// Parts that may wait for a slow reader.
 const BACKLOG: usize = 2;
+pub(super) const HEADERS: &[Param] = &[
+    Param::text(
+        "If-None-Match",
+        "`ETag` of the contents that the client has.",
+    ),
+    Param::text("If-Range", "`ETag` of the contents that the range is of."),
+    Param::text("Range", "One range of bytes."),
+];
 /// Content types that a browser may show. Pages and drawings with scripts are not among them.
 const SHOWN: &[&str] = &[
     "audio/mp4",
@@ -57,7 +66,7 @@ pub(super) async fn by_token(
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
     caller.need(Scope::Read)?;
-    let uri = Query::read(query.as_deref(), &["uri"])?.needed("uri")?;
+    let uri = Query::read(query.as_deref(), &names(URI))?.needed("uri")?;
     let found = server
         .ask(async move |desk: &Desk| {
             let row = reached(desk, &caller, &uri).await?;
@@ -131,7 +140,7 @@ fn answer(
     let text = |name: HeaderName| headers.get(name).and_then(|value| value.to_str().ok());
     let mut response = Response::new(Body::empty());
     describe(response.headers_mut(), &row, &tag);
-    if text(header::IF_NONE_MATCH).is_some_and(|tags| names(tags, &tag)) {
+    if text(header::IF_NONE_MATCH).is_some_and(|tags| has_tag(tags, &tag)) {
         *response.status_mut() = StatusCode::NOT_MODIFIED;
         return response;
     }
@@ -208,7 +217,7 @@ fn put(headers: &mut HeaderMap, name: HeaderName, value: &str) {
 }
 
 /// Tells whether an `If-None-Match` header names a version.
-fn names(tags: &str, tag: &str) -> bool {
+fn has_tag(tags: &str, tag: &str) -> bool {
     let mut tags = tags.split(',').map(str::trim);
     tags.any(|known| known == "*" || known.strip_prefix("W/").unwrap_or(known) == tag)
 }

@@ -13,6 +13,7 @@ use tokio::sync::mpsc;
 
 use crate::http::access::Caller;
 use crate::http::answer::Answer;
+use crate::http::operation::{Param, names};
 use crate::http::problem::Problem;
 use crate::http::request::{BODY_PAUSE, Query, slow};
 use crate::http::server::{Desk, Shared};
@@ -31,6 +32,15 @@ const UNSAID: &[&str] = &[
 ];
 
 /// `POST /api/v1/resources?filename=&folder=&replace=`.
+pub(super) const QUERY: &[Param] = &[
+    Param::text("filename", "The name of the file; a form may give it, too."),
+    Param::text("folder", "The folder, in which the file keeps its name."),
+    Param::flag(
+        "replace",
+        "Overwrites a file of this name. Needs the scope `edit`, too.",
+    ),
+];
+
 pub(super) async fn upload(
     State(server): State<Shared>,
     caller: Caller,
@@ -39,7 +49,7 @@ pub(super) async fn upload(
     body: Body,
 ) -> Result<Answer, Problem> {
     caller.need(Scope::Run)?;
-    let query = Query::read(query.as_deref(), &["filename", "folder", "replace"])?;
+    let query = Query::read(query.as_deref(), &names(QUERY))?;
     let kind = headers.get(header::CONTENT_TYPE);
     let kind = kind.and_then(|kind| kind.to_str().ok()).unwrap_or_default();
     let plain = kind

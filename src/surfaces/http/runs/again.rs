@@ -9,11 +9,59 @@ use flowstone_engine::{ForkOptions, Setting};
 
 use super::super::access::Caller;
 use super::super::answer::Answer;
+use super::super::operation::{Kind, Operation, Operations, Param, names, of};
 use super::super::problem::Problem;
 use super::super::request::Members;
 use super::super::server::{Desk, Shared};
 use super::{reached, served};
-use crate::json::row_json;
+use crate::json::{Run, row_json};
+
+pub(super) fn operations() -> Operations {
+    Operations::default()
+        .with(
+            Operation::post(
+                "/api/v1/runs/{id}/fork",
+                "forkRun",
+                "Starts a run with results of another one.",
+            )
+            .scope(Scope::Run)
+            .members(FORK)
+            .json(StatusCode::CREATED, "The new run.", of::<Run>())
+            .refuses(&[409, 410, 422]),
+            fork,
+        )
+        .with(
+            Operation::post(
+                "/api/v1/runs/{id}/resume",
+                "resumeRun",
+                "Releases a run that is on hold, in quarantine or set aside.",
+            )
+            .scope(Scope::Run)
+            .members(RESUME)
+            .json(StatusCode::ACCEPTED, "The run.", of::<Run>())
+            .refuses(&[409, 410, 422]),
+            resume,
+        )
+}
+
+const VERSION: Param = Param::text(
+    "version",
+    "Continues with the served version, which must begin like this. Needs the scope `edit`, too.",
+);
+const RESUME: &[Param] = &[VERSION];
+const FORK: &[Param] = &[
+    Param::text("at", "The step from which on nothing is reused."),
+    Param::flag(
+        "reuse",
+        "Also reuses results of steps with effects after a change.",
+    ),
+    Param::new(
+        "set",
+        Kind::Object,
+        "Values by path that replace those of the run.",
+    ),
+    VERSION,
+];
 
 /// `POST /api/v1/runs/{id}/resume`: lets a worker go on with a run that is on hold, in quarantine or set aside.
 pub(super) async fn resume(
@@ -24,7 +72,7 @@ pub(super) async fn resume(
     body: Body,
 ) -> Result<Answer, Problem> {
     caller.need(Scope::Run)?;
-    let given = Members::read(&headers, body, &["version"]).await?;
+    let given = Members::read(&headers, body, &names(RESUME)).await?;
     let version = given.text("version")?;
     if version.is_some() {
         caller.need(Scope::Edit)?;
@@ -52,7 +100,7 @@ pub(super) async fn fork(
     body: Body,
 ) -> Result<Answer, Problem> {
     caller.need(Scope::Run)?;
-    let given = Members::read(&headers, body, &["at", "reuse", "set", "version"]).await?;
+    let given = Members::read(&headers, body, &names(FORK)).await?;
     let (at, version) = (given.text("at")?, given.text("version")?);
     let reuse = given.flag("reuse")?.unwrap_or(false);
     let set = given.object("set")?;

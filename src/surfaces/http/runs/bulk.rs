@@ -17,6 +17,7 @@ use serde_json::{Value as Json, json};
 
 use super::super::access::Caller;
 use super::super::answer::Answer;
+use super::super::operation::{Kind, Param, names};
 use super::super::problem::Problem;
 use super::super::request::Members;
 use super::super::server::{Desk, Shared};
@@ -27,25 +28,45 @@ use crate::json::bulk_run_json;
 /// Maximum size of the body.
 const BODY_MAX: usize = 16 << 20;
 
-const MEMBERS: &[&str] = &[
-    "flow",
-    "inputs",
-    "invocation",
-    "priority",
-    "runs",
-    "timeout",
-    "version",
+pub(super) const MEMBERS: &[Param] = &[
+    FLOW,
+    Param::new(
+        "inputs",
+        Kind::List,
+        "The inputs, one for each run: up to 1000.",
+    ),
+    INVOCATION,
+    PRIORITY,
+    Param::new(
+        "runs",
+        Kind::Entries(RUN),
+        "The runs, instead of `inputs`: up to 1000.",
+    ),
+    TIMEOUT,
+    VERSION,
 ];
+const FLOW: Param = Param::text("flow", "The slug of the flow.");
+const INVOCATION: Param = Param::text("invocation", "The invocation of the flow.");
+const PRIORITY: Param = Param::number("priority", "Runs with higher numbers start first.");
+const TIMEOUT: Param = Param::new(
+    "timeout",
+    Kind::Duration,
+    "Cancels a run that takes longer.",
+);
+const VERSION: Param = Param::text(
+    "version",
+    "The beginning of the version that must be served.",
+);
 
 /// Members of an entry of `runs`. They take precedence over those beside `runs`.
-const RUN: &[&str] = &[
-    "flow",
-    "id",
-    "input",
-    "invocation",
-    "priority",
-    "timeout",
-    "version",
+const RUN: &[Param] = &[
+    FLOW,
+    Param::text("id", "Your own name for the run."),
+    Param::new("input", Kind::Any, "The input."),
+    INVOCATION,
+    PRIORITY,
+    TIMEOUT,
+    VERSION,
 ];
 
 /// A start of the list. A value of the language stays on its thread, so the input is JSON until it is there.
@@ -114,7 +135,7 @@ pub(super) async fn start(
     body: Body,
 ) -> Result<Answer, Problem> {
     caller.need(Scope::Run)?;
-    let given = Members::read_within(&headers, body, MEMBERS, BODY_MAX).await?;
+    let given = Members::read_within(&headers, body, &names(MEMBERS), BODY_MAX).await?;
     let mut starts = starts(&given)?;
     let trace = trace::of_caller(&headers);
     starts.iter_mut().for_each(|start| start.trace = trace);
@@ -143,7 +164,7 @@ fn starts(given: &Members) -> Result<Vec<Start>, Problem> {
         }
         (Some(_), false) => return Err(Problem::malformed("`inputs` must be a list")),
         (None, true) => {
-            let runs = given.entries("runs", RUN)?;
+            let runs = given.entries("runs", &names(RUN))?;
             let runs = runs.iter().map(|run| Ok(Start::of(run)?.or(&all)));
             runs.collect::<Result<_, Problem>>()?
         }

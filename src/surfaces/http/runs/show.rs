@@ -7,11 +7,81 @@ use serde_json::{Value as Json, json};
 
 use super::super::access::Caller;
 use super::super::answer::Answer;
+use super::super::operation::{LIMIT, Operation, Operations, Param, Shape, names, of, type_of};
 use super::super::problem::Problem;
 use super::super::request::Query;
 use super::super::server::{Desk, Shared};
 use super::reached;
-use crate::json::{diff_json, event_json, row_json, run_report_json, step_details_json};
+use crate::json::{
+    Difference, JournalEntry, Run, RunParts, Step, StepParts, diff_json, event_json, row_json,
+    run_report_json, step_details_json,
+};
+
+pub(super) fn operations() -> Operations {
+    let shown = Shape::OneOf(vec![
+        of::<Run>(),
+        Shape::All("RunReport", vec![type_of::<Run>(), type_of::<RunParts>()]),
+        Shape::All(
+            "StepDetails",
+            vec![type_of::<Step>(), type_of::<StepParts>()],
+        ),
+    ]);
+    let entries = Shape::Members(vec![
+        ("entries", Shape::ListOf(Box::new(of::<JournalEntry>()))),
+        ("next", Shape::Maybe(Box::new(Shape::Number))),
+    ]);
+    Operations::default()
+        .with(
+            Operation::get(
+                "/api/v1/runs/{id}",
+                "getRun",
+                "Returns a run, with its steps if asked, or one of its steps.",
+            )
+            .query(SHOW)
+            .ok(shown)
+            .refuses(&[410]),
+            show,
+        )
+        .with(
+            Operation::get(
+                "/api/v1/runs/{id}/diff/{other}",
+                "compareRuns",
+                "Returns how two runs differ.",
+            )
+            .scope(Scope::Read)
+            .query(DIFF)
+            .ok(of::<Difference>())
+            .refuses(&[410]),
+            diff,
+        )
+        .with(
+            Operation::get(
+                "/api/v1/runs/{id}/journal",
+                "getJournal",
+                "Returns journal entries after a position.",
+            )
+            .query(JOURNAL)
+            .ok(entries)
+            .refuses(&[410]),
+            journal,
+        )
+}
+
+const SHOW: &[Param] = &[
+    Param::flag(
+        "full",
+        "Adds the steps, waits, log and children of the run.",
+    ),
+    Param::text(
+        "step",
+        "The path of a step, which is returned instead of the run.",
+    ),
+];
+const DIFF: &[Param] = &[Param::flag("all", "Also steps that are the same.")];
+const JOURNAL: &[Param] = &[
+    Param::number("after", "The position after which the page begins."),
+    LIMIT,
+];
 
 /// `GET /api/v1/runs/{id}`: its row; with `full` its steps, too; with `step` one of its steps.
 pub(super) async fn show(
@@ -20,7 +90,7 @@ pub(super) async fn show(
     Path(id): Path<String>,
     RawQuery(query): RawQuery,
 ) -> Result<Answer, Problem> {
-    let query = Query::read(query.as_deref(), &["full", "step"])?;
+    let query = Query::read(query.as_deref(), &names(SHOW))?;
     let (full, step) = (query.flag("full")?, query.owned("step"));
     if full && step.is_some() {
         return Err(Problem::malformed("`full` and `step` exclude each other"));
@@ -64,7 +134,7 @@ pub(super) async fn journal(
     Path(id): Path<String>,
     RawQuery(query): RawQuery,
 ) -> Result<Answer, Problem> {
-    let query = Query::read(query.as_deref(), &["after", "limit"])?;
+    let query = Query::read(query.as_deref(), &names(JOURNAL))?;
     let (after, limit) = (query.number("after")?.unwrap_or(0), query.limit()?);
     let page = server
         .ask(async move |desk: &Desk| {
@@ -86,7 +156,7 @@ pub(super) async fn diff(
     RawQuery(query): RawQuery,
 ) -> Result<Answer, Problem> {
     caller.need(Scope::Read)?;
-    let all = Query::read(query.as_deref(), &["all"])?.flag("all")?;
+    let all = Query::read(query.as_deref(), &names(DIFF))?.flag("all")?;
     let shown = server
         .ask(async move |desk: &Desk| {
             let a = reached(desk, &caller, &id).await?;

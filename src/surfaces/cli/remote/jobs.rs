@@ -1,0 +1,179 @@
+//! `flowstone jobs` against a server.
+
+use flowstone_engine::json::to_exact_json;
+use flowstone_engine::ports::JobRow;
+use serde_json::{Value, json};
+
+use super::Remote;
+use super::rows::job;
+use crate::cli::args::{
+    JobsClaim, JobsCommand, JobsComplete, JobsFail, JobsList, JobsProgress, JobsShow,
+};
+use crate::cli::exit::Exit;
+use crate::cli::jobs::{claim_table, list_table, show_words, told_words};
+use crate::cli::report::Report;
+use crate::cli::{input, output};
+use crate::json::ok;
+
+pub(super) fn perform(remote: &Remote, command: &JobsCommand) -> Result<Exit, Report> {
+    match command {
+        JobsCommand::Claim(args) => claim(remote, args),
+        JobsCommand::Complete(args) => complete(remote, args),
+        JobsCommand::Fail(args) => fail(remote, args),
+        JobsCommand::List(args) => list(remote, args),
+        JobsCommand::Progress(args) => progress(remote, args),
+        JobsCommand::Show(args) => show(remote, args),
+    }
+}
+
+fn claim(remote: &Remote, args: &JobsClaim) -> Result<Exit, Report> {
+    let millis = |duration: std::time::Duration| format!("{}ms", duration.as_millis());
+    let body = json!({
+        "types": args.types,
+        "worker": args.worker,
+        "max": args.max,
+        "lease": millis(args.lease),
+        "wait": millis(args.wait),
+    });
+    let claimed = remote.post(&["jobs", "claim"], &body)?;
+    if args.json {
+        output::json(&ok(claimed));
+        return Ok(Exit::Completed);
+    }
+    claim_table(&rows(&claimed));
+    Ok(Exit::Completed)
+}
+
+fn rows(answer: &Value) -> Vec<JobRow> {
+    let jobs = answer["jobs"].as_array().into_iter().flatten();
+    jobs.map(job).collect()
+}
+
+fn progress(remote: &Remote, args: &JobsProgress) -> Result<Exit, Report> {
+    let mut body = json!({"lease": args.lease});
+    if let Some(text) = &args.progress {
+        body["progress"] = value(text, "--progress")?;
+    }
+    if let Some(extend) = args.extend {
+        body["extend"] = json!(format!("{}ms", extend.as_millis()));
+    }
+    let extended = remote.post(&["jobs", &args.id, "progress"], &body)?;
+    if args.json {
+        // The mark of success is the last member, as without a server.
+        let mut shown = extended;
+        shown["ok"] = json!(true);
+        output::json(&shown);
+        return Ok(Exit::Completed);
+    }
+    let until = extended["until"].as_str().unwrap_or_default();
+    output::note(&format!("lease until {until}"));
+    if extended["cancelRequested"] == true {
+        output::note("the job was cancelled: stop, and end it with `flowstone jobs fail`");
+    }
+    Ok(Exit::Completed)
+}
+
+fn complete(remote: &Remote, args: &JobsComplete) -> Result<Exit, Report> {
+    if let Some(file) = &args.many {
+        let given = input::read_file(file)?;
+        let jobs = to_exact_json(&given).unwrap_or_default();
+        let ended = remote.post(&["jobs", "complete"], &json!({ "jobs": jobs }))?;
+        return Ok(told_many(ended, args.json));
+    }
+    let mut body = json!({"lease": args.lease});
+    if args.no_changes {
+        body["status"] = json!("no_changes");
+    }
+    if let Some(text) = &args.result {
+        body["result"] = value(text, "--result")?;
+    }
+    let id = args.id.as_deref().unwrap_or_default();
+    let ended = remote.post(&["jobs", id, "complete"], &body)?;
+    Ok(told(&ended, args.json))
+}
+
+/// Reports jobs that were ended together.
+fn told_many(ended: Value, as_json: bool) -> Exit {
+    let jobs = ended["jobs"].as_array().cloned().unwrap_or_default();
+    let is_ok = jobs.iter().all(|job| job["error"].is_null());
+    if as_json {
+        output::json(&json!({"ok": is_ok, "jobs": jobs}));
+    } else {
+        for job in &jobs {
+            let id = job["id"].as_str().unwrap_or_default();
+            match job["status"].as_str() {
+                Some(status) => output::data(&format!("{id}  {status}")),
+                None => output::report(&super::refused(&job["error"])),
+            }
+        }
+    }
+    match is_ok {
+        true => Exit::Completed,
+        false => Exit::Failed,
+    }
+}
+
+fn fail(remote: &Remote, args: &JobsFail) -> Result<Exit, Report> {
+    let mut error = json!({"message": args.message});
+    if let Some(kind) = &args.kind {
+        error["kind"] = json!(kind);
+    }
+    if let Some(text) = &args.data {
+        error["data"] = value(text, "--data")?;
+    }
+    let body = json!({"lease": args.lease, "error": error, "retry": !args.no_retry});
+    let ended = remote.post(&["jobs", &args.id, "fail"], &body)?;
+    Ok(told(&ended, args.json))
+}
+
+fn told(ended: &Value, as_json: bool) -> Exit {
+    match as_json {
+        true => output::json(&json!({"ok": true, "job": ended})),
+        false => told_words(&job(ended)),
+    }
+    Exit::Completed
+}
+
+fn list(remote: &Remote, args: &JobsList) -> Result<Exit, Report> {
+    if args.after.is_some() {
+        return Err(super::local_only("`jobs list --after`"));
+    }
+    let mut filters: Vec<(&str, String)> = Vec::new();
+    let texts = [
+        ("batch", &args.batch),
+        ("run", &args.run),
+        ("type", &args.kind),
+    ];
+    for (name, text) in texts {
+        filters.extend(text.iter().map(|text| (name, text.clone())));
+    }
+    let status = args.status.map(|status| status.name().to_owned());
+    filters.extend(status.map(|status| ("status", status)));
+    let (jobs, next) = remote.pages(&["jobs"], "jobs", &filters, args.limit)?;
+    if args.json {
+        let last = jobs.last().filter(|_| next);
+        let next = last.map(|job| job["id"].clone());
+        output::json(&json!({"ok": true, "jobs": jobs, "next": next}));
+        return Ok(Exit::Completed);
+    }
+    list_table(&jobs.iter().map(job).collect::<Vec<_>>());
+    if next {
+        output::note("there are more: --limit N");
+    }
+    Ok(Exit::Completed)
+}
+
+fn show(remote: &Remote, args: &JobsShow) -> Result<Exit, Report> {
+    let shown = remote.get(&["jobs", &args.id], &[])?;
+    match args.json {
+        true => output::json(&json!({"ok": true, "job": shown})),
+        false => show_words(&job(&shown)),
+    }
+    Ok(Exit::Completed)
+}
+
+/// Reads a value of the command line as JSON.
+pub(super) fn value(text: &str, option: &str) -> Result<Value, Report> {
+    let value = input::read(text, option)?;
+    Ok(to_exact_json(&value).unwrap_or_else(|_| json!(text)))
+}

@@ -1,0 +1,110 @@
+//! What a server answered, as rows that the commands know how to print.
+
+use flowstone_engine::codec;
+use flowstone_engine::ids::RunId;
+use flowstone_engine::json::from_json;
+use flowstone_engine::ports::{
+    JobLease, JobRow, JobStatus, WaitEnding, WaitEvent, WaitRow, WaitState,
+};
+use flowstone_engine::read_instant;
+use serde_json::Value;
+
+/// Returns a job of the API. A lease has no token, unless the answer to a claim has one.
+pub(super) fn job(shown: &Value) -> JobRow {
+    let lease = &shown["lease"];
+    let until_ms = ms(&lease["until"]).or_else(|| ms(&shown["leaseUntil"]));
+    let number = |name: &str| shown[name].as_u64().and_then(|it| u32::try_from(it).ok());
+    JobRow {
+        id: text(shown, "id"),
+        batch: maybe(shown, "batch"),
+        run: RunId::from_text(text(shown, "run")),
+        flow: text(shown, "flow"),
+        path: text(shown, "path"),
+        kind: text(shown, "type"),
+        status: JobStatus::from_name(&text(shown, "status")).unwrap_or(JobStatus::Claimed),
+        payload: edn(&shown["payload"]),
+        metadata: maybe_edn(shown, "metadata"),
+        priority: shown["priority"].as_i64().unwrap_or_default(),
+        attempt: number("attempt").unwrap_or_default(),
+        max_attempts: number("maxAttempts").unwrap_or_default(),
+        idempotency_key: text(shown, "idempotencyKey"),
+        created_ms: ms(&shown["createdAt"]).unwrap_or_default(),
+        updated_ms: ms(&shown["updatedAt"]).unwrap_or_default(),
+        ended_ms: ms(&shown["endedAt"]),
+        deadline_ms: ms(&shown["deadline"]),
+        lease: until_ms.map(|until_ms| JobLease {
+            token: text(lease, "token"),
+            until_ms,
+            length_ms: 0,
+        }),
+        worker: maybe(shown, "worker"),
+        progress: maybe_edn(shown, "progress"),
+        result: maybe_edn(shown, "result"),
+        error: maybe_edn(shown, "error"),
+        cancel_ms: (shown["cancelRequested"] == true)
+            .then(|| ms(&shown["updatedAt"]))
+            .flatten(),
+        last_call: None,
+    }
+}
+
+/// Returns a wait of the API.
+pub(super) fn wait(shown: &Value) -> WaitRow {
+    let state = text(shown, "state");
+    let event = &shown["event"];
+    let mut details = shown["details"].clone();
+    if let (Some(members), Some([_, ..])) = (
+        details.as_object_mut(),
+        shown["actions"].as_array().map(Vec::as_slice),
+    ) {
+        // JSON has no keywords, so the schema would not fit the actions that it is for.
+        members.remove("validation");
+    }
+    WaitRow {
+        id: text(shown, "id"),
+        run: RunId::from_text(text(shown, "run")),
+        flow: text(shown, "flow"),
+        path: text(shown, "step"),
+        key: text(shown, "key"),
+        state: match &*state {
+            "open" => WaitState::Open,
+            "closed" => WaitState::Closed,
+            _ => WaitState::Completed,
+        },
+        deadline_ms: ms(&shown["deadline"]),
+        details: edn(&details),
+        digest: text(shown, "digest"),
+        payload: maybe_edn(shown, "payload"),
+        opened_ms: ms(&shown["opened"]).unwrap_or_default(),
+        ending: WaitEnding::from_name(&state),
+        decided_by: maybe(shown, "decidedBy"),
+        decided_ms: ms(&shown["decidedAt"]),
+        event: event["name"].as_str().map(|name| WaitEvent {
+            name: name.to_owned(),
+            key: maybe(event, "key"),
+            path: maybe_edn(event, "path"),
+        }),
+        webhook: maybe(shown, "webhook"),
+    }
+}
+
+/// Returns JSON as EDN text.
+pub(super) fn edn(json: &Value) -> String {
+    codec::encode(&from_json(json)).unwrap_or_else(|_| json.to_string())
+}
+
+fn maybe_edn(shown: &Value, name: &str) -> Option<String> {
+    Some(&shown[name]).filter(|value| !value.is_null()).map(edn)
+}
+
+pub(super) fn text(shown: &Value, name: &str) -> String {
+    maybe(shown, name).unwrap_or_default()
+}
+
+fn maybe(shown: &Value, name: &str) -> Option<String> {
+    shown[name].as_str().map(str::to_owned)
+}
+
+fn ms(instant: &Value) -> Option<i64> {
+    read_instant(instant.as_str()?, 0)
+}

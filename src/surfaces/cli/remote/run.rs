@@ -1,0 +1,312 @@
+//! `flowstone run` against a server, and what follows a run there until it ends or waits for somebody.
+
+use std::path::Path;
+use std::thread;
+use std::time::Duration;
+
+use flowstone_engine::SystemClock;
+use flowstone_engine::disk::load;
+use flowstone_engine::json::{from_json, to_exact_json};
+use flowstone_engine::ports::{Clock as _, Random as _, RunStatus, SystemRandom};
+use flowstone_lang::session::Session;
+use serde_json::{Value, json};
+
+use super::rows::{self, wait};
+use super::{Remote, local_only};
+use crate::cli::args::{Permits, Run, RunLimits, RunsResume, SchedulesRun, Show};
+use crate::cli::exit::Exit;
+use crate::cli::outcome::how_to_answer;
+use crate::cli::pretty::pretty;
+use crate::cli::report::Report;
+use crate::cli::runs::fork::RunsFork;
+use crate::cli::{ask, input, output};
+use crate::json::ok;
+
+/// How long a request waits for the end of a run. It is then repeated.
+const WAIT: &str = "60s";
+/// The pause between two looks at a run.
+const PAUSE: Duration = Duration::from_millis(300);
+
+/// Refuses options that are about executing a run in this process.
+pub(super) fn plain(limits: &RunLimits, permits: &Permits) -> Result<(), Report> {
+    if limits.max_memory.is_some() {
+        return Err(local_only("`--max-memory`"));
+    }
+    match *permits == Permits::default() {
+        true => Ok(()),
+        false => Err(local_only("a command with permissions")),
+    }
+}
+
+pub(super) fn run(remote: &Remote, args: &Run) -> Result<Exit, Report> {
+    plain(&args.limits, &args.permits)?;
+    let refused = [
+        (args.setup.is_some(), "`run --setup`"),
+        (args.bound.profile.is_some(), "`run --profile`"),
+        (!args.bound.set.is_empty(), "`run --set`"),
+        (args.exchanges.record.is_some(), "`run --record`"),
+        (args.exchanges.replay.is_some(), "`run --replay`"),
+    ];
+    if let Some((_, what)) = refused.into_iter().find(|(is_given, _)| *is_given) {
+        return Err(local_only(what));
+    }
+    let (slug, version) = flow(&args.file)?;
+    if let Some(file) = &args.many {
+        return many(remote, args, (&slug, version.as_deref()), file);
+    }
+    let given = ask::given(args.input.as_deref(), None, u64::MAX)?;
+    let mut input = to_exact_json(&given).map_err(|error| {
+        Report::error(
+            "E0912",
+            format!("the input cannot be sent as JSON: {error}"),
+        )
+    })?;
+    for (field, file) in &args.uploads {
+        let name = file.file_name().map(|name| name.to_string_lossy());
+        let query = [("filename", name.unwrap_or_default().into_owned())];
+        input[field] = remote.upload(&query, None, file)?;
+    }
+    let mut body = json!({ "input": input });
+    let texts = [
+        ("id", &args.id),
+        ("invocation", &args.invocation),
+        ("version", &version),
+    ];
+    for (name, text) in texts {
+        if let Some(text) = text {
+            body[name] = json!(text);
+        }
+    }
+    if let Some(priority) = args.priority {
+        body["priority"] = json!(priority);
+    }
+    if let Some(timeout) = args.timeout {
+        body["timeout"] = json!(format!("{}ms", timeout.as_millis()));
+    }
+    let path = ["flows", &*slug, "runs"];
+    if args.detach {
+        let started = remote.post(&path, &body)?;
+        return Ok(left(&started, args.show.json));
+    }
+    body["wait"] = json!(WAIT);
+    // With a key, the request can be repeated until the run ends.
+    let key = format!(
+        "cli-{:016x}{:016x}",
+        SystemRandom.next(),
+        SystemRandom.next()
+    );
+    loop {
+        let begun_ms = SystemClock.now_ms();
+        let started = remote.post_once(&path, &body, &key)?;
+        let is_over = started["endedAt"].is_string();
+        let is_early = SystemClock.now_ms() - begun_ms < 55_000;
+        if is_over || is_early {
+            return tell(remote, &started, args.show.json);
+        }
+    }
+}
+
+/// Returns the slug of a flow and the version that the server must serve, both from its file. Without such a file, the
+/// argument is the slug, and any version will do.
+fn flow(file: &Path) -> Result<(String, Option<String>), Report> {
+    let name = file.display().to_string();
+    if !file.is_file() {
+        return Ok((name, None));
+    }
+    match load(&Session::new(), file, &name).loaded {
+        Some(loaded) => Ok((loaded.flow.slug.to_string(), Some(loaded.program.hash))),
+        None => Err(
+            Report::error("E0910", format!("{name} holds no flow that can run"))
+                .hint(format!("`flowstone check {name}` says why")),
+        ),
+    }
+}
+
+fn many(
+    remote: &Remote,
+    args: &Run,
+    (slug, version): (&str, Option<&str>),
+    file: &Path,
+) -> Result<Exit, Report> {
+    let inputs = input::read_list(file)?;
+    let inputs: Vec<Value> = inputs
+        .iter()
+        .map(|input| to_exact_json(input).unwrap_or_default())
+        .collect();
+    let mut body = json!({"flow": slug, "inputs": inputs});
+    if let Some(version) = version {
+        body["version"] = json!(version);
+    }
+    if let Some(invocation) = &args.invocation {
+        body["invocation"] = json!(invocation);
+    }
+    if let Some(priority) = args.priority {
+        body["priority"] = json!(priority);
+    }
+    if let Some(timeout) = args.timeout {
+        body["timeout"] = json!(format!("{}ms", timeout.as_millis()));
+    }
+    let started = remote.post(&["runs"], &body)?;
+    if args.show.json {
+        output::json(&ok(started));
+        return Ok(Exit::Completed);
+    }
+    for run in started["runs"].as_array().into_iter().flatten() {
+        output::data(run["id"].as_str().unwrap_or_default());
+    }
+    Ok(Exit::Completed)
+}
+
+/// Reports a run that the server executes.
+fn left(started: &Value, as_json: bool) -> Exit {
+    let run = started["id"].as_str().unwrap_or_default();
+    if !as_json {
+        output::data(run);
+        return Exit::Completed;
+    }
+    let status = match started["status"].as_str() {
+        Some("queued") => "queued",
+        _ => "left",
+    };
+    let mut object = json!({"ok": true, "run": run, "status": status, "queue": null});
+    for key in ["concurrencyDecision", "concurrencyKey", "replaced"] {
+        if let Some(mark) = started.get(key) {
+            object[key] = mark.clone();
+        }
+    }
+    output::json(&object);
+    Exit::Completed
+}
+
+pub(super) fn resume(remote: &Remote, args: &RunsResume) -> Result<Exit, Report> {
+    plain(&args.limits, &args.permits)?;
+    let refused = [
+        (args.all, "`runs resume --all`"),
+        (args.flow.is_some(), "`runs resume --flow`"),
+        (args.secrets.is_some(), "`runs resume --secrets`"),
+    ];
+    if let Some((_, what)) = refused.into_iter().find(|(is_given, _)| *is_given) {
+        return Err(local_only(what));
+    }
+    let id = args.id.as_deref().unwrap_or_default();
+    let run = remote.post(&["runs", id, "resume"], &json!({}))?;
+    follow(remote, run, &args.show)
+}
+
+pub(super) fn fork(remote: &Remote, args: &RunsFork) -> Result<Exit, Report> {
+    plain(&args.limits, &args.permits)?;
+    if args.flow.is_some() {
+        return Err(local_only("`runs fork --flow`"));
+    }
+    let mut set = json!({});
+    for text in &args.set {
+        let Some((path, value)) = text.split_once('=') else {
+            let message = format!("`--set {text}` has no value");
+            return Err(Report::error("E0921", message)
+                .hint("write it as --set input.key=value or --set step.key=value"));
+        };
+        set[path] = super::jobs::value(value, "--set")?;
+    }
+    let mut body = json!({"set": set, "reuse": args.reuse});
+    if let Some(at) = &args.at {
+        body["at"] = json!(at);
+    }
+    let fork = remote.post(&["runs", &args.id, "fork"], &body)?;
+    if args.no_resume {
+        return Err(local_only("`runs fork --no-resume`"));
+    }
+    follow(remote, fork, &args.show)
+}
+
+pub(super) fn schedule(remote: &Remote, args: &SchedulesRun) -> Result<Exit, Report> {
+    plain(&args.limits, &args.permits)?;
+    let run = remote.post(&["schedules", &args.flow, &args.id, "run"], &json!({}))?;
+    if args.detach {
+        let run = run["id"].as_str().unwrap_or_default();
+        match args.show.json {
+            true => output::json(&json!({"ok": true, "run": run, "status": "left"})),
+            false => output::data(run),
+        }
+        return Ok(Exit::Completed);
+    }
+    follow(remote, run, &args.show)
+}
+
+/// Waits until a run ends, or waits for somebody.
+fn follow(remote: &Remote, mut run: Value, show: &Show) -> Result<Exit, Report> {
+    loop {
+        let id = rows::text(&run, "id");
+        let is_halted = match run["status"].as_str() {
+            Some("running") | None => false,
+            Some("waiting") => {
+                let query = [("run", id.clone()), ("limit", "1".to_owned())];
+                let waits = remote.get(&["waits"], &query)?;
+                waits["waits"].as_array().is_some_and(|it| !it.is_empty())
+            }
+            Some(_) => true,
+        };
+        if is_halted {
+            return tell(remote, &run, show.json);
+        }
+        thread::sleep(PAUSE);
+        run = remote.get(&["runs", &id], &[])?;
+    }
+}
+
+/// Prints how a run ended, or what it waits for, as the commands that execute runs do.
+fn tell(remote: &Remote, run: &Value, as_json: bool) -> Result<Exit, Report> {
+    let id = rows::text(run, "id");
+    let status = rows::text(run, "status");
+    let (exit, name, value) = match RunStatus::from_name(&status) {
+        Some(RunStatus::Completed) => (Exit::Completed, "result", run["result"].clone()),
+        Some(RunStatus::Failed) => {
+            let whole = remote.get(&["runs", &id], &[("full", "true".to_owned())])?;
+            (Exit::Failed, "error", whole["error"].clone())
+        }
+        Some(RunStatus::FailedCompensating) => (Exit::Failed, "reason", run["waitReason"].clone()),
+        Some(RunStatus::Cancelled | RunStatus::Terminated | RunStatus::TimedOut) => {
+            (Exit::Cancelled, "reason", run["cancelRequested"].clone())
+        }
+        Some(RunStatus::Queued) => {
+            let whole = remote.get(&["runs", &id], &[("full", "true".to_owned())])?;
+            (Exit::Waiting, "queue", whole["queue"].clone())
+        }
+        Some(RunStatus::Waiting | RunStatus::Running) | None => {
+            let waits = remote.get(&["waits"], &[("run", id.clone())])?;
+            (Exit::Waiting, "waits", waits["waits"].clone())
+        }
+    };
+    if as_json {
+        let is_good = !matches!(exit, Exit::Failed | Exit::Cancelled);
+        let mut object = json!({"ok": is_good, "run": id, "status": status});
+        object[name] = value;
+        for key in ["concurrencyDecision", "concurrencyKey", "replaced"] {
+            if let Some(mark) = run.get(key) {
+                object[key] = mark.clone();
+            }
+        }
+        output::json(&object);
+        return Ok(exit);
+    }
+    let reason = value.as_str().unwrap_or_default();
+    match name {
+        "result" => match &value {
+            Value::String(text) => output::data(text),
+            value => output::data(&pretty(&from_json(value))),
+        },
+        "error" => {
+            let code = value["code"].as_str().unwrap_or("E0500");
+            let report = Report::error(code, value["message"].as_str().unwrap_or_default());
+            output::report(&report.note(format!("run {id}")));
+        }
+        "waits" => {
+            let why = run["waitReason"].as_str().unwrap_or(&status);
+            output::note(&format!("run {id} waits: {why}"));
+            for shown in value.as_array().into_iter().flatten() {
+                output::note(&format!("  answer {}", how_to_answer(&wait(shown))));
+            }
+        }
+        _ => output::note(&format!("run {id} is {status}: {reason}")),
+    }
+    Ok(exit)
+}
