@@ -31,6 +31,10 @@ fn interface_shapes() {
             "E0409 this interface needs `:tool-name`",
         ),
         (
+            "{:mcp [{:tool-name \"enrich company\" :invocation :d}]}",
+            "E1080 a `:tool-name` has 1 to 64 letters, digits, `_` and `-`, got `enrich company`",
+        ),
+        (
             "{:manual [{:id :x :invocation :d}] :mcp [{:tool-name \"x\" :invocation :d}]}",
             "E0414 there are two interfaces `x`",
         ),
@@ -47,7 +51,7 @@ fn interface_shapes() {
     }
     for good in [
         "{:manual [{:id :run :label \"Run\" :description \"It\" :invocation :d :enabled true}]}",
-        "{:mcp [{:tool-name \"enrich company\" :invocation :d} {:tool-name \"b\" :invocation :d}]}",
+        "{:mcp [{:tool-name \"enrich_company\" :invocation :d} {:tool-name \"b\" :invocation :d}]}",
     ] {
         assert_eq!(with(&format!(":interfaces {good}")), "", "{good}");
     }
