@@ -147,10 +147,13 @@ fn prepared(
     let meta = asked.params.get("_meta").and_then(Json::as_object);
     let of_meta = meta.and_then(|meta| meta.get(META_VERSION)?.as_str());
     let is_known = |version: &str| version == STATELESS || LEGACY.contains(&version);
-    for version in [of_meta, of_header_version].into_iter().flatten() {
-        if !is_known(version) {
-            return Err(bad(RpcError::version(version)));
-        }
+    if of_meta.is_some() && of_header_version.is_some() && of_meta != of_header_version {
+        agree(headers, asked).map_err(bad)?;
+    }
+    if let Some(version) = of_meta.or(of_header_version)
+        && !is_known(version)
+    {
+        return Err(bad(RpcError::version(version)));
     }
     let is_stateless = [of_meta, of_header_version].contains(&Some(STATELESS));
     if is_stateless {
