@@ -147,14 +147,16 @@ fn prepared(
     let meta = asked.params.get("_meta").and_then(Json::as_object);
     let of_meta = meta.and_then(|meta| meta.get(META_VERSION)?.as_str());
     let is_known = |version: &str| version == STATELESS || LEGACY.contains(&version);
+    let known = |version: Option<&str>| match version {
+        Some(version) if !is_known(version) => Err(bad(RpcError::version(version))),
+        _ => Ok(()),
+    };
+    known(of_header_version)?;
+    // A header that differs from the body is found before an unknown version in the body.
     if of_meta.is_some() && of_header_version.is_some() && of_meta != of_header_version {
         agree(headers, asked).map_err(bad)?;
     }
-    if let Some(version) = of_meta.or(of_header_version)
-        && !is_known(version)
-    {
-        return Err(bad(RpcError::version(version)));
-    }
+    known(of_meta)?;
     let is_stateless = [of_meta, of_header_version].contains(&Some(STATELESS));
     if is_stateless {
         mcp::check_meta(&asked.params).map_err(bad)?;
