@@ -51,7 +51,7 @@ impl Sampler {
         match remote.filter(|_| self.follows_parent) {
             Some(is_sampled) => is_sampled,
             // The same in all programs that decide by ratio.
-            None => ((trace.low_bits() >> 1) as f64) < self.ratio * (1_u64 << 63) as f64,
+            None => (trace.low_bits() >> 1) < (self.ratio * (1_u64 << 63) as f64) as u64,
         }
     }
 }
