@@ -1,6 +1,6 @@
 //! Spans of runs for programs that collect traces: made from the rows of a run's journal, by a fold.
 //!
-//! The ids of spans follow from their places, so the spans that an executor sends while a run goes on and those that
+//! The ids of spans follow from their places, so the spans that an executor sends while a run executes and those that
 //! [`Engine::spans_of`] makes of its journal later are the same. A span is made by the row that ends it. Replay adds no
 //! rows, and therefore makes none.
 

@@ -214,7 +214,7 @@ async fn bytes_of(rq: &Request, value: &Json) -> Result<Option<(String, String)>
         .map(|(media, bytes)| (media, STANDARD.encode(bytes))))
 }
 
-/// Reads something stored that the caller reaches; nothing if there is no such thing.
+/// Reads something stored that the caller reaches; nothing if it does not exist.
 ///
 /// # Errors
 /// When it is too large.
