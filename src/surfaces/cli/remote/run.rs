@@ -198,6 +198,9 @@ pub(super) fn fork(remote: &Remote, args: &RunsFork) -> Result<Exit, Report> {
     if args.flow.is_some() {
         return Err(local_only("`runs fork --flow`"));
     }
+    if args.no_resume {
+        return Err(local_only("`runs fork --no-resume`"));
+    }
     let mut set = json!({});
     for text in &args.set {
         let Some((path, value)) = text.split_once('=') else {
@@ -212,9 +215,6 @@ pub(super) fn fork(remote: &Remote, args: &RunsFork) -> Result<Exit, Report> {
         body["at"] = json!(at);
     }
     let fork = remote.post(&["runs", &args.id, "fork"], &body)?;
-    if args.no_resume {
-        return Err(local_only("`runs fork --no-resume`"));
-    }
     follow(remote, fork, &args.show)
 }
 
