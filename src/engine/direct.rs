@@ -6,6 +6,7 @@
 use std::path::PathBuf;
 use std::rc::Rc;
 
+use flowstone_flow::config::resolve;
 use flowstone_lang::value::Value;
 use flowstone_lang::value::heap::HeapBudget;
 
@@ -16,7 +17,6 @@ use crate::flow::Flow;
 use crate::ids::{RunId, StepPath};
 use crate::permission::Allow;
 use crate::ports::{Revealed, StoreOp};
-use crate::step::config::resolve;
 use crate::step::{Gate, Outcome, Scope, Services, StepContext, StepError, StepRequest};
 
 /// A step to do at once.

@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use flowstone_lang::value::Value;
+use flowstone_model::names::name_of;
 
 use crate::duration;
-use crate::flow::name_of;
-use crate::step::options::{Wrong, keys};
+use crate::option_problem::{Wrong, keys};
 
 const CODE: &str = "E0453";
 const KEYS: &[&str] = &["actions", "message", "on-timeout", "roles", "timeout"];

@@ -1,7 +1,7 @@
 //! How a proof of identity is written, as data: what `:auth` of a connection may be, by which a request shows who sends
 //! it, and what `:auth` of a webhook may be, by which a caller does.
 
-use crate::step::{Field, FieldType};
+use crate::spec::{Field, FieldType};
 
 /// `:auth` of a connection, and of a step that has none.
 pub const CONNECTION: FieldType = FieldType::Either(&[

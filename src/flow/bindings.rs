@@ -6,10 +6,11 @@
 use std::collections::BTreeMap;
 
 use flowstone_lang::value::Value;
+use flowstone_model::names::name_of;
 
 use crate::codec;
 use crate::diagnostic::nearest;
-use crate::flow::{LoadedFlow, name_of};
+use crate::flow::LoadedFlow;
 
 /// A profile, and connections for single slots.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

@@ -1,10 +1,10 @@
 //! `flow/call-flow` as data: its fields. The engine performs it.
 
 use flowstone_lang::value::Value;
+use flowstone_model::names::name_of;
 
-use crate::flow::name_of;
 use crate::ports::ParentClose;
-use crate::step::{Effect, Field, FieldType, StepSpec};
+use crate::spec::{Effect, Field, FieldType, StepSpec};
 
 /// The step type that `flow/call-flow` stands for.
 pub const KIND: &str = "call-flow";

@@ -1,10 +1,10 @@
 //! `:on-doubt`: what to do about a step that was under way when the process ended.
 
 use flowstone_lang::value::Value;
+use flowstone_model::names::name_of;
 
-use crate::flow::name_of;
+use crate::option_problem::{Wrong, keys};
 use crate::step::Effect;
-use crate::step::options::{Wrong, keys};
 
 const CODE: &str = "E0454";
 const KEYS: &[&str] = &["done", "else", "probe"];

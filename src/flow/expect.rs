@@ -1,11 +1,11 @@
 //! `:expect` of a step: what its value must satisfy.
 
 use flowstone_lang::value::{Object, Value, compile_regex};
+use flowstone_model::names::name_of;
 
 use crate::codec;
-use crate::flow::name_of;
+use crate::option_problem::{Wrong, keys};
 use crate::schema;
-use crate::step::options::{Wrong, keys};
 use crate::step::{Retry, StepContext, StepError};
 
 const CODE: &str = "E0715";

@@ -6,9 +6,10 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use flowstone_lang::value::{Span, Value};
+use flowstone_model::names::name_of;
 
+use crate::definition::Flow;
 use crate::duration;
-use crate::flow::{Flow, name_of};
 use crate::json::items;
 use crate::proof::Proof;
 
@@ -90,7 +91,7 @@ impl PathPattern {
                 .strip_prefix('{')
                 .and_then(|part| part.strip_suffix('}'));
             let read = match parameter {
-                Some(name) if crate::flow::is_identifier(name) => {
+                Some(name) if crate::definition::is_identifier(name) => {
                     PathPart::Parameter(name.to_owned())
                 }
                 Some(name) => return Err(format!("`{{{name}}}` of the `:path` is not a name")),

@@ -4,9 +4,10 @@
 //! whose contents are. A definition that has passed its checks is read here; what is wrong with one is found by the checks.
 
 use flowstone_lang::value::{Span, Value};
+use flowstone_model::names::name_of;
 use serde_json::{Map, Value as Json, json};
 
-use crate::flow::{Flow, Input, Invocation, name_of, option_value};
+use crate::definition::{Flow, Input, Invocation, option_value};
 use crate::interfaces::Unservable;
 use crate::json::{self, items};
 use crate::schema;
@@ -134,7 +135,7 @@ impl UriPattern {
         while let Some((plain, after)) = rest.split_once('{') {
             let (name, after) = after
                 .split_once('}')
-                .filter(|(name, _)| crate::flow::is_identifier(name))
+                .filter(|(name, _)| crate::definition::is_identifier(name))
                 .ok_or_else(|| format!("`{text}` has a `{{` without a name and `}}`"))?;
             if plain.is_empty() {
                 return Err(format!("nothing tells two parts of `{text}` apart"));
@@ -276,7 +277,7 @@ fn object_schema(entry: &Value, key: &'static str) -> Result<Option<Json>, Unser
     let Some(given) = entry.get(key).filter(|it| !it.is_nil()) else {
         return Ok(None);
     };
-    let form = crate::flow::quoted(given).unwrap_or_else(|| given.clone());
+    let form = crate::forms::quoted(given).unwrap_or_else(|| given.clone());
     let made = match &form {
         Value::Map(_) => json::to_json(&form).map_err(|error| error.to_string()),
         _ => schema::parse(&form)

@@ -2,7 +2,7 @@
 
 use flowstone_lang::value::Value;
 
-use crate::step::options::{Wrong, keys};
+use crate::option_problem::{Wrong, keys};
 use crate::step::{StepContext, StepError};
 
 const CODE: &str = "E0455";

@@ -13,9 +13,9 @@ use flowstone_lang::session::Session;
 use flowstone_lang::value::{Arity, Class, Exception, Native, Result, Span, Symbol, Value};
 use flowstone_lang::vm::{Args, Vm};
 
+use crate::call_problem;
 use crate::diagnostic::Diagnostic;
 use crate::duration;
-use crate::flow::lint_packaged;
 
 /// What this file adds to `flow`, sorted.
 pub const FNS: &[Native] = &[
@@ -137,13 +137,13 @@ const STEP: Native = Native {
         if args.len() != 3 {
             let name = packaged.map(|kind| kind.to_string().trim_start_matches(':').to_owned());
             let finding = match (name, args.len()) {
-                (Some(name), 1) => lint_packaged::no_input(&name),
-                (Some(name), _) => lint_packaged::extra(&name),
+                (Some(name), 1) => call_problem::no_input(&name),
+                (Some(name), _) => call_problem::extra(&name),
                 (None, 1) => Diagnostic::error("E0432", "the step has no id and no config")
                     .hint("write it as `(flow/step :type :step-id {...})`"),
                 (None, 2) => Diagnostic::error("E0432", "the step has no id or no config")
                     .hint("write it as `(flow/step :type :step-id {...})`"),
-                (None, count) => crate::flow::lint_arity(count),
+                (None, count) => call_problem::arity(count),
             };
             return Err(exception(finding).into());
         }
@@ -315,7 +315,7 @@ pub fn pause_millis(policy: &Value, attempt: i64) -> std::result::Result<i64, Ex
         Some(Value::Float(factor)) => *factor,
         _ => 2.0,
     };
-    let kind = policy.get("type").and_then(crate::flow::name_of);
+    let kind = policy.get("type").and_then(flowstone_model::names::name_of);
     let passed = attempt as f64 - 1.0;
     let wait = match kind.as_deref().unwrap_or("exponential") {
         "exponential" => base * factor.powf(passed),

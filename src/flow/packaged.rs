@@ -9,7 +9,7 @@ use std::rc::Rc;
 use flowstone_lang::value::Value;
 use serde_json::{Value as Json, json};
 
-use crate::flow::{Contract, Flow, PackagedStep};
+use crate::definition::{Contract, Flow, PackagedStep};
 use crate::schema::{self, Problem};
 use crate::step::{Scope, StepContext, StepError, StepSpec, call_code, code_function};
 
@@ -189,7 +189,7 @@ fn checked_input(scope: &Scope, step: &PackagedStep, given: &Value) -> Result<Va
     // An item of a `:fanout` says which step it is for.
     let is_own_type = given
         .get("type")
-        .and_then(crate::flow::name_of)
+        .and_then(flowstone_model::names::name_of)
         .is_some_and(|name| *name == *step.id);
     let given = match is_own_type {
         true => {

@@ -6,7 +6,7 @@ use std::net::IpAddr;
 
 use flowstone_lang::value::Value;
 
-use crate::flow::name_of;
+use flowstone_model::names::name_of;
 
 /// How far the clock of a sender may be away.
 const SKEW_MS: i64 = 300_000;

@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use flowstone_lang::value::Value;
+use flowstone_model::names::name_of;
 use flowstone_model::size::parse_size;
 
 use crate::duration;
-use crate::flow::name_of;
 
 /// How long journals are kept by default.
 const JOURNAL_AGE: Duration = Duration::from_secs(30 * 86_400);

@@ -3,8 +3,8 @@
 //! Pure: the caller passes the current time.
 
 mod cron;
-mod read;
 mod ticks;
+pub(crate) mod zones;
 
 use std::fmt;
 use std::rc::Rc;
@@ -13,7 +13,6 @@ use flowstone_lang::value::{Span, Value};
 use jiff::tz::TimeZone;
 
 pub use cron::{Cron, CronError};
-pub use read::{check_inputs, read};
 
 /// What may be wrong with schedules; the flow can be run all the same.
 pub const CODES: &[&str] = &["E0460", "E0461", "E0462", "E0463", "E0464"];

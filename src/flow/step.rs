@@ -4,17 +4,10 @@
 //! itself out, and never checks its config's keys: the engine does, from the spec.
 
 mod call;
-pub mod config;
 mod context;
 mod error;
-mod every_step;
 mod gate;
-mod json_schema;
 mod nested;
-mod operation;
-pub mod options;
-pub mod shape;
-mod spec;
 
 use std::future::Future;
 use std::pin::Pin;
@@ -26,19 +19,18 @@ pub use call::Cutoff;
 pub use call::{code as code_function, run_code as call_code};
 pub use context::{Progress, Scope, Services, StepContext, StepRequest};
 pub use error::{Retry, StepError};
-pub use every_step::COMMON;
 pub use gate::{Gate, Place, Readable, Writable, real as real_path};
-pub use json_schema::{config_schema, operation_schema, respelled, result_schema, tool_schema};
 pub use nested::{NestedAnswer, NestedRequest, NestedResult, NestedSteps, error_of};
-pub use operation::{Misuse, Operation, Operations};
-pub use spec::{Effect, Field, FieldType, StepSpec};
 
+use crate::definition::Flow;
 use crate::diagnostic::Diagnostic;
-pub use crate::expect::check_at_once as check_expected;
-use crate::flow::Flow;
 use crate::ids::RunId;
 use crate::permission::PlannedNeed;
 use crate::ports::{Flaw, Removed, StoreError, StoreOp, WaitEvent};
+pub use crate::spec::{
+    COMMON, Effect, Field, FieldType, Misuse, Operation, Operations, StepSpec, config_schema,
+    operation_schema, respelled, result_schema, shape, tool_schema,
+};
 
 /// A future on the thread of its run: values do not leave it.
 pub type LocalFuture<'a, T> = Pin<Box<dyn Future<Output = T> + 'a>>;
@@ -52,7 +44,9 @@ pub trait Step {
     fn effect(&self, config: &Value) -> Effect {
         let spec = self.spec();
         let chosen = spec.operations.and_then(|operations| {
-            operations.find(&crate::flow::name_of(config.get(operations.key)?)?)
+            operations.find(&flowstone_model::names::name_of(
+                config.get(operations.key)?,
+            )?)
         });
         chosen.map_or(spec.effect, |operation| operation.effect)
     }

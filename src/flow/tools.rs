@@ -9,9 +9,10 @@ mod require;
 use std::rc::Rc;
 
 use flowstone_lang::value::Value;
+use flowstone_model::names::name_of;
 
+use crate::definition::{Flow, Origin, PackagedStep};
 use crate::diagnostic::nearest;
-use crate::flow::{Flow, Origin, PackagedStep, name_of};
 use crate::json::items;
 use crate::words::shown;
 use crate::workspace;
@@ -738,7 +739,7 @@ fn missing(
     if let Some(other) = found {
         let other = other.origin;
         return (
-            format!("`:{name}` is a {}, not a {}", other.words(), origin.words()),
+            format!("`:{name}` is a {}, not a {}", other.noun(), origin.noun()),
             Some(format!("put it under `:{}`", other.key())),
         );
     }
@@ -746,7 +747,7 @@ fn missing(
     let hint = near(name, ids.map(|step| &*step.id))
         .unwrap_or_else(|| format!("add it to the flow: `:{key} [{{:id :{name} ...}}]`"));
     (
-        format!("there is no {} `:{name}`", origin.words()),
+        format!("there is no {} `:{name}`", origin.noun()),
         Some(hint),
     )
 }

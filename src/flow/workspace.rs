@@ -3,7 +3,7 @@
 
 use flowstone_lang::value::Value;
 
-use crate::flow::name_of;
+use flowstone_model::names::name_of;
 
 /// One operation.
 #[derive(Debug, Clone, Copy)]

@@ -5,6 +5,7 @@ use std::ops::Deref;
 use std::rc::Rc;
 use std::time::Duration;
 
+use flowstone_flow::config;
 use flowstone_lang::value::heap::HeapBudget;
 use flowstone_lang::value::{Exception, Span, Value};
 use tracing::Instrument as _;
@@ -28,7 +29,7 @@ use crate::ports::{Entry, EntryKind};
 use crate::redact::{Redactor, SECRET};
 use crate::retry;
 use crate::state::{End, OnError, Policy, State};
-use crate::step::{Effect, Retry, Step, StepContext, StepError, StepRequest, StepSpec, config};
+use crate::step::{Effect, Retry, Step, StepContext, StepError, StepRequest, StepSpec};
 
 /// As much of a request is kept to be shown.
 const REQUEST_SHOWN: usize = 600;

@@ -5,13 +5,14 @@
 
 use std::rc::Rc;
 
+use flowstone_flow::call_problem;
 use flowstone_lang::value::{Result as Evaluated, Value};
 
 use super::Executor;
 use super::branch::Branch;
 use super::call::{StepCall, exception_at};
 use crate::diagnostic::Diagnostic;
-use crate::flow::{PackagedStep, lint_packaged};
+use crate::flow::PackagedStep;
 use crate::ids::StepPath;
 use crate::packaged;
 use crate::state::OnError;
@@ -23,7 +24,7 @@ impl Executor<'_> {
         let name = keyword.trim_start_matches(':');
         let flow = &self.scope.flow;
         let found = flow.packaged_step(name).cloned();
-        found.ok_or_else(|| lint_packaged::missing(name, flow))
+        found.ok_or_else(|| call_problem::missing(name, flow))
     }
 
     /// Reads a request for a packaged step.

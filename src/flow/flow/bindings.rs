@@ -7,8 +7,8 @@ use std::collections::{HashMap, HashSet};
 
 use flowstone_lang::value::{Symbol, Value};
 
-use super::forms::{children, items, quoted};
 use crate::diagnostic::Diagnostic;
+use crate::forms::{children, items, quoted};
 
 /// Functions that run an argument when an item is asked for, and how many arguments make a sequence.
 const LAZY: &[(&str, usize)] = &[

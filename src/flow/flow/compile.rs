@@ -6,10 +6,10 @@ use flowstone_lang::session::{Body, Session};
 use flowstone_lang::value::{Signal, Stop, Value};
 use flowstone_lang::vm::Vm;
 
-use super::forms::{entry_spans, quoted};
 use super::lint::Code;
 use super::{Flow, bindings, outside, text};
 use crate::diagnostic::Diagnostic;
+use crate::forms::{entry_spans, quoted};
 use crate::limits::Limits;
 
 /// The code of a `require` that finds no source, and what to do in a flow: it has no folders of sources.

@@ -8,13 +8,13 @@ mod outside;
 mod rows;
 
 use flowstone_lang::value::{Sources, Span, Value};
+use flowstone_model::names::name_of;
 
-use super::definition::is_identifier;
-use super::forms::{entry_spans, item_span, misfit_span};
-use super::name_of;
 use crate::auth;
+use crate::definition::is_identifier;
 use crate::diagnostic::{Diagnostic, nearest};
-use crate::step::shape::{self, Misfit, What};
+use crate::forms::{entry_spans, item_span, misfit_span};
+use crate::spec::shape::{self, Misfit, What};
 use crate::step::{Field, FieldType};
 
 const CODE: &str = "E0472";
@@ -155,7 +155,7 @@ impl Contents<'_> {
                     .suggest(&name, rows::INTERFACES.iter().copied())
                     .hint(format!(
                         "there are {}",
-                        super::definition::words(rows::INTERFACES)
+                        crate::definition::joined(rows::INTERFACES)
                     )),
             );
         }

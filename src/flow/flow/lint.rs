@@ -4,7 +4,7 @@ mod calls;
 mod code;
 mod operations;
 mod order;
-pub mod packaged;
+mod packaged;
 mod tools;
 
 use std::collections::HashSet;
@@ -14,14 +14,14 @@ use flowstone_lang::value::{Sources, Span, Value};
 
 use super::Flow;
 use super::files::Siblings;
-use super::forms::{entry_spans, item_span, misfit_span, quoted};
-use crate::call_flow;
+use crate::config::{self, Problem};
 use crate::diagnostic::Diagnostic;
+use crate::forms::{entry_spans, item_span, misfit_span, quoted};
 use crate::natives::fanout;
 use crate::permission::PlannedNeed;
-use crate::step::config::{self, Problem};
-use crate::step::shape::Misfit;
+use crate::spec::shape::Misfit;
 use crate::step::{Step, StepSpec};
+use crate::{call_flow, call_problem};
 
 /// Strings longer than this belong into `:templates`.
 const LONG_TEXT: usize = 4000;
@@ -166,14 +166,14 @@ impl Lint<'_> {
     }
 
     fn call(&mut self, form: &Value) {
-        let args: Vec<Value> = super::forms::items(form).unwrap_or_default().split_off(1);
+        let args: Vec<Value> = crate::forms::items(form).unwrap_or_default().split_off(1);
         let at = |idx: usize| item_span(form, idx + 1);
         if args.is_empty() || args.len() > 3 {
             let named = args.first().and_then(Value::as_keyword);
             let named = named.filter(|kind| kind.namespace().is_some());
             let finding = named.map_or_else(
-                || arity(args.len()),
-                |kind| packaged::extra(kind.to_string().trim_start_matches(':')),
+                || call_problem::arity(args.len()),
+                |kind| call_problem::extra(kind.to_string().trim_start_matches(':')),
             );
             self.findings.push(finding.at(form.span()));
             return;
@@ -372,15 +372,6 @@ pub fn find<'a>(specs: &[&'a StepSpec], name: &str) -> Option<&'a StepSpec> {
         .iter()
         .copied()
         .find(|spec| spec.kind == name || spec.aliases.contains(&name))
-}
-
-/// The finding for a call with too few or too many arguments.
-pub fn arity(count: usize) -> Diagnostic {
-    Diagnostic::error(
-        "E0430",
-        format!("`flow/step` takes a type, an id and a config, not {count} arguments"),
-    )
-    .hint("write it as `(flow/step :type :step-id {...})`")
 }
 
 /// The finding for a step type that has a newer name.

@@ -11,9 +11,11 @@ use flowstone_lang::value::{Span, Symbol, Value};
 
 use super::files::{FlowFiles, StoredFiles, join};
 use super::lint::Surroundings;
-use super::{Flow, compile, contents, definition, forms, lint};
+use super::{Flow, compile, contents, lint};
 use crate::codec;
+use crate::definition;
 use crate::diagnostic::{Diagnostic, Severity};
+use crate::forms;
 use crate::permission::PlannedNeed;
 use crate::ports::Program;
 use crate::schedule;

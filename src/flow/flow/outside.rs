@@ -7,8 +7,8 @@ use std::collections::HashSet;
 
 use flowstone_lang::value::{Span, Symbol, Value};
 
-use super::forms::{children, item_span, items, quoted};
 use crate::diagnostic::Diagnostic;
+use crate::forms::{children, item_span, items, quoted};
 
 /// Functions of the `flow` namespace that only compute.
 const PURE: &[&str] = &["backoff"];

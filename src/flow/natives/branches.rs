@@ -7,10 +7,10 @@ use std::rc::Rc;
 
 use flowstone_lang::value::{Arity, Class, Exception, Native, Result, Value, Var};
 use flowstone_lang::vm::{Args, Vm};
+use flowstone_model::names::name_of;
 
 use super::{Request, ask};
 use crate::diagnostic::nearest;
-use crate::flow::name_of;
 
 /// How many branches of one call are under way at once, where the flow does not say.
 const AT_ONCE: usize = 64;

@@ -2,10 +2,10 @@
 
 use flowstone_lang::value::{Arity, Class, Exception, Map, Native, Result, Value};
 use flowstone_lang::vm::{Args, Vm};
+use flowstone_model::names::name_of;
 
 use super::{Request, ask};
 use crate::call_flow;
-use crate::flow::name_of;
 
 pub(super) const CALL_FLOW: Native = Native {
     name: "call-flow",

@@ -5,12 +5,12 @@ use flowstone_lang::value::{Class, Exception, Native, Result, Signal, Value};
 use flowstone_lang::vm::Vm;
 
 use super::branches::{self, Gather, Node, OnFailure, Options};
+use crate::config;
 use crate::diagnostic::Diagnostic;
-use crate::flow::name_of;
 use crate::step::{
     COMMON, Effect, Field, FieldType, LocalFuture, Outcome, Step, StepContext, StepError, StepSpec,
-    config,
 };
+use flowstone_model::names::name_of;
 
 pub const KIND: &str = "fanout";
 /// Items of this type go on side by side.

@@ -1,9 +1,9 @@
 //! The levels of `flow/log`.
 
 use flowstone_lang::value::{Class, Exception, Signal, Value};
+use flowstone_model::names::name_of;
 
 use crate::diagnostic::nearest;
-use crate::flow::name_of;
 
 const LEVELS: &[&str] = &["trace", "debug", "info", "warn", "error"];
 

@@ -5,9 +5,9 @@
 use std::sync::Arc;
 
 use flowstone_lang::value::Value;
+use flowstone_model::names::name_of;
 
 use super::{Allow, HostPattern, NetAllow, NetRow, SecretRow, variable};
-use crate::flow::name_of;
 use crate::json::items;
 
 /// A server that is known without a connection, such as a model provider.

@@ -4,10 +4,10 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use flowstone_lang::value::{Span, Value};
+use flowstone_model::names::name_of;
 
 use super::{Access, Allow, Grants, NetAllow, NetRow, SecretRow};
 use crate::diagnostic::unknown_key;
-use crate::flow::name_of;
 use crate::json::items;
 
 /// The keys of `:allow`.

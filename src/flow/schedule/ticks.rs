@@ -122,7 +122,7 @@ mod tests {
     use super::*;
 
     fn zone(name: &str) -> TimeZone {
-        super::super::read::zone(name).expect("a zone")
+        crate::schedule::zones::zone(name).expect("a zone")
     }
 
     fn ms(text: &str) -> i64 {

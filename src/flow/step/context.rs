@@ -10,7 +10,7 @@ use flowstone_lang::value::Value;
 use flowstone_lang::value::heap::HeapBudget;
 
 use super::{Gate, NestedRequest, NestedResult, NestedSteps, Step, StepError};
-use crate::flow::Flow;
+use crate::definition::Flow;
 use crate::ids::{RunId, StepPath};
 use crate::permission::{Host, Permissions};
 use crate::ports::{

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use flowstone_lang::value::{Exception, Map, Signal, Span, Stop, Value};
 
+use crate::option_problem::Wrong;
 use crate::permission::Missing;
 use crate::ports::StoreError;
 
@@ -159,6 +160,16 @@ impl From<Signal> for StepError {
                 }
                 stop => StepError::new(StepError::STOPPED, "stopped", stop.to_string()),
             },
+        }
+    }
+}
+
+impl From<Wrong> for StepError {
+    fn from(wrong: Wrong) -> StepError {
+        let error = StepError::config(wrong.code, wrong.message);
+        match wrong.hint {
+            Some(hint) => error.hint(hint),
+            None => error,
         }
     }
 }

@@ -9,9 +9,9 @@ use std::future::poll_fn;
 use std::task::Poll;
 
 use flowstone_lang::value::{Exception, Value};
+use flowstone_model::names::name_of;
 
 use super::{Retry, StepError};
-use crate::flow::name_of;
 
 /// Kinds of errors that another attempt may not meet.
 const PASSING: &[&str] = &["cut-off", "rate-limited", "timeout", "unavailable"];

@@ -5,7 +5,7 @@
 
 use std::rc::Rc;
 
-use crate::flow::{Flow, McpAdapter};
+use crate::definition::{Flow, McpAdapter};
 
 /// Returns the adapter that an id names, and the tool where it names one. An adapter that says itself that it has the
 /// tool comes before one that leaves open which it has.

@@ -1,6 +1,7 @@
 //! The final answer: its format, and its conditions.
 
-use flowstone_flow::step::{StepContext, StepError, check_expected};
+use flowstone_flow::expect::check_at_once;
+use flowstone_flow::step::{StepContext, StepError};
 use flowstone_lang::value::Value;
 
 use crate::fields::Fields;
@@ -65,7 +66,7 @@ impl Answer {
     /// # Errors
     /// When the expectation itself cannot be checked.
     pub fn unmet(&self, cx: &StepContext, content: &Value) -> Result<Option<String>, StepError> {
-        match check_expected(cx, &self.expect, content) {
+        match check_at_once(cx, &self.expect, content) {
             Ok(()) => Ok(None),
             Err(error) if error.kind == "expectation-failed" => Ok(Some(error.message)),
             Err(error) => Err(error),

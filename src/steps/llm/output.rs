@@ -2,8 +2,9 @@
 //!
 //! The answer is always checked here, whatever the provider promises.
 
+use flowstone_flow::expect::check_at_once;
 use flowstone_flow::flow::name_of;
-use flowstone_flow::step::{StepContext, StepError, check_expected};
+use flowstone_flow::step::{StepContext, StepError};
 use flowstone_lang::value::Value;
 use serde_json::Value as Json;
 
@@ -172,7 +173,7 @@ impl Wanted {
         let Some(expect) = &self.expect else {
             return Ok(None);
         };
-        match check_expected(cx, expect, content) {
+        match check_at_once(cx, expect, content) {
             Ok(()) => Ok(None),
             Err(error) if error.kind == "expectation-failed" => {
                 Ok(Some((error.message.clone(), error)))

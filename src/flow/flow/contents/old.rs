@@ -1,11 +1,11 @@
 //! What works and had better be written otherwise: triggers that a person pulls, and ids of a workspace.
 
 use flowstone_lang::value::{Span, Value};
+use flowstone_model::names::name_of;
 
 use super::Contents;
 use crate::diagnostic::Diagnostic;
-use crate::flow::forms::{entry_spans, item_span};
-use crate::flow::name_of;
+use crate::forms::{entry_spans, item_span};
 
 pub(super) fn check(contents: &mut Contents<'_>, map: &Value) {
     manual_triggers(contents, map);
@@ -46,7 +46,7 @@ fn workspace_ids(contents: &mut Contents<'_>, map: &Value) {
                 .hint("give it to the run as an input"),
             ),
             Value::List(_) | Value::Vector(_) => {
-                let parts = crate::flow::forms::items(&form).unwrap_or_default();
+                let parts = crate::forms::items(&form).unwrap_or_default();
                 let parts = parts.into_iter().enumerate();
                 open.extend(parts.map(|(idx, part)| (part, item_span(&form, idx).or(span))));
             }

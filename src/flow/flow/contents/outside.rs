@@ -5,10 +5,10 @@ use flowstone_lang::value::Value;
 use super::Contents;
 use crate::auth;
 use crate::diagnostic::Diagnostic;
-use crate::flow::forms::{entry_spans, item_span};
+use crate::forms::{entry_spans, item_span};
 use crate::interfaces::{InterfaceKind, is_event_trigger, read};
 use crate::mcp_interfaces;
-use crate::step::shape;
+use crate::spec::shape;
 
 const CODE: &str = "E1041";
 

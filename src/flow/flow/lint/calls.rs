@@ -2,14 +2,14 @@
 //! `flow/poll`, `flow/pmap` and their kind, the items of a `:fanout`, and flows that are called and do not exist.
 
 use flowstone_lang::value::{Signal, Span, Symbol, Value};
+use flowstone_model::names::name_of;
 
 use super::{Lint, find, unknown};
 use crate::call_flow;
+use crate::config::{self, Problem};
 use crate::diagnostic::{Diagnostic, nearest};
-use crate::flow::forms::{entry_spans, item_span, items};
-use crate::flow::name_of;
+use crate::forms::{entry_spans, item_span, items};
 use crate::natives::{branches, fanout, log, poll};
-use crate::step::config::{self, Problem};
 
 impl Lint<'_> {
     /// Checks a call of a function of the `flow` namespace.

@@ -5,7 +5,7 @@ use flowstone_lang::value::{Span, Value};
 
 use super::{Code, Lint};
 use crate::diagnostic::Diagnostic;
-use crate::flow::forms::{entry_spans, quoted};
+use crate::forms::{entry_spans, quoted};
 use crate::step::{COMMON, Field, FieldType, StepSpec};
 
 impl Lint<'_> {

@@ -7,7 +7,7 @@ use flowstone_lang::value::{Symbol, Value};
 
 use super::Lint;
 use crate::diagnostic::Diagnostic;
-use crate::flow::forms::quoted;
+use crate::forms::quoted;
 
 /// Maximum size of maps that are evaluated in the written order.
 const ORDERED: usize = 8;

@@ -3,14 +3,16 @@
 use std::collections::BTreeSet;
 
 use flowstone_lang::value::{Span, Value};
+use flowstone_model::names::name_of;
 
 use super::{Lint, find, unknown};
+use crate::call_problem;
+use crate::config::{self, Problem};
 use crate::diagnostic::Diagnostic;
-use crate::flow::forms::{entry_spans, is_known, item_span};
-use crate::flow::{Flow, PackagedStep, name_of};
+use crate::flow::{Flow, PackagedStep};
+use crate::forms::{entry_spans, is_known, item_span};
 use crate::natives::fanout;
 use crate::schema::{self, Kind, Schema};
-use crate::step::config::{self, Problem};
 
 impl Lint<'_> {
     /// Checks the entries of `:steps`.
@@ -19,7 +21,7 @@ impl Lint<'_> {
         for step in &self.flow.packaged {
             self.wrapped(step);
             if !referenced.contains(&*step.id) {
-                let message = format!("nothing uses the {} `:{}`", step.origin.words(), step.id);
+                let message = format!("nothing uses the {} `:{}`", step.origin.noun(), step.id);
                 self.findings.push(
                     Diagnostic::warning("E0419", message)
                         .at(step.span)
@@ -82,18 +84,20 @@ impl Lint<'_> {
     pub(super) fn packaged_call(&mut self, name: &str, form: &Value, args: &[Value]) {
         let at = |idx: usize| item_span(form, idx + 1);
         let Some(step) = self.flow.packaged_step(name).cloned() else {
-            self.findings.push(missing(name, self.flow).at(at(0)));
+            self.findings
+                .push(call_problem::missing(name, self.flow).at(at(0)));
             return;
         };
         let input = match args {
             [_] => {
-                self.findings.push(no_input(name).at(form.span()));
+                self.findings
+                    .push(call_problem::no_input(name).at(form.span()));
                 return;
             }
             [_, input] => (input, at(1)),
             [_, id, input] => {
                 if matches!(id, Value::Map(_)) {
-                    self.findings.push(extra(name).at(at(2)));
+                    self.findings.push(call_problem::extra(name).at(at(2)));
                     return;
                 }
                 let is_id = !matches!(
@@ -177,39 +181,6 @@ fn literal_problems(schema: &Schema, input: &Value) -> Vec<(Option<String>, sche
         .into_iter()
         .map(|problem| (problem.path.first().cloned(), problem))
         .collect()
-}
-
-/// The finding for a qualified type that is not in `:steps`.
-pub fn missing(name: &str, flow: &Flow) -> Diagnostic {
-    let ids = flow.packaged.iter().map(|step| &*step.id);
-    let finding = Diagnostic::error(
-        "E0418",
-        format!("there is no packaged step `:{name}` in `:steps`"),
-    );
-    let suggested = finding.suggest(name, ids);
-    match suggested.hints.is_empty() {
-        true => suggested.hint(format!(
-            "add it: `:steps [{{:id :{name} :type :http ...}}]`; built-in types have no namespace"
-        )),
-        false => suggested,
-    }
-}
-
-/// The finding for a call without an input.
-pub fn no_input(name: &str) -> Diagnostic {
-    Diagnostic::error("E0432", format!("the packaged step `:{name}` has no input"))
-        .hint(format!("write it as `(flow/step :{name} {{...}})`"))
-}
-
-/// The finding for a call with more than an id and an input.
-pub fn extra(name: &str) -> Diagnostic {
-    Diagnostic::error(
-        "E0426",
-        format!("the call of the packaged step `:{name}` has an argument too many"),
-    )
-    .hint(format!(
-        "write it as `(flow/step :{name} {{...}})` or `(flow/step :{name} :step-id {{...}})`"
-    ))
 }
 
 /// Returns the qualified keywords of a definition, without their colons, but for the ids of `:steps` and `:agents`

@@ -4,7 +4,7 @@ use flowstone_lang::value::{Span, Value};
 
 use super::Lint;
 use crate::diagnostic::Diagnostic;
-use crate::flow::forms::{entry_spans, item_span};
+use crate::forms::{entry_spans, item_span};
 use crate::step::StepSpec;
 use crate::tools::{self, Wrong};
 

@@ -2,7 +2,7 @@
 
 use flowstone_lang::value::{Sources, Span, Value};
 
-use crate::step::shape::{Misfit, What};
+use crate::spec::shape::{Misfit, What};
 
 /// Returns what is quoted, or `None`.
 pub(crate) fn quoted(form: &Value) -> Option<Value> {
@@ -19,7 +19,7 @@ pub(crate) fn quoted(form: &Value) -> Option<Value> {
 }
 
 /// Returns the form without its quote, if it has one.
-pub(super) fn unquoted(form: &Value) -> Value {
+pub(crate) fn unquoted(form: &Value) -> Value {
     quoted(form).unwrap_or_else(|| form.clone())
 }
 
@@ -38,7 +38,7 @@ pub fn is_known(form: &Value) -> bool {
 
 /// Where an entry of a map literal stands.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct EntrySpans {
+pub(crate) struct EntrySpans {
     pub key: Span,
     pub value: Span,
 }
@@ -46,7 +46,7 @@ pub(super) struct EntrySpans {
 /// Finds an entry of a map literal by the text of its key, which begins with a colon for keywords.
 ///
 /// The place of a map lists its items as they were written, which is not the order of a larger map.
-pub(super) fn entry_spans(sources: &Sources, map: &Value, key: &str) -> EntrySpans {
+pub(crate) fn entry_spans(sources: &Sources, map: &Value, key: &str) -> EntrySpans {
     let whole = map.span();
     let is_key = |span: &Span| {
         let range = span.start as usize..span.end as usize;
@@ -68,14 +68,14 @@ pub(super) fn entry_spans(sources: &Sources, map: &Value, key: &str) -> EntrySpa
 }
 
 /// Returns where an item of a list or vector literal stands.
-pub(super) fn item_span(form: &Value, idx: usize) -> Span {
+pub(crate) fn item_span(form: &Value, idx: usize) -> Span {
     form.place()
         .and_then(|place| place.items.get(idx).copied())
         .unwrap_or_else(|| form.span())
 }
 
 /// Returns the items of a list or vector.
-pub(super) fn items(form: &Value) -> Option<Vec<Value>> {
+pub(crate) fn items(form: &Value) -> Option<Vec<Value>> {
     match form {
         Value::List(list) => Some(list.iter().cloned().collect()),
         Value::Vector(vector) => Some(vector.iter().cloned().collect()),
@@ -84,7 +84,7 @@ pub(super) fn items(form: &Value) -> Option<Vec<Value>> {
 }
 
 /// Returns where a misfit is inside a value, as far as the value is written out. `whole`: the value, and its place.
-pub(super) fn misfit_span(sources: &Sources, whole: (&Value, Span), misfit: &Misfit) -> Span {
+pub(crate) fn misfit_span(sources: &Sources, whole: (&Value, Span), misfit: &Misfit) -> Span {
     let (mut at, mut span) = (Some(whole.0.clone()), whole.1);
     for step in &misfit.path {
         let Some(value) = at.take() else {
@@ -107,7 +107,7 @@ pub(super) fn misfit_span(sources: &Sources, whole: (&Value, Span), misfit: &Mis
 }
 
 /// Returns the forms directly inside a form: keys and values of a map, items of a set or a sequence.
-pub(super) fn children(form: &Value) -> Vec<Value> {
+pub(crate) fn children(form: &Value) -> Vec<Value> {
     match form {
         Value::Map(map) => map
             .iter()

@@ -1,11 +1,18 @@
 //! What there is to know about a step type, as data. Checks, help, reference pages and tool schemas are
 //! derived from it.
 
+mod every_step;
+mod json_schema;
+mod operation;
+pub mod shape;
+
 use std::rc::Rc;
 
 use flowstone_lang::value::{Map, Value};
 
-use super::{COMMON, Operations};
+pub use every_step::COMMON;
+pub use json_schema::{config_schema, operation_schema, respelled, result_schema, tool_schema};
+pub use operation::{Misuse, Operation, Operations};
 
 /// A step type's row.
 #[derive(Debug)]
@@ -75,7 +82,7 @@ pub enum Effect {
     Pure,
     /// It looks at something outside. Repeated freely.
     Read,
-    /// It changes our own stores, by [`super::Outcome::Commit`]. Exactly once.
+    /// It changes our own stores, by [`crate::step::Outcome::Commit`]. Exactly once.
     OwnStore,
     /// It changes something outside. The intent is on disk before it starts.
     External,

@@ -2,10 +2,10 @@
 //! of tools are derived from it.
 
 use flowstone_lang::value::Value;
+use flowstone_model::names::name_of;
 
 use super::{Effect, StepSpec};
 use crate::diagnostic::nearest;
-use crate::flow::name_of;
 
 /// Which operations there are, and the key that names the one that is asked for.
 #[derive(Debug, Clone, Copy)]

@@ -4,11 +4,11 @@ use std::rc::Rc;
 
 use flowstone_lang::value::{Span, Value};
 
-use super::definition::{Reading, is_identifier, words};
-use super::forms::{entry_spans, item_span};
 use super::inputs::InputError;
+use super::reading::{Reading, is_identifier, joined};
 use super::{Input, Invocation, name_of};
 use crate::diagnostic::Diagnostic;
+use crate::forms::{entry_spans, item_span};
 
 /// Every type of an input, sorted.
 pub(super) const TYPES: &[&str] = &[
@@ -213,11 +213,11 @@ fn input(reading: &mut Reading<'_>, item: &Value, span: Span) -> Option<Input> {
             Diagnostic::error("E0408", message)
                 .at(at)
                 .suggest(&type_, TYPES.iter().copied())
-                .hint(format!("the types are {}", words(TYPES))),
+                .hint(format!("the types are {}", joined(TYPES))),
         );
     }
     let flag = |key: &str| item.get(key).is_some_and(Value::is_truthy);
-    let options = item.get("options").and_then(super::forms::items);
+    let options = item.get("options").and_then(crate::forms::items);
     if &*type_ == "select" && options.as_ref().is_none_or(Vec::is_empty) {
         let message = format!("the input `:{name}` of type `:select` needs `:options`");
         reading.push(

@@ -1,15 +1,16 @@
 //! `:schedules` of a definition, and schedules among the older `:triggers`.
 
 use std::rc::Rc;
-use std::sync::LazyLock;
 
 use flowstone_lang::value::{Span, Value};
-use jiff::tz::{TimeZone, TimeZoneDatabase};
+use flowstone_model::names::name_of;
+use jiff::tz::TimeZone;
 
-use super::{CatchUp, Cron, Schedule, Timing};
+use super::{Flow, FlowReading, coerce_input, is_identifier};
 use crate::diagnostic::Diagnostic;
 use crate::duration;
-use crate::flow::{Flow, FlowReading, coerce_input, is_identifier, name_of};
+use crate::schedule::zones::{zone, zones};
+use crate::schedule::{CatchUp, Cron, Schedule, Timing};
 
 /// Every key of a schedule, sorted.
 const KEYS: &[&str] = &[
@@ -228,16 +229,6 @@ fn zone_of(reading: &mut FlowReading<'_>, entry: &Value) -> Option<TimeZone> {
         );
     }
     found
-}
-
-/// Returns a zone by its name, of those that are compiled in: the same on every machine.
-pub(super) fn zone(name: &str) -> Option<TimeZone> {
-    zones().get(name).ok()
-}
-
-fn zones() -> &'static TimeZoneDatabase {
-    static ZONES: LazyLock<TimeZoneDatabase> = LazyLock::new(TimeZoneDatabase::bundled);
-    &ZONES
 }
 
 fn every(reading: &mut FlowReading<'_>, entry: &Value) -> Option<Timing> {

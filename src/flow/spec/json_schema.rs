@@ -4,11 +4,11 @@
 //! only what is the step's own. [`respelled`] leads back from either, and from camelCase.
 
 use flowstone_lang::value::Value;
+use flowstone_model::names::name_of;
 use serde_json::{Map as JsonMap, Value as Json, json};
 
 use super::{COMMON, Field, FieldType, Operation, StepSpec};
 use crate::codec;
-use crate::flow::name_of;
 use crate::json::{items, to_json};
 use crate::schema;
 

@@ -1,12 +1,12 @@
 //! A value against a [`FieldType`]: what does not fit, and where inside.
 
 use flowstone_lang::value::Value;
+use flowstone_model::names::name_of;
 
 use super::{Field, FieldType};
 use crate::codec;
 use crate::diagnostic::nearest;
 use crate::duration;
-use crate::flow::name_of;
 use crate::json;
 
 /// What does not fit, and the way to it.

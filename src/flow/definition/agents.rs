@@ -7,8 +7,8 @@ use std::rc::Rc;
 
 use flowstone_lang::value::Value;
 
-use super::definition::Reading;
 use super::packaged::{Origin, PackagedStep, add, code, contract, id, tool, without_quotes};
+use super::reading::Reading;
 use super::{FlowFunction, name_of};
 use crate::diagnostic::Diagnostic;
 

@@ -8,11 +8,11 @@ use std::rc::Rc;
 use flowstone_lang::session::Session;
 use flowstone_lang::value::{Span, Value};
 
-use super::definition::{Reading, words};
-use super::forms::entry_spans;
+use super::reading::{Reading, joined};
 use super::{Flow, Invocation, name_of};
 use crate::diagnostic::Diagnostic;
 use crate::duration;
+use crate::forms::entry_spans;
 use crate::limits::{LIMITS, Limit, Limits};
 use crate::ports::{OnConflict, OnNewVersion, RateRule};
 
@@ -337,7 +337,7 @@ fn known_keys(reading: &mut Reading<'_>, map: &Value, code: &'static str, known:
                 Diagnostic::error(code, format!("unknown key `:{name}`"))
                     .at(at)
                     .suggest(&name, known.iter().copied())
-                    .hint(format!("the keys are {}", words(known))),
+                    .hint(format!("the keys are {}", joined(known))),
             );
         }
     }
@@ -362,7 +362,7 @@ fn choice<T: Copy>(
             "E0404",
             format!(
                 "`:{key}` of `:concurrency` must be one of {}",
-                words(&names)
+                joined(&names)
             ),
         )
         .at(at)

@@ -9,10 +9,10 @@ use std::rc::Rc;
 
 use flowstone_lang::value::{Span, Value};
 
-use super::definition::{Reading, words};
-use super::forms::{entry_spans, quoted};
+use super::reading::{Reading, joined};
 use super::{FlowFunction, name_of};
 use crate::diagnostic::Diagnostic;
+use crate::forms::{entry_spans, quoted};
 use crate::schema::{self, Schema};
 
 /// One of `:steps`.
@@ -60,7 +60,7 @@ impl Origin {
     }
 
     /// Returns what one of them is called.
-    pub fn words(self) -> &'static str {
+    pub fn noun(self) -> &'static str {
         match self {
             Origin::Step => "packaged step",
             Origin::Agent => "named agent",
@@ -198,7 +198,7 @@ fn known_keys(reading: &mut Reading<'_>, entry: &Value, known: &[&str], origin: 
         reading,
         entry,
         known,
-        (origin, &format!("a {}", origin.words())),
+        (origin, &format!("a {}", origin.noun())),
     );
 }
 
@@ -217,7 +217,7 @@ fn unknown_keys(
             let finding = Diagnostic::error(origin.code(), message).at(at);
             let suggested = finding.suggest(&name, known.iter().copied());
             reading.push(match suggested.hints.is_empty() {
-                true => suggested.hint(format!("its keys are {}", words(known))),
+                true => suggested.hint(format!("its keys are {}", joined(known))),
                 false => suggested,
             });
         }
@@ -249,7 +249,7 @@ pub(super) fn id(
     let name = name.map(|name| Rc::from(name.trim_start_matches(':')));
     let Some(name) = name.filter(|name: &Rc<str>| is_packaged_id(name)) else {
         let shown = crate::words::shown(given);
-        let message = format!("`{shown}` cannot be the `:id` of a {}", origin.words());
+        let message = format!("`{shown}` cannot be the `:id` of a {}", origin.noun());
         reading.push(
             Diagnostic::error(origin.code(), message)
                 .at(reading.value_at(entry, "id"))
@@ -263,7 +263,7 @@ pub(super) fn id(
     if let Some(known) = steps.iter().find(|known| known.id == name) {
         let at = reading.value_at(entry, "id").or(span);
         let message = match known.origin == origin {
-            true => format!("there are two {}s `:{name}`", origin.words()),
+            true => format!("there are two {}s `:{name}`", origin.noun()),
             false => format!("`:{name}` is in `:steps` and in `:agents`"),
         };
         reading.error("E0414", message, at);

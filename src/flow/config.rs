@@ -1,13 +1,16 @@
 //! A step's config against its spec: unknown keys, missing ones, wrong types, defaults.
 
-use flowstone_lang::value::Value;
+mod options;
 
-use super::options::{self, Wrong};
-use super::shape::{self, Misfit, What, shown};
-use super::{COMMON, Field, StepError, StepSpec};
+use flowstone_lang::value::Value;
+use flowstone_model::names::name_of;
+
 use crate::codec;
 use crate::diagnostic::nearest;
-use crate::flow::name_of;
+use crate::option_problem::Wrong;
+use crate::spec::shape::{self, Misfit, What, shown};
+use crate::spec::{COMMON, Field, StepSpec};
+use crate::step::StepError;
 
 /// Keys of the agent's `:approval` that are easily written beside it.
 const APPROVAL: &[&str] = &["resume", "step-names", "tool-names"];

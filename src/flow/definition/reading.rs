@@ -4,10 +4,11 @@ use std::rc::Rc;
 
 use flowstone_lang::value::{Sources, Span, Value};
 
-use super::forms::{self, entry_spans, item_span};
-use super::{Flow, FlowFunction, Template, agents, invocations, mcp, name_of, packaged, starts};
+use super::{
+    Flow, FlowFunction, Template, agents, invocations, mcp, name_of, packaged, schedules, starts,
+};
 use crate::diagnostic::{Diagnostic, Severity};
-use crate::schedule;
+use crate::forms::{self, entry_spans, item_span};
 
 /// Every key that a definition may have, sorted.
 const KEYS: &[&str] = &[
@@ -122,7 +123,7 @@ impl Reading<'_> {
 }
 
 /// Reads a definition map. A flow is returned whenever there is enough to go on with the checks.
-pub(super) fn flow(sources: &Sources, map: &Value) -> (Option<Flow>, Vec<Diagnostic>) {
+pub(crate) fn flow(sources: &Sources, map: &Value) -> (Option<Flow>, Vec<Diagnostic>) {
     let mut reading = Reading {
         sources,
         findings: Vec::new(),
@@ -137,7 +138,7 @@ pub(super) fn flow(sources: &Sources, map: &Value) -> (Option<Flow>, Vec<Diagnos
     let contracts = invocations::read(&mut reading, map);
     let setup = invocations::setup(&mut reading, map);
     invocations::check_callers(&mut reading, map, &contracts);
-    let schedules = schedule::read(&mut reading, map);
+    let schedules = schedules::read(&mut reading, map);
     let starts = starts::read(&mut reading, map, &contracts);
     let name = reading.text(map, "name");
     let description = reading.text(map, "description");
@@ -166,7 +167,7 @@ pub(super) fn flow(sources: &Sources, map: &Value) -> (Option<Flow>, Vec<Diagnos
     });
     let mut findings = reading.findings;
     if let Some(flow) = &flow {
-        schedule::check_inputs(flow, &mut findings);
+        schedules::check_inputs(flow, &mut findings);
     }
     (flow, findings)
 }
@@ -270,7 +271,7 @@ fn body(reading: &mut Reading<'_>, map: &Value) -> Option<Value> {
 }
 
 /// Lists names as keywords.
-pub(super) fn words(names: &[&str]) -> String {
+pub(crate) fn joined(names: &[&str]) -> String {
     let names: Vec<String> = names.iter().map(|name| format!("`:{name}`")).collect();
     names.join(", ")
 }
@@ -337,7 +338,7 @@ fn templates(reading: &mut Reading<'_>, map: &Value) -> Vec<Template> {
         if !TEMPLATE_KINDS.contains(&&*kind) {
             let message = format!(
                 "the `:type` of a template is one of {}",
-                words(TEMPLATE_KINDS)
+                joined(TEMPLATE_KINDS)
             );
             reading.push(
                 Diagnostic::error("E0411", message)

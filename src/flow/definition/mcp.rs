@@ -10,12 +10,12 @@ use std::time::Duration;
 use flowstone_lang::value::{Span, Value};
 use serde_json::Value as Json;
 
-use super::definition::{Reading, words};
-use super::forms::{entry_spans, item_span, quoted};
 use super::packaged::is_packaged_id;
+use super::reading::{Reading, joined};
 use super::{Flow, name_of};
 use crate::codec;
 use crate::diagnostic::{Diagnostic, nearest};
+use crate::forms::{entry_spans, item_span, quoted};
 use crate::{json, schema};
 
 /// One of `:mcp`.
@@ -240,7 +240,7 @@ fn known_keys(reading: &mut Reading<'_>, entry: &Value, known: &[&str], what: &s
         }
         let suggested = finding.suggest(&name, known.iter().copied());
         reading.push(match suggested.hints.is_empty() {
-            true => suggested.hint(format!("its keys are {}", words(known))),
+            true => suggested.hint(format!("its keys are {}", joined(known))),
             false => suggested,
         });
     }
@@ -315,7 +315,7 @@ fn transport(reading: &mut Reading<'_>, entry: &Value) -> McpTransport {
     let name = named(given).unwrap_or_default();
     McpTransport::from_name(&name).unwrap_or_else(|| {
         let at = reading.value_at(entry, "transport");
-        let message = format!("`:transport` is one of {}", words(McpTransport::NAMES));
+        let message = format!("`:transport` is one of {}", joined(McpTransport::NAMES));
         reading.push(wrong(message, at).suggest(&name, McpTransport::NAMES.iter().copied()));
         McpTransport::StreamableHttp
     })
