@@ -345,7 +345,7 @@ impl Facts {
             pass: row.pass,
             seed: row.seed,
             deadline_ms: row.deadline_ms,
-            trace: Some(RunTrace::of(row)),
+            trace: Some(row.in_trace()),
             is_prompt: false,
         }
     }

@@ -21,7 +21,7 @@ use crate::limits;
 use crate::ports::{
     JobAnswer, JobCall, JobClaim, JobQuery, JobReport, JobRow, JobStatus, MOST_JOBS, StoreError,
 };
-use crate::trace::{RunTrace, TraceParent};
+use crate::trace::TraceParent;
 
 /// The shortest lease.
 pub const SHORTEST_LEASE: Duration = Duration::from_secs(5);
@@ -115,7 +115,7 @@ impl Engine {
         let mut claimed = Vec::with_capacity(jobs.len());
         for row in jobs {
             let run = self.run_row(&row.run).await?;
-            let trace = RunTrace::of(&run);
+            let trace = run.in_trace();
             let trace_parent = self.services.trace_parent(&trace, trace.step(&row.path));
             claimed.push(ClaimedJob { row, trace_parent });
         }

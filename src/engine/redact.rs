@@ -5,6 +5,7 @@ mod watch;
 use std::rc::Rc;
 
 pub use flowstone_model::redact::*;
+use flowstone_model::redact_changes::blobs;
 
 pub(crate) use watch::{RedactedObserver, clean as event};
 

@@ -10,7 +10,7 @@ use crate::ids::RunId;
 use crate::ports::{BlobWriter, Gone, ResourceRow, StoreError};
 use crate::resource::sign::{BadLink, Signer};
 use crate::resource::{
-    PREFIX, ResourceKind, ResourceLimits, SearchEntry, Tier, canonical, escaped, media, value_text,
+    PREFIX, ResourceKind, ResourceLimits, SearchEntry, Tier, canonical, escaped, media,
 };
 use crate::server_file;
 
@@ -215,7 +215,9 @@ impl Engine {
     /// When it is something else.
     pub async fn resource_value(&self, row: &ResourceRow) -> Result<String, EngineError> {
         let stores = &self.services.stores;
-        let found = value_text(stores, row, self.services.clock.now_ms()).await?;
+        let found =
+            flowstone_model::resource_value::value_text(stores, row, self.services.clock.now_ms())
+                .await?;
         let unsuitable = || ResourceError::Unsuitable {
             uri: row.uri.clone(),
             kind: row.kind.name(),

@@ -36,7 +36,7 @@ pub(crate) struct RunFacts {
 impl RunFacts {
     pub(crate) fn of(row: &RunRow) -> RunFacts {
         RunFacts {
-            trace: RunTrace::of(row),
+            trace: row.in_trace(),
             flow: row.flow.clone(),
             program: row.program.clone(),
             started_by: row.started_by.clone(),

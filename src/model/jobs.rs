@@ -1,10 +1,13 @@
 //! Jobs as data: the operation that submits them, and how a flow sees them.
 
+mod row;
+
 use flowstone_lang::value::{Object, Value};
 
 use crate::codec;
 use crate::ids::RunId;
-use crate::ports::{JobBatch, JobRow, JobStatus};
+
+pub use row::{BATCH_KEY, JOB_KEY, JobBatch, JobLease, JobRow, JobStatus};
 
 /// How often a job is attempted if its step says nothing else.
 pub const USUAL_ATTEMPTS: u32 = 3;

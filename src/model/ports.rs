@@ -44,10 +44,7 @@ pub use feed::{
     Event, EventKind, Feed, FeedDetail, FeedItem, FeedPage, FeedRow, ProjectFeedPage,
     ProjectFeedRow, WaitPlace,
 };
-pub use jobs::{
-    BATCH_KEY, JOB_KEY, JobAnswer, JobBatch, JobCall, JobClaim, JobLease, JobQuery, JobReport,
-    JobRow, JobStatus, Jobs, MOST_JOBS,
-};
+pub use jobs::{JobAnswer, JobCall, JobClaim, JobQuery, JobReport, Jobs, MOST_JOBS};
 pub use journal::{Ack, Batch, Change, Durability, Entry, EntryKind, Journal, Receipt};
 pub use listing::{RunOrder, RunQuery, RunSummary};
 pub use live::{Live, LiveText, TextPiece};
@@ -65,22 +62,24 @@ pub use search::{
     Embedded, Refreshed, SearchDoc, SearchFilter, SearchHit, SearchIndex, Target as SearchTarget,
     Unembedded, VectorQuery, WordQuery,
 };
-pub use secrets::{NoSecrets, Secret, Secrets};
+pub use secrets::{NoSecrets, Secrets};
 pub use simulated_clock::SimulatedClock;
 pub use telemetry::{FinishedSpan, NoTelemetry, SpanKind, SpanValue, Telemetry};
 pub use tokens::Tokens;
 pub use upkeep::{BackedUp, Flaw, Removed, Sweep, Swept, Upkeep, Usage, Verified};
 pub use vault::{KeyGuard, KeyRing, NoVault, Vault, VaultError};
-pub use waits::{
-    CHILD_KEY, Completion, NewWait, Refusal, SignalFilter, SignalRow, Target, WaitAnswer,
-    WaitEnding, WaitEvent, WaitFilter, WaitRow, WaitState, Waits, WaitsAnswer,
-};
+pub use waits::{Completion, NewWait, SignalFilter, SignalRow, WaitFilter, Waits, WaitsAnswer};
 
 use crate::blob::BlobHash;
 pub use crate::blob::BlobRow;
+pub use crate::jobs::{BATCH_KEY, JOB_KEY, JobBatch, JobLease, JobRow, JobStatus};
 use crate::kv::{KvEntry, KvOp};
+pub use crate::secret::Secret;
 use crate::table::csv::{ExportCsv, ExportedCsv, StageCsv, StagedCsv};
 use crate::table::{TableOp, TableQuery};
+pub use crate::waits::{
+    CHILD_KEY, Refusal, Target, WaitAnswer, WaitEnding, WaitEvent, WaitRow, WaitState,
+};
 
 /// What a port's methods return.
 pub type PortFuture<'a, T> = Pin<Box<dyn Future<Output = Result<T, StoreError>> + Send + 'a>>;

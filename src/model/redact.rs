@@ -6,7 +6,6 @@
 
 mod edn;
 mod forms;
-mod ops;
 mod stream;
 
 use std::fmt;
@@ -20,9 +19,8 @@ use regex_automata::util::syntax;
 use regex_automata::{Input, Span};
 use serde_json::Value as Json;
 
-use crate::ports::Secret;
+use crate::secret::Secret;
 
-pub use ops::blobs;
 pub use stream::RedactStream;
 
 /// What replaces a secret.
@@ -145,7 +143,7 @@ impl Redactor {
     }
 
     /// Tells whether a number is a secret. One that only has its digits in it is another number.
-    fn is_number(&self, digits: &str) -> bool {
+    pub(crate) fn is_number(&self, digits: &str) -> bool {
         let digits = digits
             .trim_start_matches(['-', '+'])
             .trim_end_matches(['N', 'M']);
@@ -201,7 +199,7 @@ impl Redactor {
     }
 
     /// Returns the bytes without the secrets; `None` where they hold none.
-    fn bytes_of(&self, bytes: &[u8]) -> Option<Vec<u8>> {
+    pub(crate) fn bytes_of(&self, bytes: &[u8]) -> Option<Vec<u8>> {
         let matcher = self.matcher.as_ref()?;
         let found = matcher.all(bytes);
         if found.is_empty() {

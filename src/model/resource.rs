@@ -5,11 +5,9 @@
 
 mod limits;
 pub mod media;
-mod read;
 pub mod sign;
 
 pub use limits::ResourceLimits;
-pub use read::value_text;
 
 /// The prefix of every resource name.
 pub const PREFIX: &str = "res://v1/ws/local/";

@@ -8,7 +8,6 @@ use std::fmt;
 use sha2::{Digest as _, Sha256};
 
 use crate::ids::RunId;
-use crate::ports::RunRow;
 
 /// Names a trace: all spans that belong together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -239,28 +238,6 @@ pub struct RunTrace {
 }
 
 impl RunTrace {
-    /// Returns where a run belongs.
-    pub fn of(row: &RunRow) -> RunTrace {
-        let root = row.parent.as_ref().map_or(&row.id, |parent| &parent.root);
-        let own = TraceId::of_root(root);
-        let (parent, link) = match row.trace {
-            Some(TraceOrigin::Parent(parent)) => (Some(parent), None),
-            Some(TraceOrigin::Link(link)) => (None, Some(link)),
-            None => (None, None),
-        };
-        let trace = parent.map_or(own, |parent| parent.trace);
-        RunTrace {
-            run: row.id.clone(),
-            pass: row.pass,
-            trace,
-            parent,
-            link,
-            remote: parent
-                .filter(|_| trace != own)
-                .map(|parent| parent.is_sampled),
-        }
-    }
-
     /// Returns the place of a step in this pass.
     pub fn step<'a>(&'a self, path: &'a str) -> SpanPlace<'a> {
         SpanPlace {

@@ -5,10 +5,14 @@
 mod answer;
 mod judge;
 mod links;
+mod row;
 mod shown;
 
 pub use judge::{accepts, actions, event_key, is_approval, is_for, judge, roles, shown_digest};
 pub use links::{LinkTarget, LinkTemplate, VARIABLES};
+pub use row::{
+    Answered, CHILD_KEY, Refusal, Target, WaitAnswer, WaitEnding, WaitEvent, WaitRow, WaitState,
+};
 pub use shown::{Shown, shown};
 
 /// Names as they are written in a flow.

@@ -8,9 +8,10 @@ use flowstone_flow::ports::{Gone, ResourceRow};
 pub use flowstone_flow::resource::PREFIX;
 use flowstone_flow::resource::media::{self, Format};
 use flowstone_flow::resource::sign::Signer;
-use flowstone_flow::resource::{ResourceKind, ResourceName, value_text};
+use flowstone_flow::resource::{ResourceKind, ResourceName};
 use flowstone_flow::step::{StepContext, StepError};
 use flowstone_lang::value::{Object, Value};
+use flowstone_model::resource_value::value_text;
 
 use crate::json::{read_all, read_bytes};
 use crate::words::shown;

@@ -8,8 +8,7 @@ use super::{Entry, JobRow, NewWait, News, PortFuture, RunStatus, StoreError, Wai
 use crate::codec;
 use crate::ids::RunId;
 use crate::names::name_of;
-use crate::rules::answers::Answered;
-use crate::waits::actions;
+use crate::waits::{Answered, actions};
 use flowstone_lang::value::Value;
 
 /// Reports of progress whose text is longer are not part of their event.

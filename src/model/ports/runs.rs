@@ -2,7 +2,7 @@
 
 use super::{BlobRow, Entry, PortFuture, RunQuery, RunSummary, WaitRow};
 use crate::ids::RunId;
-use crate::trace::TraceOrigin;
+use crate::trace::{RunTrace, TraceId, TraceOrigin};
 
 /// All runs.
 pub trait Runs: Send + Sync {
@@ -316,6 +316,30 @@ pub struct RunRow {
     /// Why nobody executes it before somebody names it: processes that executed it ended again and again without
     /// progress of the run. Such a run is [`held`](Self::held), too.
     pub quarantine: Option<String>,
+}
+
+impl RunRow {
+    /// Returns the place of the run in its trace.
+    pub fn in_trace(&self) -> RunTrace {
+        let root = self.parent.as_ref().map_or(&self.id, |parent| &parent.root);
+        let own = TraceId::of_root(root);
+        let (parent, link) = match self.trace {
+            Some(TraceOrigin::Parent(parent)) => (Some(parent), None),
+            Some(TraceOrigin::Link(link)) => (None, Some(link)),
+            None => (None, None),
+        };
+        let trace = parent.map_or(own, |parent| parent.trace);
+        RunTrace {
+            run: self.id.clone(),
+            pass: self.pass,
+            trace,
+            parent,
+            link,
+            remote: parent
+                .filter(|_| trace != own)
+                .map(|parent| parent.is_sampled),
+        }
+    }
 }
 
 /// Runs that were exported elsewhere. The bytes of the resources are there already.

@@ -1,6 +1,6 @@
 //! Secrets: found by name inside a step, never a value of the language.
 
-use std::fmt;
+use crate::secret::Secret;
 
 /// Where secrets come from: environment, `.env`, file, keyring.
 pub trait Secrets: Send + Sync {
@@ -24,27 +24,6 @@ pub trait Secrets: Send + Sync {
     fn trouble(&self, profile: Option<&str>, name: &str) -> Option<String> {
         let _ = (profile, name);
         None
-    }
-}
-
-/// A secret's text. Not printed by `Debug`, and taken out of whatever a step hands back.
-#[derive(Clone, PartialEq, Eq)]
-pub struct Secret(String);
-
-impl Secret {
-    pub fn new(text: impl Into<String>) -> Secret {
-        Secret(text.into())
-    }
-
-    /// Returns the text, for use in a request.
-    pub fn reveal(&self) -> &str {
-        &self.0
-    }
-}
-
-impl fmt::Debug for Secret {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.write_str("Secret(…)")
     }
 }
 

@@ -7,7 +7,7 @@ use crate::ports::{
     Completion, NewWait, Refusal, StoreError, Target, WaitAnswer, WaitEnding, WaitRow, WaitState,
     WaitsAnswer,
 };
-use crate::waits::{event_key, is_for, judge};
+use crate::waits::{Answered, event_key, is_for, judge};
 
 /// At most this many ids are listed when the beginning of an id is ambiguous.
 const LISTED: usize = 6;
@@ -91,15 +91,6 @@ impl SignalState {
             SignalState::Refused => "refused",
         }
     }
-}
-
-/// How a wait is completed.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Answered {
-    pub payload: String,
-    pub ending: WaitEnding,
-    pub by: Option<String>,
-    pub at_ms: i64,
 }
 
 /// A signal that arrived before its wait.

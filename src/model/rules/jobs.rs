@@ -4,7 +4,6 @@
 //! into the queue until its attempts are used up. The decisions are pure functions from a row to the next row; what a
 //! store must do around them is in the procedures below.
 
-use super::answers::Answered;
 use super::rows::Rows;
 use crate::codec;
 use crate::ids::RunId;
@@ -13,6 +12,7 @@ use crate::ports::{
     BATCH_KEY, Event, JOB_KEY, JobAnswer, JobBatch, JobCall, JobClaim, JobLease, JobReport, JobRow,
     JobStatus, NewWait, StoreError, WaitEnding, WaitRow,
 };
+use crate::waits::Answered;
 
 /// How long a worker may take to notice that its job was cancelled. Then its lease is void.
 pub const NOTICE_MS: i64 = 30_000;

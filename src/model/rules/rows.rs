@@ -4,7 +4,7 @@
 //! the store gives out in the order of creation.
 
 use super::admission::{Caller, Replaced};
-use super::answers::{Answered, EarlySignal, SignalSlot, SignalState};
+use super::answers::{EarlySignal, SignalSlot, SignalState};
 use super::jobs::JobRows;
 use super::queue::{Limited, SlotRows, Withdrawn};
 use super::run_tree::Member;
@@ -12,6 +12,7 @@ use crate::ids::RunId;
 use crate::ports::{
     Completion, NewReceipt, NewRun, PastDelivery, RunStatus, StartRules, StoreError, WaitRow,
 };
+use crate::waits::Answered;
 
 /// Rows of runs as far as slots and limits are concerned.
 pub trait QueueRows {

@@ -2,9 +2,9 @@
 
 use flowstone_lang::value::{Map, Value};
 
+use super::row::Refusal;
 use super::{actions, listed};
 use crate::names::name_of;
-use crate::ports::Refusal;
 
 /// Actions that come with a `:value`.
 const WITH_VALUE: &[&str] = &["edit", "use"];

@@ -4,10 +4,10 @@
 use flowstone_lang::value::Value;
 
 use super::answer;
+use super::row::{Refusal, Target, WaitAnswer, WaitEnding, WaitEvent, WaitRow};
 use crate::codec;
 use crate::json::items;
 use crate::names::name_of;
-use crate::ports::{Refusal, Target, WaitAnswer, WaitEnding, WaitEvent, WaitRow};
 use crate::schema;
 
 /// Returns the payload as the wait means it, as EDN text: what came as JSON has strings where a flow looks for

@@ -5,7 +5,8 @@ use flowstone_flow::step::{NestedRequest, StepContext, StepError};
 use flowstone_lang::value::Value;
 use flowstone_model::codec;
 use flowstone_model::ports::{ResourceQuery, ResourceRow};
-use flowstone_model::resource::{PREFIX, ResourceKind, ResourceName, value_text};
+use flowstone_model::resource::{PREFIX, ResourceKind, ResourceName};
+use flowstone_model::resource_value::value_text;
 use flowstone_model::table::ROW_ID;
 
 use super::args::Args;

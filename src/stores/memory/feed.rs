@@ -5,7 +5,7 @@ use flowstone_model::ports::{
     Entry, Event, Feed, FeedDetail, FeedItem, FeedPage, FeedRow, News, PortFuture, ProjectFeedPage,
     ProjectFeedRow, RunStatus, StoreError, WaitPlace, WaitRow,
 };
-use flowstone_model::rules::answers::Answered;
+use flowstone_model::waits::Answered;
 
 use super::state::{State, next};
 use super::{Session, Tx};

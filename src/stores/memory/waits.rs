@@ -5,9 +5,10 @@ use flowstone_model::ports::{
     Completion, Event, NewWait, PortFuture, SignalFilter, SignalRow, StoreError, WaitEnding,
     WaitFilter, WaitRow, WaitState, Waits, WaitsAnswer,
 };
-use flowstone_model::rules::answers::{self, Answered, EarlySignal, SignalSlot, SignalState};
+use flowstone_model::rules::answers::{self, EarlySignal, SignalSlot, SignalState};
 use flowstone_model::rules::jobs;
 use flowstone_model::rules::rows::WaitRows;
+use flowstone_model::waits::Answered;
 
 use super::state::{Signal, Wait, next};
 use super::{News, Session, Tx};

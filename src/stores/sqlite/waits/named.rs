@@ -1,8 +1,9 @@
 //! Waits by their names, keys and events, and how they are completed.
 
 use flowstone_model::ports::{Completion, Event, StoreError, WaitPlace, WaitRow};
-use flowstone_model::rules::answers::{Answered, EarlySignal, SignalSlot, SignalState};
+use flowstone_model::rules::answers::{EarlySignal, SignalSlot, SignalState};
 use flowstone_model::rules::rows::WaitRows;
+use flowstone_model::waits::Answered;
 use rusqlite::types::Value as Sql;
 use rusqlite::{OptionalExtension as _, params};
 

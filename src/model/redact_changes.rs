@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use flowstone_lang::value::Value;
 
-use super::{RedactStream, Redactor, SECRET};
 use crate::blob::{BlobHash, BlobOp, BlobRow};
 use crate::changeset::ChangesetOp;
 use crate::codec;
@@ -14,6 +13,7 @@ use crate::ports::{
     BlobWriter, Blobs, Change, Entry, EntryKind, PortFuture, Revealed, RunUpdate, StoreOp,
     StoredBlob,
 };
+use crate::redact::{RedactStream, Redactor, SECRET};
 use crate::table::{Cell, RowChoice, TableOp};
 
 impl Redactor {
@@ -163,7 +163,7 @@ impl Redactor {
 
     fn number(&self, digits: String, cell: &mut Cell) {
         if self.is_number(&digits) {
-            *cell = Cell::Text(super::SECRET.to_owned());
+            *cell = Cell::Text(SECRET.to_owned());
         }
     }
 

@@ -1,8 +1,8 @@
 //! The values of resources that are not blobs: keys, and what steps and runs gave.
 
-use super::ResourceKind;
 use crate::ids::RunId;
 use crate::ports::{EntryKind, ResourceRow, StoreError, Stores};
+use crate::resource::ResourceKind;
 
 /// Returns the value that a resource has in another store, as EDN text; none of what is a blob, a table or a tree, and
 /// none where it is gone.
