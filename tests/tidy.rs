@@ -1,6 +1,7 @@
 //! The repository's own rules: who may import whom, what is listed where, how large a file may be.
 
 mod architecture;
+mod circles;
 mod coverage;
 mod dependencies;
 mod error_pages;

@@ -58,8 +58,8 @@ mod vectors;
 pub(crate) use multimethods::printed;
 pub(crate) use print::options as print_options;
 
-use crate::session::Session;
 use crate::value::{Class, Object, Symbol, Value};
+use crate::vm::World;
 
 /// The areas: namespace and functions. Sorted by file.
 const AREAS: &[(&str, &[crate::value::Native])] = &[
@@ -216,12 +216,12 @@ fn host_constants() -> impl Iterator<Item = (&'static str, &'static str, Value)>
 }
 
 /// Defines every native in its namespace.
-pub(crate) fn install(session: &Session) {
+pub(crate) fn install(world: &World) {
     for (namespace, natives) in AREAS.iter().chain(time::AREAS) {
-        session.register(namespace, natives);
+        world.register(namespace, natives);
     }
     for (namespace, name, value) in CONSTANTS {
-        let namespace = session.world().namespace(Symbol::new(namespace));
+        let namespace = world.namespace(Symbol::new(namespace));
         namespace.intern(Symbol::new(name)).set_root(value.clone());
     }
     let empty = [
@@ -234,17 +234,17 @@ pub(crate) fn install(session: &Session) {
     ];
     let empty = empty.map(|(class, value)| (class, "EMPTY", value));
     for (class, name, value) in host_constants().chain(empty) {
-        let namespace = session.world().namespace(Symbol::new(class));
+        let namespace = world.namespace(Symbol::new(class));
         namespace.intern(Symbol::new(name)).set_root(value);
     }
     for (namespace, class) in PRIMITIVES {
-        let namespace = session.world().namespace(Symbol::new(namespace));
+        let namespace = world.namespace(Symbol::new(namespace));
         let var = namespace.intern(Symbol::new("TYPE"));
         var.set_root(Value::from(Object::Class(*class)));
     }
     let vars = bindings::vars().into_iter();
     for (name, value) in vars.chain(print::vars()).chain(read::vars()) {
-        let var = session.world().core.intern(Symbol::new(name));
+        let var = world.core.intern(Symbol::new(name));
         var.set_meta(Value::map([(Value::keyword("dynamic"), true.into())]));
         var.set_root(value);
     }

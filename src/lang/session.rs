@@ -52,7 +52,7 @@ impl Session {
         let session = Session {
             world: Rc::new(World::new()),
         };
-        crate::core::install(&session);
+        crate::core::install(&session.world);
         crate::compiler::macros::install(&session.world);
         session
             .world
@@ -157,13 +157,7 @@ impl Session {
 
     /// Adds natives to a namespace, making it if need be.
     pub fn register(&self, namespace: &str, natives: &'static [Native]) -> Rc<Namespace> {
-        let namespace = self.world.namespace(Symbol::new(namespace));
-        for native in natives {
-            namespace
-                .intern(Symbol::new(native.name))
-                .set_root(Value::Native(native));
-        }
-        namespace
+        self.world.register(namespace, natives)
     }
 
     /// Returns a machine that runs code of this session against `host`.

@@ -210,6 +210,17 @@ impl World {
         self.namespaces.borrow().get(&name).cloned()
     }
 
+    /// Adds natives to a namespace, making it if need be.
+    pub fn register(&self, namespace: &str, natives: &'static [Native]) -> Rc<Namespace> {
+        let namespace = self.namespace(Symbol::new(namespace));
+        for native in natives {
+            namespace
+                .intern(Symbol::new(native.name))
+                .set_root(Value::Native(native));
+        }
+        namespace
+    }
+
     /// Returns a namespace, making it if need be.
     pub fn namespace(&self, name: Symbol) -> Rc<Namespace> {
         self.namespaces
