@@ -8,10 +8,12 @@ use flowstone_flow::flow::Flow;
 use flowstone_flow::step::StepError;
 use flowstone_lang::value::Value;
 
-use flowstone_steps::connections::{self, Around};
+use flowstone_steps::connection_report::{self, Around};
 use flowstone_steps::llm::PROVIDERS;
 
-pub use flowstone_steps::connections::{ConnectionReport, ConnectionTest, SecretReport, Verdict};
+pub use flowstone_steps::connection_report::{
+    ConnectionReport, ConnectionTest, SecretReport, Verdict,
+};
 pub use flowstone_steps::llm::prices::PriceReport;
 
 /// A server that takes longer is no use.
@@ -24,7 +26,7 @@ pub fn report(engine: &Engine, flows: &[&Flow]) -> Vec<ConnectionReport> {
         profile: engine.bindings().profile.as_deref(),
         secrets: engine.secrets(),
     };
-    connections::report(&around, flows)
+    connection_report::report(&around, flows)
 }
 
 /// Tries a connection, as the flow that names it would use it.

@@ -16,6 +16,7 @@ mod evaluate;
 mod hooks;
 mod inputs;
 mod limits;
+mod mcp_tools;
 mod memory;
 mod notes;
 mod output;
@@ -78,7 +79,7 @@ impl Step for Agent {
     }
 
     fn needs(&self, flow: &Flow, settings: &Value, config: &Value) -> Vec<PlannedNeed> {
-        crate::needs::of_agent(flow, settings, config)
+        crate::llm::needs::of_agent(flow, settings, config)
     }
 
     fn run<'a>(

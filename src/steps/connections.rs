@@ -4,9 +4,6 @@
 //! (`flowstone.edn`) and the flow's `:requires`; settings win. Connections contain only the names of secrets, which are
 //! looked up when a request is made, so a connection can be printed.
 
-mod facts;
-mod report;
-
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -22,12 +19,8 @@ use flowstone_lang::value::Value;
 use reqwest::Url;
 
 use crate::fields::Fields;
-use crate::http::guard::Pattern;
-use crate::http::settings::allowed_hosts;
+use crate::guard::{Pattern, allowed_hosts};
 use crate::secrets::variable;
-
-pub use facts::{ConnectionReport, ConnectionTest, SecretReport, Verdict};
-pub use report::{Around, report};
 
 /// A server that flows make requests to.
 #[derive(Clone, Debug, Default)]
@@ -194,7 +187,7 @@ pub(crate) fn find(cx: &StepContext, name: &str) -> Result<Connection, StepError
     resolve(cx.settings(), cx.flow(), name)
 }
 
-fn resolve(settings: &Value, flow: &Flow, name: &str) -> Result<Connection, StepError> {
+pub(crate) fn resolve(settings: &Value, flow: &Flow, name: &str) -> Result<Connection, StepError> {
     let slot = flow.requirement(name);
     let (id, setting) = match binding(settings, name) {
         None => (name.to_owned(), setting(settings, name)),
@@ -202,7 +195,7 @@ fn resolve(settings: &Value, flow: &Flow, name: &str) -> Result<Connection, Step
         Some(Binding::To(bound)) => match setting(settings, &bound) {
             Some(setting) => (bound.to_string(), Some(setting)),
             // A provider needs no description if its environment variable is set.
-            None if crate::llm::is_provider(&bound) => {
+            None if crate::providers::is_provider(&bound) => {
                 return Ok(Connection {
                     backend: Some(bound.to_string()),
                     ..Connection::default()
@@ -260,7 +253,7 @@ pub(crate) fn setting<'a>(settings: &'a Value, name: &str) -> Option<&'a Value> 
 /// When no connection has that name.
 pub fn check_set(settings: &Value, bindings: &Bindings) -> Result<(), StepError> {
     for name in bindings.set.values() {
-        if setting(settings, name).is_none() && !crate::llm::is_provider(name) {
+        if setting(settings, name).is_none() && !crate::providers::is_provider(name) {
             let flow = Flow::bare("none", Value::Nil);
             return Err(unknown(settings, &flow, name));
         }

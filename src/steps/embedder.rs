@@ -18,9 +18,9 @@ use serde_json::{Value as Json, json};
 
 use crate::connections::{Auth, Connection, KeyPlace};
 use crate::fields::Fields;
+use crate::guard::host_of;
 use crate::http::client::{Limits, Request, send};
 use crate::http::error::{Again, Answer, HttpError};
-use crate::http::guard::host_of;
 use crate::http::joined;
 use crate::http::route::Route;
 use crate::http::settings::usual_of;

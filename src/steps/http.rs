@@ -9,7 +9,6 @@ mod content;
 pub mod decode;
 pub mod error;
 mod google;
-pub mod guard;
 mod pool;
 mod redirect;
 mod request;
@@ -38,11 +37,11 @@ use flowstone_lang::value::{Object, Value};
 
 use crate::connections::Auth;
 use crate::fields::Fields;
+use crate::guard::Why;
 use crate::{json, literal};
 use client::Incoming;
 use decode::{Decoded, ResponseAs};
 use error::{Again, Answer, HttpError};
-use guard::Why;
 
 /// The `:http` step.
 #[derive(Default)]

@@ -3,11 +3,14 @@
 #![forbid(unsafe_code)]
 
 pub mod agent;
+mod connection_facts;
+pub mod connection_report;
 pub mod connections;
 pub mod embedder;
 pub mod fields;
 pub mod files;
 pub mod function;
+pub mod guard;
 pub mod http;
 pub mod job;
 pub mod kv;
@@ -19,12 +22,15 @@ pub mod notify;
 mod operation;
 pub mod permissions;
 pub mod persist;
+mod providers;
 pub mod recording;
 mod rendered;
 pub mod resource;
 pub mod sandbox;
 pub mod secrets;
 pub mod settings;
+mod settings_error;
+mod shown_url;
 pub mod sleep;
 pub mod sse;
 pub mod table;

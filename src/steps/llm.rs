@@ -27,6 +27,7 @@ pub mod gemini;
 mod images;
 mod messages;
 mod models;
+pub(crate) mod needs;
 mod options;
 pub(crate) mod output;
 mod pause;
@@ -85,11 +86,6 @@ pub const PROVIDERS: &[&Dialect] = &[
     &dialect::VLLM,
 ];
 
-/// Tells whether flows can name a provider by this id without describing it.
-pub(crate) fn is_provider(id: &str) -> bool {
-    PROVIDERS.iter().any(|it| it.id == id)
-}
-
 /// Returns the environment variables, beside keys, that model calls depend on.
 pub(crate) fn variables() -> Vec<String> {
     provider::variables()
@@ -129,7 +125,7 @@ impl Step for Llm {
     }
 
     fn needs(&self, flow: &Flow, settings: &Value, config: &Value) -> Vec<PlannedNeed> {
-        crate::needs::of_agent(flow, settings, config)
+        needs::of_agent(flow, settings, config)
     }
 
     fn run<'a>(

@@ -4,7 +4,7 @@
 //! hold the connections and their thread, and `tools` serves agents. The handshake of 2026-07-28 is tried first, then
 //! the older one.
 
-mod answer;
+pub(crate) mod answer;
 mod arguments;
 mod client;
 mod connection;
@@ -14,7 +14,6 @@ mod message;
 mod pool;
 mod process;
 mod server;
-pub(crate) mod tools;
 
 use std::rc::Rc;
 use std::time::Duration;
@@ -47,7 +46,7 @@ pub struct Mcp {
 /// Default timeout of a call: longer than other runners wait.
 const TIMEOUT: Duration = Duration::from_secs(190);
 
-const SPEC: StepSpec = StepSpec {
+pub(crate) const SPEC: StepSpec = StepSpec {
     kind: "mcp",
     operations: Some(OPERATIONS),
     aliases: &[],
@@ -173,7 +172,7 @@ fn adapter<'a>(flow: &'a Flow, id: &str) -> Result<&'a Rc<McpAdapter>, StepError
     })
 }
 
-fn with_near<'a>(
+pub(crate) fn with_near<'a>(
     error: StepError,
     name: &str,
     known: impl Iterator<Item = &'a str>,
@@ -265,7 +264,7 @@ impl Mcp {
         let listed = all
             .iter()
             .filter(|tool| adapter.allows(&tool.name))
-            .map(|tool| tools::listed(adapter, tool));
+            .map(|tool| answer::listed(adapter, tool));
         let listed = Value::vector(listed.collect::<Vec<_>>());
         Ok(Value::map([(Value::keyword("tools"), listed)]))
     }

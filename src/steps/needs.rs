@@ -3,25 +3,23 @@
 
 use std::path::PathBuf;
 
-use flowstone_flow::codec;
 use flowstone_flow::flow::{Flow, McpAdapter, McpTransport, name_of};
 use flowstone_flow::permission::{Access, Need, PlannedNeed, Reach};
 use flowstone_lang::value::Value;
 use reqwest::Url;
 
 use crate::connections::{Connection, bound, planned};
-use crate::http::guard::{Zone, host_of, is_local_name, literal, zone};
+use crate::guard::{Zone, host_of, is_local_name, literal, zone};
 use crate::literal::is_known;
-use crate::llm::PROVIDERS;
 
 /// The value of a key of a config.
-enum Given<'a> {
+pub(crate) enum Given<'a> {
     Nothing,
     Text(&'a str),
     Computed,
 }
 
-fn given<'a>(config: &'a Value, key: &str) -> Given<'a> {
+pub(crate) fn given<'a>(config: &'a Value, key: &str) -> Given<'a> {
     match config.get(key) {
         None | Some(Value::Nil) => Given::Nothing,
         Some(value) if !is_known(value) => Given::Computed,
@@ -30,12 +28,12 @@ fn given<'a>(config: &'a Value, key: &str) -> Given<'a> {
 }
 
 /// Returns the connection that a config names, if both are written out.
-fn connection(flow: &Flow, settings: &Value, config: &Value) -> Option<Connection> {
+pub(crate) fn connection(flow: &Flow, settings: &Value, config: &Value) -> Option<Connection> {
     let name = config.get("connection").filter(|it| is_known(it))?;
     planned(settings, flow, &name_of(name)?)
 }
 
-fn of_url(url: &Url) -> PlannedNeed {
+pub(crate) fn of_url(url: &Url) -> PlannedNeed {
     let is_local = is_local_name(url.host_str().unwrap_or_default());
     let address = literal(url);
     let is_inside = address.is_some_and(|it| zone(it) != Zone::Public);
@@ -75,32 +73,6 @@ pub(crate) fn of_request(flow: &Flow, settings: &Value, config: &Value) -> Vec<P
         })
     }));
     needs
-}
-
-/// Needs of a model call: its server.
-pub(crate) fn of_model(flow: &Flow, settings: &Value, config: &Value) -> Vec<PlannedNeed> {
-    let connection = connection(flow, settings, config);
-    let provider = config
-        .get("provider")
-        .filter(|it| is_known(it))
-        .and_then(name_of);
-    let backend = connection.as_ref().and_then(|it| it.backend.clone());
-    let provider = provider.map(|it| it.to_string()).or(backend);
-    if provider.as_deref() == Some("scripted") {
-        return Vec::new();
-    }
-    let usual = provider.and_then(|id| PROVIDERS.iter().find(|it| it.id == id)?.base_url);
-    let base = match given(config, "base-url") {
-        Given::Text(base) => Some(base.to_owned()),
-        Given::Computed => None,
-        Given::Nothing => connection
-            .and_then(|it| it.base_url)
-            .or(usual.map(str::to_owned)),
-    };
-    match base.and_then(|base| Url::parse(&base).ok()) {
-        Some(url) => vec![of_url(&url)],
-        None => vec![PlannedNeed::Computed(Access::Net)],
-    }
 }
 
 /// Needs of a message: those of its request. The channel may be in a template.
@@ -152,35 +124,6 @@ fn of_adapter(flow: &Flow, settings: &Value, adapter: &McpAdapter) -> Vec<Planne
         Value::keyword(&adapter.connection),
     )]);
     of_request(flow, settings, &config)
-}
-
-/// Needs of an agent: its model, and the servers of its tools.
-pub(crate) fn of_agent(flow: &Flow, settings: &Value, config: &Value) -> Vec<PlannedNeed> {
-    let mut needs = of_model(flow, settings, config);
-    let tools = config.get("tools").filter(|it| !it.is_nil());
-    if tools.is_some() {
-        let adapters = flow.mcp.iter().map(|it| &**it);
-        let named = adapters.filter(|adapter| tools.is_some_and(|tools| names(tools, &adapter.id)));
-        for need in of_adapters(settings, flow, named) {
-            if !needs.contains(&need) {
-                needs.push(need);
-            }
-        }
-    }
-    needs
-}
-
-/// Tells whether the tools of an agent include an adapter or one of its tools, or may do so because they are computed.
-fn names(tools: &Value, adapter: &str) -> bool {
-    if !is_known(tools) {
-        return true;
-    }
-    let text = codec::encode(tools).unwrap_or_default();
-    let words = text.split(|it: char| it.is_whitespace() || "()[]{}\",#:'".contains(it));
-    let space = adapter.split_once('/').map_or(adapter, |(space, _)| space);
-    words
-        .into_iter()
-        .any(|word| word == adapter || word.split_once('/').is_some_and(|(it, _)| it == space))
 }
 
 /// Needs of a `:files` step: the paths that it reads and writes.

@@ -11,7 +11,7 @@ use flowstone_flow::flow::name_of;
 use flowstone_flow::ports::{Secret, Secrets};
 use flowstone_lang::value::Value;
 
-use crate::settings::SettingsError;
+use crate::settings_error::SettingsError;
 
 /// The secrets of a project.
 #[derive(Default)]

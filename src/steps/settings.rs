@@ -18,6 +18,7 @@ use flowstone_lang::value::{Sources, Span, Value};
 use flowstone_model::limits::Limits;
 
 use crate::llm::prices;
+pub use crate::settings_error::SettingsError;
 use crate::{connections, embedder, http, llm, secrets};
 
 /// The name of the file.
@@ -183,41 +184,6 @@ fn inner(place: &str, map: &Value, known: &[Inner]) -> Result<(), SettingsError>
         }
     }
     Ok(())
-}
-
-/// An error in a project's settings.
-#[derive(Debug, thiserror::Error)]
-pub enum SettingsError {
-    #[error("{path} cannot be read: {cause}")]
-    Unreadable { path: String, cause: String },
-    #[error("flowstone.edn: {message}")]
-    Wrong { message: String },
-    #[error("flowstone.edn: {message}")]
-    UnknownKey { message: String },
-    #[error("{path} is not well formed: {cause}")]
-    BadDotenv { path: String, cause: String },
-}
-
-impl SettingsError {
-    /// Returns the code of the page in `docs/errors`.
-    pub fn code(&self) -> &'static str {
-        "E0751"
-    }
-
-    /// Returns a hint.
-    pub fn hint(&self) -> Option<&'static str> {
-        Some(match self {
-            Self::Unreadable { .. } => "the file holds one EDN map, such as {:connections {...}}",
-            // The message contains the expected value.
-            Self::Wrong { .. } => return None,
-            Self::UnknownKey { .. } => {
-                "it takes `:agent`, `:allow`, `:bindings`, `:connections`, `:durability`, `:flows`, `:http`, `:limits`, `:llm-providers`, `:prices`, `:profiles`, `:resources`, `:retention`, `:search`, `:secrets`, `:server`, `:setup` and `:waits`"
-            }
-            Self::BadDotenv { .. } => {
-                "each line of `.env` is NAME=value; quote a value that holds spaces or `#`"
-            }
-        })
-    }
 }
 
 /// Reads the settings of the project in a folder. Settings of model providers from the environment and `.env`, except

@@ -13,7 +13,7 @@ use flowstone_lang::session::Session;
 use flowstone_lang::value::Value;
 use flowstone_lang::vm::{NoHost, Vm};
 use flowstone_steps::files::patch;
-use flowstone_steps::http::guard::{Guard, Pattern, Zone, is_refused, literal, zone};
+use flowstone_steps::guard::{Guard, Pattern, Zone, is_refused, literal, zone};
 use flowstone_steps::http::{shown, xml, yaml};
 use flowstone_steps::llm::PROVIDERS;
 use flowstone_steps::llm::call::{Call, Delta, Message, Reply, Role};

@@ -4,7 +4,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
 use flowstone_flow::permission::NetAllow;
-use flowstone_steps::http::guard::{Guard, GuardedResolver, Pattern, Why, Zone, allowed};
+use flowstone_steps::guard::{Guard, GuardedResolver, Pattern, Why, Zone, allowed};
 use reqwest::Url;
 use reqwest::dns::{Name, Resolve as _};
 
@@ -168,7 +168,7 @@ fn verdict(url: &str) -> &'static str {
         return "refused";
     }
     // How far out it is shows by what a redirect from further out may reach.
-    let is_name = flowstone_steps::http::guard::literal(&url).is_none();
+    let is_name = flowstone_steps::guard::literal(&url).is_none();
     if usual.check_url(&url, Zone::Private).is_err() {
         return "here";
     }

@@ -2,8 +2,8 @@
 
 use expect_test::{Expect, expect};
 use flowstone_flow::step::{Effect, Step};
+use flowstone_steps::guard::is_refused;
 use flowstone_steps::http::Http;
-use flowstone_steps::http::guard::is_refused;
 
 use crate::server::{Say, Server, json, reply};
 use crate::world::{World, edn, wait};

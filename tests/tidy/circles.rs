@@ -20,11 +20,18 @@ const FOLDERS: &[&str] = &[
 ];
 
 /// The circles that exist: the folder of the crate, the modules, and what holds them together.
-const CIRCLES: &[(&str, &[&str], &str)] = &[(
-    "src/lang",
-    &["value", "vm"],
-    "a function is a value that holds code, and code holds values",
-)];
+const CIRCLES: &[(&str, &[&str], &str)] = &[
+    (
+        "src/lang",
+        &["value", "vm"],
+        "a function is a value that holds code, and code holds values",
+    ),
+    (
+        "src/steps",
+        &["agent", "llm"],
+        "an `:llm` step with tools is an agent, and an agent calls models",
+    ),
+];
 
 /// The modules that each module of a crate imports.
 type Imports = BTreeMap<String, BTreeSet<String>>;

@@ -27,7 +27,7 @@ const GRANTED: &[(&str, &str)] = &[
         "paths come from `cx.gate()`, or lie in the project's own data",
     ),
     (
-        "src/steps/http/guard.rs",
+        "src/steps/guard.rs",
         "resolves names, and checks each address against `cx.gate().net()`",
     ),
     (

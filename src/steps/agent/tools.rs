@@ -63,7 +63,7 @@ pub async fn all(cx: &StepContext, envelope: &Envelope) -> Result<Vec<Tool>, Ste
             tools.push(packaged::tool(cx, step)?);
         }
     }
-    tools.extend(crate::mcp::tools::of(cx, &envelope.mcp).await?);
+    tools.extend(super::mcp_tools::of(cx, &envelope.mcp).await?);
     let defined = envelope
         .definitions
         .iter()

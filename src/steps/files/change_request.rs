@@ -66,7 +66,7 @@ impl Repo {
     /// Reads the address that git is given.
     pub fn read(address: &str) -> Result<Repo, StepError> {
         let bad = || {
-            let shown = super::git::without_password(address);
+            let shown = crate::shown_url::without_password(address);
             StepError::config("E0796", format!("`{shown}` is not on a server that takes change requests"))
                 .hint("such an address looks like https://github.com/owner/name or git@gitlab.com:group/name.git")
         };

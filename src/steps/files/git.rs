@@ -184,7 +184,7 @@ pub(super) fn fetch(
     }
     let what = format!(
         "fetch `{reference}` of {}",
-        without_password(&repository.repo)
+        crate::shown_url::without_password(&repository.repo)
     );
     let fetch = |depth: &[&str], spec: &str| {
         let mut args = vec![
@@ -376,7 +376,7 @@ fn next_object(output: &mut impl BufRead) -> std::io::Result<Vec<u8>> {
 /// Returns the address without what is secret in it, so that it still works: a user's name stays where it is not a
 /// token.
 pub fn address(repo: &str) -> String {
-    let bare = without_password(repo);
+    let bare = crate::shown_url::without_password(repo);
     let (Some((scheme, rest)), Some((_, host))) = (repo.split_once("://"), bare.split_once("://"))
     else {
         return bare;
@@ -386,17 +386,5 @@ pub fn address(repo: &str) -> String {
     match scheme.starts_with("http") || name.is_empty() {
         true => bare,
         false => format!("{scheme}://{name}@{host}"),
-    }
-}
-
-/// Returns an address without the password that it may carry.
-pub fn without_password(repo: &str) -> String {
-    let Some((scheme, rest)) = repo.split_once("://") else {
-        return repo.to_string();
-    };
-    let host_end = rest.find('/').unwrap_or(rest.len());
-    match rest[..host_end].rfind('@') {
-        Some(at) => format!("{scheme}://{}", &rest[at + 1..]),
-        None => repo.to_string(),
     }
 }

@@ -121,7 +121,7 @@ fn whole(
     let _lock = git::prepare(&cache, &git)?;
     let what = format!(
         "fetch the history of {}",
-        git::without_password(&repository.repo)
+        crate::shown_url::without_password(&repository.repo)
     );
     let target = "refs/flowstone/fetched";
     let one = format!("+{}:{target}", repository.reference);

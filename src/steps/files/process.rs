@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use super::error::FilesError;
 use super::reach;
-use crate::http::guard::Guard;
+use crate::guard::Guard;
 
 /// How long a command may take, and whether anybody still waits for it.
 #[derive(Clone, Debug)]
@@ -391,7 +391,7 @@ pub(super) fn failed(what: &str, complaints: &str) -> FilesError {
     .any(|sign| complaints.contains(sign));
     FilesError::Git {
         what: what.into(),
-        cause: super::git::without_password(cause),
+        cause: crate::shown_url::without_password(cause),
         passing,
     }
 }

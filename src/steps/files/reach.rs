@@ -8,9 +8,9 @@ use std::net::{IpAddr, SocketAddr, ToSocketAddrs as _};
 use reqwest::Url;
 
 use super::error::FilesError;
-use super::git::without_password;
+use crate::guard::{Guard, Zone, allowed, literal};
 use crate::http::error::HttpError;
-use crate::http::guard::{Guard, Zone, allowed, literal};
+use crate::shown_url::without_password;
 
 /// A server, as the address of a repository names it.
 #[derive(Debug, PartialEq, Eq)]

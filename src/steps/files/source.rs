@@ -12,8 +12,8 @@ use super::git::Repository;
 use super::snapshot::{Folder, Limits};
 use crate::connections::{self, Auth};
 use crate::fields::Fields;
+use crate::guard::{Guard, Zone, host_of};
 use crate::http::error::HttpError;
-use crate::http::guard::{Guard, Zone, host_of};
 use crate::http::settings;
 use crate::{resource, words};
 
@@ -49,7 +49,7 @@ impl Spec {
             Spec::Folder(folder) => folder.path.display().to_string(),
             Spec::Git(git) => format!(
                 "{} at {}",
-                super::git::without_password(&git.repo),
+                crate::shown_url::without_password(&git.repo),
                 git.reference
             ),
         }

@@ -15,11 +15,11 @@ use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::{Instant, timeout_at};
 
 use super::error::{Answer, HttpError, preview, root_cause};
-use super::guard::{Refused, Zone, zone};
 use super::redirect::Hops;
 use super::route::{self, Route};
 use super::source::{self, Source, Way};
 use super::{pool, sockets, tls};
+use crate::guard::{Refused, Zone, zone};
 
 /// The request, and the limits of its answer.
 #[derive(Clone, Debug)]

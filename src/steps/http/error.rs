@@ -7,8 +7,8 @@ use flowstone_flow::permission::{Host, Missing, Need, Reach};
 use flowstone_flow::ports::{ExchangeError, StoreError};
 use flowstone_flow::step::StepError;
 
-use super::guard::{Refused, Why};
 use super::tls::Fault;
+use crate::guard::{Refused, Why};
 
 /// Maximum `Retry-After` of a server.
 const YEAR: Duration = Duration::from_secs(366 * 86_400);

@@ -8,8 +8,8 @@ use std::time::Duration;
 use reqwest::Client;
 
 use super::error::{HttpError, root_cause};
-use super::guard::{Guard, GuardedResolver, Zone};
 use super::route::{Route, Via};
+use crate::guard::{Guard, GuardedResolver, Zone};
 
 /// Maximum number of clients per thread.
 const MOST: usize = 16;

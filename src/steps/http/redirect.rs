@@ -42,7 +42,7 @@ impl Hops {
             what,
         };
         let location = String::from_utf8_lossy(location.as_bytes()).into_owned();
-        let shown = crate::files::git::without_password(&location);
+        let shown = crate::shown_url::without_password(&location);
         let next = request
             .url
             .join(&location)

@@ -11,10 +11,10 @@ use super::client::Request;
 use super::content;
 use super::error::HttpError;
 use super::google;
-use super::guard::host_of;
 use super::settings::{self, Usual};
 use crate::connections::{self, Auth, Connection, Proof, text_pairs};
 use crate::fields::Fields;
+use crate::guard::host_of;
 
 /// Builds the request of a config.
 pub(crate) async fn build(cx: &StepContext, fields: Fields<'_>) -> Result<Request, StepError> {
@@ -266,7 +266,7 @@ pub(crate) fn joined(base: &str, path: &str) -> String {
 
 /// Returns an address without user and password.
 fn without_secrets(text: &str) -> String {
-    crate::files::git::without_password(text)
+    crate::shown_url::without_password(text)
 }
 
 /// Headers that follow from the body and the connection, and cannot be set.

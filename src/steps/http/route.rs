@@ -11,7 +11,7 @@ use reqwest::Url;
 use reqwest::header::HeaderValue;
 
 use super::error::HttpError;
-use super::guard::{Guard, Zone, allowed, is_local_name, literal, lookup, zone};
+use crate::guard::{Guard, Zone, allowed, is_local_name, literal, lookup, zone};
 
 /// The route of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]

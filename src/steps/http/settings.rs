@@ -11,11 +11,10 @@ use flowstone_lang::value::Value;
 use reqwest::Url;
 
 use super::client::Limits;
-use super::guard::{Pattern, host_of};
 use super::route::{Proxy, Route};
 use crate::connections::Connection;
 use crate::fields::Fields;
-use crate::json::items;
+use crate::guard::{allowed_hosts, host_of, patterns};
 
 const PLACE: &str = "flowstone.edn :http";
 
@@ -87,14 +86,6 @@ fn is_proxy(value: &Value) -> bool {
     matches!(value, Value::Bool(false)) || value.as_str().is_some_and(|url| proxy_url(url).is_ok())
 }
 
-fn patterns(value: &Value) -> Option<Vec<Pattern>> {
-    let items = items(value)?;
-    items
-        .iter()
-        .map(|item| Pattern::read(item.as_str()?))
-        .collect()
-}
-
 /// Checks the address of a proxy.
 fn proxy_url(text: &str) -> Result<(), &'static str> {
     let url = Url::parse(text).map_err(|_| "is not an address")?;
@@ -105,17 +96,6 @@ fn proxy_url(text: &str) -> Result<(), &'static str> {
         true => Ok(()),
         false => Err("holds a password itself"),
     }
-}
-
-/// Reads hosts that the guard lets pass.
-pub(crate) fn allowed_hosts(place: &str, value: &Value) -> Result<Vec<Pattern>, StepError> {
-    patterns(value).ok_or_else(|| {
-        StepError::config(
-            "E0745",
-            format!("`{place}` takes a list of hosts and networks"),
-        )
-        .hint("as in `[\"api.internal\" \"*.internal\" \"10.0.0.0/8\"]`")
-    })
 }
 
 /// The route of requests and the limits of answers, before those of a step.

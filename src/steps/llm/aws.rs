@@ -6,7 +6,7 @@ use flowstone_flow::step::{StepContext, StepError};
 use super::provider::{environment, parsed, unclear};
 use super::sigv4::Signer;
 use crate::connections::{Auth, AwsNames, Connection, missing_secret};
-use crate::http::guard::host_of;
+use crate::guard::host_of;
 
 /// The environment variables that say a region.
 pub(super) const REGIONS: [&str; 2] = ["AWS_REGION", "AWS_DEFAULT_REGION"];

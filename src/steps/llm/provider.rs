@@ -18,8 +18,8 @@ use super::sigv4::Signer;
 use super::{PROVIDERS, models};
 use crate::connections::{self, Auth, Connection, KeyPlace, Proof, first_secret, missing_secret};
 use crate::fields::{Fields, listed};
+use crate::guard::host_of;
 use crate::http::error::HttpError;
-use crate::http::guard::host_of;
 use crate::http::route::Route;
 use crate::http::settings;
 use crate::json as convert;
@@ -622,7 +622,7 @@ fn address(fields: Fields<'_>, dialect: &Dialect, base: &str) -> Result<Option<U
 
 pub(super) fn parsed(text: &str) -> Result<Url, StepError> {
     let bad = |why: String| HttpError::BadUrl {
-        url: crate::files::git::without_password(text),
+        url: crate::shown_url::without_password(text),
         why,
     };
     let url = Url::parse(text).map_err(|error| bad(error.to_string()))?;

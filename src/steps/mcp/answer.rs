@@ -1,7 +1,8 @@
 //! What a tool gave, as plain data and as a value for flows and models.
 
+use flowstone_flow::flow::McpAdapter;
 use flowstone_lang::value::Value;
-use rmcp::model::{CallToolResult, ContentBlock, ResourceContents};
+use rmcp::model::{CallToolResult, ContentBlock, ResourceContents, Tool as ServerTool};
 use serde_json::Value as Json;
 
 use crate::json;
@@ -205,4 +206,24 @@ pub(crate) fn for_model(value: &Value) -> Value {
     let data = data.map(|data| data.to_string());
     let texts: Vec<String> = data.into_iter().chain(texts).collect();
     Value::from(texts.join("\n"))
+}
+
+/// Returns a tool as `:list-tools` gives it.
+pub(super) fn listed(adapter: &McpAdapter, tool: &ServerTool) -> Value {
+    let description = tool.description.as_deref().or(tool.title.as_deref());
+    let hinted = tool.annotations.as_ref().and_then(|it| it.read_only_hint);
+    let known = adapter.tool(&tool.name).and_then(|it| it.read_only);
+    let schema = Json::Object((*tool.input_schema).clone());
+    Value::map([
+        (Value::keyword("name"), Value::from(&*tool.name)),
+        (
+            Value::keyword("description"),
+            Value::from(description.unwrap_or_default()),
+        ),
+        (Value::keyword("input-schema"), json::from_json(&schema)),
+        (
+            Value::keyword("read-only?"),
+            Value::Bool(known.or(hinted).unwrap_or(false)),
+        ),
+    ])
 }

@@ -118,7 +118,7 @@ fn address(
         None => base.clone(),
     };
     let bad = |why: String| HttpError::BadUrl {
-        url: crate::files::git::without_password(&whole),
+        url: crate::shown_url::without_password(&whole),
         why,
     };
     let mut url = Url::parse(&whole).map_err(|error| bad(error.to_string()))?;
@@ -128,7 +128,7 @@ fn address(
     let mut headers = connection.headers.clone();
     match connection
         .auth
-        .proof(cx, name, &http::guard::host_of(&url))?
+        .proof(cx, name, &crate::guard::host_of(&url))?
     {
         Proof::None => {}
         Proof::Header(name, value) => headers.push((name, value)),

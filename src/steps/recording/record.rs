@@ -59,7 +59,7 @@ impl Recorder {
             return Err(RecordingError::Occupied { path, is_recording });
         }
         let clean = |(name, text): (String, String)| {
-            let text = crate::files::git::without_password(&text);
+            let text = crate::shown_url::without_password(&text);
             (name, text)
         };
         let about = About {

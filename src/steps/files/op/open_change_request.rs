@@ -11,7 +11,7 @@ use super::super::source::{self, Source, Spec};
 use super::super::value::map;
 use super::super::{Call, Limit, blocking, publish};
 use crate::connections::{self, Auth, Connection, Proof};
-use crate::http::guard::host_of;
+use crate::guard::host_of;
 
 pub(in super::super) const OPERATION: Operation = Operation {
     name: "open-change-request",

@@ -4,8 +4,8 @@ use flowstone_flow::flow::{Flow, name_of};
 use flowstone_lang::value::Value;
 use flowstone_model::ports::Secrets;
 
-use super::facts::{ConnectionReport, SecretReport};
-use super::{Auth, Binding, Connection, binding, resolve, setting};
+pub use crate::connection_facts::{ConnectionReport, ConnectionTest, SecretReport, Verdict};
+use crate::connections::{Auth, Binding, Connection, binding, resolve, setting};
 use crate::json::items;
 use crate::llm::PROVIDERS;
 use crate::llm::dialect::Dialect;
@@ -115,7 +115,7 @@ fn describe(around: &Around<'_>, report: &mut ConnectionReport, connection: &Con
     report.backend.clone_from(&connection.backend);
     let base_url = connection.base_url.clone();
     let base_url = base_url.or_else(|| usual_address(around, dialect?));
-    report.base_url = base_url.map(|url| crate::files::git::without_password(&url));
+    report.base_url = base_url.map(|url| crate::shown_url::without_password(&url));
     let own = match connection.id.as_str() {
         "" => dialect.map_or("", |it| it.id),
         id => id,

@@ -12,14 +12,13 @@ use flowstone_flow::flow::{Flow, McpAdapter};
 use flowstone_flow::step::{NestedRequest, StepContext, StepError};
 use flowstone_flow::tools::mcp::find;
 use flowstone_lang::value::Value;
-use rmcp::model::Tool as ServerTool;
-use serde_json::{Value as Json, json};
+use serde_json::json;
 
-use super::answer::for_model;
-use super::{SPEC, with_near};
-use crate::agent::tool::{Tool, ToolKind, ToolStep};
-use crate::agent::tools::{Shape, most_chars, within};
-use crate::json::{from_json, items, to_json};
+use super::tool::{Tool, ToolKind, ToolStep};
+use super::tools::{Shape, most_chars, within};
+use crate::json::{items, to_json};
+use crate::mcp::answer::for_model;
+use crate::mcp::{SPEC, with_near};
 
 /// The id of the inner step that asks a server for its tools.
 const LISTING: &str = "mcp_tools";
@@ -162,24 +161,4 @@ fn step(
         kind: SPEC.kind.into(),
         config: Value::map(config),
     })
-}
-
-/// Returns a tool as `:list-tools` gives it.
-pub(super) fn listed(adapter: &McpAdapter, tool: &ServerTool) -> Value {
-    let description = tool.description.as_deref().or(tool.title.as_deref());
-    let hinted = tool.annotations.as_ref().and_then(|it| it.read_only_hint);
-    let known = adapter.tool(&tool.name).and_then(|it| it.read_only);
-    let schema = Json::Object((*tool.input_schema).clone());
-    Value::map([
-        (Value::keyword("name"), Value::from(&*tool.name)),
-        (
-            Value::keyword("description"),
-            Value::from(description.unwrap_or_default()),
-        ),
-        (Value::keyword("input-schema"), from_json(&schema)),
-        (
-            Value::keyword("read-only?"),
-            Value::Bool(known.or(hinted).unwrap_or(false)),
-        ),
-    ])
 }

@@ -8,8 +8,12 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 
 use flowstone_flow::permission::{Host, HostPattern, NetAllow, OwnRows, Reach};
+use flowstone_flow::step::StepError;
+use flowstone_lang::value::Value;
 use reqwest::Url;
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
+
+use crate::json::items;
 
 /// A name or address that the guard refused.
 #[derive(Debug, Clone, thiserror::Error)]
@@ -333,4 +337,24 @@ pub fn allowed(
         Some(refused) if allowed.is_empty() => Err(refused),
         _ => Ok(allowed),
     }
+}
+
+/// Reads a list of hosts and networks; `None` where it is something else.
+pub(crate) fn patterns(value: &Value) -> Option<Vec<Pattern>> {
+    let items = items(value)?;
+    items
+        .iter()
+        .map(|item| Pattern::read(item.as_str()?))
+        .collect()
+}
+
+/// Reads hosts that the guard lets pass.
+pub(crate) fn allowed_hosts(place: &str, value: &Value) -> Result<Vec<Pattern>, StepError> {
+    patterns(value).ok_or_else(|| {
+        StepError::config(
+            "E0745",
+            format!("`{place}` takes a list of hosts and networks"),
+        )
+        .hint("as in `[\"api.internal\" \"*.internal\" \"10.0.0.0/8\"]`")
+    })
 }
