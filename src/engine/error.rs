@@ -1,17 +1,30 @@
 //! Why the engine could not do what it was asked. What a flow throws is a [`crate::outcome::Failure`], not this.
 
-use crate::archive::ArchiveError;
+mod archive;
+mod jobs;
+mod links;
+mod resources;
+mod sealed;
+mod tokens;
+mod waits;
+
 use crate::bindings::BindingsError;
 use crate::codec::CodecError;
 use crate::flow::InputError;
-use crate::jobs::JobError;
-use crate::links::LinkError;
 use crate::outcome::FailurePlace;
 use crate::ports::StoreError;
-use crate::resources::ResourceError;
-use crate::sealed::SealError;
-use crate::tokens::TokenError;
-use crate::waits::{Decided, WaitError};
+
+pub use archive::ArchiveError;
+pub use jobs::JobError;
+pub use links::LinkError;
+pub use resources::ResourceError;
+pub use sealed::SealError;
+pub(crate) use tokens::TEXT_MAX;
+pub use tokens::TokenError;
+pub use waits::{Decided, WaitError};
+
+/// Maximum number of runs that one call starts.
+pub const MOST_STARTS: usize = 1_000;
 
 /// See the module.
 #[derive(Debug, Clone, thiserror::Error)]
@@ -110,7 +123,7 @@ pub enum EngineError {
     },
     #[error(
         "one call starts at most {} runs, not {count}",
-        crate::start::MOST_STARTS
+        MOST_STARTS
     )]
     TooManyStarts { count: usize },
     #[error(transparent)]

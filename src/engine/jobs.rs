@@ -3,14 +3,12 @@
 //! What a call does is decided by the store, by the rules of `model/rules/jobs.rs`. This module checks what a worker asks
 //! for, waits for jobs, and turns refusals into errors.
 
-mod error;
-
 use std::ops::Deref;
 use std::time::Duration;
 
 use flowstone_lang::value::Value;
 
-pub use error::JobError;
+pub use crate::error::JobError;
 
 use crate::codec;
 use crate::duration::millis;

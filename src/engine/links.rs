@@ -9,6 +9,7 @@ use flowstone_model::waits::{LinkTarget, LinkTemplate, Shown, actions, roles, sh
 use crate::codec;
 use crate::engine::Engine;
 use crate::error::EngineError;
+pub use crate::error::LinkError;
 use crate::form::Form;
 use crate::ids::RunId;
 use crate::ports::{WaitEnding, WaitRow, WaitState};
@@ -26,36 +27,6 @@ const RECEIPT: &str = "decision";
 const RECEIPT_SECONDS: i64 = 600;
 /// Actions of questions about steps that come with a value.
 const WITH_VALUE: &[&str] = &["edit", "use"];
-
-/// Why a link leads nowhere.
-#[derive(Debug, Clone, thiserror::Error)]
-pub enum LinkError {
-    /// The id or the token is wrong. It is not told which.
-    #[error("this link does not lead to a question")]
-    Wait,
-    #[error("this link to a run cannot be used: {0}")]
-    Run(BadLink),
-}
-
-impl LinkError {
-    /// Returns the code of the page in `docs/errors`.
-    pub fn code(&self) -> &'static str {
-        match self {
-            LinkError::Wait => "E1100",
-            LinkError::Run(_) => "E1101",
-        }
-    }
-
-    /// Returns what to try.
-    pub fn hint(&self) -> &'static str {
-        match self {
-            LinkError::Wait => {
-                "open the link exactly as you received it; `flowstone waits show` prints it again"
-            }
-            LinkError::Run(_) => "make another with `flowstone runs url`",
-        }
-    }
-}
 
 /// A wait as the holder of its link sees it.
 #[derive(Debug)]

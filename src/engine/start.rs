@@ -6,6 +6,7 @@ use crate::bindings::Bindings;
 use crate::codec;
 use crate::engine::{Engine, StartOptions};
 use crate::error::EngineError;
+pub use crate::error::MOST_STARTS;
 use crate::flow::{Flow, InputError, LoadedFlow, activated, coerce_input, name_of};
 use crate::ids::RunId;
 use crate::ports::{
@@ -24,9 +25,6 @@ pub struct StartedRun {
     /// The runs that were cancelled, or asked to, in favour of this one.
     pub replaced: Vec<RunId>,
 }
-
-/// Maximum number of runs that one call starts.
-pub const MOST_STARTS: usize = 1_000;
 
 /// One start of [`Engine::submit_many`].
 pub struct BulkStart<'a> {

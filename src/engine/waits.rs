@@ -2,11 +2,9 @@
 //!
 //! An answer is judged inside the transaction that takes it; this module prepares answers and reports on them.
 
-mod error;
-
 use flowstone_lang::value::Value;
 
-pub use error::{Decided, WaitError};
+pub use crate::error::{Decided, WaitError};
 pub use flowstone_model::waits::{
     accepts, actions, event_key, is_approval, is_for, judge, listed, roles, shown, shown_digest,
 };

@@ -2,7 +2,8 @@
 
 use std::fmt;
 
-use super::listed;
+use flowstone_model::waits::listed;
+
 use crate::codec;
 use crate::ports::WaitEnding;
 
