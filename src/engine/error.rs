@@ -121,10 +121,7 @@ pub enum EngineError {
         /// The place of each in the call, from 0, and why.
         errors: Vec<(usize, EngineError)>,
     },
-    #[error(
-        "one call starts at most {} runs, not {count}",
-        MOST_STARTS
-    )]
+    #[error("one call starts at most {} runs, not {count}", MOST_STARTS)]
     TooManyStarts { count: usize },
     #[error(transparent)]
     Input(#[from] InputError),

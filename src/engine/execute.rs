@@ -24,6 +24,7 @@ mod report;
 mod requests;
 mod run_tree;
 pub(crate) mod trace;
+mod turn;
 mod underway;
 mod usage;
 mod verify;
@@ -59,7 +60,6 @@ use crate::sessions::Prepared;
 use crate::spans::{Recorder, RunFacts};
 use crate::step::{Cut, Cutoff, Scope, Services};
 use crate::trace::RunTrace;
-use crate::turn;
 use crate::{Interrupt, SessionUse};
 
 use branch::Branch;

@@ -26,9 +26,7 @@ use crate::journal::History;
 use crate::natives;
 use crate::observer::Observer;
 use crate::ports::{Claim, ClaimBy, NewRun, Program, RunStatus};
-
-/// What such runs have instead of the hash of a program.
-pub(crate) const PROGRAM: &str = "interactive";
+use crate::sessions::INTERACTIVE;
 
 /// A prompt's way to steps.
 pub struct Interactive<'a> {
@@ -159,7 +157,7 @@ impl Interactive<'_> {
             id: self.run.clone(),
             external_id: None,
             program: Program {
-                hash: PROGRAM.to_owned(),
+                hash: INTERACTIVE.to_owned(),
                 source: "{}".to_owned(),
                 engine_abi: ENGINE_ABI,
             },

@@ -11,6 +11,7 @@ mod backup;
 pub mod catalog;
 mod child;
 mod clock;
+mod control;
 pub mod crash_test;
 mod direct;
 pub mod disk;
@@ -27,7 +28,9 @@ mod journal;
 pub mod links;
 pub mod lookup;
 pub mod observer;
+mod open;
 pub mod outcome;
+mod prepare;
 pub mod proofs;
 pub mod redact;
 mod report;
@@ -39,9 +42,9 @@ mod sessions;
 mod spans;
 mod start;
 mod state;
+mod step_details;
 pub mod tokens;
 pub mod trust;
-mod turn;
 mod versions;
 pub mod waits;
 pub mod worker;
@@ -59,23 +62,26 @@ pub use flowstone_model::{
 pub use asker::{AskPermission, Asker, Permission, PermissionQuestion};
 pub use child::start as start_child;
 pub use clock::SystemClock;
+pub use control::CancelOutcome;
 pub use direct::Direct;
-pub use engine::{CancelOutcome, Engine, EngineConfig, StartOptions, builtin};
+pub use engine::{Engine, EngineConfig, StartOptions};
 pub use error::EngineError;
 pub use execute::{Difference, ExecuteOptions, Stand, Stay};
 pub use feed::{FeedState, Feeds, ProjectEvents, ProjectFeed, RunEvents, RunFeed};
 pub use flowstone_model::size::parse_size;
 pub use interactive::Interactive;
 pub use limits::{LIMITS, Limit, Limits, Unit, parse_memory};
+pub use open::builtin;
 pub use report::{
-    Attempt, CallStep, CompensationReport, Conversation, CostLine, LogLine, RunReport, StepDetails,
-    StepReport, StepStatus, ToolCall, Turn,
+    Attempt, CallStep, CompensationReport, Conversation, CostLine, LogLine, RunReport, StepReport,
+    StepStatus, ToolCall, Turn,
 };
 pub use runs::{
     EventsPage, GcOptions, GcReport, RunDiff, RunEventRow, StepDiff, StepSide, StepVerdict,
     read_instant, shown_end,
 };
 pub use start::{BulkStart, MOST_STARTS, Started, StartedRun, Submitted, SubmittedMany};
+pub use step_details::StepDetails;
 pub use versions::{
     Against, Backtest, BacktestOptions, BacktestSummary, ForkOptions, Replayed, Setting, Verdict,
 };

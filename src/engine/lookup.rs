@@ -1,8 +1,19 @@
 //! Runs looked up in the stores alone, without an engine.
 
+use crate::engine::Engine;
 use crate::error::EngineError;
 use crate::ports::{Durability, RunFilter, RunRow, Stores};
 use crate::report::RunReport;
+
+impl Engine {
+    /// Finds the run that an id, or the beginning of one, means.
+    ///
+    /// # Errors
+    /// When no run or more than one has this prefix.
+    pub async fn find_run(&self, prefix: &str) -> Result<RunRow, EngineError> {
+        find(&self.services.stores, prefix).await
+    }
+}
 
 /// Finds the run that an id, or the beginning of one, means.
 ///

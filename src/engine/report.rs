@@ -2,7 +2,6 @@
 
 mod attempts;
 pub(crate) mod conversation;
-mod details;
 
 use std::collections::{HashMap, HashSet};
 
@@ -23,7 +22,6 @@ use crate::ports::{
 pub use attempts::Attempt;
 pub(crate) use attempts::Begun;
 pub use conversation::{CallStep, Conversation, ToolCall, Turn};
-pub use details::StepDetails;
 
 /// Everything that is known of a run.
 #[derive(Debug)]

@@ -17,10 +17,10 @@ use std::rc::Rc;
 use flowstone_lang::session::{Body, Session};
 
 use crate::SessionUse;
-use crate::engine::Engine;
-use crate::error::EngineError;
-use crate::flow::{self, Flow};
-use crate::ports::RunRow;
+use crate::flow::Flow;
+
+/// What such runs have instead of the hash of a program.
+pub(crate) const INTERACTIVE: &str = "interactive";
 
 /// How many programs have a session that is kept for later.
 const KEPT: usize = 64;
@@ -40,7 +40,7 @@ pub(crate) struct Prepared {
 
 impl Prepared {
     /// Returns what an execution in a session of its own begins with.
-    fn own(session: Rc<Session>, flow: Rc<Flow>) -> Prepared {
+    pub(crate) fn own(session: Rc<Session>, flow: Rc<Flow>) -> Prepared {
         Prepared {
             session,
             body: Rc::new(Body::new(&flow.body)),
@@ -82,7 +82,7 @@ pub(crate) struct Sessions {
 }
 
 impl Sessions {
-    fn take(&self, program: &str) -> Option<Prepared> {
+    pub(crate) fn take(&self, program: &str) -> Option<Prepared> {
         let mut all = self.shared.borrow_mut();
         let shared = all.get_mut(program)?;
         let is_as_loaded = shared.session.world().generation() == shared.generation;
@@ -111,7 +111,7 @@ impl Sessions {
     }
 
     /// Lets other runs of a program use a session, unless they need their own.
-    fn share(&self, program: &str, prepared: &mut Prepared) {
+    pub(crate) fn share(&self, program: &str, prepared: &mut Prepared) {
         let shared = Shared::new(&prepared.session, &prepared.flow);
         prepared.usage = self.usage(program, &shared.uses);
         self.add(program, shared);
@@ -161,48 +161,5 @@ impl Sessions {
         for shared in self.shared.borrow_mut().values_mut() {
             shared.bodies.truncate(1);
         }
-    }
-}
-
-impl Engine {
-    /// Returns a session with the program of a run, which other runs of the program may use, too.
-    pub(crate) async fn prepare(&self, row: &RunRow) -> Result<Prepared, EngineError> {
-        if let Some(prepared) = self.sessions.take(&row.program) {
-            return Ok(prepared);
-        }
-        let mut prepared = self.prepare_own(row).await?;
-        self.sessions.share(&row.program, &mut prepared);
-        Ok(prepared)
-    }
-
-    /// Returns a session with the program of a run, for this run alone.
-    pub(crate) async fn prepare_own(&self, row: &RunRow) -> Result<Prepared, EngineError> {
-        let run = row.id.to_string();
-        if row.program == crate::interactive::PROGRAM {
-            return Err(EngineError::Interactive { run });
-        }
-        let bad_program = |detail: &str| EngineError::BadProgram {
-            run: run.clone(),
-            detail: detail.to_owned(),
-        };
-        let program = self.stores().runs.program(&row.program).await?;
-        let program = program.ok_or_else(|| bad_program("it is missing"))?;
-        if program.engine_abi != flow::ENGINE_ABI {
-            return Err(EngineError::OtherAbi {
-                run,
-                found: program.engine_abi,
-                known: flow::ENGINE_ABI,
-            });
-        }
-        let session = Rc::new(self.session());
-        let checked = flow::reload(&session, &program);
-        let Some(loaded) = checked.loaded else {
-            let first = checked
-                .findings
-                .first()
-                .map(|finding| finding.message.as_str());
-            return Err(bad_program(first.unwrap_or("it is not a flow")));
-        };
-        Ok(Prepared::own(session, loaded.flow))
     }
 }

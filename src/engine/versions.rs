@@ -169,7 +169,7 @@ impl Engine {
     }
 
     pub(crate) async fn program_of(&self, row: &RunRow) -> Result<Program, EngineError> {
-        if row.program == crate::interactive::PROGRAM {
+        if row.program == crate::sessions::INTERACTIVE {
             return Err(EngineError::Interactive {
                 run: row.id.to_string(),
             });

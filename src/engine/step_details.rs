@@ -1,13 +1,13 @@
 //! One step with all that it was asked for. The journal keeps the beginning of a request; the whole of it is
 //! found by replaying the run, in which nothing is performed.
 
-use super::StepReport;
 use crate::engine::Engine;
 use crate::error::EngineError;
 use crate::execute::{Script, WholeRequest, dry_run};
 use crate::ids::RunId;
 use crate::outcome::FailurePlace;
 use crate::ports::{RunRow, WaitRow};
+use crate::report::StepReport;
 
 /// One step of a run.
 #[derive(Debug, Clone)]

@@ -6,9 +6,9 @@
 use std::collections::HashSet;
 use std::rc::Rc;
 
+use super::{ExecuteOptions, Stay, epoch_of};
 use crate::engine::Engine;
 use crate::error::EngineError;
-use crate::execute::{ExecuteOptions, Stay, epoch_of};
 use crate::ids::RunId;
 use crate::observer::{Observer, RunEvent};
 use crate::outcome::RunOutcome;
