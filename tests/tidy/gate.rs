@@ -146,7 +146,7 @@ fn permissions_are_made_by_the_gate_alone() {
 
 /// Where secrets are looked up outside of steps: their places, reports about them, recordings of them.
 const OUTSIDE: &[&str] = &[
-    "src/steps/connections/report.rs",
+    "src/steps/connection_report.rs",
     "src/steps/recording/secrets.rs",
     "src/steps/secrets.rs",
 ];
