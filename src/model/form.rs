@@ -1,7 +1,7 @@
 //! Forms: the fields in which a person fills in what a schema asks for, and the value of what they typed.
 //!
-//! A form knows neither pages nor requests. Whether the whole answer is good is judged where it is taken; what a field
-//! alone can tell is reported here, beside that field.
+//! A form knows neither pages nor requests. The complete answer is judged where it is accepted; problems that concern a
+//! single field are reported here, beside that field.
 
 use std::collections::BTreeMap;
 
@@ -13,22 +13,23 @@ use crate::names::name_of;
 use crate::schema::{Entry, Kind, Notes, Range, Schema, Size, decode, explain, validate};
 use crate::words::printed;
 
-/// Schemas within schemas that are followed.
+/// Maximum depth of nested schemas that become fields.
 const MAX_DEPTH: usize = 16;
-/// A text that may be longer than this gets several lines.
+/// Maximum length of a text with a one-line field; a longer one gets several lines.
 const LINE: usize = 200;
 /// The name of the field for an answer that is not a map.
 pub const WHOLE: &str = "value";
-/// The entry of an answer that a person chooses and does not type.
+/// The entry of an answer that a person chooses instead of typing.
 const ACTION: &str = "action";
-/// Names in a submitted form that have a meaning of their own; an entry of that name is `answer.` and the name.
+/// Names in a submitted form that have a meaning of their own; the field of an entry with such a name is `answer.` and
+/// the name.
 pub const RESERVED: &[&str] = &["access-token", ACTION, "digest", "token"];
 
 /// The fields for an answer.
 #[derive(Clone, Default)]
 pub struct Form {
     pub fields: Vec<FormField>,
-    /// The one field holds the answer itself, and not an entry of it.
+    /// Tells whether the one field holds the answer itself instead of an entry of it.
     is_whole: bool,
 }
 
@@ -41,16 +42,16 @@ pub struct FormField {
     pub description: Option<String>,
     pub kind: FieldKind,
     pub is_required: bool,
-    /// What the field holds at first.
+    /// The initial content of the field.
     pub initial: String,
     key: Value,
     schema: Schema,
 }
 
-/// What is typed into a field.
+/// The type of input that a field takes.
 #[derive(Debug, Clone, PartialEq)]
 pub enum FieldKind {
-    /// One of these, by its text.
+    /// A choice of values, each with its text.
     Choice(Vec<(String, Value)>),
     /// A value as EDN or JSON.
     Data,
@@ -67,12 +68,12 @@ pub enum FieldKind {
     },
 }
 
-/// What is wrong with a field: its name, and why.
+/// A problem with a field: its name, and the reason.
 pub type FieldProblem = (String, String);
 
 impl Form {
-    /// Returns the fields for what a schema asks for. With an action, alternatives that depend on the action are those
-    /// for it; without, all of them. `is_choice`: the answer is a map with an action.
+    /// Returns the fields for a schema. With an action, alternatives that depend on the action are limited to those for
+    /// it; without one, all are included. `is_choice`: the answer is a map with an action.
     pub fn of(schema: Option<&Schema>, action: Option<&str>, is_choice: bool) -> Form {
         let mut form = Form::default();
         if let Some(schema) = schema {
@@ -93,10 +94,10 @@ impl Form {
         form
     }
 
-    /// Returns the answer that was typed; an action is not part of it.
+    /// Returns the submitted answer; an action is not part of it.
     ///
     /// # Errors
-    /// When a field is empty that must not be, or holds something else than its schema asks for.
+    /// When a required field is empty, or a field holds something other than its schema asks for.
     pub fn read(&self, typed: &BTreeMap<String, String>) -> Result<Value, Vec<FieldProblem>> {
         let (mut entries, mut problems) = (Vec::new(), Vec::new());
         for field in &self.fields {
@@ -241,7 +242,7 @@ fn field(name: &str, key: Value, schema: &Schema, notes: &Notes, is_required: bo
     }
 }
 
-/// Returns a name as a label: `due-date` as `Due date`.
+/// Returns a name as a label, such as `Due date` for `due-date`.
 fn words_of(name: &str) -> String {
     let words = name.replace(['-', '_'], " ");
     let mut chars = words.chars();
@@ -251,7 +252,7 @@ fn words_of(name: &str) -> String {
     }
 }
 
-/// Returns what is typed for a schema, and whether it may be left out.
+/// Returns the type of input for a schema, and whether the field may be left empty.
 fn kind_of(schema: &Schema, depth: usize) -> (FieldKind, bool) {
     let text = |is_long, size| FieldKind::Text { is_long, size };
     let kind = match &schema.kind {
@@ -309,7 +310,7 @@ fn kind_of(schema: &Schema, depth: usize) -> (FieldKind, bool) {
     (kind, false)
 }
 
-/// Tells whether the author wants several lines: `{:json-schema {:format "textarea"}}`.
+/// Tells whether the author asks for several lines: `{:json-schema {:format "textarea"}}`.
 fn is_textarea(schema: &Schema) -> bool {
     let own = schema.notes.json_schema.as_ref();
     let format = own.and_then(|own| own.get("format")).and_then(name_of);
@@ -330,7 +331,7 @@ fn choice_text(value: &Value) -> String {
 }
 
 impl FormField {
-    /// Returns the value of a text; `None` if the field was left empty and may be.
+    /// Returns the value of a text; `None` if the field is optional and was left empty.
     fn read(&self, text: &str) -> Result<Option<Value>, String> {
         let text = text.replace("\r\n", "\n");
         let trimmed = text.trim();

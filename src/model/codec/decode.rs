@@ -1,4 +1,4 @@
-//! Text back to values. Reads what [`super::encode`] writes, in this version and all before.
+//! Text back to values. Reads what [`super::encode`] writes in this version and in all earlier ones.
 
 use flowstone_lang::value::number::parse_big;
 use flowstone_lang::value::{
@@ -11,7 +11,7 @@ use super::{CodecError, text};
 /// Reads one value.
 ///
 /// # Errors
-/// When the text is not what `encode` writes.
+/// When the text is not one that `encode` writes.
 pub fn decode(text: &str) -> Result<Value, CodecError> {
     let mut reader = Reader {
         text,
@@ -26,7 +26,7 @@ pub fn decode(text: &str) -> Result<Value, CodecError> {
     Ok(value)
 }
 
-/// Reads values that stand one after the other.
+/// Reads values that follow one another.
 ///
 /// # Errors
 /// As [`decode`].
@@ -170,7 +170,7 @@ impl<'a> Reader<'a> {
         let Some(first) = self.text[self.at..].chars().next() else {
             return Err(self.unreadable("no character"));
         };
-        // The first character belongs to it whatever it is, also a bracket.
+        // The first character always belongs to the token, even if it is a bracket.
         let start = self.at;
         self.at += first.len_utf8();
         self.token();
@@ -253,7 +253,7 @@ fn number(token: &str) -> Option<Value> {
         if bottom <= BigInt::ZERO {
             return None;
         }
-        // Ratios are written in lowest terms; what others wrote is short.
+        // Ratios are written in lowest terms; what other programs wrote is short.
         let ratio = match bottom.bits() > 4096 {
             true => BigRational::new_raw(top, bottom),
             false => BigRational::new(top, bottom),
@@ -324,8 +324,8 @@ fn error(fields: &Value) -> Option<Exception> {
     Some(exception)
 }
 
-/// Returns a code that lives as long as the program. There are as many as pages in `docs/errors`; anything
-/// that is not a code is dropped.
+/// Returns an error code with static lifetime, each distinct code leaked once. Text that is not a code becomes the empty
+/// string.
 pub fn code(text: &str) -> &'static str {
     use std::cell::RefCell;
     thread_local! {

@@ -9,29 +9,29 @@ use sha2::{Digest, Sha256};
 
 use super::{CodecError, text};
 
-/// Deeper values are refused: reading them back recurses.
+/// Maximum depth of a value; deeper values are refused, because reading them back recurses.
 pub(super) const DEPTH_LIMIT: usize = 400;
 
-/// Writes a value as EDN text. Sequences become lists, records become maps, metadata is left out.
+/// Writes a value as EDN text. Sequences become lists, records become maps, metadata is omitted.
 ///
 /// # Errors
-/// When the value, or a part of it, is not data; says which part.
+/// When the value, or a part of it, is not data; the error names the part.
 pub fn encode(value: &Value) -> Result<String, CodecError> {
     write(value, false)
 }
 
-/// Writes a value so that equal values give equal text: entries of maps and sets are sorted. Functions, which
-/// cannot be compared, are all written alike.
+/// Writes a value so that equal values give equal text: entries of maps and sets are sorted. Functions, which cannot be
+/// compared, are all written the same.
 ///
 /// # Errors
-/// When the value is nested too deep.
+/// When the value is nested too deeply.
 pub fn canonical(value: &Value) -> Result<String, CodecError> {
     write(value, true)
 }
 
-/// Text of more bytes is not stored.
+/// Maximum size of a text in bytes; a larger one is refused.
 const MOST_TEXT: u64 = 500_000_000;
-/// What is written before the whole size of a value is estimated: most values are smaller.
+/// Number of bytes written before the size of the whole value is estimated: most values are smaller.
 const SMALL_TEXT: usize = 1_000_000;
 
 fn write(value: &Value, canonical: bool) -> Result<String, CodecError> {
@@ -60,7 +60,7 @@ pub fn digest_bytes(bytes: &[u8]) -> String {
     hex(&Sha256::digest(bytes))
 }
 
-/// The SHA-256 of bytes that come a part at a time.
+/// Computes the SHA-256 of bytes that arrive in parts.
 #[derive(Clone, Default)]
 pub struct Digester(Sha256);
 
@@ -69,7 +69,7 @@ impl Digester {
         self.0.update(bytes);
     }
 
-    /// Returns it as [`digest_bytes`] does.
+    /// Returns the hash in the form of [`digest_bytes`].
     pub fn finish(self) -> String {
         hex(&self.0.finalize())
     }
@@ -84,10 +84,10 @@ pub(super) fn hex(bytes: &[u8]) -> String {
 
 struct Writer<'v> {
     out: String,
-    /// The keys and indices that lead to the value under the pen.
+    /// The keys and indices that lead to the part that is being written.
     path: Vec<String>,
     canonical: bool,
-    /// The whole value, until its size was estimated.
+    /// The whole value, until its size has been estimated.
     root: Option<&'v Value>,
 }
 
@@ -148,7 +148,7 @@ impl Writer<'_> {
         if self.path.len() >= DEPTH_LIMIT {
             return Err(CodecError::TooDeep { limit: DEPTH_LIMIT });
         }
-        // The words for a step of the path are made only where they may be shown.
+        // The text of a path step is made only if it can appear in an error.
         let leaf = matches!(
             value,
             Value::Nil
@@ -397,7 +397,7 @@ impl Writer<'_> {
     }
 }
 
-/// Splits what was realised before into its first item and the rest.
+/// Splits the realised part of a sequence into its first item and the rest.
 fn split(rest: &Value) -> Result<Option<(Value, Value)>, CodecError> {
     Ok(match rest {
         Value::Nil => None,
