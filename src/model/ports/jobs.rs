@@ -1,30 +1,30 @@
 //! Jobs: work that `:job` steps put into a queue, and that workers outside claim under a lease.
 //!
-//! What a call of a worker does to a job is decided inside one transaction by [`crate::rules::jobs`]. Every call names the
-//! random token of its lease, which no listing shows.
+//! The rules in [`crate::rules::jobs`] decide, inside one transaction, what the call of a worker does to a job. Every
+//! call names the random token of its lease, which no listing shows.
 
 use super::PortFuture;
 use crate::ids::RunId;
 
-/// How the keys begin under which runs wait for the end of a job. The job's id follows.
+/// Prefix of the keys under which runs wait for the end of a job; the id of the job follows.
 pub const JOB_KEY: &str = "job:";
-/// How the keys begin under which runs wait for the end of a batch of jobs. The batch's id follows.
+/// Prefix of the keys under which runs wait for the end of a batch of jobs; the id of the batch follows.
 pub const BATCH_KEY: &str = "job-batch:";
-/// Maximum number of jobs in one call: a claim, or the end of many.
+/// Maximum number of jobs in one call: a claim, or the end of several jobs.
 pub const MOST_JOBS: usize = 100;
 
-/// All jobs.
+/// The jobs of a project.
 pub trait Jobs: Send + Sync {
-    /// Leases queued jobs to a worker, those of the highest priority first, then the oldest. What time did to jobs is
-    /// settled first.
+    /// Leases queued jobs to a worker: the highest priority first, then the oldest. Jobs that are due by time are
+    /// updated first.
     fn claim(&self, claim: JobClaim) -> PortFuture<'_, Vec<JobRow>>;
 
-    /// Makes calls of workers about claimed jobs, each for itself, all in one transaction. The answers are in the order
-    /// of the calls.
+    /// Applies calls of workers about claimed jobs, each on its own, all in one transaction. The answers are in the
+    /// order of the calls.
     fn call(&self, calls: Vec<JobCall>, now_ms: i64) -> PortFuture<'_, Vec<JobAnswer>>;
 
-    /// Settles what time did to jobs: expired leases, deadlines, and cancels that no worker answered. Returns how many
-    /// jobs changed.
+    /// Updates the jobs that are due: expired leases, deadlines, and cancellations that no worker answered. Returns the
+    /// number of jobs that changed.
     fn expire(&self, now_ms: i64) -> PortFuture<'_, usize>;
 
     fn find(&self, id: &str) -> PortFuture<'_, Option<JobRow>>;
@@ -32,32 +32,32 @@ pub trait Jobs: Send + Sync {
     /// Returns jobs, newest first.
     ///
     /// # Errors
-    /// [`super::StoreError::Rejected`] with kind `not-found` when there is no job [`JobQuery::after`].
+    /// [`super::StoreError::Rejected`] with kind `not-found` when the job [`JobQuery::after`] does not exist.
     fn list(&self, query: JobQuery) -> PortFuture<'_, Vec<JobRow>>;
 
     /// Counts the jobs of a batch.
     fn batch(&self, id: &str) -> PortFuture<'_, Option<JobBatch>>;
 }
 
-/// How far a job is.
+/// The state of a job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum JobStatus {
-    /// No worker has it.
+    /// No worker has claimed the job.
     Queued,
-    /// A worker has a lease of it.
+    /// A worker holds a lease of the job.
     Claimed,
     Succeeded,
-    /// The worker found nothing to do.
+    /// The worker ended the job without changes.
     NoChanges,
     Failed,
-    /// Its run was cancelled, or gave it up.
+    /// The run was cancelled, or gave up the job.
     Cancelled,
-    /// Its `:timeout` was over first.
+    /// The `:timeout` of the job passed before it ended.
     TimedOut,
 }
 
 impl JobStatus {
-    /// All, with the names they are stored and shown under.
+    /// All statuses with their names in the store and in listings.
     pub const NAMES: &'static [(JobStatus, &'static str)] = &[
         (JobStatus::Cancelled, "cancelled"),
         (JobStatus::Claimed, "claimed"),
@@ -68,7 +68,7 @@ impl JobStatus {
         (JobStatus::TimedOut, "timed_out"),
     ];
 
-    /// Tells whether nothing will happen to the job any more.
+    /// Tells whether the job has ended.
     pub fn is_final(self) -> bool {
         match self {
             JobStatus::Queued | JobStatus::Claimed => false,
@@ -92,7 +92,7 @@ impl JobStatus {
             .map_or("unknown", |(_, name)| name)
     }
 
-    /// Returns the status of a name; `no-changes` and `timed-out` are taken too.
+    /// Returns the status of a name; `no-changes` and `timed-out` are accepted too.
     pub fn from_name(name: &str) -> Option<JobStatus> {
         let name = name.replace('-', "_");
         Self::NAMES
@@ -106,71 +106,71 @@ impl JobStatus {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct JobRow {
     pub id: String,
-    /// The batch that it was submitted with.
+    /// The id of the batch that the job was submitted with.
     pub batch: Option<String>,
     pub run: RunId,
-    /// The slug of the run's flow. Filled in by the store.
+    /// The slug of the run's flow, set by the store.
     pub flow: String,
-    /// The path of the step that submitted it.
+    /// The path of the step that submitted the job.
     pub path: String,
     /// The job type, by which workers claim it.
     pub kind: String,
     pub status: JobStatus,
-    /// EDN text.
+    /// The payload, as EDN text.
     pub payload: String,
-    /// A map as EDN text.
+    /// The metadata, a map as EDN text.
     pub metadata: Option<String>,
-    /// Higher is claimed first.
+    /// Jobs with a higher priority are claimed first.
     pub priority: i64,
-    /// How often it was claimed.
+    /// Number of times the job was claimed.
     pub attempt: u32,
     pub max_attempts: u32,
     pub idempotency_key: String,
     pub created_ms: i64,
     pub updated_ms: i64,
     pub ended_ms: Option<i64>,
-    /// When it ends as [`JobStatus::TimedOut`].
+    /// When the job ends as [`JobStatus::TimedOut`], in milliseconds since 1970.
     pub deadline_ms: Option<i64>,
-    /// The lease that a worker has, while the job is claimed.
+    /// The lease of a worker, while the job is claimed.
     pub lease: Option<JobLease>,
-    /// The worker that claimed it last.
+    /// The worker that claimed the job last.
     pub worker: Option<String>,
-    /// What the worker reported last, as EDN text.
+    /// The last progress report of a worker, as EDN text.
     pub progress: Option<String>,
-    /// EDN text.
+    /// The result, as EDN text.
     pub result: Option<String>,
-    /// A map `{:message :kind :data}` as EDN text; also of an attempt after which the job was queued again.
+    /// A map `{:message :kind :data}` as EDN text; also set by an attempt after which the job was queued again.
     pub error: Option<String>,
-    /// When its worker was asked to stop.
+    /// When the worker was asked to stop, in milliseconds since 1970.
     pub cancel_ms: Option<i64>,
-    /// The call that ended the last lease: the same call again gets the same answer.
+    /// The call that ended the last lease: the same call gets the same answer if it is repeated.
     pub last_call: Option<String>,
 }
 
 /// The right of one worker to work on a job.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct JobLease {
-    /// Random, new with each claim. Only the worker that claimed the job may see it.
+    /// Random, new for each claim. Only the worker that claimed the job may see it.
     pub token: String,
     pub until_ms: i64,
-    /// How long it was claimed for, and is extended by.
+    /// The length of the lease, and of each extension.
     pub length_ms: i64,
 }
 
-/// A worker asks for jobs.
+/// The request of a worker for jobs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct JobClaim {
     pub types: Vec<String>,
-    /// Only jobs of these flows; nothing for those of all.
+    /// Restricts the claim to jobs of these flows; `None`: of all flows.
     pub flows: Option<Vec<String>>,
     pub worker: String,
-    /// A token for each job that may be claimed: as many as there are are claimed at most.
+    /// Tokens for the jobs to claim; their number is the maximum number of jobs.
     pub tokens: Vec<String>,
     pub lease_ms: i64,
     pub now_ms: i64,
 }
 
-/// A worker says something about a job that it claimed.
+/// A call of a worker about a job that it claimed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct JobCall {
     pub job: String,
@@ -179,25 +179,25 @@ pub struct JobCall {
     pub report: JobReport,
 }
 
-/// What a worker says about its job.
+/// What a worker reports about its job.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum JobReport {
-    /// It is at work. The lease is extended from now on, by its own length where nothing else is given.
+    /// The job is in progress. The lease is extended from now on, by its own length unless another one is given.
     Progress {
-        /// EDN text.
+        /// The progress, as EDN text.
         progress: Option<String>,
         extend_ms: Option<i64>,
     },
-    /// It is done.
+    /// The job is done.
     Complete {
         /// [`JobStatus::Succeeded`] or [`JobStatus::NoChanges`].
         status: JobStatus,
-        /// EDN text.
+        /// The result, as EDN text.
         result: Option<String>,
     },
-    /// It failed.
+    /// The attempt failed.
     Fail {
-        /// As in [`JobRow::error`].
+        /// The error in the form of [`JobRow::error`].
         error: String,
         /// Another attempt may succeed.
         retry: bool,
@@ -207,14 +207,14 @@ pub enum JobReport {
 /// The answer to a call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum JobAnswer {
-    /// It was taken; the job as it is now.
+    /// The call was accepted; this is the job now.
     Taken(Box<JobRow>),
-    /// The lease is another worker's by now, or over.
+    /// The lease has expired, or another worker holds it now.
     LeaseLost(Box<JobRow>),
     Missing,
 }
 
-/// Which jobs to list.
+/// The selection and the page of a list of jobs.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct JobQuery {
     pub kind: Option<String>,
@@ -222,9 +222,9 @@ pub struct JobQuery {
     pub batch: Option<String>,
     pub run: Option<RunId>,
     pub id_prefix: Option<String>,
-    /// The id of the last job of the page before.
+    /// The id of the last job of the previous page.
     pub after: Option<String>,
-    /// 0: no limit.
+    /// Maximum number of jobs; 0: no limit.
     pub limit: usize,
 }
 
@@ -232,7 +232,7 @@ pub struct JobQuery {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct JobBatch {
     pub id: String,
-    /// How many jobs have which status; only those that occur.
+    /// Number of jobs for each status that occurs.
     pub counts: Vec<(JobStatus, u64)>,
 }
 
@@ -241,7 +241,7 @@ impl JobBatch {
         self.counts.iter().map(|(_, count)| count).sum()
     }
 
-    /// Returns `running`, `completed` where every job succeeded, or `failed`.
+    /// Returns `running`, `completed` if every job succeeded, or `failed`.
     pub fn status(&self) -> &'static str {
         let any = |condition: fn(JobStatus) -> bool| {
             self.counts
