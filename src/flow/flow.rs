@@ -1,4 +1,4 @@
-//! A flow file as data: what may be known without running it.
+//! A flow file as data: everything that is known without running it.
 
 mod agents;
 mod bindings;
@@ -48,10 +48,10 @@ pub struct Flow {
     pub slug: Rc<str>,
     pub name: Option<Rc<str>>,
     pub description: Option<Rc<str>>,
-    /// What the file has under `:flow`, unquoted.
+    /// The form under `:flow`, unquoted.
     pub body: Value,
     pub functions: Vec<FlowFunction>,
-    /// `:steps`, and after them `:agents`.
+    /// The entries of `:steps`, followed by those of `:agents`.
     pub packaged: Vec<Rc<PackagedStep>>,
     pub templates: Vec<Template>,
     pub invocations: Vec<Invocation>,
@@ -61,7 +61,7 @@ pub struct Flow {
     pub schedules: Vec<Schedule>,
     /// `:requires`, a vector of maps, or nil.
     pub requires: Value,
-    /// What `:concurrency` and `:limits` say.
+    /// `:concurrency` and `:limits`.
     pub starts: Starts,
     /// `:llm-providers`, a vector of maps, or nil.
     pub llm_providers: Value,
@@ -69,13 +69,13 @@ pub struct Flow {
     pub mcp: Vec<Rc<McpAdapter>>,
     /// The whole definition map, or nil for a bare form.
     pub definition: Value,
-    /// The hash of the texts of its file and of all that this includes, whatever the file is called; none where the flow
-    /// is in no file.
+    /// The hash of the texts of its file and of everything that the file includes, independent of the file's name;
+    /// `None` for a flow that is not in a file.
     pub digest: Option<Rc<str>>,
 }
 
 impl Flow {
-    /// Returns a flow that is only a body: a bare form, or what a prompt evaluates.
+    /// Returns a flow that is only a body: a bare form, or a form entered at a prompt.
     pub fn bare(slug: &str, body: Value) -> Flow {
         Flow {
             slug: slug.into(),
@@ -97,8 +97,8 @@ impl Flow {
         }
     }
 
-    /// Returns the id of the manual interface over an invocation, where it is turned off. Without a name, it is the
-    /// default one.
+    /// Returns the id of the manual interface of an invocation, if that interface is turned off. Without a name, it is
+    /// that of the default invocation.
     pub fn manual_off(&self, invocation: Option<&str>) -> Option<Rc<str>> {
         let asked = invocation.unwrap_or("default");
         let manual = self.definition.get("interfaces")?.get("manual")?;
@@ -136,7 +136,7 @@ impl Flow {
         })
     }
 
-    /// Returns the contract of runs that name no other: `:default`, or else the only one.
+    /// Returns the invocation of runs that name none: `:default`, or else the only one.
     pub fn default_invocation(&self) -> Option<&Invocation> {
         let named = self
             .invocations
@@ -187,7 +187,7 @@ pub struct Input {
     pub label: Option<Rc<str>>,
     pub description: Option<Rc<str>>,
     pub default: Value,
-    /// What a `select` may be; empty for any.
+    /// The values that a `:select` accepts; empty if any value is accepted.
     pub options: Vec<Value>,
     pub multiple: bool,
     pub span: Span,

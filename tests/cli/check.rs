@@ -316,7 +316,7 @@ fn code_in_texts_is_read_and_compiled() {
             E0101 <(fn> `(` is never closed
                 add `)` where the form should end
             E0470 <(fn> code is one form, and here is another
-                write one `(fn [input] ...)`; what it needs beside goes into a `let` or `letfn` around it
+                write one `(fn [input] ...)`; put what else it needs into a `let` or `letfn` around it
             E0113 <#=(+> `#=` would run code while reading, which is not done here
                 put the expression where it is evaluated, without `#=`
             E0204 <undefd> `undefd` is not defined
@@ -359,17 +359,17 @@ fn function_code_that_reaches_outside_is_found() {
          (flow/step :function :f {:code '(fn [_] (letfn [(shuffle [x] x)] (shuffle [1])))})",
         expect![[r#"
             E0707 <slurp> `slurp` cannot be used inside function code, which has no files
-                read files in the flow, with a `:files` step, and hand the text to the function
+                read files in the flow, with a `:files` step, and pass the text to the function
             E0707 <flow/step> `flow/step` cannot be used inside function code
-                do it in the body of the flow, and hand the result to the function: `:input {...}`
+                do it in the body of the flow, and pass the result to the function: `:input {...}`
             E0707 <Thread/sleep> `Thread/sleep` cannot be used inside function code, which cannot sleep
                 let the flow sleep, with a `:sleep` step
             E0707 <java.util.UUID/randomUUID> `java.util.UUID/randomUUID` cannot be used inside function code, which has no randomness
-                take it in the body of the flow, where it is journaled, and hand it to the function: `:input {...}`
+                take it in the body of the flow, where it is journaled, and pass it to the function: `:input {...}`
             E0707 <rand-int> `rand-int` cannot be used inside function code, which has no randomness
-                take it in the body of the flow, where it is journaled, and hand it to the function: `:input {...}`
+                take it in the body of the flow, where it is journaled, and pass it to the function: `:input {...}`
             E0707 <java.time.Instant/now> `java.time.Instant/now` cannot be used inside function code, which has no clock
-                take it in the body of the flow, where it is journaled, and hand it to the function: `:input {...}`
+                take it in the body of the flow, where it is journaled, and pass it to the function: `:input {...}`
         "#]],
     );
 }
@@ -580,8 +580,8 @@ fn contents_of_definitions_are_checked() {
             E0472 <:bogus> `:config :auth :type` of an entry of `:triggers` must be one of `:api-key`, `:basic`, `:bearer`, `:github`, `:hmac-sha256`, `:ip-allowlist`, `:signature`, `:slack`, `:standard-webhooks`, `:stripe`, not :bogus (a keyword)
             E0472 <:cod> an entry of `:functions` has no key `:cod`
                 did you mean `:code`?
-            warning E0474 <"res://v1/ws/ws-4f2a9c01/x"> a text names one workspace: the flow works nowhere else
-                give it to the run as an input
+            warning E0474 <"res://v1/ws/ws-4f2a9c01/x"> a text contains the id of one workspace: the flow works nowhere else
+                pass the id to the run as an input
         "#]],
     );
 }

@@ -59,9 +59,9 @@ fn wrong_entries_of_agents() {
             E0468 x.edn:2:41 <{:objective "x"}> an entry of `:agents` needs an `:id`
               a keyword with a namespace, such as `:id :review/security`
             E0468 x.edn:2:58 <{:id :a/b}> the named agent `:a/b` needs an `:objective`
-              say what it is for: `:objective "Look for security problems."`; the arguments of a call are in `:inputs`
+              add one: `:objective "Look for security problems."`; the arguments of a call are in `:inputs`
             E0468 x.edn:2:100 <:http> the named agent `:c/d` is not an `:http`
-              leave `:type` out: all of `:agents` are agents; other steps go into `:steps`
+              remove `:type`: every entry of `:agents` is an agent; other steps belong in `:steps`
             E0468 x.edn:3:61 <:nam> `:tool` has no key `:nam`
               did you mean `:name`?
             E0427 x.edn:3:80 <:no> there is no function `:no`

@@ -290,7 +290,7 @@ fn not_here(what: &str) -> flowstone_lang::value::Signal {
         "E0707",
         format!("{what} cannot be used inside function code"),
     )
-    .hint("do it in the flow and hand the result to the function")
+    .hint("do it in the flow and pass the result to the function")
     .into()
 }
 

@@ -107,12 +107,12 @@ fn type_() {
         (
             "{:id :a/b :type :c/d}",
             "1",
-            "E0422 `:a/b` wraps `:c/d`, and only a built-in step can be wrapped",
+            "E0422 `:a/b` wraps `:c/d`, but only a built-in step can be wrapped",
         ),
         (
             "{:id :a/b :type :fanout}",
             "(flow/step :a/b {})",
-            "E0422 `:a/b` wraps a `:fanout`, which works in a body only | call the packaged step itself with flow/pmap",
+            "E0422 `:a/b` wraps a `:fanout`, which works only in a flow's body | call the packaged step itself with flow/pmap",
         ),
     ]);
 }
@@ -482,13 +482,13 @@ fn flow_step_packaged_extra_argument() {
         (
             ADD,
             "(flow/step :math/add {:n 1} {:retry {}})",
-            "E0426 the call of the packaged step `:math/add` has an argument too many | write it as `(flow/step :math/add \
+            "E0426 the call of the packaged step `:math/add` has too many arguments | write it as `(flow/step :math/add \
              {...})` or `(flow/step :math/add :step-id {...})`",
         ),
         (
             ADD,
             "(apply flow/step [:math/add :id {:n 1} {}])",
-            "E0426 the call of the packaged step `:math/add` has an argument too many | write it as `(flow/step :math/add \
+            "E0426 the call of the packaged step `:math/add` has too many arguments | write it as `(flow/step :math/add \
              {...})` or `(flow/step :math/add :step-id {...})`",
         ),
     ]);
@@ -500,7 +500,7 @@ fn flow_step_arity_invalid() {
         (
             ADD,
             "(flow/step :math/add :id {:n 1} {})",
-            "E0426 the call of the packaged step `:math/add` has an argument too many | write it as `(flow/step :math/add \
+            "E0426 the call of the packaged step `:math/add` has too many arguments | write it as `(flow/step :math/add \
              {...})` or `(flow/step :math/add :step-id {...})`",
         ),
         (
