@@ -1,4 +1,4 @@
-//! The vault: encrypts what a project has to keep and nobody may read, under the project's key.
+//! The vault: encrypts the secrets that a project has to store, under the project's key.
 
 use std::fmt;
 use std::fs::File;
@@ -11,28 +11,28 @@ pub trait Vault: Send + Sync {
     /// When the key cannot be read or made.
     fn seal(&self, plain: &[u8]) -> Result<String, VaultError>;
 
-    /// Decrypts an envelope of any key that the project has.
+    /// Decrypts an envelope of any key of the project.
     ///
     /// # Errors
-    /// When its key is not here, or the envelope was changed.
+    /// When the key of the envelope is missing, or the envelope was changed.
     fn open(&self, envelope: &str) -> Result<Vec<u8>, VaultError>;
 
-    /// Returns the keys of the project; without any before something was encrypted.
+    /// Returns the ids of the project's keys; empty before anything was encrypted.
     ///
     /// # Errors
     /// When they cannot be read.
     fn keys(&self) -> Result<KeyRing, VaultError>;
 
-    /// Waits until no other process replaces keys, and keeps others from it until the guard is dropped.
+    /// Waits until no other process replaces keys, and prevents others from doing so until the guard is dropped.
     ///
     /// # Errors
     /// When the keys cannot be written.
     fn exclusive(&self) -> Result<KeyGuard, VaultError>;
 
-    /// Makes a new key the current one. The others are kept, for what they encrypted.
+    /// Makes a new key the current one. The others are kept for what they encrypted.
     ///
     /// # Errors
-    /// When the keys come from the environment, which has to name the new one itself, or cannot be written.
+    /// When the keys come from the environment, which has to list the new one itself, or cannot be written.
     fn renew(&self) -> Result<(), VaultError>;
 
     /// Drops all keys but the current one.
@@ -42,26 +42,26 @@ pub trait Vault: Send + Sync {
     fn forget_old(&self) -> Result<(), VaultError>;
 }
 
-/// Keeps other processes from replacing keys: see [`Vault::exclusive`].
+/// Prevents other processes from replacing keys: see [`Vault::exclusive`].
 #[must_use = "others may replace keys once the guard is dropped"]
 pub struct KeyGuard(#[expect(dead_code, reason = "closing the file frees its lock")] Option<File>);
 
 impl KeyGuard {
-    /// Returns the guard of a file that this process has locked; without one, of keys that no process replaces.
+    /// Returns the guard of a file that this process has locked; `None` if no process can replace the keys.
     pub fn new(locked: Option<File>) -> KeyGuard {
         KeyGuard(locked)
     }
 }
 
-/// The keys of a project, by their ids; never the keys themselves.
+/// The ids of a project's keys; never the keys themselves.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct KeyRing {
-    /// Where they are, in words.
+    /// The place of the keys, for people.
     pub place: String,
-    /// `None`: nothing was encrypted yet.
+    /// The id of the current key; `None`: nothing was encrypted yet.
     pub current: Option<String>,
     pub old: Vec<String>,
-    /// The environment has them, not a file of the project.
+    /// The keys come from the environment, not from a file of the project.
     pub is_environment: bool,
 }
 
@@ -121,7 +121,7 @@ impl VaultError {
     }
 }
 
-/// Keeps nothing: for engines whose runs have no secret inputs.
+/// A vault that refuses everything, for engines whose runs have no secret inputs.
 #[derive(Debug, Default, Clone, Copy)]
 pub struct NoVault;
 

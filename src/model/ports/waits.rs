@@ -1,30 +1,30 @@
-//! Waits: rows that something outside completes; and answers that came before theirs.
+//! Waits: rows that something outside completes, and signals that arrived before their wait.
 //!
-//! Deciding a wait is one transaction: a late answer is refused with the name of the person who was first. Whether an
-//! answer is valid is judged inside it, by [`crate::waits::judge`], so that every store judges alike.
+//! Deciding a wait is one transaction: a late answer is refused with the name of the person who was first.
+//! [`crate::waits::judge`] decides inside it whether an answer is valid, so that all stores decide alike.
 
 use super::{BATCH_KEY, JOB_KEY, PortFuture};
 use crate::ids::RunId;
 
-/// All waits, and signals that came before theirs.
+/// All waits, and the signals that arrived before theirs.
 pub trait Waits: Send + Sync {
     fn list(&self, filter: WaitFilter) -> PortFuture<'_, Vec<WaitRow>>;
 
-    /// Returns the wait of a run at a path: the one that is not closed, else the last.
+    /// Returns the wait of a run at a path: the one that is not closed, otherwise the last one.
     fn at(&self, run: &RunId, path: &str) -> PortFuture<'_, Option<WaitRow>>;
 
-    /// Returns the token of a wait, which only people who may answer may see.
+    /// Returns the token of a wait. Only people who may answer the wait may see it.
     fn token(&self, id: &str) -> PortFuture<'_, Option<String>>;
 
-    /// Completes the open waits that a target names, once. Keeps the payload as an early signal where nothing
-    /// is open that it could be for, and the sender wants that.
+    /// Completes the open waits that a target names, once. If no open wait matches and the sender asks for it, the
+    /// payload is kept as an early signal.
     fn complete(&self, completion: Completion) -> PortFuture<'_, WaitsAnswer>;
 
-    /// Returns signals that wait for their wait, and those that their wait refused, oldest first.
+    /// Returns signals that wait for their wait, and those that a wait refused, oldest first.
     fn signals(&self, filter: SignalFilter) -> PortFuture<'_, Vec<SignalRow>>;
 }
 
-/// How the keys begin under which runs wait for their children. The child's id follows.
+/// Prefix of the keys under which runs wait for their children; the id of the child follows.
 pub const CHILD_KEY: &str = "child-run:";
 
 /// A wait to be opened.
@@ -33,15 +33,15 @@ pub struct NewWait {
     pub id: String,
     pub path: String,
     pub key: String,
-    /// Completes this wait and no other; single use.
+    /// The token that completes this wait alone, once.
     pub token: String,
     pub deadline_ms: Option<i64>,
-    /// What is shown to who decides, and what the payload must satisfy, as EDN text.
+    /// What is shown to the person who decides, and the rules for the payload, as EDN text.
     pub details: String,
-    /// Of what is shown: the token is good for that only.
+    /// The digest of what is shown: the token is valid for that only.
     pub digest: String,
     pub event: Option<WaitEvent>,
-    /// Where a webhook for this wait comes in.
+    /// The path at which a webhook for this wait arrives.
     pub webhook: Option<String>,
 }
 
@@ -49,34 +49,34 @@ pub struct NewWait {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WaitEvent {
     pub name: String,
-    /// What the event's key must be. `None`: any.
+    /// The required key of the event; `None`: any.
     pub key: Option<String>,
-    /// Where in the payload the key is, as an EDN vector, for events that come without one.
+    /// The place of the key in the payload, as an EDN vector, for events that arrive without one.
     pub path: Option<String>,
 }
 
-/// How far a wait is.
+/// The state of a wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WaitState {
     Open,
-    /// Completed, and the run has not taken it yet.
+    /// Completed, but the run has not taken the answer yet.
     Completed,
-    /// Completed and taken, timed out, or its run is over.
+    /// Completed and taken, timed out, or closed because its run has ended.
     Closed,
 }
 
-/// How a wait ended.
+/// The way in which a wait ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WaitEnding {
     Answered,
-    /// Somebody took it away; the payload is `{:reason ...}`.
+    /// The wait was cancelled; the payload is `{:reason ...}`.
     Cancelled,
-    /// Nobody answered in time.
+    /// No answer arrived in time.
     TimedOut,
 }
 
 impl WaitEnding {
-    /// All, with the names they are stored and shown under.
+    /// All endings with their names in the store and in listings.
     pub const NAMES: &'static [(WaitEnding, &'static str)] = &[
         (WaitEnding::Answered, "answered"),
         (WaitEnding::Cancelled, "cancelled"),
@@ -98,7 +98,7 @@ impl WaitEnding {
     }
 }
 
-/// A wait as it is stored, without its token.
+/// A wait in stored form, without its token.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WaitRow {
     pub id: String,
@@ -110,10 +110,10 @@ pub struct WaitRow {
     pub deadline_ms: Option<i64>,
     pub details: String,
     pub digest: String,
-    /// EDN text.
+    /// The payload of the answer, as EDN text.
     pub payload: Option<String>,
     pub opened_ms: i64,
-    /// How it ended; `None` too where its run was over first.
+    /// How the wait ended; also `None` if its run ended first.
     pub ending: Option<WaitEnding>,
     pub decided_by: Option<String>,
     pub decided_ms: Option<i64>,
@@ -121,22 +121,22 @@ pub struct WaitRow {
     pub webhook: Option<String>,
 }
 
-/// Which waits to list.
+/// The selection of a list of waits.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct WaitFilter {
     pub run: Option<RunId>,
     pub flow: Option<String>,
     pub key: Option<String>,
-    /// An id, an id's beginning, a token or a key.
+    /// An id, the beginning of an id, a token or a key.
     pub target: Option<String>,
-    /// Where its webhook comes in.
+    /// The path at which its webhook arrives.
     pub webhook: Option<String>,
-    /// Also those that are not open.
+    /// Includes waits that are not open.
     pub all: bool,
 }
 
 impl WaitRow {
-    /// Tells whether the run waits for a child and not for somebody outside.
+    /// Tells whether the run waits for a child run.
     pub fn is_for_child(&self) -> bool {
         self.key.starts_with(CHILD_KEY)
     }
@@ -146,46 +146,47 @@ impl WaitRow {
         self.key.starts_with(JOB_KEY) || self.key.starts_with(BATCH_KEY)
     }
 
-    /// Tells whether anybody may answer it. Ends of children and of jobs are reported by the engine alone.
+    /// Tells whether someone outside may answer. The ends of children and of jobs are reported by the engine alone.
     pub fn is_question(&self) -> bool {
         !self.is_for_child() && !self.is_for_job()
     }
 }
 
-/// What an answer is for.
+/// The waits that an answer is for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Target {
-    /// An id, an id's beginning, a token or a key.
+    /// An id, the beginning of an id, a token or a key.
     Name(String),
-    /// Every wait for an event of this name and key. Without a key, the payload has it where a wait says.
+    /// Every wait for an event with this name and key. Without a key, it is read from the payload at the place that the
+    /// wait states.
     Event { name: String, key: Option<String> },
 }
 
-/// What somebody says to a wait.
+/// An answer to a wait.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WaitAnswer {
-    /// EDN text.
+    /// The payload, as EDN text.
     pub payload: String,
     /// [`WaitEnding::Answered`] or [`WaitEnding::Cancelled`].
     pub ending: WaitEnding,
-    /// Who says it, as far as known.
+    /// The sender, if known.
     pub by: Option<String>,
-    /// What who says it may do.
+    /// The roles of the sender.
     pub roles: Vec<String>,
-    /// The digest of what was shown to who says it.
+    /// The digest of what was shown to the sender.
     pub digest: Option<String>,
-    /// Comes from a program that has not shown that it may decide for a person: approvals refuse it.
+    /// The answer comes from a program that has not proved that it may decide for a person: approvals refuse it.
     pub is_unattended: bool,
 }
 
-/// What completes waits.
+/// An answer with the waits that it is for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Completion {
     pub target: Target,
     pub answer: WaitAnswer,
-    /// A second one with the same text is taken, and does nothing.
+    /// A second completion with the same text is accepted, and has no effect.
     pub dedup: Option<String>,
-    /// Keep it for a wait that comes later, where none is open.
+    /// Keeps the answer for a wait that opens later if none is open.
     pub keep: bool,
     pub now_ms: i64,
 }
@@ -193,50 +194,50 @@ pub struct Completion {
 /// The outcome of a completion.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum WaitsAnswer {
-    /// These waits are complete; those stay open.
+    /// These waits are completed; the refused ones stay open.
     Completed {
         waits: Vec<WaitRow>,
         refused: Vec<(WaitRow, Refusal)>,
     },
-    /// It is kept for a wait that comes later.
+    /// The answer is kept for a wait that opens later.
     Kept,
-    /// One with this `dedup` was taken before.
+    /// An answer with this `dedup` was taken before.
     Duplicate,
-    /// None of the waits takes it; they stay open. Never empty.
+    /// No wait takes the answer; all stay open. Never empty.
     Refused(Vec<(WaitRow, Refusal)>),
-    /// Somebody was faster, or the time is over.
+    /// Another answer was first, or the deadline has passed.
     AlreadyDecided(Box<WaitRow>),
-    /// It is the beginning of several ids.
+    /// The text is the beginning of several ids.
     Ambiguous(Vec<String>),
-    /// There is nothing of that name.
+    /// There is no wait of this name.
     Missing,
 }
 
-/// Why a wait does not take an answer.
+/// The reason why a wait does not take an answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Refusal {
-    /// The payload breaks its `:validation`.
+    /// The payload violates the `:validation` of the wait.
     Invalid { problems: Vec<String> },
     /// The wait does not offer this action.
     NotOffered {
         action: String,
         offered: Vec<String>,
     },
-    /// The sender has none of these roles.
+    /// The sender has none of the required roles.
     Role { needed: Vec<String> },
-    /// Its time is over; the run decides by its timeout.
+    /// The deadline has passed; the run decides by its timeout.
     Expired { deadline_ms: i64 },
-    /// What was shown to the sender is not what is asked now.
+    /// The question has changed since it was shown to the sender.
     Stale,
     /// Only a person can decide.
     Unattended,
 }
 
-/// Which signals to list.
+/// The selection of a list of signals.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct SignalFilter {
     pub key: Option<String>,
-    /// Those that this wait refused.
+    /// Only signals that this wait refused.
     pub refused_by: Option<String>,
 }
 
@@ -246,10 +247,10 @@ pub struct SignalRow {
     pub event: Option<String>,
     pub key: Option<String>,
     pub dedup: Option<String>,
-    /// EDN text.
+    /// The payload, as EDN text.
     pub payload: String,
     pub by: Option<String>,
     pub at_ms: i64,
-    /// Which wait refused it, and why.
+    /// The id of the wait that refused it, and the reason.
     pub refused: Option<(String, String)>,
 }
