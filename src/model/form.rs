@@ -229,7 +229,7 @@ fn field(name: &str, key: Value, schema: &Schema, notes: &Notes, is_required: bo
             .title
             .clone()
             .or_else(|| own.title.clone())
-            .unwrap_or_else(|| words_of(name)),
+            .unwrap_or_else(|| label_of(name)),
         description: notes
             .description
             .clone()
@@ -243,7 +243,7 @@ fn field(name: &str, key: Value, schema: &Schema, notes: &Notes, is_required: bo
 }
 
 /// Returns a name as a label, such as `Due date` for `due-date`.
-fn words_of(name: &str) -> String {
+fn label_of(name: &str) -> String {
     let words = name.replace(['-', '_'], " ");
     let mut chars = words.chars();
     match chars.next() {

@@ -254,7 +254,7 @@ impl Writer<'_> {
     fn items(&mut self, items: &mut dyn Iterator<Item = Value>) -> Result<Json, JsonError> {
         let mut array = Vec::new();
         for (idx, item) in items.enumerate() {
-            array.push(self.inside(idx.to_string(), &item)?);
+            array.push(self.nested(idx.to_string(), &item)?);
         }
         Ok(Json::Array(array))
     }
@@ -266,7 +266,7 @@ impl Writer<'_> {
         let mut object = JsonMap::new();
         for (key, value) in entries {
             let key = self.key(key)?;
-            let json = self.inside(format!(":{key}"), value)?;
+            let json = self.nested(format!(":{key}"), value)?;
             if object.contains_key(&key) {
                 let path = self.place();
                 return Err(JsonError::SameKey { key, path });
@@ -294,13 +294,13 @@ impl Writer<'_> {
         let mut array = Vec::new();
         let mut at = value.clone();
         while let Some((item, rest)) = next(self.force, &at).map_err(JsonError::Signal)? {
-            array.push(self.inside(array.len().to_string(), &item)?);
+            array.push(self.nested(array.len().to_string(), &item)?);
             at = rest;
         }
         Ok(Json::Array(array))
     }
 
-    fn inside(&mut self, step: String, value: &Value) -> Result<Json, JsonError> {
+    fn nested(&mut self, step: String, value: &Value) -> Result<Json, JsonError> {
         self.path.push(step);
         let json = self.write(value)?;
         self.path.pop();

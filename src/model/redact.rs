@@ -285,7 +285,7 @@ impl Matcher {
 
     /// Tells whether the bytes from a place to their end are the beginning of a form of a secret, or one that may
     /// continue.
-    fn may_go_on(&self, cache: &mut Cache, bytes: &[u8], from: usize) -> bool {
+    fn may_continue(&self, cache: &mut Cache, bytes: &[u8], from: usize) -> bool {
         let forward = self.regex.forward();
         let cache = cache.as_parts_mut().0;
         let input = Input::new(bytes)

@@ -49,7 +49,7 @@ impl Root {
     /// Reads a text file; the path may contain links that stay within the folder.
     ///
     /// # Errors
-    /// The same, and when a link leads out of the folder, or the file is not text.
+    /// As [`Root::file`], and when a link leads out of the folder, or the file is not text.
     pub fn read_inside(&self, path: &str) -> io::Result<String> {
         let real = std::fs::canonicalize(self.path.join(path))?;
         let inside = real.strip_prefix(&self.path).map_err(|_| outside())?;
@@ -148,7 +148,7 @@ pub fn open_regular(path: &Path) -> io::Result<File> {
 /// Reads a text file with the checks of [`open_regular`].
 ///
 /// # Errors
-/// The same, and when it is not text.
+/// As [`open_regular`], and when it is not text.
 pub fn read_regular(path: &Path) -> io::Result<String> {
     let mut text = String::new();
     open_regular(path)?.read_to_string(&mut text)?;
@@ -250,7 +250,7 @@ mod linux {
     pub type Handle = OwnedFd;
 
     const FOLDER: OFlags = OFlags::PATH.union(OFlags::DIRECTORY);
-    /// Opens a fifo even if it has no writer, and does not make a terminal the controlling one.
+    /// Flags that open a fifo even if it has no writer, and do not make a terminal the controlling one.
     const READ: OFlags = OFlags::RDONLY.union(OFlags::NONBLOCK).union(OFlags::NOCTTY);
 
     pub fn open_root(path: &Path) -> io::Result<Handle> {

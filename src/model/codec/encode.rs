@@ -144,7 +144,7 @@ impl Writer<'_> {
         })
     }
 
-    fn inside(&mut self, step: impl FnOnce() -> String, value: &Value) -> Result<(), CodecError> {
+    fn nested(&mut self, step: impl FnOnce() -> String, value: &Value) -> Result<(), CodecError> {
         if self.path.len() >= DEPTH_LIMIT {
             return Err(CodecError::TooDeep { limit: DEPTH_LIMIT });
         }
@@ -260,7 +260,7 @@ impl Writer<'_> {
             if idx > 0 {
                 self.out.push(' ');
             }
-            self.inside(|| idx.to_string(), item)?;
+            self.nested(|| idx.to_string(), item)?;
         }
         self.out.push(close);
         Ok(())
@@ -277,9 +277,9 @@ impl Writer<'_> {
             if idx > 0 && !self.canonical {
                 self.out.push(' ');
             }
-            self.inside(|| "<key>".to_owned(), key)?;
+            self.nested(|| "<key>".to_owned(), key)?;
             self.out.push(' ');
-            self.inside(|| brief(key), value)?;
+            self.nested(|| brief(key), value)?;
             if self.canonical {
                 texts.push(self.out.split_off(start));
             }
@@ -297,7 +297,7 @@ impl Writer<'_> {
             if idx > 0 && !self.canonical {
                 self.out.push(' ');
             }
-            self.inside(|| "<item>".to_owned(), item)?;
+            self.nested(|| "<item>".to_owned(), item)?;
             if self.canonical {
                 texts.push(self.out.split_off(start));
             }
@@ -320,7 +320,7 @@ impl Writer<'_> {
             if idx > 0 {
                 self.out.push(' ');
             }
-            self.inside(|| idx.to_string(), &first)?;
+            self.nested(|| idx.to_string(), &first)?;
             rest = after;
             idx += 1;
         }
@@ -348,7 +348,7 @@ impl Writer<'_> {
             (Value::keyword("hints"), Value::vector(hints)),
         ]);
         self.out.push_str("#flowstone/error ");
-        self.inside(|| "<error>".to_owned(), &fields)
+        self.nested(|| "<error>".to_owned(), &fields)
     }
 
     fn object(&mut self, object: &Object) -> Result<(), CodecError> {
@@ -365,7 +365,7 @@ impl Writer<'_> {
             }
             Object::Tagged { tag, form } => {
                 self.push(format_args!("#{tag} "));
-                self.inside(|| "<tagged>".to_owned(), form)?;
+                self.nested(|| "<tagged>".to_owned(), form)?;
             }
             Object::Bytes(bytes) => {
                 let _ = write!(self.out, "#flowstone/bytes \"{}\"", hex(bytes));

@@ -13,7 +13,7 @@ use std::task::{Context, Poll, Waker};
 use super::Clock;
 
 /// Number of times that other tasks run before the clock moves: they may be about to sleep for less.
-const COURTESY: u32 = 4;
+const MAX_YIELDS: u32 = 4;
 
 /// A clock for tests; see the module.
 #[derive(Debug)]
@@ -105,7 +105,7 @@ impl Clock for SimulatedClock {
             clock: self,
             due_ms,
             place: None,
-            courtesies: 0,
+            yields: 0,
         })
     }
 }
@@ -115,7 +115,7 @@ struct Sleep<'a> {
     due_ms: i64,
     /// The key in the map of sleepers, once it is there.
     place: Option<(i64, u64)>,
-    courtesies: u32,
+    yields: u32,
 }
 
 impl Future for Sleep<'_> {
@@ -136,8 +136,8 @@ impl Future for Sleep<'_> {
         if !clock.flows || !is_first {
             return Poll::Pending;
         }
-        if self.courtesies < COURTESY {
-            self.courtesies += 1;
+        if self.yields < MAX_YIELDS {
+            self.yields += 1;
             cx.waker().wake_by_ref();
             return Poll::Pending;
         }
