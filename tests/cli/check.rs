@@ -36,8 +36,8 @@ fn interfaces_that_cannot_be_served_are_found() {
     let ran = scratch.run(&["check", "bad.edn", "one.edn", "two.edn"]);
     assert_eq!(ran.code, Some(1));
     for expected in [
-        "a `:path` begins with `/` and names something",
-        "this needs an `:auth`: anybody can send to a webhook",
+        "a `:path` must begin with `/` and must not be empty",
+        "this needs an `:auth`: anyone can send to a webhook",
         "`a b` cannot be the path of an event",
         "the address `POST /http/x/{}` is that of an interface in one.edn, too: neither is served",
         "`:window` must be a duration from 300 to 2592000 seconds",
@@ -491,8 +491,8 @@ fn options_of_calls_are_known() {
                 `:url`: The whole address, instead of `:path`.
             E0431 <:htp> unknown step type `:htp`
                 did you mean `:http`?
-            E0446 <{:items> items of type `:call-flow` and others are mixed in one `:fanout`
-                use two steps, or flow/pmap, which runs any steps side by side
+            E0446 <{:items> a `:fanout` cannot mix items of type `:call-flow` with others
+                use two steps, or flow/pmap, which runs any steps concurrently
             E0541 <:max-concurrency> `flow/pmap` has no option `:max-concurrency`
                 its options are :id, :max, :on-error
             E0541 <:on-error> `:on-error` of `flow/all` must be one of :fail, :continue and :collect

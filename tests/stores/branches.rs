@@ -245,11 +245,11 @@ fn a_fanout_stands_for_its_items() {
         ),
         (
             "{:items [{:type :call-flow} {:type :pure}]}",
-            "failed E0446 items of type `:call-flow` and others are mixed in one `:fanout`",
+            "failed E0446 a `:fanout` cannot mix items of type `:call-flow` with others",
         ),
         (
             "{:items [] :retry {}}",
-            "failed E0446 `:retry` means nothing for a `:fanout`",
+            "failed E0446 `:retry` has no effect on a `:fanout`",
         ),
         ("{}", "failed E0711 the `:fanout` step needs `:items`"),
         (

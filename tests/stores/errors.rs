@@ -249,7 +249,7 @@ fn costs_are_added_up() {
             "a search 1 request 2000",
             "b - 250 token 625",
             "c - 3 request 30",
-            "d - 0 request 0`:quantity` of `:metering` gave no number from 0",
+            "d - 0 request 0`:quantity` of `:metering` did not return a number from 0",
         ]
     );
     assert_eq!(shown.cost_micros, 2655);

@@ -32,7 +32,7 @@ fn interface_shapes() {
         ),
         (
             "{:mcp [{:tool-name \"enrich company\" :invocation :d}]}",
-            "E1080 a `:tool-name` has 1 to 64 letters, digits, `_` and `-`, got `enrich company`",
+            "E1080 a `:tool-name` must have 1 to 64 letters, digits, `_` and `-`, got `enrich company`",
         ),
         (
             "{:manual [{:id :x :invocation :d}] :mcp [{:tool-name \"x\" :invocation :d}]}",

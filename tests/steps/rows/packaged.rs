@@ -149,7 +149,7 @@ fn input_schema() {
         (
             ADD,
             "(let [n (str 5)] (flow/step :math/add {:n n}))",
-            "E0552 the input of `:math/add` is not what its `:input-schema` says: at [:n]: should be an integer, but is \
+            "E0552 the input of `:math/add` does not match its `:input-schema`: at [:n]: should be an integer, but is \
              \"5\" (a string) | its input is [:map [:n :int] [:by {:optional true, :default 1} :int]]",
         ),
         (
@@ -205,8 +205,8 @@ fn output_schema() {
         (
             &out("[:map [:n :string]]"),
             "(flow/step :a/b {:n 1})",
-            "E0554 the result of `:a/b` is not what its `:output-schema` says: at [:n]: should be a string, but is 1 \
-             (an integer) | `:project-result` makes the result of what the wrapped step gives",
+            "E0554 the result of `:a/b` does not match its `:output-schema`: at [:n]: should be a string, but is 1 \
+             (an integer) | `:project-result` computes the result from the value of the wrapped step",
         ),
         (
             &out("[:map [:n]]"),
