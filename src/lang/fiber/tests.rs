@@ -1,4 +1,4 @@
-//! The same cases over coroutines and over threads.
+//! The same cases run on coroutines and on threads.
 
 use std::cell::Cell;
 
@@ -18,7 +18,7 @@ fn ask(vm: &mut Vm, question: i64) -> Result<i64> {
     Ok(answer.as_int().expect("an integer"))
 }
 
-/// Returns the value that a body asks for.
+/// Returns the value that a body requests.
 fn asked(exit: Exit) -> Value {
     match exit {
         Exit::Step(request) => request.take().expect("a value"),

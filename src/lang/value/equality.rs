@@ -17,7 +17,8 @@ use super::{Class, Exception, Lazy, Object, PMap, Result, Set, Value};
 pub trait Force {
     /// Returns nil, or the realised sequence, which is not lazy itself.
     ///
-    /// # Errors Any exception that the computation throws.
+    /// # Errors
+    /// Any exception that the computation throws.
     fn force(&mut self, lazy: &Rc<Lazy>) -> Result<Value>;
 
     /// Tells whether the program has printing methods of its own.
@@ -27,7 +28,8 @@ pub trait Force {
 
     /// Returns the text that a printing method of the program writes for a value; `None` if there is no such method.
     ///
-    /// # Errors Any exception that the method throws.
+    /// # Errors
+    /// Any exception that the method throws.
     fn printed(&mut self, _value: &Value, _options: super::PrintOptions) -> Result<Option<String>> {
         Ok(None)
     }
@@ -39,28 +41,32 @@ pub trait Force {
 
     /// Returns the result of the `toString` of a program's type; `None` if the type does not define it.
     ///
-    /// # Errors Any exception that the method throws.
+    /// # Errors
+    /// Any exception that the method throws.
     fn own_text(&mut self, _value: &Value) -> Result<Option<String>> {
         Ok(None)
     }
 
     /// Returns the sequence of an object of a program's type; `None` if the type does not define one.
     ///
-    /// # Errors Any exception that the methods of the type throw.
+    /// # Errors
+    /// Any exception that the methods of the type throw.
     fn own_items(&mut self, _value: &Value) -> Result<Option<Value>> {
         Ok(None)
     }
 
     /// Compares with the `equals` of a program's type; `None` if neither value defines it.
     ///
-    /// # Errors Any exception that the method throws.
+    /// # Errors
+    /// Any exception that the method throws.
     fn own_equality(&mut self, _left: &Value, _right: &Value) -> Result<Option<bool>> {
         Ok(None)
     }
 
     /// Pays for work on a number of items. May yield to other evaluations of the thread if the machine does.
     ///
-    /// # Errors The stop when the budget is used up.
+    /// # Errors
+    /// The stop when the budget is used up.
     fn charge(&mut self, items: u32) -> Result<()> {
         meter::spend(items)
     }
@@ -109,7 +115,8 @@ pub(super) fn equal_keys(left: &Value, right: &Value) -> bool {
 
 /// Tells whether two values are equal as by `=`.
 ///
-/// # Errors Any exception thrown while a lazy part is computed; an error if sets or keys nest too deep.
+/// # Errors
+/// Any exception thrown while a lazy part is computed; an error if sets or keys nest too deep.
 pub fn equal(force: &mut dyn Force, left: &Value, right: &Value) -> Result<bool> {
     if let Some(answer) = equal_at_once(left, right) {
         return Ok(answer);

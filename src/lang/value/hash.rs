@@ -185,7 +185,8 @@ fn fold_64(bits: u64) -> u32 {
 
 /// Returns the hash of a value.
 ///
-/// # Errors Any exception thrown while a lazy part is computed.
+/// # Errors
+/// Any exception thrown while a lazy part is computed.
 pub fn hash_value(force: &mut dyn Force, value: &Value) -> Result<u32> {
     if let Some(hash) = hash_at_once(value) {
         return Ok(hash);

@@ -237,14 +237,16 @@ impl HeapBudget {
 
     /// Checks that the run does not exceed its budget.
     ///
-    /// # Errors [`Stop::OutOfMemory`] if it does.
+    /// # Errors
+    /// [`Stop::OutOfMemory`] if it does.
     pub fn check(&self) -> Result<(), Stop> {
         self.room_for(0)
     }
 
     /// Checks that the run may allocate `bytes` more. Called before any allocation whose size comes from data.
     ///
-    /// # Errors [`Stop::OutOfMemory`] if that exceeds the budget.
+    /// # Errors
+    /// [`Stop::OutOfMemory`] if that exceeds the budget.
     pub fn room_for(&self, bytes: usize) -> Result<(), Stop> {
         if self.used().saturating_add(bytes) <= self.limit {
             return Ok(());

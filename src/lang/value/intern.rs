@@ -45,7 +45,8 @@ pub(crate) fn name_count() -> usize {
 
 /// Stops a program whose data adds too many names. `before` is the previous number of names.
 ///
-/// # Errors A stop if names were added and there are too many now.
+/// # Errors
+/// A stop if names were added and there are too many now.
 pub(crate) fn check_names(before: usize) -> Result<()> {
     check_limit(before, MAX_NAMES)
 }
@@ -64,7 +65,8 @@ fn check_limit(before: usize, limit: usize) -> Result<()> {
 
 /// Stops a program that makes a name of a very long text.
 ///
-/// # Errors A stop if the name would be longer than a million bytes, or a limit of the evaluation is reached.
+/// # Errors
+/// A stop if the name would be longer than a million bytes, or a limit of the evaluation is reached.
 pub(crate) fn check_name(len: usize) -> Result<()> {
     if len <= MAX_NAME {
         return meter::spend((len / 64) as u32);

@@ -26,20 +26,23 @@ const RATION: u32 = 1 << 14;
 pub trait Watch {
     /// Takes units from the fuel of the evaluation, and checks deadline, cancellation and memory.
     ///
-    /// # Errors The reason why the evaluation must stop.
+    /// # Errors
+    /// The reason why the evaluation must stop.
     fn spend(&self, units: u64) -> std::result::Result<(), Stop>;
 
     /// Checks deadline and cancellation, and takes no fuel. Called while values are dropped; their number may differ in
     /// a replay, which must find the same place, so the result must not depend on it.
     ///
-    /// # Errors The reason why the evaluation must stop.
+    /// # Errors
+    /// The reason why the evaluation must stop.
     fn glance(&self) -> std::result::Result<(), Stop> {
         Ok(())
     }
 
     /// Yields to other evaluations of the thread. Called only when no borrow is alive.
     ///
-    /// # Errors The reason why the evaluation must stop.
+    /// # Errors
+    /// The reason why the evaluation must stop.
     fn turn(&self) -> std::result::Result<(), Stop> {
         Ok(())
     }
@@ -124,7 +127,8 @@ pub(crate) fn is_installed(watch: &Rc<dyn Watch>) -> bool {
 
 /// Pays for work that was done or is about to be done.
 ///
-/// # Errors The stop, if a limit of the evaluation is reached.
+/// # Errors
+/// The stop, if a limit of the evaluation is reached.
 #[inline]
 pub fn spend(units: u32) -> Result<()> {
     match CREDIT.get().checked_sub(units) {
@@ -138,7 +142,8 @@ pub fn spend(units: u32) -> Result<()> {
 
 /// Like [`spend`], and yields to other evaluations of the thread. No borrow, lock or span guard may be alive here.
 ///
-/// # Errors As [`spend`].
+/// # Errors
+/// As [`spend`].
 #[inline]
 pub fn spend_in_turns(units: u32) -> Result<()> {
     match CREDIT.get().checked_sub(units) {
@@ -153,7 +158,8 @@ pub fn spend_in_turns(units: u32) -> Result<()> {
 /// Like [`spend`], for work that is also done outside evaluations, such as parsing the response of a server: there it
 /// is free.
 ///
-/// # Errors As [`spend`].
+/// # Errors
+/// As [`spend`].
 #[inline]
 pub fn spend_watched(units: u32) -> Result<()> {
     match CREDIT.get().checked_sub(units) {
@@ -234,7 +240,8 @@ pub(super) fn note_growth() {
 /// Checks the limits, and returns whether to yield to other evaluations. A stop is permanent: all further work fails as
 /// well.
 ///
-/// # Errors The stop of the evaluation, if a limit is reached.
+/// # Errors
+/// The stop of the evaluation, if a limit is reached.
 #[cold]
 pub(crate) fn take_due() -> Result<bool> {
     let turn_is_due = TURN_IS_DUE.replace(false);
@@ -295,7 +302,8 @@ pub(crate) fn note_replaced() {
 
 /// Returns the stop of the evaluation, for callers whose work cannot fail part-way.
 ///
-/// # Errors The stop.
+/// # Errors
+/// The stop.
 pub fn stopped() -> Result<()> {
     if CREDIT.get() > 0 {
         return Ok(());

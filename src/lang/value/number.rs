@@ -98,7 +98,8 @@ impl From<BigRational> for Value {
 
 /// `+` of two numbers.
 ///
-/// # Errors When an operand is not a number, and on overflow of a long.
+/// # Errors
+/// When an operand is not a number, and on overflow of a long.
 #[inline]
 pub fn add(left: &Value, right: &Value) -> Result<Value> {
     match (left, right) {
@@ -110,7 +111,8 @@ pub fn add(left: &Value, right: &Value) -> Result<Value> {
 
 /// `-` of two numbers.
 ///
-/// # Errors As [`add`].
+/// # Errors
+/// As [`add`].
 #[inline]
 pub fn sub(left: &Value, right: &Value) -> Result<Value> {
     match (left, right) {
@@ -122,7 +124,8 @@ pub fn sub(left: &Value, right: &Value) -> Result<Value> {
 
 /// `*` of two numbers.
 ///
-/// # Errors As [`add`].
+/// # Errors
+/// As [`add`].
 #[inline]
 pub fn mul(left: &Value, right: &Value) -> Result<Value> {
     match (left, right) {
@@ -134,7 +137,8 @@ pub fn mul(left: &Value, right: &Value) -> Result<Value> {
 
 /// `/` of two numbers: a ratio if two integers do not divide.
 ///
-/// # Errors As [`add`]; when an exact number is divided by zero, or a decimal quotient does not terminate.
+/// # Errors
+/// As [`add`]; when an exact number is divided by zero, or a decimal quotient does not terminate.
 #[inline]
 pub fn div(left: &Value, right: &Value) -> Result<Value> {
     match (left, right) {
@@ -162,7 +166,8 @@ pub fn quot(left: &Value, right: &Value) -> Result<Value> {
 
 /// `rem`: the remainder of [`quot`], with the sign of `left`.
 ///
-/// # Errors As [`quot`].
+/// # Errors
+/// As [`quot`].
 #[inline]
 pub fn rem(left: &Value, right: &Value) -> Result<Value> {
     match (left, right) {
@@ -173,7 +178,8 @@ pub fn rem(left: &Value, right: &Value) -> Result<Value> {
 
 /// `mod`: the remainder with the sign of `right`.
 ///
-/// # Errors As [`quot`].
+/// # Errors
+/// As [`quot`].
 #[inline]
 pub fn modulo(left: &Value, right: &Value) -> Result<Value> {
     match (left, right) {
@@ -191,7 +197,8 @@ pub fn modulo(left: &Value, right: &Value) -> Result<Value> {
 
 /// `-` of one number.
 ///
-/// # Errors As [`add`].
+/// # Errors
+/// As [`add`].
 #[inline]
 pub fn neg(value: &Value) -> Result<Value> {
     match value {
@@ -203,7 +210,8 @@ pub fn neg(value: &Value) -> Result<Value> {
 
 /// `inc`: adds one.
 ///
-/// # Errors As [`add`].
+/// # Errors
+/// As [`add`].
 #[inline]
 pub fn inc(value: &Value) -> Result<Value> {
     match value {
@@ -215,7 +223,8 @@ pub fn inc(value: &Value) -> Result<Value> {
 
 /// `dec`: subtracts one.
 ///
-/// # Errors As [`add`].
+/// # Errors
+/// As [`add`].
 #[inline]
 pub fn dec(value: &Value) -> Result<Value> {
     match value {
@@ -247,7 +256,8 @@ relation!(greater_or_equal, ">=", >=, is_ge);
 
 /// `==` of two numbers: equal by value, whatever their kinds.
 ///
-/// # Errors When an operand is not a number.
+/// # Errors
+/// When an operand is not a number.
 #[inline]
 pub fn equivalent(left: &Value, right: &Value) -> Result<bool> {
     match (left, right) {
@@ -259,7 +269,8 @@ pub fn equivalent(left: &Value, right: &Value) -> Result<bool> {
 
 /// Compares two numbers by value; `None` if one is NaN.
 ///
-/// # Errors When an operand is not a number; `operation` is the name of the caller.
+/// # Errors
+/// When an operand is not a number; `operation` is the name of the caller.
 pub fn order(left: &Value, right: &Value, operation: &str) -> Result<Option<Ordering>> {
     let (one, other) = both(left, right, operation)?;
     arithmetic::order(one, other)

@@ -12,7 +12,8 @@ use super::{
 
 /// Compares two values as `compare` does.
 ///
-/// # Errors When the two have no order, and any exception thrown while a lazy part is computed.
+/// # Errors
+/// When the two have no order, and any exception thrown while a lazy part is computed.
 pub fn compare(force: &mut dyn Force, left: &Value, right: &Value) -> Result<Ordering> {
     Ok(compare_exact(force, left, right)?.cmp(&0))
 }
@@ -130,7 +131,8 @@ fn sign(order: Ordering) -> i64 {
 
 /// Compares like Java's `String.compareTo`: the distance of the first characters that differ, or of the lengths.
 ///
-/// # Errors When a limit of the evaluation is reached.
+/// # Errors
+/// When a limit of the evaluation is reached.
 fn compare_text(left: &str, right: &str) -> Result<i64> {
     let same = same_bytes(left.as_bytes(), right.as_bytes())?;
     Ok(difference(left, right, same))

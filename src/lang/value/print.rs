@@ -58,7 +58,8 @@ const MAX_DEPTH: usize = 1_000_000;
 
 /// Prints a value to the end of `out`.
 ///
-/// # Errors Any exception thrown while a lazy part is computed; an exception if the value contains itself.
+/// # Errors
+/// Any exception thrown while a lazy part is computed; an exception if the value contains itself.
 pub fn print_value(
     out: &mut String,
     force: &mut dyn Force,
@@ -84,7 +85,8 @@ pub fn print_value(
 
 /// Prints a value while ignoring the program's methods for it; methods for its parts are used.
 ///
-/// # Errors As [`print_value`].
+/// # Errors
+/// As [`print_value`].
 pub fn print_default(
     out: &mut String,
     force: &mut dyn Force,

@@ -98,7 +98,8 @@ pub(crate) struct Search {
 
 /// Compiles a regex of Java's syntax.
 ///
-/// # Errors A message that describes what is wrong with it.
+/// # Errors
+/// A message that describes what is wrong with it.
 pub fn compile_regex(source: &str) -> Result<Regex, RegexError> {
     let pattern = parse::parse(source)?;
     Ok(Regex {

@@ -191,7 +191,8 @@ pub enum Thunk {
 pub trait Stage: std::any::Any {
     /// Processes an item.
     ///
-    /// # Errors Any exception that the stage's function throws.
+    /// # Errors
+    /// Any exception that the stage's function throws.
     fn step(&mut self, vm: &mut Vm, item: Value) -> Result<Emit>;
 
     /// Returns the items that are still held when the input ends.

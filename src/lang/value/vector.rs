@@ -167,7 +167,8 @@ impl PVec {
 
     /// Returns the items from `start` up to `end`: a view if there are many.
     ///
-    /// # Panics When the range does not lie in the vector.
+    /// # Panics
+    /// When the range does not lie in the vector.
     pub fn slice(&self, start: usize, end: usize) -> PVec {
         assert!(start <= end && end <= self.len(), "the range is checked");
         match &self.items {

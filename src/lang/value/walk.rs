@@ -49,7 +49,8 @@ impl Walk {
 
     /// Returns the next item; `None` at the end.
     ///
-    /// # Errors Any exception thrown while a lazy tail is computed.
+    /// # Errors
+    /// Any exception thrown while a lazy tail is computed.
     pub(crate) fn next(&mut self, force: &mut dyn Force) -> Result<Option<Value>> {
         loop {
             match self {

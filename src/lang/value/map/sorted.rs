@@ -91,7 +91,8 @@ impl Sorted {
 
     /// Looks up a key.
     ///
-    /// # Errors Any error of the comparison.
+    /// # Errors
+    /// Any error of the comparison.
     pub fn find(&self, key: &Value, by: &mut Comparison<'_>) -> Result<Option<(&Value, &Value)>> {
         let mut at = &self.root;
         while let Some(node) = at {
@@ -106,7 +107,8 @@ impl Sorted {
 
     /// Inserts an entry; a key that compares as equal stays.
     ///
-    /// # Errors Any error of the comparison; nothing is changed then.
+    /// # Errors
+    /// Any error of the comparison; nothing is changed then.
     pub fn insert(&mut self, key: Value, value: Value, by: &mut Comparison<'_>) -> Result<()> {
         if self.root.is_none() {
             // The first key is compared with itself, so that a key that cannot be compared is refused at once.
@@ -117,7 +119,8 @@ impl Sorted {
 
     /// Removes an entry.
     ///
-    /// # Errors Any error of the comparison; nothing is changed then.
+    /// # Errors
+    /// Any error of the comparison; nothing is changed then.
     pub fn remove(&mut self, key: &Value, by: &mut Comparison<'_>) -> Result<Option<Value>> {
         if self.find(key, by)?.is_none() {
             return Ok(None);
@@ -127,7 +130,8 @@ impl Sorted {
 
     /// Returns the number of leading entries for which `comes_before` holds.
     ///
-    /// # Errors Any error of `comes_before`.
+    /// # Errors
+    /// Any error of `comes_before`.
     pub fn count_while(
         &self,
         comes_before: &mut dyn FnMut(&Value) -> Result<bool>,

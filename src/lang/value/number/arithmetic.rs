@@ -109,7 +109,8 @@ const MOST_BITS: u64 = 1 << 24;
 
 /// Rejects an exact number with more than a maximum number of binary digits.
 ///
-/// # Errors When that exceeds the maximum.
+/// # Errors
+/// When that exceeds the maximum.
 pub fn check_size(bits: u64) -> Result<()> {
     if bits <= MOST_BITS {
         return Ok(());
@@ -229,7 +230,8 @@ pub(super) fn step(value: &Value, step: i64, operation: &str) -> Result<Value> {
 
 /// `abs`; the absolute value of the least long does not fit, so it is returned unchanged.
 ///
-/// # Errors When this is not a number.
+/// # Errors
+/// When this is not a number.
 pub fn abs(value: &Value) -> Result<Value> {
     match value.as_number() {
         None => Err(not_a_number("abs", value, 0)),
@@ -263,7 +265,8 @@ promoting!(mul_promoting, checked_mul, mul, "*'", *);
 
 /// `-'` of one number.
 ///
-/// # Errors When this is not a number.
+/// # Errors
+/// When this is not a number.
 pub fn neg_promoting(value: &Value) -> Result<Value> {
     match value {
         Value::Int(i64::MIN) => Ok(Value::from(-BigInt::from(i64::MIN))),
@@ -273,7 +276,8 @@ pub fn neg_promoting(value: &Value) -> Result<Value> {
 
 /// `inc'` for a step of 1, `dec'` for -1.
 ///
-/// # Errors When this is not a number.
+/// # Errors
+/// When this is not a number.
 pub fn inc_promoting(value: &Value, by: i64, operation: &str) -> Result<Value> {
     if !value.is_number() {
         return Err(not_a_number(operation, value, 0));
@@ -283,14 +287,16 @@ pub fn inc_promoting(value: &Value, by: i64, operation: &str) -> Result<Value> {
 
 /// Raises an exact integer to a whole power.
 ///
-/// # Errors When the power has too many digits, or a limit is reached.
+/// # Errors
+/// When the power has too many digits, or a limit is reached.
 pub fn power(base: &BigInt, exponent: u32) -> Result<BigInt> {
     big::pow(base, exponent)
 }
 
 /// Compares by value; `None` if one is NaN.
 ///
-/// # Errors When a limit is reached.
+/// # Errors
+/// When a limit is reached.
 pub(super) fn order(left: Number<'_>, right: Number<'_>) -> Result<Option<Ordering>> {
     Ok(match (left, right) {
         // A ratio and a decimal are compared exactly, even if the ratio has no decimal representation.

@@ -266,7 +266,8 @@ fn highest_steps(left: &BigInt, right: &BigInt) -> Option<[i64; 4]> {
 
 /// Returns `left` modulo a modulus, never negative.
 ///
-/// # Errors When a limit is reached.
+/// # Errors
+/// When a limit is reached.
 pub(crate) fn modulo(left: &BigInt, modulus: &BigInt) -> Result<BigInt> {
     let rest = div_rem(left, modulus)?.1;
     Ok(match rest.is_negative() {
@@ -277,7 +278,8 @@ pub(crate) fn modulo(left: &BigInt, modulus: &BigInt) -> Result<BigInt> {
 
 /// Returns `base` to the power of a non-negative exponent, modulo a modulus.
 ///
-/// # Errors When a limit is reached.
+/// # Errors
+/// When a limit is reached.
 pub(crate) fn mod_pow(base: &BigInt, exponent: &BigInt, modulus: &BigInt) -> Result<BigInt> {
     let size = exponent.bits().max(modulus.bits());
     if size <= GCD_AT_ONCE / 2 {
@@ -298,7 +300,8 @@ pub(crate) fn mod_pow(base: &BigInt, exponent: &BigInt, modulus: &BigInt) -> Res
 
 /// Returns the multiplicative inverse of `number` modulo a modulus; `None` if they have a common divisor.
 ///
-/// # Errors When a limit is reached.
+/// # Errors
+/// When a limit is reached.
 pub(crate) fn mod_inverse(number: &BigInt, modulus: &BigInt) -> Result<Option<BigInt>> {
     let (mut left, mut right) = (modulus.clone(), modulo(number, modulus)?);
     let (mut before, mut factor) = (BigInt::ZERO, BigInt::one());
@@ -317,7 +320,8 @@ pub(crate) fn mod_inverse(number: &BigInt, modulus: &BigInt) -> Result<Option<Bi
 
 /// Returns the integer square root of a non-negative number.
 ///
-/// # Errors When a limit is reached.
+/// # Errors
+/// When a limit is reached.
 pub(crate) fn sqrt(number: &BigInt) -> Result<BigInt> {
     if number.bits() <= GCD_AT_ONCE {
         return Ok(number.sqrt());
@@ -358,7 +362,8 @@ pub(crate) fn pow(base: &BigInt, exponent: u32) -> Result<BigInt> {
 
 /// Returns `10` to a power; 1 for a negative one.
 ///
-/// # Errors As [`pow`].
+/// # Errors
+/// As [`pow`].
 pub(crate) fn ten_to(exponent: i64) -> Result<BigInt> {
     let Ok(exponent) = u64::try_from(exponent) else {
         return Ok(BigInt::one());
@@ -387,7 +392,8 @@ pub(crate) fn times_ten_to(number: &BigInt, places: i64) -> Result<BigInt> {
 
 /// Returns the number of decimal digits; 1 for zero.
 ///
-/// # Errors When a limit is reached.
+/// # Errors
+/// When a limit is reached.
 pub(crate) fn digit_count(number: &BigInt) -> Result<i64> {
     if number.is_zero() {
         return Ok(1);
@@ -405,7 +411,8 @@ pub(crate) fn digit_count(number: &BigInt) -> Result<i64> {
 
 /// Writes the decimal digits of a number, with its sign.
 ///
-/// # Errors When a limit is reached; some digits may have been written then.
+/// # Errors
+/// When a limit is reached; some digits may have been written then.
 pub(crate) fn write(out: &mut String, number: &BigInt) -> Result<()> {
     use std::fmt::Write;
     if number.bits() <= GCD_AT_ONCE {
@@ -536,7 +543,8 @@ pub(crate) fn mul_ratios(left: &BigRational, right: &BigRational) -> Result<BigR
 
 /// Returns `left / right`; `right` is not zero.
 ///
-/// # Errors As [`add_ratios`].
+/// # Errors
+/// As [`add_ratios`].
 pub(crate) fn div_ratios(left: &BigRational, right: &BigRational) -> Result<BigRational> {
     let top = mul(left.numer(), right.denom())?;
     reduced(top, mul(left.denom(), right.numer())?)
@@ -544,7 +552,8 @@ pub(crate) fn div_ratios(left: &BigRational, right: &BigRational) -> Result<BigR
 
 /// Returns the whole part of a ratio, rounded towards zero.
 ///
-/// # Errors When a limit is reached.
+/// # Errors
+/// When a limit is reached.
 pub(crate) fn whole(ratio: &BigRational) -> Result<BigInt> {
     Ok(div_rem(ratio.numer(), ratio.denom())?.0)
 }

@@ -5,7 +5,8 @@ use crate::value::{Class, Exception, Signal};
 
 /// Returns the long on whose bits an operation works.
 ///
-/// # Errors When the value is not an integer; `argument` counts from 0.
+/// # Errors
+/// When the value is not an integer; `argument` counts from 0.
 pub fn long_bits(operation: &str, value: &Value, argument: usize) -> Result<i64> {
     match value {
         Value::Int(int) => Ok(*int),
@@ -60,7 +61,8 @@ binary!(
 
 /// `bit-not`: inverts all bits.
 ///
-/// # Errors When this is not a long.
+/// # Errors
+/// When this is not a long.
 #[inline]
 pub fn bit_not(value: &Value) -> Result<Value> {
     Ok(Value::Int(!long_bits("bit-not", value, 0)?))

@@ -68,7 +68,8 @@ pub fn float_to_big(float: f64) -> Option<BigInt> {
 
 /// Returns the double of a number: `double`.
 ///
-/// # Errors When this is not a number.
+/// # Errors
+/// When this is not a number.
 pub fn to_float(value: &Value, operation: &str) -> Result<f64> {
     value
         .as_number()
@@ -78,7 +79,8 @@ pub fn to_float(value: &Value, operation: &str) -> Result<f64> {
 
 /// Converts a number to the double that prints the same digits as a 32-bit float: `float`.
 ///
-/// # Errors When this is not a number, or out of range.
+/// # Errors
+/// When this is not a number, or out of range.
 pub fn to_short_float(value: &Value, operation: &str) -> Result<f64> {
     let float = to_float(value, operation)?;
     if float.abs() > f64::from(f32::MAX) {
@@ -150,7 +152,8 @@ pub fn to_int(value: &Value, operation: &str) -> Result<i64> {
 
 /// Like [`to_int`], for a smaller type: `name` is `int`, `short`, `byte` or `char`.
 ///
-/// # Errors As [`to_int`].
+/// # Errors
+/// As [`to_int`].
 pub fn to_int_in(value: &Value, range: std::ops::RangeInclusive<i64>, name: &str) -> Result<i64> {
     if let Value::Float(float) = value
         && (*float < *range.start() as f64 || *float > *range.end() as f64)
@@ -241,7 +244,8 @@ fn no_number(value: &Value) -> Signal {
 
 /// `rationalize`: the exact ratio of a decimal, or of the digits that a double prints.
 ///
-/// # Errors When this is not a number, or infinite.
+/// # Errors
+/// When this is not a number, or infinite.
 pub fn rationalize(value: &Value) -> Result<Value> {
     match value.as_number() {
         None => Err(not_a_number("rationalize", value, 0)),

@@ -141,7 +141,8 @@ fn stripped(unscaled: BigInt, scale: i64, least: i64) -> Result<BigDecimal> {
 
 /// Returns a decimal without its trailing zeros.
 ///
-/// # Errors When a limit is reached.
+/// # Errors
+/// When a limit is reached.
 pub(crate) fn without_zeros(decimal: &BigDecimal) -> Result<BigDecimal> {
     let (unscaled, scale) = decimal.as_bigint_and_exponent();
     if unscaled.is_zero() {
@@ -369,7 +370,8 @@ pub(crate) fn with_scale(
 
 /// Returns a decimal's text without an exponent.
 ///
-/// # Errors When it has too many digits, or a limit is reached.
+/// # Errors
+/// When it has too many digits, or a limit is reached.
 pub fn plain(decimal: &BigDecimal) -> Result<String> {
     let (unscaled, scale) = decimal.as_bigint_and_exponent();
     let places = usize::try_from(scale).unwrap_or(0);

@@ -5,7 +5,8 @@ use num_traits::Zero;
 
 /// Parses a number literal: `12 -0x1F 017 2r101 12N 1.5M 1/3 1e-5`.
 ///
-/// # Errors A message that describes what is wrong with it.
+/// # Errors
+/// A message that describes what is wrong with it.
 pub fn parse_number(text: &str) -> Result<Value, String> {
     if let Some(int) = short_int(text) {
         return Ok(Value::Int(int));

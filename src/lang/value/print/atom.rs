@@ -245,7 +245,8 @@ fn write_text(out: &mut String, text: &str) -> Result<()> {
 /// Appends a value as `str` writes it: nothing for nil, strings and characters unquoted, numbers without `N` and `M`,
 /// everything else as `pr` prints it.
 ///
-/// # Errors As [`print_value`].
+/// # Errors
+/// As [`print_value`].
 pub fn write_str(out: &mut String, force: &mut dyn Force, value: &Value) -> Result<()> {
     let options = PrintOptions {
         extended: force.is_print_extended(),

@@ -74,7 +74,8 @@ pub(super) struct Parser {
 
 /// Parses a pattern.
 ///
-/// # Errors When Java refuses the pattern, or part of it is not supported.
+/// # Errors
+/// When Java refuses the pattern, or part of it is not supported.
 pub(super) fn parse(pattern: &str) -> Parsed<Pattern> {
     let mut parser = Parser {
         source: Source::new(pattern),
