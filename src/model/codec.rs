@@ -60,14 +60,14 @@ impl CodecError {
     pub fn hint(&self) -> Option<&'static str> {
         match self {
             CodecError::NotData { kind, .. } if kind.contains("java.") => {
-                Some("make text of it: `(str value)`")
+                Some("convert it to text: `(str value)`")
             }
             CodecError::NotData { .. } => {
-                Some("give data: maps, vectors, strings, numbers, keywords, dates")
+                Some("use data: maps, vectors, strings, numbers, keywords, dates")
             }
-            CodecError::TooLarge => {
-                Some("give a part of the value: what it shares is written wherever it appears")
-            }
+            CodecError::TooLarge => Some(
+                "use a part of the value; shared parts are written at each place where they appear",
+            ),
             CodecError::TooDeep { .. } | CodecError::Unrealised | CodecError::Unreadable { .. } => {
                 None
             }

@@ -345,7 +345,7 @@ impl FormField {
             FieldKind::Choice(known) => {
                 let found = known.iter().find(|(name, _)| name == trimmed);
                 let found = found.map(|(_, value)| value.clone());
-                found.ok_or_else(|| "choose one of the list".to_owned())?
+                found.ok_or_else(|| "choose an entry of the list".to_owned())?
             }
             FieldKind::Data => read_data(trimmed)?,
             FieldKind::Flag => Value::Bool(!matches!(trimmed, "" | "false" | "off" | "no")),
@@ -474,7 +474,7 @@ mod tests {
         let wrong = [("amount", "1.5"), ("kind", "c"), ("rows", "[1"), ("id", id)];
         assert_eq!(
             read(&form, &wrong),
-            "amount: expected a whole number, got `1.5`; kind: choose one of the list; \
+            "amount: expected a whole number, got `1.5`; kind: choose an entry of the list; \
              rows: expected one value as EDN or JSON, such as {:name \"a\"}"
         );
     }

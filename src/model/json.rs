@@ -421,7 +421,7 @@ impl<'de> serde::de::Visitor<'de> for StrictVisitor {
         let mut all = serde_json::Map::new();
         while let Some((key, Strict(value))) = entries.next_entry::<String, Strict>()? {
             if all.contains_key(&key) {
-                let message = format!("the key {key:?} is there twice");
+                let message = format!("duplicate key {key:?}");
                 return Err(serde::de::Error::custom(message));
             }
             all.insert(key, value);

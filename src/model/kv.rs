@@ -67,17 +67,17 @@ pub enum KvNumber {
 /// Describes the problem with a key; `None` for a valid one.
 pub fn key_problem(key: &str) -> Option<String> {
     if key.is_empty() {
-        return Some("a key has at least one character".to_owned());
+        return Some("a key must have at least one character".to_owned());
     }
     let count = key.chars().count();
     if count > MAX_KEY {
         return Some(format!(
-            "a key has at most {MAX_KEY} characters, and this one has {count}"
+            "a key can have at most {MAX_KEY} characters, and this one has {count}"
         ));
     }
     let allowed = |char: &char| char.is_ascii_alphanumeric() || matches!(char, '_' | '-' | ':');
     let wrong = key.chars().find(|char| !allowed(char))?;
     Some(format!(
-        "a key is made of letters, digits, `_`, `-` and `:`, and this one has {wrong:?}"
+        "a key can contain only letters, digits, `_`, `-` and `:`, and this one has {wrong:?}"
     ))
 }

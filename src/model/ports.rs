@@ -204,7 +204,9 @@ pub enum StoreError {
     NotADatabase { path: String },
     #[error("the database {path} is damaged: {detail}")]
     Damaged { path: String, detail: String },
-    #[error("{path} was written by a newer Flowstone (format {found}, this one knows {known})")]
+    #[error(
+        "{path} was written by a newer Flowstone (format {found}; this version supports formats up to {known})"
+    )]
     TooNew {
         path: String,
         found: i64,
@@ -223,7 +225,7 @@ pub enum StoreError {
     NoHandleForStep { step: String, detail: String },
     #[error("no thread can be started {detail}")]
     NoThread { detail: String },
-    #[error("{path} cannot be the place of a backup: {detail}")]
+    #[error("{path} cannot be used for a backup: {detail}")]
     BackupPlace { path: String, detail: String },
     #[error("the database is in use by another process and did not become free")]
     Busy,
@@ -234,7 +236,7 @@ pub enum StoreError {
     FullForStep { detail: String },
     #[error("the disk that holds {path} does not work: {detail}")]
     Disk { path: String, detail: String },
-    #[error("{path} may only be read")]
+    #[error("{path} is read-only")]
     ReadOnly { path: String },
     #[error("another process took over the run {run}")]
     LeaseLost { run: String },
@@ -350,7 +352,7 @@ impl StoreError {
                     .to_owned()
             }
             StoreError::NoHandle { .. } => {
-                "raise the limit of open files (`ulimit -n`), or let fewer runs go side by side".to_owned()
+                "raise the limit of open files (`ulimit -n`), or execute fewer runs at the same time".to_owned()
             }
             StoreError::NoHandleForStep { .. } => {
                 "raise the limit of open files (`ulimit -n`), and resume the run".to_owned()
@@ -367,13 +369,13 @@ impl StoreError {
                 "free some space, then resume the run with `flowstone runs resume`".to_owned()
             }
             StoreError::Disk { .. } => {
-                "look at the system's log about the disk; once it works, resume the run with `flowstone runs resume`"
+                "check the system log for errors of the disk; once it works, resume the run with `flowstone runs resume`"
                     .to_owned()
             }
             StoreError::ReadOnly { .. } => {
                 "let this user write the file and its folder, or give another folder with `--home`".to_owned()
             }
-            StoreError::LeaseLost { .. } => "look at it with `flowstone runs show`".to_owned(),
+            StoreError::LeaseLost { .. } => "inspect the run with `flowstone runs show`".to_owned(),
             StoreError::Rejected { hint, .. } => hint.clone()?,
             StoreError::Internal(_) => return None,
         })

@@ -219,7 +219,7 @@ pub enum SchemaError {
         property: String,
         known: String,
     },
-    #[error("the schema refers to {name}, which its registry does not have")]
+    #[error("the schema refers to {name}, which is not in its registry")]
     UnknownReference { name: String },
     #[error("a schema cannot have a function here: {form}")]
     Function { form: String },

@@ -172,15 +172,15 @@ fn what_is_wrong_is_said() {
             ),
             (
                 "{:operation :get :key \"a b\"}",
-                "E0610 `:key` is not a key: a key is made of letters, digits, `_`, `-` and `:`, and this one has ' ' | put `:` or `-` between the parts of a key, as in \"orders:2026-03\"",
+                "E0610 `:key` is not a key: a key can contain only letters, digits, `_`, `-` and `:`, and this one has ' ' | put `:` or `-` between the parts of a key, as in \"orders:2026-03\"",
             ),
             (
                 "{:operation :get :key \"x'; DROP TABLE kv; --\"}",
-                "E0610 `:key` is not a key: a key is made of letters, digits, `_`, `-` and `:`, and this one has '\\'' | put `:` or `-` between the parts of a key, as in \"orders:2026-03\"",
+                "E0610 `:key` is not a key: a key can contain only letters, digits, `_`, `-` and `:`, and this one has '\\'' | put `:` or `-` between the parts of a key, as in \"orders:2026-03\"",
             ),
             (
                 &long,
-                "E0610 `:key` is not a key: a key has at most 256 characters, and this one has 257 | put `:` or `-` between the parts of a key, as in \"orders:2026-03\"",
+                "E0610 `:key` is not a key: a key can have at most 256 characters, and this one has 257 | put `:` or `-` between the parts of a key, as in \"orders:2026-03\"",
             ),
             (
                 &large,

@@ -97,7 +97,7 @@ impl<'a> Reader<'a> {
         loop {
             self.space();
             match self.peek() {
-                None => return Err(self.unreadable("no end")),
+                None => return Err(self.unreadable("unexpected end of text")),
                 Some(byte) if byte == close => break,
                 Some(_) => items.push(self.value()?),
             }
@@ -110,7 +110,7 @@ impl<'a> Reader<'a> {
     fn map(&mut self) -> Result<Value, CodecError> {
         let items = self.items(b'}')?;
         if items.len() % 2 != 0 {
-            return Err(self.unreadable("a key without a value"));
+            return Err(self.unreadable("key without a value"));
         }
         let mut items = items.into_iter();
         let mut entries = Vec::with_capacity(items.len() / 2);
@@ -135,7 +135,7 @@ impl<'a> Reader<'a> {
         loop {
             let rest = &self.text[self.at..];
             let Some(end) = rest.find(['"', '\\']) else {
-                return Err(self.unreadable("no end of the string"));
+                return Err(self.unreadable("unterminated string"));
             };
             out.push_str(&rest[..end]);
             self.at += end + 1;
@@ -143,7 +143,7 @@ impl<'a> Reader<'a> {
                 return Ok(out);
             }
             let Some(escape) = self.peek() else {
-                return Err(self.unreadable("no end of the string"));
+                return Err(self.unreadable("unterminated string"));
             };
             self.at += 1;
             out.push(match escape {
@@ -153,7 +153,7 @@ impl<'a> Reader<'a> {
                 b'"' => '"',
                 b'\\' => '\\',
                 b'u' => self.unicode()?,
-                _ => return Err(self.unreadable("an unknown escape")),
+                _ => return Err(self.unreadable("unknown escape")),
             });
         }
     }
@@ -162,13 +162,13 @@ impl<'a> Reader<'a> {
         let digits = self.text.get(self.at..self.at + 4);
         let char = digits.and_then(code_point);
         self.at += 4;
-        char.ok_or_else(|| self.unreadable("a wrong code point"))
+        char.ok_or_else(|| self.unreadable("invalid code point"))
     }
 
     fn char(&mut self) -> Result<Value, CodecError> {
         self.at += 1;
         let Some(first) = self.text[self.at..].chars().next() else {
-            return Err(self.unreadable("no character"));
+            return Err(self.unreadable("missing character after `\\`"));
         };
         // The first character always belongs to the token, even if it is a bracket.
         let start = self.at;
@@ -184,7 +184,7 @@ impl<'a> Reader<'a> {
             name => name
                 .strip_prefix('u')
                 .and_then(code_point)
-                .ok_or_else(|| self.unreadable("an unknown character"))?,
+                .ok_or_else(|| self.unreadable("unknown character name"))?,
         };
         Ok(Value::Char(char))
     }
@@ -207,7 +207,7 @@ impl<'a> Reader<'a> {
         }
         let form = self.value()?;
         self.depth -= 1;
-        tagged(&token[1..], form).ok_or_else(|| self.unreadable("a wrong tagged value"))
+        tagged(&token[1..], form).ok_or_else(|| self.unreadable("invalid tagged value"))
     }
 
     fn atom(&mut self) -> Result<Value, CodecError> {
@@ -216,14 +216,14 @@ impl<'a> Reader<'a> {
             "nil" => return Ok(Value::Nil),
             "true" => return Ok(Value::Bool(true)),
             "false" => return Ok(Value::Bool(false)),
-            "" => return Err(self.unreadable("an unexpected character")),
+            "" => return Err(self.unreadable("unexpected character")),
             _ => {}
         }
         let digits = token.strip_prefix(['-', '+']).unwrap_or(token);
         if !digits.starts_with(|char: char| char.is_ascii_digit()) {
             return Ok(Value::symbol(token));
         }
-        number(token).ok_or_else(|| self.unreadable("a wrong number"))
+        number(token).ok_or_else(|| self.unreadable("invalid number"))
     }
 }
 

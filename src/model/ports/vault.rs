@@ -68,13 +68,15 @@ pub struct KeyRing {
 /// Why something cannot be encrypted or decrypted.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum VaultError {
-    #[error("the key `{id}` is not here{}", but(known))]
+    #[error("the key `{id}` was not found{}", but(known))]
     NoKey {
         id: String,
         known: Vec<String>,
         place: String,
     },
-    #[error("what was encrypted with the key `{id}` was changed since, or the key is another one")]
+    #[error(
+        "text encrypted with the key `{id}` cannot be decrypted: it was changed, or the key is a different one"
+    )]
     Changed { id: String },
     #[error("the encrypted text cannot be read: {detail}")]
     Unreadable { detail: String },
@@ -86,7 +88,7 @@ pub enum VaultError {
 
 fn but(known: &[String]) -> String {
     match known {
-        [] => ": no key is here".to_owned(),
+        [] => ": the project has no key".to_owned(),
         known => format!(", only `{}`", known.join("`, `")),
     }
 }

@@ -70,7 +70,7 @@ impl ResourceLimits {
                 "ephemeral-ttl" => {
                     let ttl = duration::of_value(value).filter(|ttl| !ttl.is_zero());
                     limits.ephemeral_ttl =
-                        ttl.ok_or("`:ephemeral-ttl` is a duration such as \"12h\"")?;
+                        ttl.ok_or("`:ephemeral-ttl` must be a duration such as \"12h\"")?;
                 }
                 "max-ephemeral" => limits.max_ephemeral = size(&name, value)?,
                 "max-retained" => limits.max_retained = size(&name, value)?,
@@ -116,7 +116,7 @@ impl ResourceLimits {
 }
 
 fn buckets(value: &Value) -> Result<Vec<String>, String> {
-    let wrong = || "`:buckets` is a vector of names, such as [:reports :exports]".to_owned();
+    let wrong = || "`:buckets` must be a vector of names, such as [:reports :exports]".to_owned();
     let names = value.as_vector().ok_or_else(wrong)?;
     names
         .iter()
@@ -141,7 +141,7 @@ fn size(key: &str, value: &Value) -> Result<u64, String> {
     };
     bytes
         .filter(|bytes| *bytes > 0)
-        .ok_or_else(|| format!("`:{key}` is a size such as \"50MB\""))
+        .ok_or_else(|| format!("`:{key}` must be a size such as \"50MB\""))
 }
 
 #[cfg(test)]
@@ -183,11 +183,11 @@ mod tests {
             ),
             (
                 "{:ephemeral-ttl 0}",
-                "`:ephemeral-ttl` is a duration such as \"12h\"",
+                "`:ephemeral-ttl` must be a duration such as \"12h\"",
             ),
             (
                 "{:buckets :a}",
-                "`:buckets` is a vector of names, such as [:reports :exports]",
+                "`:buckets` must be a vector of names, such as [:reports :exports]",
             ),
             (
                 "{:buckets [\"a/b\"]}",

@@ -36,7 +36,7 @@ pub enum BadLink {
     Malformed,
     #[error("its signature is wrong: it was changed, or made with another key")]
     Forged,
-    #[error("it is over its time")]
+    #[error("it has expired")]
     Expired,
 }
 
@@ -63,7 +63,7 @@ impl Signer {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
             Err(error) => return Err(error),
         }
-        read(&path)?.ok_or_else(|| io::Error::other("the key of links went away"))
+        read(&path)?.ok_or_else(|| io::Error::other("the key file for links disappeared"))
     }
 
     /// Creates the link to a resource. `base` is the address of the server.
@@ -150,7 +150,7 @@ fn read(path: &Path) -> io::Result<Option<Signer>> {
     let key = key.ok_or_else(|| {
         io::Error::new(
             io::ErrorKind::InvalidData,
-            "it is not a key: move it away, and another is made",
+            "it is not a key: move it away, and a new key is created",
         )
     })?;
     Ok(Some(Signer { key }))

@@ -295,7 +295,7 @@ pub fn take_early<R: WaitRows>(
         return Ok(());
     }
     let Some(row) = rows.wait_by_id(&wait.id)? else {
-        return Err(StoreError::Internal("a new wait is not there".to_owned()));
+        return Err(StoreError::Internal("a new wait was not found".to_owned()));
     };
     for signal in early {
         match judge(&row, &signal.answer, &signal.target(), now_ms) {

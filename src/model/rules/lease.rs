@@ -180,7 +180,7 @@ pub fn check_adoption(
         _ => Err(StoreError::Rejected {
             code: "E0574",
             kind: "conflict",
-            message: format!("the run {run} has gone on meanwhile"),
+            message: format!("the run {run} has changed in the meantime"),
             hint: None,
         }),
     }

@@ -101,7 +101,7 @@ pub fn close_children<R: Rows>(
     now_ms: i64,
 ) -> Result<(), StoreError> {
     let reason = match only {
-        Some(_) => format!("its parent {run} needs it no more"),
+        Some(_) => format!("its parent {run} gave it up"),
         None => over(run),
     };
     let mut children = rows.open_children(run.as_str())?;
@@ -117,7 +117,7 @@ pub fn close_children<R: Rows>(
 }
 
 fn over(parent: &RunId) -> String {
-    format!("its parent {parent} is over")
+    format!("its parent {parent} has ended")
 }
 
 /// Ends a run and those of its descendants that end with it.

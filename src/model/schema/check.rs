@@ -14,7 +14,7 @@ const MAX_PROBLEMS: usize = 100;
 /// Returns all differences between a value and a schema; empty if the value conforms.
 pub fn validate(schema: &Schema, value: &Value) -> Vec<Problem> {
     validate_with(schema, value, &mut |_, _| {
-        Err("a function cannot be asked here".to_owned())
+        Err("a function cannot be called here".to_owned())
     })
 }
 
@@ -64,7 +64,7 @@ impl Check<'_, '_> {
     fn ask(&mut self, function: &Value, value: &Value) {
         match (self.predicate)(function, value) {
             Ok(true) => {}
-            Ok(false) => self.should_be("what the function asks for", value),
+            Ok(false) => self.should_be("a value that the function accepts", value),
             Err(why) => self.problem(format!("could not be checked: {why}")),
         }
     }
@@ -74,7 +74,7 @@ impl Check<'_, '_> {
             return;
         }
         if self.path.len() > MAX_DEPTH {
-            return self.problem("is nested too deep".to_owned());
+            return self.problem("is nested too deeply".to_owned());
         }
         let outer = std::mem::replace(&mut self.schema, schema.form.clone());
         match &schema.notes.message {

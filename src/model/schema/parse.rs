@@ -295,7 +295,7 @@ impl Parser {
         for child in &parts.children {
             let entry = self.entry(child, parts.depth)?;
             if entries.iter().any(|other| other.key == entry.key) {
-                let reason = format!("the key {} is there twice", shown(&entry.key));
+                let reason = format!("duplicate key {}", shown(&entry.key));
                 return Err(malformed(parts.form, &reason));
             }
             entries.push(entry);
@@ -383,7 +383,7 @@ impl Parser {
             let Some(registry) = registry.as_map() else {
                 return Err(malformed(
                     parts.form,
-                    "`:registry` is a map of names and schemas",
+                    "`:registry` must be a map of names and schemas",
                 ));
             };
             for (name, form) in registry.iter() {
@@ -554,7 +554,7 @@ fn any_list(form: ListForm) -> Kind {
 fn comparison(parts: &Parts<'_>) -> Result<Kind, SchemaError> {
     let bound = only_child(parts, "one number")?;
     let Some(bound) = number_float(bound) else {
-        return Err(malformed(parts.form, "the bound is a number"));
+        return Err(malformed(parts.form, "the bound must be a number"));
     };
     let (min, max) = match parts.name.starts_with('>') {
         true => (Some(bound), None),
@@ -587,11 +587,7 @@ fn no_children(parts: &Parts<'_>) -> Result<(), SchemaError> {
     match parts.children.first() {
         None => Ok(()),
         Some(child) => {
-            let reason = format!(
-                "`:{}` takes no schemas, and got {}",
-                parts.name,
-                shown(child)
-            );
+            let reason = format!("`:{}` takes no schemas, got {}", parts.name, shown(child));
             Err(malformed(parts.form, &reason))
         }
     }
@@ -616,7 +612,7 @@ fn size(parts: &Parts<'_>) -> Result<Size, SchemaError> {
         None | Some(Value::Nil) => Ok(None),
         Some(Value::Int(int)) if *int >= 0 => Ok(usize::try_from(*int).ok()),
         Some(other) => {
-            let reason = format!("`:{name}` is a count, and {} is not", shown(other));
+            let reason = format!("`:{name}` must be a count, got {}", shown(other));
             Err(malformed(parts.form, &reason))
         }
     };
@@ -632,7 +628,7 @@ fn range(parts: &Parts<'_>) -> Result<Range, SchemaError> {
         Some(value) => match number_float(value) {
             Some(float) => Ok(Some(float)),
             None => {
-                let reason = format!("`:{name}` is a number, and {} is not", shown(value));
+                let reason = format!("`:{name}` must be a number, got {}", shown(value));
                 Err(malformed(parts.form, &reason))
             }
         },

@@ -197,16 +197,16 @@ impl Refusal {
         match self {
             Refusal::Invalid { problems } => problems.join("; "),
             Refusal::NotOffered { action, offered } => format!(
-                "`:{action}` is not offered; there are {}",
+                "`:{action}` is not offered; expected one of {}",
                 super::listed(offered)
             ),
             Refusal::Role { needed } => {
-                format!("it takes one of the roles {}", super::listed(needed))
+                format!("one of the roles {} is required", super::listed(needed))
             }
             Refusal::Expired { deadline_ms } => {
-                format!("its time was over at {}", codec::instant(*deadline_ms))
+                format!("its deadline passed at {}", codec::instant(*deadline_ms))
             }
-            Refusal::Stale => "what is asked has changed since it was shown".to_owned(),
+            Refusal::Stale => "the question has changed since it was shown".to_owned(),
             Refusal::Unattended => "only a person can decide".to_owned(),
         }
     }

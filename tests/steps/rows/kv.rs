@@ -333,10 +333,10 @@ fn key() {
         ("\"aZ09_-:\"", ""),
         (&*format!("\"{longest}\""), ""),
         (":kept", ""),
-        ("\"\"", "a key has at least one character"),
+        ("\"\"", "a key must have at least one character"),
         (
             &*format!("\"{longest}k\""),
-            "a key has at most 256 characters, and this one has 257",
+            "a key can have at most 256 characters, and this one has 257",
         ),
         ("\"a b\"", "this one has ' '"),
         ("\"a/b\"", "this one has '/'"),
