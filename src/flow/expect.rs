@@ -183,11 +183,11 @@ fn regex_source(wanted: &Value) -> Option<String> {
     }
 }
 
-fn failed(words: String, value: &Value) -> StepError {
+fn failed(requirement: String, value: &Value) -> StepError {
     StepError::new(
         "E0521",
         "expectation-failed",
-        format!("the result is not what `:expect` says: {words}"),
+        format!("the result does not match `:expect`: {requirement}"),
     )
     .retry(Retry::Backoff)
     .with("result", shown(value))

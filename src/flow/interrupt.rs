@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 /// How often a waiting run checks the flag that a signal handler sets.
-const GLANCE: Duration = Duration::from_millis(40);
+const POLL_INTERVAL: Duration = Duration::from_millis(40);
 
 /// A request to suspend a run. It may be made from any thread, or from a signal handler.
 #[derive(Debug, Clone, Default)]
@@ -64,7 +64,7 @@ impl Interrupt {
     pub async fn news(&self, patience: Duration) {
         let mut left = patience;
         while !self.news.load(Ordering::SeqCst) && !left.is_zero() {
-            let slice = left.min(GLANCE);
+            let slice = left.min(POLL_INTERVAL);
             tokio::time::sleep(slice).await;
             left -= slice;
         }
@@ -73,7 +73,7 @@ impl Interrupt {
     /// Waits until the run is asked to suspend. Polls the flag, because a signal handler can only set a flag.
     pub async fn wait(&self) {
         while !self.is_set() {
-            tokio::time::sleep(GLANCE).await;
+            tokio::time::sleep(POLL_INTERVAL).await;
         }
     }
 }

@@ -148,7 +148,7 @@ const STEP: Native = Native {
             return Err(exception(finding).into());
         }
         vm.realise(args.get(2))?;
-        if fanout::is_meant(args.get(0)) {
+        if fanout::is_fanout(args.get(0)) {
             return fanout::perform(vm, args.get(1), args.get(2), &STEP);
         }
         let request = Request::Step {

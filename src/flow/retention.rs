@@ -105,7 +105,7 @@ mod tests {
                     it.keep_last,
                     it.max_bytes
                 ),
-                Err(words) => words,
+                Err(message) => message,
             }
         };
         let cases = [

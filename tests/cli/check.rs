@@ -259,7 +259,7 @@ fn op_of_kv_is_another_name_of_operation() {
                 did you mean `:get`?
             E0710 <:op> `:op` of a `:kv` step is another name of `:operation`
                 give one of the two
-            E0765 <:delta> `:delta` means nothing to `:operation :get`
+            E0765 <:delta> `:delta` does not apply to `:operation :get`
                 it takes `:key` `:default`
         "#]],
     );
@@ -390,11 +390,11 @@ fn operations_are_held_against_what_they_need_and_take() {
                 did you mean `:upsert`?
             E0764 <{:op> `:op :query` needs `:table`
                 `:table`: A name, a `res://` name, or the reference that a step returned; of a table with partitions as `{:name "orders" :partitions {:key "2026-03"}}`, or `{:keys [...]}` to read several.
-            E0764 <:rows> `:rows` means nothing to `:op :query`
+            E0764 <:rows> `:rows` does not apply to `:op :query`
                 it takes `:table` `:page` `:query` `:select` `:sort` `:where`
             E0765 <:gett> `:kv` has no operation `:gett`
                 did you mean `:get`?
-            E0765 <:value> `:value` means nothing to `:operation :get`
+            E0765 <:value> `:value` does not apply to `:operation :get`
                 it takes `:key` `:default`
             E0830 <{:adapter> `:op :call` needs `:tool`
                 `:tool`: The tool, as the server calls it.
@@ -480,7 +480,7 @@ fn options_of_calls_are_known() {
             E0710 <:retry-policy> `flow/call-flow` has no option `:retry-policy`
                 write `:retry {:max-attempts 3}`
             E0712 <"soon"> `:timeout` of a `:call-flow` step must be seconds or a duration such as "10s", not "soon" (a string)
-                `:timeout`: How long one attempt may take.
+                `:timeout`: Maximum duration of one attempt.
             E0545 <:childd> the project has no flow `childd`
                 did you mean `child`?
             E0545 <:chlid> the project has no flow `chlid`

@@ -157,7 +157,7 @@ fn unknown_tools_are_reported() {
             E0469 x.edn:8:25 <:http> there is no built-in tool `http`
               a `:http` step becomes a tool when it is packaged: `:steps [{:id :my/http :type :http :input-schema [...]}]` and `:tools {:steps [:my/http]}`
             E0469 x.edn:8:31 <:breyta> there is no built-in tool `breyta`
-              say what it may do: `:tools {:breyta {:allow [:runs/list :runs/show]}}`
+              set the allowed operations: `:tools {:breyta {:allow [:runs/list :runs/show]}}`
             E0469 x.edn:8:39 <5> the name of a tool is a string or a keyword, not an integer
             E0469 x.edn:9:18 <:allowd> `:tools` has no key `:allowd`
               did you mean `:allowed`?
@@ -182,7 +182,7 @@ fn unknown_tools_are_reported() {
               did you mean `:linear/list_issues`?
             E0469 x.edn:13:43 <:other/x> there is no MCP adapter or tool `:other/x`
               there are `:linear/issues`, `:linear/list_issues`, `:open/all`
-            E0469 x.edn:13:52 <:open/all> `:open/all` does not say which of its tools may be used
+            E0469 x.edn:13:52 <:open/all> `:open/all` does not name the tools that may be used
               give the adapter `:allow-tools ["..."]`, or name one tool: `:open/tool_name`
             E0469 x.edn:14:40 <["search"]> the tool `search` is required, and the model does not have it
               it has no tools

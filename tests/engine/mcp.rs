@@ -113,7 +113,7 @@ fn what_is_wrong_with_an_adapter_is_located() {
             E0465 4:86 `:timeout-ms` must be a number of milliseconds, at most a day | as in `:timeout-ms 30000`
             E0465 5:25 `:connection` is a keyword, not an integer
             E0465 5:71 this cannot be the prefix of tools | up to 32 letters, digits, `_` and `-`; `""` for none
-            E0465 5:51 `:path` has no effect with `:transport :stdio`"#]],
+            E0465 5:51 `:path` does not apply to `:transport :stdio`"#]],
     );
     check(
         "[{:id :a/b :connection :x :allow-tools []}\n  {:id :a/c :connection :x :allow-tools \"echo\"}\n  \

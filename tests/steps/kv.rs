@@ -196,7 +196,7 @@ fn what_is_wrong_is_said() {
             ),
             (
                 "{:operation :get :key \"k\" :ttl 5}",
-                "E0765 `:ttl` means nothing to `:operation :get` | it takes `:key` `:default`",
+                "E0765 `:ttl` does not apply to `:operation :get` | it takes `:key` `:default`",
             ),
         ],
     );

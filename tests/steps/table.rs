@@ -513,7 +513,7 @@ fn what_is_wrong_is_said() {
             ),
             (
                 "{:op :query :table \"orders\" :metrics [:count]}",
-                "E0764 `:metrics` means nothing to `:op :query` | it takes `:table` `:page` `:query` `:select` `:sort` `:where`",
+                "E0764 `:metrics` does not apply to `:op :query` | it takes `:table` `:page` `:query` `:select` `:sort` `:where`",
             ),
             (
                 "{:op :aggregate :table \"orders\" :metrics [{:op :summ :field :id}]}",

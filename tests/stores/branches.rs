@@ -249,7 +249,7 @@ fn a_fanout_stands_for_its_items() {
         ),
         (
             "{:items [] :retry {}}",
-            "failed E0446 `:retry` has no effect on a `:fanout`",
+            "failed E0446 `:retry` does not apply to a `:fanout`",
         ),
         ("{}", "failed E0711 the `:fanout` step needs `:items`"),
         (

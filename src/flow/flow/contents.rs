@@ -156,7 +156,7 @@ impl Contents<'_> {
                     .suggest(&name, rows::INTERFACES.iter().copied())
                     .hint(format!(
                         "there are {}",
-                        super::definition::words(rows::INTERFACES)
+                        super::definition::keywords(rows::INTERFACES)
                     )),
             );
         }

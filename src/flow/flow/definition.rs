@@ -269,8 +269,8 @@ fn body(reading: &mut Reading<'_>, map: &Value) -> Option<Value> {
     }
 }
 
-/// Lists names as keywords.
-pub(super) fn words(names: &[&str]) -> String {
+/// Returns a list of names, written as keywords, for messages.
+pub(super) fn keywords(names: &[&str]) -> String {
     let names: Vec<String> = names.iter().map(|name| format!("`:{name}`")).collect();
     names.join(", ")
 }
@@ -337,7 +337,7 @@ fn templates(reading: &mut Reading<'_>, map: &Value) -> Vec<Template> {
         if !TEMPLATE_KINDS.contains(&&*kind) {
             let message = format!(
                 "the `:type` of a template is one of {}",
-                words(TEMPLATE_KINDS)
+                keywords(TEMPLATE_KINDS)
             );
             reading.push(
                 Diagnostic::error("E0411", message)

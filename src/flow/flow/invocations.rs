@@ -4,7 +4,7 @@ use std::rc::Rc;
 
 use flowstone_lang::value::{Span, Value};
 
-use super::definition::{Reading, is_identifier, words};
+use super::definition::{Reading, is_identifier, keywords};
 use super::forms::{entry_spans, item_span};
 use super::inputs::InputError;
 use super::{Input, Invocation, name_of};
@@ -213,7 +213,7 @@ fn input(reading: &mut Reading<'_>, item: &Value, span: Span) -> Option<Input> {
             Diagnostic::error("E0408", message)
                 .at(at)
                 .suggest(&type_, TYPES.iter().copied())
-                .hint(format!("the types are {}", words(TYPES))),
+                .hint(format!("the types are {}", keywords(TYPES))),
         );
     }
     let flag = |key: &str| item.get(key).is_some_and(Value::is_truthy);

@@ -72,13 +72,17 @@ pub(super) struct Linted {
 }
 
 /// Checks every step call of a body, and all packaged steps.
-pub(super) fn check_steps(sources: &Sources, flow: &Flow, around: Surroundings<'_>) -> Linted {
+pub(super) fn check_steps(
+    sources: &Sources,
+    flow: &Flow,
+    surroundings: Surroundings<'_>,
+) -> Linted {
     let mut lint = Lint {
         sources,
         flow,
-        around,
-        steps: around.steps,
-        specs: around.steps.iter().map(|step| step.spec()).collect(),
+        surroundings,
+        steps: surroundings.steps,
+        specs: surroundings.steps.iter().map(|step| step.spec()).collect(),
         findings: Vec::new(),
         code: Vec::new(),
         needs: Vec::new(),
@@ -97,7 +101,7 @@ pub(super) fn check_steps(sources: &Sources, flow: &Flow, around: Surroundings<'
 struct Lint<'a> {
     sources: &'a Sources,
     flow: &'a Flow,
-    around: Surroundings<'a>,
+    surroundings: Surroundings<'a>,
     steps: &'a [Box<dyn Step>],
     specs: Vec<&'static StepSpec>,
     findings: Vec<Diagnostic>,
@@ -264,7 +268,9 @@ impl Lint<'_> {
                 let spans = entry_spans(self.sources, config, &format!(":{key}"));
                 match &problem {
                     Problem::WrongType { .. } => spans.value,
-                    Problem::Inside { misfit, .. } => inside(self.sources, config, (key, misfit)),
+                    Problem::Inside { misfit, .. } => {
+                        nested_span(self.sources, config, (key, misfit))
+                    }
                     Problem::Option(wrong) => match (&wrong.inner, config.get(key)) {
                         (Some(inner), Some(option @ Value::Map(_))) => {
                             entry_spans(self.sources, option, &format!(":{inner}")).key
@@ -282,7 +288,7 @@ impl Lint<'_> {
         }
         self.operation(spec, config, span);
         let step = self.steps.iter().find(|it| it.spec().kind == spec.kind);
-        let settings = self.around.settings.unwrap_or(&Value::Nil);
+        let settings = self.surroundings.settings.unwrap_or(&Value::Nil);
         let needs = step.map_or_else(Vec::new, |it| it.needs(self.flow, settings, config));
         for need in needs {
             if !self.needs.contains(&need) {
@@ -290,7 +296,7 @@ impl Lint<'_> {
             }
         }
         let mut remarks = step.map_or_else(Vec::new, |it| it.remarks(self.flow, config));
-        if let (Some(step), Some(settings)) = (step, self.around.settings) {
+        if let (Some(step), Some(settings)) = (step, self.surroundings.settings) {
             remarks.extend(step.settings_remarks(settings, config));
         }
         // One finding about a key is enough.
@@ -360,7 +366,7 @@ fn literal_problems(spec: &'static StepSpec, config: &Value) -> Vec<Problem> {
 }
 
 /// Returns the place of a value inside the value of a key, as exactly as it is written out.
-fn inside(sources: &Sources, config: &Value, (key, misfit): (&str, &Misfit)) -> Span {
+fn nested_span(sources: &Sources, config: &Value, (key, misfit): (&str, &Misfit)) -> Span {
     let span = entry_spans(sources, config, &format!(":{key}")).value;
     let value = config.get(key).cloned().unwrap_or(Value::Nil);
     misfit_span(sources, (&value, span), misfit)

@@ -87,7 +87,11 @@ pub fn reload(session: &Session, program: &Program) -> Checked {
 
 /// Checks the code of a flow that was read: the shape of each step call, and compiling. The names that flows may use
 /// must be installed in the session: [`crate::natives::install`].
-pub fn check_code(session: &Session, mut checked: Checked, around: Surroundings<'_>) -> Checked {
+pub fn check_code(
+    session: &Session,
+    mut checked: Checked,
+    surroundings: Surroundings<'_>,
+) -> Checked {
     if let Some(definition) = &checked.definition {
         let sources = session.world().sources.borrow();
         checked
@@ -96,7 +100,7 @@ pub fn check_code(session: &Session, mut checked: Checked, around: Surroundings<
     }
     if let Some(loaded) = &checked.loaded {
         let sources = session.world().sources.borrow();
-        let mut calls = lint::check_steps(&sources, &loaded.flow, around);
+        let mut calls = lint::check_steps(&sources, &loaded.flow, surroundings);
         drop(sources);
         checked.needs = std::mem::take(&mut calls.needs);
         checked.called = std::mem::take(&mut calls.called);

@@ -10,7 +10,7 @@ use std::time::Duration;
 use flowstone_lang::value::{Span, Value};
 use serde_json::Value as Json;
 
-use super::definition::{Reading, words};
+use super::definition::{Reading, keywords};
 use super::forms::{entry_spans, item_span, quoted};
 use super::packaged::is_packaged_id;
 use super::{Flow, name_of};
@@ -240,7 +240,7 @@ fn known_keys(reading: &mut Reading<'_>, entry: &Value, known: &[&str], what: &s
         }
         let suggested = finding.suggest(&name, known.iter().copied());
         reading.push(match suggested.hints.is_empty() {
-            true => suggested.hint(format!("its keys are {}", words(known))),
+            true => suggested.hint(format!("its keys are {}", keywords(known))),
             false => suggested,
         });
     }
@@ -315,7 +315,7 @@ fn transport(reading: &mut Reading<'_>, entry: &Value) -> McpTransport {
     let name = named(given).unwrap_or_default();
     McpTransport::from_name(&name).unwrap_or_else(|| {
         let at = reading.value_at(entry, "transport");
-        let message = format!("`:transport` is one of {}", words(McpTransport::NAMES));
+        let message = format!("`:transport` is one of {}", keywords(McpTransport::NAMES));
         reading.push(wrong(message, at).suggest(&name, McpTransport::NAMES.iter().copied()));
         McpTransport::StreamableHttp
     })
@@ -325,7 +325,7 @@ fn path(reading: &mut Reading<'_>, entry: &Value, transport: McpTransport) -> Op
     let path = text(reading, entry, "path")?;
     let at = reading.value_at(entry, "path");
     if transport == McpTransport::Stdio {
-        reading.push(wrong("`:path` has no effect with `:transport :stdio`", at));
+        reading.push(wrong("`:path` does not apply to `:transport :stdio`", at));
     }
     if !path.starts_with('/') || path.starts_with("//") {
         reading.push(

@@ -9,7 +9,7 @@ use std::rc::Rc;
 
 use flowstone_lang::value::{Span, Value};
 
-use super::definition::{Reading, words};
+use super::definition::{Reading, keywords};
 use super::forms::{entry_spans, quoted};
 use super::{FlowFunction, name_of};
 use crate::diagnostic::Diagnostic;
@@ -217,7 +217,7 @@ fn unknown_keys(
             let finding = Diagnostic::error(origin.code(), message).at(at);
             let suggested = finding.suggest(&name, known.iter().copied());
             reading.push(match suggested.hints.is_empty() {
-                true => suggested.hint(format!("its keys are {}", words(known))),
+                true => suggested.hint(format!("its keys are {}", keywords(known))),
                 false => suggested,
             });
         }

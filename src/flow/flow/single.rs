@@ -31,18 +31,18 @@ fn without_forms(requires: &Value) -> Value {
 }
 
 /// Returns a flow that performs one step, with its config read from `:config` of the input. The step is built-in, or
-/// one of `around`'s packaged steps. Functions, templates, connections and packaged steps are those of `around`.
+/// one of `source`'s packaged steps. Functions, templates, connections and packaged steps are those of `source`.
 ///
 /// # Errors
 /// Fails if that flow cannot be written as text.
 pub fn single(
     session: &Session,
     kind: &str,
-    around: Option<&LoadedFlow>,
+    source: Option<&LoadedFlow>,
 ) -> Result<LoadedFlow, Diagnostic> {
     let body = format!("(flow/step :{kind} :step (:config (flow/input)))");
     let slug = format!("step-{}", kind.replace(['/', '.'], "-"));
-    let definition = around.map(|loaded| &loaded.flow.definition);
+    let definition = source.map(|loaded| &loaded.flow.definition);
     let text = match definition.and_then(Value::as_map) {
         None => body,
         Some(map) => {

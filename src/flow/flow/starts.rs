@@ -8,7 +8,7 @@ use std::rc::Rc;
 use flowstone_lang::session::Session;
 use flowstone_lang::value::{Span, Value};
 
-use super::definition::{Reading, words};
+use super::definition::{Reading, keywords};
 use super::forms::entry_spans;
 use super::{Flow, Invocation, name_of};
 use crate::diagnostic::Diagnostic;
@@ -337,7 +337,7 @@ fn known_keys(reading: &mut Reading<'_>, map: &Value, code: &'static str, known:
                 Diagnostic::error(code, format!("unknown key `:{name}`"))
                     .at(at)
                     .suggest(&name, known.iter().copied())
-                    .hint(format!("the keys are {}", words(known))),
+                    .hint(format!("the keys are {}", keywords(known))),
             );
         }
     }
@@ -362,7 +362,7 @@ fn choice<T: Copy>(
             "E0404",
             format!(
                 "`:{key}` of `:concurrency` must be one of {}",
-                words(&names)
+                keywords(&names)
             ),
         )
         .at(at)

@@ -76,7 +76,7 @@ impl Step for Fanout {
 }
 
 /// Tells whether a step type names this step.
-pub(super) fn is_meant(kind: &Value) -> bool {
+pub(super) fn is_fanout(kind: &Value) -> bool {
     matches!(kind, Value::Keyword(kind) if kind.namespace().is_none() && &*kind.name() == KIND)
 }
 
@@ -177,7 +177,7 @@ pub fn foreign_option(given: &Value) -> Option<Diagnostic> {
         .map(|field| field.name)
         .filter(|name| !own(name) && !matches!(*name, "title" | "type"))
         .find(|name| given.get(name).is_some_and(|value| !value.is_nil()))?;
-    Some(wrong(format!("`:{foreign}` has no effect on a `:fanout`")).hint("give it to the items"))
+    Some(wrong(format!("`:{foreign}` does not apply to a `:fanout`")).hint("give it to the items"))
 }
 
 fn wrong(message: impl Into<String>) -> Diagnostic {

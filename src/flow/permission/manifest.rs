@@ -72,7 +72,7 @@ pub fn read(place: &str, value: &Value, resolve: Resolve<'_>) -> Result<Grants, 
 
 /// Returns the text of a row.
 fn text_of(access: Access, row: &Value) -> Result<String, String> {
-    let words = match access {
+    let accepted = match access {
         Access::Read | Access::Write => "paths such as \"data\"",
         Access::Net => "hosts such as \"api.internal:8443\"",
         Access::Program => "programs such as \"node\"",
@@ -85,13 +85,15 @@ fn text_of(access: Access, row: &Value) -> Result<String, String> {
                 Access::Read | Access::Write => "; the project's folder is \".\"",
                 _ => "",
             };
-            Err(format!("contains an empty string; it takes {words}{all}"))
+            Err(format!(
+                "contains an empty string; it takes {accepted}{all}"
+            ))
         }
         (Some(text), _) => Ok(text.to_owned()),
         (None, Access::Net) if name_of(row).is_some_and(|it| &*it == PUBLIC) => {
             Ok(format!(":{PUBLIC}"))
         }
-        (None, _) => Err(format!("contains {}; it takes {words}", row.kind())),
+        (None, _) => Err(format!("contains {}; it takes {accepted}", row.kind())),
     }
 }
 

@@ -1,7 +1,7 @@
 //! Common options that are maps of their own: `:confirm`, `:expect`, `:metering`, `:on-doubt`, `:retry`, `:review`.
 //!
-//! Each reads itself where it lives; here is what they have in common: which keys there are, and checking them both
-//! in a flow's text, where only constants are known, and in a config that is computed.
+//! Each option is read in its own module. This module contains the common part: the allowed keys, and their checks both
+//! in a flow's text, where only constants are known, and in a computed config.
 
 use flowstone_lang::value::{Map, Value};
 
@@ -10,13 +10,13 @@ use crate::diagnostic::nearest;
 use crate::flow::{is_known, name_of};
 use crate::{approval, doubt, expect, metering, retry};
 
-/// What is wrong with an option.
+/// An error in an option.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Wrong {
     pub code: &'static str,
-    /// The option.
+    /// The name of the option.
     pub key: &'static str,
-    /// The key inside it that is at fault.
+    /// The key inside the option that is wrong.
     pub inner: Option<String>,
     pub message: String,
     pub hint: Option<String>,
@@ -33,7 +33,7 @@ impl Wrong {
         }
     }
 
-    /// A key inside the option must be something else.
+    /// Returns the error for a wrong value of a key inside the option.
     pub fn value(code: &'static str, key: &'static str, inner: &str, expected: &str) -> Wrong {
         Wrong {
             inner: Some(inner.to_owned()),
@@ -67,7 +67,7 @@ impl From<Wrong> for StepError {
 /// Checks the shape of an option's value.
 type Shape = fn(&Value) -> Result<(), Wrong>;
 
-/// Returns what checks the shape of a common option's value.
+/// Returns the function that checks the shape of a common option's value.
 fn shape(name: &str) -> Option<Shape> {
     Some(match name {
         "confirm" => |value| approval::Approval::of("confirm", value).map(|_| ()),
@@ -80,12 +80,12 @@ fn shape(name: &str) -> Option<Shape> {
     })
 }
 
-/// Tells whether an option of every step checks its inside itself.
+/// Tells whether a common option checks its own contents.
 pub fn has_check(name: &str) -> bool {
     shape(name).is_some()
 }
 
-/// Checks a common option. In a literal, values that are computed are taken as absent.
+/// Checks a common option. In a literal, computed values are treated as absent.
 pub fn check(field: &Field, value: &Value, literal: bool) -> Result<(), Wrong> {
     let Some(shape) = shape(field.name) else {
         return Ok(());
@@ -102,7 +102,7 @@ pub fn check(field: &Field, value: &Value, literal: bool) -> Result<(), Wrong> {
     }
 }
 
-/// Takes an option as a map that has no keys but these.
+/// Returns an option as a map that has only these keys.
 pub fn keys<'v>(
     code: &'static str,
     key: &'static str,

@@ -84,7 +84,7 @@ impl Lint<'_> {
     /// Checks that a called flow exists. `options` may request a stored version.
     pub(super) fn child(&mut self, slug: Option<&Value>, options: &Value, span: Span) {
         let (Some(siblings), Some(slug @ (Value::Keyword(_) | Value::Text(_)))) =
-            (self.around.siblings, slug)
+            (self.surroundings.siblings, slug)
         else {
             return;
         };
