@@ -495,7 +495,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_that_is_no_map_is_one_field() {
+    fn an_answer_that_is_not_a_map_is_one_field() {
         let it = schema("[:int {:min 1}]");
         let form = Form::of(Some(&it), None, false);
         assert_eq!(shown(&form), "value!:int");

@@ -262,7 +262,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_name_ends_with_counts() {
+    fn only_the_end_of_a_name_matters() {
         use ResourceName::*;
         let text = |text: &str| text.to_owned();
         let cases = [
@@ -307,7 +307,7 @@ mod tests {
     }
 
     #[test]
-    fn escapes_are_undone() {
+    fn unescaping_reverses_escaping() {
         for path in ["a", "b1:x/y#3", "ä ö%41", "%", "100%zz", "%é"] {
             assert_eq!(unescaped(&escaped(path)), path);
         }
@@ -316,7 +316,7 @@ mod tests {
     }
 
     #[test]
-    fn other_workspaces_are_ours() {
+    fn names_of_other_workspaces_are_read_as_local() {
         let cases = [
             ("res://v1/ws/acme/file/f1?x=1", "res://v1/ws/local/file/f1"),
             ("res://v1/ws/local/file/f1/", "res://v1/ws/local/file/f1"),

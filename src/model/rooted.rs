@@ -469,7 +469,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nothing_below_leads_out() {
+    fn links_below_a_folder_do_not_lead_out_of_it() {
         let outside = tempfile::tempdir().expect("a folder");
         std::fs::write(outside.path().join("secret"), "outside").expect("a file");
         let inside = tempfile::tempdir().expect("a folder");
@@ -527,7 +527,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_a_file_is_neither_opened_nor_waited_for() {
+    fn fifos_and_sockets_are_refused_without_waiting() {
         let folder = tempfile::tempdir().expect("a folder");
         let fifo = folder.path().join("fifo");
         let mode = rustix::fs::Mode::from_raw_mode(0o600);
@@ -546,7 +546,7 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_that_was_moved_away_stays_the_one_that_was_opened() {
+    fn an_opened_folder_stays_the_same_after_it_is_moved() {
         let top = tempfile::tempdir().expect("a folder");
         let at = |path: &str| top.path().join(path);
         std::fs::create_dir_all(at("a/b")).expect("a folder");

@@ -297,7 +297,7 @@ mod tests {
     }
 
     #[test]
-    fn a_token_reads_back_and_only_its_own_secret_fits() {
+    fn a_token_can_be_parsed_and_matches_only_its_own_secret() {
         let one = TokenText::random().expect("random bytes");
         let other = TokenText::random().expect("random bytes");
         let read = TokenText::parse(&one.reveal()).expect("its own text");
@@ -364,7 +364,7 @@ mod tests {
     }
 
     #[test]
-    fn a_star_stands_for_any_text() {
+    fn a_star_matches_any_text() {
         for (pattern, text, fits) in [
             ("*", "", true),
             ("*", "anything", true),
@@ -391,7 +391,7 @@ mod tests {
     }
 
     #[test]
-    fn a_token_creates_no_token_for_more_than_itself() {
+    fn a_token_cannot_create_one_with_more_rights() {
         let own = TokenLimits {
             flows: texts(&["pay"]),
             ..TokenLimits::default()

@@ -337,7 +337,7 @@ mod tests {
     }
 
     #[test]
-    fn ids_follow_from_the_place() {
+    fn span_ids_are_derived_from_the_place() {
         let run = RunId::from_text("0123456789abcdef");
         assert_eq!(
             TraceId::of_root(&run).to_string(),

@@ -384,7 +384,7 @@ mod tests {
     }
 
     #[test]
-    fn envelopes_say_how_a_value_is_shown() {
+    fn envelopes_determine_how_a_value_is_shown() {
         check(
             "{:breyta.viewer/kind :markdown :breyta.viewer/options {:title \"T\"} :breyta.viewer/value \"# a\"}",
             "<T: md0 # a>",
@@ -409,7 +409,7 @@ mod tests {
     }
 
     #[test]
-    fn media_of_the_project_is_told_from_addresses_elsewhere() {
+    fn project_resources_are_distinguished_from_external_addresses() {
         check(
             "{:breyta.viewer/kind :image :breyta.viewer/options {:alt \"A\"} :breyta.viewer/value \"https://x.test/a.png\"}",
             "Image Elsewhere(\"https://x.test/a.png\") Some(\"A\")",

@@ -230,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_kept_of_a_run_that_is_no_longer_executed() {
+    fn the_texts_of_a_run_are_dropped_when_it_is_no_longer_executed() {
         let (live, run) = (LiveTexts::default(), RunId::from_text("r"));
         live.add(&run, "a/turn", "text");
         live.clear_run(&run);

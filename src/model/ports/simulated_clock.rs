@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_due_first_wakes_first() {
+    fn sleepers_wake_in_the_order_of_their_due_times() {
         block_on(async {
             let clock = std::sync::Arc::new(SimulatedClock::starting_at(10));
             let woken = sleepers(&clock, &[40, 20, 5, 30]);
@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn a_standing_clock_waits_to_be_moved() {
+    fn a_standing_clock_moves_only_when_it_is_advanced() {
         block_on(async {
             let clock = std::sync::Arc::new(SimulatedClock::standing_at(0));
             let woken = sleepers(&clock, &[30, 10, 20]);
@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn set_back_it_wakes_late_and_once() {
+    fn a_clock_that_was_set_back_wakes_each_sleeper_once() {
         block_on(async {
             let clock = std::sync::Arc::new(SimulatedClock::standing_at(100));
             let woken = sleepers(&clock, &[110]);
@@ -236,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn who_gives_up_is_forgotten() {
+    fn a_cancelled_sleep_does_not_move_the_clock() {
         block_on(async {
             let clock = std::sync::Arc::new(SimulatedClock::starting_at(0));
             let short = async {

@@ -150,7 +150,7 @@ mod tests {
     use crate::codec;
 
     #[test]
-    fn settings_are_read() {
+    fn resource_limits_are_read_from_settings() {
         let read = |text: &str| {
             let settings = codec::decode(&format!("{{:resources {text}}}")).expect("EDN");
             match ResourceLimits::read(&settings) {

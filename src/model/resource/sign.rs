@@ -182,7 +182,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_link_is_good_until_its_end_and_for_its_resource_only() {
+    fn a_link_is_valid_until_it_expires_and_for_its_resource_only() {
         let home = tempfile::tempdir().expect("a folder");
         let signer = Signer::open(home.path()).expect("a key");
         let uri = "res://v1/ws/local/result/run/r1/step/a b%232/output";
@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn another_project_has_another_key_that_nobody_else_reads() {
+    fn each_project_has_its_own_key_that_only_its_owner_can_read() {
         let (one, two) = (
             tempfile::tempdir().expect("a folder"),
             tempfile::tempdir().expect("a folder"),

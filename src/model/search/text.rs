@@ -47,7 +47,7 @@ mod tests {
     use super::{may_be_text, start_of};
 
     #[test]
-    fn text_is_told_from_other_bytes() {
+    fn text_is_distinguished_from_other_bytes() {
         for (bytes, most, expected) in [
             (b"abc".as_slice(), 10, Some(("abc", false))),
             (b"abc", 2, Some(("ab", true))),
@@ -63,7 +63,7 @@ mod tests {
     }
 
     #[test]
-    fn pictures_are_not_text() {
+    fn images_are_not_text() {
         for (kind, expected) in [
             (None, true),
             (Some("text/plain; charset=utf-8"), true),

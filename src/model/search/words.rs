@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn all_that_is_typed_is_words() {
+    fn no_part_of_a_query_is_an_operator_of_the_index() {
         let cases = [
             ("refund policy", "[refund] [policy]"),
             ("\"late fee\" -draft inv*", "[late fee] -[draft] [inv]*"),
@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn too_much_is_cut() {
+    fn long_queries_are_truncated() {
         let long = "x".repeat(1 << 20);
         assert_eq!(read(&long).terms[0].text.len(), 200);
         let many = "word ".repeat(100_000);

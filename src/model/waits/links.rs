@@ -105,7 +105,7 @@ mod tests {
     use crate::codec;
 
     #[test]
-    fn a_value_is_not_a_template() {
+    fn replaced_values_are_not_expanded_again() {
         assert_eq!(filled("a{x}b{y}c", &[("x", "{y}"), ("y", "2")]), "a{y}b2c");
         assert_eq!(filled("plain", &[]), "plain");
     }

@@ -85,7 +85,7 @@ mod tests {
     use crate::codec;
 
     #[test]
-    fn proofs_connections_and_secrets_are_left_out() {
+    fn credentials_connections_and_secrets_are_left_out() {
         let details = codec::decode(
             "{:title \"ok\" :validation nil
               :show {:message \"Pay?\" :approval {:template \"t\"}

@@ -313,7 +313,7 @@ mod tests {
 
     /// A statement is prepared once, although the index of open waits may serve for one value and not for another.
     #[test]
-    fn other_values_need_no_other_statement() {
+    fn new_values_do_not_prepare_a_statement_again() {
         let home = tempfile::tempdir().expect("a folder");
         let path = prepare_home(home.path(), &Options::default()).expect("a path");
         let db = connect(&path, &Options::default(), MarkerState::Nothing).expect("a database");

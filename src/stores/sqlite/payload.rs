@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn a_text_that_grows_is_kept_once() {
+    fn a_growing_text_shares_its_pieces() {
         let db = database();
         let mut text = String::new();
         let mut kept = Vec::new();
@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_equal_is_kept_once_and_what_nobody_has_goes() {
+    fn equal_texts_are_stored_once_and_unused_pieces_are_removed() {
         let db = database();
         let text: String = (0..50).map(message).collect();
         let hash = keep(&db, &text).unwrap();

@@ -177,7 +177,7 @@ mod tests {
         INSERT INTO t_1 (c1, c2, c3) VALUES (1, ':open', '10'), (2, 'done', '9.5');";
 
     #[test]
-    fn tables_of_format_2_live_on() {
+    fn tables_of_format_2_can_be_read_and_written() {
         let db = Connection::open_in_memory().expect("a database");
         prepare(&db).expect("functions");
         db.execute_batch(SCHEMA).expect("format 1");

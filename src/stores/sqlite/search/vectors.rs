@@ -302,7 +302,7 @@ mod tests {
     use super::dot;
 
     #[test]
-    fn products_are_summed_whatever_the_length() {
+    fn products_are_correct_for_every_length() {
         for length in [0, 1, 7, 8, 9, 17, 768] {
             let one: Vec<f32> = (0..length).map(|it| it as f32).collect();
             let bytes: Vec<u8> = one.iter().flat_map(|it| it.to_le_bytes()).collect();

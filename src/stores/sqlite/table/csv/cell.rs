@@ -335,7 +335,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_text_may_be() {
+    fn each_text_has_the_narrowest_column_type() {
         let cases = [
             ("true", ColumnType::Boolean),
             ("False", ColumnType::Boolean),
@@ -388,7 +388,7 @@ mod tests {
     }
 
     #[test]
-    fn the_quick_way_to_an_instant_is_right() {
+    fn the_fast_parser_agrees_with_the_general_one() {
         for text in [
             "1970-01-01T00:00:00Z",
             "1969-12-31 23:59:59",
@@ -403,7 +403,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_kept() {
+    fn cells_are_converted_to_their_column_type() {
         let cases = [
             (ColumnType::Long, "", Some(Kept::Nil)),
             (ColumnType::Long, " 12 ", Some(Kept::Integer(12))),

@@ -366,7 +366,7 @@ mod tests {
     }
 
     #[test]
-    fn records_and_their_lines() {
+    fn records_are_split_with_their_line_numbers() {
         let cases = [
             ("", ""),
             ("a", r#"1:["a"]"#),
@@ -395,7 +395,7 @@ mod tests {
     }
 
     #[test]
-    fn an_enormous_field_is_refused_before_it_is_in_memory() {
+    fn an_enormous_field_is_refused_before_it_is_read_into_memory() {
         let endless = std::io::repeat(b'x').take(1 << 40);
         let mut splitter = Splitter::new((&b"a,b\n1,"[..]).chain(endless), b',');
         assert_eq!(splitter.next().unwrap(), Next::Record);
