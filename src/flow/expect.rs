@@ -187,7 +187,7 @@ fn failed(requirement: String, value: &Value) -> StepError {
     StepError::new(
         "E0521",
         "expectation-failed",
-        format!("the result does not match `:expect`: {requirement}"),
+        format!("the result is not what `:expect` says: {requirement}"),
     )
     .retry(Retry::Backoff)
     .with("result", shown(value))

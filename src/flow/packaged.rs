@@ -118,8 +118,8 @@ pub fn config(
             }
             prepared
         }
-        // If the wrapped step has an input of its own, the packaged step's input is passed there; otherwise, the input is
-        // the config.
+        // If the wrapped step has an input of its own, the packaged step's input is passed there; otherwise, the input
+        // is the config.
         None => match ["inputs", "input"].iter().find(|key| takes(spec, key)) {
             Some(key) => Value::map([(Value::keyword(key), over_default(step, key, input))]),
             None => input,

@@ -100,7 +100,7 @@ fn an_error_that_was_retried_away_stays_on_the_record() {
 
 #[test]
 fn values_are_checked_against_expectations() {
-    const WORDS: &str = "the result does not match `:expect`: ";
+    const WORDS: &str = "the result is not what `:expect` says: ";
     for (value, expect, end) in [
         ("{:a 1}", "{:contains [:a]}", "{:a 1}"),
         ("{:a 1}", "{:contains [\"a\"]}", "{:a 1}"),
@@ -152,7 +152,7 @@ fn values_are_checked_against_expectations() {
 /// What a store, a sleep and a person make of a step is expected of, too; what is done in a store is not done again.
 #[test]
 fn expectations_apply_to_every_kind_of_value() {
-    const NOT: &str = "failed E0521 the result does not match `:expect`: should";
+    const NOT: &str = "failed E0521 the result is not what `:expect` says: should";
     for (flow, end) in [
         (
             "(:count (flow/step :put :a {:value 1 :expect {:contains [:count]}}))",

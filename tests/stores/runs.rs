@@ -129,7 +129,7 @@ fn expectations_are_checked() {
             (told #(flow/step :pure :d {:value {:n -1} :expect {:schema [:map [:n [:int {:min 0}]]]}}))
             (told #(flow/step :pure :e {:value 4 :expect {:fn '(fn [n] (odd? n))}}))])",
     );
-    expect![[r#"[{:x 1} "the result does not match `:expect`: should contain :y" "abc" "the result does not match `:expect`: at [:n]: should be at least 0, but is -1 (an integer)" "the result does not match `:expect`: should satisfy the function"]"#]]
+    expect![[r#"[{:x 1} "the result is not what `:expect` says: should contain :y" "abc" "the result is not what `:expect` says: at [:n]: should be at least 0, but is -1 (an integer)" "the result is not what `:expect` says: should satisfy the function"]"#]]
         .assert_eq(&outcome(&engine, &run));
 }
 

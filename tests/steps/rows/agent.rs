@@ -165,7 +165,9 @@ fn expect() {
     );
     let found = run(vec![says("{\"a\":1}")], data);
     assert!(
-        found.starts_with("E0521 the result does not match `:expect`: should contain \"findings\""),
+        found.starts_with(
+            "E0521 the result is not what `:expect` says: should contain \"findings\""
+        ),
         "{found}"
     );
     // A wrong answer goes back as often as `:repair` says.
