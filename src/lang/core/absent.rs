@@ -1,4 +1,4 @@
-//! What Clojure has for several threads and for its host, and this language has not: each says what to use instead.
+//! Functions of Clojure for threads and its host that do not exist here: each reports an error with a replacement.
 
 use crate::value::{Arity, Class, Exception, Native, Result, Value};
 use crate::vm::{Args, Vm};

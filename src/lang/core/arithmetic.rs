@@ -1,9 +1,9 @@
-//! Arithmetic and the order of numbers. What the VM does by itself for two longs, these do for the rest.
+//! Arithmetic and the order of numbers. The VM handles two longs itself; these functions handle all other cases.
 
 use crate::value::{Arity, Native, Result, Signal, Value, number};
 use crate::vm::Args;
 
-/// What this file adds.
+/// The functions of this area.
 pub(super) const FNS: &[Native] = &[
     ABS,
     ADD,
@@ -415,7 +415,7 @@ const UNCHECKED_REMAINDER_INT: Native = Native {
     run: |_, args| number::rem(args.get(0), args.get(1)),
 };
 
-/// The sum or product of the arguments.
+/// Returns the sum or product of the arguments.
 fn fold(
     args: &Args<'_>,
     operation: &str,
@@ -446,7 +446,7 @@ fn reduce(
     Ok(result)
 }
 
-/// The same error for the argument of the whole call that is no number, where one is.
+/// Returns the error with the argument of the whole call that is not a number.
 #[cold]
 fn blame(args: &Args<'_>, operation: &str, error: Signal) -> Signal {
     match args.as_slice().iter().position(|item| !item.is_number()) {
@@ -465,7 +465,7 @@ fn one_by(value: &Value) -> Result<Value> {
     })
 }
 
-/// The argument that is to be preferred to each other; NaN where one is.
+/// Returns the preferred argument; NaN if any argument is NaN.
 fn choose(
     args: &Args<'_>,
     operation: &str,
@@ -487,7 +487,7 @@ fn choose(
     Ok(best.clone())
 }
 
-/// Tells whether a relation holds between all neighbours.
+/// Tells whether a relation holds between all adjacent arguments.
 fn chain(
     args: &Args<'_>,
     operation: &str,

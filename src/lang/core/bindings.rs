@@ -1,4 +1,4 @@
-//! Dynamic vars of `clojure.core`, and looking at bindings.
+//! Dynamic vars of `clojure.core`, and functions that query bindings.
 
 use std::rc::Rc;
 
@@ -7,7 +7,7 @@ use crate::value::{Arity, Native, Symbol, Value, Var};
 /// The functions of this area.
 pub(super) const FNS: &[Native] = &[GET_THREAD_BINDINGS, IS_THREAD_BOUND, LOCAL_VAR];
 
-/// The dynamic vars that no other area has, with their root values.
+/// Returns the dynamic vars that belong to no other area, with their root values.
 pub(super) fn vars() -> Vec<(&'static str, Value)> {
     let version = ["major", "minor", "incremental"]
         .into_iter()

@@ -1,7 +1,7 @@
-//! What every kind of collection has in common: adding, counting, looking up, emptying.
+//! Operations on every kind of collection: adding, counting, looking up, emptying.
 //!
-//! A function that changes a collection takes it out of its arguments, so that one that nobody else
-//! holds is changed in place.
+//! A function that changes a collection takes it out of its arguments, so that a collection that is not shared is
+//! changed in place.
 
 use std::ops::ControlFlow;
 use std::rc::Rc;
@@ -347,10 +347,10 @@ const RSEQ: Native = Native {
     },
 };
 
-/// Adds an item to a collection; in place where nobody else holds it.
+/// Adds an item to a collection; in place if it is not shared.
 ///
 /// # Errors
-/// When it is no collection, or the item does not fit a map.
+/// When the value is not a collection, or the item does not fit a map.
 pub(crate) fn conj(vm: &mut Vm, mut coll: Value, item: Value) -> Result<Value> {
     match &mut coll {
         Value::Vector(vector) => Vector::make_mut(vector).items_mut().push(item),
@@ -364,7 +364,7 @@ pub(crate) fn conj(vm: &mut Vm, mut coll: Value, item: Value) -> Result<Value> {
             }
         }
         Value::List(list) => {
-            // A sequence that only began as a list does not keep it.
+            // A sequence that merely began as a list does not keep its metadata.
             let meta = match list.count {
                 Some(_) => coll_meta(list),
                 None => Value::Nil,
@@ -406,7 +406,7 @@ fn coll_meta(list: &Rc<List>) -> Value {
         .map_or(Value::Nil, |extra| extra.meta.clone())
 }
 
-/// Adds to a map: an entry, a vector of two, or the entries of another map.
+/// Adds to a map: an entry, a vector of two items, or the entries of another map.
 fn conj_entry(vm: &mut Vm, coll: Value, item: Value) -> Result<Value> {
     match &item {
         Value::Nil => Ok(coll),
@@ -440,8 +440,7 @@ fn conj_entry(vm: &mut Vm, coll: Value, item: Value) -> Result<Value> {
     }
 }
 
-/// Puts a value at a key of a map, record or vector, or makes a map of nil; in place where nobody else
-/// holds it.
+/// Sets the value of a key of a map, record or vector, or creates a map from nil; in place if it is not shared.
 ///
 /// # Errors
 /// When coll is not associative, or the index is past the end of a vector.
@@ -557,7 +556,7 @@ fn contains(vm: &mut Vm, args: &Args<'_>) -> Result<bool> {
     }
 }
 
-/// Refuses to look for anything but a position in a string or array.
+/// Rejects keys other than positions for a string or array.
 fn only_positions(args: &Args<'_>) -> Result<()> {
     if args.get(1).is_number() {
         return Ok(());
@@ -576,7 +575,7 @@ fn only_positions(args: &Args<'_>) -> Result<()> {
     .into())
 }
 
-/// Returns the number of items where it is known without walking.
+/// Returns the number of items if it is known without walking.
 pub(crate) fn known_count(coll: &Value) -> Option<usize> {
     match coll {
         Value::Nil => Some(0),
@@ -707,7 +706,7 @@ fn nth(vm: &mut Vm, coll: Value, idx: i64, default: Option<Value>) -> Result<Val
     })
 }
 
-/// Asks an object with a method `nth`.
+/// Calls the method `nth` of an object that defines it.
 fn nth_of_object(
     vm: &mut Vm,
     coll: &Value,
@@ -761,7 +760,7 @@ fn pop(args: &mut Args<'_>) -> Result<Value> {
             if let Object::Queue { items, taken, meta } = &**object {
                 let mut items = items.clone();
                 let mut taken = (taken + 1).min(items.len());
-                // Half of what is stored is gone: store the rest only.
+                // More than half of the stored items are consumed: store only the rest.
                 if taken * 2 > items.len() {
                     items = items.slice(taken, items.len());
                     taken = 0;
@@ -784,7 +783,7 @@ fn pop(args: &mut Args<'_>) -> Result<Value> {
     }
 }
 
-/// A queue without items: `clojure.lang.PersistentQueue/EMPTY`.
+/// Returns a queue without items: `clojure.lang.PersistentQueue/EMPTY`.
 pub(super) fn empty_queue() -> Value {
     Value::from(Object::Queue {
         items: PVec::new(),

@@ -1,4 +1,4 @@
-//! Text files, where the host allows them: in programs that were started so, never in flows.
+//! Text files, if the host allows them: in programs that were started with them, never in flows.
 
 use crate::value::{
     Arity, Class, Exception, Keyword, Native, PrintOptions, Result, TextReader, Value,
@@ -51,7 +51,7 @@ const SPIT: Native = Native {
     run: spit,
 };
 
-/// Returns the path of a file: a text, or what an object of `java.io.File` has for one.
+/// Returns the path of a file: a string, or the path of a `java.io.File` object.
 fn path(vm: &mut Vm, args: &Args<'_>) -> Result<String> {
     if let Some(Value::Text(path)) = vm.ask(args.get(0), "getPath", &[])? {
         return Ok(path.as_str().to_owned());

@@ -1,4 +1,4 @@
-//! Functions on functions.
+//! Functions that take or return functions.
 
 use std::cell::RefCell;
 
@@ -32,7 +32,7 @@ const APPLY: Native = Native {
                 super::sequences::generate::concat as fn(&mut Vm, Args<'_>) -> Result<Value>,
             )
         {
-            // Joining must not walk the sequence of sequences, which may have no end.
+            // Joining must not walk the sequence of sequences, which may be infinite.
             let colls = super::sequences::list_of(&mut args.as_mut_slice()[1..count], last);
             return Ok(lazy(Step::Cat, colls));
         }
@@ -57,7 +57,7 @@ const APPLY: Native = Native {
         }
         let mut items = vm.iter(last)?;
         let fixed = vm.fixed_before_rest(&function).unwrap_or(usize::MAX);
-        // One argument too many is refused without walking the others, which may have no end.
+        // One argument too many is rejected without walking the others, which may be infinite.
         let most = most_arguments(&function).map_or(usize::MAX, |most| most.max(MOST_COUNTED));
         while all.len() < fixed {
             let item = if all.len() > most {
@@ -70,7 +70,7 @@ const APPLY: Native = Native {
             };
             all.push(item);
         }
-        // The function takes the rest as one sequence, which may have no end.
+        // The function takes the rest as one sequence, which may be infinite.
         if let Some(item) = items.next(vm)? {
             let mut given = all.split_off(fixed.min(all.len()));
             given.push(item);
@@ -81,10 +81,10 @@ const APPLY: Native = Native {
     },
 };
 
-/// Up to this many arguments are counted for a function that takes fewer.
+/// Maximum number of arguments that are counted for a function that takes fewer.
 const MOST_COUNTED: usize = 20;
 
-/// Returns the most arguments that a function takes; `None` where there is no limit, or it is not known.
+/// Returns the maximum number of arguments of a function; `None` if there is no limit, or it is not known.
 fn most_arguments(function: &Value) -> Option<usize> {
     match function {
         Value::Fn(closure) => closure.proto.most_arguments(),
@@ -271,7 +271,7 @@ fn call_partial(vm: &mut Vm, own: &NativeClosure, mut args: Args<'_>) -> Result<
     }
 }
 
-/// Returns the function and the arguments of what `partial` made.
+/// Returns the function and the arguments of a result of `partial`.
 fn partial_of(function: &Value) -> Option<(Value, Vec<Value>)> {
     let Value::Object(object) = function else {
         return None;
@@ -335,7 +335,7 @@ const TRAMPOLINE: Native = Native {
     },
 };
 
-/// Makes a function of our own.
+/// Creates a native closure.
 pub(crate) fn closure(
     name: &'static str,
     arity: Arity,
@@ -351,7 +351,7 @@ pub(crate) fn closure(
     }))
 }
 
-/// Tells whether a value is a function: not merely callable.
+/// Tells whether a value is a function, rather than merely callable.
 pub(crate) fn is_fn(value: &Value) -> bool {
     match value {
         Value::Fn(_) | Value::Native(_) => true,
@@ -387,7 +387,7 @@ pub(crate) fn composed(value: &Value) -> Option<&[Value]> {
     }
 }
 
-/// Calls the parts in turn, those of nested compositions too: `(reduce comp fs)` must not recurse.
+/// Calls the parts one after another, including those of nested compositions: `(reduce comp fs)` must not recurse.
 fn composition(vm: &mut Vm, own: &NativeClosure, mut args: Args<'_>) -> Result<Value> {
     let mut pending: Vec<Value> = own.captured.to_vec();
     let mut result = None;

@@ -163,7 +163,7 @@ fn all_equal(vm: &mut Vm, args: &Args<'_>) -> Result<bool> {
     Ok(true)
 }
 
-/// Murmur3's mixing of one word and its finish for a length.
+/// Applies Murmur3's mixing of one word and its finalisation for a length.
 fn mix(word: u32, length: u32) -> u32 {
     let word = word
         .wrapping_mul(0xcc9e_2d51)
@@ -183,7 +183,7 @@ fn int(hash: u32) -> Value {
     Value::Int(i64::from(hash as i32))
 }
 
-/// Tells whether two values are one.
+/// Tells whether two values are identical.
 pub(crate) fn identical(left: &Value, right: &Value) -> bool {
     match (left, right) {
         (Value::Nil, Value::Nil) => true,
@@ -221,7 +221,7 @@ pub(crate) fn identical(left: &Value, right: &Value) -> bool {
     }
 }
 
-/// A class or namespace is one thing, however many objects stand for it.
+/// Several objects may represent the same class or namespace.
 fn same_class(left: &crate::value::Object, right: &crate::value::Object) -> bool {
     use crate::value::Object;
     match (left, right) {

@@ -1,4 +1,4 @@
-//! What the hints `^long` and `^double` of parameters, results and fields do: numbers become integers or doubles.
+//! The conversions of the hints `^long` and `^double` of parameters, results and fields to integers or doubles.
 
 use crate::value::{Arity, Class, Exception, Native, Result, Value, describe, number};
 use crate::vm::Args;

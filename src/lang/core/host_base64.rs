@@ -161,7 +161,7 @@ fn constant(args: &Args<'_>, class: &str) -> Result<&'static HostConstant> {
         .ok_or_else(|| args.expected(0, &format!("a {class}")))
 }
 
-/// Bytes, or the characters of a text as bytes.
+/// Returns bytes, or the characters of a text as bytes.
 fn content(args: &Args<'_>, idx: usize) -> Result<Vec<u8>> {
     match args.get(idx) {
         Value::Text(text) => Ok(text.as_str().as_bytes().to_vec()),

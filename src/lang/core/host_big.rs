@@ -70,7 +70,7 @@ pub(super) const DECIMAL_FNS: &[Native] = &[
     },
 ];
 
-/// Methods of both.
+/// Methods of both classes.
 pub(super) const METHODS: &[Native] = &[
     Native {
         name: ".bitLength",
@@ -297,7 +297,7 @@ const fn mode(name: &'static str, ordinal: u8) -> HostConstant {
     }
 }
 
-/// `java.math.RoundingMode`, in its order.
+/// The constants of `java.math.RoundingMode`, in its order.
 pub(super) static ROUNDING: [HostConstant; 8] = [
     mode("UP", 0),
     mode("DOWN", 1),
@@ -309,7 +309,7 @@ pub(super) static ROUNDING: [HostConstant; 8] = [
     mode("UNNECESSARY", 7),
 ];
 
-/// The constants of these classes: class, name and value.
+/// Returns the constants of these classes: class, name and value.
 pub(super) fn constants() -> impl Iterator<Item = (&'static str, &'static str, Value)> {
     let integers = [("ZERO", 0), ("ONE", 1), ("TWO", 2), ("TEN", 10)];
     let decimals =
@@ -321,7 +321,7 @@ pub(super) fn constants() -> impl Iterator<Item = (&'static str, &'static str, V
     integers.into_iter().chain(decimals).chain(modes)
 }
 
-/// A mode as a constant, or as the number that `BigDecimal/ROUND_HALF_UP` and its kin are; `None` for
+/// Returns a rounding mode given as a constant, or as a number such as `BigDecimal/ROUND_HALF_UP`; `None` for
 /// UNNECESSARY.
 fn rounding(args: &Args<'_>, idx: usize) -> Result<Option<RoundingMode>> {
     let ordinal = match args.get(idx) {
@@ -383,7 +383,7 @@ fn divide(args: &Args<'_>) -> Result<Value> {
     if scale.abs() > 1_000_000 {
         return Err(arithmetic("a scale is from -1000000 to 1000000"));
     }
-    // Two more digits than asked for, and one that says whether any others follow, decide every mode.
+    // Two more digits than requested, and one that tells whether any others follow, determine every rounding mode.
     let (dividend, left_scale) = left.as_bigint_and_exponent();
     let (divisor, right_scale) = right.as_bigint_and_exponent();
     let shift = scale + 2 + right_scale - left_scale;
@@ -407,7 +407,7 @@ fn of<'a>(args: &'a Args<'_>, idx: usize) -> Result<&'a BigDecimal> {
     }
 }
 
-/// All digits of a double, as the constructor gives them.
+/// Returns all digits of a double, as the constructor does.
 fn exactly(float: f64) -> Result<Value> {
     match BigDecimal::try_from(float) {
         Ok(exact) => Ok(exact.into()),
@@ -415,7 +415,7 @@ fn exactly(float: f64) -> Result<Value> {
     }
 }
 
-/// Miller and Rabin's test, with the first primes as witnesses: certain below 3.3e24.
+/// Runs Miller and Rabin's test with the first primes as witnesses, which is exact below 3.3e24.
 fn is_prime(n: &BigInt) -> Result<bool> {
     const WITNESSES: [u32; 40] = [
         2, 3, 5, 7, 11, 13, 17, 19, 23, 29, 31, 37, 41, 43, 47, 53, 59, 61, 67, 71, 73, 79, 83, 89,

@@ -1,4 +1,4 @@
-//! `StringBuilder`: text that grows in place. `str` gives what it holds.
+//! `StringBuilder`: text that grows in place. `str` returns its content.
 
 use std::cell::RefCell;
 
@@ -8,7 +8,7 @@ use crate::vm::{Args, Vm};
 /// The text so far, and the name of the class.
 struct StringBuilder(RefCell<String>, &'static str);
 
-/// Returns what a string builder holds; `None` for any other value.
+/// Returns the content of a string builder; `None` for any other value.
 pub(super) fn text_in(value: &Value) -> Option<String> {
     let builder: &StringBuilder = value.as_host()?;
     Some(builder.text())
@@ -135,7 +135,7 @@ pub(super) const METHODS: &[Native] = &[
 
 fn append(vm: &mut Vm, mut args: Args<'_>) -> Result<Value> {
     if args.len() == 2 && builder(&args).is_err() {
-        // Writers take what is appended as well.
+        // Writers accept `.append` as well.
         return (super::streams::APPEND.run)(vm, args);
     }
     let mut more = String::new();
@@ -160,7 +160,7 @@ fn builder<'a>(args: &'a Args<'_>) -> Result<&'a StringBuilder> {
         .ok_or_else(|| args.expected(0, "a StringBuilder"))
 }
 
-/// The place in bytes of the character whose index is an argument; the end is one as well.
+/// Returns the byte offset of the character at an index argument; the index of the end is valid.
 fn offset(args: &Args<'_>, text: &str, idx: usize) -> Result<usize> {
     let wanted = args.index(idx)?;
     let ends = text.char_indices().map(|(at, _)| at);

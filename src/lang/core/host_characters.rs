@@ -1,4 +1,4 @@
-//! More of `Character/...`: digits in a radix, kinds of character, characters as text.
+//! Further functions of `Character/...`: digits in a radix, kinds of characters, characters as text.
 
 use super::host_text;
 use crate::value::{Arity, Native, Result, Value};

@@ -1,5 +1,5 @@
-//! `Double/...` and `Float/...`: what doubles are. There are no floats: those are doubles rounded to the
-//! precision of one.
+//! `Double/...` and `Float/...`: properties of doubles. There is no float type: floats are doubles rounded to float
+//! precision.
 
 use crate::value::number::{format_float, java_float, to_float};
 use crate::value::{Arity, Native, Result, Value};
@@ -68,7 +68,7 @@ macro_rules! fold {
 floats!(DOUBLE_FNS "Double");
 floats!(FLOAT_FNS "Float");
 
-/// The bits of doubles.
+/// Functions on the bits of doubles.
 pub(super) const BIT_FNS: &[Native] = &[
     Native {
         name: "doubleToLongBits",
@@ -104,7 +104,7 @@ fn float(args: &Args<'_>, idx: usize) -> Result<f64> {
     }
 }
 
-/// Java's order of doubles, which is total.
+/// Compares two doubles in Java's total order.
 fn order(left: f64, right: f64) -> i64 {
     match (left.is_nan(), right.is_nan()) {
         (true, true) => 0,

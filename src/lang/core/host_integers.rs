@@ -1,9 +1,9 @@
-//! `Integer/...` and `Long/...`: bits, signs and digits of integers of 32 and 64 bits.
+//! `Integer/...` and `Long/...`: bits, signs and digits of 32-bit and 64-bit integers.
 
 use crate::value::{Arity, Native, Result, Value};
 use crate::vm::{Args, wrong_type};
 
-/// The functions of both classes, which differ in their width alone.
+/// The functions of both classes, which differ only in their width.
 macro_rules! integers {
     ($constant:ident $class:literal $int:ty, $unsigned:ty) => {
         pub(super) const $constant: &[Native] = &[
@@ -92,7 +92,7 @@ macro_rules! unary {
     };
 }
 
-/// `None` is a division by zero.
+/// `None` denotes a division by zero.
 macro_rules! binary {
     ($class:literal $name:literal $doc:literal $given:literal $result:literal, |$a:ident: $int:ty, $b:ident: $other:ty| $body:expr) => {
         Native {
@@ -127,7 +127,7 @@ fn narrow<T: TryFrom<i64>>(args: &Args<'_>, idx: usize, class: &str) -> Result<T
     })
 }
 
-/// The digits of an integer in a radix; Java takes one that it has not for 10.
+/// Returns the digits of an integer in a radix; as in Java, 10 replaces an unsupported radix.
 fn digits(int: i64, radix: i64) -> String {
     match u32::try_from(radix) {
         Ok(radix @ 2..=36) => num_bigint::BigInt::from(int).to_str_radix(radix),

@@ -1,8 +1,8 @@
-//! `(Object.)`: what equals nothing but itself.
+//! `(Object.)`: a value that is equal only to itself.
 
 use crate::value::{Arity, HostObject, Native, Value};
 
-/// A mark that no other value can be.
+/// A marker that is distinct from every other value.
 struct Mark;
 
 impl HostObject for Mark {

@@ -1,5 +1,5 @@
-//! `Boolean/...`, `Double/...`, `Integer/...`, `Long/...`: reading text as Java does, which throws for what
-//! is no number.
+//! `Boolean/...`, `Double/...`, `Integer/...`, `Long/...`: parsing text as Java does, which throws if the text is not a
+//! number.
 
 use super::number;
 use crate::value::number::parse_double;
@@ -119,7 +119,7 @@ pub(super) const LONG_FNS: &[Native] = &[
     },
 ];
 
-/// What `(Integer. x)` and `(Long. x)` do.
+/// Implements `(Integer. x)` and `(Long. x)`.
 pub(super) fn make(class: &str, args: &Args<'_>) -> Result<Value> {
     let range = if class == "Integer" { INT } else { LONG };
     match args.get(0) {
@@ -160,7 +160,7 @@ type Range = std::ops::RangeInclusive<i64>;
 const INT: Range = i32::MIN as i64..=i32::MAX as i64;
 const LONG: Range = i64::MIN..=i64::MAX;
 
-/// nil is false, as in Java.
+/// Parses a boolean; nil is false, as in Java.
 fn boolean(args: &Args<'_>) -> Result<Value> {
     match args.get(0) {
         Value::Nil => Ok(Value::Bool(false)),

@@ -1,4 +1,4 @@
-//! `System/...` and `Thread/...`: the clock of the host.
+//! `System/...` and `Thread/...`: the clock of the host, sleep and exit.
 
 use crate::value::{Arity, Class, Native, Value};
 use crate::vm::wrong_type;

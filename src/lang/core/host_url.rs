@@ -1,4 +1,4 @@
-//! `java.net.URLEncoder` and `java.net.URLDecoder`: texts as web forms write them, in UTF-8.
+//! `java.net.URLEncoder` and `java.net.URLDecoder`: texts in the encoding of web forms, in UTF-8.
 
 use std::fmt::Write as _;
 

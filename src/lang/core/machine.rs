@@ -1,4 +1,4 @@
-//! What macros and special forms expand to: lazy sequences, bindings of vars, exceptions by class.
+//! Functions that macros and special forms expand to: lazy sequences, bindings of vars, exceptions by class.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -66,7 +66,7 @@ const DESTRUCTURE_MAP: Native = Native {
                     .pop()
                     .unwrap_or_else(|| Value::Map(Rc::new(Map::new(Default::default())))));
             }
-            // Keyword arguments may end with a map of more of them, which counts more than they do.
+            // Keyword arguments may end with a map of further ones, which take precedence.
             let last = (items.len() % 2 == 1).then(|| items.pop()).flatten();
             let mut map = PMap::new();
             let mut pairs = items.into_iter();
@@ -83,7 +83,7 @@ const DESTRUCTURE_MAP: Native = Native {
     },
 };
 
-/// The entries of what ends keyword arguments: a map, or what can be added to one.
+/// Returns the entries at the end of keyword arguments: a map, or a value that can be added to one.
 fn trailing(vm: &mut Vm, last: Value) -> Result<Vec<(Value, Value)>> {
     match &last {
         Value::Nil => Ok(Vec::new()),
@@ -271,7 +271,7 @@ const PUSH_THREAD_BINDINGS: Native = Native {
     },
 };
 
-/// Tells whether `*ns*` is among the vars: the current namespace is the session's, not the evaluation's.
+/// Tells whether `*ns*` is among the vars: the current namespace belongs to the session, not to the evaluation.
 fn binds_namespace(vm: &Vm, bindings: &Map) -> bool {
     let ns_var = &vm.world().ns_var;
     let mut vars = bindings.iter().map(|(var, _)| var);

@@ -1,9 +1,9 @@
-//! `clojure.math`: functions of doubles, as Java's `Math` has them.
+//! `clojure.math`: functions of doubles, with the results of Java's `Math`.
 
 use crate::value::{Arity, Native, Result, Value, number};
 use crate::vm::{Args, Vm};
 
-/// What this file adds.
+/// The functions of this area.
 pub(super) const FNS: &[Native] = &[
     ACOS,
     ADD_EXACT,
@@ -470,7 +470,7 @@ fn ulp(x: f64) -> f64 {
     x.next_up() - x
 }
 
-/// As Java: a NaN exponent gives NaN, and so does a base of 1 with an infinite exponent.
+/// Raises to a power as Java does: a NaN exponent gives NaN, and so does a base of 1 with an infinite exponent.
 fn pow(base: f64, exponent: f64) -> f64 {
     if exponent.is_nan() || (base.abs() == 1.0 && exponent.is_infinite()) {
         return f64::NAN;
@@ -508,7 +508,7 @@ fn next_after(start: f64, direction: f64) -> f64 {
 }
 
 fn round(x: f64) -> i64 {
-    // Adding a half would round 0.49999999999999994 up.
+    // Adding one half would round 0.49999999999999994 up.
     let floor = x.floor();
     if x - floor >= 0.5 {
         floor as i64 + 1
@@ -542,7 +542,7 @@ fn exponent(x: f64) -> i64 {
 fn scalb(_vm: &mut Vm, args: Args<'_>) -> Result<Value> {
     let mut float = number::to_float(args.get(0), "scalb")?;
     let mut exponent = args.int(1)?.clamp(-2200, 2200) as i32;
-    // In steps, because a single factor could overflow where the product does not.
+    // In steps, because a single factor could overflow when the product does not.
     while exponent != 0 {
         let step = exponent.clamp(-1000, 1000);
         float *= 2f64.powi(step);

@@ -507,7 +507,7 @@ pub(crate) fn the_ns(vm: &mut Vm, value: &Value) -> Result<Rc<Namespace>> {
     }
 }
 
-/// Returns the namespace with a name, if it is there. Those of the library are there from their first use on.
+/// Returns the namespace with a name, if it exists. Those of the library exist from their first use on.
 fn find_ns(vm: &mut Vm, name: Symbol) -> Result<Option<Rc<Namespace>>> {
     if name != vm.world().core.name && library::has(&name.to_string()) {
         vm.touch_session()?;
@@ -551,7 +551,7 @@ fn root(var: &Rc<Var>) -> Result<Value> {
     })
 }
 
-/// Returns the var of a namespace, compiling it first where it is in the library.
+/// Returns the var of a namespace; if it is in the library, compiles it first.
 pub(crate) fn lookup(vm: &mut Vm, namespace: Symbol, name: Symbol) -> Result<Option<Rc<Var>>> {
     let found = |vm: &Vm| {
         vm.world()
@@ -601,7 +601,7 @@ fn resolve_in(vm: &mut Vm, namespace: &Rc<Namespace>, symbol: Symbol) -> Result<
     Ok(class.map_or(Value::Nil, |class| Value::from(Object::Class(class))))
 }
 
-/// Compiles everything that the library has for a namespace.
+/// Compiles all library definitions of a namespace.
 pub(crate) fn load_all(vm: &mut Vm, namespace: Symbol) -> Result<()> {
     for name in library::names(&namespace.to_string()) {
         lookup(vm, namespace, Symbol::new(name))?;

@@ -1,4 +1,4 @@
-//! What numbers are, and how one kind becomes another.
+//! Predicates of numbers, and conversions between their kinds.
 
 use std::cmp::Ordering;
 use std::ops::RangeInclusive;
@@ -9,7 +9,7 @@ use crate::value::{
 };
 use crate::vm::{Args, Vm, wrong_type};
 
-/// What this file adds.
+/// The functions of this area.
 pub(super) const FNS: &[Native] = &[
     BIGDEC,
     BIGINT,
@@ -324,7 +324,7 @@ const UNCHECKED_INT: Native = Native {
     arity: Arity::exactly(1),
     run: |_, args| {
         Ok(Value::Int(i64::from(match args.get(0) {
-            // What is too large becomes the largest, as when a float is converted.
+            // A value that is too large becomes the largest integer, as when a float is converted.
             Value::Float(float) => *float as i32,
             _ => unchecked(&args, "unchecked-int")? as i32,
         })))
@@ -569,7 +569,7 @@ fn narrow(args: &Args<'_>, range: RangeInclusive<i64>, name: &str) -> Result<Val
     number::to_int_in(args.get(0), range, name).map(Value::Int)
 }
 
-/// The lowest 64 bits of a number, truncated.
+/// Returns the lowest 64 bits of a number, truncated.
 fn unchecked(args: &Args<'_>, operation: &str) -> Result<i64> {
     number::lowest_bits(args.get(0), operation)
 }
@@ -599,7 +599,7 @@ fn text<'a>(args: &'a Args<'_>) -> Result<&'a str> {
     }
 }
 
-/// A random double of 53 bits, from 0 up to 1.
+/// Returns a random double with 53 bits, from 0 up to 1.
 pub(super) fn random(vm: &mut Vm) -> Result<f64> {
     Ok((vm.host().random()? >> 11) as f64 / (1u64 << 53) as f64)
 }

@@ -1,4 +1,4 @@
-//! Predicates that look at what a value is.
+//! Predicates on the kind of a value.
 
 use super::functions::is_fn;
 use super::sequences::generate::is_sequential;
@@ -54,7 +54,7 @@ pub(super) const FNS: &[Native] = &[
     VOLATILE,
 ];
 
-/// A row for a predicate that only looks at its argument.
+/// The row of a predicate that only reads its argument.
 macro_rules! predicates {
     ($($constant:ident $name:literal $doc:literal [$($example:expr),*] $test:expr;)*) => {
         $(const $constant: Native = Native {
@@ -220,7 +220,7 @@ fn is_counted(value: &Value) -> bool {
     }
 }
 
-/// Tells whether calling a value can work.
+/// Tells whether a value can be called.
 pub(crate) fn is_callable(value: &Value) -> bool {
     is_fn(value)
         || matches!(
@@ -236,7 +236,7 @@ pub(crate) fn is_callable(value: &Value) -> bool {
         || implements_named(value, "IFn")
 }
 
-/// Tells whether a symbol or keyword has a namespace; `None` for anything else.
+/// Tells whether a symbol or keyword has a namespace; `None` for any other value.
 fn namespace_of(value: &Value) -> Option<bool> {
     match value {
         Value::Keyword(keyword) => Some(keyword.namespace().is_some()),

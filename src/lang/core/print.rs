@@ -1,4 +1,4 @@
-//! Printing: to the host's output, or into the string that `with-out-str` collects.
+//! Printing to the host's output, or into the string that `with-out-str` collects.
 
 use crate::value::{
     Arity, Class, Exception, Native, Object, PrintOptions, Result, Symbol, TextWriter, Value,
@@ -21,7 +21,7 @@ pub(super) const FNS: &[Native] = &[
     PRN_STR,
 ];
 
-/// The dynamic vars that say how and where to print.
+/// Returns the dynamic vars that control how and where to print.
 pub(super) fn vars() -> Vec<(&'static str, Value)> {
     vec![
         ("*err*", stream_value(ERROR_STREAM)),
@@ -49,7 +49,7 @@ fn stream_value(id: u64) -> Value {
     .into()
 }
 
-/// How a function of the family prints.
+/// The options of a printing function.
 #[derive(Clone, Copy)]
 struct Style {
     readable: bool,
@@ -205,7 +205,7 @@ fn print(vm: &mut Vm, args: &Args<'_>, style: Style) -> Result<Value> {
     Ok(Value::Nil)
 }
 
-/// Writes text to what `*out*` is bound to.
+/// Writes text to the value of `*out*`.
 fn write(vm: &mut Vm, text: &str) -> Result<()> {
     let out = core_var(vm, "*out*").unwrap_or(Value::Nil);
     write_to(vm, &out, text)
@@ -262,7 +262,7 @@ fn shown(vm: &mut Vm, args: &Args<'_>, style: Style) -> Result<String> {
     Ok(out)
 }
 
-/// Returns how to print, as the `*print-...*` vars say.
+/// Returns the printing options, from the `*print-...*` vars.
 pub(crate) fn options(vm: &mut Vm, readable: bool) -> PrintOptions {
     let limit = |value: Option<Value>| match value {
         Some(Value::Int(limit)) => Some(usize::try_from(limit).unwrap_or(0)),
@@ -281,7 +281,7 @@ pub(crate) fn options(vm: &mut Vm, readable: bool) -> PrintOptions {
     }
 }
 
-/// Returns the value that a var of `clojure.core` has now; `None` where there is no such var.
+/// Returns the current value of a var of `clojure.core`; `None` if it is not defined.
 pub(super) fn core_var(vm: &mut Vm, name: &str) -> Option<Value> {
     let var = vm.world().core.lookup(Symbol::new(name))?;
     vm.var_value(&var).ok()

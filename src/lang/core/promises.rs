@@ -1,5 +1,5 @@
-//! Promises and futures on one thread: a future runs when it is made, and nothing can deliver a promise
-//! while somebody waits for it.
+//! Promises and futures on one thread: a future runs when it is created, and a promise cannot be delivered while its
+//! value is awaited.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -119,12 +119,12 @@ fn future<'a>(args: &'a Args<'_>) -> Result<&'a Promise> {
         .ok_or_else(|| args.expected(0, "a future"))
 }
 
-/// Tells whether a promise or future has its value; `None` for anything else.
+/// Tells whether a promise or future has its value; `None` for any other value.
 pub(super) fn is_realized(value: &Value) -> Option<bool> {
     Promise::of(value).map(|cell| cell.outcome.borrow().is_some())
 }
 
-/// Returns the value of a promise or future, and `default` for one without; `None` for anything else.
+/// Returns the value of a promise or future, or `default` if it has none yet; `None` for any other value.
 pub(super) fn deref(_vm: &mut Vm, value: &Value, default: Option<&Value>) -> Option<Result<Value>> {
     let cell = Promise::of(value)?;
     Some(match (&*cell.outcome.borrow(), default) {

@@ -1,8 +1,7 @@
-//! Protocols and types: the functions that `defprotocol`, `extend`, `defrecord`, `deftype` and `reify`
-//! expand to.
+//! Protocols and types: the functions that `defprotocol`, `extend`, `defrecord`, `deftype` and `reify` expand to.
 //!
-//! A protocol is a map: its name, its method names, and a cell with the implementations by type name. A
-//! type is looked up by name, so that one that is defined again keeps its implementations.
+//! A protocol is a map: its name, its method names, and a cell with the implementations by type name. Types are looked
+//! up by name, so that a redefined type keeps its implementations.
 
 use std::rc::Rc;
 
@@ -94,7 +93,7 @@ const INVOKE_METHOD: Native = Native {
         if object.is_nil() {
             return Err(of_nil(name));
         }
-        // The functions of core that stand for methods of the host are loaded when they are first called.
+        // The functions of core that implement methods of the host are loaded when they are first called.
         let world = vm.world().clone();
         if world.core.lookup(name).is_none() {
             world.loader().load_definition(vm, world.core.name, name)?;
@@ -134,7 +133,7 @@ const INVOKE_METHOD: Native = Native {
     },
 };
 
-/// A method of nil is called.
+/// Returns the error for calling a method of nil.
 #[cold]
 fn of_nil(method: Symbol) -> crate::value::Signal {
     let short = method.name();
@@ -194,7 +193,7 @@ const EXTEND: Native = Native {
     },
 };
 
-/// Gives a type of the program the methods of a protocol of reductions as its own: `reduce` asks for those.
+/// Adds the methods of a reduction protocol to a program's type, because `reduce` looks for them there.
 fn add_reductions(extended: &Value, protocol: &Value, methods: &Value) {
     let home = protocol_name(protocol)
         .as_symbol()
@@ -498,7 +497,7 @@ const RECORD_FROM_MAP: Native = Native {
     },
 };
 
-/// A class for the name of one that is known, else what was given.
+/// Returns the class of a known name, else the value unchanged.
 fn class_or_name(interface: &Value) -> Value {
     let name = interface.as_symbol().map(|name| name.to_string());
     let name = name
@@ -579,7 +578,7 @@ fn fields(record_type: &RecordType, args: &mut Args<'_>) -> Result<PMap> {
         .collect())
 }
 
-/// Returns the name under which a type is looked up: a symbol, or nil for nil.
+/// Returns the name by which a type is looked up: a symbol, or nil for nil.
 fn type_key(vm: &mut Vm, value: &Value) -> Result<Value> {
     match value {
         Value::Nil => Ok(Value::Nil),
@@ -588,7 +587,7 @@ fn type_key(vm: &mut Vm, value: &Value) -> Result<Value> {
             Object::RecordType(record_type) => Ok(Value::Symbol(record_type.name)),
             _ => Err(crate::vm::wrong_type(value, "a class or record type", 0).into()),
         },
-        // The interface of a protocol: all types that implement it inline.
+        // The interface of a protocol denotes all types that implement it inline.
         protocol if protocol.get("impls").is_some() => Ok(protocol_name(protocol)),
         _ => {
             vm.charge(1)?;
@@ -597,7 +596,7 @@ fn type_key(vm: &mut Vm, value: &Value) -> Result<Value> {
     }
 }
 
-/// Returns the methods that implementations hold for a value: of its own type, or of the nearest above.
+/// Returns the implementations for a value: of its own type, or of the nearest superclass.
 fn find(cell: &Atom, value: &Value) -> Option<Value> {
     let all = cell.value.borrow();
     let all = all.as_map()?;

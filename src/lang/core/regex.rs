@@ -1,4 +1,4 @@
-//! Regexes: finding, matching, and what the string functions need of them.
+//! Regexes: finding, matching, and support for the string functions.
 
 mod matcher;
 
@@ -119,8 +119,8 @@ const RE_SEQ: Native = Native {
     },
 };
 
-/// Returns the matches from a byte on: nil, or a list whose rest is lazy. Beside that byte is the end of the
-/// match before.
+/// Returns the matches from a byte on: nil, or a list whose rest is lazy. `at` is that byte and the end of the previous
+/// match.
 fn matches_from(
     vm: &mut Vm,
     regex: Shared,
@@ -167,7 +167,7 @@ impl Shared {
     }
 }
 
-/// Returns the regex that a value is.
+/// Returns the regex, if the value is one.
 pub(super) fn as_regex(value: &Value) -> Option<Shared> {
     match value {
         Value::Object(object) if matches!(&**object, Object::Regex { .. }) => {
@@ -189,7 +189,7 @@ pub(super) fn regex(args: &Args<'_>, idx: usize) -> Result<Shared> {
     })
 }
 
-/// Returns the first match from byte `from` on, where the match before ended at `last`.
+/// Returns the first match from byte `from` on; the previous match ended at `last`.
 pub(super) fn find(
     vm: &mut Vm,
     regex: &Regex,
@@ -199,7 +199,7 @@ pub(super) fn find(
     search(vm, regex, subject, Mode::Find, (from, last))
 }
 
-/// Searches a text, and pays for what was looked at.
+/// Searches a text, and pays for the part that was searched.
 fn search(
     vm: &mut Vm,
     regex: &Regex,
@@ -228,8 +228,8 @@ fn stuck(_: &TooManySteps) -> Exception {
     .hint("nested repetitions such as `(a+)+` are slow: make the inner one possessive, `(a++)+`, or simplify it")
 }
 
-/// Returns the byte from which the next match is looked for, and the end of this one: after an empty match
-/// the search moves on by a character.
+/// Returns the byte at which to search for the next match, and the end of this one: after an empty match the search
+/// advances by one character.
 pub(super) fn after(text: &str, groups: &Groups) -> (usize, usize) {
     match groups.first() {
         Some(Some((start, end))) if start == end => {

@@ -150,10 +150,10 @@ const USE: Native = Native {
     run: |vm, args| load_specs(vm, &args, true),
 };
 
-/// Which names to refer to, and as what.
+/// The names to refer to, with their new names.
 #[derive(Default)]
 struct Names {
-    /// `None`: all.
+    /// The names to refer to; `None` refers to all.
     only: Option<Vec<(Symbol, Span)>>,
     exclude: Vec<Symbol>,
     rename: Vec<(Symbol, Symbol)>,
@@ -270,10 +270,10 @@ fn not_there(vm: &mut Vm, namespace: Symbol, name: Symbol) -> Signal {
     }
 }
 
-/// The keywords that `require` and `use` take among the namespaces.
+/// The flags that `require` and `use` accept among the namespaces.
 const FLAGS: [&str; 3] = ["reload", "reload-all", "verbose"];
 
-/// What `require` and `use` are given.
+/// Loads the arguments of `require` and `use`.
 fn load_specs(vm: &mut Vm, args: &Args<'_>, refers_all: bool) -> Result<Value> {
     let reload = args
         .as_slice()
@@ -291,7 +291,7 @@ fn load_specs(vm: &mut Vm, args: &Args<'_>, refers_all: bool) -> Result<Value> {
                     .hint("there are :reload, :reload-all and :verbose")
                     .into())
             }
-            // Of `[clojure set walk]` only the first is a whole name.
+            // In `[clojure set walk]` only the first is a whole name.
             Value::Vector(parts)
                 if parts.get(1).is_some_and(|next| next.as_keyword().is_none()) =>
             {
@@ -311,7 +311,7 @@ fn load_specs(vm: &mut Vm, args: &Args<'_>, refers_all: bool) -> Result<Value> {
     Ok(Value::Nil)
 }
 
-/// `(prefix spec spec ...)`.
+/// Loads `(prefix spec spec ...)`.
 fn load_prefixed(vm: &mut Vm, spec: &Value, reload: bool, refers_all: bool) -> Result<()> {
     let parts = vm.items(spec.clone())?;
     let Some(prefix) = parts.first().and_then(Value::as_symbol) else {
@@ -350,7 +350,7 @@ fn load_spec(vm: &mut Vm, parts: &[Value], reload: bool, refers_all: bool) -> Re
                 loads = false;
             }
             Some(key) if key.is("rename") => names.add(vm, &Value::Keyword(key), value)?,
-            // Files for several dialects say so; macros are in the namespace in any case.
+            // Files for several dialects have this key; macros are always in the namespace.
             Some(key) if key.is("include-macros") => {}
             _ => {
                 names.add(vm, key, value)?;
@@ -375,11 +375,11 @@ fn load_spec(vm: &mut Vm, parts: &[Value], reload: bool, refers_all: bool) -> Re
     Ok(())
 }
 
-/// Makes a namespace ready for use: compiles its source, or for one of the library nothing yet, because
-/// its definitions are compiled when they are first used.
+/// Makes a namespace ready for use: compiles its source; definitions of the library are compiled when they are first
+/// used.
 ///
 /// # Errors
-/// When there is no source, when it needs itself, and whatever running it throws.
+/// When there is no source, when it depends on itself, and any exception that running it throws.
 pub(crate) fn load_library(vm: &mut Vm, name: Symbol, reload: bool) -> Result<()> {
     if vm.world().is_loaded(name) && !reload {
         return Ok(());
@@ -391,7 +391,7 @@ pub(crate) fn load_library(vm: &mut Vm, name: Symbol, reload: bool) -> Result<()
         return Ok(());
     }
     let Some((file, text)) = vm.host().find_source(&name.to_string()) else {
-        // Made by hand, with in-ns or by natives: there is nothing to load.
+        // Created with in-ns or by natives: there is nothing to load.
         if vm.world().find_namespace(name).is_some() && !reload {
             return Ok(());
         }
@@ -449,7 +449,7 @@ pub(crate) fn load_library(vm: &mut Vm, name: Symbol, reload: bool) -> Result<()
     Ok(())
 }
 
-/// The settings that a file sets for itself alone, with what they are now.
+/// Returns the settings that apply to a single file, with their current values.
 fn settings(vm: &Vm) -> Vec<(Rc<Var>, Value)> {
     let names = ["*unchecked-math*", "*warn-on-reflection*"];
     let vars = names.map(|name| vm.world().core.lookup(Symbol::new(name)));

@@ -1,7 +1,6 @@
-//! Writers and readers of text as values: string writers, string builders, what `read` takes from.
+//! Writers and readers of text as values: string writers, string builders, and readers for `read`.
 //!
-//! The constructors stand in namespaces with the host's names for them, so that `(java.io.StringReader. s)`
-//! finds one.
+//! The constructors are in namespaces with the host's names, so that `(java.io.StringReader. s)` finds one.
 
 use super::print::write_to;
 use crate::value::{
@@ -24,10 +23,10 @@ pub(super) const FNS: &[Native] = &[
 /// `clojure.edn/read`.
 pub(super) const EDN_FNS: &[Native] = &[EDN_READ];
 
-/// What `new` makes of the classes that write.
+/// The constructors of the classes that write.
 pub(super) const WRITER_FNS: &[Native] = &[NEW_WRITER];
 
-/// What `new` makes of the classes that read.
+/// The constructors of the classes that read.
 pub(super) const READER_FNS: &[Native] = &[NEW_READER];
 
 const NEW_WRITER: Native = Native {
@@ -192,7 +191,7 @@ const READ_ALL: Native = Native {
     },
 };
 
-/// Returns what is left of a reader's text.
+/// Returns the rest of a reader's text.
 pub(super) fn read_all(vm: &mut Vm, reader: &TextReader) -> Result<Value> {
     while feed(vm, reader)? {}
     let rest = reader.rest();
@@ -248,7 +247,7 @@ const EDN_READ: Native = Native {
     },
 };
 
-/// Reads a form of what a reader has; of standard input, as many lines as the form needs.
+/// Reads a form from a reader; from standard input, reads the lines that the form needs.
 fn from_reader(
     vm: &mut Vm,
     reader: &TextReader,
@@ -282,7 +281,7 @@ fn from_reader(
     }
 }
 
-/// Tells whether more text could make right what a reader complains of.
+/// Tells whether more text could complete the form of a reader's error.
 fn is_unfinished(signal: &Signal) -> bool {
     match signal {
         Signal::Throw(exception) => exception
@@ -293,7 +292,7 @@ fn is_unfinished(signal: &Signal) -> bool {
     }
 }
 
-/// Adds a line of standard input to its reader; false at the end of the input.
+/// Appends a line of standard input to its reader; returns false at the end of the input.
 fn feed(vm: &mut Vm, reader: &TextReader) -> Result<bool> {
     if !reader.is_input {
         return Ok(false);

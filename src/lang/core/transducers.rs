@@ -1,7 +1,7 @@
 //! Transducers: stages without a collection, and the functions that run collections through them.
 //!
-//! A transducer of our own is a stage in a closure, so that a chain of them runs without a call for
-//! each; a transducer that a program wrote is called as the function that it is.
+//! A native transducer is a stage in a closure, so that a chain of them runs without a call for each; a transducer
+//! written in the program is called as a function.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -179,8 +179,8 @@ const UNREDUCED: Native = Native {
     run: |_, mut args| Ok(unreduced(args.take(0)).0),
 };
 
-/// Returns the steps of a transducer, where the items of `coll` can be sent through them one by one; what reduces
-/// itself needs a function.
+/// Returns the steps of a transducer if the items of `coll` can be sent through them one by one; a collection that
+/// reduces itself needs a function.
 pub(super) fn steps_for(xform: &Value, coll: &Value) -> Option<Vec<Step>> {
     match walk::own_reduce(coll) {
         Some(_) => None,
@@ -224,7 +224,7 @@ fn step_of(captured: &[Value]) -> Option<&Step> {
     }
 }
 
-/// Returns the stages of a transducer that is all our own; `None` where a program wrote part of it.
+/// Returns the stages of a native transducer; `None` if a part of it is written in the program.
 pub(crate) fn steps(xform: &Value) -> Option<Vec<Step>> {
     let mut steps = Vec::new();
     let mut pending = vec![xform.clone()];
@@ -247,7 +247,7 @@ pub(crate) fn steps(xform: &Value) -> Option<Vec<Step>> {
     Some(steps)
 }
 
-/// Returns the lazy sequence of what a transducer makes of the items of `colls`.
+/// Returns the lazy sequence of a transducer applied to the items of `colls`.
 fn sequence(vm: &mut Vm, xform: &Value, mut colls: Vec<Value>) -> Result<Value> {
     let Some(steps) = steps(xform) else {
         return custom(vm, xform, colls);
@@ -270,7 +270,7 @@ fn sequence(vm: &mut Vm, xform: &Value, mut colls: Vec<Value>) -> Result<Value> 
     })
 }
 
-/// Returns the reducing function that a stage makes of `function`.
+/// Returns the reducing function of a stage applied to `function`.
 fn reducing(step: Step, function: Value) -> Value {
     let captured = vec![function, state(RefCell::new(step))];
     closure(
@@ -302,7 +302,7 @@ fn reducing_call(vm: &mut Vm, own: &NativeClosure, mut args: Args<'_>) -> Result
             vm.invoke(function, &mut [result])
         }
         2 => {
-            // The stage leaves its cell while it runs: it may call back into this very function.
+            // The stage leaves its cell while it runs, because it may call this function again.
             let mut step = cell.replace(Step::Cat);
             let emit = step.step(vm, args.take(1));
             cell.replace(step);
@@ -356,11 +356,11 @@ fn emit_into(vm: &mut Vm, function: &Value, result: Value, emit: Emit) -> Result
     }
 }
 
-/// A sequence through a transducer that a program wrote: what came out waits in a buffer.
+/// A sequence through a transducer written in the program: its output waits in a buffer.
 struct Source {
     function: Value,
     buffer: Rc<RefCell<VecDeque<Value>>>,
-    /// `None` once there are no more items.
+    /// The iterations over the collections; `None` once there are no more items.
     walks: Option<Vec<Iter>>,
 }
 

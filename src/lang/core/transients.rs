@@ -1,7 +1,7 @@
 //! Transients: collections under construction.
 //!
-//! They keep Clojure's contract, use after `persistent!` included; the gain in speed is small here,
-//! because a collection that nobody else holds is changed in place anyway.
+//! They keep Clojure's contract, including use after `persistent!`; the gain in speed is small here, because a
+//! collection that is not shared is changed in place anyway.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -165,8 +165,8 @@ fn cell<'a>(args: &'a Args<'_>) -> Result<&'a RefCell<Option<Value>>> {
     }
 }
 
-/// Takes the collection out, so that nothing else holds it while it changes, and puts it back. When the
-/// change fails, the transient is as it was.
+/// Takes the collection out, so that it is not shared while it changes, and puts it back. If the change fails, the
+/// transient is unchanged.
 fn change(
     vm: &mut Vm,
     holder: Value,
@@ -178,7 +178,7 @@ fn change(
     };
     let Object::Transient(inner) = &*object else {
         return match type_of(&holder) {
-            // A transient of a type of the program: the functions of collections ask its methods.
+            // A transient of a program's type: the functions of collections call its methods.
             Some(_) => change(vm, holder),
             None => Err(wrong_type(&holder, "a transient", 0).into()),
         };

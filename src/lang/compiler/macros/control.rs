@@ -1,4 +1,4 @@
-//! Conditions and threading.
+//! Conditions and threading macros.
 
 use std::rc::Rc;
 
@@ -6,7 +6,7 @@ use super::{Expansion, form, symbol, with_rest};
 use crate::compiler::error;
 use crate::value::{Arity, Extras, List, Native, Value};
 
-/// What this file adds to `clojure.core`. Sorted by name.
+/// The macros of this file for `clojure.core`, sorted by name.
 pub(super) const FNS: &[Native] = &[
     THREAD_FIRST,
     THREAD_LAST,
@@ -20,7 +20,7 @@ pub(super) const FNS: &[Native] = &[
     WHEN_NOT,
 ];
 
-/// Puts `x` into a step of a thread; the result has the step's place.
+/// Inserts `x` into a step of a threading macro; the result has the step's place.
 fn thread(x: Value, step: &Value, last: bool) -> Value {
     let Value::List(list) = step else {
         return form([step.clone(), x]);
@@ -34,7 +34,7 @@ fn thread(x: Value, step: &Value, last: bool) -> Value {
     let threaded = List::of(items);
     match (&threaded, step.place()) {
         (Value::List(list), Some(place)) => {
-            // Literals keep their own places: those of the items behind move on by one.
+            // Literals keep their own places: those of later items shift by one.
             let mut spans = place.items.to_vec();
             if spans.len() >= at {
                 spans.insert(at, crate::value::Span::NONE);
@@ -120,7 +120,7 @@ const COND: Native = Native {
     },
 };
 
-/// `if-let` and `when-let`: one binding, tested before it is taken apart.
+/// Expands `if-let` and `when-let`: one binding, tested before it is destructured.
 fn let_if(bindings: &Value, name: &str, then: Value, otherwise: Value) -> Expansion {
     let (pattern, test) = match bindings {
         Value::Vector(pair) if pair.len() == 2 => {

@@ -5,7 +5,7 @@ use crate::compiler::error;
 use crate::value::{Arity, List, Native, PMap, Result, Value};
 use crate::vm::Vm;
 
-/// What this file adds to `clojure.core`. Sorted by name.
+/// The macros of this file for `clojure.core`, sorted by name.
 pub(super) const FNS: &[Native] = &[DECLARE, DEFMACRO, DEFN, DEFN_PRIVATE];
 
 const DECLARE: Native = Native {
@@ -92,7 +92,7 @@ fn define(vm: &mut Vm, call: &Value, items: &[Value], defined: Defined) -> Expan
             .for_each(|(key, value)| meta.insert(key.clone(), value.clone()));
         rest = after;
     }
-    // An attribute map may also stand after the last arity.
+    // An attribute map may also follow the last arity.
     if let Some((Value::Map(attributes), before)) = rest.split_last()
         && matches!(rest.first(), Some(Value::List(_)))
     {
@@ -121,7 +121,7 @@ fn define(vm: &mut Vm, call: &Value, items: &[Value], defined: Defined) -> Expan
     Ok(form([symbol("def"), name, function]))
 }
 
-/// A hint of a function's name is one of each vector of parameters that has none.
+/// Copies the hint of a function's name to each vector of parameters without one.
 fn with_result_hint(name: &Value, mut arms: Vec<Vec<Value>>) -> Vec<Vec<Value>> {
     let tag = name.meta().get("tag").cloned();
     let Some(tag) = tag.filter(|tag| tag.as_symbol().is_some()) else {
@@ -142,8 +142,8 @@ fn with_result_hint(name: &Value, mut arms: Vec<Vec<Value>>) -> Vec<Vec<Value>> 
     arms
 }
 
-/// The `fn` form. It is named after the var for traces only: a name of its own would hide the var, and
-/// with it redefinitions.
+/// Returns the `fn` form. It carries the var's name for traces only: a real name would hide the var, and with it
+/// redefinitions.
 fn function(name: &Value, rest: &[Value], arms: Vec<Vec<Value>>, defined: Defined) -> Value {
     let label = name
         .as_symbol()

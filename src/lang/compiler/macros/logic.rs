@@ -1,11 +1,11 @@
-//! `and` and `or`, which are compiled directly: what they expand to for programs that walk code.
+//! `and` and `or`, which are compiled directly: their expansions for programs that walk code.
 
 use super::{Expansion, form, symbol, with_rest};
 use crate::compiler::destructure::fresh;
 use crate::value::{Arity, Native, Value};
 use crate::vm::{Args, Vm};
 
-/// What this file adds to `clojure.core`. Sorted by name.
+/// The macros of this file for `clojure.core`, sorted by name.
 pub(super) const FNS: &[Native] = &[AND, OR];
 
 const AND: Native = Native {
@@ -42,7 +42,7 @@ const OR: Native = Native {
     },
 };
 
-/// One form, and what comes after it.
+/// Expands one form connected with the rest.
 fn connected(
     vm: &mut Vm,
     args: &Args<'_>,

@@ -6,10 +6,10 @@ use super::{Expansion, form, symbol, with_rest};
 use crate::compiler::error;
 use crate::value::{Arity, Map, Native, PMap, Value};
 
-/// What this file adds to `clojure.core`. Sorted by name.
+/// The macros of this file for `clojure.core`, sorted by name.
 pub(super) const FNS: &[Native] = &[NS];
 
-/// Returns what a namespace says of itself: the metadata of its name, a text, a map.
+/// Returns the metadata of a namespace: from its name, its docstring and its map.
 fn description(name: &Value, clauses: &[Value]) -> PMap {
     let mut meta = match name.meta() {
         Value::Map(map) => map.entries().clone(),

@@ -9,7 +9,7 @@ use super::super::{error, fail};
 use super::{expect_items, plain_name};
 use crate::value::{Result, Span, Value};
 
-/// Returns names and values of a binding vector.
+/// Returns the names and values of a binding vector.
 fn pairs(cx: &Analyzer<'_>, items: &[Value]) -> Result<Vec<Value>> {
     let name = items[0]
         .as_symbol()

@@ -1,4 +1,4 @@
-//! Functions that make arrays.
+//! Functions that create arrays.
 
 use super::{array, element, items};
 use crate::value::{Arity, Class, Element, Exception, Native, Object, Result, Value, meter};
@@ -192,10 +192,10 @@ fn nested(vm: &mut Vm, kind: Element, sizes: &[usize]) -> Result<Value> {
     Ok(array(Element::Any, rows?))
 }
 
-/// Maximum number of items in an array: 2 GiB of them.
+/// Maximum number of items in an array, which then takes 2 GiB.
 const MANY: usize = 1 << 27;
 
-/// Pays for an array, and refuses one that there is no room for.
+/// Pays for an array, and fails if there is no room for it.
 fn charge(vm: &mut Vm, size: usize) -> Result<()> {
     let has_room = || Vec::<Value>::new().try_reserve_exact(size).is_ok();
     if size > MANY || !has_room() {
@@ -223,7 +223,7 @@ fn size(args: &Args<'_>, idx: usize) -> Result<usize> {
     })
 }
 
-/// Returns what an array of a class holds.
+/// Returns the element type of an array of a class.
 fn element_of(args: &Args<'_>) -> Result<Element> {
     match args.get(0) {
         Value::Object(object) => match &**object {

@@ -1,4 +1,4 @@
-//! Matchers: a walk over the matches of a regex in a text, and Java's methods of it.
+//! Matchers: an iteration over the matches of a regex in a text, and Java's methods for it.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -10,23 +10,23 @@ use crate::value::{
 };
 use crate::vm::{Args, Vm};
 
-/// A walk over the matches in a text.
+/// An iteration over the matches in a text.
 struct Matcher {
     regex: Shared,
     text: RefCell<Rc<Text>>,
-    /// The bytes of the text that are searched.
+    /// The range of bytes that is searched.
     region: Cell<(usize, usize)>,
-    /// What the regex had to know of the region.
+    /// The facts about the region that the regex needs.
     facts: Cell<Facts>,
-    /// Where the next search starts, and where the last match ended.
+    /// The start of the next search, and the end of the last match.
     at: Cell<(usize, usize)>,
     last: RefCell<Option<Groups>>,
-    /// The last search, with places in the region.
+    /// The last search, with offsets relative to the region.
     search: Cell<Option<Search>>,
 }
 
 impl Matcher {
-    /// Limits a matcher to a part of its text, and forgets what it found.
+    /// Limits a matcher to a part of its text, and resets it.
     fn limit(&self, start: usize, end: usize) {
         self.region.set((start, end));
         let text = self.text.borrow();
@@ -41,7 +41,7 @@ impl Matcher {
         self.limit(0, length);
     }
 
-    /// Returns the part that is searched, which a regex takes for the whole text.
+    /// Returns the searched part, which the regex treats as the whole text.
     fn subject<'t>(&self, text: &'t str) -> Subject<'t> {
         let (start, end) = self.region.get();
         let facts = self.facts.get();
@@ -327,7 +327,7 @@ fn no_match() -> Exception {
         .hint("call `re-find` with the matcher first, and look at what it returns")
 }
 
-/// Moves a matcher on, as `re-find` does.
+/// Advances a matcher to the next match, as `re-find` does.
 pub(super) fn next(vm: &mut Vm, args: &Args<'_>) -> Result<Value> {
     let matcher = matcher(args)?;
     step(vm, matcher)?;
@@ -345,7 +345,7 @@ fn try_at_start(vm: &mut Vm, matcher: &Matcher, mode: Mode) -> Result<bool> {
     perform(vm, matcher, mode, (start, start))
 }
 
-/// Searches, and remembers what was found. After a failure the next search starts where this one did.
+/// Searches, and stores the result. After a failure the next search starts at the same place.
 fn perform(
     vm: &mut Vm,
     matcher: &Matcher,
@@ -401,7 +401,7 @@ pub(in crate::core) fn no_group(group: usize, count: usize) -> Exception {
     Exception::new(Class::INDEX_OUT_OF_BOUNDS, "E0386", message)
 }
 
-/// Returns what `nth` gives of a matcher: a group of its last match.
+/// Returns a group of the last match, for `nth`.
 pub(in crate::core) fn nth(
     matcher: &Value,
     idx: i64,
@@ -421,7 +421,7 @@ pub(in crate::core) fn nth(
     )
 }
 
-/// Returns the index of a byte, counted in characters; -1 for none.
+/// Returns the index of a byte, counted in characters; -1 if there is none.
 fn index(matcher: &Matcher, byte: Option<usize>) -> Value {
     match byte {
         None => Value::Int(-1),
@@ -429,7 +429,7 @@ fn index(matcher: &Matcher, byte: Option<usize>) -> Value {
     }
 }
 
-/// Returns how many characters stand before a byte.
+/// Returns the number of characters before a byte.
 fn characters(text: &Text, byte: usize) -> usize {
     if text.is_ascii() {
         byte
@@ -442,7 +442,7 @@ fn count(count: usize) -> Value {
     Value::Int(i64::try_from(count).unwrap_or(i64::MAX))
 }
 
-/// Returns the byte at an index that an argument gives.
+/// Returns the byte at the index given by an argument.
 fn offset(matcher: &Matcher, args: &Args<'_>, argument: usize) -> Result<usize> {
     let idx = args.int(argument)?;
     let text = matcher.text.borrow();

@@ -1,4 +1,4 @@
-//! Functions that make sequences out of little, and that walk nested ones.
+//! Functions that generate sequences, and that walk nested ones.
 
 use std::rc::Rc;
 
@@ -205,7 +205,7 @@ fn cycle(all: Value, at: Value) -> Value {
     })
 }
 
-/// Tells whether a value is a sequential collection: of a kind where order is part of equality.
+/// Tells whether a value is a sequential collection: of a kind for which order is part of equality.
 pub(crate) fn is_sequential(value: &Value) -> bool {
     match value {
         Value::Vector(_) | Value::List(_) | Value::Seq(_) | Value::Lazy(_) => true,
@@ -331,7 +331,7 @@ fn range(vm: &mut Vm, mut args: Args<'_>) -> Result<Value> {
     }
 }
 
-/// A range of numbers that are not all integers. `sign` is the order of the step to 0.
+/// Returns a range of numbers that are not all integers. `sign` is the sign of the step.
 fn numbers(at: Value, end: Value, step: Value, sign: std::cmp::Ordering) -> Value {
     Lazy::native(move |vm| {
         vm.charge(1)?;
@@ -372,7 +372,7 @@ struct Tree {
 }
 
 impl Tree {
-    /// Returns a node and what follows it: its children, then the rests of the levels above.
+    /// Returns a node and the rest: its children, then the rests of the levels above.
     fn node(self, node: Value, mut above: Vec<Value>) -> Value {
         let parent = node.clone();
         let rest = Lazy::native(move |vm| {

@@ -1,5 +1,4 @@
-//! Functions that go through a sequence item by item: as lazy sequences, and without a collection as
-//! transducers.
+//! Functions that process a sequence item by item: as lazy sequences, and without a collection as transducers.
 
 use std::collections::VecDeque;
 
@@ -219,7 +218,7 @@ const MAPCAT: Native = Native {
     },
 };
 
-/// Tells whether a value is surely no collection.
+/// Tells whether a value is certainly not a collection.
 fn is_scalar(value: &Value) -> bool {
     value.is_number()
         || super::super::functions::is_fn(value)
@@ -349,7 +348,7 @@ const TAKE_NTH: Native = Native {
     arity: Arity::between(1, 2),
     run: |vm, mut args| {
         if args.len() == 1 {
-            // A period below 0 counts as the one above it: what is left over is compared with 0.
+            // A negative period counts as its absolute value, because the remainder is compared with 0.
             let period = match args.get(0) {
                 Value::Int(int) => int.unsigned_abs(),
                 _ => count_argument(&args, 0)?,
@@ -363,7 +362,7 @@ const TAKE_NTH: Native = Native {
     },
 };
 
-/// A period of 0 never leaves the first item.
+/// Returns the first item repeatedly, because a period of 0 never leaves it.
 fn first_again_and_again(coll: Value) -> Value {
     Lazy::native(move |vm| {
         let mut walk = vm.iter(coll)?;
@@ -394,7 +393,7 @@ const TAKE_WHILE: Native = Native {
     },
 };
 
-/// Returns the lazy sequence over the collection at `idx`, or without one the transducer.
+/// Returns the lazy sequence over the collection at `idx`, or the transducer if there is no collection.
 fn either(vm: &Vm, args: &mut Args<'_>, idx: usize, step: Step) -> Value {
     if args.len() > idx {
         lazy_here(vm, step, args.take(idx))
@@ -408,7 +407,7 @@ pub(crate) fn take_from(args: &mut Args<'_>, idx: usize) -> Vec<Value> {
     (idx..args.len()).map(|idx| args.take(idx)).collect()
 }
 
-/// Returns the size of a part: at least 1, for otherwise the parts never end.
+/// Returns the size of a part: at least 1, because otherwise the parts never end.
 pub(crate) fn part_size(args: &Args<'_>, idx: usize) -> Result<usize> {
     let size = match args.get(idx) {
         big @ Value::BigInt(_) => big.as_index().and_then(|size| usize::try_from(size).ok()),
@@ -426,7 +425,7 @@ pub(crate) fn part_size(args: &Args<'_>, idx: usize) -> Result<usize> {
     }
 }
 
-/// Returns the lazy sequence of what `function` gives for the items of `colls` at each position.
+/// Returns the lazy sequence of the results of `function` for the items of `colls` at each position.
 pub(crate) fn map_all(function: Value, colls: Vec<Value>) -> Value {
     Lazy::native(move |vm| {
         let mut walks: Vec<Iter> = colls.into_iter().map(Iter::new).collect();

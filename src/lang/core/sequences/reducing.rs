@@ -1,4 +1,4 @@
-//! Functions that walk a whole sequence to one result.
+//! Functions that reduce a whole sequence to one result.
 
 use std::cmp::Ordering;
 use std::ops::ControlFlow;
@@ -213,8 +213,8 @@ fn by_key(vm: &mut Vm, args: &mut Args<'_>, wanted: Ordering) -> Result<Value> {
     for idx in 2..args.len() {
         let item = args.take(idx);
         let key = vm.call(&function, std::slice::from_ref(&item))?;
-        // The last of equal ones, and with NaN, which is in no order, what Clojure gives: it asks the second
-        // argument for `<`, and the further ones for `<=`.
+        // Keeps the last of equal ones; with NaN, which has no order, keeps Clojure's choice: it compares the second
+        // argument with `<`, and the further ones with `<=`.
         let order = crate::value::number::order(&best_key, &key, "compare")?;
         let stays = match order {
             Some(order) => order == wanted,

@@ -1,4 +1,4 @@
-//! Splitting strings, as Java does it.
+//! Splitting strings, with Java's results.
 
 use crate::value::{Arity, Native, Regex, Result, Value};
 use crate::vm::Vm;
@@ -55,7 +55,7 @@ const SPLIT_LINES: Native = Native {
         if !text.ends_with('\n')
             && let Some(last) = lines.last_mut()
         {
-            // A `\r` at the very end of the text ends no line.
+            // A `\r` at the very end of the text does not end a line.
             *last = text.rsplit('\n').next().unwrap_or("");
         }
         drop_empty_end(&mut lines);

@@ -1,4 +1,4 @@
-//! What dates, times and amounts are asked: their fields, others beside them, moves and comparisons.
+//! Operations on dates, times and amounts: fields, adjusted copies, shifts and comparisons.
 
 use jiff::SignedDuration;
 use jiff::civil::{Date, DateTime, Time};
@@ -13,7 +13,7 @@ use crate::value::number::overflow;
 use crate::value::{Class, Exception, HostConstant, HostObject, Native, Object, Result, Value};
 use crate::vm::Args;
 
-/// `.plusDays` and its kin: name, unit, sign.
+/// `.plusDays` and similar methods: name, unit, sign.
 macro_rules! shifts {
     ($($plus:literal $minus:literal $word:literal $unit:expr;)*) => {
         &[$(
@@ -304,7 +304,7 @@ fn get(args: &Args<'_>, field: fn(&Temporal) -> Option<Value>) -> Result<Value> 
     some(args, 0, field)
 }
 
-/// What an argument has; one that has it not is refused.
+/// Returns a field of an argument; an argument without the field is rejected.
 fn some<T>(args: &Args<'_>, idx: usize, field: impl Fn(&Temporal) -> Option<T>) -> Result<T> {
     let of = temporal(args, idx)?;
     field(&of).ok_or_else(|| {
@@ -396,7 +396,7 @@ fn compared(args: &Args<'_>) -> Result<std::cmp::Ordering> {
         .ok_or_else(|| args.expected(1, &format!("a {}", left.class_name())))
 }
 
-/// Replaces the date of a date, date and time, or one with zone.
+/// Replaces the date of a date, of a date and time, or of one with a zone.
 fn replace_date(of: &Temporal, date: Date) -> Result<Option<Temporal>> {
     replace(of, |at| date.to_datetime(at.time()), Some(date), None)
 }
@@ -455,7 +455,7 @@ fn with_time(args: &Args<'_>, part: usize) -> Result<Value> {
         .ok_or_else(|| args.expected(0, "a java.time.LocalTime"))
 }
 
-/// `.with`: another date or time, or a move.
+/// `.with`: replaces a date or time, or applies an adjuster.
 fn with_adjuster(of: &Temporal, part: &Temporal) -> Result<Temporal> {
     let changed = match part {
         Temporal::Date(date) => replace_date(of, *date)?,
@@ -501,7 +501,7 @@ fn adjusted(date: Date, adjuster: Adjuster) -> Result<Date> {
     }
 }
 
-/// `java.util.Date`: an instant to the millisecond, which is what `#inst` reads as.
+/// `java.util.Date`: an instant with millisecond precision, as read by `#inst`.
 pub(super) const DATE: &[Native] = natives![
     "new" "(java.util.Date.)\n(java.util.Date. millis)" "Returns the current instant, or the instant at a number of milliseconds after 1970, as an #inst." [("(java.util.Date. 0)", r#"#inst "1970-01-01T00:00:00.000-00:00""#)] 0..1
         |vm, args| {

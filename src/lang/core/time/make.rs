@@ -1,4 +1,5 @@
-//! What makes dates, times and amounts: `LocalDate/of`, `Instant/parse`, `Duration/ofHours` and their kin.
+//! Functions that create dates, times and amounts: `LocalDate/of`, `Instant/parse`, `Duration/ofHours` and similar
+//! ones.
 
 use jiff::civil::{Date, DateTime, Time};
 use jiff::tz::Offset;
@@ -162,7 +163,7 @@ pub(super) const DURATION: &[Native] = natives![
     "parse" "(Duration/parse s)" "Returns the duration that an ISO 8601 text is." [(r#"(.toMinutes (java.time.Duration/parse "PT1H30M"))"#, "90")] 1..1
         |_vm, args| {
             let text = args.text(0)?.as_str();
-            // Java's days are 24 hours; years, months and weeks it has none of here.
+            // Java's days are 24 hours; a duration has no years, months or weeks.
             let hours = text.replace("-P", "P").to_ascii_uppercase();
             let fits = hours.starts_with('P') && !hours.split('T').next().unwrap_or("").contains(['Y', 'M', 'W']);
             let span = text.parse::<jiff::Span>().ok().filter(|_| fits);
@@ -292,7 +293,7 @@ pub(super) fn period(years: i64, months: i64, days: i64) -> Value {
     .into()
 }
 
-/// Whole months first, then the days that are left.
+/// Counts whole months first, then the remaining days.
 pub(super) fn period_between(from: Date, to: Date) -> Result<Period> {
     let months_of = |date: Date| i64::from(date.year()) * 12 + i64::from(date.month());
     let mut months = months_of(to) - months_of(from);
@@ -315,7 +316,7 @@ fn now(vm: &mut Vm) -> Result<Timestamp> {
     Timestamp::from_millisecond(vm.host().now_millis()?).map_err(out_of_range)
 }
 
-/// The present in the zone that is the only argument, or in UTC.
+/// Returns the current time in the zone given as the only argument, or in UTC.
 fn present(vm: &mut Vm, args: &Args<'_>) -> Result<Zoned> {
     let zone = if args.is_empty() {
         zone_named("UTC")?
@@ -374,7 +375,7 @@ fn time(args: &Args<'_>, from: usize) -> Result<Time> {
     clock_time([part(0)?, part(1)?, part(2)?, part(3)?])
 }
 
-/// A time of hour, minute, second and nanosecond.
+/// Returns a time of hour, minute, second and nanosecond.
 pub(super) fn clock_time(parts: [i64; 4]) -> Result<Time> {
     const NAMES: [(&str, i64); 4] = [
         ("HourOfDay", 23),
@@ -398,7 +399,7 @@ pub(super) fn clock_time(parts: [i64; 4]) -> Result<Time> {
     ))
 }
 
-/// Reads a date and a time, or the numbers of both, from the first `count` arguments.
+/// Reads a date and a time, or their numbers, from the first `count` arguments.
 fn local(args: &Args<'_>, count: usize) -> Result<DateTime> {
     if count == 2 {
         return match (temporal(args, 0)?, temporal(args, 1)?) {
@@ -414,7 +415,7 @@ fn local(args: &Args<'_>, count: usize) -> Result<DateTime> {
     Ok(date(args, 0)?.to_datetime(time))
 }
 
-/// Reads the first argument with the formatter that is the second, or with a default.
+/// Parses the first argument with the formatter given as the second, or with a default.
 fn parsed(
     args: &Args<'_>,
     default: &'static [formatter::Item],
