@@ -132,7 +132,7 @@
   (when (odd? (count bindings))
     (refuse-form "E0210" bindings (dec (count bindings))
                  (str "`" macro "` needs a value for `" (pr-str (peek bindings)) "`")
-                 "names and values take turns: [name value name value ...]")))
+                 "names and values alternate: [name value name value ...]")))
 
 (defn- check-pair
   "Refuses what is not a vector of exactly one name and value."

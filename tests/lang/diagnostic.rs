@@ -85,7 +85,7 @@ fn tabs_and_wide_characters() {
           |
         1 | {:日本 1 :日本 2}
           |  ^^^^^ it is here first
-          hint: keep the entry that you mean and delete the other
+          hint: keep the intended entry and delete the other
     "#]],
     );
 }

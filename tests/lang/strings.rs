@@ -413,7 +413,7 @@ fn reading_data() {
         ),
         (
             r#"(clojure.edn/read-string {:oef 1} "")"#,
-            "E0387 `:oef 1` is no option here",
+            "E0387 `:oef 1` is not an option here",
         ),
     ]);
 }

@@ -284,6 +284,6 @@ fn a_delay_shared_by_branches_is_computed_once() {
                right (delay (flow/step :gate :y {}) (deref left))]
            (reset! cell {:right right})
            (flow/all [#(deref left) #(deref right)]))",
-        expect!["failed E0310 a delay needs itself to be computed"],
+        expect!["failed E0310 the value of a delay depends on itself"],
     );
 }

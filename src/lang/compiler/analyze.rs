@@ -485,9 +485,7 @@ impl Analyzer<'_> {
                     format!("`{symbol}` is private to {}", var.namespace),
                 )
                 .clojure(format!("var: #'{} is not public", var.qualified()))
-                .hint(
-                    "use what is public there, or take away the `-` of its defn-, or its ^:private",
-                )
+                .hint("use a public name there, or remove the `-` of its defn- or its ^:private")
                 .into());
             }
             return Ok(Meaning::Var(var));

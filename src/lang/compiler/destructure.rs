@@ -83,7 +83,7 @@ pub(super) fn no_pattern(form: &Value, place: Span) -> Signal {
         form.kind()
     );
     error("E0225", place, message)
-        .hint("what is bound is a name, or a pattern: [a b & more], {:keys [a b] :as all}")
+        .hint("bind a name or a pattern: [a b & more], {:keys [a b] :as all}")
         .into()
 }
 
@@ -290,7 +290,7 @@ fn check_sequential(pattern: &Value, items: &[Value]) -> Result<()> {
             }
             at += 2;
         } else if let Value::Keyword(keyword) = item {
-            return refuse(at, &format!("{keyword} means nothing in a vector pattern"));
+            return refuse(at, &format!("{keyword} is not allowed in a vector pattern"));
         } else {
             at += 1;
         }
@@ -316,9 +316,9 @@ fn named(
         return Err(error(
             "E0225",
             names.span(),
-            format!("{keyword} means nothing in a pattern"),
+            format!("{keyword} is not allowed in a pattern"),
         )
-        .hint("there are :keys, :strs, :syms, :keys!, :strs!, :syms!, :or and :as")
+        .hint("the options are :keys, :strs, :syms, :keys!, :strs!, :syms!, :or and :as")
         .into());
     }
     let places = names.place().map(|place| place.items.clone());

@@ -104,7 +104,7 @@ pub(super) fn class(vm: &Vm, name: &str, span: Span) -> Exception {
         let home = world.find_namespace(Symbol::new(short));
         let members = home.map_or_else(Vec::new, |home| names_of(&home));
         return match &members[..] {
-            [] => refused.hint("its values are made by literals and functions of the language"),
+            [] => refused.hint("create its values with literals or functions of the language"),
             _ => refused.hint(format!("{short} has {}", listed(public(members)))),
         };
     }
@@ -123,7 +123,7 @@ pub(super) fn class(vm: &Vm, name: &str, span: Span) -> Exception {
     let classes: Vec<String> = made.chain(thrown).collect();
     match &nearest(short, &classes)[..] {
         [] => refused.hint(
-            "classes of the host do not exist here; ex-info makes exceptions, and maps and records hold data",
+            "classes of the host do not exist here; use ex-info for exceptions, and maps or records for data",
         ),
         [one] => refused.hint(format!("did you mean `({one}. ...)`?")),
         [one, two, ..] => refused.hint(format!("did you mean `({one}. ...)` or `({two}. ...)`?")),
@@ -306,14 +306,13 @@ fn of_namespace(world: &World, prefix: &str, symbol: Symbol, span: Span) -> Exce
     names.extend(all);
     match &nearest(prefix, &names)[..] {
         [near, ..] => refused.hint(format!("did you mean `{near}/{}`?", symbol.name())),
-        // A whole name: requiring it under this prefix would not help.
+        // A prefix with dots is a whole name, so the hint about aliases does not apply.
         [] if prefix.contains('.') => {
             all_names.retain(|name| name.starts_with("clojure.") && name != "clojure.core");
             refused.hint(format!("the library has {}", listed(all_names)))
         }
-        [] => refused.hint(
-            "an alias is made by a require with the namespace's name: (require '[clojure.string :as str])",
-        ),
+        [] => refused
+            .hint("require the namespace to create an alias: (require '[clojure.string :as str])"),
     }
 }
 

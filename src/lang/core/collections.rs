@@ -633,7 +633,7 @@ pub(crate) fn empty(coll: &Value) -> Result<Value> {
             return Err(Exception::new(
                 Class::UNSUPPORTED_OPERATION,
                 "E0334",
-                "a record has fields always: there is no empty one",
+                "a record always has its fields: it cannot be empty",
             )
             .argument(0)
             .into());
@@ -670,10 +670,7 @@ fn nth(vm: &mut Vm, coll: Value, idx: i64, default: Option<Value>) -> Result<Val
             return Err(Exception::new(
                 Class::UNSUPPORTED_OPERATION,
                 "E0335",
-                format!(
-                    "nth does not work on {}, which has no order of its own",
-                    coll.kind()
-                ),
+                format!("nth does not work on {}, which has no order", coll.kind()),
             )
             .argument(0)
             .into());

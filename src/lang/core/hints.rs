@@ -31,7 +31,7 @@ fn number_argument<'a>(args: &'a Args<'_>, hint: &str) -> Result<&'a Value> {
             let message = format!("the hint {hint} needs a number, got {}", describe(value));
             Err(Exception::new(Class::CLASS_CAST, "E0301", message)
                 .argument(0)
-                .hint("leave the hint out where other values than numbers may come")
+                .hint("remove the hint if values other than numbers are possible")
                 .into())
         }
     }

@@ -415,7 +415,7 @@ pub(crate) fn odd_keyvals(name: &str, last: &Value) -> crate::value::Signal {
     .words(format!(
         "{name} needs a value for each key; {shown} has none"
     ))
-    .hint("keys and values take turns: count them, one is missing")
+    .hint("keys and values alternate: count them, one is missing")
     .into()
 }
 

@@ -143,7 +143,7 @@ const PREFER_METHOD: Native = Native {
             return Err(Exception::new(
                 Class::ILLEGAL_STATE,
                 "E0348",
-                format!("{} is preferred to {} already", brief(&other), brief(&key)),
+                format!("{} is already preferred to {}", brief(&other), brief(&key)),
             )
             .into());
         }

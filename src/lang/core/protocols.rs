@@ -714,9 +714,9 @@ fn no_method(method: &Value, protocol: &Value, target: &Value) -> crate::value::
         crate::value::describe(target)
     ))
     .hint(match target {
-        Value::Nil => "extend the protocol to nil, or look at where the nil comes from".to_owned(),
+        Value::Nil => "extend the protocol to nil, or check where the nil comes from".to_owned(),
         Value::Map(_) => format!(
-            "is it a plain map where a record was meant? (extend-protocol {} ...) adds an implementation",
+            "is it a plain map instead of a record? (extend-protocol {} ...) adds an implementation",
             brief(protocol)
         ),
         _ => format!(

@@ -172,7 +172,7 @@ fn bad_option(name: &str, value: &Value, why: &str) -> Signal {
     Exception::new(
         Class::ILLEGAL_ARGUMENT,
         "E0387",
-        format!("`:{name} {}` is no option here", brief(value)),
+        format!("`:{name} {}` is not an option here", brief(value)),
     )
     .argument(0)
     .hint(why)

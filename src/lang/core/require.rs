@@ -190,7 +190,7 @@ impl Names {
                     found.first().map(|found| format!("did you mean :{found}?"))
                 });
                 let hint = near.unwrap_or_else(|| {
-                    "there are :as, :as-alias, :refer, :rename, :only and :exclude".to_owned()
+                    "the options are :as, :as-alias, :refer, :rename, :only and :exclude".to_owned()
                 });
                 return Err(Exception::new(Class::ILLEGAL_ARGUMENT, "E0355", message)
                     .hint(hint)
@@ -288,7 +288,7 @@ fn load_specs(vm: &mut Vm, args: &Args<'_>, refers_all: bool) -> Result<Value> {
                 let message = format!("Unsupported option(s) supplied: {}", brief(spec));
                 let refused = Exception::new(Class::COMPILER_EXCEPTION, "E0355", message);
                 Err(refused
-                    .hint("there are :reload, :reload-all and :verbose")
+                    .hint("the flags are :reload, :reload-all and :verbose")
                     .into())
             }
             // In `[clojure set walk]` only the first is a whole name.
@@ -441,7 +441,7 @@ pub(crate) fn load_library(vm: &mut Vm, name: Symbol, reload: bool) -> Result<()
         return Err(Exception::new(
             Class::ILLEGAL_STATE,
             "E0346",
-            format!("{file} does not make the namespace {name}"),
+            format!("{file} does not define the namespace {name}"),
         )
         .hint(format!("it should start with (ns {name})"))
         .into());

@@ -624,7 +624,7 @@ fn force_elsewhere(vm: &mut Vm, object: &Rc<Object>, delay: &Delay) -> Result<Va
             return force(vm, object);
         }
     }
-    let words = "a delay needs itself to be computed";
+    let words = "the value of a delay depends on itself";
     Err(Exception::new(Class::ILLEGAL_STATE, "E0310", words).into())
 }
 

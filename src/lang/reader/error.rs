@@ -407,7 +407,7 @@ impl Reader<'_> {
             "map",
             (span, first, second),
         )
-        .hint("keep the entry that you mean and delete the other")
+        .hint("keep the intended entry and delete the other")
     }
 
     pub(super) fn duplicate_item(
@@ -561,7 +561,7 @@ impl Reader<'_> {
             span,
             "the last feature of this reader conditional has no form",
         )
-        .hint("features and forms take turns: `#?(:flowstone form :default form)`")
+        .hint("features and forms alternate: `#?(:flowstone form :default form)`")
     }
 
     pub(super) fn not_a_feature(&self, span: Span) -> ReadError {
@@ -573,7 +573,7 @@ impl Reader<'_> {
                 self.quoted(span)
             ),
         )
-        .hint("features and forms take turns: `#?(:flowstone form :default form)`")
+        .hint("features and forms alternate: `#?(:flowstone form :default form)`")
     }
 
     pub(super) fn splice_at_top(&self) -> ReadError {

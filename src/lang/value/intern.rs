@@ -57,8 +57,8 @@ fn check_limit(before: usize, limit: usize) -> Result<()> {
         return Ok(());
     }
     let what = match count <= limit {
-        true => format!("data brought names of more than {MAX_NAME_BYTES} bytes"),
-        false => format!("data brought more than {limit} different names"),
+        true => format!("the names in the program's data exceed {MAX_NAME_BYTES} bytes"),
+        false => format!("the program's data has more than {limit} different names"),
     };
     Err(Stop::OutOfMemory(what).into())
 }

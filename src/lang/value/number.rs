@@ -341,7 +341,7 @@ pub fn not_a_number(operation: &str, value: &Value, argument: usize) -> Signal {
     exception.fault = Some(fault);
     if value.is_nil() {
         return exception
-            .hint("nil is what a look-up gives that finds nothing; (or x 0) gives a number instead")
+            .hint("a look-up that finds nothing returns nil; (or x 0) returns a number instead")
             .into();
     }
     if value
@@ -358,7 +358,7 @@ pub fn not_a_number(operation: &str, value: &Value, argument: usize) -> Signal {
         Value::Vector(_) | Value::List(_) | Value::Seq(_) | Value::Lazy(_) | Value::Set(_) => {
             "a collection is not a number; (reduce + coll) adds its items, (count coll) counts them"
         }
-        _ => "arithmetic takes numbers: look at where this comes from",
+        _ => "arithmetic needs numbers: check where this value comes from",
     };
     exception.hint(hint).into()
 }
@@ -377,6 +377,6 @@ pub fn divide_by_zero() -> Signal {
     Exception::new(Class::ARITHMETIC, "E0322", "Divide by zero")
         .argument(1)
         .got(&Value::Int(0))
-        .hint("look before whether the divisor is 0: (when-not (zero? n) (/ total n))")
+        .hint("check first whether the divisor is 0: (when-not (zero? n) (/ total n))")
         .into()
 }

@@ -430,7 +430,7 @@ pub(crate) fn out_of_bounds(idx: i64, count: usize) -> Exception {
         format!("index {idx} is out of bounds: there are {count} {items}"),
     )
     .hint(match count {
-        0 => "there is nothing in it: (seq coll) tells before".to_owned(),
+        0 => "the collection is empty: check it with (seq coll) first".to_owned(),
         1 => "the only position is 0; (get coll index) gives nil for any other".to_owned(),
         _ => format!(
             "positions go from 0 to {}; (get coll index) gives nil for any other",

@@ -134,7 +134,7 @@ pub trait Host {
 
     /// Returns a hint about a namespace without a source.
     fn missing_source(&self) -> String {
-        "there are only the namespaces of the library here: code of a flow is in its :functions"
+        "only the namespaces of the library are available here: code of a flow belongs in its :functions"
             .to_owned()
     }
 

@@ -321,7 +321,7 @@ impl Vm {
                 return Force::force(self, lazy);
             }
         }
-        let words = "a lazy sequence needs itself to be computed";
+        let words = "the items of a lazy sequence depend on themselves";
         Err(Exception::new(Class::ILLEGAL_STATE, "E0310", words).into())
     }
 

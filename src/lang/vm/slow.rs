@@ -722,7 +722,5 @@ pub(super) fn wrong_arity(proto: &super::Proto, got: usize) -> Exception {
         "{shown} takes {}, and got {got}",
         proto.arity_text()
     ))
-    .hint(
-        "look at what calls it and with how much, or give it an arity for that many: ([a] ...) ([a b] ...)",
-    )
+    .hint("check the arguments of the call, or add an arity for that number: ([a] ...) ([a b] ...)")
 }

@@ -105,7 +105,7 @@ const COND: Native = Native {
                 last.span().or(args.get(0).item_span(clauses.len())),
                 "`cond` needs an expression for each test",
             )
-            .hint("tests and expressions take turns; a default is written (cond test expression :else default)")
+            .hint("tests and expressions alternate; a default is written (cond test expression :else default)")
             .into());
         }
         Ok(clauses

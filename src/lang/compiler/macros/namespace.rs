@@ -80,7 +80,7 @@ const NS: Native = Native {
                 _ => {
                     return Err(
                         error("E0224", clause.span(), "`ns` does not know this clause")
-                            .hint("there are :require, :use, :refer and :refer-clojure")
+                            .hint("the clauses are :require, :use, :refer and :refer-clojure")
                             .into(),
                     );
                 }

@@ -324,7 +324,7 @@ fn matcher<'a>(args: &'a Args<'_>) -> Result<&'a Matcher> {
 
 fn no_match() -> Exception {
     Exception::new(Class::ILLEGAL_STATE, "E0380", "the matcher has no match")
-        .hint("call `re-find` with the matcher first, and look at what it returns")
+        .hint("call `re-find` with the matcher first, and check its result")
 }
 
 /// Advances a matcher to the next match, as `re-find` does.

@@ -234,7 +234,7 @@ fn no_number(value: &Value) -> Signal {
         Class::NUMBER_FORMAT,
         "E0323",
         format!(
-            "no number can be made of {}",
+            "cannot convert {} to a number",
             crate::value::print::brief(value)
         ),
     )

@@ -426,7 +426,7 @@ fn rounded(decimal: BigDecimal) -> Result<BigDecimal> {
     }
     Err(
         Exception::new(Class::ARITHMETIC, "E0324", "Rounding necessary")
-            .hint("give with-precision more digits, or another :rounding than UNNECESSARY")
+            .hint("give with-precision more digits, or a :rounding other than UNNECESSARY")
             .into(),
     )
 }

@@ -330,7 +330,7 @@ impl Parser {
                         return Err(self
                             .source
                             .wrong(format!("there is already a group named `{name}`"))
-                            .hint("give each group a name of its own"));
+                            .hint("give each group a different name"));
                     }
                     self.names.push((name, self.groups + 1));
                     self.capturing(open)?
