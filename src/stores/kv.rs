@@ -1,4 +1,4 @@
-//! What an operation on the key-value store does to its key: a pure function, the same for every store.
+//! The effect of an operation on the key-value store: a pure function, the same for every store.
 
 use flowstone_lang::value::Value;
 use flowstone_model::codec::{decode, encode};
@@ -25,7 +25,7 @@ pub(crate) fn key(op: &KvOp) -> &str {
     }
 }
 
-/// Decides what an operation changes, and returns its result as EDN text. `found`: the entry of the key, unless it has
+/// Returns the change of an operation, and its result as EDN text. `found`: the entry of the key, unless it has
 /// expired.
 pub(crate) fn change(
     op: &KvOp,
@@ -155,7 +155,7 @@ fn append(
     Ok((with_value(found, after), answer))
 }
 
-/// Replaces a value; metadata and expiry stay.
+/// Replaces a value; its metadata and expiry stay.
 fn with_value(found: Option<KvEntry>, value: String) -> Change {
     let (metadata, expires_ms) = found.map_or((None, None), |it| (it.metadata, it.expires_ms));
     Change::Put(KvEntry {

@@ -177,7 +177,7 @@ impl Tx<'_> {
         }
     }
 
-    /// Changes each run that a condition holds for, and returns what that gives.
+    /// Applies a change to each run that matches a condition, and returns the results.
     fn each<T>(
         &mut self,
         condition: impl Fn(&Run) -> bool,

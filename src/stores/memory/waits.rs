@@ -116,7 +116,7 @@ impl Tx<'_> {
         self.state.waits.get_mut(&seq)
     }
 
-    /// Opens a wait; an early signal that fits completes it.
+    /// Opens a wait; an early signal that matches completes it.
     pub(super) fn open_wait(
         &mut self,
         num: i64,
@@ -172,7 +172,7 @@ impl Tx<'_> {
         Ok(())
     }
 
-    /// Closes a wait that is as the sender saw it.
+    /// Closes a wait that is in the state that the caller saw.
     pub(super) fn close_wait(
         &mut self,
         num: i64,
@@ -193,7 +193,7 @@ impl Tx<'_> {
         };
         wait.row.state = WaitState::Closed;
         match seen {
-            // The caller that closes an open wait has waited long enough.
+            // The caller closes an open wait because its deadline has passed.
             WaitState::Open => {
                 wait.row.ending = Some(WaitEnding::TimedOut);
                 wait.row.decided_ms = Some(now_ms);
@@ -207,7 +207,7 @@ impl Tx<'_> {
         Ok(())
     }
 
-    /// Closes what a step waits for: its own wait and the questions about it. Returns the keys of the waits.
+    /// Closes the waits of a step: its own wait and the questions about it. Returns their keys.
     pub(super) fn close_waits_of(&mut self, num: i64, path: &str) -> Vec<String> {
         let mut keys = Vec::new();
         let is_of = |wait: &Wait| {
@@ -314,7 +314,7 @@ impl WaitRows for Tx<'_> {
         let mut answer = completion.answer.clone();
         answer.digest = None;
         if state != SignalState::Kept {
-            // Only its `dedup` is needed.
+            // Only the `dedup` of a taken signal is needed.
             "nil".clone_into(&mut answer.payload);
         }
         let signal = Signal {

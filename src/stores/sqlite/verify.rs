@@ -1,4 +1,4 @@
-//! Looking at all that is stored: whether the database is whole, texts are what their digests say, and files are there.
+//! Verification of everything stored: whether the database is intact, texts match their digests, and files exist.
 
 use std::fs::File;
 use std::io::Read as _;
@@ -15,10 +15,10 @@ use super::{blob, payload};
 
 /// The entries of all journals, without the events between them.
 const ENTRIES: &str = "journal WHERE kind <> 'event'";
-/// How many flaws of one kind are named.
+/// Maximum number of flaws of one kind that are named.
 const MOST: usize = 100;
 
-/// Looks at the whole database and the files that it names. Takes as long as reading all of it.
+/// Checks the whole database and the files that it names. Takes as long as reading all of it.
 pub(super) fn verify(db: &Connection, blobs: &Path) -> Result<Verified, StoreError> {
     let mut found = Verified::default();
     let flaws = &mut found.flaws;
@@ -38,7 +38,7 @@ pub(super) fn verify(db: &Connection, blobs: &Path) -> Result<Verified, StoreErr
     Ok(found)
 }
 
-/// Notes that a part of the database cannot be read.
+/// Records that a part of the database cannot be read.
 fn noted<T: Default>(
     looked: Result<T, StoreError>,
     flaws: &mut Vec<Flaw>,
@@ -62,7 +62,7 @@ pub(super) fn count(db: &Connection, table: &str) -> Result<u64, StoreError> {
     Ok(u64::try_from(count.map_err(failed)?).unwrap_or(0))
 }
 
-/// What SQLite itself finds.
+/// Adds the flaws that SQLite itself finds.
 fn integrity(db: &Connection, flaws: &mut Vec<Flaw>) -> Result<(), StoreError> {
     let mut sql = db
         .prepare(&format!("PRAGMA integrity_check({MOST})"))
@@ -77,7 +77,7 @@ fn integrity(db: &Connection, flaws: &mut Vec<Flaw>) -> Result<(), StoreError> {
                 }
             }
             Ok(None) => return Ok(()),
-            // It is so damaged that it cannot even be looked through.
+            // The database is so damaged that it cannot even be scanned.
             Err(error) => {
                 flaws.push(flaw("database", "flowstone.db", &error.to_string()));
                 return Ok(());
@@ -87,7 +87,7 @@ fn integrity(db: &Connection, flaws: &mut Vec<Flaw>) -> Result<(), StoreError> {
 }
 
 fn programs(db: &Connection, flaws: &mut Vec<Flaw>) -> Result<u64, StoreError> {
-    // The prompt's has a name instead of a digest.
+    // The program of an interactive prompt has a name instead of a digest.
     let sql = "SELECT hash, source FROM program WHERE length(hash) = 64";
     each(db, sql, flaws, |row| {
         let (hash, source): (String, String) = (row.get(0)?, row.get(1)?);
@@ -113,7 +113,7 @@ fn payloads(db: &Connection, flaws: &mut Vec<Flaw>) -> Result<u64, StoreError> {
     })
 }
 
-/// Entries are numbered without gaps, name a value that is there, and hold text that can be read.
+/// Checks that entries are numbered without gaps, name an existing value, and hold readable text.
 fn journals(db: &Connection, flaws: &mut Vec<Flaw>) -> Result<(), StoreError> {
     let sql = format!(
         "SELECT coalesce(run.id, 'run ' || (journal.id >> {PLACE_BITS})), journal.path, run.id IS NULL,
@@ -143,7 +143,7 @@ fn journals(db: &Connection, flaws: &mut Vec<Flaw>) -> Result<(), StoreError> {
     .map(drop)
 }
 
-/// The columns that hold a value each, as EDN text: what a row is called, what names it, the table, the column.
+/// The columns that hold one value each, as EDN text: the kind of row, its name, the table, the column.
 const TEXTS: &[(&str, &str, &str, &str)] = &[
     ("job", "id", "job", "error"),
     ("job", "id", "job", "metadata"),
@@ -159,7 +159,7 @@ const TEXTS: &[(&str, &str, &str, &str)] = &[
     ("wait", "id", "wait", "details"),
 ];
 
-/// Values that stand in the database itself can be read.
+/// Checks that values in the database itself can be read.
 fn texts(db: &Connection, flaws: &mut Vec<Flaw>) -> Result<(), StoreError> {
     for (what, name, table, column) in TEXTS {
         let sql = format!("SELECT {name}, {column} FROM {table} WHERE {column} IS NOT NULL");
@@ -172,7 +172,7 @@ fn texts(db: &Connection, flaws: &mut Vec<Flaw>) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// Cells of tables that hold data can be read.
+/// Checks that cells of tables that hold data can be read.
 fn cells(db: &Connection, flaws: &mut Vec<Flaw>) -> Result<(), StoreError> {
     let mut columns: Vec<(i64, i64, String, String)> = Vec::new();
     let sql = "SELECT table_registry.id, idx, table_registry.name, table_column.name
@@ -238,7 +238,7 @@ fn digest_of(mut file: File) -> std::io::Result<String> {
     }
 }
 
-/// Looks at each row; returns how many there are. Of what is wrong, the first are named.
+/// Checks each row; returns the number of rows. Only the first flaws are named.
 fn each(
     db: &Connection,
     sql: &str,
@@ -263,7 +263,7 @@ fn each(
                     flaws.push(flaw);
                 }
             }
-            // The rows behind it cannot be reached.
+            // The following rows cannot be reached.
             Err(error) => {
                 flaws.push(flaw("database", "flowstone.db", &error.to_string()));
                 return Ok(count);

@@ -1,4 +1,4 @@
-//! Finding by words.
+//! Finds documents by words.
 
 use flowstone_model::ports::{SearchHit, SearchTarget, StoreError, WordQuery};
 use flowstone_model::search::Term;
@@ -8,7 +8,7 @@ use rusqlite::{Connection, params, params_from_iter};
 use super::super::failure::failed;
 use super::docs;
 
-/// Words around what was found.
+/// Number of words in a snippet.
 const SNIPPET_WORDS: u32 = 24;
 
 pub(crate) fn by_words(db: &Connection, query: &WordQuery) -> Result<Vec<SearchHit>, StoreError> {
@@ -49,7 +49,7 @@ pub(crate) fn by_words(db: &Connection, query: &WordQuery) -> Result<Vec<SearchH
         .collect()
 }
 
-/// Only for those that are given back: it reads the text.
+/// Returns a hit with its snippet. Called only for hits that are returned, because it reads the text.
 fn hit(
     db: &Connection,
     target: SearchTarget,
@@ -77,12 +77,12 @@ fn hit(
     .map_err(failed)
 }
 
-/// Returns a text with one blank for each stretch of them.
+/// Returns a text with each run of whitespace replaced by one blank.
 pub(crate) fn one_line(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// Writes terms as FTS5 reads them. Each stands in quotes, so that nothing in it is an operator.
+/// Returns terms as an FTS5 query. Each term is quoted, so that nothing in it is an operator.
 fn question(terms: &[Term], all: bool) -> Option<String> {
     let quoted = |term: &Term| {
         let star = if term.is_prefix { " *" } else { "" };

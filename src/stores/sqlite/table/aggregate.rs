@@ -1,6 +1,6 @@
-//! Groups of rows and their figures.
+//! Aggregations: groups of rows and their metrics.
 //!
-//! Rows that fit are read once; groups come in the order of their first row unless the query sorts them.
+//! Matching rows are read once; groups are in the order of their first row unless the query sorts them.
 
 use std::cmp::Ordering;
 

@@ -35,7 +35,7 @@ pub(super) fn set(db: &Connection, ask: &SetColumn) -> Result<String, StoreError
         .finish())
 }
 
-/// Gives a column what a definition says; returns how many cells changed.
+/// Applies a definition to a column; returns the number of changed cells.
 pub(super) fn define(
     db: &Connection,
     table: &mut Table,
@@ -88,7 +88,7 @@ pub(super) fn define(
         table.declare(db, name)?;
     }
     match &definition.options {
-        // An enum that is declared keeps account of its options.
+        // A declared enum tracks its options.
         Patch::Keep if definition.type_ == Some(ColumnType::Enum) => {
             if table.known(name)?.options.is_none() {
                 changed += set_options(db, table, name, &EnumDefinition::default())?;
@@ -124,7 +124,7 @@ fn patch<T: Clone>(place: &mut Option<T>, change: &Patch<T>) {
     }
 }
 
-/// Refuses a change that a lookup elsewhere would not survive.
+/// Refuses a change that would break a lookup that depends on the column.
 fn still(db: &Connection, table: &Table, name: &str, what: &str) -> Result<(), StoreError> {
     match computed::dependent(db, table, name)? {
         None => Ok(()),
@@ -136,7 +136,7 @@ fn still(db: &Connection, table: &Table, name: &str, what: &str) -> Result<(), S
     }
 }
 
-/// Finds out what type the column is to have; `None`: the one it has.
+/// Returns the type that the column is to have; `None`: its current one.
 fn wanted_type(
     db: &Connection,
     table: &Table,
@@ -168,7 +168,7 @@ fn wanted_type(
     Ok(definition.type_)
 }
 
-/// Finds the column that another one refers to, and gives it an index.
+/// Finds the column that another one refers to, and adds an index to it.
 fn referred(
     db: &Connection,
     table: &Table,
@@ -195,7 +195,7 @@ fn referred(
     })
 }
 
-/// Replaces the options of a column, and gives its cells their ids.
+/// Replaces the options of a column, and converts its cells to their ids.
 fn set_options(
     db: &Connection,
     table: &mut Table,

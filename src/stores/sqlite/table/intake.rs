@@ -1,5 +1,5 @@
-//! What cells go through on their way into a table: enums find their ids, and what a column asks of its cells is
-//! checked. Most tables ask nothing, and have none of this.
+//! Checks of cells before they are stored: enum values are replaced by their ids, and validations are applied. Most
+//! tables have none.
 
 use flowstone_lang::value::Value;
 use flowstone_model::codec::decode;
@@ -16,7 +16,7 @@ use super::metric::compare;
 use super::options::Options;
 use super::registry::{Column, Table, listed};
 
-/// The gates of a table's columns, in their order.
+/// The checks of a table's columns, in their order.
 pub(super) struct Intake {
     gates: Vec<Option<Gate>>,
 }
@@ -29,16 +29,16 @@ struct Gate {
     checks: Vec<Check>,
 }
 
-/// Why a cell is not let in.
+/// The reason why a cell is refused.
 pub(super) struct Refusal {
     pub code: &'static str,
-    /// Such as `should be at most 5, is 7`.
+    /// The problem, such as `should be at most 5, is 7`.
     pub words: String,
     pub hint: Option<String>,
 }
 
 impl Refusal {
-    /// A cell that must be there.
+    /// Returns the refusal of a missing cell that is required.
     pub fn missing() -> Refusal {
         Refusal {
             code: "E0632",
@@ -47,7 +47,7 @@ impl Refusal {
         }
     }
 
-    /// Says it of a cell.
+    /// Returns the error for the refused cell of a row.
     pub fn error(self, row: &str, column: &str) -> StoreError {
         let message = format!("{row}: `{column}` {}", self.words);
         let error = rejected(self.code, "invalid", message);
@@ -58,7 +58,7 @@ impl Refusal {
     }
 }
 
-/// A rule that is ready to be asked.
+/// A validation rule in prepared form.
 pub(super) enum Check {
     Schema(Schema),
     Required,
@@ -70,7 +70,7 @@ pub(super) enum Check {
 }
 
 impl Intake {
-    /// Returns what the columns ask of their cells; `None` when they ask nothing.
+    /// Returns the checks of a table's columns; `None` if there are none.
     pub fn of(table: &Table) -> Result<Option<Intake>, StoreError> {
         let asks = |column: &Column| column.options.is_some() || column.meta.validation.is_some();
         if !table.columns.iter().any(asks) {
@@ -85,7 +85,7 @@ impl Intake {
         }))
     }
 
-    /// Returns what a column, by its place in the table, keeps for a cell; or why it does not.
+    /// Returns the stored form of a cell for the column at an index, or the reason for a refusal.
     pub fn take(&mut self, at: usize, kept: Sql) -> Result<Result<Sql, Refusal>, StoreError> {
         match self.gates.get_mut(at) {
             Some(Some(gate)) => gate.take(kept),
@@ -93,12 +93,12 @@ impl Intake {
         }
     }
 
-    /// Whether a column asks anything.
+    /// Tells whether a column has checks.
     pub fn asks(&self, at: usize) -> bool {
         matches!(self.gates.get(at), Some(Some(_)))
     }
 
-    /// Returns the places of the columns that must have a value and are not among these.
+    /// Returns the index of the first required column that is not among the given ones.
     pub fn missing(&self, given: &[usize]) -> Option<usize> {
         let needs = |gate: &Gate| gate.checks.iter().any(|check| check.refuses_nil());
         (0..self.gates.len())
@@ -172,7 +172,7 @@ impl Gate {
     }
 }
 
-/// Makes the rules of a column ready, or says which of them makes no sense for it.
+/// Prepares the rules of a column, or reports the one that does not suit its type.
 pub(super) fn checks(
     column: &str,
     type_: ColumnType,
@@ -286,7 +286,7 @@ impl Check {
         }
     }
 
-    /// Says in what a cell differs from the rule.
+    /// Describes how a cell violates the rule; `None` if it does not.
     fn problem(&self, type_: ColumnType, kept: &Sql) -> Option<String> {
         let is_nil = matches!(kept, Sql::Null);
         let shown = || {

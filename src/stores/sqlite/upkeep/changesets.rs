@@ -14,10 +14,10 @@ use super::mentions::{self, Where};
 
 /// The text before the id in a changeset's name, in any workspace.
 const BEGIN: &str = "/bundle/changeset/files/";
-/// Blobs above this are not texts that hold references.
+/// Maximum size of blobs that are searched; larger ones are not texts with references.
 const READABLE: i64 = 16 << 20;
 
-/// Returns the ids of changesets that were last written before a moment and that nothing mentions.
+/// Returns the ids of changesets that were last written before a time and that nothing mentions.
 pub(super) fn unmentioned(
     db: &Connection,
     blobs: &Path,
@@ -49,7 +49,7 @@ fn strike(text: &str, found: &mut HashSet<String>) {
     }
 }
 
-/// A value that is kept as a blob is only named in the database.
+/// Removes the ids that stored values mention: the database has only the names of these blobs.
 fn strike_out_blobs(
     db: &Connection,
     blobs: &Path,
@@ -66,7 +66,7 @@ fn strike_out_blobs(
     let mut rows = sql.query([READABLE]).map_err(failed)?;
     while let Some(row) = rows.next().map_err(failed)? {
         let place = blob::place(blobs, &BlobHash(row.get(0).map_err(failed)?));
-        // What has no file mentions nothing.
+        // A blob without a file mentions nothing.
         let Some(bytes) = place.ok().and_then(|place| fs::read(place).ok()) else {
             continue;
         };
@@ -75,8 +75,8 @@ fn strike_out_blobs(
     Ok(())
 }
 
-/// Removes changesets, except those that were written since, or that a run mentions which was added since. Counts
-/// changesets; what they take are their entries.
+/// Removes changesets, except those that were written since, or that are mentioned by a run that was added since.
+/// Counts changesets; their size is that of their entries.
 pub(super) fn remove(
     db: &Connection,
     ids: &[String],

@@ -1,4 +1,4 @@
-//! Looking for names in every text of the database: what is mentioned nowhere may go.
+//! Searches every text of the database for names: what is mentioned nowhere may be removed.
 
 use std::collections::HashSet;
 
@@ -8,18 +8,19 @@ use rusqlite::Connection;
 use super::super::failure::failed;
 use super::super::payload;
 
-/// Where names are looked for.
+/// The texts to search.
 pub(super) struct Where<'a> {
-    /// A text without this mentions nothing.
+    /// A text without this string mentions nothing.
     pub begin: &'a str,
-    /// Tables that do not count.
+    /// Tables that are not searched.
     pub without: &'a [&'a str],
 }
 
-/// Removes what a text mentions.
+/// Removes the names that a text mentions.
 pub(super) type Strike<'a> = &'a dyn Fn(&str, &mut HashSet<String>);
 
-/// Takes out of `found` whatever a row of any table mentions. What is only indexed is mentioned elsewhere.
+/// Removes from `found` the names that a row of any table mentions. Index tables are skipped: their texts are in other
+/// tables.
 pub(super) fn strike_out(
     db: &Connection,
     places: &Where<'_>,
@@ -65,7 +66,7 @@ fn texts(db: &Connection) -> Result<Vec<(String, String)>, StoreError> {
     rows.collect::<rusqlite::Result<Vec<_>>>().map_err(failed)
 }
 
-/// A name may be cut in two where a large text is cut into pieces.
+/// Searches large texts as a whole: a name may be split between two pieces.
 fn strike_out_pieces(
     db: &Connection,
     found: &mut HashSet<String>,
