@@ -13,7 +13,7 @@ pub(crate) fn rejected(code: &'static str, kind: &'static str, message: String) 
 }
 
 /// Adds a hint to a refusal.
-pub(crate) fn with_hint(error: StoreError, words: impl Into<String>) -> StoreError {
+pub(crate) fn with_hint(error: StoreError, hint: impl Into<String>) -> StoreError {
     match error {
         StoreError::Rejected {
             code,
@@ -24,13 +24,13 @@ pub(crate) fn with_hint(error: StoreError, words: impl Into<String>) -> StoreErr
             code,
             kind,
             message,
-            hint: Some(words.into()),
+            hint: Some(hint.into()),
         },
         other => other,
     }
 }
 
 /// Rolls back a transaction whose outcome was recorded elsewhere.
-pub(crate) fn undone() -> StoreError {
-    StoreError::Internal("the transaction was undone".to_owned())
+pub(crate) fn rolled_back() -> StoreError {
+    StoreError::Internal("the transaction was rolled back".to_owned())
 }

@@ -171,7 +171,7 @@ impl Session {
     /// Runs a query on the rows.
     fn read<'a, T: Send + 'a>(
         &self,
-        question: impl FnOnce(&mut Tx<'_>) -> Result<T, StoreError>,
+        query: impl FnOnce(&mut Tx<'_>) -> Result<T, StoreError>,
     ) -> PortFuture<'a, T> {
         let mut state = lock(&self.project.state);
         let mut tx = Tx {
@@ -179,7 +179,7 @@ impl Session {
             session: self,
             relations: None,
         };
-        let answer = question(&mut tx);
+        let answer = query(&mut tx);
         Box::pin(std::future::ready(answer))
     }
 
@@ -274,10 +274,10 @@ impl Session {
     /// Runs a query on the database of tables.
     fn relate<'a, T: Send + 'a>(
         &self,
-        question: impl FnOnce(&Connection) -> Result<T, StoreError>,
+        query: impl FnOnce(&Connection) -> Result<T, StoreError>,
     ) -> PortFuture<'a, T> {
         let mut relations = lock(&self.project.relations);
-        let answer = made(&mut relations).and_then(question);
+        let answer = made(&mut relations).and_then(query);
         Box::pin(std::future::ready(answer))
     }
 }

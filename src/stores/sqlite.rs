@@ -65,7 +65,7 @@ use flowstone_model::table::{TableOp, TableQuery};
 use flowstone_model::token::Token;
 use rusqlite::{Connection, InterruptHandle};
 
-use crate::failure::undone;
+use crate::failure::rolled_back;
 use marker::{Marker, MarkerState};
 pub(crate) use open::in_memory;
 use owner::Owner;
@@ -212,10 +212,10 @@ impl Sqlite {
     /// Runs a query on the reading connection, immediately.
     fn read<'a, T: Send + 'a>(
         &self,
-        question: impl FnOnce(&Connection) -> Result<T, StoreError>,
+        query: impl FnOnce(&Connection) -> Result<T, StoreError>,
     ) -> PortFuture<'a, T> {
         let db = self.reader.lock().unwrap_or_else(PoisonError::into_inner);
-        let answer = question(&db).map_err(|error| failure::located(error, &self.path));
+        let answer = query(&db).map_err(|error| failure::located(error, &self.path));
         Box::pin(std::future::ready(answer))
     }
 }
@@ -224,14 +224,14 @@ impl Sqlite {
     /// Runs a query on the reading connection, after all acknowledged changes have been written to the file.
     fn read_settled<'a, T: Send + 'a>(
         &'a self,
-        question: impl FnOnce(&Connection) -> Result<T, StoreError> + Send + 'a,
+        query: impl FnOnce(&Connection) -> Result<T, StoreError> + Send + 'a,
     ) -> PortFuture<'a, T> {
         if !self.writer.is_unsettled() {
-            return self.read(question);
+            return self.read(query);
         }
         Box::pin(async move {
             self.writer.submit(|_| Ok(())).await?;
-            self.read(question).await
+            self.read(query).await
         })
     }
 }
@@ -240,7 +240,7 @@ impl Sqlite {
     /// Runs a query that may take long, on a connection and a thread of its own.
     fn read_aside<'a, T: Send + 'static>(
         &'a self,
-        question: impl FnOnce(&Connection) -> Result<T, StoreError> + Send + 'static,
+        query: impl FnOnce(&Connection) -> Result<T, StoreError> + Send + 'static,
     ) -> PortFuture<'a, T> {
         Box::pin(async move {
             if self.writer.is_unsettled() {
@@ -248,8 +248,8 @@ impl Sqlite {
             }
             let (path, options) = (self.path.clone(), self.options.clone());
             let aside = self.aside.clone();
-            let waiting = Waiting::default();
-            let asked = waiting.0.clone();
+            let pending = PendingQuery::default();
+            let state = pending.0.clone();
             let answering = tokio::task::spawn_blocking(move || {
                 let kept = aside.lock().unwrap_or_else(PoisonError::into_inner).take();
                 let db = match kept {
@@ -258,21 +258,21 @@ impl Sqlite {
                     None => open::connect_reader(&path, &options)?,
                 };
                 let note = |now| {
-                    let mut asked = asked.lock().unwrap_or_else(PoisonError::into_inner);
-                    !matches!(std::mem::replace(&mut *asked, now), Asked::Abandoned)
+                    let mut state = state.lock().unwrap_or_else(PoisonError::into_inner);
+                    !matches!(std::mem::replace(&mut *state, now), QueryState::Abandoned)
                 };
-                let answer = match note(Asked::Running(db.get_interrupt_handle())) {
-                    true => question(&db).map_err(|error| failure::located(error, &path)),
+                let answer = match note(QueryState::Running(db.get_interrupt_handle())) {
+                    true => query(&db).map_err(|error| failure::located(error, &path)),
                     false => Err(StoreError::Internal(
                         "the caller no longer waits".to_owned(),
                     )),
                 };
-                note(Asked::Over);
+                note(QueryState::Over);
                 *aside.lock().unwrap_or_else(PoisonError::into_inner) = Some(db);
                 answer
             });
             let answer = answering.await.map_err(stopped)?;
-            drop(waiting);
+            drop(pending);
             answer
         })
     }
@@ -281,11 +281,11 @@ impl Sqlite {
 /// Represents the caller that waits for a query. Dropping it interrupts the query's statement: the run was cancelled,
 /// or the process ends and would have to wait for it.
 #[derive(Default)]
-struct Waiting(Arc<Mutex<Asked>>);
+struct PendingQuery(Arc<Mutex<QueryState>>);
 
 /// The state of a query.
 #[derive(Default)]
-enum Asked {
+enum QueryState {
     #[default]
     Queued,
     Running(InterruptHandle),
@@ -293,10 +293,12 @@ enum Asked {
     Abandoned,
 }
 
-impl Drop for Waiting {
+impl Drop for PendingQuery {
     fn drop(&mut self) {
-        let mut asked = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Asked::Running(statement) = std::mem::replace(&mut *asked, Asked::Abandoned) {
+        let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let QueryState::Running(statement) =
+            std::mem::replace(&mut *state, QueryState::Abandoned)
+        {
             statement.interrupt();
         }
     }
@@ -525,7 +527,7 @@ impl Queue for Sqlite {
                 move |db| match delivery::deliver_all(db, &owner, &delivery)? {
                     refused @ BulkAdmission::Refused { .. } => {
                         *note.lock().unwrap_or_else(PoisonError::into_inner) = Some(refused);
-                        Err(undone())
+                        Err(rolled_back())
                     }
                     taken @ (BulkAdmission::Admitted(_) | BulkAdmission::Known(_)) => Ok(taken),
                 },

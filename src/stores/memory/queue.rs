@@ -17,7 +17,7 @@ use flowstone_model::rules::rows::{QueueRows, ReceiptRows as _};
 
 use super::state::{Run, next};
 use super::{News, Session, Tx};
-use crate::failure::undone;
+use crate::failure::rolled_back;
 
 impl Queue for Session {
     fn admit(&self, run: NewRun, rules: StartRules) -> PortFuture<'_, Admission> {
@@ -48,7 +48,7 @@ impl Queue for Session {
         let taking = |tx: &mut Tx<'_>| match deliveries::deliver_all(tx, &delivery)? {
             other @ BulkAdmission::Refused { .. } => {
                 refused = Some(other);
-                Err(undone())
+                Err(rolled_back())
             }
             taken @ (BulkAdmission::Admitted(_) | BulkAdmission::Known(_)) => Ok(taken),
         };

@@ -47,7 +47,7 @@ const READY: &[&str] = &[
      LIMIT ?2",
 ];
 /// Maximum number of runs of each kind that are compared, so that priorities are respected among them.
-const LOOKED_AT: usize = 1024;
+const COMPARED_MAX: usize = 1024;
 
 /// Takes the leases of runs that can continue.
 pub(super) fn take(
@@ -59,11 +59,11 @@ pub(super) fn take(
     rules::promote(&mut Rows::new(db), now_ms)?;
     jobs::expire(&mut Rows::new(db), now_ms)?;
     let mut found: Vec<Candidate> = Vec::new();
-    let looked_at = i64::try_from(limit.max(LOOKED_AT)).unwrap_or(i64::MAX);
-    for question in READY {
-        let mut sql = db.prepare_cached(question).map_err(failed)?;
+    let compared = i64::try_from(limit.max(COMPARED_MAX)).unwrap_or(i64::MAX);
+    for query in READY {
+        let mut sql = db.prepare_cached(query).map_err(failed)?;
         let rows = sql
-            .query_map([now_ms, looked_at], |row| {
+            .query_map([now_ms, compared], |row| {
                 Ok(Candidate {
                     num: row.get(0)?,
                     priority: row.get(1)?,

@@ -88,7 +88,7 @@ fn change(db: &Connection, edit: &ChangesetEdit, now_ms: i64) -> Result<String, 
     };
     if revision > edit.seen {
         for change in &edit.changes {
-            look_for_race(db, num, edit, &change.path)?;
+            check_race(db, num, edit, &change.path)?;
         }
     }
     if edit.changes.is_empty() {
@@ -115,7 +115,7 @@ pub(crate) fn unknown(id: &str) -> StoreError {
 }
 
 /// Refuses a path if it, a folder that contains it, or a path below it was changed after the revision of the edit.
-fn look_for_race(
+fn check_race(
     db: &Connection,
     num: i64,
     edit: &ChangesetEdit,
@@ -250,8 +250,8 @@ fn path_change(row: &Row<'_>) -> rusqlite::Result<PathChange> {
 /// # Errors
 /// When the database cannot be read.
 pub fn referenced(db: &Connection) -> Result<Referenced, StoreError> {
-    let all = |question: &str| {
-        db.prepare_cached(question)
+    let all = |query: &str| {
+        db.prepare_cached(query)
             .and_then(|mut sql| {
                 sql.query_map([], |row| row.get(0))?
                     .collect::<rusqlite::Result<Vec<String>>>()

@@ -49,7 +49,7 @@ impl Marker {
         file.lock().map_err(failed)?;
         let mut text = Vec::new();
         file.read_to_end(&mut text).map_err(failed)?;
-        let state = meaning(&text);
+        let state = parse(&text);
         Ok(Marker { file, state })
     }
 
@@ -57,12 +57,12 @@ impl Marker {
     pub(super) fn opened(mut self, path: &Path) {
         // Without a log, nothing can be missing yet.
         if log_of(path).exists() {
-            self.say(OPEN);
+            self.write(OPEN);
         }
     }
 
     /// Writes the state. If that fails, a later loss may go undetected; nothing else depends on it.
-    fn say(&mut self, text: &str) {
+    fn write(&mut self, text: &str) {
         let _ = self
             .file
             .set_len(0)
@@ -74,11 +74,11 @@ impl Marker {
 /// Returns the state of a home folder's marker, without changing the file.
 pub(super) fn read(home: &Path) -> MarkerState {
     let text = fs::read(home.join(FILE));
-    text.map_or(MarkerState::Nothing, |text| meaning(&text))
+    text.map_or(MarkerState::Nothing, |text| parse(&text))
 }
 
 /// Parses a marker. A damaged one still means that a database exists.
-fn meaning(text: &[u8]) -> MarkerState {
+fn parse(text: &[u8]) -> MarkerState {
     match text {
         b"" => MarkerState::Nothing,
         text if text == OPEN.as_bytes() => MarkerState::Open,
@@ -125,6 +125,6 @@ pub(super) fn leave(home: &Path, db: &Connection, owner: &Arc<Owner>) {
         row.get::<_, i64>(0)
     });
     if busy == Ok(0) {
-        marker.say(CLOSED);
+        marker.write(CLOSED);
     }
 }

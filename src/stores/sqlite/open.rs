@@ -59,16 +59,16 @@ const STEPS: &[&[&str]] = &[
     &[runs::FORMAT_11],
 ];
 /// Maximum time that another process may lock the file.
-const PATIENCE: Duration = Duration::from_secs(10);
+const BUSY_TIMEOUT: Duration = Duration::from_secs(10);
 /// Maximum time between the creation of the folder and that of the file.
-const BIRTH: Duration = Duration::from_millis(300);
+const CREATION_TIME: Duration = Duration::from_millis(300);
 /// Number of pages in the log before it is copied into the file.
 const CHECKPOINT_PAGES: i64 = 2000;
 
 /// Creates the home folder, and returns the path of the database in it.
 pub(super) fn prepare_home(home: &Path, options: &Options) -> Result<PathBuf, StoreError> {
     let path = home.join(FILE);
-    if options.must_exist && !comes_to_be(home, &path) {
+    if options.must_exist && !exists_soon(home, &path) {
         marker::check(marker::read(home), &path)?;
         return Err(StoreError::Unreachable {
             path: path.display().to_string(),
@@ -83,13 +83,13 @@ pub(super) fn prepare_home(home: &Path, options: &Options) -> Result<PathBuf, St
 }
 
 /// Tells whether the file exists; if only its folder does, waits briefly for another process to create it.
-fn comes_to_be(home: &Path, path: &Path) -> bool {
+fn exists_soon(home: &Path, path: &Path) -> bool {
     let begun = Instant::now();
     while !path.exists() {
-        if !home.is_dir() || begun.elapsed() > BIRTH {
+        if !home.is_dir() || begun.elapsed() > CREATION_TIME {
             return false;
         }
-        std::thread::sleep(BIRTH / 20);
+        std::thread::sleep(CREATION_TIME / 20);
     }
     true
 }
@@ -100,7 +100,7 @@ pub(super) fn connect(
     options: &Options,
     state: MarkerState,
 ) -> Result<Connection, StoreError> {
-    look_at(path)?;
+    check_header(path)?;
     let place = |error: rusqlite::Error| located(failed(error), path);
     let db = connection(path, options)?;
     // SQLite gives the log the permissions of the database.
@@ -151,7 +151,7 @@ pub(super) fn connect(
 
 /// Opens a connection that cannot change anything, and needs no file except the database and its log.
 pub(super) fn connect_read_only(path: &Path) -> Result<Connection, StoreError> {
-    look_at(path)?;
+    check_header(path)?;
     let place = |error: rusqlite::Error| located(failed(error), path);
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI;
     let plain = Connection::open_with_flags(path, flags).and_then(|db| {
@@ -220,7 +220,7 @@ fn prepared(db: Connection, path: &Path) -> Result<Connection, StoreError> {
     // The log file stays: a missing log means that it was lost.
     db.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)
         .map_err(place)?;
-    db.busy_timeout(PATIENCE).map_err(place)?;
+    db.busy_timeout(BUSY_TIMEOUT).map_err(place)?;
     // Otherwise statements whose values the planner has inspected, because of an index with a condition, are prepared
     // again for each new value.
     db.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)
@@ -268,7 +268,7 @@ fn bring_up_to_date(db: &Connection) -> rusqlite::Result<()> {
 }
 
 /// Checks the header before SQLite opens the file: a file that is not a complete database is not touched.
-fn look_at(path: &Path) -> Result<(), StoreError> {
+fn check_header(path: &Path) -> Result<(), StoreError> {
     let shown = || path.display().to_string();
     let unreachable = |error: std::io::Error| StoreError::of_file(path, &error);
     let mut file = match File::open(path) {

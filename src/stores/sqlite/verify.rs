@@ -22,8 +22,8 @@ const MOST: usize = 100;
 pub(super) fn verify(db: &Connection, blobs: &Path) -> Result<Verified, StoreError> {
     let mut found = Verified::default();
     let flaws = &mut found.flaws;
-    let looked = integrity(db, flaws);
-    noted(looked, flaws)?;
+    let result = integrity(db, flaws);
+    noted(result, flaws)?;
     found.runs = noted(count(db, "run"), flaws)?;
     found.entries = noted(count(db, ENTRIES), flaws)?;
     found.programs = noted(programs(db, flaws), flaws)?;
@@ -40,10 +40,10 @@ pub(super) fn verify(db: &Connection, blobs: &Path) -> Result<Verified, StoreErr
 
 /// Records that a part of the database cannot be read.
 fn noted<T: Default>(
-    looked: Result<T, StoreError>,
+    result: Result<T, StoreError>,
     flaws: &mut Vec<Flaw>,
 ) -> Result<T, StoreError> {
-    match looked {
+    match result {
         Err(StoreError::Damaged { detail, .. }) => {
             let known = flaws.iter().any(|flaw| flaw.detail == detail);
             if !known {
@@ -51,7 +51,7 @@ fn noted<T: Default>(
             }
             Ok(T::default())
         }
-        looked => looked,
+        result => result,
     }
 }
 
@@ -71,9 +71,9 @@ fn integrity(db: &Connection, flaws: &mut Vec<Flaw>) -> Result<(), StoreError> {
     loop {
         match rows.next() {
             Ok(Some(row)) => {
-                let words: String = row.get(0).map_err(failed)?;
-                if words != "ok" {
-                    flaws.push(flaw("database", "flowstone.db", &words));
+                let message: String = row.get(0).map_err(failed)?;
+                if message != "ok" {
+                    flaws.push(flaw("database", "flowstone.db", &message));
                 }
             }
             Ok(None) => return Ok(()),
@@ -243,14 +243,14 @@ fn each(
     db: &Connection,
     sql: &str,
     flaws: &mut Vec<Flaw>,
-    mut look: impl FnMut(&rusqlite::Row<'_>) -> rusqlite::Result<Option<Flaw>>,
+    mut check: impl FnMut(&rusqlite::Row<'_>) -> rusqlite::Result<Option<Flaw>>,
 ) -> Result<u64, StoreError> {
     let mut sql = db.prepare(sql).map_err(failed)?;
     let mut rows = sql.query([]).map_err(failed)?;
     let (mut count, mut named) = (0, 0);
     loop {
         let found = match rows.next() {
-            Ok(Some(row)) => look(row),
+            Ok(Some(row)) => check(row),
             Ok(None) => return Ok(count),
             Err(error) => Err(error),
         };

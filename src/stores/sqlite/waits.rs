@@ -182,8 +182,8 @@ pub(super) fn close(
         .and_then(|mut sql| sql.execute(params![run, path, name(seen), now_ms]))
         .map_err(failed)?;
     if changed == 0 {
-        let words = format!("the wait at `{path}` is not {} any more", name(seen));
-        return Err(rejected("E0515", "conflict", words));
+        let message = format!("the wait at `{path}` is not {} any more", name(seen));
+        return Err(rejected("E0515", "conflict", message));
     }
     match seen {
         WaitState::Open => timed_out(db, run, path, now_ms),

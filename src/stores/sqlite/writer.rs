@@ -32,9 +32,9 @@ use super::watched::Watched;
 /// Maximum number of jobs in one transaction.
 const GROUP_MAX: usize = 4096;
 /// Maximum time that acknowledged but unsynced changes wait before their transaction is committed.
-const MOMENT: Duration = Duration::from_millis(10);
+const MAX_DELAY: Duration = Duration::from_millis(10);
 /// Interval at which the thread checks whether another process has written.
-const LOOK_EVERY: Duration = Duration::from_millis(50);
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
 /// Number of transactions after which truncating the log is worthwhile.
 const ROOM_AFTER: u32 = 24;
 /// Size to which the log is extended once: overwriting existing blocks syncs faster than extending the file.
@@ -44,16 +44,16 @@ const ROOM_BYTES: u64 = 16 << 20;
 pub(super) type Leave = Box<dyn FnOnce(&Connection) + Send>;
 
 /// Reports the outcome of a job.
-type Tell = Box<dyn FnOnce(Result<(), StoreError>) + Send>;
+type Notify = Box<dyn FnOnce(Result<(), StoreError>) + Send>;
 
 /// The outcome of a job before the commit.
 struct Applied {
     /// An error if the changes of the job are to be rolled back.
     kept: Result<(), StoreError>,
     /// Called when the job is applied.
-    now: Option<Tell>,
+    now: Option<Notify>,
     /// Called when the job is durable, or has failed.
-    end: Option<Tell>,
+    end: Option<Notify>,
     /// The entries that the job added, if it added nothing else.
     span: Option<Span>,
 }
@@ -80,14 +80,14 @@ struct Job {
 enum Message {
     Do(Job),
     /// A caller subscribes to commits, also to those of other processes.
-    Look,
+    Poll,
 }
 
 impl Message {
     fn job(self) -> Option<Job> {
         match self {
             Message::Do(job) => Some(job),
-            Message::Look => None,
+            Message::Poll => None,
         }
     }
 }
@@ -144,7 +144,7 @@ impl Writer {
             news: news.clone(),
             commits: commits.clone(),
             version: None,
-            looked: Instant::now(),
+            polled: Instant::now(),
             db,
             path,
             probe: options.probe.clone(),
@@ -235,7 +235,7 @@ impl Writer {
             apply: Box::new(move |db| {
                 let (result, span) = parted(apply(db, &batch, &failures));
                 let kept = kept(&result);
-                let tell: Tell = Box::new(move |happened| {
+                let notify: Notify = Box::new(move |happened| {
                     let _ = answer.send(happened.and(result));
                 });
                 match ack {
@@ -243,12 +243,12 @@ impl Writer {
                         span,
                         kept,
                         now: None,
-                        end: Some(tell),
+                        end: Some(notify),
                     },
                     Ack::Applied => Applied {
                         span,
                         kept,
-                        now: Some(tell),
+                        now: Some(notify),
                         end: Some(remember(failures, batch.run)),
                     },
                 }
@@ -295,29 +295,29 @@ impl Writer {
     /// Returns a counter of commits that may let a run continue; from now on, other processes are included.
     pub(super) fn news(&self) -> watch::Receiver<u64> {
         let news = self.news.subscribe();
-        self.look();
+        self.wake();
         news
     }
 
     /// Returns a counter of commits; from now on, other processes are included.
     pub(super) fn commits(&self) -> watch::Receiver<u64> {
         let commits = self.commits.subscribe();
-        self.look();
+        self.wake();
         commits
     }
 
     /// Returns a counter of commits that add rows to the journal of a run; from now on, other processes are included.
     pub(super) fn watch(&self, run: i64) -> watch::Receiver<u64> {
         let commits = self.watched.watch(run);
-        self.look();
+        self.wake();
         commits
     }
 
     /// Wakes the thread, which may be waiting for a job without polling.
-    fn look(&self) {
+    fn wake(&self) {
         if let Some(jobs) = &self.jobs {
             // If the thread has ended, there are no more commits.
-            let _ = jobs.send(Message::Look);
+            let _ = jobs.send(Message::Poll);
         }
     }
 
@@ -370,7 +370,7 @@ fn parted(
 }
 
 /// Returns a callback that records the failure of a run's change.
-fn remember(failures: Failures, run: RunId) -> Tell {
+fn remember(failures: Failures, run: RunId) -> Notify {
     Box::new(move |committed| {
         if let Err(error) = committed {
             note_failure(&failures, &run, &error);
@@ -429,7 +429,7 @@ struct Loop {
     watched: Arc<Watched>,
     /// The data version of the file, which changes when another process writes.
     version: Option<i64>,
-    looked: Instant,
+    polled: Instant,
     /// The current durability of commits.
     mode: Durability,
     /// Jobs that were received and not performed yet.
@@ -447,7 +447,7 @@ struct Open {
     is_awaited: bool,
     /// Number of jobs that were acknowledged before the commit.
     unsettled: usize,
-    ends: Vec<Tell>,
+    ends: Vec<Notify>,
     news: News,
     spans: Spans,
     /// Some of the runs to which the transaction adds entries, if commits are traced.
@@ -487,23 +487,23 @@ impl Loop {
                 self.version = None;
                 match self.queue.recv().ok()? {
                     Message::Do(job) => return Some(job),
-                    Message::Look => continue,
+                    Message::Poll => continue,
                 }
             }
-            if self.looked.elapsed() >= LOOK_EVERY {
-                self.look_at_others();
+            if self.polled.elapsed() >= POLL_INTERVAL {
+                self.poll_others();
             }
-            match self.queue.recv_timeout(LOOK_EVERY) {
+            match self.queue.recv_timeout(POLL_INTERVAL) {
                 Ok(Message::Do(job)) => return Some(job),
-                Ok(Message::Look) | Err(RecvTimeoutError::Timeout) => {}
+                Ok(Message::Poll) | Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => return None,
             }
         }
     }
 
     /// Notifies readers of changes by other processes. Costs a read of shared memory.
-    fn look_at_others(&mut self) {
-        self.looked = Instant::now();
+    fn poll_others(&mut self) {
+        self.polled = Instant::now();
         let version = self
             .db
             .prepare_cached("PRAGMA data_version")
@@ -527,8 +527,8 @@ impl Loop {
     /// Performs a job and the jobs that follow it in one transaction; a job that fails is rolled back alone. If the
     /// transaction itself fails, all jobs fail. Returns a job that must go into the next transaction.
     fn transact(&mut self, first: Job) -> Option<Job> {
-        let worth = self.worth(&first);
-        self.set_mode(worth);
+        let durability = self.required_durability(&first);
+        self.set_mode(durability);
         let mut open = Open {
             begun: Instant::now(),
             state: self.execute("BEGIN IMMEDIATE"),
@@ -543,7 +543,7 @@ impl Loop {
         let rows = self.db.total_changes();
         self.perform(&mut open, first);
         let mut left = None;
-        while let Some(job) = self.company(&open) {
+        while let Some(job) = self.next_in_transaction(&open) {
             // The durability cannot be changed in a transaction.
             if job.durability == Durability::Full && self.mode == Durability::Relaxed {
                 left = Some(job);
@@ -572,8 +572,8 @@ impl Loop {
             Ok(()) => self.traced.committed(&self.db, &committed),
             Err(error) => tracing::debug!(target: "flowstone::store", %error, "not committed"),
         }
-        for tell in open.ends {
-            tell(outcome.clone());
+        for notify in open.ends {
+            notify(outcome.clone());
         }
         if open.news == News::Some {
             count_up(&self.news);
@@ -584,7 +584,7 @@ impl Loop {
 
     /// Returns the durability of the next transaction: the highest that any waiting job needs, so that all are
     /// committed together.
-    fn worth(&mut self, first: &Job) -> Durability {
+    fn required_durability(&mut self, first: &Job) -> Durability {
         if first.durability == Durability::Relaxed && self.probe.is_none() {
             let room = GROUP_MAX.saturating_sub(self.ahead.len() + 1);
             let messages = self.queue.try_iter().take(room);
@@ -610,7 +610,7 @@ impl Loop {
     }
 
     /// Returns another job for the transaction, if there is one or it is worth waiting for one.
-    fn company(&mut self, open: &Open) -> Option<Job> {
+    fn next_in_transaction(&mut self, open: &Open) -> Option<Job> {
         if open.jobs >= GROUP_MAX || open.state.is_err() || self.probe.is_some() {
             return None;
         }
@@ -620,7 +620,7 @@ impl Loop {
         if open.is_awaited {
             return self.queue.try_recv().ok().and_then(Message::job);
         }
-        let left = MOMENT.saturating_sub(open.begun.elapsed());
+        let left = MAX_DELAY.saturating_sub(open.begun.elapsed());
         let message = self.queue.recv_timeout(left).ok();
         message.and_then(Message::job)
     }
@@ -657,8 +657,8 @@ impl Loop {
                 .execute("ROLLBACK TO job")
                 .and_then(|()| self.execute("RELEASE job")),
         };
-        if let Some(tell) = applied.now {
-            tell(open.state.clone());
+        if let Some(notify) = applied.now {
+            notify(open.state.clone());
         }
         open.ends.extend(applied.end);
     }

@@ -72,7 +72,7 @@ pub(super) fn define(
         }
     }
     if definition.reference != Patch::Keep && meta.reference != before.meta.reference {
-        still(db, table, name, "its reference cannot change")?;
+        check_not_looked_up(db, table, name, "its reference cannot change")?;
     }
     if definition.options == Patch::Clear {
         meta.options = None;
@@ -82,7 +82,7 @@ pub(super) fn define(
     let mut changed = 0;
     if let Some(wanted) = wanted.filter(|wanted| before.type_ != Some(*wanted)) {
         if before.type_.is_some() {
-            still(db, table, name, "its type cannot change")?;
+            check_not_looked_up(db, table, name, "its type cannot change")?;
         }
         changed += coerce::retype(db, table, name, wanted)?;
         table.declare(db, name)?;
@@ -125,7 +125,12 @@ fn patch<T: Clone>(place: &mut Option<T>, change: &Patch<T>) {
 }
 
 /// Refuses a change that would break a lookup that depends on the column.
-fn still(db: &Connection, table: &Table, name: &str, what: &str) -> Result<(), StoreError> {
+fn check_not_looked_up(
+    db: &Connection,
+    table: &Table,
+    name: &str,
+    what: &str,
+) -> Result<(), StoreError> {
     match computed::dependent(db, table, name)? {
         None => Ok(()),
         Some(dependent) => {

@@ -24,7 +24,7 @@ const MAX_GROUPS: usize = 100_000;
 /// Maximum number of distinct raw values whose groups are remembered.
 const MAX_SEEN: usize = 65_536;
 
-/// The metrics of a group, in the order of the columns of the result.
+/// The values of a group: its grouping cells and its metrics, in the order of the columns of the result.
 pub(super) type Group = Vec<Figure>;
 
 /// Reads the matching rows and returns their groups, in the order of their first rows.
@@ -174,7 +174,7 @@ impl<'a> Groups<'a> {
             .collect()
     }
 
-    /// Returns the query by which SQL counts the rows, if that is all that is asked: then they are not read.
+    /// Returns the SQL of the counts if the query asks for nothing else: then rows are not read one by one.
     fn counts(&self) -> Option<String> {
         let counts = self
             .query

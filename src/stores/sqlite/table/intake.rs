@@ -33,7 +33,7 @@ struct Gate {
 pub(super) struct Refusal {
     pub code: &'static str,
     /// The problem, such as `should be at most 5, is 7`.
-    pub words: String,
+    pub message: String,
     pub hint: Option<String>,
 }
 
@@ -42,14 +42,14 @@ impl Refusal {
     pub fn missing() -> Refusal {
         Refusal {
             code: "E0632",
-            words: "is required".to_owned(),
+            message: "is required".to_owned(),
             hint: None,
         }
     }
 
     /// Returns the error for the refused cell of a row.
     pub fn error(self, row: &str, column: &str) -> StoreError {
-        let message = format!("{row}: `{column}` {}", self.words);
+        let message = format!("{row}: `{column}` {}", self.message);
         let error = rejected(self.code, "invalid", message);
         match self.hint {
             Some(hint) => with_hint(error, hint),
@@ -144,7 +144,7 @@ impl Gate {
                     None if *closed => {
                         return Ok(Err(Refusal {
                             code: "E0633",
-                            words: format!(
+                            message: format!(
                                 "should be one of the options, is {}",
                                 to_edn(self.type_, &Sql::Text(text))
                             ),
@@ -160,10 +160,10 @@ impl Gate {
             (_, kept) => kept,
         };
         for check in &self.checks {
-            if let Some(words) = check.problem(self.type_, &kept) {
+            if let Some(message) = check.problem(self.type_, &kept) {
                 return Ok(Err(Refusal {
                     code: "E0632",
-                    words,
+                    message,
                     hint: None,
                 }));
             }

@@ -368,9 +368,9 @@ fn conditions(join: &MaterializeJoin, (left, right): (&Side, &Side)) -> Result<J
                 let made = make(format!("CAST({} AS TEXT)", right_column.sql()));
                 format!("{left_sql} = {made}")
             }
-            (Enum, ColumnType::String) => format!("{right_sql} = {}", words(Enum, &left_sql)),
+            (Enum, ColumnType::String) => format!("{right_sql} = {}", text_sql(Enum, &left_sql)),
             (ColumnType::String, Enum) => {
-                let made = make(words(Enum, &right_column.sql()));
+                let made = make(text_sql(Enum, &right_column.sql()));
                 format!("{made} = {left_sql}")
             }
             (left_type, right_type) => {
@@ -388,7 +388,7 @@ fn conditions(join: &MaterializeJoin, (left, right): (&Side, &Side)) -> Result<J
 }
 
 /// Returns the SQL of a string or enum as text, without the mark of an enum.
-fn words(type_: ColumnType, sql: &str) -> String {
+fn text_sql(type_: ColumnType, sql: &str) -> String {
     let operand = Operand {
         sql: sql.to_owned(),
         ..Operand::plain_column("", type_)
@@ -428,7 +428,7 @@ fn fit(
             (Some(own), type_) if own == type_ => kept.sql.clone(),
             (Some(Double), Long) => kept.sql.clone(),
             (Some(Decimal), Long) => format!("CAST({} AS TEXT)", kept.sql),
-            (Some(ColumnType::String), Enum) => words(Enum, &kept.sql),
+            (Some(ColumnType::String), Enum) => text_sql(Enum, &kept.sql),
             (Some(Enum), ColumnType::String) => format!(
                 "(CASE WHEN substr({0}, 1, 1) IN (':', '\\') THEN '\\' || {0} ELSE {0} END)",
                 kept.sql
@@ -574,7 +574,7 @@ fn check_keys(db: &Connection, into: &Table) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// Completes the rows like those that are written one by one: computed cells and options.
+/// Completes written rows in the same way as single writes do: checks, enum ids and computed cells.
 fn finish(db: &Connection, into: &mut Table, ids: &[i64]) -> Result<(), StoreError> {
     if let Some(mut intake) = Intake::of(into)? {
         for (place, column) in into.columns.iter().enumerate() {
@@ -619,7 +619,8 @@ fn last_row(db: &Connection, table: &Table) -> Result<i64, StoreError> {
     db.query_row(&sql, [], |row| row.get(0)).map_err(failed)
 }
 
-/// Returns the number of rows after a row, and the first of them, or all.
+/// Returns the number of rows after a row, and the numbers of the first of them; if there are none, of the first rows
+/// of the table.
 fn inserted(db: &Connection, table: &Table, after: i64) -> Result<(usize, Vec<i64>), StoreError> {
     let sql = format!("SELECT count(*) FROM {} WHERE row_id > ?1", table.sql());
     let count: i64 = db

@@ -10,7 +10,7 @@ use rusqlite::{Connection, params};
 
 use super::super::blob;
 use super::super::failure::failed;
-use super::mentions::{self, Where};
+use super::mentions::{self, Searched};
 
 /// The text before the id in a changeset's name, in any workspace.
 const BEGIN: &str = "/bundle/changeset/files/";
@@ -30,18 +30,18 @@ pub(super) fn unmentioned(
     if found.is_empty() {
         return Ok(Vec::new());
     }
-    let places = Where {
+    let places = Searched {
         begin: BEGIN,
         without: &["changeset", "changeset_entry"],
     };
-    mentions::strike_out(db, &places, &mut found, &strike)?;
-    strike_out_blobs(db, blobs, &mut found)?;
+    mentions::remove_mentioned(db, &places, &mut found, &remove_names)?;
+    remove_mentioned_in_blobs(db, blobs, &mut found)?;
     let mut found: Vec<String> = found.into_iter().collect();
     found.sort_unstable();
     Ok(found)
 }
 
-fn strike(text: &str, found: &mut HashSet<String>) {
+fn remove_names(text: &str, found: &mut HashSet<String>) {
     for (at, begin) in text.match_indices(BEGIN) {
         let rest = &text[at + begin.len()..];
         let end = rest.find(|it: char| !it.is_ascii_alphanumeric() && it != '-' && it != '_');
@@ -50,7 +50,7 @@ fn strike(text: &str, found: &mut HashSet<String>) {
 }
 
 /// Removes the ids that stored values mention: the database has only the names of these blobs.
-fn strike_out_blobs(
+fn remove_mentioned_in_blobs(
     db: &Connection,
     blobs: &Path,
     found: &mut HashSet<String>,
@@ -70,13 +70,13 @@ fn strike_out_blobs(
         let Some(bytes) = place.ok().and_then(|place| fs::read(place).ok()) else {
             continue;
         };
-        strike(&String::from_utf8_lossy(&bytes), found);
+        remove_names(&String::from_utf8_lossy(&bytes), found);
     }
     Ok(())
 }
 
 /// Removes changesets, except those that were written since, or that are mentioned by a run that was added since.
-/// Counts changesets; their size is that of their entries.
+/// Returns their number; bytes are not counted.
 pub(super) fn remove(
     db: &Connection,
     ids: &[String],

@@ -9,7 +9,7 @@ use super::super::failure::failed;
 use super::super::payload;
 
 /// The texts to search.
-pub(super) struct Where<'a> {
+pub(super) struct Searched<'a> {
     /// A text without this string mentions nothing.
     pub begin: &'a str,
     /// Tables that are not searched.
@@ -17,15 +17,15 @@ pub(super) struct Where<'a> {
 }
 
 /// Removes the names that a text mentions.
-pub(super) type Strike<'a> = &'a dyn Fn(&str, &mut HashSet<String>);
+pub(super) type RemoveNames<'a> = &'a dyn Fn(&str, &mut HashSet<String>);
 
 /// Removes from `found` the names that a row of any table mentions. Index tables are skipped: their texts are in other
 /// tables.
-pub(super) fn strike_out(
+pub(super) fn remove_mentioned(
     db: &Connection,
-    places: &Where<'_>,
+    places: &Searched<'_>,
     found: &mut HashSet<String>,
-    strike: Strike<'_>,
+    remove_names: RemoveNames<'_>,
 ) -> Result<(), StoreError> {
     for (table, column) in texts(db)? {
         if found.is_empty() {
@@ -42,10 +42,10 @@ pub(super) fn strike_out(
         let mut rows = sql.query([places.begin]).map_err(failed)?;
         while let Some(row) = rows.next().map_err(failed)? {
             let text: String = row.get(0).map_err(failed)?;
-            strike(&text, found);
+            remove_names(&text, found);
         }
     }
-    strike_out_pieces(db, found, strike)
+    remove_mentioned_in_pieces(db, found, remove_names)
 }
 
 /// Returns every column that may hold text.
@@ -67,10 +67,10 @@ fn texts(db: &Connection) -> Result<Vec<(String, String)>, StoreError> {
 }
 
 /// Searches large texts as a whole: a name may be split between two pieces.
-fn strike_out_pieces(
+fn remove_mentioned_in_pieces(
     db: &Connection,
     found: &mut HashSet<String>,
-    strike: Strike<'_>,
+    remove_names: RemoveNames<'_>,
 ) -> Result<(), StoreError> {
     if found.is_empty() {
         return Ok(());
@@ -85,7 +85,7 @@ fn strike_out_pieces(
         if found.is_empty() {
             break;
         }
-        strike(&text, found);
+        remove_names(&text, found);
     }
     Ok(())
 }

@@ -7,7 +7,7 @@ use flowstone_model::resource::uris_in;
 use rusqlite::{Connection, params};
 
 use super::super::failure::failed;
-use super::mentions::{self, Where};
+use super::mentions::{self, Searched};
 
 /// The prefix of resource names.
 const BEGIN: &str = "res://";
@@ -27,11 +27,11 @@ pub(super) fn unmentioned(db: &Connection, before_ms: i64) -> Result<Vec<String>
             found.insert(uri.map_err(failed)?);
         }
     }
-    let places = Where {
+    let places = Searched {
         begin: BEGIN,
         without: &["resource"],
     };
-    mentions::strike_out(db, &places, &mut found, &|text, found| {
+    mentions::remove_mentioned(db, &places, &mut found, &|text, found| {
         for uri in uris_in(text) {
             found.remove(uri);
         }

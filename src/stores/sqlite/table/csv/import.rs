@@ -385,7 +385,7 @@ impl Load<'_> {
             };
             match intake.take(column.place, cell.into_sql())? {
                 Ok(cell) => insert.raw_bind_parameter(place, cell).map_err(failed)?,
-                Err(refusal) => return bad(format!("it {}", refusal.words)),
+                Err(refusal) => return bad(format!("it {}", refusal.message)),
             }
         }
         match insert.raw_execute() {
@@ -415,7 +415,7 @@ fn shown(text: &str) -> String {
     }
 }
 
-/// Of rows with the same key, keeps the last one.
+/// Removes all but the last of the rows with the same key.
 fn remove_replaced(db: &Connection, table: &Table, key: &[String]) -> Result<(), StoreError> {
     let key = key_sql(table, key)?;
     let sql = format!(

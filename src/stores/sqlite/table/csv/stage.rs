@@ -248,7 +248,7 @@ impl Survey {
                     BadRow::width(splitter.line, found, survey.names.len())
                 }
                 _ => {
-                    survey.look(splitter);
+                    survey.inspect(splitter);
                     continue;
                 }
             };
@@ -278,7 +278,7 @@ impl Survey {
         })
     }
 
-    fn look(&mut self, splitter: &mut Splitter<Source<'_>>) {
+    fn inspect(&mut self, splitter: &mut Splitter<Source<'_>>) {
         for idx in 0..self.names.len() {
             if self.kinds[idx].is_text() {
                 continue;
