@@ -46,7 +46,7 @@ pub(super) const FNS: &[Native] = &[
 const REFUSE: Native = Native {
     name: "-refuse",
     usage: "(-refuse exception)",
-    doc: "Throws what the compiler has against a name of the host that does not exist, where the name is reached.",
+    doc: "Throws the compiler's error about a host name that does not exist, when the name is reached.",
     examples: &[],
     arity: Arity::exactly(1),
     run: |_, args| match args.get(0) {

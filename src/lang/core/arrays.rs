@@ -96,7 +96,7 @@ macro_rules! typed_set {
         $(const $constant: Native = Native {
             name: $name,
             usage: concat!("(", $name, " array idx x)\n(", $name, " array idx & idxs-and-x)"),
-            doc: "Replaces the item of an array at idx by x, converted, and returns it.",
+            doc: "Replaces the item of an array at idx with x, converted, and returns it.",
             examples: &[(
                 concat!("(let [a (", $array, " 1)] (", $name, " a 0 ", $x, ") (aget a 0))"),
                 $x,

@@ -11,7 +11,7 @@ pub(super) const FNS: &[Native] = &[BASES, CAST, CLASS, IS_INSTANCE, IS_SUBCLASS
 const BASES: Native = Native {
     name: "bases",
     usage: "(bases class)",
-    doc: "Returns the classes directly above a class, or nil.",
+    doc: "Returns the direct superclasses of a class, or nil.",
     examples: &[(
         "(bases ArithmeticException)",
         "(java.lang.RuntimeException)",
@@ -75,7 +75,7 @@ const IS_INSTANCE: Native = Native {
 const IS_SUBCLASS: Native = Native {
     name: "subclass?",
     usage: "(subclass? child parent)",
-    doc: "Tells whether a class is another one or below it.",
+    doc: "Tells whether a class equals another one or is one of its subclasses.",
     examples: &[("(subclass? Long Number)", "true")],
     arity: Arity::exactly(2),
     run: |_, args| {
@@ -93,7 +93,7 @@ const IS_SUBCLASS: Native = Native {
 const SUPERS: Native = Native {
     name: "supers",
     usage: "(supers class)",
-    doc: "Returns the set of the classes above a class, or nil.",
+    doc: "Returns the set of all superclasses of a class, or nil.",
     examples: &[("(contains? (supers Long) Number)", "true")],
     arity: Arity::exactly(1),
     run: |_, args| {

@@ -35,7 +35,7 @@ pub(super) const FNS: &[Native] = &[
 const BOUNDED_COUNT: Native = Native {
     name: "bounded-count",
     usage: "(bounded-count n coll)",
-    doc: "Returns the count of coll where it is known, else counts at most n items.",
+    doc: "Returns the count of coll if it is known, else counts at most n items.",
     examples: &[
         ("(bounded-count 3 (iterate inc 0))", "3"),
         ("(bounded-count 3 [1 2 3 4])", "4"),
@@ -65,7 +65,7 @@ const BOUNDED_COUNT: Native = Native {
 pub(in crate::core) const CONJ: Native = Native {
     name: "conj",
     usage: "(conj)\n(conj coll)\n(conj coll x & xs)",
-    doc: "Returns coll with items added, where that is cheapest: vectors at the end, lists at the front.",
+    doc: "Returns coll with items added at the cheapest position: vectors at the end, lists at the front.",
     examples: &[
         ("(conj [1 2] 3)", "[1 2 3]"),
         ("(conj '(1 2) 3)", "(3 1 2)"),
@@ -89,7 +89,7 @@ pub(in crate::core) const CONJ: Native = Native {
 const CONTAINS: Native = Native {
     name: "contains?",
     usage: "(contains? coll key)",
-    doc: "Tells whether coll has key: of a map a key, of a set an item, of a vector or string an index.",
+    doc: "Tells whether coll contains key: for a map a key, for a set an item, for a vector or string an index.",
     examples: &[
         ("(contains? {:a nil} :a)", "true"),
         ("(contains? #{:a} :b)", "false"),
@@ -102,7 +102,7 @@ const CONTAINS: Native = Native {
 const COUNT: Native = Native {
     name: "count",
     usage: "(count coll)",
-    doc: "Returns how many items coll has; 0 for nil.",
+    doc: "Returns the number of items of coll; 0 for nil.",
     examples: &[
         ("(count [1 2 3])", "3"),
         ("(count nil)", "0"),
@@ -170,7 +170,7 @@ const IS_EMPTY: Native = Native {
 const GET: Native = Native {
     name: "get",
     usage: "(get coll key)\n(get coll key default)",
-    doc: "Returns what coll has at key, or default (nil) where there is nothing.",
+    doc: "Returns the value of coll at key, or default (nil) if there is none.",
     examples: &[
         ("(get {:a 1} :a)", "1"),
         ("(get {:a 1} :b 0)", "0"),
@@ -188,7 +188,7 @@ const GET: Native = Native {
 const GET_IN: Native = Native {
     name: "get-in",
     usage: "(get-in coll keys)\n(get-in coll keys default)",
-    doc: "Returns what is found by following keys into nested collections, or default (nil).",
+    doc: "Returns the value at the path of keys in nested collections, or default (nil).",
     examples: &[
         ("(get-in {:a {:b [1 2]}} [:a :b 1])", "2"),
         ("(get-in {:a 1} [:b :c] :none)", ":none"),
@@ -210,7 +210,7 @@ const GET_IN: Native = Native {
 const INTO: Native = Native {
     name: "into",
     usage: "(into)\n(into to)\n(into to from)\n(into to xform from)",
-    doc: "Returns to with all items of from added, after going through a transducer if one is given.",
+    doc: "Returns to with all items of from added, passed through a transducer if one is given.",
     examples: &[
         ("(into [] '(1 2 3))", "[1 2 3]"),
         ("(into {} [[:a 1] [:b 2]])", "{:a 1, :b 2}"),
@@ -282,7 +282,7 @@ const NTH: Native = Native {
 const PEEK: Native = Native {
     name: "peek",
     usage: "(peek coll)",
-    doc: "Returns the item that pop would remove: of a vector the last, of a list or queue the first.",
+    doc: "Returns the item that pop would remove: the last of a vector, the first of a list or queue.",
     examples: &[
         ("(peek [1 2 3])", "3"),
         ("(peek '(1 2 3))", "1"),
@@ -321,7 +321,7 @@ const POP: Native = Native {
 const RSEQ: Native = Native {
     name: "rseq",
     usage: "(rseq coll)",
-    doc: "Returns the items of a vector or sorted collection in reverse order, or nil for none.",
+    doc: "Returns the items of a vector or sorted collection in reverse order, or nil if there are none.",
     examples: &[("(rseq [1 2 3])", "(3 2 1)"), ("(rseq [])", "nil")],
     arity: Arity::exactly(1),
     run: |vm, args| match args.get(0) {

@@ -18,7 +18,7 @@ pub(super) const FNS: &[Native] = &[FORMAT];
 pub(super) const FORMAT: Native = Native {
     name: "format",
     usage: "(format fmt & args)",
-    doc: "Returns fmt with each directive replaced by an argument: %s any text, %d an integer, %x hexadecimal, %f and %.2f a double, %e with exponent, %b true or false, %c a character, %tY-%<tm-%<td a date or time by its parts (%tF %tT %tB %ta %tZ ...), %n a line end, %% a percent sign. Width and flags stand in front: %5d %-5s %05d %,d %+d.",
+    doc: "Returns fmt with each directive replaced by an argument: %s any text, %d an integer, %x hexadecimal, %f and %.2f a double, %e with exponent, %b true or false, %c a character, %tY-%<tm-%<td a date or time by its parts (%tF %tT %tB %ta %tZ ...), %n a line end, %% a percent sign.  Width and flags precede the letter: %5d %-5s %05d %,d %+d.",
     examples: &[
         (r#"(format "%s is %d" "x" 42)"#, r#""x is 42""#),
         (

@@ -16,7 +16,7 @@ pub(super) const FNS: &[Native] = &[
 const APPLY: Native = Native {
     name: "apply",
     usage: "(apply f args)\n(apply f x & args)",
-    doc: "Calls f with the arguments given, the last of which is a sequence of further ones.",
+    doc: "Calls f with the given arguments, the last of which is a sequence of further ones.",
     examples: &[("(apply + [1 2 3])", "6"), ("(apply max 1 2 [5 3])", "5")],
     arity: Arity::at_least(1),
     run: |vm, mut args| {
@@ -102,7 +102,7 @@ fn most_arguments(function: &Value) -> Option<usize> {
 const COMP: Native = Native {
     name: "comp",
     usage: "(comp & fs)",
-    doc: "Returns a function that calls the last of fs with its arguments, then each before with the result.",
+    doc: "Returns a function that calls the last of fs with its arguments, then each preceding one with the result.",
     examples: &[("((comp str inc) 1)", r#""2""#), ("((comp) 1)", "1")],
     arity: Arity::at_least(0),
     run: |_, mut args| Ok(compose(take_from(&mut args, 0))),
@@ -111,7 +111,7 @@ const COMP: Native = Native {
 const COMPLEMENT: Native = Native {
     name: "complement",
     usage: "(complement f)",
-    doc: "Returns a function that is true where f gives nil or false, and false otherwise.",
+    doc: "Returns a function that returns true if f returns nil or false, and false otherwise.",
     examples: &[("((complement odd?) 2)", "true")],
     arity: Arity::exactly(1),
     run: |_, mut args| {
@@ -130,7 +130,7 @@ const COMPLEMENT: Native = Native {
 const CONSTANTLY: Native = Native {
     name: "constantly",
     usage: "(constantly x)",
-    doc: "Returns a function that gives x, whatever its arguments.",
+    doc: "Returns a function that returns x, whatever its arguments.",
     examples: &[("((constantly 1) :a :b)", "1")],
     arity: Arity::exactly(1),
     run: |_, mut args| {
@@ -175,7 +175,7 @@ const EVERY_PRED: Native = Native {
 const FNIL: Native = Native {
     name: "fnil",
     usage: "(fnil f x)\n(fnil f x y)\n(fnil f x y z)",
-    doc: "Returns a function that calls f with x, y and z in place of a first, second and third argument of nil.",
+    doc: "Returns a function that calls f with x, y and z in place of a nil first, second and third argument.",
     examples: &[
         ("((fnil inc 0) nil)", "1"),
         ("(update {} :n (fnil conj []) 1)", "{:n [1]}"),
@@ -211,7 +211,7 @@ const IDENTITY: Native = Native {
 const JUXT: Native = Native {
     name: "juxt",
     usage: "(juxt f & fs)",
-    doc: "Returns a function that gives a vector of what each of fs gives for its arguments.",
+    doc: "Returns a function that returns a vector of the results of each of fs for its arguments.",
     examples: &[("((juxt inc dec) 1)", "[2 0]")],
     arity: Arity::at_least(1),
     run: |_, mut args| {
@@ -229,7 +229,7 @@ const JUXT: Native = Native {
 const MEMOIZE: Native = Native {
     name: "memoize",
     usage: "(memoize f)",
-    doc: "Returns a function that calls f once for the same arguments, and keeps what it gave.",
+    doc: "Returns a function that calls f once for the same arguments, and remembers the result.",
     examples: &[("((memoize inc) 1)", "2")],
     arity: Arity::exactly(1),
     run: |_, mut args| {
@@ -293,7 +293,7 @@ fn partial_of(function: &Value) -> Option<(Value, Vec<Value>)> {
 const SOME_FN: Native = Native {
     name: "some-fn",
     usage: "(some-fn pred & preds)",
-    doc: "Returns a function that gives the first value of preds for its arguments that is neither nil nor false.",
+    doc: "Returns a function that returns the first result of preds for its arguments that is neither nil nor false.",
     examples: &[("((some-fn :a :b) {:b 2})", "2")],
     arity: Arity::at_least(1),
     run: |_, mut args| {

@@ -79,7 +79,7 @@ const HASH: Native = Native {
 const HASH_COMBINE: Native = Native {
     name: "hash-combine",
     usage: "(hash-combine x y)",
-    doc: "Returns a hash made of the hash x and the hash of y.",
+    doc: "Returns a hash that combines the hash x and the hash of y.",
     examples: &[("(hash-combine 1 nil)", "-1640531464")],
     arity: Arity::exactly(2),
     run: |vm, args| {
@@ -97,7 +97,7 @@ const HASH_COMBINE: Native = Native {
 const HASH_ORDERED: Native = Native {
     name: "hash-ordered-coll",
     usage: "(hash-ordered-coll coll)",
-    doc: "Returns the hash that a vector or list of the items of coll has.",
+    doc: "Returns the hash of a vector or list with the items of coll.",
     examples: &[("(= (hash [1 2]) (hash-ordered-coll [1 2]))", "true")],
     arity: Arity::exactly(1),
     run: |vm, mut args| {
@@ -109,7 +109,7 @@ const HASH_ORDERED: Native = Native {
 const HASH_UNORDERED: Native = Native {
     name: "hash-unordered-coll",
     usage: "(hash-unordered-coll coll)",
-    doc: "Returns the hash that a set of the items of coll has.",
+    doc: "Returns the hash of a set with the items of coll.",
     examples: &[("(= (hash #{1 2}) (hash-unordered-coll [1 2]))", "true")],
     arity: Arity::exactly(1),
     run: |vm, mut args| {

@@ -43,7 +43,7 @@ pub(super) fn constants() -> impl Iterator<Item = (&'static str, &'static str, V
 pub(super) const CHARSET_FNS: &[Native] = &[Native {
     name: "forName",
     usage: "(java.nio.charset.Charset/forName name)",
-    doc: "Returns the charset of a name.",
+    doc: "Returns the charset with a name.",
     examples: &[(
         r#"(str (java.nio.charset.Charset/forName "utf-8"))"#,
         r#""UTF-8""#,
@@ -56,7 +56,7 @@ pub(super) const CHARSET_FNS: &[Native] = &[Native {
 pub(super) const STRING_FNS: &[Native] = &[Native {
     name: "new",
     usage: "(String.)\n(String. x)\n(String. bytes charset)\n(String. x offset length)\n(String. bytes offset length charset)",
-    doc: "Returns the string that bytes (in UTF-8, where no charset is given), characters or another string are.",
+    doc: "Returns the string of bytes (in UTF-8 if no charset is given), of characters or of another string.",
     examples: &[
         (r#"(String. (.getBytes "hi"))"#, r#""hi""#),
         ("(String. (byte-array [104 105]))", r#""hi""#),

@@ -9,13 +9,13 @@ use crate::vm::Args;
 macro_rules! floats {
     ($constant:ident $class:literal) => {
         pub(super) const $constant: &[Native] = &[
-            test!($class "isNaN" "is no number" "##NaN", f64::is_nan),
+            test!($class "isNaN" "is NaN" "##NaN", f64::is_nan),
             test!($class "isInfinite" "is infinite" "##Inf", f64::is_infinite),
             test!($class "isFinite" "is neither infinite nor NaN" "1.5", f64::is_finite),
             Native {
                 name: "compare",
                 usage: concat!("(", $class, "/compare a b)"),
-                doc: "Returns -1, 0 or 1, as a is less than, equal to or greater than b; NaN is above all, -0.0 below 0.0.",
+                doc: "Returns -1, 0 or 1, as a is less than, equal to or greater than b; NaN is greater than all others, -0.0 is less than 0.0.",
                 examples: &[(concat!("(", $class, "/compare 1.0 2.0)"), "-1")],
                 arity: Arity::exactly(2),
                 run: |_, args| Ok(Value::Int(order(float(&args, 0)?, float(&args, 1)?))),
@@ -34,7 +34,7 @@ macro_rules! floats {
             },
             fold!($class "max" "the greater of a and b" "2.0", |a: f64, b: f64| if a.is_nan() || b.is_nan() { f64::NAN } else { a.max(b) }),
             fold!($class "min" "the lesser of a and b" "1.0", |a: f64, b: f64| if a.is_nan() || b.is_nan() { f64::NAN } else { a.min(b) }),
-            fold!($class "sum" "a and b together" "3.0", |a: f64, b: f64| a + b),
+            fold!($class "sum" "the sum of a and b" "3.0", |a: f64, b: f64| a + b),
         ];
     };
 }
@@ -73,7 +73,7 @@ pub(super) const BIT_FNS: &[Native] = &[
     Native {
         name: "doubleToLongBits",
         usage: "(Double/doubleToLongBits x)",
-        doc: "Returns the bits of a double as an integer; all NaN have the same.",
+        doc: "Returns the bits of a double as an integer; all NaN have the same bits.",
         examples: &[("(Double/doubleToLongBits 1.0)", "4607182418800017408")],
         arity: Arity::exactly(1),
         run: |_, args| {

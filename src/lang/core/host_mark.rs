@@ -21,7 +21,7 @@ pub(super) const FNS: &[Native] = &[NEW];
 const NEW: Native = Native {
     name: "new",
     usage: "(Object.)",
-    doc: "Returns an object that equals nothing but itself: a mark that no other value can be.",
+    doc: "Returns an object that is equal only to itself: a unique marker.",
     examples: &[
         ("(= (Object.) (Object.))", "false"),
         ("(let [mark (Object.)] (= mark mark))", "true"),

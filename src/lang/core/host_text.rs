@@ -59,7 +59,7 @@ pub(super) const CHARACTER_FNS: &[Native] = &[
     Native {
         name: "toLowerCase",
         usage: "(Character/toLowerCase c)",
-        doc: "Returns a character in lower case; of a code, the code.",
+        doc: "Returns a character in lower case; for a code, a code.",
         examples: &[(r"(Character/toLowerCase \A)", r"\a")],
         arity: Arity::exactly(1),
         run: |_, args| {
@@ -72,7 +72,7 @@ pub(super) const CHARACTER_FNS: &[Native] = &[
     Native {
         name: "toUpperCase",
         usage: "(Character/toUpperCase c)",
-        doc: "Returns a character in upper case; of a code, the code.",
+        doc: "Returns a character in upper case; for a code, a code.",
         examples: &[
             (r"(Character/toUpperCase \a)", r"\A"),
             ("(Character/toUpperCase 97)", "65"),
@@ -106,7 +106,7 @@ pub(super) const STRING_FNS: &[Native] = &[
     Native {
         name: "valueOf",
         usage: "(String/valueOf x)",
-        doc: "Returns the text of x, as str does; of nil, null.",
+        doc: "Returns the text of x, as str does; null for nil.",
         examples: &[
             ("(String/valueOf 1.5)", r#""1.5""#),
             ("(String/valueOf nil)", r#""null""#),

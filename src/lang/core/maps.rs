@@ -34,7 +34,7 @@ pub(super) const FNS: &[Native] = &[
 const ARRAY_MAP: Native = Native {
     name: "array-map",
     usage: "(array-map & keyvals)",
-    doc: "Returns a map that keeps the order of its keys and values; of equal keys the last wins.",
+    doc: "Returns a map that keeps the order of its keys and values; of equal keys the last one wins.",
     examples: &[("(array-map :a 1 :b 2)", "{:a 1, :b 2}")],
     arity: Arity::at_least(0),
     run: |vm, mut args| map_of(vm, &mut args, PMap::new(), PMap::insert_in_order),
@@ -43,7 +43,7 @@ const ARRAY_MAP: Native = Native {
 const ASSOC: Native = Native {
     name: "assoc",
     usage: "(assoc coll key value & keyvals)",
-    doc: "Returns coll with values put at keys; for a vector the keys are indices up to its count.",
+    doc: "Returns coll with the values of keys set; for a vector the keys are indexes up to its count.",
     examples: &[
         ("(assoc {:a 1} :b 2)", "{:a 1, :b 2}"),
         ("(assoc [1 2] 0 :x)", "[:x 2]"),
@@ -66,7 +66,7 @@ const ASSOC: Native = Native {
 const ASSOC_IN: Native = Native {
     name: "assoc-in",
     usage: "(assoc-in coll keys value)",
-    doc: "Returns coll with value put where keys lead, making maps on the way where there is nothing.",
+    doc: "Returns coll with the value at the path of keys set, creating maps for missing levels.",
     examples: &[
         ("(assoc-in {:a {:b 1}} [:a :c] 2)", "{:a {:b 1, :c 2}}"),
         ("(assoc-in nil [:a :b] 1)", "{:a {:b 1}}"),
@@ -123,7 +123,7 @@ const FIND: Native = Native {
 const HASH_MAP: Native = Native {
     name: "hash-map",
     usage: "(hash-map & keyvals)",
-    doc: "Returns a map of keys and values; of equal keys the last wins.",
+    doc: "Returns a map of keys and values; of equal keys the last one wins.",
     examples: &[("(hash-map :a 1)", "{:a 1}"), ("(hash-map)", "{}")],
     arity: Arity::at_least(0),
     run: |vm, mut args| match args.is_empty() {
@@ -178,7 +178,7 @@ const MERGE: Native = Native {
 const MERGE_WITH: Native = Native {
     name: "merge-with",
     usage: "(merge-with f & maps)",
-    doc: "Merges maps; where a key is in several, its value is (f so-far next).",
+    doc: "Merges maps; if a key is in several of them, its value is (f so-far next).",
     examples: &[("(merge-with + {:a 1 :b 2} {:b 3})", "{:a 1, :b 5}")],
     arity: Arity::at_least(1),
     run: |vm, mut args| {
@@ -317,7 +317,7 @@ const UPDATE: Native = Native {
 const UPDATE_IN: Native = Native {
     name: "update-in",
     usage: "(update-in coll keys f & args)",
-    doc: "Returns coll with the value where keys lead replaced by (f value & args).",
+    doc: "Returns coll with the value at the path of keys replaced by (f value & args).",
     examples: &[("(update-in {:a {:b 1}} [:a :b] inc)", "{:a {:b 2}}")],
     arity: Arity::at_least(3),
     run: |vm, mut args| {
@@ -388,7 +388,7 @@ const VALS: Native = Native {
 const ZIPMAP: Native = Native {
     name: "zipmap",
     usage: "(zipmap keys vals)",
-    doc: "Returns a map of the keys to the values at the same position, as far as both reach.",
+    doc: "Returns a map of the keys to the values at the same position, up to the end of the shorter collection.",
     examples: &[("(zipmap [:a :b :c] [1 2])", "{:a 1, :b 2}")],
     arity: Arity::exactly(2),
     run: |vm, mut args| {

@@ -48,7 +48,7 @@ const ADD_METHOD: Native = Native {
 const GET_METHOD: Native = Native {
     name: "get-method",
     usage: "(get-method multifn dispatch-value)",
-    doc: "Returns the method that a multimethod has for a dispatch value, the default one too, or nil.",
+    doc: "Returns the method of a multimethod for a dispatch value, including the default one, or nil.",
     examples: &[(
         "(do (defmulti area :shape) (get-method area :circle))",
         "nil",
@@ -63,7 +63,7 @@ const GET_METHOD: Native = Native {
 const ISA: Native = Native {
     name: "isa?",
     usage: "(isa? child parent)\n(isa? hierarchy child parent)",
-    doc: "Tells whether child equals parent, derives from it, or is a class below it; vectors item by item.",
+    doc: "Tells whether child equals parent, derives from it, or is one of its subclasses; vectors are compared item by item.",
     examples: &[
         ("(isa? 1 1)", "true"),
         ("(isa? Long Number)", "true"),
@@ -130,7 +130,7 @@ const PREFERS: Native = Native {
 const PREFER_METHOD: Native = Native {
     name: "prefer-method",
     usage: "(prefer-method multifn dispatch-value other)",
-    doc: "Makes a multimethod choose the method of dispatch-value where that of other fits as well.",
+    doc: "Makes a multimethod choose the method of dispatch-value over that of other if both match.",
     examples: &[],
     arity: Arity::exactly(3),
     run: |vm, mut args| {

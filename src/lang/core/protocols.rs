@@ -37,7 +37,7 @@ pub(super) const FNS: &[Native] = &[
 const ADD_METHODS: Native = Native {
     name: "add-methods",
     usage: "(add-methods type interface methods)",
-    doc: "Gives a type made by deftype or defrecord methods of an interface of the host, or of a protocol: a map of their names, as keywords, to functions.",
+    doc: "Adds methods of a host interface or of a protocol to a type made by deftype or defrecord: a map of their names, as keywords, to functions.",
     examples: &[],
     arity: Arity::exactly(3),
     run: |vm, mut args| {
@@ -175,7 +175,7 @@ const SET_FIELD: Native = Native {
 const EXTEND: Native = Native {
     name: "extend",
     usage: "(extend type & protocols-and-maps)",
-    doc: "Gives a type implementations of protocols: a map of method names, as keywords, to functions for each.",
+    doc: "Adds implementations of protocols to a type: a map of method names, as keywords, to functions for each.",
     examples: &[],
     arity: Arity::at_least(1),
     run: |vm, args| {
@@ -381,7 +381,7 @@ const NEW_RECORD: Native = Native {
 const NEW_REIFIED: Native = Native {
     name: "new-reified",
     usage: "(new-reified protocols methods)",
-    doc: "Returns an object with methods of its own: the function behind reify.",
+    doc: "Returns an object with its own methods: the function behind reify.",
     examples: &[],
     arity: Arity::exactly(2),
     run: |vm, mut args| {
@@ -426,7 +426,7 @@ const NEW_REIFIED: Native = Native {
 const NEW_TYPE: Native = Native {
     name: "new-type",
     usage: "(new-type name fields)\n(new-type name fields mutable record?)",
-    doc: "Returns the type of a record: its name with its namespace, its fields as keywords, those of them that its methods may set, and whether its values are maps.",
+    doc: "Returns the type of a record: its name with its namespace, its fields as keywords, those that its methods may set, and whether its values are maps.",
     examples: &[],
     arity: Arity::between(2, 4),
     run: |vm, mut args| {

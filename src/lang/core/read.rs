@@ -32,7 +32,7 @@ pub(super) fn vars() -> Vec<(&'static str, Value)> {
 const READ_STRING: Native = Native {
     name: "read-string",
     usage: "(read-string s)\n(read-string opts s)",
-    doc: "Returns the first form of the text s, read as code. opts may hold :eof, which is returned where there is no form; :read-cond, :allow to choose a branch of reader conditionals or :preserve to keep them; and :features, a set of keywords for them. For data use clojure.edn/read-string.",
+    doc: "Returns the first form of the text s, read as code. opts may hold :eof, which is returned if there is no form; :read-cond, :allow to choose a branch of reader conditionals or :preserve to keep them; and :features, a set of keywords for them. For data use clojure.edn/read-string.",
     examples: &[
         (r#"(read-string "(+ 1 2) 3")"#, "(+ 1 2)"),
         (
@@ -87,7 +87,7 @@ pub(super) fn how(vm: &mut Vm, options: &Value) -> Result<ReadHow> {
 const EDN_READ_STRING: Native = Native {
     name: "read-string",
     usage: "(read-string s)\n(read-string opts s)",
-    doc: "Returns the first form of the text s, read as data. opts may hold :eof, returned where there is no form, which is nil by default; :readers, functions by tag; and :default, a function of tag and form for every other tag.",
+    doc: "Returns the first form of the text s, read as data. opts may hold :eof, returned if there is no form, which is nil by default; :readers, functions by tag; and :default, a function of tag and form for every other tag.",
     examples: &[
         (r#"(clojure.edn/read-string "{:a 1}")"#, "{:a 1}"),
         (
@@ -249,7 +249,7 @@ impl ReadContext for DataReaders<'_> {
 const CONDITIONAL: Native = Native {
     name: "reader-conditional",
     usage: "(reader-conditional form splicing?)",
-    doc: "Returns a reader conditional as a value, as :read-cond :preserve reads it. (:form x) and (:splicing? x) take it apart.",
+    doc: "Returns a reader conditional as a value, as :read-cond :preserve reads it. (:form x) and (:splicing? x) return its parts.",
     examples: &[(
         "(pr-str (reader-conditional '(:a 1) false))",
         r##""#?(:a 1)""##,
@@ -265,7 +265,7 @@ const CONDITIONAL: Native = Native {
 const IS_CONDITIONAL: Native = Native {
     name: "reader-conditional?",
     usage: "(reader-conditional? x)",
-    doc: "Tells whether x is a reader conditional that was kept.",
+    doc: "Tells whether x is a reader conditional that was read with :preserve.",
     examples: &[("(reader-conditional? '(:a 1))", "false")],
     arity: Arity::exactly(1),
     run: |_, args| {
@@ -279,7 +279,7 @@ const IS_CONDITIONAL: Native = Native {
 const TAGGED_LITERAL: Native = Native {
     name: "tagged-literal",
     usage: "(tagged-literal tag form)",
-    doc: "Returns the form with the tag, a symbol: what data with an unknown tag is read as. (:tag x) and (:form x) take it apart.",
+    doc: "Returns the form with the tag, a symbol: the value of data with an unknown tag. (:tag x) and (:form x) return its parts.",
     examples: &[("(pr-str (tagged-literal 'my/tag 1))", r##""#my/tag 1""##)],
     arity: Arity::exactly(2),
     run: |_, mut args| {

@@ -19,7 +19,7 @@ pub(super) const FNS: &[Native] = &[
 const RE_PATTERN: Native = Native {
     name: "re-pattern",
     usage: "(re-pattern s)",
-    doc: "Returns the regex of that source. A literal #\"...\" is compiled once, when it is read.",
+    doc: "Returns the regex with that source. A literal #\"...\" is compiled once, when it is read.",
     examples: &[(r#"(re-find (re-pattern "b+") "abbc")"#, r#""bb""#)],
     arity: Arity::exactly(1),
     run: |_, mut args| {
@@ -64,7 +64,7 @@ const IS_REGEX: Native = Native {
 const RE_FIND: Native = Native {
     name: "re-find",
     usage: "(re-find re s)\n(re-find m)",
-    doc: "Returns the first match of re in s, or the next match of a matcher: the string, or a vector of it and its groups where re has groups. nil without a match.",
+    doc: "Returns the first match of re in s, or the next match of a matcher: the string, or a vector of it and its groups if re has groups. nil without a match.",
     examples: &[
         (r#"(re-find #"\d+" "a12b3")"#, r#""12""#),
         (r#"(re-find #"(\d)(x)?" "a1")"#, r#"["1" "1" nil]"#),
@@ -107,7 +107,7 @@ const RE_MATCHES: Native = Native {
 const RE_SEQ: Native = Native {
     name: "re-seq",
     usage: "(re-seq re s)",
-    doc: "Returns a lazy sequence of the matches of re in s, each as re-find gives it, or nil without any.",
+    doc: "Returns a lazy sequence of the matches of re in s, each in the form that re-find returns, or nil if there are none.",
     examples: &[(r#"(re-seq #"\w+" "one two")"#, r#"("one" "two")"#)],
     arity: Arity::exactly(2),
     run: |vm, mut args| {

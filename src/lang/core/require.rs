@@ -17,7 +17,7 @@ pub(super) const FNS: &[Native] = &[LOAD, LOADED_LIBS, REFER, REFER_CLOJURE, REQ
 const LOAD: Native = Native {
     name: "load",
     usage: "(load & paths)",
-    doc: "Runs files of the folders that --path names, even if they were loaded before: paths without ending, from the folder of the current namespace or, with a / before them, from the top.",
+    doc: "Runs files of the folders given with --path, even if they were loaded before: paths without extension, relative to the folder of the current namespace or, with a / before them, to the top folder.",
     examples: &[],
     arity: Arity::at_least(0),
     run: |vm, args| {
@@ -70,7 +70,7 @@ const LOADED_LIBS: Native = Native {
 const REFER: Native = Native {
     name: "refer",
     usage: "(refer namespace & filters)",
-    doc: "Makes names of a namespace mean the same in the current one.\n\
+    doc: "Maps the names of a namespace to its vars in the current one.\n\
           Filters are :only and :exclude with a list of names, and :rename with a map.",
     examples: &[("(refer 'clojure.core :only '[inc])", "nil")],
     arity: Arity::at_least(1),
@@ -88,7 +88,7 @@ const REFER: Native = Native {
 const REFER_CLOJURE: Native = Native {
     name: "refer-clojure",
     usage: "(refer-clojure & filters)",
-    doc: "Chooses which names of clojure.core the current namespace sees: all without filters.\n\
+    doc: "Selects the names of clojure.core that the current namespace sees: all without filters.\n\
           Filters are :only and :exclude with a list of names, and :rename with a map.",
     examples: &[(
         "(do (ns small (:refer-clojure :exclude [map])) (def map :mine) map)",
@@ -128,7 +128,7 @@ const REFER_CLOJURE: Native = Native {
 const REQUIRE: Native = Native {
     name: "require",
     usage: "(require & specs)",
-    doc: "Loads namespaces that are not loaded yet, and gives them short names.\n\
+    doc: "Loads namespaces that are not loaded yet, and adds aliases for them.\n\
           A spec is a name or [name :as alias :refer [names] :rename {name new} :as-alias alias]; :reload loads again.",
     examples: &[(
         "(do (require '[clojure.set :as set]) (set/union #{1} #{1}))",

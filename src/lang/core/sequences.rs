@@ -26,7 +26,7 @@ pub(super) const FNS: &[Native] = &[
 const BUTLAST: Native = Native {
     name: "butlast",
     usage: "(butlast coll)",
-    doc: "Returns the items of coll but the last, or nil for none.",
+    doc: "Returns the items of coll except the last, or nil if there are none.",
     examples: &[("(butlast [1 2 3])", "(1 2)"), ("(butlast [1])", "nil")],
     arity: Arity::exactly(1),
     run: |vm, mut args| {

@@ -42,7 +42,7 @@ pub(super) const FNS: &[Native] = &[
 const ADD_WATCH: Native = Native {
     name: "add-watch",
     usage: "(add-watch reference key f)",
-    doc: "Makes (f key reference old new) be called after each change of an atom, or of the root of a var; returns it.",
+    doc: "Adds a watch: (f key reference old new) is called after each change of an atom, or of the root of a var; returns the reference.",
     examples: &[("@(add-watch (atom 1) :log (fn [k a old new] nil))", "1")],
     arity: Arity::exactly(3),
     run: |vm, mut args| {
@@ -309,7 +309,7 @@ const RESET_VALS: Native = Native {
 const SET_VALIDATOR: Native = Native {
     name: "set-validator!",
     usage: "(set-validator! reference f)",
-    doc: "Makes each new value of an atom, or each new root value of a var, have to satisfy f; nil for no such function.",
+    doc: "Sets the function that each new value of an atom, or each new root value of a var, must satisfy; nil removes it.",
     examples: &[("(set-validator! (atom 1) pos?)", "nil")],
     arity: Arity::exactly(2),
     run: |vm, mut args| {

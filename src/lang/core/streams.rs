@@ -32,7 +32,7 @@ pub(super) const READER_FNS: &[Native] = &[NEW_READER];
 const NEW_WRITER: Native = Native {
     name: "new",
     usage: "(StringWriter.)\n(StringBuilder. text)",
-    doc: "Returns a new writer, which collects what is written to it; str gives its text.",
+    doc: "Returns a new writer, which collects the text written to it; str returns its text.",
     examples: &[(
         r#"(let [w (StringBuilder. "a")] (.append w "b") (str w))"#,
         r#""ab""#,
@@ -50,7 +50,7 @@ const NEW_WRITER: Native = Native {
 const NEW_READER: Native = Native {
     name: "new",
     usage: "(StringReader. text)\n(PushbackReader. reader)",
-    doc: "Returns a reader over a text, or the reader itself: each one can take back what was read.",
+    doc: "Returns a reader over a text, or the reader itself: every reader can unread text.",
     examples: &[(
         r#"(read (java.io.PushbackReader. (java.io.StringReader. "[1] 2")))"#,
         "[1]",
@@ -70,7 +70,7 @@ fn new_reader(_vm: &mut Vm, mut args: Args<'_>) -> Result<Value> {
 const TEXT_READER: Native = Native {
     name: "-text-reader",
     usage: "(-text-reader text)",
-    doc: "Returns a reader over a text: what with-in-str binds *in* to.",
+    doc: "Returns a reader over a text: the value to which with-in-str binds *in*.",
     examples: &[],
     arity: Arity::exactly(1),
     run: new_reader,
@@ -79,7 +79,7 @@ const TEXT_READER: Native = Native {
 const WRITE: Native = Native {
     name: "-write",
     usage: "(-write writer x)",
-    doc: "Writes a string, or the character with a number, to a writer or stream.",
+    doc: "Writes a string, or the character with a code, to a writer or stream.",
     examples: &[(r#"(with-out-str (-write *out* "a"))"#, r#""a""#)],
     arity: Arity::exactly(2),
     run: |vm, args| {
@@ -99,7 +99,7 @@ const WRITE: Native = Native {
 pub(super) const APPEND: Native = Native {
     name: "-append",
     usage: "(-append writer x)",
-    doc: "Writes x, as str makes it, to a writer or stream, and returns the writer.",
+    doc: "Writes the text of x, as str returns it, to a writer or stream, and returns the writer.",
     examples: &[],
     arity: Arity::exactly(2),
     run: |vm, mut args| {
@@ -138,7 +138,7 @@ const READ_LINE_OF: Native = Native {
 const READ_CHAR: Native = Native {
     name: "-read-char",
     usage: "(-read-char reader)",
-    doc: "Returns the number of the next character of a reader, or -1 at its end.",
+    doc: "Returns the code of the next character of a reader, or -1 at its end.",
     examples: &[(
         r#"(with-in-str "a" [(-read-char *in*) (-read-char *in*)])"#,
         "[97 -1]",
@@ -159,7 +159,7 @@ const READ_CHAR: Native = Native {
 const UNREAD: Native = Native {
     name: "-unread",
     usage: "(-unread reader x)",
-    doc: "Makes a reader give a string, or the character with a number, again.",
+    doc: "Puts back a string, or the character with a code, to be read again.",
     examples: &[(
         r#"(with-in-str "b" (-unread *in* 97) (-read-line *in*))"#,
         r#""ab""#,
@@ -182,7 +182,7 @@ const UNREAD: Native = Native {
 const READ_ALL: Native = Native {
     name: "-read-all",
     usage: "(-read-all reader)",
-    doc: "Returns what is left of a reader's text.",
+    doc: "Returns the rest of a reader's text.",
     examples: &[(r#"(with-in-str "a\nb" (-read-all *in*))"#, r#""a\nb""#)],
     arity: Arity::exactly(1),
     run: |vm, args| {

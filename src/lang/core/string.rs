@@ -333,7 +333,7 @@ const INDEX_OF: Native = Native {
 const LAST_INDEX_OF: Native = Native {
     name: "last-index-of",
     usage: "(last-index-of s value)\n(last-index-of s value from-index)",
-    doc: "Returns the last position of value, a string or character, in s that is not after from-index, or nil.",
+    doc: "Returns the last position of value, a string or character, in s that is at most from-index, or nil.",
     examples: &[
         (r#"(clojure.string/last-index-of "abcabc" "c")"#, "5"),
         (r#"(clojure.string/last-index-of "abcabc" \c 4)"#, "2"),
@@ -396,7 +396,7 @@ const REVERSE: Native = Native {
 const ESCAPE: Native = Native {
     name: "escape",
     usage: "(escape s cmap)",
-    doc: "Returns s with each character for which cmap has a replacement replaced by it.",
+    doc: "Returns s with each character that is a key of cmap replaced by its value.",
     examples: &[(
         r#"(clojure.string/escape "a<b" {\< "&lt;"})"#,
         r#""a&lt;b""#,

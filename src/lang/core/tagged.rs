@@ -14,7 +14,7 @@ pub(super) const UUID_FNS: &[Native] = &[FROM_STRING, HOST_RANDOM_UUID];
 const FROM_STRING: Native = Native {
     name: "fromString",
     usage: "(UUID/fromString s)",
-    doc: "Returns the UUID that the string is; throws if it is not a UUID.",
+    doc: "Parses a string as a UUID; throws if it is not a UUID.",
     examples: &[(
         r#"(str (UUID/fromString "b6883c0a-0342-4007-9966-bc2dfa6b109e"))"#,
         r#""b6883c0a-0342-4007-9966-bc2dfa6b109e""#,
@@ -57,7 +57,7 @@ const INST_MS: Native = Native {
 const PARSE_UUID: Native = Native {
     name: "parse-uuid",
     usage: "(parse-uuid s)",
-    doc: "Returns the UUID that the string is, or nil.",
+    doc: "Parses a string as a UUID; nil if it is not one.",
     examples: &[
         (
             r#"(parse-uuid "b6883c0a-0342-4007-9966-bc2dfa6b109e")"#,

@@ -104,7 +104,7 @@ fn out_of_text(args: &Args<'_>, idx: usize) -> Signal {
 const MUNGE: Native = Native {
     name: "munge",
     usage: "(munge s)",
-    doc: "Returns a name that Java could have: each sign in the string or symbol is replaced by a word, a hyphen by an underscore.",
+    doc: "Returns a name that is valid in Java: each special character in the string or symbol is replaced by a word, a hyphen by an underscore.",
     examples: &[
         (r#"(munge "ready?")"#, r#""ready_QMARK_""#),
         ("(munge 'a-b)", "a_b"),
@@ -177,7 +177,7 @@ const NAME: Native = Native {
 const NAMESPACE: Native = Native {
     name: "namespace",
     usage: "(namespace x)",
-    doc: "Returns the namespace of a keyword or symbol, or nil where it has none.",
+    doc: "Returns the namespace of a keyword or symbol, or nil if it has none.",
     examples: &[("(namespace :a/b)", r#""a""#), ("(namespace :b)", "nil")],
     arity: Arity::exactly(1),
     run: |_, args| {
@@ -190,7 +190,7 @@ const NAMESPACE: Native = Native {
 const NAMESPACE_MUNGE: Native = Native {
     name: "namespace-munge",
     usage: "(namespace-munge ns)",
-    doc: "Returns the name of a namespace, given as a symbol or string, with underscores for hyphens.",
+    doc: "Returns the name of a namespace, given as a symbol or string, with hyphens replaced by underscores.",
     examples: &[("(namespace-munge 'my-app.main)", r#""my_app.main""#)],
     arity: Arity::exactly(1),
     run: |vm, args| {
@@ -214,7 +214,7 @@ fn parts(value: &Value) -> Option<Parts> {
 const KEYWORD: Native = Native {
     name: "keyword",
     usage: "(keyword name)\n(keyword namespace name)",
-    doc: "Returns the keyword of that name. A keyword, symbol or string is taken as name; anything else gives nil.",
+    doc: "Returns the keyword of that name. name may be a keyword, symbol or string; nil for anything else.",
     examples: &[
         (r#"(keyword "a")"#, ":a"),
         (r#"(keyword "a" "b")"#, ":a/b"),
@@ -262,7 +262,7 @@ fn two_parts(args: &Args<'_>, make: fn(Option<&str>, &str) -> Value) -> Result<V
 const FIND_KEYWORD: Native = Native {
     name: "find-keyword",
     usage: "(find-keyword name)\n(find-keyword namespace name)",
-    doc: "Returns the keyword of that name. Keywords need not be made before they are found here.",
+    doc: "Returns the keyword of that name. Keywords need not exist before they are found here.",
     examples: &[(r#"(find-keyword "a")"#, ":a")],
     arity: Arity::between(1, 2),
     run: KEYWORD.run,

@@ -42,7 +42,7 @@ const CAT: Native = Native {
 const COMPLETING: Native = Native {
     name: "completing",
     usage: "(completing f)\n(completing f cf)",
-    doc: "Returns f with cf (identity) for its call with one argument, so that it can end a transduce.",
+    doc: "Returns f with cf (identity) as its one-argument call, so that it can complete a transduce.",
     examples: &[("(transduce (map inc) (completing + str) 0 [1 2])", r#""5""#)],
     arity: Arity::between(1, 2),
     run: |_, mut args| {
@@ -66,7 +66,7 @@ const COMPLETING: Native = Native {
 const EDUCTION: Native = Native {
     name: "eduction",
     usage: "(eduction & xforms coll)",
-    doc: "Returns the items of coll after going through transducers.",
+    doc: "Returns the items of coll, passed through transducers.",
     examples: &[("(eduction (map inc) (filter odd?) [1 2 3 4])", "(3 5)")],
     arity: Arity::at_least(1),
     run: |vm, mut args| {
@@ -97,7 +97,7 @@ const ENSURE_REDUCED: Native = Native {
 const REDUCED: Native = Native {
     name: "reduced",
     usage: "(reduced x)",
-    doc: "Returns x wrapped so that a reduction that gets it ends with x.",
+    doc: "Returns x wrapped so that a reduction that receives it ends with x.",
     examples: &[(
         "(reduce (fn [sum x] (if (> x 2) (reduced sum) (+ sum x))) 0 (range))",
         "3",
@@ -121,7 +121,7 @@ const IS_REDUCED: Native = Native {
 const SEQUENCE: Native = Native {
     name: "sequence",
     usage: "(sequence coll)\n(sequence xform coll)\n(sequence xform coll & colls)",
-    doc: "Returns a sequence of the items of coll, after going through a transducer; () for none.",
+    doc: "Returns a sequence of the items of coll, passed through a transducer; () if there are none.",
     examples: &[
         ("(sequence (map inc) [1 2])", "(2 3)"),
         ("(sequence nil)", "()"),
@@ -146,7 +146,7 @@ const SEQUENCE: Native = Native {
 const TRANSDUCE: Native = Native {
     name: "transduce",
     usage: "(transduce xform f coll)\n(transduce xform f init coll)",
-    doc: "Reduces coll with f after its items went through a transducer; f is called with the result at the end.",
+    doc: "Reduces coll with f after its items passed a transducer; f is called with the result at the end.",
     examples: &[
         ("(transduce (map inc) + [1 2 3])", "9"),
         ("(transduce (filter odd?) conj [] [1 2 3])", "[1 3]"),
@@ -173,7 +173,7 @@ const TRANSDUCE: Native = Native {
 const UNREDUCED: Native = Native {
     name: "unreduced",
     usage: "(unreduced x)",
-    doc: "Returns what a reduced x wraps, or x itself.",
+    doc: "Returns the value that a reduced x wraps, or x itself.",
     examples: &[("(unreduced (reduced 1))", "1"), ("(unreduced 1)", "1")],
     arity: Arity::exactly(1),
     run: |_, mut args| Ok(unreduced(args.take(0)).0),

@@ -19,7 +19,7 @@ pub(super) const FNS: &[Native] = &[ASSOC, CONJ, DISJ, DISSOC, PERSISTENT, POP, 
 const ASSOC: Native = Native {
     name: "assoc!",
     usage: "(assoc! transient key value & keyvals)",
-    doc: "Puts values at keys of a transient map or vector, nil at a last key without one, and returns it.",
+    doc: "Sets the values of keys of a transient map or vector, nil for a last key without one, and returns it.",
     examples: &[("(persistent! (assoc! (transient {}) :a 1))", "{:a 1}")],
     arity: Arity::at_least(3),
     run: |vm, mut args| {
@@ -92,7 +92,7 @@ const DISSOC: Native = Native {
 const PERSISTENT: Native = Native {
     name: "persistent!",
     usage: "(persistent! transient)",
-    doc: "Returns the collection that a transient holds; the transient is of no more use.",
+    doc: "Returns the collection that a transient holds; the transient cannot be used any more.",
     examples: &[("(persistent! (transient [1 2]))", "[1 2]")],
     arity: Arity::exactly(1),
     run: |vm, args| {

@@ -33,7 +33,7 @@ const FILTERV: Native = Native {
 const MAPV: Native = Native {
     name: "mapv",
     usage: "(mapv f coll)\n(mapv f coll & colls)",
-    doc: "Returns a vector of what f gives for each item, or for the items of several colls at each position.",
+    doc: "Returns a vector of the results of f for each item, or for the items of several colls at each position.",
     examples: &[
         ("(mapv inc [1 2 3])", "[2 3 4]"),
         ("(mapv + [1 2] [10 20 30])", "[11 22]"),

@@ -214,7 +214,7 @@ const LET: Native = Native {
 const LOOP: Native = Native {
     name: "loop",
     usage: "(loop [pattern value ...] body ...)",
-    doc: "Binds names to values, and evaluates the body; recur in it begins again with new values.",
+    doc: "Binds names to values, and evaluates the body; recur in it starts the body again with new values.",
     examples: &[(
         "(loop [n 3 acc 1] (if (zero? n) acc (recur (dec n) (* acc n))))",
         "6",

@@ -11,7 +11,7 @@ pub(super) const FNS: &[Native] = &[DECLARE, DEFMACRO, DEFN, DEFN_PRIVATE];
 const DECLARE: Native = Native {
     name: "declare",
     usage: "(declare name ...)",
-    doc: "Makes vars without values, for functions that refer to one another.",
+    doc: "Creates vars without values, for functions that refer to each other.",
     examples: &[],
     arity: Arity::at_least(2),
     run: |_, args| -> Expansion {
@@ -27,7 +27,7 @@ const DECLARE: Native = Native {
 const DEFMACRO: Native = Native {
     name: "defmacro",
     usage: "(defmacro name doc? [params] body ...)",
-    doc: "Defines a macro: a function from forms to the form that takes their place. &form and &env are the call and its locals.",
+    doc: "Defines a macro: a function from forms to the form that replaces them. &form and &env are the call and its locals.",
     examples: &[],
     arity: Arity::at_least(4),
     run: |vm, args| -> Expansion { define(vm, args.get(0), args.from(2), Defined::Macro) },
@@ -45,7 +45,7 @@ const DEFN: Native = Native {
 const DEFN_PRIVATE: Native = Native {
     name: "defn-",
     usage: "(defn- name doc? attributes? [params] body ...)",
-    doc: "Defines a function that only its own namespace sees.",
+    doc: "Defines a function that is private to its namespace.",
     examples: &[],
     arity: Arity::at_least(3),
     run: |vm, args| -> Expansion { define(vm, args.get(0), args.from(2), Defined::Private) },

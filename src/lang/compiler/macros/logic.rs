@@ -11,7 +11,7 @@ pub(super) const FNS: &[Native] = &[AND, OR];
 const AND: Native = Native {
     name: "and",
     usage: "(and x ...)",
-    doc: "Evaluates forms in order: returns the first value that is nil or false, or else the last; true without any.",
+    doc: "Evaluates forms in order: returns the first value that is nil or false, or else the last; true without forms.",
     examples: &[
         ("(and 1 nil 2)", "nil"),
         ("(and 1 2)", "2"),
@@ -28,7 +28,7 @@ const AND: Native = Native {
 const OR: Native = Native {
     name: "or",
     usage: "(or x ...)",
-    doc: "Evaluates forms in order: returns the first value that is neither nil nor false, or else the last; nil without any.",
+    doc: "Evaluates forms in order: returns the first value that is neither nil nor false, or else the last; nil without forms.",
     examples: &[
         ("(or nil 1 2)", "1"),
         ("(or nil false)", "false"),

@@ -32,7 +32,7 @@ fn description(name: &Value, clauses: &[Value]) -> PMap {
 const NS: Native = Native {
     name: "ns",
     usage: "(ns name doc? attributes? (:require [namespace :as alias]) ...)",
-    doc: "Makes a namespace current, making it if need be, and loads and refers to what its clauses name.",
+    doc: "Makes a namespace current, creating it if necessary, and loads and refers to the names in its clauses.",
     examples: &[],
     arity: Arity::at_least(3),
     run: |vm, args| -> Expansion {

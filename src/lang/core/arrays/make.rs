@@ -51,7 +51,7 @@ constructors! {
 const INTO_ARRAY: Native = Native {
     name: "into-array",
     usage: "(into-array coll)\n(into-array type coll)",
-    doc: "Returns an array of the items of coll; of strings, if the first is one or type is String.",
+    doc: "Returns an array of the items of coll; an array of strings if the first item is one or type is String.",
     examples: &[("(vec (into-array [1 2]))", "[1 2]")],
     arity: Arity::between(1, 2),
     run: |vm, mut args| {
@@ -92,7 +92,7 @@ const MAKE_ARRAY: Native = Native {
 const OBJECT_ARRAY: Native = Native {
     name: "object-array",
     usage: "(object-array size-or-coll)",
-    doc: "Returns an array of anything: of a size, with nil in every place, or with the items of coll.",
+    doc: "Returns an array of values of any kind: of a size, with nil in every place, or with the items of coll.",
     examples: &[
         ("(vec (object-array 2))", "[nil nil]"),
         ("(vec (object-array [1 :a]))", "[1 :a]"),
@@ -116,7 +116,7 @@ const TO_ARRAY: Native = Native {
 const TO_ARRAY_2D: Native = Native {
     name: "to-array-2d",
     usage: "(to-array-2d coll)",
-    doc: "Returns an array of arrays: one of the items of each collection in coll.",
+    doc: "Returns an array of arrays, each with the items of one collection in coll.",
     examples: &[("(aget (to-array-2d [[1 2] [3]]) 0 1)", "2")],
     arity: Arity::exactly(1),
     run: |vm, mut args| {

@@ -71,7 +71,7 @@ impl HostObject for Matcher {
 pub(super) const RE_MATCHER: Native = Native {
     name: "re-matcher",
     usage: "(re-matcher re s)",
-    doc: "Returns a matcher, which re-find moves from match to match.",
+    doc: "Returns a matcher, which re-find advances from match to match.",
     examples: &[(
         r#"(let [m (re-matcher #"\d" "12")] [(re-find m) (re-find m) (re-find m)])"#,
         r#"["1" "2" nil]"#,
@@ -97,7 +97,7 @@ pub(super) const RE_MATCHER: Native = Native {
 pub(super) const RE_GROUPS: Native = Native {
     name: "re-groups",
     usage: "(re-groups m)",
-    doc: "Returns the last match of a matcher, as re-find gave it.",
+    doc: "Returns the last match of a matcher, in the form that re-find returned.",
     examples: &[(
         r#"(let [m (re-matcher #"(a)(b)" "ab")] (re-find m) (re-groups m))"#,
         r#"["ab" "a" "b"]"#,
@@ -115,7 +115,7 @@ pub(in crate::core) const METHODS: &[Native] = &[
     Native {
         name: ".find",
         usage: "(.find matcher)\n(.find matcher start)",
-        doc: "Moves a matcher to the next match, or to the first from an index on, and tells whether there is one.",
+        doc: "Advances a matcher to the next match, or to the first from an index on, and tells whether there is one.",
         examples: &[(
             r#"(let [m (re-matcher #"\d" "a1")] [(.find m) (.group m) (.find m)])"#,
             r#"[true "1" false]"#,
@@ -134,7 +134,7 @@ pub(in crate::core) const METHODS: &[Native] = &[
     Native {
         name: ".lookingAt",
         usage: "(.lookingAt matcher)",
-        doc: "Tells whether a match begins where the text of a matcher begins, and moves the matcher to it.",
+        doc: "Tells whether a match begins at the start of a matcher's text, and advances the matcher to it.",
         examples: &[(r#"(.lookingAt (re-matcher #"a" "ab"))"#, "true")],
         arity: Arity::exactly(1),
         run: |vm, args| try_at_start(vm, matcher(&args)?, Mode::Prefix).map(Value::Bool),
@@ -142,7 +142,7 @@ pub(in crate::core) const METHODS: &[Native] = &[
     Native {
         name: ".matches",
         usage: "(.matches matcher)\n(.matches s regex)",
-        doc: "Tells whether a matcher's regex, or a regex as a string, matches all of a text.",
+        doc: "Tells whether a matcher's regex, or a regex given as a string, matches a whole text.",
         examples: &[
             (r#"(.matches (re-matcher #"a" "ab"))"#, "false"),
             (r#"(.matches "abc" "[a-c]+")"#, "true"),
@@ -164,7 +164,7 @@ pub(in crate::core) const METHODS: &[Native] = &[
     Native {
         name: ".group",
         usage: "(.group matcher)\n(.group matcher group)",
-        doc: "Returns the last match of a matcher, or what a group of it matched, by number or name; nil for a group that took no part.",
+        doc: "Returns the last match of a matcher, or the text of one of its groups, by number or name; nil for a group that did not participate.",
         examples: &[(
             r#"(let [m (re-matcher #"(a)(?<rest>.*)" "abc")] (.find m) [(.group m) (.group m 1) (.group m "rest")])"#,
             r#"["abc" "a" "bc"]"#,
@@ -181,7 +181,7 @@ pub(in crate::core) const METHODS: &[Native] = &[
     Native {
         name: ".groupCount",
         usage: "(.groupCount matcher)",
-        doc: "Returns how many groups the regex of a matcher has.",
+        doc: "Returns the number of groups in the regex of a matcher.",
         examples: &[(r#"(.groupCount (re-matcher #"(a)(b)" ""))"#, "2")],
         arity: Arity::exactly(1),
         run: |_, args| Ok(count(matcher(&args)?.regex.group_count())),
@@ -189,7 +189,7 @@ pub(in crate::core) const METHODS: &[Native] = &[
     Native {
         name: ".start",
         usage: "(.start matcher)\n(.start matcher group)",
-        doc: "Returns the index at which the last match of a matcher, or a group of it, starts; -1 for a group that took no part.",
+        doc: "Returns the start index of the last match of a matcher, or of one of its groups; -1 for a group that did not participate.",
         examples: &[(
             r#"(let [m (re-matcher #"b" "abc")] (.find m) [(.start m) (.end m)])"#,
             "[1 2]",
@@ -204,7 +204,7 @@ pub(in crate::core) const METHODS: &[Native] = &[
     Native {
         name: ".end",
         usage: "(.end matcher)\n(.end matcher group)",
-        doc: "Returns the index after the last match of a matcher, or after a group of it; -1 for a group that took no part.",
+        doc: "Returns the index after the last match of a matcher, or after one of its groups; -1 for a group that did not participate.",
         examples: &[(
             r#"(let [m (re-matcher #"b" "abc")] (.find m) (.end m))"#,
             "2",
@@ -219,7 +219,7 @@ pub(in crate::core) const METHODS: &[Native] = &[
     Native {
         name: ".region",
         usage: "(.region matcher start end)",
-        doc: "Limits a matcher to a part of its text, which it takes for the whole, and returns it.",
+        doc: "Limits a matcher to a part of its text, which it treats as the whole text, and returns it.",
         examples: &[(
             r#"(let [m (.region (re-matcher #"^b" "abc") 1 3)] [(.find m) (.start m)])"#,
             "[true 1]",
@@ -240,7 +240,7 @@ pub(in crate::core) const METHODS: &[Native] = &[
     Native {
         name: ".regionStart",
         usage: "(.regionStart matcher)",
-        doc: "Returns the index at which the part of the text starts that a matcher searches.",
+        doc: "Returns the start index of the part of the text that a matcher searches.",
         examples: &[(r#"(.regionStart (re-matcher #"a" "abc"))"#, "0")],
         arity: Arity::exactly(1),
         run: |_, args| {
@@ -262,7 +262,7 @@ pub(in crate::core) const METHODS: &[Native] = &[
     Native {
         name: ".hitEnd",
         usage: "(.hitEnd matcher)",
-        doc: "Tells whether the last search of a matcher read up to the end of the text, so that more text could change what it found.",
+        doc: "Tells whether the last search of a matcher read up to the end of the text, so that more text could change its result.",
         examples: &[(
             r#"(let [m (re-matcher #"abc" "ab")] [(.matches m) (.hitEnd m)])"#,
             "[false true]",
@@ -298,7 +298,7 @@ pub(in crate::core) const METHODS: &[Native] = &[
     Native {
         name: "-matcher-reset",
         usage: "(-matcher-reset matcher)\n(-matcher-reset matcher s)",
-        doc: "Moves a matcher back to the start of its text, or to that of another one, and returns it.",
+        doc: "Resets a matcher to the start of its text, or of another one, and returns it.",
         examples: &[(
             r#"(let [m (re-matcher #"\d" "12")] (re-find m) (re-find (-matcher-reset m)))"#,
             r#""1""#,

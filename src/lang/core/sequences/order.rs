@@ -12,7 +12,7 @@ pub(in crate::core) const FNS: &[Native] = &[RAND_NTH, SHUFFLE, SORT, SORT_BY];
 const RAND_NTH: Native = Native {
     name: "rand-nth",
     usage: "(rand-nth coll)",
-    doc: "Returns an item of coll by chance; nil for nil.",
+    doc: "Returns a random item of coll; nil for nil.",
     examples: &[("(rand-nth [1])", "1")],
     arity: Arity::exactly(1),
     run: |vm, mut args| {
@@ -33,7 +33,7 @@ const RAND_NTH: Native = Native {
 const SHUFFLE: Native = Native {
     name: "shuffle",
     usage: "(shuffle coll)",
-    doc: "Returns a vector of the items of coll in an order by chance.",
+    doc: "Returns a vector of the items of coll in a random order.",
     examples: &[("(count (shuffle [1 2 3]))", "3")],
     arity: Arity::exactly(1),
     run: |vm, mut args| {
@@ -56,7 +56,7 @@ const SHUFFLE: Native = Native {
 const SORT: Native = Native {
     name: "sort",
     usage: "(sort coll)\n(sort comparator coll)",
-    doc: "Returns the items of coll in the order of comparator (compare); equal ones stay as they were.",
+    doc: "Returns the items of coll in the order of comparator (compare); equal items keep their order.",
     examples: &[
         ("(sort [3 1 2])", "(1 2 3)"),
         ("(sort > [3 1 2])", "(3 2 1)"),
@@ -76,7 +76,7 @@ const SORT: Native = Native {
 const SORT_BY: Native = Native {
     name: "sort-by",
     usage: "(sort-by f coll)\n(sort-by f comparator coll)",
-    doc: "Returns the items of coll in the order of what f gives for them; equal ones stay as they were.",
+    doc: "Returns the items of coll in the order of the results of f for them; equal items keep their order.",
     examples: &[
         ("(sort-by count [[1 2] [] [3]])", "([] [3] [1 2])"),
         ("(sort-by :n > [{:n 1} {:n 2}])", "({:n 2} {:n 1})"),

@@ -22,7 +22,7 @@ const PARTITION: Native = Native {
     name: "partition",
     usage: "(partition n coll)\n(partition n step coll)\n(partition n step pad coll)",
     doc: "Returns parts of n items each, starting step (n) items apart.\n\
-          A part at the end that is too small is left out, or filled up from pad as far as that reaches.",
+          A part at the end that is too small is left out, or filled with items of pad.",
     examples: &[
         ("(partition 2 [1 2 3 4 5])", "((1 2) (3 4))"),
         ("(partition 2 1 [1 2 3])", "((1 2) (2 3))"),

@@ -39,7 +39,7 @@ pub(in crate::core) const FNS: &[Native] = &[
 const DEDUPE: Native = Native {
     name: "dedupe",
     usage: "(dedupe)\n(dedupe coll)",
-    doc: "Returns the items of coll without those that equal the one before.",
+    doc: "Returns the items of coll without those that equal their predecessor.",
     examples: &[("(dedupe [1 1 2 1])", "(1 2 1)")],
     arity: Arity::between(0, 1),
     run: |vm, mut args| Ok(either(vm, &mut args, 0, Step::Dedupe(None))),
@@ -48,7 +48,7 @@ const DEDUPE: Native = Native {
 const DISTINCT: Native = Native {
     name: "distinct",
     usage: "(distinct)\n(distinct coll)",
-    doc: "Returns the items of coll, each once.",
+    doc: "Returns the distinct items of coll.",
     examples: &[("(distinct [1 2 1 3])", "(1 2 3)")],
     arity: Arity::between(0, 1),
     run: |vm, mut args| Ok(either(vm, &mut args, 0, Step::Distinct(PSet::new()))),
@@ -69,7 +69,7 @@ const DROP: Native = Native {
 const DROP_LAST: Native = Native {
     name: "drop-last",
     usage: "(drop-last coll)\n(drop-last n coll)",
-    doc: "Returns the items of coll but the last n (1).",
+    doc: "Returns the items of coll except the last n (1).",
     examples: &[
         ("(drop-last [1 2 3])", "(1 2)"),
         ("(drop-last 2 [1 2 3])", "(1)"),
@@ -131,7 +131,7 @@ const INTERPOSE: Native = Native {
 const KEEP: Native = Native {
     name: "keep",
     usage: "(keep f)\n(keep f coll)",
-    doc: "Returns what f gives for each item of coll, without nils.",
+    doc: "Returns the results of f for each item of coll, without nils.",
     examples: &[("(keep :a [{:a 1} {} {:a false}])", "(1 false)")],
     arity: Arity::between(1, 2),
     run: |vm, mut args| {
@@ -148,7 +148,7 @@ const KEEP: Native = Native {
 const KEEP_INDEXED: Native = Native {
     name: "keep-indexed",
     usage: "(keep-indexed f)\n(keep-indexed f coll)",
-    doc: "Returns what f gives for each index and item of coll, without nils.",
+    doc: "Returns the results of f for each index and item of coll, without nils.",
     examples: &[(
         "(keep-indexed (fn [i x] (if (odd? i) x)) [:a :b :c :d])",
         "(:b :d)",
@@ -163,7 +163,7 @@ const KEEP_INDEXED: Native = Native {
 const MAP: Native = Native {
     name: "map",
     usage: "(map f)\n(map f coll)\n(map f coll & colls)",
-    doc: "Returns what f gives for each item of coll, or for the items of several colls at each position.",
+    doc: "Returns the results of f for each item of coll, or for the items of several colls at each position.",
     examples: &[
         ("(map inc [1 2 3])", "(2 3 4)"),
         ("(map + [1 2] [10 20 30])", "(11 22)"),
@@ -182,7 +182,7 @@ const MAP: Native = Native {
 const MAP_INDEXED: Native = Native {
     name: "map-indexed",
     usage: "(map-indexed f)\n(map-indexed f coll)",
-    doc: "Returns what f gives for each index and item of coll.",
+    doc: "Returns the results of f for each index and item of coll.",
     examples: &[("(map-indexed vector [:a :b])", "([0 :a] [1 :b])")],
     arity: Arity::between(1, 2),
     run: |vm, mut args| {
@@ -194,7 +194,7 @@ const MAP_INDEXED: Native = Native {
 const MAPCAT: Native = Native {
     name: "mapcat",
     usage: "(mapcat f)\n(mapcat f coll)\n(mapcat f coll & colls)",
-    doc: "Returns the items of what f gives for each item of coll, joined.",
+    doc: "Returns the items of the results of f for each item of coll, joined.",
     examples: &[("(mapcat reverse [[1 2] [3 4]])", "(2 1 4 3)")],
     arity: Arity::at_least(1),
     run: |vm, mut args| {
@@ -255,7 +255,7 @@ const PARTITION_ALL: Native = Native {
 const PARTITION_BY: Native = Native {
     name: "partition-by",
     usage: "(partition-by f)\n(partition-by f coll)",
-    doc: "Splits coll each time that f gives a new value.",
+    doc: "Splits coll each time that f returns a new value.",
     examples: &[("(partition-by odd? [1 3 2 5])", "((1 3) (2) (5))")],
     arity: Arity::between(1, 2),
     run: |_, mut args| {

@@ -13,7 +13,7 @@ pub(crate) const FNS: &[Native] = &[RE_QUOTE_REPLACEMENT, REPLACE, REPLACE_FIRST
 const REPLACE: Native = Native {
     name: "replace",
     usage: "(replace s match replacement)",
-    doc: "Returns s with every match replaced. match is a string with a string, a character with a character, or a regex with a string, in which $1 means a group, or with a function of the match as re-find gives it.",
+    doc: "Returns s with every match replaced. match is a string with a string, a character with a character, or a regex with a string, in which $1 refers to a group, or with a function of the match in the form that re-find returns.",
     examples: &[
         (r#"(clojure.string/replace "a-b-c" "-" "+")"#, r#""a+b+c""#),
         (r#"(clojure.string/replace "ab" \a \x)"#, r#""xb""#),
@@ -45,7 +45,7 @@ const REPLACE_FIRST: Native = Native {
 const RE_QUOTE_REPLACEMENT: Native = Native {
     name: "re-quote-replacement",
     usage: "(re-quote-replacement s)",
-    doc: "Returns s so that replace takes it literally as a replacement of a regex: with `\\` before each `$` and `\\`.",
+    doc: "Returns s so that replace uses it literally as a replacement of a regex: with `\\` before each `$` and `\\`.",
     examples: &[(
         r#"(clojure.string/replace "a" #"a" (clojure.string/re-quote-replacement "$1"))"#,
         r#""$1""#,

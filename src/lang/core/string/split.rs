@@ -10,7 +10,7 @@ pub(crate) const FNS: &[Native] = &[SPLIT, SPLIT_LINES];
 const SPLIT: Native = Native {
     name: "split",
     usage: "(split s re)\n(split s re limit)",
-    doc: "Returns a vector of the parts of s between the matches of re. Without limit, or with limit 0, empty parts at the end are left out; a positive limit is the most parts to make; a negative one keeps all.",
+    doc: "Returns a vector of the parts of s between the matches of re. Without limit, or with limit 0, empty parts at the end are left out; a positive limit is the maximum number of parts; a negative one keeps all.",
     examples: &[
         (
             r#"(clojure.string/split "a,b,,c,," #",")"#,

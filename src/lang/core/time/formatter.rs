@@ -169,7 +169,7 @@ pub(super) fn constants() -> impl Iterator<Item = (&'static str, &'static str, V
 }
 
 pub(super) const FNS: &[Native] = natives![
-    "ofPattern" "(DateTimeFormatter/ofPattern pattern)\n(DateTimeFormatter/ofPattern pattern locale)" "Returns a formatter of a pattern, such as yyyy-MM-dd HH:mm; names are English." [(r#"(.format (java.time.LocalDate/of 2020 1 31) (java.time.format.DateTimeFormatter/ofPattern "d MMM yyyy"))"#, r#""31 Jan 2020""#)] 1..2
+    "ofPattern" "(DateTimeFormatter/ofPattern pattern)\n(DateTimeFormatter/ofPattern pattern locale)" "Returns a formatter for a pattern, such as yyyy-MM-dd HH:mm; names are English." [(r#"(.format (java.time.LocalDate/of 2020 1 31) (java.time.format.DateTimeFormatter/ofPattern "d MMM yyyy"))"#, r#""31 Jan 2020""#)] 1..2
         |_vm, args| {
             let pattern = args.text(0)?.as_str();
             let items = compile(pattern)?;
