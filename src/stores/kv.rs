@@ -75,7 +75,7 @@ fn expiry(ttl: i64, now_ms: i64) -> Result<i64, StoreError> {
         return Err(rejected(
             "E0612",
             "bad-config",
-            format!("`:ttl` is from 1 to {MAX_TTL} seconds, and {ttl} is not"),
+            format!("`:ttl` must be from 1 to {MAX_TTL} seconds, got {ttl}"),
         ));
     }
     Ok(now_ms.saturating_add(ttl * 1000))
@@ -134,7 +134,7 @@ fn append(
     };
     let Some(before) = before.as_vector() else {
         let message = format!(
-            "`{key}` holds {}, and items are appended to a vector",
+            "`{key}` holds {}, but items can only be appended to a vector",
             before.kind()
         );
         return Err(with_hint(
@@ -170,7 +170,7 @@ fn check_size(key: &str, (what, text): (&str, &str), most: usize) -> Result<(), 
         return Ok(());
     }
     let message = format!(
-        "the {what} for `{key}` has {} bytes, and at most {most} fit",
+        "the {what} for `{key}` has {} bytes, but at most {most} are allowed",
         text.len()
     );
     let error = rejected("E0613", "too-large", message);

@@ -315,6 +315,6 @@ fn unsupported(what: &str) -> StoreError {
     crate::failure::rejected(
         "E0617",
         "unsupported",
-        format!("a store in memory cannot {what}"),
+        format!("the memory store cannot {what}"),
     )
 }

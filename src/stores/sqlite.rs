@@ -305,7 +305,7 @@ impl Drop for PendingQuery {
 }
 
 fn stopped(error: tokio::task::JoinError) -> StoreError {
-    StoreError::Internal(format!("an answer stopped on its way: {error}"))
+    StoreError::Internal(format!("the reading thread stopped: {error}"))
 }
 
 impl Journal for Sqlite {

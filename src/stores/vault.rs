@@ -116,7 +116,7 @@ impl ProjectVault {
     fn random(&self) -> Result<Key, VaultError> {
         let mut bytes = [0; KEY_BYTES];
         let filled = SystemRandom::new().fill(&mut bytes);
-        filled.map_err(|_| self.bad("the system gives no random numbers"))?;
+        filled.map_err(|_| self.bad("the operating system cannot provide random numbers"))?;
         Ok(Key::new(bytes))
     }
 
@@ -173,7 +173,9 @@ impl ProjectVault {
 impl Vault for ProjectVault {
     fn seal(&self, plain: &[u8]) -> Result<String, VaultError> {
         let keys = self.keys_or_make()?;
-        let key = keys.first().ok_or_else(|| self.bad("it went away"))?;
+        let key = keys
+            .first()
+            .ok_or_else(|| self.bad("the key file disappeared"))?;
         Ok(key.seal(plain))
     }
 

@@ -184,7 +184,7 @@ fn what_is_wrong_is_said() {
             ),
             (
                 &large,
-                "E0613 the value for `k` has 1000003 bytes, and at most 1000000 fit | store it with `:persist {:type :blob}`, and keep the reference here",
+                "E0613 the value for `k` has 1000003 bytes, but at most 1000000 are allowed | store it with `:persist {:type :blob}`, and keep the reference here",
             ),
             (
                 "{:operation :set :key \"k\"}",

@@ -72,7 +72,7 @@ fn an_id_that_is_taken_is_refused_or_changed() {
     let first = outcome(&engine, &run);
     let text = export(&engine, &run).write();
     let again = refused(import(&engine, &text, false));
-    assert_eq!(again, format!("E0563 there is a run `{run}` already"));
+    assert_eq!(again, format!("E0563 the run `{run}` exists already"));
     let copy = import(&engine, &text, true).expect("it is imported");
     assert_ne!(copy, run);
     assert_eq!(outcome(&engine, &copy), first);

@@ -128,11 +128,11 @@ fn verification_names_what_is_wrong() {
     let cases = [
         (
             "UPDATE program SET source = source || ' '",
-            "program: its text is not what its digest says",
+            "program: its text does not match its digest",
         ),
         (
             "UPDATE piece SET bytes = x'41'",
-            "value: its text is not what its digest says",
+            "value: its text does not match its digest",
         ),
         (
             "DELETE FROM piece",
@@ -179,10 +179,7 @@ fn verification_looks_into_blobs_and_pages() {
         .expect("a blob")
         .path();
     fs::write(&blob, "other bytes").expect("written");
-    assert_eq!(
-        flaws(&bench),
-        ["blob: its contents are not what its name says"]
-    );
+    assert_eq!(flaws(&bench), ["blob: its contents do not match its hash"]);
     let place = bench.home.path().join("copy");
     fs::remove_file(blob).expect("removed");
     let copied = block_on(bench.stores().upkeep.backup(&place));

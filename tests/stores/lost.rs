@@ -84,7 +84,7 @@ fn an_empty_or_missing_database_is_lost() {
     db.execute_batch("PRAGMA application_id = 1181511543; CREATE TABLE x (y); DROP TABLE x;")
         .expect("a database");
     drop(db);
-    assert_eq!(lost(&bench), "nothing is in it");
+    assert_eq!(lost(&bench), "it is empty");
     // Without the marker it is a new project.
     fs::remove_dir_all(home(&bench)).expect("removed");
     assert_eq!(count(&bench), 0);
@@ -96,7 +96,7 @@ fn a_log_that_is_missing_after_a_kill_is_lost() {
     let log = home(&bench).join("flowstone.db-wal");
     let saved = fs::read(&log).expect("a log");
     fs::remove_file(&log).expect("removed");
-    let missing = "its log flowstone.db-wal is gone, which has what was written last";
+    let missing = "its log flowstone.db-wal is missing, which holds the latest changes";
     assert_eq!(lost(&bench), missing);
     assert!(!log.exists(), "none is made in its place");
     fs::write(&log, saved).expect("a file");

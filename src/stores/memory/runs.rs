@@ -230,7 +230,7 @@ pub(super) fn release(tx: &mut Tx<'_>, run: &RunId, epoch: i64) {
 fn add(tx: &mut Tx<'_>, imported: &ImportedRun) -> Result<(), StoreError> {
     let row = &imported.row;
     if tx.state.number(&row.id).is_some() {
-        let message = format!("there is a run `{}` already", row.id);
+        let message = format!("the run `{}` exists already", row.id);
         let taken = rejected("E0563", "conflict", message);
         let hint = "nothing was changed; `--new-id` gives the imported run another id";
         return Err(with_hint(taken, hint));

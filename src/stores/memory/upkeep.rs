@@ -311,7 +311,7 @@ fn verify(state: &State) -> Verified {
             .map(|(hash, _)| Flaw {
                 what: "blob",
                 name: hash.clone(),
-                detail: "its contents are not what its name says".to_owned(),
+                detail: "its contents do not match its hash".to_owned(),
             })
             .collect(),
     }

@@ -188,7 +188,7 @@ impl Tx<'_> {
                 WaitState::Completed => "completed",
                 WaitState::Closed => "closed",
             };
-            let message = format!("the wait at `{path}` is not {name} any more");
+            let message = format!("the wait at `{path}` is no longer {name}");
             return Err(rejected("E0515", "conflict", message));
         };
         wait.row.state = WaitState::Closed;

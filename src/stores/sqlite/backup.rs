@@ -36,7 +36,7 @@ pub(super) fn write(home: &Path, options: &Options, place: &Path) -> Result<Back
         )
     };
     if inside(place) == Some(true) {
-        return Err(refused("it is inside of the folder that is copied"));
+        return Err(refused("it is inside the folder that is copied"));
     }
     let mut name = place
         .file_name()

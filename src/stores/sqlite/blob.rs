@@ -199,7 +199,7 @@ pub fn get(folder: &Path, hash: &BlobHash) -> Result<Vec<u8>, StoreError> {
     if digest_bytes(&bytes) != hash.0 {
         return Err(StoreError::Damaged {
             path: path.display().to_string(),
-            detail: "its contents are not what its name says".to_owned(),
+            detail: "its contents do not match its hash".to_owned(),
         });
     }
     Ok(bytes)
@@ -232,7 +232,7 @@ pub fn part(
 
 /// The error for a blob that does not exist.
 pub(crate) fn missing(hash: &BlobHash) -> StoreError {
-    let message = format!("the blob {} is not there", hash.0);
+    let message = format!("the blob {} does not exist", hash.0);
     with_hint(
         rejected("E0607", "not-found", message),
         "it was removed, or the folder of a run was copied without its blobs",

@@ -69,7 +69,7 @@ fn open(db: &Connection, new: &NewChangeset, now_ms: i64) -> Result<String, Stor
 
 /// Refuses a second changeset with the same id.
 pub(crate) fn exists(id: &str) -> StoreError {
-    let message = format!("there is a changeset `{id}` already");
+    let message = format!("the changeset `{id}` exists already");
     rejected("E0616", "conflict", message)
 }
 
@@ -110,7 +110,7 @@ pub(crate) fn unknown(id: &str) -> StoreError {
             "not-found",
             format!("there is no changeset `{id}`"),
         ),
-        "`:op :init-changeset` makes one; it may have been made in another project folder",
+        "`:op :init-changeset` creates one; it may have been made in another project folder",
     )
 }
 

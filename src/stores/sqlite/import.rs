@@ -27,7 +27,7 @@ fn add(db: &Connection, run: &ImportedRun, now_ms: i64) -> Result<(), StoreError
         let taken = rejected(
             "E0563",
             "conflict",
-            format!("there is a run `{}` already", row.id),
+            format!("the run `{}` exists already", row.id),
         );
         let hint = "nothing was changed; `--new-id` gives the imported run another id";
         return Err(with_hint(taken, hint));

@@ -106,7 +106,7 @@ pub(super) fn check(state: MarkerState, path: &Path) -> Result<(), StoreError> {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => lost("the file is gone"),
         Ok(about) if about.len() == 0 => lost("the file is empty"),
         _ if state == MarkerState::Open && !log_of(path).exists() => {
-            lost("its log flowstone.db-wal is gone, which has what was written last")
+            lost("its log flowstone.db-wal is missing, which holds the latest changes")
         }
         _ => Ok(()),
     }

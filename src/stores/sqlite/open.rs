@@ -116,7 +116,7 @@ pub(super) fn connect(
     if is_new && state != MarkerState::Nothing {
         return Err(StoreError::Lost {
             path: path.display().to_string(),
-            detail: "nothing is in it".to_owned(),
+            detail: "it is empty".to_owned(),
         });
     }
     if is_new {
@@ -300,7 +300,7 @@ fn check_header(path: &Path) -> Result<(), StoreError> {
     if length < expected && !has_log {
         return Err(StoreError::Damaged {
             path: shown(),
-            detail: format!("it is cut off: {length} of {expected} bytes are there"),
+            detail: format!("it is truncated: it has {length} of {expected} bytes"),
         });
     }
     Ok(())

@@ -92,7 +92,7 @@ fn programs(db: &Connection, flaws: &mut Vec<Flaw>) -> Result<u64, StoreError> {
     each(db, sql, flaws, |row| {
         let (hash, source): (String, String) = (row.get(0)?, row.get(1)?);
         let is_changed = digest_bytes(source.as_bytes()) != hash;
-        Ok(is_changed.then(|| flaw("program", &hash, "its text is not what its digest says")))
+        Ok(is_changed.then(|| flaw("program", &hash, "its text does not match its digest")))
     })
 }
 
@@ -106,7 +106,7 @@ fn payloads(db: &Connection, flaws: &mut Vec<Flaw>) -> Result<u64, StoreError> {
         };
         Ok(match text {
             Ok(text) if digest_bytes(text.as_bytes()) == hash => None,
-            Ok(_) => Some(flaw("value", &hash, "its text is not what its digest says")),
+            Ok(_) => Some(flaw("value", &hash, "its text does not match its digest")),
             Err(StoreError::Damaged { detail, .. }) => Some(flaw("value", &hash, &detail)),
             Err(error) => Some(flaw("value", &hash, &error.to_string())),
         })
@@ -216,11 +216,7 @@ fn changed_blobs(db: &Connection, folder: &Path, flaws: &mut Vec<Flaw>) -> Resul
         };
         Ok(match digest_of(file) {
             Ok(digest) if digest == hash.0 => None,
-            Ok(_) => Some(flaw(
-                "blob",
-                &hash.0,
-                "its contents are not what its name says",
-            )),
+            Ok(_) => Some(flaw("blob", &hash.0, "its contents do not match its hash")),
             Err(error) => Some(flaw("blob", &hash.0, &error.to_string())),
         })
     })

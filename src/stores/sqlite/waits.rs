@@ -182,7 +182,7 @@ pub(super) fn close(
         .and_then(|mut sql| sql.execute(params![run, path, name(seen), now_ms]))
         .map_err(failed)?;
     if changed == 0 {
-        let message = format!("the wait at `{path}` is not {} any more", name(seen));
+        let message = format!("the wait at `{path}` is no longer {}", name(seen));
         return Err(rejected("E0515", "conflict", message));
     }
     match seen {

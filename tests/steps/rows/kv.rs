@@ -368,7 +368,7 @@ fn value() {
     let large = set(999_999);
     assert!(
         large.starts_with(
-            "E0613 the value for `a` has 1000001 bytes, and at most 1000000 fit | store it with"
+            "E0613 the value for `a` has 1000001 bytes, but at most 1000000 are allowed | store it with"
         ),
         "{large}"
     );

@@ -163,5 +163,5 @@ async fn blocking<T: Send + 'static>(
 }
 
 fn torn() -> StoreError {
-    StoreError::Internal("a blob is written to after it failed".to_owned())
+    StoreError::Internal("a blob was written to after a failure".to_owned())
 }

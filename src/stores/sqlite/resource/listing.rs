@@ -268,7 +268,7 @@ pub(crate) fn place(sort: ResourceSort, text: &str) -> Result<Place, StoreError>
         })
     });
     read.ok_or_else(|| {
-        let message = format!("`{text}` is not where a list ended");
+        let message = format!("`{text}` is not a valid cursor");
         let error = rejected("E0618", "bad-config", message);
         with_hint(
             error,

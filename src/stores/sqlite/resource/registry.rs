@@ -195,12 +195,12 @@ pub fn delete(db: &Connection, uri: &str, now_ms: i64) -> Result<bool, StoreErro
 /// Refuses to remove a resource that cannot be removed by its name.
 pub(crate) fn not_removed(uri: &str, kind: ResourceKind) -> StoreError {
     let message = format!(
-        "`{uri}` is a {}, which is not removed by its name",
+        "`{uri}` is a {}, which cannot be removed by its name",
         kind.name()
     );
     let hint = match kind {
         ResourceKind::StepOutput | ResourceKind::FlowOutput => {
-            "it goes with the run's journal: `flowstone gc`"
+            "it is removed with the run's journal, by `flowstone gc`"
         }
         _ => "the step that makes such resources removes them",
     };

@@ -175,10 +175,10 @@ impl Row<'_> {
                 !missing && matches!(orders.as_slice(), [low, high] if low.is_ge() && high.is_le())
             }
             Test::Contains | Test::NotContains | Test::StartsWith | Test::EndsWith | Test::Like => {
-                let message = format!("`{}` cannot be asked of groups", test.name());
+                let message = format!("`{}` cannot be used on groups", test.name());
                 return Err(with_hint(
                     rejected("E0628", "bad-config", message),
-                    "ask it of rows, in `:where`",
+                    "use it on rows, in `:where`",
                 ));
             }
         })

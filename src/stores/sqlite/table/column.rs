@@ -134,8 +134,8 @@ fn check_not_looked_up(
     match computed::dependent(db, table, name)? {
         None => Ok(()),
         Some(dependent) => {
-            let message = format!("`{name}` is what `{dependent}` looks up by, so {what}");
-            let hint = "take the lookup away first, with `:definition {:computed nil}`";
+            let message = format!("`{dependent}` looks up by `{name}`, so {what}");
+            let hint = "remove the lookup first, with `:definition {:computed nil}`";
             Err(with_hint(rejected("E0634", "conflict", message), hint))
         }
     }
@@ -149,7 +149,7 @@ fn wanted_type(
     definition: &ColumnDefinition,
 ) -> Result<Option<ColumnType>, StoreError> {
     let contradiction = |why: String| {
-        let message = format!("`:type-hint` of `{name}` says otherwise: {why}");
+        let message = format!("`:type-hint` of `{name}` contradicts the definition: {why}");
         Err(rejected("E0631", "bad-config", message))
     };
     let column = table.known(name)?;
@@ -157,7 +157,7 @@ fn wanted_type(
         let found = computed::check(db, table, name)?;
         return match (definition.type_, found) {
             (Some(declared), Some(found)) if declared != found => {
-                contradiction(format!("what it looks up is `{}`", found.name()))
+                contradiction(format!("the looked-up column is `{}`", found.name()))
             }
             (declared, found) => Ok(found.or(declared)),
         };
@@ -166,7 +166,7 @@ fn wanted_type(
         return match definition.type_ {
             None | Some(ColumnType::Enum) => Ok(Some(ColumnType::Enum)),
             Some(_) => contradiction(
-                "a column with `:enum` options holds enums; `:enum nil` takes them away".to_owned(),
+                "a column with `:enum` options holds enums; `:enum nil` removes them".to_owned(),
             ),
         };
     }

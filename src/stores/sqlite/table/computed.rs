@@ -198,11 +198,11 @@ pub(super) fn check(
     let by = table.known(&lookup.reference_column)?;
     let Some(reference) = &by.meta.reference else {
         let message = format!(
-            "`{name}` looks up what `{}` refers to, and that column has no `:reference`",
+            "`{name}` looks up by `{}`, but that column has no `:reference`",
             by.name
         );
         let hint = format!(
-            "say it first: `{{:op :set-column :table \"{}\" :column \"{}\" :definition {{:reference {{:table \"...\" :column \"id\"}}}}}}`",
+            "set it first: `{{:op :set-column :table \"{}\" :column \"{}\" :definition {{:reference {{:table \"...\" :column \"id\"}}}}}}`",
             table.name, by.name
         );
         return Err(with_hint(rejected("E0634", "bad-config", message), hint));
@@ -227,7 +227,7 @@ pub(super) fn check_types(by: &Column, other: &Table, key: &Column) -> Result<()
     }
     let holds = |column: &Column| column.type_.map_or("nothing yet", super::cell::holds);
     let message = format!(
-        "`{}` holds {}, and `{}` of the table `{}` holds {}: they are never the same",
+        "`{}` holds {}, and `{}` of the table `{}` holds {}: they are never equal",
         by.name,
         holds(by),
         key.name,
@@ -246,7 +246,7 @@ fn check_cycle(
 ) -> Result<(), StoreError> {
     if path.len() > MAX_DEPTH {
         let message =
-            format!("the lookups from `{name}` on lead through more than {MAX_DEPTH} columns");
+            format!("the chain of lookups from `{name}` has more than {MAX_DEPTH} columns");
         return Err(rejected("E0634", "too-large", message));
     }
     let Some(Target {
@@ -262,10 +262,7 @@ fn check_cycle(
         let step = (place.id, next.clone());
         if path.contains(&step) {
             let names: Vec<&str> = path.iter().map(|(_, name)| name.as_str()).collect();
-            let message = format!(
-                "the lookup goes round in a circle: {} -> {next}",
-                names.join(" -> ")
-            );
+            let message = format!("the lookups form a cycle: {} -> {next}", names.join(" -> "));
             return Err(rejected("E0634", "bad-config", message));
         }
         path.push(step);

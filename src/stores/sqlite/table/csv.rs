@@ -99,7 +99,7 @@ fn unreadable(error: SplitError) -> StoreError {
             );
             with_hint(
                 rejected("E0643", "invalid", message),
-                "close it, or write it twice where it is part of the text",
+                "close it, or double it if it is part of the text",
             )
         }
         SplitError::TooLarge { line, field } => {
@@ -109,7 +109,7 @@ fn unreadable(error: SplitError) -> StoreError {
             );
             with_hint(
                 rejected("E0643", "too-large", message),
-                "a quote or the end of a line may be missing, or the delimiter is another",
+                "a quote or the end of a line may be missing, or the delimiter is a different one",
             )
         }
     }

@@ -244,7 +244,7 @@ fn check_count(operand: &Operand, test: Test, cells: &[Cell]) -> Result<(), Stor
         true => Ok(()),
         false => {
             let message = format!(
-                "`{}` on `{}` takes {wanted}, and got {}",
+                "`{}` on `{}` takes {wanted}, got {}",
                 test.name(),
                 operand.name,
                 cells.len()
@@ -395,7 +395,7 @@ fn text_operand(operand: &Operand, test: Test, cell: &Cell) -> Result<String, St
         ) => Ok(text.clone()),
         (Some(ColumnType::String | ColumnType::Enum | ColumnType::Date) | None, cell) => {
             let message = format!(
-                "`{}` on `{}` takes a string, and got {}",
+                "`{}` on `{}` takes a string, got {}",
                 test.name(),
                 operand.name,
                 shown(cell)
@@ -408,7 +408,7 @@ fn text_operand(operand: &Operand, test: Test, cell: &Cell) -> Result<String, St
 
 fn no_test(operand: &Operand, test: Test) -> StoreError {
     let message = format!(
-        "`{}` cannot be asked of `{}`, which holds {}",
+        "`{}` cannot be used on `{}`, which holds {}",
         test.name(),
         operand.name,
         operand.type_.map_or("nothing yet", holds)

@@ -298,7 +298,7 @@ fn check_bucket(group: &GroupBy, operand: &Operand) -> Result<(), StoreError> {
     let (fits, needs) = match &group.bucket {
         None => (true, ""),
         Some(Bucket::NumericBin { size }) if !size.is_finite() || *size <= 0.0 => {
-            let message = format!("the size of a bin is more than 0, and {size} is not");
+            let message = format!("the size of a bin must be more than 0, got {size}");
             return Err(rejected("E0628", "bad-config", message));
         }
         Some(Bucket::NumericBin { .. }) => (

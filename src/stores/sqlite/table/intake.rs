@@ -315,9 +315,9 @@ impl Check {
                 .is_gt()
                 .then(|| format!("should be at most {text}, is {}", shown())),
             Check::MinLength(least) => (length() < *least)
-                .then(|| format!("should have {least} characters at least, has {}", length())),
+                .then(|| format!("should have at least {least} characters, has {}", length())),
             Check::MaxLength(most) => (length() > *most)
-                .then(|| format!("should have {most} characters at most, has {}", length())),
+                .then(|| format!("should have at most {most} characters, has {}", length())),
             Check::OneOf(all, texts) => all
                 .iter()
                 .all(|one| compare(type_, kept, one).is_ne())

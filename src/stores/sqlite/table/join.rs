@@ -90,11 +90,11 @@ fn done_before(db: &Connection, id: &str, digest: &str) -> Result<Option<String>
         None => Ok(None),
         Some((known, answer)) if known == digest => Ok(Some(answer)),
         Some(_) => {
-            let message = format!("`:op-id` `{id}` names another join, which was done before");
+            let message = format!("the `:op-id` `{id}` was used for another join before");
             let error = rejected("E0636", "conflict", message);
             Err(with_hint(
                 error,
-                "give each join a name of its own; a repeated one gives the first answer",
+                "use a different `:op-id` for each join; a repeated one returns the first answer",
             ))
         }
     }
@@ -234,11 +234,11 @@ fn combine(
     let mut into = open(db, &join.into, now_ms)?;
     if [sides.0.table.id, sides.1.table.id].contains(&into.id) {
         let message = format!(
-            "the table `{}` is a side of the join, and its result",
+            "the table `{}` is both a side of the join and its result",
             into.name
         );
         let error = rejected("E0635", "bad-config", message);
-        return Err(with_hint(error, "write the result to a table of its own"));
+        return Err(with_hint(error, "write the result to another table"));
     }
     if join.mode == WriteMode::Replace {
         clear(db, &into)?;

@@ -55,7 +55,7 @@ impl Options {
             for word in words {
                 if options.exact.get(word).is_some_and(|known| *known != at) {
                     let message = format!("two options of `{column}` are called `{word}`");
-                    let hint = "ids, names and aliases of an enum are all different";
+                    let hint = "ids, names and aliases of an enum must all be different";
                     return Err(with_hint(rejected("E0633", "bad-config", message), hint));
                 }
                 options.exact.insert(word.to_owned(), at);
@@ -191,6 +191,6 @@ fn check_count(count: usize, column: &str) -> Result<(), StoreError> {
         return Ok(());
     }
     let message = format!("the enum `{column}` would have more than {MAX_OPTIONS} options");
-    let hint = "what varies so much is a string: `:definition {:type-hint :string :enum nil}`";
+    let hint = "use a string column instead: `:definition {:type-hint :string :enum nil}`";
     Err(with_hint(rejected("E0633", "too-large", message), hint))
 }

@@ -28,7 +28,7 @@ pub(super) fn choose(
         (false, Partitions::Keys(_)) => Err(not_partitioned(table)),
         (true, Partitions::Unnamed) => {
             let message = format!(
-                "the table `{}` has partitions, and none is named",
+                "the table `{}` has partitions, but none is selected",
                 table.name
             );
             Err(with_hint(
@@ -71,18 +71,18 @@ pub(super) fn choose_to_write(
 pub(super) fn check_single(table: &Table, partitions: &Partitions) -> Result<(), StoreError> {
     let found = match partitions {
         Partitions::Keys(keys) if keys.len() == 1 => return Ok(()),
-        Partitions::Keys(keys) => format!("{} are named", keys.len()),
-        Partitions::All if table.partitioned => "all are named".to_owned(),
+        Partitions::Keys(keys) => format!("{} are selected", keys.len()),
+        Partitions::All if table.partitioned => "all are selected".to_owned(),
         Partitions::All | Partitions::Unnamed => return Ok(()),
     };
     let message = format!(
-        "the table `{}` is changed in one partition at a time, and {found}",
+        "the table `{}` is changed in one partition at a time, but {found}",
         table.name
     );
     let error = rejected(StoreError::PARTITION, "bad-config", message);
     Err(with_hint(
         error,
-        "one step for each: `:partitions {:key \"a\"}`",
+        "use one step for each partition: `:partitions {:key \"a\"}`",
     ))
 }
 

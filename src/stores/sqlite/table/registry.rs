@@ -303,7 +303,7 @@ impl Table {
                 Some(rusqlite::ErrorCode::ConstraintViolation) => {
                     let key = listed(names.iter().map(String::as_str));
                     let message = format!(
-                        "{key} cannot be the key of the table `{}`: two of its rows have the same",
+                        "{key} cannot be the key of the table `{}`: two of its rows have the same values",
                         self.name
                     );
                     with_hint(
@@ -465,7 +465,7 @@ fn missing(db: &Connection, name: &TableName) -> Result<StoreError, StoreError> 
     let name = match name {
         TableName::Name(name) => name,
         TableName::Id(id) => {
-            let message = format!("the table that the reference ends in, {id}, is not there");
+            let message = format!("the table {id} of the reference does not exist");
             return Ok(with_hint(
                 rejected("E0620", "not-found", message),
                 "it belongs to another project, or was deleted",
@@ -502,7 +502,7 @@ pub(super) fn check_name(name: &str, what: &str, code: &'static str) -> Result<(
     } else if length > MAX_NAME {
         format!("has {length} characters, and at most {MAX_NAME} are allowed")
     } else if name.chars().any(char::is_control) {
-        "has a control character in it".to_owned()
+        "contains a control character".to_owned()
     } else {
         return Ok(());
     };

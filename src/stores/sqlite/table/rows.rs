@@ -77,7 +77,7 @@ pub(super) fn page(db: &Connection, query: &RowsQuery) -> Result<String, StoreEr
     let table = Table::open(db, &query.table)?;
     let limit = query.page.limit;
     if !(1..=MAX_PAGE).contains(&limit) {
-        let message = format!("the limit of a page is from 1 to {MAX_PAGE}, and {limit} is not");
+        let message = format!("the limit of a page must be from 1 to {MAX_PAGE}, got {limit}");
         return Err(rejected("E0627", "bad-config", message));
     }
     let selection = Selection::of(&table, &query.select)?;
@@ -227,7 +227,7 @@ fn after(
         );
         return Err(with_hint(
             error,
-            "take `:next-cursor` of the page before, and keep table and sort as they were",
+            "use `:next-cursor` of the previous page, with the same table and sort",
         ));
     };
     out.sql = format!("({}) AND ", out.sql);

@@ -244,7 +244,7 @@ pub(super) fn check_given(column: &Column) -> Result<(), StoreError> {
         column.name, lookup.reference_column
     );
     let hint =
-        "leave it out of the rows; `:definition {:computed nil}` makes an ordinary column of it";
+        "leave it out of the rows; `:definition {:computed nil}` turns it into an ordinary column";
     Err(with_hint(rejected("E0634", "bad-config", message), hint))
 }
 
@@ -311,12 +311,12 @@ pub(super) fn settle_key(
     if write.key_fields.is_empty() {
         if write.mode == WriteMode::Upsert && key.is_empty() {
             let message = format!(
-                "the table `{}` has no key, so no row can be the same as another",
+                "the table `{}` has no key by which existing rows could be found",
                 table.name
             );
             return Err(with_hint(
                 rejected(StoreError::ROW_KEY, "bad-config", message),
-                "name what makes a row the same row: `:key-fields [:id]`",
+                "name the fields that identify a row: `:key-fields [:id]`",
             ));
         }
         return Ok(());
@@ -375,9 +375,12 @@ pub(super) fn unexecuted(error: rusqlite::Error) -> StoreError {
             let error = rejected(
                 "E0623",
                 "too-large",
-                "a cell is larger than a database takes".to_owned(),
+                "a cell is larger than the database allows".to_owned(),
             );
-            with_hint(error, "keep it in a blob, and its reference in the table")
+            with_hint(
+                error,
+                "store it in a blob, and the blob's reference in the table",
+            )
         }
         _ => failed(error),
     }

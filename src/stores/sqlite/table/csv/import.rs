@@ -159,13 +159,13 @@ fn settle_key(table: &Table, import: &ImportCsv) -> Result<Vec<String>, StoreErr
     let wanted = &import.key_fields;
     if key.is_empty() && wanted.is_empty() && import.mode == WriteMode::Upsert {
         let message = format!(
-            "the table `{}` has no key, so no row can be the same as another",
+            "the table `{}` has no key by which existing rows could be found",
             table.name
         );
         let error = rejected(StoreError::ROW_KEY, "bad-config", message);
         return Err(with_hint(
             error,
-            "name what makes a row the same row: `:key-fields [:id]`",
+            "name the fields that identify a row: `:key-fields [:id]`",
         ));
     }
     if !key.is_empty() && !wanted.is_empty() && key != *wanted {
@@ -366,7 +366,7 @@ impl Load<'_> {
                 }))
             };
             if column.is_key && text.is_empty() {
-                return bad("it is a key field, and empty".to_owned());
+                return bad("its key field is empty".to_owned());
             }
             let Some(cell) = kept(column.type_, text, quoted) else {
                 return bad(format!(
@@ -471,7 +471,7 @@ fn set_key(db: &Connection, table: &mut Table, key: &[String]) -> Result<(), Sto
             );
             Err(with_hint(
                 rejected(StoreError::ROW_KEY, "conflict", message),
-                "take one out, use `:write-mode :upsert`, or leave such rows out with `:on-bad-row :skip`",
+                "remove one of them, use `:write-mode :upsert`, or leave such rows out with `:on-bad-row :skip`",
             ))
         }
         Err(_) => Err(error),

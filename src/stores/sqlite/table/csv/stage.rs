@@ -166,7 +166,7 @@ impl<'a> Source<'a> {
                 true => Ok((blob, bytes)),
                 false => Err(StoreError::Damaged {
                     path: format!("the blob {}", blob.0),
-                    detail: "its contents are not what its name says".to_owned(),
+                    detail: "its contents do not match its hash".to_owned(),
                 }),
             },
         }
@@ -331,7 +331,7 @@ fn check_names(names: &[String], ask: &StageCsv, line: u64) -> Result<(), StoreE
         return refused(
             "too-large",
             message,
-            "if that is not so, the delimiter may be another: `:delimiter \";\"`",
+            "if that is wrong, the delimiter may be different: `:delimiter \";\"`",
         );
     }
     let mut places = std::collections::HashMap::new();
@@ -344,7 +344,7 @@ fn check_names(names: &[String], ask: &StageCsv, line: u64) -> Result<(), StoreE
             return refused(
                 "invalid",
                 message,
-                "name it, or say `:header? false` where the first line is a row",
+                "name it, or set `:header? false` if the first line is a row",
             );
         }
         if let Some(first) = places.insert(name.as_str(), idx) {
@@ -359,7 +359,7 @@ fn check_names(names: &[String], ask: &StageCsv, line: u64) -> Result<(), StoreE
             let message = format!(
                 "line {line} of the CSV text: a column is called `{ROW_ID}`, which is the store's own number of a row"
             );
-            return refused("invalid", message, "give it another name, or take it out");
+            return refused("invalid", message, "rename or remove it");
         }
     }
     if let Some((unknown, _)) = ask
@@ -368,7 +368,7 @@ fn check_names(names: &[String], ask: &StageCsv, line: u64) -> Result<(), StoreE
         .find(|(name, _)| !places.contains_key(name.as_str()))
     {
         let message =
-            format!("`:columns` says the type of `{unknown}`, which the CSV text does not have");
+            format!("`:columns` sets the type of `{unknown}`, but the CSV text has no such column");
         let known = format!("it has {}", listed(names.iter().map(String::as_str)));
         return refused("bad-config", message, &known);
     }
@@ -380,11 +380,11 @@ fn check_text(splitter: &Splitter<Source<'_>>) -> Result<(), StoreError> {
     let text = splitter.text();
     let line = splitter.line;
     if memchr::memchr(0, text).is_some() {
-        let message = format!("line {line} of the CSV text has a NUL character in it");
+        let message = format!("line {line} of the CSV text contains a NUL character");
         let error = rejected("E0641", "invalid", message);
         return Err(with_hint(
             error,
-            "it may be UTF-16: say `:encoding \"utf-16le\"`; or it is not CSV, but a spreadsheet or an archive",
+            "it may be UTF-16: set `:encoding \"utf-16le\"`; or it is not CSV, but a spreadsheet or an archive",
         ));
     }
     let Err(error) = std::str::from_utf8(text) else {
