@@ -31,7 +31,7 @@ fn import(engine: &Engine, text: &str, new_id: bool) -> Result<RunId, EngineErro
     Ok(imported.runs[0].clone())
 }
 
-/// Says why something was refused.
+/// Returns the reason for a refusal, as text.
 fn refused(result: Result<RunId, EngineError>) -> String {
     match result {
         Ok(run) => format!("imported {run}"),
@@ -191,7 +191,7 @@ fn a_wrong_record_is_named() {
     }
 }
 
-/// Changes of a file whose digest was corrected: each is refused, whatever the field.
+/// Changes of a file whose digest was corrected: each is refused, whichever field it changes.
 #[rustfmt::skip]
 const RECORDS: &[(&str, &str)] = &[
     (":engine-abi 1", ":engine-abi \"1\""), (":engine-abi 1", ":engine-abi"), (":engine-abi 1", ":engine-abi 1.5"),

@@ -1,4 +1,4 @@
-//! Backups that are made while others write, and what verification finds.
+//! Backups that are made while other processes write, and the findings of a verification.
 
 use std::fs;
 use std::path::PathBuf;
@@ -8,7 +8,7 @@ use flowstone_stores::Options;
 
 use crate::bench::{Bench, block_on, outcome};
 
-/// Large values, a blob, and steps of our own store.
+/// Large values, a blob, and steps of the project's own stores.
 const FLOW: &str = "(do (dotimes [n 20] (flow/step :put :n {:value n}))
     (flow/step :write :large {:value (apply str (repeat 4000 \"0123456789\"))})
     :done)";
@@ -27,7 +27,7 @@ fn used() -> Bench {
     let stores = engine.stores();
     let hash = block_on(stores.blobs.put(b"some bytes".to_vec())).expect("a blob");
     drop(engine);
-    // What names it is a row of the registry.
+    // The name of the blob is a row of the registry.
     let db = rusqlite::Connection::open(home(&bench).join("flowstone.db")).expect("a database");
     db.execute(
         "INSERT INTO resource (uri, hash, size, created_ms) VALUES ('res://x', ?1, 10, 1)",
@@ -188,7 +188,7 @@ fn verification_looks_into_blobs_and_pages() {
         "{copied:?}"
     );
     assert!(!place.exists());
-    // A page in the middle of the journal.
+    // Damages a page in the middle of the journal.
     let path = home(&bench).join("flowstone.db");
     let mut bytes = fs::read(&path).expect("a file");
     let middle = bytes.len() * 2 / 3;

@@ -101,7 +101,7 @@ fn a_name_stands_for_its_last_contents() {
     assert!(find(&db, "res://x' OR '1'='1").expect("read").is_none());
 }
 
-/// A full disk in the middle: `/dev/full` takes nothing, and says so as a disk does.
+/// A full disk: `/dev/full` refuses every write, with the error of a full disk.
 #[cfg(target_os = "linux")]
 #[test]
 fn a_disk_that_fills_up_leaves_nothing_half_written() {
@@ -122,7 +122,7 @@ fn a_disk_that_fills_up_leaves_nothing_half_written() {
         get(folder.path(), &hash).expect_err("nothing").code(),
         "E0607"
     );
-    // One that comes in parts as well.
+    // The same for a blob that arrives in parts.
     let incoming = folder.path().join("incoming");
     fs::create_dir_all(&incoming).expect("a folder");
     for count in 0..1_000 {

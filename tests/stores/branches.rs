@@ -1,4 +1,4 @@
-//! Branches of a run side by side: values, failures, order, replay.
+//! Concurrent branches of a run: values, failures, order, replay.
 
 use expect_test::{Expect, expect};
 use flowstone_engine::codec;
@@ -7,7 +7,7 @@ use flowstone_engine::ports::WaitFilter;
 use super::STORE;
 use crate::bench::{Bench, block_on, outcome};
 
-/// Runs a flow with gates opened in an order, and replays it.
+/// Runs a flow with gates that open in a given order, and replays it.
 fn run(script: &[&str], text: &str) -> String {
     let bench = Bench::over(STORE);
     bench.script.set(script.iter().copied());
@@ -257,7 +257,7 @@ fn a_fanout_stands_for_its_items() {
             "failed E0446 `:max-concurrency` is a number from 1 on",
         ),
     ] {
-        // The config is computed, so that the check before the run does not see it.
+        // The config is computed, so that the check before the run cannot see it.
         let text = format!("(flow/step :fanout :send (identity {config}))");
         assert_eq!(run(&[], &text), expected);
     }
@@ -272,7 +272,7 @@ fn a_delay_shared_by_branches_is_computed_once() {
             (flow/step :gate :x {})])",
         expect![[r#"[["all.0/x" "all.0/x" [0 1 2] [0 1 2] 0] "x"]"#]],
     );
-    // The branch that was computing it lost the race: another computes it again.
+    // The branch that was computing the delay lost the race: another branch computes it again.
     check(
         "(let [asked (delay (flow/step :gate :x {:turns 9}))]
            (flow/all [#(flow/race [(fn [] @asked) (fn [] (flow/step :gate :y {}))]) #(deref asked)]))",

@@ -1,4 +1,4 @@
-//! Many starts in one call: all of them, or none.
+//! Several starts in one call: all of them, or none.
 
 use flowstone_engine::ports::{RunFilter, RunStatus};
 use flowstone_engine::{BulkStart, Engine, EngineError, StartOptions, Started, codec};
@@ -90,7 +90,7 @@ fn a_refusal_of_the_store_undoes_the_starts_before_it() {
         (1, 2, "E0555")
     );
     assert_eq!(count(&engine), 0);
-    // The transaction left nothing behind.
+    // The refused transaction left nothing behind.
     let started = submit(&engine, &flow, &["{:k 1}", "{:k 2}"]).expect("started");
     assert_eq!(
         (statuses(&started).as_str(), count(&engine)),

@@ -1,4 +1,4 @@
-//! Runs that call runs: values, errors, waits, cancels, and a process that dies at any commit.
+//! Runs that call runs: values, errors, waits, cancellations, and a process that ends at any commit.
 
 use std::rc::Rc;
 
@@ -48,7 +48,7 @@ fn check(text: &str, expected: expect_test::Expect) {
     let engine = bench.engine();
     let run = bench.start(&engine, text);
     let found = outcome(&engine, &run);
-    // Ids differ from run to run of the tests.
+    // Ids differ between executions of the tests.
     let rows = runs(&engine);
     let found = rows.iter().fold(found, |found, row| {
         found.replace(row.id.as_str(), &format!("<{}>", row.flow))
@@ -56,7 +56,7 @@ fn check(text: &str, expected: expect_test::Expect) {
     expected.assert_eq(&found);
 }
 
-/// All runs, oldest first.
+/// Returns all runs, oldest first.
 fn runs(engine: &Engine) -> Vec<RunRow> {
     let mut rows = block_on(engine.list_runs(RunFilter::default())).expect("runs");
     rows.reverse();
@@ -187,7 +187,7 @@ fn a_parent_waits_for_what_its_child_waits_for() {
     assert_eq!(waits.len(), 1, "only what somebody can answer");
     assert_ne!(waits[0].run, run);
     answer(&engine, "door");
-    // The list of runs to resume has the child first, then the parent.
+    // The child comes first in the list of runs to resume, then the parent.
     let first = block_on(engine.resumable()).expect("runs");
     assert_eq!(first.len(), 1);
     let family = block_on(engine.show_run(&run)).expect("a report").children;
@@ -252,7 +252,7 @@ fn parent_and_child_may_die_at_any_commit() {
                     last.contains("the process is dead") || last.contains("waits"),
                     "{last}"
                 );
-                // An effect was begun, and nobody knows whether it was done.
+                // An effect in doubt is resolved.
                 for wait in block_on(engine.list_waits(WaitFilter::default())).expect("waits") {
                     let again = Value::keyword("retry");
                     block_on(engine.complete_wait(&wait.id, &again, false)).expect("answered");

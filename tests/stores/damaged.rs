@@ -1,4 +1,4 @@
-//! Files that are not databases of Flowstone: they cause named errors, and stay unchanged.
+//! Files that are not Flowstone databases: they cause named errors, and stay unchanged.
 
 use std::fs;
 

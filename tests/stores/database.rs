@@ -1,4 +1,4 @@
-//! Tests that look into the files of the database: what ports do not show.
+//! Tests that read the files of the database, beyond what the ports return.
 
 use std::fs;
 use std::sync::Arc;
@@ -39,7 +39,7 @@ fn a_journal_that_says_something_else_stops_the_run() {
           journal: :write {:value 1}
           now:     :write {:value 1}"#]]
     .assert_eq(&found);
-    // It is as it was, for a build that understands it.
+    // The run is unchanged for a build that understands it.
     let row = block_on(engine.find_run(run.as_str())).expect("a run");
     assert_eq!(row.status, RunStatus::Waiting);
 }
@@ -108,7 +108,7 @@ fn a_token_is_good_for_what_was_shown() {
     assert_eq!(give(seen(&row.digest)), "answered 1");
     assert_eq!(give(seen(&row.digest)), "E0515");
     outcome(&engine, &run);
-    // The same question in the next run has a token of its own.
+    // The same question in the next run has a different token.
     let next = bench.start(&engine, DOOR);
     outcome(&engine, &next);
     let id = waits(&engine)[0].id.clone();
@@ -151,7 +151,7 @@ fn ten_thousand_open_waits_are_not_looked_through() {
     }
 }
 
-/// A database of before the index is indexed when somebody asks.
+/// A database from before the index is indexed by the first search.
 #[test]
 fn an_older_database_is_indexed_when_it_is_asked() {
     let bench = Bench::new();
@@ -160,7 +160,7 @@ fn an_older_database_is_indexed_when_it_is_asked() {
         let stores = bench.stores();
         block_on(keep(&stores, "old.txt", "walrus", None));
     }
-    // As if it had been made before: the list of what is to be done is all that says so.
+    // Restores the state before the index existed: only the list of pending resources shows it.
     let db = rusqlite::Connection::open(home.join("flowstone.db")).expect("opened");
     let listed: i64 = db
         .query_row("SELECT count(*) FROM search_todo", [], |row| row.get(0))
@@ -186,7 +186,7 @@ fn blobs_go_with_the_last_that_names_them() {
     put("nameless");
     let kept = bench.start(&engine, "[:see \"res://v1/b\"]");
     outcome(&engine, &kept);
-    // The files were written long ago.
+    // Makes the files old.
     for part in fs::read_dir(bench.home.path().join("home/blobs"))
         .expect("a folder")
         .flatten()
@@ -200,7 +200,7 @@ fn blobs_go_with_the_last_that_names_them() {
         }
     }
     bench.clock.advance(40 * DAY);
-    // Put again: somebody is about to name it.
+    // Stored again: a row is about to refer to it.
     put("fresh");
     let report = gc(&engine, 30);
     assert_eq!((report.resources, report.blobs.count), (0, 1), "{report:?}");
@@ -220,7 +220,7 @@ fn blobs_go_with_the_last_that_names_them() {
     );
 }
 
-/// Commits a change of a run, as the process that executes it.
+/// Commits a change of a run as the process that executes it.
 fn commit(engine: &Engine, run: &RunId, change: Change) {
     let stores = engine.stores();
     let Claim::Taken { epoch, .. } =

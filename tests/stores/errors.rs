@@ -1,4 +1,4 @@
-//! What a flow and a record say of a step that failed; what is expected of a value; what steps cost.
+//! Errors of failed steps in flows and records; expectations of values; costs of steps.
 
 use flowstone_engine::{RunReport, StepStatus};
 
@@ -149,7 +149,7 @@ fn values_are_checked_against_expectations() {
     }
 }
 
-/// What a store, a sleep and a person make of a step is expected of, too; what is done in a store is not done again.
+/// Expectations also apply to values from a store, a sleep or a person; a store operation is not repeated.
 #[test]
 fn expectations_apply_to_every_kind_of_value() {
     const NOT: &str = "failed E0521 the result is not what `:expect` says: should";

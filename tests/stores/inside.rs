@@ -1,4 +1,4 @@
-//! Steps that a step performs: journaled one by one, answered from the journal, waited for, cancelled.
+//! Nested steps: journaled individually, replayed from the journal, suspended, cancelled.
 
 use std::rc::Rc;
 
@@ -86,7 +86,7 @@ fn inside(step: &Value) -> NestedRequest {
     NestedRequest::new(&name("type"), &*name("id"), config)
 }
 
-/// Reads, writes, own stores, one that fails, one that performs others itself, all in one.
+/// Nested steps that read, write, use the stores and fail, and one that has nested steps itself.
 const FLOW: &str = "(let [a (flow/step :rounds :agent
             {:rounds [[{:type :look :id :turn :value 1}]
                       [{:type :write :id :x :value 2} {:type :put :id :y :value 3} {:type :look :id :z :value 4}]
@@ -142,7 +142,7 @@ fn every_commit_may_be_the_last() {
             let before = bench.effects.borrow().clone();
             let engine = bench.engine();
             let mut last = outcome(&engine, &run);
-            // A write that was in flight is in doubt, inside a step as elsewhere.
+            // A write that was in progress is in doubt, nested or not.
             while last.starts_with("waiting") {
                 let waits = block_on(engine.list_waits(WaitFilter::default())).expect("waits");
                 assert_eq!(waits[0].path, "agent/x?1");
@@ -151,7 +151,7 @@ fn every_commit_may_be_the_last() {
                 last = outcome(&engine, &run);
             }
             assert_eq!(last, expected, "left {left} silently {silently}");
-            // At most those were done again that were under way side by side.
+            // Only steps that ran concurrently at the end may be done again.
             let twice = bench
                 .effects
                 .borrow()
@@ -181,7 +181,7 @@ fn an_outer_step_is_suspended_with_its_nested_waits_and_resumes() {
     let run = bench.start(&engine, flow);
     assert_eq!(outcome(&engine, &run), "waiting: `ask` waits for an answer");
     assert_eq!(bench.effects(), "agent/beside=1 agent/turn=1");
-    // Another process goes on.
+    // Another process resumes the run.
     drop(engine);
     let engine = bench.engine();
     let waits = block_on(engine.list_waits(WaitFilter::default())).expect("waits");
@@ -225,7 +225,7 @@ fn a_retry_of_the_outer_step_starts_over() {
         :rounds [[{:type :look :id :turn :value 1}]
                  [{:type :look :id :flaky :times 1 :kind :unavailable :retry {:max-attempts 1}}]]})";
     let run = bench.start(&engine, flow);
-    // The key of what is inside a later attempt is another.
+    // The idempotency key of a nested step differs in a later attempt.
     assert_eq!(outcome(&engine, &run), "failed E0799 not now");
     assert_eq!(
         bench.effects(),

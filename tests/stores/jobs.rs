@@ -1,4 +1,4 @@
-//! Jobs over the stores: leases, attempts, order, cancels, batches, and processes that die at any commit.
+//! Jobs over the stores: leases, attempts, order, cancellations, batches, and processes that end at any commit.
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -37,7 +37,7 @@ fn claim_as(engine: &Engine, types: &[&str], max: usize, lease: u64) -> Vec<JobR
     claimed.into_iter().map(|job| job.row).collect()
 }
 
-/// Claims the one image that is queued, for 30 seconds.
+/// Claims the only queued image job, for 30 seconds.
 fn claim(engine: &Engine) -> JobRow {
     let mut jobs = claim_as(engine, &["image"], 10, 30);
     assert_eq!(jobs.len(), 1, "{jobs:?}");
@@ -88,7 +88,7 @@ fn statuses(engine: &Engine) -> String {
     names.join(" ")
 }
 
-/// Drives whatever can go on, as a worker does, and returns how many runs that were.
+/// Executes every run that can continue, as a worker does, and returns their number.
 fn resume(engine: &Engine) -> usize {
     let driven = block_on(engine.resume_all(Rc::new(NoObserver), ExecuteOptions::default()));
     driven.expect("listed").len()
@@ -137,7 +137,7 @@ fn leases_that_expire_use_up_the_attempts_and_the_run_is_told() {
         );
         bench.clock.advance(1);
     }
-    // Nobody claims any more: the worker that executes runs notices.
+    // No worker claims jobs any more: the worker that executes runs detects that the job is due.
     let due_ms = block_on(engine.stores().agenda.next_ms()).expect("read");
     assert_eq!(due_ms, Some(bench.clock_ms()));
     assert_eq!(resume(&engine), 1);
@@ -631,11 +631,11 @@ fn a_page_ends_where_the_next_one_begins() {
     );
 }
 
-/// Lets a number of changes of jobs through, and then none: the worker is dead.
+/// Allows a number of changes of jobs, and refuses all later ones: the worker is dead.
 struct Dying {
     inner: Arc<dyn Jobs>,
     left: AtomicI64,
-    /// The last one takes effect, and nobody hears of it.
+    /// The last change takes effect, but its caller gets no answer.
     silently: bool,
 }
 
@@ -697,7 +697,7 @@ impl Jobs for Dying {
     }
 }
 
-/// Works off the queue as a worker does. Returns whether it lived.
+/// Claims and completes all queued jobs as a worker does. Tells whether the worker survived.
 fn work(engine: &Engine) -> bool {
     loop {
         let options = ClaimOptions {
@@ -725,7 +725,7 @@ fn work(engine: &Engine) -> bool {
 const TWO: &str = "(let [all (mapv #(flow/step :job :work {:op :submit :job-type \"image\" :payload %}) [1 2])]
   (mapv #(let [job (flow/step :job :done {:op :await :job-id (:job-id %)})] [(:payload job) (:status job)]) all))";
 
-/// Drives a run and a worker to the end, and returns the outcome.
+/// Executes a run and a worker to the end, and returns the outcome.
 fn finish(bench: &Bench, engine: &Engine, run: &RunId) -> String {
     for _ in 0..8 {
         let found = words(&execute(engine, run));
@@ -733,7 +733,7 @@ fn finish(bench: &Bench, engine: &Engine, run: &RunId) -> String {
             return found;
         }
         assert!(work(engine));
-        // The lease of a worker that died.
+        // The lease of a worker that died expires.
         bench.clock.advance(30_000);
     }
     panic!("the run does not end");

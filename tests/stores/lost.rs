@@ -1,4 +1,4 @@
-//! A home whose database was lost is refused, and is not taken for a new one.
+//! A home folder whose database was lost is refused, and is not taken for a new one.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -14,7 +14,7 @@ fn home(bench: &Bench) -> PathBuf {
     bench.home.path().join("home")
 }
 
-/// A home with a run that is over.
+/// Returns a home folder with a finished run.
 fn used() -> Bench {
     let bench = Bench::new();
     let engine = bench.engine();
@@ -24,7 +24,7 @@ fn used() -> Bench {
     bench
 }
 
-/// A copy of a home as a killed process leaves it: nothing was copied from the log.
+/// Returns a copy of a home folder in the state that a killed process leaves: nothing was copied from the log.
 fn killed(bench: &Bench) -> Bench {
     let engine = bench.engine();
     let run = bench.start(&engine, FLOW);
@@ -79,7 +79,7 @@ fn an_empty_or_missing_database_is_lost() {
     fs::remove_file(&path).expect("removed");
     assert_eq!(lost(&bench), "the file is gone");
     assert!(!path.exists(), "none is made in its place");
-    // Another one without anything in it.
+    // Replaces it by an empty database.
     let db = rusqlite::Connection::open(&path).expect("a database");
     db.execute_batch("PRAGMA application_id = 1181511543; CREATE TABLE x (y); DROP TABLE x;")
         .expect("a database");
@@ -101,7 +101,7 @@ fn a_log_that_is_missing_after_a_kill_is_lost() {
     assert!(!log.exists(), "none is made in its place");
     fs::write(&log, saved).expect("a file");
     assert_eq!(count(&bench), 2);
-    // The first process of a home was killed.
+    // The first process of a home folder was killed.
     let young = killed(&Bench::new());
     fs::remove_file(home(&young).join("flowstone.db-wal")).expect("removed");
     assert_eq!(lost(&young), missing);

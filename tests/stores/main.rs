@@ -1,6 +1,6 @@
 //! Tests of the stores.
 //!
-//! Modules that are named twice are the suite of all stores: each test in them runs over the database and over memory.
+//! Modules that are declared twice form the suite for all stores: their tests run over the database and over memory.
 
 mod archive;
 mod backup;

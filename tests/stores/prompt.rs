@@ -1,4 +1,4 @@
-//! Steps at a prompt.
+//! Steps at an interactive prompt.
 
 use std::rc::Rc;
 

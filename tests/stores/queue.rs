@@ -1,4 +1,4 @@
-//! Starts: one run at a time, limits, rates, priorities, versions. The store decides, in every process.
+//! Starts of runs: slots, limits, rates, priorities, versions. The store decides, for every process.
 
 use std::future::Future;
 use std::rc::Rc;
@@ -17,12 +17,12 @@ use super::STORE;
 use crate::bench::{Bench, block_on, words};
 use crate::crash;
 
-/// A flow whose runs wait at a door. `version` only makes its text differ.
+/// Returns a flow whose runs wait for an answer. `version` only changes its text.
 fn flow(head: &str, version: u32) -> String {
     format!("{{:slug :work {head} :flow '(do {version} (:action (flow/step :hold :door {{}})))}}")
 }
 
-/// A flow whose runs end at once.
+/// Returns a flow whose runs end at once.
 fn quick(head: &str) -> String {
     format!("{{:slug :work {head} :flow '(:n (flow/input))}}")
 }
@@ -43,7 +43,7 @@ fn submit(
     block_on(engine.submit(&bench.flow(text), options))
 }
 
-/// Starts a run of a flow, and executes it as far as it goes.
+/// Starts a run of a flow, and executes it until it ends or waits.
 fn start(bench: &Bench, engine: &Engine, text: &str, input: &str) -> StartedRun {
     let started = submit(bench, engine, text, options(input)).expect("it starts");
     execute(engine, &started.run);
@@ -64,7 +64,7 @@ fn status(engine: &Engine, run: &RunId) -> &'static str {
     row.status.name()
 }
 
-/// The runs of a bench by the order of their starts, with what they are at.
+/// Returns the runs of a bench in the order of their starts, with their statuses.
 fn statuses(engine: &Engine) -> String {
     let mut runs = block_on(engine.list_runs(RunFilter::default())).expect("runs");
     runs.reverse();
@@ -78,7 +78,7 @@ fn statuses(engine: &Engine) -> String {
     words.join(", ")
 }
 
-/// Brings the waiting run at the door to its end.
+/// Answers the waiting run, and executes it to its end.
 fn end(engine: &Engine, run: &RunId) {
     block_on(engine.cancel(run, "enough", Rc::new(NoObserver))).expect("it ends");
 }
@@ -109,7 +109,7 @@ fn a_singleton_flow_has_one_live_run() {
         .expect("queued");
     assert_eq!((place.position, place.waits_for), (2, QueueReason::Slot));
     assert_eq!(place.behind, std::slice::from_ref(&first.run));
-    // Nobody has to look: the end of the first is the beginning of the second.
+    // No polling is needed: the end of the first run starts the second one.
     end(&engine, &first.run);
     assert_eq!(statuses(&engine), "cancelled, running, queued");
     let ready = block_on(engine.resumable()).expect("runs");
@@ -171,18 +171,18 @@ fn a_default_of_the_contract_is_a_key() {
     assert_eq!(started.key.as_deref(), Some("\".\""));
 }
 
-/// What a holder is at when the next start comes.
+/// The state of a holder when the next start arrives.
 #[derive(Debug, Clone, Copy)]
 enum Holder {
     Ended,
     Waiting,
-    /// It began, and its process died.
+    /// The run began, and its process ended.
     Crashed,
-    /// It is executed by a live process.
+    /// A live process executes the run.
     Live,
 }
 
-/// What becomes of a second start, and of the first run, when the text of the flow changed or not.
+/// Checks the outcome of a second start, and of the first run, with the same or a changed flow text.
 #[track_caller]
 fn second(policy: &str, is_new: bool, holder: Holder, expected: &str) {
     let bench = Bench::over(STORE);
@@ -296,7 +296,7 @@ fn queued_runs_of_an_older_version_are_superseded_too() {
         statuses(&engine),
         "waiting (to be cancelled), cancelled, queued"
     );
-    // Who waits for the turn clears up what nobody executes.
+    // A run that waits for its turn ends runs that no process executes.
     let executed =
         block_on(engine.execute(&third.run, Rc::new(NoObserver), ExecuteOptions::default()));
     assert_eq!(words(&executed), "waiting: `door` waits for an answer");
@@ -313,7 +313,7 @@ fn one_of_many_concurrent_starts_begins() {
     let bench = Bench::over(STORE);
     let text = flow(SINGLETON, 1);
     let loaded = bench.flow(&text);
-    // Each process has a connection of its own; what they have in common is the file.
+    // Each process has a connection of its own; they share only the file.
     let engines: Vec<Engine> = (0..4).map(|_| bench.engine()).collect();
     let starts = engines
         .iter()
@@ -458,14 +458,14 @@ fn a_rate_is_kept_to_the_millisecond() {
         let next = block_on(engine.stores().agenda.next_ms()).expect("a moment");
         (begun, next)
     };
-    // The window slides: each start makes room a minute after an earlier one, and not before.
+    // The window slides: each start allows another one a minute later, and not before.
     assert_eq!(at(59_999), (0, Some(60_000)));
     assert_eq!(at(60_000), (1, Some(70_000)));
     assert_eq!(at(69_999), (0, Some(70_000)));
     assert_eq!(at(70_000), (1, None));
     assert_eq!(begin(119_999).decision, StartDecision::Queued);
     assert_eq!(at(120_000), (1, None));
-    // A worker looks at what is due by itself.
+    // A worker polls for due runs by itself.
     assert_eq!(begin(121_000).decision, StartDecision::Queued);
     bench.clock.set(130_000);
     let taken = block_on(engine.stores().agenda.take(130_000, 10)).expect("runs");
@@ -513,7 +513,7 @@ fn a_run_needs_both_its_slot_and_its_limit() {
     let ada = start(&bench, &engine, &text, "{:user \"ada\"}");
     let bo = start(&bench, &engine, &text, "{:user \"bo\"}");
     start(&bench, &engine, &text, "{:user \"bo\"}");
-    // The second of a key comes after the first, although both wait for the limit; the urgent comes before.
+    // The second run of a key starts after the first, although both wait for the limit; the urgent one starts earlier.
     let urgent = StartOptions {
         priority: Some(1),
         ..options("{:user \"bo\"}")
@@ -593,7 +593,7 @@ fn a_child_waits_for_its_turn() {
     assert!(waiting.ends_with("`door` waits for an answer"), "{waiting}");
 }
 
-/// Where a process dies, a run has ended and the next begun, or neither.
+/// When a process ends at any commit, either a run has ended and the next one has begun, or neither.
 #[test]
 fn the_commit_that_ends_a_run_starts_the_next_queued_run() {
     let text = format!(
@@ -628,7 +628,7 @@ fn the_commit_that_ends_a_run_starts_the_next_queued_run() {
     assert!(deaths > 4, "{deaths}");
 }
 
-/// How many have had their turn before the last of three.
+/// Returns the number of runs that had their turn before the last of three.
 fn said_turns(statuses: &str) -> usize {
     statuses.matches("completed").count() + 1
 }
@@ -640,7 +640,7 @@ fn many_queued_runs_go_through_one_by_one() {
     let loaded = bench.flow(&flow(SINGLETON, 1));
     let count = std::env::var("QUEUED").map_or(300, |count| count.parse().expect("a number"));
     let began = std::time::Instant::now();
-    // Handed over together, as many callers would.
+    // Started together, as by several callers.
     let runs: Vec<RunId> = block_on(async {
         let mut runs = Vec::new();
         for _ in 0..count / 100 {
@@ -668,7 +668,7 @@ fn many_queued_runs_go_through_one_by_one() {
     }
 }
 
-/// Waits for all of some futures at once.
+/// Awaits some futures concurrently.
 async fn together<T>(futures: impl Iterator<Item = impl Future<Output = T>>) -> Vec<T> {
     let mut left: Vec<_> = futures.map(Box::pin).collect();
     let mut done = Vec::new();

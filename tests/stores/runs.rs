@@ -1,4 +1,4 @@
-//! Runs over the database: replay, retries, waits, cancels, errors.
+//! Runs over the stores: replay, retries, waits, cancellations, errors.
 
 use std::rc::Rc;
 
@@ -250,7 +250,7 @@ fn sleeping_needs_no_process() {
     expect!["waiting: `nap` until 1970-01-01T00:17:40.000Z"].assert_eq(&words(&first));
     drop(engine);
     let engine = bench.engine();
-    // Staying, the simulated clock jumps.
+    // The run stays in memory, and the simulated clock jumps.
     expect!["[:slept 1060000]"].assert_eq(&outcome(&engine, &run));
 }
 
@@ -338,7 +338,7 @@ fn an_effect_in_doubt_is_asked_about() {
     let bench = Bench::over(STORE);
     let engine = bench.engine();
     let run = bench.start(&engine, "[(flow/step :write :charge {:value :done})]");
-    // A crash between the intent and the result: the intent is all there is.
+    // A crash between the intent and the result: only the intent is journaled.
     let entry = Entry {
         kind: EntryKind::Intent,
         path: "charge".to_owned(),
@@ -409,7 +409,7 @@ fn a_run_is_executed_by_one_process() {
     ));
     let found = execute(&other, &run).expect_err("refused");
     assert_eq!(found.code(), "E0504");
-    // The holder goes away without giving it back, as in a crash.
+    // The holder ends without giving the lease back, as in a crash.
     drop(one);
     assert!(outcome(&other, &run).starts_with("waiting"));
 }
@@ -499,7 +499,7 @@ fn many_runs_go_on_together() {
             .map(|run| engine.execute(run, Rc::new(NoObserver), ExecuteOptions::default()));
         let mut executions: Vec<_> = executions.map(Box::pin).collect();
         let mut outcomes = Vec::new();
-        // Each in turn until all are over: they take turns at every await.
+        // Polls each in turn until all are over: they yield at every await.
         std::future::poll_fn(|cx| {
             executions.retain_mut(|execute| match execute.as_mut().poll(cx) {
                 std::task::Poll::Ready(outcome) => {

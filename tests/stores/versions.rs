@@ -1,4 +1,4 @@
-//! Edited flows against runs in flight and runs that are over.
+//! Edited flows against open runs and finished runs.
 
 use expect_test::expect;
 use flowstone_engine::ids::RunId;
@@ -10,7 +10,7 @@ use flowstone_flow::flow::LoadedFlow;
 use super::STORE;
 use crate::bench::{Bench, block_on, execute, outcome, words};
 
-/// The run stops at two gates.
+/// A flow that stops at two gates.
 const FLOW: &str = "{:slug :job
  :concurrency {:type :keyed :key-field :k :on-new-version :coexist}
  :functions [{:id :shape :code (fn [x] x)} {:id :unused :code (fn [x] x)}]
@@ -23,14 +23,14 @@ const FLOW: &str = "{:slug :job
               d (flow/step :put :d {:value c})]
           {:a a :c c :d (some? d)})}";
 
-/// An edit, and what is to be said of it: of a run that has done nothing, one at the first gate, one at the second.
+/// An edit, and the expected verdicts: for a run that has done nothing, one at the first gate, and one at the second.
 type Edit = (&'static str, &'static str, &'static str, [&'static str; 3]);
 
 const SAME: [&str; 3] = ["same", "same", "same"];
 const SAFE: [&str; 3] = ["safe", "safe", "safe"];
-/// It touches what comes before the first gate, or the gate.
+/// The edit affects the part before the first gate, or the gate.
 const EARLY: [&str; 3] = ["safe", "conflict", "conflict"];
-/// It touches what comes between the gates, or the second gate.
+/// The edit affects the part between the gates, or the second gate.
 const LATE: [&str; 3] = ["safe", "safe", "conflict"];
 
 const EDITS: &[Edit] = &[
@@ -227,7 +227,7 @@ fn at(bench: &Bench, engine: &Engine, gates: usize) -> RunId {
     run
 }
 
-/// The runs are looked at from outside, so nobody may have them.
+/// The runs are inspected from outside, so no process may hold them.
 fn start() -> StartOptions {
     StartOptions {
         is_left: true,
@@ -286,7 +286,7 @@ fn adopted(engine: &Engine, run: &RunId, flow: &LoadedFlow, verdict: &Verdict) -
     let adopted = block_on(engine.adopt(run, flow));
     match (verdict, adopted) {
         (Verdict::Conflict(_), Err(error)) if error.code() == "E0570" => {
-            // It goes on as before.
+            // The run continues as before.
             let end = to_the_end(engine, run);
             (end != "{:a 1 :c 2 :d true}").then_some(end)
         }
@@ -331,7 +331,7 @@ fn a_conflict_shows_both_requests_and_the_place() {
     );
 }
 
-/// What a fork is made with: where it begins, what is set, an edit of the flow, whether results are reused.
+/// The options of a fork: where it begins, what is set, an edit of the flow, and whether results are reused.
 type Fork = (
     &'static str,
     Option<&'static str>,
@@ -456,7 +456,7 @@ fn a_fork_keeps_what_came_before_the_step() {
         a value of no step: E0572 `q.n` cannot be set: it is neither `input` nor a step that ended before the fork
         a value of a later step: E0572 `d` cannot be set: it is neither `input` nor a step that ended before the fork
     "#]].assert_eq(&told);
-    // The run itself is as it was.
+    // The run itself is unchanged.
     assert_eq!(outcome(&engine, &run), "{:a 1 :c 2 :d true}");
 }
 

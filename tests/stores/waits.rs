@@ -1,4 +1,4 @@
-//! Waits over the database: who is first, what came too early, whose time is over.
+//! Waits over the stores: the first answer, early signals, and deadlines.
 
 use std::rc::Rc;
 
@@ -62,7 +62,7 @@ fn a_second_approval_is_refused_and_names_the_first() {
     let engine = bench.engine();
     let run = bench.start(&engine, DOOR);
     outcome(&engine, &run);
-    // Both have looked; both decide at once, over two engines as two processes have them.
+    // Both have read the wait; both decide at once, in two engines, as two processes do.
     let other = bench.engine();
     let (first, second) = block_on(async {
         tokio::join!(
@@ -106,7 +106,7 @@ fn a_wait_past_its_deadline_follows_its_timeout_policy() {
         assert_eq!(found, answered, "{advance}");
         bench.clock.advance(10_000);
         assert_eq!(outcome(&engine, &run), end, "{advance}");
-        // Who comes after that hears of it, too.
+        // A later answer gets the name of the first person, too.
         let late = block_on(engine.complete_wait("door", &answer, false));
         let late = late.expect_err("late").to_string();
         let expected = match end {
@@ -197,7 +197,7 @@ fn one_signal_completes_all_waits_of_a_key() {
     for run in &runs {
         assert_eq!(outcome(&engine, run), ":go");
     }
-    // One by its id leaves the others alone.
+    // An answer by id leaves the other waits open.
     let runs: Vec<_> = (0..2).map(|_| bench.start(&engine, DOOR)).collect();
     for run in &runs {
         outcome(&engine, run);
@@ -254,7 +254,7 @@ fn a_question_is_cancelled_by_what_it_offers_for_that() {
 
 #[test]
 fn waits_and_answers_around_a_crash_count_once() {
-    // Answered, and the process is gone before the run has taken it.
+    // Answered, and the process ended before the run took the answer.
     let bench = Bench::over(STORE);
     let engine = bench.engine();
     let run = bench.start(
@@ -300,7 +300,7 @@ fn waits_are_closed_when_their_run_ends() {
     assert_eq!(all[0].state, WaitState::Closed);
 }
 
-/// Executes a run with an answer to its first wait and silence to its second.
+/// Executes a run with an answer to its first wait and none to its second.
 fn played(bench: &Bench, engine: &Engine, run: &RunId) -> String {
     for _ in 0..10 {
         let found = outcome(engine, run);

@@ -1,4 +1,4 @@
-//! A worker over SQLite: what it finds, what it leaves alone, and schedules, on the simulated clock.
+//! A worker over SQLite: the runs that it finds, those that it leaves, and schedules, on the simulated clock.
 
 use std::cell::RefCell;
 use std::num::NonZeroUsize;
@@ -24,7 +24,7 @@ use flowstone_lang::value::Value;
 use super::STORE;
 use crate::bench::{Project, block_on};
 
-/// A project, and a clock that stands still unless it is moved.
+/// A project, and a clock that moves only when the test advances it.
 struct Shop {
     home: tempfile::TempDir,
     store: Project,
@@ -32,7 +32,7 @@ struct Shop {
     seed: RefCell<u64>,
 }
 
-/// Keeps what a worker tells.
+/// Records the events that a worker reports.
 #[derive(Default)]
 struct Told(Mutex<Vec<String>>);
 
@@ -108,14 +108,14 @@ impl Shop {
         std::fs::write(folder.join(name), text).expect("a file");
     }
 
-    /// Adds a run that is left to a worker.
+    /// Adds a run for a worker.
     fn leave(&self, text: &str) -> RunId {
         let stores = self.stores();
         let engine = self.engine(stores);
         start(&engine, self.home.path(), text, true)
     }
 
-    /// Works until nothing can go on now; what it told, sorted.
+    /// Works until no run can continue now; returns the reported events, sorted.
     fn work(&self) -> String {
         self.work_as(2, Interrupt::new())
     }
@@ -204,7 +204,7 @@ static GATE: StepSpec = spec("gate", &[KEY]);
 static NAP: StepSpec = spec("nap", &[MILLIS]);
 static BURST: StepSpec = spec("burst", &[]);
 
-/// Waits for an answer.
+/// A step that waits for an answer.
 struct Gate;
 
 impl Step for Gate {
@@ -232,7 +232,7 @@ impl Step for Gate {
     }
 }
 
-/// Sleeps.
+/// A step that sleeps.
 struct Nap;
 
 impl Step for Nap {
@@ -256,7 +256,7 @@ impl Step for Nap {
     }
 }
 
-/// Panics.
+/// A step that panics.
 struct Burst;
 
 impl Step for Burst {
@@ -307,7 +307,7 @@ fn a_run_that_somebody_executes_is_left_alone() {
     let engine = shop.engine(stores.clone());
     let run = start(&engine, shop.home.path(), "[:mine]", false);
     expect![""].assert_eq(&shop.work());
-    // Its process ends without having executed it.
+    // The process ends without having executed the run.
     drop((engine, stores));
     expect![[r#"
         flow [:mine]
@@ -336,7 +336,7 @@ fn many_runs_on_one_key_are_woken_at_once() {
     let told = shop.work();
     assert!(told.lines().all(|line| line == "flow 6"), "{told}");
     assert_eq!(told.lines().count(), 200);
-    // All leases were given back: none is left of a process that has ended.
+    // All leases were given back: no lease of an ended process is left.
     let held = block_on(shop.stores().agenda.sweep()).expect("swept");
     assert_eq!(held, 0);
 }
@@ -371,14 +371,14 @@ fn programs_that_define_things_do_not_see_one_another() {
     .assert_eq(&shop.work_as(1, Interrupt::new()));
 }
 
-/// The atom of the library that all programs of a session share, and code that takes some turns.
+/// An atom of the library that all programs of a session share, and code that takes some turns.
 const OF_LIBRARY: &str = "(let [all @#'clojure.core/global-hierarchy
        known #(count (:parents @all))
        work #(reduce + (range 300000))]
    %)";
 
 /// Leaves four runs of a program to one thread that executes them concurrently, and returns their outcomes. Each must
-/// replay to the same result in a session of its own.
+/// replay to the same result in a separate session.
 fn side_by_side(text: &str) -> String {
     let shop = Shop::new("2026-05-01T00:00:00Z");
     let runs: Vec<RunId> = (0..4).map(|_| shop.leave(text)).collect();
@@ -459,7 +459,7 @@ fn a_worker_performs_the_daily_upkeep() {
     assert!(pruned());
 }
 
-/// A flow with one schedule.
+/// Returns a flow with one schedule.
 fn scheduled(schedule: &str) -> String {
     format!(
         "{{:slug :it :name \"It\" :concurrency {{:type :singleton :on-new-version :coexist}}
@@ -481,7 +481,7 @@ fn schedules_start_runs_once() {
         job 2026-05-02T07:00:00.000Z"#]]
     .assert_eq(&shop.work());
     expect![""].assert_eq(&shop.work());
-    // The clock is set back: what has run does not run again.
+    // The clock is set back: a tick that has run does not run again.
     shop.at("2026-05-01T12:00:00Z");
     expect![""].assert_eq(&shop.work());
     shop.at("2026-05-02T07:00:10Z");
