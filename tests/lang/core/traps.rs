@@ -348,7 +348,7 @@ fn namespaces_of_the_library_have_documentation() {
     );
     check(
         "(do (require 'clojure.walk 'clojure.repl) (with-out-str (clojure.repl/doc clojure.walk)))",
-        r#""-------------------------\nclojure.walk\n  Walking and changing nested data.\n""#,
+        r#""-------------------------\nclojure.walk\n  Traversal and transformation of nested data.\n""#,
     );
     check(
         "(:doc (alter-meta! (find-ns 'clojure.string) assoc :own 1))",
