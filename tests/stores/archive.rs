@@ -40,7 +40,7 @@ fn refused(result: Result<RunId, EngineError>) -> String {
 }
 
 #[test]
-fn a_finished_run_is_the_same_elsewhere() {
+fn an_imported_finished_run_has_the_same_outcome() {
     let here = Bench::over(STORE);
     let engine = here.engine();
     let run = here.start(&engine, FLOW);
@@ -65,7 +65,7 @@ fn a_finished_run_is_the_same_elsewhere() {
 }
 
 #[test]
-fn an_id_that_is_taken_is_refused_or_changed() {
+fn a_taken_id_is_refused_or_replaced() {
     let bench = Bench::over(STORE);
     let engine = bench.engine();
     let run = bench.start(&engine, FLOW);
@@ -81,7 +81,7 @@ fn an_id_that_is_taken_is_refused_or_changed() {
 }
 
 #[test]
-fn an_unfinished_run_is_held_until_somebody_asks_for_it() {
+fn an_unfinished_imported_run_is_held_until_it_is_named() {
     let here = Bench::over(STORE);
     let engine = here.engine();
     let run = here.start(&engine, ASK);
@@ -139,7 +139,7 @@ fn a_damaged_file_changes_nothing() {
 }
 
 #[test]
-fn every_cut_of_a_file_is_noticed() {
+fn every_truncation_of_a_file_is_detected() {
     let bench = Bench::over(STORE);
     let engine = bench.engine();
     let run = bench.start(&engine, "(flow/step :pure :one {:value 1})");
@@ -151,7 +151,7 @@ fn every_cut_of_a_file_is_noticed() {
 }
 
 #[test]
-fn a_wrong_record_is_named() {
+fn an_invalid_record_is_named() {
     let bench = Bench::over(STORE);
     let engine = bench.engine();
     let run = bench.start(&engine, "(flow/step :pure :one {:value 1})");

@@ -50,7 +50,7 @@ fn flaws(bench: &Bench) -> Vec<String> {
 }
 
 #[test]
-fn a_backup_is_a_home_that_has_everything() {
+fn a_backup_is_a_complete_home() {
     let bench = used();
     let (stores, place) = (bench.stores(), bench.home.path().join("copy"));
     let copied = block_on(stores.upkeep.backup(&place)).expect("it is copied");
@@ -91,7 +91,7 @@ fn a_backup_is_a_home_that_has_everything() {
 }
 
 #[test]
-fn backups_that_are_made_while_runs_go_on_are_whole() {
+fn backups_made_while_runs_are_executed_are_complete() {
     let bench = used();
     let stores = bench.stores();
     let engine = bench.engine();

@@ -29,7 +29,7 @@ use flowstone_stores::Options;
 use flowstone_stores::memory::{Memory, MemoryOptions};
 
 use crate::gate::{Gate, Script};
-use crate::inside::Rounds;
+use crate::nested::Rounds;
 
 /// The effects outside, counted by idempotency key; no step can see the counts.
 pub type Effects = Rc<RefCell<BTreeMap<String, u32>>>;
@@ -197,10 +197,10 @@ pub fn outcome(engine: &Engine, run: &RunId) -> String {
     if outcome.is_ok() {
         block_on(engine.verify(run)).expect("a replay ends the same");
     }
-    words(&outcome)
+    outcome_text(&outcome)
 }
 
-pub fn words(outcome: &Result<RunOutcome, EngineError>) -> String {
+pub fn outcome_text(outcome: &Result<RunOutcome, EngineError>) -> String {
     match outcome {
         Ok(RunOutcome::Completed(value)) => codec::encode(value).expect("data"),
         Ok(RunOutcome::Failed(failure)) => {
@@ -396,7 +396,7 @@ fn failure(config: &Value) -> StepError {
     StepError::new("E0799", kind, "not now").retry(retry)
 }
 
-/// Checks whether the effect of this key has happened. With `:times`, the check fails at first.
+/// Checks whether the effect of this key has happened. With `:times`, the check fails.
 fn seen(cx: &StepContext, config: &Value, effects: &Effects) -> Result<Outcome, StepError> {
     if config.get("times").is_some() {
         return Err(failure(config));

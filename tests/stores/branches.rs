@@ -40,7 +40,7 @@ fn values_come_in_the_order_of_the_branches() {
 }
 
 #[test]
-fn each_branch_has_a_place_of_its_own() {
+fn each_branch_has_its_own_paths() {
     check(
         "(let [gate #(flow/step :gate :x {})
                two #(flow/all [gate gate])]
@@ -50,7 +50,7 @@ fn each_branch_has_a_place_of_its_own() {
 }
 
 #[test]
-fn what_finishes_first_does_not_matter_for_a_replay() {
+fn the_order_of_completion_does_not_affect_a_replay() {
     let text = "(let [seen (atom [])
           three (flow/pmap (fn [n]
                              (swap! seen conj [:start n])
@@ -78,7 +78,7 @@ fn what_finishes_first_does_not_matter_for_a_replay() {
 }
 
 #[test]
-fn a_failure_is_treated_as_the_flow_says() {
+fn a_failure_follows_the_policy_of_its_step() {
     check(
         "(try (flow/all [#(flow/step :gate :a {:fails true :retry {:max-attempts 1}}) #(flow/step :gate :b {})])
            (catch Exception e [(ex-message e) (:step (ex-data e))]))",
@@ -215,7 +215,7 @@ fn bindings_start_as_soon_as_they_can() {
 }
 
 #[test]
-fn a_fanout_stands_for_its_items() {
+fn a_fanout_returns_the_values_of_its_items() {
     check(
         "(flow/step :fanout :send {:items [{:type :gate :as :write} {:type :pure :value 2} {:type :gate}]})",
         expect![[r#"["send.0/gate" 2 "send.2/gate"]"#]],

@@ -13,7 +13,7 @@ use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 
 use super::STORE;
-use crate::bench::{Bench, Trip, block_on, outcome, words};
+use crate::bench::{Bench, Trip, block_on, outcome, outcome_text};
 use crate::crash;
 
 /// A value that branches share is part of the digest of each step: a replay in another order would not match the
@@ -96,7 +96,7 @@ fn every_commit_may_be_the_last() {
 }
 
 #[test]
-fn an_interrupted_run_goes_on() {
+fn an_interrupted_run_resumes() {
     for at in [
         "first",
         "pmap.0/a",
@@ -117,7 +117,7 @@ fn an_interrupted_run_goes_on() {
             interrupt,
             ..ExecuteOptions::default()
         };
-        let first = words(&block_on(engine.execute(&run, trip, options)));
+        let first = outcome_text(&block_on(engine.execute(&run, trip, options)));
         drop(engine);
         let engine = bench.engine();
         // The effect outside is allowed to finish, so that nothing is in doubt.

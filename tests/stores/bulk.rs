@@ -99,7 +99,7 @@ fn a_refusal_of_the_store_undoes_the_starts_before_it() {
 }
 
 #[test]
-fn runs_that_wait_for_their_turn_and_runs_that_exist_are_told_apart() {
+fn queued_and_existing_runs_are_reported() {
     let bench = Bench::over(STORE);
     let engine = bench.engine();
     let flow = bench.flow("{:slug :work :concurrency {:type :singleton} :flow '1}");

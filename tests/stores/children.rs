@@ -10,7 +10,7 @@ use flowstone_engine::{Engine, ExecuteOptions, codec};
 use flowstone_lang::value::Value;
 
 use super::STORE;
-use crate::bench::{Bench, block_on, execute, outcome, words};
+use crate::bench::{Bench, block_on, execute, outcome, outcome_text};
 use crate::crash::stores;
 
 /// The flows that the tests call.
@@ -176,14 +176,14 @@ fn a_parent_waits_for_what_its_child_waits_for() {
         "[(flow/call-flow :gate) (flow/call-flow :double {:n 1})]",
     );
     let executed = execute(&engine, &run);
-    let found = words(&executed);
+    let found = outcome_text(&executed);
     assert!(found.ends_with(": `door` waits for an answer"), "{found}");
     let waits = block_on(engine.list_waits(WaitFilter::default())).expect("waits");
-    let told = match executed {
+    let reported = match executed {
         Ok(RunOutcome::Waiting { waits, .. }) => waits,
         other => panic!("{other:?}"),
     };
-    assert_eq!(told, waits, "the parent says how to answer its child");
+    assert_eq!(reported, waits, "the parent says how to answer its child");
     assert_eq!(waits.len(), 1, "only what somebody can answer");
     assert_ne!(waits[0].run, run);
     answer(&engine, "door");
@@ -226,7 +226,7 @@ fn children_are_left_to_the_caller_on_request() {
     let suspended = block_on(engine.execute(&run, Rc::new(NoObserver), options));
     let child = runs(&engine)[1].id.clone();
     assert_eq!(
-        words(&suspended),
+        outcome_text(&suspended),
         format!("waiting: `double` waits for run {child}")
     );
     assert_eq!(block_on(engine.resumable()).expect("runs")[0].id, child);
@@ -235,7 +235,7 @@ fn children_are_left_to_the_caller_on_request() {
 }
 
 #[test]
-fn parent_and_child_may_die_at_any_commit() {
+fn parent_and_child_survive_a_crash_at_any_commit() {
     let text = "[(flow/call-flow :below) (flow/step :write :after {:value 3})
                  (try (flow/call-flow :fails) (catch Exception e (:kind (ex-data e))))]";
     for silently in [false, true] {
@@ -272,7 +272,7 @@ fn parent_and_child_may_die_at_any_commit() {
 }
 
 #[test]
-fn children_go_side_by_side() {
+fn children_run_concurrently() {
     check(
         "(flow/all [(fn [] (flow/call-flow :double {:n 1})) (fn [] (flow/call-flow :below))])",
         expect!["[2 [8 10]]"],
@@ -316,7 +316,7 @@ fn a_child_that_lost_a_race_is_cancelled() {
 }
 
 #[test]
-fn children_of_a_fanout_run_side_by_side() {
+fn children_of_a_fanout_run_concurrently() {
     check(
         "(flow/step :fanout :pair {:items [{:type :call-flow :flow-slug :double :input {:n 1}}
                                            {:type :call-flow :flow-slug :double :input {:n 2}}]

@@ -71,7 +71,7 @@ fn steps_are_compared_by_path() {
 }
 
 #[test]
-fn results_and_ends_are_compared() {
+fn results_and_outcomes_are_compared() {
     // The store returns another result for the same request.
     let flow = "(let [it (flow/step :put :list {:value 1})] (if (= 1 (:count it)) :first (throw (ex-info \"again\" {}))))";
     check(

@@ -23,13 +23,13 @@ fn with_file(bytes: &[u8]) -> Bench {
 }
 
 #[test]
-fn text_is_no_database() {
+fn a_text_file_is_not_a_database() {
     assert_eq!(refused(&with_file(b"hello")), "E0601");
     assert_eq!(refused(&with_file(&vec![b'x'; 10_000])), "E0601");
 }
 
 #[test]
-fn a_database_of_somebody_else_is_not_ours() {
+fn a_database_of_another_program_is_refused() {
     let bench = with_file(b"");
     let path = bench.home.path().join("home/flowstone.db");
     let db = rusqlite::Connection::open(&path).expect("a database");

@@ -15,10 +15,10 @@ use flowstone_engine::{Answering, Engine, codec};
 use crate::bench::{Bench, block_on, outcome};
 use crate::search::{keep, titles};
 use crate::upkeep::{DAY, gc};
-use crate::waits::{DOOR, edn, waits, words};
+use crate::waits::{DOOR, answer_text, edn, waits};
 
 #[test]
-fn a_journal_that_says_something_else_stops_the_run() {
+fn a_journal_that_does_not_match_stops_the_run() {
     let bench = Bench::new();
     let engine = bench.engine();
     let run = bench.start(
@@ -70,7 +70,7 @@ fn large_values_are_kept_out_of_line() {
 }
 
 #[test]
-fn a_token_is_good_for_what_was_shown() {
+fn a_token_is_valid_only_for_what_was_shown() {
     let bench = Bench::new();
     let engine = bench.engine();
     let run = bench.start(&engine, DOOR);
@@ -90,7 +90,7 @@ fn a_token_is_good_for_what_was_shown() {
     };
     show(&row.details.replace("door", "vault"));
     let answer = edn("{:action :approve}");
-    let found = words(block_on(engine.complete_wait(&token, &answer, false)));
+    let found = answer_text(block_on(engine.complete_wait(&token, &answer, false)));
     assert_eq!(found, "E0526");
     show(&row.details);
     let seen = |digest: &str| Answering {
@@ -98,7 +98,7 @@ fn a_token_is_good_for_what_was_shown() {
         ..Answering::default()
     };
     let give = |how: Answering| {
-        words(block_on(engine.answer_waits(
+        answer_text(block_on(engine.answer_waits(
             Target::Name(token.clone()),
             &answer,
             how,
@@ -117,7 +117,7 @@ fn a_token_is_good_for_what_was_shown() {
 }
 
 #[test]
-fn ten_thousand_open_waits_are_not_looked_through() {
+fn queries_for_waits_use_an_index() {
     let bench = Bench::new();
     drop(bench.engine());
     let db = rusqlite::Connection::open(bench.home.path().join("home/flowstone.db"));
@@ -160,7 +160,7 @@ fn an_older_database_is_indexed_when_it_is_asked() {
         let stores = bench.stores();
         block_on(keep(&stores, "old.txt", "walrus", None));
     }
-    // Restores the state before the index existed: only the list of pending resources shows it.
+    // As in a database from before the index: the resource is only in the list of those to be indexed.
     let db = rusqlite::Connection::open(home.join("flowstone.db")).expect("opened");
     let listed: i64 = db
         .query_row("SELECT count(*) FROM search_todo", [], |row| row.get(0))
@@ -173,7 +173,7 @@ fn an_older_database_is_indexed_when_it_is_asked() {
 }
 
 #[test]
-fn blobs_go_with_the_last_that_names_them() {
+fn blobs_are_removed_with_their_last_name() {
     let bench = Bench::new();
     let engine = bench.engine();
     let stores = engine.stores().clone();

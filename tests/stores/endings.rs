@@ -43,7 +43,7 @@ fn done(bench: &Bench) -> String {
 }
 
 /// Resumes runs until none can be resumed.
-fn settle(engine: &Engine) {
+fn resume_all(engine: &Engine) {
     for _ in 0..20 {
         let waits = block_on(engine.list_waits(WaitFilter::default())).expect("waits");
         let doubts = waits
@@ -113,7 +113,7 @@ fn ended(text: &str, end: End) -> String {
             Err(error) => panic!("{error}"),
         };
         let engine = bench.engine();
-        settle(&engine);
+        resume_all(&engine);
         let found = format!("{}; {}", statuses(&engine), done(&bench))
             .trim_end_matches("; ")
             .to_owned();

@@ -64,7 +64,7 @@ fn an_error_has_its_kind_attempts_and_delay() {
 }
 
 #[test]
-fn the_second_time_at_a_step_has_its_own_path() {
+fn the_second_call_of_a_step_has_its_own_path() {
     let flow = "(mapv (fn [n] (try (flow/step :write :a {:times n}) (catch Exception e (:path (ex-data e))))) [0 1 0])";
     assert_eq!(report(flow).0, "[nil \"a#2\" nil]");
 }
@@ -221,7 +221,7 @@ fn the_key_of_a_step_stays_the_same() {
 }
 
 #[test]
-fn costs_are_added_up() {
+fn costs_are_summed() {
     let (_, shown) = report(
         "(do (flow/step :look :a {:value 1 :metering {:unit :request :unit-cost-micros 2000 :label \"search\"}})
              (flow/step :write :b {:value {:tokens 250} :metering {:unit :token :unit-cost-micros 2.5 :quantity '(fn [v] (:tokens v))}})

@@ -8,7 +8,7 @@ use flowstone_engine::{Engine, ExecuteOptions, Stay};
 use flowstone_lang::value::Value;
 use flowstone_stores::{Options, open};
 
-use crate::bench::{Bench, block_on, execute, outcome, words};
+use crate::bench::{Bench, block_on, execute, outcome, outcome_text};
 use crate::lossy::{self, Trouble};
 
 /// Executes a run without waiting for its timers.
@@ -18,7 +18,7 @@ fn pass(engine: &Engine, run: &RunId) -> String {
         ..ExecuteOptions::default()
     };
     let observer = std::rc::Rc::new(flowstone_engine::observer::NoObserver);
-    words(&block_on(engine.execute(run, observer, options)))
+    outcome_text(&block_on(engine.execute(run, observer, options)))
 }
 
 fn answer(engine: &Engine, target: &str, action: &str, keep: bool) -> String {
@@ -158,7 +158,7 @@ fn survives(trouble: Trouble, code: &str) {
         home: home.clone(),
         trouble,
     });
-    let first = words(&block_on(engine.execute(
+    let first = outcome_text(&block_on(engine.execute(
         &run,
         watch,
         ExecuteOptions::default(),
@@ -172,7 +172,7 @@ fn survives(trouble: Trouble, code: &str) {
     };
     assert!(begun("w#9") && !begun("w#12"), "{}", bench.effects());
     // Trying again does not help.
-    let again = words(&execute(&engine, &run));
+    let again = outcome_text(&execute(&engine, &run));
     assert!(again.contains(code), "{again}");
     // The stored part can be read.
     assert!(kept(&stores) >= 8);
@@ -240,7 +240,7 @@ fn a_read_only_database_is_an_error_at_the_start() {
 }
 
 #[test]
-fn a_home_that_cannot_be_one_is_an_error_at_the_start() {
+fn a_file_in_place_of_the_home_is_an_error_at_the_start() {
     let folder = tempfile::tempdir().expect("a folder");
     let file = folder.path().join("file");
     std::fs::write(&file, "mine").expect("a file");

@@ -182,7 +182,7 @@ fn a_reader_that_reconnects_at_each_event_has_each_once() {
 }
 
 #[test]
-fn the_end_is_told_apart_from_what_is_to_come() {
+fn the_feed_reports_whether_it_has_ended() {
     let bench = Bench::over(STORE);
     let engine = bench.engine();
     let run = bench.start(&engine, "(flow/step :hold :door {})");
@@ -206,7 +206,7 @@ fn the_end_is_told_apart_from_what_is_to_come() {
 }
 
 #[test]
-fn numbers_go_on_over_all_passes() {
+fn numbers_continue_over_all_passes() {
     let bench = Bench::over(STORE);
     let engine = bench.engine();
     let text = "{:slug :loop :flow '(let [n (:n (flow/input) 0)]
@@ -234,7 +234,7 @@ fn numbers_go_on_over_all_passes() {
             }
         }
     }
-    // The rows of a pass that ended between two reads were removed; the gap in the numbers shows it.
+    // The rows of a pass that ended between two reads were removed; a `run.truncated` event takes their place.
     let passes: Vec<String> = seen
         .iter()
         .filter(|event| event.name.starts_with("run."))

@@ -125,7 +125,7 @@ fn only_branches_after_a_fork_draw_new_random_numbers() {
 }
 
 #[test]
-fn the_next_pass_of_a_fork_is_another_one() {
+fn the_next_pass_of_a_fork_draws_other_values() {
     let bench = Bench::over(STORE);
     let engine = bench.engine();
     let text = "(let [a (flow/step :write :a {:value 1})]

@@ -15,7 +15,7 @@ use flowstone_engine::ports::{
 use flowstone_engine::{Engine, EngineError, ExecuteOptions, codec};
 
 use super::STORE;
-use crate::bench::{Bench, block_on, execute, outcome, words};
+use crate::bench::{Bench, block_on, execute, outcome, outcome_text};
 use crate::crash;
 
 /// Submits a job and waits for it.
@@ -122,7 +122,7 @@ fn a_run_is_suspended_until_a_worker_completes_its_job() {
 }
 
 #[test]
-fn leases_that_expire_use_up_the_attempts_and_the_run_is_told() {
+fn expired_leases_use_up_the_attempts_and_the_run_is_notified() {
     let bench = Bench::over(STORE);
     let engine = bench.engine();
     let run = bench.start(&engine, ONE);
@@ -147,7 +147,7 @@ fn leases_that_expire_use_up_the_attempts_and_the_run_is_told() {
 }
 
 #[test]
-fn a_worker_that_takes_runs_settles_jobs_too() {
+fn a_worker_that_takes_runs_updates_due_jobs_too() {
     let bench = Bench::over(STORE);
     let engine = bench.engine();
     let run = bench.start(
@@ -205,7 +205,7 @@ fn progress_keeps_a_lease_and_a_late_worker_has_lost_it() {
 }
 
 #[test]
-fn the_same_completion_again_is_answered_the_same() {
+fn a_repeated_completion_gets_the_same_answer() {
     let bench = Bench::over(STORE);
     let engine = bench.engine();
     let run = bench.start(&engine, ONE);
@@ -346,9 +346,10 @@ fn a_cancelled_run_takes_its_jobs_with_it() {
     let asked_ms = bench.clock_ms();
     bench.clock.advance(10_000);
     let long = Some(Duration::from_secs(3600));
-    let told = block_on(engine.job_progress(&job.id, &token(&job), None, long)).expect("told");
-    assert!(told.is_cancel_requested);
-    assert_eq!(told.until_ms, asked_ms + 30_000);
+    let updated =
+        block_on(engine.job_progress(&job.id, &token(&job), None, long)).expect("updated");
+    assert!(updated.is_cancel_requested);
+    assert_eq!(updated.until_ms, asked_ms + 30_000);
     bench.clock.advance(20_000);
     let late = block_on(engine.job_progress(&job.id, &token(&job), None, None));
     assert_eq!(late.expect_err("void").code(), "E0537");
@@ -356,7 +357,7 @@ fn a_cancelled_run_takes_its_jobs_with_it() {
 }
 
 #[test]
-fn what_a_run_submits_while_it_is_cancelled_is_done() {
+fn jobs_submitted_during_a_cancellation_are_done() {
     let bench = Bench::over(STORE);
     let engine = bench.engine();
     let text = "(let [a (flow/step :job :work {:op :submit :job-type \"image\"})]
@@ -379,7 +380,7 @@ fn what_a_run_submits_while_it_is_cancelled_is_done() {
     let job = claim_as(&engine, &["tidy"], 1, 30).remove(0);
     complete(&engine, &job).expect("completed");
     assert_eq!(resume(&engine), 1);
-    assert_eq!(words(&execute(&engine, &run)), "cancelled: enough");
+    assert_eq!(outcome_text(&execute(&engine, &run)), "cancelled: enough");
 }
 
 #[test]
@@ -422,7 +423,7 @@ fn a_job_that_its_branch_gives_up_is_cancelled() {
     complete(&engine, &job).expect("completed");
     resume(&engine);
     assert_eq!(
-        words(&execute(&engine, &run)),
+        outcome_text(&execute(&engine, &run)),
         "waiting: `door` waits for an answer"
     );
     assert_eq!(statuses(&engine), "succeeded cancelled");
@@ -529,7 +530,7 @@ fn a_job_may_be_awaited_late_and_more_than_once() {
 }
 
 #[test]
-fn nobody_else_answers_the_wait_for_a_job() {
+fn only_the_engine_answers_the_wait_for_a_job() {
     let bench = Bench::over(STORE);
     let engine = bench.engine();
     let run = bench.start(&engine, ONE);
@@ -728,7 +729,7 @@ const TWO: &str = "(let [all (mapv #(flow/step :job :work {:op :submit :job-type
 /// Executes a run and a worker to the end, and returns the outcome.
 fn finish(bench: &Bench, engine: &Engine, run: &RunId) -> String {
     for _ in 0..8 {
-        let found = words(&execute(engine, run));
+        let found = outcome_text(&execute(engine, run));
         if !found.starts_with("waiting") {
             return found;
         }
@@ -767,7 +768,7 @@ fn every_commit_may_be_the_last() {
 }
 
 #[test]
-fn a_worker_may_die_at_every_call() {
+fn jobs_survive_a_crash_of_their_worker_at_every_call() {
     for silently in [false, true] {
         for left in 0.. {
             let bench = Bench::over(STORE);

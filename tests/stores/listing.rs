@@ -86,7 +86,7 @@ fn ids(stores: &Stores, query: RunQuery) -> String {
 }
 
 #[test]
-fn filters_choose() {
+fn filters_select_runs() {
     let bench = Bench::over(STORE);
     let stores = bench.stores();
     ten(&stores);
@@ -135,7 +135,7 @@ fn filters_choose() {
 }
 
 #[test]
-fn a_beginning_names_a_run() {
+fn the_beginning_of_an_id_names_a_run() {
     let bench = Bench::over(STORE);
     let engine = bench.engine();
     ten(engine.stores());
@@ -151,7 +151,7 @@ fn a_beginning_names_a_run() {
 }
 
 #[test]
-fn pages_are_the_whole_list() {
+fn pages_together_are_the_whole_list() {
     let bench = Bench::over(STORE);
     let stores = bench.stores();
     ten(&stores);
@@ -198,7 +198,7 @@ fn events(engine: &Engine, run: &RunId, seq: i64) -> String {
 }
 
 #[test]
-fn events_go_on_after_a_place() {
+fn events_continue_after_a_place() {
     let bench = Bench::over(STORE);
     let engine = bench.engine();
     let run = bench.start(

@@ -199,7 +199,7 @@ impl Disk {
     }
 
     /// Takes an image of the folder of a file if it is watched and an image is due.
-    fn moment(&mut self, file: &Path, is_sync: bool) {
+    fn take_image(&mut self, file: &Path, is_sync: bool) {
         let Some(folder) = file.parent() else {
             return;
         };
@@ -365,7 +365,7 @@ fn note(file: *mut ffi::sqlite3_file, change: Change) {
     if let Some(content) = disk.files.get_mut(&path) {
         content.since.push(change);
     }
-    disk.moment(&path, false);
+    disk.take_image(&path, false);
 }
 
 unsafe extern "C" fn write(
@@ -416,11 +416,11 @@ unsafe extern "C" fn sync(file: *mut ffi::sqlite3_file, _: c_int) -> c_int {
         .get(&(file as usize))
         .map(|handle| handle.path.clone())
     {
-        disk.moment(&path, true);
+        disk.take_image(&path, true);
         if let Some(content) = disk.files.get_mut(&path) {
             content.sync();
         }
-        disk.moment(&path, true);
+        disk.take_image(&path, true);
     }
     ffi::SQLITE_OK
 }

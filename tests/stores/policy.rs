@@ -216,7 +216,7 @@ fn a_value_waits_for_review() {
 }
 
 #[test]
-fn silence_means_what_the_flow_says() {
+fn an_unanswered_approval_follows_its_timeout_policy() {
     for (option, end) in [
         (
             ":confirm {:timeout 60}",
@@ -253,7 +253,7 @@ fn silence_means_what_the_flow_says() {
 }
 
 #[test]
-fn who_decides_is_shown_what_it_is_about() {
+fn a_question_shows_what_it_is_about() {
     let bench = Bench::over(STORE);
     let engine = bench.engine();
     let run = bench.start(
@@ -449,7 +449,7 @@ fn wrong_options_are_named() {
 }
 
 #[test]
-fn computed_parts_of_options_are_not_guessed_at() {
+fn computed_parts_of_options_are_not_checked_in_the_text() {
     let bench = Bench::over(STORE);
     let engine = bench.engine();
     let flow = "(let [n 3 f '(fn [v] v)]
@@ -584,7 +584,7 @@ fn attempts_at(config: &str) -> (Vec<i64>, String) {
         let due = line.split(' ').nth(1).expect("a moment");
         due.parse::<i64>().expect("a number") - begin
     });
-    (dues.collect(), crate::bench::words(&end))
+    (dues.collect(), crate::bench::outcome_text(&end))
 }
 
 const NOT: &str = "failed E0799 not now";
@@ -664,7 +664,7 @@ const RETRIED: &[(&str, &[i64], &str)] = &[
 ];
 
 #[test]
-fn retries_come_when_the_policy_says() {
+fn retries_follow_the_policy() {
     for &(config, dues, end) in RETRIED {
         let found = attempts_at(config);
         assert_eq!(found, (dues.to_vec(), end.to_owned()), "{config}");
@@ -702,7 +702,7 @@ fn a_crash_does_not_reset_the_count() {
             options(),
         ));
         let Ok(flowstone_engine::outcome::RunOutcome::Waiting { due_ms, .. }) = end else {
-            panic!("{}", crate::bench::words(&end));
+            panic!("{}", crate::bench::outcome_text(&end));
         };
         assert_eq!(due_ms, Some(begin + due));
         // A run that is woken early continues to wait for the same time.
@@ -713,7 +713,10 @@ fn a_crash_does_not_reset_the_count() {
             std::rc::Rc::new(flowstone_engine::observer::NoObserver),
             options(),
         ));
-        assert!(crate::bench::words(&end).starts_with("waiting"), "{due}");
+        assert!(
+            crate::bench::outcome_text(&end).starts_with("waiting"),
+            "{due}"
+        );
         bench.clock.advance(due + begin - bench.clock_ms());
     }
     assert_eq!(outcome(&bench.engine(), &run), ":ok");

@@ -187,7 +187,7 @@ fn lose_power(
 }
 
 #[test]
-fn full_loses_nothing_that_was_acknowledged() {
+fn full_durability_keeps_every_acknowledged_change() {
     static ACKNOWLEDGED: AtomicU64 = AtomicU64::new(0);
     let left = lose_power(Durability::Full, &ACKNOWLEDGED, || {
         ACKNOWLEDGED.load(Ordering::SeqCst)
@@ -205,7 +205,7 @@ fn full_loses_nothing_that_was_acknowledged() {
 }
 
 #[test]
-fn relaxed_loses_the_end_at_most() {
+fn relaxed_durability_loses_only_the_last_changes() {
     static ACKNOWLEDGED: AtomicU64 = AtomicU64::new(0);
     let left = lose_power(Durability::Relaxed, &ACKNOWLEDGED, || {
         ACKNOWLEDGED.load(Ordering::SeqCst)

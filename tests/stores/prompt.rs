@@ -91,7 +91,7 @@ fn a_prompt_that_was_killed_leaves_nothing_to_resume() {
 }
 
 #[test]
-fn branches_work_at_a_prompt() {
+fn branches_can_be_used_at_a_prompt() {
     let bench = Bench::over(STORE);
     let engine = bench.engine();
     let session = Rc::new(engine.session());

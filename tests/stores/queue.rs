@@ -14,7 +14,7 @@ use flowstone_engine::{
 };
 
 use super::STORE;
-use crate::bench::{Bench, block_on, words};
+use crate::bench::{Bench, block_on, outcome_text};
 use crate::crash;
 
 /// Returns a flow whose runs wait for an answer. `version` only changes its text.
@@ -56,7 +56,7 @@ fn execute(engine: &Engine, run: &RunId) -> String {
         stay: Stay::No,
         ..ExecuteOptions::default()
     };
-    words(&block_on(engine.execute(run, Rc::new(NoObserver), options)))
+    outcome_text(&block_on(engine.execute(run, Rc::new(NoObserver), options)))
 }
 
 fn status(engine: &Engine, run: &RunId) -> &'static str {
@@ -162,7 +162,7 @@ fn the_key_is_read_from_the_input() {
 }
 
 #[test]
-fn a_default_of_the_contract_is_a_key() {
+fn a_default_input_is_a_key() {
     let bench = Bench::over(STORE);
     let engine = bench.engine();
     let head = ":concurrency {:type :keyed :key-field :path}
@@ -299,7 +299,10 @@ fn queued_runs_of_an_older_version_are_superseded_too() {
     // A run that waits for its turn ends runs that no process executes.
     let executed =
         block_on(engine.execute(&third.run, Rc::new(NoObserver), ExecuteOptions::default()));
-    assert_eq!(words(&executed), "waiting: `door` waits for an answer");
+    assert_eq!(
+        outcome_text(&executed),
+        "waiting: `door` waits for an answer"
+    );
     assert_eq!(statuses(&engine), "cancelled, cancelled, waiting");
     let row = block_on(engine.find_run(first.run.as_str())).expect("a run");
     assert!(
@@ -329,7 +332,7 @@ fn one_of_many_concurrent_starts_begins() {
 }
 
 #[test]
-fn a_queued_run_needs_nobody_to_be_cancelled() {
+fn a_queued_run_is_cancelled_without_an_executor() {
     let bench = Bench::over(STORE);
     let engine = bench.engine();
     let text = flow(SINGLETON, 1);
@@ -344,7 +347,7 @@ fn a_queued_run_needs_nobody_to_be_cancelled() {
 }
 
 #[test]
-fn an_external_id_decides_once() {
+fn an_external_id_starts_one_run() {
     let bench = Bench::over(STORE);
     let engine = bench.engine();
     let head = ":concurrency {:type :singleton :on-conflict :reject}";
@@ -424,7 +427,7 @@ fn a_limit_bounds_the_number_of_live_runs() {
 }
 
 #[test]
-fn flows_share_a_scope() {
+fn flows_with_the_same_scope_share_a_limit() {
     let bench = Bench::over(STORE);
     let engine = bench.engine();
     let head = ":limits {:concurrency 1 :scope :printer}";
@@ -502,7 +505,7 @@ fn a_process_that_waits_for_a_rate_continues_its_run() {
     let second = submit(&bench, &engine, &text, options("{:n 2}")).expect("it starts");
     let options = ExecuteOptions::default();
     let outcome = block_on(engine.execute(&second.run, Rc::new(NoObserver), options));
-    assert_eq!(words(&outcome), "2");
+    assert_eq!(outcome_text(&outcome), "2");
 }
 
 #[test]
@@ -564,9 +567,9 @@ fn a_flow_that_would_wait_for_itself_is_refused() {
         let run = submit(&bench, &engine, &text, options("{}"))
             .expect("it starts")
             .run;
-        let said = execute(&engine, &run).replace(run.as_str(), "RUN");
+        let message = execute(&engine, &run).replace(run.as_str(), "RUN");
         assert_eq!(
-            said, "\"a run of `flow` would wait for the run RUN, which waits for it\"",
+            message, "\"a run of `flow` would wait for the run RUN, which waits for it\"",
             "{head}"
         );
     }
@@ -606,7 +609,7 @@ fn the_commit_that_ends_a_run_starts_the_next_queued_run() {
             let engine = bench.engine_over(crash::stores(&bench, left, silently));
             let [first, second, third] =
                 [(); 3].map(|()| submit(&bench, &engine, &text, options("{}")).expect("it starts"));
-            let said = execute(&engine, &first.run);
+            let message = execute(&engine, &first.run);
             drop(engine);
             let engine = bench.engine();
             let expected = match status(&engine, &first.run) {
@@ -616,9 +619,9 @@ fn the_commit_that_ends_a_run_starts_the_next_queued_run() {
             assert_eq!(statuses(&engine), expected, "{left} {silently}");
             assert_eq!(
                 execute(&engine, &third.run),
-                format!("queued at {}", 3 - said_turns(expected))
+                format!("queued at {}", 3 - next_turn(expected))
             );
-            if !said.contains("the process is dead") {
+            if !message.contains("the process is dead") {
                 assert_eq!(status(&engine, &second.run), "running");
                 break;
             }
@@ -628,8 +631,8 @@ fn the_commit_that_ends_a_run_starts_the_next_queued_run() {
     assert!(deaths > 4, "{deaths}");
 }
 
-/// Returns the number of runs that had their turn before the last of three.
-fn said_turns(statuses: &str) -> usize {
+/// Returns the number of the next turn: one more than the completed runs.
+fn next_turn(statuses: &str) -> usize {
     statuses.matches("completed").count() + 1
 }
 

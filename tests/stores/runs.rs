@@ -11,7 +11,7 @@ use flowstone_engine::{
 use flowstone_lang::value::Value;
 
 use super::STORE;
-use crate::bench::{Bench, Recorder, Trip, block_on, execute, outcome, words};
+use crate::bench::{Bench, Recorder, Trip, block_on, execute, outcome, outcome_text};
 
 const FIVE: &str = "(let [a (flow/step :write :first {:value 1})
       b (flow/step :look :second {:value 2})
@@ -21,7 +21,7 @@ const FIVE: &str = "(let [a (flow/step :write :first {:value 1})
   {:sum (reduce + e) :count (count (:value d)) :now (flow/now-ms) :dice [(flow/rand) (rand-int 1000) (flow/uuid)]})";
 
 #[test]
-fn a_run_completes_and_tells_the_same_again() {
+fn a_completed_run_keeps_its_outcome() {
     let bench = Bench::over(STORE);
     let engine = bench.engine();
     let run = bench.start(&engine, FIVE);
@@ -34,7 +34,7 @@ fn a_run_completes_and_tells_the_same_again() {
 }
 
 #[test]
-fn an_interrupted_run_goes_on_without_repeating_a_step() {
+fn an_interrupted_run_resumes_without_repeating_a_step() {
     let undisturbed = {
         let bench = Bench::over(STORE);
         let engine = bench.engine();
@@ -66,7 +66,7 @@ fn an_interrupted_run_goes_on_without_repeating_a_step() {
             bench.effects(),
             "each=1 each#2=1 first=1 second=1",
             "{at}: {}",
-            words(&first)
+            outcome_text(&first)
         );
     }
 }
@@ -216,7 +216,7 @@ fn an_answer_may_come_before_its_wait() {
 }
 
 #[test]
-fn a_wait_times_out_as_it_says() {
+fn a_wait_times_out_by_its_policy() {
     let bench = Bench::over(STORE);
     let engine = bench.engine();
     let fails = bench.start(&engine, "(flow/step :hold :door {:times 1000})");
@@ -247,7 +247,7 @@ fn sleeping_needs_no_process() {
         ..ExecuteOptions::default()
     };
     let first = block_on(engine.execute(&run, Rc::new(NoObserver), options));
-    expect!["waiting: `nap` until 1970-01-01T00:17:40.000Z"].assert_eq(&words(&first));
+    expect!["waiting: `nap` until 1970-01-01T00:17:40.000Z"].assert_eq(&outcome_text(&first));
     drop(engine);
     let engine = bench.engine();
     // The run stays in memory, and the simulated clock jumps.
@@ -313,14 +313,14 @@ fn events_of_replayed_steps_are_not_reported_again() {
     );
     let first = Rc::new(Recorder::default());
     let outcome = block_on(engine.execute(&run, first.clone(), ExecuteOptions::default()));
-    assert!(words(&outcome).starts_with("waiting"));
+    assert!(outcome_text(&outcome).starts_with("waiting"));
     expect![[r#"started 0 | print one | log info two | emit three | start w | done w nil | start door | wait door"#]]
         .assert_eq(&first.0.borrow().join(" | "));
     let answer = codec::decode("{:action 1}").expect("EDN");
     block_on(engine.complete_wait("door", &answer, false)).expect("answered");
     let second = Rc::new(Recorder::default());
     let outcome = block_on(engine.execute(&run, second.clone(), ExecuteOptions::default()));
-    assert_eq!(words(&outcome), "nil");
+    assert_eq!(outcome_text(&outcome), "nil");
     expect![[r#"started 1 | done door {:action 1} | print four | log warn five"#]]
         .assert_eq(&second.0.borrow().join(" | "));
     let report = block_on(engine.show_run(&run)).expect("a run");
@@ -440,7 +440,7 @@ fn a_loop_without_end_is_stopped_by_an_interrupt() {
     };
     interrupt.trigger();
     let found = block_on(engine.execute(&run, Rc::new(NoObserver), options));
-    assert_eq!(words(&found), "interrupted");
+    assert_eq!(outcome_text(&found), "interrupted");
 }
 
 #[test]
@@ -487,7 +487,7 @@ fn examples_of_the_natives_hold() {
 }
 
 #[test]
-fn many_runs_go_on_together() {
+fn many_runs_are_executed_concurrently() {
     let bench = Bench::over(STORE);
     let engine = bench.engine();
     let runs: Vec<_> = (0..20)
@@ -503,7 +503,7 @@ fn many_runs_go_on_together() {
         std::future::poll_fn(|cx| {
             executions.retain_mut(|execute| match execute.as_mut().poll(cx) {
                 std::task::Poll::Ready(outcome) => {
-                    outcomes.push(words(&outcome));
+                    outcomes.push(outcome_text(&outcome));
                     false
                 }
                 std::task::Poll::Pending => true,

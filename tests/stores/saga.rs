@@ -10,7 +10,7 @@ use flowstone_engine::{CancelOutcome, Engine, ExecuteOptions, StartOptions, Stay
 use flowstone_lang::value::Value;
 
 use super::STORE;
-use crate::bench::{Bench, block_on, execute, outcome, words};
+use crate::bench::{Bench, block_on, execute, outcome, outcome_text};
 use crate::crash::stores;
 
 fn check(text: &str, expected: expect_test::Expect, effects: expect_test::Expect) {
@@ -209,7 +209,7 @@ fn force_terminates_a_run_at_once() {
     assert!(outcome(&engine, &run).starts_with("waiting"));
     block_on(engine.terminate(&run, "enough", Rc::new(NoObserver))).expect("ended");
     expect!["a=1"].assert_eq(&bench.effects());
-    expect!["terminated: enough"].assert_eq(&words(&execute(&engine, &run)));
+    expect!["terminated: enough"].assert_eq(&outcome_text(&execute(&engine, &run)));
     assert!(
         block_on(engine.list_waits(WaitFilter::default()))
             .expect("waits")
@@ -237,7 +237,7 @@ fn a_run_that_is_executed_stops_when_it_is_ended() {
         };
         tokio::join!(executing, ending).0
     });
-    expect!["terminated: enough"].assert_eq(&words(&found));
+    expect!["terminated: enough"].assert_eq(&outcome_text(&found));
 }
 
 #[test]
@@ -264,7 +264,11 @@ fn a_run_has_a_time_limit() {
             ..ExecuteOptions::default()
         };
         let first = block_on(engine.execute(&run, Rc::new(NoObserver), options));
-        assert!(words(&first).starts_with("waiting"), "{}", words(&first));
+        assert!(
+            outcome_text(&first).starts_with("waiting"),
+            "{}",
+            outcome_text(&first)
+        );
         assert!(block_on(engine.resumable()).expect("runs").is_empty());
         bench.clock.advance(5_000);
         assert_eq!(block_on(engine.resumable()).expect("runs").len(), 1);

@@ -120,7 +120,7 @@ fn words_are_compared_without_case_and_accents() {
 }
 
 #[test]
-fn runs_are_found_as_they_are_now_and_not_when_they_are_gone() {
+fn runs_are_found_with_their_current_status_until_they_are_removed() {
     let bench = Bench::over(STORE);
     let engine = bench.engine();
     let stores = engine.stores().clone();

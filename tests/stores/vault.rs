@@ -15,7 +15,7 @@ fn given(keys: &str) -> ProjectVault {
 
 /// Later builds must read what earlier builds encrypted.
 #[test]
-fn the_format_of_envelopes() {
+fn envelopes_of_earlier_builds_can_be_decrypted() {
     let vault = given(KEY);
     let envelope = vault.seal(b"[\"correct horse\"]").expect("sealed");
     expect_test::expect![
@@ -72,7 +72,7 @@ fn a_changed_envelope_is_refused() {
 }
 
 #[test]
-fn keys_of_the_environment() {
+fn keys_of_the_environment_are_used_and_never_replaced() {
     let envelope = given(KEY).seal(b"text").expect("sealed");
     let missing = given(OTHER).open(&envelope).expect_err("another key");
     assert_eq!(missing.code(), "E0982");

@@ -8,7 +8,7 @@ use flowstone_engine::{
 use flowstone_flow::flow::LoadedFlow;
 
 use super::STORE;
-use crate::bench::{Bench, block_on, execute, outcome, words};
+use crate::bench::{Bench, block_on, execute, outcome, outcome_text};
 
 /// A flow that stops at two gates.
 const FLOW: &str = "{:slug :job
@@ -220,7 +220,7 @@ fn at(bench: &Bench, engine: &Engine, gates: usize) -> RunId {
             block_on(engine.complete_wait("door", &answer, false)).expect("it waits");
         }
         assert_eq!(
-            words(&execute(engine, &run)),
+            outcome_text(&execute(engine, &run)),
             format!("waiting: `gate-{}` waits for an answer", gate + 1)
         );
     }
@@ -238,18 +238,18 @@ fn start() -> StartOptions {
 /// Passes all remaining approvals of a run, and returns its outcome.
 fn to_the_end(engine: &Engine, run: &RunId) -> String {
     for _ in 0..3 {
-        let now = words(&execute(engine, run));
+        let now = outcome_text(&execute(engine, run));
         if !now.starts_with("waiting") {
             return now;
         }
         let answer = codec::decode("{:action :go}").expect("EDN");
         block_on(engine.complete_wait("door", &answer, false)).expect("it waits");
     }
-    words(&execute(engine, run))
+    outcome_text(&execute(engine, run))
 }
 
 #[test]
-fn an_edit_is_judged_by_how_far_the_run_is() {
+fn an_edit_is_judged_by_the_progress_of_the_run() {
     let bench = Bench::over(STORE);
     let engine = bench.engine();
     let mut wrong = Vec::new();
@@ -267,8 +267,8 @@ fn an_edit_is_judged_by_how_far_the_run_is() {
             };
             assert_eq!(bench.effects(), effects, "nothing is done");
             if against.verdict.name() != *expected {
-                let said = &against.verdict;
-                wrong.push(format!("{name} at {gates}: {said:?}, not {expected}"));
+                let found = &against.verdict;
+                wrong.push(format!("{name} at {gates}: {found:?}, not {expected}"));
                 to_the_end(&engine, &run);
                 continue;
             }
@@ -423,7 +423,7 @@ fn a_fork_keeps_what_came_before_the_step() {
             .collect();
         format!("{end} did {done:?}")
     };
-    let mut told = String::new();
+    let mut report = String::new();
     for (name, at, set, edit, reuse) in FORKS {
         let options = ForkOptions {
             at: at.map(str::to_owned),
@@ -434,7 +434,7 @@ fn a_fork_keeps_what_came_before_the_step() {
             })),
             reuse: *reuse,
         };
-        told += &format!("{name}: {}\n", fork(options));
+        report += &format!("{name}: {}\n", fork(options));
     }
     expect![[r#"
         from the start: {:a 1 :c 2 :d true} did ["FORK/a=1", "FORK/c=1"]
@@ -455,12 +455,12 @@ fn a_fork_keeps_what_came_before_the_step() {
         at no step: E0571 the run RUN has no step `gate-3`
         a value of no step: E0572 `q.n` cannot be set: it is neither `input` nor a step that ended before the fork
         a value of a later step: E0572 `d` cannot be set: it is neither `input` nor a step that ended before the fork
-    "#]].assert_eq(&told);
+    "#]].assert_eq(&report);
     // The run itself is unchanged.
     assert_eq!(outcome(&engine, &run), "{:a 1 :c 2 :d true}");
 }
 
-fn told(test: &Backtest) -> String {
+fn report(test: &Backtest) -> String {
     let differences = test.differences.iter().map(|met| {
         let none = "-".to_owned();
         format!(
@@ -482,7 +482,7 @@ fn told(test: &Backtest) -> String {
 }
 
 #[test]
-fn a_backtest_says_what_past_runs_would_do() {
+fn a_backtest_reports_the_outcomes_of_past_runs() {
     let bench = Bench::over(STORE);
     let engine = bench.engine();
     let run = at(&bench, &engine, 2);
@@ -498,7 +498,7 @@ fn a_backtest_says_what_past_runs_would_do() {
         let [test] = &summary.tests[..] else {
             panic!("one run is over");
         };
-        told(test)
+        report(test)
     };
     let mut all = String::new();
     for (from, to) in [

@@ -27,10 +27,10 @@ fn signal(engine: &Engine, key: &str, payload: &str, dedup: Option<&str>) -> Str
         ..Answering::default()
     };
     let target = Target::Name(key.to_owned());
-    words(block_on(engine.answer_waits(target, &edn(payload), how)))
+    answer_text(block_on(engine.answer_waits(target, &edn(payload), how)))
 }
 
-pub fn words(answered: Result<Answered, EngineError>) -> String {
+pub fn answer_text(answered: Result<Answered, EngineError>) -> String {
     match answered {
         Ok(Answered::Runs(runs)) => format!("answered {}", runs.len()),
         Ok(Answered::Partly { runs, refused }) => {
@@ -74,16 +74,19 @@ fn a_second_approval_is_refused_and_names_the_first() {
         (Ok(_), Err(late)) | (Err(late), Ok(_)) => late,
         both => panic!("{both:?}"),
     };
-    let told = late.to_string();
-    assert_eq!(late.code(), "E0515", "{told}");
+    let message = late.to_string();
+    assert_eq!(late.code(), "E0515", "{message}");
     let winner = if first.is_ok() { ":approve" } else { ":reject" };
     let name = if first.is_ok() { "Nora" } else { "Ben" };
-    assert!(told.contains(winner) && told.contains(name), "{told}");
-    assert!(told.contains("1970-01-01T00:16:40"), "{told}");
+    assert!(
+        message.contains(winner) && message.contains(name),
+        "{message}"
+    );
+    assert!(message.contains("1970-01-01T00:16:40"), "{message}");
     drop(other);
     assert_eq!(outcome(&engine, &run), winner);
     let again = block_on(engine.decide_wait("door", true, Remark::default(), as_caller("Cleo")));
-    assert_eq!(again.expect_err("late").to_string(), told);
+    assert_eq!(again.expect_err("late").to_string(), message);
 }
 
 #[test]
@@ -102,7 +105,7 @@ fn a_wait_past_its_deadline_follows_its_timeout_policy() {
         outcome(&engine, &run);
         bench.clock.advance(advance);
         let answer = edn("{:action :approve}");
-        let found = words(block_on(engine.complete_wait("door", &answer, false)));
+        let found = answer_text(block_on(engine.complete_wait("door", &answer, false)));
         assert_eq!(found, answered, "{advance}");
         bench.clock.advance(10_000);
         assert_eq!(outcome(&engine, &run), end, "{advance}");
@@ -218,7 +221,7 @@ fn a_cancelled_wait_fails_its_step() {
     );
     outcome(&engine, &run);
     let cancel = || engine.cancel_wait("door", Some("no longer"), as_caller("Nora"));
-    assert_eq!(words(block_on(cancel())), "answered 1");
+    assert_eq!(answer_text(block_on(cancel())), "answered 1");
     expect![[r#"{:kind :cancelled :reason "no longer" :by "Nora" :key "door"}"#]]
         .assert_eq(&outcome(&engine, &run));
     let again = block_on(cancel()).expect_err("late").to_string();
@@ -229,7 +232,7 @@ fn a_cancelled_wait_fails_its_step() {
 }
 
 #[test]
-fn a_question_is_cancelled_by_what_it_offers_for_that() {
+fn cancelling_a_question_about_a_step_aborts_the_step() {
     let bench = Bench::over(STORE);
     let engine = bench.engine();
     let run = bench.start(
@@ -248,7 +251,7 @@ fn a_question_is_cancelled_by_what_it_offers_for_that() {
         "{error}"
     );
     let cancelled = block_on(engine.cancel_wait(&id, None, as_caller("Nora")));
-    assert_eq!(words(cancelled), "answered 1");
+    assert_eq!(answer_text(cancelled), "answered 1");
     assert!(outcome(&engine, &run).starts_with("failed E0799"));
 }
 
@@ -318,7 +321,7 @@ fn played(bench: &Bench, engine: &Engine, run: &RunId) -> String {
 }
 
 #[test]
-fn a_process_may_die_at_every_commit_of_a_wait() {
+fn a_wait_survives_a_crash_at_any_commit() {
     const FLOW: &str = "[(flow/step :write :before {:value 1})
         (:action (flow/step :hold :first {}))
         (:action (flow/step :hold :second {:times 1000 :value {:action :late}}))]";

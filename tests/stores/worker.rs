@@ -34,14 +34,16 @@ struct Shop {
 
 /// Records the events that a worker reports.
 #[derive(Default)]
-struct Told(Mutex<Vec<String>>);
+struct Reports(Mutex<Vec<String>>);
 
-impl Watch for Told {
+impl Watch for Reports {
     fn event(&self, event: &WorkerEvent<'_>) {
         let words = match event {
             WorkerEvent::Planned { .. } | WorkerEvent::Ready { .. } => return,
             WorkerEvent::Recovered { runs } => format!("recovered {runs}"),
-            WorkerEvent::Executed { flow, outcome, .. } => format!("{flow} {}", words(outcome)),
+            WorkerEvent::Executed { flow, outcome, .. } => {
+                format!("{flow} {}", outcome_text(outcome))
+            }
             WorkerEvent::SetAside { flow, error, .. } => {
                 format!("{flow} set aside {}", error.code())
             }
@@ -69,7 +71,7 @@ impl Watch for Told {
     }
 }
 
-fn words(outcome: &RunOutcome) -> String {
+fn outcome_text(outcome: &RunOutcome) -> String {
     match outcome {
         RunOutcome::Completed(value) => codec::encode(value).expect("data"),
         RunOutcome::Waiting { .. } => "waits".to_owned(),
@@ -121,8 +123,8 @@ impl Shop {
     }
 
     fn work_as(&self, threads: usize, interrupt: Interrupt) -> String {
-        let told = Arc::new(Told::default());
-        let watch: Arc<dyn Watch> = told.clone();
+        let report = Arc::new(Reports::default());
+        let watch: Arc<dyn Watch> = report.clone();
         let stores = self.stores();
         let (home, clock) = (self.home.path().to_owned(), self.clock.clone());
         let seed = Mutex::new(*self.seed.borrow());
@@ -141,9 +143,9 @@ impl Shop {
         let served = serve(&open, &options, &watch);
         assert!(served.is_ok(), "it begins");
         *self.seed.borrow_mut() += 1000;
-        let mut told = told.0.lock().expect("no panic").clone();
-        told.sort();
-        told.join("\n")
+        let mut report = report.0.lock().expect("no panic").clone();
+        report.sort();
+        report.join("\n")
     }
 
     fn status(&self, run: &RunId) -> RunStatus {
@@ -301,7 +303,7 @@ fn a_worker_resumes_every_run_that_can_continue() {
 }
 
 #[test]
-fn a_run_that_somebody_executes_is_left_alone() {
+fn a_run_that_another_process_executes_is_not_taken() {
     let shop = Shop::new("2026-05-01T00:00:00Z");
     let stores = shop.stores();
     let engine = shop.engine(stores.clone());
@@ -333,9 +335,9 @@ fn many_runs_on_one_key_are_woken_at_once() {
             .complete_wait("door", &answer, false),
     )
     .expect("answered");
-    let told = shop.work();
-    assert!(told.lines().all(|line| line == "flow 6"), "{told}");
-    assert_eq!(told.lines().count(), 200);
+    let report = shop.work();
+    assert!(report.lines().all(|line| line == "flow 6"), "{report}");
+    assert_eq!(report.lines().count(), 200);
     // All leases were given back: no lease of an ended process is left.
     let held = block_on(shop.stores().agenda.sweep()).expect("swept");
     assert_eq!(held, 0);
@@ -382,12 +384,12 @@ const OF_LIBRARY: &str = "(let [all @#'clojure.core/global-hierarchy
 fn side_by_side(text: &str) -> String {
     let shop = Shop::new("2026-05-01T00:00:00Z");
     let runs: Vec<RunId> = (0..4).map(|_| shop.leave(text)).collect();
-    let told = shop.work_as(1, Interrupt::new());
+    let report = shop.work_as(1, Interrupt::new());
     for run in &runs {
         let replayed = block_on(shop.engine(shop.stores()).verify(run));
-        assert!(replayed.is_ok(), "{told}: {replayed:?}");
+        assert!(replayed.is_ok(), "{report}: {replayed:?}");
     }
-    told
+    report
 }
 
 #[test]
@@ -413,10 +415,10 @@ fn branches_that_change_an_atom_of_the_library_do_not_see_other_runs() {
                   (work)
                   (known))
                 [1 2 3])";
-    let told = side_by_side(&OF_LIBRARY.replace('%', body));
-    let lines: Vec<&str> = told.lines().collect();
-    assert_eq!(lines.len(), 4, "{told}");
-    assert!(lines.iter().all(|line| *line == lines[0]), "{told}");
+    let report = side_by_side(&OF_LIBRARY.replace('%', body));
+    let lines: Vec<&str> = report.lines().collect();
+    assert_eq!(lines.len(), 4, "{report}");
+    assert!(lines.iter().all(|line| *line == lines[0]), "{report}");
 }
 
 #[test]
@@ -425,10 +427,10 @@ fn runs_that_ask_what_is_loaded_do_not_see_one_another() {
                   (reduce + (range 300000))
                   (clojure.walk/keywordize-keys {\"a\" 1})
                   [before (str (gensym))])";
-    let told = side_by_side(text);
-    let lines: Vec<&str> = told.lines().collect();
-    assert_eq!(lines.len(), 4, "{told}");
-    assert!(lines.iter().all(|line| *line == lines[0]), "{told}");
+    let report = side_by_side(text);
+    let lines: Vec<&str> = report.lines().collect();
+    assert_eq!(lines.len(), 4, "{report}");
+    assert!(lines.iter().all(|line| *line == lines[0]), "{report}");
 }
 
 #[test]
@@ -485,8 +487,8 @@ fn schedules_start_runs_once() {
     shop.at("2026-05-01T12:00:00Z");
     expect![""].assert_eq(&shop.work());
     shop.at("2026-05-02T07:00:10Z");
-    let told = shop.work();
-    assert!(!told.contains("[:ran]"), "{told}");
+    let report = shop.work();
+    assert!(!report.contains("[:ran]"), "{report}");
 }
 
 #[test]

@@ -8,7 +8,7 @@ use flowstone_engine::ports::{RunQuery, WaitFilter};
 use flowstone_engine::{Engine, ExecuteOptions, StepStatus, codec};
 
 use super::STORE;
-use crate::bench::{Bench, block_on, outcome, words};
+use crate::bench::{Bench, block_on, outcome, outcome_text};
 use crate::crash;
 
 /// Starts a run and ends its process: before the effect of its first step, or right after it.
@@ -19,9 +19,9 @@ fn in_doubt(flow: &str, done: bool) -> (Bench, RunId) {
     let run = bench.start(&engine, flow);
     let end = block_on(engine.execute(&run, Rc::new(NoObserver), ExecuteOptions::default()));
     assert!(
-        words(&end).contains("the process is dead"),
+        outcome_text(&end).contains("the process is dead"),
         "{}",
-        words(&end)
+        outcome_text(&end)
     );
     let effects = if done { "pay=1" } else { "" };
     assert_eq!(bench.effects(), effects, "{flow}");
@@ -38,7 +38,7 @@ const ASKED: &str = "waiting: `pay` waits for an answer";
 const DOUBT: &str = "failed E0522 the process ended while the `:write` step was under way, so that it may or may not have been done";
 
 /// The policy of the flow; the outcome if the effect had happened, and if it had not; the effects.
-const SETTLED: &[(&str, &str, &str, [&str; 2])] = &[
+const RESOLVED: &[(&str, &str, &str, [&str; 2])] = &[
     ("", ASKED, ASKED, ["pay=1", ""]),
     (":on-doubt :ask", ASKED, ASKED, ["pay=1", ""]),
     (":on-doubt :retry", ":paid", ":paid", ["pay=2", "pay=1"]),
@@ -137,7 +137,7 @@ const SETTLED: &[(&str, &str, &str, [&str; 2])] = &[
 
 #[test]
 fn a_step_in_doubt_follows_its_policy() {
-    for &(option, done, not_done, effects) in SETTLED {
+    for &(option, done, not_done, effects) in RESOLVED {
         for (was_done, end) in [(true, done), (false, not_done)] {
             let flow = format!("(flow/step :write :pay {{:value :paid {option}}})");
             let (bench, run) = in_doubt(&flow, was_done);

@@ -12,7 +12,7 @@ use flowstone_flow::step::{
 };
 use flowstone_lang::value::Value;
 
-use crate::bench::{Bench, Recorder, Trip, block_on, execute, outcome, words};
+use crate::bench::{Bench, Recorder, Trip, block_on, execute, outcome, outcome_text};
 use crate::crash::stores;
 
 /// A step that performs `:rounds` one after another, and the steps of a round concurrently. A round is a vector of
@@ -53,7 +53,7 @@ impl Step for Rounds {
             let is_strict = config.get("strict").is_some();
             let mut gave = Vec::new();
             for round in items(config.get("rounds")) {
-                let steps = items(Some(&round)).iter().map(inside).collect();
+                let steps = items(Some(&round)).iter().map(nested_request).collect();
                 let performed = cx.perform_all(steps, limit as usize).await;
                 let mut row = Vec::new();
                 for performed in performed {
@@ -77,7 +77,7 @@ fn items(value: Option<&Value>) -> Vec<Value> {
         .unwrap_or_default()
 }
 
-fn inside(step: &Value) -> NestedRequest {
+fn nested_request(step: &Value) -> NestedRequest {
     let name = |key: &str| step.get(key).and_then(name_of).unwrap_or_default();
     let entries = step.as_map().expect("a map").iter();
     let config =
@@ -102,9 +102,9 @@ fn each_nested_step_is_a_step_of_the_run() {
     let bench = Bench::new();
     let engine = bench.engine();
     let run = bench.start(&engine, FLOW);
-    let said = outcome(&engine, &run);
-    assert!(said.starts_with("[[[1] [2 {"), "{said}");
-    assert!(said.contains("[\"not now\" [[6] [{"), "{said}");
+    let found = outcome(&engine, &run);
+    assert!(found.starts_with("[[[1] [2 {"), "{found}");
+    assert!(found.contains("[\"not now\" [[6] [{"), "{found}");
     assert_eq!(
         bench.effects(),
         "agent/bad=1 agent/sub/turn=1 agent/turn=1 agent/turn#2=1 agent/turn#3=1 agent/x=1 agent/z=1"
@@ -203,15 +203,15 @@ fn concurrent_nested_steps_have_their_own_waits() {
         [(if (= n 2) {:type :hold :id :ask} {:type :sleep :id :nap :millis 5000})]
         [{:type :look :id :turn :value (* n n)}]]})) [1 2 3])";
     let run = bench.start(&engine, flow);
-    let said = outcome(&engine, &run);
-    assert_eq!(said, "waiting: `ask` waits for an answer");
+    let found = outcome(&engine, &run);
+    assert_eq!(found, "waiting: `ask` waits for an answer");
     let waits = block_on(engine.list_waits(WaitFilter::default())).expect("waits");
     assert_eq!(waits[0].path, "all.1/agent/ask");
     let answer = Value::map([(Value::keyword("action"), Value::keyword("go"))]);
     block_on(engine.complete_wait(&waits[0].id, &answer, false)).expect("answered");
-    let said = outcome(&engine, &run);
+    let found = outcome(&engine, &run);
     assert_eq!(
-        said,
+        found,
         "[[[1] [nil] [1]] [[2] [{:action :go}] [4]] [[3] [nil] [9]]]"
     );
     assert!(!bench.effects().contains("=2"), "{}", bench.effects());
@@ -249,8 +249,8 @@ fn common_step_options_apply_to_the_outer_step() {
         };
         let flow = format!("(flow/step :rounds :agent {{:rounds [[{step}]] {options}}})");
         let run = bench.start(&engine, &flow);
-        let said = outcome(&engine, &run);
-        assert!(said.starts_with(expected), "{options}: {said}");
+        let found = outcome(&engine, &run);
+        assert!(found.starts_with(expected), "{options}: {found}");
     }
 }
 
@@ -270,8 +270,8 @@ fn nested_steps_end_at_once_on_interrupt_and_cancel() {
         interrupt,
         ..ExecuteOptions::default()
     };
-    let said = block_on(engine.execute(&run, Rc::new(trip), options));
-    assert_eq!(words(&said), "interrupted");
+    let found = block_on(engine.execute(&run, Rc::new(trip), options));
+    assert_eq!(outcome_text(&found), "interrupted");
     assert_eq!(bench.effects(), "agent/beside=1 agent/turn=1");
     let cancel = block_on(async {
         let executing = engine.execute(&run, Rc::new(NoObserver), ExecuteOptions::default());
@@ -285,11 +285,11 @@ fn nested_steps_end_at_once_on_interrupt_and_cancel() {
             std::future::pending::<()>().await;
         };
         tokio::select! {
-            said = executing => said,
+            found = executing => found,
             () = cancelling => unreachable!("it never ends"),
         }
     });
-    assert_eq!(words(&cancel), "cancelled: enough");
+    assert_eq!(outcome_text(&cancel), "cancelled: enough");
     assert_eq!(bench.effects(), "agent/beside=1 agent/turn=1");
 }
 
