@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn every_namespace_of_the_library_says_what_it_is_for() {
+    fn every_namespace_of_the_library_has_a_description() {
         assert!(NATIVE.is_sorted());
         for source in SOURCES {
             let found = doc(source.namespace).unwrap_or_default();

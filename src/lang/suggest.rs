@@ -65,7 +65,7 @@ mod tests {
     }
 
     #[test]
-    fn the_closest_two_in_order() {
+    fn the_two_closest_names_are_suggested_in_order() {
         check("totl", &["total", "tool", "other"], &["tool", "total"]);
         check(
             "redcue",

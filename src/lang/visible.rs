@@ -151,7 +151,7 @@ mod tests {
     ];
 
     #[test]
-    fn what_acts_or_hides_is_shown_as_an_escape() {
+    fn control_and_hidden_characters_are_shown_as_escapes() {
         for (text, shown) in ROWS {
             assert_eq!(visible(text), *shown, "{text:?}");
         }
@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_visible_stays_so() {
+    fn visible_characters_are_unchanged() {
         for (text, _) in ROWS {
             let once = visible(text).into_owned();
             assert_eq!(visible(&once), once);

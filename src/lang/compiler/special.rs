@@ -123,7 +123,7 @@ fn plain_name(
 #[cfg(test)]
 mod tests {
     #[test]
-    fn the_table_is_sorted() {
+    fn the_table_of_special_forms_is_sorted() {
         assert!(super::FORMS.is_sorted_by_key(|form| form.0));
     }
 }

@@ -54,7 +54,7 @@ mod tests {
     use super::find;
 
     #[test]
-    fn an_entry_is_taken_apart() {
+    fn an_entry_is_parsed() {
         let entry = find("clojure.core/if").expect("a special form");
         assert!(entry.usage.starts_with("(if test then)\n(if"));
         assert!(entry.doc.starts_with("Evaluates then"));

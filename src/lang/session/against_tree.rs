@@ -122,7 +122,7 @@ proptest! {
 
     /// Every version of a collection is kept under its own name, and checked after all changes.
     #[test]
-    fn a_change_in_place_is_never_seen(
+    fn changes_in_place_are_not_observable(
         start in prop::sample::select(vec!["[1 2 3]", "{0 :a 1 :b}", "#{[0 1]}", "(list 1 2)", "(vec (range 40))", "(zipmap (range 12) (range))"]),
         changes in prop::collection::vec((any::<prop::sample::Index>(), any::<prop::sample::Index>(), 0..4), 1..8),
     ) {

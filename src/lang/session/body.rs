@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn it_is_compiled_once_and_means_the_same_each_time() {
+    fn a_body_is_compiled_once_and_evaluates_alike_each_time() {
         let session = Session::new();
         session
             .evaluate("(def expansions (atom 0)) (def evaluations (atom 0))")
@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_in_a_later_form_is_found_when_it_is_its_turn() {
+    fn an_error_in_a_later_form_is_reported_when_it_is_reached() {
         let session = Session::new();
         let body = body(&session, "(do (def before 1) (let [x] x))");
         let mut vm = session.vm(Box::new(Sandbox::new()));

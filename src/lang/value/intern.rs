@@ -370,7 +370,7 @@ mod tests {
     use super::{Keyword, check_limit, name_count};
 
     #[test]
-    fn new_names_are_refused_where_there_are_too_many() {
+    fn new_names_are_refused_once_there_are_too_many() {
         let before = name_count();
         Keyword::new("intern-test/a-name");
         assert!(check_limit(before, before + 1).is_ok());

@@ -337,7 +337,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stop_stays_until_the_watch_is_taken_away() {
+    fn a_stop_remains_until_the_watch_is_removed() {
         {
             let _watched = watched(Some(Rc::new(Allowance(Cell::new(100_000)))));
             let rations = (0..100).take_while(|_| spend(RATION).is_ok()).count();

@@ -1,4 +1,4 @@
-//! Every mistake: its code, where it is, what it says, whether more text could help, and the advice.
+//! Every error of the reader: its code, place, message, whether more text could help, and its hint.
 
 use expect_test::{Expect, expect};
 use flowstone_lang::reader::ReadOptions;

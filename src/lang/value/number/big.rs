@@ -604,7 +604,7 @@ mod tests {
     }
 
     #[test]
-    fn divisors_of_extreme_digits_are_divided_by() {
+    fn division_is_correct_for_divisors_with_extreme_digits() {
         for bits in [40_000_u64, 65_536, 131_072, 140_000] {
             let ones = (BigInt::one() << bits) - 1;
             let power = BigInt::one() << bits;
