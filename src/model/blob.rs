@@ -2,7 +2,7 @@
 
 use crate::resource::{ResourceKind, SearchEntry, Tier};
 
-/// Names bytes by their SHA-256, in lower-case hexadecimal.
+/// The SHA-256 of bytes in lower-case hexadecimal, by which a blob is named.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
 pub struct BlobHash(pub String);
 
@@ -17,7 +17,7 @@ pub enum BlobOp {
     },
 }
 
-/// A registered blob.
+/// A blob in the registry.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct BlobRow {
     pub hash: BlobHash,

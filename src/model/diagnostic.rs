@@ -62,7 +62,7 @@ impl Diagnostic {
         self
     }
 
-    /// Adds a sentence that says what to try.
+    /// Adds a hint: a sentence about what to try.
     #[must_use]
     pub fn hint(mut self, hint: impl Into<String>) -> Diagnostic {
         self.hints.push(hint.into());

@@ -7,7 +7,7 @@ use flowstone_lang::value::Value;
 /// Maximum duration, a hundred years: a longer one is a mistake.
 const MAX_SECONDS: f64 = 100.0 * 366.0 * 86_400.0;
 
-/// Reads a duration where numbers are seconds. Returns `None` if the value is not a duration, or is negative.
+/// Reads a duration; a number is seconds. Returns `None` if the value is not a duration, or is negative.
 pub fn of_value(value: &Value) -> Option<Duration> {
     match value {
         Value::Int(seconds) => seconds_of(*seconds as f64),
@@ -17,7 +17,7 @@ pub fn of_value(value: &Value) -> Option<Duration> {
     }
 }
 
-/// Reads a duration where numbers are milliseconds.
+/// Reads a duration; a number is milliseconds. Returns `None` if the value is not a duration, or is negative.
 pub fn of_millis_value(value: &Value) -> Option<Duration> {
     match value {
         Value::Int(millis) => seconds_of(*millis as f64 / 1000.0),

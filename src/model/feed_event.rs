@@ -1,4 +1,4 @@
-//! Events of a run's feed as they are sent: a name, a number, and data as JSON.
+//! Events of a run's feed in the form in which they are sent: a name, a number, and data as JSON.
 
 use serde_json::{Map, Value as Json, json};
 

@@ -1,4 +1,4 @@
-//! Forms: the fields in which a person fills in what a schema asks for, and the value of what they typed.
+//! Forms: the fields in which a person enters an answer that fits a schema, and the value of the entered text.
 //!
 //! A form knows neither pages nor requests. The complete answer is judged where it is accepted; problems that concern a
 //! single field are reported here, beside that field.
@@ -25,7 +25,7 @@ const ACTION: &str = "action";
 /// the name.
 pub const RESERVED: &[&str] = &["access-token", ACTION, "digest", "token"];
 
-/// The fields for an answer.
+/// The fields of a form for an answer.
 #[derive(Clone, Default)]
 pub struct Form {
     pub fields: Vec<FormField>,
@@ -55,7 +55,7 @@ pub enum FieldKind {
     Choice(Vec<(String, Value)>),
     /// A value as EDN or JSON.
     Data,
-    /// Yes or no.
+    /// A checkbox: yes or no.
     Flag,
     /// Text, in one line or several.
     Text {
@@ -376,7 +376,7 @@ fn number(text: &str) -> Result<Value, String> {
 /// Reads one value as JSON, or else as EDN.
 ///
 /// # Errors
-/// When it is neither.
+/// When the text is neither.
 pub fn read_data(text: &str) -> Result<Value, String> {
     if let Ok(json) = read_strictly(text) {
         return Ok(from_json(&json));

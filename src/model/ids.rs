@@ -1,4 +1,4 @@
-//! Names of runs and of places in them.
+//! Ids of runs, and the paths of steps in them.
 
 use std::fmt;
 
@@ -9,7 +9,7 @@ pub struct RunId(String);
 const ALPHABET: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
 
 impl RunId {
-    /// Returns an id made of a time and random bits, 16 letters and digits that are hard to mix up.
+    /// Returns an id made of a time and random bits: 16 letters and digits that are hard to confuse.
     pub fn new(now_ms: i64, random: u64) -> RunId {
         let millis = now_ms.max(0) as u128 & ((1 << 48) - 1);
         let mut bits = (millis << 32) | u128::from(random >> 32);
@@ -75,10 +75,10 @@ impl fmt::Display for RunId {
 /// this place, not on a counter over the whole run.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct StepPath {
-    /// Empty for the main branch of the flow.
+    /// The path of the branch; empty for the main branch of the flow.
     pub branch: String,
     pub step: String,
-    /// Counted from 1.
+    /// The number of the call at this place, counted from 1.
     pub occurrence: u32,
 }
 

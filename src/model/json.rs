@@ -20,7 +20,7 @@ pub use text::{compact, pretty, to_exact_json, write, write_pretty_with, write_w
 /// Maximum nesting depth in both directions; deeper values are refused.
 pub const MAX_DEPTH: usize = 128;
 
-/// Why a value is not JSON.
+/// The reason why a value cannot be written as JSON.
 #[derive(Debug, thiserror::Error)]
 pub enum JsonError {
     /// The value at `path` is a function, an atom ..., named by `what`.
@@ -32,7 +32,7 @@ pub enum JsonError {
     TooLarge,
     #[error("nested deeper than {MAX_DEPTH} levels{}", At(path))]
     TooDeep { path: String },
-    /// Computing a lazy part failed.
+    /// The error that computing a lazy part threw.
     #[error("a part of the value could not be computed")]
     Signal(Signal),
 }

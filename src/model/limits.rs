@@ -60,7 +60,7 @@ pub struct Limit {
     set: fn(&mut Limits, u64),
 }
 
-/// What a limit counts.
+/// The unit that a limit counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unit {
     Bytes,
@@ -328,7 +328,7 @@ impl Limit {
     /// Reads the value of the key.
     ///
     /// # Errors
-    /// A message that says what is expected.
+    /// A message that names the expected value.
     pub fn read(&self, value: &Value) -> Result<u64, String> {
         let key = self.key;
         match (self.unit, value) {
@@ -380,7 +380,7 @@ fn unknown(name: &str) -> String {
 /// Reads the memory of a run, such as `512MB`.
 ///
 /// # Errors
-/// A message that says what is expected.
+/// A message that names the expected value.
 pub fn parse_memory(text: &str) -> Result<usize, String> {
     let size = parse_size(text).filter(|size| *size >= LEAST_MEMORY);
     size.and_then(|size| usize::try_from(size).ok())

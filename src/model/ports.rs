@@ -82,7 +82,7 @@ use crate::kv::{KvEntry, KvOp};
 use crate::table::csv::{ExportCsv, ExportedCsv, StageCsv, StagedCsv};
 use crate::table::{TableOp, TableQuery};
 
-/// What a port's methods return.
+/// The future that the methods of ports return.
 pub type PortFuture<'a, T> = Pin<Box<dyn Future<Output = Result<T, StoreError>> + Send + 'a>>;
 
 /// A change of Flowstone's own stores that a step requests. The store executes it in one transaction with the journal

@@ -1,8 +1,9 @@
 //! Redaction: finds known secrets in text and bytes, in each form in which text may hold them, and replaces them.
 //!
 //! One automaton searches for all forms of all secrets of a run at once, so that the cost is linear in the text,
-//! however many secrets there are. It knows the escapes of EDN, JSON, HTML and addresses, also nested in one another, and
-//! Base64 and hexadecimal digits at any offset. What has been encrypted, compressed or cut in two is not found.
+//! however many secrets there are. It recognises the escapes of EDN, JSON, HTML and addresses, also nested in one
+//! another, and Base64 and hexadecimal digits at any offset. A secret that was encrypted, compressed or split is not
+//! found.
 
 mod edn;
 mod forms;
@@ -25,7 +26,7 @@ use crate::ports::Secret;
 pub use ops::blobs;
 pub use stream::RedactStream;
 
-/// What replaces a secret.
+/// The text that replaces a secret.
 pub const SECRET: &str = "[secret]";
 /// Minimum length of a secret: replacing a shorter one would damage ordinary text.
 pub const SHORTEST: usize = 6;

@@ -159,7 +159,7 @@ pub fn read_regular(path: &Path) -> io::Result<String> {
 /// and devices are refused.
 ///
 /// # Errors
-/// The same as for [`read_regular`].
+/// As [`read_regular`].
 pub fn read_named(path: &Path) -> io::Result<String> {
     let mut text = String::new();
     open_named(path)?.read_to_string(&mut text)?;

@@ -34,7 +34,7 @@ pub enum TableOp {
         table: TableTarget,
         rows: RowChoice,
     },
-    /// Changes one cell.
+    /// Changes the content of one cell.
     UpdateCell(UpdateCell),
     /// Changes the display of one cell; its content stays.
     FormatCell(FormatCell),
@@ -244,7 +244,7 @@ pub enum TableQuery {
     },
 }
 
-/// A page of rows.
+/// A query for a page of rows.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RowsQuery {
     pub table: TableTarget,

@@ -52,7 +52,7 @@ impl SpanId {
     }
 }
 
-/// The kinds of spans that a run has.
+/// The kinds of spans of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum SpanOf {
     Run,

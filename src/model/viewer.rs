@@ -18,7 +18,7 @@ const NAMESPACE: &str = "breyta.viewer";
 /// The path of a link to a resource, up to the query with its name.
 const CONTENT: &str = "/api/resources/content?";
 
-/// How a value is shown.
+/// The view of a value.
 #[derive(Debug, Clone, PartialEq)]
 pub enum View {
     /// Plain text, as it is.
@@ -28,13 +28,13 @@ pub enum View {
         /// Tells that the text was not declared as Markdown, so its line breaks count.
         is_guess: bool,
     },
-    /// Any data.
+    /// Data of any kind, printed.
     Data(Value),
     Table(TableView),
     /// The rows of a table or of a file with rows, by the name of the resource.
     Rows(String),
     Media(MediaView),
-    /// Several, one after another.
+    /// Several views in sequence.
     Group(Vec<View>),
     Titled(String, Box<View>),
 }
@@ -102,7 +102,7 @@ impl View {
         }
     }
 
-    /// Returns what a `breyta-resource` block of a Markdown text shows: a map with `:uri` or a link, and `:view`.
+    /// Returns the view of a `breyta-resource` block in a Markdown text: a map with `:uri` or a link, and `:view`.
     pub fn of_block(text: &str) -> Option<View> {
         let map = read_data(text.trim()).ok()?;
         map.as_map()?;
@@ -317,7 +317,7 @@ fn source_of(text: &str) -> Option<MediaSource> {
     if text.starts_with("res://") {
         return Some(MediaSource::Resource(text.to_owned()));
     }
-    // A link that was made for a resource stands for the resource: the link may have expired.
+    // A link that was made for a resource is shown as the resource: the link may have expired.
     if let Some((_, query)) = text.split_once(CONTENT) {
         let mut pairs = query.split('&').filter_map(|pair| pair.split_once('='));
         let uri = pairs.find(|(name, _)| *name == "uri");

@@ -80,7 +80,7 @@ const OWNERS: &str = "owners";
 /// The options for opening a database.
 #[derive(Debug, Clone, Default)]
 pub struct Options {
-    /// Report an error if the database does not exist, instead of creating it.
+    /// Reports an error if the database does not exist, instead of creating it.
     pub must_exist: bool,
     /// The SQLite file layer (VFS) to use, by its registered name.
     pub vfs: Option<String>,

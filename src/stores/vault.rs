@@ -120,7 +120,7 @@ impl ProjectVault {
         Ok(Key::new(bytes))
     }
 
-    /// Writes keys to a file beside the real one, which it may replace.
+    /// Writes keys to a temporary file beside the key file, which it may then replace.
     fn write_aside(&self, keys: &[Key]) -> Result<PathBuf, VaultError> {
         fs::create_dir_all(&self.home).map_err(|error| self.bad(error))?;
         let path = self.home.join(format!(".{FILE}-{}", self.random()?.id));

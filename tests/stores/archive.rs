@@ -1,4 +1,4 @@
-//! Runs that are exported and imported: whole, or not at all.
+//! Runs that are exported and imported: completely, or not at all.
 
 use std::rc::Rc;
 
@@ -52,7 +52,7 @@ fn an_imported_finished_run_has_the_same_outcome() {
     let there = Bench::over(STORE);
     let other = there.engine();
     assert_eq!(import(&other, &text, false).expect("it is imported"), run);
-    // Replayed from the imported journal, nothing performed.
+    // The run is replayed from the imported journal, and nothing is performed.
     assert_eq!(outcome(&other, &run), first);
     assert_eq!(there.effects(), "");
     let row = block_on(other.find_run(run.as_str())).expect("it is there");

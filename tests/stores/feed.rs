@@ -1,4 +1,4 @@
-//! The feed of a run: each event once, numbered without gaps, whatever happens to the process and the reader.
+//! The feed of a run: each event is read once, numbered without gaps, even if processes or readers end.
 
 use std::collections::BTreeMap;
 

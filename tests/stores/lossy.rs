@@ -238,7 +238,7 @@ fn disk() -> MutexGuard<'static, Disk> {
     disk.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The system's own layer, to which all calls are passed that this layer does not implement.
+/// The system's own layer, which receives all calls that this layer does not implement.
 struct Under(*mut ffi::sqlite3_vfs);
 
 // SAFETY: the layer is a constant of SQLite that lives as long as the process.
@@ -314,7 +314,7 @@ unsafe extern "C" fn open(
         xSync: Some(sync),
         ..theirs
     }));
-    // SAFETY: `file` is ours to change until it is closed; `ours` lives as long as the process.
+    // SAFETY: only this layer changes `file` until it is closed; `ours` lives as long as the process.
     unsafe { (*file).pMethods = ours };
     let mut disk = disk();
     if !disk.files.contains_key(&path) {
@@ -338,7 +338,7 @@ unsafe extern "C" fn delete(
         disk().files.remove(&path);
     }
     let layer = under();
-    // SAFETY: the arguments are those that SQLite gave.
+    // SAFETY: the arguments are those of SQLite.
     unsafe { (*layer).xDelete.expect("a layer deletes")(layer, name, sync_folder) }
 }
 
@@ -348,7 +348,7 @@ fn theirs(file: *mut ffi::sqlite3_file) -> ffi::sqlite3_io_methods {
 
 unsafe extern "C" fn close(file: *mut ffi::sqlite3_file) -> c_int {
     let handle = disk().open.remove(&(file as usize)).expect("it is open");
-    // SAFETY: `file` was opened by the layer under us.
+    // SAFETY: `file` was opened by the layer below.
     unsafe { handle.theirs.xClose.expect("files close")(file) }
 }
 
@@ -384,7 +384,7 @@ unsafe extern "C" fn write(
         Trouble::Full => return ffi::SQLITE_FULL,
         Trouble::Broken => return ffi::SQLITE_IOERR_WRITE,
     }
-    // SAFETY: the arguments are those that SQLite gave.
+    // SAFETY: the arguments are those of SQLite.
     let code = unsafe { theirs(file).xWrite.expect("files are written")(file, bytes, count, at) };
     if code == ffi::SQLITE_OK {
         let count = usize::try_from(count).expect("a length");
@@ -397,7 +397,7 @@ unsafe extern "C" fn write(
 }
 
 unsafe extern "C" fn truncate(file: *mut ffi::sqlite3_file, length: i64) -> c_int {
-    // SAFETY: the arguments are those that SQLite gave.
+    // SAFETY: the arguments are those of SQLite.
     let code = unsafe { theirs(file).xTruncate.expect("files are cut")(file, length) };
     if code == ffi::SQLITE_OK {
         note(

@@ -15,9 +15,8 @@ use flowstone_lang::value::Value;
 use crate::bench::{Bench, Recorder, Trip, block_on, execute, outcome, outcome_text};
 use crate::crash::stores;
 
-/// A step that performs `:rounds` one after another, and the steps of a round concurrently. A round is a vector of
-/// maps, each the config of a step with its `:type` and `:id`. The result has, for each round, the results of its
-/// steps, and how long the round took if there was one before it.
+/// A step that performs `:rounds` in sequence, and the steps of a round concurrently. A round is a vector of maps, each
+/// the config of a step with its `:type` and `:id`. The result has, for each round, the results of its steps.
 pub struct Rounds;
 
 static ROUNDS: StepSpec = StepSpec {
@@ -26,12 +25,16 @@ static ROUNDS: StepSpec = StepSpec {
     aliases: &[],
     doc: "A step of the tests.",
     fields: &[
-        Field::required("rounds", FieldType::Items, "What to perform."),
-        Field::optional("limit", FieldType::Int, "How many at once."),
+        Field::required(
+            "rounds",
+            FieldType::Items,
+            "The rounds of steps to perform.",
+        ),
+        Field::optional("limit", FieldType::Int, "Maximum number of steps at once."),
         Field::optional(
             "strict",
             FieldType::Bool,
-            "Fails with the first that fails.",
+            "Fails with the first error of a step.",
         ),
     ],
     examples: &[],

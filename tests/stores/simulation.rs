@@ -2,7 +2,7 @@
 //! branches; runs are cancelled, others are started by a schedule, and processes end at any commit, before or after it.
 //! In every case, a run that is not cancelled has the same result as without these events.
 //!
-//! Nothing waits for a real clock, so that thousands of schedules take seconds. A schedule that fails is named by its
+//! Nothing waits for a real clock, so that thousands of schedules take seconds. A failing schedule is identified by its
 //! seed.
 
 use std::collections::{BTreeMap, BTreeSet};

@@ -8,7 +8,7 @@ use flowstone_lang::value::{
 use super::encode::DEPTH_LIMIT;
 use super::{CodecError, text};
 
-/// Reads one value.
+/// Reads a single value.
 ///
 /// # Errors
 /// When the text is not one that `encode` writes.

@@ -1,4 +1,4 @@
-//! Values to text.
+//! Values to EDN text.
 
 use std::fmt::Write;
 

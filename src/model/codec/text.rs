@@ -1,6 +1,6 @@
 //! Instants and uuids as text.
 
-/// Writes an instant as in `2026-01-31T09:30:00.000Z`.
+/// Writes an instant in the form `2026-01-31T09:30:00.000Z`.
 pub fn instant(millis: i64) -> String {
     let days = millis.div_euclid(86_400_000);
     let clock = millis.rem_euclid(86_400_000);

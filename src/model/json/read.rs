@@ -1,4 +1,4 @@
-//! JSON text to values, without a tree in between.
+//! JSON text to values, without an intermediate tree.
 //!
 //! Numbers keep their value: an integer of any size is an integer, a decimal is the nearest double, or an exact decimal
 //! if the caller asks for that. Errors are described by `serde_json`, so that all messages have one style.
@@ -47,7 +47,7 @@ pub trait Build {
     }
 }
 
-/// Why a text could not be read.
+/// The reason why a text could not be read.
 #[derive(Debug)]
 pub enum ReadError<E> {
     /// The text is not JSON.
@@ -104,7 +104,7 @@ pub fn read_all(mut text: &str) -> Result<Vec<Value>, Error> {
     }
 }
 
-/// Reads the first JSON value of a text, and returns it with the place where it ends; nothing for a blank text.
+/// Reads the first JSON value of a text, and returns it with the place where it ends; `None` for a blank text.
 ///
 /// # Errors
 /// When the text does not begin with JSON, or a function of the user fails.

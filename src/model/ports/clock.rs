@@ -1,4 +1,4 @@
-//! Time and randomness.
+//! The ports of time and randomness.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -14,7 +14,7 @@ pub trait Clock: Send + Sync {
     fn sleep_until(&self, due_ms: i64) -> Pin<Box<dyn Future<Output = ()> + Send + '_>>;
 }
 
-/// Returns the time of the machine, in milliseconds since 1970.
+/// Returns the time of the machine's clock, in milliseconds since 1970.
 pub fn wall_clock_ms() -> i64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH);
     since.map_or(0, |since| {

@@ -21,7 +21,7 @@ pub trait Exchanges: Send + Sync {
     fn is_replay(&self) -> bool;
 }
 
-/// A request as it would be sent.
+/// A request in the form in which it would be sent.
 #[derive(Debug, Clone)]
 pub struct AskedRequest {
     /// The path of the step that sends it.

@@ -42,10 +42,10 @@ pub trait Feed: Send + Sync {
 /// The rows that the feed of a project includes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum FeedDetail {
-    /// The events of runs, waits and jobs.
+    /// Events of runs, waits and jobs.
     #[default]
     Events,
-    /// The journal entries as well.
+    /// Events and journal entries.
     Steps,
 }
 

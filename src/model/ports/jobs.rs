@@ -102,7 +102,7 @@ impl JobStatus {
     }
 }
 
-/// A job as it is stored.
+/// A job in stored form.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct JobRow {
     pub id: String,
@@ -174,7 +174,7 @@ pub struct JobClaim {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct JobCall {
     pub job: String,
-    /// The token of its lease.
+    /// The token of the lease.
     pub token: String,
     pub report: JobReport,
 }

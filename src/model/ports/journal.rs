@@ -107,7 +107,7 @@ pub struct Receipt {
     pub results: Vec<String>,
 }
 
-/// A row of the journal.
+/// An entry of the journal.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Entry {
     pub kind: EntryKind,

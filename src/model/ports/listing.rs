@@ -1,4 +1,4 @@
-//! Runs as a list shows them: no inputs, results or errors, so that a long list is cheap.
+//! Summaries of runs for lists: without inputs, results and errors, so that a long list is cheap.
 
 use super::{Parent, RunStatus};
 use crate::ids::RunId;

@@ -192,9 +192,9 @@ pub enum RunStatus {
     FailedCompensating,
     Completed,
     Failed,
-    /// Ended on request, with its `finally` blocks and compensations.
+    /// The run ended on request, after its `finally` blocks and compensations.
     Cancelled,
-    /// Ended on request, at once.
+    /// The run ended on request, at once.
     Terminated,
     /// The run exceeded its deadline.
     TimedOut,
@@ -376,7 +376,7 @@ pub struct RunUpdate {
 pub enum ClaimBy {
     /// A person named the run: it leaves quarantine, and crashes are counted from zero.
     Name,
-    /// The run was among those that can be resumed.
+    /// The worker found the run among those that can continue.
     #[default]
     Search,
 }

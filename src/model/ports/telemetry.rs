@@ -60,7 +60,7 @@ pub struct FinishedSpan {
     pub error: Option<String>,
 }
 
-/// The role of a span.
+/// The role of a span, as in OpenTelemetry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SpanKind {
     Internal,

@@ -3,12 +3,12 @@
 use std::fmt;
 use std::fs::File;
 
-/// Encrypts and decrypts. The same text gives the same envelope under one key, so that envelopes can be compared.
+/// Encrypts and decrypts. Under one key, the same text has the same envelope, so that envelopes can be compared.
 pub trait Vault: Send + Sync {
     /// Encrypts with the current key, and creates the first key if necessary.
     ///
     /// # Errors
-    /// When the key cannot be read or made.
+    /// When the key cannot be read or created.
     fn seal(&self, plain: &[u8]) -> Result<String, VaultError>;
 
     /// Decrypts an envelope of any key of the project.
@@ -35,7 +35,7 @@ pub trait Vault: Send + Sync {
     /// When the keys come from the environment, which has to list the new one itself, or cannot be written.
     fn renew(&self) -> Result<(), VaultError>;
 
-    /// Drops all keys but the current one.
+    /// Removes all keys except the current one.
     ///
     /// # Errors
     /// When the keys come from the environment, or cannot be written.
@@ -65,7 +65,7 @@ pub struct KeyRing {
     pub is_environment: bool,
 }
 
-/// Why something cannot be encrypted or decrypted.
+/// The reason why text cannot be encrypted or decrypted.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum VaultError {
     #[error("the key `{id}` was not found{}", but(known))]

@@ -27,7 +27,7 @@ pub trait Waits: Send + Sync {
 /// Prefix of the keys under which runs wait for their children; the id of the child follows.
 pub const CHILD_KEY: &str = "child-run:";
 
-/// A wait to be opened.
+/// A wait to open.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NewWait {
     pub id: String,

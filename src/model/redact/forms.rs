@@ -1,4 +1,4 @@
-//! The forms in which text holds a secret, as patterns over bytes.
+//! The forms of a secret in text, as patterns over bytes.
 //!
 //! The first pattern of a secret follows its characters: each may be raw or escaped, independently of the others, since
 //! writers of JSON, HTML and addresses differ in what they escape. The other patterns are encodings of the whole
@@ -14,7 +14,7 @@ const BACKSLASHES: &str = r"\\{1,16}";
 /// Maximum length of a secret whose encodings are searched for; a longer one is found in raw form only.
 const LONG: usize = 256;
 
-/// Returns the patterns of a secret, for the syntax of regexes over bytes.
+/// Returns the patterns of a secret, in the syntax of regexes over bytes.
 pub(super) fn patterns(text: &str) -> Vec<String> {
     let mut patterns = vec![text.chars().map(any_form).collect::<String>()];
     let whole = |escape: fn(&mut String, char)| {
@@ -151,7 +151,7 @@ fn hex(bytes: &[u8]) -> String {
     out
 }
 
-/// Returns the Base64 of bytes that follow `offset` others: the characters that depend on the bytes alone.
+/// Returns the Base64 of bytes that follow `offset` other bytes: the characters that depend on these bytes alone.
 fn base64(bytes: &[u8], offset: usize) -> Option<String> {
     let mut padded = vec![0; offset];
     padded.extend_from_slice(bytes);
@@ -166,7 +166,7 @@ fn base64(bytes: &[u8], offset: usize) -> Option<String> {
             char => out.push(char),
         }
     }
-    // The last character may hold the rest of the last byte.
+    // The last character may depend on the following byte.
     if !padded.len().is_multiple_of(3) {
         out.push_str("[A-Za-z0-9+/_-]?");
     }

@@ -32,7 +32,7 @@ impl RedactStream {
         redactor.bytes(ready)
     }
 
-    /// Returns what was held back, at the end of the stream.
+    /// Returns the bytes that were held back, at the end of the stream.
     pub fn finish(&mut self, redactor: &Redactor) -> Vec<u8> {
         redactor.bytes(std::mem::take(&mut self.held))
     }

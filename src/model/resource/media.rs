@@ -47,7 +47,7 @@ pub enum Format {
     Json,
     /// One JSON value on each line.
     JsonLines,
-    /// Any text.
+    /// Plain text of any kind.
     Text,
     Tsv,
     Yaml,

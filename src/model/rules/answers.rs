@@ -136,7 +136,7 @@ pub struct Verdict {
     last: Option<WaitRow>,
 }
 
-/// Judges an answer for each of the waits that it is for.
+/// Decides for each of the waits whether it takes the answer.
 pub fn decide(completion: &Completion, found: &[WaitRow]) -> Verdict {
     let mut verdict = Verdict {
         last: found.last().cloned(),

@@ -35,7 +35,7 @@ pub trait LeaseRows {
     /// Returns the runs that a process executed when it ended.
     fn executed_by(&mut self, process: &str) -> Vec<RunId>;
 
-    /// Returns the crashes of a run that a process held, if the run had something to do.
+    /// Returns the crashes of a run that a process held, if the run was active when the process ended.
     fn crashes(
         &mut self,
         run: &RunId,

@@ -137,7 +137,7 @@ impl<'a, R: QueueRows> Promotion<'a, R> {
         Ok(())
     }
 
-    /// Starts the runs that a limit allows, and notes when the next one may start.
+    /// Starts the runs that a limit allows, and records when the next one may start.
     pub(super) fn settle_limit(&mut self, limit: Option<&str>) -> Result<(), StoreError> {
         let Some(limit) = limit else {
             return Ok(());
@@ -152,7 +152,7 @@ impl<'a, R: QueueRows> Promotion<'a, R> {
                 return Ok(());
             }
             if let Some(rate) = first.rate {
-                // After the clock was set back, starts are held back for the rate's own time at most.
+                // After the clock was set back, starts are delayed by at most the interval of the rate.
                 self.rows.cap_starts(limit, self.now_ms)?;
                 let earlier = self.rows.earlier_start(limit, rate.max)?;
                 if let Some(due_ms) = rate_due(rate, earlier, self.now_ms) {

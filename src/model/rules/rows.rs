@@ -75,7 +75,7 @@ pub trait QueueRows {
     /// Clears the times at which queued runs of a limit may start.
     fn clear_due(&mut self, limit: &str) -> Result<(), StoreError>;
 
-    /// Notes when a queued run may start.
+    /// Records when a queued run may start.
     fn set_due(&mut self, num: i64, due_ms: i64) -> Result<(), StoreError>;
 
     /// Returns the limits under which a queued run may start by now.
@@ -151,7 +151,7 @@ pub trait WaitRows {
         key: Option<&str>,
     ) -> Result<Vec<EarlySignal>, StoreError>;
 
-    /// Notes that a wait took a kept signal, or refused it and why.
+    /// Records that a wait took a kept signal, or refused it with a reason.
     fn settle_signal(
         &mut self,
         num: i64,
@@ -162,10 +162,10 @@ pub trait WaitRows {
 
 /// Receipts of deliveries from outside.
 pub trait ReceiptRows {
-    /// Returns a receipt, which may be over.
+    /// Returns a receipt, which may have expired.
     fn receipt(&mut self, scope: &str, key: &str) -> Result<Option<PastDelivery>, StoreError>;
 
-    /// Writes a receipt over an earlier one that is over.
+    /// Writes a receipt; an expired one is replaced.
     fn write_receipt(
         &mut self,
         receipt: &NewReceipt,
@@ -173,11 +173,11 @@ pub trait ReceiptRows {
         now_ms: i64,
     ) -> Result<(), StoreError>;
 
-    /// Removes some receipts that are over.
+    /// Removes some expired receipts.
     fn forget_receipts(&mut self, now_ms: i64) -> Result<(), StoreError>;
 }
 
-/// All rows that the rules about starts and ends of runs need.
+/// All rows that the rules for starts and ends of runs need.
 pub trait Rows: QueueRows + RunTreeRows + WaitRows + JobRows {}
 
 impl<T: QueueRows + RunTreeRows + WaitRows + JobRows> Rows for T {}

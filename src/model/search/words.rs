@@ -10,7 +10,7 @@ const TERM_CHARS: usize = 200;
 pub struct Term {
     /// The text of the term: words with the characters between them.
     pub text: String,
-    /// Whether longer words that begin with the term match too.
+    /// Tells whether longer words that begin with the term match too.
     pub is_prefix: bool,
     /// Documents with this term are left out.
     pub is_excluded: bool,

@@ -13,7 +13,7 @@ use crate::schema;
 /// Returns the payload in the form that the wait expects, as EDN text: JSON has strings where a flow expects keywords.
 ///
 /// # Errors
-/// Why the wait does not take the answer; it stays open.
+/// The reason why the wait does not take the answer; it stays open.
 pub fn judge(
     row: &WaitRow,
     answer: &WaitAnswer,

@@ -1,4 +1,4 @@
-//! The feed of a run and of the project.
+//! The feeds of runs and of the project, in memory.
 
 use flowstone_model::ids::RunId;
 use flowstone_model::ports::{

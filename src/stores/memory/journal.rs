@@ -1,4 +1,4 @@
-//! Batches of changes, and the journal.
+//! Journals in memory, and the batches that change them.
 
 use flowstone_model::ids::RunId;
 use flowstone_model::ports::{

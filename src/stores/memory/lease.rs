@@ -1,4 +1,4 @@
-//! Leases and quarantine.
+//! Leases and quarantine in memory. The rules are [`flowstone_model::rules::lease`].
 
 use flowstone_model::ids::RunId;
 use flowstone_model::ports::{EntryKind, RunStatus, StoreError, WaitState};

@@ -1,4 +1,4 @@
-//! Slots, limits and the queue.
+//! Slots, limits and the queue in memory. The rules are [`flowstone_model::rules::queue`].
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;

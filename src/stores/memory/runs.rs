@@ -1,4 +1,4 @@
-//! Runs, their programs, and their leases.
+//! Runs in memory, their programs, and their leases.
 
 use std::cmp::Reverse;
 

@@ -134,7 +134,7 @@ pub(super) fn next<V: Clone>(table: &Table<i64, V>) -> i64 {
     table.iter().next_back().map_or(1, |(last, _)| last + 1)
 }
 
-/// A run.
+/// The row of a run.
 #[derive(Debug, Clone)]
 pub(super) struct Run {
     /// The stored row; its `input` ends with the encrypted secrets. `lease` names the process that executes the run.

@@ -1,4 +1,4 @@
-//! Waits and the inbox.
+//! Waits and the inbox of signals in memory. The rules are [`flowstone_model::rules::answers`].
 
 use flowstone_model::ids::RunId;
 use flowstone_model::ports::{

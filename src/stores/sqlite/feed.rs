@@ -1,4 +1,4 @@
-//! The feed of a run and of the project.
+//! The feeds of runs and of the project, as rows.
 //!
 //! An event is a row of its run's journal with a kind of its own, so the number of a row in its run serves both, and
 //! journal and feed are one range of the file. The order of all rows of the project is in a table of spans: one row for

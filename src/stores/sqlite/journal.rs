@@ -1,4 +1,4 @@
-//! Batches of changes, and the journal.
+//! Journals as rows, and the batches that change them.
 //!
 //! A row's number combines its run and its place in the run, so that a journal is contiguous in the file and is read in
 //! order without an index.

@@ -75,7 +75,7 @@ impl LeaseRows for Leases<'_> {
         process: &str,
         now_ms: i64,
     ) -> Result<Option<Crashes>, StoreError> {
-        // A run that only waited did nothing.
+        // A run that only waited was not active.
         let found = self
             .db
             .prepare_cached(

@@ -1,4 +1,4 @@
-//! Runs, their programs, and their leases.
+//! The rows of runs, of their programs, and of their leases.
 
 use flowstone_model::ids::RunId;
 use flowstone_model::ports::{
@@ -190,7 +190,7 @@ pub(super) fn keep_program(
     Ok(())
 }
 
-/// Gives a run another program.
+/// Replaces the program of a run.
 pub(super) fn adopt(db: &Connection, owner: &Owner, adoption: &Adoption) -> Result<(), StoreError> {
     let Adoption {
         run,

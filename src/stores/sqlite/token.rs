@@ -1,4 +1,4 @@
-//! Access tokens.
+//! Access tokens as rows.
 
 use flowstone_model::ports::StoreError;
 use flowstone_model::token::{Scope, Token, TokenKind, TokenLimits};

@@ -35,7 +35,7 @@ const GROUP_MAX: usize = 4096;
 const MAX_DELAY: Duration = Duration::from_millis(10);
 /// Interval at which the thread checks whether another process has written.
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
-/// Number of transactions after which truncating the log is worthwhile.
+/// Number of transactions after which the log is extended once.
 const ROOM_AFTER: u32 = 24;
 /// Size to which the log is extended once: overwriting existing blocks syncs faster than extending the file.
 const ROOM_BYTES: u64 = 16 << 20;

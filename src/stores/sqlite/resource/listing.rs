@@ -107,7 +107,7 @@ pub fn prepare(db: &Connection) -> rusqlite::Result<()> {
     })
 }
 
-/// Lists resources.
+/// Returns a page of resources.
 ///
 /// # Errors
 /// When the database cannot be read, or the cursor is malformed.
@@ -226,7 +226,7 @@ pub(crate) fn position(sort: ResourceSort, row: &ResourceRow) -> String {
     format!("{key}|{}", row.uri)
 }
 
-/// A row's place in a list.
+/// The place of a row in a list.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Place {
     /// The creation time, in lists by time.

@@ -7,7 +7,7 @@
 //! | decimal | text, compared as a number | decimal |
 //! | double | integer or real, as given | integer or double |
 //! | enum | text, keywords with their colon | keyword or string, as given |
-//! | json | EDN text | what was given |
+//! | json | EDN text | the same data |
 //! | long | integer | integer |
 //! | string | text | string |
 //! | timestamp | milliseconds | instant |

@@ -1,4 +1,4 @@
-//! Adding a column, and changing its definition.
+//! Adds columns, and changes their definitions.
 
 use std::rc::Rc;
 

@@ -20,7 +20,7 @@ pub(super) struct Meta {
     pub validation: Option<Validation>,
 }
 
-/// Whether an enum accepts values that are not among its options.
+/// Tells whether an enum refuses values that are not among its options.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Closed(pub bool);
 

@@ -38,7 +38,7 @@ pub(super) struct Column {
     /// The position in the key, counted from 1; 0 if the column is not in the key.
     pub key: i64,
     pub indexed: bool,
-    /// The rest of its definition.
+    /// The rest of the column's definition.
     pub meta: Meta,
     /// The options of an enum, if they are declared.
     pub options: Option<Rc<Options>>,
@@ -116,7 +116,7 @@ impl Table {
         Table::make(db, &format!("\u{1}{name}"), false, 0)
     }
 
-    /// Removes the table altogether.
+    /// Removes the table with its rows.
     pub fn discard(self, db: &Connection) -> Result<(), StoreError> {
         db.execute_batch(&format!(
             "DROP TABLE t_{0};

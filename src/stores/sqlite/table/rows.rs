@@ -1,4 +1,4 @@
-//! Pages of rows, and single rows.
+//! Reads pages of rows, and single rows.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;

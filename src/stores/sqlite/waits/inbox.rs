@@ -67,7 +67,7 @@ pub(super) fn settle(
     )
 }
 
-/// Returns kept signals of an event, or of no event, under one key or under any.
+/// Returns the kept signals of an event, or of none, under one key or under any.
 pub(super) fn kept(
     db: &Connection,
     event: &str,
