@@ -170,8 +170,8 @@ pub trait Blobs: Send + Sync {
     /// [`StoreError::Rejected`] with kind `not-found` when the blob does not exist.
     fn get(&self, hash: &BlobHash) -> PortFuture<'_, Vec<u8>>;
 
-    /// Returns some of the bytes of a blob: fewer than `length` only at its end. Unlike [`Blobs::get`], this does not check
-    /// that the blob is undamaged.
+    /// Returns some of the bytes of a blob: fewer than `length` only at its end. Unlike [`Blobs::get`], this does not
+    /// check that the blob is undamaged.
     ///
     /// # Errors
     /// As [`Blobs::get`].

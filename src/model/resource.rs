@@ -1,7 +1,7 @@
 //! Resources: everything that has a `res://` name, and the parts of such a name.
 //!
-//! Readers are not strict about the path of a name: only its end matters. The names of other workspaces are read as those of
-//! this one, because flows and their values move between projects.
+//! Readers are not strict about the path of a name: only its end matters. The names of other workspaces are read as
+//! those of this one, because flows and their values move between projects.
 
 mod limits;
 pub mod media;

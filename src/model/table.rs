@@ -282,9 +282,9 @@ pub struct Sort {
 /// A condition on a row.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Filter {
-    /// All of these conditions hold; true if there are none.
+    /// All of these conditions hold; true for an empty list.
     And(Vec<Filter>),
-    /// At least one of these conditions holds; false if there are none.
+    /// At least one of these conditions holds; false for an empty list.
     Or(Vec<Filter>),
     Not(Box<Filter>),
     Test {

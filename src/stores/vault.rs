@@ -95,7 +95,7 @@ impl ProjectVault {
         }
     }
 
-    /// Returns the keys, and creates the first one if there are none.
+    /// Returns the keys, and creates the first one if the project has no key.
     fn keys_or_make(&self) -> Result<Vec<Key>, VaultError> {
         let keys = self.read()?;
         if !keys.is_empty() {

@@ -392,7 +392,7 @@ fn what_is_no_changeset_is_named() {
         ),
         (
             r#"{:op :diff :changeset "res://v1/ws/local/bundle/changeset/files/cs-0"}"#,
-            "E0781 there is no changeset `cs-0` | `:op :init-changeset` creates one; it may have been made in another project folder",
+            "E0781 there is no changeset `cs-0` | `:op :init-changeset` makes one; it may have been made in another project folder",
         ),
         (
             r#"{:op :list :changeset "res://v1/ws/local/bundle/changeset/files/cs-0" :source {:type :dir :path "."}}"#,

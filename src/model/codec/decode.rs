@@ -324,8 +324,8 @@ fn error(fields: &Value) -> Option<Exception> {
     Some(exception)
 }
 
-/// Returns an error code with static lifetime, each distinct code leaked once. Text that is not a code becomes the empty
-/// string.
+/// Returns an error code with static lifetime; each distinct code is leaked once. Text that is not a code becomes the
+/// empty string.
 pub fn code(text: &str) -> &'static str {
     use std::cell::RefCell;
     thread_local! {

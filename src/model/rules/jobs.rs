@@ -68,7 +68,7 @@ pub fn due_ms(job: &JobRow) -> Option<i64> {
         .min()
 }
 
-/// Returns the job after the effects of time; unchanged if there are none.
+/// Returns the job after the effects of time; the same job if nothing is due.
 pub fn at(job: JobRow, now_ms: i64) -> JobRow {
     if due_ms(&job).is_none_or(|due_ms| due_ms > now_ms) {
         return job;

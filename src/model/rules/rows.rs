@@ -118,8 +118,8 @@ pub trait WaitRows {
     /// Returns the wait of a key that was opened last.
     fn last_wait_of_key(&mut self, key: &str) -> Result<Option<WaitRow>, StoreError>;
 
-    /// Returns the open waits for an event: those for any key, or those for one key; `path` restricts them to waits that
-    /// look for their key at that place of the payload.
+    /// Returns the open waits for an event: those for any key, or those for one key; `path` restricts them to waits
+    /// that look for their key at that place of the payload.
     fn open_waits_of_event(
         &mut self,
         event: &str,

@@ -110,7 +110,7 @@ pub(crate) fn unknown(id: &str) -> StoreError {
             "not-found",
             format!("there is no changeset `{id}`"),
         ),
-        "`:op :init-changeset` creates one; it may have been made in another project folder",
+        "`:op :init-changeset` makes one; it may have been made in another project folder",
     )
 }
 

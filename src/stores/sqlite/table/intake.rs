@@ -70,7 +70,7 @@ pub(super) enum Check {
 }
 
 impl Intake {
-    /// Returns the checks of a table's columns; `None` if there are none.
+    /// Returns the checks of a table's columns; `None` if no column has checks.
     pub fn of(table: &Table) -> Result<Option<Intake>, StoreError> {
         let asks = |column: &Column| column.options.is_some() || column.meta.validation.is_some();
         if !table.columns.iter().any(asks) {

@@ -619,7 +619,7 @@ fn last_row(db: &Connection, table: &Table) -> Result<i64, StoreError> {
     db.query_row(&sql, [], |row| row.get(0)).map_err(failed)
 }
 
-/// Returns the number of rows after a row, and the numbers of the first of them; if there are none, of the first rows
+/// Returns the number of rows after a row, and the numbers of the first of them; without such rows, of the first rows
 /// of the table.
 fn inserted(db: &Connection, table: &Table, after: i64) -> Result<(usize, Vec<i64>), StoreError> {
     let sql = format!("SELECT count(*) FROM {} WHERE row_id > ?1", table.sql());
