@@ -104,7 +104,7 @@ fn a_name_refers_to_its_latest_contents() {
 /// A full disk: `/dev/full` refuses every write, with the error of a full disk.
 #[cfg(target_os = "linux")]
 #[test]
-fn a_disk_that_fills_up_leaves_nothing_half_written() {
+fn a_full_disk_leaves_no_partial_blob() {
     use std::os::unix::fs::symlink;
 
     let folder = tempfile::tempdir().expect("a folder");

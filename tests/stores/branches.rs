@@ -21,7 +21,7 @@ fn check(text: &str, expected: Expect) {
 }
 
 #[test]
-fn values_come_in_the_order_of_the_branches() {
+fn values_are_in_the_order_of_the_branches() {
     check("(flow/all [])", expect!["[]"]);
     check("(flow/pmap inc nil)", expect!["[]"]);
     check("(flow/all [(fn [] 1) #(+ 1 1)])", expect!["[1 2]"]);

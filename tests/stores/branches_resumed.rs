@@ -68,7 +68,7 @@ fn stored(bench: &Bench) -> Vec<String> {
 }
 
 #[test]
-fn every_commit_may_be_the_last() {
+fn a_crash_at_any_commit_loses_nothing() {
     let (expected, rows) = {
         let bench = Bench::over(STORE);
         let engine = bench.engine();

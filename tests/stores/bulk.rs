@@ -75,7 +75,7 @@ fn one_wrong_input_starts_nothing_and_each_is_named() {
 }
 
 #[test]
-fn a_refusal_of_the_store_undoes_the_starts_before_it() {
+fn a_refused_start_rolls_back_the_starts_before_it() {
     let bench = Bench::over(STORE);
     let engine = bench.engine();
     let flow = bench.flow(

@@ -77,7 +77,7 @@ pub fn stores(bench: &Bench, left: i64, silently: bool) -> Stores {
 }
 
 #[test]
-fn every_commit_may_be_the_last() {
+fn a_crash_at_any_commit_loses_nothing() {
     let (expected, rows) = {
         let bench = Bench::over(STORE);
         let engine = bench.engine();

@@ -51,7 +51,7 @@ fn a_database_of_a_later_build_is_too_new() {
 }
 
 #[test]
-fn a_database_that_is_cut_off_is_damaged() {
+fn a_truncated_database_is_damaged() {
     let bench = Bench::new();
     let engine = bench.engine();
     let run = bench.start(&engine, "(flow/step :write :a {:value 1})");

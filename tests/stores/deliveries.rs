@@ -41,7 +41,7 @@ fn count(bench: &Bench) -> usize {
 }
 
 #[test]
-fn a_delivery_that_comes_again_starts_nothing() {
+fn a_repeated_delivery_starts_nothing() {
     let bench = Bench::over(STORE);
     let Submitted::Started(started) = submit(&bench, FLOW, &["a", "b"]) else {
         panic!("the first one starts a run");

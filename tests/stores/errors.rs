@@ -70,7 +70,7 @@ fn the_second_call_of_a_step_has_its_own_path() {
 }
 
 #[test]
-fn a_skipped_error_stays_on_the_record() {
+fn a_skipped_error_stays_in_the_record() {
     let (end, shown) = report(
         "[(flow/step :write :a {:times 1 :on-error :skip}) (flow/step :write :b {:value 1})]",
     );
@@ -90,7 +90,7 @@ fn a_skipped_error_stays_on_the_record() {
 }
 
 #[test]
-fn an_error_that_was_retried_away_stays_on_the_record() {
+fn a_retried_error_stays_in_the_record() {
     let (end, shown) = report("(flow/step :look :a {:times 1 :value 1})");
     assert_eq!(end, "1");
     let step = &shown.steps[0];
@@ -205,7 +205,7 @@ fn expectations_apply_to_every_kind_of_value() {
 }
 
 #[test]
-fn the_key_of_a_step_stays_the_same() {
+fn the_idempotency_key_of_a_step_stays_the_same() {
     let bench = Bench::over(STORE);
     let engine = bench.engine();
     let flow = "[(flow/step :look :a {:times 2 :value 1}) (mapv (fn [n] (flow/step :write :b {:value n})) [1 2])
@@ -256,7 +256,7 @@ fn costs_are_summed() {
 }
 
 #[test]
-fn a_failure_keeps_the_width_of_its_form() {
+fn a_failure_keeps_the_span_of_its_form() {
     let bench = Bench::over(STORE);
     let run = bench.start(
         &bench.engine(),

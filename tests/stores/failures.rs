@@ -70,7 +70,7 @@ const SLEEP: &str = "(let [a (flow/now-ms)
   [s w (- b a)])";
 
 #[test]
-fn a_timer_that_was_due_while_the_machine_was_off_fires_late() {
+fn a_timer_that_expired_while_no_process_ran_fires_late() {
     let bench = Bench::new();
     let engine = bench.engine();
     let run = bench.start(&engine, SLEEP);
@@ -85,7 +85,7 @@ fn a_timer_that_was_due_while_the_machine_was_off_fires_late() {
 }
 
 #[test]
-fn after_a_clock_that_jumps_back_timers_fire_late_and_once() {
+fn timers_fire_once_after_the_clock_jumps_back() {
     let bench = Bench::new();
     let engine = bench.engine();
     let run = bench.start(&engine, SLEEP);
@@ -218,7 +218,7 @@ fn a_full_disk_stops_a_run_and_loses_nothing() {
 }
 
 #[test]
-fn a_disk_that_does_not_work_stops_a_run_and_loses_nothing() {
+fn a_failing_disk_stops_a_run_and_loses_nothing() {
     survives(Trouble::Broken, "E0608");
 }
 

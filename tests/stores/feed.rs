@@ -115,7 +115,7 @@ fn lasting(events: &[FeedEvent]) -> Vec<String> {
 }
 
 #[test]
-fn every_commit_may_be_the_last() {
+fn a_crash_at_any_commit_loses_nothing() {
     const STEPS: &str = "(do (flow/step :put :a {:value 1}) (flow/step :write :b {:value 2})
         (flow/log :info \"c\") (flow/step :hold :door {}) (flow/step :put :d {:value 3}) :end)";
     let expected = {

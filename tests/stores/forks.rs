@@ -47,7 +47,7 @@ fn start(bench: &Bench, engine: &Engine, text: &str) -> RunId {
 }
 
 #[test]
-fn what_was_drawn_before_a_fork_stays_and_what_comes_later_is_new() {
+fn a_fork_keeps_earlier_random_values_and_draws_new_ones() {
     let bench = Bench::over(STORE);
     let engine = bench.engine();
     let run = start(&bench, &engine, FLOW);

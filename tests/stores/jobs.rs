@@ -329,7 +329,7 @@ fn a_claim_gets_a_job_that_is_submitted_while_it_waits() {
 }
 
 #[test]
-fn a_cancelled_run_takes_its_jobs_with_it() {
+fn a_cancelled_run_cancels_its_jobs() {
     let bench = Bench::over(STORE);
     let engine = bench.engine();
     let text =
@@ -741,7 +741,7 @@ fn finish(bench: &Bench, engine: &Engine, run: &RunId) -> String {
 }
 
 #[test]
-fn every_commit_may_be_the_last() {
+fn a_crash_at_any_commit_loses_nothing() {
     for silently in [false, true] {
         for left in 0.. {
             let bench = Bench::over(STORE);

@@ -118,7 +118,7 @@ fn a_copied_log_may_be_missing() {
 }
 
 #[test]
-fn two_processes_that_leave_at_once_leave_nothing_in_the_log() {
+fn two_processes_that_end_at_once_leave_an_empty_log() {
     let bench = used();
     let (one, other) = (bench.stores(), bench.stores());
     let threads = [one, other].map(|stores| std::thread::spawn(move || drop(stores)));
@@ -132,7 +132,7 @@ fn two_processes_that_leave_at_once_leave_nothing_in_the_log() {
 }
 
 #[test]
-fn a_home_that_may_only_be_read_can_be_read() {
+fn a_read_only_home_can_be_read() {
     let options = Options {
         read_only: true,
         must_exist: true,

@@ -124,7 +124,7 @@ fn each_nested_step_is_a_step_of_the_run() {
 }
 
 #[test]
-fn every_commit_may_be_the_last() {
+fn a_crash_at_any_commit_loses_nothing() {
     let expected = {
         let bench = Bench::new();
         let engine = bench.engine();

@@ -73,7 +73,7 @@ fn steps_work_and_leave_a_run() {
 }
 
 #[test]
-fn a_prompt_that_was_killed_leaves_nothing_to_resume() {
+fn a_killed_prompt_leaves_no_run_to_resume() {
     let bench = Bench::over(STORE);
     let engine = bench.engine();
     let session = Rc::new(engine.session());

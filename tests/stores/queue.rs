@@ -122,7 +122,7 @@ fn a_singleton_flow_has_one_live_run() {
 }
 
 #[test]
-fn a_keyed_flow_has_one_live_run_a_key() {
+fn a_keyed_flow_has_one_live_run_per_key() {
     let bench = Bench::over(STORE);
     let engine = bench.engine();
     let text = flow(KEYED, 1);
@@ -481,7 +481,7 @@ fn a_rate_is_kept_to_the_millisecond() {
 }
 
 #[test]
-fn a_clock_that_is_set_back_does_not_hold_starts_back_for_long() {
+fn starts_are_not_delayed_for_long_after_the_clock_is_set_back() {
     let bench = Bench::over(STORE);
     let engine = bench.engine();
     let text = quick(":limits {:rate {:max 1 :per \"1m\"}}");
@@ -637,7 +637,7 @@ fn next_turn(statuses: &str) -> usize {
 }
 
 #[test]
-fn many_queued_runs_go_through_one_by_one() {
+fn many_queued_runs_are_executed_one_by_one() {
     let bench = Bench::over(STORE);
     let engine = bench.engine();
     let loaded = bench.flow(&flow(SINGLETON, 1));

@@ -72,7 +72,7 @@ fn an_interrupted_run_resumes_without_repeating_a_step() {
 }
 
 #[test]
-fn chance_and_time_are_the_same_on_replay() {
+fn random_numbers_and_times_are_the_same_on_replay() {
     let bench = Bench::over(STORE);
     let engine = bench.engine();
     let run = bench.start(
@@ -205,7 +205,7 @@ fn a_wait_is_answered_once_and_checked() {
 }
 
 #[test]
-fn an_answer_may_come_before_its_wait() {
+fn an_answer_may_arrive_before_its_wait() {
     let bench = Bench::over(STORE);
     let engine = bench.engine();
     let answer = codec::decode("{:action :early}").expect("EDN");
@@ -255,7 +255,7 @@ fn sleeping_needs_no_process() {
 }
 
 #[test]
-fn a_checkpoint_asks_what_to_do() {
+fn a_checkpoint_asks_a_person_what_to_do() {
     for (answer, expected, count) in [
         (":retry", "[:ok]", 2),
         (":skip", "[nil]", 1),
@@ -429,7 +429,7 @@ fn the_same_external_id_is_the_same_run() {
 }
 
 #[test]
-fn a_loop_without_end_is_stopped_by_an_interrupt() {
+fn an_endless_loop_is_stopped_by_an_interrupt() {
     let bench = Bench::over(STORE);
     let engine = bench.engine();
     let run = bench.start(&engine, "(loop [] (recur))");
@@ -475,7 +475,7 @@ fn polling_repeats_a_step_until_it_holds() {
 }
 
 #[test]
-fn examples_of_the_natives_hold() {
+fn examples_of_the_natives_are_correct() {
     let bench = Bench::over(STORE);
     let engine = bench.engine();
     for native in flowstone_flow::natives::FNS {

@@ -146,7 +146,7 @@ fn a_new_key_keeps_the_old_ones() {
 
 /// Without the lock, each process would keep the key that it found, and drop the one that another made in the meantime.
 #[test]
-fn keys_that_several_processes_make_at_once_are_all_kept() {
+fn keys_created_by_concurrent_processes_are_all_kept() {
     let home = tempfile::tempdir().expect("a folder");
     let envelopes: Vec<String> = std::thread::scope(|scope| {
         let renew = || {
@@ -167,7 +167,7 @@ fn keys_that_several_processes_make_at_once_are_all_kept() {
 }
 
 #[test]
-fn keys_that_a_killed_process_wrote_aside_are_removed() {
+fn temporary_key_files_of_killed_processes_are_removed() {
     let home = tempfile::tempdir().expect("a folder");
     let vault = ProjectVault::new(home.path(), None);
     vault.seal(b"text").expect("sealed");

@@ -434,7 +434,7 @@ fn runs_that_ask_what_is_loaded_do_not_see_one_another() {
 }
 
 #[test]
-fn an_interrupted_worker_gives_back_what_it_took() {
+fn an_interrupted_worker_gives_back_its_leases() {
     let shop = Shop::new("2026-05-01T00:00:00Z");
     let run = shop.leave("[:later]");
     let interrupt = Interrupt::new();

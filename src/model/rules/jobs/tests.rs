@@ -171,14 +171,14 @@ fn a_cancelled_job_ends_when_its_worker_reports_or_the_notice_period_ends() {
     let job = cancelled(job, 1_000);
     assert_eq!(job.status, JobStatus::Claimed);
     assert_eq!(due_ms(&job), Some(1_000 + NOTICE_MS));
-    let told = taken(called(
+    let notified = taken(called(
         job.clone(),
         &call("t", progress(Some(3_600_000))),
         2_000,
     ));
-    assert_eq!(due_ms(&told), Some(1_000 + NOTICE_MS));
-    assert_eq!(cancelled(told.clone(), 9_000).cancel_ms, Some(1_000));
-    assert_eq!(at(told, 1_000 + NOTICE_MS).status, JobStatus::Cancelled);
+    assert_eq!(due_ms(&notified), Some(1_000 + NOTICE_MS));
+    assert_eq!(cancelled(notified.clone(), 9_000).cancel_ms, Some(1_000));
+    assert_eq!(at(notified, 1_000 + NOTICE_MS).status, JobStatus::Cancelled);
     let done = taken(called(job.clone(), &call("t", complete()), 2_000));
     assert_eq!(done.status, JobStatus::Succeeded);
     let failed = taken(called(job, &call("t", fail(true)), 2_000));
