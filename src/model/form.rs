@@ -15,7 +15,7 @@ use crate::words::printed;
 
 /// Maximum depth of nested schemas that become fields.
 const MAX_DEPTH: usize = 16;
-/// Maximum length of a text with a one-line field; a longer one gets several lines.
+/// A text that may be longer than this gets a field of several lines.
 const LINE: usize = 200;
 /// The name of the field for an answer that is not a map.
 pub const WHOLE: &str = "value";

@@ -22,7 +22,7 @@ pub trait SearchIndex: Send + Sync {
     fn by_words(&self, query: WordQuery) -> PortFuture<'_, Vec<SearchHit>>;
 
     /// Returns texts of some targets that have no vectors of this model yet, and the number of further ones. Runs that
-    /// are not over have no vectors. A different model replaces the previous one and its vectors.
+    /// are not over have no vectors. A model other than the previous one takes its place.
     fn unembedded(
         &self,
         model: &str,
@@ -123,7 +123,7 @@ pub struct VectorQuery {
     pub filter: SearchFilter,
 }
 
-/// The documents that are left out.
+/// A restriction of the documents that are found.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct SearchFilter {
     /// Prefix of the names of resources; others are left out.
