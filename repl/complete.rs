@@ -8,7 +8,7 @@ use flowstone_lang::value::Symbol;
 
 use crate::help::public;
 
-/// Returns where the word before the cursor begins, and what it may become.
+/// Returns the start of the word before the cursor, and its completions.
 pub fn complete(
     session: &Session,
     keywords: &BTreeSet<String>,

@@ -23,25 +23,25 @@ use crate::complete::{complete, note_keywords};
 use crate::forms::split;
 use crate::paint::paint;
 
-/// What came from the keyboard.
+/// An entry from the keyboard.
 pub enum Entry {
     Text(String),
-    /// Ctrl-C: the line is thrown away.
+    /// Ctrl-C: the line is discarded.
     Dropped,
-    /// Ctrl-D.
+    /// Ctrl-D: the end of the input.
     End,
 }
 
 /// The prompt of a terminal.
 pub struct Lines {
     editor: Editor<Assistant, FileHistory>,
-    /// Ctrl-C ended the line that was read last.
+    /// Whether Ctrl-C ended the last line.
     is_dropped: Arc<AtomicBool>,
     history: Option<PathBuf>,
 }
 
 impl Lines {
-    /// Opens the terminal; history is kept in a file, where there is one.
+    /// Opens the terminal; history is kept in a file, if one is given.
     ///
     /// # Errors
     /// When the terminal cannot be used.
@@ -68,7 +68,7 @@ impl Lines {
             colored,
         }));
         if let Some(path) = history {
-            // A history that cannot be read is no reason not to start.
+            // An unreadable history does not prevent the start.
             let _ = editor.load_history(path);
         }
         Ok(Lines {
@@ -78,7 +78,7 @@ impl Lines {
         })
     }
 
-    /// Reads one entry: a line, or as many lines as it takes to close what was opened.
+    /// Reads one entry: a line, or several lines until all open forms are closed.
     ///
     /// # Errors
     /// When the terminal is gone.
@@ -105,13 +105,13 @@ impl Lines {
         }
         let _ = self.editor.add_history_entry(text);
         if let Some(path) = &self.history {
-            // Not worth stopping for; the next line tries again.
+            // A failure is ignored; the next line tries again.
             let _ = self.editor.append_history(path);
         }
     }
 }
 
-/// Ctrl-C, as a line that is accepted and thrown away: an interrupted one would take with it what was typed after it.
+/// Treats Ctrl-C as a line that is accepted and discarded: an interrupt would also discard the text typed after it.
 struct Drops(Arc<AtomicBool>);
 
 impl ConditionalEventHandler for Drops {
@@ -168,7 +168,7 @@ impl Validator for Assistant {
         }
         Ok(match split(cx.input()) {
             Err(error) if error.at_end => ValidationResult::Incomplete,
-            // Other mistakes are shown when the line is evaluated.
+            // Other errors are reported when the line is evaluated.
             Ok(_) | Err(_) => ValidationResult::Valid(None),
         })
     }

@@ -1,9 +1,9 @@
-//! Where one form of what was typed ends and the next begins.
+//! Splits the typed text into its forms.
 
 use flowstone_lang::reader::{ReadContext, ReadError, ReadOptions, Reader};
 use flowstone_lang::value::{Span, Symbol, Value};
 
-/// A form at the prompt: its text, and the form as far as the prompt has to know it.
+/// A form at the prompt: its text, and the form as far as the prompt needs it.
 #[derive(Debug)]
 pub struct Typed<'a> {
     pub text: &'a str,
@@ -13,7 +13,7 @@ pub struct Typed<'a> {
 /// Splits a text into its forms.
 ///
 /// # Errors
-/// What cannot be read; with `at_end`, another line may make it right.
+/// When the text cannot be read; with `at_end`, another line may complete it.
 pub fn split(text: &str) -> Result<Vec<Typed<'_>>, ReadError> {
     let mut reader = Reader::new(text, ReadOptions::code(Span::NONE.source));
     let mut cx = AnyName;
@@ -37,7 +37,7 @@ pub fn first(text: &str) -> Option<&str> {
     text.get(..reader.position() as usize).map(str::trim)
 }
 
-/// Takes any alias and any tag: the session reads the text again and knows them.
+/// Accepts any alias and any tag, because the session reads the text again and knows them.
 struct AnyName;
 
 impl ReadContext for AnyName {
@@ -72,14 +72,14 @@ mod tests {
     }
 
     #[test]
-    fn forms_are_told_apart() {
+    fn a_text_is_split_into_its_forms() {
         assert_eq!(texts("(+ 1 2) :a [b]\n'c"), ["(+ 1 2)", ":a", "[b]", "'c"]);
         assert_eq!(texts("; nothing\n"), Vec::<&str>::new());
         assert_eq!(texts("::a/b #x 1"), ["::a/b", "#x 1"]);
     }
 
     #[test]
-    fn an_open_form_asks_for_more() {
+    fn an_open_form_requests_another_line() {
         for text in ["(", "[1 {", "\"abc", "'", "(str \"a"] {
             assert!(split(text).expect_err(text).at_end, "{text}");
         }

@@ -1,4 +1,4 @@
-//! What the prompt answers itself: `doc`, `source`, `apropos`, `dir`, `find-doc`, `pst`, `help` and `exit`.
+//! Forms that the prompt answers itself: `doc`, `source`, `apropos`, `dir`, `find-doc`, `pst`, `help` and `exit`.
 
 use std::collections::BTreeSet;
 use std::fmt::Write;
@@ -11,7 +11,7 @@ use flowstone_lang::vm::Vm;
 
 use crate::forms::first;
 
-/// What `help` shows.
+/// The output of `help`.
 const HELP: &str = "\
 Type a form and Enter; a form that is still open continues on the next line.
 Ctrl-C stops an evaluation, Ctrl-D or `exit` leaves.
@@ -21,7 +21,7 @@ Ctrl-C stops an evaluation, Ctrl-D or `exit` leaves.
   (dir clojure.string)       the names of a namespace
   (find-doc \"text\")         names whose description contains a text
   (source name)              the definition of a name
-  (pst)                      the last error once more
+  (pst)                      the last error again
   *1 *2 *3  *e               the last values, the last error
   (set! *print-length* 20)   prints fewer items of each collection
 
@@ -38,15 +38,15 @@ pub enum Question {
     Help,
     /// `(pst)`, also with an argument.
     LastError,
-    /// `exit` and its like.
+    /// `exit` and similar words.
     Leave,
     Source(Symbol),
-    /// A step type.
+    /// The description of a step type.
     Step(String),
 }
 
 impl Question {
-    /// Returns what a form asks; `None` for one that asks nothing, or where the program has a function of that name.
+    /// Returns the question of a form; `None` for any other form, or if the program defines a function of that name.
     pub fn of(session: &Session, form: &Value) -> Option<Question> {
         if let Value::Keyword(name) = form {
             return Question::alone(&name.to_string());
@@ -84,7 +84,7 @@ impl Question {
         })
     }
 
-    /// Returns what a word asks that stands alone, with or without brackets or a colon.
+    /// Returns the question of a single word, with or without brackets or a colon.
     fn alone(word: &str) -> Option<Question> {
         match word.trim_start_matches(':') {
             "exit" | "quit" => Some(Question::Leave),
@@ -93,10 +93,10 @@ impl Question {
         }
     }
 
-    /// Answers it.
+    /// Answers the question.
     ///
     /// # Errors
-    /// What defining a function of the library throws, or Ctrl-C.
+    /// Any exception thrown while a library function is defined, or Ctrl-C.
     pub fn answer(&self, session: &Session, vm: &mut Vm) -> Result<String> {
         match self {
             Question::Apropos(part) => Ok(apropos(session, part)),
@@ -113,14 +113,14 @@ impl Question {
             }),
             Question::FindDoc(part) => find_doc(session, vm, part),
             Question::Help => Ok(HELP.to_owned()),
-            // The prompt does these, and has the steps described.
+            // The prompt answers these itself, and looks up the descriptions of steps.
             Question::LastError | Question::Leave | Question::Step(_) => Ok(String::new()),
             Question::Source(name) => source(session, vm, *name),
         }
     }
 }
 
-/// Returns what a question is about.
+/// Returns the argument of a question.
 pub fn argument(form: &Value) -> Option<&Value> {
     match form {
         Value::List(list) => list.iter().nth(1),
@@ -135,7 +135,7 @@ fn words(value: &Value) -> Option<String> {
     }
 }
 
-/// Returns the var of a name, after defining it where it comes from the library and was not used before.
+/// Returns the var of a name; a library definition that was not used before is loaded.
 fn find(session: &Session, vm: &mut Vm, name: Symbol) -> Result<Option<Rc<Var>>> {
     let world = session.world();
     if let Some(var) = world.resolve(name) {
@@ -188,7 +188,7 @@ fn describe(var: &Var) -> String {
     out
 }
 
-/// Returns the examples of a name that stand apart from its definition.
+/// Returns the examples of a name that are stored apart from its definition.
 fn listed(name: &str) -> String {
     let entry = examples::find(name).unwrap_or_default();
     let lines = entry
@@ -222,7 +222,7 @@ fn namespace(session: &Session, name: Symbol) -> Option<String> {
     Some(format!("{name}\n  {}\n", doc.unwrap_or("(no doc)")))
 }
 
-/// Returns the items of a vector or list, of a quoted one too.
+/// Returns the items of a vector or list, quoted or not.
 fn items(value: Option<Value>) -> Vec<Value> {
     let items: Vec<Value> = match value {
         Some(Value::Vector(vector)) => vector.iter().cloned().collect(),
@@ -259,8 +259,8 @@ fn source(session: &Session, vm: &mut Vm, name: Symbol) -> Result<String> {
     })
 }
 
-/// Finds the text that defined a var: the form that begins at its `:line` and `:column`. What the prompt reads has one
-/// name for all its texts; the newest in which the form there defines the var is taken.
+/// Finds the text that defined a var: the form that begins at its `:line` and `:column`. All texts read by the prompt
+/// share one name; the most recent one with a matching definition there is used.
 fn definition(session: &Session, var: &Var) -> Option<String> {
     let file = var.meta_entry("file")?;
     let line = usize::try_from(var.meta_entry("line")?.as_int()?).ok()?;
@@ -280,17 +280,17 @@ fn definition(session: &Session, var: &Var) -> Option<String> {
     found
 }
 
-/// Tells whether a form is one such as `(defn name ...)`, whichever macro makes the definition.
+/// Tells whether a form defines a name, like `(defn name ...)`, with any macro.
 fn defines(form: &str, name: &str) -> bool {
     let mut words = form.trim_start_matches('(').split_whitespace();
     let head = words.next().unwrap_or_default();
     let head = head.rsplit('/').next().unwrap_or_default();
-    // Metadata may stand between, as in `(def ^:dynamic *x* 1)`.
+    // Metadata may come in between, as in `(def ^:dynamic *x* 1)`.
     let mut named = words.take(8).map(|word| word.trim_end_matches([')', '"']));
     head.starts_with("def") && named.any(|word| word == name)
 }
 
-/// Returns what follows a line and column, both counted from 1.
+/// Returns the text from a line and column on, both counted from 1.
 fn at(text: &str, line: usize, column: usize) -> Option<&str> {
     let mut lines = text.split_inclusive('\n');
     let before: usize = lines
@@ -336,7 +336,7 @@ fn find_doc(session: &Session, vm: &mut Vm, part: &str) -> Result<String> {
     Ok(found.join("----\n"))
 }
 
-/// Returns all namespaces, also those of the library that nothing asked for yet, by name.
+/// Returns all namespaces by name, including library namespaces that were not used yet.
 fn namespaces(session: &Session) -> Vec<Symbol> {
     let mut all: Vec<Symbol> = session
         .world()

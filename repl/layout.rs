@@ -1,7 +1,7 @@
-//! Breaks a printed value over lines that fit the terminal.
+//! Breaks a printed value into lines that fit the terminal.
 //!
-//! It works on the text, so that whatever decided about that text, such as `*print-length*` or a `print-method`,
-//! has decided about the lines too.
+//! It works on the printed text, so that settings such as `*print-length*` and methods of `print-method` apply to it as
+//! well.
 
 /// A part of a printed value.
 enum Node<'a> {
@@ -10,12 +10,12 @@ enum Node<'a> {
         open: &'a str,
         items: Vec<Node<'a>>,
         close: &'a str,
-        /// Written on one line.
+        /// The text on one line.
         flat: &'a str,
     },
 }
 
-/// Returns the text with line breaks where it is wider than `width`.
+/// Returns the text with line breaks if it is wider than `width`.
 pub fn lay_out(text: &str, width: usize) -> String {
     if text.contains('\n') || count(text) <= width {
         return text.to_owned();
@@ -30,7 +30,7 @@ pub fn lay_out(text: &str, width: usize) -> String {
     out
 }
 
-/// Writes a node at a column. `room` is the width, and how much of it what closes around the node takes.
+/// Writes a node at a column. `room` is the width, and the part of it taken by the closing brackets after the node.
 fn write(out: &mut String, node: &Node<'_>, column: usize, room: (usize, usize)) {
     let (width, tail) = room;
     let (open, items, close) = match node {
@@ -67,7 +67,7 @@ fn write(out: &mut String, node: &Node<'_>, column: usize, room: (usize, usize))
 }
 
 impl Node<'_> {
-    /// How wide it is on one line.
+    /// Returns the width on one line.
     fn width(&self) -> usize {
         match self {
             Node::Text(text) => count(text),
@@ -85,14 +85,14 @@ fn count(text: &str) -> usize {
     text.chars().count()
 }
 
-/// A collection whose end has not come.
+/// A collection that is not closed yet.
 struct Open<'a> {
     start: usize,
     open: &'a str,
     items: Vec<Node<'a>>,
 }
 
-/// Finds the parts of a text. What is not balanced stays text: a `print-method` may print anything.
+/// Parses a text into nodes. Unbalanced parts remain text, because a `print-method` may print anything.
 fn parse(text: &str) -> Vec<Node<'_>> {
     let whole = || vec![Node::Text(text)];
     let mut stack: Vec<Open<'_>> = Vec::new();
@@ -120,7 +120,7 @@ fn parse(text: &str) -> Vec<Node<'_>> {
             };
             items.push(node);
             at += 1;
-            // What stands right behind a bracket belongs to it, so that nothing is torn apart.
+            // Text directly after a closing bracket belongs to it, so that it is not torn apart.
             continue;
         }
         let end = at + token(&text[at..]);
@@ -142,7 +142,7 @@ fn parse(text: &str) -> Vec<Node<'_>> {
     }
 }
 
-/// Returns how long the token is that a text begins with: an atom, or all up to and including an opening bracket.
+/// Returns the length of the first token of a text: an atom, or everything up to and including an opening bracket.
 fn token(text: &str) -> usize {
     let mut chars = text.char_indices();
     let mut in_text = false;
@@ -155,7 +155,7 @@ fn token(text: &str) -> usize {
             _ if in_text => {}
             _ if is_open(char) => return at + 1,
             _ if is_close(char) || char == ',' => return at.max(1),
-            // A tag stays with what it is for.
+            // A tag stays with its value.
             ' ' if text.starts_with('#') && text[..at].find(is_open).is_none() && at < 24 => {
                 let is_tag = !text[1..at].contains(['"', '<', ' ']);
                 if !is_tag {
@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn what_fits_stays_on_a_line() {
+    fn a_value_that_fits_stays_on_one_line() {
         check("{:a 1, :b (1 2)}", 16, "{:a 1, :b (1 2)}");
     }
 
@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_balanced_is_left_alone() {
+    fn unbalanced_text_is_unchanged() {
         for text in ["#<a very odd thing [", "a ] b c d e f g h i j"] {
             check(text, 5, text);
         }

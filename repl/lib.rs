@@ -1,7 +1,7 @@
 //! The interactive prompt.
 //!
-//! It reads forms from a terminal or a pipe, has them evaluated, and prints their values. Where the world comes
-//! from and how steps are performed is the business of its [`Evaluator`].
+//! It reads forms from a terminal or a pipe, has them evaluated, and prints their values. Its [`Evaluator`] provides
+//! the world and performs steps.
 
 #![forbid(unsafe_code)]
 
@@ -27,48 +27,48 @@ use forms::{Typed, split};
 use help::Question;
 use layout::lay_out;
 
-/// Something to evaluate.
+/// A computation to evaluate.
 pub type Body = Box<dyn FnOnce(&mut Vm) -> Result<Value>>;
 
-/// What evaluates for the prompt.
+/// The evaluation behind the prompt.
 pub trait Evaluator {
-    /// Called before input is read: Ctrl-C from then on interrupts that input.
+    /// Called before input is read: from then on, Ctrl-C interrupts that input.
     fn begin(&mut self);
 
-    /// Runs a body to its value, or until Ctrl-C.
+    /// Evaluates a body until it returns, or until Ctrl-C.
     ///
     /// # Errors
-    /// What it throws, or why it was stopped.
+    /// Any exception that it throws, or the reason why it was stopped.
     fn evaluate(&mut self, body: Body) -> Result<Value>;
 
-    /// Shows a person what went wrong.
+    /// Reports an error to the user.
     fn complain(&mut self, signal: &Signal);
 
-    /// Describes a step type by its name; `None` where there is no such type.
+    /// Describes a step type by its name; `None` if there is no such type.
     fn describe_step(&self, kind: &str) -> Option<String>;
 }
 
-/// A prompt to be.
+/// The configuration of a prompt.
 pub struct Repl<'a> {
     pub session: Rc<Session>,
     pub evaluator: &'a mut dyn Evaluator,
-    /// Where the history is kept, if anywhere.
+    /// The file of the history, if it is kept.
     pub history: Option<PathBuf>,
     /// Whether the terminal shows colours.
     pub colored: bool,
-    /// Returns how many columns the terminal has now.
+    /// Returns the current number of columns of the terminal.
     pub columns: fn() -> usize,
 }
 
-/// How much of a value is printed where `*print-length*` and `*print-level*` do not say: an endless sequence must
-/// end somewhere.
+/// Limits of printing unless `*print-length*` and `*print-level*` are set, because an infinite sequence must end
+/// somewhere.
 const MOST_ITEMS: usize = 1_000;
 const MOST_LEVELS: usize = 64;
 
 const GREETING: &str = "`help` shows what the prompt offers; Ctrl-D or `exit` leaves.";
 
 impl Repl<'_> {
-    /// Talks until the input ends. Tells whether all went well: of a pipe, that nothing was thrown.
+    /// Runs the prompt until the input ends. Returns whether it succeeded: for a pipe, whether nothing was thrown.
     ///
     /// # Errors
     /// When input or output fail.
@@ -101,7 +101,7 @@ impl Repl<'_> {
         }
     }
 
-    /// Reads forms as their last line arrives, so that a program on the other end sees each answer at once.
+    /// Reads forms as soon as their last line arrives, so that a program on the other end sees each answer immediately.
     fn pipe(&mut self, results: &Results) -> io::Result<bool> {
         let mut text = String::new();
         let mut all_well = true;
@@ -121,10 +121,10 @@ impl Repl<'_> {
         }
     }
 
-    /// Evaluates each form of what was entered; stops at the first that fails.
+    /// Evaluates each form of an entry; stops at the first failure.
     fn entry(&mut self, text: &str, results: &Results, echo: Echo) -> io::Result<Next> {
         let Ok(forms) = split(text) else {
-            // The session reads it again and says what is wrong, and where.
+            // The session reads it again and reports what is wrong, and where.
             return self.evaluate(text, results, echo);
         };
         for typed in forms {
@@ -157,7 +157,7 @@ impl Repl<'_> {
         Ok(Next::Form)
     }
 
-    /// `(pst)`: shows the last error once more, or the exception that is given.
+    /// Handles `(pst)`: shows the last error again, or the given exception.
     fn last_error(&mut self, typed: &Typed<'_>, results: &Results) -> io::Result<Next> {
         let given = match help::argument(&typed.form) {
             Some(_) => {
@@ -205,7 +205,7 @@ impl Repl<'_> {
         }
     }
 
-    /// Returns a text's value and how it prints. Printing may compute what is lazy, so it is part of the evaluation.
+    /// Returns a text's value and its printed form. Printing may compute lazy parts, so it belongs to the evaluation.
     fn answer(&mut self, text: &str) -> Result<(Value, String)> {
         let (session, text) = (Rc::clone(&self.session), text.to_owned());
         let both = self.evaluator.evaluate(Box::new(move |vm| {
@@ -225,25 +225,25 @@ impl Repl<'_> {
     }
 }
 
-/// What follows an entry.
+/// How to continue after a form.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Next {
-    /// The next form.
+    /// Continue with the next form.
     Form,
-    /// The next entry: the rest of this one is dropped, because a form of it failed.
+    /// Continue with the next entry: the rest of this one is skipped, because one of its forms failed.
     Failed,
-    /// None: the person leaves the prompt.
+    /// Leave the prompt.
     Leave,
 }
 
-/// How a value is shown: a program on a pipe gets it on one line.
+/// How a value is printed: on one line for a program on a pipe.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Echo {
     OneLine,
     Wrapped,
 }
 
-/// Prints text: on a terminal with what acts on it shown as escapes.
+/// Prints text: on a terminal, control characters are shown as escapes.
 fn print(text: &str) -> io::Result<()> {
     match io::stdout().is_terminal() {
         true => put(&visible(text)),

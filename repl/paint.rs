@@ -1,4 +1,4 @@
-//! Colours for code and values. Knows tokens only, so that it can paint what is half typed.
+//! Colours for code and values. Works on tokens only, so that incomplete input can be coloured.
 
 use anstyle::{AnsiColor, Style};
 
@@ -8,7 +8,7 @@ const NUMBER: Style = AnsiColor::Magenta.on_default();
 const SPECIAL: Style = AnsiColor::Yellow.on_default();
 const COMMENT: Style = Style::new().dimmed();
 
-/// Returns the text with colours in it.
+/// Returns the text with colour codes.
 pub fn paint(text: &str) -> String {
     let mut out = String::with_capacity(text.len() * 2);
     let mut rest = text;
@@ -24,7 +24,7 @@ pub fn paint(text: &str) -> String {
     out
 }
 
-/// Returns how long the first token is, and how it looks.
+/// Returns the length and the style of the first token.
 fn token(text: &str) -> (usize, Option<Style>) {
     let first = text.chars().next().unwrap_or(' ');
     match first {

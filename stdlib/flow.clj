@@ -1,5 +1,5 @@
 (ns flow
-  "What flows use beside the functions of the engine."
+  "Functions and macros for flows in addition to those of the engine."
   (:refer-clojure :exclude [let]))
 
 (defn- check-poll [opts]
@@ -44,7 +44,7 @@
               (recur (inc attempt))))))))
 
 (defmacro poll
-  "Repeats a step until its result is the wanted one, with a :sleep step between.
+  "Repeats a step until its result satisfies :return-on, with a :sleep step in between.
   opts: :interval, milliseconds or a duration; :return-on, a predicate of the result; :timeout or :max-attempts;
   :backoff as in flow/backoff; :abort-on {:error? bool :status #{...}}; :id of the pauses."
   [opts step-form]
@@ -67,7 +67,7 @@
     :else []))
 
 (defn- evaluated-parts
-  "Returns what is evaluated when a pattern is bound."
+  "Returns the expressions that are evaluated when a pattern is bound."
   [pattern]
   (cond
     (vector? pattern) (mapcat evaluated-parts pattern)
@@ -80,12 +80,12 @@
     :else []))
 
 (defn- mentioned
-  "Returns the names that stand anywhere in a form."
+  "Returns all names that occur in a form."
   [form]
   (set (filter symbol? (tree-seq coll? seq form))))
 
 (defn- let-node
-  "Describes one binding of flow/let. known: the number of the binding of each name so far."
+  "Describes one binding of flow/let. known: the number of the binding of each earlier name."
   [known [idx [pattern value]]]
   (clojure.core/let [names (vec (distinct (bound-names pattern)))
                      used (mentioned (cons value (evaluated-parts pattern)))]
@@ -104,9 +104,9 @@
                     (map-indexed vector (partition 2 bindings)))))
 
 (defmacro let
-  "A let whose bindings start side by side, each as soon as those are there that it mentions:
+  "A let whose bindings are evaluated concurrently, each as soon as the bindings that it mentions are available:
   (flow/let [user (flow/step :http :user {...}) news (flow/step :http :news {...}) page (render user news)] page).
-  The first that fails cancels the others. What is bound is computed whole: no endless sequences."
+  The first failure cancels the others. Values are computed completely, so they must not be infinite sequences."
   [bindings & body]
   (when-not (and (vector? bindings) (even? (count bindings)))
     (throw (ex-info "flow/let needs a vector with a value for each name" {:kind :bad-config})))

@@ -12,24 +12,24 @@ use flowstone_lang::value::{
 };
 use flowstone_lang::vm::{Args, Vm, wrong_type};
 
-/// Why a value is not what a parameter takes.
+/// The reason why a value does not fit a parameter.
 #[derive(Debug)]
 pub enum Mismatch {
-    /// It is something else.
+    /// The value has another kind.
     Unfit {
-        /// What is taken, in words: `an integer`.
+        /// A description of what is expected: `an integer`.
         expected: String,
-        /// What was given.
+        /// The value that was given.
         got: Value,
-        /// Where inside the argument, outermost first; empty for the argument itself.
+        /// The path inside the argument, outermost first; empty for the argument itself.
         path: Vec<String>,
     },
-    /// Computing it threw, or was stopped.
+    /// Computing the value threw an exception, or was stopped.
     Signal(Signal),
 }
 
 impl Mismatch {
-    /// Says that a value should have been something else.
+    /// Returns the mismatch of a value that should have been something else.
     pub fn unfit(expected: impl Into<String>, got: &Value) -> Mismatch {
         Mismatch::Unfit {
             expected: expected.into(),
@@ -38,7 +38,7 @@ impl Mismatch {
         }
     }
 
-    /// Says that the value was found inside another one.
+    /// Adds a step to the path: the value was found inside another one.
     #[must_use]
     pub fn inside(mut self, step: impl Into<String>) -> Mismatch {
         if let Mismatch::Unfit { path, .. } = &mut self {
@@ -47,7 +47,7 @@ impl Mismatch {
         self
     }
 
-    /// Makes it the exception of a call, whose argument `idx` (from 0) it was.
+    /// Converts to the exception of a call whose argument `idx` (from 0) it was.
     pub fn into_signal(self, idx: usize) -> Signal {
         match self {
             Mismatch::Signal(signal) => signal,
@@ -83,44 +83,44 @@ impl From<Signal> for Mismatch {
     }
 }
 
-/// A type that a value can be turned into: what parameters of functions written in Rust may be.
+/// A type to which a value can be converted: the parameters of functions written in Rust.
 pub trait FromValue: Sized {
-    /// Whether a parameter of this type may be left out at the end of a call; then it gets nil.
+    /// Whether a parameter of this type may be omitted at the end of a call; it is then nil.
     const IS_OPTIONAL: bool = false;
 
-    /// Turns a value into this. Lazy sequences are computed as far as needed.
+    /// Converts a value to this type. Lazy sequences are computed as far as needed.
     ///
     /// # Errors
-    /// What was expected, or what computing the value threw.
+    /// A description of what was expected, or the exception that computing the value threw.
     fn from_value(vm: &mut Vm, value: Value) -> Result<Self, Mismatch>;
 }
 
-/// A type that can be turned into a value.
+/// A type that can be converted to a value.
 pub trait IntoValue {
-    /// Turns this into a value.
+    /// Converts this to a value.
     fn into_value(self) -> Value;
 }
 
-/// What a function written in Rust may return: something that can be a value, or a `Result` of it.
+/// The return type of a function written in Rust: a type that can be converted to a value, or a `Result` of it.
 pub trait IntoResult {
-    /// Turns this into what a call gives.
+    /// Converts this to the result of a call.
     ///
     /// # Errors
-    /// What the function failed with.
+    /// The error that the function returned.
     fn into_result(self) -> Result<Value>;
 }
 
-/// An error that a function written in Rust may return: it is thrown as an exception, which `catch` sees.
+/// An error type of functions written in Rust: it is thrown as an exception, which `catch` sees.
 pub trait IntoSignal {
-    /// Turns this into what is thrown.
+    /// Converts this to the exception that is thrown.
     fn into_signal(self) -> Signal;
 }
 
 /// A parameter of a function written in Rust: anything [`FromValue`], or [`Rest`].
 pub trait Param: Sized {
-    /// Whether it may be left out.
+    /// Whether the parameter may be omitted.
     const IS_OPTIONAL: bool;
-    /// Whether it takes all further arguments.
+    /// Whether the parameter takes all remaining arguments.
     const IS_REST: bool;
 
     /// Takes the argument at `idx`, or all from there on.
@@ -130,11 +130,11 @@ pub trait Param: Sized {
     fn take(vm: &mut Vm, args: &mut Args<'_>, idx: usize) -> Result<Self>;
 }
 
-/// All further arguments of a call: the last parameter of a function of any number of arguments.
+/// All remaining arguments of a call: the last parameter of a function with any number of arguments.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rest<T>(pub Vec<T>);
 
-/// Any type that serde knows, as parameter or result: see [`to_value`] and [`from_value`].
+/// Any type supported by serde, as parameter or result: see [`to_value`] and [`from_value`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Data<T>(pub T);
 
@@ -277,7 +277,7 @@ impl<T: FromValue> FromValue for Vec<T> {
     }
 }
 
-/// A map by the text of its keys: strings, keywords and symbols, without colon.
+/// Converts a map by the text of its keys: strings, keywords and symbols, without colon.
 impl<T: FromValue> FromValue for BTreeMap<String, T> {
     fn from_value(vm: &mut Vm, value: Value) -> Result<Self, Mismatch> {
         let Value::Map(map) = &value else {
@@ -347,7 +347,7 @@ impl<T: IntoValue> IntoValue for Vec<T> {
     }
 }
 
-/// A map with strings for keys.
+/// Converts to a map with strings as keys.
 impl<T: IntoValue> IntoValue for BTreeMap<String, T> {
     fn into_value(self) -> Value {
         Value::map(

@@ -1,4 +1,4 @@
-//! Values from and to anything that serde knows.
+//! Values from and to any type that serde supports.
 //!
 //! | Rust | value |
 //! |---|---|
@@ -23,10 +23,10 @@ use serde::de::{DeserializeOwned, Expected, Unexpected};
 
 use flowstone_lang::value::{Force, Unforced, Value};
 
-/// How deep values may be nested here.
+/// Maximum nesting of values here.
 const MAX_DEPTH: usize = 256;
 
-/// Turns anything that serde can write into a value.
+/// Converts any serialisable type to a value.
 ///
 /// ```
 /// #[derive(serde::Serialize)]
@@ -40,13 +40,13 @@ const MAX_DEPTH: usize = 256;
 /// ```
 ///
 /// # Errors
-/// What the type itself refuses to write, and nesting that is too deep.
+/// An error of the type's own serialisation, and too deep nesting.
 pub fn to_value<T: Serialize + ?Sized>(data: &T) -> Result<Value, DataError> {
     data.serialize(ser::Writer { depth: 0 })
 }
 
-/// Turns a value into anything that serde can read. The value must be computed: what may hold lazy sequences
-/// goes through [`from_value_with`].
+/// Converts a value to any deserialisable type. The value must be computed: values that may hold lazy sequences
+/// go through [`from_value_with`].
 ///
 /// ```
 /// #[derive(serde::Deserialize)]
@@ -65,15 +65,15 @@ pub fn to_value<T: Serialize + ?Sized>(data: &T) -> Result<Value, DataError> {
 /// ```
 ///
 /// # Errors
-/// What does not fit, and where.
+/// The part that does not fit, and its path.
 pub fn from_value<T: DeserializeOwned>(value: &Value) -> Result<T, DataError> {
     from_value_with(&mut Unforced, value)
 }
 
-/// Turns a value into anything that serde can read, computing lazy sequences with a machine.
+/// Converts a value to any deserialisable type, computing lazy sequences with a machine.
 ///
 /// # Errors
-/// What does not fit, and where; also what computing threw.
+/// The part that does not fit, and its path; also any exception thrown while a part is computed.
 pub fn from_value_with<T: DeserializeOwned>(
     force: &mut dyn Force,
     value: &Value,
@@ -85,10 +85,10 @@ pub fn from_value_with<T: DeserializeOwned>(
     })
 }
 
-/// Why data and a type do not fit.
+/// The reason why data and a type do not fit.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DataError {
-    /// Keys and indexes that lead to the place, outermost first.
+    /// Keys and indexes on the path to the place, outermost first.
     path: Vec<String>,
     message: String,
 }
@@ -106,12 +106,12 @@ impl DataError {
         self
     }
 
-    /// Returns the keys and indexes that lead to the place, outermost first.
+    /// Returns the keys and indexes on the path to the place, outermost first.
     pub fn path(&self) -> &[String] {
         &self.path
     }
 
-    /// Returns what is wrong there.
+    /// Returns a description of the problem.
     pub fn message(&self) -> &str {
         &self.message
     }

@@ -1,8 +1,8 @@
 //! Values from and to the `Edn` of the crate `edn-rs`, with the feature `edn-rs`.
 //!
 //! That crate keeps the keys of maps as plain text, so keys go through [`decode_key`]: text that reads as a keyword,
-//! number, character, collection, boolean or nil is that; anything else is a string. What does not come back the same is
-//! an error on the way there, never a silent change.
+//! number, character, collection, boolean or nil becomes that value; any other text is a string. A value that would not
+//! survive the round trip is an error during conversion, never a silent change.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -12,7 +12,7 @@ use edn_rs::{Edn, List, Map, Set, Vector};
 use flowstone_lang::reader::read_data;
 use flowstone_lang::value::{Object, PrintOptions, SeqView, Unforced, Value, brief, print_value};
 
-/// Why something has no counterpart on the other side.
+/// The reason why a value has no counterpart on the other side.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EdnError(String);
 
@@ -24,7 +24,7 @@ impl fmt::Display for EdnError {
 
 impl std::error::Error for EdnError {}
 
-/// Returns the value that an `Edn` stands for.
+/// Returns the value of an `Edn`.
 ///
 /// # Errors
 /// For an `Empty` inside a collection, and for text that is not a keyword, symbol, ratio or tag.
@@ -55,20 +55,20 @@ pub fn to_value(edn: &Edn) -> Result<Value, EdnError> {
             let form = to_value(form)?;
             read(&format!("#{} {form}", tag.trim_start_matches('#')))?
         }
-        other => return Err(EdnError(format!("`{other}` is of no kind that is known"))),
+        other => return Err(EdnError(format!("`{other}` has an unknown kind"))),
     })
 }
 
 /// Returns the `Edn` of a value.
 ///
 /// # Errors
-/// For functions, atoms and the like, for integers and decimals that `edn-rs` cannot hold, for keys that would come back as
-/// something else, and for sequences that are not computed.
+/// For functions, atoms and similar values, for integers and decimals that `edn-rs` cannot hold, for keys that would
+/// not survive the round trip, and for sequences that are not computed.
 pub fn from_value(value: &Value) -> Result<Edn, EdnError> {
     Ok(match value {
         Value::Nil => Edn::Nil,
         Value::Bool(bool) => Edn::Bool(*bool),
-        // As that crate's own reader does.
+        // Like that crate's own reader.
         Value::Int(int) => u64::try_from(*int).map_or(Edn::Int(*int), Edn::UInt),
         Value::BigInt(int) => Edn::UInt(u64::try_from(&**int).map_err(|_| unknown(value))?),
         Value::Float(float) => Edn::Double((*float).into()),
@@ -111,7 +111,7 @@ pub fn from_value(value: &Value) -> Result<Edn, EdnError> {
     })
 }
 
-/// Returns what the text of a key stands for.
+/// Returns the value of a key's text.
 fn decode_key(text: &str) -> Value {
     match read_data(text) {
         Ok(value) if value.as_symbol().is_none() && value.as_str().is_none() => value,
@@ -119,7 +119,7 @@ fn decode_key(text: &str) -> Value {
     }
 }
 
-/// Returns the text of a key, where it stands for that key alone.
+/// Returns the text of a key, if it identifies only that key.
 fn encode_key(key: &Value) -> Result<String, EdnError> {
     let text = match key {
         Value::Text(text) => text.as_str().to_owned(),
@@ -161,7 +161,7 @@ fn edns<'a>(items: impl Iterator<Item = &'a Value>) -> Result<Vec<Edn>, EdnError
     items.map(from_value).collect()
 }
 
-/// Returns the items of a sequence that is computed.
+/// Returns the items of a computed sequence.
 fn items(value: &Value) -> Result<Vec<Value>, EdnError> {
     let mut items = Vec::new();
     let mut rest = value.clone();
@@ -183,7 +183,7 @@ fn items(value: &Value) -> Result<Vec<Value>, EdnError> {
 
 fn printed(value: &Value) -> String {
     let mut out = String::new();
-    // Nothing has to be computed for what is printed here.
+    // The printed value needs no computation.
     let _ = print_value(&mut out, &mut Unforced, value, PrintOptions::READABLE);
     out
 }

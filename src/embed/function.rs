@@ -1,4 +1,4 @@
-//! Functions written in Rust, of any closure.
+//! Functions written in Rust, from any closure.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -9,7 +9,7 @@ use flowstone_lang::vm::{Args, Vm};
 
 type Run = Box<dyn Fn(&mut Vm, Args<'_>) -> Result<Value>>;
 
-/// A function for [`Session::add`](crate::Embed::add): a name, a closure, and what `doc` says about it.
+/// A function for [`Session::add`](crate::Embed::add): a name, a closure, and documentation for `doc`.
 ///
 /// ```
 /// use flowstone_embed::{Embed, Function, Session};
@@ -25,7 +25,7 @@ type Run = Box<dyn Fn(&mut Vm, Args<'_>) -> Result<Value>>;
 /// let price = session.evaluate("(shop/price 10 50)").expect("two numbers");
 /// assert_eq!(price.to_string(), "15.0");
 ///
-/// let failure = session.evaluate("(shop/price :free)").expect_err("no number");
+/// let failure = session.evaluate("(shop/price :free)").expect_err("a keyword");
 /// assert!(failure.to_string().contains("shop/price got :free (a keyword) as argument 1"));
 /// ```
 pub struct Function {
@@ -37,9 +37,9 @@ pub struct Function {
 }
 
 impl Function {
-    /// Makes a function of a closure. Its parameters are anything [`FromValue`](super::FromValue), at the end
-    /// `Option`s, which may be left out, or one [`Rest`](super::Rest); with `&mut Vm` as first parameter it can
-    /// call back. It returns anything [`IntoResult`]. The name is `namespace/name`, or `name` for `user`.
+    /// Creates a function from a closure. Its parameters are any [`FromValue`](super::FromValue), followed by
+    /// `Option`s, which may be omitted, or one [`Rest`](super::Rest); with `&mut Vm` as first parameter it can call
+    /// back. It returns any [`IntoResult`]. The name is `namespace/name`, or `name` for `user`.
     pub fn new<F, M>(name: &str, function: F) -> Function
     where
         F: NativeFn<M> + 'static,
@@ -48,7 +48,7 @@ impl Function {
         Function::raw(name, F::arity(), move |vm, args| function.call(vm, args))
     }
 
-    /// Makes a function that takes its arguments as they are.
+    /// Creates a function that receives its arguments unconverted.
     pub fn raw(
         name: &str,
         arity: Arity,
@@ -63,26 +63,26 @@ impl Function {
         }
     }
 
-    /// Says how it is called, each arity as `(name arg ...)` on a line.
+    /// Sets the usage: each arity as `(name arg ...)` on its own line.
     #[must_use]
     pub fn usage(mut self, usage: &str) -> Function {
         usage.clone_into(&mut self.usage);
         self
     }
 
-    /// Says what it does.
+    /// Sets the documentation.
     #[must_use]
     pub fn doc(mut self, doc: &str) -> Function {
         doc.clone_into(&mut self.doc);
         self
     }
 
-    /// Returns the name that it was given.
+    /// Returns the name of the function.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Returns metadata for the var: what `doc` prints.
+    /// Returns metadata for the var, as printed by `doc`.
     pub(crate) fn meta(&self) -> Value {
         let arglists = self.usage.lines().filter_map(|line| {
             let form = flowstone_lang::reader::read_data(line).ok()?;
@@ -102,7 +102,7 @@ impl Function {
         Value::map(meta)
     }
 
-    /// Returns the function as a value, for passing it instead of naming it.
+    /// Returns the function as a value, to be passed instead of named.
     pub fn into_value(self) -> Value {
         Value::from(Object::Function(NativeClosure {
             name: self.name.into(),
@@ -130,22 +130,22 @@ fn call(vm: &mut Vm, closure: &NativeClosure, args: Args<'_>) -> Result<Value> {
     unreachable!("a function of the host keeps its closure")
 }
 
-/// A Rust function or closure that can be called from the language. `M` only tells the shapes apart.
+/// A Rust function or closure that can be called from the language. `M` only distinguishes the shapes.
 pub trait NativeFn<M> {
-    /// Returns how many arguments it takes.
+    /// Returns the number of arguments that it takes.
     fn arity() -> Arity;
 
-    /// Calls it.
+    /// Calls the function.
     ///
     /// # Errors
-    /// An argument that does not fit, or what the function fails with.
+    /// An argument that does not fit, or the error that the function returns.
     fn call(&self, vm: &mut Vm, args: Args<'_>) -> Result<Value>;
 }
 
-/// Marks functions of these parameters.
+/// Marker of functions with these parameters.
 pub struct Plain<P>(PhantomData<P>);
 
-/// Marks functions whose first parameter is the machine, and then these.
+/// Marker of functions whose first parameter is the machine, followed by these.
 pub struct WithVm<P>(PhantomData<P>);
 
 /// Returns the arity of parameters, each given as whether it is optional and whether it takes the rest.

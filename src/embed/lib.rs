@@ -45,15 +45,15 @@ pub use flowstone_lang::{
 };
 pub use function::{Function, NativeFn, Plain, WithVm};
 
-/// What a program that holds a [`Session`] does with it.
+/// Operations on a [`Session`] for programs that embed the language.
 pub trait Embed {
     /// Adds a function written in Rust, under its own name.
     fn add(&self, function: Function) -> Rc<Var>;
 
-    /// Evaluates a text as [`Session::evaluate`] does, and turns the value into anything that serde can read.
+    /// Evaluates a text as [`Session::evaluate`] does, and converts the value to any deserialisable type.
     ///
     /// # Errors
-    /// What was thrown, or how the value does not fit.
+    /// The exception that was thrown, or how the value does not fit.
     fn evaluate_as<T: DeserializeOwned>(&self, text: &str) -> Result<T, Failure>;
 }
 
@@ -64,7 +64,7 @@ impl Embed for Session {
         let home = symbol.namespace();
         let home = Symbol::new(home.as_deref().unwrap_or("user"));
         let var = world.namespace(home).intern(Symbol::new(&symbol.name()));
-        // What `require` finds here needs no source.
+        // `require` needs no source for a namespace that exists here.
         world.set_loaded(home);
         var.set_meta(function.meta());
         var.set_root(function.into_value());

@@ -26,7 +26,7 @@ pub use waits::{Decided, WaitError};
 /// Maximum number of runs that one call starts.
 pub const MOST_STARTS: usize = 1_000;
 
-/// See the module.
+/// Counters of the quantities that a run's limits apply to.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum EngineError {
     #[error("there is no run `{run}`")]

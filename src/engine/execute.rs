@@ -1,7 +1,8 @@
-//! Executing a run: resumes its fiber, performs what it requests, journals the outcome, and resumes it again.
+//! Executing a run: resumes its fiber, performs its requests, journals their outcomes, and resumes it again.
 //!
-//! Replay is the same loop with answers from the journal. Whatever must be on disk before an effect starts is committed
-//! with the effect's intent; results that can be computed again at no cost are handed to the writer without waiting.
+//! Replay is the same loop with answers from the journal. Anything that must be on disk before an effect starts is
+//! committed with the effect's intent; results that can be computed again at no cost are handed to the writer without
+//! waiting.
 
 mod ask;
 mod attempt;
@@ -81,29 +82,29 @@ pub(crate) use writer::JournalWriter;
 pub struct ExecuteOptions {
     pub interrupt: Interrupt,
     pub stay: Stay,
-    /// The caller executes the children of this run, too: the run only waits for them.
+    /// Whether the caller also executes the children of this run: the run only waits for them.
     pub leave_children: bool,
     /// Asks a person for a permission that the flow lacks.
     pub asker: Asker,
-    /// Whether a person named the run. Does not hold for its children and parents.
+    /// Whether a person named the run. Does not apply to its children and parents.
     pub by: ClaimBy,
 }
 
-/// Which waits keep the execution in the process.
+/// The waits for which the execution stays in the process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Stay {
-    /// Neither timers nor answers: the caller finds due runs itself.
+    /// Neither timers nor answers, because the caller finds due runs itself.
     No,
-    /// Pauses that are shorter than leaving and coming back is worth.
+    /// Pauses that are shorter than suspending and resuming would take.
     Briefly,
-    /// Sleeps and retries; not answers from outside.
+    /// Sleeps and retries, but not answers from outside.
     #[default]
     Timers,
-    /// Also answers from outside.
+    /// All waits, including answers from outside.
     Always,
 }
 
-/// Why a step's answer is not there yet, and the execution ends.
+/// The reason why a step has no answer yet, and the execution ends.
 #[derive(Debug)]
 pub(crate) enum Halt {
     Interrupted,
@@ -111,11 +112,11 @@ pub(crate) enum Halt {
         reason: String,
         due_ms: Option<i64>,
     },
-    /// Somebody asked for it; the flow is unwound.
+    /// The run was cancelled on request; the flow is unwound.
     Cancelled {
         reason: String,
     },
-    /// The run met one of its limits, and ends with this error.
+    /// The run reached one of its limits, and ends with this error.
     Limit(Rc<Exception>),
     Engine(EngineError),
 }
@@ -126,7 +127,7 @@ impl<E: Into<EngineError>> From<E> for Halt {
     }
 }
 
-/// How the evaluation of a flow ended.
+/// The end of the evaluation of a flow.
 enum Ended {
     Value(Value),
     Threw(Rc<Exception>),
@@ -137,14 +138,14 @@ enum Ended {
 
 /// The progress of a request after it was taken.
 enum Begun<'d> {
-    /// It is answered.
+    /// The request is answered.
     Now(Evaluated<Value>),
-    /// The journal has its answer.
+    /// The journal has the answer.
     Replayed(Box<Asked<'d>>),
-    /// It is to be done.
+    /// The request is to be performed.
     Live(Box<Asked<'d>>),
     Branches(Box<Branches>),
-    /// Others are to go on first.
+    /// Other branches must continue first.
     Turn,
 }
 
@@ -178,7 +179,7 @@ pub(crate) async fn execute_run(
     Ok(outcome)
 }
 
-/// Returns the epoch of a lease that was taken, or why it was not.
+/// Returns the epoch of a lease that was taken, or the reason why it was not taken.
 pub(crate) fn epoch_of(claim: Claim, run: &RunId) -> Result<i64, EngineError> {
     let run = run.to_string();
     match claim {
@@ -189,7 +190,7 @@ pub(crate) fn epoch_of(claim: Claim, run: &RunId) -> Result<i64, EngineError> {
     }
 }
 
-/// Executes a run whose lease is held, and leaves giving it back to the caller.
+/// Executes a run whose lease is held; the caller releases the lease.
 pub(crate) async fn execute_taken(
     engine: &Engine,
     (run, epoch): (&RunId, i64),
@@ -197,7 +198,7 @@ pub(crate) async fn execute_taken(
     options: ExecuteOptions,
     tree: Rc<RunTree>,
 ) -> Result<RunOutcome, EngineError> {
-    // Before it was claimed it may have been ended.
+    // The run may have ended before it was claimed.
     let row = engine.run_row(run).await?;
     if row.status.is_final() {
         return stored_outcome(&row);
@@ -219,7 +220,7 @@ pub(crate) async fn execute_taken(
             Err(error) => Err(error),
         };
         let usage = prepared.usage.clone();
-        // Whatever was stopped in the middle may have left its session so.
+        // Code that was stopped part-way may have left its session in a partial state.
         match &executed {
             Ok(
                 Executed::Over(RunOutcome::Completed(_) | RunOutcome::Waiting { .. })
@@ -228,7 +229,7 @@ pub(crate) async fn execute_taken(
             _ => engine.sessions.retire(&row.program, &prepared),
         }
         match executed {
-            // It needs a session of its own, and gets one now.
+            // The run needs its own session, and gets one now.
             Ok(Executed::Over(RunOutcome::Interrupted))
                 if usage.was_evicted() && !options.interrupt.is_set() =>
             {
@@ -238,7 +239,7 @@ pub(crate) async fn execute_taken(
             Ok(Executed::Over(outcome)) => return Ok(outcome),
             Ok(Executed::Again) => row = engine.run_row(run).await?,
             Err(EngineError::Store(StoreError::LeaseLost { run: lost })) => {
-                // It may have been ended from outside.
+                // The run may have been ended from outside.
                 row = engine.run_row(run).await?;
                 return match row.status.is_final() {
                     true => stored_outcome(&row),
@@ -261,7 +262,7 @@ async fn open<'a>(
     open_with(engine, row, epoch, &prepared, (observer, options)).await
 }
 
-/// Prepares an execution with a session that is there.
+/// Prepares an execution with an existing session.
 async fn open_with<'a>(
     engine: &'a Engine,
     row: &RunRow,
@@ -323,7 +324,7 @@ pub(crate) struct Place {
     pub services: Rc<Services>,
 }
 
-/// The facts in a run's row that do not change during a pass.
+/// The columns of a run's row that do not change during a pass.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Facts {
     pub has_parent: bool,
@@ -331,9 +332,9 @@ pub(crate) struct Facts {
     pub pass: i64,
     pub seed: u64,
     pub deadline_ms: Option<i64>,
-    /// Where the run belongs in traces; nothing for what is not a run of a flow.
+    /// The run's place in traces; `None` for executions that are not a run of a flow.
     pub trace: Option<RunTrace>,
-    /// No flow runs: steps are asked for at a prompt.
+    /// Whether no flow runs, and steps are requested at a prompt.
     pub is_prompt: bool,
 }
 
@@ -361,33 +362,33 @@ pub(crate) struct Executor<'a> {
     options: ExecuteOptions,
     /// The main branch: the flow itself.
     branch: Rc<Branch>,
-    /// Branches go on side by side.
+    /// Whether concurrent branches are active.
     is_beside: Cell<bool>,
     /// Wakes branches that poll.
     polls: Notify,
-    /// Branches are to leave, because the run is interrupted.
+    /// Whether branches must leave, because the run is interrupted.
     is_leaving: Cell<bool>,
     leaving: Notify,
-    /// Somebody asked for the run to be cancelled, and the flow was not told yet.
+    /// The reason of a requested cancellation that was not delivered to the flow yet.
     cancel: RefCell<Option<String>>,
-    /// The flow is being unwound by a cancel.
+    /// The reason of the cancellation that is unwinding the flow.
     cancelling: RefCell<Option<String>>,
-    /// The journal says that the flow was told.
+    /// Whether the journal records that the cancellation was delivered.
     is_cancel_noted: Cell<bool>,
-    /// The run's row says that it waits.
+    /// Whether the run's row has the status of waiting.
     is_waiting: Cell<bool>,
     facts: Facts,
     /// The functions to call if the run does not complete.
     compensations: compensate::Compensations,
-    /// It is being done.
+    /// Whether compensations are being executed.
     is_compensating: Cell<bool>,
-    /// The input of the next pass, once the flow has asked for one.
+    /// The input of the next pass, once the flow has requested one.
     again: RefCell<Option<String>>,
     /// Executes the children of this run.
     tree: Rc<RunTree>,
-    /// The run is over: whatever the journal does not answer is an error.
+    /// Whether the run is over: a request without an answer in the journal is an error.
     replay_only: bool,
-    /// Nothing is to happen: the flow is only held against a journal.
+    /// The dry run, if nothing may be performed and the flow is only compared with a journal.
     dry_run: Option<dry_run::DryRun>,
 }
 
@@ -471,7 +472,7 @@ impl<'a> Executor<'a> {
         self.conclude(ended).await
     }
 
-    /// Prepares the flow's body, with nothing evaluated yet.
+    /// Prepares the flow's body without evaluating anything.
     fn fiber(&self) -> Fiber {
         let body = self.body.clone();
         self.fiber_of(&self.branch, move |vm| {
@@ -481,7 +482,7 @@ impl<'a> Executor<'a> {
         })
     }
 
-    /// Prepares what a branch evaluates.
+    /// Prepares the fiber of a branch.
     fn fiber_of(
         &self,
         branch: &Rc<Branch>,
@@ -497,7 +498,7 @@ impl<'a> Executor<'a> {
         Fiber::new(&self.scope.session, Box::new(host), body)
     }
 
-    /// Runs the flow for as long as what it asks for can be answered.
+    /// Runs the flow as long as its requests can be answered.
     async fn evaluate(&self, fiber: Fiber) -> Result<Ended, EngineError> {
         self.evaluate_on(&self.branch, fiber).await
     }
@@ -544,7 +545,7 @@ impl<'a> Executor<'a> {
         }
     }
 
-    /// Lets a fiber run until its next exit. What it allocates counts for the run.
+    /// Lets a fiber run until its next exit. Its allocations count towards the run.
     fn resume(&self, fiber: &mut Fiber, answer: Evaluated<Value>) -> Result<Exit, EngineError> {
         free_deferred();
         let turn = || self.shared.heap.within(|| fiber.resume(answer));
@@ -552,24 +553,24 @@ impl<'a> Executor<'a> {
             .map_err(|panic| EngineError::Internal(panic_words(&*panic)))
     }
 
-    /// Reads a value of the journal; it counts for the run.
+    /// Decodes a value of the journal; it counts towards the run's memory.
     pub(crate) fn decode(&self, text: &str) -> Result<Value, EngineError> {
         let decode = || codec::decode(text);
         self.shared.heap.within(decode).map_err(EngineError::from)
     }
 
-    /// Commits pending entries when no next step will.
+    /// Commits pending entries when no further step will.
     pub(crate) async fn settle_now(&self) -> Result<(), EngineError> {
         self.shared.journal.commit(Vec::new()).await?;
         Ok(())
     }
 
-    /// Lets the code of functions run again, after an interrupt that is over.
+    /// Allows the code of functions to run again, after an interrupt that is over.
     pub(crate) fn forget_cut(&self) {
         self.scope.cutoff.forget();
     }
 
-    /// Returns what the run may take.
+    /// Returns the limits of the run.
     pub(super) fn limits(&self) -> Limits {
         self.shared.journal.usage().limits()
     }
@@ -578,7 +579,7 @@ impl<'a> Executor<'a> {
         self.shared.journal.epoch()
     }
 
-    /// Takes the fence of a lease that was got after the start.
+    /// Sets the epoch of a lease that was acquired after the start.
     pub(crate) fn set_epoch(&self, epoch: i64) {
         self.shared.journal.set_epoch(epoch);
     }
@@ -600,8 +601,8 @@ impl<'a> Executor<'a> {
         self.engine.services.clock.now_ms()
     }
 
-    /// Between two quanta of a long computation: hand over what is finished, let others run, look around.
-    /// `next`: the place of the next answer that the journal has for another branch.
+    /// Yields between two quanta of a long computation: flushes finished entries, lets other tasks run, and checks for
+    /// cancellation. `next`: the place of the next answer in the journal for another branch.
     async fn yield_turn(&self, next: usize) -> Answer {
         self.shared.count_check();
         self.shared.journal.post()?;
@@ -612,8 +613,8 @@ impl<'a> Executor<'a> {
         Ok(Ok(Value::Nil))
     }
 
-    /// Leaves where the run is to be suspended. Checked before every step and every attempt, so that a flow which
-    /// never waits is suspended as soon as one that does.
+    /// Leaves if the run is to be suspended. Checked before every step and every attempt, so that a flow that never
+    /// waits is suspended as soon as one that does.
     pub(super) fn check_interrupt(&self) -> Result<(), Halt> {
         match self.options.interrupt.is_set() {
             true => Err(Halt::Interrupted),
@@ -621,7 +622,7 @@ impl<'a> Executor<'a> {
         }
     }
 
-    /// Answers what the main branch asks for.
+    /// Answers the requests of the main branch.
     pub(crate) async fn answer(&self, request: vm::Request) -> Answer {
         self.answer_on(&self.branch, request).await
     }
@@ -632,7 +633,7 @@ impl<'a> Executor<'a> {
         answer
     }
 
-    /// Leaves the run where the code of a function was interrupted, so that nothing uses its partial result.
+    /// Leaves the run if the code of a function was interrupted, so that nothing uses its partial result.
     pub(super) fn check_cut(&self) -> Result<(), Halt> {
         match self.scope.cutoff.cut() {
             Some(Cut::Suspended) => Err(Halt::Interrupted),
@@ -663,14 +664,14 @@ impl<'a> Executor<'a> {
                 }
                 self.live(asked).await
             }
-            // On the main branch there are no others.
+            // There are no other branches beside the main branch.
             Begun::Turn => Ok(Ok(Value::Bool(false))),
-            // Boxed: few runs need the room for it.
+            // Boxed, because few runs need the memory for it.
             Begun::Branches(asked) => Box::pin(self.side_by_side(branch, *asked)).await,
         }
     }
 
-    /// Looks at a request, and answers it where nothing has to be waited for.
+    /// Takes a request, and answers it if nothing has to be awaited.
     fn begin(&self, branch: &Rc<Branch>, request: vm::Request) -> Result<Begun<'_>, Halt> {
         self.shared.journal.usage().check()?;
         let Ok(request) = request.take::<Request>() else {
@@ -753,7 +754,7 @@ impl<'a> Executor<'a> {
         Err(Stop::Cancelled.into())
     }
 
-    /// Adds the values of setup forms, which this pass has, to the input of the next one.
+    /// Adds the values of this pass's setup forms to the input of the next one.
     fn with_setup(&self, input: &Value) -> Value {
         let key = Value::keyword(flow::ACTIVATION);
         let values = self.scope.input.as_map().and_then(|map| map.get(&key));

@@ -1,4 +1,4 @@
-//! A run's journal as replay reads it: what it asked for and what came back, by path.
+//! A run's journal as replay reads it: its requests and their outcomes, by path.
 
 mod history;
 

@@ -57,7 +57,7 @@ pub struct StepReport {
     /// How deep in branches it stands.
     pub depth: usize,
     pub status: StepStatus,
-    /// How often it was attempted, as far as known.
+    /// The number of attempts, as far as it is known.
     pub attempts: u32,
     /// Each of them, as far as known.
     pub tries: Vec<Attempt>,

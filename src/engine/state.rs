@@ -1,8 +1,9 @@
-//! One step request as a state machine: its state is folded from its journal entries, and the next state from an event.
+//! One step request as a state machine: its state is folded from its journal entries, and the next state follows from
+//! an event.
 //!
-//! Nothing here awaits, reads a clock or knows a store. [`next`] says what an event adds to the journal and what is
-//! done then. The action follows from the folded state alone wherever the journal has all that is needed, so a run
-//! that continues and a run that resumes after a crash take the same way. `execute` performs the actions.
+//! Nothing here awaits, reads a clock or accesses a store. [`next`] decides what an event adds to the journal and which
+//! action follows. If the journal has everything that is needed, the action follows from the folded state alone, so a
+//! run that continues and a run that resumes after a crash behave alike. `execute` performs the actions.
 
 mod accepted;
 mod calls;
@@ -32,22 +33,22 @@ pub(crate) use replied::{Reply, ReplyAction};
 /// The state of a request.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) enum State {
-    /// It is to be attempted.
+    /// The step is to be attempted.
     #[default]
     Asked,
-    /// A person decides.
+    /// A person has to decide.
     AwaitingApproval(Question),
     /// An attempt is under way.
     Running {
         attempt: u32,
     },
-    /// It failed, and is attempted again at this time.
+    /// An attempt failed; the next one is due at this time.
     RetryAt {
         due_ms: i64,
     },
     /// The step waits for an answer or for a time.
     Waiting(WaitFor),
-    /// A child run is to end.
+    /// The step waits for the end of a child run.
     Child(RunId),
     /// EDN text of a value that is checked or reviewed before it becomes the result.
     Draft(String),
@@ -61,7 +62,7 @@ pub(crate) enum State {
 pub(crate) enum WaitFor {
     /// An answer to the wait that the step opened.
     Answer,
-    /// A time; then this value is the result.
+    /// A time, at which this value becomes the result.
     Time { due_ms: i64, value: Value },
 }
 
@@ -69,9 +70,9 @@ pub(crate) enum WaitFor {
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Question {
     pub about: About,
-    /// EDN text of the step's value, where it has one already.
+    /// EDN text of the step's value, if it has one already.
     pub draft: Option<String>,
-    /// EDN text of a journaled answer that nothing was done about yet.
+    /// EDN text of a journaled answer that was not acted on yet.
     pub answer: Option<String>,
 }
 
@@ -97,7 +98,7 @@ impl About {
     }
 }
 
-/// How a request ended.
+/// The end of a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum End {
     /// EDN text of its value.
@@ -106,11 +107,11 @@ pub(crate) enum End {
     Error(String),
 }
 
-/// A request's state, with what is counted over its attempts and questions.
+/// A request's state, with its counts of attempts and questions.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Progress {
     pub state: State,
-    /// The number of attempts that were begun, as far as the journal has them.
+    /// The number of attempts that were begun, as far as they are journaled.
     pub attempts: u32,
     /// The attempts that the retry policy does not count: those before a person chose to try again.
     pub base: u32,
@@ -118,15 +119,15 @@ pub(crate) struct Progress {
     pub lacks: u32,
     /// The number of questions asked about the step.
     pub questions: u32,
-    /// A person approved that the step runs.
+    /// Whether a person approved that the step runs.
     pub is_approved: bool,
-    /// A person decided about the value, so it need not be what the flow expects.
+    /// Whether a person decided about the value, in which case it need not meet `:expect`.
     pub is_decided: bool,
-    /// The value is one that a person gave, or nil because the step was skipped.
+    /// Whether the value was given by a person, or is nil because the step was skipped.
     pub is_given: bool,
     /// The last attempt to send the notification of the step's wait.
     pub notice: Notice,
-    /// The last attempt of a step that performs other steps, and when it began.
+    /// The number and the start of the last attempt of a step that performs nested steps.
     pub begun: Option<(u32, i64)>,
 }
 
@@ -134,27 +135,27 @@ pub(crate) struct Progress {
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub(crate) struct Notice {
     pub attempts: u32,
-    /// When it is tried again after a failure.
+    /// The time of the next attempt after a failure.
     pub due_ms: Option<i64>,
-    /// It was sent, or is not tried again.
+    /// Whether it was sent, or will not be tried again.
     pub is_over: bool,
 }
 
 /// The part of the step's config and type that decides its transitions.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Policy<'c> {
-    /// Each attempt is journaled before it begins, because it changes something outside.
+    /// Whether each attempt is journaled before it begins, because it changes something outside.
     pub journals_attempts: bool,
     pub retry: &'c retry::Policy,
     pub on_error: OnError,
     pub on_doubt: &'c OnDoubt,
-    /// A person decides whether the step may run.
+    /// Whether a person decides if the step may run.
     pub confirms: bool,
-    /// A person decides whether the value is good.
+    /// Whether a person reviews the value.
     pub reviews: bool,
-    /// The value is checked or reviewed after it is journaled.
+    /// Whether the value is checked or reviewed after it is journaled.
     pub drafts: bool,
-    /// The value is stored by `:persist`.
+    /// Whether `:persist` stores the value.
     pub persists: bool,
 }
 
@@ -164,20 +165,20 @@ pub(crate) enum OnError {
     Fail,
     /// The value is nil.
     Skip,
-    /// A person decides.
+    /// A person has to decide.
     Checkpoint,
 }
 
 /// An event of a request.
 #[derive(Debug, Clone)]
 pub(crate) enum Event {
-    /// An attempt, a wait or a child gave a value, as EDN text. `is_checked`: it is what the flow expects.
+    /// An attempt, a wait or a child returned a value, as EDN text. `is_checked`: it meets `:expect`.
     Produced { text: String, is_checked: bool },
-    /// The attempt asks to sleep, and then to answer with this value.
+    /// The attempt requests a sleep, after which this value is the answer.
     Sleeps { until_ms: i64, value: Value },
-    /// The attempt asks to wait for an answer.
+    /// The attempt requests a wait for an answer.
     Suspends(Box<WaitSpec>),
-    /// The attempt asks for the end of a run that it started.
+    /// The attempt requests to wait for the end of a run that it started.
     Calls(RunId),
     /// An attempt failed. `random` decides the jitter of the next one.
     Failed {
@@ -185,21 +186,21 @@ pub(crate) enum Event {
         now_ms: i64,
         random: u64,
     },
-    /// The process had no file handle for the attempt, so nothing was done.
+    /// The process had no file handle for the attempt, so it was not made.
     Lacked { error: Box<StepError>, now_ms: i64 },
-    /// The step failed, and another attempt is out of the question.
+    /// The step failed, and is not attempted again.
     GaveUp(Box<StepError>),
     /// The time of a retry or of a sleep has come. `text`: the value of the sleep, as EDN text.
     Due { text: String },
     /// A person answered the question. The answer is journaled.
     Replied(Box<Reply>),
-    /// Nobody can know whether an attempt was done, and doing it again may do it twice. `asks`: a person decides.
+    /// It is unknown whether an attempt was done, and another attempt may do it twice. `asks`: a person decides.
     Doubted { error: Box<StepError>, asks: bool },
     /// A probe has checked whether an attempt in doubt took effect.
     Probed(Probed),
-    /// The draft is what the flow expects.
+    /// The draft meets `:expect`.
     Checked,
-    /// Nothing is left to do about the value, which is stored where the flow asks for that.
+    /// The value is final, and is stored if `:persist` is set.
     Accepted(String),
 }
 
@@ -214,7 +215,7 @@ pub(crate) enum Action {
     AwaitReply(About),
     /// Act on a reply that is journaled.
     Judge { about: About, answer: String },
-    /// Do nothing until this time.
+    /// Wait until this time.
     Sleep { until_ms: i64, value: Option<Value> },
     /// Open a wait, and journal it.
     OpenWait(Box<WaitSpec>),
@@ -228,18 +229,18 @@ pub(crate) enum Action {
     Probe,
     /// Report that the outcome of an attempt is unknown. `asks`: a person decides.
     Doubt { asks: bool },
-    /// Check a draft against what the flow expects.
+    /// Check a draft against `:expect`.
     Check(String),
-    /// Store a value where the flow asks for that.
+    /// Store a value if `:persist` is set.
     Accept(String),
-    /// Answer the flow with what the journal has.
+    /// Answer the flow from the journal.
     Answer,
 }
 
 /// A question to a person.
 #[derive(Debug, Clone)]
 pub(crate) enum Asking {
-    /// `problem`: why the answer before was not taken.
+    /// `problem`: why the previous answer was rejected.
     Confirm {
         problem: Option<String>,
     },
@@ -247,9 +248,9 @@ pub(crate) enum Asking {
         problem: Option<String>,
     },
     Failure(Box<StepError>),
-    /// The answer before was not taken.
+    /// The previous answer was rejected.
     FailureAgain {
-        /// The kind of the error that the question is about.
+        /// The kind of the error in question.
         kind: String,
         message: String,
         error: Value,
@@ -259,7 +260,7 @@ pub(crate) enum Asking {
 /// The result of an event: entries for the journal, and the action if the entries alone do not imply it.
 #[derive(Debug, Default)]
 pub(crate) struct Decision {
-    /// Journaled in this order, in one batch.
+    /// The entries to journal, in this order, in one batch.
     pub notes: Vec<Note>,
     pub then: Option<Action>,
 }
@@ -280,7 +281,7 @@ impl Decision {
     }
 }
 
-/// Decides what an event adds to the journal, and what is done then.
+/// Decides what an event adds to the journal, and which action follows.
 #[cfg(test)]
 pub(crate) fn next(
     progress: &mut Progress,
@@ -297,8 +298,8 @@ pub(crate) fn next(
 }
 
 impl Progress {
-    /// Decides what an event adds to the journal. What the journal does not keep is changed here; the rest is changed
-    /// by [`Progress::fold`] once it is written.
+    /// Decides what an event adds to the journal. State that is not journaled is changed here; the rest is changed by
+    /// [`Progress::fold`] once it is written.
     pub(crate) fn decide(&mut self, event: Event, policy: &Policy<'_>) -> Decision {
         match event {
             Event::Produced { text, is_checked } => produced::decide(text, is_checked, policy),
@@ -321,7 +322,7 @@ impl Progress {
         }
     }
 
-    /// Returns what is done in this state.
+    /// Returns the action of this state.
     pub(crate) fn action(&self, policy: &Policy<'_>) -> Action {
         match &self.state {
             State::Asked if policy.confirms && !self.is_approved => {
@@ -356,7 +357,7 @@ impl Progress {
         }
     }
 
-    /// Returns what is done about an attempt in doubt without looking.
+    /// Returns the action for an attempt in doubt that is resolved without a probe.
     fn settle(&self, settle: Settle, policy: &Policy<'_>) -> Action {
         match settle {
             Settle::Retry if policy.confirms && !self.is_approved => {
@@ -370,7 +371,7 @@ impl Progress {
         }
     }
 
-    /// Begins the next attempt. Returns what is journaled before it.
+    /// Begins the next attempt. Returns the entry that is journaled before it.
     pub(crate) fn begin_attempt(&mut self, policy: &Policy<'_>) -> Option<Note> {
         let attempt = self.attempts + 1;
         if policy.journals_attempts {
@@ -381,7 +382,7 @@ impl Progress {
         None
     }
 
-    /// Returns how it ended, if it did.
+    /// Returns the end of the request, if it has ended.
     pub(crate) fn end(&self) -> Option<&End> {
         match &self.state {
             State::Done(end) => Some(end),
@@ -396,7 +397,7 @@ impl Progress {
         }
     }
 
-    /// Returns EDN text of the value that is not the result yet.
+    /// Returns the EDN text of a draft.
     pub(crate) fn draft(&self) -> Option<&str> {
         match &self.state {
             State::Draft(text) => Some(text),

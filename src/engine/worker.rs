@@ -1,8 +1,8 @@
-//! Executes due runs on threads of its own.
+//! Executes due runs on a worker's own threads.
 //!
-//! Workers, commands and other processes meet in the store only, so they need not know of each other. A run stays on
-//! the thread that executes it; when it waits, it is dropped, and the next thread that takes it replays it. A failure
-//! to execute a run is reported by this worker only: the run itself is unchanged.
+//! Workers, commands and other processes communicate through the store only, so they need not know of each other. A run
+//! stays on the thread that executes it; when it waits, it is dropped, and the next thread that takes it replays it. A
+//! failure to execute a run is reported by this worker only: the run itself is unchanged.
 
 mod dispatch;
 mod lane;
@@ -46,7 +46,7 @@ pub struct WorkerOptions {
     pub interrupt: Interrupt,
 }
 
-/// When a worker stops by itself.
+/// The condition under which a worker stops by itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Until {
     /// Never.
@@ -69,7 +69,7 @@ pub enum WorkerEvent<'a> {
     Ready { threads: usize },
     /// Flow files were read, at the start or because they have changed.
     Planned { flows: usize, schedules: usize },
-    /// This number of runs was left by processes that have ended, and is resumed.
+    /// Runs left by processes that have ended were released, and are resumed.
     Recovered { runs: usize },
     /// The execution of a run ended.
     Executed {
@@ -116,7 +116,7 @@ pub struct Served {
     pub set_aside: usize,
 }
 
-/// Why a worker could not start.
+/// The reason why a worker could not start.
 #[derive(Debug)]
 pub enum ServeError<E> {
     /// The engine of a thread could not be opened.
@@ -124,7 +124,7 @@ pub enum ServeError<E> {
     Engine(EngineError),
 }
 
-/// Executes runs until there is a reason to stop. `open` creates the engine of each thread, all over the same stores.
+/// Executes runs until the worker is stopped. `open` creates the engine of each thread, all over the same stores.
 ///
 /// # Errors
 /// When it cannot start. Later errors are reported to `watch`.
@@ -192,7 +192,7 @@ pub fn serve<E: Send>(
     })
 }
 
-/// The system provides no thread, or no file handles for a runtime.
+/// Returns the error of a system that provides no thread, or no file handles for a runtime.
 fn unstarted<E>(error: &std::io::Error) -> ServeError<E> {
     let error = match is_lack_of_handles(error) {
         true => StoreError::NoHandle {

@@ -11,19 +11,19 @@ use crate::option_problem::{Wrong, keys};
 const CODE: &str = "E0453";
 const KEYS: &[&str] = &["actions", "message", "on-timeout", "roles", "timeout"];
 
-/// What stands in a step's way until somebody decides.
+/// An approval that a step waits for, before it starts or before its value is used.
 #[derive(Debug, Clone)]
 pub struct Approval {
-    /// What to say to who decides.
+    /// The message for the people who decide.
     pub message: Option<String>,
     pub timeout: Option<Duration>,
     pub on_timeout: OnSilence,
-    /// Who may decide, or nil.
+    /// The roles that may decide, or nil.
     pub roles: Value,
     pub actions: Vec<&'static str>,
 }
 
-/// What silence means.
+/// What happens when nobody answers before the timeout.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OnSilence {
     /// The step fails with kind `:timeout`.
@@ -33,7 +33,7 @@ pub enum OnSilence {
 }
 
 impl Approval {
-    /// Reads `:confirm` or `:review`: `true`, or a map. Nothing where it is off.
+    /// Reads `:confirm` or `:review`: `true`, or a map. Returns `None` if the option is off.
     pub fn of(key: &'static str, given: &Value) -> Result<Option<Approval>, Wrong> {
         let all: &[&'static str] = match key {
             "review" => &["approve", "edit", "reject"],

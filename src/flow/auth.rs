@@ -1,9 +1,9 @@
-//! How a proof of identity is written, as data: what `:auth` of a connection may be, by which a request shows who sends
-//! it, and what `:auth` of a webhook may be, by which a caller does.
+//! The forms of `:auth`, as data: of a connection, where it authenticates the requests that a flow sends, and of a
+//! webhook, where it authenticates the callers.
 
 use crate::spec::{Field, FieldType};
 
-/// `:auth` of a connection, and of a step that has none.
+/// `:auth` of a connection, and of a step without a connection.
 pub const CONNECTION: FieldType = FieldType::Either(&[
     FieldType::Keys(&[
         HEADER,
@@ -15,41 +15,41 @@ pub const CONNECTION: FieldType = FieldType::Either(&[
         Field::optional(
             "query",
             FieldType::Text,
-            "The parameter that has the key, instead of a header.",
+            "The query parameter with the key, instead of a header.",
         ),
         SECRET,
         Field::required(
             "type",
             FieldType::OneOf(&["api-key"]),
-            "A key in a header or parameter.",
+            "A key in a header or query parameter.",
         ),
     ]),
     FieldType::Keys(&[
         Field::optional(
             "access-key-id-ref",
             FieldType::Name,
-            "The secret with the id of the key.",
+            "The secret with the access key id.",
         ),
         Field::optional("region", FieldType::Name, "The region."),
         Field::optional(
             "secret-access-key-ref",
             FieldType::Name,
-            "The secret with the key.",
+            "The secret with the secret access key.",
         ),
         Field::optional(
             "service",
             FieldType::Name,
-            "The service that signatures are for.",
+            "The AWS service that requests are signed for.",
         ),
         Field::optional(
             "session-token-ref",
             FieldType::Name,
-            "The secret with the session's token.",
+            "The secret with the session token.",
         ),
         Field::required(
             "type",
             FieldType::OneOf(&["aws-sigv4"]),
-            "Signed requests to AWS.",
+            "Requests signed for AWS.",
         ),
     ]),
     FieldType::Keys(BASIC),
@@ -58,19 +58,19 @@ pub const CONNECTION: FieldType = FieldType::Either(&[
         Field::required(
             "scopes",
             FieldType::List(&FieldType::Text),
-            "What the token is for.",
+            "The scopes that the token is requested for.",
         ),
         SECRET,
         Field::required(
             "type",
             FieldType::OneOf(&["google-service-account"]),
-            "A token that is got for a signed statement.",
+            "A token that is exchanged for a signed assertion.",
         ),
     ]),
     FieldType::Keys(&[Field::required(
         "type",
         FieldType::OneOf(&["none"]),
-        "Nothing is needed.",
+        "No authentication.",
     )]),
 ]);
 
@@ -88,7 +88,7 @@ pub const CALLER: FieldType = FieldType::Either(&[
     STRIPE,
 ]);
 
-/// `:auth` of an `:http` interface, which may be open to everybody.
+/// `:auth` of an `:http` interface, which may be open to anyone.
 pub const HTTP_CALLER: FieldType = FieldType::Either(&[
     API_KEY_OF_CALLER,
     BASIC_OF_CALLER,
@@ -99,7 +99,7 @@ pub const HTTP_CALLER: FieldType = FieldType::Either(&[
     FieldType::Keys(&[Field::required(
         "type",
         FieldType::OneOf(&["none"]),
-        "Everybody may call, if the project lists the interface under `:server :public`.",
+        "Anyone may call, if the project lists the interface under `:server :public`.",
     )]),
     SIGNATURE,
     SLACK,
@@ -112,14 +112,18 @@ const API_KEY_OF_CALLER: FieldType = FieldType::Keys(&[
     Field::optional(
         "location",
         FieldType::OneOf(&["header", "query"]),
-        "Where the key is.",
+        "Where the key is sent.",
     ),
-    Field::optional("param", FieldType::Text, "The parameter that has the key."),
+    Field::optional(
+        "param",
+        FieldType::Text,
+        "The query parameter with the key.",
+    ),
     SECRET_OF_CALLER,
     Field::required(
         "type",
         FieldType::OneOf(&["api-key"]),
-        "A key in a header or parameter.",
+        "A key in a header or query parameter.",
     ),
 ]);
 
@@ -143,7 +147,7 @@ const GITHUB: FieldType = FieldType::Keys(&[
     Field::required(
         "type",
         FieldType::OneOf(&["github"]),
-        "The signature of GitHub.",
+        "A signature as GitHub sends it.",
     ),
 ]);
 
@@ -153,7 +157,7 @@ const HMAC: FieldType = FieldType::Keys(&[
     Field::required(
         "type",
         FieldType::OneOf(&["hmac-sha256"]),
-        "A digest of the body.",
+        "An HMAC of the body.",
     ),
 ]);
 
@@ -174,7 +178,7 @@ const SIGNATURE: FieldType = FieldType::Keys(&[
     Field::optional(
         "algo",
         FieldType::OneOf(&["ecdsa-p256", "hmac-sha256"]),
-        "How it is signed.",
+        "The algorithm of the signature.",
     ),
     Field::optional(
         "public-key-ref",
@@ -185,12 +189,12 @@ const SIGNATURE: FieldType = FieldType::Keys(&[
     Field::optional(
         "separator",
         FieldType::Text,
-        "The text between time and body; by default none.",
+        "The text between time and body; empty by default.",
     ),
     Field::optional(
         "signature-format",
         FieldType::OneOf(&["base64", "hex"]),
-        "How it is written.",
+        "The encoding of the signature.",
     ),
     Field::optional(
         "signature-header",
@@ -205,7 +209,7 @@ const SIGNATURE: FieldType = FieldType::Keys(&[
     Field::optional(
         "signed-message",
         FieldType::OneOf(&["payload", "timestamp-payload"]),
-        "What is signed.",
+        "Whether the body is signed alone, or with the time before it.",
     ),
     Field::optional(
         "timestamp-header",
@@ -215,7 +219,7 @@ const SIGNATURE: FieldType = FieldType::Keys(&[
     Field::optional(
         "timestamp-max-skew-ms",
         FieldType::Int,
-        "How old a call may be.",
+        "Maximum age of a call, in milliseconds.",
     ),
     Field::required(
         "type",
@@ -229,7 +233,7 @@ const SLACK: FieldType = FieldType::Keys(&[
     Field::required(
         "type",
         FieldType::OneOf(&["slack"]),
-        "The signature of Slack.",
+        "A signature as Slack sends it.",
     ),
 ]);
 
@@ -238,7 +242,7 @@ const STANDARD: FieldType = FieldType::Keys(&[
     Field::required(
         "type",
         FieldType::OneOf(&["standard-webhooks"]),
-        "The signature of Standard Webhooks.",
+        "A signature by the Standard Webhooks specification.",
     ),
 ]);
 
@@ -247,18 +251,22 @@ const STRIPE: FieldType = FieldType::Keys(&[
     Field::required(
         "type",
         FieldType::OneOf(&["stripe"]),
-        "The signature of Stripe.",
+        "A signature as Stripe sends it.",
     ),
 ]);
 
-/// A name, or several of which any will do.
+/// A name, or several names of which any one is accepted.
 const NAMES: FieldType = FieldType::Either(&[FieldType::Name, FieldType::List(&FieldType::Name)]);
 const SECRET_OF_CALLER: Field = Field::required(
     "secret-ref",
     NAMES,
     "The secret, by its name; several while it changes.",
 );
-const HEADER: Field = Field::optional("header", FieldType::Text, "The header that has it.");
+const HEADER: Field = Field::optional(
+    "header",
+    FieldType::Text,
+    "The header with the key or signature.",
+);
 const SECRET: Field = Field::optional("secret-ref", FieldType::Name, "The secret, by its name.");
 const BASIC: &[Field] = &[
     SECRET,
@@ -274,7 +282,7 @@ const BEARER: &[Field] = &[
     Field::required("type", FieldType::OneOf(&["bearer"]), "A token."),
 ];
 
-/// Keys under which people write secrets down.
+/// Keys that usually hold a secret itself instead of its name.
 pub const SECRETS_THEMSELVES: &[&str] = &[
     "api-key", "apikey", "key", "password", "secret", "token", "value",
 ];

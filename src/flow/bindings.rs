@@ -1,4 +1,4 @@
-//! What the slots of a run stand for: a profile of the settings, and what was set beside it.
+//! The connections that a run uses for its slots: a profile of the settings, and connections set for single slots.
 //!
 //! A run stores its bindings in its row, so that a worker or a command that resumes it later uses the same ones. The
 //! settings themselves are not stored: a connection that is corrected is correct for a waiting run too.
@@ -23,7 +23,7 @@ pub struct Bindings {
     pub is_outside: bool,
 }
 
-/// Why a run's bindings mean nothing in these settings.
+/// The reason why a run's bindings cannot be applied to the project's settings.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum BindingsError {
     #[error("there is no profile `{name}`")]
@@ -59,7 +59,8 @@ impl BindingsError {
 }
 
 impl LoadedFlow {
-    /// Returns the bindings of a run that gets this flow instead of its own: it is judged by where this one is from.
+    /// Returns the bindings of a run that gets this flow instead of its own: whether the run is from outside the
+    /// project follows from this flow.
     ///
     /// # Errors
     /// When the run's bindings cannot be read.
@@ -92,10 +93,10 @@ impl Bindings {
         codec::canonical(&whole).ok()
     }
 
-    /// Reads what [`Bindings::encode`] wrote.
+    /// Reads the output of [`Bindings::encode`].
     ///
     /// # Errors
-    /// When it is something else.
+    /// Fails if the text is not encoded bindings.
     pub fn decode(text: Option<&str>) -> Result<Bindings, BindingsError> {
         let Some(text) = text else {
             return Ok(Bindings::default());
@@ -118,11 +119,11 @@ impl Bindings {
         })
     }
 
-    /// Returns the settings as a run with these bindings sees them: what the profile says is put over the rest, name by
-    /// name.
+    /// Returns the settings as a run with these bindings sees them: the settings of the profile override the others,
+    /// name by name.
     ///
     /// # Errors
-    /// When there is no such profile.
+    /// Fails if the profile does not exist.
     pub fn apply(&self, settings: &Value) -> Result<Value, BindingsError> {
         let mut settings = settings.clone();
         if let Some(name) = &self.profile {
@@ -154,7 +155,7 @@ fn profile(settings: &Value, name: &str) -> Result<Value, BindingsError> {
     })
 }
 
-/// Puts the keys of a map over those of another, and in maps of both the keys in these.
+/// Merges two maps. The keys of `over` win; maps under the same key are merged one level deep.
 fn merged(under: &Value, over: &Value) -> Value {
     let entries = |value: &Value| {
         let map = value.as_map().map(|map| map.entries().clone());

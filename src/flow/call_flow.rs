@@ -8,9 +8,9 @@ use crate::spec::{Effect, Field, FieldType, StepSpec};
 
 /// The step type that `flow/call-flow` stands for.
 pub const KIND: &str = "call-flow";
-/// What `flow/call-flow` takes as arguments, and not among its options.
+/// The arguments of `flow/call-flow` that are fields of the step but not options.
 pub const ARGUMENTS: &[&str] = &["flow-slug", "input"];
-/// What `flow/call-flow` takes as options that are often given: its own, and some of every step's.
+/// The options of `flow/call-flow` that a message lists: its own, and some that every step has.
 pub const OPTIONS: &[&str] = &[
     "id",
     "on-error",
@@ -21,7 +21,7 @@ pub const OPTIONS: &[&str] = &[
     "version",
     "workflow-id",
 ];
-/// Where a flow that is called is looked for.
+/// Where a called flow is searched for.
 pub const WHERE: &str = "a flow is found by the name of its file or by its `:slug`: beside the flow that calls \
      it, or in the project's `flows` folder";
 
@@ -36,20 +36,20 @@ pub static SPEC: StepSpec = StepSpec {
         Field::required(
             "flow-slug",
             FieldType::Name,
-            "The flow: the name of its file, or its `:slug`. Looked for beside the flow that asks, then in the \
+            "The flow: the name of its file, or its `:slug`. Searched for beside the flow that calls it, then in the \
              project's `flows` folder, then in the project's folder.",
         ),
-        Field::optional("input", FieldType::Map, "What the child is given."),
+        Field::optional("input", FieldType::Map, "The input of the child run."),
         Field::optional(
             "parent-close-policy",
             FieldType::OneOf(&["abandon", "request-cancel", "terminate"]),
-            "What happens to the child when this run ends before it: it continues, is cancelled, or is terminated.",
+            "What happens to the child run if this run ends first: it continues, is cancelled, or is terminated.",
         )
         .or(":request-cancel"),
         Field::optional(
             "priority",
             FieldType::Int,
-            "Higher starts first; the one of this run where it is left out.",
+            "Runs with a higher priority start first. Default: the priority of this run.",
         ),
         Field::optional(
             "version",
@@ -60,7 +60,7 @@ pub static SPEC: StepSpec = StepSpec {
         Field::optional(
             "workflow-id",
             FieldType::Text,
-            "A name of your own for the child; no other run may have it.",
+            "Your own unique name for the child run.",
         ),
     ],
     examples: &[
@@ -69,7 +69,7 @@ pub static SPEC: StepSpec = StepSpec {
     effect: Effect::OwnStore,
 };
 
-/// Returns what becomes of the child of a call when its parent ends first.
+/// Returns what happens to the child run of a call if its parent ends first.
 pub fn close(config: &Value) -> ParentClose {
     let name = config.get("parent-close-policy").and_then(name_of);
     name.and_then(|name| ParentClose::from_name(&name))

@@ -3,7 +3,7 @@
 use crate::definition::Flow;
 use crate::diagnostic::Diagnostic;
 
-/// The finding for a call with too few or too many arguments.
+/// Returns the finding for a call with too few or too many arguments.
 pub fn arity(count: usize) -> Diagnostic {
     Diagnostic::error(
         "E0430",
@@ -12,13 +12,13 @@ pub fn arity(count: usize) -> Diagnostic {
     .hint("write it as `(flow/step :type :step-id {...})`")
 }
 
-/// The finding for a call without an input.
+/// Returns the finding for a call without an input.
 pub fn no_input(name: &str) -> Diagnostic {
     Diagnostic::error("E0432", format!("the packaged step `:{name}` has no input"))
         .hint(format!("write it as `(flow/step :{name} {{...}})`"))
 }
 
-/// The finding for a call with more than an id and an input.
+/// Returns the finding for a call with more than an id and an input.
 pub fn extra(name: &str) -> Diagnostic {
     Diagnostic::error(
         "E0426",
@@ -29,7 +29,7 @@ pub fn extra(name: &str) -> Diagnostic {
     ))
 }
 
-/// The finding for a qualified type that is not in `:steps`.
+/// Returns the finding for a qualified type that is not in `:steps`.
 pub fn missing(name: &str, flow: &Flow) -> Diagnostic {
     let ids = flow.packaged.iter().map(|step| &*step.id);
     let finding = Diagnostic::error(

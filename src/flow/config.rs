@@ -1,4 +1,4 @@
-//! A step's config against its spec: unknown keys, missing ones, wrong types, defaults.
+//! Checks of a step's config against its spec: unknown keys, missing keys, wrong types; adds the defaults.
 
 mod options;
 
@@ -12,10 +12,10 @@ use crate::spec::shape::{self, Misfit, What, shown};
 use crate::spec::{COMMON, Field, StepSpec};
 use crate::step::StepError;
 
-/// Keys of the agent's `:approval` that are easily written beside it.
+/// Keys of the agent's `:approval` that are easily written outside of it by mistake.
 const APPROVAL: &[&str] = &["resume", "step-names", "tool-names"];
 
-/// What is wrong with a config.
+/// A problem with a config.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Problem {
     Unknown {
@@ -28,22 +28,22 @@ pub enum Problem {
         key: &'static str,
         expected: String,
         found: String,
-        /// The allowed name that is nearest to the one found.
+        /// The allowed name that is most similar to the one found.
         near: Option<&'static str>,
     },
-    /// Something inside the value of a key.
+    /// A mismatch inside the value of a key.
     Inside {
         key: &'static str,
         misfit: Misfit,
     },
-    /// Something inside a common option.
+    /// A mismatch inside a common option.
     Option(Box<Wrong>),
-    /// A key beside another name of the same field.
+    /// A key that is given together with another name of the same field.
     Twice {
         key: &'static str,
         alias: &'static str,
     },
-    /// Keys are keywords.
+    /// A key that is not a keyword.
     BadKey {
         found: &'static str,
     },
@@ -64,7 +64,7 @@ impl Problem {
         }
     }
 
-    /// Returns the key where it is to be shown.
+    /// Returns the key at which the problem is shown.
     pub fn key(&self) -> Option<&str> {
         match self {
             Problem::Unknown { key } => Some(key),
@@ -141,7 +141,7 @@ impl Problem {
             Problem::WrongType {
                 near: Some(near), ..
             } => Some(format!("did you mean `:{near}`?")),
-            // The message lists them.
+            // The message lists the allowed values.
             Problem::WrongType { expected, .. } if expected.starts_with("one of") => None,
             Problem::WrongType { key, .. } => {
                 let field = spec.field(key)?;
@@ -155,7 +155,7 @@ impl Problem {
     }
 }
 
-/// Checks a config that is computed, and fills in the defaults.
+/// Checks a computed config, and adds the defaults.
 pub fn resolve(spec: &'static StepSpec, config: &Value) -> Result<Value, StepError> {
     if let Some(problem) = check(spec, config, false).into_iter().next() {
         let error = StepError::config(problem.code(), problem.message(spec));
@@ -183,7 +183,7 @@ pub fn resolve(spec: &'static StepSpec, config: &Value) -> Result<Value, StepErr
     )))
 }
 
-/// Checks a config as it is written: of values, only constants.
+/// Checks a config as it is written; only constants among the values are checked.
 pub fn check_literal(spec: &'static StepSpec, config: &Value) -> Vec<Problem> {
     check(spec, config, true)
 }
@@ -231,7 +231,7 @@ fn check(spec: &'static StepSpec, config: &Value, literal: bool) -> Vec<Problem>
             continue;
         }
         let is_common = !spec.fields.iter().any(|own| own.name == field.name);
-        // Options of every step say themselves what is wrong inside. `:persist` does so when it is performed.
+        // Common options check their own contents. `:persist` does so when it is performed.
         let type_ = match is_common && (!literal || options::has_check(name)) {
             true => shape::outside(field),
             false => field.type_,
@@ -261,7 +261,7 @@ fn check(spec: &'static StepSpec, config: &Value, literal: bool) -> Vec<Problem>
     problems
 }
 
-/// Says what is wrong under a key.
+/// Returns the problem for a mismatch under a key.
 fn problem(field: &'static Field, value: &Value, misfit: Misfit) -> Problem {
     match (misfit.path.is_empty(), misfit.what) {
         (true, What::Type { expected, near, .. }) => Problem::WrongType {
@@ -280,7 +280,7 @@ fn problem(field: &'static Field, value: &Value, misfit: Misfit) -> Problem {
     }
 }
 
-/// Tells whether a config's `:type` repeats the step type; one that is computed is looked at later.
+/// Tells whether a config's `:type` repeats the step type. A computed type is checked later.
 fn names_kind(spec: &StepSpec, value: &Value) -> bool {
     match value {
         Value::Keyword(_) | Value::Text(_) => {

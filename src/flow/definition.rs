@@ -23,7 +23,7 @@ pub use inputs::{ACTIVATION, InputError, activated, coerce_input};
 pub use mcp::{McpAdapter, McpToolDefinition, McpTransport};
 pub use packaged::{Contract, Origin, PackagedStep};
 pub use reading::{Reading as FlowReading, is_identifier};
-pub(crate) use reading::{flow, joined};
+pub(crate) use reading::{flow, keywords};
 pub use starts::{Concurrency, StartLimits, Starts, wider_limits};
 
 /// A flow, read and checked.
@@ -32,10 +32,10 @@ pub struct Flow {
     pub slug: Rc<str>,
     pub name: Option<Rc<str>>,
     pub description: Option<Rc<str>>,
-    /// What the file has under `:flow`, unquoted.
+    /// The form under `:flow`, unquoted.
     pub body: Value,
     pub functions: Vec<FlowFunction>,
-    /// `:steps`, and after them `:agents`.
+    /// The entries of `:steps`, followed by those of `:agents`.
     pub packaged: Vec<Rc<PackagedStep>>,
     pub templates: Vec<Template>,
     pub invocations: Vec<Invocation>,
@@ -45,7 +45,7 @@ pub struct Flow {
     pub schedules: Vec<Schedule>,
     /// `:requires`, a vector of maps, or nil.
     pub requires: Value,
-    /// What `:concurrency` and `:limits` say.
+    /// `:concurrency` and `:limits`.
     pub starts: Starts,
     /// `:llm-providers`, a vector of maps, or nil.
     pub llm_providers: Value,
@@ -53,13 +53,13 @@ pub struct Flow {
     pub mcp: Vec<Rc<McpAdapter>>,
     /// The whole definition map, or nil for a bare form.
     pub definition: Value,
-    /// The hash of the texts of its file and of all that this includes, whatever the file is called; none where the flow
-    /// is in no file.
+    /// The hash of the texts of its file and of everything that the file includes, independent of the file's name;
+    /// `None` for a flow that is not in a file.
     pub digest: Option<Rc<str>>,
 }
 
 impl Flow {
-    /// Returns a flow that is only a body: a bare form, or what a prompt evaluates.
+    /// Returns a flow that is only a body: a bare form, or a form entered at a prompt.
     pub fn bare(slug: &str, body: Value) -> Flow {
         Flow {
             slug: slug.into(),
@@ -81,8 +81,8 @@ impl Flow {
         }
     }
 
-    /// Returns the id of the manual interface over an invocation, where it is turned off. Without a name, it is the
-    /// default one.
+    /// Returns the id of the manual interface of an invocation, if that interface is turned off. Without a name, it is
+    /// that of the default invocation.
     pub fn manual_off(&self, invocation: Option<&str>) -> Option<Rc<str>> {
         let asked = invocation.unwrap_or("default");
         let manual = self.definition.get("interfaces")?.get("manual")?;
@@ -120,7 +120,7 @@ impl Flow {
         })
     }
 
-    /// Returns the contract of runs that name no other: `:default`, or else the only one.
+    /// Returns the invocation of runs that name none: `:default`, or else the only one.
     pub fn default_invocation(&self) -> Option<&Invocation> {
         let named = self
             .invocations
@@ -133,7 +133,7 @@ impl Flow {
     }
 }
 
-/// One of `:functions`.
+/// An entry of `:functions`.
 #[derive(Debug, Clone)]
 pub struct FlowFunction {
     pub id: Rc<str>,
@@ -142,7 +142,7 @@ pub struct FlowFunction {
     pub span: Span,
 }
 
-/// One of `:templates`.
+/// An entry of `:templates`.
 #[derive(Debug, Clone)]
 pub struct Template {
     pub id: Rc<str>,
@@ -171,7 +171,7 @@ pub struct Input {
     pub label: Option<Rc<str>>,
     pub description: Option<Rc<str>>,
     pub default: Value,
-    /// What a `select` may be; empty for any.
+    /// The values that a `:select` accepts; empty if any value is accepted.
     pub options: Vec<Value>,
     pub multiple: bool,
     pub span: Span,

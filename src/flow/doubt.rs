@@ -1,4 +1,4 @@
-//! `:on-doubt`: what to do about a step that was under way when the process ended.
+//! `:on-doubt`: how to resolve a step that is in doubt because the process ended while it was being performed.
 
 use flowstone_lang::value::Value;
 use flowstone_model::names::name_of;
@@ -9,36 +9,36 @@ use crate::step::Effect;
 const CODE: &str = "E0454";
 const KEYS: &[&str] = &["done", "else", "probe"];
 
-/// What settles a doubt.
+/// The way in which a step in doubt is resolved.
 #[derive(Debug, Clone)]
 pub enum OnDoubt {
     Settle(Settle),
     Probe(Box<Probe>),
 }
 
-/// What settles a doubt without looking.
+/// A resolution that needs no probe.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Settle {
     /// A person decides.
     Ask,
     Fail,
-    /// Doing it twice is harmless.
+    /// The step is performed again, because doing it twice is harmless.
     Retry,
 }
 
-/// Looking whether the effect has happened.
+/// A check whether the effect has happened.
 #[derive(Debug, Clone)]
 pub struct Probe {
-    /// The config of a step that reads, with its `:type`; or code that makes one, or that knows the answer.
+    /// The config of a step that reads, with its `:type`; or code that returns such a config or the answer itself.
     pub look: Value,
     /// Code that reads the answer out of the step's value.
     pub done: Option<Value>,
-    /// What to do when looking fails.
+    /// The resolution if the probe fails.
     pub otherwise: Settle,
 }
 
 impl OnDoubt {
-    /// What is done where the flow says nothing.
+    /// Returns the resolution for flows without `:on-doubt`.
     pub fn default_for(effect: Effect, has_key: bool) -> OnDoubt {
         OnDoubt::Settle(match effect {
             Effect::External if !has_key => Settle::Ask,
@@ -48,7 +48,7 @@ impl OnDoubt {
         })
     }
 
-    /// Reads it; nothing where it is absent.
+    /// Reads the option. Returns `None` if it is absent.
     pub fn of(given: &Value) -> Result<Option<OnDoubt>, Wrong> {
         if given.is_nil() {
             return Ok(None);
@@ -65,7 +65,7 @@ impl OnDoubt {
         if map.get(&Value::keyword("probe")).is_none() {
             let message = "a map under `:on-doubt` needs a `:probe`".to_owned();
             return Err(Wrong::new(CODE, "on-doubt", message)
-                .hint("a step that looks: `{:probe {:type :http :url ...}}`"));
+                .hint("give a step that checks: `{:probe {:type :http :url ...}}`"));
         }
         let look = get("probe").cloned().unwrap_or(Value::Nil);
         if look.as_map().is_some() && look.get("type").and_then(name_of).is_none() {

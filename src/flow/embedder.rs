@@ -1,10 +1,10 @@
-//! What turns texts into vectors: a port that step types implement and searches use.
+//! Embedding of texts as vectors: a port that step types implement and searches use.
 
 use crate::step::LocalFuture;
 
 /// Turns texts into vectors.
 pub trait Embedder {
-    /// Names the model and all that its vectors depend on.
+    /// Returns the name of the model, with everything else that its vectors depend on.
     fn model(&self) -> &str;
 
     /// Returns a vector for each text.
@@ -14,11 +14,11 @@ pub trait Embedder {
     ) -> LocalFuture<'a, Result<Vec<Vec<f32>>, EmbedError>>;
 }
 
-/// Why there are no vectors.
+/// The reason why texts could not be embedded.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EmbedError {
     pub code: &'static str,
-    /// What a flow sees under `:kind`.
+    /// The `:kind` of the error that a flow sees.
     pub kind: &'static str,
     pub message: String,
     pub hint: Option<String>,

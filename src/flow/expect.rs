@@ -14,7 +14,8 @@ const KEYS: &[&str] = &["contains", "equals", "fn", "matches", "schema"];
 /// Checks a value.
 ///
 /// # Errors
-/// Kind `expectation-failed` when it does not hold, `bad-config` when the expectation is malformed.
+/// Kind `expectation-failed` if the value does not satisfy the expectation, `bad-config` if the expectation is
+/// malformed.
 pub async fn check(cx: &StepContext, expectation: &Value, value: &Value) -> Result<(), StepError> {
     check_data(cx, expectation, value)?;
     match expectation.get("fn") {
@@ -27,7 +28,7 @@ pub async fn check(cx: &StepContext, expectation: &Value, value: &Value) -> Resu
     }
 }
 
-/// As [`check`], where nobody can wait.
+/// As [`check`], for callers that cannot wait.
 ///
 /// # Errors
 /// As [`check`].
@@ -54,7 +55,7 @@ fn satisfied(held: &Value, value: &Value) -> Result<(), StepError> {
     }
 }
 
-/// Checks all but the function, which comes last.
+/// Checks everything but the function, which is checked last.
 fn check_data(cx: &StepContext, expectation: &Value, value: &Value) -> Result<(), StepError> {
     if expectation.is_nil() {
         return Ok(());
@@ -87,7 +88,7 @@ fn check_data(cx: &StepContext, expectation: &Value, value: &Value) -> Result<()
     Ok(())
 }
 
-/// Checks `:expect` as far as it is known.
+/// Checks the parts of `:expect` that are known.
 pub fn check_shape(given: &Value) -> Result<(), Wrong> {
     if given.is_nil() {
         return Ok(());
@@ -182,11 +183,11 @@ fn regex_source(wanted: &Value) -> Option<String> {
     }
 }
 
-fn failed(words: String, value: &Value) -> StepError {
+fn failed(requirement: String, value: &Value) -> StepError {
     StepError::new(
         "E0521",
         "expectation-failed",
-        format!("the result is not what `:expect` says: {words}"),
+        format!("the result is not what `:expect` says: {requirement}"),
     )
     .retry(Retry::Backoff)
     .with("result", shown(value))

@@ -1,10 +1,10 @@
-//! Looking at forms: what is quoted, where the parts of a map stand.
+//! Inspection of forms: quoted forms, and the places of the parts of a map.
 
 use flowstone_lang::value::{Sources, Span, Value};
 
 use crate::spec::shape::{Misfit, What};
 
-/// Returns what is quoted, or `None`.
+/// Returns the quoted form, or `None` if the form is not a quote.
 pub(crate) fn quoted(form: &Value) -> Option<Value> {
     let Value::List(list) = form else {
         return None;
@@ -23,7 +23,7 @@ pub(crate) fn unquoted(form: &Value) -> Value {
     quoted(form).unwrap_or_else(|| form.clone())
 }
 
-/// Tells whether a form is its own value, all the way down.
+/// Tells whether a form evaluates to itself at every depth.
 pub fn is_known(form: &Value) -> bool {
     match form {
         Value::List(_) | Value::Symbol(_) | Value::Name(_) => false,
@@ -36,7 +36,7 @@ pub fn is_known(form: &Value) -> bool {
     }
 }
 
-/// Where an entry of a map literal stands.
+/// The places of an entry of a map literal.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct EntrySpans {
     pub key: Span,
@@ -45,7 +45,7 @@ pub(crate) struct EntrySpans {
 
 /// Finds an entry of a map literal by the text of its key, which begins with a colon for keywords.
 ///
-/// The place of a map lists its items as they were written, which is not the order of a larger map.
+/// The items of a map's place are in the written order, which is not the iteration order of a larger map.
 pub(crate) fn entry_spans(sources: &Sources, map: &Value, key: &str) -> EntrySpans {
     let whole = map.span();
     let is_key = |span: &Span| {
@@ -67,7 +67,7 @@ pub(crate) fn entry_spans(sources: &Sources, map: &Value, key: &str) -> EntrySpa
         )
 }
 
-/// Returns where an item of a list or vector literal stands.
+/// Returns the place of an item of a list or vector literal.
 pub(crate) fn item_span(form: &Value, idx: usize) -> Span {
     form.place()
         .and_then(|place| place.items.get(idx).copied())
@@ -83,7 +83,8 @@ pub(crate) fn items(form: &Value) -> Option<Vec<Value>> {
     }
 }
 
-/// Returns where a misfit is inside a value, as far as the value is written out. `whole`: the value, and its place.
+/// Returns the place of a mismatch inside a value, as exactly as the value is written out. `whole` is the value with
+/// its place.
 pub(crate) fn misfit_span(sources: &Sources, whole: (&Value, Span), misfit: &Misfit) -> Span {
     let (mut at, mut span) = (Some(whole.0.clone()), whole.1);
     for step in &misfit.path {

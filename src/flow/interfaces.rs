@@ -1,6 +1,7 @@
-//! What starts a flow from outside: `:interfaces` of kind `:http` and `:webhook`, and triggers for events.
+//! Entry points of a flow for callers from outside: `:interfaces` of kind `:http` and `:webhook`, and triggers for
+//! events.
 //!
-//! A definition that has passed its checks is read here; what is wrong with one is found by the checks.
+//! Reads definitions that have passed their checks; the checks report malformed entries.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -13,16 +14,16 @@ use crate::duration;
 use crate::json::items;
 use crate::proof::Proof;
 
-/// How long a caller of an `:http` interface waits for the end of the run, by default and at most.
+/// How long a caller of an `:http` interface waits for the end of the run: the default, and the maximum.
 const HTTP_TIMEOUT: (Duration, Duration) = (Duration::from_secs(30), Duration::from_secs(180));
 /// As [`HTTP_TIMEOUT`], for webhooks.
 const WEBHOOK_TIMEOUT: (Duration, Duration) = (Duration::from_secs(3), Duration::from_secs(30));
-/// How long deliveries are remembered.
+/// The default time for which deliveries are remembered.
 const WINDOW: Duration = Duration::from_secs(24 * 60 * 60);
 const WINDOW_MIN: Duration = Duration::from_secs(5 * 60);
 const WINDOW_MAX: Duration = Duration::from_secs(30 * 24 * 60 * 60);
 
-/// Something that starts a flow from outside.
+/// An entry point of a flow for callers from outside.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Interface {
     pub kind: InterfaceKind,
@@ -30,20 +31,20 @@ pub struct Interface {
     pub invocation: Option<String>,
     /// `POST`, `GET` and so on.
     pub method: &'static str,
-    /// Below `/http`.
+    /// The path below `/http`.
     pub path: Option<PathPattern>,
     /// The event that a delivery publishes.
     pub event: Option<String>,
-    /// Below `/{workspace}/events`.
+    /// The path below `/{workspace}/events`.
     pub event_path: Option<String>,
     /// `None`: callers need an access token.
     pub proof: Option<Proof>,
-    /// How long a caller waits for the end of the run.
+    /// Maximum time that a caller waits for the end of the run.
     pub timeout: Duration,
     pub dedupe: Option<Dedupe>,
     /// How long deliveries are remembered.
     pub window: Duration,
-    /// Whether the bytes of the body are stored.
+    /// Whether the raw bytes of the body are stored.
     pub keep_raw: bool,
 }
 
@@ -55,12 +56,12 @@ pub enum InterfaceKind {
     Trigger,
 }
 
-/// What tells deliveries apart, beside their signature.
+/// How repeated deliveries are recognised, in addition to their signature.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Dedupe {
-    /// In lower case.
+    /// The name of a header, in lower case.
     Header(String),
-    /// Where it is in the payload.
+    /// The path to a value in the payload.
     Path(Vec<String>),
 }
 
@@ -80,10 +81,10 @@ impl PathPattern {
     /// Reads a path.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// A message that states what is wrong with the path.
     pub fn parse(text: &str) -> Result<PathPattern, String> {
         let Some(rest) = text.strip_prefix('/').filter(|rest| !rest.is_empty()) else {
-            return Err("a `:path` begins with `/` and names something".to_owned());
+            return Err("a `:path` must begin with `/` and must not be empty".to_owned());
         };
         let mut parts: Vec<PathPart> = Vec::new();
         for part in rest.split('/') {
@@ -99,14 +100,14 @@ impl PathPattern {
                 None => return Err(format!("`{part}` cannot be a part of a `:path`")),
             };
             if matches!(read, PathPart::Parameter(_)) && parts.contains(&read) {
-                return Err(format!("`{part}` is twice in the `:path`"));
+                return Err(format!("`{part}` occurs twice in the `:path`"));
             }
             parts.push(read);
         }
         Ok(PathPattern { parts })
     }
 
-    /// Returns the parameters of a path that fits, in order; the parts are decoded.
+    /// Returns the decoded parameters of a path that matches, in order.
     pub fn matches(&self, path: &[String]) -> Option<Vec<(String, String)>> {
         if self.parts.len() != path.len() {
             return None;
@@ -122,7 +123,7 @@ impl PathPattern {
         Some(found)
     }
 
-    /// Returns the path without the names of its parameters: two with the same text take the same addresses.
+    /// Returns the path without the names of its parameters: patterns with the same result match the same paths.
     pub fn shape(&self) -> String {
         let parts = self.parts.iter().map(|part| match part {
             PathPart::Plain(text) => text.as_str(),
@@ -131,7 +132,8 @@ impl PathPattern {
         parts.fold(String::new(), |text, part| text + "/" + part)
     }
 
-    /// Orders patterns: of two that take an address, the one with a plain part first takes it.
+    /// Returns the rank of a pattern: of two patterns that match a path, the one whose first differing part is plain
+    /// text comes first.
     pub fn rank(&self) -> Vec<bool> {
         let parts = self.parts.iter();
         parts
@@ -154,13 +156,13 @@ pub fn is_event_path(text: &str) -> bool {
     !text.is_empty() && text.split('/').all(is_plain)
 }
 
-/// Returns what starts a flow from outside. What cannot be read is left out; the checks name it.
+/// Returns the entry points of a flow. Malformed ones are left out; the checks report them.
 pub fn of(flow: &Flow) -> Vec<Interface> {
     let declared = declared(flow).into_iter();
     declared.map(|(interface, _)| interface).collect()
 }
 
-/// As [`of`], with the place of each in the flow's text.
+/// As [`of`], with the place of each entry point in the flow's text.
 pub fn declared(flow: &Flow) -> Vec<(Interface, Span)> {
     let definition = &flow.definition;
     let mut found = Vec::new();
@@ -192,7 +194,7 @@ pub fn is_event_trigger(trigger: &Value) -> bool {
     kind.is_some_and(|kind| matches!(&*kind, "event" | "webhook"))
 }
 
-/// Why an interface cannot be served.
+/// The reason why an interface cannot be served.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Unservable {
     /// The key that is wrong; empty for the whole entry.
@@ -203,7 +205,7 @@ pub struct Unservable {
 /// Reads an interface, or a trigger whose settings are in `config`.
 ///
 /// # Errors
-/// Why it cannot be served; the error of one that is turned off has no message.
+/// The reason why it cannot be served. The error has no message if the interface is turned off.
 pub fn read(entry: &Value, config: &Value, kind: InterfaceKind) -> Result<Interface, Unservable> {
     let wrong = |key: &'static str, message: String| Unservable { key, message };
     if entry.get("enabled") == Some(&Value::Bool(false)) {
@@ -282,7 +284,7 @@ fn proof(config: &Value, kind: InterfaceKind) -> Result<Option<Proof>, Unservabl
         (InterfaceKind::Http, _) => Ok(proof),
         (InterfaceKind::Webhook | InterfaceKind::Trigger, None) => Err(Unservable {
             key: "",
-            message: "this needs an `:auth`: anybody can send to a webhook".to_owned(),
+            message: "this needs an `:auth`: anyone can send to a webhook".to_owned(),
         }),
         (InterfaceKind::Webhook | InterfaceKind::Trigger, Some(Proof::None)) => Err(wrong(
             "a webhook cannot have an `:auth` of type `:none`".to_owned(),
@@ -345,16 +347,16 @@ fn dedupe(config: &Value) -> Result<Option<Dedupe>, Unservable> {
     }
 }
 
-/// An address that several interfaces have, which cannot be told apart.
+/// An address that several interfaces share, so that calls cannot be told apart.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Clash {
-    /// As people write it.
+    /// The address as people write it.
     pub address: String,
-    /// The places of the interfaces in the list.
+    /// The indices of the interfaces in the list.
     pub members: Vec<usize>,
 }
 
-/// Finds interfaces with one address. Several may receive the same event, if callers prove the same.
+/// Finds interfaces that share an address. Several may receive the same event, if they have the same `:auth`.
 pub fn clashes(all: &[&Interface]) -> Vec<Clash> {
     let mut groups: BTreeMap<String, Vec<usize>> = BTreeMap::new();
     for (idx, interface) in all.iter().enumerate() {

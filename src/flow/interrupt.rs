@@ -1,19 +1,19 @@
-//! Asking a run to leave memory: Ctrl-C, a server that shuts down.
+//! Requests to suspend a run: by Ctrl-C, or by a server that shuts down.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-/// How soon a flag that a signal handler set is seen while the run waits for something.
-const GLANCE: Duration = Duration::from_millis(40);
+/// How often a waiting run checks the flag that a signal handler sets.
+const POLL_INTERVAL: Duration = Duration::from_millis(40);
 
-/// A request to suspend that may be made from any thread, or from a signal handler.
+/// A request to suspend a run. It may be made from any thread, or from a signal handler.
 #[derive(Debug, Clone, Default)]
 pub struct Interrupt {
     flag: Arc<AtomicBool>,
-    /// There are news in the store for the run.
+    /// Set when the store has news for the run, such as a cancellation.
     news: Arc<AtomicBool>,
-    /// The flags of the runs above, which suspend this one with them.
+    /// The flags of the parent runs, which suspend this run too.
     above: Vec<Arc<AtomicBool>>,
 }
 
@@ -22,7 +22,7 @@ impl Interrupt {
         Interrupt::default()
     }
 
-    /// Takes a flag that somebody else sets.
+    /// Returns an interrupt with a flag that is set elsewhere.
     pub fn from_flag(flag: Arc<AtomicBool>) -> Interrupt {
         Interrupt {
             flag,
@@ -40,7 +40,7 @@ impl Interrupt {
         }
     }
 
-    /// Asks the run to suspend at the next safe moment.
+    /// Requests that the run is suspended at the next safe point.
     pub fn trigger(&self) {
         self.flag.store(true, Ordering::SeqCst);
     }
@@ -50,30 +50,30 @@ impl Interrupt {
         flags.any(|flag| flag.load(Ordering::SeqCst))
     }
 
-    /// Lets the run know that it is to look whether it is cancelled.
+    /// Makes the run check whether it is cancelled.
     pub fn tell_news(&self) {
         self.news.store(true, Ordering::SeqCst);
     }
 
-    /// Tells whether there are news, once.
+    /// Tells whether there is news, and clears the mark.
     pub fn take_news(&self) -> bool {
         self.news.swap(false, Ordering::SeqCst)
     }
 
-    /// Returns when there may be news, at the latest after a while.
+    /// Waits until there is news, at most for the time of `patience`.
     pub async fn news(&self, patience: Duration) {
         let mut left = patience;
         while !self.news.load(Ordering::SeqCst) && !left.is_zero() {
-            let slice = left.min(GLANCE);
+            let slice = left.min(POLL_INTERVAL);
             tokio::time::sleep(slice).await;
             left -= slice;
         }
     }
 
-    /// Returns when it is asked for. A signal handler can only set a flag, so the flag is looked at.
+    /// Waits until the run is asked to suspend. Polls the flag, because a signal handler can only set a flag.
     pub async fn wait(&self) {
         while !self.is_set() {
-            tokio::time::sleep(GLANCE).await;
+            tokio::time::sleep(POLL_INTERVAL).await;
         }
     }
 }

@@ -1,7 +1,6 @@
-//! What a flow is and what a step is: definitions and their checks, schedules, permissions, and the contract that step
-//! types implement.
+//! Flows and steps: definitions and their checks, schedules, permissions, and the contract that step types implement.
 //!
-//! Execution and its journal are the engine's. Step types depend on this crate and on the model, and on nothing above.
+//! Execution and its journal belong to the engine. Step types depend only on this crate and on the model.
 
 #![forbid(unsafe_code)]
 

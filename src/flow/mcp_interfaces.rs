@@ -1,7 +1,9 @@
-//! What a flow offers to clients of the Model Context Protocol: `:mcp` of `:interfaces`.
+//! The tools, prompts and resources that a flow offers to clients of the Model Context Protocol: `:mcp` of
+//! `:interfaces`.
 //!
-//! An entry is a tool unless its `:kind` says otherwise: a prompt, whose messages are the result of a run, or a resource,
-//! whose contents are. A definition that has passed its checks is read here; what is wrong with one is found by the checks.
+//! An entry is a tool by default. With `:kind`, it is a prompt, whose messages are the result of a run, or a resource,
+//! whose contents are the result of a run. Reads definitions that have passed their checks; the checks report malformed
+//! entries.
 
 use flowstone_lang::value::{Span, Value};
 use flowstone_model::names::name_of;
@@ -12,7 +14,7 @@ use crate::interfaces::Unservable;
 use crate::json::{self, items};
 use crate::schema;
 
-/// Something that a flow offers.
+/// A tool, prompt or resource that a flow offers.
 #[derive(Debug, Clone, PartialEq)]
 pub struct McpInterface {
     pub kind: McpKind,
@@ -21,17 +23,17 @@ pub struct McpInterface {
     pub title: Option<String>,
     pub description: Option<String>,
     pub invocation: String,
-    /// Where a resource is.
+    /// The URI of a resource.
     pub uri: Option<UriPattern>,
-    /// The type of a resource's text.
+    /// The media type of a resource's text.
     pub media: Option<String>,
-    /// JSON Schema of the arguments, where it says more than the inputs of the invocation.
+    /// JSON Schema of the arguments, if it is more exact than the inputs of the invocation.
     pub input_schema: Option<Json>,
     /// JSON Schema of a tool's result.
     pub output_schema: Option<Json>,
 }
 
-/// How clients use what a flow offers.
+/// The kinds of things that a flow offers to clients.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum McpKind {
     Prompt,
@@ -40,7 +42,7 @@ pub enum McpKind {
 }
 
 impl McpInterface {
-    /// Returns what no other one in a project may have: its kind, and its name or address.
+    /// Returns the key that must be unique in a project: the kind, and the name or address.
     pub fn key(&self) -> (McpKind, String) {
         let name = match &self.uri {
             Some(uri) => uri.shape(),
@@ -65,9 +67,9 @@ impl McpKind {
 
 /// Maximum length of the name of a tool.
 const NAME_MAX: usize = 64;
-/// Names that begin like this are those of the workspace's own tools.
+/// The prefix of names that are reserved for the workspace's own tools.
 pub const WORKSPACE: &str = "workspace_";
-/// Names of tool sets that have a fixed meaning for their clients, sorted.
+/// Names of tools that have a fixed meaning for their clients, sorted.
 const RESERVED: &[&str] = &[
     "annotate_trace",
     "commit_revision",
@@ -101,7 +103,7 @@ const RESERVED: &[&str] = &[
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UriPattern {
     text: String,
-    /// Plain texts and names of parameters take turns, beginning with a text.
+    /// Plain texts and names of parameters, alternating, beginning with a text.
     parts: Vec<String>,
 }
 
@@ -109,7 +111,7 @@ impl UriPattern {
     /// Reads an address such as `orders://{order}/lines`.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// A message that states what is wrong with the address.
     pub fn parse(text: &str) -> Result<UriPattern, String> {
         let scheme = text.split_once("://").map_or("", |(scheme, _)| scheme);
         let is_scheme = scheme.starts_with(|char: char| char.is_ascii_alphabetic())
@@ -126,9 +128,7 @@ impl UriPattern {
             ));
         }
         if ["flowstone", "res", "http", "https", "file"].contains(&scheme) {
-            return Err(format!(
-                "addresses with `{scheme}://` have a meaning already"
-            ));
+            return Err(format!("addresses with `{scheme}://` are reserved"));
         }
         let mut parts = Vec::new();
         let mut rest = text;
@@ -138,7 +138,7 @@ impl UriPattern {
                 .filter(|(name, _)| crate::definition::is_identifier(name))
                 .ok_or_else(|| format!("`{text}` has a `{{` without a name and `}}`"))?;
             if plain.is_empty() {
-                return Err(format!("nothing tells two parts of `{text}` apart"));
+                return Err(format!("two parts of `{text}` have no text between them"));
             }
             parts.extend([plain.to_owned(), name.to_owned()]);
             rest = after;
@@ -161,12 +161,12 @@ impl UriPattern {
         plain.join("{}")
     }
 
-    /// Tells whether it is one address, without parts that differ.
+    /// Tells whether it is a single address, without parameters.
     pub fn is_plain(&self) -> bool {
         self.parts.len() == 1
     }
 
-    /// Returns the parts of an address that fits. A part is not empty and has no slash.
+    /// Returns the parameters of an address that matches. A parameter is not empty and contains no slash.
     pub fn matches(&self, uri: &str) -> Option<Vec<(String, String)>> {
         let mut rest = uri;
         let mut found = Vec::new();
@@ -188,13 +188,13 @@ impl UriPattern {
     }
 }
 
-/// Returns what a flow offers. What cannot be read is left out; the checks name it.
+/// Returns the entries that a flow offers. Malformed ones are left out; the checks report them.
 pub fn of(flow: &Flow) -> Vec<McpInterface> {
     let declared = declared(flow).into_iter();
     declared.map(|(interface, _)| interface).collect()
 }
 
-/// As [`of`], with the place of each in the flow's text.
+/// As [`of`], with the place of each entry in the flow's text.
 pub fn declared(flow: &Flow) -> Vec<(McpInterface, Span)> {
     let interfaces = flow.definition.get("interfaces");
     let entries = interfaces.and_then(|it| it.get("mcp")).and_then(items);
@@ -207,7 +207,7 @@ pub fn declared(flow: &Flow) -> Vec<(McpInterface, Span)> {
 /// Reads an entry of `:mcp`.
 ///
 /// # Errors
-/// Why it cannot be served; the error of one that is turned off has no message.
+/// The reason why the entry cannot be served. The error has no message if the entry is turned off.
 pub fn read(entry: &Value) -> Result<McpInterface, Unservable> {
     let wrong = |key: &'static str, message: String| Unservable { key, message };
     if entry.get("enabled") == Some(&Value::Bool(false)) {
@@ -234,7 +234,7 @@ pub fn read(entry: &Value) -> Result<McpInterface, Unservable> {
             return Err(wrong("", "a resource needs a `:uri`".to_owned()));
         }
         (McpKind::Tool | McpKind::Prompt, Some(_)) => {
-            let message = "only an entry of `:kind :resource` has a `:uri`".to_owned();
+            let message = "only an entry of `:kind :resource` can have a `:uri`".to_owned();
             return Err(wrong("uri", message));
         }
         (McpKind::Tool | McpKind::Prompt, None) => None,
@@ -258,12 +258,12 @@ pub fn read(entry: &Value) -> Result<McpInterface, Unservable> {
 /// Checks the name of a tool.
 ///
 /// # Errors
-/// What is wrong with it.
+/// A message that states what is wrong with the name.
 fn check_name(name: &str) -> Result<(), String> {
     let is_plain = |char: char| char.is_ascii_alphanumeric() || char == '_' || char == '-';
     if name.is_empty() || name.len() > NAME_MAX || !name.chars().all(is_plain) {
         return Err(format!(
-            "a `:tool-name` has 1 to {NAME_MAX} letters, digits, `_` and `-`, got `{name}`"
+            "a `:tool-name` must have 1 to {NAME_MAX} letters, digits, `_` and `-`, got `{name}`"
         ));
     }
     if name.starts_with(WORKSPACE) || RESERVED.contains(&name) {
@@ -272,7 +272,7 @@ fn check_name(name: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// Reads a schema of objects: JSON Schema, or Malli, which is written as that.
+/// Reads the schema of an object: JSON Schema, or a Malli schema, which is converted to JSON Schema.
 fn object_schema(entry: &Value, key: &'static str) -> Result<Option<Json>, Unservable> {
     let Some(given) = entry.get(key).filter(|it| !it.is_nil()) else {
         return Ok(None);
@@ -336,7 +336,7 @@ fn property(input: &Input) -> Json {
         "select" => select(input),
         "list" => json!({"type": "array"}),
         "any" | "json" => json!({}),
-        // Files and other references to something stored.
+        // Files and other references to stored resources.
         _ => json!({
             "type": "object",
             "properties": {"uri": {"type": "string", "format": "uri"}},
@@ -402,7 +402,7 @@ mod tests {
             (
                 "t://{a}{b}",
                 "",
-                "nothing tells two parts of `t://{a}{b}` apart",
+                "two parts of `t://{a}{b}` have no text between them",
             ),
             ("t://{", "", "`t://{` has a `{` without a name and `}`"),
             (
@@ -410,11 +410,7 @@ mod tests {
                 "",
                 "`plain` is not an address such as `orders://{order}`",
             ),
-            (
-                "res://v1",
-                "",
-                "addresses with `res://` have a meaning already",
-            ),
+            ("res://v1", "", "addresses with `res://` are reserved"),
         ] {
             assert_eq!(matched(pattern, uri), expected, "{pattern} {uri}");
         }

@@ -1,4 +1,4 @@
-//! `:metering`: what a step costs, for the run's record. Estimates by the flow's author; nothing is charged.
+//! `:metering`: the cost of a step, for the run's record. Estimates by the flow's author; nothing is charged.
 
 use flowstone_lang::value::Value;
 
@@ -13,21 +13,21 @@ const KEYS: &[&str] = &["label", "quantity", "unit", "unit-cost-micros"];
 pub struct Metering {
     pub label: Option<String>,
     pub unit: Value,
-    /// Millionths of a dollar.
+    /// The cost of a unit, in millionths of a dollar.
     pub unit_cost_micros: f64,
     pub quantity: Quantity,
 }
 
-/// How many units a step takes.
+/// The number of units that a step uses.
 #[derive(Debug, Clone)]
 pub enum Quantity {
     Fixed(f64),
-    /// Code that reads it out of the step's value.
+    /// Code that computes the number from the step's value.
     Code(Value),
 }
 
 impl Metering {
-    /// Reads it; nothing where it is absent.
+    /// Reads the option. Returns `None` if it is absent.
     pub fn of(given: &Value) -> Result<Option<Metering>, Wrong> {
         if given.is_nil() {
             return Ok(None);
@@ -77,8 +77,8 @@ impl Metering {
         }))
     }
 
-    /// Returns the line for the journal about a step that gave a value; nothing where the value must be known and
-    /// is not. A quantity that cannot be told does not make a step fail that was done: the line says so.
+    /// Returns the cost line for the journal of a step that has succeeded, or `None` if the quantity depends on a value
+    /// that is not known. A quantity that cannot be computed does not fail the step; the line contains the error.
     pub fn line(&self, cx: &StepContext, value: Option<&Value>) -> Option<Value> {
         let counted = match (&self.quantity, value) {
             (Quantity::Fixed(quantity), _) => Ok(*quantity),
@@ -105,7 +105,7 @@ fn count(cx: &StepContext, code: &Value, value: &Value) -> Result<f64, StepError
     let counted = cx.call_at_once(&cx.function(code)?, std::slice::from_ref(value))?;
     let counted = number(&counted).filter(|number| *number >= 0.0);
     counted.ok_or_else(|| {
-        let message = "`:quantity` of `:metering` gave no number from 0";
+        let message = "`:quantity` of `:metering` did not return a number from 0";
         StepError::config(CODE, message)
     })
 }
@@ -118,7 +118,7 @@ fn number(value: &Value) -> Option<f64> {
     }
 }
 
-/// A whole number is written as one.
+/// Returns a whole number as an integer.
 fn plain(number: f64) -> Value {
     match number.fract() == 0.0 && number.abs() < 1e15 {
         true => Value::Int(number as i64),

@@ -1,4 +1,4 @@
-//! The `flow` namespace: how a flow reaches what is outside its own evaluation.
+//! The `flow` namespace, through which a flow reaches the world outside its own evaluation.
 //!
 //! Each function leaves the VM with a [`Request`], which the executor answers.
 
@@ -17,7 +17,7 @@ use crate::call_problem;
 use crate::diagnostic::Diagnostic;
 use crate::duration;
 
-/// What this file adds to `flow`, sorted.
+/// The natives of the `flow` namespace, sorted.
 pub const FNS: &[Native] = &[
     branches::ALL,
     BACKOFF,
@@ -40,7 +40,7 @@ pub const FNS: &[Native] = &[
     UUID,
 ];
 
-/// What flows need not require: the names that people give to these namespaces. A flow's own aliases win.
+/// Conventional aliases of namespaces, which flows do not have to require. A flow's own aliases take precedence.
 const USUAL_ALIASES: &[(&str, &str)] = &[
     ("edn", "clojure.edn"),
     ("set", "clojure.set"),
@@ -48,7 +48,7 @@ const USUAL_ALIASES: &[(&str, &str)] = &[
     ("walk", "clojure.walk"),
 ];
 
-/// Makes the functions known in a session; `step` alone means `flow/step` in the current namespace.
+/// Defines the functions in a session. `step` alone refers to `flow/step` in the current namespace.
 pub fn install(session: &Session) {
     let flow = session.register("flow", FNS);
     let world = session.world();
@@ -60,15 +60,15 @@ pub fn install(session: &Session) {
     }
 }
 
-/// What a flow asks for.
+/// A request of a flow to the executor.
 #[derive(Debug)]
 pub enum Request {
     Step {
-        /// As written: also an alias, or something that is no step type.
+        /// The type as written, which may be an alias or an unknown type.
         kind: Value,
         id: Value,
         config: Value,
-        /// The call in the flow.
+        /// The place of the call in the flow.
         place: Span,
     },
     Input,
@@ -98,7 +98,7 @@ pub enum Request {
         function: Value,
     },
     Branches(Box<branches::Branches>),
-    /// Another branch is to go on first: what is needed is what it computes.
+    /// Another branch has to run first, because it computes a value that is needed.
     Turn,
 }
 
@@ -107,7 +107,7 @@ fn ask(vm: &mut Vm, request: Request) -> Result<Value> {
     vm.suspend(request)
 }
 
-/// Makes an exception of what the checks say.
+/// Converts a finding of the checks to an exception.
 pub fn exception(finding: Diagnostic) -> Exception {
     let exception = Exception::new(Class::ILLEGAL_ARGUMENT, finding.code, finding.message);
     finding.hints.into_iter().fold(exception, Exception::hint)
@@ -124,7 +124,7 @@ const STEP: Native = Native {
         let packaged = args.get(0).as_keyword();
         let packaged = packaged.filter(|kind| kind.namespace().is_some());
         if let (Some(_), 2) = (packaged, args.len()) {
-            // Its id is that of the packaged step.
+            // The id of the step is that of the packaged step.
             vm.realise(args.get(1))?;
             let request = Request::Step {
                 kind: args.get(0).clone(),
@@ -148,7 +148,7 @@ const STEP: Native = Native {
             return Err(exception(finding).into());
         }
         vm.realise(args.get(2))?;
-        if fanout::is_meant(args.get(0)) {
+        if fanout::is_fanout(args.get(0)) {
             return fanout::perform(vm, args.get(1), args.get(2), &STEP);
         }
         let request = Request::Step {
@@ -164,7 +164,7 @@ const STEP: Native = Native {
 const INPUT: Native = Native {
     name: "input",
     usage: "(input)",
-    doc: "Returns the input of the run, a map with keyword keys; `:flow/ctx` in it tells about the run.",
+    doc: "Returns the input of the run, a map with keyword keys; `:flow/ctx` in it describes the run.",
     examples: &[],
     arity: Arity::exactly(0),
     run: |vm, _| ask(vm, Request::Input),
@@ -200,7 +200,7 @@ const RAND: Native = Native {
 const LOG: Native = Native {
     name: "log",
     usage: "(log level message)\n(log level message data)",
-    doc: "Writes a line to the run's log, once also when the run is resumed. Returns nil.",
+    doc: "Writes a line to the run's log, only once even if the run is resumed. Returns nil.",
     examples: &[],
     arity: Arity::between(2, 3),
     run: |vm, args| {
@@ -217,7 +217,7 @@ const LOG: Native = Native {
 const EMIT: Native = Native {
     name: "emit",
     usage: "(emit name)\n(emit name data)",
-    doc: "Reports an event to the run's observers, once even if the run is resumed. Returns nil.",
+    doc: "Reports an event to the run's observers, only once even if the run is resumed. Returns nil.",
     examples: &[],
     arity: Arity::between(1, 2),
     run: |vm, args| {
@@ -287,7 +287,7 @@ fn backoff(args: &Args<'_>) -> Result<Value> {
 /// Returns how many milliseconds to wait before an attempt, counted from 1, by the policy of `flow/backoff`.
 ///
 /// # Errors
-/// E0442 when the policy is wrong.
+/// E0442 if the policy is malformed.
 pub fn pause_millis(policy: &Value, attempt: i64) -> std::result::Result<i64, Exception> {
     if let Some(fixed) = duration::of_millis_value(policy) {
         return Ok(duration::millis(fixed));

@@ -5,13 +5,13 @@ use flowstone_model::names::name_of;
 
 use crate::diagnostic::nearest;
 
-/// What is wrong with an option.
+/// An error in an option.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Wrong {
     pub code: &'static str,
-    /// The option.
+    /// The name of the option.
     pub key: &'static str,
-    /// The key inside it that is at fault.
+    /// The key inside the option that is wrong.
     pub inner: Option<String>,
     pub message: String,
     pub hint: Option<String>,
@@ -28,7 +28,7 @@ impl Wrong {
         }
     }
 
-    /// A key inside the option must be something else.
+    /// Returns the error for a wrong value of a key inside the option.
     pub fn value(code: &'static str, key: &'static str, inner: &str, expected: &str) -> Wrong {
         Wrong {
             inner: Some(inner.to_owned()),
@@ -49,7 +49,7 @@ impl Wrong {
     }
 }
 
-/// Takes an option as a map that has no keys but these.
+/// Returns an option as a map that has only these keys.
 pub fn keys<'v>(
     code: &'static str,
     key: &'static str,

@@ -1,8 +1,8 @@
-//! Packaged steps at work: the input is checked and made into the wrapped step's config, the wrapped step's value
-//! into this one's. Pure: who performs the wrapped step is not known here.
+//! Evaluation of packaged steps: the input is checked and turned into the wrapped step's config, and the wrapped step's
+//! value into the value of the packaged step. Pure: knows nothing of the execution of the wrapped step.
 //!
-//! [`tools`] says what a flow's packaged steps are to a model; a call of one by its tool's name is a call of
-//! `(flow/step :ns/packaged id input)`, see [`by_tool`].
+//! [`tools`] returns a flow's packaged steps as tools for a model. A call of such a tool is a call of `(flow/step
+//! :ns/packaged id input)`; see [`by_tool`].
 
 use std::rc::Rc;
 
@@ -13,7 +13,7 @@ use crate::definition::{Contract, Flow, PackagedStep};
 use crate::schema::{self, Problem};
 use crate::step::{Scope, StepContext, StepError, StepSpec, call_code, code_function};
 
-/// What a packaged step is to a model.
+/// A packaged step as a tool for a model.
 #[derive(Debug, Clone)]
 pub struct PackagedTool {
     pub name: Rc<str>,
@@ -64,12 +64,12 @@ fn by_itself(step: &PackagedStep) -> String {
     }
 }
 
-/// Makes the configs that calls of packaged steps come to, without performing them.
+/// Computes the configs of wrapped steps from calls of packaged steps, without performing them.
 #[derive(Clone)]
 pub struct Packager(Rc<Scope>);
 
 impl Packager {
-    /// Returns that of the run that a step is in.
+    /// Returns the packager of the run that a step belongs to.
     pub fn of(cx: &StepContext) -> Packager {
         Packager(cx.scope().clone())
     }
@@ -77,7 +77,7 @@ impl Packager {
     /// Returns the config of the wrapped step.
     ///
     /// # Errors
-    /// When the input does not fit, or `:prepare` fails or gives no map.
+    /// Fails if the input does not match the schema, or if `:prepare` fails or does not return a map.
     pub fn config(
         &self,
         step: &PackagedStep,
@@ -93,10 +93,10 @@ pub fn by_tool<'f>(flow: &'f Flow, name: &str) -> Option<&'f Rc<PackagedStep>> {
     flow.packaged.iter().find(|step| &*step.tool_name == name)
 }
 
-/// Makes the wrapped step's config of an input.
+/// Computes the wrapped step's config from an input.
 ///
 /// # Errors
-/// When the input does not fit, or `:prepare` fails or gives no map.
+/// Fails if the input does not match the schema, or if `:prepare` fails or does not return a map.
 pub fn config(
     scope: &Scope,
     (step, spec): (&PackagedStep, &'static StepSpec),
@@ -118,20 +118,21 @@ pub fn config(
             }
             prepared
         }
-        // A step with an input of its own takes ours; of others, the input is the config.
+        // If the wrapped step has an input of its own, the packaged step's input is passed there; otherwise, the input
+        // is the config.
         None => match ["inputs", "input"].iter().find(|key| takes(spec, key)) {
             Some(key) => Value::map([(Value::keyword(key), over_default(step, key, input))]),
             None => input,
         },
     };
-    // What is prepared wins.
+    // Prepared keys override the defaults.
     let maps = [step.defaults.as_map(), prepared.as_map()];
     let entries = maps.into_iter().flatten().flat_map(|map| map.iter());
     let merged = entries.map(|(key, value)| (key.clone(), value.clone()));
     Ok(Value::map(merged))
 }
 
-/// What an agent is called with lies over the inputs that it has by itself.
+/// Merges the inputs of a call of an agent over its default inputs.
 fn over_default(step: &PackagedStep, key: &str, input: Value) -> Value {
     let (Some(own), Some(given), true) = (
         step.defaults.get(key).and_then(Value::as_map),
@@ -144,10 +145,10 @@ fn over_default(step: &PackagedStep, key: &str, input: Value) -> Value {
     Value::map(entries.map(|(key, value)| (key.clone(), value.clone())))
 }
 
-/// Makes a packaged step's value of the wrapped step's.
+/// Computes a packaged step's value from the wrapped step's value.
 ///
 /// # Errors
-/// When `:project-result` fails, or what it gives does not fit `:output-schema`.
+/// Fails if `:project-result` fails, or if its value does not match `:output-schema`.
 pub fn result(scope: &Scope, step: &PackagedStep, value: Value) -> Result<Value, StepError> {
     let value = match &step.project_result {
         Some(code) => run(scope, (step, "project-result", code), &value)?,
@@ -160,13 +161,13 @@ pub fn result(scope: &Scope, step: &PackagedStep, value: Value) -> Result<Value,
 /// Checks a value against `:output-schema`, which for a named agent is that of its answer.
 ///
 /// # Errors
-/// When it does not fit.
+/// Fails if the value does not match.
 pub fn check_output(scope: &Scope, step: &PackagedStep, value: &Value) -> Result<(), StepError> {
     let Some(contract) = &step.output else {
         return Ok(());
     };
     let content = match step.is_agent() && step.project_result.is_none() {
-        // One that stopped early has no answer.
+        // An agent that stopped early has no answer.
         true if value.get("abort?").is_some_and(Value::is_truthy) => return Ok(()),
         true => value.get("content").unwrap_or(&Value::Nil),
         false => value,
@@ -176,17 +177,17 @@ pub fn check_output(scope: &Scope, step: &PackagedStep, value: &Value) -> Result
         return Ok(());
     }
     let message = format!(
-        "the result of `:{}` is not what its `:output-schema` says: {}",
+        "the result of `:{}` does not match its `:output-schema`: {}",
         step.id,
         schema::explain(&problems)
     );
     Err(StepError::new("E0554", "invalid", message)
         .with("errors", schema::errors(&problems))
-        .hint("`:project-result` makes the result of what the wrapped step gives"))
+        .hint("`:project-result` computes the result from the value of the wrapped step"))
 }
 
 fn checked_input(scope: &Scope, step: &PackagedStep, given: &Value) -> Result<Value, StepError> {
-    // An item of a `:fanout` says which step it is for.
+    // An item of a `:fanout` contains the type of its step.
     let is_own_type = given
         .get("type")
         .and_then(flowstone_model::names::name_of)
@@ -208,7 +209,7 @@ fn checked_input(scope: &Scope, step: &PackagedStep, given: &Value) -> Result<Va
         return Ok(input);
     }
     let message = format!(
-        "the input of `:{}` is not what its `:input-schema` says: {}",
+        "the input of `:{}` does not match its `:input-schema`: {}",
         step.id,
         schema::explain(&problems)
     );

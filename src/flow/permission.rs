@@ -1,7 +1,8 @@
-//! What a flow may touch: rows of what is allowed, what a step needs, and the decision.
+//! Permissions of a flow: the rows that allow access, the needs of steps, and the decision.
 //!
-//! Pure: knows nothing of files, sockets or terminals. Paths arrive absolute with their links resolved, addresses arrive
-//! resolved. Every port asks through [`crate::step::Gate`]; nothing is allowed but what a row names.
+//! Pure: knows nothing of files, sockets or terminals. Paths are passed as absolute paths with their links resolved,
+//! addresses are passed resolved. Every port asks through [`crate::step::Gate`]; only access that a row names is
+//! allowed.
 
 mod derive;
 mod edit;
@@ -26,7 +27,7 @@ pub use path::{PROTECTED, is_environment, is_protected, is_write_protected};
 pub use planned::PlannedNeed;
 pub use project::{Grants, Permissions, TrustedFlow};
 
-/// A kind of thing that a flow may touch.
+/// A kind of access that a flow may need.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Access {
     Read,
@@ -72,7 +73,7 @@ impl Access {
     }
 }
 
-/// A host and port that a step talks to.
+/// A host and port that a step connects to.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Host {
     pub name: String,
@@ -80,7 +81,7 @@ pub struct Host {
 }
 
 impl Host {
-    /// Returns a host in the form in which hosts are compared: lower case, without brackets and final dot.
+    /// Returns a host in its normal form for comparison: lower case, without brackets and final dot.
     pub fn new(name: &str, port: u16) -> Host {
         Host {
             name: host::plain(name),
@@ -98,15 +99,15 @@ impl fmt::Display for Host {
     }
 }
 
-/// How far out a server is.
+/// Whether a server is publicly reachable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reach {
-    /// This machine, or a network that is not routed outside.
+    /// This machine, or a network that is not routed publicly.
     Inside,
     Public,
 }
 
-/// What a step is about to touch.
+/// The access that a step needs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Need {
     /// A file, or a folder with everything below it.
@@ -118,7 +119,7 @@ pub enum Need {
         address: Option<IpAddr>,
         reach: Reach,
     },
-    /// A proxy that a flow chose: it sees the requests, and resolves names itself.
+    /// A proxy that a flow configures: it sees the requests, and resolves names itself.
     Proxy(Host),
     /// A secret that is sent to a host.
     Secret {
@@ -126,7 +127,7 @@ pub enum Need {
         host: Host,
     },
     Program(String),
-    /// A variable of the environment.
+    /// An environment variable.
     Env(String),
 }
 
@@ -137,47 +138,47 @@ pub struct SecretRow {
     pub hosts: Vec<NetRow>,
 }
 
-/// A flow for which the project's rows do not hold: only those under its own slug in `:flows`.
+/// A flow to which the project's rows do not apply: only those under its own slug in `:flows` do.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct OwnRows {
     pub slug: Arc<str>,
     pub trust: Trust,
 }
 
-/// Whether a flow has been trusted by a person.
+/// Whether a person has trusted a flow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Trust {
-    /// It is one of the project.
+    /// The flow belongs to the project.
     NotNeeded,
-    /// It is from elsewhere, and nobody has trusted it.
+    /// The flow is from elsewhere and has not been trusted.
     Missing,
     /// Another version of it was trusted.
     Outdated,
-    /// It is trusted, as it is.
+    /// This version is trusted.
     Given,
 }
 
-/// Which servers may be asked.
+/// The servers that may be reached.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 pub struct NetAllow {
-    /// Where a row that is missing belongs; the project's rows where this is not set.
+    /// The rows to which a missing row belongs; `None` for those of the project.
     pub own: Option<OwnRows>,
-    /// Every address that is routed publicly.
+    /// Whether every publicly routed address is allowed.
     pub public: bool,
     pub rows: Vec<NetRow>,
-    /// Everything, whatever the rows say.
+    /// Whether every address is allowed, independent of the rows.
     pub any: bool,
 }
 
 impl NetAllow {
-    /// Tells whether a row names this host or address; `*` names nothing.
+    /// Tells whether a row names this host or address; `*` does not count.
     pub fn names(&self, host: &Host, address: Option<IpAddr>) -> bool {
         self.rows
             .iter()
             .any(|row| !row.is_any() && row.covers(host, address))
     }
 
-    /// Tells whether some address of a host may be asked, before the address is known.
+    /// Tells whether an address of a host may be allowed, before the address is known.
     pub fn may_cover(&self, host: &Host) -> bool {
         let is_network = |row: &NetRow| {
             matches!(row.host, HostPattern::Network { .. })
@@ -191,7 +192,7 @@ impl NetAllow {
                 .any(|row| row.covers(host, None) || is_network(row))
     }
 
-    /// Tells whether a server may be asked.
+    /// Tells whether a server may be reached.
     pub fn covers(&self, host: &Host, address: Option<IpAddr>, reach: Reach) -> bool {
         self.any
             || (self.public && reach == Reach::Public)
@@ -199,17 +200,17 @@ impl NetAllow {
     }
 }
 
-/// Everything that one flow may touch.
+/// Everything that one flow may access.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Allow {
-    /// Where a row that is missing belongs; the project's rows where this is not set.
+    /// The rows to which a missing row belongs; `None` for those of the project.
     pub own: Option<OwnRows>,
-    /// Nothing is refused.
+    /// Whether everything is allowed.
     pub all: bool,
-    /// Absolute, links resolved.
+    /// Absolute paths, with links resolved.
     pub read: Vec<PathBuf>,
     pub write: Vec<PathBuf>,
-    /// The folder of Flowstone's own data: only a row at or below it covers what is inside.
+    /// The folder of Flowstone's own data. Only a row at or below it covers paths inside.
     pub home: PathBuf,
     pub net: Arc<NetAllow>,
     pub secrets: Vec<SecretRow>,
@@ -217,14 +218,14 @@ pub struct Allow {
     pub env: Vec<String>,
 }
 
-/// What is decided about a need.
+/// The decision about a need.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Decision {
     Granted,
     Missing(Missing),
 }
 
-/// Decides whether what is allowed covers a need.
+/// Decides whether the permissions cover a need.
 pub fn decide(allow: &Allow, need: &Need) -> Decision {
     let is_granted = allow.all
         || match need {
@@ -246,11 +247,11 @@ pub fn decide(allow: &Allow, need: &Need) -> Decision {
     }
 }
 
-/// Names everything of a kind.
+/// The name that stands for everything of a kind.
 pub const ANY: &str = "*";
 
 impl Allow {
-    /// Allows everything: for what a person types, and for tests.
+    /// Allows everything: for code that a person types, and for tests.
     pub fn everything() -> Allow {
         Allow {
             all: true,
@@ -276,7 +277,7 @@ impl Allow {
             .any(|row| row.covers(host, None))
     }
 
-    /// Adds what other rows allow.
+    /// Adds the permissions of other rows.
     pub fn add(&mut self, more: &Allow) {
         self.all |= more.all;
         self.read.extend(more.read.iter().cloned());
@@ -291,7 +292,7 @@ impl Allow {
     }
 }
 
-/// Tells whether two names mean one secret: `crm-token` is also `CRM_TOKEN`.
+/// Tells whether two names refer to one secret: `crm-token` is also `CRM_TOKEN`.
 pub fn same_secret(left: &str, right: &str) -> bool {
     variable(left) == variable(right)
 }

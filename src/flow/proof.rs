@@ -1,6 +1,6 @@
-//! How callers of an interface prove who they are: `:auth` of interfaces, triggers and webhooks of waits, read from data.
+//! Authentication of callers of an interface: `:auth` of interfaces, triggers and webhooks of waits, read from data.
 //!
-//! Nothing is verified here, and no secret is read: a proof holds names of secrets.
+//! Nothing is verified here, and no secret is read: a proof only contains names of secrets.
 
 use std::net::IpAddr;
 
@@ -8,10 +8,10 @@ use flowstone_lang::value::Value;
 
 use flowstone_model::names::name_of;
 
-/// How far the clock of a sender may be away.
+/// Maximum difference between the clocks of sender and receiver.
 const SKEW_MS: i64 = 300_000;
 
-/// What a caller must show.
+/// The proof that a caller must provide.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Proof {
     ApiKey {
@@ -41,11 +41,11 @@ pub enum Proof {
     Addresses {
         allow: Vec<Network>,
     },
-    /// Everybody may call.
+    /// Anyone may call.
     None,
 }
 
-/// Where an API key is.
+/// The place of an API key in a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum KeyPlace {
     Header(String),
@@ -57,12 +57,12 @@ pub enum KeyPlace {
 pub struct Signed {
     pub algorithm: Algorithm,
     pub header: String,
-    /// Must be there, and is cut off.
+    /// A prefix that must be present, and is removed.
     pub prefix: String,
     pub encoding: Encoding,
-    /// `None`: the body alone is signed.
+    /// The time that is signed too. `None`: only the body is signed.
     pub time: Option<SignedTime>,
-    /// Secrets, or public keys.
+    /// Names of secrets, or of public keys.
     pub secrets: Vec<String>,
 }
 
@@ -124,7 +124,7 @@ impl Proof {
     /// Reads `:auth`.
     ///
     /// # Errors
-    /// What is wrong, as a sentence.
+    /// A message that states what is wrong.
     pub fn read(auth: &Value) -> Result<Proof, String> {
         let Some(kind) = auth.get("type").and_then(name_of) else {
             return Err("`:auth` needs a `:type`".to_owned());
@@ -177,7 +177,7 @@ impl Proof {
         }
     }
 
-    /// Returns the headers, in lower case, that carry the proof. The run does not see them.
+    /// Returns the headers, in lower case, that contain the proof. They are hidden from the run.
     pub fn headers(&self) -> Vec<&str> {
         match self {
             Proof::ApiKey { place, .. } => match place {
@@ -193,7 +193,7 @@ impl Proof {
         }
     }
 
-    /// Returns the parameter of the query that carries the proof. The run does not see it.
+    /// Returns the query parameter that contains the proof. It is hidden from the run.
     pub fn parameter(&self) -> Option<&str> {
         match self {
             Proof::ApiKey {

@@ -1,4 +1,4 @@
-//! How long the journals of finished runs are kept: `:retention` of the project's settings.
+//! `:retention` of the project's settings: how long the journals of finished runs are kept.
 
 use std::time::Duration;
 
@@ -11,16 +11,16 @@ use crate::duration;
 /// How long journals are kept by default.
 const JOURNAL_AGE: Duration = Duration::from_secs(30 * 86_400);
 
-/// What is kept, and for how long.
+/// The data that is kept, and for how long.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Retention {
-    /// Journals of runs that are over; `None`: for ever.
+    /// How long journals of finished runs are kept; `None`: for ever.
     pub journal: Option<Duration>,
-    /// Their rows and results; `None`: for ever.
+    /// How long their rows and results are kept; `None`: for ever.
     pub runs: Option<Duration>,
-    /// The newest journals of each flow stay, however old.
+    /// The number of newest journals of each flow that are kept at any age.
     pub keep_last: usize,
-    /// While the database holds more than this, the oldest journals go, however young.
+    /// Maximum size of the database. While it is larger, the oldest journals are removed at any age.
     pub max_bytes: Option<u64>,
 }
 
@@ -38,10 +38,10 @@ impl Default for Retention {
 impl Retention {
     const KEYS: [&'static str; 4] = ["journal", "keep-last", "max-size", "runs"];
 
-    /// Reads `:retention` of the project's settings; what is not said there is as usual.
+    /// Reads `:retention` of the project's settings; missing keys have their defaults.
     ///
     /// # Errors
-    /// Words that say what is wrong.
+    /// A message that states what is wrong.
     pub fn read(settings: &Value) -> Result<Retention, String> {
         let mut retention = Retention::default();
         let Some(given) = settings.get("retention").filter(|given| !given.is_nil()) else {
@@ -57,7 +57,7 @@ impl Retention {
                 "runs" => retention.runs = age("runs", value)?,
                 "keep-last" => {
                     let count = value.as_int().and_then(|count| usize::try_from(count).ok());
-                    retention.keep_last = count.ok_or("`:keep-last` is a number from 0")?;
+                    retention.keep_last = count.ok_or("`:keep-last` must be a number from 0")?;
                 }
                 "max-size" => {
                     let bytes = match value {
@@ -65,7 +65,7 @@ impl Retention {
                         Value::Text(text) => parse_size(text.as_str()),
                         _ => None,
                     };
-                    let bytes = bytes.ok_or("`:max-size` is a size such as \"500MB\"")?;
+                    let bytes = bytes.ok_or("`:max-size` must be a size such as \"500MB\"")?;
                     retention.max_bytes = Some(bytes);
                 }
                 _ => {
@@ -78,14 +78,14 @@ impl Retention {
     }
 }
 
-/// Reads how long something is kept: a duration, or `:forever`.
+/// Reads a retention time: a duration, or `:forever`.
 fn age(key: &str, value: &Value) -> Result<Option<Duration>, String> {
     if name_of(value).is_some_and(|name| &*name == "forever") {
         return Ok(None);
     }
     let age = duration::of_value(value);
     age.map(Some)
-        .ok_or_else(|| format!("`:{key}` is a duration such as \"30d\", or `:forever`"))
+        .ok_or_else(|| format!("`:{key}` must be a duration such as \"30d\", or `:forever`"))
 }
 
 #[cfg(test)]
@@ -105,7 +105,7 @@ mod tests {
                     it.keep_last,
                     it.max_bytes
                 ),
-                Err(words) => words,
+                Err(message) => message,
             }
         };
         let cases = [
@@ -123,15 +123,15 @@ mod tests {
             ("{:retention 7}", "`:retention` takes a map, not an integer"),
             (
                 "{:retention {:journal \"soon\"}}",
-                "`:journal` is a duration such as \"30d\", or `:forever`",
+                "`:journal` must be a duration such as \"30d\", or `:forever`",
             ),
             (
                 "{:retention {:keep-last -1}}",
-                "`:keep-last` is a number from 0",
+                "`:keep-last` must be a number from 0",
             ),
             (
                 "{:retention {:max-size \"big\"}}",
-                "`:max-size` is a size such as \"500MB\"",
+                "`:max-size` must be a size such as \"500MB\"",
             ),
             (
                 "{:retention {:jurnal \"7d\"}}",

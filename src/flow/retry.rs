@@ -1,4 +1,4 @@
-//! When a failed step is tried again.
+//! The retry policy of a step: whether and when a failed step is tried again.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use crate::duration;
 use crate::option_problem::{Wrong, keys};
 use crate::step::{Effect, Retry, StepError};
 
-/// `:retry` of a step, with our defaults.
+/// `:retry` of a step, with the defaults filled in.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Policy {
     pub max_attempts: u32,
@@ -17,12 +17,12 @@ pub struct Policy {
     coefficient: f64,
     max_interval_ms: f64,
     jitter: f64,
-    /// Kinds of error; `None`: whatever says that it may help.
+    /// Kinds of errors that are retried; `None`: every error that may be temporary.
     retry_on: Option<Vec<String>>,
 }
 
 const CODE: &str = "E0713";
-/// A server that asks for more patience gets this much.
+/// Maximum delay that a server may request.
 const PATIENCE: Duration = Duration::from_secs(3600);
 
 const KEYS: &[&str] = &[
@@ -36,8 +36,8 @@ const KEYS: &[&str] = &[
 ];
 
 impl Policy {
-    /// What holds where a flow says nothing: reads are tried three times, and what may have changed something
-    /// outside only where an idempotency key makes that safe.
+    /// The policy if a flow sets none: reads are tried three times, and steps that may have changed something outside
+    /// only if an idempotency key makes that safe.
     fn default_for(effect: Effect, has_key: bool) -> Policy {
         Policy {
             max_attempts: match effect {
@@ -64,7 +64,7 @@ impl Policy {
         Ok(policy)
     }
 
-    /// Refuses more attempts than a run may make.
+    /// Rejects a policy with more attempts than a run may make.
     pub fn within(self, most: u32) -> Result<Policy, Wrong> {
         match self.max_attempts > most && self.max_attempts > 3 {
             true => Err(wrong(
@@ -78,7 +78,7 @@ impl Policy {
         }
     }
 
-    /// Takes over what a flow says.
+    /// Reads the keys that a flow sets.
     fn read(&mut self, given: &Value) -> Result<(), Wrong> {
         let map = keys(CODE, "retry", given, KEYS)?;
         let get = |name: &str| map.get(&Value::keyword(name)).filter(|it| !it.is_nil());
@@ -91,7 +91,9 @@ impl Policy {
         match (get("initial-interval-ms"), get("backoff-ms")) {
             (Some(_), Some(_)) => {
                 let message = "`:backoff-ms` of `:retry` is another name of `:initial-interval-ms`";
-                return Err(Wrong::new(CODE, "retry", message.to_owned()).hint("leave one out"));
+                return Err(
+                    Wrong::new(CODE, "retry", message.to_owned()).hint("remove one of them")
+                );
             }
             (Some(value), None) => self.initial_ms = millis("initial-interval-ms", value)?,
             (None, Some(value)) => self.initial_ms = millis("backoff-ms", value)?,
@@ -116,7 +118,7 @@ impl Policy {
         Ok(())
     }
 
-    /// Returns how long to wait after attempt number `attempt` failed; `None` where it is not tried again.
+    /// Returns how long to wait after attempt number `attempt` has failed; `None` if the step is not tried again.
     /// `random` decides the jitter.
     pub fn delay(&self, attempt: u32, error: &StepError, random: u64) -> Option<Duration> {
         if attempt >= self.max_attempts {
@@ -135,14 +137,14 @@ impl Policy {
         let spread = (random >> 11) as f64 / (1_u64 << 53) as f64 * 2.0 - 1.0;
         let delay = Duration::from_millis((plain * (1.0 + self.jitter * spread)).max(0.0) as u64);
         match error.retry {
-            // The server knows better than our guess, up to a point.
+            // The delay that the server requests replaces a shorter one, up to the maximum.
             Retry::After(least) => Some(delay.max(least.min(PATIENCE))),
             Retry::Never | Retry::Backoff => Some(delay),
         }
     }
 }
 
-/// Checks `:retry` as far as it is known.
+/// Checks the parts of `:retry` that are known.
 pub fn check_shape(given: &Value) -> Result<(), Wrong> {
     if given.is_nil() {
         return Ok(());

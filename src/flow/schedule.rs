@@ -1,4 +1,4 @@
-//! When a flow starts by itself: `:schedules` as data, the ticks of a schedule, and what is done about missed ones.
+//! Schedules that start runs of a flow: `:schedules` as data, their ticks, and the handling of missed ticks.
 //!
 //! Pure: the caller passes the current time.
 
@@ -14,15 +14,15 @@ use jiff::tz::TimeZone;
 
 pub use cron::{Cron, CronError};
 
-/// What may be wrong with schedules; the flow can be run all the same.
+/// Codes of errors in schedules, which do not prevent a flow from being run.
 pub const CODES: &[&str] = &["E0460", "E0461", "E0462", "E0463", "E0464"];
 
-/// One of a flow's `:schedules`.
+/// An entry of a flow's `:schedules`.
 #[derive(Debug, Clone)]
 pub struct Schedule {
     pub id: Rc<str>,
     pub label: Option<Rc<str>>,
-    /// Which of `:invocations`; `None`: the default one.
+    /// The name of an invocation; `None`: the default one.
     pub invocation: Option<Rc<str>>,
     pub enabled: bool,
     pub timing: Timing,
@@ -32,7 +32,7 @@ pub struct Schedule {
     pub span: Span,
 }
 
-/// The ticks of a schedule.
+/// The rule by which the ticks of a schedule are computed.
 #[derive(Debug, Clone)]
 pub enum Timing {
     /// Wall-clock times in a zone.
@@ -52,15 +52,15 @@ impl fmt::Display for Timing {
     }
 }
 
-/// What to do about the ticks that were missed while no worker ran.
+/// The handling of ticks that were missed while no worker was running.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum CatchUp {
-    /// Nothing.
+    /// Missed ticks start no run.
     Skip,
-    /// The last of them starts a run.
+    /// The latest missed tick starts a run.
     #[default]
     Latest,
-    /// Each starts a run, of the last [`CatchUp::MOST`].
+    /// Each missed tick starts a run, up to the latest [`CatchUp::MOST`].
     All,
 }
 
@@ -68,7 +68,7 @@ impl CatchUp {
     /// The maximum number of runs that missed ticks start.
     pub const MOST: usize = 100;
 
-    /// All, with their names, sorted.
+    /// Returns all variants with their names, sorted.
     pub const NAMES: &'static [(CatchUp, &'static str)] = &[
         (CatchUp::All, "all"),
         (CatchUp::Latest, "latest"),

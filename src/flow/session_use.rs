@@ -1,4 +1,4 @@
-//! The use of a session by one run, where several runs share it.
+//! The use of a session by one run, if several runs share it.
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashSet;
@@ -6,18 +6,18 @@ use std::rc::Rc;
 
 use flowstone_lang::value::Stop;
 
-/// How many programs are remembered whose runs need sessions of their own.
+/// Maximum number of remembered programs whose runs need their own sessions.
 const REMEMBERED: usize = 10_000;
 
 /// The use of a session by one run.
 pub struct SessionUse {
-    /// How many runs have used the session so far, and the check that compiled the program in it.
+    /// The number of runs that have used the session so far. The check that compiled the program counts as a run.
     uses: Rc<Cell<u32>>,
-    /// The program, and those whose runs need sessions of their own; `None` for a session that nobody else gets.
+    /// The program, and the programs whose runs need their own sessions; `None` for a session that is not shared.
     shared: Option<(String, Rc<RefCell<HashSet<String>>>)>,
     was_evicted: Cell<bool>,
     printed: Cell<usize>,
-    /// What the run had printed when it was evicted from the session before.
+    /// The number of texts that the run had printed when it was evicted from the previous session.
     printed_before: Cell<Option<usize>>,
 }
 
@@ -41,11 +41,11 @@ impl SessionUse {
         })
     }
 
-    /// Called before the run changes what all users of the session share, or asks how much of the library is loaded. The
-    /// first one may, because nobody has used the session before, and nobody will.
+    /// Called before the run changes state that all users of the session share, or asks how much of the library is
+    /// loaded. The first user may do so, because no other run has used the session, and none will.
     ///
     /// # Errors
-    /// [`Stop::Evicted`] where the session has had other users.
+    /// [`Stop::Evicted`] if the session has had other users.
     pub fn touch(&self) -> Result<(), Stop> {
         if let Some((program, own)) = &self.shared
             && !own.borrow().contains(program)
@@ -63,25 +63,25 @@ impl SessionUse {
         Err(Stop::Evicted)
     }
 
-    /// Tells whether the run has to begin again in a session of its own.
+    /// Tells whether the run has to start again in its own session.
     pub fn was_evicted(&self) -> bool {
         self.was_evicted.get()
     }
 
-    /// Notes that the run prints something; tells whether it did not do so before it was evicted.
+    /// Counts a text that the run prints. Returns false if the run had printed it before it was evicted.
     pub fn note_printed(&self) -> bool {
         self.printed.set(self.printed.get() + 1);
         self.printed.get() > self.printed_before.get().unwrap_or(0)
     }
 
-    /// Begins where an evicted run was: what it has printed is not shown again.
+    /// Continues an evicted run: texts that it has already printed are not shown again.
     pub fn follow(&self, evicted: &SessionUse) {
         let before = evicted.printed_before.get().unwrap_or(0);
         self.printed_before
             .set(Some(before.max(evicted.printed.get())));
     }
 
-    /// Tells whether the run was evicted from another session just now.
+    /// Tells whether the run was evicted from another session before.
     pub fn follows_eviction(&self) -> bool {
         self.printed_before.get().is_some()
     }

@@ -1,5 +1,4 @@
-//! What there is to know about a step type, as data. Checks, help, reference pages and tool schemas are
-//! derived from it.
+//! Descriptions of step types, as data. Checks, help, reference pages and tool schemas are derived from them.
 
 mod every_step;
 mod json_schema;
@@ -14,14 +13,14 @@ pub use every_step::COMMON;
 pub use json_schema::{config_schema, operation_schema, respelled, result_schema, tool_schema};
 pub use operation::{Misuse, Operation, Operations};
 
-/// A step type's row.
+/// The description of a step type.
 #[derive(Debug)]
 pub struct StepSpec {
     /// The keyword that flows use, without its colon.
     pub kind: &'static str,
     /// Other keywords for the same step.
     pub aliases: &'static [&'static str],
-    /// Where the step has several.
+    /// The operations, if the step has several.
     pub operations: Option<Operations>,
     /// First line: one sentence in the third person.
     pub doc: &'static str,
@@ -75,34 +74,34 @@ impl StepSpec {
     }
 }
 
-/// What performing a step does to the world; decides what is synced and what is repeated.
+/// The effect of performing a step, which decides what is synced and what may be repeated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Effect {
-    /// Nothing: computed from its config alone. Never synced by itself.
+    /// Nothing: the value is computed from the config alone. Never synced by itself.
     Pure,
-    /// It looks at something outside. Repeated freely.
+    /// The step reads something outside. It may be repeated.
     Read,
     /// It changes our own stores, by [`crate::step::Outcome::Commit`]. Exactly once.
     OwnStore,
-    /// It changes something outside. The intent is on disk before it starts.
+    /// The step changes something outside. The intent is on disk before the step starts.
     External,
-    /// It performs other steps, which are journaled one by one, and nothing by itself.
+    /// The step only performs other steps, which are journaled one by one.
     Steps,
 }
 
 /// A config key.
 #[derive(Debug, Clone, Copy)]
 pub struct Field {
-    /// Without its colon.
+    /// The name without its colon.
     pub name: &'static str,
     /// Other keys for the same field.
     pub aliases: &'static [&'static str],
     pub doc: &'static str,
     pub type_: FieldType,
     pub required: bool,
-    /// EDN text.
+    /// The default, as EDN text.
     pub default: Option<&'static str>,
-    /// Whether nil says something, and is not the same as leaving it out.
+    /// Whether nil is a value, and does not mean that the key is absent.
     pub nil_says: bool,
 }
 
@@ -120,7 +119,7 @@ impl Field {
         }
     }
 
-    /// Returns a field that must be there.
+    /// Returns a field that is required.
     pub const fn required(name: &'static str, type_: FieldType, doc: &'static str) -> Field {
         Field {
             required: true,
@@ -128,7 +127,7 @@ impl Field {
         }
     }
 
-    /// Gives it other keys.
+    /// Adds other keys for the field.
     #[must_use]
     pub const fn also(self, aliases: &'static [&'static str]) -> Field {
         Field { aliases, ..self }
@@ -139,7 +138,7 @@ impl Field {
         self.name == key || self.aliases.contains(&key)
     }
 
-    /// Accepts an explicit nil.
+    /// Makes an explicit nil a value of the field.
     #[must_use]
     pub const fn or_nil(self) -> Field {
         Field {
@@ -148,7 +147,7 @@ impl Field {
         }
     }
 
-    /// Gives it a default, as EDN text, which is put into the config.
+    /// Sets a default, as EDN text, which is added to configs.
     #[must_use]
     pub const fn or(self, default: &'static str) -> Field {
         Field {
@@ -158,7 +157,7 @@ impl Field {
     }
 }
 
-/// What may stand under a config key. nil is taken as absent everywhere.
+/// The type of the value of a config key. nil means that the key is absent, unless the field accepts it.
 #[derive(Debug, Clone, Copy)]
 pub enum FieldType {
     Any,

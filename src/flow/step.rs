@@ -1,7 +1,7 @@
-//! Step types: what a flow can ask for, and how the engine has it done.
+//! Step types: the requests that a flow can make, and the contract by which the engine performs them.
 //!
-//! A step is data about itself ([`StepSpec`]) and one function. It never journals, retries or times
-//! itself out, and never checks its config's keys: the engine does, from the spec.
+//! A step is data about itself ([`StepSpec`]) and one function. It never journals, retries or times itself out, and
+//! never checks its config's keys: the engine does so, from the spec.
 
 mod call;
 mod context;
@@ -32,15 +32,15 @@ pub use crate::spec::{
     operation_schema, respelled, result_schema, shape, tool_schema,
 };
 
-/// A future on the thread of its run: values do not leave it.
+/// A future that stays on the thread of its run, because values cannot be sent to other threads.
 pub type LocalFuture<'a, T> = Pin<Box<dyn Future<Output = T> + 'a>>;
 
 /// A step type.
 pub trait Step {
-    /// Returns what there is to know about it.
+    /// Returns the description of the step type.
     fn spec(&self) -> &'static StepSpec;
 
-    /// Returns what this request does to the world, where that depends on its config.
+    /// Returns the effect of a request, which may depend on its config.
     fn effect(&self, config: &Value) -> Effect {
         let spec = self.spec();
         let chosen = spec.operations.and_then(|operations| {
@@ -51,21 +51,22 @@ pub trait Step {
         chosen.map_or(spec.effect, |operation| operation.effect)
     }
 
-    /// Tells whether what such a config asks for may be done again after a crash that left open whether it was done:
-    /// it finds what an earlier attempt did.
+    /// Tells whether a request with this config may be performed again after a crash that left it in doubt, because it
+    /// finds the effect of an earlier attempt.
     fn repeats_safely(&self, config: &Value) -> bool {
         let _ = config;
         false
     }
 
-    /// Says what is wrong with a config as it is written in a flow, beyond its fields: at which of its keys, and what.
-    /// Forms in it are not evaluated.
+    /// Returns the findings about a config as it is written in a flow, beyond its fields, each with the key of the
+    /// config. Forms in it are not evaluated.
     fn remarks(&self, flow: &Flow, config: &Value) -> Vec<(&'static str, Diagnostic)> {
         let _ = (flow, config);
         Vec::new()
     }
 
-    /// Says what in a config, as it is written in a flow, the settings of the project do not allow.
+    /// Returns the findings about parts of a config, as it is written in a flow, that the project's settings do not
+    /// allow.
     fn settings_remarks(
         &self,
         settings: &Value,
@@ -75,33 +76,32 @@ pub trait Step {
         Vec::new()
     }
 
-    /// Returns what a config as it is written in a flow needs the flow to be allowed, as far as it is written out.
+    /// Returns the permissions that a config needs, as far as they are written out in the flow.
     fn needs(&self, flow: &Flow, settings: &Value, config: &Value) -> Vec<PlannedNeed> {
         let _ = (flow, settings, config);
         Vec::new()
     }
 
-    /// Returns the part of a value that `:expect` is about; `None` where there is nothing to check.
+    /// Returns the part of a value that `:expect` checks; `None` if there is nothing to check.
     fn judged(&self, value: &Value) -> Option<Value> {
         Some(value.clone())
     }
 
-    /// Performs it. `config` is fully realised, has passed the spec, and holds the defaults.
+    /// Performs the step. `config` is fully realised, has passed the spec, and contains the defaults.
     ///
-    /// A step of [`Effect::Steps`] performs others through `cx`. After a crash it is performed again from its beginning,
-    /// and those that had ended answer from the journal: which steps it asks for, with which configs and in which
-    /// order, follows from its own config and from what they gave, and from nothing else.
+    /// A step of [`Effect::Steps`] performs others through `cx`. After a crash it is performed again from its
+    /// beginning, and the steps that had ended are answered from the journal. Its requests, with their configs and
+    /// their order, must therefore follow only from its own config and from the results of earlier steps.
     ///
-    /// The future is dropped when the run is interrupted, cancelled, or over its timeout: what must not be left
-    /// half done is done so that dropping is safe. Nothing may block the thread for long; blocking work goes to
-    /// `tokio::task::spawn_blocking`.
+    /// The future is dropped when the run is interrupted, is cancelled or times out, so dropping it must never leave
+    /// anything half done. Nothing may block the thread for long; blocking work goes to `tokio::task::spawn_blocking`.
     fn run<'a>(
         &'a self,
         cx: &'a StepContext,
         config: Value,
     ) -> LocalFuture<'a, Result<Outcome, StepError>>;
 
-    /// Removes, or only counts, what the step keeps under the project's home and nothing refers to any more.
+    /// Removes, or only counts, unreferenced data that the step keeps under the project's home.
     fn sweep<'a>(
         &'a self,
         services: &'a Services,
@@ -111,7 +111,7 @@ pub trait Step {
         Box::pin(std::future::ready(Ok(HomeSwept::default())))
     }
 
-    /// Checks what the step keeps under the project's home. Nothing is changed.
+    /// Checks the data that the step keeps under the project's home. Changes nothing.
     fn verify<'a>(
         &'a self,
         services: &'a Services,
@@ -120,8 +120,8 @@ pub trait Step {
         Box::pin(std::future::ready(Ok(HomeVerified::default())))
     }
 
-    /// Tells somebody that the run waits, where the config has `:notify`. The wait is on disk. Called again where
-    /// that failed, and where a crash left it open whether it was done: with the same idempotency key.
+    /// Sends the notification of a wait whose config has `:notify`. The wait is already on disk. Called again with the
+    /// same idempotency key if the notification failed, or if a crash left it in doubt.
     fn notify<'a>(
         &'a self,
         cx: &'a StepContext,
@@ -133,11 +133,11 @@ pub trait Step {
     }
 }
 
-/// What [`Step::sweep`] looks at.
+/// The criteria of [`Step::sweep`].
 #[derive(Debug, Clone, Copy)]
 pub struct HomeSweep {
     pub now_ms: i64,
-    /// Younger files stay: somebody may be about to refer to them.
+    /// Minimum age of removed files: younger ones may be about to be referred to.
     pub older_than_ms: i64,
     pub dry_run: bool,
 }
@@ -151,10 +151,10 @@ pub struct HomeSwept {
     pub folders: Removed,
 }
 
-/// What [`Step::verify`] checked, and what is wrong with it.
+/// The findings of [`Step::verify`].
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct HomeVerified {
-    /// Contents of files that were read.
+    /// The number of files whose contents were read.
     pub files: u64,
     pub flaws: Vec<Flaw>,
 }
@@ -162,44 +162,44 @@ pub struct HomeVerified {
 /// The outcome of a step.
 #[derive(Debug)]
 pub enum Outcome {
-    /// It is done, outside or by reading; this is its value.
+    /// The step is done, outside or by reading; this is its value.
     Value(Value),
-    /// The store is to do this in one transaction with the journal row; the operation's result is the
+    /// The store performs this operation in one transaction with the journal row. The result of the operation is the
     /// step's value.
     Commit(StoreOp),
-    /// This run was started, and its output is the step's value.
+    /// The step has started this run, whose output is the step's value.
     Child(RunId),
-    /// The run waits for somebody.
+    /// The run waits for an answer or an event.
     Suspend(Box<WaitSpec>),
-    /// The run goes on at that moment, with this value. Not asked again on replay.
+    /// The run resumes at that instant, with this value. The request is not repeated on replay.
     Sleep { until_ms: i64, value: Value },
 }
 
-/// What a suspended step waits for.
+/// The conditions under which a suspended step resumes.
 #[derive(Debug, Clone)]
 pub struct WaitSpec {
     /// Correlation key. `None`: run id and step path.
     pub key: Option<String>,
-    /// When it stops waiting.
+    /// The instant at which the wait times out.
     pub deadline_ms: Option<i64>,
     pub on_timeout: OnTimeout,
     /// A Malli schema or `{:required [...]}` that a payload must satisfy, or nil.
     pub validation: Value,
-    /// What to show to who decides: a map with `:title`, `:message`, `:data`, `:actions`, `:roles` ...
+    /// Details for the people who decide: a map with `:title`, `:message`, `:data`, `:actions`, `:roles` ...
     pub details: Value,
-    /// An event that completes it.
+    /// An event that completes the wait.
     pub event: Option<WaitEvent>,
-    /// Where a webhook for it comes in.
+    /// The path of a webhook that completes the wait.
     pub webhook: Option<String>,
 }
 
-/// What a notification may tell of its wait.
+/// The facts about a wait that a notification may contain.
 #[derive(Debug, Clone)]
 pub struct WaitNotice {
-    /// The wait's id.
+    /// The id of the wait.
     pub wait: String,
     pub key: String,
-    /// The token that answers the wait, once. It is passed to the people who are notified, and never recorded.
+    /// The token that answers the wait, once. It is sent to the people who are notified, and never recorded.
     pub token: String,
     pub deadline_ms: Option<i64>,
 }
@@ -213,15 +213,15 @@ pub enum OnTimeout {
     Continue(Value),
 }
 
-/// `:persist` of any step: turns its value into a change of our own stores.
+/// `:persist` of any step: turns its value into a change of Flowstone's own stores.
 pub trait Persist {
     /// Checks a config before the step runs, so that no work is done for a result that cannot be stored.
     ///
     /// # Errors
-    /// When the config is wrong for a step of this kind.
+    /// Fails if the config is wrong for a step of this kind.
     fn check(&self, kind: &str, config: &Value) -> Result<(), StepError>;
 
-    /// The step's value becomes the result of the operation.
+    /// Returns the operation that stores the step's value. Its result becomes the value.
     fn persist<'a>(
         &'a self,
         cx: &'a StepContext,

@@ -1,7 +1,7 @@
-//! The `:tools` envelope of an `:agent` or `:llm` step: what it names, and what is wrong with it.
+//! Reads the `:tools` envelope of an `:agent` or `:llm` step, and reports what is wrong with it.
 //!
-//! Read once for both: `check` reads it as it is written, where forms may be anything, and shows each problem at its
-//! place; a step reads it as it is known. Pure: what a tool does is not known here.
+//! Both users share the code: `check` reads the envelope as it is written, where forms may be anything, and shows each
+//! problem at its place; a step reads the known values. Pure: knows nothing of the effects of tools.
 
 pub mod mcp;
 mod require;
@@ -17,13 +17,13 @@ use crate::json::items;
 use crate::words::shown;
 use crate::workspace;
 
-/// The step types that are tools as they are.
+/// The step types that can be used directly as tools.
 pub const BUILT_IN: &[&str] = &["files", "search", "table"];
 
-/// The names of the tool for the workspace: the documented one, and ours.
+/// The names of the workspace tool: the documented one, and ours.
 pub const WORKSPACE: &[&str] = &["breyta", "workspace"];
 
-/// Tools that an agent has by itself where it has a memory.
+/// Tools that an agent with a memory has automatically.
 const MEMORY: &[&str] = &[
     "memory_checkpoint",
     "memory_plan",
@@ -56,16 +56,16 @@ const LIMITS: &[(&str, i64)] = &[
     ("max-tool-calls", 1000),
 ];
 
-/// What a step may give to its model, by name.
+/// The tools that a step may give to its model, by name.
 #[derive(Debug, Clone, Default)]
 pub struct Envelope {
-    /// Calls of them are returned to the flow, not executed: `:definitions`, or a vector of them.
+    /// `:definitions`, or a vector of them: their calls are returned to the flow, not executed.
     pub definitions: Vec<Value>,
     /// Whether `:mode :execute` is set.
     pub is_execute: bool,
     /// `auto`, `required` or `none`, if it is set.
     pub choice: Option<Rc<str>>,
-    /// Of [`BUILT_IN`], in the order given.
+    /// The names from [`BUILT_IN`], in the order given.
     pub built_in: Vec<Rc<str>>,
     /// Ids of `:steps`.
     pub steps: Vec<Rc<str>>,
@@ -80,19 +80,19 @@ pub struct Envelope {
     pub max_repeated_tool_calls: Option<i64>,
 }
 
-/// The tool for the workspace: `:workspace`, or `:breyta`.
+/// The workspace tool: `:workspace`, or `:breyta`.
 #[derive(Debug, Clone)]
 pub struct WorkspaceTool {
-    /// What models call it.
+    /// The name of the tool for models.
     pub name: &'static str,
-    /// Operations, in the order given.
+    /// The allowed operations, in the order given.
     pub allow: Vec<Rc<str>>,
     pub mutations: workspace::Mutations,
-    /// Of those allowed, the ones that a person is asked about.
+    /// The allowed operations that need a person's approval.
     pub require_approval: Vec<Rc<str>>,
 }
 
-/// What must be called before the final answer.
+/// The tools that must be called before the final answer.
 #[derive(Debug, Clone, Default)]
 pub struct Require {
     pub tool_names: Vec<Rc<str>>,
@@ -102,7 +102,7 @@ pub struct Require {
 }
 
 impl Envelope {
-    /// Tells whether anything is to be executed.
+    /// Tells whether any tool is to be executed.
     pub fn executes(&self) -> bool {
         self.is_execute
             || self.workspace.is_some()
@@ -112,26 +112,26 @@ impl Envelope {
     }
 }
 
-/// What is wrong, and where.
+/// An error in the envelope, with its place.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Wrong {
-    /// From the config of the step: keys with a colon, and positions in vectors.
+    /// The path in the config of the step: keys with a colon, and indices of vectors.
     pub path: Vec<String>,
-    /// The place is the last key of the path, not what stands under it.
+    /// Whether the place is the last key of the path, and not the value under it.
     pub is_key: bool,
     pub message: String,
     pub hint: Option<String>,
 }
 
 impl Wrong {
-    /// Returns the path as it is read: `:tools :steps 0`.
+    /// Returns the path as text: `:tools :steps 0`.
     pub fn place(&self) -> String {
         self.path.join(" ")
     }
 }
 
 /// Reads `:tools` and `:available-steps` of a step's config. With `is_literal`, forms in it are not evaluated yet, and
-/// are not reported.
+/// not reported.
 pub fn read(flow: &Flow, config: &Value, is_literal: bool) -> (Envelope, Vec<Wrong>) {
     let mut reader = Reader {
         flow,
@@ -166,7 +166,7 @@ struct Reader<'a> {
     path: Vec<String>,
     envelope: Envelope,
     wrong: Vec<Wrong>,
-    /// Something in it is not known yet.
+    /// Whether a part of the envelope is not known yet.
     is_open: bool,
 }
 
@@ -198,7 +198,7 @@ impl Reader<'_> {
         is_open
     }
 
-    /// Returns what is under a key, where it is known.
+    /// Returns the value under a key, if it is known.
     fn given(&mut self, map: &Value, key: &str) -> Option<Value> {
         let value = map.get(key).filter(|value| !value.is_nil())?.clone();
         (!self.is_unknown_yet(&value)).then_some(value)
@@ -268,7 +268,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Definitions, or names and ids of tools to execute.
+    /// Reads a vector of definitions, or of names and ids of tools to execute.
     fn vector(&mut self, tools: &[Value]) {
         for (idx, tool) in tools.iter().enumerate() {
             if self.is_unknown_yet(tool) {
@@ -339,7 +339,7 @@ impl Reader<'_> {
             );
             return;
         }
-        // Providers differ in where they put it.
+        // Providers put the name in different places.
         let inner = given.get("function").unwrap_or(given);
         let name = inner.get("name").filter(|name| !name.is_nil()).cloned();
         let Some(name) = name else {
@@ -405,10 +405,10 @@ impl Reader<'_> {
 
     fn items(&mut self, given: &Value, what: &str) -> Option<Vec<Value>> {
         let items = items(given);
-        // The check of the fields reports a wrong value of a field.
+        // A wrong value of a field is reported by the check of the fields.
         if items.is_none() && self.path.len() > 1 {
             self.say(
-                format!("here is a vector of {what}, not {}", given.kind()),
+                format!("expected a vector of {what}, not {}", given.kind()),
                 None,
             );
         }
@@ -449,7 +449,7 @@ impl Reader<'_> {
         let hint = match name {
             _ if WORKSPACE.contains(&name) => {
                 format!(
-                    "say what it may do: `:tools {{:{name} {{:allow [:runs/list :runs/show]}}}}`"
+                    "set the allowed operations: `:tools {{:{name} {{:allow [:runs/list :runs/show]}}}}`"
                 )
             }
             "capture" | "db" | "http" | "function" | "kv" | "notify" | "sleep" | "ssh" | "wait"
@@ -526,7 +526,7 @@ impl Reader<'_> {
                     adapter.namespace()
                 );
                 self.say(
-                    format!("`:{name}` does not say which of its tools may be used"),
+                    format!("`:{name}` does not name the tools that may be used"),
                     hint,
                 );
                 None
@@ -603,7 +603,7 @@ impl Reader<'_> {
         self.envelope.workspace = Some(tool);
     }
 
-    /// Reads names of operations; `refused` says what is wrong with one that there is.
+    /// Reads names of operations. `refused` returns what is wrong with an existing operation, if anything.
     fn operations(
         &mut self,
         key: &str,
@@ -691,7 +691,7 @@ impl Reader<'_> {
     }
 }
 
-/// Returns what models call the tools of an envelope, but for those of MCP servers.
+/// Returns the names for models of the tools of an envelope, without those of MCP servers.
 pub fn tool_names(flow: &Flow, envelope: &Envelope) -> Vec<String> {
     let packaged = envelope.steps.iter().chain(&envelope.agents);
     let packaged = packaged

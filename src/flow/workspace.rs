@@ -1,5 +1,5 @@
-//! What flows and agents may do with the project that they run in: the operations of `:workspace`, and which of them
-//! change something.
+//! The operations of `:workspace`, by which flows and agents access the project that they run in, and the changes that
+//! the operations make.
 
 use flowstone_lang::value::Value;
 
@@ -8,20 +8,20 @@ use flowstone_model::names::name_of;
 /// One operation.
 #[derive(Debug, Clone, Copy)]
 pub struct Operation {
-    /// Without its colon.
+    /// The name without its colon.
     pub name: &'static str,
-    /// What it does and takes, for models.
+    /// A description of the operation and its arguments, for models.
     pub about: &'static str,
-    /// What changes by it; `None` for those that only look.
+    /// The kind of change; `None` for operations that only read.
     pub change: Option<Change>,
 }
 
-/// What an operation changes.
+/// The kind of change that an operation makes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Change {
-    /// It writes a draft, or a note for the author.
+    /// The operation writes a draft, or a note for the author.
     Draft,
-    /// It starts a run.
+    /// The operation starts a run.
     Run,
 }
 
@@ -98,7 +98,7 @@ pub fn find(name: &str) -> Option<&'static Operation> {
     OPERATIONS.iter().find(|operation| operation.name == name)
 }
 
-/// Which changes are allowed.
+/// The changes that are allowed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Mutations {
     #[default]
@@ -139,7 +139,7 @@ impl Mutations {
     }
 }
 
-/// Returns the modes that an operation needs, in words, where the mode does not allow it.
+/// Returns a description of the modes that an operation needs, if the mode does not allow it.
 pub fn refusal(operation: &str, mutations: Mutations) -> Option<&'static str> {
     let change = find(operation)?.change?;
     match (mutations.allows(change), change) {

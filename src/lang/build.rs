@@ -1,5 +1,5 @@
-//! Writes the index of the library: for each file of `stdlib/` its namespace and where each of its
-//! definitions starts and ends. The files are included as they are; nothing is compiled before it is used.
+//! Writes the index of the library: for each file of `stdlib/` its namespace and the range of each of its definitions.
+//! The files are included unchanged; a definition is compiled when it is first used.
 
 #![expect(
     clippy::disallowed_methods,
@@ -73,7 +73,7 @@ fn write_source(index: &mut String, folder: &Path, file: &Path, text: &str) {
             );
         }
     }
-    // `(ns name ...)`, or `(in-ns 'name)` in the further files of a namespace.
+    // `(ns name ...)`, or `(in-ns 'name)` in the other files of a namespace.
     let namespace = words(&text[header.clone()])
         .nth(1)
         .expect("a file of the library starts with its namespace");
@@ -90,7 +90,7 @@ fn write_source(index: &mut String, folder: &Path, file: &Path, text: &str) {
     );
 }
 
-/// Returns the names of the methods that the types of a file have: the methods whose first parameter is `this`.
+/// Returns the names of the methods that a file's types define: those whose first parameter is `this`.
 fn methods_of_types(text: &str) -> Vec<String> {
     let found = text.match_indices(" [this").filter_map(|(at, _)| {
         let start = text[..at].rfind(|char: char| char.is_whitespace() || char == '(')?;
@@ -126,7 +126,7 @@ fn end_of_line(bytes: &[u8], at: usize) -> usize {
         .map_or(bytes.len(), |length| at + length)
 }
 
-/// Returns the end of the form that starts at `at` with a bracket.
+/// Returns the end of the form whose opening bracket is at `at`.
 fn end_of_form(bytes: &[u8], mut at: usize) -> usize {
     let mut depth = 0;
     while at < bytes.len() {
@@ -157,7 +157,7 @@ fn end_of_text(bytes: &[u8], start: usize) -> usize {
     at
 }
 
-/// Returns what a form defines: `(defn name ...)`, or what a `(defmethod name ...)` adds to.
+/// Returns the names that a form defines: `(defn name ...)`, or the name that a `(defmethod name ...)` extends.
 fn names(form: &str) -> Vec<String> {
     let mut words = words(form);
     let head = words.next().unwrap_or_default();
@@ -168,7 +168,7 @@ fn names(form: &str) -> Vec<String> {
         return Vec::new();
     };
     match head.as_str() {
-        // The macros of `host/mutable.clj` define types, too; each type of the host names its package.
+        // The macros of `host/mutable.clj` also define types; each type of the host names its package.
         _ if form.contains("^{:package ") => vec![format!("->{name}"), name],
         "defrecord" | "deftype" => {
             vec![format!("->{name}"), format!("map->{name}"), name]
@@ -190,7 +190,7 @@ fn names(form: &str) -> Vec<String> {
     }
 }
 
-/// Returns the first words inside of a form, without metadata.
+/// Returns the leading words inside a form, without metadata.
 fn words(form: &str) -> impl Iterator<Item = String> {
     let bytes = form.as_bytes();
     let mut at = 1;

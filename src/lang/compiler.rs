@@ -1,8 +1,8 @@
-//! From forms to bytecode: analysis resolves names and expands macros, liveness finds last uses, emission
-//! assigns registers and selects instructions.
+//! From forms to bytecode: analysis resolves names and expands macros, liveness finds last uses, emission assigns
+//! registers and selects instructions.
 //!
-//! Everything that can be known before a program runs is refused here, with its place: names that mean
-//! nothing, odd bindings, `recur` where it cannot be, wrong numbers of arguments of known functions.
+//! Errors that can be detected before a program runs are reported here, with their place: undefined names, odd
+//! bindings, `recur` outside of tail position, wrong numbers of arguments of known functions.
 
 mod analyze;
 mod destructure;
@@ -30,10 +30,10 @@ pub(crate) use destructure::bindings as destructure;
 pub(crate) use expand::{expand_once, macroexpand_1};
 pub(crate) use undefined::is_known_everywhere;
 
-/// Compiles a form of the current namespace to a function of no arguments.
+/// Compiles a form of the current namespace to a function without arguments.
 ///
 /// # Errors
-/// A located exception of class `CompilerException`, or whatever a macro throws.
+/// A located exception of class `CompilerException`, or any exception that a macro throws.
 pub(crate) fn compile(vm: &mut Vm, form: &Value) -> Result<Value> {
     let top = analyze::analyze_top(vm, form)?;
     let name: Rc<str> = Rc::from("top level");
@@ -56,17 +56,17 @@ pub(crate) fn compile(vm: &mut Vm, form: &Value) -> Result<Value> {
     })))
 }
 
-/// Describes a method that nothing has, when it is called.
+/// Returns the exception for a call of a method that no known type has.
 pub(crate) fn unknown_method(vm: &Vm, name: Symbol) -> Exception {
     undefined::method(vm, name)
 }
 
-/// An error of the program text.
+/// Returns an error of the program text.
 pub(crate) fn error(code: &'static str, span: Span, message: impl Into<String>) -> Exception {
     Exception::new(Class::COMPILER_EXCEPTION, code, message).at(span)
 }
 
-/// An error of the program text, as a result.
+/// Returns an error of the program text as a result.
 pub(crate) fn fail<T>(code: &'static str, span: Span, message: impl Into<String>) -> Result<T> {
     Err(Signal::from(error(code, span, message)))
 }

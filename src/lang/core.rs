@@ -1,4 +1,4 @@
-//! The library's natives, by area. Each area lists its functions in `FNS`; what needs no native is in
+//! The library's natives, by area. Each area lists its functions in `FNS`; functions that need no native are in
 //! `stdlib/`.
 
 mod absent;
@@ -61,7 +61,7 @@ pub(crate) use print::options as print_options;
 use crate::value::{Class, Object, Symbol, Value};
 use crate::vm::World;
 
-/// The areas: namespace and functions. Sorted by file.
+/// The areas: namespace and functions, sorted by file.
 const AREAS: &[(&str, &[crate::value::Native])] = &[
     ("clojure.core", absent::FNS),
     ("clojure.core", arithmetic::FNS),
@@ -150,7 +150,7 @@ const AREAS: &[(&str, &[crate::value::Native])] = &[
     ("clojure.core", vectors::FNS),
 ];
 
-/// Names that stand for a number: namespace, name and value.
+/// Named numbers: namespace, name and value.
 const CONSTANTS: &[(&str, &str, Value)] = &[
     ("Double", "MAX_VALUE", Value::Float(f64::MAX)),
     ("Double", "MIN_VALUE", Value::Float(5e-324)),
@@ -196,7 +196,7 @@ const CONSTANTS: &[(&str, &str, Value)] = &[
     ("clojure.math", "PI", Value::Float(std::f64::consts::PI)),
 ];
 
-/// The primitive classes, each as `TYPE` of the class that stands for it.
+/// The primitive classes: each is the `TYPE` of its wrapper class.
 const PRIMITIVES: &[(&str, Class)] = &[
     ("Boolean", Class::PRIMITIVE_BOOLEAN),
     ("Byte", Class::PRIMITIVE_BYTE),
@@ -208,7 +208,7 @@ const PRIMITIVES: &[(&str, Class)] = &[
     ("Short", Class::PRIMITIVE_SHORT),
 ];
 
-/// The named values of host classes: class, name and value.
+/// Returns the named values of host classes: class, name and value.
 fn host_constants() -> impl Iterator<Item = (&'static str, &'static str, Value)> {
     host_big::constants()
         .chain(host_bytes::constants())

@@ -1,7 +1,7 @@
-//! What is wrong, as data that people, editors and programs are told it from.
+//! Errors and warnings as data, for people, editors and programs.
 //!
-//! A diagnostic is self-contained: places are looked up in the texts when it is made. [`Diagnostic::render`] gives
-//! plain text; a surface that wants colours takes [`Diagnostic::pieces`], whose text is the same.
+//! A diagnostic is self-contained: places are resolved to lines of text when it is created. [`Diagnostic::render`]
+//! returns plain text; a surface that uses colours takes [`Diagnostic::pieces`], which have the same text.
 
 mod draw;
 mod exception;
@@ -15,102 +15,102 @@ use crate::value::{Exception, Signal, Sources, Span};
 
 pub use crate::value::Phase;
 
-/// How bad it is.
+/// The severity of a diagnostic.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Severity {
-    /// The program cannot go on.
+    /// The program cannot continue.
     Error,
-    /// The program goes on, but probably not as meant.
+    /// The program continues, but probably not as intended.
     Warning,
 }
 
-/// One thing that is wrong.
+/// One problem in a program.
 #[derive(Debug, Clone)]
 pub struct Diagnostic {
-    /// How bad it is.
+    /// The severity of the problem.
     pub severity: Severity,
-    /// A stable code with a page in `docs/errors`; empty for what a program threw itself.
+    /// A stable code with a page in `docs/errors`; empty for exceptions thrown by a program.
     pub code: String,
-    /// When it happened, where that is known.
+    /// The phase in which it occurred, if it is known.
     pub phase: Option<Phase>,
-    /// What is wrong, in one sentence.
+    /// A sentence that describes the problem.
     pub message: String,
-    /// Where it is, where that is known.
+    /// The place of the problem, if it is known.
     pub place: Option<Excerpt>,
-    /// What is written under the place.
+    /// The text written under the place.
     pub label: String,
-    /// Other places that matter, and what is there.
+    /// Other relevant places, each with its label.
     pub related: Vec<(Excerpt, String)>,
     /// The class of the exception, such as `ArithmeticException`; empty for other errors.
     pub class: String,
-    /// What was at fault.
+    /// The value at fault.
     pub culprit: Option<Box<Culprit>>,
-    /// The data of an exception, printed shortly.
+    /// The data of an exception, in short printed form.
     pub data: Option<String>,
-    /// What the exception follows from, nearest first.
+    /// The causes of the exception, nearest first.
     pub causes: Vec<Cause>,
-    /// The macro calls that the code came through, innermost first.
+    /// The macro calls that produced the code, innermost first.
     pub expansion: Vec<Expanded>,
-    /// Facts below the message: the data of an exception, what caused it.
+    /// Facts below the message, such as the data and the causes of an exception.
     pub notes: Vec<String>,
-    /// What to try.
+    /// Suggestions of what to try.
     pub hints: Vec<String>,
-    /// The calls that led there, innermost first.
+    /// The active calls, innermost first.
     pub trace: Vec<Call>,
 }
 
-/// The value that a call could not work with.
+/// A value that a call rejected.
 #[derive(Debug, Clone)]
 pub struct Culprit {
-    /// Counted from 1; `None` for the value in function position.
+    /// The argument's number, from 1; `None` for the value in function position.
     pub argument: Option<u32>,
     /// The function that was called, if it is known.
     pub function: Option<String>,
-    /// Printed shortly.
+    /// The value in short printed form.
     pub value: String,
-    /// In words, such as `a keyword`.
+    /// The kind of the value, such as `a keyword`.
     pub kind: &'static str,
 }
 
-/// A macro call that code came through.
+/// A macro call that produced code.
 #[derive(Debug, Clone)]
 pub struct Expanded {
     /// The macro, as it was called.
     pub macro_name: String,
-    /// Where the call is.
+    /// The place of the call.
     pub place: Option<Excerpt>,
-    /// What the macro made of it; `None` where it did not come to that.
+    /// The macro's result; `None` if the macro did not return one.
     pub form: Option<String>,
 }
 
-/// An exception from which another follows.
+/// The cause of another exception.
 #[derive(Debug, Clone)]
 pub struct Cause {
     /// The class of the exception.
     pub class: String,
-    /// Empty for what a program threw itself.
+    /// The error code; empty for exceptions thrown by a program.
     pub code: String,
-    /// What was wrong.
+    /// The message of the exception.
     pub message: String,
-    /// Its data, printed shortly.
+    /// The data in short printed form.
     pub data: Option<String>,
-    /// Where it was thrown.
+    /// The place where it was thrown.
     pub place: Option<Excerpt>,
 }
 
-/// One call on the way to an error.
+/// A call that was active when an error occurred.
 #[derive(Debug, Clone)]
 pub struct Call {
-    /// The function, with its namespace where it has one.
+    /// The function, with its namespace if it has one.
     pub function: String,
-    /// Where it is, where that is known.
+    /// The place of the call, if it is known.
     pub place: Option<Excerpt>,
-    /// Whether the call stands in the library, not in what the user wrote.
+    /// Whether the call is in the library rather than in the user's code.
     pub in_library: bool,
 }
 
 impl Severity {
-    /// Returns the name that JSON and the text have for it.
+    /// Returns the name used in JSON and in text.
     pub fn name(self) -> &'static str {
         match self {
             Severity::Error => "error",
@@ -149,24 +149,23 @@ impl Diagnostic {
         }
     }
 
-    /// Says where it is, as far as the texts know.
+    /// Sets the place from a span, if the texts still contain it.
     #[must_use]
     pub fn at(mut self, sources: &Sources, span: Span) -> Diagnostic {
         self.place = Excerpt::find(sources, span);
         self
     }
 
-    /// Says where it is in a text, by line and column counted from 1.
+    /// Sets the place in a text, by line and column counted from 1.
     #[must_use]
     pub fn in_text(mut self, name: &str, text: &str, line: usize, column: usize) -> Diagnostic {
         self.place = Some(Excerpt::in_text(name, text, line, column));
         self
     }
 
-    /// Says on which line it is, where only that line is known.
+    /// Sets the place by line and column, if the whole text is not available.
     #[must_use]
-    ///
-    /// `width` is how many columns of `text` are meant.
+    /// ¶ `width` is the number of columns of `text` to mark.
     pub fn on_line(
         mut self,
         file: &str,
@@ -188,14 +187,14 @@ impl Diagnostic {
         self
     }
 
-    /// Says what to write under the place.
+    /// Sets the text written under the place.
     #[must_use]
     pub fn label(mut self, label: impl Into<String>) -> Diagnostic {
         self.label = label.into();
         self
     }
 
-    /// Adds a sentence that says what to try.
+    /// Adds a sentence that suggests what to try.
     #[must_use]
     pub fn hint(mut self, hint: impl Into<String>) -> Diagnostic {
         self.hints.push(hint.into());
@@ -209,7 +208,7 @@ impl Diagnostic {
         self
     }
 
-    /// Describes why a text could not be read.
+    /// Describes an error of reading a text.
     pub fn of_read_error(sources: &Sources, error: &ReadError) -> Diagnostic {
         let mut diagnostic = Diagnostic::error(error.code, &*error.message).at(sources, error.span);
         diagnostic.phase = Some(Phase::Read);
@@ -221,7 +220,7 @@ impl Diagnostic {
         diagnostic
     }
 
-    /// Describes what stopped a program.
+    /// Describes the signal that stopped a program.
     pub fn of_signal(sources: &Sources, signal: &Signal) -> Diagnostic {
         match signal {
             Signal::Throw(exception) => Diagnostic::of_exception(sources, exception),
@@ -229,12 +228,12 @@ impl Diagnostic {
         }
     }
 
-    /// Describes an exception that nothing caught.
+    /// Describes an uncaught exception.
     pub fn of_exception(sources: &Sources, exception: &Exception) -> Diagnostic {
         exception::describe(sources, exception)
     }
 
-    /// Says where a program was when it was stopped.
+    /// Sets the place where a program was stopped.
     #[must_use]
     pub fn stopped_at(mut self, sources: &Sources, origin: &crate::value::Origin) -> Diagnostic {
         exception::put_origin(&mut self, sources, origin);
@@ -242,7 +241,7 @@ impl Diagnostic {
         self
     }
 
-    /// Returns plain text of several lines, each with its end.
+    /// Returns plain text of several lines, each with a line end.
     pub fn render(&self) -> String {
         self.pieces().iter().map(|piece| &*piece.text).collect()
     }

@@ -5,8 +5,8 @@ use std::fmt;
 use crate::diagnostic::Diagnostic;
 use crate::value::{Exception, Signal, Sources, Stop};
 
-/// Why an evaluation gave no value: for programs as a [`Signal`], for people as a [`Diagnostic`]. Displayed, it
-/// is the whole message with place, hint and calls.
+/// The reason why an evaluation returned no value: for programs as a [`Signal`], for people as a [`Diagnostic`]. Its
+/// `Display` text is the whole message with place, hint and calls.
 #[derive(Debug)]
 pub struct Failure {
     signal: Signal,
@@ -19,12 +19,12 @@ impl Failure {
         Failure { signal, diagnostic }
     }
 
-    /// Returns what unwound the evaluation.
+    /// Returns the signal that ended the evaluation.
     pub fn signal(&self) -> &Signal {
         &self.signal
     }
 
-    /// Returns the exception that nothing caught; `None` where the evaluation was stopped from outside.
+    /// Returns the uncaught exception; `None` if the evaluation was stopped from outside.
     pub fn exception(&self) -> Option<&Exception> {
         match &self.signal {
             Signal::Throw(exception) => Some(exception),
@@ -32,7 +32,7 @@ impl Failure {
         }
     }
 
-    /// Returns why the evaluation was stopped from outside: fuel, memory, an interrupt.
+    /// Returns the reason why the evaluation was stopped from outside: fuel, memory, an interrupt.
     pub fn stop(&self) -> Option<&Stop> {
         match &self.signal {
             Signal::Throw(_) => None,
@@ -40,12 +40,12 @@ impl Failure {
         }
     }
 
-    /// Returns the stable code, such as `E0301`; empty for what a program threw itself, and for a stop.
+    /// Returns the stable code, such as `E0301`; empty for exceptions thrown by a program, and for a stop.
     pub fn code(&self) -> &str {
         &self.diagnostic.code
     }
 
-    /// Returns place, words and hints as data.
+    /// Returns place, message and hints as data.
     pub fn diagnostic(&self) -> &Diagnostic {
         &self.diagnostic
     }

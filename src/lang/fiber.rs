@@ -1,8 +1,7 @@
-//! A run's own stack: evaluation that can stop at any depth and go on later.
+//! A separate stack for each run: an evaluation that can be suspended at any call depth and resumed later.
 //!
-//! No borrow, lock or span guard may be alive across a suspension. The way stacks are switched is behind
-//! [`Suspender`]: coroutines where the platform has them, else a thread for each fiber, which takes turns
-//! with its owner.
+//! No borrow, lock or span guard may be alive across a suspension. [`Suspender`] hides how stacks are switched: with
+//! coroutines if the platform supports them, else with a thread for each fiber, which takes turns with its owner.
 
 #[cfg(not(all(windows, target_arch = "aarch64")))]
 mod coroutine;
@@ -24,7 +23,7 @@ use coroutine::Stack;
 #[cfg(all(windows, target_arch = "aarch64"))]
 use thread::Stack;
 
-/// Gives back memory that this thread keeps for the next fibers: for who has none for a while.
+/// Releases memory that this thread keeps for future fibers: for a thread that expects none for a while.
 pub fn trim() {
     #[cfg(not(all(windows, target_arch = "aarch64")))]
     coroutine::trim();
@@ -37,38 +36,38 @@ pub enum Exit {
     Done(Value),
     /// The body threw and nothing caught it.
     Threw(Rc<Exception>),
-    /// The body asks for something: answer with [`Fiber::resume`].
+    /// The body makes a request: pass its outcome to [`Fiber::resume`].
     Step(Request),
-    /// A quantum of fuel is used up: look at the clock and the others, then resume with nil.
+    /// A quantum of fuel is used up: check the clock, yield to others, then resume with nil.
     OutOfFuel,
     /// The body was stopped from outside.
     Stopped(Stop),
 }
 
-/// A body under evaluation. Dropping one that is suspended unwinds its stack: destructors run, `finally`
-/// blocks of the language do not.
+/// A body under evaluation. Dropping a suspended fiber unwinds its stack: destructors run, `finally` blocks of the
+/// language do not.
 pub struct Fiber {
     state: State,
-    /// How the body rounds decimals: a thread has one such setting, and several fibers.
+    /// The body's decimal rounding: a thread has one such setting, but may have several fibers.
     math_context: Option<MathContext>,
     /// The limits of native work, while the body is suspended.
     meter: Meter,
 }
 
 enum State {
-    /// Takes no stack before it runs.
+    /// A fiber that has not run, and takes no stack yet.
     New(Box<Start>),
     Running(Box<dyn Suspender>),
     Over,
 }
 
-/// Why a body leaves its stack for a while.
+/// The reason why a body leaves its stack temporarily.
 enum Leave {
     Step(Request),
     OutOfFuel,
 }
 
-/// How a body came back.
+/// The outcome of a turn of a body.
 enum Turn {
     Left(Leave),
     Returned(Result<Value>),
@@ -80,13 +79,13 @@ trait Suspender {
     fn resume(&mut self, answer: Result<Value>) -> Turn;
 }
 
-/// The way out of a stack, from inside.
+/// The exit from a stack, used from inside.
 trait Exiter {
-    /// Goes back to who resumed; returns with the next answer.
+    /// Switches to the owner that resumed the body; returns with the next answer.
     fn leave(&self, why: Leave) -> Result<Value>;
 }
 
-/// All that is needed to start a body.
+/// Everything needed to start a body.
 struct Start {
     world: Rc<World>,
     host: Box<dyn Host>,
@@ -94,12 +93,12 @@ struct Start {
 }
 
 impl Start {
-    /// Runs the body: called on the new stack.
+    /// Runs the body; called on the new stack.
     fn run(self, exiter: Box<dyn Exiter>, stack_limit: usize) -> Result<Value> {
         let host = Box::new(FiberHost::new(self.host, exiter, self.world.clone()));
         let machine = Vm::sized(self.world, host, Size::Small);
         let _watch = machine.watch_fiber();
-        // Dropped before the watch: once a limit is met, what the machine holds is freed later.
+        // Dropped before the watch: once a limit is reached, the values that the machine holds are freed later.
         let mut vm = machine;
         vm.set_native_stack_limit(stack_limit);
         (self.body)(&mut vm)
@@ -107,8 +106,8 @@ impl Start {
 }
 
 impl Fiber {
-    /// Prepares `body` for running in `session`. `host` answers all that needs no suspension; its own
-    /// `suspend` is never called, and its `refill` says how much each quantum is.
+    /// Prepares `body` for running in `session`. `host` answers everything that needs no suspension; its own `suspend`
+    /// is never called, and its `refill` returns the size of each quantum.
     pub fn new(
         session: &Session,
         host: Box<dyn Host>,
@@ -125,11 +124,11 @@ impl Fiber {
         }
     }
 
-    /// Runs until the next exit. `answer` is the result of the pending [`Exit::Step`]; on the first call and after
+    /// Runs until the next exit. `answer` is the outcome of the pending [`Exit::Step`]; on the first call and after
     /// [`Exit::OutOfFuel`] it is nil, or a signal to raise there.
     ///
     /// # Panics
-    /// When the body does; a fiber that is over must not be resumed.
+    /// If the body panics; a fiber that is over must not be resumed.
     pub fn resume(&mut self, answer: Result<Value>) -> Exit {
         let (mut stack, answer) = match std::mem::replace(&mut self.state, State::Over) {
             State::Over => panic!("a fiber that is over was resumed"),
@@ -162,7 +161,7 @@ impl Fiber {
         }
     }
 
-    /// Tells whether the body has returned, thrown or was stopped.
+    /// Tells whether the body has returned, has thrown or was stopped.
     pub fn is_over(&self) -> bool {
         matches!(self.state, State::Over)
     }
@@ -189,10 +188,10 @@ impl Fiber {
 
 impl Drop for Fiber {
     fn drop(&mut self) {
-        // Unwinding the stack takes away the watch of the body, not that of the owner.
+        // Unwinding the stack removes the watch of the body, not that of the owner.
         let mut meter = std::mem::take(&mut self.meter);
         if let State::Running(_) = self.state {
-            // What the body holds is freed later: the owner may be in a hurry.
+            // The values that the body holds are freed later, because the owner may be in a hurry.
             meter.stop(Stop::Evicted);
         }
         let outer = meter::replace(meter);

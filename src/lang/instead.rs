@@ -1,6 +1,6 @@
-//! What to use in place of classes of the host and of namespaces that are not here, for hints.
+//! Replacements for classes of the host and namespaces that do not exist here, for hints.
 
-/// Classes by their short names. Sorted.
+/// Replacements of classes, by their short names. Sorted.
 const CLASSES: &[(&str, &str)] = &[
     (
         "ConcurrentLinkedQueue",
@@ -26,7 +26,7 @@ const CLASSES: &[(&str, &str)] = &[
     ("ThreadLocalRandom", "use rand and rand-int"),
 ];
 
-/// Namespaces. Sorted.
+/// Replacements of namespaces. Sorted.
 const NAMESPACES: &[(&str, &str)] = &[
     (
         "clj-http.client",
@@ -56,12 +56,12 @@ const NAMESPACES: &[(&str, &str)] = &[
     ),
 ];
 
-/// Returns what to use in place of a class of the host, by its short name.
+/// Returns the replacement for a class of the host, by its short name.
 pub(crate) fn of_class(short: &str) -> Option<&'static str> {
     found(CLASSES, short)
 }
 
-/// Returns what to use in place of a namespace.
+/// Returns the replacement for a namespace.
 pub(crate) fn of_namespace(name: &str) -> Option<&'static str> {
     found(NAMESPACES, name)
 }

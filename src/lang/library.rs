@@ -6,47 +6,47 @@ pub mod examples;
 /// One file of the library. A namespace may have several.
 #[derive(Debug)]
 pub struct LibrarySource {
-    /// The name that needs it.
+    /// The namespace that the file belongs to.
     pub namespace: &'static str,
     /// The path below `stdlib/`.
     pub file: &'static str,
     /// The text itself.
     pub text: &'static str,
-    /// Where the `ns` form stands: what its definitions are compiled after.
+    /// The range of the `ns` form; definitions are compiled after it.
     pub header: (u32, u32),
-    /// In the order of the file. A name may have several: a `defmulti` and its `defmethod`s.
+    /// The definitions in the order of the file. A name may have several: a `defmulti` and its `defmethod`s.
     pub definitions: &'static [Definition],
 }
 
-/// A top-level form and the name that needs it.
+/// A top-level form and the name that requires it.
 #[derive(Debug)]
 pub struct Definition {
-    /// The name that needs it.
+    /// The name that requires the form.
     pub name: &'static str,
-    /// Where it starts in the text.
+    /// The byte offset of its start in the text.
     pub start: u32,
-    /// Where it ends.
+    /// The byte offset of its end.
     pub end: u32,
 }
 
 /// A form of a definition.
 #[derive(Debug, Clone, Copy)]
 pub struct LibraryForm {
-    /// The file that it stands in.
+    /// The file that contains the form.
     pub source: &'static LibrarySource,
-    /// Where it starts in the text of its source.
+    /// The byte offset of its start in the text of its source.
     pub start: u32,
-    /// The text itself.
+    /// The text of the form.
     pub text: &'static str,
 }
 
 /// All files, by path.
 pub const SOURCES: &[LibrarySource] = include!(concat!(env!("OUT_DIR"), "/library.rs"));
 
-/// The names of the methods of types of the library.
+/// The names of the methods of the library's types.
 pub const METHODS: &[&str] = include!(concat!(env!("OUT_DIR"), "/methods.rs"));
 
-/// What the namespaces are for that are written in Rust alone. Sorted by name.
+/// Descriptions of the namespaces that are written in Rust only. Sorted by name.
 const NATIVE: &[(&str, &str)] = &[
     (
         "cheshire.core",
@@ -70,7 +70,7 @@ const NATIVE: &[(&str, &str)] = &[
     ("json", "Reading and writing of JSON."),
 ];
 
-/// Returns what a namespace of the library is for; `None` for any other.
+/// Returns the description of a namespace of the library; `None` for any other.
 pub fn doc(namespace: &str) -> Option<&'static str> {
     let native = NATIVE.iter().find(|(name, _)| *name == namespace);
     native
@@ -84,13 +84,13 @@ fn doc_of(header: &str) -> Option<&str> {
     (head.split_whitespace().count() == 2).then_some(rest.split('"').next()?)
 }
 
-/// Returns the namespace of the library that defines a host class: named as the class is, without its package.
+/// Returns the library namespace that defines a host class; it has the class's name without its package.
 pub fn class(name: &str) -> Option<&str> {
     let short = name.rsplit('.').next()?;
     (name != short && defines(short, short)).then_some(short)
 }
 
-/// Returns the files of a namespace; none for one that is not in the library.
+/// Returns the files of a namespace; none if it is not in the library.
 pub fn sources(namespace: &str) -> impl Iterator<Item = &'static LibrarySource> {
     SOURCES
         .iter()
@@ -108,7 +108,7 @@ pub fn names(namespace: &str) -> impl Iterator<Item = &'static str> {
         .flat_map(|source| source.definitions.iter().map(|definition| definition.name))
 }
 
-/// Returns the forms that a name needs, in the order in which they must run; none for an unknown name.
+/// Returns the forms that a name requires, in the order in which they must run; none for an unknown name.
 pub fn forms_of(namespace: &str, name: &str) -> impl Iterator<Item = LibraryForm> {
     sources(namespace).flat_map(move |source| {
         source
@@ -129,7 +129,7 @@ pub fn defines(namespace: &str, name: &str) -> bool {
 }
 
 impl LibraryForm {
-    /// Tells whether what it defines is for its own namespace only.
+    /// Tells whether the definition is private to its namespace.
     pub fn is_private(&self) -> bool {
         let head = self.text.split('"').next().unwrap_or("");
         head.starts_with("(defn- ") || head.contains("^:private ")
@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn every_namespace_of_the_library_says_what_it_is_for() {
+    fn every_namespace_of_the_library_has_a_description() {
         assert!(NATIVE.is_sorted());
         for source in SOURCES {
             let found = doc(source.namespace).unwrap_or_default();

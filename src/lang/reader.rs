@@ -1,9 +1,9 @@
-//! The reader: text in, forms out.
+//! The reader turns text into forms.
 //!
-//! One reader serves source code and data ([`Mode`]). It works on byte offsets and keeps its own stack of
-//! open forms, so that nesting is bounded by [`ReadOptions::max_depth`] and never by the machine's stack.
-//! It knows nothing of namespaces or of the VM: what depends on them it asks of a [`ReadContext`].
-//! In code every list, vector, map, set and symbol carries its place; in data nothing does.
+//! One reader serves source code and data ([`Mode`]). It works on byte offsets and keeps its own stack of open forms,
+//! so that nesting is bounded by [`ReadOptions::max_depth`] and never by the machine's stack. It does not know about
+//! namespaces or the VM: a [`ReadContext`] answers questions about them. In code every list, vector, map, set and
+//! symbol carries its place; in data no form does.
 
 mod build;
 mod character;
@@ -29,35 +29,35 @@ use function::FunctionArgs;
 pub use error::ReadError;
 pub use instant::{parse_instant, parse_uuid};
 
-/// The deepest nesting that is read unless the options say otherwise.
+/// Default of the maximum nesting depth.
 pub const MAX_DEPTH: usize = 10_000;
 
-/// What kind of text is read.
+/// The kind of text to read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mode {
-    /// Everything that Clojure reads; forms carry places.
+    /// Everything that Clojure's reader accepts; forms carry places.
     Code,
     /// EDN: no quoting, no `#()`, no regexes; unknown tags are kept.
     Data,
 }
 
-/// How to read.
+/// The options of a reader.
 #[derive(Debug, Clone, Copy)]
 pub struct ReadOptions<'a> {
-    /// What kind of text it is.
+    /// The kind of text.
     pub mode: Mode,
-    /// The features that `#?` chooses, without colon; `:default` is chosen in any case.
+    /// The features that `#?` chooses, without colon; `:default` is always chosen.
     pub features: &'a [&'a str],
     /// The text that spans refer to.
     pub source: SourceId,
-    /// The deepest nesting that is read.
+    /// The maximum nesting depth.
     pub max_depth: usize,
-    /// What becomes of reader conditionals.
+    /// How to treat reader conditionals.
     pub conditionals: Conditionals,
 }
 
 impl ReadOptions<'_> {
-    /// Source code, with the features of a program.
+    /// Returns the options for source code, with the features of a program.
     pub fn code(source: SourceId) -> ReadOptions<'static> {
         ReadOptions {
             mode: Mode::Code,
@@ -68,7 +68,7 @@ impl ReadOptions<'_> {
         }
     }
 
-    /// Source code of a flow file, where `:clj` branches count too.
+    /// Returns the options for the source code of a flow file, for which `:clj` branches are chosen too.
     pub fn flow(source: SourceId) -> ReadOptions<'static> {
         ReadOptions {
             features: &["flowstone", "clj"],
@@ -76,7 +76,7 @@ impl ReadOptions<'_> {
         }
     }
 
-    /// Data.
+    /// Returns the options for data.
     pub fn data(source: SourceId) -> ReadOptions<'static> {
         ReadOptions {
             mode: Mode::Data,
@@ -90,20 +90,20 @@ impl ReadOptions<'_> {
 
 /// The questions that the reader asks about namespaces.
 pub trait ReadContext {
-    /// Returns the namespace that an alias stands for, for `::alias/name`.
+    /// Returns the namespace of an alias, for `::alias/name`.
     fn resolve_alias(&self, alias: &str) -> Option<String>;
 
     /// Returns the current namespace, for `::name`.
     fn current_namespace(&self) -> String;
 
-    /// Returns what syntax-quote makes of a symbol: special forms stay, others get their namespace.
+    /// Returns the symbol that syntax-quote writes for a symbol: special forms stay, others get their namespace.
     fn resolve_symbol(&self, symbol: Symbol) -> Symbol;
 
-    /// Returns a symbol that was not there before: `prefix` and a number.
+    /// Returns a new, unused symbol: `prefix` and a number.
     fn gensym(&mut self, prefix: &str) -> Symbol;
 
-    /// Returns what a tagged form stands for; `None` where the tag is unknown: data keeps it as a tagged
-    /// literal, in code it is an error. `#inst` and `#uuid` need no answer here.
+    /// Returns the value of a tagged form; `None` if the tag is unknown: data keeps it as a tagged literal, in code it
+    /// is an error. `#inst` and `#uuid` are never passed to this.
     fn read_tag(&mut self, tag: Symbol, form: Value) -> Option<Result<Value, String>>;
 }
 
@@ -136,20 +136,20 @@ impl ReadContext for NoContext {
     }
 }
 
-/// Reads forms from one text, one after another.
+/// A reader of the forms of one text, one after another.
 pub struct Reader<'a> {
     text: &'a str,
     at: usize,
     options: ReadOptions<'a>,
     /// The open forms, outermost first.
     frames: Vec<Frame>,
-    /// The items read so far of all open forms.
+    /// The items of all open forms that were read so far.
     values: Vec<Value>,
     /// A span for each of `values`, where `tracked`.
     spans: Vec<Span>,
-    /// Whether spans are kept: in code always, in data only to say where an error is.
+    /// Whether spans are kept: always in code, in data only to locate an error.
     tracked: bool,
-    /// How many of the open forms will be thrown away: in them tags and aliases need not be known.
+    /// The number of open forms that will be discarded: their tags and aliases may be unknown.
     quiet: usize,
     /// The parameters of the `#()` that is open.
     function: Option<FunctionArgs>,
@@ -172,7 +172,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Goes on at a byte offset, at a character boundary: for a form in the middle of a file.
+    /// Continues at a byte offset, which must be a character boundary: for a form in the middle of a file.
     pub fn skip_to(&mut self, offset: u32) {
         self.at = (offset as usize).min(self.text.len());
     }
@@ -182,11 +182,11 @@ impl<'a> Reader<'a> {
         self.at as u32
     }
 
-    /// Reads the next form; `None` at the end of the text. After an error the rest of the text is not
-    /// read: the next call returns `None`.
+    /// Reads the next form; `None` at the end of the text. After an error the rest of the text is not read: the next
+    /// call returns `None`.
     ///
     /// # Errors
-    /// What is wrong with the text, and where.
+    /// A description of what is wrong with the text, and where.
     pub fn next(&mut self, cx: &mut dyn ReadContext) -> Result<Option<Value>, ReadError> {
         if u32::try_from(self.text.len()).is_err() {
             return Err(self.too_large());
@@ -215,7 +215,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Reads one token. Gives a value, or nothing where it opened a form or left nothing behind.
+    /// Reads one token. Returns its value, or `None` if it opened a form or was discarded.
     fn read_at(
         &mut self,
         byte: u8,
@@ -241,7 +241,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Ends the text: fine where nothing is open.
+    /// Handles the end of the text: an error if a form is open.
     fn end(&self) -> Result<Option<Value>, ReadError> {
         match self.frames.last() {
             None => Ok(None),
@@ -262,7 +262,7 @@ impl<'a> Reader<'a> {
         self.options.mode == Mode::Code
     }
 
-    /// Returns the byte `ahead` of the current one.
+    /// Returns the byte `ahead` bytes after the current one.
     fn byte(&self, ahead: usize) -> Option<u8> {
         self.text.as_bytes().get(self.at + ahead).copied()
     }
@@ -279,7 +279,7 @@ impl<'a> Reader<'a> {
 /// Reads a text of exactly one form of data.
 ///
 /// # Errors
-/// What is wrong with the text, and where; also when there is no form, or more than one.
+/// A description of what is wrong with the text, and where; also if there is no form, or more than one.
 pub fn read_data(text: &str) -> Result<Value, ReadError> {
     let mut reader = Reader::new(text, ReadOptions::data(Span::NONE.source));
     let mut cx = NoContext::default();
@@ -297,7 +297,7 @@ pub fn read_data(text: &str) -> Result<Value, ReadError> {
 /// Reads every form of a text of data.
 ///
 /// # Errors
-/// What is wrong with the text, and where.
+/// A description of what is wrong with the text, and where.
 pub fn read_all_data(text: &str) -> Result<Vec<Value>, ReadError> {
     let mut reader = Reader::new(text, ReadOptions::data(Span::NONE.source));
     let mut cx = NoContext::default();

@@ -1,4 +1,4 @@
-//! A host with limits and nothing else: what runs in it can compute and print, no more.
+//! A host with limits and no other abilities: code in it can only compute and print.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -12,10 +12,10 @@ use crate::value::meter::Watch;
 use crate::value::{Result, Stop, Value};
 use crate::vm::{Host, Request, Stream};
 
-/// Instructions between two looks at the limits.
+/// Number of instructions between two checks of the limits.
 const QUANTUM: u32 = 20_000;
 
-/// A flag that stops an evaluation from another thread, or from a signal handler. Clones are the same flag.
+/// A flag that stops an evaluation from another thread, or from a signal handler. Clones share the flag.
 #[derive(Debug, Clone, Default)]
 pub struct Interrupt(Arc<AtomicBool>);
 
@@ -25,23 +25,23 @@ impl Interrupt {
         Interrupt::default()
     }
 
-    /// Asks whatever runs under this flag to stop.
+    /// Requests the evaluation under this flag to stop.
     pub fn trigger(&self) {
         self.0.store(true, Ordering::SeqCst);
     }
 
-    /// Takes the request back, so that the flag can be used again.
+    /// Clears the flag, so that it can be used again.
     pub fn clear(&self) {
         self.0.store(false, Ordering::SeqCst);
     }
 
-    /// Tells whether it was asked for.
+    /// Tells whether the flag is set.
     pub fn is_set(&self) -> bool {
         self.0.load(Ordering::SeqCst)
     }
 }
 
-/// Where a [`Sandbox`] puts what is printed. Clones share the text.
+/// The printed text of a [`Sandbox`]. Clones share the text.
 #[derive(Debug, Clone, Default)]
 pub struct Output {
     out: Rc<RefCell<String>>,
@@ -54,12 +54,12 @@ impl Output {
         Output::default()
     }
 
-    /// Takes away what was printed so far.
+    /// Takes the text that was printed so far.
     pub fn take(&self) -> String {
         self.out.take()
     }
 
-    /// Takes away what was printed to `*err*` so far.
+    /// Takes the text that was printed to `*err*` so far.
     pub fn take_errors(&self) -> String {
         self.error.take()
     }
@@ -68,7 +68,7 @@ impl Output {
 type Probe = Box<dyn Fn() -> usize>;
 type Steps = Box<dyn FnMut(Value) -> Result<Value>>;
 
-/// A host that gives what it was told to give: fuel, an interrupt, a limit of memory, captured output, sources
+/// A host with configured abilities: fuel, an interrupt, a limit of memory, captured output, sources
 /// for `require`, answers to steps. Without any of these it lets code compute, and drops what is printed.
 ///
 /// ```
@@ -94,30 +94,31 @@ impl Sandbox {
         Sandbox::default()
     }
 
-    /// Allows this many instructions, about one for each call and each turn of a loop.
+    /// Sets the number of instructions that may run: about one for each call and each iteration of a loop.
     #[must_use]
     pub fn fuel(mut self, instructions: u64) -> Sandbox {
         self.limits().fuel = Some(Cell::new(instructions));
         self
     }
 
-    /// Stops when the flag is set.
+    /// Stops the evaluation when the flag is set.
     #[must_use]
     pub fn interrupt(mut self, interrupt: &Interrupt) -> Sandbox {
         self.limits().interrupt = Some(interrupt.clone());
         self
     }
 
-    /// Stops when more than `limit` bytes are in use, as `used` says: the figure of a counting allocator, for
-    /// example. It is looked at every few thousand instructions.
+    /// Stops the evaluation when more than `limit` bytes are in use according to `used`, such as the figure of a
+    /// counting allocator. It is checked every few thousand instructions.
     #[must_use]
     pub fn memory(mut self, limit: usize, used: impl Fn() -> usize + 'static) -> Sandbox {
         self.limits().memory = Some((limit, Box::new(used)));
         self
     }
 
-    /// Stops when the thread has allocated more than `limit` bytes since now, less what it has freed. Needs a program whose global
-    /// allocator is [`CountingAllocator`](crate::value::heap::CountingAllocator); without it nothing is counted.
+    /// Stops the evaluation when the thread has allocated more than `limit` bytes since this call, less the bytes that
+    /// it freed. Needs a program whose global allocator is
+    /// [`CountingAllocator`](crate::value::heap::CountingAllocator); without it nothing is counted.
     #[must_use]
     pub fn heap_limit(mut self, limit: usize) -> Sandbox {
         let heap = HeapBudget::new(limit);
@@ -126,28 +127,28 @@ impl Sandbox {
         self
     }
 
-    /// Keeps what is printed.
+    /// Captures printed text in `output`.
     #[must_use]
     pub fn output(mut self, output: &Output) -> Sandbox {
         self.output = Some(output.clone());
         self
     }
 
-    /// Gives the source of a namespace to `require`.
+    /// Sets the source of a namespace for `require`.
     #[must_use]
     pub fn source(mut self, namespace: &str, text: &str) -> Sandbox {
         self.sources.insert(namespace.to_owned(), text.to_owned());
         self
     }
 
-    /// Answers requests that functions make with [`Vm::suspend`](crate::vm::Vm::suspend), where they are values.
+    /// Answers requests that functions make with [`Vm::suspend`](crate::vm::Vm::suspend), if they are values.
     #[must_use]
     pub fn steps(mut self, answer: impl FnMut(Value) -> Result<Value> + 'static) -> Sandbox {
         self.steps = Some(Box::new(answer));
         self
     }
 
-    /// Sets where the sequence of random numbers begins; it is the same for the same seed.
+    /// Sets the seed of random numbers; equal seeds produce equal numbers.
     #[must_use]
     pub fn seed(mut self, seed: u64) -> Sandbox {
         self.random = seed;
@@ -159,7 +160,7 @@ impl Sandbox {
     }
 }
 
-/// What a sandbox allows: the machine and native work pay from it.
+/// The limits of a sandbox, which the machine and native work share.
 #[derive(Default)]
 struct Limits {
     fuel: Option<Cell<u64>>,
@@ -238,7 +239,7 @@ impl Host for Sandbox {
     }
 
     fn random(&mut self) -> Result<u64> {
-        // SplitMix64, from the seed.
+        // SplitMix64, starting at the seed.
         self.random = self.random.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut bits = self.random;
         bits = (bits ^ (bits >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);

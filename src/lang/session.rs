@@ -1,4 +1,4 @@
-//! A session: one world of namespaces, and everything needed to read, evaluate and report in it.
+//! A session: one world of namespaces, with everything needed to read, evaluate and report in it.
 
 #[cfg(test)]
 mod against_tree;
@@ -19,9 +19,9 @@ use crate::vm::{Host, Vm, World};
 pub use body::Body;
 pub use read_context::{WorldContext, read_next};
 
-/// A world with the core library, and the ways into it.
+/// A world with the core library, and operations to use it.
 ///
-/// Sessions share nothing: what one defines, another does not see. Making one takes well under a millisecond,
+/// Sessions share nothing: definitions in one are not visible in another. Creating one takes well under a millisecond,
 /// because the library is compiled as it is used. A session stays on its thread.
 ///
 /// ```
@@ -37,7 +37,7 @@ pub use read_context::{WorldContext, read_next};
 /// session.evaluate_in(host, "job.clj", r#"(println "squares:" (square 4))"#)?;
 /// assert_eq!(output.take(), "squares: 16\n");
 ///
-/// let failure = session.evaluate("(square :four)").expect_err("a keyword is no number");
+/// let failure = session.evaluate("(square :four)").expect_err("a keyword is not a number");
 /// assert_eq!(failure.code(), "E0301");
 /// # Ok::<(), flowstone_lang::Failure>(())
 /// ```
@@ -46,8 +46,7 @@ pub struct Session {
 }
 
 impl Session {
-    /// Returns a session in which `clojure.core` and the other libraries can be used; the current
-    /// namespace is `user`.
+    /// Returns a session with `clojure.core` and the other libraries; the current namespace is `user`.
     pub fn new() -> Session {
         let session = Session {
             world: Rc::new(World::new()),
@@ -66,21 +65,21 @@ impl Session {
         &self.world
     }
 
-    /// Evaluates every form of a text and returns the last value. Code can compute, and do nothing else; there are no
-    /// limits. Lazy sequences in the value are computed when they are looked at with a machine: see
-    /// [`Session::show`] and `evaluate_as` of the crate `flowstone-embed`.
+    /// Evaluates every form of a text and returns the last value. Code can compute, but has no other abilities; there
+    /// are no limits. Lazy sequences in the value are computed when they are read with a machine: see [`Session::show`]
+    /// and `evaluate_as` of the crate `flowstone-embed`.
     ///
     /// # Errors
-    /// What was thrown, or what is wrong with the text.
+    /// The exception that was thrown, or an error in the text.
     pub fn evaluate(&self, text: &str) -> Result<Value, Failure> {
         self.evaluate_in(Sandbox::new(), "<text>", text)
     }
 
-    /// Evaluates every form of a text against `host` and returns the last value. `name` stands in errors for the
-    /// text. The current namespace stays what the text made it.
+    /// Evaluates every form of a text against `host` and returns the last value. `name` identifies the text in errors.
+    /// The text may change the current namespace, which is not restored.
     ///
     /// # Errors
-    /// What was thrown, what is wrong with the text, or the host's stop.
+    /// The exception that was thrown, an error in the text, or the host's stop.
     pub fn evaluate_in(
         &self,
         host: impl Host + 'static,
@@ -92,10 +91,10 @@ impl Session {
             .map_err(|signal| self.explain(signal))
     }
 
-    /// Calls the function that `name` means: a qualified name, or one of the current namespace.
+    /// Calls the function named `name`: a qualified name, or one of the current namespace.
     ///
     /// # Errors
-    /// What it throws, or that there is no such name.
+    /// The exception that it throws, or that the name is not defined.
     pub fn call(
         &self,
         host: impl Host + 'static,
@@ -109,7 +108,7 @@ impl Session {
             .map_err(|signal| self.explain(signal))
     }
 
-    /// Returns the var that a name means in the current namespace, of the library too.
+    /// Returns the var of a name in the current namespace or the library.
     fn find(&self, vm: &mut Vm, name: &str) -> Result<Rc<Var>> {
         let symbol = Symbol::new(name);
         if let Some(var) = self.world.resolve(symbol) {
@@ -131,31 +130,31 @@ impl Session {
         .into())
     }
 
-    /// Returns a value as `pr-str` prints it, computing lazy sequences in it. Where that throws, the exception is shown
-    /// in place of the value.
+    /// Returns a value as `pr-str` prints it, computing lazy sequences in it. If that throws, the exception is shown in
+    /// place of the value.
     pub fn show(&self, value: &Value) -> String {
         let mut vm = self.vm(Box::new(Sandbox::new()));
         vm.print(value, PrintOptions::READABLE)
             .unwrap_or_else(|signal| self.explain(signal).to_string())
     }
 
-    /// Returns how a prompt prints now, as `*print-length*` and the vars like it say.
+    /// Returns the printing options of a prompt, from `*print-length*` and similar vars.
     pub fn print_options(&self, vm: &mut Vm) -> PrintOptions {
         crate::core::print_options(vm, true)
     }
 
-    /// Lets go of everything that was defined, and ends the use of this session. Dropping a session does the same; this is
-    /// for one that a function of its own holds.
+    /// Releases all definitions and ends the use of this session. Dropping a session does the same; this is for a
+    /// session that one of its own functions holds.
     pub fn close(&self) {
         self.world.close();
     }
 
-    /// Describes what stopped an evaluation, with the places of this session's texts.
+    /// Describes the signal that stopped an evaluation, with the places of this session's texts.
     pub fn explain(&self, signal: Signal) -> Failure {
         Failure::new(&self.world.sources.borrow(), signal)
     }
 
-    /// Adds natives to a namespace, making it if need be.
+    /// Adds natives to a namespace; creates it if necessary.
     pub fn register(&self, namespace: &str, natives: &'static [Native]) -> Rc<Namespace> {
         self.world.register(namespace, natives)
     }
@@ -165,15 +164,15 @@ impl Session {
         Vm::new(self.world.clone(), host)
     }
 
-    /// Lets reader conditionals choose branches of other features too, such as `clj`, where they stand before
-    /// those of `:flowstone` and `:default`.
+    /// Makes reader conditionals choose branches of additional features, such as `clj`, if they precede those of
+    /// `:flowstone` and `:default`.
     pub fn set_features(&self, features: impl IntoIterator<Item = String>) {
         self.world.features.replace(features.into_iter().collect());
     }
 
-    /// Refuses classes and methods of the host that do not exist only where they are reached, and not when the form
-    /// that names them is compiled: what programs need that use a part of a library. Files that `require` loads are
-    /// compiled so in any case.
+    /// Reports classes and methods of the host that do not exist only when they are reached, and not when the form that
+    /// names them is compiled, as needed by programs that use only a part of a library. Files loaded by `require` are
+    /// always compiled in this way.
     pub fn defer_host_names(&self) {
         self.world.set_defers_host_names(true);
     }
@@ -205,7 +204,7 @@ impl Session {
     /// Compiles and runs a form in the current namespace.
     ///
     /// # Errors
-    /// What it throws, or what is wrong with the form.
+    /// The exception that it throws, or an error in the form.
     pub fn eval(&self, vm: &mut Vm, form: &Value) -> Result<Value> {
         self.world.loader().eval(vm, form)
     }
@@ -213,7 +212,7 @@ impl Session {
     /// Reads and runs every form of a text, each before the next is read; returns the last value.
     ///
     /// # Errors
-    /// What it throws, or what is wrong with the text.
+    /// The exception that it throws, or an error in the text.
     pub fn eval_text(&self, vm: &mut Vm, name: &str, text: &str) -> Result<Value> {
         self.world.loader().load_text(vm, name, text)
     }
@@ -225,7 +224,7 @@ impl Default for Session {
     }
 }
 
-/// The features of a program and others.
+/// Returns the features of a program together with others.
 fn with_own(others: &[String]) -> Vec<&str> {
     let own = ReadOptions::code(crate::value::SourceId(0)).features;
     own.iter()

@@ -1,4 +1,4 @@
-//! "Did you mean": the names that a misspelt one is closest to.
+//! "Did you mean": the names closest to a misspelt name.
 
 /// Returns at most two candidates that are close to `name`, closest first.
 pub fn did_you_mean<'a>(name: &str, candidates: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
@@ -15,7 +15,7 @@ pub fn did_you_mean<'a>(name: &str, candidates: impl Iterator<Item = &'a str>) -
         }
         let distance = edit_distance(&name, candidate);
         let is_known = best.iter().any(|(_, known)| *known == candidate);
-        // A name of which nothing is left is no misspelling.
+        // A name that would have to be replaced entirely is not a misspelling.
         if distance == 0 || distance > limit || distance >= name.len().max(length) || is_known {
             continue;
         }
@@ -23,7 +23,7 @@ pub fn did_you_mean<'a>(name: &str, candidates: impl Iterator<Item = &'a str>) -
         best.insert(at, (distance, candidate));
         best.truncate(2);
     }
-    // A far second beside a near first only distracts.
+    // A distant second name next to a close first one only distracts.
     if let [(first, _), (second, _)] = best[..]
         && second > first + 1
     {
@@ -32,7 +32,7 @@ pub fn did_you_mean<'a>(name: &str, candidates: impl Iterator<Item = &'a str>) -
     best.into_iter().map(|(_, candidate)| candidate).collect()
 }
 
-/// Counts the insertions, deletions, replacements and swaps of neighbours between two names.
+/// Counts the insertions, deletions, replacements and swaps of adjacent characters between two names.
 fn edit_distance(left: &[char], right: &str) -> usize {
     let right: Vec<char> = right.chars().collect();
     let mut before: Vec<usize> = Vec::new();
@@ -65,7 +65,7 @@ mod tests {
     }
 
     #[test]
-    fn the_closest_two_in_order() {
+    fn the_two_closest_names_are_suggested_in_order() {
         check("totl", &["total", "tool", "other"], &["tool", "total"]);
         check(
             "redcue",

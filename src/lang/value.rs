@@ -1,8 +1,8 @@
-//! Values: what programs compute with.
+//! Values that programs compute with.
 //!
-//! A value is 16 bytes: a tag and a payload, either held in place or counted with `Rc`. Values are
-//! immutable and stay on their thread. This module knows nothing of bytecode or of how functions run;
-//! where an unrealised lazy sequence must be walked, the caller passes a [`Force`].
+//! A value is 16 bytes: a tag and a payload, which is either stored inline or counted with `Rc`. Values are immutable
+//! and stay on their thread. This module does not know about bytecode or how functions run; where an unrealised lazy
+//! sequence must be walked, the caller passes a [`Force`].
 
 mod array;
 mod class;
@@ -76,8 +76,8 @@ pub use vector::{PVec, VecIter, Vector};
 
 /// Any value of the language.
 ///
-/// The layout is fixed (`repr(C, u8)`: tag at byte 0, payload at byte 8), because the VM writes the
-/// two halves separately.
+/// The layout is fixed (`repr(C, u8)`: tag at byte 0, payload at byte 8), because the VM writes the two halves
+/// separately.
 #[derive(Clone, Debug)]
 #[repr(C, u8)]
 pub enum Value {
@@ -85,9 +85,9 @@ pub enum Value {
     Nil,
     /// `true` or `false`.
     Bool(bool),
-    /// An integer of 64 bits.
+    /// A 64-bit integer.
     Int(i64),
-    /// A double.
+    /// A 64-bit floating-point number.
     Float(f64),
     /// A character: a Unicode code point.
     Char(char),
@@ -95,7 +95,7 @@ pub enum Value {
     Keyword(Keyword),
     /// A symbol without metadata.
     Symbol(Symbol),
-    /// A function written in Rust, listed in a table.
+    /// A function written in Rust, listed in a table of natives.
     Native(&'static Native),
     // From here on the payload is owned.
     /// A string.
@@ -104,7 +104,7 @@ pub enum Value {
     Name(Rc<Name>),
     /// A function written in the language.
     Fn(Rc<Closure>),
-    /// A vector, or the entry of a map.
+    /// A vector, or an entry of a map.
     Vector(Rc<Vector>),
     /// A map.
     Map(Rc<Map>),
@@ -112,15 +112,15 @@ pub enum Value {
     Set(Rc<Set>),
     /// A list, a `cons` cell or the empty list.
     List(Rc<List>),
-    /// A sequence over something: a vector from an index on, a range, the characters of a string ...
+    /// A sequence over another value, such as a vector from an index on, a range, or the characters of a string.
     Seq(Rc<SeqView>),
-    /// A sequence that is computed when it is first looked at.
+    /// A sequence that is computed when it is first read.
     Lazy(Rc<Lazy>),
     /// A var.
     Var(Rc<Var>),
     /// An atom.
     Atom(Rc<Atom>),
-    /// An integer of any size.
+    /// An integer of arbitrary size.
     BigInt(Rc<BigInt>),
     /// A ratio.
     Ratio(Rc<BigRational>),
@@ -130,14 +130,14 @@ pub enum Value {
     Exception(Rc<Exception>),
     /// A record.
     Record(Rc<Record>),
-    /// Everything rarer.
+    /// Any less common kind of value.
     Object(Rc<Object>),
 }
 
 const _: () = assert!(size_of::<Value>() == 16);
 const _: () = assert!(size_of::<Option<Value>>() == 16);
 
-/// What a collection or symbol carries beside its contents; mostly nothing.
+/// Metadata and place of a collection or symbol; usually `None`.
 pub type Extra = Option<Rc<Extras>>;
 
 /// Metadata and place. See [`Extra`].
@@ -145,7 +145,7 @@ pub type Extra = Option<Rc<Extras>>;
 pub struct Extras {
     /// A map, or nil.
     pub meta: Value,
-    /// Where it was read, in code.
+    /// Where the reader found the form, for values that are code.
     pub place: Option<Place>,
 }
 
@@ -179,12 +179,12 @@ impl Value {
         Value::Vector(Rc::new(Vector::new(items.into_iter().collect())))
     }
 
-    /// Returns a map entry: a vector of two that `map-entry?` knows.
+    /// Returns a map entry: a vector of two items for which `map-entry?` is true.
     pub fn entry(key: Value, value: Value) -> Value {
         Value::Vector(Rc::new(Vector::entry(key, value)))
     }
 
-    /// Returns a map; of equal keys the last wins.
+    /// Returns a map; of entries with equal keys the last is kept.
     pub fn map(entries: impl IntoIterator<Item = (Value, Value)>) -> Value {
         Value::Map(Rc::new(Map::new(entries.into_iter().collect())))
     }
@@ -194,7 +194,7 @@ impl Value {
         Value::Set(Rc::new(Set::new(items.into_iter().collect())))
     }
 
-    /// Returns a list of `items`; the empty list for none.
+    /// Returns a list of `items`; the empty list if there are none.
     pub fn list(items: impl IntoIterator<Item = Value, IntoIter: DoubleEndedIterator>) -> Value {
         List::of(items)
     }
@@ -220,7 +220,7 @@ impl Value {
         }
     }
 
-    /// Returns the keyword, if this is one.
+    /// Returns the keyword, if this is a keyword.
     pub fn as_keyword(&self) -> Option<Keyword> {
         match self {
             Value::Keyword(keyword) => Some(*keyword),
@@ -236,7 +236,7 @@ impl Value {
         }
     }
 
-    /// Returns the integer, if this is one of 64 bits.
+    /// Returns the integer, if this is a 64-bit integer.
     pub fn as_int(&self) -> Option<i64> {
         match self {
             Value::Int(int) => Some(*int),
@@ -244,7 +244,7 @@ impl Value {
         }
     }
 
-    /// Returns the integer, a big one too if it fits: what may be the index of something.
+    /// Returns the integer, including a big integer that fits into 64 bits, for use as an index.
     pub fn as_index(&self) -> Option<i64> {
         match self {
             Value::Int(int) => Some(*int),
@@ -253,7 +253,7 @@ impl Value {
         }
     }
 
-    /// Returns the map, if this is one. Records are not maps here.
+    /// Returns the map, if this is a map. Records do not count as maps here.
     pub fn as_map(&self) -> Option<&Rc<Map>> {
         match self {
             Value::Map(map) => Some(map),
@@ -261,7 +261,7 @@ impl Value {
         }
     }
 
-    /// Returns the vector, if this is one.
+    /// Returns the vector, if this is a vector.
     pub fn as_vector(&self) -> Option<&Rc<Vector>> {
         match self {
             Value::Vector(vector) => Some(vector),
@@ -269,7 +269,7 @@ impl Value {
         }
     }
 
-    /// Looks a keyword up in a map or record; `None` in anything else.
+    /// Looks up a keyword in a map or record; `None` for any other value.
     pub fn get(&self, key: &str) -> Option<&Value> {
         match self {
             Value::Map(map) => map.get(&Value::keyword(key)),
@@ -321,7 +321,7 @@ impl Value {
         }
     }
 
-    /// Returns this value with other metadata; `None` where the kind carries none.
+    /// Returns this value with other metadata; `None` if values of this kind have no metadata.
     pub fn with_meta(&self, meta: Value) -> Option<Value> {
         let extra = |old: &Extra| -> Extra {
             let place = old.as_ref().and_then(|extra| extra.place.clone());
@@ -355,7 +355,7 @@ impl Value {
         })
     }
 
-    /// Returns a form with another place; the value itself where its kind carries none.
+    /// Returns a form with another place; the value itself if values of this kind have no place.
     pub(crate) fn with_place(&self, place: Place) -> Value {
         let meta = self.extra().and_then(Option::as_ref);
         let extra = Some(Rc::new(Extras {
@@ -379,7 +379,7 @@ impl Value {
         }
     }
 
-    /// Returns what this is, in words: `a keyword`, `a map` ...
+    /// Returns the kind of this value with its article: `a keyword`, `a map` ...
     pub fn kind(&self) -> &'static str {
         match self {
             Value::Nil => "nil",
@@ -408,10 +408,10 @@ impl Value {
     }
 }
 
-/// As `pr-str` prints it; a lazy sequence that is not computed yet is shown as such.
+/// Prints the value like `pr-str`; a lazy sequence that is not computed yet is shown as such.
 impl std::fmt::Display for Value {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        /// More is not written: nobody asked how large the value is.
+        /// Maximum length of the text in bytes, because the size of the value is not checked first.
         const MOST_TEXT: u64 = 64_000_000;
         let mut shown = String::new();
         let is_short = is_written_within(self, MOST_TEXT);
@@ -419,7 +419,7 @@ impl std::fmt::Display for Value {
             true => PrintOptions::READABLE,
             false => PrintOptions::BRIEF,
         };
-        // Nothing is computed for it, so it can only fail for being circular; then what there is will do.
+        // Nothing is computed here, so printing fails only for circular values; what was printed until then is enough.
         let _ = print_value(&mut shown, &mut Unforced, self, options);
         out.write_str(&shown)
     }
@@ -479,8 +479,8 @@ impl From<Symbol> for Value {
     }
 }
 
-/// Equality without a VM: an unrealised lazy sequence equals only itself. Keys are realised before they
-/// enter a map, so this is what maps and sets use.
+/// Equality without a VM: an unrealised lazy sequence equals only itself. Keys are realised before they enter a map, so
+/// maps and sets use this.
 impl PartialEq for Value {
     fn eq(&self, other: &Self) -> bool {
         equality::equal_keys(self, other)

@@ -1,8 +1,8 @@
 //! Text of unknown origin, made safe to show on a terminal.
 //!
 //! A control character in a model's answer could move the cursor, hide a part of the text or write to the clipboard; a
-//! bidirectional override shows it in another order. [`visible`] writes all of these as escapes, so that a person reads
-//! what is there. It is for text that is shown: data on a pipe or in a file stays as it is.
+//! bidirectional override shows it in another order. [`visible`] writes all of these as escapes, so that a person sees
+//! the actual text. It is for displayed text only: data on a pipe or in a file is unchanged.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
@@ -41,26 +41,26 @@ fn escape(out: &mut String, char: char) {
     };
 }
 
-/// Tells whether a character can act on a terminal or is not seen there.
+/// Tells whether a character can act on a terminal or is invisible there.
 fn is_suspect(char: char) -> bool {
     match char {
         '\n' | '\t' | ' '..='~' => false,
         '\0'..='\u{1f}' | '\u{7f}'..='\u{9f}' => true,
-        // Soft hyphen, joiner of graphemes, Arabic letter mark, Hangul fillers.
+        // Soft hyphen, grapheme joiner, Arabic letter mark, Hangul fillers.
         '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{3164}' | '\u{ffa0}' => {
             true
         }
-        // Vowels of Khmer and of Mongolian that have no width.
+        // Vowels of Khmer and of Mongolian without width.
         '\u{17b4}' | '\u{17b5}' | '\u{180e}' => true,
-        // Spaces and joiners without width, directions; line and paragraph separators; embeddings and overrides.
+        // Zero-width spaces and joiners, directional marks; line and paragraph separators; embeddings and overrides.
         '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' => true,
-        // Invisible operators, isolates, and formats that nobody should use.
+        // Invisible operators, isolates, and deprecated format characters.
         '\u{2060}'..='\u{206f}' => true,
         '\u{feff}'
         | '\u{fff9}'..='\u{fffb}'
         | '\u{1bca0}'..='\u{1bca3}'
         | '\u{1d173}'..='\u{1d17a}' => true,
-        // Tags and the supplement of variation selectors spell whole texts unseen.
+        // Tags and supplementary variation selectors can spell whole texts invisibly.
         '\u{e0000}'..='\u{e0fff}' => true,
         _ => false,
     }
@@ -70,7 +70,7 @@ fn is_suspect(char: char) -> bool {
 fn stays(before: Option<char>, char: char, after: Option<char>) -> bool {
     match char {
         '\r' => after == Some('\n'),
-        // They shape letters of Arabic and Indic scripts and join emoji. Beside ASCII they only hide.
+        // They shape letters of Arabic and Indic scripts and join emoji. Next to ASCII their only use is to hide.
         '\u{200c}' | '\u{200d}' => [before, after]
             .iter()
             .all(|beside| beside.is_some_and(|it| !it.is_ascii() && !is_suspect(it))),
@@ -82,7 +82,7 @@ fn stays(before: Option<char>, char: char, after: Option<char>) -> bool {
 mod tests {
     use super::visible;
 
-    /// What comes in, and what a person sees.
+    /// Each input and the text that a person sees.
     const ROWS: &[(&str, &str)] = &[
         ("plain text, 100 % of it", "plain text, 100 % of it"),
         ("two\n\tlines", "two\n\tlines"),
@@ -151,7 +151,7 @@ mod tests {
     ];
 
     #[test]
-    fn what_acts_or_hides_is_shown_as_an_escape() {
+    fn control_and_hidden_characters_are_shown_as_escapes() {
         for (text, shown) in ROWS {
             assert_eq!(visible(text), *shown, "{text:?}");
         }
@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_visible_stays_so() {
+    fn visible_characters_are_unchanged() {
         for (text, _) in ROWS {
             let once = visible(text).into_owned();
             assert_eq!(visible(&once), once);

@@ -1,8 +1,7 @@
 //! The register machine: runs bytecode, calls functions, walks sequences.
 //!
-//! It knows nothing of reading or compiling, and reaches the world only through [`Host`].
-//! Frames and registers are on the heap; registers never move, so a native may keep its arguments across
-//! a callback.
+//! It does not know about reading or compiling, and reaches the world only through [`Host`]. Frames and registers are
+//! on the heap; registers never move, so a native may keep its arguments across a callback.
 
 mod args;
 mod build;

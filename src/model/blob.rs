@@ -2,49 +2,48 @@
 
 use crate::resource::{ResourceKind, SearchEntry, Tier};
 
-/// Names bytes by their SHA-256, in lower-case hexadecimal.
+/// The SHA-256 of bytes in lower-case hexadecimal, by which a blob is named.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
 pub struct BlobHash(pub String);
 
-/// A change of the blob registry. Executed by the store in the transaction of the step's journal row.
+/// A change of the blob registry. The store executes it in the transaction of the step's journal row.
 #[derive(Debug, Clone, PartialEq)]
 pub enum BlobOp {
-    /// Keeps a blob that was put before with [`crate::ports::Blobs`] under a resource name. The
-    /// step's value is `value`.
+    /// Keeps a stored blob (see [`crate::ports::Blobs`]) under a resource name. The value of the step is `value`.
     Register {
         blob: Box<BlobRow>,
-        /// What the step's value is, as EDN text.
+        /// The value of the step, as EDN text.
         value: String,
     },
 }
 
-/// A registered blob.
+/// A blob in the registry.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct BlobRow {
     pub hash: BlobHash,
     pub size: u64,
-    /// The `res://` name.
+    /// The `res://` name of the blob.
     pub uri: String,
     pub filename: Option<String>,
     pub content_type: Option<String>,
     pub kind: ResourceKind,
     pub tier: Tier,
-    /// When it is gone.
+    /// When the blob expires, in milliseconds since 1970. `None`: it does not expire.
     pub expires_ms: Option<i64>,
-    /// The run that made it.
+    /// The run that created it.
     pub run: Option<String>,
-    /// The path of the step that made it.
+    /// The path of the step that created it.
     pub path: Option<String>,
-    /// Where the name says that it is to be kept, when not where all are.
+    /// The bucket that the name states, if it is not the default one.
     pub bucket: Option<String>,
-    /// The folder that an upload was put into.
+    /// The folder of an upload.
     pub folder: Option<String>,
-    /// What it is found by.
+    /// The entry by which `:search` finds it.
     pub search: Option<SearchEntry>,
 }
 
 impl BlobRow {
-    /// Describes a blob that is kept like others, as long as something mentions it.
+    /// Describes a retained blob, which is kept as long as something mentions it.
     pub fn new(uri: impl Into<String>, hash: BlobHash, size: u64) -> BlobRow {
         BlobRow {
             hash,

@@ -1,18 +1,18 @@
-//! Changesets, as data: what was changed over a source tree that itself never changes.
+//! Changesets as data: edits over a source tree that itself never changes.
 //!
-//! A changeset is a tree's id and one row for each path that differs. The content of files is in the object store,
-//! by its hash, before a row names it.
+//! A changeset is the id of a tree and one row for each path that differs. The content of a file is in the object
+//! store, under its hash, before a row names it.
 
-/// What the name of a changeset begins with.
+/// The prefix of the names of changesets.
 pub const URI: &str = "res://v1/ws/local/bundle/changeset/files/";
 
-/// A change of the changesets. Executed by the store in the transaction of the step's journal row; its `answer`, as
-/// EDN text by [`crate::codec`], becomes the step's value.
+/// A change of the changesets. The store executes it in the transaction of the step's journal row; `answer`, as EDN
+/// text by [`crate::codec`], becomes the value of the step.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ChangesetOp {
-    /// Begins a changeset without changes.
+    /// Creates a changeset without changes.
     Open(NewChangeset),
-    /// Changes some of its paths, all or none.
+    /// Changes paths of a changeset, all or none.
     Edit(ChangesetEdit),
 }
 
@@ -31,64 +31,64 @@ pub struct NewChangeset {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ChangesetEdit {
     pub id: String,
-    /// The revision that the changes were made for. What others have changed since must not touch the same paths.
+    /// The revision that the changes were made for. Edits made since then must not touch the same paths.
     pub seen: i64,
     pub changes: Vec<PathChange>,
     pub on_race: OnRace,
     pub answer: String,
 }
 
-/// What becomes of an edit whose paths somebody else has changed meanwhile.
+/// What happens to an edit whose paths another edit has changed in the meantime.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OnRace {
-    /// The step is performed again, on what is there now.
+    /// The step is performed again, on the current state.
     Again,
-    /// The step fails: it would overwrite what it has not seen.
+    /// The step fails: it would overwrite changes that it has not seen.
     Fail,
 }
 
-/// What is at a path now, whatever the source tree has there.
+/// The state of a path in a changeset, in place of its state in the source tree.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PathChange {
     pub path: String,
-    /// `None`: nothing.
+    /// The file or link at the path; `None` if it was removed.
     pub now: Option<FileState>,
-    /// Where it was moved from.
+    /// The path that the file was moved from.
     pub moved_from: Option<String>,
 }
 
 /// A file or a link.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FileState {
-    /// As in manifests of source trees, such as `file` or `link`.
+    /// The kind as in manifests of source trees, such as `file` or `link`.
     pub kind: String,
-    /// Of its content in the object store; empty for a link.
+    /// The hash of the content in the object store; empty for a link.
     pub hash: String,
     pub size: u64,
     pub lines: u64,
     pub executable: bool,
-    /// Where a link points to.
+    /// The target of a link.
     pub target: Option<String>,
 }
 
-/// A changeset as it is.
+/// The current state of a changeset.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Overlay {
     pub id: String,
     /// See [`NewChangeset::base`].
     pub base: String,
     pub source: String,
-    /// How many edits there were.
+    /// Number of edits so far.
     pub revision: i64,
-    /// Sorted by path, in the order of bytes.
+    /// The changes, sorted by path in byte order.
     pub changes: Vec<PathChange>,
 }
 
-/// What changesets keep alive.
+/// The objects and trees that changesets refer to, which must be kept.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Referenced {
-    /// Objects of files, by hash; sorted, each once.
+    /// Hashes of file contents; sorted, without duplicates.
     pub objects: Vec<String>,
-    /// Manifests of source trees, by hash; sorted, each once.
+    /// Hashes of manifests of source trees; sorted, without duplicates.
     pub trees: Vec<String>,
 }

@@ -1,7 +1,7 @@
-//! Values as bytes: the one place that decides how they are written down.
+//! Values as bytes: the one place that decides how values are written.
 //!
-//! Journals, kv, tables and blobs hold EDN text made here. The format is versioned and held by golden tests:
-//! what an earlier build wrote must be read by a later one.
+//! Journals, kv, tables and blobs hold EDN text made here. The format is versioned and fixed by golden tests: a later
+//! build must read what an earlier build wrote.
 
 mod decode;
 mod encode;
@@ -11,32 +11,32 @@ pub use decode::{decode, decode_all};
 pub use encode::{Digester, canonical, digest, digest_bytes, encode};
 pub use text::instant;
 
-/// The version of the text format. Raised when an earlier build could not read what this one writes.
+/// The version of the text format. Raised when an earlier build cannot read what this one writes.
 pub const VERSION: i64 = 1;
 
-/// Why a value cannot be written down or read back.
+/// Why a value cannot be written or read back.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum CodecError {
-    /// A function, an atom, an object of the host.
+    /// A part of the value is not data, such as a function, an atom or a host object.
     #[error("{kind} cannot be stored{}", at(path))]
     NotData {
         kind: String,
-        /// Where in the value, such as `[:rows 0 :f]`.
+        /// The place in the value, such as `[:rows 0 :f]`.
         path: String,
     },
     #[error("the value is nested deeper than {limit} levels")]
     TooDeep { limit: usize },
-    /// A lazy part was not computed before.
+    /// A part is lazy and was not computed.
     #[error("a lazy sequence was not realised")]
     Unrealised,
-    /// Parts that are shared within the value are written wherever they appear.
+    /// The text would be too large. Parts that are shared within the value are written at each place where they appear.
     #[error("the value is too large: its text would be more than 500 MB")]
     TooLarge,
     #[error("stored text cannot be read: {detail}")]
     Unreadable { detail: String },
 }
 
-/// Says where in a value something is, unless it is the value itself.
+/// Describes a place in a value; empty for the value itself.
 fn at(path: &str) -> String {
     match path {
         "[]" => String::new(),
@@ -56,18 +56,18 @@ impl CodecError {
         }
     }
 
-    /// Returns what a person may do about it.
+    /// Returns what a person can do about it.
     pub fn hint(&self) -> Option<&'static str> {
         match self {
             CodecError::NotData { kind, .. } if kind.contains("java.") => {
-                Some("make text of it: `(str value)`")
+                Some("convert it to text: `(str value)`")
             }
             CodecError::NotData { .. } => {
-                Some("give data: maps, vectors, strings, numbers, keywords, dates")
+                Some("use data: maps, vectors, strings, numbers, keywords, dates")
             }
-            CodecError::TooLarge => {
-                Some("give a part of the value: what it shares is written wherever it appears")
-            }
+            CodecError::TooLarge => Some(
+                "use a part of the value; shared parts are written at each place where they appear",
+            ),
             CodecError::TooDeep { .. } | CodecError::Unrealised | CodecError::Unreadable { .. } => {
                 None
             }

@@ -1,30 +1,30 @@
-//! What is wrong with a flow file, as data; a surface draws it.
+//! Problems of a flow file as data; a surface renders them.
 
 use flowstone_lang::suggest::did_you_mean;
 use flowstone_lang::value::Span;
 
-/// How bad it is.
+/// The severity of a diagnostic.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Severity {
-    /// The file does not run.
+    /// The file cannot be run.
     Error,
-    /// The file runs, but probably not as meant.
+    /// The file can be run, but probably not as intended.
     Warning,
 }
 
-/// One finding.
+/// One problem of a flow file.
 #[derive(Debug, Clone)]
 pub struct Diagnostic {
     pub severity: Severity,
     /// A stable code with a page in `docs/errors`.
     pub code: &'static str,
     pub message: String,
-    /// Where, or [`Span::NONE`].
+    /// The place of the problem, or [`Span::NONE`].
     pub span: Span,
-    /// What is written under the place.
+    /// The text under the place.
     pub label: Option<String>,
     pub hints: Vec<String>,
-    /// Another place that matters, and what is there.
+    /// Another place that matters, and its label.
     pub related: Option<(Span, String)>,
 }
 
@@ -48,28 +48,28 @@ impl Diagnostic {
         }
     }
 
-    /// Says where it is.
+    /// Sets the place.
     #[must_use]
     pub fn at(mut self, span: Span) -> Diagnostic {
         self.span = span;
         self
     }
 
-    /// Says what to write under the place.
+    /// Sets the text under the place.
     #[must_use]
     pub fn label(mut self, label: impl Into<String>) -> Diagnostic {
         self.label = Some(label.into());
         self
     }
 
-    /// Adds a sentence that says what to try.
+    /// Adds a hint: a sentence about what to try.
     #[must_use]
     pub fn hint(mut self, hint: impl Into<String>) -> Diagnostic {
         self.hints.push(hint.into());
         self
     }
 
-    /// Adds "did you mean" for the nearest of some keywords, if one is near.
+    /// Adds a "did you mean" hint with the nearest of some keywords, if one is near.
     #[must_use]
     pub fn suggest<'a>(self, word: &str, names: impl IntoIterator<Item = &'a str>) -> Diagnostic {
         match nearest(word, names) {
@@ -79,12 +79,12 @@ impl Diagnostic {
     }
 }
 
-/// Returns the name nearest to a word, if one is near enough to be meant.
+/// Returns the name nearest to a word, if one is near enough to be a likely misspelling.
 pub fn nearest<'a>(word: &str, names: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     did_you_mean(word, names.into_iter()).into_iter().next()
 }
 
-/// Says that a key is unknown, with the one that was meant, or all.
+/// Reports an unknown key, with the nearest known key or the list of all.
 pub fn unknown_key<'a>(
     place: &str,
     name: &str,

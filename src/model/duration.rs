@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use flowstone_lang::value::Value;
 
-/// A hundred years: longer ones are a mistake.
+/// Maximum duration, a hundred years: a longer one is a mistake.
 const MAX_SECONDS: f64 = 100.0 * 366.0 * 86_400.0;
 
-/// Reads a duration where numbers are seconds. Returns `None` if the value is not a duration, or is negative.
+/// Reads a duration; a number is seconds. Returns `None` if the value is not a duration, or is negative.
 pub fn of_value(value: &Value) -> Option<Duration> {
     match value {
         Value::Int(seconds) => seconds_of(*seconds as f64),
@@ -17,7 +17,7 @@ pub fn of_value(value: &Value) -> Option<Duration> {
     }
 }
 
-/// Reads a duration where numbers are milliseconds.
+/// Reads a duration; a number is milliseconds. Returns `None` if the value is not a duration, or is negative.
 pub fn of_millis_value(value: &Value) -> Option<Duration> {
     match value {
         Value::Int(millis) => seconds_of(*millis as f64 / 1000.0),
@@ -63,7 +63,7 @@ fn seconds_of(seconds: f64) -> Option<Duration> {
     if !(0.0..=MAX_SECONDS).contains(&seconds) {
         return None;
     }
-    // Whole milliseconds: what is written down and read back stays the same.
+    // Rounded to whole milliseconds, so that a duration is the same after it is written and read back.
     Some(Duration::from_millis((seconds * 1000.0).round() as u64))
 }
 
@@ -72,7 +72,7 @@ pub fn millis(duration: Duration) -> i64 {
     i64::try_from(duration.as_millis()).unwrap_or(i64::MAX)
 }
 
-/// Returns a duration as a flow's number of seconds.
+/// Returns a duration as the number of seconds that a flow sees.
 pub fn seconds_value(duration: Duration) -> Value {
     match duration.subsec_nanos() {
         0 => Value::Int(i64::try_from(duration.as_secs()).unwrap_or(i64::MAX)),

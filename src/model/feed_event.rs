@@ -1,4 +1,4 @@
-//! Events of a run's feed as they are sent: a name, a number, and data as JSON.
+//! Events of a run's feed in the form in which they are sent: a name, a number, and data as JSON.
 
 use serde_json::{Map, Value as Json, json};
 
@@ -9,18 +9,18 @@ use flowstone_lang::value::{Object, Value};
 /// An event of a run.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FeedEvent {
-    /// The number in the run, counted from 1 without gaps.
+    /// The number of the event in the run, counted from 1 without gaps.
     pub seq: i64,
-    /// The position in the project, in the feed of a project.
+    /// The position in the project; only in the feed of a project.
     pub position: Option<i64>,
-    /// Such as `step.completed`.
+    /// The name of the event, such as `step.completed`.
     pub name: &'static str,
     pub at_ms: i64,
     pub run: RunId,
-    /// The flow's slug.
+    /// The slug of the flow.
     pub flow: String,
-    /// The fields of this kind of event. Numbers that JSON numbers of Rust cannot hold are marked as
-    /// [`to_exact_json`] marks them, so write it with [`FeedEvent::text`] or [`compact`].
+    /// The fields of this kind of event. Numbers that [`Json`] cannot hold are marked as [`to_exact_json`] marks them,
+    /// so write it with [`FeedEvent::text`] or [`compact`].
     pub data: Map<String, Json>,
 }
 

@@ -1,7 +1,7 @@
-//! Forms: the fields in which a person fills in what a schema asks for, and the value of what they typed.
+//! Forms: the fields in which a person enters an answer that fits a schema, and the value of the entered text.
 //!
-//! A form knows neither pages nor requests. Whether the whole answer is good is judged where it is taken; what a field
-//! alone can tell is reported here, beside that field.
+//! A form knows neither pages nor requests. The complete answer is judged where it is accepted; problems that concern a
+//! single field are reported here, beside that field.
 
 use std::collections::BTreeMap;
 
@@ -13,22 +13,23 @@ use crate::names::name_of;
 use crate::schema::{Entry, Kind, Notes, Range, Schema, Size, decode, explain, validate};
 use crate::words::printed;
 
-/// Schemas within schemas that are followed.
+/// Maximum depth of nested schemas that become fields.
 const MAX_DEPTH: usize = 16;
-/// A text that may be longer than this gets several lines.
+/// A text that may be longer than this gets a field of several lines.
 const LINE: usize = 200;
 /// The name of the field for an answer that is not a map.
 pub const WHOLE: &str = "value";
-/// The entry of an answer that a person chooses and does not type.
+/// The entry of an answer that a person chooses instead of typing.
 const ACTION: &str = "action";
-/// Names in a submitted form that have a meaning of their own; an entry of that name is `answer.` and the name.
+/// Names in a submitted form that have a meaning of their own; the field of an entry with such a name is `answer.` and
+/// the name.
 pub const RESERVED: &[&str] = &["access-token", ACTION, "digest", "token"];
 
-/// The fields for an answer.
+/// The fields of a form for an answer.
 #[derive(Clone, Default)]
 pub struct Form {
     pub fields: Vec<FormField>,
-    /// The one field holds the answer itself, and not an entry of it.
+    /// Tells whether the one field holds the answer itself instead of an entry of it.
     is_whole: bool,
 }
 
@@ -41,20 +42,20 @@ pub struct FormField {
     pub description: Option<String>,
     pub kind: FieldKind,
     pub is_required: bool,
-    /// What the field holds at first.
+    /// The initial content of the field.
     pub initial: String,
     key: Value,
     schema: Schema,
 }
 
-/// What is typed into a field.
+/// The type of input that a field takes.
 #[derive(Debug, Clone, PartialEq)]
 pub enum FieldKind {
-    /// One of these, by its text.
+    /// A choice of values, each with its text.
     Choice(Vec<(String, Value)>),
     /// A value as EDN or JSON.
     Data,
-    /// Yes or no.
+    /// A checkbox: yes or no.
     Flag,
     /// Text, in one line or several.
     Text {
@@ -67,12 +68,12 @@ pub enum FieldKind {
     },
 }
 
-/// What is wrong with a field: its name, and why.
+/// A problem with a field: its name, and the reason.
 pub type FieldProblem = (String, String);
 
 impl Form {
-    /// Returns the fields for what a schema asks for. With an action, alternatives that depend on the action are those
-    /// for it; without, all of them. `is_choice`: the answer is a map with an action.
+    /// Returns the fields for a schema. With an action, alternatives that depend on the action are limited to those for
+    /// it; without one, all are included. `is_choice`: the answer is a map with an action.
     pub fn of(schema: Option<&Schema>, action: Option<&str>, is_choice: bool) -> Form {
         let mut form = Form::default();
         if let Some(schema) = schema {
@@ -93,10 +94,10 @@ impl Form {
         form
     }
 
-    /// Returns the answer that was typed; an action is not part of it.
+    /// Returns the submitted answer; an action is not part of it.
     ///
     /// # Errors
-    /// When a field is empty that must not be, or holds something else than its schema asks for.
+    /// When a required field is empty, or a field holds something other than its schema asks for.
     pub fn read(&self, typed: &BTreeMap<String, String>) -> Result<Value, Vec<FieldProblem>> {
         let (mut entries, mut problems) = (Vec::new(), Vec::new());
         for field in &self.fields {
@@ -228,7 +229,7 @@ fn field(name: &str, key: Value, schema: &Schema, notes: &Notes, is_required: bo
             .title
             .clone()
             .or_else(|| own.title.clone())
-            .unwrap_or_else(|| words_of(name)),
+            .unwrap_or_else(|| label_of(name)),
         description: notes
             .description
             .clone()
@@ -241,8 +242,8 @@ fn field(name: &str, key: Value, schema: &Schema, notes: &Notes, is_required: bo
     }
 }
 
-/// Returns a name as a label: `due-date` as `Due date`.
-fn words_of(name: &str) -> String {
+/// Returns a name as a label, such as `Due date` for `due-date`.
+fn label_of(name: &str) -> String {
     let words = name.replace(['-', '_'], " ");
     let mut chars = words.chars();
     match chars.next() {
@@ -251,7 +252,7 @@ fn words_of(name: &str) -> String {
     }
 }
 
-/// Returns what is typed for a schema, and whether it may be left out.
+/// Returns the type of input for a schema, and whether the field may be left empty.
 fn kind_of(schema: &Schema, depth: usize) -> (FieldKind, bool) {
     let text = |is_long, size| FieldKind::Text { is_long, size };
     let kind = match &schema.kind {
@@ -309,7 +310,7 @@ fn kind_of(schema: &Schema, depth: usize) -> (FieldKind, bool) {
     (kind, false)
 }
 
-/// Tells whether the author wants several lines: `{:json-schema {:format "textarea"}}`.
+/// Tells whether the author asks for several lines: `{:json-schema {:format "textarea"}}`.
 fn is_textarea(schema: &Schema) -> bool {
     let own = schema.notes.json_schema.as_ref();
     let format = own.and_then(|own| own.get("format")).and_then(name_of);
@@ -330,7 +331,7 @@ fn choice_text(value: &Value) -> String {
 }
 
 impl FormField {
-    /// Returns the value of a text; `None` if the field was left empty and may be.
+    /// Returns the value of a text; `None` if the field is optional and was left empty.
     fn read(&self, text: &str) -> Result<Option<Value>, String> {
         let text = text.replace("\r\n", "\n");
         let trimmed = text.trim();
@@ -344,7 +345,7 @@ impl FormField {
             FieldKind::Choice(known) => {
                 let found = known.iter().find(|(name, _)| name == trimmed);
                 let found = found.map(|(_, value)| value.clone());
-                found.ok_or_else(|| "choose one of the list".to_owned())?
+                found.ok_or_else(|| "choose an entry of the list".to_owned())?
             }
             FieldKind::Data => read_data(trimmed)?,
             FieldKind::Flag => Value::Bool(!matches!(trimmed, "" | "false" | "off" | "no")),
@@ -375,7 +376,7 @@ fn number(text: &str) -> Result<Value, String> {
 /// Reads one value as JSON, or else as EDN.
 ///
 /// # Errors
-/// When it is neither.
+/// When the text is neither.
 pub fn read_data(text: &str) -> Result<Value, String> {
     if let Ok(json) = read_strictly(text) {
         return Ok(from_json(&json));
@@ -473,7 +474,7 @@ mod tests {
         let wrong = [("amount", "1.5"), ("kind", "c"), ("rows", "[1"), ("id", id)];
         assert_eq!(
             read(&form, &wrong),
-            "amount: expected a whole number, got `1.5`; kind: choose one of the list; \
+            "amount: expected a whole number, got `1.5`; kind: choose an entry of the list; \
              rows: expected one value as EDN or JSON, such as {:name \"a\"}"
         );
     }
@@ -494,7 +495,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_that_is_no_map_is_one_field() {
+    fn an_answer_that_is_not_a_map_is_one_field() {
         let it = schema("[:int {:min 1}]");
         let form = Form::of(Some(&it), None, false);
         assert_eq!(shown(&form), "value!:int");

@@ -1,15 +1,15 @@
-//! Names of runs and of places in them.
+//! Ids of runs, and the paths of steps in them.
 
 use std::fmt;
 
-/// Names a run, for ever. Sorts by time of start.
+/// The permanent name of a run. Sorts by start time.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct RunId(String);
 
 const ALPHABET: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
 
 impl RunId {
-    /// Returns an id made of a time and random bits, 16 letters and digits that are hard to mix up.
+    /// Returns an id made of a time and random bits: 16 letters and digits that are hard to confuse.
     pub fn new(now_ms: i64, random: u64) -> RunId {
         let millis = now_ms.max(0) as u128 & ((1 << 48) - 1);
         let mut bits = (millis << 32) | u128::from(random >> 32);
@@ -21,7 +21,7 @@ impl RunId {
         RunId(text.iter().map(|byte| char::from(*byte)).collect())
     }
 
-    /// Returns the id that a text always gives, as when a run is started from a place in another.
+    /// Returns the id that is always derived from a text, such as when a run is started from a place in another.
     pub fn derived(text: &str) -> RunId {
         let digest = crate::codec::digest_bytes(text.as_bytes());
         let id = digest.bytes().take(32).collect::<Vec<_>>().chunks(2).fold(
@@ -38,7 +38,7 @@ impl RunId {
         RunId(id)
     }
 
-    /// Takes an id that came from outside, as it is.
+    /// Accepts an id that came from outside, unchanged.
     pub fn from_text(text: impl Into<String>) -> RunId {
         RunId(text.into())
     }
@@ -53,7 +53,8 @@ impl RunId {
         &self.0
     }
 
-    /// Returns the time that [`RunId::new`] was given, if the id was made so. Of another id it says nothing true.
+    /// Returns the time that [`RunId::new`] was given. For an id that was made in another way, the result is
+    /// meaningless.
     pub fn started_ms(&self) -> Option<i64> {
         let mut bits: u128 = 0;
         for letter in self.0.bytes() {
@@ -70,14 +71,14 @@ impl fmt::Display for RunId {
     }
 }
 
-/// Where a step stands in its run: branch, step id, and which time it was met there. This, not a
-/// counter over the whole run, is what replay and fork match on.
+/// The place of a step in its run: branch, step id, and how often this step was reached there. Replay and fork match on
+/// this place, not on a counter over the whole run.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct StepPath {
-    /// Empty for the main branch of the flow.
+    /// The path of the branch; empty for the main branch of the flow.
     pub branch: String,
     pub step: String,
-    /// Counted from 1.
+    /// The number of the call at this place, counted from 1.
     pub occurrence: u32,
 }
 

@@ -1,4 +1,4 @@
-//! Jobs as data: the operation that submits them, and how a flow sees them.
+//! Jobs as data: the operation that submits them, and the form in which a flow sees them.
 
 mod row;
 
@@ -9,15 +9,15 @@ use crate::ids::RunId;
 
 pub use row::{BATCH_KEY, JOB_KEY, JobBatch, JobLease, JobRow, JobStatus};
 
-/// How often a job is attempted if its step says nothing else.
+/// Default number of attempts at a job.
 pub const USUAL_ATTEMPTS: u32 = 3;
-/// A step may ask for at most this many attempts at a job.
+/// Maximum number of attempts that a step may set.
 pub const MOST_ATTEMPTS: u32 = 100;
 /// Maximum number of jobs in a batch.
 pub const MOST_IN_BATCH: usize = 1_000;
 
-/// Puts jobs into the queue. Executed by the store in the transaction of the step's journal row; `answer`, as EDN text
-/// by [`crate::codec`], becomes the step's value.
+/// Puts jobs into the queue. The store executes it in the transaction of the step's journal row; `answer`, as EDN text
+/// by [`crate::codec`], becomes the value of the step.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct JobOp {
     pub run: RunId,
@@ -34,14 +34,14 @@ pub struct NewJob {
     pub id: String,
     /// The job type.
     pub kind: String,
-    /// EDN text.
+    /// The payload, as EDN text.
     pub payload: String,
-    /// A map as EDN text.
+    /// The metadata, a map as EDN text.
     pub metadata: Option<String>,
     pub priority: i64,
     pub max_attempts: u32,
     pub idempotency_key: String,
-    /// When it ends as timed out.
+    /// When the job ends as timed out, in milliseconds since 1970.
     pub deadline_ms: Option<i64>,
 }
 
@@ -77,7 +77,7 @@ impl JobOp {
     }
 }
 
-/// Returns a job as a flow sees it.
+/// Returns a job in the form that a flow sees.
 pub fn job_value(job: &JobRow) -> Value {
     let stored = |text: &String| codec::decode(text).unwrap_or(Value::Nil);
     let instant = |millis: i64| Value::from(Object::Inst(millis));
@@ -106,7 +106,7 @@ pub fn job_value(job: &JobRow) -> Value {
     Value::map(facts.map(|(key, value)| (Value::keyword(key), value)))
 }
 
-/// Returns a batch as a flow sees it.
+/// Returns a batch in the form that a flow sees.
 pub fn batch_value(batch: &JobBatch) -> Value {
     let counts = batch
         .counts

@@ -1,8 +1,8 @@
 //! Values to JSON and back.
 //!
-//! Object keys become keywords of the same spelling, keywords become strings of theirs. Whatever JSON
-//! cannot say exactly is either written as a string or refused in words; nothing is lost silently. Text is read and
-//! written with every number's own digits: [`read`] and [`write`].
+//! Object keys become keywords of the same spelling; keywords become strings without the colon. A value that JSON
+//! cannot represent exactly is either written as a string or refused with an error; nothing is lost silently. Text is
+//! read and written with the exact digits of every number: [`read`] and [`write`].
 
 mod read;
 mod text;
@@ -17,13 +17,13 @@ use serde_json::{Map as JsonMap, Number as JsonNumber, Value as Json};
 pub use read::{Build, ReadError, read, read_all, read_bytes, read_first, read_with_string_keys};
 pub use text::{compact, pretty, to_exact_json, write, write_pretty_with, write_with};
 
-/// Deeper nesting than this is refused, in both directions.
+/// Maximum nesting depth in both directions; deeper values are refused.
 pub const MAX_DEPTH: usize = 128;
 
-/// Why a value is not JSON.
+/// The reason why a value cannot be written as JSON.
 #[derive(Debug, thiserror::Error)]
 pub enum JsonError {
-    /// `what` is a function, an atom ... at `path`.
+    /// The value at `path` is a function, an atom ..., named by `what`.
     #[error("{what} cannot be written as JSON{}", At(path))]
     NoJson { what: String, path: String },
     #[error("two keys of one map are both written as {key:?}{}", At(path))]
@@ -32,7 +32,7 @@ pub enum JsonError {
     TooLarge,
     #[error("nested deeper than {MAX_DEPTH} levels{}", At(path))]
     TooDeep { path: String },
-    /// Computing a lazy part failed.
+    /// The error that computing a lazy part threw.
     #[error("a part of the value could not be computed")]
     Signal(Signal),
 }
@@ -48,7 +48,7 @@ impl std::fmt::Display for At<'_> {
     }
 }
 
-/// Returns a realised value as JSON; the parts of a lazy sequence that nobody has looked at are missing.
+/// Returns a realised value as JSON; unrealised parts of a lazy sequence are missing.
 ///
 /// # Errors
 /// When a part has no JSON form.
@@ -56,7 +56,7 @@ pub fn to_json(value: &Value) -> Result<Json, JsonError> {
     to_json_with(&mut Unforced, value)
 }
 
-/// Returns a value as JSON, computing what is lazy in it.
+/// Returns a value as JSON and computes its lazy parts.
 ///
 /// # Errors
 /// When a part has no JSON form, or computing it fails.
@@ -119,16 +119,16 @@ pub fn name_text(value: &Value) -> Option<String> {
     }
 }
 
-/// Text of more bytes is not made.
+/// Maximum size of a JSON text in bytes; a larger one is refused.
 const MOST_TEXT: u64 = 500_000_000;
-/// How many values are written before the whole size is estimated: most values have fewer parts.
+/// Number of values written before the whole size is estimated: most values have fewer parts.
 const FEW: u32 = 10_000;
-/// What becomes of a number that neither an integer of 64 bits nor a double holds.
+/// How a number is written that neither an integer of 64 bits nor a double can hold.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Numbers {
-    /// A string of its digits.
+    /// As a string of its digits.
     Tree,
-    /// What [`compact`] and [`pretty`] write as a number.
+    /// As the object that [`compact`] and [`pretty`] write as a number.
     Exact,
 }
 
@@ -254,7 +254,7 @@ impl Writer<'_> {
     fn items(&mut self, items: &mut dyn Iterator<Item = Value>) -> Result<Json, JsonError> {
         let mut array = Vec::new();
         for (idx, item) in items.enumerate() {
-            array.push(self.inside(idx.to_string(), &item)?);
+            array.push(self.nested(idx.to_string(), &item)?);
         }
         Ok(Json::Array(array))
     }
@@ -266,7 +266,7 @@ impl Writer<'_> {
         let mut object = JsonMap::new();
         for (key, value) in entries {
             let key = self.key(key)?;
-            let json = self.inside(format!(":{key}"), value)?;
+            let json = self.nested(format!(":{key}"), value)?;
             if object.contains_key(&key) {
                 let path = self.place();
                 return Err(JsonError::SameKey { key, path });
@@ -294,13 +294,13 @@ impl Writer<'_> {
         let mut array = Vec::new();
         let mut at = value.clone();
         while let Some((item, rest)) = next(self.force, &at).map_err(JsonError::Signal)? {
-            array.push(self.inside(array.len().to_string(), &item)?);
+            array.push(self.nested(array.len().to_string(), &item)?);
             at = rest;
         }
         Ok(Json::Array(array))
     }
 
-    fn inside(&mut self, step: String, value: &Value) -> Result<Json, JsonError> {
+    fn nested(&mut self, step: String, value: &Value) -> Result<Json, JsonError> {
         self.path.push(step);
         let json = self.write(value)?;
         self.path.pop();
@@ -330,10 +330,10 @@ impl Writer<'_> {
     }
 }
 
-/// Returns first and rest of any sequence; `None` at its end and for nil.
+/// Returns the first item and the rest of any sequence; `None` at its end and for nil.
 ///
 /// # Errors
-/// Whatever computing a lazy part throws.
+/// The error that computing a lazy part throws.
 pub fn next(force: &mut dyn Force, value: &Value) -> Eval<Option<(Value, Value)>> {
     let mut at = value.clone();
     loop {
@@ -354,10 +354,10 @@ pub fn next(force: &mut dyn Force, value: &Value) -> Eval<Option<(Value, Value)>
     }
 }
 
-/// Reads JSON in which no object has a key twice: what another program takes for the value would be a matter of luck.
+/// Reads JSON in which no object has a duplicate key: readers differ in which of its values they use.
 ///
 /// # Errors
-/// When it is not JSON, or a key is there twice.
+/// When the text is not JSON, or an object has a duplicate key.
 pub fn read_strictly(text: &str) -> Result<serde_json::Value, serde_json::Error> {
     serde_json::from_str::<Strict>(text).map(|strict| strict.0)
 }
@@ -421,7 +421,7 @@ impl<'de> serde::de::Visitor<'de> for StrictVisitor {
         let mut all = serde_json::Map::new();
         while let Some((key, Strict(value))) = entries.next_entry::<String, Strict>()? {
             if all.contains_key(&key) {
-                let message = format!("the key {key:?} is there twice");
+                let message = format!("duplicate key {key:?}");
                 return Err(serde::de::Error::custom(message));
             }
             all.insert(key, value);
@@ -473,7 +473,7 @@ pub fn uuid_bits(text: &str) -> Option<u128> {
         .flatten()
 }
 
-/// Reads an instant as ISO-8601 writes it: with `Z` or an offset, without either (UTC), or a date alone.
+/// Reads an ISO 8601 instant: with `Z` or an offset, without either (UTC), or a date alone.
 pub fn instant_millis(text: &str) -> Option<i64> {
     let text = text.trim();
     if let Ok(timestamp) = text.parse::<jiff::Timestamp>() {
@@ -487,7 +487,7 @@ pub fn instant_millis(text: &str) -> Option<i64> {
     Some(zoned.timestamp().as_millisecond())
 }
 
-/// A number where a double says the same, else its digits as a string.
+/// Returns a number if a double represents it exactly, otherwise its digits as a string.
 fn decimal_json(decimal: &BigDecimal) -> Eval<Json> {
     let mut text = String::new();
     number::write_decimal(&mut text, decimal);
@@ -503,7 +503,7 @@ fn decimal_json(decimal: &BigDecimal) -> Eval<Json> {
     })
 }
 
-/// Returns any number as the nearest double; `None` for what is not a number.
+/// Returns any number as the nearest double; `None` if the value is not a number.
 pub fn number_float(value: &Value) -> Option<f64> {
     number::to_float(value, "double").ok()
 }

@@ -1,14 +1,14 @@
 //! Operations on the key-value store, as data.
 
-/// Keys are no longer than this.
+/// Maximum length of a key.
 pub const MAX_KEY: usize = 256;
-/// A value's text is no longer than this many bytes, where the settings say nothing else.
+/// Default maximum size of a value's text in bytes.
 pub const MAX_VALUE: usize = 1_000_000;
-/// Seconds that a key may be kept at most, when it is to expire at all.
+/// Maximum time to live of a key in seconds, for keys that expire.
 pub const MAX_TTL: i64 = 31_536_000;
 
-/// A change of the key-value store. Executed by the store in the transaction of the step's journal row;
-/// its result, as EDN text by [`crate::codec`], becomes the step's value. Values are EDN text too.
+/// A change of the key-value store. The store executes it in the transaction of the step's journal row; its result, as
+/// EDN text by [`crate::codec`], becomes the value of the step. Values are EDN text too.
 #[derive(Debug, Clone, PartialEq)]
 pub enum KvOp {
     Set(KvSet),
@@ -24,9 +24,9 @@ pub enum KvOp {
     Append {
         key: String,
         items: Vec<String>,
-        /// The oldest are dropped beyond this many.
+        /// Maximum number of items; the oldest ones beyond it are dropped.
         max_length: usize,
-        /// The text of the whole is no longer than this many bytes.
+        /// Maximum size of the whole value's text in bytes.
         max_value: usize,
     },
 }
@@ -37,47 +37,47 @@ pub struct KvSet {
     pub key: String,
     pub value: String,
     pub ttl_seconds: Option<i64>,
-    /// A map as EDN text, kept beside the value.
+    /// The metadata beside the value, a map as EDN text.
     pub metadata: Option<String>,
-    /// Leaves a value that is there, and is not expired, as it is.
+    /// Leaves an existing value that has not expired unchanged.
     pub if_not_exists: bool,
-    /// What the operation answers with, instead of its own envelope: for `:persist`.
+    /// The answer of the operation in place of its own envelope: for `:persist`.
     pub answer: Option<String>,
-    /// Neither value nor metadata is longer than this many bytes.
+    /// Maximum size of the value, and of the metadata, in bytes.
     pub max_value: usize,
 }
 
-/// What is kept under a key.
+/// The value under a key, and its metadata.
 #[derive(Debug, Clone, PartialEq)]
 pub struct KvEntry {
-    /// EDN text.
+    /// The value, as EDN text.
     pub value: String,
-    /// A map as EDN text.
+    /// The metadata, a map as EDN text.
     pub metadata: Option<String>,
     pub expires_ms: Option<i64>,
 }
 
-/// What [`KvOp::Increment`] adds.
+/// The number that [`KvOp::Increment`] adds.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum KvNumber {
     Int(i64),
     Float(f64),
 }
 
-/// Tells what is wrong with a key, in words; `None` for a good one.
+/// Describes the problem with a key; `None` for a valid one.
 pub fn key_problem(key: &str) -> Option<String> {
     if key.is_empty() {
-        return Some("a key has at least one character".to_owned());
+        return Some("a key must have at least one character".to_owned());
     }
     let count = key.chars().count();
     if count > MAX_KEY {
         return Some(format!(
-            "a key has at most {MAX_KEY} characters, and this one has {count}"
+            "a key can have at most {MAX_KEY} characters, and this one has {count}"
         ));
     }
     let allowed = |char: &char| char.is_ascii_alphanumeric() || matches!(char, '_' | '-' | ':');
     let wrong = key.chars().find(|char| !allowed(char))?;
     Some(format!(
-        "a key is made of letters, digits, `_`, `-` and `:`, and this one has {wrong:?}"
+        "a key can contain only letters, digits, `_`, `-` and `:`, and this one has {wrong:?}"
     ))
 }

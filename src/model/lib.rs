@@ -1,7 +1,8 @@
-//! What the parts of the product share: ids, codec, diagnostics, schemas, rows and operations, and the ports.
+//! The parts that all crates of the product share: ids, codec, diagnostics, schemas, rows and operations, and the
+//! ports.
 //!
-//! Pure data and pure functions. It knows nothing of flows, of execution, or of how a store or a step works; stores need
-//! nothing else.
+//! It consists of pure data and pure functions, and knows nothing of flows, of execution, or of how a store or a step
+//! works. Stores depend on this crate only.
 
 #![forbid(unsafe_code)]
 

@@ -1,6 +1,6 @@
-//! What one run may take: `:limits` of the project's settings, and of a flow, which can only narrow them.
+//! The limits of one run: `:limits` in the project's settings, and in a flow, which can only lower them.
 //!
-//! Every limit is a row of [`LIMITS`]: settings, checks and the table of `docs/guide/limits.md` are made of it.
+//! Every limit is a row of [`LIMITS`]: settings, checks and the table of `docs/guide/limits.md` are derived from it.
 
 use flowstone_lang::value::Value;
 
@@ -8,59 +8,59 @@ use crate::diagnostic::unknown_key;
 use crate::names::name_of;
 use crate::size::parse_size;
 
-/// What one run may take.
+/// The resources that one run may use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
-    /// Attempts at one step.
+    /// Maximum number of attempts at one step.
     pub attempts: u32,
-    /// Branches under way at once.
+    /// Maximum number of branches that run at the same time.
     pub branches: u64,
-    /// Branches, finished ones included.
+    /// Maximum number of branches, finished ones included.
     pub branches_in_total: u64,
-    /// How often a process may end while it executes the run, without progress of the run.
+    /// Maximum number of times that processes may end while they execute the run, without progress of the run.
     pub crashes: u32,
-    /// How deep flows may call flows.
+    /// Maximum depth of calls from flow to flow.
     pub depth: u32,
-    /// Bytes of an input.
+    /// Maximum size of an input in bytes.
     pub input: u64,
-    /// Instructions of the machine, replay included.
+    /// Maximum number of instructions of the machine, replay included.
     pub fuel: u64,
-    /// Bytes of the journal.
+    /// Maximum size of the journal in bytes.
     pub journal: u64,
-    /// Bytes that the values of the run may hold.
+    /// Maximum memory in bytes for the values of the run.
     pub memory: usize,
-    /// Bytes that are printed, logged and emitted.
+    /// Maximum number of bytes that are printed, logged and emitted.
     pub output: u64,
-    /// Bytes of the result of a step, as text.
+    /// Maximum size of a step's result as text, in bytes.
     pub result: usize,
-    /// Calls of steps.
+    /// Maximum number of step calls.
     pub steps: u64,
-    /// Open waits.
+    /// Maximum number of open waits.
     pub waits: u64,
 }
 
-/// A limit: its key, its default, what it bounds and what meeting it means.
+/// A limit: its key, its default, what it bounds, and the error when it is exceeded.
 #[derive(Debug)]
 pub struct Limit {
     /// The key under `:limits`.
     pub key: &'static str,
     pub unit: Unit,
     pub default: u64,
-    /// No useful run fits into less.
+    /// Minimum value: no useful run fits into less.
     pub least: u64,
-    /// More cannot be allowed.
+    /// Maximum value that can be set.
     pub most: u64,
     /// The code of the error, which has a page in `docs/errors`.
     pub code: &'static str,
-    /// What is bounded, in a few words.
+    /// What is bounded, as a short phrase.
     pub what: &'static str,
-    /// A flow may narrow it for its runs.
+    /// Tells whether a flow may lower it for its runs.
     pub is_of_flows: bool,
     get: fn(&Limits) -> u64,
     set: fn(&mut Limits, u64),
 }
 
-/// What a limit counts.
+/// The unit that a limit counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unit {
     Bytes,
@@ -104,7 +104,7 @@ pub const BRANCHES: Limit = Limit {
     least: 1,
     most: u64::MAX,
     code: "E0994",
-    what: "branches of the run under way at once",
+    what: "branches of the run that run at the same time",
     is_of_flows: true,
     get: |limits| limits.branches,
     set: |limits, value| limits.branches = value,
@@ -130,7 +130,7 @@ const CRASHES: Limit = Limit {
     least: 1,
     most: u64::MAX,
     code: "E0990",
-    what: "ends of the process in a row while it executed the run, without progress",
+    what: "consecutive ends of the process while it executed the run, without progress",
     is_of_flows: false,
     get: |limits| u64::from(limits.crashes),
     set: |limits, value| limits.crashes = u32::try_from(value).unwrap_or(u32::MAX),
@@ -208,7 +208,7 @@ pub const OUTPUT: Limit = Limit {
     least: 1_000,
     most: u64::MAX,
     code: "E0995",
-    what: "what the run prints, logs and emits",
+    what: "output that the run prints, logs and emits",
     is_of_flows: true,
     get: |limits| limits.output,
     set: |limits, value| limits.output = value,
@@ -234,7 +234,7 @@ pub const STEPS: Limit = Limit {
     least: 1,
     most: u64::MAX,
     code: "E0991",
-    what: "calls of steps, those inside agents included",
+    what: "step calls, nested steps of agents included",
     is_of_flows: true,
     get: |limits| limits.steps,
     set: |limits, value| limits.steps = value,
@@ -253,7 +253,7 @@ pub const WAITS: Limit = Limit {
     set: |limits, value| limits.waits = value,
 };
 
-/// The least memory that a run can be given: below it, nothing of use can run.
+/// Minimum memory of a run in bytes: with less, nothing useful can run.
 const LEAST_MEMORY: u64 = 1_000_000;
 
 impl Default for Limits {
@@ -284,7 +284,7 @@ impl Limits {
     /// Reads `:limits` of the project's settings; a key that is absent keeps its default.
     ///
     /// # Errors
-    /// A message that names the key and what it takes.
+    /// A message that names the key and what it accepts.
     pub fn read(settings: &Value) -> Result<Limits, String> {
         let mut limits = Limits::default();
         let Some(given) = settings.get("limits").filter(|given| !given.is_nil()) else {
@@ -302,12 +302,13 @@ impl Limits {
         Ok(limits)
     }
 
-    /// Returns the limits of checked settings.
+    /// Returns the limits of settings that were checked before.
     pub fn of(settings: &Value) -> Limits {
         Limits::read(settings).unwrap_or_default()
     }
 
-    /// Returns these limits with those of a flow, as [`Limit::read`] gave them: each counts where it is lower.
+    /// Returns these limits combined with those of a flow, as [`Limit::read`] returned them: the lower value of each
+    /// applies.
     #[must_use]
     pub fn narrowed(mut self, narrower: &[(&'static Limit, u64)]) -> Limits {
         for (limit, value) in narrower {
@@ -327,7 +328,7 @@ impl Limit {
     /// Reads the value of the key.
     ///
     /// # Errors
-    /// A message that says what is expected.
+    /// A message that names the expected value.
     pub fn read(&self, value: &Value) -> Result<u64, String> {
         let key = self.key;
         match (self.unit, value) {
@@ -359,7 +360,7 @@ impl Limit {
         })
     }
 
-    /// Returns a value of the limit as people write it.
+    /// Returns a value of the limit in the form that people write.
     pub fn shown(&self, value: u64) -> String {
         let units = [(1_000_000_000, "GB"), (1_000_000, "MB"), (1_000, "KB")];
         let unit = units
@@ -376,10 +377,10 @@ fn unknown(name: &str) -> String {
     unknown_key(":limits", name, LIMITS.iter().map(|limit| limit.key))
 }
 
-/// Reads how much memory a run may have, as in `512MB`.
+/// Reads the memory of a run, such as `512MB`.
 ///
 /// # Errors
-/// A message that says what is expected.
+/// A message that names the expected value.
 pub fn parse_memory(text: &str) -> Result<usize, String> {
     let size = parse_size(text).filter(|size| *size >= LEAST_MEMORY);
     size.and_then(|size| usize::try_from(size).ok())

@@ -1,4 +1,4 @@
-//! Names in data.
+//! Names of keywords, symbols and strings in data.
 
 use std::rc::Rc;
 

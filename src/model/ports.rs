@@ -1,6 +1,6 @@
-//! The ports: what the engine needs from stores and surroundings, as narrow traits.
+//! The ports: the narrow traits through which the engine reaches stores, clock, secrets and randomness.
 //!
-//! All are sharable across threads, because the writer of a store is one. So no [`Value`] crosses them:
+//! All are sharable across threads, because the writer of a store is a single thread. So no [`Value`] crosses them:
 //! values are EDN text made by [`crate::codec`]. Parameters are plain data.
 //!
 //! [`Value`]: flowstone_lang::value::Value
@@ -81,11 +81,11 @@ pub use crate::waits::{
     CHILD_KEY, Refusal, Target, WaitAnswer, WaitEnding, WaitEvent, WaitRow, WaitState,
 };
 
-/// What a port's methods return.
+/// The future that the methods of ports return.
 pub type PortFuture<'a, T> = Pin<Box<dyn Future<Output = Result<T, StoreError>> + Send + 'a>>;
 
-/// A change of our own stores that a step asks for. The store executes it in one transaction with the
-/// step's journal row, and its result, as EDN text, becomes the step's value: exactly once.
+/// A change of Flowstone's own stores that a step requests. The store executes it in one transaction with the journal
+/// row of the step, and its result, as EDN text, becomes the value of the step: exactly once.
 #[derive(Debug, Clone, PartialEq)]
 pub enum StoreOp {
     Kv(KvOp),
@@ -116,12 +116,12 @@ pub struct Stores {
     pub upkeep: Arc<dyn Upkeep>,
 }
 
-/// Reading the key-value store. (Methods: the `data` part of the work.)
+/// Read access to the key-value store.
 pub trait Kv: Send + Sync {
-    /// Returns the value under a key, as EDN text; expired is missing.
+    /// Returns the value under a key as EDN text; an expired key counts as missing.
     fn get(&self, key: &str, now_ms: i64) -> PortFuture<'_, Option<String>>;
 
-    /// Returns the value under a key with what is kept beside it; expired is missing.
+    /// Returns the value under a key with its metadata and expiry; an expired key counts as missing.
     fn entry(&self, key: &str, now_ms: i64) -> PortFuture<'_, Option<KvEntry>> {
         let getting = self.get(key, now_ms);
         Box::pin(async move {
@@ -138,29 +138,29 @@ pub trait Kv: Send + Sync {
     fn list_keys(&self, prefix: &str, limit: usize, now_ms: i64) -> PortFuture<'_, Vec<String>>;
 }
 
-/// Reading tables.
+/// Tables of the project: queries, changes outside of runs, and CSV.
 pub trait Tables: Send + Sync {
     /// Returns the names of all tables, sorted.
     fn names(&self) -> PortFuture<'_, Vec<String>>;
 
-    /// Answers a question, as EDN text.
+    /// Answers a query, as EDN text.
     fn query(&self, query: TableQuery) -> PortFuture<'_, String>;
 
-    /// Makes a change that belongs to no run, in one transaction; returns its result as EDN text.
+    /// Makes a change outside of any run, in one transaction; returns its result as EDN text.
     fn apply(&self, op: TableOp, now_ms: i64) -> PortFuture<'_, String>;
 
-    /// Copies a CSV file into the blobs and looks at it; changes no table.
+    /// Copies a CSV file into the blobs and inspects it; changes no table.
     fn stage(&self, ask: StageCsv) -> PortFuture<'_, StagedCsv>;
 
     /// Writes rows as CSV text.
     fn export(&self, ask: ExportCsv) -> PortFuture<'_, ExportedCsv>;
 }
 
-/// Bytes by their hash. Putting is harmless to repeat; what refers to a blob is committed apart.
+/// Blobs by their hash. Storing the same bytes again has no effect; references to a blob are committed separately.
 pub trait Blobs: Send + Sync {
     fn put(&self, bytes: Vec<u8>) -> PortFuture<'_, BlobHash>;
 
-    /// Starts a blob that comes a part at a time, so that it need not be in memory.
+    /// Starts a blob that arrives in parts, so that it need not be in memory.
     fn begin(&self) -> PortFuture<'_, Box<dyn BlobWriter>>;
 
     /// Returns the bytes of a blob.
@@ -169,41 +169,43 @@ pub trait Blobs: Send + Sync {
     /// [`StoreError::Rejected`] with kind `not-found` when the blob does not exist.
     fn get(&self, hash: &BlobHash) -> PortFuture<'_, Vec<u8>>;
 
-    /// Returns some of the bytes of a blob: fewer than `length` only at its end. Unlike [`Blobs::get`], this does not check
-    /// that the blob is undamaged.
+    /// Returns some of the bytes of a blob: fewer than `length` only at its end. Unlike [`Blobs::get`], this does not
+    /// check that the blob is undamaged.
     ///
     /// # Errors
     /// As [`Blobs::get`].
     fn part(&self, hash: &BlobHash, start: u64, length: usize) -> PortFuture<'_, Vec<u8>>;
 
-    /// Returns hash and content type of what a resource name stands for.
+    /// Returns the row of the blob that a resource name refers to.
     fn find(&self, uri: &str) -> PortFuture<'_, Option<BlobRow>>;
 }
 
-/// A blob on its way into the store. Dropped before its end, nothing of it is kept.
+/// A blob that is being written to the store. If dropped before `finish`, nothing of it is kept.
 pub trait BlobWriter: Send {
-    /// Adds bytes. After a failure it is of no more use.
+    /// Appends bytes. After a failure the writer must not be used any more.
     fn write(&mut self, bytes: &[u8]) -> PortFuture<'_, ()>;
 
-    /// Completes it; what refers to it is committed apart.
+    /// Completes the blob; references to it are committed separately.
     fn finish(self: Box<Self>) -> PortFuture<'static, StoredBlob>;
 }
 
-/// A blob that was put, and that nothing refers to yet.
+/// A stored blob that nothing refers to yet.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StoredBlob {
     pub hash: BlobHash,
     pub size: u64,
 }
 
-/// Why a store did not do it.
+/// The reason why a store refused or failed an operation.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum StoreError {
     #[error("{path} is not a Flowstone database")]
     NotADatabase { path: String },
     #[error("the database {path} is damaged: {detail}")]
     Damaged { path: String, detail: String },
-    #[error("{path} was written by a newer Flowstone (format {found}, this one knows {known})")]
+    #[error(
+        "{path} was written by a newer Flowstone (format {found}; this version supports formats up to {known})"
+    )]
     TooNew {
         path: String,
         found: i64,
@@ -215,50 +217,50 @@ pub enum StoreError {
     Unreachable { path: String, detail: String },
     #[error("no file handle is left to open {path}")]
     NoHandle { path: String },
-    /// `detail`: what the step had tried.
+    /// `detail`: the operation that the step attempted.
     #[error(
         "the run stopped at {step}, because no other step holds a file handle that it could wait for: {detail}"
     )]
     NoHandleForStep { step: String, detail: String },
     #[error("no thread can be started {detail}")]
     NoThread { detail: String },
-    #[error("{path} cannot be the place of a backup: {detail}")]
+    #[error("{path} cannot be used for a backup: {detail}")]
     BackupPlace { path: String, detail: String },
     #[error("the database is in use by another process and did not become free")]
     Busy,
     #[error("no space is left on the disk that holds {path}")]
     Full { path: String },
-    /// A step did not find the space that it needs.
+    /// A step needs more disk space than there is.
     #[error("{detail}")]
     FullForStep { detail: String },
     #[error("the disk that holds {path} does not work: {detail}")]
     Disk { path: String, detail: String },
-    #[error("{path} may only be read")]
+    #[error("{path} is read-only")]
     ReadOnly { path: String },
     #[error("another process took over the run {run}")]
     LeaseLost { run: String },
-    /// The operation itself is wrong: no such table, a key that is not allowed, a value that does not fit.
+    /// The operation itself is wrong: the table does not exist, a key is not allowed, a value does not fit.
     #[error("{message}")]
     Rejected {
         code: &'static str,
-        /// As in `:kind` of the step's error, such as `not-found`.
+        /// The `:kind` of the step's error, such as `not-found`.
         kind: &'static str,
         message: String,
         hint: Option<String>,
     },
-    /// We are wrong.
+    /// A bug in Flowstone.
     #[error("internal error in the store: {0}")]
     Internal(String),
 }
 
 /// Tells whether the process, or the machine, has no file handle left.
 pub fn is_lack_of_handles(error: &std::io::Error) -> bool {
-    // EMFILE and ENFILE, which have no kind of their own. Windows has other numbers for other things.
+    // EMFILE and ENFILE, for which `ErrorKind` has no variant. Windows uses other numbers with other meanings.
     cfg!(unix) && matches!(error.raw_os_error(), Some(23 | 24))
 }
 
 impl StoreError {
-    /// Returns what it means that a file could not be used.
+    /// Returns the error for a file that could not be used.
     pub fn of_file(path: &std::path::Path, error: &std::io::Error) -> StoreError {
         let shown = path.display().to_string();
         match error.kind() {
@@ -273,7 +275,7 @@ impl StoreError {
         }
     }
 
-    /// Says that a text in the database cannot be read. `what` names it.
+    /// Reports that a text in the database cannot be read. `what` names it.
     pub fn unreadable(what: &str, error: &crate::codec::CodecError) -> StoreError {
         StoreError::Damaged {
             path: "flowstone.db".to_owned(),
@@ -281,7 +283,7 @@ impl StoreError {
         }
     }
 
-    /// Returns what it means that a file could not be read.
+    /// Returns the error for a file that could not be read.
     pub fn of_reading(path: &std::path::Path, error: &std::io::Error) -> StoreError {
         let shown = path.display().to_string();
         match is_lack_of_handles(error) {
@@ -293,17 +295,17 @@ impl StoreError {
         }
     }
 
-    /// The code of what did not fit on the disk, also where a step finds that.
+    /// The error code for a full disk, also if a step detects it.
     pub const NO_SPACE: &str = "E0606";
-    /// The code of what could not even be begun because the process has no file handle left: a step waits for one.
+    /// The error code for a lack of file handles before an operation could begin: a step waits for one.
     pub const NO_HANDLE: &str = "E0644";
-    /// The code of a row whose key is missing or taken.
+    /// The error code for a row whose key is missing or taken.
     pub const ROW_KEY: &str = "E0625";
-    /// The code of a table that exists already, with other columns or partitions.
+    /// The error code for a table that exists already, with other columns or partitions.
     pub const OTHER_TABLE: &str = "E0626";
-    /// The code of a request that does not fit a table's partitions.
+    /// The error code for a request that does not fit the partitions of a table.
     pub const PARTITION: &str = "E0630";
-    /// The kind of a refusal after which the step is performed again at once: somebody else was faster.
+    /// The kind of a refusal after which the step is performed again at once: another writer was faster.
     pub const RACED: &str = "raced";
 
     /// Returns the code of the page in `docs/errors`.
@@ -329,7 +331,7 @@ impl StoreError {
         }
     }
 
-    /// Returns what to try.
+    /// Returns what to try, for people.
     pub fn hint(&self) -> Option<String> {
         Some(match self {
             StoreError::NotADatabase { .. } => {
@@ -349,7 +351,7 @@ impl StoreError {
                     .to_owned()
             }
             StoreError::NoHandle { .. } => {
-                "raise the limit of open files (`ulimit -n`), or let fewer runs go side by side".to_owned()
+                "raise the limit of open files (`ulimit -n`), or execute fewer runs at the same time".to_owned()
             }
             StoreError::NoHandleForStep { .. } => {
                 "raise the limit of open files (`ulimit -n`), and resume the run".to_owned()
@@ -366,13 +368,13 @@ impl StoreError {
                 "free some space, then resume the run with `flowstone runs resume`".to_owned()
             }
             StoreError::Disk { .. } => {
-                "look at the system's log about the disk; once it works, resume the run with `flowstone runs resume`"
+                "check the system log for errors of the disk; once it works, resume the run with `flowstone runs resume`"
                     .to_owned()
             }
             StoreError::ReadOnly { .. } => {
                 "let this user write the file and its folder, or give another folder with `--home`".to_owned()
             }
-            StoreError::LeaseLost { .. } => "look at it with `flowstone runs show`".to_owned(),
+            StoreError::LeaseLost { .. } => "inspect the run with `flowstone runs show`".to_owned(),
             StoreError::Rejected { hint, .. } => hint.clone()?,
             StoreError::Internal(_) => return None,
         })

@@ -1,16 +1,16 @@
-//! Files and folders of the project's data: for their owner alone, whatever the user's mask is.
+//! Files and folders of the project's data: only their owner can access them, whatever the user's mask is.
 //!
-//! Journals, keys, inputs and copies of source files are in there. Other systems than Unix have no such modes; there the
-//! folder's own rules hold.
+//! They hold journals, keys, inputs and copies of source files. Systems other than Unix have no such modes; there the
+//! permissions of the parent folder apply.
 
 use std::fs::{self, DirBuilder, File};
 use std::io::{self, Write as _};
 use std::path::Path;
 
-/// Makes a folder and those above it that are missing.
+/// Creates a folder and its missing parents.
 ///
 /// # Errors
-/// When one of them cannot be made.
+/// When one of them cannot be created.
 pub fn make_folder(path: &Path) -> io::Result<()> {
     let mut builder = DirBuilder::new();
     builder.recursive(true);
@@ -19,7 +19,7 @@ pub fn make_folder(path: &Path) -> io::Result<()> {
     builder.create(path)
 }
 
-/// Makes a file, or empties the one that is there.
+/// Creates a file, or empties an existing one.
 ///
 /// # Errors
 /// When it cannot be opened.
@@ -31,7 +31,7 @@ pub fn create(path: &Path) -> io::Result<File> {
     options.open(path)
 }
 
-/// Opens a file for reading and writing as it is, and makes it where it is missing.
+/// Opens a file for reading and writing without changing it, and creates it if it does not exist.
 ///
 /// # Errors
 /// When it cannot be opened.
@@ -51,10 +51,10 @@ pub fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
     create(path)?.write_all(bytes)
 }
 
-/// Takes everything from other users that they may do with a file or folder. Returns whether there was something to take.
+/// Removes all permissions of other users on a file or folder. Tells whether there were any.
 ///
 /// # Errors
-/// When it is not there, or belongs to somebody else.
+/// When the file does not exist, or belongs to another user.
 pub fn close_to_others(path: &Path) -> io::Result<bool> {
     #[cfg(unix)]
     {

@@ -1,8 +1,9 @@
-//! Redaction: finds known secrets in text and bytes, in each form in which text may hold them, and takes them out.
+//! Redaction: finds known secrets in text and bytes, in each form in which text may hold them, and replaces them.
 //!
 //! One automaton searches for all forms of all secrets of a run at once, so that the cost is linear in the text,
-//! however many secrets there are. It knows the escapes of EDN, JSON, HTML and addresses, also nested in one another, and
-//! Base64 and hexadecimal digits at any offset. What has been encrypted, compressed or cut in two is not found.
+//! however many secrets there are. It recognises the escapes of EDN, JSON, HTML and addresses, also nested in one
+//! another, and Base64 and hexadecimal digits at any offset. A secret that was encrypted, compressed or split is not
+//! found.
 
 mod edn;
 mod forms;
@@ -23,16 +24,16 @@ use crate::secret::Secret;
 
 pub use stream::RedactStream;
 
-/// What replaces a secret.
+/// The text that replaces a secret.
 pub const SECRET: &str = "[secret]";
-/// A shorter secret is refused: replacing it would damage ordinary text.
+/// Minimum length of a secret: replacing a shorter one would damage ordinary text.
 pub const SHORTEST: usize = 6;
-/// What the automaton may keep of its states.
+/// Maximum size in bytes of the automaton's state cache.
 const CACHE_BYTES: usize = 16 << 20;
-/// How many sets of secrets an engine keeps automata for.
+/// Maximum number of sets of secrets for which an engine keeps automata.
 const KEPT_SETS: usize = 32;
 
-/// Texts that are secrets of nobody: redacting them would damage ordinary text.
+/// Texts that are not secrets: redacting them would damage ordinary text.
 const COMMON: &[&str] = &[
     "bearer",
     "changeme",
@@ -46,7 +47,7 @@ const COMMON: &[&str] = &[
     "string",
 ];
 
-/// Returns why a text cannot serve as a secret; `None` where it can.
+/// Returns why a text cannot serve as a secret; `None` if it can.
 pub fn weakness(text: &str) -> Option<String> {
     let count = text.chars().count();
     if text.len() < SHORTEST {
@@ -67,14 +68,14 @@ pub fn weakness(text: &str) -> Option<String> {
 
 /// Finds and replaces a set of secrets.
 pub struct Redactor {
-    /// `None`: there are no secrets.
+    /// The automaton; `None`: there are no secrets.
     matcher: Option<Matcher>,
 }
 
 struct Matcher {
     regex: Arc<Regex>,
     caches: Pool<Cache, MakeCache>,
-    /// Secrets that a reader of data takes for numbers.
+    /// Secrets that a reader of data may parse as numbers.
     numbers: Vec<String>,
 }
 
@@ -88,11 +89,11 @@ impl fmt::Debug for Redactor {
 }
 
 impl Redactor {
-    /// Makes a redactor of secrets. Those that [`weakness`] refuses are left out.
+    /// Creates a redactor of secrets. Those that [`weakness`] refuses are left out.
     pub fn new<'a>(secrets: impl IntoIterator<Item = &'a Secret>) -> Redactor {
         let texts = secrets.into_iter().map(Secret::reveal);
         let mut texts: Vec<&str> = texts.filter(|text| weakness(text).is_none()).collect();
-        // Of two that begin alike, the longer one is replaced.
+        // Of two secrets that begin alike, the longer one is replaced.
         texts.sort_by(|one, other| other.len().cmp(&one.len()).then(one.cmp(other)));
         texts.dedup();
         Redactor {
@@ -100,12 +101,12 @@ impl Redactor {
         }
     }
 
-    /// Tells whether there is nothing to look for.
+    /// Tells whether there are no secrets to find.
     pub fn is_empty(&self) -> bool {
         self.matcher.is_none()
     }
 
-    /// Tells whether a text or bytes hold a secret.
+    /// Tells whether a text or bytes contain a secret.
     pub fn holds(&self, bytes: impl AsRef<[u8]>) -> bool {
         let bytes = bytes.as_ref();
         self.matcher
@@ -113,7 +114,7 @@ impl Redactor {
             .is_some_and(|matcher| matcher.find(bytes, 0).is_some())
     }
 
-    /// Takes the secrets out of plain text, such as a message.
+    /// Redacts plain text, such as a message.
     pub fn text(&self, text: String) -> String {
         match self.bytes_of(text.as_bytes()) {
             Some(clean) => into_text(clean),
@@ -121,12 +122,12 @@ impl Redactor {
         }
     }
 
-    /// Takes the secrets out of bytes.
+    /// Redacts bytes.
     pub fn bytes(&self, bytes: Vec<u8>) -> Vec<u8> {
         self.bytes_of(&bytes).unwrap_or(bytes)
     }
 
-    /// Takes the secrets out of EDN text that [`crate::codec`] wrote, so that it can still be read.
+    /// Redacts EDN text that [`crate::codec`] wrote, so that it can still be read.
     pub fn edn(&self, text: String) -> String {
         match self.holds(&text) {
             true => edn::clean(self, &text, edn::Tokens::Redacted),
@@ -134,7 +135,7 @@ impl Redactor {
         }
     }
 
-    /// The same in strings only: keys and numbers are the engine's own.
+    /// Redacts only the strings of EDN text: keys and numbers are the engine's own.
     pub fn edn_strings(&self, text: String) -> String {
         match self.holds(&text) {
             true => edn::clean(self, &text, edn::Tokens::Kept),
@@ -142,7 +143,7 @@ impl Redactor {
         }
     }
 
-    /// Tells whether a number is a secret. One that only has its digits in it is another number.
+    /// Tells whether a number is a secret. A number that merely contains the digits of one is not.
     pub(crate) fn is_number(&self, digits: &str) -> bool {
         let digits = digits
             .trim_start_matches(['-', '+'])
@@ -151,7 +152,7 @@ impl Redactor {
         matcher.is_some_and(|matcher| matcher.numbers.iter().any(|number| number == digits))
     }
 
-    /// Takes the secrets out of JSON, so that it stays JSON.
+    /// Redacts JSON, so that it stays JSON.
     pub fn json(&self, json: Json) -> Json {
         match json {
             _ if self.is_empty() => json,
@@ -167,7 +168,7 @@ impl Redactor {
         }
     }
 
-    /// Takes the secrets out of parts that follow one another, also where one lies across two of them.
+    /// Redacts consecutive parts, including secrets that lie across two of them.
     pub fn parts(&self, parts: &mut [Vec<u8>]) {
         let Some(matcher) = &self.matcher else {
             return;
@@ -198,7 +199,7 @@ impl Redactor {
         }
     }
 
-    /// Returns the bytes without the secrets; `None` where they hold none.
+    /// Returns the bytes without the secrets; `None` if they contain none.
     pub(crate) fn bytes_of(&self, bytes: &[u8]) -> Option<Vec<u8>> {
         let matcher = self.matcher.as_ref()?;
         let found = matcher.all(bytes);
@@ -217,7 +218,7 @@ impl Redactor {
     }
 }
 
-/// Matches lie at boundaries of characters, so that what is left is text.
+/// Matches lie at boundaries of characters, so that the rest is valid text.
 fn into_text(bytes: Vec<u8>) -> String {
     String::from_utf8(bytes)
         .unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned())
@@ -265,7 +266,7 @@ impl Matcher {
         Some(found.span())
     }
 
-    /// Returns the places of all secrets, in order. Those that overlap are one place.
+    /// Returns the places of all secrets, in order. Overlapping ones are merged.
     fn all(&self, bytes: &[u8]) -> Vec<Span> {
         let mut cache = self.caches.get();
         let mut spans: Vec<Span> = Vec::new();
@@ -275,14 +276,15 @@ impl Matcher {
                 Some(last) if found.start < last.end => last.end = last.end.max(found.end),
                 _ => spans.push(found),
             }
-            // Another may begin inside of this one.
+            // Another match may begin inside this one.
             from = found.start + 1;
         }
         spans
     }
 
-    /// Tells whether bytes from a place to their end begin a form of a secret, or are one that may continue.
-    fn may_go_on(&self, cache: &mut Cache, bytes: &[u8], from: usize) -> bool {
+    /// Tells whether the bytes from a place to their end are the beginning of a form of a secret, or one that may
+    /// continue.
+    fn may_continue(&self, cache: &mut Cache, bytes: &[u8], from: usize) -> bool {
         let forward = self.regex.forward();
         let cache = cache.as_parts_mut().0;
         let input = Input::new(bytes)
@@ -303,7 +305,7 @@ impl Matcher {
     }
 }
 
-/// The redactors of an engine, so that runs with the same secrets share one.
+/// The redactors of an engine, shared by runs with the same secrets.
 #[derive(Clone, Default)]
 pub struct Redactors(Arc<Mutex<Vec<Kept>>>);
 

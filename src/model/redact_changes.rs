@@ -1,4 +1,4 @@
-//! Secrets in what goes to the stores: journal entries, operations and blobs.
+//! Secrets in what is written to the stores: journal entries, operations and blobs.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ use crate::redact::{RedactStream, Redactor, SECRET};
 use crate::table::{Cell, RowChoice, TableOp};
 
 impl Redactor {
-    /// Returns a value without secrets. What is not data stays as it is: it cannot be written down.
+    /// Returns a value without secrets. A part that is not data stays unchanged: it cannot be written.
     pub fn value(&self, value: &Value) -> Value {
         let Ok(text) = codec::encode(value) else {
             return value.clone();
@@ -28,7 +28,7 @@ impl Redactor {
         }
     }
 
-    /// Takes the secrets out of changes of a run. Inputs of its next pass are left: they are sealed.
+    /// Redacts changes of a run. Inputs of its next pass are left: they are sealed.
     pub fn changes(&self, changes: &mut [Change]) {
         if self.is_empty() {
             return;
@@ -42,7 +42,7 @@ impl Redactor {
                 }
                 Change::Update(update) => self.update(update),
                 Change::Signal { payload, .. } => self.edn_in(payload),
-                // What is shown to somebody has a digest, and was redacted before that was made.
+                // What is shown to a person has a digest, and was redacted before the digest was made.
                 Change::OpenWait(_)
                 | Change::CloseWait { .. }
                 | Change::CloseWaits
@@ -122,7 +122,7 @@ impl Redactor {
         }
     }
 
-    /// Takes the secrets out of a change of a table.
+    /// Redacts a change of a table.
     pub fn table(&self, op: &mut TableOp) {
         match op {
             TableOp::Write(write) => {
@@ -143,7 +143,7 @@ impl Redactor {
         }
     }
 
-    /// A row is found by the key that it was stored under.
+    /// A row is found by the key under which it was stored.
     fn rows(&self, rows: &mut RowChoice) {
         if let RowChoice::Key(row) = rows {
             row.iter_mut().for_each(|(_, cell)| self.cell(cell));
@@ -191,7 +191,7 @@ impl Redactor {
     }
 }
 
-/// Returns blobs that store no secrets.
+/// Wraps blobs so that no secrets are stored in them.
 pub fn blobs(blobs: Arc<dyn Blobs>, revealed: &Revealed) -> Arc<dyn Blobs> {
     Arc::new(RedactedBlobs {
         blobs,
@@ -199,7 +199,7 @@ pub fn blobs(blobs: Arc<dyn Blobs>, revealed: &Revealed) -> Arc<dyn Blobs> {
     })
 }
 
-/// The blobs as the steps of a run see them: what they store has no secrets.
+/// The blobs as the steps of a run see them: stored bytes are redacted.
 struct RedactedBlobs {
     blobs: Arc<dyn Blobs>,
     revealed: Revealed,

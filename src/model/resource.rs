@@ -1,7 +1,7 @@
-//! Resources: all that has a `res://` name, and what such a name says.
+//! Resources: everything that has a `res://` name, and the parts of such a name.
 //!
-//! Readers are not strict about the path of a name: what counts is what it ends with. Other workspaces than ours are
-//! read as ours, because flows and their values move between projects.
+//! Readers are not strict about the path of a name: only its end matters. The names of other workspaces are read as
+//! those of this one, because flows and their values move between projects.
 
 mod limits;
 pub mod media;
@@ -12,19 +12,19 @@ pub use limits::ResourceLimits;
 /// The prefix of every resource name.
 pub const PREFIX: &str = "res://v1/ws/local/";
 
-/// What a resource is.
+/// The kind of a resource.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, PartialOrd, Ord)]
 pub enum ResourceKind {
     /// A result that `:persist` stored.
     #[default]
     Blob,
     Changeset,
-    /// A file that was uploaded.
+    /// An uploaded file.
     File,
-    /// What a run gave.
+    /// The result of a run.
     FlowOutput,
     Kv,
-    /// What a step gave.
+    /// The result of a step.
     StepOutput,
     Table,
     /// A source tree.
@@ -32,7 +32,7 @@ pub enum ResourceKind {
 }
 
 impl ResourceKind {
-    /// All, with their names, sorted.
+    /// All kinds with their names, sorted.
     pub const NAMES: &[(ResourceKind, &'static str)] = &[
         (ResourceKind::Blob, "blob"),
         (ResourceKind::Changeset, "changeset"),
@@ -44,7 +44,7 @@ impl ResourceKind {
         (ResourceKind::Tree, "tree"),
     ];
 
-    /// Returns its name.
+    /// Returns the name of the kind.
     pub fn name(self) -> &'static str {
         match self {
             ResourceKind::Blob => "blob",
@@ -65,18 +65,18 @@ impl ResourceKind {
     }
 }
 
-/// How long a blob is kept.
+/// The retention of a blob.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Tier {
-    /// As long as something mentions it.
+    /// The blob is kept as long as something mentions it.
     #[default]
     Retained,
-    /// For hours.
+    /// The blob is kept for a limited time.
     Ephemeral,
 }
 
 impl Tier {
-    /// Returns its name.
+    /// Returns the name of the tier.
     pub fn name(self) -> &'static str {
         match self {
             Tier::Retained => "retained",
@@ -92,30 +92,30 @@ impl Tier {
     }
 }
 
-/// What a resource is found by, beside its name and its contents.
+/// The search entry of a resource, beside its name and its contents.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct SearchEntry {
     pub text: Option<String>,
     pub tags: Vec<String>,
     pub source_label: Option<String>,
-    /// Its contents are not indexed.
+    /// The contents are not indexed.
     pub without_contents: bool,
 }
 
-/// What a name stands for.
+/// The parsed form of a resource name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ResourceName {
     Changeset(String),
     File(String),
-    /// The run.
+    /// The id of the run.
     FlowOutput(String),
     Kv(String),
-    /// Run and step path.
+    /// The id of the run, and the path of the step.
     StepOutput(String, String),
-    /// A number, or a name.
+    /// The number or the name of the table.
     Table(String),
     Tree(String),
-    /// Only the registry knows.
+    /// A name that only the registry can resolve.
     Other,
 }
 
@@ -153,7 +153,7 @@ impl ResourceName {
     }
 }
 
-/// `<run>/step/<path>/output`, `<run>/flow-output`.
+/// Parses `<run>/step/<path>/output` and `<run>/flow-output`.
 fn of_run(rest: &str) -> ResourceName {
     let Some((run, rest)) = rest.split_once('/') else {
         return ResourceName::Other;
@@ -170,22 +170,22 @@ fn of_run(rest: &str) -> ResourceName {
         })
 }
 
-/// Returns the name of what a step gave.
+/// Returns the resource name of a step's result.
 pub fn step_output(run: &str, path: &str) -> String {
     format!("{PREFIX}result/run/{run}/step/{}/output", escaped(path))
 }
 
-/// Returns the name of what a run gave.
+/// Returns the resource name of a run's result.
 pub fn flow_output(run: &str) -> String {
     format!("{PREFIX}result/run/{run}/flow-output")
 }
 
-/// Returns the name of a key.
+/// Returns the resource name of a key.
 pub fn kv(key: &str) -> String {
     format!("{PREFIX}result/kv/{}", escaped(key))
 }
 
-/// Returns the name as our own registry would have it: of our workspace, without what a browser adds.
+/// Returns the name in canonical form: in the local workspace, without the additions of a browser.
 pub fn canonical(uri: &str) -> String {
     let uri = uri.split(['?', '#']).next().unwrap_or(uri);
     let rest = uri
@@ -197,7 +197,7 @@ pub fn canonical(uri: &str) -> String {
     }
 }
 
-/// Writes what a name may not hold as `%41`.
+/// Escapes characters that a name may not contain, as in `%41`.
 pub fn escaped(text: &str) -> String {
     text.chars().fold(String::new(), |mut out, char| {
         if char.is_ascii_alphanumeric() || "-_./:".contains(char) {
@@ -222,7 +222,7 @@ pub fn segment(text: &str) -> String {
     parts.collect()
 }
 
-/// Undoes [`escaped`]; what is no escape stays.
+/// Reverses [`escaped`]; text that is not an escape stays unchanged.
 pub fn unescaped(text: &str) -> String {
     let bytes = text.as_bytes();
     let mut out = Vec::with_capacity(bytes.len());
@@ -246,7 +246,7 @@ pub fn unescaped(text: &str) -> String {
     String::from_utf8(out).unwrap_or_else(|_| text.to_owned())
 }
 
-/// Returns the names of resources in EDN text: a name has no spaces, quotes or backslashes.
+/// Returns the resource names in EDN text: a name has no spaces, quotes or backslashes.
 pub fn uris_in(text: &str) -> impl Iterator<Item = &str> {
     text.match_indices("res://").map(|(start, _)| {
         let rest = &text[start..];
@@ -260,7 +260,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_name_ends_with_counts() {
+    fn only_the_end_of_a_name_matters() {
         use ResourceName::*;
         let text = |text: &str| text.to_owned();
         let cases = [
@@ -305,7 +305,7 @@ mod tests {
     }
 
     #[test]
-    fn escapes_are_undone() {
+    fn unescaping_reverses_escaping() {
         for path in ["a", "b1:x/y#3", "ä ö%41", "%", "100%zz", "%é"] {
             assert_eq!(unescaped(&escaped(path)), path);
         }
@@ -314,7 +314,7 @@ mod tests {
     }
 
     #[test]
-    fn other_workspaces_are_ours() {
+    fn names_of_other_workspaces_are_read_as_local() {
         let cases = [
             ("res://v1/ws/acme/file/f1?x=1", "res://v1/ws/local/file/f1"),
             ("res://v1/ws/local/file/f1/", "res://v1/ws/local/file/f1"),

@@ -1,11 +1,11 @@
-//! The values of resources that are not blobs: keys, and what steps and runs gave.
+//! The values of resources that are not blobs: keys, and the results of steps and runs.
 
 use crate::ids::RunId;
 use crate::ports::{EntryKind, ResourceRow, StoreError, Stores};
 use crate::resource::ResourceKind;
 
-/// Returns the value that a resource has in another store, as EDN text; none of what is a blob, a table or a tree, and
-/// none where it is gone.
+/// Returns the value of a resource in another store, as EDN text; `None` for a blob, a table or a tree, and for a
+/// resource that is gone.
 ///
 /// # Errors
 /// When a store cannot be read.

@@ -1,9 +1,9 @@
-//! Files below a folder that is held open: nothing on the way to them is a link, whatever changes meanwhile.
+//! Files below a folder that is held open: no part of their path is a link, whatever changes in the meantime.
 //!
-//! A check of a path followed by an open of the same path can be separated by somebody who puts a link or a fifo there. So
-//! a file is opened relative to the folder's handle, and what was opened is checked, not its name. On Linux the kernel
-//! refuses links on the way (`openat2`, or folder by folder where that is not to be had). Elsewhere the parts of a path are
-//! checked before it is opened.
+//! Between the check of a path and the opening of the same path, another process can put a link or a fifo there. So a
+//! file is opened relative to the folder's handle, and the check is made on the opened file, not on its name. On Linux
+//! the kernel refuses links on the path (`openat2`, or folder by folder if that is not available). On other systems the
+//! parts of a path are checked before it is opened.
 
 use std::fs::{File, Metadata};
 use std::io::{self, Read as _};
@@ -14,7 +14,7 @@ use linux as system;
 #[cfg(not(target_os = "linux"))]
 use other as system;
 
-/// A folder, by its handle.
+/// A folder, held open by its handle.
 #[derive(Debug)]
 pub struct Root {
     folder: system::Handle,
@@ -22,10 +22,10 @@ pub struct Root {
 }
 
 impl Root {
-    /// Opens a folder. The path to it may lead through links; what is below may not.
+    /// Opens a folder. The path to it may contain links; paths below it may not.
     ///
     /// # Errors
-    /// When it is not a folder, or is changed at this moment.
+    /// When it is not a folder, or is replaced during the call.
     pub fn open(path: &Path) -> io::Result<Root> {
         let path = std::fs::canonicalize(path)?;
         let folder = system::open_root(&path)?;
@@ -37,19 +37,19 @@ impl Root {
         &self.path
     }
 
-    /// Opens a file for reading. Fifos, devices, sockets and folders are refused, and none of them is waited for.
+    /// Opens a file for reading. Fifos, devices, sockets and folders are refused without waiting for them.
     ///
     /// # Errors
-    /// When there is no such file, something on the way is a link, or it is not a file.
+    /// When the file does not exist, a part of the path is a link, or it is not a regular file.
     pub fn file(&self, path: &str) -> io::Result<File> {
         let file = system::open_file(self, relative(path)?)?;
         regular(file)
     }
 
-    /// Reads a text file that links inside of the folder may lead to.
+    /// Reads a text file; the path may contain links that stay within the folder.
     ///
     /// # Errors
-    /// The same, or when the links lead out of the folder, or when the file is not text.
+    /// As [`Root::file`], and when a link leads out of the folder, or the file is not text.
     pub fn read_inside(&self, path: &str) -> io::Result<String> {
         let real = std::fs::canonicalize(self.path.join(path))?;
         let inside = real.strip_prefix(&self.path).map_err(|_| outside())?;
@@ -59,26 +59,26 @@ impl Root {
         Ok(text)
     }
 
-    /// Returns where a link leads, as it says.
+    /// Returns the target of a link, as it is written.
     ///
     /// # Errors
-    /// When it is not a link.
+    /// When the path is not a link.
     pub fn link(&self, path: &str) -> io::Result<String> {
         system::read_link(self, relative(path)?)
     }
 
-    /// Returns what is known of a file, folder or link, without following it.
+    /// Returns the metadata of a file, folder or link, without following the link.
     ///
     /// # Errors
-    /// When there is nothing.
+    /// When nothing exists at the path.
     pub fn look(&self, path: &str) -> io::Result<Metadata> {
         system::look(self, relative(path)?)
     }
 
-    /// The same for a name that may not be text.
+    /// Returns the same as [`Root::look`], for a path that may not be text.
     ///
     /// # Errors
-    /// When there is nothing.
+    /// When nothing exists at the path.
     pub fn look_at(&self, path: &Path) -> io::Result<Metadata> {
         let mut parts = path.components();
         match parts.all(|part| matches!(part, Component::Normal(_))) {
@@ -87,34 +87,34 @@ impl Root {
         }
     }
 
-    /// Makes a folder, and those on the way to it.
+    /// Creates a folder and its missing parents.
     ///
     /// # Errors
-    /// When something on the way is not a folder.
+    /// When a part of the path is not a folder.
     pub fn make_folders(&self, path: &str) -> io::Result<()> {
         system::make_folders(self, relative(path)?)
     }
 
-    /// Makes a new file. `mode` is what a Unix system gives it, less the user's mask.
+    /// Creates a new file. `mode`: its permissions on Unix systems, without those in the user's mask.
     ///
     /// # Errors
-    /// When there is something already.
+    /// When something exists at the path already.
     pub fn create(&self, path: &str, mode: u32) -> io::Result<File> {
         system::create(self, relative(path)?, mode)
     }
 
-    /// Makes a link.
+    /// Creates a symbolic link.
     ///
     /// # Errors
-    /// When there is something already.
+    /// When something exists at the path already.
     pub fn make_link(&self, target: &str, path: &str) -> io::Result<()> {
         system::make_link(self, target, relative(path)?)
     }
 
-    /// Renames a file or link over what may be there.
+    /// Renames a file or link, and replaces what exists at the target.
     ///
     /// # Errors
-    /// When the system refuses it.
+    /// When the operating system refuses it.
     pub fn rename(&self, from: &str, to: &str) -> io::Result<()> {
         system::rename(self, relative(from)?, relative(to)?)
     }
@@ -122,44 +122,44 @@ impl Root {
     /// Removes a file or link.
     ///
     /// # Errors
-    /// When the file does not exist, or the system refuses to remove it.
+    /// When the file does not exist, or the operating system refuses to remove it.
     pub fn remove(&self, path: &str) -> io::Result<()> {
         system::remove(self, relative(path)?)
     }
 
-    /// Makes what changed in a folder last through a loss of power.
+    /// Makes the changes of entries in a folder durable.
     ///
     /// # Errors
-    /// When the file system cannot do it.
+    /// When the file system does not support it.
     pub fn sync_folder(&self, path: &str) -> io::Result<()> {
         system::sync_folder(self, relative(path)?)
     }
 }
 
-/// Opens a file that a path leads to, also through links. Fifos, devices, sockets and folders are refused, and none of them
-/// is waited for.
+/// Opens the file at a path, which may contain links. Fifos, devices, sockets and folders are refused without waiting
+/// for them.
 ///
 /// # Errors
-/// When it cannot be opened, or is not a file.
+/// When it cannot be opened, or is not a regular file.
 pub fn open_regular(path: &Path) -> io::Result<File> {
     regular(system::open_without_waiting(path)?)
 }
 
-/// Reads a text file as [`open_regular`] opens it.
+/// Reads a text file with the checks of [`open_regular`].
 ///
 /// # Errors
-/// The same, or when it is not text.
+/// As [`open_regular`], and when it is not text.
 pub fn read_regular(path: &Path) -> io::Result<String> {
     let mut text = String::new();
     open_regular(path)?.read_to_string(&mut text)?;
     Ok(text)
 }
 
-/// Reads a text file that a person names: also a pipe that a shell made for it, such as `/dev/fd/63`. Other fifos and devices
-/// are refused.
+/// Reads a text file that a person names, including a pipe that a shell made for it, such as `/dev/fd/63`. Other fifos
+/// and devices are refused.
 ///
 /// # Errors
-/// The same as for [`read_regular`].
+/// As [`read_regular`].
 pub fn read_named(path: &Path) -> io::Result<String> {
     let mut text = String::new();
     open_named(path)?.read_to_string(&mut text)?;
@@ -169,7 +169,7 @@ pub fn read_named(path: &Path) -> io::Result<String> {
 /// Opens a file that a person names, as [`read_named`] does.
 ///
 /// # Errors
-/// When it cannot be opened, or is another fifo, a device or a folder.
+/// When it cannot be opened, or is any other fifo, a device or a folder.
 pub fn open_named(path: &Path) -> io::Result<File> {
     let is_of_shell = ["/dev/fd", "/dev/stdin", "/proc/self/fd"]
         .iter()
@@ -180,18 +180,18 @@ pub fn open_named(path: &Path) -> io::Result<File> {
     }
 }
 
-/// A file that was opened by the handle of its folder, and the path that was checked for that.
+/// A file that was opened by the handle of its folder, and its checked path.
 #[derive(Debug, Clone)]
 pub struct Opened {
     pub path: PathBuf,
     pub file: std::sync::Arc<File>,
 }
 
-/// Opens the file that a path leads to. `may` decides about the file's own path, without links, and what is opened then is
-/// that file, whatever is put in the place of its folders meanwhile.
+/// Opens the file at a path. `may` decides about the file's own path, without links; exactly that file is opened, even
+/// if its folders are replaced in the meantime.
 ///
 /// # Errors
-/// What `may` says, or when the file cannot be opened, or is a fifo, a device or a folder.
+/// The error of `may`, or when the file cannot be opened, or is a fifo, a device or a folder.
 pub fn open_where<E: From<io::Error>>(
     path: &Path,
     may: impl FnOnce(&Path) -> Result<(), E>,
@@ -223,7 +223,7 @@ fn outside() -> io::Error {
     io::Error::new(io::ErrorKind::PermissionDenied, "it is outside the folder")
 }
 
-/// Refuses what is not a plain path below.
+/// Refuses paths other than plain ones below the folder.
 fn relative(path: &str) -> io::Result<&Path> {
     let parts = Path::new(path).components();
     let mut parts = parts.map(|part| matches!(part, Component::Normal(_) | Component::CurDir));
@@ -250,11 +250,11 @@ mod linux {
     pub type Handle = OwnedFd;
 
     const FOLDER: OFlags = OFlags::PATH.union(OFlags::DIRECTORY);
-    /// A fifo is opened without a writer on its other end, and a terminal does not become ours.
+    /// Flags that open a fifo even if it has no writer, and do not make a terminal the controlling one.
     const READ: OFlags = OFlags::RDONLY.union(OFlags::NONBLOCK).union(OFlags::NOCTTY);
 
     pub fn open_root(path: &Path) -> io::Result<Handle> {
-        // The path is canonical: a link on it was put there since.
+        // The path is canonical: if it contains a link, the link was put there since.
         let resolve = ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
         let flags = FOLDER | OFlags::CLOEXEC | OFlags::NOFOLLOW;
         match fs::openat2(CWD, path, flags, Mode::empty(), resolve) {
@@ -268,13 +268,13 @@ mod linux {
         Ok(at)
     }
 
-    /// Opens something below; no part of the path may be a link.
+    /// Opens a path below the folder; no part of it may be a link.
     fn open(root: &Root, path: &Path, flags: OFlags, mode: Mode) -> io::Result<OwnedFd> {
         let flags = flags | OFlags::CLOEXEC | OFlags::NOFOLLOW;
         let resolve =
             ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
         match fs::openat2(&root.folder, path, flags, mode, resolve) {
-            // An old kernel, or a sandbox that does not know the call.
+            // The kernel is too old, or a sandbox blocks the call.
             Err(Errno::NOSYS | Errno::PERM) => {}
             opened => return Ok(opened?),
         }
@@ -294,7 +294,7 @@ mod linux {
         Ok(fs::openat(at, name, flags, Mode::empty())?)
     }
 
-    /// Opens the folders on the way one by one; returns the last one and the name in it.
+    /// Opens the folders of a path one by one; returns the last folder and the name in it.
     fn walk<'a>(root: &Root, path: &'a Path) -> io::Result<(OwnedFd, &'a OsStr)> {
         let mut names = names(path).peekable();
         let mut at = step(root.folder.as_fd(), OsStr::new("."))?;
@@ -307,7 +307,7 @@ mod linux {
         Ok((at, OsStr::new(".")))
     }
 
-    /// Opens the folder that something is in; returns it and the name.
+    /// Opens the parent folder of a path; returns it and the name.
     fn parent<'a>(root: &Root, path: &'a Path) -> io::Result<(OwnedFd, &'a OsStr)> {
         let Some(name) = path.file_name() else {
             return Err(io::ErrorKind::InvalidInput.into());
@@ -387,7 +387,7 @@ mod other {
         fs::read_dir(path).map(drop)
     }
 
-    /// Returns the whole path, where no part of it but the last is a link.
+    /// Returns the full path if no part of it except the last is a link.
     fn place(root: &Root, path: &Path) -> io::Result<PathBuf> {
         let mut place = root.path.clone();
         for part in path.components() {
@@ -469,7 +469,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nothing_below_leads_out() {
+    fn links_below_a_folder_do_not_lead_out_of_it() {
         let outside = tempfile::tempdir().expect("a folder");
         std::fs::write(outside.path().join("secret"), "outside").expect("a file");
         let inside = tempfile::tempdir().expect("a folder");
@@ -527,7 +527,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_a_file_is_neither_opened_nor_waited_for() {
+    fn fifos_and_sockets_are_refused_without_waiting() {
         let folder = tempfile::tempdir().expect("a folder");
         let fifo = folder.path().join("fifo");
         let mode = rustix::fs::Mode::from_raw_mode(0o600);
@@ -546,7 +546,7 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_that_was_moved_away_stays_the_one_that_was_opened() {
+    fn an_opened_folder_stays_the_same_after_it_is_moved() {
         let top = tempfile::tempdir().expect("a folder");
         let at = |path: &str| top.path().join(path);
         std::fs::create_dir_all(at("a/b")).expect("a folder");

@@ -1,4 +1,4 @@
-//! Rules that every store applies alike: admission, queues, run trees, leases, jobs, and who may answer a wait.
+//! Rules that all stores share: admission, queues, run trees, leases, jobs, and who may answer a wait.
 //!
 //! A store calls them inside its own transaction. The decisions are pure functions over plain rows; around them, short
 //! procedures read those rows and write the outcome through the traits in [`rows`]. A second store implements the

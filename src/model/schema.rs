@@ -1,7 +1,7 @@
-//! Malli schemas: parsed from forms, checked in words, written as JSON Schema.
+//! Malli schemas: parsed from forms, checked with readable problems, written as JSON Schema.
 //!
-//! A schema comes from a flow file, so what it cannot say is an error when it is parsed, never ignored later.
-//! Functions are allowed only where the caller can call them.
+//! A schema comes from a flow file, so an unsupported part is an error when it is parsed, and is never ignored later.
+//! Functions are allowed only if the caller can call them.
 
 mod check;
 mod decode;
@@ -24,27 +24,27 @@ pub use parse::{parse, parse_with_functions};
 pub struct Schema {
     pub kind: Kind,
     pub notes: Notes,
-    /// What it was read from, or nil.
+    /// The form that it was parsed from, or nil.
     pub form: Value,
 }
 
-/// What a schema says beside its shape.
+/// The properties of a schema beside its shape.
 #[derive(Debug, Clone, Default)]
 pub struct Notes {
     pub title: Option<String>,
     pub description: Option<String>,
     pub default: Option<Value>,
-    /// `:error/message`: the author's own words for whatever is wrong here.
+    /// `:error/message`: the author's message for any problem here.
     pub message: Option<String>,
-    /// A JSON Schema fragment that replaces or adds to what is derived.
+    /// A JSON Schema fragment that replaces or extends the derived one.
     pub json_schema: Option<Value>,
 }
 
-/// The shape that a schema asks for.
+/// The shape of a schema.
 #[derive(Clone)]
 pub enum Kind {
     Any,
-    /// A function of the value, which only [`validate_with`] can ask.
+    /// A function of the value, which only [`validate_with`] can call.
     Predicate(Value),
     Some,
     Nil,
@@ -78,7 +78,7 @@ pub enum Kind {
         value: Box<Schema>,
         size: Size,
     },
-    /// A map of any contents.
+    /// A map with any contents.
     AnyMap,
     List {
         item: Box<Schema>,
@@ -114,7 +114,7 @@ pub struct Entry {
     pub notes: Notes,
 }
 
-/// What kinds of collection a list schema takes.
+/// The kinds of collection that a list schema accepts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ListForm {
     Vector,
@@ -134,27 +134,28 @@ pub struct Size {
 pub struct Range {
     pub min: Option<f64>,
     pub max: Option<f64>,
-    /// Whether the bounds themselves are outside.
+    /// Tells whether the bounds themselves are excluded.
     pub exclusive: bool,
 }
 
-/// One thing wrong with a value.
+/// One problem of a value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Problem {
-    /// Keys and indexes from the outside in, as they print.
+    /// The path in the value: keys and indexes from the outside in, as text.
     pub path: Vec<String>,
-    /// What is wrong there, in words: `should be a string, but is 3 (an integer)`.
+    /// The problem, such as `should be a string, but is 3 (an integer)`.
     pub message: String,
-    /// The path as data.
+    /// The path in the value, as data.
     pub at: Vec<Value>,
-    /// The path to the rule within the schema: keys, indexes of alternatives and items.
+    /// The path to the rule in the schema: keys, and indexes of alternatives and items.
     pub schema_path: Vec<Value>,
-    /// The part of the schema that says it.
+    /// The part of the schema that is violated.
     pub schema: Value,
 }
 
 impl Problem {
-    /// Returns it as data: `:in` the value, `:path` in the schema, `:message`, and `:schema`, as Malli calls them.
+    /// Returns the problem as data with the keys of Malli: `:in` the value, `:path` in the schema, `:message`, and
+    /// `:schema`.
     pub fn to_value(&self) -> Value {
         let schema = match crate::codec::encode(&self.schema) {
             Ok(_) => self.schema.clone(),
@@ -184,10 +185,10 @@ impl std::fmt::Display for Problem {
     }
 }
 
-/// As many problems are told.
+/// Maximum number of problems that are reported.
 const SHOWN: usize = 5;
 
-/// Returns problems as one sentence, the first few of them.
+/// Returns the first few problems as one sentence.
 pub fn explain(problems: &[Problem]) -> String {
     let mut words: Vec<String> = problems
         .iter()
@@ -200,12 +201,12 @@ pub fn explain(problems: &[Problem]) -> String {
     words.join("; ")
 }
 
-/// Returns problems as data for the flow, the first few of them.
+/// Returns the first few problems as data for the flow.
 pub fn errors(problems: &[Problem]) -> Value {
     Value::vector(problems.iter().take(SHOWN).map(Problem::to_value))
 }
 
-/// Why a form is not a schema.
+/// The reason why a form is not a schema.
 #[derive(Debug, thiserror::Error)]
 pub enum SchemaError {
     #[error("`{name}` is not a schema type{}", Suggested(near))]
@@ -218,7 +219,7 @@ pub enum SchemaError {
         property: String,
         known: String,
     },
-    #[error("the schema refers to {name}, which its registry does not have")]
+    #[error("the schema refers to {name}, which is not in its registry")]
     UnknownReference { name: String },
     #[error("a schema cannot have a function here: {form}")]
     Function { form: String },

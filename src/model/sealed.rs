@@ -1,18 +1,18 @@
-//! Inputs with secrets as the store keeps them: a text that everybody may read, and the encrypted secrets after it.
+//! Inputs with secrets in stored form: a redacted text, followed by the encrypted secrets.
 
-/// What separates the text of an input from its sealed secrets. The text is one line.
+/// Separates the text of an input from its sealed secrets. The text is one line.
 const MARK: &str = "\n#flowstone/sealed ";
 
-/// An input as the store keeps it, in its two parts.
+/// The two parts of a stored input.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Split<'a> {
-    /// EDN text, with `[secret]` for each secret.
+    /// The input as EDN text, with `[secret]` for each secret.
     pub shown: &'a str,
-    /// EDN text `[paths envelope]`; the envelope is nil where an export left the secrets out.
+    /// EDN text `[paths envelope]`; the envelope is nil if an export left the secrets out.
     pub sealed: Option<&'a str>,
 }
 
-/// Splits an input as the store keeps it.
+/// Splits a stored input into its parts.
 pub fn split(stored: &str) -> Split<'_> {
     match stored.split_once(MARK) {
         Some((shown, sealed)) => Split {
@@ -26,7 +26,7 @@ pub fn split(stored: &str) -> Split<'_> {
     }
 }
 
-/// Returns what the store keeps of both parts.
+/// Returns the stored form of both parts.
 pub fn join(shown: &str, sealed: Option<&str>) -> String {
     match sealed {
         Some(sealed) => format!("{shown}{MARK}{sealed}"),

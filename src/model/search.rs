@@ -1,4 +1,4 @@
-//! What indexes of texts share: which texts are indexed, in which pieces, and how a question is read.
+//! The parts that all indexes of texts share: which texts are indexed, how they are split, and how a query is parsed.
 
 mod chunks;
 mod text;

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// A secret's text. Not printed by `Debug`, and taken out of whatever a step hands back.
+/// The text of a secret. `Debug` does not print it, and it is removed from everything that a step returns.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Secret(String);
 

@@ -1,4 +1,4 @@
-//! Where a running server is: the file `server.json` in the home folder, which the server writes and removes.
+//! The address of a running server: the file `server.json` in the home folder, which the server writes and removes.
 
 use std::fs;
 use std::path::Path;
@@ -8,7 +8,7 @@ use flowstone_lang::value::Value;
 /// The name of the file in the home folder.
 pub const NAME: &str = "server.json";
 
-/// Returns the address under which others reach the server of a project: that of the settings, or else that of the
+/// Returns the address at which others reach the server of a project: the one in the settings, otherwise the one of the
 /// running server.
 pub fn base(settings: &Value, home: &Path) -> Option<String> {
     let url = settings.get("server").and_then(|server| server.get("url"));

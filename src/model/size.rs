@@ -1,4 +1,4 @@
-//! Sizes as people write them.
+//! Sizes in the form that people write.
 
 /// Reads a size such as `500MB` or `2 GiB`; a bare number is bytes.
 pub fn parse_size(text: &str) -> Option<u64> {

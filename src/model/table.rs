@@ -1,7 +1,7 @@
-//! Operations on tables, as data: what to change, what to ask.
+//! Operations on tables as data: changes and queries.
 //!
-//! Nothing here is SQL and nothing here is a [`Value`]: cells are plain data that crosses threads. What a
-//! table accepts is decided by the store, in the transaction.
+//! Nothing here is SQL and nothing here is a [`Value`]: cells are plain data that crosses threads. The store decides,
+//! in the transaction, what a table accepts.
 //!
 //! [`Value`]: flowstone_lang::value::Value
 
@@ -15,17 +15,17 @@ pub use definition::{
 };
 pub use join::{JoinSide, JoinSource, MaterializeJoin, Projected, RightFields};
 
-/// The most rows that one page may have.
+/// Maximum number of rows in a page.
 pub const MAX_PAGE: usize = 1000;
-/// The rows of a page that does not say how many.
+/// Default number of rows in a page.
 pub const DEFAULT_PAGE: usize = 25;
-/// What rows are asked for by, beside their columns: a number the store gives each.
+/// The name under which rows are selected by the number that the store assigns to each.
 pub const ROW_ID: &str = "row-id";
-/// What the partition of a row is asked for by, in a table that has partitions and no such column.
+/// The name under which the partition of a row is selected, in a table with partitions and without such a column.
 pub const PARTITION: &str = "partition-key";
 
-/// A change of a table. Executed by the store in the transaction of the step's journal row; its result, as
-/// EDN text by [`crate::codec`], becomes the step's value.
+/// A change of a table. The store executes it in the transaction of the step's journal row; its result, as EDN text by
+/// [`crate::codec`], becomes the value of the step.
 #[derive(Debug, Clone, PartialEq)]
 pub enum TableOp {
     Create(CreateTable),
@@ -34,9 +34,9 @@ pub enum TableOp {
         table: TableTarget,
         rows: RowChoice,
     },
-    /// Changes one cell.
+    /// Changes the content of one cell.
     UpdateCell(UpdateCell),
-    /// Changes how one cell is shown; what it holds stays.
+    /// Changes the display of one cell; its content stays.
     FormatCell(FormatCell),
     /// Adds a column, or changes its definition.
     SetColumn(SetColumn),
@@ -47,47 +47,47 @@ pub enum TableOp {
     Import(Box<csv::ImportCsv>),
 }
 
-/// Makes a table. An existing one with the same name is an error unless it has these columns already.
+/// Creates a table. An existing table with the same name is an error unless it has these columns already.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CreateTable {
     pub name: String,
-    /// Those that the table starts with; with one at least, it is a table of partitions.
+    /// The initial partitions; if there is at least one, it is a table with partitions.
     pub partitions: Vec<String>,
     pub columns: Vec<NewColumn>,
     pub key_fields: Vec<String>,
     pub index_fields: Vec<String>,
 }
 
-/// A column as it is declared.
+/// A declared column.
 #[derive(Debug, Clone, PartialEq)]
 pub struct NewColumn {
     pub name: String,
-    /// Its type and the rest of its definition.
+    /// The type of the column and the rest of its definition.
     pub definition: ColumnDefinition,
 }
 
-/// Adds rows; makes the table and columns where they are missing.
+/// Adds rows; creates the table and missing columns.
 #[derive(Debug, Clone, PartialEq)]
 pub struct WriteRows {
     pub table: TableTarget,
     pub rows: Vec<Row>,
     pub mode: WriteMode,
-    /// What makes a row the same row. Empty: what the table has.
+    /// The columns whose values identify a row. Empty: those that the table has.
     pub key_fields: Vec<String>,
     pub index_fields: Vec<String>,
 }
 
-/// The cells of a row by column; what is not there is nil.
+/// The cells of a row by column; a missing cell is nil.
 pub type Row = Vec<(String, Cell)>;
 
-/// What to do with a row whose key is there already.
+/// The handling of a row whose key exists already.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WriteMode {
-    /// Refuse it.
+    /// Refuse the row.
     Insert,
-    /// Replace the cells it has.
+    /// Replace the cells that the new row has.
     Upsert,
-    /// Remove all rows of the table, or of the partition, before.
+    /// Remove all rows of the table, or of the partition, first.
     Replace,
 }
 
@@ -100,7 +100,7 @@ pub struct UpdateCell {
     pub value: Cell,
 }
 
-/// Says how one cell is shown; `None` as its column is.
+/// Sets the display of one cell; `None`: that of its column.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FormatCell {
     pub table: TableTarget,
@@ -122,19 +122,19 @@ pub struct SetColumn {
 pub struct Recompute {
     pub table: TableTarget,
     pub filter: Filter,
-    /// `None`: all.
+    /// Maximum number of rows; `None`: all rows.
     pub limit: Option<usize>,
     pub offset: usize,
 }
 
-/// How a table is named: by its name, or by the id in its `res://` name.
+/// The name of a table, or the id in its `res://` name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TableName {
     Name(String),
     Id(i64),
 }
 
-/// A table and, where it has partitions, those that are meant.
+/// A table and, if it has partitions, the selected ones.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TableTarget {
     pub name: TableName,
@@ -150,18 +150,18 @@ impl From<TableName> for TableTarget {
     }
 }
 
-/// Which partitions of a table.
+/// The selected partitions of a table.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Partitions {
-    /// None is named: fine only for a table that has none.
+    /// No partition is named: valid only for a table without partitions.
     Unnamed,
-    /// These; one to write.
+    /// These partitions; exactly one for a write.
     Keys(Vec<String>),
     /// All partitions, chosen explicitly. Also valid for a table without partitions.
     All,
 }
 
-/// Which rows.
+/// The selection of rows.
 #[derive(Debug, Clone, PartialEq)]
 pub enum RowChoice {
     All,
@@ -170,25 +170,25 @@ pub enum RowChoice {
     Where(Filter),
 }
 
-/// One cell.
+/// The content of one cell.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Cell {
     Nil,
     Bool(bool),
     Long(i64),
     Double(f64),
-    /// A decimal's digits.
+    /// The digits of a decimal.
     Decimal(String),
     Text(String),
     /// A keyword, without its colon.
     Keyword(String),
-    /// Milliseconds since 1970.
+    /// Returns milliseconds since 1970.
     Instant(i64),
     /// Anything else, as EDN text.
     Data(String),
 }
 
-/// What a column holds.
+/// The type of a column's cells.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ColumnType {
     Boolean,
@@ -203,7 +203,7 @@ pub enum ColumnType {
 }
 
 impl ColumnType {
-    /// All types with the names that flows use.
+    /// All types with their names in flows.
     pub const NAMES: &'static [(ColumnType, &'static str)] = &[
         (ColumnType::Boolean, "boolean"),
         (ColumnType::Date, "date"),
@@ -229,7 +229,7 @@ impl ColumnType {
     }
 }
 
-/// A question to a table; answered on a read connection as EDN text.
+/// A query of a table, answered on a read connection as EDN text.
 #[derive(Debug, Clone, PartialEq)]
 pub enum TableQuery {
     Rows(RowsQuery),
@@ -244,7 +244,7 @@ pub enum TableQuery {
     },
 }
 
-/// A page of rows.
+/// A query for a page of rows.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RowsQuery {
     pub table: TableTarget,
@@ -255,20 +255,20 @@ pub struct RowsQuery {
     pub page: Page,
 }
 
-/// Which rows of a result.
+/// The page of a result.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Page {
     pub limit: usize,
     pub from: PageStart,
-    /// Whether to count all rows that fit, too.
+    /// Tells whether to count all matching rows, too.
     pub total: bool,
 }
 
-/// Where a page starts.
+/// The start of a page.
 #[derive(Debug, Clone, PartialEq)]
 pub enum PageStart {
     Offset(usize),
-    /// After the last row of the page before; `None` for the first page.
+    /// After the last row of the previous page; `None` for the first page.
     Cursor(Option<String>),
 }
 
@@ -282,9 +282,9 @@ pub struct Sort {
 /// A condition on a row.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Filter {
-    /// All of these hold; with none, always.
+    /// All of these conditions hold; true for an empty list.
     And(Vec<Filter>),
-    /// One of these holds at least; with none, never.
+    /// At least one of these conditions holds; false for an empty list.
     Or(Vec<Filter>),
     Not(Box<Filter>),
     Test {
@@ -321,7 +321,7 @@ pub enum Test {
 }
 
 impl Test {
-    /// All tests with the names that flows use.
+    /// All tests with their names in flows.
     pub const NAMES: &'static [(Test, &'static str)] = &[
         (Test::Equal, "="),
         (Test::NotEqual, "!="),
@@ -359,39 +359,39 @@ impl Test {
     }
 }
 
-/// Groups of rows and what is computed of each.
+/// An aggregation: groups of rows, and the metrics of each.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Aggregate {
     pub table: TableTarget,
     pub filter: Filter,
     pub group_by: Vec<GroupBy>,
     pub metrics: Vec<Metric>,
-    /// On the names of groups and metrics.
+    /// A filter on the names of groups and metrics.
     pub having: Filter,
-    /// By the names of groups and metrics.
+    /// The order, by the names of groups and metrics.
     pub order_by: Vec<Sort>,
     pub limit: Option<usize>,
 }
 
-/// What rows of a group have in common.
+/// The common value of the rows in a group.
 #[derive(Debug, Clone, PartialEq)]
 pub struct GroupBy {
     pub column: String,
     pub bucket: Option<Bucket>,
-    /// The name it has in the result.
+    /// The name of the group in the result.
     pub name: String,
 }
 
-/// What is taken for equal.
+/// The values that form one group.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Bucket {
-    /// Numbers from one multiple of `size` to the next; the value is where it starts.
+    /// Numbers from one multiple of `size` to the next; the value of the group is its lower bound.
     NumericBin { size: f64 },
-    /// Dates and instants of the same unit, in UTC; the value is where it starts.
+    /// Dates and instants in the same unit, in UTC; the value of the group is its start.
     DateTrunc { unit: DateUnit },
 }
 
-/// A unit of the calendar.
+/// A calendar unit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DateUnit {
     Hour,
@@ -403,7 +403,7 @@ pub enum DateUnit {
 }
 
 impl DateUnit {
-    /// All units with the names that flows use.
+    /// All units with their names in flows.
     pub const NAMES: &'static [(DateUnit, &'static str)] = &[
         (DateUnit::Hour, "hour"),
         (DateUnit::Day, "day"),
@@ -414,17 +414,17 @@ impl DateUnit {
     ];
 }
 
-/// A figure of a group.
+/// A metric of a group.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Metric {
     pub kind: MetricKind,
-    /// Only `count` needs none.
+    /// The column of the metric; only `count` needs none.
     pub column: Option<String>,
-    /// The name it has in the result.
+    /// The name of the metric in the result.
     pub name: String,
 }
 
-/// What a metric computes. nil cells do not count.
+/// The function of a metric. nil cells are ignored.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum MetricKind {
     Avg,
@@ -435,7 +435,7 @@ pub enum MetricKind {
     Max,
     Median,
     Min,
-    /// A fraction from 0 to 1; between two values in proportion.
+    /// The percentile at a fraction from 0 to 1; interpolated between two values.
     Percentile(f64),
     Sum,
 }

@@ -1,7 +1,7 @@
-//! Access tokens: who may use the server, and for what.
+//! Access tokens: who may use the server, and which operations they may call.
 //!
-//! A token is a text `fst_<id>_<secret>`. The id names its row; of the secret only a digest is kept. What a token allows
-//! is decided here, by its scopes and limits, and nowhere else.
+//! A token is a text `fst_<id>_<secret>`. The id names its row; only a digest of the secret is stored. Its scopes and
+//! limits decide what a token permits, here and nowhere else.
 
 use std::fmt;
 
@@ -9,32 +9,32 @@ use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use sha2::{Digest as _, Sha256};
 
-/// Begins every token.
+/// Prefix of every token.
 const PREFIX: &str = "fst";
-/// Random bytes of a secret.
+/// Number of random bytes of a secret.
 const SECRET_BYTES: usize = 32;
-/// Random bytes of an id.
+/// Number of random bytes of an id.
 const ID_BYTES: usize = 6;
 
-/// A right that a token gives.
+/// A right that a token grants.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Scope {
-    /// Tokens, tests of connections, profiles; includes all other scopes.
+    /// Manage tokens, test connections, write profiles; includes all other scopes.
     Admin,
     /// Decide open waits.
     Approve,
     /// Check new code, change stored files and tables.
     Edit,
-    /// List, show, follow events, read contents.
+    /// List and show runs, follow events, read contents.
     Read,
-    /// Start, cancel, resume and fork runs; signal; upload.
+    /// Start, cancel, resume and fork runs; send signals; upload files.
     Run,
     /// Claim and complete jobs.
     Work,
 }
 
 impl Scope {
-    /// All, with the names they have on the command line and in the API.
+    /// All scopes with their names on the command line and in the API.
     pub const NAMES: &'static [(Scope, &'static str)] = &[
         (Scope::Admin, "admin"),
         (Scope::Approve, "approve"),
@@ -44,7 +44,7 @@ impl Scope {
         (Scope::Work, "work"),
     ];
 
-    /// Returns its name.
+    /// Returns the name of the scope.
     pub fn name(self) -> &'static str {
         let found = Scope::NAMES.iter().find(|(scope, _)| *scope == self);
         found.map_or("", |(_, name)| name)
@@ -57,10 +57,10 @@ impl Scope {
     }
 }
 
-/// Who a token is for.
+/// The kind of holder of a token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum TokenKind {
-    /// A key of an app, for callers that it does not know.
+    /// A key of an app, for callers that the app does not know.
     Anon,
     /// The owner of the project, on this machine.
     Owner,
@@ -71,7 +71,7 @@ pub enum TokenKind {
 }
 
 impl TokenKind {
-    /// All, with the names they have on the command line and in the API.
+    /// All kinds with their names on the command line and in the API.
     pub const NAMES: &'static [(TokenKind, &'static str)] = &[
         (TokenKind::Anon, "anon"),
         (TokenKind::Owner, "owner"),
@@ -79,7 +79,7 @@ impl TokenKind {
         (TokenKind::User, "user"),
     ];
 
-    /// Returns its name.
+    /// Returns the name of the kind.
     pub fn name(self) -> &'static str {
         let found = TokenKind::NAMES.iter().find(|(kind, _)| *kind == self);
         found.map_or("", |(_, name)| name)
@@ -91,7 +91,7 @@ impl TokenKind {
         found.map(|(kind, _)| *kind)
     }
 
-    /// Returns the scopes of a token of this kind for which no scopes were named.
+    /// Returns the default scopes of a token of this kind.
     pub fn default_scopes(self) -> &'static [Scope] {
         match self {
             TokenKind::Owner => &[Scope::Admin],
@@ -102,14 +102,14 @@ impl TokenKind {
     }
 }
 
-/// The parts of a project that a token reaches. An empty list does not limit.
+/// The parts of a project that a token reaches. An empty list is not a restriction.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct TokenLimits {
-    /// Slugs of flows; `*` stands for any text.
+    /// Slugs of flows; `*` matches any text.
     pub flows: Vec<String>,
     /// Tags of flows.
     pub labels: Vec<String>,
-    /// Beginnings of names of resources, tables and keys.
+    /// Prefixes of the names of resources, tables and keys.
     pub resources: Vec<String>,
     /// Types of jobs.
     pub job_types: Vec<String>,
@@ -121,38 +121,38 @@ pub struct Token {
     pub id: String,
     pub name: String,
     pub kind: TokenKind,
-    /// Sorted, each once.
+    /// The scopes, sorted and without duplicates.
     pub scopes: Vec<Scope>,
     pub limits: TokenLimits,
-    /// Roles with which it decides waits.
+    /// Roles with which the holder decides waits.
     pub roles: Vec<String>,
-    /// The person it stands for, for tokens of kind `user`.
+    /// The person that the token represents, for tokens of kind `user`.
     pub subject: Option<String>,
     pub created_ms: i64,
-    /// `None`: it does not expire.
+    /// When the token expires, in milliseconds since 1970; `None`: never.
     pub expires_ms: Option<i64>,
-    /// When it was last used, to the minute.
+    /// When the token was last used, to the minute.
     pub used_ms: Option<i64>,
     pub revoked_ms: Option<i64>,
 }
 
 impl Token {
-    /// Tells whether it can be used at a time.
+    /// Tells whether the token can be used at a time.
     pub fn is_valid(&self, now_ms: i64) -> bool {
         self.revoked_ms.is_none() && self.expires_ms.is_none_or(|expires| now_ms < expires)
     }
 
-    /// Tells whether it gives a right.
+    /// Tells whether the token grants a scope.
     pub fn has(&self, scope: Scope) -> bool {
         self.scopes.contains(&scope) || self.scopes.contains(&Scope::Admin)
     }
 
-    /// Tells whether it is limited to some flows.
+    /// Tells whether the token is limited to some flows.
     pub fn is_limited_to_flows(&self) -> bool {
         !self.limits.flows.is_empty() || !self.limits.labels.is_empty()
     }
 
-    /// Tells whether it reaches a flow. If it is limited by flows and by labels, the flow must satisfy both.
+    /// Tells whether the token reaches a flow. If it is limited by flows and by labels, the flow must satisfy both.
     pub fn reaches_flow(&self, slug: &str, labels: &[String]) -> bool {
         let flows = &self.limits.flows;
         let by_name = flows.is_empty() || flows.iter().any(|pattern| matches(pattern, slug));
@@ -161,8 +161,8 @@ impl Token {
         by_name && by_label
     }
 
-    /// Tells whether it reaches a resource, a table or a key. A token that is limited to flows reaches only those that
-    /// its own list names.
+    /// Tells whether the token reaches a resource, a table or a key. A token that is limited to flows reaches only
+    /// those that its own list names.
     pub fn reaches_resource(&self, name: &str) -> bool {
         let named = &self.limits.resources;
         match named.is_empty() {
@@ -171,13 +171,13 @@ impl Token {
         }
     }
 
-    /// Tells whether it reaches jobs of a type.
+    /// Tells whether the token reaches jobs of a type.
     pub fn reaches_job(&self, kind: &str) -> bool {
         let types = &self.limits.job_types;
         types.is_empty() || types.iter().any(|known| known == kind)
     }
 
-    /// Tells whether it may create another token: an administrator's, and not for more than it may do itself.
+    /// Tells whether this token may create another one: it must be an administrator's, and reach at least as much.
     pub fn may_create(&self, other: &Token) -> bool {
         let within = |own: &[String], wanted: &[String]| {
             own.is_empty() || (!wanted.is_empty() && wanted.iter().all(|one| own.contains(one)))
@@ -191,13 +191,13 @@ impl Token {
             && within(&own.job_types, &wanted.job_types)
     }
 
-    /// Returns who a decision or a start with this token is attributed to.
+    /// Returns the name to which decisions and starts with this token are attributed.
     pub fn attributed_to(&self) -> &str {
         self.subject.as_deref().unwrap_or(&self.name)
     }
 }
 
-/// Matches a slug with a pattern in which `*` stands for any text.
+/// Matches a slug with a pattern in which `*` matches any text.
 fn matches(pattern: &str, text: &str) -> bool {
     let Some((head, rest)) = pattern.split_once('*') else {
         return pattern == text;
@@ -210,7 +210,7 @@ fn matches(pattern: &str, text: &str) -> bool {
         .any(|start| matches(rest, &text[start..]))
 }
 
-/// A token as its holder has it.
+/// The text of a token, with its secret.
 #[derive(Clone, PartialEq, Eq)]
 pub struct TokenText {
     pub id: String,
@@ -218,22 +218,22 @@ pub struct TokenText {
 }
 
 impl TokenText {
-    /// Creates a random one.
+    /// Creates a random token.
     ///
     /// # Errors
-    /// When the operating system has no random bytes.
+    /// When the operating system cannot provide random bytes.
     pub fn random() -> Result<TokenText, getrandom::Error> {
         let (mut id, mut secret) = ([0; ID_BYTES], [0; SECRET_BYTES]);
         getrandom::fill(&mut id)?;
         getrandom::fill(&mut secret)?;
         Ok(TokenText {
-            // Letters and digits only: `_` separates the parts.
+            // The id has only letters and digits, because `_` separates the parts.
             id: id.iter().map(|byte| format!("{byte:02x}")).collect(),
             secret: URL_SAFE_NO_PAD.encode(secret),
         })
     }
 
-    /// Takes a text apart; `None` if it is not the text of a token.
+    /// Splits the text of a token into its parts; `None` if it is not the text of a token.
     pub fn parse(text: &str) -> Option<TokenText> {
         let mut parts = text.splitn(3, '_');
         let (prefix, id, secret) = (parts.next()?, parts.next()?, parts.next()?);
@@ -245,12 +245,12 @@ impl TokenText {
         })
     }
 
-    /// Returns what is kept of the secret.
+    /// Returns the digest of the secret, which is stored.
     pub fn digest(&self) -> [u8; 32] {
         Sha256::digest(self.secret.as_bytes()).into()
     }
 
-    /// Tells in constant time whether this is the secret of a digest.
+    /// Tells in constant time whether the secret has this digest.
     pub fn has_digest(&self, digest: &[u8]) -> bool {
         let own = self.digest();
         let differing = own
@@ -260,7 +260,7 @@ impl TokenText {
         digest.len() == own.len() && differing == 0
     }
 
-    /// Returns the whole text. It is shown once, to the person who creates the token.
+    /// Returns the complete text. It is shown once, to the person who creates the token.
     pub fn reveal(&self) -> String {
         format!("{PREFIX}_{}_{}", self.id, self.secret)
     }
@@ -297,7 +297,7 @@ mod tests {
     }
 
     #[test]
-    fn a_token_reads_back_and_only_its_own_secret_fits() {
+    fn a_token_can_be_parsed_and_matches_only_its_own_secret() {
         let one = TokenText::random().expect("random bytes");
         let other = TokenText::random().expect("random bytes");
         let read = TokenText::parse(&one.reveal()).expect("its own text");
@@ -364,7 +364,7 @@ mod tests {
     }
 
     #[test]
-    fn a_star_stands_for_any_text() {
+    fn a_star_matches_any_text() {
         for (pattern, text, fits) in [
             ("*", "", true),
             ("*", "anything", true),
@@ -391,7 +391,7 @@ mod tests {
     }
 
     #[test]
-    fn a_token_creates_no_token_for_more_than_itself() {
+    fn a_token_cannot_create_one_with_more_rights() {
         let own = TokenLimits {
             flows: texts(&["pay"]),
             ..TokenLimits::default()

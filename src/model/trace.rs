@@ -1,7 +1,7 @@
-//! Names of traces and spans, and the text in which programs hand them on (`traceparent` of W3C Trace Context).
+//! Ids of traces and spans, and the text in which programs pass them on (`traceparent` of W3C Trace Context).
 //!
-//! The names of a run's spans follow from the run and the place of the step, so every process that works on a run, also
-//! after a crash, gives a span the same name.
+//! The span ids of a run are derived from the run and the place of the step, so every process that executes the run,
+//! also after a crash, gives a span the same id.
 
 use std::fmt;
 
@@ -9,21 +9,21 @@ use sha2::{Digest as _, Sha256};
 
 use crate::ids::RunId;
 
-/// Names a trace: all spans that belong together.
+/// The id of a trace: all spans that belong together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct TraceId([u8; 16]);
 
-/// Names a span in its trace.
+/// The id of a span in its trace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct SpanId([u8; 8]);
 
 impl TraceId {
-    /// Returns the trace of a run tree that nobody with a trace of their own has started.
+    /// Returns the trace of a run tree that was started without a trace of its caller.
     pub fn of_root(root: &RunId) -> TraceId {
         derived(&["flowstone/trace/", root.as_str()].concat()).map_or(TraceId([1; 16]), TraceId)
     }
 
-    /// Returns the id that these bits make.
+    /// Returns the trace id with these bits.
     pub fn from_bits(bits: u128) -> TraceId {
         TraceId(bits.max(1).to_be_bytes())
     }
@@ -32,7 +32,7 @@ impl TraceId {
         &self.0
     }
 
-    /// Returns the bits by which a sampler with a ratio decides.
+    /// Returns the bits by which ratio-based samplers decide.
     pub fn low_bits(&self) -> u64 {
         self.0[8..]
             .iter()
@@ -41,7 +41,7 @@ impl TraceId {
 }
 
 impl SpanId {
-    /// Returns the id that these bits make.
+    /// Returns the span id with these bits.
     pub fn from_bits(bits: u64) -> SpanId {
         SpanId(bits.max(1).to_be_bytes())
     }
@@ -51,11 +51,11 @@ impl SpanId {
     }
 }
 
-/// The kinds of spans that a run has.
+/// The kinds of spans of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum SpanOf {
     Run,
-    /// Also the call of a tool.
+    /// A step, or the call of a tool.
     Step,
     Attempt,
     Agent,
@@ -74,14 +74,14 @@ impl SpanOf {
     }
 }
 
-/// The place of a span in its run. Its id follows from this.
+/// The place of a span in its run, from which its id is derived.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SpanPlace<'a> {
     pub run: &'a RunId,
     pub pass: i64,
-    /// Empty for the run itself.
+    /// The path of the step; empty for the run itself.
     pub path: &'a str,
-    /// 0 for what is not one attempt.
+    /// The number of the attempt; 0 for a span that is not a single attempt.
     pub attempt: u32,
     pub of: SpanOf,
 }
@@ -112,7 +112,7 @@ impl<'a> SpanPlace<'a> {
     }
 }
 
-/// Returns the first bytes of a digest. Ids of zeros mean nothing, so such a digest is digested again.
+/// Returns the first bytes of a digest. Ids of zeros are invalid, so such a digest is hashed again.
 fn derived<const N: usize>(text: &str) -> Option<[u8; N]> {
     let mut digest = Sha256::digest(text.as_bytes());
     for _ in 0..4 {
@@ -141,18 +141,18 @@ impl fmt::Display for SpanId {
     }
 }
 
-/// A span as other programs name it.
+/// A span in the form that programs pass on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TraceParent {
     pub trace: TraceId,
     pub span: SpanId,
-    /// The spans of the trace are recorded.
+    /// Tells whether the spans of the trace are recorded.
     pub is_sampled: bool,
 }
 
 impl TraceParent {
-    /// Reads a `traceparent`: `00-TRACE-SPAN-FLAGS` in lower-case hexadecimal digits. Later versions may have more parts.
-    /// Returns nothing for anything else.
+    /// Parses a `traceparent`: `00-TRACE-SPAN-FLAGS` in lower-case hexadecimal digits. Later versions may have more
+    /// parts. Returns `None` for any other text.
     pub fn parse(text: &str) -> Option<TraceParent> {
         let mut parts = text.split('-');
         let version: [u8; 1] = bytes(parts.next()?)?;
@@ -194,19 +194,20 @@ impl fmt::Display for TraceParent {
     }
 }
 
-/// What a run has to do with a trace of somebody else.
+/// The relation of a run to the trace of another program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TraceOrigin {
     /// The run belongs to the trace, below this span.
     Parent(TraceParent),
-    /// The run has a trace of its own and refers to this span, because the sender that named it may not write into other traces.
+    /// The run has a trace of its own and refers to this span, because the sender that named it may not write into
+    /// other traces.
     Link(TraceParent),
 }
 
 const LINK: &str = "link:";
 
 impl TraceOrigin {
-    /// Reads what [`TraceOrigin`] is written as.
+    /// Parses the text of a [`TraceOrigin`].
     pub fn parse(text: &str) -> Option<TraceOrigin> {
         match text.strip_prefix(LINK) {
             Some(linked) => TraceParent::parse(linked).map(TraceOrigin::Link),
@@ -224,7 +225,7 @@ impl fmt::Display for TraceOrigin {
     }
 }
 
-/// A run in its trace.
+/// The trace of a run, and its place in it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RunTrace {
     pub run: RunId,
@@ -233,7 +234,7 @@ pub struct RunTrace {
     /// The span above that of the run.
     pub parent: Option<TraceParent>,
     pub link: Option<TraceParent>,
-    /// Whether the program that began the trace records it, where that is another one.
+    /// Tells whether the program that began the trace records it, if that is another one.
     pub remote: Option<bool>,
 }
 
@@ -249,7 +250,7 @@ impl RunTrace {
         }
     }
 
-    /// Returns the place of an attempt at a step of a type. What a model is asked belongs to the call of the model.
+    /// Returns the place of an attempt at a step of a type. For an `llm` step, this is the call of the model.
     pub fn attempt<'a>(&'a self, path: &'a str, kind: &str, attempt: u32) -> SpanPlace<'a> {
         SpanPlace {
             attempt,
@@ -261,7 +262,7 @@ impl RunTrace {
         }
     }
 
-    /// Returns the span at a place as other programs name it.
+    /// Returns the span at a place in the form that programs pass on.
     pub fn handed_on(&self, place: SpanPlace<'_>, is_sampled: bool) -> TraceParent {
         TraceParent {
             trace: self.trace,
@@ -313,7 +314,7 @@ mod tests {
     }
 
     #[test]
-    fn ids_follow_from_the_place() {
+    fn span_ids_are_derived_from_the_place() {
         let run = RunId::from_text("0123456789abcdef");
         assert_eq!(
             TraceId::of_root(&run).to_string(),

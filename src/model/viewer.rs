@@ -1,7 +1,7 @@
-//! How the result of a run is shown to people: what viewer envelopes ask for, and what can be told from a value itself.
+//! How the result of a run is shown to people: by viewer envelopes, or by the value itself.
 //!
-//! A viewer envelope is a map with `:breyta.viewer/kind` and `:breyta.viewer/value`, also with string keys. What is
-//! shown is a tree of views; who draws it knows pages or terminals, and this module knows neither.
+//! A viewer envelope is a map with `:breyta.viewer/kind` and `:breyta.viewer/value`, also with string keys. The result
+//! is a tree of views; this module knows nothing of the pages or terminals that draw it.
 
 use flowstone_lang::value::Value;
 
@@ -11,30 +11,30 @@ use crate::names::name_of;
 use crate::resource::{media, unescaped};
 use crate::words::printed;
 
-/// Views within views; what is deeper is data.
+/// Maximum depth of views within views; deeper ones are shown as data.
 const MAX_DEPTH: usize = 8;
 /// The namespace of the keys of an envelope.
 const NAMESPACE: &str = "breyta.viewer";
-/// The query of a link to a resource, in which its name is.
+/// The path of a link to a resource, up to the query with its name.
 const CONTENT: &str = "/api/resources/content?";
 
-/// How a value is shown.
+/// The view of a value.
 #[derive(Debug, Clone, PartialEq)]
 pub enum View {
     /// Plain text, as it is.
     Text(String),
     Markdown {
         text: String,
-        /// The text was not declared as Markdown, so its line breaks count.
+        /// Tells that the text was not declared as Markdown, so its line breaks count.
         is_guess: bool,
     },
-    /// Any data.
+    /// Data of any kind, printed.
     Data(Value),
     Table(TableView),
-    /// The rows of a table or a file with rows, by the name of the resource.
+    /// The rows of a table or of a file with rows, by the name of the resource.
     Rows(String),
     Media(MediaView),
-    /// Several, one after another.
+    /// Several views in sequence.
     Group(Vec<View>),
     Titled(String, Box<View>),
 }
@@ -46,12 +46,12 @@ pub struct TableView {
     pub rows: Vec<Vec<Value>>,
 }
 
-/// A picture, a sound, a film, or a file.
+/// An image, a sound, a video, or any other file.
 #[derive(Debug, Clone, PartialEq)]
 pub struct MediaView {
     pub kind: MediaKind,
     pub source: MediaSource,
-    /// Words that stand for it.
+    /// The text that stands for it.
     pub label: Option<String>,
 }
 
@@ -67,7 +67,7 @@ pub enum MediaKind {
 pub enum MediaSource {
     /// The `res://` name of a resource of the project.
     Resource(String),
-    /// An address elsewhere: never loaded, at most linked.
+    /// An external address: never loaded, at most linked.
     Elsewhere(String),
 }
 
@@ -102,7 +102,7 @@ impl View {
         }
     }
 
-    /// Returns what a `breyta-resource` block of a Markdown text shows: a map with `:uri` or a link, and `:view`.
+    /// Returns the view of a `breyta-resource` block in a Markdown text: a map with `:uri` or a link, and `:view`.
     pub fn of_block(text: &str) -> Option<View> {
         let map = read_data(text.trim()).ok()?;
         map.as_map()?;
@@ -119,7 +119,7 @@ impl View {
         Some(titled(title, view))
     }
 
-    /// Returns the names of the resources that it needs.
+    /// Returns the names of the resources that the view needs.
     pub fn resources(&self) -> Vec<&str> {
         match self {
             View::Rows(uri) => vec![uri],
@@ -217,7 +217,7 @@ fn enveloped(map: &Value, kind: &Value, depth: usize) -> View {
         kind => match MediaKind::named(kind) {
             Some(kind) => media_view(&value, &options, Some(kind))
                 .unwrap_or_else(|| View::Data(value.clone())),
-            // `:raw`, and what this version does not know.
+            // `:raw`, and kinds that this version does not know.
             None => match value.as_str() {
                 Some(text) => View::Text(text.to_owned()),
                 None => View::Data(value.clone()),
@@ -246,7 +246,7 @@ fn table_view(value: &Value, options: &Value) -> View {
     }
 }
 
-/// Returns the name of a column: a name, or a map that has it.
+/// Returns the name of a column, given as a name or as a map with a name.
 fn column(value: &Value) -> Option<String> {
     let own = ["key", "name", "field", "label"];
     let inner = || own.iter().find_map(|key| name_text(&field(value, key)?));
@@ -290,7 +290,7 @@ fn table(value: &Value, wanted: &[String]) -> Option<TableView> {
     Some(TableView { columns, rows })
 }
 
-/// Returns where media is: in a reference, or at an address.
+/// Returns the source of media: a resource, or an address.
 fn source(value: &Value) -> Option<MediaSource> {
     if let Some(text) = value.as_str() {
         return source_of(text);
@@ -317,7 +317,7 @@ fn source_of(text: &str) -> Option<MediaSource> {
     if text.starts_with("res://") {
         return Some(MediaSource::Resource(text.to_owned()));
     }
-    // A link that was made for a resource stands for the resource: the link may have expired.
+    // A link that was made for a resource is shown as the resource: the link may have expired.
     if let Some((_, query)) = text.split_once(CONTENT) {
         let mut pairs = query.split('&').filter_map(|pair| pair.split_once('='));
         let uri = pairs.find(|(name, _)| *name == "uri");
@@ -384,7 +384,7 @@ mod tests {
     }
 
     #[test]
-    fn envelopes_say_how_a_value_is_shown() {
+    fn envelopes_determine_how_a_value_is_shown() {
         check(
             "{:breyta.viewer/kind :markdown :breyta.viewer/options {:title \"T\"} :breyta.viewer/value \"# a\"}",
             "<T: md0 # a>",
@@ -409,7 +409,7 @@ mod tests {
     }
 
     #[test]
-    fn media_of_the_project_is_told_from_addresses_elsewhere() {
+    fn project_resources_are_distinguished_from_external_addresses() {
         check(
             "{:breyta.viewer/kind :image :breyta.viewer/options {:alt \"A\"} :breyta.viewer/value \"https://x.test/a.png\"}",
             "Image Elsewhere(\"https://x.test/a.png\") Some(\"A\")",

@@ -1,6 +1,6 @@
-//! Judging an answer to a wait: who may answer, and what an answer may be.
+//! Rules for answers to waits: who may answer, and which answers are valid.
 //!
-//! Stores call this inside the transaction that takes the answer, so that every store judges alike.
+//! Stores call this inside the transaction that takes the answer, so that all stores decide alike.
 
 mod answer;
 mod judge;
@@ -15,7 +15,7 @@ pub use row::{
 };
 pub use shown::{Shown, shown};
 
-/// Names as they are written in a flow.
+/// Returns names as a list in the form of a flow.
 pub fn listed(names: &[String]) -> String {
     let names: Vec<String> = names.iter().map(|name| format!("`:{name}`")).collect();
     names.join(", ")

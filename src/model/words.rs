@@ -1,11 +1,11 @@
-//! Words that errors are made of: values as they print, and the nearest of some names.
+//! Texts for error messages: printed values, and the nearest of some names.
 
 pub use crate::diagnostic::nearest;
 use flowstone_lang::value::{PrintOptions, Unforced, Value, print_value};
 
 const SHOWN: usize = 120;
 
-/// Returns a value as it prints, cut where it is long.
+/// Returns the printed form of a value, truncated if it is long.
 pub fn shown(value: &Value) -> String {
     let mut text = String::new();
     if print_value(&mut text, &mut Unforced, value, PrintOptions::BRIEF).is_err() {
@@ -20,7 +20,7 @@ pub fn shown(value: &Value) -> String {
     }
 }
 
-/// Returns a value as it prints, whole, so that it can be read again.
+/// Returns the complete printed form of a value, which can be read again.
 pub fn printed(value: &Value) -> String {
     let mut text = String::new();
     match print_value(&mut text, &mut Unforced, value, PrintOptions::READABLE) {

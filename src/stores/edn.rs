@@ -1,4 +1,4 @@
-//! EDN text of results, put together from parts that are text already.
+//! EDN text of results, assembled from parts that are text already.
 
 use flowstone_lang::value::Value;
 use flowstone_model::codec::encode;
@@ -8,7 +8,8 @@ pub(crate) fn text(text: &str) -> String {
     encode(&Value::from(text)).unwrap_or_else(|_| "\"\"".to_owned())
 }
 
-/// Returns a keyword literal. A name that cannot be a literal becomes what the codec reads back as a keyword.
+/// Returns a keyword literal. For a name that cannot be a literal, returns the tagged form that the codec reads back as
+/// a keyword.
 pub(crate) fn keyword(name: &str) -> String {
     encode(&Value::keyword(name)).unwrap_or_else(|_| ":?".to_owned())
 }
@@ -26,7 +27,7 @@ pub(crate) fn vector<T: AsRef<str>>(items: impl IntoIterator<Item = T>) -> Strin
     out
 }
 
-/// A map under construction. Keys are names of our own.
+/// A map under construction. Keys are names that the stores choose.
 pub(crate) struct MapText(String);
 
 impl MapText {

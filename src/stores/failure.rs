@@ -2,7 +2,7 @@
 
 use flowstone_model::ports::StoreError;
 
-/// Refuses an operation that is wrong itself. `kind` is what the flow sees under `:kind`.
+/// Refuses an operation that is invalid itself. `kind` is the `:kind` of the error in the flow.
 pub(crate) fn rejected(code: &'static str, kind: &'static str, message: String) -> StoreError {
     StoreError::Rejected {
         code,
@@ -12,8 +12,8 @@ pub(crate) fn rejected(code: &'static str, kind: &'static str, message: String) 
     }
 }
 
-/// Adds what to try to a refusal.
-pub(crate) fn with_hint(error: StoreError, words: impl Into<String>) -> StoreError {
+/// Adds a hint to a refusal.
+pub(crate) fn with_hint(error: StoreError, hint: impl Into<String>) -> StoreError {
     match error {
         StoreError::Rejected {
             code,
@@ -24,13 +24,13 @@ pub(crate) fn with_hint(error: StoreError, words: impl Into<String>) -> StoreErr
             code,
             kind,
             message,
-            hint: Some(words.into()),
+            hint: Some(hint.into()),
         },
         other => other,
     }
 }
 
-/// Undoes a transaction whose outcome was noted elsewhere.
-pub(crate) fn undone() -> StoreError {
-    StoreError::Internal("the transaction was undone".to_owned())
+/// Rolls back a transaction whose outcome was recorded elsewhere.
+pub(crate) fn rolled_back() -> StoreError {
+    StoreError::Internal("the transaction was rolled back".to_owned())
 }

@@ -1,4 +1,4 @@
-//! What an operation on the key-value store does to its key: a pure function, the same for every store.
+//! The effect of an operation on the key-value store: a pure function, the same for every store.
 
 use flowstone_lang::value::Value;
 use flowstone_model::codec::{decode, encode};
@@ -25,7 +25,7 @@ pub(crate) fn key(op: &KvOp) -> &str {
     }
 }
 
-/// Decides what an operation changes, and returns its result as EDN text. `found`: the entry of the key, unless it has
+/// Returns the change of an operation, and its result as EDN text. `found`: the entry of the key, unless it has
 /// expired.
 pub(crate) fn change(
     op: &KvOp,
@@ -75,7 +75,7 @@ fn expiry(ttl: i64, now_ms: i64) -> Result<i64, StoreError> {
         return Err(rejected(
             "E0612",
             "bad-config",
-            format!("`:ttl` is from 1 to {MAX_TTL} seconds, and {ttl} is not"),
+            format!("`:ttl` must be from 1 to {MAX_TTL} seconds, got {ttl}"),
         ));
     }
     Ok(now_ms.saturating_add(ttl * 1000))
@@ -134,7 +134,7 @@ fn append(
     };
     let Some(before) = before.as_vector() else {
         let message = format!(
-            "`{key}` holds {}, and items are appended to a vector",
+            "`{key}` holds {}, but items can only be appended to a vector",
             before.kind()
         );
         return Err(with_hint(
@@ -155,7 +155,7 @@ fn append(
     Ok((with_value(found, after), answer))
 }
 
-/// Replaces a value; metadata and expiry stay.
+/// Replaces a value; its metadata and expiry stay.
 fn with_value(found: Option<KvEntry>, value: String) -> Change {
     let (metadata, expires_ms) = found.map_or((None, None), |it| (it.metadata, it.expires_ms));
     Change::Put(KvEntry {
@@ -170,7 +170,7 @@ fn check_size(key: &str, (what, text): (&str, &str), most: usize) -> Result<(), 
         return Ok(());
     }
     let message = format!(
-        "the {what} for `{key}` has {} bytes, and at most {most} fit",
+        "the {what} for `{key}` has {} bytes, but at most {most} are allowed",
         text.len()
     );
     let error = rejected("E0613", "too-large", message);

@@ -1,4 +1,4 @@
-//! What keeps a project's data behind the engine's ports: SQLite, memory, and the vault of its secrets.
+//! The stores behind the engine's ports: SQLite, memory, and the vault of a project's secrets.
 
 #![forbid(unsafe_code)]
 

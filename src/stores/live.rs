@@ -1,7 +1,7 @@
-//! The text of models while it is being produced, in memory.
+//! The text of models while it is produced, in memory.
 //!
-//! Each text is kept once, however many read it. A reader notes how much of it it has, so that nothing waits for a slow
-//! reader and nothing is queued for it.
+//! Each text is stored once, however many readers it has. A reader records how much of it it has received, so that
+//! nothing waits for a slow reader and nothing is queued for it.
 
 use std::collections::{BTreeMap, HashMap};
 use std::future::Future;
@@ -12,7 +12,7 @@ use flowstone_model::ids::RunId;
 use flowstone_model::ports::{Live, LiveText, TextPiece};
 use tokio::sync::watch;
 
-/// Maximum number of bytes of one text; of a longer one, the end is kept.
+/// Maximum size of one text in bytes; only the end of a longer one is kept.
 const TEXT_MAX: usize = 1 << 20;
 
 /// The texts in progress of all runs.
@@ -27,9 +27,9 @@ struct RunTexts {
 
 #[derive(Default)]
 struct Text {
-    /// Differs from that of an earlier text at the same path.
+    /// Distinguishes the text from an earlier one at the same path.
     generation: u64,
-    /// The bytes and characters before what is kept.
+    /// Number of bytes and characters before the kept text.
     dropped: Length,
     kept: String,
 }
@@ -44,7 +44,7 @@ impl Text {
     fn add(&mut self, text: &str) {
         self.kept.push_str(text);
         if self.kept.len() > TEXT_MAX {
-            // Half of it at a time, so that a long text is not moved with each piece.
+            // Half of the text is dropped at a time, so that a long text is not moved for each piece.
             let mut cut = self.kept.len() - TEXT_MAX / 2;
             while !self.kept.is_char_boundary(cut) {
                 cut += 1;
@@ -55,7 +55,7 @@ impl Text {
         }
     }
 
-    /// Returns what a reader does not have, with the number of characters before it.
+    /// Returns the text that a reader has not received, with the number of characters before it.
     fn after(&self, has: Length) -> Option<(usize, &str)> {
         let from = match has.bytes >= self.dropped.bytes {
             true => has,
@@ -69,7 +69,7 @@ impl Text {
 impl LiveTexts {
     fn run(&self, run: &RunId) -> Arc<RunTexts> {
         let mut runs = lock(&self.0);
-        // Runs that have no text and no reader are forgotten.
+        // Runs without texts and readers are forgotten.
         if runs.len() > 64 {
             runs.retain(|_, run| !run.is_idle());
         }
@@ -140,7 +140,7 @@ impl Live for LiveTexts {
 struct Reader {
     run: Arc<RunTexts>,
     changes: watch::Receiver<u64>,
-    /// How much it has of each text, by path, with the generation of the text.
+    /// The length that the reader has received of each text, by path, with the generation of the text.
     has: BTreeMap<String, (u64, Length)>,
 }
 
@@ -172,7 +172,7 @@ impl LiveText for Reader {
 
     fn changed(&mut self) -> Pin<Box<dyn Future<Output = ()> + Send + '_>> {
         Box::pin(async {
-            // Fails when the store is gone, and then everything does.
+            // Fails when the store is closed; then every operation fails.
             let _ = self.changes.changed().await;
         })
     }
@@ -230,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_kept_of_a_run_that_is_no_longer_executed() {
+    fn the_texts_of_a_run_are_dropped_when_it_is_no_longer_executed() {
         let (live, run) = (LiveTexts::default(), RunId::from_text("r"));
         live.add(&run, "a/turn", "text");
         live.clear_run(&run);

@@ -1,9 +1,10 @@
 //! A store in memory: the twin of the database, for tests and simulations.
 //!
-//! A [`Memory`] is a project's data; each [`Memory::open`] is a process that uses it. Rows lie in ordered maps behind one
-//! mutex. A transaction that fails is rolled back row by row, so all ports keep the promises that the database keeps, except
-//! that nothing survives the process. Tables and the search index are questions in SQL by their nature: they lie in a
-//! SQLite database in memory, and commit with the rows. What runs may do is decided by [`flowstone_model::rules`].
+//! A [`Memory`] holds a project's data; each [`Memory::open`] is a process that uses it. Rows are in ordered maps
+//! behind one mutex. A transaction that fails is rolled back row by row, so all ports give the same guarantees as the
+//! database, except that nothing survives the process. Tables and the search index depend on SQL queries: they are in a
+//! SQLite database in memory, and are committed with the rows. The decisions about runs are in
+//! [`flowstone_model::rules`].
 
 mod agenda;
 mod blobs;
@@ -44,28 +45,28 @@ use state::State;
 #[derive(Clone)]
 pub struct Memory(Arc<Project>);
 
-/// How to make a project in memory.
+/// The options of a project in memory.
 #[derive(Debug, Clone, Default)]
 pub struct MemoryOptions {
-    /// Receives each transaction.
+    /// Observes each transaction.
     pub probe: Option<Arc<dyn Probe>>,
-    /// As in [`crate::Options::crashes`].
+    /// The same as [`crate::Options::crashes`].
     pub crashes: Option<u32>,
 }
 
 struct Project {
     state: Mutex<State>,
-    /// Tables and the search index, once something needs them.
+    /// The database of tables and the search index, created when it is first needed.
     relations: Mutex<Option<Connection>>,
     processes: Mutex<Processes>,
     news: watch::Sender<u64>,
-    /// Changes with each commit.
+    /// Counts commits.
     commits: watch::Sender<u64>,
     live: Arc<LiveTexts>,
     options: MemoryOptions,
 }
 
-/// The processes that opened a project and did not leave it.
+/// The processes that opened a project and have not left it.
 #[derive(Default)]
 struct Processes {
     count: u64,
@@ -74,12 +75,12 @@ struct Processes {
 
 struct Process {
     is_alive: bool,
-    /// The runs that it executes, or executed when it ended.
+    /// The runs that the process executes, or executed when it ended.
     executes: BTreeSet<RunId>,
 }
 
 impl Memory {
-    /// Makes an empty project.
+    /// Creates an empty project.
     pub fn new(options: MemoryOptions) -> Memory {
         Memory(Arc::new(Project {
             state: Mutex::default(),
@@ -92,7 +93,7 @@ impl Memory {
         }))
     }
 
-    /// Returns the stores as a new process sees them. The process ends in good order when the last of them is dropped.
+    /// Returns the stores of a new process. The process ends cleanly when the last of them is dropped.
     pub fn open(&self) -> Stores {
         let mut processes = lock(&self.0.processes);
         processes.count += 1;
@@ -129,10 +130,10 @@ impl Memory {
         }
     }
 
-    /// Ends all processes at once, as a loss of power does: they change nothing from now on, and their leases are
-    /// those of processes that crashed.
+    /// Ends all processes at once, like a loss of power: they can change nothing any more, and their leases are those
+    /// of crashed processes.
     pub fn crash(&self) {
-        // After the transaction that is in progress.
+        // Waits for the transaction that is in progress.
         let _state = lock(&self.0.state);
         for process in lock(&self.0.processes).known.values_mut() {
             process.is_alive = false;
@@ -144,11 +145,11 @@ impl Memory {
 struct Session {
     project: Arc<Project>,
     id: String,
-    /// Runs of which a change failed that was not waited for: what comes after it must fail, too.
+    /// Runs with a failed change that no caller waited for: their later changes must fail, too.
     failures: Mutex<BTreeMap<RunId, StoreError>>,
 }
 
-/// Whether a change may mean that a run can continue.
+/// Whether a change may allow a run to continue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum News {
     None,
@@ -159,18 +160,18 @@ enum News {
 struct Tx<'a> {
     state: &'a mut State,
     session: &'a Session,
-    /// The database of tables, once the transaction changes it.
+    /// The locked database of tables, once the transaction changes it.
     relations: Option<Relations<'a>>,
 }
 
-/// The database of tables, which is there once something was put into it.
+/// The database of tables; `None` until something is stored in it.
 type Relations<'a> = MutexGuard<'a, Option<Connection>>;
 
 impl Session {
-    /// Answers from the rows.
+    /// Runs a query on the rows.
     fn read<'a, T: Send + 'a>(
         &self,
-        question: impl FnOnce(&mut Tx<'_>) -> Result<T, StoreError>,
+        query: impl FnOnce(&mut Tx<'_>) -> Result<T, StoreError>,
     ) -> PortFuture<'a, T> {
         let mut state = lock(&self.project.state);
         let mut tx = Tx {
@@ -178,11 +179,11 @@ impl Session {
             session: self,
             relations: None,
         };
-        let answer = question(&mut tx);
+        let answer = query(&mut tx);
         Box::pin(std::future::ready(answer))
     }
 
-    /// Makes a change in a transaction, at once.
+    /// Makes a change in a transaction, immediately.
     fn write<'a, T: Send + 'a>(
         &self,
         news: News,
@@ -235,7 +236,7 @@ impl Session {
         }
     }
 
-    /// Tells whether a process uses the project.
+    /// Tells whether a process is alive.
     fn is_alive(&self, process: &str) -> bool {
         let processes = lock(&self.project.processes);
         let process = processes.known.get(process);
@@ -249,7 +250,7 @@ impl Session {
 }
 
 impl Tx<'_> {
-    /// Returns the database of tables, to be changed with the rows.
+    /// Returns the database of tables, in the same transaction as the rows.
     fn relations(&mut self) -> Result<&Connection, StoreError> {
         if self.relations.is_none() {
             let mut relations = lock(&self.session.project.relations);
@@ -260,7 +261,7 @@ impl Tx<'_> {
         relations.ok_or_else(|| StoreError::Internal("no database of tables".to_owned()))
     }
 
-    /// Ends the transaction in the database of tables, if there is one.
+    /// Ends the transaction in the database of tables, if one was begun.
     fn finish(&mut self, how: &str) -> Result<(), StoreError> {
         match self.relations.take().as_ref().and_then(|it| it.as_ref()) {
             Some(relations) => execute(relations, how),
@@ -270,18 +271,18 @@ impl Tx<'_> {
 }
 
 impl Session {
-    /// Answers from the database of tables.
+    /// Runs a query on the database of tables.
     fn relate<'a, T: Send + 'a>(
         &self,
-        question: impl FnOnce(&Connection) -> Result<T, StoreError>,
+        query: impl FnOnce(&Connection) -> Result<T, StoreError>,
     ) -> PortFuture<'a, T> {
         let mut relations = lock(&self.project.relations);
-        let answer = made(&mut relations).and_then(question);
+        let answer = made(&mut relations).and_then(query);
         Box::pin(std::future::ready(answer))
     }
 }
 
-/// Returns the database of tables, and makes it if need be.
+/// Returns the database of tables, and creates it if necessary.
 fn made(relations: &mut Option<Connection>) -> Result<&Connection, StoreError> {
     match relations {
         Some(relations) => Ok(relations),
@@ -298,7 +299,7 @@ impl Drop for Session {
     fn drop(&mut self) {
         let mut processes = lock(&self.project.processes);
         let is_alive = processes.known.get(&self.id).is_some_and(|it| it.is_alive);
-        // What a crashed process executed is remembered.
+        // The runs that a crashed process executed are remembered.
         if is_alive {
             processes.known.remove(&self.id);
         }
@@ -309,11 +310,11 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The refusal of what a store in memory cannot do.
+/// Refuses an operation that a store in memory does not support.
 fn unsupported(what: &str) -> StoreError {
     crate::failure::rejected(
         "E0617",
         "unsupported",
-        format!("a store in memory cannot {what}"),
+        format!("the memory store cannot {what}"),
     )
 }

@@ -1,4 +1,4 @@
-//! How a worker hears of commits.
+//! Notification of workers and readers about commits.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -6,7 +6,7 @@ use std::pin::Pin;
 use flowstone_model::ports::News;
 use tokio::sync::watch;
 
-/// Counts commits after which there may be more to do.
+/// A counter of commits after which there may be more work.
 pub(crate) struct Commits(pub watch::Receiver<u64>);
 
 impl News for Commits {
@@ -20,7 +20,7 @@ impl News for Commits {
 
     fn changed(&mut self) -> Pin<Box<dyn Future<Output = ()> + Send + '_>> {
         Box::pin(async {
-            // Fails when the store is gone, and then everything does.
+            // Fails when the store is closed; then every operation fails.
             let _ = self.0.changed().await;
         })
     }

@@ -1,7 +1,7 @@
-//! The embedded database: one file, written by one thread.
+//! The SQLite database of a project: one file, written by one thread.
 //!
-//! All changes of all runs go through one connection, many in one transaction. Reading has a connection of its
-//! own and never holds a transaction open.
+//! All changes of all runs use one connection, many in one transaction. Readers have a connection of their own, which
+//! never holds a transaction open.
 
 mod agenda;
 mod backup;
@@ -65,7 +65,7 @@ use flowstone_model::table::{TableOp, TableQuery};
 use flowstone_model::token::Token;
 use rusqlite::{Connection, InterruptHandle};
 
-use crate::failure::undone;
+use crate::failure::rolled_back;
 use marker::{Marker, MarkerState};
 pub(crate) use open::in_memory;
 use owner::Owner;
@@ -77,34 +77,35 @@ const BLOBS: &str = "blobs";
 /// The folder of the processes that use the database.
 const OWNERS: &str = "owners";
 
-/// How to open a database.
+/// The options for opening a database.
 #[derive(Debug, Clone, Default)]
 pub struct Options {
-    /// Report an error if the database does not exist, instead of creating it.
+    /// Reports an error if the database does not exist, instead of creating it.
     pub must_exist: bool,
-    /// The file layer of SQLite to use, by the name it was registered under.
+    /// The SQLite file layer (VFS) to use, by its registered name.
     pub vfs: Option<String>,
     /// Observes each transaction.
     pub probe: Option<Arc<dyn Probe>>,
-    /// Change nothing, not even to note who reads: each change is refused.
+    /// Opens the database without changing anything, not even the list of its readers; each change is refused.
     pub read_only: bool,
-    /// How many processes may end while they execute a run, without progress of the run, before it is put in
-    /// quarantine. `None`: as [`Limits`] has it.
+    /// Number of processes that may end while they execute a run, without progress of the run, before it is put in
+    /// quarantine. `None`: the default of [`Limits`].
     pub crashes: Option<u32>,
-    /// Takes the spans of commits.
+    /// Receives the spans of commits.
     pub telemetry: Spans,
 }
 
-/// Opens the database of a project, making folder and file if need be.
+/// Opens the database of a project, and creates its folder and file if necessary.
 ///
 /// # Errors
-/// When the file is no database, is not ours, is damaged or newer than this build; it is left as it is.
+/// When the file is not a database, belongs to another program, is damaged, or is newer than this build; it is left
+/// unchanged.
 pub fn open(home: &Path, options: &Options) -> Result<Stores, StoreError> {
     if options.read_only {
         return open_read_only(home, options);
     }
     match open_to_write(home, options) {
-        // What is there can be looked at.
+        // A database that cannot be written can still be read.
         Err(StoreError::ReadOnly { .. }) if options.must_exist => {
             let options = Options {
                 read_only: true,
@@ -118,7 +119,7 @@ pub fn open(home: &Path, options: &Options) -> Result<Stores, StoreError> {
 
 fn open_to_write(home: &Path, options: &Options) -> Result<Stores, StoreError> {
     let path = open::prepare_home(home, options)?;
-    // Under another file layer, the files may not be where they seem to be.
+    // With another file layer, the files may not be at their usual paths.
     let marker = match &options.vfs {
         None => Some(Marker::lock(home)?),
         Some(_) => None,
@@ -142,7 +143,7 @@ fn open_to_write(home: &Path, options: &Options) -> Result<Stores, StoreError> {
     Ok(stores(home, (path, reading), (writer, owner), options))
 }
 
-/// Opens a database for reading only: where the folder cannot be written, or nothing of it may change.
+/// Opens a database for reading only: the folder cannot be written, or must not change.
 fn open_read_only(home: &Path, options: &Options) -> Result<Stores, StoreError> {
     let path = home.join(open::FILE);
     marker::check(marker::read(home), &path)?;
@@ -194,7 +195,7 @@ struct Sqlite {
     /// The folder of blobs.
     blobs: PathBuf,
     reader: Mutex<Connection>,
-    /// Another one, while nobody uses it; see [`Sqlite::read_aside`].
+    /// An idle connection for [`Sqlite::read_aside`].
     aside: Arc<Mutex<Option<Connection>>>,
     writer: Writer,
     owner: Arc<Owner>,
@@ -208,38 +209,38 @@ impl Sqlite {
             .unwrap_or_else(|| Limits::default().crashes)
     }
 
-    /// Answers from the reading connection, at once.
+    /// Runs a query on the reading connection, immediately.
     fn read<'a, T: Send + 'a>(
         &self,
-        question: impl FnOnce(&Connection) -> Result<T, StoreError>,
+        query: impl FnOnce(&Connection) -> Result<T, StoreError>,
     ) -> PortFuture<'a, T> {
         let db = self.reader.lock().unwrap_or_else(PoisonError::into_inner);
-        let answer = question(&db).map_err(|error| failure::located(error, &self.path));
+        let answer = query(&db).map_err(|error| failure::located(error, &self.path));
         Box::pin(std::future::ready(answer))
     }
 }
 
 impl Sqlite {
-    /// Answers from the reading connection, after every acknowledged change has reached the file.
+    /// Runs a query on the reading connection, after all acknowledged changes have been written to the file.
     fn read_settled<'a, T: Send + 'a>(
         &'a self,
-        question: impl FnOnce(&Connection) -> Result<T, StoreError> + Send + 'a,
+        query: impl FnOnce(&Connection) -> Result<T, StoreError> + Send + 'a,
     ) -> PortFuture<'a, T> {
         if !self.writer.is_unsettled() {
-            return self.read(question);
+            return self.read(query);
         }
         Box::pin(async move {
             self.writer.submit(|_| Ok(())).await?;
-            self.read(question).await
+            self.read(query).await
         })
     }
 }
 
 impl Sqlite {
-    /// Answers what may take long, on a connection and a thread of its own.
+    /// Runs a query that may take long, on a connection and a thread of its own.
     fn read_aside<'a, T: Send + 'static>(
         &'a self,
-        question: impl FnOnce(&Connection) -> Result<T, StoreError> + Send + 'static,
+        query: impl FnOnce(&Connection) -> Result<T, StoreError> + Send + 'static,
     ) -> PortFuture<'a, T> {
         Box::pin(async move {
             if self.writer.is_unsettled() {
@@ -247,8 +248,8 @@ impl Sqlite {
             }
             let (path, options) = (self.path.clone(), self.options.clone());
             let aside = self.aside.clone();
-            let waiting = Waiting::default();
-            let asked = waiting.0.clone();
+            let pending = PendingQuery::default();
+            let state = pending.0.clone();
             let answering = tokio::task::spawn_blocking(move || {
                 let kept = aside.lock().unwrap_or_else(PoisonError::into_inner).take();
                 let db = match kept {
@@ -257,34 +258,34 @@ impl Sqlite {
                     None => open::connect_reader(&path, &options)?,
                 };
                 let note = |now| {
-                    let mut asked = asked.lock().unwrap_or_else(PoisonError::into_inner);
-                    !matches!(std::mem::replace(&mut *asked, now), Asked::Abandoned)
+                    let mut state = state.lock().unwrap_or_else(PoisonError::into_inner);
+                    !matches!(std::mem::replace(&mut *state, now), QueryState::Abandoned)
                 };
-                let answer = match note(Asked::Running(db.get_interrupt_handle())) {
-                    true => question(&db).map_err(|error| failure::located(error, &path)),
+                let answer = match note(QueryState::Running(db.get_interrupt_handle())) {
+                    true => query(&db).map_err(|error| failure::located(error, &path)),
                     false => Err(StoreError::Internal(
                         "the caller no longer waits".to_owned(),
                     )),
                 };
-                note(Asked::Over);
+                note(QueryState::Over);
                 *aside.lock().unwrap_or_else(PoisonError::into_inner) = Some(db);
                 answer
             });
             let answer = answering.await.map_err(stopped)?;
-            drop(waiting);
+            drop(pending);
             answer
         })
     }
 }
 
-/// Stands for who waits for the answer to a question. Dropping it ends the question's statement: the run was cancelled,
-/// or the process ends and would wait for it.
+/// Represents the caller that waits for a query. Dropping it interrupts the query's statement: the run was cancelled,
+/// or the process ends and would have to wait for it.
 #[derive(Default)]
-struct Waiting(Arc<Mutex<Asked>>);
+struct PendingQuery(Arc<Mutex<QueryState>>);
 
-/// How far a question is.
+/// The state of a query.
 #[derive(Default)]
-enum Asked {
+enum QueryState {
     #[default]
     Queued,
     Running(InterruptHandle),
@@ -292,17 +293,19 @@ enum Asked {
     Abandoned,
 }
 
-impl Drop for Waiting {
+impl Drop for PendingQuery {
     fn drop(&mut self) {
-        let mut asked = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Asked::Running(statement) = std::mem::replace(&mut *asked, Asked::Abandoned) {
+        let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let QueryState::Running(statement) =
+            std::mem::replace(&mut *state, QueryState::Abandoned)
+        {
             statement.interrupt();
         }
     }
 }
 
 fn stopped(error: tokio::task::JoinError) -> StoreError {
-    StoreError::Internal(format!("an answer stopped on its way: {error}"))
+    StoreError::Internal(format!("the reading thread stopped: {error}"))
 }
 
 impl Journal for Sqlite {
@@ -354,7 +357,7 @@ impl Feed for Sqlite {
         let db = self.reader.lock().unwrap_or_else(PoisonError::into_inner);
         match runs::number(&db, run) {
             Ok(Some(num)) => Box::new(crate::news::Commits(self.writer.watch(num))),
-            // What reads it reports why.
+            // A read of the feed reports the error.
             Ok(None) | Err(_) => Feed::news(self),
         }
     }
@@ -524,7 +527,7 @@ impl Queue for Sqlite {
                 move |db| match delivery::deliver_all(db, &owner, &delivery)? {
                     refused @ BulkAdmission::Refused { .. } => {
                         *note.lock().unwrap_or_else(PoisonError::into_inner) = Some(refused);
-                        Err(undone())
+                        Err(rolled_back())
                     }
                     taken @ (BulkAdmission::Admitted(_) | BulkAdmission::Known(_)) => Ok(taken),
                 },
@@ -552,7 +555,7 @@ impl Queue for Sqlite {
 
     fn promote(&self, now_ms: i64) -> PortFuture<'_, Vec<RunId>> {
         Box::pin(async move {
-            // Mostly there is nothing to do, and a look costs no commit.
+            // Usually nothing is due, and checking costs no commit.
             let next_ms = self.read(queue::next_ms).await?;
             if next_ms.is_none_or(|next_ms| next_ms > now_ms) {
                 return Ok(Vec::new());
@@ -725,7 +728,7 @@ impl Tokens for Sqlite {
     }
 
     fn touch_tokens(&self, used: Vec<(String, i64)>) -> PortFuture<'_, ()> {
-        // When a token was last used is not worth a sync.
+        // The time of last use of a token is not worth a sync.
         self.writer
             .arrange(News::None, move |db| token::touch(db, &used))
     }
@@ -767,7 +770,7 @@ impl Upkeep for Sqlite {
 
     fn compact(&self) -> PortFuture<'_, ()> {
         Box::pin(async move {
-            // What was handed over before is in the file.
+            // All batches that were posted before are in the file.
             self.writer.submit(|_| Ok(())).await?;
             upkeep::compact(&self.path, &self.options)
         })

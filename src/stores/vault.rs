@@ -1,8 +1,8 @@
-//! The project's key and what it encrypts: ChaCha20-Poly1305, in envelopes with a version and the key's id.
+//! The project's keys and encryption: ChaCha20-Poly1305, in envelopes with a version and the id of the key.
 //!
-//! The key is a file in the home that only its owner reads, made when it is first needed, or the environment variable
-//! FLOWSTONE_KEY. There may be several: the first encrypts, and all decrypt. Nonces follow from what is encrypted, so
-//! that equal texts have equal envelopes and no nonce is used for two texts.
+//! The key is a file in the home folder that only its owner can read, created when it is first needed, or the
+//! environment variable FLOWSTONE_KEY. There may be several keys: the first one encrypts, and all decrypt. Nonces are
+//! derived from the plaintext, so that equal texts have equal envelopes and no nonce is used for two texts.
 
 use std::fs::{self, File};
 use std::io::{self, Write as _};
@@ -19,9 +19,9 @@ use ring::{digest, hmac};
 pub const FILE: &str = "secrets.key";
 /// The name of the file that a process locks while it replaces keys.
 const LOCK: &str = "secrets.lock";
-/// The environment variable that wins over the file.
+/// The environment variable that takes precedence over the file.
 pub const VARIABLE: &str = "FLOWSTONE_KEY";
-/// What an envelope begins with: its version.
+/// The version at the start of an envelope.
 const VERSION: &str = "fs1";
 const KEY_BYTES: usize = 32;
 const HEAD: &str =
@@ -30,18 +30,18 @@ const HEAD: &str =
 /// The vault of a project.
 pub struct ProjectVault {
     home: PathBuf,
-    /// The keys that the environment gives.
+    /// The keys from the environment.
     given: Option<String>,
 }
 
-/// One key, and what is derived of it.
+/// A key, and the keys that are derived from it.
 struct Key {
     bytes: [u8; KEY_BYTES],
     id: String,
 }
 
 impl ProjectVault {
-    /// Returns the vault of a home folder. Nothing is read or made before it is needed.
+    /// Returns the vault of a home folder. Nothing is read or created before it is needed.
     pub fn new(home: &Path, given: Option<String>) -> ProjectVault {
         ProjectVault {
             home: home.to_owned(),
@@ -49,7 +49,7 @@ impl ProjectVault {
         }
     }
 
-    /// Returns the vault of a home folder, with the keys of the environment if it has any.
+    /// Returns the vault of a home folder, with the keys of the environment if they are set.
     pub fn of_environment(home: &Path) -> ProjectVault {
         ProjectVault::new(home, std::env::var(VARIABLE).ok())
     }
@@ -95,14 +95,14 @@ impl ProjectVault {
         }
     }
 
-    /// Returns the keys, and creates the first if there are no keys yet.
+    /// Returns the keys, and creates the first one if the project has no key.
     fn keys_or_make(&self) -> Result<Vec<Key>, VaultError> {
         let keys = self.read()?;
         if !keys.is_empty() {
             return Ok(keys);
         }
         let fresh = self.write_aside(&[self.random()?])?;
-        // Another process may have been faster: the first counts.
+        // Another process may have been faster: the first key counts.
         let linked = fs::hard_link(&fresh, self.path());
         let _ = fs::remove_file(&fresh);
         match linked {
@@ -116,11 +116,11 @@ impl ProjectVault {
     fn random(&self) -> Result<Key, VaultError> {
         let mut bytes = [0; KEY_BYTES];
         let filled = SystemRandom::new().fill(&mut bytes);
-        filled.map_err(|_| self.bad("the system gives no random numbers"))?;
+        filled.map_err(|_| self.bad("the operating system cannot provide random numbers"))?;
         Ok(Key::new(bytes))
     }
 
-    /// Writes keys to a file beside the real one, which it may replace.
+    /// Writes keys to a temporary file beside the key file, which it may then replace.
     fn write_aside(&self, keys: &[Key]) -> Result<PathBuf, VaultError> {
         fs::create_dir_all(&self.home).map_err(|error| self.bad(error))?;
         let path = self.home.join(format!(".{FILE}-{}", self.random()?.id));
@@ -133,10 +133,10 @@ impl ProjectVault {
         Ok(path)
     }
 
-    /// Removes what processes that were killed in the middle wrote aside: keys that are forgotten may be in it.
+    /// Removes the temporary files of processes that were killed while they wrote: they may contain forgotten keys.
     fn remove_asides(&self) -> Result<(), VaultError> {
         if !self.path().exists() {
-            // Another process may be about to make the first key.
+            // Another process may be about to create the first key.
             return Ok(());
         }
         let entries = fs::read_dir(&self.home).map_err(|error| self.bad(error))?;
@@ -173,7 +173,9 @@ impl ProjectVault {
 impl Vault for ProjectVault {
     fn seal(&self, plain: &[u8]) -> Result<String, VaultError> {
         let keys = self.keys_or_make()?;
-        let key = keys.first().ok_or_else(|| self.bad("it went away"))?;
+        let key = keys
+            .first()
+            .ok_or_else(|| self.bad("the key file disappeared"))?;
         Ok(key.seal(plain))
     }
 
@@ -270,7 +272,7 @@ impl Key {
         Some(Key::new(bytes))
     }
 
-    /// Returns a key of its own for each purpose.
+    /// Returns a separate key for each purpose.
     fn derived(&self, purpose: &str) -> hmac::Tag {
         let key = hmac::Key::new(hmac::HMAC_SHA256, &self.bytes);
         hmac::sign(&key, purpose.as_bytes())
@@ -319,7 +321,7 @@ fn hexadecimal(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// Writes a new file that only its owner reads, and waits until it is on disk.
+/// Writes a new file that only its owner can read, and syncs it.
 fn write_private(path: &Path, text: &str) -> io::Result<()> {
     let mut options = File::options();
     options.write(true).create_new(true);

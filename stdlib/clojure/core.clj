@@ -1,5 +1,5 @@
 (ns clojure.core
-  "What of the core library needs no native.")
+  "The functions of the core library that are written in the language.")
 
 ;; Hierarchies
 
@@ -13,7 +13,7 @@
   {:parents {} :descendants {} :ancestors {}})
 
 (defn parents
-  "Returns the set of what tag derives from directly, or nil."
+  "Returns the set of the direct parents of tag, or nil."
   {:examples '[[(parents (derive (make-hierarchy) :a/b :a/c) :a/b) #{:a/c}]]}
   ([tag] (parents @global-hierarchy tag))
   ([h tag]
@@ -22,7 +22,7 @@
            (when (class? tag) (bases tag))))))
 
 (defn ancestors
-  "Returns the set of all that tag derives from, or nil."
+  "Returns the set of all ancestors of tag, or nil."
   {:examples '[[(ancestors (derive (make-hierarchy) :a/b :a/c) :a/b) #{:a/c}]]}
   ([tag] (ancestors @global-hierarchy tag))
   ([h tag]
@@ -33,7 +33,7 @@
                (into above (mapcat #(get (:ancestors h) %)) above)))))))
 
 (defn descendants
-  "Returns the set of all that derive from tag, or nil."
+  "Returns the set of all descendants of tag, or nil."
   {:examples '[[(descendants (derive (make-hierarchy) :a/b :a/c) :a/c) #{:a/b}]]}
   ([tag] (descendants @global-hierarchy tag))
   ([h tag]
@@ -52,7 +52,7 @@
           (cons source (get sources source))))
 
 (defn derive
-  "Makes tag derive from parent: in a hierarchy, which it returns, or for all."
+  "Makes tag derive from parent: in a hierarchy, which it returns, or in the global one."
   {:examples '[[(:parents (derive (make-hierarchy) :a/b :a/c)) {:a/b #{:a/c}}]]}
   ([tag parent]
    (assert (namespace parent))
@@ -77,7 +77,7 @@
         :descendants (with-relation descendants parent ancestors tag descendants)}))))
 
 (defn underive
-  "Makes tag not derive from parent any more: in a hierarchy, which it returns, or for all."
+  "Removes the derivation of tag from parent: in a hierarchy, which it returns, or in the global one."
   {:examples '[[(underive (derive (make-hierarchy) :a/b :a/c) :a/b :a/c) {:parents {} :descendants {} :ancestors {}}]]}
   ([tag parent]
    (swap! global-hierarchy underive tag parent)
@@ -96,7 +96,7 @@
 ;; Transducers
 
 (defn halt-when
-  "Returns a transducer that ends the process at an item for which pred holds, with that item as the result.
+  "Returns a transducer that ends the reduction at the first item for which pred holds, with that item as the result.
   With retf the result is (retf result-so-far item)."
   {:examples '[[(transduce (halt-when neg?) conj [] [1 -2 3]) -2]]}
   ([pred] (halt-when pred nil))
@@ -116,7 +116,7 @@
 ;; Small ones
 
 (defn comparator
-  "Returns a function that compares by pred, which tells whether its first argument comes first."
+  "Returns a comparator from pred, which tells whether its first argument comes first."
   {:examples '[[((comparator <) 1 2) -1]]}
   [pred]
   (fn [x y]
@@ -135,7 +135,7 @@
   "1.12.0")
 
 (def char-escape-string
-  "The escape that a string literal has for a character, by character."
+  "The escapes of characters in string literals, by character."
   {\newline "\\n"
    \tab "\\t"
    \return "\\r"
@@ -145,7 +145,7 @@
    \backspace "\\b"})
 
 (def char-name-string
-  "The name that a character literal has for a character, by character."
+  "The names of characters in character literals, by character."
   {\newline "newline"
    \tab "tab"
    \space "space"
@@ -160,7 +160,7 @@
   (print (apply format fmt args)))
 
 (defn test
-  "Calls the function under :test in the metadata of a var. Gives :ok, or :no-test if the var has no test."
+  "Calls the function under :test in the metadata of a var. Returns :ok, or :no-test if the var has no test."
   {:examples '[[(test (var inc)) :no-test]]}
   [v]
   (if-let [f (:test (meta v))]

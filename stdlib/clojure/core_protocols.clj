@@ -1,8 +1,8 @@
 (ns clojure.core.protocols
-  "Protocols by which types of a program answer reduce, reduce-kv, datafy and nav.")
+  "Protocols with which types of a program implement reduce, reduce-kv, datafy and nav.")
 
 (defprotocol CollReduce
-  "How a collection is reduced. Types of the program may implement it; reduce asks them."
+  "Reduction of a collection. Types of the program may implement it; reduce uses it."
   (coll-reduce [coll f] [coll f init]
     "Reduces coll with f, from its first item or from init on."))
 
@@ -17,7 +17,7 @@
     ([coll f init] (reduce f init coll))))
 
 (defprotocol InternalReduce
-  "How a sequence is reduced."
+  "Reduction of a sequence."
   (internal-reduce [items f init]
     "Reduces a sequence with f from init on."))
 
@@ -28,7 +28,7 @@
   (internal-reduce [items f init] (reduce f init items)))
 
 (defprotocol IKVReduce
-  "How a map is reduced with its keys and values. Types of the program may implement it; reduce-kv asks them."
+  "Reduction of a map with its keys and values. Types of the program may implement it; reduce-kv uses it."
   (kv-reduce [amap f init]
     "Reduces amap with f of the result, a key and its value, from init on."))
 
@@ -39,7 +39,7 @@
   (kv-reduce [amap f init] (reduce-kv f init amap)))
 
 (defprotocol Datafiable
-  "How a value is shown as data."
+  "Conversion of a value to data."
   :extend-via-metadata true
   (datafy [o] "Returns a value as data."))
 
@@ -50,7 +50,7 @@
   (datafy [o] o))
 
 (defprotocol Navigable
-  "Where the parts of a value lead."
+  "Navigation from a value to the values that its parts refer to."
   :extend-via-metadata true
   (nav [coll k v] "Returns what the value v of coll at k refers to."))
 

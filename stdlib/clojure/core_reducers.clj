@@ -1,13 +1,13 @@
 (ns clojure.core.reducers
-  "Transformations of collections that are put together before anything is reduced.")
+  "Transformations of collections that are combined before anything is reduced.")
 
 (defprotocol CollFold
-  "How a collection is folded: reduced in parts of at most n items, whose results are combined."
+  "Folding of a collection: it is reduced in parts of at most n items, whose results are combined."
   (coll-fold [coll n combinef reducef]
     "Folds coll."))
 
 (defn- fold-vector
-  "Folds a vector by halves."
+  "Folds a vector by splitting it in halves."
   [v n combinef reducef]
   (cond
     (empty? v) (combinef)
@@ -27,7 +27,7 @@
       :else (clojure.core/reduce reducef (combinef) coll))))
 
 (defn reduce
-  "Returns the result of f over the items of coll, with (f) as the start if coll is empty; over keys and values of a map."
+  "Returns the reduction of coll with f, with (f) as the start if coll is empty; for a map over keys and values."
   {:examples '[[(clojure.core.reducers/reduce + [1 2]) 3]]}
   ([f coll] (clojure.core.reducers/reduce f (f) coll))
   ([f init coll]
@@ -36,14 +36,14 @@
      (clojure.core/reduce f init coll))))
 
 (defn fold
-  "Returns the combination of the results of reducing parts of coll, of at most n items each, 512 if not given."
+  "Returns the combination of the results of reducing parts of coll, of at most n items each (512)."
   {:examples '[[(clojure.core.reducers/fold + (vec (range 1000))) 499500]]}
   ([reducef coll] (fold reducef reducef coll))
   ([combinef reducef coll] (fold 512 combinef reducef coll))
   ([n combinef reducef coll] (coll-fold coll n combinef reducef)))
 
 (defn reducer
-  "Returns what is reduced as coll is, with the function that xf makes of the reducing function."
+  "Returns a reducible of coll, whose reducing function xf transforms."
   {:examples '[[(into [] (clojure.core.reducers/reducer [1 2] (fn [f] (fn [acc x] (f acc (inc x)))))) [2 3]]]}
   [coll xf]
   (reify clojure.lang.IReduceInit
@@ -51,7 +51,7 @@
     (reduce [_ f init] (clojure.core.reducers/reduce (xf f) init coll))))
 
 (defn folder
-  "Returns what is reduced and folded as coll is, with the function that xf makes of the reducing function."
+  "Returns a reducible and foldable of coll, whose reducing function xf transforms."
   {:examples '[[(clojure.core.reducers/fold + (clojure.core.reducers/folder [1 2] (fn [f] (fn [acc x] (f acc (inc x)))))) 5]]}
   [coll xf]
   (reify
@@ -70,7 +70,7 @@
     ([acc k v] (f acc (clojure.lang.MapEntry/create k v)))))
 
 (defn map
-  "Returns what reduces the results of f for the items of coll, or a function of coll."
+  "Returns a reducible of the results of f for the items of coll, or a function of coll."
   {:examples '[[(into [] (clojure.core.reducers/map inc [1 2])) [2 3]]]}
   ([f] (fn [coll] (clojure.core.reducers/map f coll)))
   ([f coll]
@@ -81,7 +81,7 @@
                     ([acc k v] (f1 acc (f k v))))))))
 
 (defn mapcat
-  "Returns what reduces the items of the collections that f gives for the items of coll, or a function of coll."
+  "Returns a reducible of the items of the collections that f returns for the items of coll, or a function of coll."
   {:examples '[[(into [] (clojure.core.reducers/mapcat range [1 2])) [0 0 1]]]}
   ([f] (fn [coll] (clojure.core.reducers/mapcat f coll)))
   ([f coll]
@@ -95,7 +95,7 @@
                       ([acc k v] (clojure.core.reducers/reduce inner acc (f k v)))))))))
 
 (defn filter
-  "Returns what reduces the items of coll for which pred is true, or a function of coll."
+  "Returns a reducible of the items of coll for which pred is true, or a function of coll."
   {:examples '[[(into [] (clojure.core.reducers/filter odd? [1 2 3])) [1 3]]]}
   ([pred] (fn [coll] (clojure.core.reducers/filter pred coll)))
   ([pred coll]
@@ -106,13 +106,13 @@
                     ([acc k v] (if (pred k v) (f1 acc k v) acc)))))))
 
 (defn remove
-  "Returns what reduces the items of coll for which pred is false, or a function of coll."
+  "Returns a reducible of the items of coll for which pred is false, or a function of coll."
   {:examples '[[(into [] (clojure.core.reducers/remove odd? [1 2 3])) [2]]]}
   ([pred] (fn [coll] (clojure.core.reducers/remove pred coll)))
   ([pred coll] (clojure.core.reducers/filter (complement pred) coll)))
 
 (defn flatten
-  "Returns what reduces the items of nested sequential collections, or a function of coll."
+  "Returns a reducible of the items of nested sequential collections, or a function of coll."
   {:examples '[[(into [] (clojure.core.reducers/flatten [1 [2 [3]]])) [1 2 3]]]}
   ([] (fn [coll] (clojure.core.reducers/flatten coll)))
   ([coll]
@@ -125,7 +125,7 @@
                        (f1 acc x))))))))
 
 (defn take-while
-  "Returns what reduces the items of coll up to the first for which pred is false, or a function of coll."
+  "Returns a reducible of the items of coll up to the first for which pred is false, or a function of coll."
   {:examples '[[(into [] (clojure.core.reducers/take-while odd? [1 3 4 5])) [1 3]]]}
   ([pred] (fn [coll] (clojure.core.reducers/take-while pred coll)))
   ([pred coll]
@@ -135,7 +135,7 @@
                                  ([acc x] (if (pred x) (f1 acc x) (reduced acc)))))))))
 
 (defn take
-  "Returns what reduces the first n items of coll, or a function of coll."
+  "Returns a reducible of the first n items of coll, or a function of coll."
   {:examples '[[(into [] (clojure.core.reducers/take 2 [1 2 3])) [1 2]]]}
   ([n] (fn [coll] (clojure.core.reducers/take n coll)))
   ([n coll]
@@ -146,7 +146,7 @@
                                    ([acc x] (if (neg? (vswap! left dec)) (reduced acc) (f1 acc x))))))))))
 
 (defn drop
-  "Returns what reduces the items of coll but for the first n, or a function of coll."
+  "Returns a reducible of the items of coll except the first n, or a function of coll."
   {:examples '[[(into [] (clojure.core.reducers/drop 2 [1 2 3])) [3]]]}
   ([n] (fn [coll] (clojure.core.reducers/drop n coll)))
   ([n coll]
@@ -157,7 +157,7 @@
                                    ([acc x] (if (neg? (vswap! left dec)) (f1 acc x) acc)))))))))
 
 (defn monoid
-  "Returns a function of no or two arguments: (ctor) and (op a b)."
+  "Returns a function of zero or two arguments: (ctor) and (op a b)."
   {:examples '[[(clojure.core.reducers/fold (clojure.core.reducers/monoid into vector) conj [1 2]) [1 2]]]}
   [op ctor]
   (fn
@@ -165,13 +165,13 @@
     ([a b] (op a b))))
 
 (defn append!
-  "Adds an item to a list that changes, and returns the list."
+  "Adds an item to a mutable list, and returns the list."
   {:examples '[[(vec (clojure.core.reducers/append! (java.util.ArrayList.) 1)) [1]]]}
   [acc x]
   (doto acc (.add x)))
 
 (defn cat
-  "Returns an empty list that changes, both collections after one another, or a function that does so with the lists of ctor."
+  "Returns an empty mutable list, both collections one after another, or a function that does so with the lists of ctor."
   {:examples '[[(vec (clojure.core.reducers/cat [1] [2])) [1 2]]]}
   ([] (java.util.ArrayList.))
   ([ctor] (fn ([] (ctor)) ([left right] (cat left right))))

@@ -1,5 +1,5 @@
 (ns clojure.data
-  "What two values have of their own and in common."
+  "The differences between two values and their common parts."
   (:require [clojure.set :as set]))
 
 (declare diff)
@@ -9,7 +9,7 @@
   (if (= a b) [nil nil a] [a b nil]))
 
 (defn- vectorize
-  "Returns a vector with the values of a map at the indices that are its keys."
+  "Returns a vector with the values of a map at the indexes that are its keys."
   [m]
   (when (seq m)
     (reduce (fn [result [idx value]] (assoc result idx value))
@@ -60,7 +60,7 @@
     :else :atom))
 
 (defn diff
-  "Returns a vector of what is only in a, only in b, and in both, following nested collections."
+  "Returns a vector of the parts only in a, those only in b, and those in both, for nested collections."
   {:examples '[[(diff {:a 1 :b 2} {:a 1 :b 3}) [{:b 2} {:b 3} {:a 1}]]
                [(diff [1 2] [1 5 6]) [[nil 2] [nil 5 6] [1]]]
                [(diff #{1 2} #{2 3}) [#{1} #{3} #{2}]]]}

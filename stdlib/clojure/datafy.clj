@@ -1,5 +1,5 @@
 (ns clojure.datafy
-  "Values as data, and what their parts refer to."
+  "Conversion of values to data, and navigation from their parts."
   (:require [clojure.core.protocols :as protocols]))
 
 (defn datafy

@@ -1,5 +1,5 @@
 (ns clojure.instant
-  "Reading of instants, the texts that stand after #inst."
+  "Parsing of instants, as written after #inst."
   (:require [clojure.edn :as edn]))
 
 (defn read-instant-date

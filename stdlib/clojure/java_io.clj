@@ -2,7 +2,7 @@
   "Readers and writers of files, texts and bytes; paths. Programs may use files when they are started with --allow-files.")
 
 (defprotocol Coercions
-  "What can be a path or an address."
+  "Conversion of a value to a path or an address."
   (as-file [x] "Returns x as a file.")
   (as-url [x] "Returns x as an address."))
 
@@ -27,7 +27,7 @@
   (as-url [u] (.toURL u)))
 
 (defn as-relative-path
-  "Returns x as a path, or throws where it is absolute."
+  "Returns x as a path; throws if it is absolute."
   {:examples '[[(clojure.java.io/as-relative-path "a/b") "a/b"]]}
   [x]
   (let [f (as-file x)]
@@ -49,14 +49,14 @@
     (str (as-file x))))
 
 (defprotocol IOFactory
-  "What readers, writers and streams can be made of."
+  "Values from which readers, writers and streams can be created."
   (make-reader [x opts] "Returns a reader of x.")
   (make-writer [x opts] "Returns a writer to x.")
   (make-input-stream [x opts] "Returns a stream of the bytes of x.")
   (make-output-stream [x opts] "Returns a stream of bytes to x."))
 
 (defn- refuse
-  "Throws for what cannot be opened."
+  "Throws the error for a value that cannot be opened."
   [x as]
   (throw (IllegalArgumentException. (str "Cannot open <" (pr-str x) "> as " as "."))))
 
@@ -98,7 +98,7 @@
   (make-reader x (apply hash-map opts)))
 
 (defn writer
-  "Returns a writer to a file, or another writer. A file has what was written once the writer is flushed or closed."
+  "Returns a writer to a file, or another writer. The written text is in the file once the writer is flushed or closed."
   {:examples '[[(str (doto (clojure.java.io/writer (java.io.StringWriter.)) (.write "a"))) "a"]]}
   [x & opts]
   (make-writer x (apply hash-map opts)))
@@ -110,13 +110,13 @@
   (make-input-stream x (apply hash-map opts)))
 
 (defn output-stream
-  "Returns a stream of bytes: the one that is given."
+  "Returns a stream of bytes: the given one."
   {:examples '[[(.size (clojure.java.io/output-stream (java.io.ByteArrayOutputStream.))) 0]]}
   [x & opts]
   (make-output-stream x (apply hash-map opts)))
 
 (defn copy
-  "Copies what a reader, stream, file, text or array of bytes gives to a writer, stream or file."
+  "Copies the content of a reader, stream, file, text or array of bytes to a writer, stream or file."
   {:examples '[[(str (let [w (java.io.StringWriter.)] (clojure.java.io/copy "a" w) w)) "a"]]}
   [input output & _opts]
   (let [text (cond
@@ -130,13 +130,13 @@
     nil))
 
 (defn resource
-  "Returns nil: there is no class path to find a resource on."
+  "Returns nil: there is no class path to search for a resource."
   {:examples '[[(clojure.java.io/resource "a.txt") nil]]}
   ([_name] nil)
   ([_name _loader] nil))
 
 (defn make-parents
-  "Returns false: writing a file makes the folders above it."
+  "Returns false: writing a file creates its parent folders."
   {:examples '[[(clojure.java.io/make-parents "a/b.txt") false]]}
   [_f & _more]
   false)

@@ -2,7 +2,7 @@
 (ns clojure.core)
 
 (defmacro ..
-  "Calls methods on x, each on what the one before gave."
+  "Calls methods on x, each on the result of the previous one."
   ([x form] `(. ~x ~form))
   ([x form & more] `(.. (. ~x ~form) ~@more)))
 
@@ -32,7 +32,7 @@
          ~ret))))
 
 (defmacro as->
-  "Binds name to the value of expr, and to that of each form in turn; gives the last."
+  "Binds name to the value of expr, and then to that of each form in turn; returns the last value."
   {:examples '[[(as-> 1 x (inc x) (* x 10)) 20]]}
   [expr name & forms]
   `(let [~name ~expr
@@ -93,8 +93,8 @@
                ~(condp-clauses pred expr (drop 2 clauses))))))
 
 (defmacro condp
-  "Gives the result of the first clause for whose test (pred test expr) is truthy; the last may be a default.
-  A clause written test :>> f gives f of what pred gave."
+  "Returns the result of the first clause for whose test (pred test expr) is truthy; the last may be a default.
+  A clause written test :>> f returns f of the result of pred."
   {:examples '[[(condp = 2 1 :one 2 :two) :two]]}
   [pred expr & clauses]
   (let [p (gensym) e (gensym)]
@@ -109,7 +109,7 @@
        (def ~name ~expr))))
 
 (defn- kind-of
-  "Says in words what a form is."
+  "Describes a form for messages."
   [form]
   (cond
     (list? form) "a list"
@@ -123,7 +123,7 @@
     :else (pr-str form)))
 
 (defn- check-bindings
-  "Refuses bindings of a macro that are not a vector of alternating names and values."
+  "Rejects bindings of a macro that are not a vector of alternating names and values."
   [macro bindings]
   (when-not (vector? bindings)
     (refuse-form "E0213" bindings nil
@@ -132,10 +132,10 @@
   (when (odd? (count bindings))
     (refuse-form "E0210" bindings (dec (count bindings))
                  (str "`" macro "` needs a value for `" (pr-str (peek bindings)) "`")
-                 "names and values take turns: [name value name value ...]")))
+                 "names and values alternate: [name value name value ...]")))
 
 (defn- check-pair
-  "Refuses what is not a vector of exactly one name and value."
+  "Rejects bindings that are not a vector of exactly one name and value."
   [macro bindings]
   (check-bindings macro bindings)
   (when-not (= 2 (count bindings))
@@ -144,7 +144,7 @@
                  (str "(" macro " [name value] body ...)"))))
 
 (defn- check-steps
-  "Refuses bindings that for and doseq do not know."
+  "Rejects bindings that for and doseq do not know."
   [macro bindings]
   (check-bindings macro bindings)
   (dorun
@@ -162,7 +162,7 @@
                    (str "(" macro " [name coll :when test] body)")))))
 
 (defmacro delay
-  "Returns a delay: the body is evaluated once, when it is first asked for."
+  "Returns a delay: the body is evaluated once, when its value is first needed."
   {:examples '[[@(delay (+ 1 2)) 3]]}
   [& body]
   `(delay* (fn* [] ~@body)))
@@ -199,7 +199,7 @@
            (recur (inc ~name)))))))
 
 (defmacro doto
-  "Gives x after calling each form with it as the first argument."
+  "Returns x after calling each form with it as the first argument."
   {:examples '[[@(doto (atom 1) (swap! inc)) 2]]}
   [x & forms]
   (let [gx (gensym)]
@@ -217,7 +217,7 @@
       :else `(for-step (fn [~k] ~(for-body more body)) ~v))))
 
 (defn for-step
-  "Returns the lazy concatenation of (f item) for each item of coll, up to one that gives :clojure.core/stop."
+  "Returns the lazy concatenation of (f item) for each item of coll, up to one that returns :clojure.core/stop."
   [f coll]
   (lazy-seq
    (loop [items (seq coll)]
@@ -237,7 +237,7 @@
   (for-body (seq bindings) body))
 
 (defmacro if-some
-  "Gives then with name bound to the test's value unless that is nil, else the other."
+  "Evaluates then with name bound to the test's value unless that is nil, else the other expression."
   {:examples '[[(if-some [x false] [x] :none) [false]]]}
   ([bindings then] `(if-some ~bindings ~then nil))
   ([bindings then else]
@@ -254,19 +254,19 @@
   `(concat ~@(map (fn [coll] `(lazy-seq ~coll)) colls)))
 
 (defmacro letfn
-  "Evaluates the body with local functions that may refer to one another."
+  "Evaluates the body with local functions that may refer to each other."
   {:examples '[[(letfn [(twice [x] (* 2 x))] (twice 4)) 8]]}
   [functions & body]
   `(letfn* ~(vec (mapcat (fn [f] [(first f) (cons `fn f)]) functions))
      ~@body))
 
 (defmacro locking
-  "Evaluates the body: there is one thread."
+  "Evaluates the body: there is only one thread."
   [x & body]
   `(do ~x ~@body))
 
 (defmacro some->
-  "Threads expr as the first argument through the forms until one gives nil."
+  "Threads expr as the first argument through the forms until one returns nil."
   {:examples '[[(some-> {:a 1} :a inc) 2] [(some-> {} :a inc) nil]]}
   [expr & forms]
   (let [g (gensym)
@@ -276,7 +276,7 @@
        ~(if (empty? steps) g (last steps)))))
 
 (defmacro some->>
-  "Threads expr as the last argument through the forms until one gives nil."
+  "Threads expr as the last argument through the forms until one returns nil."
   {:examples '[[(some->> [1 2] (map inc)) (2 3)]]}
   [expr & forms]
   (let [g (gensym)
@@ -286,7 +286,7 @@
        ~(if (empty? steps) g (last steps)))))
 
 (defmacro time
-  "Evaluates expr, prints how long that took, and gives its value."
+  "Evaluates expr, prints the time that it took, and returns its value."
   [expr]
   `(let [start# (System/nanoTime)
          value# ~expr]
@@ -294,7 +294,7 @@
      value#))
 
 (defmacro vswap!
-  "Gives a volatile the value of f of its value and the args."
+  "Sets a volatile to the result of f for its value and the args, and returns it."
   [vol f & args]
   `(vreset! ~vol (~f (deref ~vol) ~@args)))
 
@@ -319,7 +319,7 @@
            ~@body)))))
 
 (defmacro while
-  "Evaluates the body again and again while the test is truthy."
+  "Evaluates the body repeatedly while the test is truthy."
   [test & body]
   `(loop []
      (when ~test
@@ -343,7 +343,7 @@
   `(-captured (fn* [] ~@body)))
 
 (defn with-redefs-fn
-  "Calls f while vars have other root values, by a map of vars."
+  "Calls f with the roots of vars replaced by the values in a map."
   [bindings f]
   (let [before (mapv (fn [v] [v (-root v)]) (keys bindings))]
     (try
@@ -352,7 +352,7 @@
       (finally (doseq [[v root] before] (-set-root v root))))))
 
 (defmacro with-precision
-  "Evaluates the body; decimals are rounded to precision digits meanwhile, by the mode after :rounding (HALF_UP)."
+  "Evaluates the body; meanwhile decimals are rounded to precision digits, by the mode after :rounding (HALF_UP)."
   {:examples '[[(with-precision 3 (/ 1M 3)) 0.333M]
                [(with-precision 3 :rounding FLOOR (* 1.239M 1)) 1.23M]]}
   [precision & exprs]
@@ -362,7 +362,7 @@
     `(-with-precision ~precision '~rounding (fn [] ~@body))))
 
 (defmacro with-redefs
-  "Evaluates the body while vars have other root values."
+  "Evaluates the body with the roots of vars replaced by other values."
   [bindings & body]
   (check-bindings 'with-redefs bindings)
   `(with-redefs-fn ~(zipmap (map (fn [name] `(var ~name)) (take-nth 2 bindings))

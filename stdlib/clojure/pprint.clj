@@ -1,22 +1,22 @@
 (ns clojure.pprint
-  "Printing of nested data in lines that are not too long, of tables, and by format strings."
+  "Printing of nested data in lines of limited length, of tables, and by format strings."
   (:require [clojure.string :as string]
             [clojure.walk :as walk]))
 
 (def ^:dynamic *print-right-margin*
-  "The width that lines should keep to; nil for no limit."
+  "The width of lines; nil for no limit."
   72)
 
 (def ^:dynamic *print-miser-width*
-  "Kept for code that binds it."
+  "Has no effect; exists for code that binds it."
   40)
 
 (def ^:dynamic *print-pretty*
-  "Whether pprint breaks lines at all."
+  "Whether pprint breaks lines."
   true)
 
 (def ^:dynamic *print-pprint-dispatch*
-  "Kept for code that binds it."
+  "Has no effect; exists for code that binds it."
   nil)
 
 (declare layout simple-dispatch)
@@ -40,7 +40,7 @@
     [coll false]))
 
 (defn- layout-items
-  "Lays out items one below the other."
+  "Lays out items one below another."
   [open items close column tail render]
   (let [inner (+ column (count open))
         [items more?] (limited items)
@@ -62,24 +62,24 @@
        close))
 
 (def ^:private reader-marks
-  "What the reader has for calls of one argument."
+  "The reader's prefixes for calls with one argument."
   '{quote "'" var "#'" clojure.core/deref "@" clojure.core/unquote "~"})
 
 (defn- reader-mark
-  "Returns the mark that the reader has for a form such as (quote a), or nil."
+  "Returns the reader's prefix for a form such as (quote a), or nil."
   [x]
   (when (and (seq? x) (= 2 (bounded-count 3 x)))
     (get reader-marks (first x))))
 
 (defn- marked?
-  "Tells whether a form that the reader has a mark for is somewhere in x."
+  "Tells whether x contains a form for which the reader has a prefix."
   [x]
   (boolean (and (coll? x)
                 (or (reader-mark x)
                     (some marked? (if (map? x) (mapcat identity x) (take 1000 x)))))))
 
 (defn- one-line
-  "Returns x as pr-str prints it, with the reader's marks for calls such as (quote a)."
+  "Returns x as pr-str prints it, with the reader's prefixes for calls such as (quote a)."
   [x]
   (cond
     (or *print-length* *print-level* (record? x) (not (marked? x))) (pr-str x)
@@ -90,7 +90,7 @@
     :else (str "(" (string/join " " (map one-line x)) ")")))
 
 (defn- layout-pair
-  "Lays out a key and its value: in a line, or the value below the key."
+  "Lays out a key and its value: on one line, or the value below the key."
   [[k v] column tail]
   (let [text (str (one-line k) " " (one-line v))]
     (if (fits? text column tail)
@@ -100,7 +100,7 @@
            (layout v column tail)))))
 
 (defn- own-method
-  "Returns the method of the program for a value: what simple-dispatch has beside its own."
+  "Returns the program's method for a value, if simple-dispatch has one besides its own."
   [x]
   (let [all (methods simple-dispatch)]
     (when (next all)
@@ -109,7 +109,7 @@
           found)))))
 
 (defn- layout
-  "Returns the text of x for a place at a column, with room for a number of characters after it."
+  "Returns the text of x at a column, leaving room for a number of characters after it."
   [x column tail]
   (let [own (own-method x)
         text (if own (with-out-str (own x)) (one-line x))]
@@ -127,14 +127,14 @@
       :else (join-lines "" (layout-items "(" x ")" column tail layout)))))
 
 (defn- as-shown
-  "Returns x, with symbols without their namespaces where those are not to be printed."
+  "Returns x, with the namespaces of symbols removed if they are not to be printed."
   [x]
   (if *print-suppress-namespaces*
     (walk/postwalk #(if (symbol? %) (symbol (name %)) %) x)
     x))
 
 (defn write
-  "Prints x prettily, or returns the text if :stream is nil; :pretty and :right-margin set how."
+  "Prints x prettily, or returns the text if :stream is nil; :pretty and :right-margin are options."
   {:examples '[[(write [1 2] :stream nil) "[1 2]"]]}
   [x & {:keys [stream pretty right-margin] :as options}]
   (binding [*print-pretty* (if (contains? options :pretty) pretty *print-pretty*)
@@ -151,7 +151,7 @@
   (print (layout x 0 0)))
 
 (defn pprint
-  "Prints x in lines that are not too long."
+  "Prints x in lines of limited length."
   {:examples '[[(with-out-str (pprint {:a 1})) "{:a 1}\n"]
                [(with-out-str (pprint '(f 'a @b))) "(f 'a @b)\n"]]}
   ([x]
@@ -166,7 +166,7 @@
   `(pprint *1))
 
 (defmulti simple-dispatch
-  "Prints x prettily, as pprint does. Its methods for further classes are those of pprint, too."
+  "Prints x prettily, as pprint does. Methods added to it apply to pprint, too."
   {:examples '[[(with-out-str (clojure.pprint/simple-dispatch 1)) "1"]]}
   class)
 
@@ -174,7 +174,7 @@
   (write-out x))
 
 (defn code-dispatch
-  "Prints x prettily; code is laid out as data is."
+  "Prints x prettily; code is laid out like data."
   {:examples '[[(with-out-str (code-dispatch '(a b))) "(a b)"]]}
   [x]
   (write-out x))
@@ -204,7 +204,7 @@
 ;; cl-format
 
 (defn- parse-params
-  "Splits the parameters of a directive off: a vector of them, the modifiers, the directive, and the rest."
+  "Splits off the parameters of a directive: a vector of them, the modifiers, the directive, and the rest."
   [text]
   (let [[whole params modifiers directive] (re-find #"(?s)^((?:[-+]?\d+|'.|[vV#])?(?:,(?:[-+]?\d+|'.|[vV#])?)*)([:@]*)(.)" text)]
     (when-not whole
@@ -361,7 +361,7 @@
       text)))
 
 (defn- radix-text
-  "What ~r writes: in a base, in Roman numerals, or in words."
+  "Writes ~r: in a base, in Roman numerals, or in words."
   [given {:keys [params colon? at?] :as directive}]
   (let [x (whole-number given)]
     (cond
@@ -381,7 +381,7 @@
       :else (or ({8 "Backspace" 9 "Tab" 10 "Newline" 13 "Return" 32 "Space" 127 "Control-?"} code)
                 (if (< code 32) (str "Control-" (char (+ code 64))) (str c))))))
 
-;; Numbers with a point are taken apart into their digits and the place of the point in front of or behind them:
+;; Numbers with a point are split into their digits and the position of the point relative to them:
 ;; 0.0314 is ["314" -1], 314.0 is ["314" 3].
 
 (defn- digits-of
@@ -423,7 +423,7 @@
   (cond (neg? x) "-" at? "+" :else ""))
 
 (defn- fitted
-  "Pads a number on its left, or puts signs that say that it is too long."
+  "Pads a number on its left, or writes signs instead if it is too long."
   [text size overflow fill]
   (if (and size overflow (< size (count text)))
     (filling size overflow)
@@ -487,7 +487,7 @@
     (if colon? (str sign space text) (str space sign text))))
 
 (defn- of-number
-  "Writes a number with a function, and anything else as ~a does."
+  "Writes a number with a function, and any other value as ~a does."
   [text-of directive]
   #(if (and (number? %) (not (and (float? %) (or (infinite? %) (NaN? %)))))
      (text-of % directive)
@@ -511,7 +511,7 @@
     (emit state (text-of x))))
 
 (defn- run-loop
-  "~{...~}: the items once for each round of arguments; with ~:} once at least. Empty braces take them from an argument."
+  "~{...~}: writes the items once for each round of arguments; with ~:} at least once. Empty braces take the items from an argument."
   [state {:keys [clauses colon? at? params]}]
   (let [{:keys [items end]} (first clauses)
         [items state] (if (seq items)
@@ -533,7 +533,7 @@
             (recur (dissoc done :stop?) (if (or (:stop? done) stuck?) 0 (dec left)) false)))))))
 
 (defn- stop?
-  "Tells whether ~^ ends what it is in."
+  "Tells whether ~^ ends the enclosing directive."
   [state params]
   (let [[low middle high] (remove nil? params)]
     (cond
@@ -543,7 +543,7 @@
       :else (>= (:at state) (count (:arguments state))))))
 
 (defn- run-choice
-  "~[...~]: one of the clauses."
+  "~[...~]: writes one of the clauses."
   [state {:keys [clauses colon? at? params]}]
   (cond
     colon? (let [[x state] (take-argument state)]
@@ -575,7 +575,7 @@
   (- (count text) (inc (or (string/last-index-of text "\n") -1))))
 
 (defn- run-parts
-  "The texts of the clauses of ~<...~>, up to a ~^ that ends them, and the state behind them."
+  "Returns the texts of the clauses of ~<...~>, up to a ~^ that ends them, and the state after them."
   [state clauses]
   (loop [state state texts [] clauses clauses]
     (if (empty? clauses)
@@ -587,7 +587,7 @@
           (recur after (conj texts (:out done)) (next clauses)))))))
 
 (defn- run-justified
-  "~<...~>: texts with space between them, so that they fill a width; the first, if it ends with ~:;, begins lines."
+  "~<...~>: writes texts with space between them, so that they fill a width; the first, if it ends with ~:;, begins lines."
   [state {:keys [clauses colon? at? params]}]
   (let [[least-size step least fill] params
         step (max 1 (or step 1))
@@ -624,7 +624,7 @@
           (range (count (:params directive)))))
 
 (defn- tab-size
-  "How many spaces ~t writes at a column: up to the next place, or with @ first a number of spaces and then up to the next place."
+  "Returns the number of spaces that ~t writes at a column: up to the next tab stop, or with @ a number of spaces and then up to the next tab stop."
   [here {:keys [params at?]}]
   (let [[place step] params
         [place step] [(or place 1) (or step 1)]
@@ -711,7 +711,7 @@
       :else (binding [*out* writer] (print text)))))
 
 (defmacro formatter
-  "Returns a function of a writer and arguments that does what cl-format does with a format string."
+  "Returns a function of a writer and arguments that works like cl-format with a format string."
   {:examples '[[((formatter "~a of ~d") nil "x" 2) "x of 2"]]}
   [format-string]
   `(let [text# ~format-string]

@@ -1,5 +1,5 @@
 (ns clojure.repl
-  "What there is, and what it is for."
+  "Lists and documentation of the names that exist."
   (:require [clojure.string :as string]))
 
 (defn- public-vars
@@ -15,7 +15,7 @@
   (when doc (println (str "  " doc))))
 
 (defmacro doc
-  "Prints what a name is for."
+  "Prints the documentation of a name."
   {:examples '[[(with-out-str (doc identity))
                 "-------------------------\nclojure.core/identity\n([x])\n  Returns its argument.\n"]]}
   [name]
@@ -55,32 +55,32 @@
                   (all-ns)))))
 
 (defn dir-fn
-  "Returns the public names of a namespace, in order."
+  "Returns the sorted public names of a namespace."
   {:examples '[[(take 2 (dir-fn 'clojure.set)) (difference index)]]}
   [namespace]
   (sort-by str (keys (ns-publics (the-ns (get (ns-aliases *ns*) namespace namespace))))))
 
 (defmacro dir
-  "Prints the public names of a namespace, one a line."
+  "Prints the public names of a namespace, one per line."
   {:examples '[[(do (require 'clojure.template) (with-out-str (dir clojure.template))) "apply-template\ndo-template\n"]]}
   [nsname]
   `(doseq [v# (dir-fn '~nsname)]
      (println v#)))
 
 (defn root-cause
-  "Returns the exception at the start of a chain of causes."
+  "Returns the root cause of an exception."
   {:examples '[[(ex-message (root-cause (ex-info "a" {} (ex-info "b" {})))) "b"]]}
   [ex]
   (last (take-while some? (iterate ex-cause ex))))
 
 (defn demunge
-  "Returns a name as it is written: here it is always."
+  "Returns a name unchanged: names are never encoded here."
   {:examples '[[(demunge "a-b") "a-b"]]}
   [fn-name]
   fn-name)
 
 (defn pst
-  "Prints an exception, the last one at the prompt if none is given, and where it came from."
+  "Prints an exception, the last one at the prompt if none is given, and its origin."
   ([] (pst 12))
   ([e-or-depth]
    (if (instance? Throwable e-or-depth)

@@ -90,7 +90,7 @@
   (reduce-kv (fn [result k v] (assoc result v k)) {} m))
 
 (defn- joined
-  "Joins each map of s with those that the index idx has for it; k gives the key to look up."
+  "Joins each map of s with those that the index idx has for it; k returns the key to look up."
   [idx s k]
   (reduce (fn [result item]
             (reduce #(conj %1 (merge %2 item)) result (idx (k item))))

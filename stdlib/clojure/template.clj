@@ -1,5 +1,5 @@
 (ns clojure.template
-  "Expressions with holes."
+  "Expressions with placeholders."
   (:require [clojure.walk :as walk]))
 
 (defn apply-template

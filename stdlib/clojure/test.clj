@@ -1,14 +1,14 @@
 (ns clojure.test
-  "Tests: functions that assert, counted and reported."
+  "Tests: functions with assertions, which are counted and reported."
   (:require [clojure.string :as string]
             [clojure.template :as template]))
 
 (def ^:dynamic *load-tests*
-  "Whether deftest and with-test define tests at all."
+  "Whether deftest and with-test define tests."
   true)
 
 (def ^:dynamic *stack-trace-depth*
-  "How many frames of an error to report; nil for all."
+  "Maximum number of frames of an error to report; nil for all."
   nil)
 
 (def ^:dynamic *report-counters*
@@ -16,48 +16,48 @@
   nil)
 
 (def ^:dynamic *initial-report-counters*
-  "What the counts start from."
+  "The initial counts of a run."
   {:test 0 :pass 0 :fail 0 :error 0})
 
 (def ^:dynamic *testing-vars*
-  "The tests under way, innermost first."
+  "The running tests, innermost first."
   ())
 
 (def ^:dynamic *testing-contexts*
-  "The strings of the testing forms under way, innermost first."
+  "The strings of the active testing forms, innermost first."
   ())
 
 (def ^:dynamic *test-out*
-  "Where reports are printed."
+  "The writer to which reports are printed."
   *out*)
 
 (defmacro with-test-out
-  "Evaluates the body, whose output is part of the report: it goes to *test-out*."
+  "Evaluates the body with its output sent to *test-out*, as part of the report."
   [& body]
   `(binding [*out* *test-out*]
      ~@body))
 
 (def ^:dynamic *assertion-place*
-  "The :file and :line of the assertion under way, for reports that do not say."
+  "The :file and :line of the current assertion, for reports without a place."
   nil)
 
-;; What reports are made of
+;; Contents of reports
 
 (defn testing-vars-str
-  "Returns the names of the tests under way, and the file and line of a report."
+  "Returns the names of the running tests, and the file and line of a report."
   [m]
   (let [{:keys [file line]} m]
     (str (reverse (map #(:name (meta %)) *testing-vars*))
          " (" file ":" line ")")))
 
 (defn testing-contexts-str
-  "Returns the strings of the testing forms under way."
+  "Returns the strings of the active testing forms."
   {:examples '[[(binding [*testing-contexts* '("b" "a")] (testing-contexts-str)) "a b"]]}
   []
   (string/join " " (reverse *testing-contexts*)))
 
 (defn file-position
-  "Returns the file and the line of the test under way. Reports know their own place: this is for code that asks."
+  "Returns the file and the line of the running test. Reports know their own place: this is for code that calls it."
   {:examples '[[(file-position 1) [nil nil]]]}
   [_n]
   (let [{:keys [file line]} (meta (first *testing-vars*))]
@@ -70,7 +70,7 @@
     (swap! *report-counters* update k (fnil inc 0))))
 
 (defmulti ^:dynamic report
-  "Reports an event of a run: a map whose :type says what it is. Add methods for other outputs."
+  "Reports an event of a run: a map whose :type is its kind. Add methods for other outputs."
   :type)
 
 (defmethod report :default [m]
@@ -80,7 +80,7 @@
   (with-test-out (inc-report-counter :pass)))
 
 (defn- print-head
-  "Prints what failed, in which test and where."
+  "Prints a failed assertion with its test and place."
   [what m]
   (println (str "\n" what " in") (testing-vars-str m))
   (when (seq *testing-contexts*) (println (testing-contexts-str)))
@@ -95,7 +95,7 @@
     (prn (:actual m))))
 
 (defn- print-exception
-  "Prints class, message and data of an exception, the functions that it came through, and what it follows from."
+  "Prints class, message and data of an exception, the calls that led to it, and its causes."
   [ex]
   (println (str (pr-str (class ex)) ": " (ex-message ex)))
   (when-let [data (ex-data ex)] (prn data))
@@ -138,7 +138,7 @@
 (defmethod report :end-test-run [_])
 
 (defn do-report
-  "Reports an event; a failure or an error gets the place of the test that is under way."
+  "Reports an event; a failure or an error gets the place of the running test."
   [m]
   (report
     (if (#{:fail :error} (:type m))
@@ -166,7 +166,7 @@
     (fn? x)))
 
 (defn assert-predicate
-  "Returns the code of an assertion that is a call of a function: a failure shows the arguments' values."
+  "Returns the code of an assertion that is a function call: a failure shows the arguments' values."
   [msg form]
   (let [[pred & args] form]
     `(let [values# (list ~@args)
@@ -190,7 +190,7 @@
      value#))
 
 (defmulti assert-expr
-  "Returns the code of an assertion, by the symbol that the expression starts with. Add methods for other kinds."
+  "Returns the code of an assertion, by the first symbol of the expression. Add methods for other kinds."
   (fn [_msg form]
     (cond
       (nil? form) :always-fail
@@ -217,8 +217,8 @@
        result#)))
 
 (defn- with-class
-  "The class and the body of a thrown? form. Suites for several dialects leave the class out where a reader
-  conditional has none for us: then any exception will do."
+  "Returns the class and the body of a thrown? form. Suites for several dialects leave the class out where a reader
+  conditional has no branch for this dialect: then any exception is accepted."
   [[_ c & body]]
   (if (or (symbol? c) (keyword? c))
     (cons c body)
@@ -266,11 +266,11 @@
       code)))
 
 (def ^:dynamic ^:private *outer-place*
-  "While an assertion is expanded: the place of the form around it."
+  "The place of the surrounding form while an assertion is expanded."
   nil)
 
 (defn- place-of
-  "Returns the file and line of a form, else those of the form around it."
+  "Returns the file and line of a form, or else those of the surrounding form."
   [form]
   (select-keys (or (form-place form) *outer-place*) [:file :line]))
 
@@ -302,7 +302,7 @@
     (throw (IllegalArgumentException. "The number of args doesn't match are's argv."))))
 
 (defmacro testing
-  "Evaluates the body with a string that says in reports what is being tested."
+  "Evaluates the body with a string that describes in reports what is being tested."
   [string & body]
   `(binding [*testing-contexts* (conj *testing-contexts* ~string)]
      ~@body))
@@ -310,14 +310,14 @@
 ;; Defining tests
 
 (defmacro deftest
-  "Defines a test: a function without arguments whose body asserts."
+  "Defines a test: a function without arguments whose body makes assertions."
   [name & body]
   (when *load-tests*
     `(def ~(vary-meta name assoc :test `(fn [] ~@body))
        (fn [] (test-var (var ~name))))))
 
 (defmacro deftest-
-  "Defines a test that only its own namespace sees."
+  "Defines a test that is private to its namespace."
   [name & body]
   (when *load-tests*
     `(def ~(vary-meta name assoc :test `(fn [] ~@body) :private true)
@@ -331,7 +331,7 @@
     definition))
 
 (defmacro set-test
-  "Makes the body the test of a var that exists."
+  "Makes the body the test of an existing var."
   [name & body]
   (when *load-tests*
     `(alter-meta! (var ~name) assoc :test (fn [] ~@body))))
@@ -339,11 +339,11 @@
 ;; Fixtures
 
 (def ^:private fixtures
-  "Namespace name to its :once and :each fixtures."
+  "The :once and :each fixtures of namespaces, by name."
   (atom {}))
 
 (defn use-fixtures
-  "Makes functions run around the tests of this namespace: around :each, or :once around all. A fixture takes a
+  "Registers functions that run around the tests of this namespace: around :each, or :once around all. A fixture takes a
   function without arguments, and calls it."
   [kind & fns]
   (assert (#{:once :each} kind))
@@ -393,7 +393,7 @@
               (around-each (fn [] (test-var v))))))))))
 
 (defn- in-order
-  "Sorts vars by where they are defined."
+  "Sorts vars by the places of their definitions."
   [vars]
   (sort-by (fn [v] [(or (:line (meta v)) 0) (str (:name (meta v)))]) vars))
 

@@ -1,5 +1,5 @@
 (ns clojure.walk
-  "Walking and changing nested data.")
+  "Traversal and transformation of nested data.")
 
 (defn walk
   "Applies inner to each item of form, builds a collection of the same kind, and applies outer to that."
@@ -36,7 +36,7 @@
   (prewalk (fn [x] (print "Walked: ") (prn x) x) form))
 
 (defn keywordize-keys
-  "Returns m with all string keys of its maps, however deep, made keywords."
+  "Returns m with all string keys of its maps, at any depth, converted to keywords."
   {:examples '[[(keywordize-keys {"a" [{"b" 1}]}) {:a [{:b 1}]}]]}
   [m]
   (postwalk #(if (map? %)
@@ -45,7 +45,7 @@
             m))
 
 (defn stringify-keys
-  "Returns m with all keyword keys of its maps, however deep, made strings."
+  "Returns m with all keyword keys of its maps, at any depth, converted to strings."
   {:examples '[[(stringify-keys {:a {:b 1}}) {"a" {"b" 1}}]]}
   [m]
   (postwalk #(if (map? %)
@@ -66,7 +66,7 @@
   (prewalk #(if (contains? smap %) (smap %) %) form))
 
 (defn macroexpand-all
-  "Returns form with all macro calls in it expanded, as far as macroexpand can tell."
+  "Returns form with all macro calls in it expanded, as far as macroexpand can detect them."
   {:examples '[[(macroexpand-all '(when a (when b c))) (if a (do (if b (do c))))]]}
   [form]
   (prewalk #(if (seq? %) (macroexpand %) %) form))

@@ -1,5 +1,5 @@
 (ns clojure.zip
-  "Places in trees: moving around and changing, without a change of the tree that one started from."
+  "Places in trees: navigation and functional changes, which do not affect the original tree."
   (:refer-clojure :exclude [replace remove next]))
 
 (defn zipper
@@ -53,7 +53,7 @@
     (throw (ex-info "called children on a leaf node" {:node (node loc)}))))
 
 (defn make-node
-  "Returns a node of the kind of node with other children."
+  "Returns a node of the same kind as another, with other children."
   {:examples '[[(make-node (vector-zip [1]) [1] '(2 3)) [2 3]]]}
   [loc node children]
   ((:zip/make-node (meta loc)) node children))
@@ -179,7 +179,7 @@
     (at loc node (and path (assoc path :changed? true)))))
 
 (defn edit
-  "Replaces the node at a place by (f node & args)."
+  "Replaces the node at a place with (f node & args)."
   {:examples '[[(root (edit (down (vector-zip [1])) + 5)) [6]]]}
   [loc f & args]
   (replace loc (apply f (node loc) args)))
@@ -197,7 +197,7 @@
   (replace loc (make-node loc (node loc) (concat (children loc) [item]))))
 
 (defn next
-  "Returns the next place in depth-first order; after the last one a place for which end? holds."
+  "Returns the next place in depth-first order; after the last one, a place for which end? holds."
   {:examples '[[(node (next (vector-zip [1 2]))) 1]]}
   [loc]
   (if (= :end (nth loc 1))
@@ -210,7 +210,7 @@
             [(node above) :end])))))
 
 (defn prev
-  "Returns the place before in depth-first order, or nil at the root."
+  "Returns the previous place in depth-first order, or nil at the root."
   {:examples '[[(node (prev (next (next (vector-zip [1 2]))))) 1]]}
   [loc]
   (if-let [sibling (left loc)]
@@ -221,13 +221,13 @@
     (up loc)))
 
 (defn end?
-  "Tells whether a walk with next is at its end."
+  "Tells whether a traversal with next is at its end."
   {:examples '[[(end? (next (vector-zip []))) true]]}
   [loc]
   (= :end (nth loc 1)))
 
 (defn remove
-  "Removes the node at a place, and returns the place that would have come before it."
+  "Removes the node at a place, and returns the place before it in depth-first order."
   {:examples '[[(root (remove (down (vector-zip [1 2])))) [2]]]}
   [loc]
   (let [[node {:keys [l ppath pnodes r] :as path}] loc]

@@ -1,5 +1,5 @@
 (ns ArrayDeque
-  "`java.util.ArrayDeque`: queues with two ends."
+  "`java.util.ArrayDeque`: double-ended queues."
   (:require [host.mutable :refer [deflist]]))
 
 (deflist ^{:package "java.util"} ArrayDeque host.mutable/deque-methods)

@@ -1,5 +1,5 @@
 (ns ArrayList
-  "`java.util.ArrayList`: lists that change."
+  "`java.util.ArrayList`: mutable lists."
   (:require [host.mutable :refer [deflist]]))
 
 (deflist ^{:package "java.util"} ArrayList host.mutable/by-index)

@@ -22,7 +22,7 @@
   (java.util.Arrays/copyOfRange array 0 length))
 
 (defn copyOfRange
-  "Returns an array with the items of another from start up to end; what lies behind its end is 0, false or nil."
+  "Returns an array with the items of another from start up to end; items past its end are 0, false or nil."
   {:examples '[[(vec (java.util.Arrays/copyOfRange (int-array [1 2 3]) 1 3)) [2 3]]]}
   [array start end]
   (let [made (empty-like array (- end start))]

@@ -1,5 +1,5 @@
 (ns AtomicBoolean
-  "`java.util.concurrent.atomic.AtomicBoolean`: true or false, which changes."
+  "`java.util.concurrent.atomic.AtomicBoolean`: a mutable boolean."
   (:require [host.mutable :refer [defreference]]))
 
 (defreference ^{:package "java.util.concurrent.atomic"} AtomicBoolean)

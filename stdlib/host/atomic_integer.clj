@@ -1,5 +1,5 @@
 (ns AtomicInteger
-  "`java.util.concurrent.atomic.AtomicInteger`: a number that changes."
+  "`java.util.concurrent.atomic.AtomicInteger`: a mutable number."
   (:require [host.mutable :refer [defcounter]]))
 
 (defcounter ^{:package "java.util.concurrent.atomic"} AtomicInteger)

@@ -1,5 +1,5 @@
 (ns AtomicLong
-  "`java.util.concurrent.atomic.AtomicLong`: a number that changes."
+  "`java.util.concurrent.atomic.AtomicLong`: a mutable number."
   (:require [host.mutable :refer [defcounter]]))
 
 (defcounter ^{:package "java.util.concurrent.atomic"} AtomicLong)

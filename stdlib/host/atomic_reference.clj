@@ -1,5 +1,5 @@
 (ns AtomicReference
-  "`java.util.concurrent.atomic.AtomicReference`: a value that changes."
+  "`java.util.concurrent.atomic.AtomicReference`: a mutable reference to a value."
   (:require [host.mutable :refer [defreference]]))
 
 (defreference ^{:package "java.util.concurrent.atomic"} AtomicReference)

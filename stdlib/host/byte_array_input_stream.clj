@@ -1,5 +1,5 @@
 (ns ByteArrayInputStream
-  "`java.io.ByteArrayInputStream`: gives the bytes of an array, one after another.")
+  "`java.io.ByteArrayInputStream`: a stream of the bytes of an array.")
 
 (deftype ^{:package "java.io"} ByteArrayInputStream [held ^:unsynchronized-mutable at]
   java.io.InputStream

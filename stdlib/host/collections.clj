@@ -1,12 +1,12 @@
 (ns Collections
-  "`java.util.Collections/...`: lists, maps and sets of the host. What is not to change is a persistent collection.")
+  "`java.util.Collections/...`: lists, maps and sets of the host. Immutable results are persistent collections.")
 
 (def EMPTY_LIST "An empty list." [])
 (def EMPTY_MAP "An empty map." {})
 (def EMPTY_SET "An empty set." #{})
 
 (defn addAll
-  "Adds items to a list or set that changes."
+  "Adds items to a mutable list or set."
   {:examples '[[(vec (doto (java.util.ArrayList.) (java.util.Collections/addAll 1 2))) [1 2]]]}
   [coll & items]
   (.addAll coll items))
@@ -36,7 +36,7 @@
   (clojure.lang.SeqIterator. coll))
 
 (defn frequency
-  "Returns how often an item is in a collection."
+  "Returns how often a collection contains an item."
   {:examples '[[(java.util.Collections/frequency [1 2 1] 1) 2]]}
   [coll x]
   (count (filter #(= x %) coll)))
@@ -54,30 +54,30 @@
   ([coll order] (host.mutable/first-of (clojure.core/sort order coll))))
 
 (defn nCopies
-  "Returns a list of one item, a number of times."
+  "Returns a list that repeats one item a number of times."
   {:examples '[[(java.util.Collections/nCopies 2 :a) [:a :a]]]}
   [n x]
   (vec (repeat n x)))
 
 (defn- change
-  "Gives a list that changes other items."
+  "Replaces the items of a mutable list."
   [items changed]
   (dorun (map-indexed (fn [idx x] (.set items idx x)) changed)))
 
 (defn reverse
-  "Reverses a list that changes."
+  "Reverses a mutable list."
   {:examples '[[(vec (doto (java.util.ArrayList. [1 2]) (java.util.Collections/reverse))) [2 1]]]}
   [items]
   (change items (clojure.core/reverse (vec items))))
 
 (defn reverseOrder
-  "Returns a comparator for the other direction."
+  "Returns a comparator for the reverse order."
   {:examples '[[(.compare (java.util.Collections/reverseOrder) 1 2) 1]]}
   ([] (fn [x y] (compare y x)))
   ([order] (fn [x y] (order y x))))
 
 (defn shuffle
-  "Puts the items of a list that changes in a random order, by a generator if one is given."
+  "Shuffles the items of a mutable list, with a generator if one is given."
   {:examples '[[(count (doto (java.util.ArrayList. [1 2]) (java.util.Collections/shuffle))) 2]]}
   ([items] (change items (clojure.core/shuffle (vec items))))
   ([items random]
@@ -103,32 +103,32 @@
   {k v})
 
 (defn sort
-  "Sorts a list that changes, by a comparator if one is given."
+  "Sorts a mutable list, by a comparator if one is given."
   {:examples '[[(vec (doto (java.util.ArrayList. [2 1]) (java.util.Collections/sort))) [1 2]]]}
   ([items] (.sort items nil))
   ([items order] (.sort items order)))
 
 (defn swap
-  "Exchanges two items of a list that changes."
+  "Swaps two items of a mutable list."
   {:examples '[[(vec (doto (java.util.ArrayList. [1 2]) (java.util.Collections/swap 0 1))) [2 1]]]}
   [items i j]
   (.set items i (.set items j (.get items i)))
   nil)
 
 (defn synchronizedList
-  "Returns the list: there is one thread."
+  "Returns the list unchanged: there is only one thread."
   {:examples '[[(java.util.Collections/synchronizedList [1]) [1]]]}
   [items]
   items)
 
 (defn synchronizedMap
-  "Returns the map: there is one thread."
+  "Returns the map unchanged: there is only one thread."
   {:examples '[[(java.util.Collections/synchronizedMap {}) {}]]}
   [m]
   m)
 
 (defn synchronizedSet
-  "Returns the set: there is one thread."
+  "Returns the set unchanged: there is only one thread."
   {:examples '[[(java.util.Collections/synchronizedSet #{}) #{}]]}
   [items]
   items)

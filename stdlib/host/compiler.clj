@@ -1,15 +1,15 @@
 (ns Compiler
-  "`clojure.lang.Compiler/...`: tables that programs look into.")
+  "`clojure.lang.Compiler/...`: tables that programs read.")
 
 (def CHAR_MAP
-  "What names of the host have in place of characters of symbols."
+  "The replacements of symbol characters in names of the host."
   {\- "_" \: "_COLON_" \+ "_PLUS_" \> "_GT_" \< "_LT_" \= "_EQ_" \~ "_TILDE_" \! "_BANG_" \@ "_CIRCA_"
    \# "_SHARP_" \' "_SINGLEQUOTE_" \" "_DOUBLEQUOTE_" \% "_PERCENT_" \^ "_CARET_" \& "_AMPERSAND_"
    \* "_STAR_" \| "_BAR_" \{ "_LBRACE_" \} "_RBRACE_" \[ "_LBRACK_" \] "_RBRACK_" \/ "_SLASH_"
    \\ "_BSLASH_" \? "_QMARK_"})
 
 (defn demunge
-  "Returns the name in the language for the name of a class of a function."
+  "Returns the name of a function in the language from its class name."
   {:examples '[[(clojure.lang.Compiler/demunge "a.b$c_QMARK_") "a.b/c?"]]}
   [s]
   (let [chars (into {} (map (fn [[c text]] [text (str c)]) (dissoc CHAR_MAP \-)))
@@ -17,7 +17,7 @@
     (clojure.string/replace s found (fn [text] (get chars text (if (= "$" text) "/" "-"))))))
 
 (defn munge
-  "Returns the name that the host has for a name in the language."
+  "Returns the host's form of a name in the language."
   {:examples '[[(clojure.lang.Compiler/munge "c?") "c_QMARK_"]]}
   [s]
   (clojure.core/munge s))

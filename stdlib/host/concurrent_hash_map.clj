@@ -1,5 +1,5 @@
 (ns ConcurrentHashMap
-  "`java.util.concurrent.ConcurrentHashMap`: maps that change."
+  "`java.util.concurrent.ConcurrentHashMap`: mutable maps."
   (:require [host.mutable :refer [defmap]]))
 
 (defmap ^{:package "java.util.concurrent"} ConcurrentHashMap)

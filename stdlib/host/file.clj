@@ -1,10 +1,10 @@
 (ns File
-  "`java.io.File`: paths of files. What is in them is read where the program may read files.")
+  "`java.io.File`: paths of files. Their content can be read if the program may read files.")
 
-(def separator "What separates the parts of a path." "/")
-(def separatorChar "What separates the parts of a path." \/)
-(def pathSeparator "What separates paths." ":")
-(def pathSeparatorChar "What separates paths." \:)
+(def separator "The separator of the parts of a path." "/")
+(def separatorChar "The separator of the parts of a path." \/)
+(def pathSeparator "The separator of paths in a list." ":")
+(def pathSeparatorChar "The separator of paths in a list." \:)
 
 (deftype ^{:package "java.io"} File [path]
   java.lang.Comparable

@@ -1,5 +1,5 @@
 (ns FileWriter
-  "`java.io.FileWriter`: what is written to it is in the file once it is flushed or closed.")
+  "`java.io.FileWriter`: the written text is in the file once the writer is flushed or closed.")
 
 (deftype ^{:package "java.io"} FileWriter [path held]
   java.io.Writer
@@ -14,7 +14,7 @@
   (write [this text start length] (.append held (subs (str text) start (+ start length))) nil))
 
 (defn new
-  "Returns a writer to a file, which is emptied unless what is written is to come after what it has."
+  "Returns a writer to a file; existing content is removed unless append is true."
   {:examples []}
   ([path] (java.io.FileWriter. path false))
   ([path append]

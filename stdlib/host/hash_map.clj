@@ -1,5 +1,5 @@
 (ns HashMap
-  "`java.util.HashMap`: maps that change."
+  "`java.util.HashMap`: mutable maps."
   (:require [host.mutable :refer [defmap]]))
 
 (defmap ^{:package "java.util"} HashMap)

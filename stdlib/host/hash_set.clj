@@ -1,5 +1,5 @@
 (ns HashSet
-  "`java.util.HashSet`: sets that change."
+  "`java.util.HashSet`: mutable sets."
   (:require [host.mutable :refer [defset]]))
 
 (defset ^{:package "java.util"} HashSet)

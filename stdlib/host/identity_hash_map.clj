@@ -1,5 +1,5 @@
 (ns IdentityHashMap
-  "`java.util.IdentityHashMap`: maps that change, in which keys are compared by identity.")
+  "`java.util.IdentityHashMap`: mutable maps whose keys are compared by identity.")
 
 (defn- place-of
   "Returns the index of the entry with a key; nil if the map does not contain it."
@@ -31,7 +31,7 @@
   (values [this] (map second entries)))
 
 (defn new
-  "Returns a new map without entries, perhaps with room for a number of them."
+  "Returns a new map without entries, optionally with room for a number of them."
   {:examples '[[(.get (doto (java.util.IdentityHashMap.) (.put :a 1)) :a) 1]]}
   ([] (->IdentityHashMap []))
   ([_size] (->IdentityHashMap [])))

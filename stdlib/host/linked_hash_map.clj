@@ -1,5 +1,5 @@
 (ns LinkedHashMap
-  "`java.util.LinkedHashMap`: maps that change and keep their order."
+  "`java.util.LinkedHashMap`: mutable maps that keep insertion order."
   (:require [host.mutable :refer [defmap]]))
 
 (defmap ^{:package "java.util"} LinkedHashMap)

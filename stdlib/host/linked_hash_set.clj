@@ -1,5 +1,5 @@
 (ns LinkedHashSet
-  "`java.util.LinkedHashSet`: sets that change and keep their order."
+  "`java.util.LinkedHashSet`: mutable sets that keep insertion order."
   (:require [host.mutable :refer [defset]]))
 
 (defset ^{:package "java.util"} LinkedHashSet)

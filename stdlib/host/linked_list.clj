@@ -1,5 +1,5 @@
 (ns LinkedList
-  "`java.util.LinkedList`: lists that change, at both ends."
+  "`java.util.LinkedList`: mutable lists that can be changed at both ends."
   (:require [host.mutable :refer [deflist]]))
 
 (deflist ^{:package "java.util"} LinkedList host.mutable/deque-methods)

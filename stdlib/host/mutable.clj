@@ -1,9 +1,9 @@
 (ns host.mutable
-  "The collections of `java.util` that change: each is a type that holds a persistent collection."
+  "The mutable collections of `java.util`: each is a type that holds a persistent collection."
   (:require [clojure.string :as str]))
 
 (defn text-of
-  "Returns a value as Java joins it to a text."
+  "Returns the text of a value as Java concatenates it to a text."
   {:examples '[[(host.mutable/text-of nil) "null"]]}
   [x]
   (if (nil? x) "null" (str x)))
@@ -55,7 +55,7 @@
        (= (seq items) (seq other))))
 
 (def list-methods
-  "What all lists have."
+  "The methods of all lists."
   '(java.util.List
     (add [this x] (set! items (conj items x)) true)
     (add [this idx x]
@@ -116,7 +116,7 @@
     (toString [this] (host.mutable/list-text items))))
 
 (def deque-methods
-  "What lists have that are used from both ends."
+  "The methods of lists that are used from both ends."
   '(java.util.Deque
     (descendingIterator [this] (clojure.lang.SeqIterator. (rseq items)))
     (element [this] (host.mutable/first-of items))
@@ -143,7 +143,7 @@
   (list* 'deftype tname '[^:unsynchronized-mutable items] (concat list-methods @(resolve methods))))
 
 (def by-index
-  "How a list of the kind of an array removes: at an index, or an item."
+  "The removal methods of array lists: at an index, or of an item."
   '(java.util.RandomAccess
     (remove [this x]
       (if (int? x)
@@ -155,13 +155,13 @@
           (not (neg? idx)))))))
 
 (defn entries-in-order
-  "Returns the entries of a map in the order in which their keys came."
+  "Returns the entries of a map in the insertion order of their keys."
   {:examples '[[(host.mutable/entries-in-order {:a [0 1]} (sorted-map 0 :a)) ([:a 1])]]}
   [entries order]
   (map (fn [[_ k]] (clojure.lang.MapEntry/create k (second (get entries k)))) order))
 
 (def map-methods
-  "What all maps have. Entries are held by key, with their place in the order."
+  "The methods of all maps. Entries are stored by key, with their position in the order."
   '(java.util.Map
     (clear [this] (set! entries {}) (set! order (sorted-map)) nil)
     (compute [this k f]
@@ -230,12 +230,12 @@
     (values [this] (map second (host.mutable/entries-in-order entries order)))))
 
 (defmacro defmap
-  "Defines a class of maps, which keep the order in which their keys came."
+  "Defines a class of maps that keep insertion order."
   [tname]
   (list* 'deftype tname '[^:unsynchronized-mutable entries ^:unsynchronized-mutable order] map-methods))
 
 (def set-methods
-  "What all sets have."
+  "The methods of all sets."
   '(java.util.Set
     (add [this x]
       (let [new (not (contains? entries x))]
@@ -275,12 +275,12 @@
     (toString [this] (host.mutable/list-text (vals order)))))
 
 (defmacro defset
-  "Defines a class of sets, which keep the order in which their items came."
+  "Defines a class of sets that keep insertion order."
   [tname]
   (list* 'deftype tname '[^:unsynchronized-mutable entries ^:unsynchronized-mutable order] set-methods))
 
 (def counter-methods
-  "What numbers have that are changed in place."
+  "The methods of numbers that are changed in place."
   '(java.lang.Number
     (accumulateAndGet [this x f] (set! value (long (f value x))))
     (addAndGet [this x] (set! value (+ value x)))
@@ -310,7 +310,7 @@
   (list* 'deftype tname '[^:unsynchronized-mutable value] counter-methods))
 
 (def reference-methods
-  "What holds a value that is changed in place."
+  "The methods of objects that hold a mutable value."
   '(java.lang.Object
     (accumulateAndGet [this x f] (set! value (f value x)))
     (compareAndSet [this expected x]
@@ -327,6 +327,6 @@
     (updateAndGet [this f] (set! value (f value)))))
 
 (defmacro defreference
-  "Defines a class of objects that hold a value."
+  "Defines a class of objects that hold a mutable value."
   [tname]
   (list* 'deftype tname '[^:unsynchronized-mutable value] reference-methods))

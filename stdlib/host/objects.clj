@@ -8,7 +8,7 @@
   (= x y))
 
 (defn hash
-  "Returns a hash of the values together."
+  "Returns a combined hash of the values."
   {:examples '[[(java.util.Objects/hash 1 2) 994]]}
   [& values]
   (java.util.Arrays/hashCode (object-array values)))
@@ -32,7 +32,7 @@
   (some? x))
 
 (defn requireNonNull
-  "Returns a value, or throws where it is nil."
+  "Returns a value; throws if it is nil."
   {:examples '[[(java.util.Objects/requireNonNull 1) 1]]}
   ([x] (if (nil? x) (throw (NullPointerException.)) x))
   ([x message] (if (nil? x) (throw (NullPointerException. message)) x)))

@@ -14,7 +14,7 @@
   (some? (re-matches (re-pattern regex) s)))
 
 (defn quote
-  "Returns the text of a regular expression that matches just the string."
+  "Returns the text of a regular expression that matches the string literally."
   {:examples '[[(java.util.regex.Pattern/quote "a.b") "\\Qa.b\\E"]]}
   [s]
   (str "\\Q" (clojure.string/replace s "\\E" "\\E\\\\E\\Q") "\\E"))

@@ -1,5 +1,5 @@
 (ns PersistentArrayMap
-  "`clojure.lang.PersistentArrayMap/...`: collections made of others.")
+  "`clojure.lang.PersistentArrayMap/...`: maps from other collections.")
 
 (defn createAsIfByAssoc
   "Returns a map of the keys and values in an array."

@@ -1,5 +1,5 @@
 (ns PersistentHashMap
-  "`clojure.lang.PersistentHashMap/...`: collections made of others.")
+  "`clojure.lang.PersistentHashMap/...`: maps from other collections.")
 
 (defn create
   "Returns a map of the entries of another, or of keys and values."

@@ -1,5 +1,5 @@
 (ns PersistentHashSet
-  "`clojure.lang.PersistentHashSet/...`: collections made of others.")
+  "`clojure.lang.PersistentHashSet/...`: sets from other collections.")
 
 (defn create
   "Returns a set of the items of a collection."
@@ -8,7 +8,7 @@
   (set items))
 
 (defn createWithCheck
-  "Returns a set of the items of a collection, or throws where two are equal."
+  "Returns a set of the items of a collection; throws if two are equal."
   {:examples '[[(clojure.lang.PersistentHashSet/createWithCheck [1]) #{1}]]}
   [items]
   (reduce (fn [found x]

@@ -1,5 +1,5 @@
 (ns PersistentList
-  "`clojure.lang.PersistentList/...`: collections made of others.")
+  "`clojure.lang.PersistentList/...`: lists from other collections.")
 
 (defn create
   "Returns a list of the items of a collection."

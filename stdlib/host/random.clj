@@ -1,5 +1,5 @@
 (ns Random
-  "`java.util.Random`: numbers that follow from a seed, as on every Java.")
+  "`java.util.Random`: pseudo-random numbers from a seed, equal to those of Java.")
 
 (deftype ^{:package "java.util"} Random [^:unsynchronized-mutable seed ^:unsynchronized-mutable spare]
   java.lang.Object

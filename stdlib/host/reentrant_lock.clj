@@ -1,5 +1,5 @@
 (ns ReentrantLock
-  "`java.util.concurrent.locks.ReentrantLock`: a lock, which the one thread always gets.")
+  "`java.util.concurrent.locks.ReentrantLock`: a lock that the only thread always acquires.")
 
 (deftype ^{:package "java.util.concurrent.locks"} ReentrantLock [^:unsynchronized-mutable holds]
   java.lang.Object

@@ -1,5 +1,5 @@
 (ns RT
-  "`clojure.lang.RT/...`: what libraries use of the runtime of Clojure.")
+  "`clojure.lang.RT/...`: functions of Clojure's runtime that libraries use.")
 
 (def checkSpecAsserts "Whether asserts of specs are checked." false)
 
@@ -18,13 +18,13 @@
   ([full-name _initialize _loader] (Class/forName full-name)))
 
 (defn conj
-  "Returns a collection with an item."
+  "Returns a collection with an item added."
   {:examples '[[(clojure.lang.RT/conj [1] 2) [1 2]]]}
   [coll x]
   (clojure.core/conj coll x))
 
 (defn count
-  "Returns how many items a collection has."
+  "Returns the number of items of a collection."
   {:examples '[[(clojure.lang.RT/count [1 2]) 2]]}
   [coll]
   (clojure.core/count coll))
@@ -36,7 +36,7 @@
   (clojure.core/first coll))
 
 (defn get
-  "Returns what a collection has for a key."
+  "Returns the value of a collection at a key."
   {:examples '[[(clojure.lang.RT/get {:a 1} :a) 1]]}
   ([coll k] (clojure.core/get coll k))
   ([coll k default] (clojure.core/get coll k default)))

@@ -1,5 +1,5 @@
 (ns Runtime
-  "`Runtime/...`: what the machine offers to a program, which runs on one thread.")
+  "`Runtime/...`: properties of the machine for a program, which runs on one thread.")
 
 (deftype ^{:package "java.lang"} Runtime []
   java.lang.Object
@@ -7,7 +7,7 @@
   (gc [this] nil))
 
 (defn getRuntime
-  "Returns the machine as a program sees it."
+  "Returns the machine as seen by a program."
   {:examples '[[(.availableProcessors (Runtime/getRuntime)) 1]]}
   []
   (->Runtime))

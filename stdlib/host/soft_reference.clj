@@ -1,5 +1,5 @@
 (ns SoftReference
-  "`java.lang.ref.SoftReference`: references to a value, which is kept as long as they are.")
+  "`java.lang.ref.SoftReference`: references to a value, which lives as long as they do.")
 
 (deftype ^{:package "java.lang.ref"} SoftReference [^:unsynchronized-mutable value]
   java.lang.Object

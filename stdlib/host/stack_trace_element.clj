@@ -1,5 +1,5 @@
 (ns StackTraceElement
-  "`java.lang.StackTraceElement`: a line of a trace, as programs make one.")
+  "`java.lang.StackTraceElement`: a line of a trace, as created by programs.")
 
 (deftype ^{:package "java.lang"} StackTraceElement [class-name method file line]
   java.lang.Object

@@ -1,5 +1,5 @@
 (ns LispReader$StringReader
-  "`clojure.lang.LispReader$StringReader`: what reads a string behind its opening quote.")
+  "`clojure.lang.LispReader$StringReader`: reads a string after its opening quote.")
 
 (def ^:private escapes
   {\t \tab, \r \return, \n \newline, \\ \\, \" \", \b \backspace, \f \formfeed})
@@ -13,7 +13,7 @@
     (char code)))
 
 (defn- digits
-  "Returns the number in digits of a base that follow: the first is read already."
+  "Returns the number in the following digits of a base; the first digit is already read."
   [reader first-digit base most]
   (loop [n (Character/digit first-digit base), length 1]
     (let [code (if (< length most) (-read-char reader) -1)
@@ -43,7 +43,7 @@
       :else (throw (RuntimeException. (str "Unsupported escape character: \\" c))))))
 
 (defn new
-  "Returns a function of a reader, and of the quote before, that reads the rest of a string."
+  "Returns a function of a reader, and of the opening quote, that reads the rest of a string."
   {:examples '[[((clojure.lang.LispReader$StringReader.) (java.io.PushbackReader. (java.io.StringReader. "a\\nb\" c")) \" nil nil)
                 "a\nb"]]}
   []

@@ -1,5 +1,5 @@
 (ns System
-  "`System/...`: what does not depend on the machine.")
+  "`System/...`: functions that do not depend on the machine.")
 
 (def ^:private properties
   "The properties that are the same everywhere."
@@ -47,7 +47,7 @@
   (if (nil? x) 0 (hash x)))
 
 (defn lineSeparator
-  "Returns what ends a line."
+  "Returns the line separator."
   {:examples '[[(System/lineSeparator) "\n"]]}
   []
   "\n")

@@ -1,12 +1,12 @@
 (ns Thread
-  "`Thread/...`: the one thread.")
+  "`Thread/...`: the only thread of a program.")
 
 (deftype ^{:package "java.lang"} Thread []
   java.lang.Object
   (getContextClassLoader [this] nil)
   (getId [this] 1)
   (getName [this] "main")
-  ;; The calls that lead to every program.
+  ;; The calls above every program.
   (getStackTrace [this]
     (into-array StackTraceElement
                 [(StackTraceElement. "java.lang.Thread" "getStackTrace" "Thread.java" -1)
@@ -19,17 +19,17 @@
   (toString [this] "Thread[main,5,main]"))
 
 (def ^:private main
-  "The thread that everything runs on."
+  "The thread on which everything runs."
   (->Thread))
 
 (defn currentThread
-  "Returns the thread that everything runs on."
+  "Returns the thread on which everything runs."
   {:examples '[[(.getName (Thread/currentThread)) "main"]]}
   []
   main)
 
 (defn interrupted
-  "Returns false: the one thread is never interrupted."
+  "Returns false: the only thread is never interrupted."
   {:examples '[[(Thread/interrupted) false]]}
   []
   false)

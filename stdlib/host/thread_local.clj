@@ -16,7 +16,7 @@
   (->ThreadLocal (constantly nil) nil))
 
 (defn withInitial
-  "Returns a holder of a value for this thread, which a function makes."
+  "Returns a holder of a value for this thread, which a function computes."
   {:examples '[[(.get (ThreadLocal/withInitial (fn [] 1))) 1]]}
   [make]
   (->ThreadLocal make nil))

@@ -1,5 +1,5 @@
 (ns URI
-  "`java.net.URI`: names of resources and their parts, as RFC 2396 says.")
+  "`java.net.URI`: resource identifiers and their parts, according to RFC 2396.")
 
 (def ^:private parts
   "Scheme, authority, path, query and fragment."
@@ -37,7 +37,7 @@
     (str (when absolute "/") (clojure.string/join "/" kept) (when slash "/"))))
 
 (defn- joined
-  "Returns the text of a name from its parts."
+  "Returns the text of an identifier from its parts."
   [scheme authority path query fragment]
   (str (when scheme (str scheme ":"))
        (when authority (str "//" authority))
@@ -91,7 +91,7 @@
   (toURL [this] (java.net.URL. text)))
 
 (defn- check
-  "Refuses a text that is not the name of a resource."
+  "Rejects a text that is not a resource identifier."
   [text]
   (when-let [at (first (keep-indexed (fn [idx c] (when (clojure.string/includes? " <>\"{}|\\^`\n\t" (str c)) idx)) text))]
     (throw (java.net.URISyntaxException.
@@ -102,14 +102,14 @@
     (throw (java.net.URISyntaxException. (str "Illegal character in scheme name at index 0: " text)))))
 
 (defn unchecked
-  "Returns the name of a resource from a text that may have any characters."
+  "Returns the identifier for a text that may contain any characters."
   {:examples '[[(.getPath (URI/unchecked "a b")) "a b"]]}
   [text]
   (let [[_ scheme authority path query fragment] (re-matches parts text)]
     (->URI text scheme (not-empty authority) path query fragment)))
 
 (defn new
-  "Returns the name of a resource from its text, or from scheme, part and fragment, or from all parts."
+  "Returns the identifier from its text, or from scheme, part and fragment, or from all parts."
   {:examples '[[(.getHost (java.net.URI. "http://example.com:80/a?b=c#d")) "example.com"]
                [(str (java.net.URI. "http" "example.com" "/a" nil)) "http://example.com/a"]]}
   ([text]
@@ -124,7 +124,7 @@
                           path query fragment))))
 
 (defn create
-  "Returns the name of a resource from its text, or throws an IllegalArgumentException."
+  "Returns the identifier from its text; throws an IllegalArgumentException if it is malformed."
   {:examples '[[(.getPath (java.net.URI/create "/a/b")) "/a/b"]]}
   [text]
   (try

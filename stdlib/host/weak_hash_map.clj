@@ -1,5 +1,5 @@
 (ns WeakHashMap
-  "`java.util.WeakHashMap`: maps that change; what they hold is kept as long as they are."
+  "`java.util.WeakHashMap`: mutable maps; their keys and values live as long as they do."
   (:require [host.mutable :refer [defmap]]))
 
 (defmap ^{:package "java.util"} WeakHashMap)

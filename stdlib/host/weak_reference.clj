@@ -1,5 +1,5 @@
 (ns WeakReference
-  "`java.lang.ref.WeakReference`: references to a value, which is kept as long as they are.")
+  "`java.lang.ref.WeakReference`: references to a value, which lives as long as they do.")
 
 (deftype ^{:package "java.lang.ref"} WeakReference [^:unsynchronized-mutable value]
   java.lang.Object

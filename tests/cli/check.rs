@@ -36,8 +36,8 @@ fn interfaces_that_cannot_be_served_are_found() {
     let ran = scratch.run(&["check", "bad.edn", "one.edn", "two.edn"]);
     assert_eq!(ran.code, Some(1));
     for expected in [
-        "a `:path` begins with `/` and names something",
-        "this needs an `:auth`: anybody can send to a webhook",
+        "a `:path` must begin with `/` and must not be empty",
+        "this needs an `:auth`: anyone can send to a webhook",
         "`a b` cannot be the path of an event",
         "the address `POST /http/x/{}` is that of an interface in one.edn, too: neither is served",
         "`:window` must be a duration from 300 to 2592000 seconds",
@@ -259,7 +259,7 @@ fn op_of_kv_is_another_name_of_operation() {
                 did you mean `:get`?
             E0710 <:op> `:op` of a `:kv` step is another name of `:operation`
                 give one of the two
-            E0765 <:delta> `:delta` means nothing to `:operation :get`
+            E0765 <:delta> `:delta` does not apply to `:operation :get`
                 it takes `:key` `:default`
         "#]],
     );
@@ -316,7 +316,7 @@ fn code_in_texts_is_read_and_compiled() {
             E0101 <(fn> `(` is never closed
                 add `)` where the form should end
             E0470 <(fn> code is one form, and here is another
-                write one `(fn [input] ...)`; what it needs beside goes into a `let` or `letfn` around it
+                write one `(fn [input] ...)`; put what else it needs into a `let` or `letfn` around it
             E0113 <#=(+> `#=` would run code while reading, which is not done here
                 put the expression where it is evaluated, without `#=`
             E0204 <undefd> `undefd` is not defined
@@ -359,17 +359,17 @@ fn function_code_that_reaches_outside_is_found() {
          (flow/step :function :f {:code '(fn [_] (letfn [(shuffle [x] x)] (shuffle [1])))})",
         expect![[r#"
             E0707 <slurp> `slurp` cannot be used inside function code, which has no files
-                read files in the flow, with a `:files` step, and hand the text to the function
+                read files in the flow, with a `:files` step, and pass the text to the function
             E0707 <flow/step> `flow/step` cannot be used inside function code
-                do it in the body of the flow, and hand the result to the function: `:input {...}`
+                do it in the body of the flow, and pass the result to the function: `:input {...}`
             E0707 <Thread/sleep> `Thread/sleep` cannot be used inside function code, which cannot sleep
                 let the flow sleep, with a `:sleep` step
             E0707 <java.util.UUID/randomUUID> `java.util.UUID/randomUUID` cannot be used inside function code, which has no randomness
-                take it in the body of the flow, where it is journaled, and hand it to the function: `:input {...}`
+                take it in the body of the flow, where it is journaled, and pass it to the function: `:input {...}`
             E0707 <rand-int> `rand-int` cannot be used inside function code, which has no randomness
-                take it in the body of the flow, where it is journaled, and hand it to the function: `:input {...}`
+                take it in the body of the flow, where it is journaled, and pass it to the function: `:input {...}`
             E0707 <java.time.Instant/now> `java.time.Instant/now` cannot be used inside function code, which has no clock
-                take it in the body of the flow, where it is journaled, and hand it to the function: `:input {...}`
+                take it in the body of the flow, where it is journaled, and pass it to the function: `:input {...}`
         "#]],
     );
 }
@@ -390,11 +390,11 @@ fn operations_are_held_against_what_they_need_and_take() {
                 did you mean `:upsert`?
             E0764 <{:op> `:op :query` needs `:table`
                 `:table`: A name, a `res://` name, or the reference that a step returned; of a table with partitions as `{:name "orders" :partitions {:key "2026-03"}}`, or `{:keys [...]}` to read several.
-            E0764 <:rows> `:rows` means nothing to `:op :query`
+            E0764 <:rows> `:rows` does not apply to `:op :query`
                 it takes `:table` `:page` `:query` `:select` `:sort` `:where`
             E0765 <:gett> `:kv` has no operation `:gett`
                 did you mean `:get`?
-            E0765 <:value> `:value` means nothing to `:operation :get`
+            E0765 <:value> `:value` does not apply to `:operation :get`
                 it takes `:key` `:default`
             E0830 <{:adapter> `:op :call` needs `:tool`
                 `:tool`: The tool, as the server calls it.
@@ -480,7 +480,7 @@ fn options_of_calls_are_known() {
             E0710 <:retry-policy> `flow/call-flow` has no option `:retry-policy`
                 write `:retry {:max-attempts 3}`
             E0712 <"soon"> `:timeout` of a `:call-flow` step must be seconds or a duration such as "10s", not "soon" (a string)
-                `:timeout`: How long one attempt may take.
+                `:timeout`: Maximum duration of one attempt.
             E0545 <:childd> the project has no flow `childd`
                 did you mean `child`?
             E0545 <:chlid> the project has no flow `chlid`
@@ -491,8 +491,8 @@ fn options_of_calls_are_known() {
                 `:url`: The whole address, instead of `:path`.
             E0431 <:htp> unknown step type `:htp`
                 did you mean `:http`?
-            E0446 <{:items> items of type `:call-flow` and others are mixed in one `:fanout`
-                use two steps, or flow/pmap, which runs any steps side by side
+            E0446 <{:items> a `:fanout` cannot mix items of type `:call-flow` with others
+                use two steps, or flow/pmap, which runs any steps concurrently
             E0541 <:max-concurrency> `flow/pmap` has no option `:max-concurrency`
                 its options are :id, :max, :on-error
             E0541 <:on-error> `:on-error` of `flow/all` must be one of :fail, :continue and :collect
@@ -580,8 +580,8 @@ fn contents_of_definitions_are_checked() {
             E0472 <:bogus> `:config :auth :type` of an entry of `:triggers` must be one of `:api-key`, `:basic`, `:bearer`, `:github`, `:hmac-sha256`, `:ip-allowlist`, `:signature`, `:slack`, `:standard-webhooks`, `:stripe`, not :bogus (a keyword)
             E0472 <:cod> an entry of `:functions` has no key `:cod`
                 did you mean `:code`?
-            warning E0474 <"res://v1/ws/ws-4f2a9c01/x"> a text names one workspace: the flow works nowhere else
-                give it to the run as an input
+            warning E0474 <"res://v1/ws/ws-4f2a9c01/x"> a text contains the id of one workspace: the flow works nowhere else
+                pass the id to the run as an input
         "#]],
     );
 }

@@ -389,7 +389,10 @@ fn a_flow_can_only_narrow_the_limits() {
     );
     let checked = scratch.run(&["check", "wide.edn"]);
     assert!(
-        checked.err.contains("E0457") && checked.err.contains("has no effect: a run may have 3"),
+        checked.err.contains("E0457")
+            && checked
+                .err
+                .contains("has no effect: the limit of the project is 3"),
         "{checked:?}"
     );
     for (limit, message) in [

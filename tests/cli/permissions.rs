@@ -456,15 +456,15 @@ fn settings_that_hold_for_nothing_are_named() {
     for (settings, expected) in [
         (
             "{:allow {:read [\"\"]}}",
-            "`:allow :read` has an empty string in it; it takes paths such as \"data\"; the project's folder is \".\"",
+            "`:allow :read` contains an empty string; it takes paths such as \"data\"; the project's folder is \".\"",
         ),
         (
             "{:allow {:net [\" \"]}}",
-            "`:allow :net` has an empty string in it; it takes hosts such as \"api.internal:8443\"",
+            "`:allow :net` contains an empty string; it takes hosts such as \"api.internal:8443\"",
         ),
         (
             "{:allow {:programs [nil]}}",
-            "`:allow :programs` has nil in it; it takes programs such as \"node\"",
+            "`:allow :programs` contains nil; it takes programs such as \"node\"",
         ),
         (
             "{:allow {:reed [\"a\"]}}",

@@ -82,7 +82,7 @@ fn the_prompt_explains_namespaces() {
     check(
         "(doc clojure.walk)\n(doc clojure.string)\n(ns my.own \"Mine.\")\n(doc my.own)\n(doc not.there)\n",
         expect![[
-            "clojure.walk\n  Walking and changing nested data.\nclojure.string\n  Functions of strings. None of them changes its argument.\nnil\nmy.own\n  Mine.\n`not.there` is not defined; (apropos \"not.there\") finds similar names\n"
+            "clojure.walk\n  Traversal and transformation of nested data.\nclojure.string\n  Functions of strings. None of them changes its argument.\nnil\nmy.own\n  Mine.\n`not.there` is not defined; (apropos \"not.there\") finds similar names\n"
         ]],
     );
 }

@@ -1,4 +1,4 @@
-//! serde in and out.
+//! Conversion of data through serde, in both directions.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -69,7 +69,7 @@ fn everything() -> Everything {
 }
 
 #[test]
-fn what_goes_in_comes_out() {
+fn data_survives_the_round_trip() {
     let value = to_value(&everything()).expect("plain data");
     let expected = read_data(
         "{:bool true, :int -5, :small 255, :big 18446744073709551615N, :float 0.1, :char \\é, \
@@ -96,7 +96,7 @@ fn json_passes_through_both_ways() {
     assert_eq!(from_value::<serde_json::Value>(&value), Ok(json));
 }
 
-/// Reads data, and gives the Rust value as `Debug` writes it, or the error.
+/// Reads data, and returns the Rust value as `Debug` writes it, or the error.
 fn read<T: serde::de::DeserializeOwned + std::fmt::Debug>(text: &str) -> String {
     let value = read_data(text).expect("data");
     match from_value::<T>(&value) {
@@ -106,7 +106,7 @@ fn read<T: serde::de::DeserializeOwned + std::fmt::Debug>(text: &str) -> String 
 }
 
 #[test]
-fn the_language_is_wider_than_rust() {
+fn values_convert_to_the_requested_rust_type() {
     assert_eq!(read::<Vec<i64>>("(1 2)"), "[1, 2]");
     assert_eq!(read::<BTreeSet<i64>>("#{2 1}"), "{1, 2}");
     assert_eq!(read::<String>(":done"), r#""done""#);
@@ -135,7 +135,7 @@ fn the_language_is_wider_than_rust() {
 }
 
 #[test]
-fn errors_say_where() {
+fn errors_name_the_path() {
     assert_eq!(
         read::<Vec<Kind>>("[:Plain {:Named {:left :x}}]"),
         "at [1 :Named :left]: invalid type: :x, expected i64"

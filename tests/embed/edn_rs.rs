@@ -1,4 +1,4 @@
-//! To and from the crate `edn-rs`.
+//! Conversion to and from the crate `edn-rs`.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ fn value(text: &str) -> Value {
 }
 
 #[test]
-fn data_goes_there_and_back() {
+fn data_survives_the_round_trip() {
     for text in [
         "nil",
         "true",
@@ -56,7 +56,7 @@ fn text_of_one_is_read_by_the_other() {
 }
 
 #[test]
-fn what_cannot_be_kept_is_an_error() {
+fn values_without_a_counterpart_are_errors() {
     for (text, expected) in [
         (
             "{\"1\" :text}",

@@ -84,7 +84,7 @@ fn arguments_are_converted() {
 }
 
 #[test]
-fn what_does_not_fit_is_told_with_argument_and_place() {
+fn an_unfit_argument_is_reported_with_its_index_and_path() {
     let session = session();
     let cases = [
         (
@@ -200,7 +200,7 @@ fn functions_of_the_program_and_the_library_are_called_by_name() {
 }
 
 #[test]
-fn a_raw_function_may_take_its_arguments_apart() {
+fn a_raw_function_receives_unconverted_arguments() {
     let session = Session::new();
     session.add(Function::raw(
         "first-of",

@@ -1,4 +1,4 @@
-//! Fuel, memory, interrupts, output, steps.
+//! Limits of fuel and memory, interrupts, captured output, and steps.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -14,7 +14,7 @@ const ENDLESS: &str =
     "(try (loop [] (recur)) (catch Throwable _ :caught) (finally (println \"out\")))";
 
 #[test]
-fn fuel_ends_and_nothing_catches_that() {
+fn running_out_of_fuel_cannot_be_caught() {
     let session = Session::new();
     let output = Output::new();
     let host = Sandbox::new().fuel(50_000).output(&output);
@@ -79,7 +79,7 @@ fn another_thread_interrupts() {
 }
 
 #[test]
-fn memory_is_what_the_probe_says() {
+fn the_memory_limit_uses_the_given_probe() {
     let session = Session::new();
     let used = Rc::new(Cell::new(0_usize));
     let counter = used.clone();
@@ -107,7 +107,7 @@ fn output_is_captured_by_stream() {
 }
 
 #[test]
-fn the_world_is_refused() {
+fn files_and_input_are_refused() {
     let session = Session::new();
     for text in [
         "(slurp \"x\")",

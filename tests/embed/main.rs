@@ -1,4 +1,4 @@
-//! The language inside another program: functions in Rust, data, limits, sessions side by side.
+//! The language inside another program: functions in Rust, data, limits, several sessions.
 
 mod data;
 #[cfg(feature = "edn-rs")]
@@ -9,7 +9,7 @@ mod sessions;
 
 use flowstone_embed::{Failure, Session, Value};
 
-/// Returns a value as it prints, or code and message of a failure.
+/// Returns a value in printed form, or code and message of a failure.
 fn shown(session: &Session, result: Result<Value, Failure>) -> String {
     match result {
         Ok(value) => session.show(&value),

@@ -1,4 +1,4 @@
-//! No globals: sessions beside one another, on one thread and on many.
+//! Independence of sessions, on one thread and on several.
 
 use flowstone_embed::{Embed, Function, Session};
 
@@ -23,7 +23,7 @@ fn sessions_do_not_see_one_another() {
 
 #[test]
 #[expect(clippy::disallowed_methods, reason = "a session a thread is the point")]
-fn each_thread_has_its_own() {
+fn each_thread_has_its_own_sessions() {
     let threads: Vec<_> = (0..8)
         .map(|number: i64| {
             std::thread::spawn(move || {

@@ -59,9 +59,9 @@ fn wrong_entries_of_agents() {
             E0468 x.edn:2:41 <{:objective "x"}> an entry of `:agents` needs an `:id`
               a keyword with a namespace, such as `:id :review/security`
             E0468 x.edn:2:58 <{:id :a/b}> the named agent `:a/b` needs an `:objective`
-              say what it is for: `:objective "Look for security problems."`; the arguments of a call are in `:inputs`
+              add one: `:objective "Look for security problems."`; the arguments of a call are in `:inputs`
             E0468 x.edn:2:100 <:http> the named agent `:c/d` is not an `:http`
-              leave `:type` out: all of `:agents` are agents; other steps go into `:steps`
+              remove `:type`: every entry of `:agents` is an agent; other steps belong in `:steps`
             E0468 x.edn:3:61 <:nam> `:tool` has no key `:nam`
               did you mean `:name`?
             E0427 x.edn:3:80 <:no> there is no function `:no`
@@ -157,7 +157,7 @@ fn unknown_tools_are_reported() {
             E0469 x.edn:8:25 <:http> there is no built-in tool `http`
               a `:http` step becomes a tool when it is packaged: `:steps [{:id :my/http :type :http :input-schema [...]}]` and `:tools {:steps [:my/http]}`
             E0469 x.edn:8:31 <:breyta> there is no built-in tool `breyta`
-              say what it may do: `:tools {:breyta {:allow [:runs/list :runs/show]}}`
+              set the allowed operations: `:tools {:breyta {:allow [:runs/list :runs/show]}}`
             E0469 x.edn:8:39 <5> the name of a tool is a string or a keyword, not an integer
             E0469 x.edn:9:18 <:allowd> `:tools` has no key `:allowd`
               did you mean `:allowed`?
@@ -182,7 +182,7 @@ fn unknown_tools_are_reported() {
               did you mean `:linear/list_issues`?
             E0469 x.edn:13:43 <:other/x> there is no MCP adapter or tool `:other/x`
               there are `:linear/issues`, `:linear/list_issues`, `:open/all`
-            E0469 x.edn:13:52 <:open/all> `:open/all` does not say which of its tools may be used
+            E0469 x.edn:13:52 <:open/all> `:open/all` does not name the tools that may be used
               give the adapter `:allow-tools ["..."]`, or name one tool: `:open/tool_name`
             E0469 x.edn:14:40 <["search"]> the tool `search` is required, and the model does not have it
               it has no tools

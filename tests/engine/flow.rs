@@ -255,8 +255,8 @@ fn function_steps_are_checked() {
             E0439 a.edn:2:43 <:duble> there is no function `:duble`
               did you mean `:double`?
             E0655 a.edn:3:13 <:code> the step type `:code` is an old name of `:function`
-              write `:function`: it does the same
-            E0438 a.edn:3:22 <{}> the function step says neither `:code` nor `:ref`
+              write `:function`, which is the same step
+            E0438 a.edn:3:22 <{}> the function step has neither `:code` nor `:ref`
               give the code, `:code '(fn [input] ...)`, or name one of `:functions`
             E0438 a.edn:4:33 <(fn [x] x)> `:code` must be quoted
               put a quote before it: `:code '(fn [input] ...)`

@@ -109,18 +109,18 @@ fn what_is_wrong_with_an_adapter_is_located() {
         expect![[r#"
             E0465 4:30 the slot `:crm` is for `:openai`, not for a server of MCP | give the slot `:backend :mcp`, or name another one
             E0465 4:46 `:transport` is one of `:stdio`, `:streamable-http` | did you mean `:streamable-http`?
-            E0465 4:68 `:path` begins with one `/` | it is put behind the connection's `:base-url`, as in `:path "/mcp"`
-            E0465 4:86 `:timeout-ms` is a number of milliseconds, at most a day | as in `:timeout-ms 30000`
+            E0465 4:68 `:path` must begin with one `/` | it is appended to the connection's `:base-url`, as in `:path "/mcp"`
+            E0465 4:86 `:timeout-ms` must be a number of milliseconds, at most a day | as in `:timeout-ms 30000`
             E0465 5:25 `:connection` is a keyword, not an integer
             E0465 5:71 this cannot be the prefix of tools | up to 32 letters, digits, `_` and `-`; `""` for none
-            E0465 5:51 `:path` means nothing to `:transport :stdio`"#]],
+            E0465 5:51 `:path` does not apply to `:transport :stdio`"#]],
     );
     check(
         "[{:id :a/b :connection :x :allow-tools []}\n  {:id :a/c :connection :x :allow-tools \"echo\"}\n  \
           {:id :a/d :connection :x :allow-tools [\"\" 7 \"echo\"] :tool-prefix :a}]",
         expect![[r#"
-            E0465 4:46 `:allow-tools` is a vector of names of tools | as in `:allow-tools ["list_issues" "get_issue"]`; no tool is published that is not named
-            E0465 5:41 `:allow-tools` is a vector of names of tools | as in `:allow-tools ["list_issues" "get_issue"]`; no tool is published that is not named
+            E0465 4:46 `:allow-tools` must be a vector of tool names | as in `:allow-tools ["list_issues" "get_issue"]`; only the named tools can be used
+            E0465 5:41 `:allow-tools` must be a vector of tool names | as in `:allow-tools ["list_issues" "get_issue"]`; only the named tools can be used
             E0465 6:42 `""` is not the name of a tool
             E0465 6:45 `7` is not the name of a tool
             E0465 6:68 `:tool-prefix` must be a string, not a keyword"#]],
@@ -132,7 +132,7 @@ fn what_is_wrong_with_an_adapter_is_located() {
             E0465 5:12 an entry of `:tools` needs the `:name` that the server gives the tool | as in `{:name "list_issues" :description "..."}`
             E0465 5:38 `:tools` describes `ecko`, which `:allow-tools` does not name | did you mean `echo`?
             E0465 5:57 `:read-only?` is true or false, not an integer
-            E0465 6:40 `:input-schema` is not a schema of arguments: arguments of a tool are an object | JSON Schema as a map, `{:type "object" :properties {...}}`, or a Malli form, `[:map [:team_id :string]]`
+            E0465 6:40 `:input-schema` is not a schema of arguments: the arguments of a tool must be an object | JSON Schema as a map, `{:type "object" :properties {...}}`, or a Malli form, `[:map [:team_id :string]]`
             E0465 7:63 `:input-schema` is not a schema of arguments: `mapp` is not a schema type; did you mean `:map`? | JSON Schema as a map, `{:type "object" :properties {...}}`, or a Malli form, `[:map [:team_id :string]]`"#]],
     );
 }
@@ -148,7 +148,7 @@ fn keys_that_nobody_knows_are_named() {
     check(
         "[{:id :a/b :connection :x :transport :stdio :command [\"rm\" \"-rf\"]}]",
         expect![[
-            r#"E0466 4:51 an adapter of `:mcp` has no key `:command` | where a server is, or which command it is, stands with the connection, in flowstone.edn: `{:connections {:files-mcp {:backend :mcp :command ["node" "server.js"]}}}`"#
+            r#"E0466 4:51 an adapter of `:mcp` has no key `:command` | the URL or the command of a server belongs to its connection, in flowstone.edn: `{:connections {:files-mcp {:backend :mcp :command ["node" "server.js"]}}}`"#
         ]],
     );
 }

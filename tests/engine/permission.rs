@@ -476,15 +476,15 @@ fn allow_is_checked_with_the_nearest_name() {
         ),
         (
             "{:read [7]}",
-            "`:allow :read` has an integer in it; it takes paths",
+            "`:allow :read` contains an integer; it takes paths",
         ),
         (
             "{:read [\"\"]}",
-            "`:allow :read` has an empty string in it; it takes paths",
+            "`:allow :read` contains an empty string; it takes paths",
         ),
         (
             "{:read [:public]}",
-            "`:allow :read` has a keyword in it; it takes paths such as",
+            "`:allow :read` contains a keyword; it takes paths such as",
         ),
         (
             "{:secrets [\"a\"]}",
@@ -496,19 +496,19 @@ fn allow_is_checked_with_the_nearest_name() {
         ),
         (
             "{:net [\"http://a\"]}",
-            "`:allow :net` has \"http://a\", which is not a host",
+            "`:allow :net` contains \"http://a\", which is not a host",
         ),
         (
             "{:net [\"a:b:c:d\"]}",
-            "`:allow :net` has \"a:b:c:d\", which is not a host",
+            "`:allow :net` contains \"a:b:c:d\", which is not a host",
         ),
         (
             "{:net [\"10.0.0.0/99\"]}",
-            "`:allow :net` has \"10.0.0.0/99\", which is not a host",
+            "`:allow :net` contains \"10.0.0.0/99\", which is not a host",
         ),
         (
             "{:secrets {:a [\"*x\"]}}",
-            "`:allow :secrets :a` has \"*x\", which is not a host",
+            "`:allow :secrets :a` contains \"*x\", which is not a host",
         ),
     ];
     for (text, message) in cases {

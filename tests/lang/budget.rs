@@ -1,4 +1,4 @@
-//! A host with a budget of instructions, which keeps what is printed.
+//! A host with a budget of instructions, which captures printed text.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -6,10 +6,10 @@ use std::rc::Rc;
 use flowstone_lang::value::{Result, Stop, Value};
 use flowstone_lang::vm::{Host, NoHost, Request, Stream};
 
-/// What is left of a budget and what was printed, shared with the host that a machine owns.
+/// The rest of a budget and the printed text, shared with the host that a machine owns.
 #[derive(Clone, Default)]
 pub struct Budget {
-    /// How often 20,000 more instructions are given.
+    /// How often 20,000 further instructions are granted.
     pub refills: Rc<Cell<u32>>,
     pub printed: Rc<RefCell<String>>,
 }

@@ -4,7 +4,7 @@ use flowstone_lang::session::Session;
 use flowstone_lang::value::{PrintOptions, Signal};
 use flowstone_lang::vm::NoHost;
 
-/// Evaluates a text and gives its value as `pr` prints it, or the error's code and message.
+/// Evaluates a text and returns its value as `pr` prints it, or the error's code and message.
 pub fn call(text: &str) -> String {
     let session = Session::new();
     let mut vm = session.vm(Box::new(NoHost::default()));

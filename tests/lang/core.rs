@@ -1,5 +1,5 @@
-//! The core library: what every native and every definition of `stdlib/` promises by its examples, and
-//! what Clojure gives for the same expressions.
+//! The core library: the examples of every native and every definition of `stdlib/`, and Clojure's results for the same
+//! expressions.
 
 mod examples;
 mod machine;
@@ -25,7 +25,7 @@ impl Runner {
         Runner { session, vm }
     }
 
-    /// Evaluates a text and prints its value, or what it throws.
+    /// Evaluates a text and prints its value, or the exception that it throws.
     fn run(&mut self, text: &str) -> String {
         let options = PrintOptions {
             length: Some(50),

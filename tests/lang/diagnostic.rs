@@ -1,4 +1,4 @@
-//! What an error looks like.
+//! The rendered form of errors.
 
 use std::rc::Rc;
 
@@ -7,7 +7,7 @@ use flowstone_lang::diagnostic::Diagnostic;
 use flowstone_lang::reader::{NoContext, ReadOptions, Reader};
 use flowstone_lang::value::{Class, Exception, Frame, Sources, Span, Value};
 
-/// Draws the error that reading a text gives.
+/// Draws the error of reading a text.
 fn check_read(text: &str, expected: Expect) {
     let mut sources = Sources::default();
     let source = sources.add("flows/a.clj", text);
@@ -61,7 +61,7 @@ fn an_unclosed_form_shows_where_it_was_opened() {
 }
 
 #[test]
-fn tabs_and_wide_characters() {
+fn tabs_and_wide_characters_keep_the_marks_aligned() {
     check_read(
         "\t(é \"日本\" 1a)",
         expect![[r#"
@@ -85,13 +85,13 @@ fn tabs_and_wide_characters() {
           |
         1 | {:日本 1 :日本 2}
           |  ^^^^^ it is here first
-          hint: keep the entry that you mean and delete the other
+          hint: keep the intended entry and delete the other
     "#]],
     );
 }
 
 #[test]
-fn places_at_ends() {
+fn places_at_the_end_of_a_line_are_marked() {
     check_read(
         "\"abc\n",
         expect![[r#"
@@ -136,7 +136,7 @@ fn places_at_ends() {
 }
 
 #[test]
-fn of_a_long_line_a_part_is_shown() {
+fn only_a_part_of_a_long_line_is_shown() {
     let text = format!("[{} 1a {}]", "x ".repeat(100), "y ".repeat(100));
     check_read(
         &text,
@@ -217,7 +217,7 @@ fn an_exception_shows_its_data_its_cause_and_the_calls_of_the_user() {
 }
 
 #[test]
-fn an_error_inside_the_library_shows_at_the_call_that_led_there() {
+fn an_error_inside_the_library_is_shown_at_the_users_call() {
     let mut sources = Sources::default();
     let library = span(&mut sources, "<clojure/core.clj>", "(first x)", "(first x)");
     let outer = span(&mut sources, "b.clj", "(run (map f 1))", "(map f 1)");
@@ -237,14 +237,14 @@ fn an_error_inside_the_library_shows_at_the_call_that_led_there() {
 }
 
 #[test]
-fn what_a_program_throws_has_no_code() {
+fn exceptions_thrown_by_a_program_have_no_code() {
     let exception = Exception::new(Class::EXCEPTION_INFO, "", "no such order");
     let drawn = Diagnostic::of_exception(&Sources::default(), &exception).render();
     assert_eq!(drawn, "error: ExceptionInfo: no such order\n");
 }
 
 #[test]
-fn a_single_call_at_top_level_says_nothing_new() {
+fn a_single_call_at_top_level_is_not_shown_as_a_trace() {
     let mut sources = Sources::default();
     let place = span(&mut sources, "a.clj", "(f 1)", "(f 1)");
     let exception = Exception::new(Class::EXCEPTION, "", "x").at(place);

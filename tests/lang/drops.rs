@@ -1,4 +1,4 @@
-//! What a stopped evaluation held is freed in slices after its end, and a long drop ends when a limit is met.
+//! Values of a stopped evaluation are freed in slices after its end, and a long drop ends when a limit is reached.
 
 use std::rc::Rc;
 
@@ -8,7 +8,7 @@ use flowstone_lang::value::{Result, Signal, Stop, free_deferred};
 use flowstone_lang::vm::{Host, NoHost, Stream};
 use flowstone_lang::{Sandbox, Session};
 
-/// Evaluations that hold much when their fuel is used up, or hold nothing but what they are about to drop.
+/// Evaluations that hold many values when their fuel is used up, or only values that they are about to drop.
 const HOLDING: &[&str] = &[
     "(frequencies (range))",
     "(count (distinct (range)))",
@@ -23,7 +23,7 @@ const HOLDING: &[&str] = &[
     "(loop [l nil] (recur (cons 1 l)))",
 ];
 
-/// Frees what was put aside and returns the number of slices.
+/// Frees the deferred values and returns the number of slices.
 fn slices() -> usize {
     std::iter::repeat_with(free_deferred)
         .take_while(|is_left| *is_left)
@@ -50,7 +50,7 @@ fn values_of_a_stopped_evaluation_are_freed_in_slices() {
 }
 
 #[test]
-fn the_next_evaluation_and_the_end_of_a_session_find_everything_freed() {
+fn deferred_values_are_freed_before_the_next_evaluation_and_at_the_end_of_a_session() {
     let held = |session: &Session| {
         let limited = Sandbox::new().fuel(1_000_000);
         let stopped = session.evaluate_in(limited, "test", "(frequencies (range))");
@@ -73,7 +73,7 @@ fn the_next_evaluation_and_the_end_of_a_session_find_everything_freed() {
     assert!(thread_bytes() < before);
 }
 
-/// Meets a limit as soon as it is asked in the middle of a drop.
+/// Reaches a limit at the first check during a drop.
 struct Hurried;
 
 impl Watch for Hurried {
@@ -112,7 +112,7 @@ impl Host for Hurried {
     }
 }
 
-/// Each makes a value that takes several slices to drop, and drops it.
+/// Each expression makes a value that takes several slices to drop, and drops it.
 const DROPPING: &[&str] = &[
     "(count (vec (range 10000000)))",
     "(count (into {} (map (fn [i] [i i])) (range 100000)))",
@@ -125,7 +125,7 @@ const DROPPING: &[&str] = &[
 ];
 
 #[test]
-fn a_long_drop_ends_when_a_limit_is_met() {
+fn a_long_drop_ends_when_a_limit_is_reached() {
     let mut ended = Vec::new();
     for text in DROPPING {
         let session = Session::new();

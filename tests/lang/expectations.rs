@@ -1,5 +1,5 @@
-//! Expressions by the thousand against what Clojure on the JVM gave for them. `expectations/generate.clj`
-//! says where the stored answers come from; `expectations/differences.edn` lists where we differ, and why.
+//! Thousands of expressions compared with the results of Clojure on the JVM. `expectations/generate.clj` describes the
+//! origin of the stored results; `expectations/differences.edn` lists the differences and their reasons.
 
 #![expect(
     clippy::disallowed_methods,
@@ -18,7 +18,7 @@ use flowstone_lang::vm::Vm;
 
 use super::budget::Budget;
 
-/// How often an expression is given 20,000 instructions.
+/// How often an expression is granted 20,000 instructions.
 const REFILLS: u32 = 50;
 
 /// As in `generate.clj`: the classes whose messages are compared.
@@ -31,7 +31,7 @@ const MESSAGE_MATTERS: &[&str] = &[
 ];
 
 #[test]
-fn expressions_give_what_clojure_gives() {
+fn expressions_return_the_results_of_clojure() {
     let differences = differences();
     let files = stored();
     assert!(files.len() > 2, "the stored answers are missing");
@@ -77,7 +77,7 @@ fn expressions_give_what_clojure_gives() {
 /// The results of one file.
 struct Checked {
     rows: usize,
-    /// Each expression that gives something else, and how that is shown.
+    /// Each expression with another result, and how the difference is shown.
     differing: Vec<(String, String)>,
 }
 
@@ -119,7 +119,7 @@ fn outcome(session: &Session, vm: &mut Vm, expression: &str) -> String {
         Err(Signal::Stop(stop)) => format!("stopped: {stop}"),
         Err(Signal::Throw(exception)) => {
             let class = exception.class.0.name;
-            // Known functions are counted when a form is analysed, so that nothing has run yet.
+            // Known functions are checked when a form is analysed, before anything has run.
             let class = match exception.code {
                 "E0206" => "ArityException",
                 _ => class,
@@ -134,8 +134,8 @@ fn outcome(session: &Session, vm: &mut Vm, expression: &str) -> String {
     }
 }
 
-/// As in `generate.clj`: what prints with an identity as `#object`, generated symbols with the number 0,
-/// all in one line.
+/// As in `generate.clj`: values printed with an identity become `#object`, generated symbols get the number 0, and all
+/// is on one line.
 fn without_identities(shown: &str) -> String {
     let shown = without_numbers(shown)
         .replace(['\n', '\r'], "⏎")
@@ -180,7 +180,7 @@ fn shown(vm: &mut Vm, value: &Value) -> Result<String, Signal> {
     vm.print(value, options)
 }
 
-/// The expressions that are known to differ, each with the reason.
+/// The expressions that are known to differ, with their reasons.
 fn differences() -> HashMap<String, String> {
     let text = fs::read_to_string(folder().join("differences.edn")).expect("the list is readable");
     let groups = read_all_data(&text).expect("the list is EDN");

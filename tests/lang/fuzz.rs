@@ -1,4 +1,4 @@
-//! The corpus of the language's fuzzing targets, replayed and changed: `docs/testing.md` says how the fuzzer itself is run.
+//! Replays and mutates the corpus of the language's fuzzing targets; `docs/testing.md` describes how to run the fuzzer.
 
 #![expect(
     clippy::disallowed_methods,

@@ -1,11 +1,11 @@
-//! Names of the host that do not exist here: refused when they are compiled, or, in programs that use parts of
+//! Names of the host that do not exist here: rejected when they are compiled, or, in programs that use parts of
 //! libraries, when they are reached.
 
 use flowstone_lang::session::Session;
 use flowstone_lang::value::Signal;
 use flowstone_lang::{Output, Sandbox};
 
-/// Evaluates a program that defers host names; returns its value, or code and message of what it throws.
+/// Evaluates a program that defers host names; returns its value, or code and message of the exception that it throws.
 fn run(text: &str) -> String {
     run_in(Sandbox::new(), text)
 }
@@ -31,7 +31,7 @@ fn refused_at_once(text: &str) -> &'static str {
     }
 }
 
-/// Bodies that name what does not exist, and the code of the error.
+/// Bodies that use undefined names, and the code of the error.
 const BODIES: &[(&str, &str)] = &[
     ("(java.util.TreeMap.)", "E0222 CompilerException"),
     ("(new java.util.TreeMap 3)", "E0222 CompilerException"),
@@ -70,7 +70,7 @@ fn a_function_that_names_an_unknown_class_fails_only_when_it_is_called() {
 }
 
 #[test]
-fn unknown_names_are_refused_when_they_are_compiled_elsewhere() {
+fn unknown_names_are_refused_at_compile_time_without_deferral() {
     for (body, error) in BODIES.iter().filter(|body| !body.1.starts_with("E0305")) {
         let code = error.split(' ').next().unwrap_or_default();
         assert_eq!(

@@ -11,16 +11,17 @@ use flowstone_lang::{Interrupt, Sandbox, Session};
 
 /// Instructions of each run with little fuel.
 const FUEL: u64 = 300_000;
-/// When the interrupt comes.
+/// Time after which the interrupt comes.
 const PATIENCE: Duration = Duration::from_millis(30);
-/// How long a run may take after it. Debug builds on a busy machine are slow.
+/// Maximum time of a run after the interrupt. Debug builds on a busy machine are slow.
 const SOON: Duration = Duration::from_secs(20);
 /// Bytes of each run with a small heap.
 const HEAP: usize = 24_000_000;
 
 const SHARED: &str = "(let [make (fn [] (nth (iterate (fn [x] [x x]) 1) 44)), x (make), y (make)] ";
 
-/// Expressions, and how they end with little fuel: a code, `fuel`, `memory`, or the printed value; `*` where it depends on the build.
+/// Expressions, and how they end with little fuel: a code, `fuel`, `memory`, or the printed value; `*` if it depends on
+/// the build.
 #[rustfmt::skip]
 const NUMBERS: &[(&str, &str)] = &[
     ("(+ 1e999999999M 1M)", "E0327"),
@@ -124,7 +125,7 @@ const SHARING: &[(&str, &str)] = &[
     ("(= (nth (iterate (fn [x] {:l x :r x}) 1) 300) (nth (iterate (fn [x] {:l x :r x}) 1) 300))", "true"),
 ];
 
-/// Endless sequences.
+/// Infinite sequences.
 #[rustfmt::skip]
 const ENDLESS: &[(&str, &str)] = &[
     ("(pr-str (range))", "fuel"),
@@ -162,7 +163,7 @@ const ENDLESS: &[(&str, &str)] = &[
     ("(do (defmacro twice [n] (list 'do (list 'twice (inc n)) (list 'twice (inc n)))) (twice 0))", "E0302"),
 ];
 
-/// What backtracks, and what needs much memory.
+/// Expressions that backtrack, or that need much memory.
 #[rustfmt::skip]
 const GROWING: &[(&str, &str)] = &[
     ("(re-find #\"(a+)+\\1b\" (apply str (repeat 40 \"a\")))", "fuel"),
@@ -186,7 +187,7 @@ const GROWING: &[(&str, &str)] = &[
     ("(reduce conj #{} (map str (range)))", "fuel"),
 ];
 
-/// How an evaluation ended.
+/// Returns how an evaluation ended.
 fn end_of(host: Sandbox, expression: &str) -> String {
     let session = Session::new();
     let print = format!("(pr-str {expression})");
@@ -206,7 +207,7 @@ fn end_of(host: Sandbox, expression: &str) -> String {
     }
 }
 
-/// Runs something on a thread of its own; fails when it takes far too long.
+/// Runs `work` on a separate thread; fails if it takes far too long.
 fn guarded<T: Send + 'static>(what: &str, work: impl FnOnce() -> T + Send + 'static) -> T {
     let (send, receive) = mpsc::channel();
     thread::Builder::new()
@@ -308,17 +309,17 @@ fn shared_values_end_with_a_small_heap() {
 }
 
 #[test]
-fn endless_sequences_end_with_little_fuel() {
+fn infinite_sequences_end_with_little_fuel() {
     little_fuel(expressions(ENDLESS, false));
 }
 
 #[test]
-fn endless_sequences_end_when_they_are_interrupted() {
+fn infinite_sequences_end_when_they_are_interrupted() {
     interrupted(expressions(ENDLESS, false));
 }
 
 #[test]
-fn endless_sequences_end_with_a_small_heap() {
+fn infinite_sequences_end_with_a_small_heap() {
     small_heap(expressions(ENDLESS, false));
 }
 

@@ -1,5 +1,5 @@
-//! Nothing stays behind when a run is over, as the allocator counts it. `cargo run --release -p flowstone-lang --example
-//! soak` does the same with more programs and 10,000 runs of each.
+//! A finished run leaves no memory behind, as counted by the allocator. `cargo run --release -p flowstone-embed
+//! --example soak` checks the same with more programs and 10,000 runs of each.
 
 use std::rc::Rc;
 
@@ -7,7 +7,7 @@ use flowstone_embed::{Embed, Function};
 use flowstone_lang::value::heap::thread_bytes;
 use flowstone_lang::{Sandbox, Session};
 
-/// Returns how many bytes each of `runs` runs leaves behind, after some to warm up.
+/// Returns the number of bytes that each of `runs` runs leaves behind, after a few warm-up runs.
 fn left_behind(runs: isize, run: impl Fn()) -> isize {
     for _ in 0..runs / 2 + 2 {
         run();
@@ -53,10 +53,11 @@ fn a_session_leaves_nothing_behind() {
 }
 
 #[test]
-fn cycles_are_freed_while_their_session_goes_on() {
+fn cycles_are_freed_while_their_session_is_in_use() {
     let session = Session::new();
     for text in CYCLES {
-        // A thousand texts are kept for errors and a few hundred cycles wait to be found; beyond that nothing grows.
+        // A thousand texts are kept for errors and a few hundred cycles wait to be collected; beyond that nothing
+        // grows.
         let left = left_behind(2200, || {
             session.evaluate(text).expect("it runs");
         });
@@ -65,7 +66,7 @@ fn cycles_are_freed_while_their_session_goes_on() {
 }
 
 #[test]
-fn what_is_alive_is_not_taken_for_garbage() {
+fn live_values_are_not_freed_as_garbage() {
     let session = Session::new();
     let text = "
         (def kept (atom nil))
@@ -98,7 +99,7 @@ fn a_function_that_holds_its_session_is_freed_when_that_is_closed() {
 }
 
 #[test]
-fn texts_are_kept_for_errors_but_not_all_of_them() {
+fn a_bounded_number_of_texts_is_kept_for_errors() {
     let session = Session::new();
     let load = "(defn broken [x]\n  (inc x))";
     session

@@ -20,6 +20,6 @@ mod sharing;
 mod strings;
 mod values;
 
-/// Limits of memory need it.
+/// Needed by the memory limits.
 #[global_allocator]
 static HEAP: CountingAllocator = CountingAllocator;

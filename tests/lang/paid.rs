@@ -1,4 +1,4 @@
-//! Long native operations pay for what they do while they do it: a limit ends each of them in its middle.
+//! Long native operations pay for their work while they do it: a limit ends each of them part-way.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -8,10 +8,10 @@ use flowstone_lang::value::meter::Watch;
 use flowstone_lang::value::{Result, Signal, Stop};
 use flowstone_lang::vm::{Host, NoHost, Stream};
 
-/// How often an operation may pay before it is stopped.
+/// Number of payments after which an operation is stopped.
 const PAYMENTS: u32 = 4;
 
-/// Each row: what is made before, under `x`, and the operation on it. None of them is done after four payments.
+/// Each row: the value to create first, as `x`, and the operation on it. No operation finishes within four payments.
 const OPERATIONS: &[(&str, &str)] = &[
     ("nil", "(reduce *' (range 1 200000))"),
     ("nil", "(apply *' (range 1 100000))"),
@@ -216,7 +216,7 @@ impl Host for Paying {
 }
 
 #[test]
-fn a_limit_ends_each_long_operation_in_its_middle() {
+fn a_limit_ends_each_long_operation_part_way() {
     let mut ended = Vec::new();
     for (before, operation) in OPERATIONS {
         let session = Session::new();

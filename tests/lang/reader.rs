@@ -1,4 +1,4 @@
-//! The reader: what each syntax gives, and what each mistake says.
+//! The reader: the form of each syntax, and the message of each error.
 
 mod data;
 mod errors;

@@ -1,8 +1,8 @@
-//! What code changes of the session that it runs in: runs of a program share one until one of them does.
+//! Changes that code makes to its session: runs of a program share a session until one of them changes it.
 
 use flowstone_lang::session::Session;
 
-/// Evaluates a form; tells how often it changed what all evaluations of the session share.
+/// Evaluates a form; returns how often it changed state shared by all evaluations of the session.
 fn changes(text: &str) -> u64 {
     let session = Session::new();
     let before = session.world().generation();
@@ -12,7 +12,7 @@ fn changes(text: &str) -> u64 {
 }
 
 #[test]
-fn ordinary_code_leaves_a_session_as_it_was() {
+fn ordinary_code_does_not_change_its_session() {
     let ordinary = [
         "(mapv #(assoc % :a 1) [{} {:b 2}])",
         "(let [{:keys [a] [b & more] :b :or {a 1}} {:b [1 2 3]}] [a b more])",
@@ -54,7 +54,7 @@ fn ordinary_code_leaves_a_session_as_it_was() {
 }
 
 #[test]
-fn changes_of_what_all_share_are_counted() {
+fn changes_of_shared_state_are_counted() {
     let changing = [
         "(def a 1)",
         "(declare a)",
@@ -92,7 +92,7 @@ fn changes_of_what_all_share_are_counted() {
 }
 
 #[test]
-fn questions_about_what_is_loaded_are_counted() {
+fn queries_of_the_loaded_library_are_counted() {
     let asking = [
         "(all-ns)",
         "(loaded-libs)",

@@ -1,5 +1,5 @@
-//! The natives for text, names, regexes, formats, printing and reading. Expected values are those of
-//! Clojure 1.11 on the JVM, but for positions in strings beyond the basic plane.
+//! The natives for text, names, regexes, formats, printing and reading. Expected values are those of Clojure 1.11 on
+//! the JVM, except for positions in strings with characters beyond the basic plane.
 
 use super::calls::call;
 
@@ -413,7 +413,7 @@ fn reading_data() {
         ),
         (
             r#"(clojure.edn/read-string {:oef 1} "")"#,
-            "E0387 `:oef 1` is no option here",
+            "E0387 `:oef 1` is not an option here",
         ),
     ]);
 }

@@ -1,4 +1,4 @@
-//! Values: equality, hashes, order, numbers, printing. Expected values were made with Clojure 1.11.
+//! Values: equality, hashes, order, numbers, printing. Expected values come from Clojure 1.11.
 
 mod arithmetic;
 mod collections;

@@ -120,7 +120,7 @@ fn bad_rows_are_left_out_or_listed() {
          {:line 3 :reason \"it has 1 field, and should have 2\"} \
          {:line 4 :column \"n\" :reason \"the column holds integers, and the row has \\\"x\\\"\"} \
          {:line 5 :reason \"a row with the same `id` is there already\"} \
-         {:line 6 :column \"id\" :reason \"it is a key field, and empty\"} \
+         {:line 6 :column \"id\" :reason \"its key field is empty\"} \
          {:line 7 :reason \"there is text after the closing quote of field 2\"} \
          {:line 8 :reason \"it has 3 fields, and should have 2\"}]}"
     );
@@ -169,7 +169,7 @@ fn write_modes() {
         (":delimiter \",,\"", "E0723 `:delimiter` is one character"),
         (
             ":columns {:idd :long}",
-            "E0640 `:columns` says the type of `idd`, which the CSV text does not have",
+            "E0640 `:columns` sets the type of `idd`, but the CSV text has no such column",
         ),
         (":encoding :klingon", "E0641 there is no encoding `klingon`"),
         (
@@ -186,7 +186,7 @@ fn write_modes() {
     for (options, expected) in [
         (
             ":write-mode :upsert",
-            "E0625 the table `t` has no key, so no row can be the same as another",
+            "E0625 the table `t` has no key by which existing rows could be found",
         ),
         (
             ":key-fields [:id]",
@@ -287,7 +287,7 @@ fn what_is_no_csv_is_refused() {
         ),
         (
             "a\u{0}\n",
-            "E0641 line 1 of the CSV text has a NUL character in it",
+            "E0641 line 1 of the CSV text contains a NUL character",
         ),
     ];
     let project = Project::new();
@@ -362,7 +362,7 @@ fn files_and_their_encodings() {
         (
             "data/utf16.csv",
             "",
-            "E0641 line 1 of the CSV text has a NUL character in it | it may be UTF-16",
+            "E0641 line 1 of the CSV text contains a NUL character | it may be UTF-16",
         ),
         ("data/latin1.csv", ":encoding :utf-16le", "E064"),
         (

@@ -250,14 +250,14 @@ fn what_is_wrong_is_named() {
         &world,
         "{:op :write-file :source {:type :dir :path \".\"}}",
         expect![[r#"
-            E0727 bad-config: `:source` means nothing to `:op :write-file`
+            E0727 bad-config: `:source` does not apply to `:op :write-file`
               hint: it takes `:changeset` `:path` `:content`"#]],
     );
     check(
         &world,
         "{:op :read :source {:type :dir :path \".\"} :query \"x\" :path \"a\"}",
         expect![[r#"
-            E0727 bad-config: `:query` means nothing to `:op :read`
+            E0727 bad-config: `:query` does not apply to `:op :read`
               hint: it takes `:changeset` `:end-line` `:max-chars` `:path` `:paths` `:source` `:start-line`"#]],
     );
     check(

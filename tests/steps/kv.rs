@@ -172,19 +172,19 @@ fn what_is_wrong_is_said() {
             ),
             (
                 "{:operation :get :key \"a b\"}",
-                "E0610 `:key` is not a key: a key is made of letters, digits, `_`, `-` and `:`, and this one has ' ' | put `:` or `-` between the parts of a key, as in \"orders:2026-03\"",
+                "E0610 `:key` is not a key: a key can contain only letters, digits, `_`, `-` and `:`, and this one has ' ' | put `:` or `-` between the parts of a key, as in \"orders:2026-03\"",
             ),
             (
                 "{:operation :get :key \"x'; DROP TABLE kv; --\"}",
-                "E0610 `:key` is not a key: a key is made of letters, digits, `_`, `-` and `:`, and this one has '\\'' | put `:` or `-` between the parts of a key, as in \"orders:2026-03\"",
+                "E0610 `:key` is not a key: a key can contain only letters, digits, `_`, `-` and `:`, and this one has '\\'' | put `:` or `-` between the parts of a key, as in \"orders:2026-03\"",
             ),
             (
                 &long,
-                "E0610 `:key` is not a key: a key has at most 256 characters, and this one has 257 | put `:` or `-` between the parts of a key, as in \"orders:2026-03\"",
+                "E0610 `:key` is not a key: a key can have at most 256 characters, and this one has 257 | put `:` or `-` between the parts of a key, as in \"orders:2026-03\"",
             ),
             (
                 &large,
-                "E0613 the value for `k` has 1000003 bytes, and at most 1000000 fit | store it with `:persist {:type :blob}`, and keep the reference here",
+                "E0613 the value for `k` has 1000003 bytes, but at most 1000000 are allowed | store it with `:persist {:type :blob}`, and keep the reference here",
             ),
             (
                 "{:operation :set :key \"k\"}",
@@ -196,7 +196,7 @@ fn what_is_wrong_is_said() {
             ),
             (
                 "{:operation :get :key \"k\" :ttl 5}",
-                "E0765 `:ttl` means nothing to `:operation :get` | it takes `:key` `:default`",
+                "E0765 `:ttl` does not apply to `:operation :get` | it takes `:key` `:default`",
             ),
         ],
     );

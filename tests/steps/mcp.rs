@@ -426,7 +426,7 @@ fn adapters_and_tools_that_are_not_there_are_named() {
         (
             "{:adapter :f/all :op :list-tools :tool \"echo\"}",
             expect![[r#"
-                E0830 `:tool` means nothing to `:op :list-tools`
+                E0830 `:tool` does not apply to `:op :list-tools`
                   it takes `:adapter`"#]],
         ),
     ] {

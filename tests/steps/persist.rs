@@ -113,7 +113,7 @@ fn what_is_wrong_is_said() {
         (
             "1",
             "{:type :kv :key \"a b\"}",
-            "E0610 `:persist :key` is not a key: a key is made of letters, digits, `_`, `-` and `:`, and this one has ' ' | put `:` or `-` between the parts of a key, as in \"orders:2026-03\"",
+            "E0610 `:persist :key` is not a key: a key can contain only letters, digits, `_`, `-` and `:`, and this one has ' ' | put `:` or `-` between the parts of a key, as in \"orders:2026-03\"",
         ),
         (
             "1",

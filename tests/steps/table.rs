@@ -156,7 +156,7 @@ fn pages_and_order() {
             ),
             (
                 "{:op :query :table \"orders\" :page {:mode :cursor :cursor \"bm8\"}}",
-                "E0627 the cursor does not belong to this query | take `:next-cursor` of the page before, and keep table and sort as they were",
+                "E0627 the cursor does not belong to this query | use `:next-cursor` of the previous page, with the same table and sort",
             ),
             (
                 "{:op :query :table \"orders\" :page {:limit 1001}}",
@@ -268,7 +268,7 @@ fn rows_are_written_by_key() {
             ),
             (
                 "{:op :upsert :table \"free\" :rows [{:id 1}]}",
-                "E0625 the table `free` has no key, so no row can be the same as another | name what makes a row the same row: `:key-fields [:id]`",
+                "E0625 the table `free` has no key by which existing rows could be found | name the fields that identify a row: `:key-fields [:id]`",
             ),
             ("{:op :insert :table \"t\" :rows []}", "[0 0 3]"),
         ],
@@ -469,7 +469,7 @@ fn what_is_wrong_is_said() {
             ),
             (
                 "{:op :query :table {:type :resource-ref :uri \"res://v1/ws/local/result/table/99\"}}",
-                "E0620 the table that the reference ends in, 99, is not there | it belongs to another project, or was deleted",
+                "E0620 the table 99 of the reference does not exist | it belongs to another project, or was deleted",
             ),
             (
                 "{:op :query :table \"orders\" :where [[:amuont :> 1]]}",
@@ -481,7 +481,7 @@ fn what_is_wrong_is_said() {
             ),
             (
                 "{:op :query :table \"orders\" :where [[:amount :contains \"1\"]]}",
-                "E0624 `contains` cannot be asked of `amount`, which holds doubles",
+                "E0624 `contains` cannot be used on `amount`, which holds doubles",
             ),
             (
                 "{:op :query :table \"orders\" :where [[:amount]]}",
@@ -513,7 +513,7 @@ fn what_is_wrong_is_said() {
             ),
             (
                 "{:op :query :table \"orders\" :metrics [:count]}",
-                "E0764 `:metrics` means nothing to `:op :query` | it takes `:table` `:page` `:query` `:select` `:sort` `:where`",
+                "E0764 `:metrics` does not apply to `:op :query` | it takes `:table` `:page` `:query` `:select` `:sort` `:where`",
             ),
             (
                 "{:op :aggregate :table \"orders\" :metrics [{:op :summ :field :id}]}",

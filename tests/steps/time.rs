@@ -239,7 +239,10 @@ fn what_is_wrong_is_named() {
             "E0767 the instant is outside",
         ),
         ("{:op :truncate :at 0 :unit :decade}", ":unit"),
-        ("{:by {:days 1}}", "E0767 `:by` means nothing to `:op :now`"),
+        (
+            "{:by {:days 1}}",
+            "E0767 `:by` does not apply to `:op :now`",
+        ),
     ] {
         let found = run(&format!("(T {config})"));
         assert!(found.contains(words), "{config}\n  {found}");

@@ -1,4 +1,4 @@
-//! Runs that are exported and imported: whole, or not at all.
+//! Runs that are exported and imported: completely, or not at all.
 
 use std::rc::Rc;
 
@@ -31,7 +31,7 @@ fn import(engine: &Engine, text: &str, new_id: bool) -> Result<RunId, EngineErro
     Ok(imported.runs[0].clone())
 }
 
-/// Says why something was refused.
+/// Returns the reason for a refusal, as text.
 fn refused(result: Result<RunId, EngineError>) -> String {
     match result {
         Ok(run) => format!("imported {run}"),
@@ -40,7 +40,7 @@ fn refused(result: Result<RunId, EngineError>) -> String {
 }
 
 #[test]
-fn a_finished_run_is_the_same_elsewhere() {
+fn an_imported_finished_run_has_the_same_outcome() {
     let here = Bench::over(STORE);
     let engine = here.engine();
     let run = here.start(&engine, FLOW);
@@ -52,7 +52,7 @@ fn a_finished_run_is_the_same_elsewhere() {
     let there = Bench::over(STORE);
     let other = there.engine();
     assert_eq!(import(&other, &text, false).expect("it is imported"), run);
-    // Replayed from the imported journal, nothing performed.
+    // The run is replayed from the imported journal, and nothing is performed.
     assert_eq!(outcome(&other, &run), first);
     assert_eq!(there.effects(), "");
     let row = block_on(other.find_run(run.as_str())).expect("it is there");
@@ -65,14 +65,14 @@ fn a_finished_run_is_the_same_elsewhere() {
 }
 
 #[test]
-fn an_id_that_is_taken_is_refused_or_changed() {
+fn a_taken_id_is_refused_or_replaced() {
     let bench = Bench::over(STORE);
     let engine = bench.engine();
     let run = bench.start(&engine, FLOW);
     let first = outcome(&engine, &run);
     let text = export(&engine, &run).write();
     let again = refused(import(&engine, &text, false));
-    assert_eq!(again, format!("E0563 there is a run `{run}` already"));
+    assert_eq!(again, format!("E0563 the run `{run}` exists already"));
     let copy = import(&engine, &text, true).expect("it is imported");
     assert_ne!(copy, run);
     assert_eq!(outcome(&engine, &copy), first);
@@ -81,7 +81,7 @@ fn an_id_that_is_taken_is_refused_or_changed() {
 }
 
 #[test]
-fn an_unfinished_run_is_held_until_somebody_asks_for_it() {
+fn an_unfinished_imported_run_is_held_until_it_is_named() {
     let here = Bench::over(STORE);
     let engine = here.engine();
     let run = here.start(&engine, ASK);
@@ -139,7 +139,7 @@ fn a_damaged_file_changes_nothing() {
 }
 
 #[test]
-fn every_cut_of_a_file_is_noticed() {
+fn every_truncation_of_a_file_is_detected() {
     let bench = Bench::over(STORE);
     let engine = bench.engine();
     let run = bench.start(&engine, "(flow/step :pure :one {:value 1})");
@@ -151,7 +151,7 @@ fn every_cut_of_a_file_is_noticed() {
 }
 
 #[test]
-fn a_wrong_record_is_named() {
+fn an_invalid_record_is_named() {
     let bench = Bench::over(STORE);
     let engine = bench.engine();
     let run = bench.start(&engine, "(flow/step :pure :one {:value 1})");
@@ -191,7 +191,7 @@ fn a_wrong_record_is_named() {
     }
 }
 
-/// Changes of a file whose digest was corrected: each is refused, whatever the field.
+/// Changes of a file whose digest was corrected: each is refused, whichever field it changes.
 #[rustfmt::skip]
 const RECORDS: &[(&str, &str)] = &[
     (":engine-abi 1", ":engine-abi \"1\""), (":engine-abi 1", ":engine-abi"), (":engine-abi 1", ":engine-abi 1.5"),

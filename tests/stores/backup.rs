@@ -1,4 +1,4 @@
-//! Backups that are made while others write, and what verification finds.
+//! Backups that are made while other processes write, and the findings of a verification.
 
 use std::fs;
 use std::path::PathBuf;
@@ -8,7 +8,7 @@ use flowstone_stores::Options;
 
 use crate::bench::{Bench, block_on, outcome};
 
-/// Large values, a blob, and steps of our own store.
+/// Large values, a blob, and steps of the project's own stores.
 const FLOW: &str = "(do (dotimes [n 20] (flow/step :put :n {:value n}))
     (flow/step :write :large {:value (apply str (repeat 4000 \"0123456789\"))})
     :done)";
@@ -27,7 +27,7 @@ fn used() -> Bench {
     let stores = engine.stores();
     let hash = block_on(stores.blobs.put(b"some bytes".to_vec())).expect("a blob");
     drop(engine);
-    // What names it is a row of the registry.
+    // The name of the blob is a row of the registry.
     let db = rusqlite::Connection::open(home(&bench).join("flowstone.db")).expect("a database");
     db.execute(
         "INSERT INTO resource (uri, hash, size, created_ms) VALUES ('res://x', ?1, 10, 1)",
@@ -50,7 +50,7 @@ fn flaws(bench: &Bench) -> Vec<String> {
 }
 
 #[test]
-fn a_backup_is_a_home_that_has_everything() {
+fn a_backup_is_a_complete_home() {
     let bench = used();
     let (stores, place) = (bench.stores(), bench.home.path().join("copy"));
     let copied = block_on(stores.upkeep.backup(&place)).expect("it is copied");
@@ -91,7 +91,7 @@ fn a_backup_is_a_home_that_has_everything() {
 }
 
 #[test]
-fn backups_that_are_made_while_runs_go_on_are_whole() {
+fn backups_made_while_runs_are_executed_are_complete() {
     let bench = used();
     let stores = bench.stores();
     let engine = bench.engine();
@@ -128,11 +128,11 @@ fn verification_names_what_is_wrong() {
     let cases = [
         (
             "UPDATE program SET source = source || ' '",
-            "program: its text is not what its digest says",
+            "program: its text does not match its digest",
         ),
         (
             "UPDATE piece SET bytes = x'41'",
-            "value: its text is not what its digest says",
+            "value: its text does not match its digest",
         ),
         (
             "DELETE FROM piece",
@@ -179,10 +179,7 @@ fn verification_looks_into_blobs_and_pages() {
         .expect("a blob")
         .path();
     fs::write(&blob, "other bytes").expect("written");
-    assert_eq!(
-        flaws(&bench),
-        ["blob: its contents are not what its name says"]
-    );
+    assert_eq!(flaws(&bench), ["blob: its contents do not match its hash"]);
     let place = bench.home.path().join("copy");
     fs::remove_file(blob).expect("removed");
     let copied = block_on(bench.stores().upkeep.backup(&place));
@@ -191,7 +188,7 @@ fn verification_looks_into_blobs_and_pages() {
         "{copied:?}"
     );
     assert!(!place.exists());
-    // A page in the middle of the journal.
+    // Damages a page in the middle of the journal.
     let path = home(&bench).join("flowstone.db");
     let mut bytes = fs::read(&path).expect("a file");
     let middle = bytes.len() * 2 / 3;

@@ -29,9 +29,9 @@ use flowstone_stores::Options;
 use flowstone_stores::memory::{Memory, MemoryOptions};
 
 use crate::gate::{Gate, Script};
-use crate::inside::Rounds;
+use crate::nested::Rounds;
 
-/// What happened outside, by idempotency key: a counter that no step can see.
+/// The effects outside, counted by idempotency key; no step can see the counts.
 pub type Effects = Rc<RefCell<BTreeMap<String, u32>>>;
 
 /// The stores that the tests run over.
@@ -42,7 +42,7 @@ pub enum Store {
 }
 
 impl Store {
-    /// Makes a project without data.
+    /// Creates a project without data.
     pub fn project(self) -> Project {
         match self {
             Store::Memory => Project::Memory(Memory::new(MemoryOptions::default())),
@@ -51,19 +51,19 @@ impl Store {
     }
 }
 
-/// Where the data of a project is.
+/// The place of a project's data.
 pub enum Project {
     Memory(Memory),
-    /// In the project's home folder.
+    /// The project's home folder.
     Sqlite,
 }
 
 impl Project {
-    /// Opens the stores, as a new process does.
+    /// Opens the stores in the same way as a new process.
     pub fn open(&self, home: &Path) -> Result<Stores, StoreError> {
         match self {
             Project::Memory(memory) => {
-                // The engine keeps files of its own there.
+                // The engine keeps files of its own in the home folder.
                 std::fs::create_dir_all(home).expect("a folder");
                 Ok(memory.open())
             }
@@ -72,19 +72,19 @@ impl Project {
     }
 }
 
-/// A scratch project. What is in it outlives engines, like a disk.
+/// A scratch project. Its contents outlive engines, like a disk.
 pub struct Bench {
     pub home: tempfile::TempDir,
     store: Project,
     pub effects: Effects,
     pub script: Script,
     pub clock: Arc<SimulatedClock>,
-    /// The clock's own seed differs for each engine, like a machine's.
+    /// The seed for the next engine: each engine has another one, like a machine.
     seeds: RefCell<u64>,
 }
 
 impl Bench {
-    /// Makes a project with a database.
+    /// Creates a project with a database.
     pub fn new() -> Bench {
         Bench::over(Store::Sqlite)
     }
@@ -93,7 +93,7 @@ impl Bench {
         Bench::with(store.project())
     }
 
-    /// Makes a project whose data is there.
+    /// Creates a bench for a project with existing data.
     pub fn with(store: Project) -> Bench {
         Bench {
             home: tempfile::tempdir().expect("a folder"),
@@ -147,7 +147,7 @@ impl Bench {
         checked.loaded.expect("a flow")
     }
 
-    /// What is found in a flow text before it runs.
+    /// Returns the findings of a check of a flow text.
     pub fn findings(&self, engine: &Engine, text: &str) -> Vec<String> {
         let path = self.home.path().join("flow.clj");
         std::fs::write(&path, text).expect("a file");
@@ -193,14 +193,14 @@ pub fn execute(engine: &Engine, run: &RunId) -> Result<RunOutcome, EngineError> 
 /// Executes a run, and returns its outcome as text.
 pub fn outcome(engine: &Engine, run: &RunId) -> String {
     let outcome = execute(engine, run);
-    // Whatever a test runs is replayed, too.
+    // Every run of a test is replayed, too.
     if outcome.is_ok() {
         block_on(engine.verify(run)).expect("a replay ends the same");
     }
-    words(&outcome)
+    outcome_text(&outcome)
 }
 
-pub fn words(outcome: &Result<RunOutcome, EngineError>) -> String {
+pub fn outcome_text(outcome: &Result<RunOutcome, EngineError>) -> String {
     match outcome {
         Ok(RunOutcome::Completed(value)) => codec::encode(value).expect("data"),
         Ok(RunOutcome::Failed(failure)) => {
@@ -216,7 +216,7 @@ pub fn words(outcome: &Result<RunOutcome, EngineError>) -> String {
     }
 }
 
-/// Keeps the events of a run as words.
+/// Records the events of a run as text.
 #[derive(Default)]
 pub struct Recorder(pub RefCell<Vec<String>>);
 
@@ -241,7 +241,7 @@ impl Observer for Recorder {
     }
 }
 
-/// Interrupts a run that does the effect of this path.
+/// Interrupts a run that performs the effect of this path.
 pub struct Trip {
     pub at: String,
     pub interrupt: Interrupt,
@@ -396,7 +396,7 @@ fn failure(config: &Value) -> StepError {
     StepError::new("E0799", kind, "not now").retry(retry)
 }
 
-/// Looks whether the effect of this key has happened. With `:times`, looking fails.
+/// Checks whether the effect of this key has happened. With `:times`, the check fails.
 fn seen(cx: &StepContext, config: &Value, effects: &Effects) -> Result<Outcome, StepError> {
     if config.get("times").is_some() {
         return Err(failure(config));

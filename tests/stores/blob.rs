@@ -10,7 +10,7 @@ fn file_of(folder: &std::path::Path, hash: &BlobHash) -> std::path::PathBuf {
 }
 
 #[test]
-fn bytes_come_back_under_the_name_of_their_hash() {
+fn bytes_are_read_back_by_their_hash() {
     let folder = tempfile::tempdir().expect("a folder");
     for bytes in [b"".as_slice(), b"hello", &[0, 255, 10]] {
         let hash = put(folder.path(), bytes).expect("written");
@@ -22,7 +22,7 @@ fn bytes_come_back_under_the_name_of_their_hash() {
 }
 
 #[tokio::test]
-async fn a_blob_may_come_a_part_at_a_time() {
+async fn a_blob_can_be_written_in_parts() {
     let folder = tempfile::tempdir().expect("a folder");
     let large = vec![7; 3 << 20];
     for parts in [
@@ -43,7 +43,7 @@ async fn a_blob_may_come_a_part_at_a_time() {
 }
 
 #[tokio::test]
-async fn of_an_unfinished_blob_nothing_stays() {
+async fn an_unfinished_blob_leaves_no_file() {
     let folder = tempfile::tempdir().expect("a folder");
     let mut writer = begin(folder.path()).expect("begun");
     writer.write(&vec![7; 3 << 20]).await.expect("written");
@@ -54,7 +54,7 @@ async fn of_an_unfinished_blob_nothing_stays() {
 }
 
 #[test]
-fn a_changed_blob_is_noticed_and_mended() {
+fn a_changed_blob_is_detected_and_repaired() {
     let folder = tempfile::tempdir().expect("a folder");
     let hash = put(folder.path(), b"hello").expect("written");
     fs::write(file_of(folder.path(), &hash), b"hell").expect("cut off");
@@ -67,7 +67,7 @@ fn a_changed_blob_is_noticed_and_mended() {
 }
 
 #[test]
-fn names_that_are_no_hash_reach_no_file() {
+fn names_other_than_hashes_do_not_reach_files() {
     let folder = tempfile::tempdir().expect("a folder");
     let long = "0".repeat(64);
     for name in ["", "..", "../../etc/passwd", "zz", &long] {
@@ -77,7 +77,7 @@ fn names_that_are_no_hash_reach_no_file() {
 }
 
 #[test]
-fn a_name_stands_for_its_last_contents() {
+fn a_name_refers_to_its_latest_contents() {
     let db = rusqlite::Connection::open_in_memory().expect("a database");
     db.execute_batch(SCHEMA).expect("tables");
     db.execute_batch(flowstone_stores::sqlite::resource::SCHEMA)
@@ -101,10 +101,10 @@ fn a_name_stands_for_its_last_contents() {
     assert!(find(&db, "res://x' OR '1'='1").expect("read").is_none());
 }
 
-/// A full disk in the middle: `/dev/full` takes nothing, and says so as a disk does.
+/// A full disk: `/dev/full` refuses every write, with the error of a full disk.
 #[cfg(target_os = "linux")]
 #[test]
-fn a_disk_that_fills_up_leaves_nothing_half_written() {
+fn a_full_disk_leaves_no_partial_blob() {
     use std::os::unix::fs::symlink;
 
     let folder = tempfile::tempdir().expect("a folder");
@@ -122,7 +122,7 @@ fn a_disk_that_fills_up_leaves_nothing_half_written() {
         get(folder.path(), &hash).expect_err("nothing").code(),
         "E0607"
     );
-    // One that comes in parts as well.
+    // The same for a blob that arrives in parts.
     let incoming = folder.path().join("incoming");
     fs::create_dir_all(&incoming).expect("a folder");
     for count in 0..1_000 {

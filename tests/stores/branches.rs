@@ -1,4 +1,4 @@
-//! Branches of a run side by side: values, failures, order, replay.
+//! Concurrent branches of a run: values, failures, order, replay.
 
 use expect_test::{Expect, expect};
 use flowstone_engine::codec;
@@ -7,7 +7,7 @@ use flowstone_engine::ports::WaitFilter;
 use super::STORE;
 use crate::bench::{Bench, block_on, outcome};
 
-/// Runs a flow with gates opened in an order, and replays it.
+/// Runs a flow with gates that open in a given order, and replays it.
 fn run(script: &[&str], text: &str) -> String {
     let bench = Bench::over(STORE);
     bench.script.set(script.iter().copied());
@@ -21,7 +21,7 @@ fn check(text: &str, expected: Expect) {
 }
 
 #[test]
-fn values_come_in_the_order_of_the_branches() {
+fn values_are_in_the_order_of_the_branches() {
     check("(flow/all [])", expect!["[]"]);
     check("(flow/pmap inc nil)", expect!["[]"]);
     check("(flow/all [(fn [] 1) #(+ 1 1)])", expect!["[1 2]"]);
@@ -40,7 +40,7 @@ fn values_come_in_the_order_of_the_branches() {
 }
 
 #[test]
-fn each_branch_has_a_place_of_its_own() {
+fn each_branch_has_its_own_paths() {
     check(
         "(let [gate #(flow/step :gate :x {})
                two #(flow/all [gate gate])]
@@ -50,7 +50,7 @@ fn each_branch_has_a_place_of_its_own() {
 }
 
 #[test]
-fn what_finishes_first_does_not_matter_for_a_replay() {
+fn the_order_of_completion_does_not_affect_a_replay() {
     let text = "(let [seen (atom [])
           three (flow/pmap (fn [n]
                              (swap! seen conj [:start n])
@@ -78,7 +78,7 @@ fn what_finishes_first_does_not_matter_for_a_replay() {
 }
 
 #[test]
-fn a_failure_is_treated_as_the_flow_says() {
+fn a_failure_follows_the_policy_of_its_step() {
     check(
         "(try (flow/all [#(flow/step :gate :a {:fails true :retry {:max-attempts 1}}) #(flow/step :gate :b {})])
            (catch Exception e [(ex-message e) (:step (ex-data e))]))",
@@ -215,7 +215,7 @@ fn bindings_start_as_soon_as_they_can() {
 }
 
 #[test]
-fn a_fanout_stands_for_its_items() {
+fn a_fanout_returns_the_values_of_its_items() {
     check(
         "(flow/step :fanout :send {:items [{:type :gate :as :write} {:type :pure :value 2} {:type :gate}]})",
         expect![[r#"["send.0/gate" 2 "send.2/gate"]"#]],
@@ -245,11 +245,11 @@ fn a_fanout_stands_for_its_items() {
         ),
         (
             "{:items [{:type :call-flow} {:type :pure}]}",
-            "failed E0446 items of type `:call-flow` and others are mixed in one `:fanout`",
+            "failed E0446 a `:fanout` cannot mix items of type `:call-flow` with others",
         ),
         (
             "{:items [] :retry {}}",
-            "failed E0446 `:retry` means nothing for a `:fanout`",
+            "failed E0446 `:retry` does not apply to a `:fanout`",
         ),
         ("{}", "failed E0711 the `:fanout` step needs `:items`"),
         (
@@ -257,7 +257,7 @@ fn a_fanout_stands_for_its_items() {
             "failed E0446 `:max-concurrency` is a number from 1 on",
         ),
     ] {
-        // The config is computed, so that the check before the run does not see it.
+        // The config is computed, so that the check before the run cannot see it.
         let text = format!("(flow/step :fanout :send (identity {config}))");
         assert_eq!(run(&[], &text), expected);
     }
@@ -272,7 +272,7 @@ fn a_delay_shared_by_branches_is_computed_once() {
             (flow/step :gate :x {})])",
         expect![[r#"[["all.0/x" "all.0/x" [0 1 2] [0 1 2] 0] "x"]"#]],
     );
-    // The branch that was computing it lost the race: another computes it again.
+    // The branch that was computing the delay lost the race: another branch computes it again.
     check(
         "(let [asked (delay (flow/step :gate :x {:turns 9}))]
            (flow/all [#(flow/race [(fn [] @asked) (fn [] (flow/step :gate :y {}))]) #(deref asked)]))",
@@ -284,6 +284,6 @@ fn a_delay_shared_by_branches_is_computed_once() {
                right (delay (flow/step :gate :y {}) (deref left))]
            (reset! cell {:right right})
            (flow/all [#(deref left) #(deref right)]))",
-        expect!["failed E0310 a delay needs itself to be computed"],
+        expect!["failed E0310 the value of a delay depends on itself"],
     );
 }

@@ -1,4 +1,5 @@
-//! Branches of a run that is interrupted, cancelled, or dies at any commit: what goes on is what would have been.
+//! Branches of a run that is interrupted or cancelled, or whose process ends at any commit: the resumed run has the
+//! same result.
 
 use std::rc::Rc;
 
@@ -12,10 +13,11 @@ use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 
 use super::STORE;
-use crate::bench::{Bench, Trip, block_on, outcome, words};
+use crate::bench::{Bench, Trip, block_on, outcome, outcome_text};
 use crate::crash;
 
-/// What branches share goes into the digest of each step: a replay in another order would not match the journal.
+/// A value that branches share is part of the digest of each step: a replay in another order would not match the
+/// journal.
 const FLOW: &str = "(let [seen (atom [])
       step (fn [id as n] (let [got (flow/step :gate id {:as as :value n :note @seen})]
                            (swap! seen conj [id n (flow/now-ms)])
@@ -34,7 +36,7 @@ const FLOW: &str = "(let [seen (atom [])
                                (finally (step :gone :put :gone)))}))
    (count @seen)])";
 
-/// Executes a run to its end; steps in doubt are answered with performing them again.
+/// Executes a run to its end; steps in doubt are performed again.
 fn finish(engine: &Engine, run: &RunId) -> String {
     let mut last = outcome(engine, run);
     while last.starts_with("waiting") {
@@ -50,7 +52,7 @@ fn finish(engine: &Engine, run: &RunId) -> String {
     last
 }
 
-/// What the steps left in our own store, in whichever order.
+/// Returns what the steps have stored, in any order.
 fn stored(bench: &Bench) -> Vec<String> {
     let stores = bench.stores();
     let all = block_on(stores.kv.get("all", 0)).expect("readable");
@@ -66,7 +68,7 @@ fn stored(bench: &Bench) -> Vec<String> {
 }
 
 #[test]
-fn every_commit_may_be_the_last() {
+fn a_crash_at_any_commit_loses_nothing() {
     let (expected, rows) = {
         let bench = Bench::over(STORE);
         let engine = bench.engine();
@@ -94,7 +96,7 @@ fn every_commit_may_be_the_last() {
 }
 
 #[test]
-fn an_interrupted_run_goes_on() {
+fn an_interrupted_run_resumes() {
     for at in [
         "first",
         "pmap.0/a",
@@ -115,10 +117,10 @@ fn an_interrupted_run_goes_on() {
             interrupt,
             ..ExecuteOptions::default()
         };
-        let first = words(&block_on(engine.execute(&run, trip, options)));
+        let first = outcome_text(&block_on(engine.execute(&run, trip, options)));
         drop(engine);
         let engine = bench.engine();
-        // An effect outside is let finish, so that nothing is in doubt.
+        // The effect outside is allowed to finish, so that nothing is in doubt.
         let last = outcome(&engine, &run);
         assert_eq!(
             last, "[0 [[0 0 1] [1 1 2] [2 2 3]] :quick 18]",
@@ -207,7 +209,7 @@ fn a_computing_branch_can_be_cancelled() {
     expect!["cancelled: enough"].assert_eq(&outcome(&engine, &run));
 }
 
-/// A program: what one branch does, one thing after another.
+/// A program: the parts of one branch, in sequence.
 #[derive(Debug, Clone)]
 enum Part {
     Step { effect: u8, turns: u8, fails: bool },
@@ -234,7 +236,7 @@ fn part() -> impl Strategy<Value = Part> {
     })
 }
 
-/// Returns the program of a part; what it gives does not depend on the order of things, unless it races.
+/// Returns the program of a part; its value does not depend on the order of steps, unless it races.
 fn text(part: &Part) -> String {
     let bodies = |bodies: &[Vec<Part>]| {
         let thunks: Vec<String> = bodies
@@ -311,7 +313,7 @@ fn random_programs_resume_at_any_point() {
         let bench = Bench::over(STORE);
         let engine = bench.engine();
         let run = bench.start(&engine, &program);
-        // What is undisturbed is replayed, too.
+        // An undisturbed run is replayed, too.
         let expected = outcome(&engine, &run);
         prop_assert!(expected.starts_with('['), "{expected}");
         let rows = stored(&bench);

@@ -1,4 +1,4 @@
-//! Many starts in one call: all of them, or none.
+//! Several starts in one call: all of them, or none.
 
 use flowstone_engine::ports::{RunFilter, RunStatus};
 use flowstone_engine::{BulkStart, Engine, EngineError, StartOptions, Started, codec};
@@ -75,7 +75,7 @@ fn one_wrong_input_starts_nothing_and_each_is_named() {
 }
 
 #[test]
-fn a_refusal_of_the_store_undoes_the_starts_before_it() {
+fn a_refused_start_rolls_back_the_starts_before_it() {
     let bench = Bench::over(STORE);
     let engine = bench.engine();
     let flow = bench.flow(
@@ -90,7 +90,7 @@ fn a_refusal_of_the_store_undoes_the_starts_before_it() {
         (1, 2, "E0555")
     );
     assert_eq!(count(&engine), 0);
-    // The transaction left nothing behind.
+    // The refused transaction left nothing behind.
     let started = submit(&engine, &flow, &["{:k 1}", "{:k 2}"]).expect("started");
     assert_eq!(
         (statuses(&started).as_str(), count(&engine)),
@@ -99,7 +99,7 @@ fn a_refusal_of_the_store_undoes_the_starts_before_it() {
 }
 
 #[test]
-fn runs_that_wait_for_their_turn_and_runs_that_exist_are_told_apart() {
+fn queued_and_existing_runs_are_reported() {
     let bench = Bench::over(STORE);
     let engine = bench.engine();
     let flow = bench.flow("{:slug :work :concurrency {:type :singleton} :flow '1}");

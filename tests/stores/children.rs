@@ -1,4 +1,4 @@
-//! Runs that call runs: values, errors, waits, cancels, and a process that dies at any commit.
+//! Runs that call runs: values, errors, waits, cancellations, and a process that ends at any commit.
 
 use std::rc::Rc;
 
@@ -10,7 +10,7 @@ use flowstone_engine::{Engine, ExecuteOptions, codec};
 use flowstone_lang::value::Value;
 
 use super::STORE;
-use crate::bench::{Bench, block_on, execute, outcome, words};
+use crate::bench::{Bench, block_on, execute, outcome, outcome_text};
 use crate::crash::stores;
 
 /// The flows that the tests call.
@@ -48,7 +48,7 @@ fn check(text: &str, expected: expect_test::Expect) {
     let engine = bench.engine();
     let run = bench.start(&engine, text);
     let found = outcome(&engine, &run);
-    // Ids differ from run to run of the tests.
+    // Ids differ between executions of the tests.
     let rows = runs(&engine);
     let found = rows.iter().fold(found, |found, row| {
         found.replace(row.id.as_str(), &format!("<{}>", row.flow))
@@ -56,7 +56,7 @@ fn check(text: &str, expected: expect_test::Expect) {
     expected.assert_eq(&found);
 }
 
-/// All runs, oldest first.
+/// Returns all runs, oldest first.
 fn runs(engine: &Engine) -> Vec<RunRow> {
     let mut rows = block_on(engine.list_runs(RunFilter::default())).expect("runs");
     rows.reverse();
@@ -176,18 +176,18 @@ fn a_parent_waits_for_what_its_child_waits_for() {
         "[(flow/call-flow :gate) (flow/call-flow :double {:n 1})]",
     );
     let executed = execute(&engine, &run);
-    let found = words(&executed);
+    let found = outcome_text(&executed);
     assert!(found.ends_with(": `door` waits for an answer"), "{found}");
     let waits = block_on(engine.list_waits(WaitFilter::default())).expect("waits");
-    let told = match executed {
+    let reported = match executed {
         Ok(RunOutcome::Waiting { waits, .. }) => waits,
         other => panic!("{other:?}"),
     };
-    assert_eq!(told, waits, "the parent says how to answer its child");
+    assert_eq!(reported, waits, "the parent says how to answer its child");
     assert_eq!(waits.len(), 1, "only what somebody can answer");
     assert_ne!(waits[0].run, run);
     answer(&engine, "door");
-    // The list of runs to resume has the child first, then the parent.
+    // The child comes first in the list of runs to resume, then the parent.
     let first = block_on(engine.resumable()).expect("runs");
     assert_eq!(first.len(), 1);
     let family = block_on(engine.show_run(&run)).expect("a report").children;
@@ -226,7 +226,7 @@ fn children_are_left_to_the_caller_on_request() {
     let suspended = block_on(engine.execute(&run, Rc::new(NoObserver), options));
     let child = runs(&engine)[1].id.clone();
     assert_eq!(
-        words(&suspended),
+        outcome_text(&suspended),
         format!("waiting: `double` waits for run {child}")
     );
     assert_eq!(block_on(engine.resumable()).expect("runs")[0].id, child);
@@ -235,7 +235,7 @@ fn children_are_left_to_the_caller_on_request() {
 }
 
 #[test]
-fn parent_and_child_may_die_at_any_commit() {
+fn parent_and_child_survive_a_crash_at_any_commit() {
     let text = "[(flow/call-flow :below) (flow/step :write :after {:value 3})
                  (try (flow/call-flow :fails) (catch Exception e (:kind (ex-data e))))]";
     for silently in [false, true] {
@@ -252,7 +252,7 @@ fn parent_and_child_may_die_at_any_commit() {
                     last.contains("the process is dead") || last.contains("waits"),
                     "{last}"
                 );
-                // An effect was begun, and nobody knows whether it was done.
+                // An effect in doubt is resolved.
                 for wait in block_on(engine.list_waits(WaitFilter::default())).expect("waits") {
                     let again = Value::keyword("retry");
                     block_on(engine.complete_wait(&wait.id, &again, false)).expect("answered");
@@ -272,7 +272,7 @@ fn parent_and_child_may_die_at_any_commit() {
 }
 
 #[test]
-fn children_go_side_by_side() {
+fn children_run_concurrently() {
     check(
         "(flow/all [(fn [] (flow/call-flow :double {:n 1})) (fn [] (flow/call-flow :below))])",
         expect!["[2 [8 10]]"],
@@ -316,7 +316,7 @@ fn a_child_that_lost_a_race_is_cancelled() {
 }
 
 #[test]
-fn children_of_a_fanout_run_side_by_side() {
+fn children_of_a_fanout_run_concurrently() {
     check(
         "(flow/step :fanout :pair {:items [{:type :call-flow :flow-slug :double :input {:n 1}}
                                            {:type :call-flow :flow-slug :double :input {:n 2}}]

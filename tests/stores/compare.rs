@@ -1,4 +1,4 @@
-//! What differs between two runs.
+//! Comparison of two runs.
 
 use expect_test::{Expect, expect};
 use flowstone_engine::shown_end;
@@ -6,7 +6,7 @@ use flowstone_engine::shown_end;
 use super::STORE;
 use crate::bench::{Bench, block_on, outcome};
 
-/// Runs two flows and says what differs.
+/// Runs two flows and checks the reported differences.
 fn check(a: &str, b: &str, expected: Expect) {
     let bench = Bench::over(STORE);
     let engine = bench.engine();
@@ -71,8 +71,8 @@ fn steps_are_compared_by_path() {
 }
 
 #[test]
-fn results_and_ends_are_compared() {
-    // The store gives another result for the same request.
+fn results_and_outcomes_are_compared() {
+    // The store returns another result for the same request.
     let flow = "(let [it (flow/step :put :list {:value 1})] (if (= 1 (:count it)) :first (throw (ex-info \"again\" {}))))";
     check(
         flow,

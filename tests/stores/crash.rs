@@ -1,4 +1,4 @@
-//! A process that dies at every commit, before it or right after it: what goes on is what would have been.
+//! A process that ends at every commit, before it or right after it: the resumed run has the same result.
 
 use std::cell::Cell;
 use std::sync::Arc;
@@ -13,11 +13,11 @@ use flowstone_lang::value::Value;
 use super::STORE;
 use crate::bench::{Bench, block_on, outcome};
 
-/// Lets a number of commits through, and then none: the process is dead.
+/// Allows a number of commits, and refuses all later ones: the process is dead.
 struct Dying {
     inner: Arc<dyn Journal>,
     left: AtomicI64,
-    /// The last one takes effect, and nobody hears of it.
+    /// The last commit takes effect, but its caller gets no answer.
     silently: bool,
 }
 
@@ -63,7 +63,7 @@ const FLOW: &str = "(let [a (flow/step :write :a {:value 1})
       g (try (flow/step :write :g {:times 9}) (catch Exception e (ex-message e)))]
   [a b (:value c) (first d) (:value e) f g])";
 
-/// Returns stores that take a number of commits.
+/// Returns stores that accept a number of commits.
 pub fn stores(bench: &Bench, left: i64, silently: bool) -> Stores {
     let stores = bench.stores();
     Stores {
@@ -77,7 +77,7 @@ pub fn stores(bench: &Bench, left: i64, silently: bool) -> Stores {
 }
 
 #[test]
-fn every_commit_may_be_the_last() {
+fn a_crash_at_any_commit_loses_nothing() {
     let (expected, rows) = {
         let bench = Bench::over(STORE);
         let engine = bench.engine();
@@ -99,7 +99,7 @@ fn every_commit_may_be_the_last() {
             }
             let engine = bench.engine();
             let mut last = outcome(&engine, &run);
-            // Nobody knows whether the effect was done: somebody looks at the other side, and says so.
+            // It is unknown whether the effect was done: a person checks, and reports it.
             while last.starts_with("waiting") {
                 in_doubt.set(in_doubt.get() + 1);
                 let waits = block_on(engine.list_waits(WaitFilter::default())).expect("waits");
@@ -126,7 +126,7 @@ fn every_commit_may_be_the_last() {
     assert!(in_doubt.get() > 0, "some crash leaves an effect in doubt");
 }
 
-/// What the steps left in our own store.
+/// Returns what the steps have stored.
 fn stored(bench: &Bench) -> Option<String> {
     let stores = bench.stores();
     block_on(stores.kv.get("all", 0)).expect("readable")

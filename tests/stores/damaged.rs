@@ -1,4 +1,4 @@
-//! Files that are not databases of Flowstone: they cause named errors, and stay unchanged.
+//! Files that are not Flowstone databases: they cause named errors, and stay unchanged.
 
 use std::fs;
 
@@ -23,13 +23,13 @@ fn with_file(bytes: &[u8]) -> Bench {
 }
 
 #[test]
-fn text_is_no_database() {
+fn a_text_file_is_not_a_database() {
     assert_eq!(refused(&with_file(b"hello")), "E0601");
     assert_eq!(refused(&with_file(&vec![b'x'; 10_000])), "E0601");
 }
 
 #[test]
-fn a_database_of_somebody_else_is_not_ours() {
+fn a_database_of_another_program_is_refused() {
     let bench = with_file(b"");
     let path = bench.home.path().join("home/flowstone.db");
     let db = rusqlite::Connection::open(&path).expect("a database");
@@ -51,7 +51,7 @@ fn a_database_of_a_later_build_is_too_new() {
 }
 
 #[test]
-fn a_database_that_is_cut_off_is_damaged() {
+fn a_truncated_database_is_damaged() {
     let bench = Bench::new();
     let engine = bench.engine();
     let run = bench.start(&engine, "(flow/step :write :a {:value 1})");

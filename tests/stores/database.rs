@@ -1,4 +1,4 @@
-//! Tests that look into the files of the database: what ports do not show.
+//! Tests that read the files of the database, beyond what the ports return.
 
 use std::fs;
 use std::sync::Arc;
@@ -15,10 +15,10 @@ use flowstone_engine::{Answering, Engine, codec};
 use crate::bench::{Bench, block_on, outcome};
 use crate::search::{keep, titles};
 use crate::upkeep::{DAY, gc};
-use crate::waits::{DOOR, edn, waits, words};
+use crate::waits::{DOOR, answer_text, edn, waits};
 
 #[test]
-fn a_journal_that_says_something_else_stops_the_run() {
+fn a_journal_that_does_not_match_stops_the_run() {
     let bench = Bench::new();
     let engine = bench.engine();
     let run = bench.start(
@@ -39,7 +39,7 @@ fn a_journal_that_says_something_else_stops_the_run() {
           journal: :write {:value 1}
           now:     :write {:value 1}"#]]
     .assert_eq(&found);
-    // It is as it was, for a build that understands it.
+    // The run is unchanged for a build that understands it.
     let row = block_on(engine.find_run(run.as_str())).expect("a run");
     assert_eq!(row.status, RunStatus::Waiting);
 }
@@ -70,7 +70,7 @@ fn large_values_are_kept_out_of_line() {
 }
 
 #[test]
-fn a_token_is_good_for_what_was_shown() {
+fn a_token_is_valid_only_for_what_was_shown() {
     let bench = Bench::new();
     let engine = bench.engine();
     let run = bench.start(&engine, DOOR);
@@ -90,7 +90,7 @@ fn a_token_is_good_for_what_was_shown() {
     };
     show(&row.details.replace("door", "vault"));
     let answer = edn("{:action :approve}");
-    let found = words(block_on(engine.complete_wait(&token, &answer, false)));
+    let found = answer_text(block_on(engine.complete_wait(&token, &answer, false)));
     assert_eq!(found, "E0526");
     show(&row.details);
     let seen = |digest: &str| Answering {
@@ -98,7 +98,7 @@ fn a_token_is_good_for_what_was_shown() {
         ..Answering::default()
     };
     let give = |how: Answering| {
-        words(block_on(engine.answer_waits(
+        answer_text(block_on(engine.answer_waits(
             Target::Name(token.clone()),
             &answer,
             how,
@@ -108,7 +108,7 @@ fn a_token_is_good_for_what_was_shown() {
     assert_eq!(give(seen(&row.digest)), "answered 1");
     assert_eq!(give(seen(&row.digest)), "E0515");
     outcome(&engine, &run);
-    // The same question in the next run has a token of its own.
+    // The same question in the next run has a different token.
     let next = bench.start(&engine, DOOR);
     outcome(&engine, &next);
     let id = waits(&engine)[0].id.clone();
@@ -117,7 +117,7 @@ fn a_token_is_good_for_what_was_shown() {
 }
 
 #[test]
-fn ten_thousand_open_waits_are_not_looked_through() {
+fn queries_for_waits_use_an_index() {
     let bench = Bench::new();
     drop(bench.engine());
     let db = rusqlite::Connection::open(bench.home.path().join("home/flowstone.db"));
@@ -151,7 +151,7 @@ fn ten_thousand_open_waits_are_not_looked_through() {
     }
 }
 
-/// A database of before the index is indexed when somebody asks.
+/// A database from before the index is indexed by the first search.
 #[test]
 fn an_older_database_is_indexed_when_it_is_asked() {
     let bench = Bench::new();
@@ -160,7 +160,7 @@ fn an_older_database_is_indexed_when_it_is_asked() {
         let stores = bench.stores();
         block_on(keep(&stores, "old.txt", "walrus", None));
     }
-    // As if it had been made before: the list of what is to be done is all that says so.
+    // As in a database from before the index: the resource is only in the list of those to be indexed.
     let db = rusqlite::Connection::open(home.join("flowstone.db")).expect("opened");
     let listed: i64 = db
         .query_row("SELECT count(*) FROM search_todo", [], |row| row.get(0))
@@ -173,7 +173,7 @@ fn an_older_database_is_indexed_when_it_is_asked() {
 }
 
 #[test]
-fn blobs_go_with_the_last_that_names_them() {
+fn blobs_are_removed_with_their_last_name() {
     let bench = Bench::new();
     let engine = bench.engine();
     let stores = engine.stores().clone();
@@ -186,7 +186,7 @@ fn blobs_go_with_the_last_that_names_them() {
     put("nameless");
     let kept = bench.start(&engine, "[:see \"res://v1/b\"]");
     outcome(&engine, &kept);
-    // The files were written long ago.
+    // Makes the files old.
     for part in fs::read_dir(bench.home.path().join("home/blobs"))
         .expect("a folder")
         .flatten()
@@ -200,7 +200,7 @@ fn blobs_go_with_the_last_that_names_them() {
         }
     }
     bench.clock.advance(40 * DAY);
-    // Put again: somebody is about to name it.
+    // Stored again: a row is about to refer to it.
     put("fresh");
     let report = gc(&engine, 30);
     assert_eq!((report.resources, report.blobs.count), (0, 1), "{report:?}");
@@ -220,7 +220,7 @@ fn blobs_go_with_the_last_that_names_them() {
     );
 }
 
-/// Commits a change of a run, as the process that executes it.
+/// Commits a change of a run as the process that executes it.
 fn commit(engine: &Engine, run: &RunId, change: Change) {
     let stores = engine.stores();
     let Claim::Taken { epoch, .. } =

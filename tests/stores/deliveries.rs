@@ -1,4 +1,4 @@
-//! Deliveries: started once, however often they come, and after a crash.
+//! Deliveries: started once, however often they arrive, and after a crash.
 
 use flowstone_engine::StartOptions;
 use flowstone_engine::Submitted;
@@ -41,7 +41,7 @@ fn count(bench: &Bench) -> usize {
 }
 
 #[test]
-fn a_delivery_that_comes_again_starts_nothing() {
+fn a_repeated_delivery_starts_nothing() {
     let bench = Bench::over(STORE);
     let Submitted::Started(started) = submit(&bench, FLOW, &["a", "b"]) else {
         panic!("the first one starts a run");
@@ -54,7 +54,7 @@ fn a_delivery_that_comes_again_starts_nothing() {
         assert_eq!(past.digest, "d1");
     }
     assert_eq!(count(&bench), 1);
-    // A key that came with a duplicate was not noted.
+    // A key that arrived with a duplicate was not recorded.
     assert!(matches!(
         submit(&bench, FLOW, &["c"]),
         Submitted::Started(_)

@@ -1,4 +1,4 @@
-//! Ends that come from outside, and a process that dies or is overtaken at any commit of them.
+//! Ends of runs that are caused from outside, by a process that ends or is overtaken at any commit.
 
 use std::rc::Rc;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -30,7 +30,7 @@ fn statuses(engine: &Engine) -> String {
     words.collect::<Vec<_>>().join(", ")
 }
 
-/// The names of the effects that were done, once each: what is in doubt is done again.
+/// Returns the names of the effects, once each: an effect in doubt is performed again.
 fn done(bench: &Bench) -> String {
     let effects = bench.effects();
     let mut names: Vec<&str> = effects
@@ -43,7 +43,7 @@ fn done(bench: &Bench) -> String {
 }
 
 /// Resumes runs until none can be resumed.
-fn settle(engine: &Engine) {
+fn resume_all(engine: &Engine) {
     for _ in 0..20 {
         let waits = block_on(engine.list_waits(WaitFilter::default())).expect("waits");
         let doubts = waits
@@ -64,7 +64,7 @@ fn settle(engine: &Engine) {
     panic!("it never ends: {}", statuses(engine));
 }
 
-/// How a run is brought to its end.
+/// A way to end a run.
 type End = fn(&Engine, &RunId) -> Result<(), EngineError>;
 
 const CANCEL: End = |engine, run| {
@@ -87,8 +87,8 @@ const FAIL: End = |engine, run| {
 /// the final states of all runs, which must be the same each time.
 fn ended(text: &str, end: End) -> String {
     let mut expected = None;
-    // Who dies after a commit that it hears of dies where the next one does not come about: but for the first, the
-    // silent deaths are all.
+    // A process that dies after a commit that it knows of has the same state as one that dies before the next commit:
+    // except for the first, only silent deaths are tested.
     let deaths = std::iter::once((false, 0)).chain((0..).map(|left| (true, left)));
     for (silently, left) in deaths {
         let bench = Bench::over(STORE);
@@ -113,13 +113,13 @@ fn ended(text: &str, end: End) -> String {
             Err(error) => panic!("{error}"),
         };
         let engine = bench.engine();
-        settle(&engine);
+        resume_all(&engine);
         let found = format!("{}; {}", statuses(&engine), done(&bench))
             .trim_end_matches("; ")
             .to_owned();
         let expected = expected.get_or_insert_with(|| found.clone());
         assert_eq!(&found, expected, "left {left} silently {silently}");
-        // What a dead process tells is not always heard: children are tidied up beside it.
+        // The signal of a dead process may be lost: children then clean up concurrently.
         if !is_dead && left > 3 {
             break;
         }
@@ -166,7 +166,7 @@ fn children_end_by_their_policies_after_any_crash() {
     .assert_eq(&found);
 }
 
-/// The run is terminated by force right before a commit of its executor.
+/// A run that is terminated by force right before a commit of its executor.
 struct Overtaken {
     inner: Arc<dyn Journal>,
     runs: Arc<dyn Runs>,
@@ -174,7 +174,7 @@ struct Overtaken {
     seen: Arc<Mutex<Option<Seen>>>,
 }
 
-/// What was written when a run was ended, and what the commit after that was about.
+/// The journal when the run was ended, and the content of the commit after that.
 struct Seen {
     rows: usize,
     next: Option<EntryKind>,

@@ -1,4 +1,4 @@
-//! What a flow and a record say of a step that failed; what is expected of a value; what steps cost.
+//! Errors of failed steps in flows and records; expectations of values; costs of steps.
 
 use flowstone_engine::{RunReport, StepStatus};
 
@@ -64,13 +64,13 @@ fn an_error_has_its_kind_attempts_and_delay() {
 }
 
 #[test]
-fn the_second_time_at_a_step_has_its_own_path() {
+fn the_second_call_of_a_step_has_its_own_path() {
     let flow = "(mapv (fn [n] (try (flow/step :write :a {:times n}) (catch Exception e (:path (ex-data e))))) [0 1 0])";
     assert_eq!(report(flow).0, "[nil \"a#2\" nil]");
 }
 
 #[test]
-fn a_skipped_error_stays_on_the_record() {
+fn a_skipped_error_stays_in_the_record() {
     let (end, shown) = report(
         "[(flow/step :write :a {:times 1 :on-error :skip}) (flow/step :write :b {:value 1})]",
     );
@@ -90,7 +90,7 @@ fn a_skipped_error_stays_on_the_record() {
 }
 
 #[test]
-fn an_error_that_was_retried_away_stays_on_the_record() {
+fn a_retried_error_stays_in_the_record() {
     let (end, shown) = report("(flow/step :look :a {:times 1 :value 1})");
     assert_eq!(end, "1");
     let step = &shown.steps[0];
@@ -149,7 +149,7 @@ fn values_are_checked_against_expectations() {
     }
 }
 
-/// What a store, a sleep and a person make of a step is expected of, too; what is done in a store is not done again.
+/// Expectations also apply to values from a store, a sleep or a person; a store operation is not repeated.
 #[test]
 fn expectations_apply_to_every_kind_of_value() {
     const NOT: &str = "failed E0521 the result is not what `:expect` says: should";
@@ -205,7 +205,7 @@ fn expectations_apply_to_every_kind_of_value() {
 }
 
 #[test]
-fn the_key_of_a_step_stays_the_same() {
+fn the_idempotency_key_of_a_step_stays_the_same() {
     let bench = Bench::over(STORE);
     let engine = bench.engine();
     let flow = "[(flow/step :look :a {:times 2 :value 1}) (mapv (fn [n] (flow/step :write :b {:value n})) [1 2])
@@ -221,7 +221,7 @@ fn the_key_of_a_step_stays_the_same() {
 }
 
 #[test]
-fn costs_are_added_up() {
+fn costs_are_summed() {
     let (_, shown) = report(
         "(do (flow/step :look :a {:value 1 :metering {:unit :request :unit-cost-micros 2000 :label \"search\"}})
              (flow/step :write :b {:value {:tokens 250} :metering {:unit :token :unit-cost-micros 2.5 :quantity '(fn [v] (:tokens v))}})
@@ -249,14 +249,14 @@ fn costs_are_added_up() {
             "a search 1 request 2000",
             "b - 250 token 625",
             "c - 3 request 30",
-            "d - 0 request 0`:quantity` of `:metering` gave no number from 0",
+            "d - 0 request 0`:quantity` of `:metering` did not return a number from 0",
         ]
     );
     assert_eq!(shown.cost_micros, 2655);
 }
 
 #[test]
-fn a_failure_keeps_the_width_of_its_form() {
+fn a_failure_keeps_the_span_of_its_form() {
     let bench = Bench::over(STORE);
     let run = bench.start(
         &bench.engine(),

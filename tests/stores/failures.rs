@@ -1,4 +1,4 @@
-//! What goes wrong around a run, and what is promised then. `docs/guide/failures.md` says the same in words.
+//! Failures around a run, and the guarantees that hold then. `docs/guide/failures.md` describes them.
 
 use std::path::PathBuf;
 
@@ -8,17 +8,17 @@ use flowstone_engine::{Engine, ExecuteOptions, Stay};
 use flowstone_lang::value::Value;
 use flowstone_stores::{Options, open};
 
-use crate::bench::{Bench, block_on, execute, outcome, words};
+use crate::bench::{Bench, block_on, execute, outcome, outcome_text};
 use crate::lossy::{self, Trouble};
 
-/// Executes a run without staying for its timers.
+/// Executes a run without waiting for its timers.
 fn pass(engine: &Engine, run: &RunId) -> String {
     let options = ExecuteOptions {
         stay: Stay::No,
         ..ExecuteOptions::default()
     };
     let observer = std::rc::Rc::new(flowstone_engine::observer::NoObserver);
-    words(&block_on(engine.execute(run, observer, options)))
+    outcome_text(&block_on(engine.execute(run, observer, options)))
 }
 
 fn answer(engine: &Engine, target: &str, action: &str, keep: bool) -> String {
@@ -44,7 +44,7 @@ fn a_token_counts_for_one_approval() {
         .expect("read")
         .expect("a token");
     assert_eq!(answer(&engine, &token, "approve", false), "Runs");
-    // Also from another process, and before the run has taken the first.
+    // Also from another process, and before the run has taken the first answer.
     assert_eq!(answer(&bench.engine(), &token, "reject", false), "E0515");
     assert_eq!(outcome(&engine, &run), ":approve");
     assert_eq!(answer(&engine, &token, "reject", false), "E0515");
@@ -58,7 +58,7 @@ fn a_signal_before_its_wait_is_kept_for_it() {
     assert_eq!(answer(&engine, "door", "approve", true), "Kept");
     let run = bench.start(&engine, "(:action (flow/step :hold :door {}))");
     assert_eq!(outcome(&engine, &run), ":approve");
-    // It is used up.
+    // The token is used up.
     let run = bench.start(&engine, "(:action (flow/step :hold :door {}))");
     assert!(outcome(&engine, &run).starts_with("waiting"));
 }
@@ -70,7 +70,7 @@ const SLEEP: &str = "(let [a (flow/now-ms)
   [s w (- b a)])";
 
 #[test]
-fn a_timer_that_was_due_while_the_machine_was_off_fires_late() {
+fn a_timer_that_expired_while_no_process_ran_fires_late() {
     let bench = Bench::new();
     let engine = bench.engine();
     let run = bench.start(&engine, SLEEP);
@@ -85,13 +85,13 @@ fn a_timer_that_was_due_while_the_machine_was_off_fires_late() {
 }
 
 #[test]
-fn after_a_clock_that_jumps_back_timers_fire_late_and_once() {
+fn timers_fire_once_after_the_clock_jumps_back() {
     let bench = Bench::new();
     let engine = bench.engine();
     let run = bench.start(&engine, SLEEP);
     assert!(pass(&engine, &run).starts_with("waiting"));
     bench.clock.advance(-3_600_000);
-    // Not due, however often somebody looks.
+    // The run is not due, however often the list is read.
     assert!(block_on(engine.resumable()).expect("listed").is_empty());
     assert!(pass(&engine, &run).starts_with("waiting"));
     bench.clock.advance(60_001);
@@ -117,7 +117,7 @@ fn time_in_a_run_does_not_go_back() {
     assert_eq!(outcome(&bench.engine(), &run), "[0 :approve]");
 }
 
-/// A home under the layer that can be in trouble.
+/// Returns a home folder on the file layer that can fail.
 fn troubled(bench: &Bench) -> (PathBuf, Options) {
     let home = bench
         .home
@@ -145,20 +145,20 @@ fn kept(stores: &Stores) -> usize {
     text.map_or(0, |text| text.split_whitespace().count())
 }
 
-/// The run stops with the error; when the trouble is over it goes on, and nothing is lost or done twice.
+/// The run stops with the error; when the failure is over it resumes, and nothing is lost or done twice.
 fn survives(trouble: Trouble, code: &str) {
     let bench = Bench::new();
     let (home, options) = troubled(&bench);
     let stores = open(&home, &options).expect("it opens");
     let engine = bench.engine_over(stores.clone());
     let run = bench.start(&engine, WRITES);
-    // Half of the way, and then nothing can be written any more.
+    // From the middle of the run on, nothing can be written.
     let watch = std::rc::Rc::new(AtStep {
         step: "w#10",
         home: home.clone(),
         trouble,
     });
-    let first = words(&block_on(engine.execute(
+    let first = outcome_text(&block_on(engine.execute(
         &run,
         watch,
         ExecuteOptions::default(),
@@ -171,10 +171,10 @@ fn survives(trouble: Trouble, code: &str) {
             .any(|effect| effect.starts_with(&format!("{path}=")))
     };
     assert!(begun("w#9") && !begun("w#12"), "{}", bench.effects());
-    // It does not get better by trying.
-    let again = words(&execute(&engine, &run));
+    // Trying again does not help.
+    let again = outcome_text(&execute(&engine, &run));
     assert!(again.contains(code), "{again}");
-    // What is in the file can be read.
+    // The stored part can be read.
     assert!(kept(&stores) >= 8);
     lossy::trouble(&home, Trouble::None);
     drop((engine, stores));
@@ -195,7 +195,7 @@ fn survives(trouble: Trouble, code: &str) {
     assert!(again.len() <= 1, "{again:?}");
 }
 
-/// Brings trouble when a step begins.
+/// Causes a failure when a step begins.
 struct AtStep {
     step: &'static str,
     home: PathBuf,
@@ -218,7 +218,7 @@ fn a_full_disk_stops_a_run_and_loses_nothing() {
 }
 
 #[test]
-fn a_disk_that_does_not_work_stops_a_run_and_loses_nothing() {
+fn a_failing_disk_stops_a_run_and_loses_nothing() {
     survives(Trouble::Broken, "E0608");
 }
 
@@ -240,7 +240,7 @@ fn a_read_only_database_is_an_error_at_the_start() {
 }
 
 #[test]
-fn a_home_that_cannot_be_one_is_an_error_at_the_start() {
+fn a_file_in_place_of_the_home_is_an_error_at_the_start() {
     let folder = tempfile::tempdir().expect("a folder");
     let file = folder.path().join("file");
     std::fs::write(&file, "mine").expect("a file");
@@ -255,7 +255,7 @@ fn a_home_that_cannot_be_one_is_an_error_at_the_start() {
     assert_eq!(std::fs::read_to_string(&file).expect("read"), "mine");
 }
 
-/// Wherever in a large write the space ends, the table is as it was; with space, the same write is taken.
+/// Wherever the space ends in a large write, the table is unchanged; with enough space, the same write succeeds.
 #[test]
 fn rows_that_do_not_fit_are_not_written_in_part() {
     use flowstone_engine::table::{Cell, TableName, TableOp, TableTarget, WriteMode, WriteRows};

@@ -1,4 +1,4 @@
-//! The feed of a run: each event once, numbered without gaps, whatever happens to the process and the reader.
+//! The feed of a run: each event is read once, numbered without gaps, even if processes or readers end.
 
 use std::collections::BTreeMap;
 
@@ -14,7 +14,7 @@ use super::crash;
 use super::waits::edn;
 use crate::bench::{Bench, block_on, outcome};
 
-/// Steps inside and outside, a log line, a question, a step that is tried again, and one that fails.
+/// Steps with effects inside and outside, a log line, a question, a step that is retried, and one that fails.
 const FLOW: &str = "(do
   (flow/log :info \"begin\" {:n 1})
   (flow/step :put :kept {:value 1})
@@ -25,7 +25,7 @@ const FLOW: &str = "(do
   (flow/step :look :last {:value (apply str (repeat 9000 \"x\"))})
   :end)";
 
-/// Executes a run to its end, whatever it waits for.
+/// Executes a run to its end, and answers all its waits.
 fn finish(bench: &Bench, engine: &Engine, run: &RunId) -> String {
     loop {
         let last = outcome(engine, run);
@@ -104,7 +104,7 @@ fn waits_of(engine: &Engine, run: &RunId) -> String {
     waits.first().expect("a wait").id.clone()
 }
 
-/// The events that do not depend on how often the run was interrupted.
+/// Returns the events that do not depend on how often the run was interrupted.
 fn lasting(events: &[FeedEvent]) -> Vec<String> {
     let lasting = events.iter().filter(|event| event.name != "run.resumed");
     let named = lasting.map(|event| {
@@ -115,7 +115,7 @@ fn lasting(events: &[FeedEvent]) -> Vec<String> {
 }
 
 #[test]
-fn every_commit_may_be_the_last() {
+fn a_crash_at_any_commit_loses_nothing() {
     const STEPS: &str = "(do (flow/step :put :a {:value 1}) (flow/step :write :b {:value 2})
         (flow/log :info \"c\") (flow/step :hold :door {}) (flow/step :put :d {:value 3}) :end)";
     let expected = {
@@ -140,7 +140,7 @@ fn every_commit_may_be_the_last() {
             let count = i64::try_from(events.len()).expect("small");
             let place = format!("left {left} silently {silently}");
             assert_eq!(numbers(&events), (1..=count).collect::<Vec<_>>(), "{place}");
-            // What a reader had seen before the crash is still so.
+            // Events that a reader received before the crash are unchanged.
             assert_eq!(shown(&events[..seen.len()]), shown(&seen), "{place}");
             let found = lasting(&events);
             match found.iter().any(|event| event.contains("b?1")) {
@@ -182,7 +182,7 @@ fn a_reader_that_reconnects_at_each_event_has_each_once() {
 }
 
 #[test]
-fn the_end_is_told_apart_from_what_is_to_come() {
+fn the_feed_reports_whether_it_has_ended() {
     let bench = Bench::over(STORE);
     let engine = bench.engine();
     let run = bench.start(&engine, "(flow/step :hold :door {})");
@@ -206,7 +206,7 @@ fn the_end_is_told_apart_from_what_is_to_come() {
 }
 
 #[test]
-fn numbers_go_on_over_all_passes() {
+fn numbers_continue_over_all_passes() {
     let bench = Bench::over(STORE);
     let engine = bench.engine();
     let text = "{:slug :loop :flow '(let [n (:n (flow/input) 0)]
@@ -217,7 +217,7 @@ fn numbers_go_on_over_all_passes() {
     let flow = bench.flow(text);
     let options = StartOptions::with_input(Value::Nil);
     let run = block_on(engine.start(&flow, options)).expect("it starts");
-    // This reader is fast enough to see nearly everything; it reads while the run sleeps.
+    // This reader is fast enough to receive nearly everything; it reads while the run sleeps.
     let mut reader = engine.feeds().follow(&run, 0);
     let mut seen = Vec::new();
     loop {
@@ -234,7 +234,7 @@ fn numbers_go_on_over_all_passes() {
             }
         }
     }
-    // A pass that ended between two reads was dropped, and its place says so.
+    // The rows of a pass that ended between two reads were removed; a `run.truncated` event takes their place.
     let passes: Vec<String> = seen
         .iter()
         .filter(|event| event.name.starts_with("run."))
@@ -254,7 +254,7 @@ fn numbers_go_on_over_all_passes() {
             pair[0].seq, pair[1].seq, pair[1].name
         );
     }
-    // Who comes later gets the last pass, and the same numbers.
+    // A later reader gets the last pass, with the same numbers.
     let late = all(engine.stores(), &run);
     assert_eq!(late[0].name, "run.truncated");
     assert_eq!(late[1].name, "run.continued");
@@ -304,7 +304,7 @@ fn the_project_has_the_events_of_all_runs_in_the_order_of_their_commits() {
         let last = block_on(engine.feeds().last_position()).expect("it is read");
         assert_eq!(positions.last(), Some(&last));
     }
-    // What each event says is the same from both sides.
+    // Each event has the same content in both feeds.
     let steps = project(engine.stores(), usize::MAX, FeedDetail::Steps);
     let of_first: Vec<FeedEvent> = steps
         .into_iter()

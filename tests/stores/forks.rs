@@ -1,4 +1,5 @@
-//! What a fork draws: what was asked before the fork stays, what comes later is new, and a replay draws it again.
+//! Random numbers and times in a fork: values drawn before the fork stay, later ones are new, and a replay draws them
+//! again.
 
 use flowstone_engine::ids::RunId;
 use flowstone_engine::{Engine, ForkOptions, StartOptions, codec};
@@ -7,7 +8,7 @@ use flowstone_lang::value::Value;
 use super::STORE;
 use crate::bench::{Bench, block_on, outcome};
 
-/// Draws between three steps.
+/// Draws random numbers and the time between three steps.
 const FLOW: &str = "(let [one (random-uuid)
       a (flow/step :write :a {:value 1})
       two [(random-uuid) (rand) (flow/now-ms)]
@@ -16,7 +17,7 @@ const FLOW: &str = "(let [one (random-uuid)
       c (flow/step :write :c {:value 3})]
   [(str one) (str two) (str three) (str [(random-uuid) (rand)])])";
 
-/// The parts of a result, compared with those of another: `=` or `*`.
+/// Compares the parts of a result with those of another: `=` or `*`.
 fn compared(one: &str, other: &str) -> String {
     let items = |text: &str| codec::decode(text).expect("EDN").as_vector().cloned();
     let (one, other) = (
@@ -46,7 +47,7 @@ fn start(bench: &Bench, engine: &Engine, text: &str) -> RunId {
 }
 
 #[test]
-fn what_was_drawn_before_a_fork_stays_and_what_comes_later_is_new() {
+fn a_fork_keeps_earlier_random_values_and_draws_new_ones() {
     let bench = Bench::over(STORE);
     let engine = bench.engine();
     let run = start(&bench, &engine, FLOW);
@@ -106,7 +107,7 @@ fn an_interrupted_fork_draws_the_same_when_it_is_replayed() {
 fn only_branches_after_a_fork_draw_new_random_numbers() {
     let bench = Bench::over(STORE);
     let engine = bench.engine();
-    // One after another, so that the third has not begun where the second is forked.
+    // One branch after another, so that the third has not begun where the second is forked.
     let text = "(flow/pmap {:max 1}
   (fn [n] (let [id (random-uuid) done (flow/step :write (keyword (str \"w\" n)) {:value n})]
             (str [id (random-uuid)])))
@@ -124,7 +125,7 @@ fn only_branches_after_a_fork_draw_new_random_numbers() {
 }
 
 #[test]
-fn the_next_pass_of_a_fork_is_another_one() {
+fn the_next_pass_of_a_fork_draws_other_values() {
     let bench = Bench::over(STORE);
     let engine = bench.engine();
     let text = "(let [a (flow/step :write :a {:value 1})]

@@ -1,4 +1,4 @@
-//! A step that ends when a script says so: whichever order steps side by side are to finish in.
+//! A step that ends when a script opens its gate, so that concurrent steps finish in a given order.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -16,7 +16,7 @@ use flowstone_lang::value::Value;
 
 use crate::bench::Effects;
 
-/// Which gates open, in which order; one that is not named is open.
+/// The order in which gates open; a gate that is not named is open.
 #[derive(Clone, Default)]
 pub struct Script(Rc<RefCell<Gates>>);
 
@@ -33,14 +33,14 @@ impl Script {
         self.0.borrow_mut().order = order.into_iter().map(str::to_owned).collect();
     }
 
-    /// Returns how many were under way at once, at most.
+    /// Returns the maximum number of steps that were in progress at the same time.
     pub fn most(&self) -> usize {
         self.0.borrow().most
     }
 
     async fn pass(&self, name: &str, turns: i64) {
         let _under_way = UnderWay::begin(self, name);
-        // Others begin before this one ends.
+        // Other steps begin before this one ends.
         for _ in 0..turns {
             tokio::task::yield_now().await;
         }
@@ -58,7 +58,7 @@ impl Script {
     }
 }
 
-/// Counts a step, and opens the next gate when it is over or given up.
+/// Counts a step in progress, and opens the next gate when it is over or given up.
 struct UnderWay<'s>(&'s Script, &'s str);
 
 impl UnderWay<'_> {

@@ -1,4 +1,4 @@
-//! Jobs over the stores: leases, attempts, order, cancels, batches, and processes that die at any commit.
+//! Jobs over the stores: leases, attempts, order, cancellations, batches, and processes that end at any commit.
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use flowstone_engine::ports::{
 use flowstone_engine::{Engine, EngineError, ExecuteOptions, codec};
 
 use super::STORE;
-use crate::bench::{Bench, block_on, execute, outcome, words};
+use crate::bench::{Bench, block_on, execute, outcome, outcome_text};
 use crate::crash;
 
 /// Submits a job and waits for it.
@@ -37,7 +37,7 @@ fn claim_as(engine: &Engine, types: &[&str], max: usize, lease: u64) -> Vec<JobR
     claimed.into_iter().map(|job| job.row).collect()
 }
 
-/// Claims the one image that is queued, for 30 seconds.
+/// Claims the only queued image job, for 30 seconds.
 fn claim(engine: &Engine) -> JobRow {
     let mut jobs = claim_as(engine, &["image"], 10, 30);
     assert_eq!(jobs.len(), 1, "{jobs:?}");
@@ -88,7 +88,7 @@ fn statuses(engine: &Engine) -> String {
     names.join(" ")
 }
 
-/// Drives whatever can go on, as a worker does, and returns how many runs that were.
+/// Executes every run that can continue, as a worker does, and returns their number.
 fn resume(engine: &Engine) -> usize {
     let driven = block_on(engine.resume_all(Rc::new(NoObserver), ExecuteOptions::default()));
     driven.expect("listed").len()
@@ -122,7 +122,7 @@ fn a_run_is_suspended_until_a_worker_completes_its_job() {
 }
 
 #[test]
-fn leases_that_expire_use_up_the_attempts_and_the_run_is_told() {
+fn expired_leases_use_up_the_attempts_and_the_run_is_notified() {
     let bench = Bench::over(STORE);
     let engine = bench.engine();
     let run = bench.start(&engine, ONE);
@@ -137,7 +137,7 @@ fn leases_that_expire_use_up_the_attempts_and_the_run_is_told() {
         );
         bench.clock.advance(1);
     }
-    // Nobody claims any more: the worker that executes runs notices.
+    // No worker claims jobs any more: the worker that executes runs detects that the job is due.
     let due_ms = block_on(engine.stores().agenda.next_ms()).expect("read");
     assert_eq!(due_ms, Some(bench.clock_ms()));
     assert_eq!(resume(&engine), 1);
@@ -147,7 +147,7 @@ fn leases_that_expire_use_up_the_attempts_and_the_run_is_told() {
 }
 
 #[test]
-fn a_worker_that_takes_runs_settles_jobs_too() {
+fn a_worker_that_takes_runs_updates_due_jobs_too() {
     let bench = Bench::over(STORE);
     let engine = bench.engine();
     let run = bench.start(
@@ -205,7 +205,7 @@ fn progress_keeps_a_lease_and_a_late_worker_has_lost_it() {
 }
 
 #[test]
-fn the_same_completion_again_is_answered_the_same() {
+fn a_repeated_completion_gets_the_same_answer() {
     let bench = Bench::over(STORE);
     let engine = bench.engine();
     let run = bench.start(&engine, ONE);
@@ -329,7 +329,7 @@ fn a_claim_gets_a_job_that_is_submitted_while_it_waits() {
 }
 
 #[test]
-fn a_cancelled_run_takes_its_jobs_with_it() {
+fn a_cancelled_run_cancels_its_jobs() {
     let bench = Bench::over(STORE);
     let engine = bench.engine();
     let text =
@@ -346,9 +346,10 @@ fn a_cancelled_run_takes_its_jobs_with_it() {
     let asked_ms = bench.clock_ms();
     bench.clock.advance(10_000);
     let long = Some(Duration::from_secs(3600));
-    let told = block_on(engine.job_progress(&job.id, &token(&job), None, long)).expect("told");
-    assert!(told.is_cancel_requested);
-    assert_eq!(told.until_ms, asked_ms + 30_000);
+    let updated =
+        block_on(engine.job_progress(&job.id, &token(&job), None, long)).expect("updated");
+    assert!(updated.is_cancel_requested);
+    assert_eq!(updated.until_ms, asked_ms + 30_000);
     bench.clock.advance(20_000);
     let late = block_on(engine.job_progress(&job.id, &token(&job), None, None));
     assert_eq!(late.expect_err("void").code(), "E0537");
@@ -356,7 +357,7 @@ fn a_cancelled_run_takes_its_jobs_with_it() {
 }
 
 #[test]
-fn what_a_run_submits_while_it_is_cancelled_is_done() {
+fn jobs_submitted_during_a_cancellation_are_done() {
     let bench = Bench::over(STORE);
     let engine = bench.engine();
     let text = "(let [a (flow/step :job :work {:op :submit :job-type \"image\"})]
@@ -379,7 +380,7 @@ fn what_a_run_submits_while_it_is_cancelled_is_done() {
     let job = claim_as(&engine, &["tidy"], 1, 30).remove(0);
     complete(&engine, &job).expect("completed");
     assert_eq!(resume(&engine), 1);
-    assert_eq!(words(&execute(&engine, &run)), "cancelled: enough");
+    assert_eq!(outcome_text(&execute(&engine, &run)), "cancelled: enough");
 }
 
 #[test]
@@ -422,7 +423,7 @@ fn a_job_that_its_branch_gives_up_is_cancelled() {
     complete(&engine, &job).expect("completed");
     resume(&engine);
     assert_eq!(
-        words(&execute(&engine, &run)),
+        outcome_text(&execute(&engine, &run)),
         "waiting: `door` waits for an answer"
     );
     assert_eq!(statuses(&engine), "succeeded cancelled");
@@ -529,7 +530,7 @@ fn a_job_may_be_awaited_late_and_more_than_once() {
 }
 
 #[test]
-fn nobody_else_answers_the_wait_for_a_job() {
+fn only_the_engine_answers_the_wait_for_a_job() {
     let bench = Bench::over(STORE);
     let engine = bench.engine();
     let run = bench.start(&engine, ONE);
@@ -631,11 +632,11 @@ fn a_page_ends_where_the_next_one_begins() {
     );
 }
 
-/// Lets a number of changes of jobs through, and then none: the worker is dead.
+/// Allows a number of changes of jobs, and refuses all later ones: the worker is dead.
 struct Dying {
     inner: Arc<dyn Jobs>,
     left: AtomicI64,
-    /// The last one takes effect, and nobody hears of it.
+    /// The last change takes effect, but its caller gets no answer.
     silently: bool,
 }
 
@@ -697,7 +698,7 @@ impl Jobs for Dying {
     }
 }
 
-/// Works off the queue as a worker does. Returns whether it lived.
+/// Claims and completes all queued jobs as a worker does. Tells whether the worker survived.
 fn work(engine: &Engine) -> bool {
     loop {
         let options = ClaimOptions {
@@ -725,22 +726,22 @@ fn work(engine: &Engine) -> bool {
 const TWO: &str = "(let [all (mapv #(flow/step :job :work {:op :submit :job-type \"image\" :payload %}) [1 2])]
   (mapv #(let [job (flow/step :job :done {:op :await :job-id (:job-id %)})] [(:payload job) (:status job)]) all))";
 
-/// Drives a run and a worker to the end, and returns the outcome.
+/// Executes a run and a worker to the end, and returns the outcome.
 fn finish(bench: &Bench, engine: &Engine, run: &RunId) -> String {
     for _ in 0..8 {
-        let found = words(&execute(engine, run));
+        let found = outcome_text(&execute(engine, run));
         if !found.starts_with("waiting") {
             return found;
         }
         assert!(work(engine));
-        // The lease of a worker that died.
+        // The lease of a worker that died expires.
         bench.clock.advance(30_000);
     }
     panic!("the run does not end");
 }
 
 #[test]
-fn every_commit_may_be_the_last() {
+fn a_crash_at_any_commit_loses_nothing() {
     for silently in [false, true] {
         for left in 0.. {
             let bench = Bench::over(STORE);
@@ -767,7 +768,7 @@ fn every_commit_may_be_the_last() {
 }
 
 #[test]
-fn a_worker_may_die_at_every_call() {
+fn jobs_survive_a_crash_of_their_worker_at_every_call() {
     for silently in [false, true] {
         for left in 0.. {
             let bench = Bench::over(STORE);

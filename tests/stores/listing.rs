@@ -1,4 +1,4 @@
-//! Lists of runs: filters, orders, pages; and the journal from a place on.
+//! Lists of runs: filters, orders, pages; and the events after a place in the journal.
 
 use expect_test::expect;
 use flowstone_engine::blob::BlobHash;
@@ -11,7 +11,7 @@ use flowstone_engine::{Engine, codec};
 use super::STORE;
 use crate::bench::{Bench, block_on, outcome};
 
-/// Returns a run of the flow `even` to be.
+/// Returns a new run of the flow `even`.
 fn stored_run(id: &str, now_ms: i64) -> NewRun {
     NewRun {
         id: RunId::from_text(id),
@@ -38,7 +38,7 @@ fn stored_run(id: &str, now_ms: i64) -> NewRun {
     }
 }
 
-/// Adds runs that did not begin: `r0` to `r9`, a second apart, of two flows.
+/// Adds runs that have not begun: `r0` to `r9`, a second apart, of two flows.
 fn ten(stores: &Stores) {
     for number in 0..10 {
         let run = NewRun {
@@ -86,7 +86,7 @@ fn ids(stores: &Stores, query: RunQuery) -> String {
 }
 
 #[test]
-fn filters_choose() {
+fn filters_select_runs() {
     let bench = Bench::over(STORE);
     let stores = bench.stores();
     ten(&stores);
@@ -135,7 +135,7 @@ fn filters_choose() {
 }
 
 #[test]
-fn a_beginning_names_a_run() {
+fn the_beginning_of_an_id_names_a_run() {
     let bench = Bench::over(STORE);
     let engine = bench.engine();
     ten(engine.stores());
@@ -151,7 +151,7 @@ fn a_beginning_names_a_run() {
 }
 
 #[test]
-fn pages_are_the_whole_list() {
+fn pages_together_are_the_whole_list() {
     let bench = Bench::over(STORE);
     let stores = bench.stores();
     ten(&stores);
@@ -179,7 +179,7 @@ fn pages_are_the_whole_list() {
     }
 }
 
-/// Says which events come after a place.
+/// Returns the events after a place.
 fn events(engine: &Engine, run: &RunId, seq: i64) -> String {
     let page = block_on(engine.events_after(run, seq, None)).expect("events");
     let lines: Vec<String> = page
@@ -198,7 +198,7 @@ fn events(engine: &Engine, run: &RunId, seq: i64) -> String {
 }
 
 #[test]
-fn events_go_on_after_a_place() {
+fn events_continue_after_a_place() {
     let bench = Bench::over(STORE);
     let engine = bench.engine();
     let run = bench.start(

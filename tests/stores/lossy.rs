@@ -1,8 +1,8 @@
-//! A file layer under SQLite that knows what was synced: at any moment it can tell what a loss of power would leave.
+//! A file layer under SQLite that records which writes were synced, and can produce the state after a loss of power.
 //!
-//! Everything goes through to the files of the system, so that locks and shared memory work as ever. Beside that, each
-//! file's synced content is kept, with what was written since. After a loss of power the synced content is there, and of
-//! what was written since any sectors may be, in any order.
+//! All calls are passed on to the system's files, so that locks and shared memory work as usual. In addition, the layer
+//! keeps the synced content of each file, and the writes since. After a loss of power, the synced content remains, and
+//! any sectors of the later writes, in any order.
 
 #![expect(
     unsafe_code,
@@ -16,23 +16,23 @@ use std::sync::{Mutex, MutexGuard, Once, OnceLock, PoisonError};
 
 use rusqlite::ffi;
 
-/// The name the layer is registered under.
+/// The name under which the layer is registered.
 pub const NAME: &str = "lossy";
 const SECTOR: usize = 512;
 
-/// What a loss of power leaves of what was not synced.
+/// The part of the unsynced writes that a loss of power leaves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Leaves {
     Nothing,
-    /// Each sector with even chances.
+    /// Each sector with even odds.
     Some,
     Everything,
 }
 
-/// The files of a folder as a loss of power would leave them.
+/// The files of a folder after a loss of power.
 pub struct Image {
     pub files: Vec<(String, Vec<u8>)>,
-    /// What the note said when the power was lost.
+    /// The value of the note when the power was lost.
     pub note: u64,
 }
 
@@ -46,27 +46,27 @@ impl Image {
     }
 }
 
-/// What is wrong with the disk under a folder.
+/// A failure of the disk under a folder.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Trouble {
     None,
-    /// There is no space left.
+    /// No space is left.
     Full,
     /// There is space for this number of writes.
     FullAfter(u64),
-    /// What is written is not taken.
+    /// Writes fail.
     Broken,
-    /// Files may only be read.
+    /// Files are read-only.
     ReadOnly,
 }
 
-/// From now on, the disk under a folder is in this trouble.
+/// Sets the failure of the disk under a folder from now on.
 pub fn trouble(folder: &Path, trouble: Trouble) {
     register();
     disk().troubles.insert(folder.to_owned(), trouble);
 }
 
-/// Takes images of a folder from now on, at each `every`th write and around each sync, `note` with them.
+/// Takes images of a folder from now on, at each `every`th write and around each sync, each with the value of `note`.
 pub fn watch(folder: &Path, every: u64, note: fn() -> u64) {
     register();
     let watch = Watch {
@@ -79,7 +79,7 @@ pub fn watch(folder: &Path, every: u64, note: fn() -> u64) {
     disk().watches.insert(folder.to_owned(), watch);
 }
 
-/// Ends watching, and returns the images.
+/// Stops watching, and returns the images.
 pub fn images(folder: &Path) -> Vec<Image> {
     let watch = disk().watches.remove(folder);
     watch.expect("the folder is watched").images
@@ -88,13 +88,13 @@ pub fn images(folder: &Path) -> Vec<Image> {
 #[derive(Default)]
 struct Disk {
     files: HashMap<PathBuf, Content>,
-    /// Which file an open handle is.
+    /// The file of each open handle.
     open: HashMap<usize, Handle>,
     watches: HashMap<PathBuf, Watch>,
     troubles: HashMap<PathBuf, Trouble>,
 }
 
-/// An open file: where it is, and the system's functions on it, which depend on what the file is for.
+/// An open file: its path, and the system's functions for it, which depend on the purpose of the file.
 #[derive(Clone)]
 struct Handle {
     path: PathBuf,
@@ -181,7 +181,7 @@ fn draw(random: &mut u64) -> u64 {
 }
 
 impl Disk {
-    /// Counts a write, and tells whether it is taken.
+    /// Counts a write, and returns the failure that applies to it.
     fn take(&mut self, file: &Path) -> Trouble {
         let folder = file.parent();
         if let Some(Trouble::FullAfter(left)) = folder.and_then(|it| self.troubles.get_mut(it)) {
@@ -198,8 +198,8 @@ impl Disk {
         folder.copied().unwrap_or(Trouble::None)
     }
 
-    /// Takes an image of the folder of a file, if that is watched and it is time.
-    fn moment(&mut self, file: &Path, is_sync: bool) {
+    /// Takes an image of the folder of a file if it is watched and an image is due.
+    fn take_image(&mut self, file: &Path, is_sync: bool) {
         let Some(folder) = file.parent() else {
             return;
         };
@@ -215,7 +215,7 @@ impl Disk {
             1 => Leaves::Everything,
             _ => Leaves::Some,
         };
-        // Before the content: what is acknowledged while the image is taken need not be in it.
+        // Before the content: changes that are acknowledged while the image is taken need not be in it.
         let note = (watch.note)();
         let mut files = Vec::new();
         for (path, content) in &self.files {
@@ -238,7 +238,7 @@ fn disk() -> MutexGuard<'static, Disk> {
     disk.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The system's own layer, which all that is not said here goes to.
+/// The system's own layer, which receives all calls that this layer does not implement.
 struct Under(*mut ffi::sqlite3_vfs);
 
 // SAFETY: the layer is a constant of SQLite that lives as long as the process.
@@ -268,7 +268,7 @@ fn register() {
         ours.zName = c"lossy".as_ptr();
         ours.xOpen = Some(open);
         ours.xDelete = Some(delete);
-        // SAFETY: what is registered lives as long as the process.
+        // SAFETY: the registered layer lives as long as the process.
         let code = unsafe { ffi::sqlite3_vfs_register(Box::leak(Box::new(ours)), 0) };
         assert_eq!(code, ffi::SQLITE_OK);
     });
@@ -278,7 +278,7 @@ fn path_of(name: *const c_char) -> Option<PathBuf> {
     if name.is_null() {
         return None;
     }
-    // SAFETY: SQLite gives names that end with zero.
+    // SAFETY: SQLite passes names that end with zero.
     let name = unsafe { CStr::from_ptr(name) };
     Some(PathBuf::from(name.to_string_lossy().into_owned()))
 }
@@ -293,11 +293,11 @@ unsafe extern "C" fn open(
     let layer = under();
     let mut flags = flags;
     if path_of(name).is_some_and(|path| disk().trouble(&path) == Trouble::ReadOnly) {
-        // As the layer itself does it where a file may not be written.
+        // In the same way as the system's layer opens a file that may not be written.
         flags &= !(ffi::SQLITE_OPEN_READWRITE | ffi::SQLITE_OPEN_CREATE);
         flags |= ffi::SQLITE_OPEN_READONLY;
     }
-    // SAFETY: all arguments are those that SQLite gave, for the layer that has room for its file there.
+    // SAFETY: all arguments are those of SQLite, for the layer that has room for its file there.
     let code =
         unsafe { (*layer).xOpen.expect("a layer opens")(layer, name, file, flags, out_flags) };
     // SAFETY: an opened file has its functions.
@@ -314,11 +314,11 @@ unsafe extern "C" fn open(
         xSync: Some(sync),
         ..theirs
     }));
-    // SAFETY: `file` is ours to change until it is closed; `ours` lives as long as the process.
+    // SAFETY: only this layer changes `file` until it is closed; `ours` lives as long as the process.
     unsafe { (*file).pMethods = ours };
     let mut disk = disk();
     if !disk.files.contains_key(&path) {
-        // What was there before the first opening was synced long ago.
+        // Content from before the first opening counts as synced.
         let content = Content {
             synced: std::fs::read(&path).unwrap_or_default(),
             since: Vec::new(),
@@ -338,7 +338,7 @@ unsafe extern "C" fn delete(
         disk().files.remove(&path);
     }
     let layer = under();
-    // SAFETY: the arguments are those that SQLite gave.
+    // SAFETY: the arguments are those of SQLite.
     unsafe { (*layer).xDelete.expect("a layer deletes")(layer, name, sync_folder) }
 }
 
@@ -348,11 +348,11 @@ fn theirs(file: *mut ffi::sqlite3_file) -> ffi::sqlite3_io_methods {
 
 unsafe extern "C" fn close(file: *mut ffi::sqlite3_file) -> c_int {
     let handle = disk().open.remove(&(file as usize)).expect("it is open");
-    // SAFETY: `file` was opened by the layer under us.
+    // SAFETY: `file` was opened by the layer below.
     unsafe { handle.theirs.xClose.expect("files close")(file) }
 }
 
-/// Notes a change of an open file.
+/// Records a change of an open file.
 fn note(file: *mut ffi::sqlite3_file, change: Change) {
     let mut disk = disk();
     let Some(path) = disk
@@ -365,7 +365,7 @@ fn note(file: *mut ffi::sqlite3_file, change: Change) {
     if let Some(content) = disk.files.get_mut(&path) {
         content.since.push(change);
     }
-    disk.moment(&path, false);
+    disk.take_image(&path, false);
 }
 
 unsafe extern "C" fn write(
@@ -384,7 +384,7 @@ unsafe extern "C" fn write(
         Trouble::Full => return ffi::SQLITE_FULL,
         Trouble::Broken => return ffi::SQLITE_IOERR_WRITE,
     }
-    // SAFETY: the arguments are those that SQLite gave.
+    // SAFETY: the arguments are those of SQLite.
     let code = unsafe { theirs(file).xWrite.expect("files are written")(file, bytes, count, at) };
     if code == ffi::SQLITE_OK {
         let count = usize::try_from(count).expect("a length");
@@ -397,7 +397,7 @@ unsafe extern "C" fn write(
 }
 
 unsafe extern "C" fn truncate(file: *mut ffi::sqlite3_file, length: i64) -> c_int {
-    // SAFETY: the arguments are those that SQLite gave.
+    // SAFETY: the arguments are those of SQLite.
     let code = unsafe { theirs(file).xTruncate.expect("files are cut")(file, length) };
     if code == ffi::SQLITE_OK {
         note(
@@ -409,18 +409,18 @@ unsafe extern "C" fn truncate(file: *mut ffi::sqlite3_file, length: i64) -> c_in
 }
 
 unsafe extern "C" fn sync(file: *mut ffi::sqlite3_file, _: c_int) -> c_int {
-    // The system's own sync is left out: what is on this disk is what is written down here.
+    // The system's sync is skipped: the content of this disk is what is recorded here.
     let mut disk = disk();
     if let Some(path) = disk
         .open
         .get(&(file as usize))
         .map(|handle| handle.path.clone())
     {
-        disk.moment(&path, true);
+        disk.take_image(&path, true);
         if let Some(content) = disk.files.get_mut(&path) {
             content.sync();
         }
-        disk.moment(&path, true);
+        disk.take_image(&path, true);
     }
     ffi::SQLITE_OK
 }

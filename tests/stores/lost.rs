@@ -1,4 +1,4 @@
-//! A home whose database was lost is refused, and is not taken for a new one.
+//! A home folder whose database was lost is refused, and is not taken for a new one.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -14,7 +14,7 @@ fn home(bench: &Bench) -> PathBuf {
     bench.home.path().join("home")
 }
 
-/// A home with a run that is over.
+/// Returns a home folder with a finished run.
 fn used() -> Bench {
     let bench = Bench::new();
     let engine = bench.engine();
@@ -24,7 +24,7 @@ fn used() -> Bench {
     bench
 }
 
-/// A copy of a home as a killed process leaves it: nothing was copied from the log.
+/// Returns a copy of a home folder in the state that a killed process leaves: nothing was copied from the log.
 fn killed(bench: &Bench) -> Bench {
     let engine = bench.engine();
     let run = bench.start(&engine, FLOW);
@@ -79,12 +79,12 @@ fn an_empty_or_missing_database_is_lost() {
     fs::remove_file(&path).expect("removed");
     assert_eq!(lost(&bench), "the file is gone");
     assert!(!path.exists(), "none is made in its place");
-    // Another one without anything in it.
+    // Replaces it by an empty database.
     let db = rusqlite::Connection::open(&path).expect("a database");
     db.execute_batch("PRAGMA application_id = 1181511543; CREATE TABLE x (y); DROP TABLE x;")
         .expect("a database");
     drop(db);
-    assert_eq!(lost(&bench), "nothing is in it");
+    assert_eq!(lost(&bench), "it is empty");
     // Without the marker it is a new project.
     fs::remove_dir_all(home(&bench)).expect("removed");
     assert_eq!(count(&bench), 0);
@@ -96,19 +96,19 @@ fn a_log_that_is_missing_after_a_kill_is_lost() {
     let log = home(&bench).join("flowstone.db-wal");
     let saved = fs::read(&log).expect("a log");
     fs::remove_file(&log).expect("removed");
-    let missing = "its log flowstone.db-wal is gone, which has what was written last";
+    let missing = "its log flowstone.db-wal is missing, which holds the latest changes";
     assert_eq!(lost(&bench), missing);
     assert!(!log.exists(), "none is made in its place");
     fs::write(&log, saved).expect("a file");
     assert_eq!(count(&bench), 2);
-    // The first process of a home was killed.
+    // The first process of a home folder was killed.
     let young = killed(&Bench::new());
     fs::remove_file(home(&young).join("flowstone.db-wal")).expect("removed");
     assert_eq!(lost(&young), missing);
 }
 
 #[test]
-fn a_log_that_was_copied_is_not_missed() {
+fn a_copied_log_may_be_missing() {
     let bench = used();
     for _ in 0..3 {
         fs::remove_file(home(&bench).join("flowstone.db-wal")).expect("a log");
@@ -118,7 +118,7 @@ fn a_log_that_was_copied_is_not_missed() {
 }
 
 #[test]
-fn two_processes_that_leave_at_once_leave_nothing_in_the_log() {
+fn two_processes_that_end_at_once_leave_an_empty_log() {
     let bench = used();
     let (one, other) = (bench.stores(), bench.stores());
     let threads = [one, other].map(|stores| std::thread::spawn(move || drop(stores)));
@@ -132,7 +132,7 @@ fn two_processes_that_leave_at_once_leave_nothing_in_the_log() {
 }
 
 #[test]
-fn a_home_that_may_only_be_read_can_be_read() {
+fn a_read_only_home_can_be_read() {
     let options = Options {
         read_only: true,
         must_exist: true,

@@ -1,6 +1,6 @@
 //! Tests of the stores.
 //!
-//! Modules that are named twice are the suite of all stores: each test in them runs over the database and over memory.
+//! Modules that are declared twice form the suite for all stores: their tests run over the database and over memory.
 
 mod archive;
 mod backup;
@@ -15,19 +15,19 @@ mod crash;
 mod damaged;
 mod database;
 mod deliveries;
-mod doubt;
 mod endings;
 mod errors;
 mod failures;
 mod feed;
 mod forks;
 mod gate;
-mod inside;
+mod in_doubt;
 mod jobs;
 mod listing;
 mod lossy;
 mod lost;
 mod model;
+mod nested;
 mod policy;
 mod power;
 mod prompt;
@@ -60,11 +60,11 @@ mod memory {
     mod compare;
     mod crash;
     mod deliveries;
-    mod doubt;
     mod endings;
     mod errors;
     mod feed;
     mod forks;
+    mod in_doubt;
     mod jobs;
     mod listing;
     mod model;

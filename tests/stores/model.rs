@@ -1,7 +1,8 @@
-//! Random operations on the database and on a small model of it in memory: same answers, same contents.
+//! Random operations on a store and on a small model of it in memory: both have the same answers and the same contents.
 //!
-//! The model has journals, rows of runs, leases, waits, early signals and keys. Tables, children and webhooks are left to
-//! their own tests. Processes die between operations: what was acknowledged is there when the next one opens the file.
+//! The model has journals, rows of runs, leases, waits, early signals and keys. Tables, children and webhooks have
+//! tests of their own. Processes end between operations: acknowledged changes exist when the next process opens the
+//! file.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -26,7 +27,7 @@ const NOW_MS: i64 = 1_000;
 enum Op {
     Batch {
         run: usize,
-        /// Under an epoch that is not the current one.
+        /// The batch names an epoch that is not the current one.
         is_stale: bool,
         how: How,
         parts: Vec<Part>,
@@ -39,7 +40,7 @@ enum Op {
         dedup: Option<u8>,
         keep: bool,
     },
-    /// The process ends, in good order or not, and another opens the file.
+    /// The process ends, cleanly or not, and another one opens the file.
     Reopen,
 }
 
@@ -58,7 +59,7 @@ enum Part {
     Open {
         key: u8,
     },
-    /// A wait by its number, in the state that the sender saw.
+    /// The number of a wait, in the state that the sender saw.
     Close {
         wait: u8,
         seen: WaitState,
@@ -78,7 +79,7 @@ enum KvPart {
 #[derive(Debug, Clone)]
 enum Named {
     Key(u8),
-    /// A wait by its number, whether there is such or not.
+    /// The number of a wait, which need not exist.
     Wait(u8),
 }
 
@@ -135,14 +136,14 @@ fn part() -> impl Strategy<Value = Part> {
     ]
 }
 
-/// What should be in the database.
+/// The expected contents of the store.
 #[derive(Debug, Clone, Default)]
 struct Model {
     runs: Vec<RunModel>,
     waits: Vec<WaitModel>,
-    /// Key, payload, and whether a wait has taken it.
+    /// Key, payload, and whether a wait has taken the signal.
     inbox: Vec<(u8, u8, bool)>,
-    /// Keys and marks of signals that count no more.
+    /// Keys and marks of signals that have no effect any more.
     known: Vec<(u8, u8)>,
     kv: BTreeMap<u8, Kept>,
 }
@@ -151,7 +152,7 @@ struct Model {
 struct RunModel {
     epoch: i64,
     is_executing: bool,
-    /// Something failed after it was said to be under way: nothing is taken before the next claim.
+    /// A change failed after it was acknowledged: nothing is accepted before the next claim.
     is_broken: bool,
     status: RunStatus,
     entries: Vec<u8>,
@@ -171,7 +172,7 @@ enum Kept {
     Items(Vec<u8>),
 }
 
-/// Why the model takes no batch.
+/// Why the model refuses a batch.
 #[derive(Debug, PartialEq)]
 enum Refused {
     Stale,
@@ -194,7 +195,7 @@ impl Model {
         }
     }
 
-    /// All of the parts, or none.
+    /// Applies all of the parts, or none.
     fn batch(&mut self, run: usize, is_stale: bool, parts: &[Part]) -> Result<(), Refused> {
         if self.runs[run].is_broken {
             return Err(Refused::Broken);
@@ -303,7 +304,7 @@ impl Model {
         let key = match (target, found.first()) {
             (Named::Key(key), _) => *key,
             (_, Some(idx)) => self.waits[*idx].key,
-            // What is the name of no wait is taken for a key that nobody else uses.
+            // A name that no wait has is used as a key of its own.
             (Named::Wait(number), None) => 100 + number,
         };
         let is_free = matches!(target, Named::Wait(_)) && found.is_empty();
@@ -375,7 +376,7 @@ fn entry(payload: String) -> Entry {
     }
 }
 
-/// Large payloads are kept apart: some of them are.
+/// Returns a payload; some are large, and are stored apart.
 fn payload(number: u8) -> String {
     match number.is_multiple_of(8) {
         true => format!("\"{number}{}\"", "x".repeat(9_000)),
@@ -417,7 +418,7 @@ fn wait_id(number: usize) -> String {
     format!("w{number:03}")
 }
 
-/// The changes of a batch. Waits are numbered as the model numbers them.
+/// Returns the changes of a batch. The store numbers waits in the same way as the model.
 fn changes(model: &Model, parts: &[Part]) -> Vec<Change> {
     let mut opened = model.waits.len();
     let mut changes = Vec::new();
@@ -494,7 +495,7 @@ async fn batch(stores: &Stores, model: &mut Model, op: &Op) {
     };
     let expected = model.batch(*run, *is_stale, parts);
     if matches!(how, How::Posted) {
-        // Whether an earlier failure is known already depends on who is faster.
+        // Whether an earlier failure is known already depends on timing.
         let _ = stores.journal.post(batch);
         model.runs[*run].is_broken |= expected.is_err();
         return;
@@ -548,7 +549,7 @@ async fn complete(stores: &Stores, model: &mut Model, op: &Op) {
     assert_eq!(answer, expected, "{op:?}");
 }
 
-/// Compares all that is stored with the model.
+/// Compares all stored contents with the model.
 async fn compare(stores: &Stores, model: &Model) {
     for (number, expected) in model.runs.iter().enumerate() {
         let row = stores
@@ -565,7 +566,7 @@ async fn compare(stores: &Stores, model: &Model) {
         let entries = stores.journal.load(&run_id(number)).await.expect("read");
         assert_eq!(entries.len(), expected.entries.len(), "run {number}");
         for (entry, expected) in entries.iter().zip(&expected.entries) {
-            // Results of our own store are compared by what they left there.
+            // Results of the project's own stores are compared by their effect.
             if *expected != u8::MAX {
                 assert_eq!(entry.payload, payload(*expected));
             }
@@ -635,7 +636,7 @@ async fn play(home: &Path, ops: &[Op]) {
             Op::Batch { .. } => batch(&stores, &mut model, op).await,
             Op::Complete { .. } => complete(&stores, &mut model, op).await,
             Op::Claim(run) => {
-                // What was handed over before is decided before: a claim starts over.
+                // Earlier batches take effect first: a claim begins again after them.
                 stores
                     .runs
                     .request_cancel(&RunId::from_text("none"), "", 0)

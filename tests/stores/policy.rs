@@ -1,4 +1,4 @@
-//! What a flow may say about each step: who is asked, what is tried again, what is expected, what it costs.
+//! The policies of a step: approvals, retries, expectations, costs.
 
 use flowstone_engine::ids::RunId;
 use flowstone_engine::ports::{WaitFilter, WaitRow};
@@ -8,7 +8,7 @@ use super::STORE;
 use crate::bench::{Bench, block_on, outcome};
 use crate::crash;
 
-/// A flow, the answers that it gets, how it ends, and what happened outside.
+/// A flow, its answers, its outcome, and the effects outside.
 struct Row {
     flow: &'static str,
     answers: &'static [&'static str],
@@ -41,7 +41,7 @@ fn answer(engine: &Engine, wait: &WaitRow, text: &str) -> Result<(), String> {
         .map_err(|error| error.to_string())
 }
 
-/// Executes a run to its end; each answer is given in a process of its own.
+/// Executes a run to its end; each answer is given by a new process.
 fn execute_with(bench: &Bench, run: &RunId, answers: &[&str]) -> String {
     let mut answers = answers.iter();
     loop {
@@ -120,7 +120,7 @@ fn a_step_waits_for_approval() {
             "failed E0533 `pay` was rejected",
             "",
         ),
-        // Approved once: another try is not asked about again.
+        // Approved once: another attempt is not approved again.
         row(FLAKY, &[":approve", ":retry"], ":paid", "pay=2"),
         row(
             "(flow/step :write :pay {:value 1 :confirm false :review nil})",
@@ -216,7 +216,7 @@ fn a_value_waits_for_review() {
 }
 
 #[test]
-fn silence_means_what_the_flow_says() {
+fn an_unanswered_approval_follows_its_timeout_policy() {
     for (option, end) in [
         (
             ":confirm {:timeout 60}",
@@ -253,7 +253,7 @@ fn silence_means_what_the_flow_says() {
 }
 
 #[test]
-fn who_decides_is_shown_what_it_is_about() {
+fn a_question_shows_what_it_is_about() {
     let bench = Bench::over(STORE);
     let engine = bench.engine();
     let run = bench.start(
@@ -317,7 +317,7 @@ fn answers_of_people_are_checked_before_they_are_journaled() {
     }
 }
 
-/// Configs, and what is found in them.
+/// Configs, and the findings of their check.
 const WRONG: &[(&str, &str, &str)] = &[
     (
         "{:confirm {:mesage \"x\"}}",
@@ -421,13 +421,13 @@ const WRONG: &[(&str, &str, &str)] = &[
     ),
 ];
 
-/// Which errors the checks of a config find, at run time and in the text.
+/// The errors that the check of a config finds, at run time and in the text.
 #[test]
 fn wrong_options_are_named() {
     for &(config, code, words) in WRONG {
         let bench = Bench::over(STORE);
         let engine = bench.engine();
-        // Computed, so that only the run can know.
+        // Computed, so that only the run can check it.
         let run = bench.start(
             &engine,
             &format!("(flow/step :write :a (merge {{}} {config}))"),
@@ -449,7 +449,7 @@ fn wrong_options_are_named() {
 }
 
 #[test]
-fn computed_parts_of_options_are_not_guessed_at() {
+fn computed_parts_of_options_are_not_checked_in_the_text() {
     let bench = Bench::over(STORE);
     let engine = bench.engine();
     let flow = "(let [n 3 f '(fn [v] v)]
@@ -462,7 +462,7 @@ fn computed_parts_of_options_are_not_guessed_at() {
     assert_eq!(bench.findings(&engine, flow), Vec::<String>::new());
 }
 
-/// Answers each question by what it is about, once.
+/// Answers each question according to its subject, once.
 fn answer_for(wait: &WaitRow) -> &'static str {
     let details = codec::decode(&wait.details).expect("EDN");
     let about = details
@@ -477,7 +477,8 @@ fn answer_for(wait: &WaitRow) -> &'static str {
     }
 }
 
-/// The step and the kind of a question that a crash must not repeat: not of those that it may raise itself.
+/// Returns the step and the kind of a question that a crash must not repeat; `None` for a question that a crash may
+/// cause.
 fn gate_of(wait: &WaitRow) -> Option<String> {
     let details = codec::decode(&wait.details).expect("EDN");
     let about = codec::encode(details.get("question")?).expect("data");
@@ -493,7 +494,7 @@ fn gate_of(wait: &WaitRow) -> Option<String> {
     })
 }
 
-/// A process that dies at every commit neither asks again nor skips a question.
+/// A process that ends at every commit neither repeats nor skips a question.
 #[test]
 fn no_crash_loses_or_repeats_a_question() {
     const FLOW: &str = "(let [a (flow/step :write :a {:value 1 :confirm true})
@@ -539,7 +540,7 @@ fn no_crash_loses_or_repeats_a_question() {
             let engine = bench.engine_over(crash::stores(&bench, left, silently));
             let run = bench.start(&engine, FLOW);
             let mut engine = engine;
-            // One process goes on as long as it lives: its commits are counted through all questions.
+            // One process continues while it lives: its commits are counted through all questions.
             let died = loop {
                 let end = outcome(&engine, &run);
                 if end.contains("the process is dead") {
@@ -565,7 +566,7 @@ fn no_crash_loses_or_repeats_a_question() {
     }
 }
 
-/// When attempts are made, in milliseconds after the start, without jitter unless the flow asks for it.
+/// Returns when attempts are made, in milliseconds after the start, without jitter unless the flow asks for it.
 fn attempts_at(config: &str) -> (Vec<i64>, String) {
     let bench = Bench::over(STORE);
     let engine = bench.engine();
@@ -583,13 +584,13 @@ fn attempts_at(config: &str) -> (Vec<i64>, String) {
         let due = line.split(' ').nth(1).expect("a moment");
         due.parse::<i64>().expect("a number") - begin
     });
-    (dues.collect(), crate::bench::words(&end))
+    (dues.collect(), crate::bench::outcome_text(&end))
 }
 
 const NOT: &str = "failed E0799 not now";
-/// Steps, when they are tried again, and how that ends.
+/// Steps, the times of their retries, and their outcome.
 const RETRIED: &[(&str, &[i64], &str)] = &[
-    // Reads: twice more, by themselves.
+    // Reads: two retries by default.
     (
         ":look :a {:times 2 :value 1 :retry {:jitter 0}}",
         &[1000, 3000],
@@ -612,7 +613,7 @@ const RETRIED: &[(&str, &[i64], &str)] = &[
         NOT,
     ),
     (":look :a {:times 9 :retry {:max-attempts 1}}", &[], NOT),
-    // What may have changed something: only when asked for, or with a key.
+    // Steps that may have changed something: retried only if the flow asks for it, or with a key.
     (":write :a {:times 1}", &[], NOT),
     (
         ":write :a {:times 1 :value 1 :retry {:jitter 0}}",
@@ -644,7 +645,7 @@ const RETRIED: &[(&str, &[i64], &str)] = &[
         &[],
         NOT,
     ),
-    // The other side knows better, within an hour.
+    // The server states the delay, up to an hour.
     (
         ":look :a {:times 1 :after 30000 :value 1 :retry {:jitter 0 :max-interval-ms 5000}}",
         &[30_000],
@@ -663,12 +664,12 @@ const RETRIED: &[(&str, &[i64], &str)] = &[
 ];
 
 #[test]
-fn retries_come_when_the_policy_says() {
+fn retries_follow_the_policy() {
     for &(config, dues, end) in RETRIED {
         let found = attempts_at(config);
         assert_eq!(found, (dues.to_vec(), end.to_owned()), "{config}");
     }
-    // An idempotency key makes it safe; chance spreads the moments by a fifth, each engine its own.
+    // An idempotency key makes retries safe; jitter spreads the times by a fifth, differently in each engine.
     for config in [
         ":write :a {:times 9 :idempotency-key \"k\"}",
         ":look :a {:times 9}",
@@ -682,7 +683,7 @@ fn retries_come_when_the_policy_says() {
     }
 }
 
-/// A process that dies between two attempts does not begin to count again.
+/// A process that ends between two attempts does not reset the count.
 #[test]
 fn a_crash_does_not_reset_the_count() {
     const FLOW: &str = "(flow/step :write :a {:times 3 :value :ok :on-doubt :fail :retry {:max-attempts 4 :backoff-ms 5000 :jitter 0}})";
@@ -701,10 +702,10 @@ fn a_crash_does_not_reset_the_count() {
             options(),
         ));
         let Ok(flowstone_engine::outcome::RunOutcome::Waiting { due_ms, .. }) = end else {
-            panic!("{}", crate::bench::words(&end));
+            panic!("{}", crate::bench::outcome_text(&end));
         };
         assert_eq!(due_ms, Some(begin + due));
-        // Woken early, it goes on waiting for the same moment.
+        // A run that is woken early continues to wait for the same time.
         drop(engine);
         let early = bench.engine();
         let end = block_on(early.execute(
@@ -712,7 +713,10 @@ fn a_crash_does_not_reset_the_count() {
             std::rc::Rc::new(flowstone_engine::observer::NoObserver),
             options(),
         ));
-        assert!(crate::bench::words(&end).starts_with("waiting"), "{due}");
+        assert!(
+            crate::bench::outcome_text(&end).starts_with("waiting"),
+            "{due}"
+        );
         bench.clock.advance(due + begin - bench.clock_ms());
     }
     assert_eq!(outcome(&bench.engine(), &run), ":ok");

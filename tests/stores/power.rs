@@ -1,4 +1,4 @@
-//! Loss of power: what was acknowledged at FULL is there afterwards; at NORMAL only the end may be missing.
+//! Loss of power: acknowledged changes survive at FULL; at NORMAL only the last ones may be missing.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -16,9 +16,9 @@ use rusqlite::{Connection, OpenFlags};
 use crate::bench::block_on;
 use crate::lossy::{self, Image};
 
-/// Batches in one go, two entries and a change of our own store in each.
+/// Number of batches in one test, each with two entries and a change of the project's own stores.
 const BATCHES: u64 = 60;
-/// Payloads from this batch on are too large to lie in their rows.
+/// Payloads from this batch on are too large for their rows.
 const LARGE_FROM: u64 = 40;
 
 fn run() -> RunId {
@@ -88,7 +88,7 @@ fn batch(number: u64, epoch: i64, durability: Durability) -> Batch {
     }
 }
 
-/// Writes batch after batch, and notes what was acknowledged. Every third is handed over without waiting.
+/// Writes batch after batch, and records which were acknowledged. Every third one is posted without waiting.
 async fn write(stores: &Stores, database: &Path, durability: Durability, acknowledged: &AtomicU64) {
     stores.runs.create(new_run()).await.expect("created");
     let Claim::Taken { epoch } = stores
@@ -109,7 +109,7 @@ async fn write(stores: &Stores, database: &Path, durability: Durability, acknowl
         }
         stores.journal.commit(batch).await.expect("committed");
         acknowledged.store(number, Ordering::SeqCst);
-        // Now and then, the log is copied into the file and restarted.
+        // At intervals, the log is copied into the file and restarted.
         if number % 7 == 0 {
             other
                 .query_row("PRAGMA wal_checkpoint(RESTART)", [], |_| Ok(()))
@@ -118,7 +118,8 @@ async fn write(stores: &Stores, database: &Path, durability: Durability, acknowl
     }
 }
 
-/// Opens what is left, and returns how many batches are in it: without gaps, and with their changes of our own store.
+/// Opens the remaining files, and returns the number of batches in them: without gaps, and with their changes of the
+/// stores.
 fn batches_left(image: &Image) -> u64 {
     let folder = tempfile::tempdir_in(scratch()).expect("a folder");
     image.restore(folder.path());
@@ -147,7 +148,7 @@ fn batches_left(image: &Image) -> u64 {
     count
 }
 
-/// Where syncs cost nothing, if there is such a place.
+/// Returns a folder in which syncs cost nothing, if there is one.
 pub fn scratch() -> std::path::PathBuf {
     let memory = Path::new("/dev/shm");
     match memory.is_dir() {
@@ -156,7 +157,7 @@ pub fn scratch() -> std::path::PathBuf {
     }
 }
 
-/// Writes under a file layer that forgets, and returns for each image what was acknowledged and what is left.
+/// Writes on the lossy file layer, and returns for each image how many batches were acknowledged and how many are left.
 fn lose_power(
     durability: Durability,
     acknowledged: &'static AtomicU64,
@@ -186,7 +187,7 @@ fn lose_power(
 }
 
 #[test]
-fn full_loses_nothing_that_was_acknowledged() {
+fn full_durability_keeps_every_acknowledged_change() {
     static ACKNOWLEDGED: AtomicU64 = AtomicU64::new(0);
     let left = lose_power(Durability::Full, &ACKNOWLEDGED, || {
         ACKNOWLEDGED.load(Ordering::SeqCst)
@@ -204,12 +205,12 @@ fn full_loses_nothing_that_was_acknowledged() {
 }
 
 #[test]
-fn relaxed_loses_the_end_at_most() {
+fn relaxed_durability_loses_only_the_last_changes() {
     static ACKNOWLEDGED: AtomicU64 = AtomicU64::new(0);
     let left = lose_power(Durability::Relaxed, &ACKNOWLEDGED, || {
         ACKNOWLEDGED.load(Ordering::SeqCst)
     });
-    // That there are no gaps was looked at before. The layer does forget: something is lost somewhere.
+    // Gaps were checked before. The layer does lose writes: some image lacks a batch.
     assert!(left.iter().any(|(acknowledged, left)| left < acknowledged));
     assert!(left.iter().any(|(_, left)| *left > 0));
 }

@@ -1,4 +1,4 @@
-//! Steps at a prompt.
+//! Steps at an interactive prompt.
 
 use std::rc::Rc;
 
@@ -73,7 +73,7 @@ fn steps_work_and_leave_a_run() {
 }
 
 #[test]
-fn a_prompt_that_was_killed_leaves_nothing_to_resume() {
+fn a_killed_prompt_leaves_no_run_to_resume() {
     let bench = Bench::over(STORE);
     let engine = bench.engine();
     let session = Rc::new(engine.session());
@@ -91,7 +91,7 @@ fn a_prompt_that_was_killed_leaves_nothing_to_resume() {
 }
 
 #[test]
-fn branches_work_at_a_prompt() {
+fn branches_can_be_used_at_a_prompt() {
     let bench = Bench::over(STORE);
     let engine = bench.engine();
     let session = Rc::new(engine.session());

@@ -1,4 +1,4 @@
-//! Starts: one run at a time, limits, rates, priorities, versions. The store decides, in every process.
+//! Starts of runs: slots, limits, rates, priorities, versions. The store decides, for every process.
 
 use std::future::Future;
 use std::rc::Rc;
@@ -14,15 +14,15 @@ use flowstone_engine::{
 };
 
 use super::STORE;
-use crate::bench::{Bench, block_on, words};
+use crate::bench::{Bench, block_on, outcome_text};
 use crate::crash;
 
-/// A flow whose runs wait at a door. `version` only makes its text differ.
+/// Returns a flow whose runs wait for an answer. `version` only changes its text.
 fn flow(head: &str, version: u32) -> String {
     format!("{{:slug :work {head} :flow '(do {version} (:action (flow/step :hold :door {{}})))}}")
 }
 
-/// A flow whose runs end at once.
+/// Returns a flow whose runs end at once.
 fn quick(head: &str) -> String {
     format!("{{:slug :work {head} :flow '(:n (flow/input))}}")
 }
@@ -43,7 +43,7 @@ fn submit(
     block_on(engine.submit(&bench.flow(text), options))
 }
 
-/// Starts a run of a flow, and executes it as far as it goes.
+/// Starts a run of a flow, and executes it until it ends or waits.
 fn start(bench: &Bench, engine: &Engine, text: &str, input: &str) -> StartedRun {
     let started = submit(bench, engine, text, options(input)).expect("it starts");
     execute(engine, &started.run);
@@ -56,7 +56,7 @@ fn execute(engine: &Engine, run: &RunId) -> String {
         stay: Stay::No,
         ..ExecuteOptions::default()
     };
-    words(&block_on(engine.execute(run, Rc::new(NoObserver), options)))
+    outcome_text(&block_on(engine.execute(run, Rc::new(NoObserver), options)))
 }
 
 fn status(engine: &Engine, run: &RunId) -> &'static str {
@@ -64,7 +64,7 @@ fn status(engine: &Engine, run: &RunId) -> &'static str {
     row.status.name()
 }
 
-/// The runs of a bench by the order of their starts, with what they are at.
+/// Returns the runs of a bench in the order of their starts, with their statuses.
 fn statuses(engine: &Engine) -> String {
     let mut runs = block_on(engine.list_runs(RunFilter::default())).expect("runs");
     runs.reverse();
@@ -78,7 +78,7 @@ fn statuses(engine: &Engine) -> String {
     words.join(", ")
 }
 
-/// Brings the waiting run at the door to its end.
+/// Answers the waiting run, and executes it to its end.
 fn end(engine: &Engine, run: &RunId) {
     block_on(engine.cancel(run, "enough", Rc::new(NoObserver))).expect("it ends");
 }
@@ -109,7 +109,7 @@ fn a_singleton_flow_has_one_live_run() {
         .expect("queued");
     assert_eq!((place.position, place.waits_for), (2, QueueReason::Slot));
     assert_eq!(place.behind, std::slice::from_ref(&first.run));
-    // Nobody has to look: the end of the first is the beginning of the second.
+    // No polling is needed: the end of the first run starts the second one.
     end(&engine, &first.run);
     assert_eq!(statuses(&engine), "cancelled, running, queued");
     let ready = block_on(engine.resumable()).expect("runs");
@@ -122,7 +122,7 @@ fn a_singleton_flow_has_one_live_run() {
 }
 
 #[test]
-fn a_keyed_flow_has_one_live_run_a_key() {
+fn a_keyed_flow_has_one_live_run_per_key() {
     let bench = Bench::over(STORE);
     let engine = bench.engine();
     let text = flow(KEYED, 1);
@@ -162,7 +162,7 @@ fn the_key_is_read_from_the_input() {
 }
 
 #[test]
-fn a_default_of_the_contract_is_a_key() {
+fn a_default_input_is_a_key() {
     let bench = Bench::over(STORE);
     let engine = bench.engine();
     let head = ":concurrency {:type :keyed :key-field :path}
@@ -171,18 +171,18 @@ fn a_default_of_the_contract_is_a_key() {
     assert_eq!(started.key.as_deref(), Some("\".\""));
 }
 
-/// What a holder is at when the next start comes.
+/// The state of a holder when the next start arrives.
 #[derive(Debug, Clone, Copy)]
 enum Holder {
     Ended,
     Waiting,
-    /// It began, and its process died.
+    /// The run began, and its process ended.
     Crashed,
-    /// It is executed by a live process.
+    /// A live process executes the run.
     Live,
 }
 
-/// What becomes of a second start, and of the first run, when the text of the flow changed or not.
+/// Checks the outcome of a second start, and of the first run, with the same or a changed flow text.
 #[track_caller]
 fn second(policy: &str, is_new: bool, holder: Holder, expected: &str) {
     let bench = Bench::over(STORE);
@@ -296,10 +296,13 @@ fn queued_runs_of_an_older_version_are_superseded_too() {
         statuses(&engine),
         "waiting (to be cancelled), cancelled, queued"
     );
-    // Who waits for the turn clears up what nobody executes.
+    // A run that waits for its turn ends runs that no process executes.
     let executed =
         block_on(engine.execute(&third.run, Rc::new(NoObserver), ExecuteOptions::default()));
-    assert_eq!(words(&executed), "waiting: `door` waits for an answer");
+    assert_eq!(
+        outcome_text(&executed),
+        "waiting: `door` waits for an answer"
+    );
     assert_eq!(statuses(&engine), "cancelled, cancelled, waiting");
     let row = block_on(engine.find_run(first.run.as_str())).expect("a run");
     assert!(
@@ -313,7 +316,7 @@ fn one_of_many_concurrent_starts_begins() {
     let bench = Bench::over(STORE);
     let text = flow(SINGLETON, 1);
     let loaded = bench.flow(&text);
-    // Each process has a connection of its own; what they have in common is the file.
+    // Each process has a connection of its own; they share only the file.
     let engines: Vec<Engine> = (0..4).map(|_| bench.engine()).collect();
     let starts = engines
         .iter()
@@ -329,7 +332,7 @@ fn one_of_many_concurrent_starts_begins() {
 }
 
 #[test]
-fn a_queued_run_needs_nobody_to_be_cancelled() {
+fn a_queued_run_is_cancelled_without_an_executor() {
     let bench = Bench::over(STORE);
     let engine = bench.engine();
     let text = flow(SINGLETON, 1);
@@ -344,7 +347,7 @@ fn a_queued_run_needs_nobody_to_be_cancelled() {
 }
 
 #[test]
-fn an_external_id_decides_once() {
+fn an_external_id_starts_one_run() {
     let bench = Bench::over(STORE);
     let engine = bench.engine();
     let head = ":concurrency {:type :singleton :on-conflict :reject}";
@@ -424,7 +427,7 @@ fn a_limit_bounds_the_number_of_live_runs() {
 }
 
 #[test]
-fn flows_share_a_scope() {
+fn flows_with_the_same_scope_share_a_limit() {
     let bench = Bench::over(STORE);
     let engine = bench.engine();
     let head = ":limits {:concurrency 1 :scope :printer}";
@@ -458,14 +461,14 @@ fn a_rate_is_kept_to_the_millisecond() {
         let next = block_on(engine.stores().agenda.next_ms()).expect("a moment");
         (begun, next)
     };
-    // The window slides: each start makes room a minute after an earlier one, and not before.
+    // The window slides: each start allows another one a minute later, and not before.
     assert_eq!(at(59_999), (0, Some(60_000)));
     assert_eq!(at(60_000), (1, Some(70_000)));
     assert_eq!(at(69_999), (0, Some(70_000)));
     assert_eq!(at(70_000), (1, None));
     assert_eq!(begin(119_999).decision, StartDecision::Queued);
     assert_eq!(at(120_000), (1, None));
-    // A worker looks at what is due by itself.
+    // A worker polls for due runs by itself.
     assert_eq!(begin(121_000).decision, StartDecision::Queued);
     bench.clock.set(130_000);
     let taken = block_on(engine.stores().agenda.take(130_000, 10)).expect("runs");
@@ -478,7 +481,7 @@ fn a_rate_is_kept_to_the_millisecond() {
 }
 
 #[test]
-fn a_clock_that_is_set_back_does_not_hold_starts_back_for_long() {
+fn starts_are_not_delayed_for_long_after_the_clock_is_set_back() {
     let bench = Bench::over(STORE);
     let engine = bench.engine();
     let text = quick(":limits {:rate {:max 1 :per \"1m\"}}");
@@ -502,7 +505,7 @@ fn a_process_that_waits_for_a_rate_continues_its_run() {
     let second = submit(&bench, &engine, &text, options("{:n 2}")).expect("it starts");
     let options = ExecuteOptions::default();
     let outcome = block_on(engine.execute(&second.run, Rc::new(NoObserver), options));
-    assert_eq!(words(&outcome), "2");
+    assert_eq!(outcome_text(&outcome), "2");
 }
 
 #[test]
@@ -513,7 +516,7 @@ fn a_run_needs_both_its_slot_and_its_limit() {
     let ada = start(&bench, &engine, &text, "{:user \"ada\"}");
     let bo = start(&bench, &engine, &text, "{:user \"bo\"}");
     start(&bench, &engine, &text, "{:user \"bo\"}");
-    // The second of a key comes after the first, although both wait for the limit; the urgent comes before.
+    // The second run of a key starts after the first, although both wait for the limit; the urgent one starts earlier.
     let urgent = StartOptions {
         priority: Some(1),
         ..options("{:user \"bo\"}")
@@ -564,9 +567,9 @@ fn a_flow_that_would_wait_for_itself_is_refused() {
         let run = submit(&bench, &engine, &text, options("{}"))
             .expect("it starts")
             .run;
-        let said = execute(&engine, &run).replace(run.as_str(), "RUN");
+        let message = execute(&engine, &run).replace(run.as_str(), "RUN");
         assert_eq!(
-            said, "\"a run of `flow` would wait for the run RUN, which waits for it\"",
+            message, "\"a run of `flow` would wait for the run RUN, which waits for it\"",
             "{head}"
         );
     }
@@ -593,7 +596,7 @@ fn a_child_waits_for_its_turn() {
     assert!(waiting.ends_with("`door` waits for an answer"), "{waiting}");
 }
 
-/// Where a process dies, a run has ended and the next begun, or neither.
+/// When a process ends at any commit, either a run has ended and the next one has begun, or neither.
 #[test]
 fn the_commit_that_ends_a_run_starts_the_next_queued_run() {
     let text = format!(
@@ -606,7 +609,7 @@ fn the_commit_that_ends_a_run_starts_the_next_queued_run() {
             let engine = bench.engine_over(crash::stores(&bench, left, silently));
             let [first, second, third] =
                 [(); 3].map(|()| submit(&bench, &engine, &text, options("{}")).expect("it starts"));
-            let said = execute(&engine, &first.run);
+            let message = execute(&engine, &first.run);
             drop(engine);
             let engine = bench.engine();
             let expected = match status(&engine, &first.run) {
@@ -616,9 +619,9 @@ fn the_commit_that_ends_a_run_starts_the_next_queued_run() {
             assert_eq!(statuses(&engine), expected, "{left} {silently}");
             assert_eq!(
                 execute(&engine, &third.run),
-                format!("queued at {}", 3 - said_turns(expected))
+                format!("queued at {}", 3 - next_turn(expected))
             );
-            if !said.contains("the process is dead") {
+            if !message.contains("the process is dead") {
                 assert_eq!(status(&engine, &second.run), "running");
                 break;
             }
@@ -628,19 +631,19 @@ fn the_commit_that_ends_a_run_starts_the_next_queued_run() {
     assert!(deaths > 4, "{deaths}");
 }
 
-/// How many have had their turn before the last of three.
-fn said_turns(statuses: &str) -> usize {
+/// Returns the number of the next turn: one more than the completed runs.
+fn next_turn(statuses: &str) -> usize {
     statuses.matches("completed").count() + 1
 }
 
 #[test]
-fn many_queued_runs_go_through_one_by_one() {
+fn many_queued_runs_are_executed_one_by_one() {
     let bench = Bench::over(STORE);
     let engine = bench.engine();
     let loaded = bench.flow(&flow(SINGLETON, 1));
     let count = std::env::var("QUEUED").map_or(300, |count| count.parse().expect("a number"));
     let began = std::time::Instant::now();
-    // Handed over together, as many callers would.
+    // Started together, as by several callers.
     let runs: Vec<RunId> = block_on(async {
         let mut runs = Vec::new();
         for _ in 0..count / 100 {
@@ -668,7 +671,7 @@ fn many_queued_runs_go_through_one_by_one() {
     }
 }
 
-/// Waits for all of some futures at once.
+/// Awaits some futures concurrently.
 async fn together<T>(futures: impl Iterator<Item = impl Future<Output = T>>) -> Vec<T> {
     let mut left: Vec<_> = futures.map(Box::pin).collect();
     let mut done = Vec::new();

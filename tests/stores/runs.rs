@@ -1,4 +1,4 @@
-//! Runs over the database: replay, retries, waits, cancels, errors.
+//! Runs over the stores: replay, retries, waits, cancellations, errors.
 
 use std::rc::Rc;
 
@@ -11,7 +11,7 @@ use flowstone_engine::{
 use flowstone_lang::value::Value;
 
 use super::STORE;
-use crate::bench::{Bench, Recorder, Trip, block_on, execute, outcome, words};
+use crate::bench::{Bench, Recorder, Trip, block_on, execute, outcome, outcome_text};
 
 const FIVE: &str = "(let [a (flow/step :write :first {:value 1})
       b (flow/step :look :second {:value 2})
@@ -21,7 +21,7 @@ const FIVE: &str = "(let [a (flow/step :write :first {:value 1})
   {:sum (reduce + e) :count (count (:value d)) :now (flow/now-ms) :dice [(flow/rand) (rand-int 1000) (flow/uuid)]})";
 
 #[test]
-fn a_run_completes_and_tells_the_same_again() {
+fn a_completed_run_keeps_its_outcome() {
     let bench = Bench::over(STORE);
     let engine = bench.engine();
     let run = bench.start(&engine, FIVE);
@@ -34,7 +34,7 @@ fn a_run_completes_and_tells_the_same_again() {
 }
 
 #[test]
-fn an_interrupted_run_goes_on_without_repeating_a_step() {
+fn an_interrupted_run_resumes_without_repeating_a_step() {
     let undisturbed = {
         let bench = Bench::over(STORE);
         let engine = bench.engine();
@@ -66,13 +66,13 @@ fn an_interrupted_run_goes_on_without_repeating_a_step() {
             bench.effects(),
             "each=1 each#2=1 first=1 second=1",
             "{at}: {}",
-            words(&first)
+            outcome_text(&first)
         );
     }
 }
 
 #[test]
-fn chance_and_time_are_the_same_on_replay() {
+fn random_numbers_and_times_are_the_same_on_replay() {
     let bench = Bench::over(STORE);
     let engine = bench.engine();
     let run = bench.start(
@@ -205,7 +205,7 @@ fn a_wait_is_answered_once_and_checked() {
 }
 
 #[test]
-fn an_answer_may_come_before_its_wait() {
+fn an_answer_may_arrive_before_its_wait() {
     let bench = Bench::over(STORE);
     let engine = bench.engine();
     let answer = codec::decode("{:action :early}").expect("EDN");
@@ -216,7 +216,7 @@ fn an_answer_may_come_before_its_wait() {
 }
 
 #[test]
-fn a_wait_times_out_as_it_says() {
+fn a_wait_times_out_by_its_policy() {
     let bench = Bench::over(STORE);
     let engine = bench.engine();
     let fails = bench.start(&engine, "(flow/step :hold :door {:times 1000})");
@@ -247,15 +247,15 @@ fn sleeping_needs_no_process() {
         ..ExecuteOptions::default()
     };
     let first = block_on(engine.execute(&run, Rc::new(NoObserver), options));
-    expect!["waiting: `nap` until 1970-01-01T00:17:40.000Z"].assert_eq(&words(&first));
+    expect!["waiting: `nap` until 1970-01-01T00:17:40.000Z"].assert_eq(&outcome_text(&first));
     drop(engine);
     let engine = bench.engine();
-    // Staying, the simulated clock jumps.
+    // The run stays in memory, and the simulated clock jumps.
     expect!["[:slept 1060000]"].assert_eq(&outcome(&engine, &run));
 }
 
 #[test]
-fn a_checkpoint_asks_what_to_do() {
+fn a_checkpoint_asks_a_person_what_to_do() {
     for (answer, expected, count) in [
         (":retry", "[:ok]", 2),
         (":skip", "[nil]", 1),
@@ -313,14 +313,14 @@ fn events_of_replayed_steps_are_not_reported_again() {
     );
     let first = Rc::new(Recorder::default());
     let outcome = block_on(engine.execute(&run, first.clone(), ExecuteOptions::default()));
-    assert!(words(&outcome).starts_with("waiting"));
+    assert!(outcome_text(&outcome).starts_with("waiting"));
     expect![[r#"started 0 | print one | log info two | emit three | start w | done w nil | start door | wait door"#]]
         .assert_eq(&first.0.borrow().join(" | "));
     let answer = codec::decode("{:action 1}").expect("EDN");
     block_on(engine.complete_wait("door", &answer, false)).expect("answered");
     let second = Rc::new(Recorder::default());
     let outcome = block_on(engine.execute(&run, second.clone(), ExecuteOptions::default()));
-    assert_eq!(words(&outcome), "nil");
+    assert_eq!(outcome_text(&outcome), "nil");
     expect![[r#"started 1 | done door {:action 1} | print four | log warn five"#]]
         .assert_eq(&second.0.borrow().join(" | "));
     let report = block_on(engine.show_run(&run)).expect("a run");
@@ -338,7 +338,7 @@ fn an_effect_in_doubt_is_asked_about() {
     let bench = Bench::over(STORE);
     let engine = bench.engine();
     let run = bench.start(&engine, "[(flow/step :write :charge {:value :done})]");
-    // A crash between the intent and the result: the intent is all there is.
+    // A crash between the intent and the result: only the intent is journaled.
     let entry = Entry {
         kind: EntryKind::Intent,
         path: "charge".to_owned(),
@@ -409,7 +409,7 @@ fn a_run_is_executed_by_one_process() {
     ));
     let found = execute(&other, &run).expect_err("refused");
     assert_eq!(found.code(), "E0504");
-    // The holder goes away without giving it back, as in a crash.
+    // The holder ends without giving the lease back, as in a crash.
     drop(one);
     assert!(outcome(&other, &run).starts_with("waiting"));
 }
@@ -429,7 +429,7 @@ fn the_same_external_id_is_the_same_run() {
 }
 
 #[test]
-fn a_loop_without_end_is_stopped_by_an_interrupt() {
+fn an_endless_loop_is_stopped_by_an_interrupt() {
     let bench = Bench::over(STORE);
     let engine = bench.engine();
     let run = bench.start(&engine, "(loop [] (recur))");
@@ -440,7 +440,7 @@ fn a_loop_without_end_is_stopped_by_an_interrupt() {
     };
     interrupt.trigger();
     let found = block_on(engine.execute(&run, Rc::new(NoObserver), options));
-    assert_eq!(words(&found), "interrupted");
+    assert_eq!(outcome_text(&found), "interrupted");
 }
 
 #[test]
@@ -475,7 +475,7 @@ fn polling_repeats_a_step_until_it_holds() {
 }
 
 #[test]
-fn examples_of_the_natives_hold() {
+fn examples_of_the_natives_are_correct() {
     let bench = Bench::over(STORE);
     let engine = bench.engine();
     for native in flowstone_flow::natives::FNS {
@@ -487,7 +487,7 @@ fn examples_of_the_natives_hold() {
 }
 
 #[test]
-fn many_runs_go_on_together() {
+fn many_runs_are_executed_concurrently() {
     let bench = Bench::over(STORE);
     let engine = bench.engine();
     let runs: Vec<_> = (0..20)
@@ -499,11 +499,11 @@ fn many_runs_go_on_together() {
             .map(|run| engine.execute(run, Rc::new(NoObserver), ExecuteOptions::default()));
         let mut executions: Vec<_> = executions.map(Box::pin).collect();
         let mut outcomes = Vec::new();
-        // Each in turn until all are over: they take turns at every await.
+        // Polls each in turn until all are over: they yield at every await.
         std::future::poll_fn(|cx| {
             executions.retain_mut(|execute| match execute.as_mut().poll(cx) {
                 std::task::Poll::Ready(outcome) => {
-                    outcomes.push(words(&outcome));
+                    outcomes.push(outcome_text(&outcome));
                     false
                 }
                 std::task::Poll::Pending => true,

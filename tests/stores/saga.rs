@@ -1,4 +1,4 @@
-//! Passes, compensations, cancels: what a run does about its own end, undisturbed and with a process that dies.
+//! Passes, compensations and cancellations: the end of a run, undisturbed and with processes that end.
 
 use std::rc::Rc;
 use std::time::Duration;
@@ -10,7 +10,7 @@ use flowstone_engine::{CancelOutcome, Engine, ExecuteOptions, StartOptions, Stay
 use flowstone_lang::value::Value;
 
 use super::STORE;
-use crate::bench::{Bench, block_on, execute, outcome, words};
+use crate::bench::{Bench, block_on, execute, outcome, outcome_text};
 use crate::crash::stores;
 
 fn check(text: &str, expected: expect_test::Expect, effects: expect_test::Expect) {
@@ -21,7 +21,7 @@ fn check(text: &str, expected: expect_test::Expect, effects: expect_test::Expect
     effects.assert_eq(&bench.effects());
 }
 
-/// Executes a run to its end through any number of deaths, and compares with one that was left alone.
+/// Executes a run to its end through crashes at every commit, and compares it with an undisturbed run.
 fn check_every_crash(text: &str) {
     let undisturbed = Bench::over(STORE);
     let engine = undisturbed.engine();
@@ -38,7 +38,7 @@ fn check_every_crash(text: &str) {
             let engine = bench.engine();
             let mut last = first.clone();
             while last.contains("the process is dead") || last.starts_with("waiting") {
-                // An effect was begun, and nobody knows whether it was done.
+                // An effect in doubt is resolved.
                 for wait in block_on(engine.list_waits(WaitFilter::default())).expect("waits") {
                     let again = Value::keyword("retry");
                     block_on(engine.complete_wait(&wait.id, &again, false)).expect("answered");
@@ -58,7 +58,7 @@ fn check_every_crash(text: &str) {
     }
 }
 
-/// The paths of a run's steps and their outcomes.
+/// Returns the paths of a run's steps and their outcomes.
 fn steps(engine: &Engine, run: &flowstone_engine::ids::RunId) -> Vec<String> {
     let report = block_on(engine.show_run(run)).expect("a report");
     let mut steps: Vec<String> = report
@@ -150,7 +150,7 @@ fn a_failed_compensation_waits_for_a_person() {
     let engine = bench.engine();
     expect!["stuck: `compensate/2` failed: not now"].assert_eq(&outcome(&engine, &run));
     expect!["failed  late"].assert_eq(&outcome(&engine, &run));
-    // What had been done before the step that failed is not done again.
+    // Effects before the step that failed are not repeated.
     expect!["a=1 b=1 compensate/1/undo-a=1 compensate/2/before=1 compensate/2/undo-b=3"]
         .assert_eq(&bench.effects());
     expect![[r#"
@@ -209,7 +209,7 @@ fn force_terminates_a_run_at_once() {
     assert!(outcome(&engine, &run).starts_with("waiting"));
     block_on(engine.terminate(&run, "enough", Rc::new(NoObserver))).expect("ended");
     expect!["a=1"].assert_eq(&bench.effects());
-    expect!["terminated: enough"].assert_eq(&words(&execute(&engine, &run)));
+    expect!["terminated: enough"].assert_eq(&outcome_text(&execute(&engine, &run)));
     assert!(
         block_on(engine.list_waits(WaitFilter::default()))
             .expect("waits")
@@ -232,12 +232,12 @@ fn a_run_that_is_executed_stops_when_it_is_ended() {
                 .terminate(&run, "enough", 0)
                 .await
                 .expect("ended");
-            // The executor polls now and then.
+            // The executor polls at intervals.
             bench.clock.advance(1_000);
         };
         tokio::join!(executing, ending).0
     });
-    expect!["terminated: enough"].assert_eq(&words(&found));
+    expect!["terminated: enough"].assert_eq(&outcome_text(&found));
 }
 
 #[test]
@@ -264,7 +264,11 @@ fn a_run_has_a_time_limit() {
             ..ExecuteOptions::default()
         };
         let first = block_on(engine.execute(&run, Rc::new(NoObserver), options));
-        assert!(words(&first).starts_with("waiting"), "{}", words(&first));
+        assert!(
+            outcome_text(&first).starts_with("waiting"),
+            "{}",
+            outcome_text(&first)
+        );
         assert!(block_on(engine.resumable()).expect("runs").is_empty());
         bench.clock.advance(5_000);
         assert_eq!(block_on(engine.resumable()).expect("runs").len(), 1);

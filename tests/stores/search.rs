@@ -1,4 +1,4 @@
-//! The index of `:search` follows what it describes, and a rebuilt index is the same.
+//! The index behind `:search` is updated with the documents, and a rebuilt index is the same.
 
 use flowstone_engine::StartOptions;
 use flowstone_engine::blob::BlobRow;
@@ -14,7 +14,7 @@ use crate::bench::{Bench, block_on};
 
 const NOW: i64 = 1_000_000;
 
-/// Keeps a text under a name.
+/// Stores a text under a name.
 pub async fn keep(stores: &Stores, name: &str, text: &str, search: Option<SearchEntry>) -> String {
     let hash = stores
         .blobs
@@ -120,7 +120,7 @@ fn words_are_compared_without_case_and_accents() {
 }
 
 #[test]
-fn runs_are_found_as_they_are_now_and_not_when_they_are_gone() {
+fn runs_are_found_with_their_current_status_until_they_are_removed() {
     let bench = Bench::over(STORE);
     let engine = bench.engine();
     let stores = engine.stores().clone();
@@ -146,7 +146,7 @@ fn runs_are_found_as_they_are_now_and_not_when_they_are_gone() {
         stores.upkeep.prune(&run, NOW).await.expect("pruned");
         assert!(stores.upkeep.forget(&run).await.expect("forgotten"));
         assert_eq!(status(&stores).await, None);
-        // The next run may get the number of the one that is gone.
+        // The next run may get the number of the removed one.
         let input = Value::map([(Value::keyword("animal"), Value::from("giraffe"))]);
         engine
             .start(&flow, StartOptions::with_input(input))
@@ -198,7 +198,7 @@ fn search_work_is_bounded_and_the_rest_is_reported() {
     });
 }
 
-/// What is only indexed does not keep a blob that nobody mentions any more.
+/// An index entry does not keep a blob that nothing mentions any more.
 #[test]
 fn the_search_index_keeps_no_resource_alive() {
     let bench = Bench::over(STORE);
@@ -277,7 +277,7 @@ fn hits_are_ordered_by_distance_and_a_new_model_embeds_again() {
         assert_eq!(found.len(), 2);
         assert_eq!((found[0].0, found[1].0), ("north", "east"));
         assert!((found[0].1 - 0.8).abs() < 1e-6);
-        // The same text has its vectors already.
+        // The same text has vectors already.
         keep(&stores, "north", "north", None).await;
         titles(&stores, "x").await;
         let again = stores

@@ -1,8 +1,8 @@
-//! Random schedules of whole runs over the store in memory: several runs share a slot or a limit, call flows and have
+//! Random schedules of whole runs over the memory store: several runs share a slot or a limit, call flows and have
 //! branches; runs are cancelled, others are started by a schedule, and processes end at any commit, before or after it.
-//! Whatever happens, a run that is not cancelled ends as if nothing had happened.
+//! In every case, a run that is not cancelled has the same result as without these events.
 //!
-//! Nothing waits for a real clock, so that thousands of schedules take seconds. A schedule that fails is named by its
+//! Nothing waits for a real clock, so that thousands of schedules take seconds. A failing schedule is identified by its
 //! seed.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -22,9 +22,9 @@ use flowstone_stores::memory::{Memory, MemoryOptions};
 
 use crate::bench::{Bench, Project, block_on};
 
-/// Schedules that each run of the test tries.
+/// Number of schedules in each execution of the test.
 const SCHEDULES: u64 = 150;
-/// No schedule needs more actions.
+/// Maximum number of actions of a schedule.
 const TURNS: usize = 3000;
 const RUNS: usize = 4;
 /// The interval of the schedule, in milliseconds.
@@ -37,7 +37,7 @@ const PART: &str =
            (flow/step :write :before {:value n})
            (flow/step :put :kept {:value n})
            n)}";
-/// As [`PART`], after somebody has answered.
+/// Works like [`PART`], but returns the number after an answer.
 const ASKS: &str =
     "{:slug :asks :invocations {:default {:inputs [{:name :n :type :number :required true}]}}
   :flow '(let [n (:n (flow/input))]
@@ -54,14 +54,14 @@ struct Fuse {
     left: AtomicI64,
 }
 
-/// The fuse does not burn.
+/// The value of a fuse that never ends the process.
 const NEVER: i64 = i64::MAX;
 
 impl Probe for Fuse {
     fn reach(&self, phase: CommitPhase) -> Result<(), StoreError> {
         let left = self.left.fetch_sub(1, Ordering::SeqCst);
         match (left, phase) {
-            // A process that is dead commits nothing, and never gets beyond a commit.
+            // A dead process commits nothing, and never gets beyond a commit.
             (..=0, CommitPhase::BeforeCommit) | (0, CommitPhase::AfterCommit) => {
                 Err(StoreError::Internal("the process is dead".to_owned()))
             }
@@ -70,7 +70,7 @@ impl Probe for Fuse {
     }
 }
 
-/// Numbers in the order of a seed.
+/// Pseudorandom numbers from a seed.
 struct Dice(u64);
 
 impl Dice {
@@ -80,23 +80,23 @@ impl Dice {
     }
 }
 
-/// A flow, and what its runs result in.
+/// A flow, and the results of its runs.
 struct Plan {
     text: String,
-    /// For each step, what it contributes to the result of run `n`.
+    /// The contribution of each step to the result of run `n`.
     results: Vec<Part>,
-    /// Maximum number of runs that are live at a time.
+    /// Maximum number of runs that are live at the same time.
     at_once: usize,
     puts: usize,
 }
 
 #[derive(Clone, Copy)]
 enum Part {
-    /// `n` times ten plus this.
+    /// `n` times ten plus this number.
     Number(usize),
     Answer,
     Slept,
-    /// The values of three branches: `n` times ten plus this, the same from a child, and the end of a sleep.
+    /// The values of three branches: `n` times ten plus this number, the same from a child, and the end of a sleep.
     Branches(usize),
 }
 
@@ -193,12 +193,12 @@ struct World {
     fuse: Arc<Fuse>,
     memory: Memory,
     engine: Option<Rc<Engine>>,
-    /// What starts the runs of the schedule, in this process.
+    /// The planner that starts the runs of the schedule in this process.
     planner: Option<Planner>,
     plan: Plan,
-    /// The runs that were started, by their number.
+    /// The started runs by their number.
     started: BTreeMap<usize, RunId>,
-    /// The runs that were asked to cancel.
+    /// The runs whose cancellation was requested.
     cancelled: BTreeSet<RunId>,
     crashes: usize,
 }
@@ -221,7 +221,7 @@ impl World {
         });
         let memory = Memory::new(MemoryOptions {
             probe: Some(fuse.clone()),
-            // Runs go on after any number of crashes.
+            // Runs resume after any number of crashes.
             crashes: Some(u32::MAX),
         });
         let bench = Bench::with(Project::Memory(memory.clone()));
@@ -243,7 +243,7 @@ impl World {
         world
     }
 
-    /// Begins a process.
+    /// Begins a new process.
     fn begin(&mut self) {
         let engine = Rc::new(self.bench.engine());
         let flows = vec![self.bench.home.path().join("flows/ticks.edn")];
@@ -255,7 +255,7 @@ impl World {
         self.engine.as_deref().expect("a process")
     }
 
-    /// Does something in a process that may end meanwhile; then another takes its place.
+    /// Performs an action in a process that may end during it; then another process takes its place.
     fn act(&mut self, fuse: i64, act: impl FnOnce(&mut World)) {
         self.fuse.left.store(fuse, Ordering::SeqCst);
         act(self);
@@ -304,7 +304,7 @@ impl World {
         });
     }
 
-    /// Asks for the cancellation of a run that is not over.
+    /// Requests the cancellation of a run that is not over.
     fn cancel(&mut self, dice: &mut Dice, fuse: i64) {
         let mut rows = self.rows();
         rows.retain(|row| row.flow == "work" && !row.status.is_final());
@@ -316,7 +316,7 @@ impl World {
             let (runs, now_ms) = (world.bench.stores().runs, world.bench.clock_ms());
             let _ = block_on(runs.request_cancel(&run, "no longer needed", now_ms));
         });
-        // If the process ended, nobody knows whether the run was asked.
+        // If the process ended, it is unknown whether the request was stored.
         self.cancelled.insert(run);
     }
 
@@ -344,7 +344,7 @@ impl World {
         });
     }
 
-    /// Holds at every moment.
+    /// Checks the invariants that hold at any time.
     fn check(&self, seed: u64) {
         let rows = self.rows();
         let work = || rows.iter().filter(|row| row.flow == "work");
@@ -361,8 +361,8 @@ impl World {
         );
     }
 
-    /// Holds when all runs are over: each that was not cancelled has its result, and what it put into the store is
-    /// there once; a run that was cancelled left no child behind; each tick of the schedule started one run.
+    /// Checks the final state: each run that was not cancelled has its result, and its stored values exist once; a
+    /// cancelled run left no child behind; each tick of the schedule started one run.
     fn check_end(&self, seed: u64) {
         let mut completed = 0;
         for (n, run) in &self.started {
@@ -429,7 +429,7 @@ impl World {
     }
 }
 
-/// What happened in schedules.
+/// The number of events in all schedules.
 #[derive(Debug, Default)]
 struct Totals {
     crashes: usize,
@@ -438,7 +438,7 @@ struct Totals {
     ticks: usize,
 }
 
-/// Plays a schedule to its end, and adds what happened to the totals.
+/// Executes a schedule to its end, and adds its events to the totals.
 fn simulate(seed: u64, totals: &mut Totals) {
     let mut dice = Dice(seed);
     let mut world = World::new(&mut dice);

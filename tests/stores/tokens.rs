@@ -1,4 +1,4 @@
-//! Access tokens: created, accepted, expired, revoked, and the owner's own.
+//! Access tokens: created, accepted, expired and revoked tokens, and the owner's token.
 
 use std::fs;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! What is kept no longer goes; what is referred to stays, whatever happens in between.
+//! Unreferenced data is removed; referenced data stays, whatever happens in between.
 
 use std::time::Duration;
 
@@ -58,7 +58,7 @@ fn old_journals_are_removed_and_run_rows_kept() {
     let report = gc(&engine, 5);
     assert_eq!(report.runs, std::slice::from_ref(&old));
     assert_eq!(report.entries, would.entries);
-    // The young run and the waiting one have the same large value.
+    // The recent run and the waiting one have the same large value.
     assert_eq!(report.payloads, Removed::default());
     let left: Vec<usize> = [&old, &waiting, &young]
         .map(|run| entries(&engine, run))
@@ -81,7 +81,7 @@ fn old_journals_are_removed_and_run_rows_kept() {
     cancelled.expect("it ends");
     bench.clock.advance(10 * DAY);
     let report = gc(&engine, 5);
-    // In memory, values lie in their entries.
+    // In memory, values are stored in their entries.
     let kept_apart = match STORE {
         Store::Memory => 0,
         Store::Sqlite => 1,
@@ -212,8 +212,8 @@ fn consumed_signals_are_removed_and_others_kept() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
 
-    /// Whatever runs there are and however often it is collected: what is not over replays and goes on, and what
-    /// is over keeps its result.
+    /// For any set of runs and any number of collections: a run that is not over replays and resumes, and one that is
+    /// over keeps its result.
     #[test]
     fn live_runs_lose_nothing(
         kinds in prop::collection::vec((0_usize..4, 0_i64..20), 1..8),
@@ -224,7 +224,7 @@ proptest! {
         let engine = bench.engine();
         let mut runs = Vec::new();
         for (kind, pause) in kinds {
-            // Two that end, two that wait; large values are shared between them.
+            // Two runs that end, two that wait; they share large values.
             let text = [LARGE, "(flow/step :write :w {:value (apply str (repeat 9000 \"y\"))})", ASK,
                         "[(flow/step :look :l {:value (apply str (repeat 9000 \"y\"))}) (flow/step :hold :door {})]"][kind];
             let run = bench.start(&engine, text);
@@ -249,7 +249,7 @@ proptest! {
             } else {
                 prop_assert!(row.pruned_ms.is_none());
             }
-            // Whole or gone, never a part.
+            // The journal is complete or removed, never in between.
             let expected = [1, 2, 2, 2][*kind];
             let found = entries(&engine, run);
             prop_assert!(found == expected || (row.pruned_ms.is_some() && found == 0), "{} of {}", found, expected);

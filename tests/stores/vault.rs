@@ -1,4 +1,4 @@
-//! The project's key: its format stays what it is, and losing it loses nothing else.
+//! The project's key: its format is stable, and its loss affects only secrets.
 
 use std::fs;
 use std::path::Path;
@@ -13,9 +13,9 @@ fn given(keys: &str) -> ProjectVault {
     ProjectVault::new(Path::new("/nowhere"), Some(keys.to_owned()))
 }
 
-/// What earlier builds encrypted must be read by later ones.
+/// Later builds must read what earlier builds encrypted.
 #[test]
-fn the_format_of_envelopes() {
+fn envelopes_of_earlier_builds_can_be_decrypted() {
     let vault = given(KEY);
     let envelope = vault.seal(b"[\"correct horse\"]").expect("sealed");
     expect_test::expect![
@@ -26,7 +26,7 @@ fn the_format_of_envelopes() {
         vault.open(&envelope).expect("opened"),
         b"[\"correct horse\"]"
     );
-    // Equal texts have equal envelopes, and others have others.
+    // Equal texts have equal envelopes, and different texts have different ones.
     assert_eq!(vault.seal(b"[\"correct horse\"]"), Ok(envelope.clone()));
     assert_ne!(vault.seal(b"[\"correct horsf\"]"), Ok(envelope.clone()));
     assert_ne!(given(OTHER).seal(b"[\"correct horse\"]"), Ok(envelope));
@@ -72,7 +72,7 @@ fn a_changed_envelope_is_refused() {
 }
 
 #[test]
-fn keys_of_the_environment() {
+fn keys_of_the_environment_are_used_and_never_replaced() {
     let envelope = given(KEY).seal(b"text").expect("sealed");
     let missing = given(OTHER).open(&envelope).expect_err("another key");
     assert_eq!(missing.code(), "E0982");
@@ -115,7 +115,7 @@ fn the_key_file_is_made_when_it_is_needed() {
     let lost = again.open(&envelope).expect_err("no key");
     assert_eq!(lost.code(), "E0982");
     assert!(lost.hint().contains(FILE), "{}", lost.hint());
-    // Opening makes no new key that would hide what is wrong.
+    // Opening creates no new key that would hide the problem.
     assert!(!path.exists());
     fs::write(&path, "not a key\n").expect("written");
     assert_eq!(again.seal(b"text").expect_err("no key").code(), "E0985");
@@ -144,9 +144,9 @@ fn a_new_key_keeps_the_old_ones() {
     assert_eq!(left.len(), 1);
 }
 
-/// Each would keep the key that it found, and drop the one that another made meanwhile.
+/// Without the lock, each process would keep the key that it found, and drop the one that another made in the meantime.
 #[test]
-fn keys_that_several_processes_make_at_once_are_all_kept() {
+fn keys_created_by_concurrent_processes_are_all_kept() {
     let home = tempfile::tempdir().expect("a folder");
     let envelopes: Vec<String> = std::thread::scope(|scope| {
         let renew = || {
@@ -167,7 +167,7 @@ fn keys_that_several_processes_make_at_once_are_all_kept() {
 }
 
 #[test]
-fn keys_that_a_killed_process_wrote_aside_are_removed() {
+fn temporary_key_files_of_killed_processes_are_removed() {
     let home = tempfile::tempdir().expect("a folder");
     let vault = ProjectVault::new(home.path(), None);
     vault.seal(b"text").expect("sealed");
@@ -208,7 +208,7 @@ fn a_stored_input_has_two_parts() {
     assert_eq!(both.shown, "{:password \"[secret]\"}");
     assert_eq!(both.sealed, Some("[[[:password]] \"fs1.890df68f.XAA\"]"));
     assert_eq!(join(both.shown, both.sealed), stored);
-    // An input without secrets is what it was, also one that mentions the mark.
+    // An input without secrets is unchanged, even one that contains the mark.
     let plain = "{:a \"x\\n#flowstone/sealed [1]\"}";
     assert_eq!((split(plain).shown, split(plain).sealed), (plain, None));
 }

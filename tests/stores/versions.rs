@@ -1,4 +1,4 @@
-//! Edited flows against runs in flight and runs that are over.
+//! Edited flows against open runs and finished runs.
 
 use expect_test::expect;
 use flowstone_engine::ids::RunId;
@@ -8,9 +8,9 @@ use flowstone_engine::{
 use flowstone_flow::flow::LoadedFlow;
 
 use super::STORE;
-use crate::bench::{Bench, block_on, execute, outcome, words};
+use crate::bench::{Bench, block_on, execute, outcome, outcome_text};
 
-/// The run stops at two gates.
+/// A flow that stops at two gates.
 const FLOW: &str = "{:slug :job
  :concurrency {:type :keyed :key-field :k :on-new-version :coexist}
  :functions [{:id :shape :code (fn [x] x)} {:id :unused :code (fn [x] x)}]
@@ -23,14 +23,14 @@ const FLOW: &str = "{:slug :job
               d (flow/step :put :d {:value c})]
           {:a a :c c :d (some? d)})}";
 
-/// An edit, and what is to be said of it: of a run that has done nothing, one at the first gate, one at the second.
+/// An edit, and the expected verdicts: for a run that has done nothing, one at the first gate, and one at the second.
 type Edit = (&'static str, &'static str, &'static str, [&'static str; 3]);
 
 const SAME: [&str; 3] = ["same", "same", "same"];
 const SAFE: [&str; 3] = ["safe", "safe", "safe"];
-/// It touches what comes before the first gate, or the gate.
+/// The edit affects the part before the first gate, or the gate.
 const EARLY: [&str; 3] = ["safe", "conflict", "conflict"];
-/// It touches what comes between the gates, or the second gate.
+/// The edit affects the part between the gates, or the second gate.
 const LATE: [&str; 3] = ["safe", "safe", "conflict"];
 
 const EDITS: &[Edit] = &[
@@ -220,14 +220,14 @@ fn at(bench: &Bench, engine: &Engine, gates: usize) -> RunId {
             block_on(engine.complete_wait("door", &answer, false)).expect("it waits");
         }
         assert_eq!(
-            words(&execute(engine, &run)),
+            outcome_text(&execute(engine, &run)),
             format!("waiting: `gate-{}` waits for an answer", gate + 1)
         );
     }
     run
 }
 
-/// The runs are looked at from outside, so nobody may have them.
+/// The runs are inspected from outside, so no process may hold them.
 fn start() -> StartOptions {
     StartOptions {
         is_left: true,
@@ -238,18 +238,18 @@ fn start() -> StartOptions {
 /// Passes all remaining approvals of a run, and returns its outcome.
 fn to_the_end(engine: &Engine, run: &RunId) -> String {
     for _ in 0..3 {
-        let now = words(&execute(engine, run));
+        let now = outcome_text(&execute(engine, run));
         if !now.starts_with("waiting") {
             return now;
         }
         let answer = codec::decode("{:action :go}").expect("EDN");
         block_on(engine.complete_wait("door", &answer, false)).expect("it waits");
     }
-    words(&execute(engine, run))
+    outcome_text(&execute(engine, run))
 }
 
 #[test]
-fn an_edit_is_judged_by_how_far_the_run_is() {
+fn an_edit_is_judged_by_the_progress_of_the_run() {
     let bench = Bench::over(STORE);
     let engine = bench.engine();
     let mut wrong = Vec::new();
@@ -267,8 +267,8 @@ fn an_edit_is_judged_by_how_far_the_run_is() {
             };
             assert_eq!(bench.effects(), effects, "nothing is done");
             if against.verdict.name() != *expected {
-                let said = &against.verdict;
-                wrong.push(format!("{name} at {gates}: {said:?}, not {expected}"));
+                let found = &against.verdict;
+                wrong.push(format!("{name} at {gates}: {found:?}, not {expected}"));
                 to_the_end(&engine, &run);
                 continue;
             }
@@ -286,7 +286,7 @@ fn adopted(engine: &Engine, run: &RunId, flow: &LoadedFlow, verdict: &Verdict) -
     let adopted = block_on(engine.adopt(run, flow));
     match (verdict, adopted) {
         (Verdict::Conflict(_), Err(error)) if error.code() == "E0570" => {
-            // It goes on as before.
+            // The run continues as before.
             let end = to_the_end(engine, run);
             (end != "{:a 1 :c 2 :d true}").then_some(end)
         }
@@ -331,7 +331,7 @@ fn a_conflict_shows_both_requests_and_the_place() {
     );
 }
 
-/// What a fork is made with: where it begins, what is set, an edit of the flow, whether results are reused.
+/// The options of a fork: where it begins, what is set, an edit of the flow, and whether results are reused.
 type Fork = (
     &'static str,
     Option<&'static str>,
@@ -423,7 +423,7 @@ fn a_fork_keeps_what_came_before_the_step() {
             .collect();
         format!("{end} did {done:?}")
     };
-    let mut told = String::new();
+    let mut report = String::new();
     for (name, at, set, edit, reuse) in FORKS {
         let options = ForkOptions {
             at: at.map(str::to_owned),
@@ -434,7 +434,7 @@ fn a_fork_keeps_what_came_before_the_step() {
             })),
             reuse: *reuse,
         };
-        told += &format!("{name}: {}\n", fork(options));
+        report += &format!("{name}: {}\n", fork(options));
     }
     expect![[r#"
         from the start: {:a 1 :c 2 :d true} did ["FORK/a=1", "FORK/c=1"]
@@ -455,12 +455,12 @@ fn a_fork_keeps_what_came_before_the_step() {
         at no step: E0571 the run RUN has no step `gate-3`
         a value of no step: E0572 `q.n` cannot be set: it is neither `input` nor a step that ended before the fork
         a value of a later step: E0572 `d` cannot be set: it is neither `input` nor a step that ended before the fork
-    "#]].assert_eq(&told);
-    // The run itself is as it was.
+    "#]].assert_eq(&report);
+    // The run itself is unchanged.
     assert_eq!(outcome(&engine, &run), "{:a 1 :c 2 :d true}");
 }
 
-fn told(test: &Backtest) -> String {
+fn report(test: &Backtest) -> String {
     let differences = test.differences.iter().map(|met| {
         let none = "-".to_owned();
         format!(
@@ -482,7 +482,7 @@ fn told(test: &Backtest) -> String {
 }
 
 #[test]
-fn a_backtest_says_what_past_runs_would_do() {
+fn a_backtest_reports_the_outcomes_of_past_runs() {
     let bench = Bench::over(STORE);
     let engine = bench.engine();
     let run = at(&bench, &engine, 2);
@@ -498,7 +498,7 @@ fn a_backtest_says_what_past_runs_would_do() {
         let [test] = &summary.tests[..] else {
             panic!("one run is over");
         };
-        told(test)
+        report(test)
     };
     let mut all = String::new();
     for (from, to) in [

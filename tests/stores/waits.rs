@@ -1,4 +1,4 @@
-//! Waits over the database: who is first, what came too early, whose time is over.
+//! Waits over the stores: the first answer, early signals, and deadlines.
 
 use std::rc::Rc;
 
@@ -27,10 +27,10 @@ fn signal(engine: &Engine, key: &str, payload: &str, dedup: Option<&str>) -> Str
         ..Answering::default()
     };
     let target = Target::Name(key.to_owned());
-    words(block_on(engine.answer_waits(target, &edn(payload), how)))
+    answer_text(block_on(engine.answer_waits(target, &edn(payload), how)))
 }
 
-pub fn words(answered: Result<Answered, EngineError>) -> String {
+pub fn answer_text(answered: Result<Answered, EngineError>) -> String {
     match answered {
         Ok(Answered::Runs(runs)) => format!("answered {}", runs.len()),
         Ok(Answered::Partly { runs, refused }) => {
@@ -62,7 +62,7 @@ fn a_second_approval_is_refused_and_names_the_first() {
     let engine = bench.engine();
     let run = bench.start(&engine, DOOR);
     outcome(&engine, &run);
-    // Both have looked; both decide at once, over two engines as two processes have them.
+    // Both have read the wait; both decide at once, in two engines, as two processes do.
     let other = bench.engine();
     let (first, second) = block_on(async {
         tokio::join!(
@@ -74,16 +74,19 @@ fn a_second_approval_is_refused_and_names_the_first() {
         (Ok(_), Err(late)) | (Err(late), Ok(_)) => late,
         both => panic!("{both:?}"),
     };
-    let told = late.to_string();
-    assert_eq!(late.code(), "E0515", "{told}");
+    let message = late.to_string();
+    assert_eq!(late.code(), "E0515", "{message}");
     let winner = if first.is_ok() { ":approve" } else { ":reject" };
     let name = if first.is_ok() { "Nora" } else { "Ben" };
-    assert!(told.contains(winner) && told.contains(name), "{told}");
-    assert!(told.contains("1970-01-01T00:16:40"), "{told}");
+    assert!(
+        message.contains(winner) && message.contains(name),
+        "{message}"
+    );
+    assert!(message.contains("1970-01-01T00:16:40"), "{message}");
     drop(other);
     assert_eq!(outcome(&engine, &run), winner);
     let again = block_on(engine.decide_wait("door", true, Remark::default(), as_caller("Cleo")));
-    assert_eq!(again.expect_err("late").to_string(), told);
+    assert_eq!(again.expect_err("late").to_string(), message);
 }
 
 #[test]
@@ -102,11 +105,11 @@ fn a_wait_past_its_deadline_follows_its_timeout_policy() {
         outcome(&engine, &run);
         bench.clock.advance(advance);
         let answer = edn("{:action :approve}");
-        let found = words(block_on(engine.complete_wait("door", &answer, false)));
+        let found = answer_text(block_on(engine.complete_wait("door", &answer, false)));
         assert_eq!(found, answered, "{advance}");
         bench.clock.advance(10_000);
         assert_eq!(outcome(&engine, &run), end, "{advance}");
-        // Who comes after that hears of it, too.
+        // A later answer gets the name of the first person, too.
         let late = block_on(engine.complete_wait("door", &answer, false));
         let late = late.expect_err("late").to_string();
         let expected = match end {
@@ -197,7 +200,7 @@ fn one_signal_completes_all_waits_of_a_key() {
     for run in &runs {
         assert_eq!(outcome(&engine, run), ":go");
     }
-    // One by its id leaves the others alone.
+    // An answer by id leaves the other waits open.
     let runs: Vec<_> = (0..2).map(|_| bench.start(&engine, DOOR)).collect();
     for run in &runs {
         outcome(&engine, run);
@@ -218,7 +221,7 @@ fn a_cancelled_wait_fails_its_step() {
     );
     outcome(&engine, &run);
     let cancel = || engine.cancel_wait("door", Some("no longer"), as_caller("Nora"));
-    assert_eq!(words(block_on(cancel())), "answered 1");
+    assert_eq!(answer_text(block_on(cancel())), "answered 1");
     expect![[r#"{:kind :cancelled :reason "no longer" :by "Nora" :key "door"}"#]]
         .assert_eq(&outcome(&engine, &run));
     let again = block_on(cancel()).expect_err("late").to_string();
@@ -229,7 +232,7 @@ fn a_cancelled_wait_fails_its_step() {
 }
 
 #[test]
-fn a_question_is_cancelled_by_what_it_offers_for_that() {
+fn cancelling_a_question_about_a_step_aborts_the_step() {
     let bench = Bench::over(STORE);
     let engine = bench.engine();
     let run = bench.start(
@@ -248,13 +251,13 @@ fn a_question_is_cancelled_by_what_it_offers_for_that() {
         "{error}"
     );
     let cancelled = block_on(engine.cancel_wait(&id, None, as_caller("Nora")));
-    assert_eq!(words(cancelled), "answered 1");
+    assert_eq!(answer_text(cancelled), "answered 1");
     assert!(outcome(&engine, &run).starts_with("failed E0799"));
 }
 
 #[test]
 fn waits_and_answers_around_a_crash_count_once() {
-    // Answered, and the process is gone before the run has taken it.
+    // Answered, and the process ended before the run took the answer.
     let bench = Bench::over(STORE);
     let engine = bench.engine();
     let run = bench.start(
@@ -300,7 +303,7 @@ fn waits_are_closed_when_their_run_ends() {
     assert_eq!(all[0].state, WaitState::Closed);
 }
 
-/// Executes a run with an answer to its first wait and silence to its second.
+/// Executes a run with an answer to its first wait and none to its second.
 fn played(bench: &Bench, engine: &Engine, run: &RunId) -> String {
     for _ in 0..10 {
         let found = outcome(engine, run);
@@ -318,7 +321,7 @@ fn played(bench: &Bench, engine: &Engine, run: &RunId) -> String {
 }
 
 #[test]
-fn a_process_may_die_at_every_commit_of_a_wait() {
+fn a_wait_survives_a_crash_at_any_commit() {
     const FLOW: &str = "[(flow/step :write :before {:value 1})
         (:action (flow/step :hold :first {}))
         (:action (flow/step :hold :second {:times 1000 :value {:action :late}}))]";

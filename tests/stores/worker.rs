@@ -1,4 +1,4 @@
-//! A worker over SQLite: what it finds, what it leaves alone, and schedules, on the simulated clock.
+//! A worker over SQLite: the runs that it finds, those that it leaves, and schedules, on the simulated clock.
 
 use std::cell::RefCell;
 use std::num::NonZeroUsize;
@@ -24,7 +24,7 @@ use flowstone_lang::value::Value;
 use super::STORE;
 use crate::bench::{Project, block_on};
 
-/// A project, and a clock that stands still unless it is moved.
+/// A project, and a clock that moves only when the test advances it.
 struct Shop {
     home: tempfile::TempDir,
     store: Project,
@@ -32,16 +32,18 @@ struct Shop {
     seed: RefCell<u64>,
 }
 
-/// Keeps what a worker tells.
+/// Records the events that a worker reports.
 #[derive(Default)]
-struct Told(Mutex<Vec<String>>);
+struct Reports(Mutex<Vec<String>>);
 
-impl Watch for Told {
+impl Watch for Reports {
     fn event(&self, event: &WorkerEvent<'_>) {
         let words = match event {
             WorkerEvent::Planned { .. } | WorkerEvent::Ready { .. } => return,
             WorkerEvent::Recovered { runs } => format!("recovered {runs}"),
-            WorkerEvent::Executed { flow, outcome, .. } => format!("{flow} {}", words(outcome)),
+            WorkerEvent::Executed { flow, outcome, .. } => {
+                format!("{flow} {}", outcome_text(outcome))
+            }
             WorkerEvent::SetAside { flow, error, .. } => {
                 format!("{flow} set aside {}", error.code())
             }
@@ -69,7 +71,7 @@ impl Watch for Told {
     }
 }
 
-fn words(outcome: &RunOutcome) -> String {
+fn outcome_text(outcome: &RunOutcome) -> String {
     match outcome {
         RunOutcome::Completed(value) => codec::encode(value).expect("data"),
         RunOutcome::Waiting { .. } => "waits".to_owned(),
@@ -108,21 +110,21 @@ impl Shop {
         std::fs::write(folder.join(name), text).expect("a file");
     }
 
-    /// Adds a run that is left to a worker.
+    /// Adds a run for a worker.
     fn leave(&self, text: &str) -> RunId {
         let stores = self.stores();
         let engine = self.engine(stores);
         start(&engine, self.home.path(), text, true)
     }
 
-    /// Works until nothing can go on now; what it told, sorted.
+    /// Works until no run can continue now; returns the reported events, sorted.
     fn work(&self) -> String {
         self.work_as(2, Interrupt::new())
     }
 
     fn work_as(&self, threads: usize, interrupt: Interrupt) -> String {
-        let told = Arc::new(Told::default());
-        let watch: Arc<dyn Watch> = told.clone();
+        let report = Arc::new(Reports::default());
+        let watch: Arc<dyn Watch> = report.clone();
         let stores = self.stores();
         let (home, clock) = (self.home.path().to_owned(), self.clock.clone());
         let seed = Mutex::new(*self.seed.borrow());
@@ -141,9 +143,9 @@ impl Shop {
         let served = serve(&open, &options, &watch);
         assert!(served.is_ok(), "it begins");
         *self.seed.borrow_mut() += 1000;
-        let mut told = told.0.lock().expect("no panic").clone();
-        told.sort();
-        told.join("\n")
+        let mut report = report.0.lock().expect("no panic").clone();
+        report.sort();
+        report.join("\n")
     }
 
     fn status(&self, run: &RunId) -> RunStatus {
@@ -204,7 +206,7 @@ static GATE: StepSpec = spec("gate", &[KEY]);
 static NAP: StepSpec = spec("nap", &[MILLIS]);
 static BURST: StepSpec = spec("burst", &[]);
 
-/// Waits for an answer.
+/// A step that waits for an answer.
 struct Gate;
 
 impl Step for Gate {
@@ -232,7 +234,7 @@ impl Step for Gate {
     }
 }
 
-/// Sleeps.
+/// A step that sleeps.
 struct Nap;
 
 impl Step for Nap {
@@ -256,7 +258,7 @@ impl Step for Nap {
     }
 }
 
-/// Panics.
+/// A step that panics.
 struct Burst;
 
 impl Step for Burst {
@@ -301,13 +303,13 @@ fn a_worker_resumes_every_run_that_can_continue() {
 }
 
 #[test]
-fn a_run_that_somebody_executes_is_left_alone() {
+fn a_run_that_another_process_executes_is_not_taken() {
     let shop = Shop::new("2026-05-01T00:00:00Z");
     let stores = shop.stores();
     let engine = shop.engine(stores.clone());
     let run = start(&engine, shop.home.path(), "[:mine]", false);
     expect![""].assert_eq(&shop.work());
-    // Its process ends without having executed it.
+    // The process ends without having executed the run.
     drop((engine, stores));
     expect![[r#"
         flow [:mine]
@@ -333,10 +335,10 @@ fn many_runs_on_one_key_are_woken_at_once() {
             .complete_wait("door", &answer, false),
     )
     .expect("answered");
-    let told = shop.work();
-    assert!(told.lines().all(|line| line == "flow 6"), "{told}");
-    assert_eq!(told.lines().count(), 200);
-    // All leases were given back: none is left of a process that has ended.
+    let report = shop.work();
+    assert!(report.lines().all(|line| line == "flow 6"), "{report}");
+    assert_eq!(report.lines().count(), 200);
+    // All leases were given back: no lease of an ended process is left.
     let held = block_on(shop.stores().agenda.sweep()).expect("swept");
     assert_eq!(held, 0);
 }
@@ -371,23 +373,23 @@ fn programs_that_define_things_do_not_see_one_another() {
     .assert_eq(&shop.work_as(1, Interrupt::new()));
 }
 
-/// The atom of the library that all programs of a session share, and code that takes some turns.
+/// An atom of the library that all programs of a session share, and code that takes some turns.
 const OF_LIBRARY: &str = "(let [all @#'clojure.core/global-hierarchy
        known #(count (:parents @all))
        work #(reduce + (range 300000))]
    %)";
 
 /// Leaves four runs of a program to one thread that executes them concurrently, and returns their outcomes. Each must
-/// replay to the same result in a session of its own.
+/// replay to the same result in a separate session.
 fn side_by_side(text: &str) -> String {
     let shop = Shop::new("2026-05-01T00:00:00Z");
     let runs: Vec<RunId> = (0..4).map(|_| shop.leave(text)).collect();
-    let told = shop.work_as(1, Interrupt::new());
+    let report = shop.work_as(1, Interrupt::new());
     for run in &runs {
         let replayed = block_on(shop.engine(shop.stores()).verify(run));
-        assert!(replayed.is_ok(), "{told}: {replayed:?}");
+        assert!(replayed.is_ok(), "{report}: {replayed:?}");
     }
-    told
+    report
 }
 
 #[test]
@@ -413,10 +415,10 @@ fn branches_that_change_an_atom_of_the_library_do_not_see_other_runs() {
                   (work)
                   (known))
                 [1 2 3])";
-    let told = side_by_side(&OF_LIBRARY.replace('%', body));
-    let lines: Vec<&str> = told.lines().collect();
-    assert_eq!(lines.len(), 4, "{told}");
-    assert!(lines.iter().all(|line| *line == lines[0]), "{told}");
+    let report = side_by_side(&OF_LIBRARY.replace('%', body));
+    let lines: Vec<&str> = report.lines().collect();
+    assert_eq!(lines.len(), 4, "{report}");
+    assert!(lines.iter().all(|line| *line == lines[0]), "{report}");
 }
 
 #[test]
@@ -425,14 +427,14 @@ fn runs_that_ask_what_is_loaded_do_not_see_one_another() {
                   (reduce + (range 300000))
                   (clojure.walk/keywordize-keys {\"a\" 1})
                   [before (str (gensym))])";
-    let told = side_by_side(text);
-    let lines: Vec<&str> = told.lines().collect();
-    assert_eq!(lines.len(), 4, "{told}");
-    assert!(lines.iter().all(|line| *line == lines[0]), "{told}");
+    let report = side_by_side(text);
+    let lines: Vec<&str> = report.lines().collect();
+    assert_eq!(lines.len(), 4, "{report}");
+    assert!(lines.iter().all(|line| *line == lines[0]), "{report}");
 }
 
 #[test]
-fn an_interrupted_worker_gives_back_what_it_took() {
+fn an_interrupted_worker_gives_back_its_leases() {
     let shop = Shop::new("2026-05-01T00:00:00Z");
     let run = shop.leave("[:later]");
     let interrupt = Interrupt::new();
@@ -459,7 +461,7 @@ fn a_worker_performs_the_daily_upkeep() {
     assert!(pruned());
 }
 
-/// A flow with one schedule.
+/// Returns a flow with one schedule.
 fn scheduled(schedule: &str) -> String {
     format!(
         "{{:slug :it :name \"It\" :concurrency {{:type :singleton :on-new-version :coexist}}
@@ -481,12 +483,12 @@ fn schedules_start_runs_once() {
         job 2026-05-02T07:00:00.000Z"#]]
     .assert_eq(&shop.work());
     expect![""].assert_eq(&shop.work());
-    // The clock is set back: what has run does not run again.
+    // The clock is set back: a tick that has run does not run again.
     shop.at("2026-05-01T12:00:00Z");
     expect![""].assert_eq(&shop.work());
     shop.at("2026-05-02T07:00:10Z");
-    let told = shop.work();
-    assert!(!told.contains("[:ran]"), "{told}");
+    let report = shop.work();
+    assert!(!report.contains("[:ran]"), "{report}");
 }
 
 #[test]

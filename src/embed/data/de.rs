@@ -1,4 +1,4 @@
-//! From values to serde.
+//! Conversion of values through serde's deserialisation.
 
 use std::rc::Rc;
 
@@ -14,7 +14,7 @@ use flowstone_lang::value::{
     Force, Lazy, Object, PrintOptions, SeqView, Signal, Symbol, Value, brief, number, print_value,
 };
 
-/// Reads one value.
+/// Deserialiser of one value.
 pub(super) struct Reader<'a> {
     pub value: &'a Value,
     pub force: &'a mut dyn Force,
@@ -44,7 +44,7 @@ impl<'a> Reader<'a> {
         }))
     }
 
-    /// Walks a sequence, computing what is lazy.
+    /// Collects the items of a sequence, computing lazy parts.
     fn walk(&mut self) -> Result<Vec<Value>, DataError> {
         let mut items = Vec::new();
         let mut rest = self.value.clone();
@@ -130,7 +130,7 @@ impl<'a> Reader<'a> {
         serde::de::Error::invalid_type(unexpected, expected)
     }
 
-    /// Returns what a string may be read from; `None` for anything else.
+    /// Returns the text if the value can be read as a string; `None` for any other value.
     fn text(&self) -> Option<String> {
         match self.value {
             Value::Text(text) => Some(text.as_str().to_owned()),
@@ -152,7 +152,7 @@ impl<'a> Reader<'a> {
 
 fn printed(value: &Value) -> String {
     let mut out = String::new();
-    // Atoms of data print without computing anything, so this cannot fail.
+    // Simple values print without computing anything, so this cannot fail.
     let _ = print_value(
         &mut out,
         &mut flowstone_lang::value::Unforced,
@@ -171,7 +171,7 @@ fn name(value: &Value) -> Option<String> {
     symbol.map(|symbol| symbol.to_string())
 }
 
-/// A keyword reads as its name where that is taken, but a number is never meant.
+/// A keyword can be read as its name, but never as a number.
 macro_rules! integers {
     ($($method:ident)*) => {
         $(fn $method<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, DataError> {
@@ -408,7 +408,7 @@ impl<'de> MapAccess<'de> for Entries<'_> {
     }
 }
 
-/// A variant of an enum: its name alone, or its name and what it holds.
+/// A variant of an enum: its name alone, or its name and its contents.
 struct Variant<'a> {
     key: &'a Value,
     contents: Option<&'a Value>,

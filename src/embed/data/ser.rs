@@ -1,4 +1,4 @@
-//! From serde to values.
+//! Conversion to values through serde's serialisation.
 
 use std::rc::Rc;
 
@@ -11,7 +11,7 @@ use serde::ser::{
 use super::{DataError, MAX_DEPTH};
 use flowstone_lang::value::{BigInt, Object, Value};
 
-/// Makes one value.
+/// Serialiser of one value.
 #[derive(Clone, Copy)]
 pub(super) struct Writer {
     pub depth: usize,
@@ -61,7 +61,7 @@ pub(super) struct Entries {
     variant: Option<&'static str>,
 }
 
-/// Puts the contents of a variant under its name.
+/// Wraps the contents of a variant in a map under its name.
 fn under(variant: Option<&'static str>, contents: Value) -> Value {
     match variant {
         Some(variant) => Value::map([(Value::keyword(variant), contents)]),

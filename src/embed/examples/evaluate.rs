@@ -30,7 +30,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     out.write_all(output.take().as_bytes())?;
     match result {
         Ok(value) => writeln!(out, "=> {}", session.show(&value))?,
-        // The message has the place, the line and what to try.
+        // The message contains the place, the line and a hint.
         Err(failure) => writeln!(out, "{failure}")?,
     }
     Ok(())

@@ -1,4 +1,4 @@
-//! Requests that leave the language: two programs wait for answers on one thread, as tasks of an event loop would.
+//! Requests that leave the language: two programs wait for answers on one thread, like tasks of an event loop.
 
 use std::collections::VecDeque;
 use std::error::Error;
@@ -20,7 +20,7 @@ fn program(session: &Rc<Session>, text: &'static str) -> Fiber {
 fn main() -> Result<(), Box<dyn Error>> {
     let mut out = std::io::stdout().lock();
     let session = Rc::new(Session::new());
-    // The request is any value; the answer is what the call gives.
+    // The request is any value; the answer is the result of the call.
     session.add(Function::new(
         "app/ask",
         |vm: &mut Vm, what: Keyword, argument: Value| {
@@ -53,7 +53,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// What an application would do asynchronously.
+/// Stands for the asynchronous work of an application.
 fn perform(request: &Value) -> Value {
     let item = |idx| request.as_vector().and_then(|items| items.get(idx));
     let what = item(0).and_then(Value::as_keyword);

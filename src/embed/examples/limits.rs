@@ -18,7 +18,7 @@ struct Counting;
 
 static USED: AtomicUsize = AtomicUsize::new(0);
 
-// SAFETY: every call goes on to the system's allocator unchanged.
+// SAFETY: every call is passed on to the system's allocator unchanged.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         USED.fetch_add(layout.size(), Ordering::Relaxed);
@@ -61,7 +61,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     report(&mut out, session.evaluate_in(host, "interrupt", endless))?;
     timer.join().map_err(|_| "the timer panicked")?;
 
-    // The session is as good as before.
+    // The session remains usable.
     report(&mut out, session.evaluate("(+ 1 2)"))
 }
 

@@ -1,4 +1,4 @@
-//! Functions written in Rust: typed parameters, optional and further ones, failures, callbacks, state.
+//! Functions written in Rust: typed parameters, optional and rest parameters, failures, callbacks, state.
 
 use std::cell::Cell;
 use std::error::Error;
@@ -12,7 +12,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let session = Session::new();
     let mut out = std::io::stdout().lock();
 
-    // Parameters are converted; a trailing `Option` may be left out.
+    // Parameters are converted; a trailing `Option` may be omitted.
     session.add(
         Function::new(
             "text/pad",
@@ -26,7 +26,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         .doc("Returns text with fill behind it, up to width characters."),
     );
 
-    // `Rest` takes all further arguments.
+    // `Rest` takes all remaining arguments.
     session.add(Function::new("stats/mean", |numbers: Rest<f64>| {
         numbers.0.iter().sum::<f64>() / numbers.0.len() as f64
     }));

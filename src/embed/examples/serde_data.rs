@@ -65,7 +65,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let paid: Order = from_value(&paid)?;
     writeln!(out, "{:?}", paid.status)?;
 
-    // Data that comes as text is read without running anything; an error says where it does not fit.
+    // Data that arrives as text is read without running anything; an error names the place that does not fit.
     let text = r#"{:order-id 8 :status :new :items [{:name "nib" :price "cheap"}]}"#;
     let error = from_value::<Order>(&read_data(text).map_err(|error| error.message)?);
     writeln!(

@@ -1,4 +1,4 @@
-//! Runs short programs over and over and prints what memory each kind leaves behind, as counted by the allocator:
+//! Runs short programs repeatedly and prints the memory that each kind leaves behind, as counted by the allocator:
 //! `cargo run --release -p flowstone-embed --example soak [RUNS]`.
 
 #![expect(
@@ -19,7 +19,7 @@ struct Counting;
 
 static USED: AtomicUsize = AtomicUsize::new(0);
 
-// SAFETY: every call goes on to the system's allocator unchanged.
+// SAFETY: every call is passed on to the system's allocator unchanged.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         USED.fetch_add(layout.size(), Ordering::Relaxed);
@@ -37,7 +37,7 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-/// Programs, each with what it is there for. `{n}` is another number in each run.
+/// Programs, each with its purpose. `{n}` is another number in each run.
 const PROGRAMS: &[(&str, &str)] = &[
     ("a sum", "(+ 1 2)"),
     (
@@ -151,7 +151,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Returns how many bytes each run leaves behind, after some to warm up.
+/// Returns the number of bytes that each run leaves behind, after a few warm-up runs.
 fn measure(runs: usize, run: impl Fn(usize) -> bool) -> f64 {
     for n in 0..runs / 10 + 10 {
         run(n);

@@ -1,7 +1,8 @@
-//! Asking a person about a step: whether it may run, whether its value is good, what to do after it failed.
+//! Questions to a person about a step: whether it may run, whether its value is accepted, how to continue after it
+//! failed.
 //!
-//! A question is a timer entry and a wait, in one commit; its answer is a signal entry, in one commit with what follows
-//! from it. So a crash neither asks again nor continues without an answer.
+//! A question is a timer entry and a wait, in one commit; its answer is a signal entry, in one commit with its
+//! consequences. A crash therefore neither repeats the question nor continues without an answer.
 
 use std::rc::Rc;
 
@@ -22,18 +23,18 @@ use crate::step::StepError;
 /// A question about a step.
 struct Question<'q> {
     about: About,
-    /// The wait's `:question`: the name of what it is about, or the kind of the error.
+    /// The wait's `:question`: the name of its subject, or the kind of the error.
     name: String,
     message: String,
     actions: &'q [&'static str],
     approval: Option<&'q Approval>,
-    /// `:request`, `:value` or `:error`, and what they show.
+    /// `:request`, `:value` or `:error`, with their contents.
     shown: Vec<(&'static str, Value)>,
 }
 
-/// A person's reply as it came.
+/// A person's unprocessed reply.
 struct Received {
-    /// The action; `timeout` if no answer came in time and silence means failure.
+    /// The action; `timeout` if no answer arrived in time and a timeout means failure.
     action: Rc<str>,
     answer: Value,
     /// The answer as EDN text.
@@ -142,7 +143,7 @@ impl Executor<'_> {
     }
 
     /// Waits for the reply to the last question, and journals it. A reply is written with the next commit, together
-    /// with what follows from it; until then the wait has it.
+    /// with its consequences; until then it is stored in the wait.
     pub(super) async fn await_reply(
         &self,
         request: &mut Request<'_, '_>,
@@ -187,7 +188,7 @@ impl Executor<'_> {
         self.reply(request, about, text, &details)
     }
 
-    /// Acts on a reply that the journal has.
+    /// Acts on a reply that is journaled.
     pub(super) fn judge(
         &self,
         request: &Request<'_, '_>,
@@ -249,7 +250,7 @@ impl Executor<'_> {
         }))))
     }
 
-    /// Takes the value that a person gave, if it is what the flow expects.
+    /// Accepts the value that a person gave, if it meets `:expect`.
     fn value_used(
         &self,
         received: &Received,
@@ -281,7 +282,7 @@ fn failure<'q>(call: &StepCall<'_>, kind: String, message: String, error: Value)
     }
 }
 
-/// Asks again after a reply that nothing checked: a signal that was there before its question.
+/// Asks again after an unchecked reply: a signal that arrived before its question.
 fn again(received: &Received, failure: Option<(String, Value)>) -> ReplyAction {
     ReplyAction::Again {
         problem: format!("the answer {} is not one of the actions", received.text),
@@ -293,7 +294,7 @@ fn question_path(call: &StepCall<'_>, number: u32) -> String {
     format!("{}?{number}", call.at)
 }
 
-/// Returns the approval that a journaled question belongs to: the config is the same, because its digest is.
+/// Returns the approval of a journaled question: the config is the same, because its digest is.
 fn approval<'c>(call: &'c StepCall<'_>, about: About) -> Result<&'c Approval, EngineError> {
     let (approval, key) = match about {
         About::Review => (call.review.as_ref(), "review"),
@@ -302,7 +303,7 @@ fn approval<'c>(call: &'c StepCall<'_>, about: About) -> Result<&'c Approval, En
     approval.ok_or_else(|| EngineError::Internal(format!("a step waits without `:{key}`")))
 }
 
-/// Returns what a question after a failure was about, and the error that it showed.
+/// Returns the subject of a question after a failure, and the error that it showed.
 fn asked(details: &str) -> (String, Value) {
     let details = codec::decode(details).unwrap_or(Value::Nil);
     let about = details.get("question").and_then(name_of);
@@ -322,7 +323,7 @@ fn asked(details: &str) -> (String, Value) {
     (about, error)
 }
 
-/// Returns the error of a step that was rejected, or for which no decision came in time. `answer` is EDN text.
+/// Returns the error of a step that was rejected, or for which no decision arrived in time. `answer` is EDN text.
 fn refused(call: &StepCall<'_>, key: &'static str, answer: &str) -> StepError {
     let answer = codec::decode(answer).unwrap_or(Value::Nil);
     let silent = answer.get("reason") == Some(&Value::keyword("timeout"));

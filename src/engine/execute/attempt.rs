@@ -1,4 +1,4 @@
-//! One attempt at a step: its intent, its effect, its outcome as an event.
+//! One attempt at a step: its intent, its effect, and its outcome as an event.
 
 use std::future::Future;
 use std::pin::{Pin, pin};
@@ -19,12 +19,12 @@ use crate::ports::{Change, Entry, EntryKind, StoreError, StoreOp};
 use crate::state::Event;
 use crate::step::{Effect, Outcome, Retry, StepError};
 
-/// How long an interrupted run lets an effect outside finish, so that it is not in doubt.
+/// Maximum time for which an interrupted run lets an external effect finish, so that it is not in doubt.
 const GRACE: Duration = Duration::from_secs(5);
 
-/// How often the store is asked whether the run is cancelled.
+/// Interval at which the store is checked for a cancellation of the run.
 const POLL_EVERY: Duration = Duration::from_millis(500);
-/// Maximum number of times a step is performed again after a conflict with another writer.
+/// Maximum number of times that a step is performed again after a conflict with another writer.
 const RACES: u32 = 100;
 
 impl Executor<'_> {
@@ -50,7 +50,7 @@ impl Executor<'_> {
         };
         let mut races = 0;
         let performed = loop {
-            // Pinned here: passed on by value, it would take its room twice for as long as the step waits.
+            // Pinned here: passed by value, it would take its memory twice while the step waits.
             let performing = pin!(async {
                 if let Some((persist, config)) = self.persistence(call)? {
                     persist.check(cx.kind(), &config)?;
@@ -81,8 +81,8 @@ impl Executor<'_> {
                 },
             };
             match &performed {
-                // Nothing was done or journaled: another writer has changed what the step had read.
-                // What was done outside is not done again for it.
+                // Nothing was done or journaled: another writer has changed the data that the step had read. External
+                // effects are not repeated because of this.
                 Performed::Event(Event::Failed { error, .. })
                     if error.kind == StoreError::RACED
                         && races < RACES
@@ -98,7 +98,7 @@ impl Executor<'_> {
         Ok(performed)
     }
 
-    /// Has on disk what must be there before an attempt.
+    /// Commits the entries that must be on disk before an attempt.
     async fn begin_attempt(&self, request: &mut Request<'_, '_>) -> Result<(), Halt> {
         let call = request.call;
         if let Some(intent) = request.progress.begin_attempt(&request.policy) {
@@ -110,8 +110,8 @@ impl Executor<'_> {
             return Ok(());
         }
         match call.effect {
-            // Reading may take long: what was finished before is handed over meanwhile.
-            // What an agent has paid for is not paid for twice.
+            // A read may take long, so finished entries are flushed meanwhile. The paid calls of an agent must not be
+            // repeated.
             Effect::Read if call.branch.is_inside() => self.settle_inside().await?,
             Effect::Read => self.shared.journal.post()?,
             Effect::External | Effect::OwnStore | Effect::Pure | Effect::Steps => {}
@@ -122,7 +122,7 @@ impl Executor<'_> {
     /// Returns the event of a failed attempt.
     pub(super) fn failed_attempt(&self, error: StepError) -> Performed {
         if error.code == StepError::OUT_OF_MEMORY {
-            // Not for the flow to catch.
+            // The flow must not catch this.
             return Performed::Stopped(Stop::OutOfMemory(error.message).into());
         }
         let now_ms = self.now_ms();
@@ -138,8 +138,7 @@ impl Executor<'_> {
         })
     }
 
-    /// Asks a person whether the flow may do what nothing allows. Nothing was done yet: with permission the step is
-    /// performed again.
+    /// Asks a person to grant a missing permission. Nothing was done yet: with permission the step is performed again.
     fn is_allowed_now(&self, call: &StepCall<'_>, error: &StepError) -> bool {
         let Some(missing) = error.missing.as_deref() else {
             return false;
@@ -163,15 +162,15 @@ impl Executor<'_> {
         true
     }
 
-    /// Returns why the run stops at a step for which this process will not have a file handle.
+    /// Returns the reason to stop the run at a step for which this process will not get a file handle.
     fn shortage(&self, call: &StepCall<'_>, error: &StepError) -> StoreError {
         let detail = self.scope.redact(error.message.clone());
         let step = call.path.to_string();
         StoreError::NoHandleForStep { step, detail }
     }
 
-    /// Tells whether a step that may be done again found no space on the disk. That is nobody's mistake: the run stops
-    /// there, as it does when the database finds no space, and resumes once there is space.
+    /// Tells whether a repeatable step found no space on the disk. The flow is not at fault: the run stops there, as it
+    /// does when the database finds no space, and resumes once there is space.
     fn is_full(&self, call: &StepCall<'_>, error: &StepError) -> Option<StoreError> {
         let may_repeat = call.effect != Effect::External || call.step.repeats_safely(&call.config);
         (may_repeat && error.code == StoreError::NO_SPACE).then(|| StoreError::FullForStep {
@@ -179,7 +178,7 @@ impl Executor<'_> {
         })
     }
 
-    /// Checks what a step hands back, and has it persisted where the flow asks for that.
+    /// Checks the outcome of a step, and has it persisted if the flow requests it.
     pub(super) async fn accept(
         &self,
         call: &StepCall<'_>,
@@ -214,7 +213,7 @@ impl Executor<'_> {
         Ok(Outcome::Commit(op))
     }
 
-    /// Returns what persists the result and its config, where the flow asks for that.
+    /// Returns the store that persists the result, with its config, if the flow requests it.
     pub(super) fn persistence<'c>(
         &'c self,
         call: &'c StepCall<'_>,
@@ -229,7 +228,7 @@ impl Executor<'_> {
         }
     }
 
-    /// Turns the outcome of an attempt into an event. A change of our own stores is made and journaled here.
+    /// Turns the outcome of an attempt into an event. A change of the project's own stores is made and journaled here.
     pub(super) async fn settle(
         &self,
         request: &Request<'_, '_>,
@@ -286,7 +285,7 @@ impl Executor<'_> {
         })
     }
 
-    /// Returns the error of a step whose result is larger than the run allows.
+    /// Returns the error of a step whose result exceeds the run's limit.
     fn too_large(&self, bytes: usize) -> StepError {
         let most = limits::RESULT.shown(self.limits().result as u64);
         let message =
@@ -297,7 +296,7 @@ impl Executor<'_> {
         ))
     }
 
-    /// Has the store do something, and journals what it gives.
+    /// Performs an operation of the store, and journals its result.
     async fn perform(&self, request: &Request<'_, '_>, op: StoreOp) -> Result<String, StoreError> {
         let call = request.call;
         let kind = match request.policy.drafts {
@@ -308,7 +307,7 @@ impl Executor<'_> {
         let is_metered = cost.is_some();
         let text = self.perform_as(call, kind, op, cost).await?;
         if call.metering.is_some() && !is_metered {
-            // The quantity is in the value.
+            // The quantity is part of the value.
             let value = codec::decode(&text).unwrap_or(Value::Nil);
             if let Some(cost) = self.cost(call, Some(&value)) {
                 self.shared.journal.append(cost);
@@ -317,7 +316,7 @@ impl Executor<'_> {
         Ok(text)
     }
 
-    /// Has the store do something, with an entry of that kind for what it gives.
+    /// Performs an operation of the store, with an entry of the given kind for its result.
     pub(super) async fn perform_as(
         &self,
         call: &StepCall<'_>,
@@ -331,7 +330,7 @@ impl Executor<'_> {
             entry,
         }];
         changes.extend(cost.map(Change::Append));
-        // In a batch of its own: an invalid operation must not roll back what was finished before it.
+        // In a separate batch: an invalid operation must not roll back earlier finished entries.
         self.shared.journal.post()?;
         let mut receipt = self.shared.journal.apply(changes).await?;
         receipt
@@ -347,7 +346,7 @@ impl Executor<'_> {
         mut performing: Pin<&mut impl Future<Output = Result<Outcome, StepError>>>,
     ) -> Result<Result<Outcome, StepError>, Halt> {
         let began = Instant::now();
-        // Code that computed until its time was over.
+        // Code that computed until its time limit.
         let over = |error: StepError| match call.timeout {
             Some(timeout) if error.code == StepError::STOPPED && began.elapsed() >= timeout => {
                 timed_out(call)
@@ -376,7 +375,7 @@ impl Executor<'_> {
         }
     }
 
-    /// Returns when the run is to be interrupted or cancelled.
+    /// Returns when the run is interrupted or cancelled.
     pub(super) async fn halted(&self) -> Halt {
         if self.is_beside.get() {
             // The executor of several branches checks for all of them.
@@ -397,7 +396,7 @@ impl Executor<'_> {
         }
     }
 
-    /// Returns what the flow sees of a failed step.
+    /// Returns the exception that the flow sees for a failed step.
     pub(super) fn exception(&self, call: &StepCall<'_>, error: &StepError) -> Exception {
         let exception = exception_at(error, &call.path, call.attempts.get());
         match &call.packaged {
@@ -409,7 +408,7 @@ impl Executor<'_> {
     pub(super) fn error_text(&self, call: &StepCall<'_>, error: &StepError) -> String {
         let exception = self.exception(call, error);
         let text = codec::encode(&exception.into()).or_else(|_| {
-            // Its data is not data; the words are kept.
+            // The error's data cannot be encoded, so only its message is kept.
             let plain = StepError {
                 data: Value::Nil,
                 ..error.clone()
@@ -421,7 +420,7 @@ impl Executor<'_> {
     }
 }
 
-/// Adds what `:auto-search-index?` of a step says about a blob that it stores: whether it is found by its contents.
+/// Adds the effect of a step's `:auto-search-index?` on a blob that it stores: whether its contents are searchable.
 fn found_by_search(call: &StepCall<'_>, persist: &Value) -> Value {
     let Some(Value::Bool(has_contents)) = call.config.get("auto-search-index?") else {
         return persist.clone();
@@ -442,7 +441,7 @@ fn found_by_search(call: &StepCall<'_>, persist: &Value) -> Value {
     if !is_blob {
         return persist.clone();
     }
-    // What the entry itself says wins.
+    // The entry's own setting takes precedence.
     let fact = (Value::keyword("contents"), Value::Bool(*has_contents));
     let entry = Value::map([fact].into_iter().chain(given));
     let index = (Value::keyword("search-index"), entry);

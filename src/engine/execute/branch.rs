@@ -1,7 +1,7 @@
 //! The state of one branch of a run: the main branch, or a concurrent one.
 //!
-//! The path of a branch, its counters of steps and its random numbers depend on the flow alone, never on which of several
-//! branches was faster.
+//! The path of a branch, its counters of steps and its random numbers depend on the flow alone, never on which of
+//! several branches was faster.
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
@@ -14,19 +14,19 @@ use crate::journal::History;
 use crate::ports::{ParentClose, mix};
 use crate::step::NestedRequest;
 
-/// Randomness of the `n`th draw is that of the `n`th multiple of this.
+/// The random number of the `n`th draw is derived from the `n`th multiple of this.
 const STRIDE: u64 = 0x9e37_79b9_7f4a_7c15;
 
 /// One branch of a run.
 #[derive(Debug)]
 pub(crate) struct Branch {
-    /// No other branch is concurrent with it, so its wait suspends the run.
+    /// Whether no other branch is concurrent with it, so that its wait suspends the run.
     is_alone: bool,
-    /// Number of outer steps around its requests.
+    /// Number of outer steps that surround its requests.
     level: u32,
     /// Maximum number of tokens that models may use in its steps.
     allowance: Option<i64>,
-    /// The rules of the outer steps around its requests.
+    /// The rules of the outer steps that surround its requests.
     rules: Option<Value>,
     /// The path of the branch; empty for the main branch.
     prefix: String,
@@ -36,20 +36,20 @@ pub(crate) struct Branch {
     draws: Cell<u64>,
     /// Number of fork points of the run that it has passed.
     forks: Cell<usize>,
-    /// The sequence number of the outcome that the request in progress has made, counted in this execution.
+    /// The sequence number of the outcome that the request in progress has produced, counted in this execution.
     sequence: Cell<Option<u64>>,
     /// The child run that the request in progress waits for.
     child: RefCell<Option<(RunId, ParentClose)>>,
-    /// What the request in progress waits for; `None` while work is done for it.
+    /// What the request in progress waits for; `None` while it is being performed.
     waiting: RefCell<Option<Waiting>>,
 }
 
-/// Something that a branch waits for.
+/// The reason and the deadline of a branch's wait.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Waiting {
     pub reason: String,
     pub due_ms: Option<i64>,
-    /// The process waits for it in memory.
+    /// Whether the process stays in memory for it.
     pub stays: bool,
 }
 
@@ -130,7 +130,7 @@ impl Branch {
         self.level > 0
     }
 
-    /// Returns the number of outer steps around its requests.
+    /// Returns the number of outer steps that surround its requests.
     pub(super) fn level(&self) -> u32 {
         self.level
     }
@@ -140,7 +140,7 @@ impl Branch {
         self.allowance
     }
 
-    /// Returns the rules of the outer steps around its requests.
+    /// Returns the rules of the outer steps that surround its requests.
     pub(super) fn rules(&self) -> Option<Value> {
         self.rules.clone()
     }
@@ -165,7 +165,7 @@ impl Branch {
         }
     }
 
-    /// Records how many fork points precede the request of the branch.
+    /// Records the number of fork points before the branch's request.
     pub(super) fn pass_forks(&self, passed: usize) {
         self.forks.set(self.forks.get().max(passed));
     }
@@ -197,7 +197,7 @@ impl Branch {
         self.sequence.get()
     }
 
-    /// Sets the sequence number of the outcome that the request in progress has made; `None` withdraws it.
+    /// Sets the sequence number of the outcome that the request in progress has produced; `None` withdraws it.
     pub(super) fn set_sequence(&self, sequence: Option<u64>) {
         self.sequence.set(sequence);
     }
@@ -211,7 +211,7 @@ impl Branch {
         self.child.take()
     }
 
-    /// Tells whether the request under way still needs the end of a child.
+    /// Tells whether the request in progress still waits for the end of a child.
     pub(super) fn has_child(&self) -> bool {
         self.child.borrow().is_some()
     }

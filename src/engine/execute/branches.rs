@@ -1,9 +1,9 @@
 //! Concurrent branches of a run, in an order that replay repeats.
 //!
-//! Only one fiber runs at a time, until it asks for something that is not there. When all have asked, exactly one
-//! answer is delivered: those of the journal in the journal's order, then live ones in the order in which their ends
-//! were made for the journal. So whatever branches share is changed in the same order by every replay, whichever step
-//! was faster.
+//! Only one fiber runs at a time, until it makes a request that cannot be answered at once. When all fibers have made
+//! one, exactly one answer is delivered: those of the journal in the journal's order, then live ones in the order in
+//! which their outcomes were produced for the journal. So state that branches share is changed in the same order by
+//! every replay, whichever step was faster.
 
 mod group;
 
@@ -31,19 +31,20 @@ use group::Group;
 
 /// Interval for polling waits that the process does not stay for, while other branches are active.
 const POLL_EVERY: Duration = Duration::from_millis(250);
-/// How long an interrupted run waits for its branches to end: longer than external effects may take to finish.
+/// Maximum time for which an interrupted run waits for its branches to end: longer than external effects may take to
+/// finish.
 const LEAVING: Duration = Duration::from_secs(8);
 
 /// A branch of the run that has not ended.
 struct ActiveBranch<'d> {
     branch: Rc<Branch>,
     group: u64,
-    /// The index in its group.
+    /// The index of the branch in its group.
     idx: usize,
     fiber: Fiber,
-    /// The fiber has run.
+    /// Whether the fiber has run.
     is_started: bool,
-    /// The branch is being unwound: its result is ignored.
+    /// Whether the branch is being unwound: its result is ignored.
     is_cancelled: bool,
     state: State<'d>,
 }
@@ -56,19 +57,19 @@ enum State<'d> {
     Replayed(usize, Box<Asked<'d>>),
     /// Its request, at this path, is in progress.
     Live(String),
-    /// The run is over, and the journal has no answer.
+    /// The run is over, and the journal has no answer for its request.
     Unanswered(EngineError),
     /// Its request has ended: the position among the live answers, and the answer.
     Arrived(u64, Evaluated<Value>),
-    /// It waits for something that this execution does not wait for.
+    /// It waits for something for which this execution does not stay in the process.
     Suspended(String, Waiting),
-    /// It waits for branches of its own.
+    /// It waits for its own branches.
     Group(u64),
     /// It needs a value that another branch is computing.
     Turn,
 }
 
-/// All branches under way.
+/// All active branches.
 struct Branching<'d, 'a> {
     executor: &'d Executor<'a>,
     branches: BTreeMap<u64, ActiveBranch<'d>>,
@@ -83,18 +84,18 @@ struct Branching<'d, 'a> {
     arrived: BTreeMap<u64, u64>,
     /// The branches that need a value which another branch is computing.
     turns: BTreeSet<u64>,
-    /// An answer was delivered since those branches were last resumed.
+    /// Whether an answer was delivered since those branches were last resumed.
     is_turn_due: bool,
     /// The outcome of the outermost group.
     outcome: Option<Evaluated<Value>>,
-    /// The whole run is being cancelled.
+    /// The reason of the cancellation of the whole run.
     cancelled: Option<String>,
-    /// What all branches wait for, as written to the run's row.
+    /// The wait of all branches, as written to the run's row.
     reported: Option<(String, Option<i64>)>,
 }
 
 impl Executor<'_> {
-    /// Refuses branches whose names hold a secret of the run's input.
+    /// Rejects branches whose names contain a secret of the run's input.
     pub(super) fn check_names(&self, asked: &Branches) -> Result<(), Diagnostic> {
         self.check_name("id of the branches", &asked.id)?;
         let names = asked.nodes.iter().filter_map(|node| name_of(&node.name));
@@ -161,7 +162,7 @@ impl<'d, 'a> Branching<'d, 'a> {
         }
     }
 
-    /// Ends one of the branches that wait for one another with an error.
+    /// Ends one of several branches that wait for each other with an error.
     fn refuse_turn(&mut self) -> bool {
         let Some(id) = self.turns.pop_first() else {
             return false;
@@ -175,7 +176,7 @@ impl<'d, 'a> Branching<'d, 'a> {
         self.last_id
     }
 
-    /// Begins what a call asks for.
+    /// Opens the group of a call.
     fn open(
         &mut self,
         owner: Option<u64>,
@@ -198,7 +199,7 @@ impl<'d, 'a> Branching<'d, 'a> {
         Ok(())
     }
 
-    /// Starts what may start of a group; where nothing is left to be done, its owner gets the answer.
+    /// Starts the branches of a group that may start; if none is left, answers its owner.
     fn go_on(&mut self, group_id: u64, branch: &Rc<Branch>) {
         loop {
             let id = self.next_id();
@@ -240,7 +241,7 @@ impl<'d, 'a> Branching<'d, 'a> {
         self.close(group_id);
     }
 
-    /// Answers the owner of a group that is over.
+    /// Answers the owner of a group that has ended.
     fn close(&mut self, group_id: u64) {
         let group = self.groups.get_mut(&group_id);
         let Some(answer) = group.and_then(Group::answer) else {
@@ -264,7 +265,7 @@ impl<'d, 'a> Branching<'d, 'a> {
         }
     }
 
-    /// Runs a fiber until it is over or asks for what is not there.
+    /// Runs a fiber until it ends or makes a request that cannot be answered at once.
     async fn turn(&mut self, id: u64, mut answer: Evaluated<Value>) -> Result<(), Halt> {
         loop {
             let Some(active) = self.branches.get_mut(&id) else {
@@ -355,7 +356,8 @@ impl<'d, 'a> Branching<'d, 'a> {
         }
     }
 
-    /// Between two quanta of one fiber: the others wait, so that the order of what they do stays what it was.
+    /// Yields between two quanta of one fiber: the other branches wait, so that the order of their effects is
+    /// unchanged.
     async fn yield_turn(&mut self, id: u64) -> Answer {
         let next = self.replayed.first_key_value().map(|(place, _)| *place);
         match self.executor.yield_turn(next.unwrap_or(usize::MAX)).await {
@@ -393,7 +395,7 @@ impl<'d, 'a> Branching<'d, 'a> {
         self.go_on(active.group, &branch);
     }
 
-    /// Delivers the answer that the journal has at a place.
+    /// Delivers the answer of the journal at a place.
     fn deliver_replayed(&mut self, place: usize) -> Result<(), Halt> {
         let Some(id) = self.replayed.remove(&place) else {
             return Ok(());
@@ -415,7 +417,7 @@ impl<'d, 'a> Branching<'d, 'a> {
         Ok(())
     }
 
-    /// Delivers the live answer whose turn it is, if it is there.
+    /// Delivers the next live answer in order, if it is available.
     fn deliver_live(&mut self) -> bool {
         let Some((turn, id)) = self
             .arrived
@@ -424,7 +426,7 @@ impl<'d, 'a> Branching<'d, 'a> {
         else {
             return false;
         };
-        // An end that was made earlier is still on its way into the journal.
+        // An earlier outcome is still on its way into the journal.
         let is_early = self.underway.ids().any(|other| {
             let active = self.branches.get(&other);
             let sequence = active.and_then(|active| active.branch.sequence());
@@ -445,7 +447,7 @@ impl<'d, 'a> Branching<'d, 'a> {
         true
     }
 
-    /// Waits until something that is under way is done.
+    /// Waits until a request in progress has ended.
     async fn wait(&mut self) -> Result<(), Halt> {
         self.check_answered()?;
         if self.executor.options.interrupt.is_set() {
@@ -483,7 +485,7 @@ impl<'d, 'a> Branching<'d, 'a> {
         }
     }
 
-    /// Stops the replay of a run that is over where it asks for something new.
+    /// Stops the replay of a finished run if it makes a new request.
     fn check_answered(&mut self) -> Result<(), Halt> {
         for active in self.branches.values_mut() {
             if matches!(active.state, State::Unanswered(_))
@@ -508,7 +510,7 @@ impl<'d, 'a> Branching<'d, 'a> {
             };
             match answer {
                 Ok(answer) => {
-                    // Whatever ends without an entry of its own ends now.
+                    // A request that ends without an entry gets its sequence number now.
                     let turn = active.branch.sequence();
                     let turn = turn.unwrap_or_else(|| self.executor.shared.next_sequence());
                     active.state = State::Arrived(turn, answer);
@@ -525,7 +527,7 @@ impl<'d, 'a> Branching<'d, 'a> {
                         other => other,
                     };
                 }
-                // One has seen the interrupt before the others: they are let finish.
+                // One branch noticed the interrupt first: the others are allowed to finish.
                 Err(Halt::Interrupted) => return Err(self.leave().await),
                 Err(Halt::Cancelled { reason }) => {
                     self.cancel_all(reason);
@@ -537,8 +539,8 @@ impl<'d, 'a> Branching<'d, 'a> {
         Ok(())
     }
 
-    /// Ends the execution where all that is left waits for something that it does not stay for; says what for where it
-    /// does.
+    /// If all remaining branches wait, writes what for to the run's row; suspends the execution unless the process
+    /// stays for one of the waits.
     fn suspend_if_idle(&mut self) -> Result<(), Halt> {
         let mut waiting = Vec::new();
         for active in self.branches.values() {
@@ -573,7 +575,7 @@ impl<'d, 'a> Branching<'d, 'a> {
         Err(Halt::Suspended { reason, due_ms })
     }
 
-    /// Lets what is under way see that the run is interrupted; effects outside are let finish.
+    /// Notifies the active branches that the run is interrupted; external effects are allowed to finish.
     async fn leave(&mut self) -> Halt {
         self.underway.drop_unpolled();
         self.executor.tell_leaving();
@@ -609,7 +611,7 @@ impl<'d, 'a> Branching<'d, 'a> {
         }
     }
 
-    /// Cancels those of a group that are under way, in their order.
+    /// Cancels the active branches of a group, in their order.
     fn unwind(&mut self, group_id: u64) {
         let running = self.groups.get(&group_id).map(|group| &group.running);
         let running: Vec<u64> = running.into_iter().flatten().map(|(_, id)| *id).collect();
@@ -626,7 +628,7 @@ impl<'d, 'a> Branching<'d, 'a> {
             return;
         }
         if !active.is_started {
-            // There is nothing to unwind.
+            // Its fiber has not run, so nothing has to be unwound.
             self.runnable.retain(|(other, _)| *other != id);
             let (group_id, idx) = (active.group, active.idx);
             self.branches.remove(&id);
@@ -663,7 +665,7 @@ impl<'d, 'a> Branching<'d, 'a> {
     }
 }
 
-/// Returns a text that says what several branches wait for.
+/// Returns a text that describes what several branches wait for.
 fn reason(waiting: &[Waiting]) -> String {
     const MOST: usize = 3;
     let reasons: Vec<&str> = waiting

@@ -1,4 +1,4 @@
-//! A step request: what is asked, where it stands, what the journal says about it.
+//! A step request: its config, its path, and its journal entries.
 
 use std::cell::Cell;
 use std::ops::Deref;
@@ -31,20 +31,20 @@ use crate::retry;
 use crate::state::{End, OnError, Policy, State};
 use crate::step::{Effect, Retry, Step, StepContext, StepError, StepRequest, StepSpec};
 
-/// As much of a request is kept to be shown.
+/// Maximum number of characters of a request that are kept for display.
 const REQUEST_SHOWN: usize = 600;
-/// Stands for the run's own id in what a digest is made of.
+/// Replaces the run's own id in the input of a digest.
 const OWN_RUN: &str = "<this run>";
 
-/// A step request together with what the journal says about it.
+/// A step request together with its journal entries.
 pub(super) struct Asked<'a> {
     pub call: StepCall<'a>,
     pub recorded: Recorded,
-    /// The journal says something.
+    /// Whether the journal has entries about it.
     pub is_known: bool,
 }
 
-/// A step request, checked.
+/// A checked step request.
 pub(super) struct StepCall<'a> {
     /// The branch that makes the request.
     pub branch: Rc<Branch>,
@@ -53,15 +53,15 @@ pub(super) struct StepCall<'a> {
     pub path: StepPath,
     /// The path as text.
     pub at: String,
-    /// With the defaults.
+    /// The config with its defaults.
     pub config: Counted,
     pub digest: String,
-    /// The digests that earlier builds made of a config which names its own run, or holds a secret.
+    /// The digests that earlier builds computed for a config that names its own run, or contains a secret.
     pub older_digests: Vec<String>,
     pub request: String,
-    /// The call in the flow.
+    /// The place of the call in the flow.
     pub place: Span,
-    /// An entry of this path has the request.
+    /// Whether an entry of this path has the request.
     pub is_request_kept: Cell<bool>,
     pub title: String,
     pub effect: Effect,
@@ -73,17 +73,17 @@ pub(super) struct StepCall<'a> {
     pub confirm: Option<Approval>,
     pub review: Option<Approval>,
     pub metering: Option<Metering>,
-    /// The flow calls the step by this contract.
+    /// The packaged step by whose contract the flow calls the step.
     pub packaged: Option<Rc<PackagedStep>>,
-    /// The value is not the step's own: the step was skipped, or a person gave another value.
+    /// Whether the value is not the step's own: the step was skipped, or a person gave another value.
     pub is_given: Cell<bool>,
-    /// How often it was attempted, as far as known.
+    /// The number of attempts, as far as it is known.
     pub attempts: Cell<u32>,
-    /// Which attempt at performing others has begun last, and when, as the journal has it.
+    /// The number and the start of the last attempt that performed nested steps, as journaled.
     pub begun: Cell<Option<(u32, i64)>>,
-    /// When the attempt under way was started in this execution.
+    /// The start of the attempt in progress in this execution.
     pub started_ms: Cell<Option<i64>>,
-    /// When it ended, as the journal has it.
+    /// The end of the request, as journaled.
     pub ended_ms: Cell<Option<i64>>,
 }
 
@@ -121,13 +121,13 @@ impl Drop for Counted {
 }
 
 impl StepCall<'_> {
-    /// Tells whether this is the request that the journal has.
+    /// Tells whether the journal has the same request.
     pub(super) fn is_asked_by(&self, recorded: &Recorded) -> bool {
         recorded.what == self.spec.kind
             && (recorded.digest == self.digest || self.older_digests.contains(&recorded.digest))
     }
 
-    /// Returns what the config says about the transitions of the request.
+    /// Returns the options of the config that determine the transitions of the request.
     pub(super) fn policy(&self) -> Policy<'_> {
         let persists = self.has("persist");
         Policy {
@@ -152,8 +152,8 @@ impl StepCall<'_> {
         }
     }
 
-    /// Returns an entry of the journal about this call. One that ends it takes its turn among all ends of the run:
-    /// it must go to the journal before anything else is awaited.
+    /// Returns an entry of the journal about this call. An entry that ends it is numbered among all outcomes of the
+    /// run: it must go to the journal before anything else is awaited.
     pub(super) fn entry(&self, executor: &Executor<'_>, kind: EntryKind, payload: String) -> Entry {
         if matches!(kind, EntryKind::Result | EntryKind::Error) {
             self.branch
@@ -173,7 +173,7 @@ impl StepCall<'_> {
         }
     }
 
-    /// Returns the request as it is shown to the person who decides about it; as data if it is data.
+    /// Returns the request as it is shown to the person who decides about it; as data if possible.
     pub(super) fn shown_request(&self) -> Value {
         match codec::encode(&self.config) {
             Ok(_) => self.config.clone(),
@@ -181,7 +181,7 @@ impl StepCall<'_> {
         }
     }
 
-    /// Tells whether the flow gives an option.
+    /// Tells whether the flow sets an option.
     pub(super) fn has(&self, option: &str) -> bool {
         self.config.get(option).is_some_and(|given| !given.is_nil())
     }
@@ -206,7 +206,7 @@ impl StepCall<'_> {
 }
 
 impl Executor<'_> {
-    /// Looks a step request up: whether the journal has its answer, or it is to be done.
+    /// Looks up a step request: the journal has its answer, or it has to be performed.
     pub(super) fn begin_step(
         &self,
         branch: &Rc<Branch>,
@@ -258,7 +258,7 @@ impl Executor<'_> {
         Ok(self.concluded(&asked.call, answer))
     }
 
-    /// Performs a request. It stays where it is: every move of it would be kept in the memory of a waiting branch.
+    /// Performs a request. It is borrowed: every move of it would increase the memory of a waiting branch.
     pub(super) async fn perform_asked(&self, asked: &mut Asked<'_>) -> Answer {
         let call = &asked.call;
         if let Some(dry_run) = &self.dry_run {
@@ -320,7 +320,7 @@ impl Executor<'_> {
             return Err(refuse(Diagnostic::error("E0432", message)));
         }
         self.check_name("step id", &step_id).map_err(refuse)?;
-        // From here on the request has a place in the run, whatever becomes of it.
+        // From here on the request has a path in the run, whatever its outcome.
         let path = branch.next_path(&step_id);
         let call = match &packaged {
             Some(packaged) => self.packaged_call(branch, (step, spec), &path, (packaged, given)),
@@ -329,7 +329,8 @@ impl Executor<'_> {
         call.map_err(|error| Box::new(exception_at(&error, &path, 0)))
     }
 
-    /// Refuses a name that holds a secret of the run's input: names are the paths of the journal, and stored as they are.
+    /// Rejects a name that contains a secret of the run's input: names are the paths of the journal, and stored
+    /// unchanged.
     pub(super) fn check_name(&self, what: &str, name: &str) -> Result<(), Diagnostic> {
         let secrets = &self.scope.input_secrets;
         if secrets.is_empty() || !Redactor::new(secrets).holds(name) {
@@ -359,7 +360,7 @@ impl Executor<'_> {
         &**step.expect("the spec comes from one of these steps")
     }
 
-    /// Reads a request.
+    /// Checks a request and builds its call.
     pub(super) fn call<'s>(
         &self,
         branch: &Rc<Branch>,
@@ -369,7 +370,7 @@ impl Executor<'_> {
     ) -> Result<StepCall<'s>, StepError> {
         let config = Counted::new(&self.scope.heap, || config::resolve(spec, given))?;
         let effect = step.effect(&config);
-        // The digest is of what the flow wrote: a default that a later build adds does not change it.
+        // The digest is computed from the flow's own config: a default that a later build adds does not change it.
         let canonical = codec::canonical(given)
             .map_err(|error| StepError::config(error.code(), error.to_string()))?;
         let digest = |canonical: &str| {
@@ -377,8 +378,8 @@ impl Executor<'_> {
             digest.truncate(32);
             digest
         };
-        // Neither the run's own id nor its secrets count: a fork asks for the same under another id, an imported run
-        // gets its secrets again, and a digest must not help to guess one.
+        // Neither the run's own id nor its secrets count: a fork makes the same request under another id, an imported
+        // run gets new secrets, and a digest must not help to guess one.
         let hidden = self.without_secrets(&canonical);
         let own = self.scope.run.as_str();
         let texts = [canonical.clone(), canonical.replace(own, OWN_RUN)];
@@ -430,8 +431,8 @@ impl Executor<'_> {
         })
     }
 
-    /// Returns the run's id, and which pass of it this is where that is not the first: what is named after it
-    /// differs from pass to pass.
+    /// Returns the run's id, and the number of the pass if it is not the first: names derived from it differ between
+    /// passes.
     pub(super) fn pass_name(&self) -> String {
         match self.facts.pass {
             0 => self.scope.run.to_string(),
@@ -439,7 +440,7 @@ impl Executor<'_> {
         }
     }
 
-    /// Checks that a replayed request is the one that was journaled.
+    /// Checks that a replayed request equals the journaled one.
     fn compare(&self, call: &StepCall<'_>, recorded: &Recorded) -> Result<(), Halt> {
         if call.is_asked_by(recorded) {
             return Ok(());
@@ -454,18 +455,18 @@ impl Executor<'_> {
         }))
     }
 
-    /// Returns where the flow makes a call, if that is known.
+    /// Returns the place of a call in the flow, if it is known.
     pub(super) fn place_of(&self, call: &StepCall<'_>) -> Option<Box<FailurePlace>> {
         let sources = self.scope.session.world().sources.borrow();
         place_at(call.place, &sources).map(Box::new)
     }
 
-    /// A run that is over asked for something that has no end in its journal.
+    /// Returns the error of a finished run that makes a request without an end in its journal.
     pub(super) fn unfinished(&self, call: &StepCall<'_>) -> EngineError {
         self.unknown_to_journal(&call.at, call.spec.kind, &call.request)
     }
 
-    /// A run that is over asked for something that it did not ask for when it was executed.
+    /// Returns the error of a finished run that makes a request which it did not make when it was executed.
     pub(super) fn unknown_to_journal(&self, at: &str, kind: &str, request: &str) -> EngineError {
         EngineError::Diverged {
             run: self.scope.run.to_string(),
@@ -476,7 +477,7 @@ impl Executor<'_> {
         }
     }
 
-    /// Answers with what a run that this one was forked from has got for the same request.
+    /// Answers with the outcome that the run from which this one was forked has for the same request.
     fn reused(&self, call: &StepCall<'_>) -> Option<Answer> {
         let recorded = self.shared.history.borrow_mut().take_reusable(&call.at)?;
         let Some(End::Value(text)) = recorded.end() else {
@@ -498,7 +499,7 @@ impl Executor<'_> {
         })
     }
 
-    /// Answers a step request with what the journal has.
+    /// Answers a step request from the journal.
     pub(super) fn replay(&self, asked: &Asked<'_>) -> Answer {
         match asked.recorded.end() {
             Some(end) => {
@@ -523,7 +524,7 @@ impl Executor<'_> {
         }
     }
 
-    /// Turns a journaled error into what the flow sees of it.
+    /// Converts a journaled error to the exception that the flow sees.
     pub(super) fn raised(&self, call: &StepCall<'_>, text: &str) -> Answer {
         if call.on_error == OnError::Skip {
             call.is_given.set(true);
@@ -569,7 +570,7 @@ fn shorten(text: &str) -> String {
     }
 }
 
-/// The words that a step's value is announced with.
+/// Returns the beginning of a step's value, for its announcement.
 pub(super) fn preview(text: &str) -> String {
     match text.char_indices().nth(160) {
         Some((end, _)) => format!("{}…", &text[..end]),

@@ -10,7 +10,7 @@ use super::{Executor, Halt};
 use crate::journal::Checks;
 use crate::ports::{Change, StoreError};
 
-/// Branches go on side by side for as long as this lives.
+/// Marks that concurrent branches are active, as long as this lives.
 pub(super) struct Beside<'d>(&'d Cell<bool>, &'d Cell<bool>);
 
 impl Drop for Beside<'_> {
@@ -21,7 +21,7 @@ impl Drop for Beside<'_> {
 }
 
 impl Executor<'_> {
-    /// Raises a cancel that was asked for, once.
+    /// Raises a requested cancellation, once.
     pub(super) fn check_cancel(&self) -> Result<(), Halt> {
         if let Some(reason) = self.cancel.take() {
             return Err(Halt::Cancelled { reason });
@@ -34,13 +34,13 @@ impl Executor<'_> {
         }
     }
 
-    /// Returns when the run is to be unwound, if it is not yet.
+    /// Returns the deadline at which the run is unwound, if it is not being unwound yet.
     pub(super) fn deadline_ms(&self) -> Option<i64> {
         let is_unwinding = self.is_compensating.get() || self.cancelling.borrow().is_some();
         self.facts.deadline_ms.filter(|_| !is_unwinding)
     }
 
-    /// Returns a moment, or the run's deadline where that is earlier.
+    /// Returns a time, or the run's deadline if that is earlier.
     pub(super) fn bounded(&self, due_ms: Option<i64>) -> Option<i64> {
         match (due_ms, self.deadline_ms()) {
             (Some(due), Some(deadline)) => Some(due.min(deadline)),
@@ -48,7 +48,7 @@ impl Executor<'_> {
         }
     }
 
-    /// Returns why the run was cancelled, if the flow was told so before the entry at `place` was made.
+    /// Returns the reason of the cancellation if it was delivered to the flow before the entry at `place` was made.
     pub(super) fn recorded_cancel(&self, place: usize) -> Option<String> {
         let mut history = self.shared.history.borrow_mut();
         let reason = history.take_cancel_before(place)?;
@@ -61,7 +61,7 @@ impl Executor<'_> {
         self.cancel.take();
     }
 
-    /// Raises the cancel that the journal knows of, before the answer at `place` is given.
+    /// Raises the journaled cancellation, before the answer at `place` is delivered.
     pub(super) fn check_recorded_cancel(&self, place: usize) -> Result<(), Halt> {
         match self.recorded_cancel(place) {
             Some(reason) => Err(Halt::Cancelled { reason }),
@@ -69,8 +69,8 @@ impl Executor<'_> {
         }
     }
 
-    /// Asks, in the middle of a long computation, whether the run is to be cancelled. `next`: the place of the next
-    /// answer that the journal has.
+    /// Checks, during a long computation, whether the run is to be cancelled. `next`: the place of the next answer in
+    /// the journal.
     pub(super) async fn poll_cancel_at(&self, next: usize) -> Result<(), Halt> {
         let reached = self.shared.reached();
         let (recorded, has_later, is_replayed) = {
@@ -85,7 +85,7 @@ impl Executor<'_> {
         if has_later {
             return Ok(());
         }
-        // A run that is over is not cancelled any more.
+        // A run that is over can no longer be cancelled.
         if !is_replayed || next != usize::MAX || self.replay_only {
             return Ok(());
         }
@@ -96,7 +96,7 @@ impl Executor<'_> {
         polled
     }
 
-    /// Asks the store for a request to cancel the run.
+    /// Checks the store for a request to cancel the run.
     pub(super) async fn poll_cancel(&self) -> Result<(), Halt> {
         self.check_cancel()?;
         let is_unwinding = self.is_compensating.get() || self.cancelling.borrow().is_some();
@@ -124,7 +124,7 @@ impl Executor<'_> {
         }
     }
 
-    /// Records in the journal that the cancellation is delivered to the flow where it requests something.
+    /// Records in the journal that the cancellation is delivered at a request of the flow.
     pub(super) fn note_cancel(&self, reason: &str) {
         self.note_cancel_at(reason, None);
     }
@@ -136,14 +136,14 @@ impl Executor<'_> {
         self.shared.append_cancel(reason, reached);
     }
 
-    /// Takes over that native work was stopped because the run is to be unwound; returns why.
+    /// Takes the reason for which native work was stopped to unwind the run.
     pub(super) fn take_cancel(&self) -> Option<String> {
         let reason = self.shared.take_cancel()?;
         self.take_recorded();
         Some(reason)
     }
 
-    /// Notes why the flow is being unwound. No deadline holds from here on.
+    /// Sets the reason for which the flow is being unwound. Deadlines no longer apply from here on.
     pub(super) fn unwind(&self, reason: String) {
         self.note_cancel(&reason);
         self.scope.cutoff.unwind();
@@ -157,19 +157,19 @@ impl Executor<'_> {
         self.shared.journal.push(Change::CloseWaitsOf { path });
     }
 
-    /// Says that branches go on side by side, until what is returned is dropped.
+    /// Marks that concurrent branches are active, until the returned guard is dropped.
     pub(super) fn beside(&self) -> Beside<'_> {
         self.is_beside.set(true);
         Beside(&self.is_beside, &self.is_leaving)
     }
 
-    /// Tells the branches that the run is interrupted.
+    /// Notifies the branches that the run is interrupted.
     pub(super) fn tell_leaving(&self) {
         self.is_leaving.set(true);
         self.leaving.notify_waiters();
     }
 
-    /// Returns when the branches are to leave.
+    /// Returns when the branches must leave.
     pub(super) async fn left(&self) {
         while !self.is_leaving.get() {
             self.leaving.notified().await;

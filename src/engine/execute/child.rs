@@ -1,7 +1,7 @@
 //! Waiting for a child run: executes it here, or suspends until its end is reported.
 //!
-//! The truth about a child is its own row. The wait that its end completes is only what wakes this run, so that a
-//! signal that arrives twice, or that no wait receives, changes nothing.
+//! The state of a child is in its own row. The wait that its end completes only wakes this run, so a signal that
+//! arrives twice, or without an open wait, changes nothing.
 
 use flowstone_lang::value::{Exception, Value};
 
@@ -18,7 +18,7 @@ use crate::step::{Outcome, Retry, StepError};
 
 /// Interval at which a process that stays checks whether the child run ended.
 const POLL_EVERY_MS: i64 = 250;
-/// The code of a step whose child did not complete.
+/// The error code of a step whose child did not complete.
 const FAILED: &str = "E0548";
 
 impl Executor<'_> {
@@ -46,7 +46,7 @@ impl Executor<'_> {
         Ok(Performed::Moved)
     }
 
-    /// Waits until a child is over, and says what that means for the step.
+    /// Waits until a child has ended, and returns the consequence for the step.
     pub(super) async fn await_child(
         &self,
         request: &mut Request<'_, '_>,
@@ -78,7 +78,7 @@ impl Executor<'_> {
         }
     }
 
-    /// Executes a child for as long as it goes. Returns what it waits for, where it is not over.
+    /// Executes a child as far as possible. Returns what it waits for, if it has not ended.
     async fn execute_child(
         &self,
         call: &StepCall<'_>,
@@ -98,7 +98,7 @@ impl Executor<'_> {
         if matches!(halt, Halt::Cancelled { .. }) {
             self.leave_child(&call.branch);
         }
-        // What the child does at the moment is let finish.
+        // The child's work in progress is allowed to finish.
         executed.leave();
         let _ = executed.outcome().await;
         Err(halt)
@@ -128,7 +128,7 @@ impl Executor<'_> {
         }
     }
 
-    /// Ends the child by its policy that a branch waits for, because the branch is given up.
+    /// Ends the child of an abandoned branch according to its policy.
     pub(super) fn leave_child(&self, branch: &Branch) {
         let Some((child, close)) = branch.take_child() else {
             return;
@@ -138,7 +138,7 @@ impl Executor<'_> {
         }
         let only = Some(child.clone());
         self.shared.journal.push(Change::CloseChildren { only });
-        // Where that fails, so does the next commit.
+        // If this fails, the next commit fails as well.
         let _ = self.shared.journal.post();
         if close == ParentClose::RequestCancel && !self.options.leave_children {
             let observer = self.observer.clone();
@@ -146,7 +146,7 @@ impl Executor<'_> {
         }
     }
 
-    /// Suspends, or lets a moment pass.
+    /// Suspends, or waits briefly.
     async fn wait_for_child(&self, call: &StepCall<'_>, reason: String) -> Result<(), Halt> {
         self.say_waiting(call, &reason, None, Vec::new()).await?;
         let waiting = Waiting {
@@ -166,8 +166,8 @@ impl Executor<'_> {
         }
     }
 
-    /// Returns what the end of this run changes for others: its parent is notified, and its children end by their
-    /// policies.
+    /// Returns the changes that the end of this run causes for others: its parent is notified, and its children end
+    /// according to their policies.
     pub(super) fn part(&self, status: RunStatus) -> Vec<Change> {
         let run = &self.scope.run;
         let signal = self.facts.has_parent.then(|| Change::Signal {
@@ -181,7 +181,7 @@ impl Executor<'_> {
             .collect()
     }
 
-    /// Takes the end of a child.
+    /// Handles the end of a child.
     async fn child_ended(
         &self,
         request: &mut Request<'_, '_>,
@@ -214,7 +214,7 @@ impl Executor<'_> {
     }
 }
 
-/// The key of the wait for a child; each attempt has its own.
+/// Returns the key of the wait for a child; each attempt has its own.
 fn wait_path(call: &StepCall<'_>, attempt: u32) -> String {
     match attempt {
         1 => call.at.clone(),
@@ -272,7 +272,7 @@ fn of_failure(row: &RunRow) -> StepError {
     }
 }
 
-/// Returns what the error says that all began with: a run that failed because its own child did adds nothing.
+/// Returns the root cause in the error: a run that failed because its own child did adds no information.
 fn innermost(exception: &Exception) -> String {
     let mut message = exception.shown();
     let mut at = (exception.code, &exception.data);
@@ -290,7 +290,7 @@ fn innermost(exception: &Exception) -> String {
     message.to_owned()
 }
 
-/// A child's error as data: an exception in an exception's data could not be looked into.
+/// Returns a child's error as data, because the data of an exception must not contain another exception.
 fn facts(exception: &Exception) -> Value {
     Value::map([
         (Value::keyword("message"), Value::from(exception.shown())),

@@ -1,7 +1,7 @@
-//! Compensations: what a flow registered to be done when its run fails or is cancelled, last first.
+//! Compensations: functions that a flow registered to be called when its run fails or is cancelled, last first.
 //!
-//! Each has a branch of its own in the journal, named after the place that registered it, so that a crash in the
-//! middle neither repeats nor forgets one.
+//! Each has its own branch in the journal, named after the place that registered it, so that a crash part-way neither
+//! repeats nor skips one.
 
 use flowstone_lang::value::{Class, Exception, Value};
 
@@ -14,11 +14,11 @@ use crate::observer::RunEvent;
 use crate::ports::EntryKind;
 use crate::state::End;
 
-/// Something to do when the run does not complete.
+/// A function to call when the run does not complete.
 #[derive(Debug, Clone)]
 pub(super) struct Compensation {
     when: When,
-    /// The path under which the journal has it.
+    /// Its path in the journal.
     path: String,
     function: Value,
     args: Vec<Value>,
@@ -28,7 +28,7 @@ pub(super) struct Compensation {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum When {
     Cancelled,
-    /// Failed or cancelled.
+    /// The run fails or is cancelled.
     Compensated,
 }
 
@@ -41,12 +41,12 @@ impl When {
     }
 }
 
-/// How compensating ended.
+/// The end of the compensations.
 pub(super) enum Compensated {
     All,
-    /// The execution ends before: interrupted, or suspended.
+    /// The execution ended first: it was interrupted, or suspended.
     Left(Ended),
-    /// One failed.
+    /// A compensation failed.
     Stuck {
         path: String,
         why: String,
@@ -72,7 +72,7 @@ impl Executor<'_> {
             true => String::new(),
             false => format!("{}/", place.branch),
         };
-        // A function without parameters does not need the value that it compensates.
+        // A function without parameters does not need the compensated value.
         let wants_value = match &function {
             Value::Fn(closure) => closure.proto.takes(1),
             _ => true,
@@ -85,7 +85,7 @@ impl Executor<'_> {
         });
     }
 
-    /// Says why nothing can be registered now.
+    /// Returns the reason why nothing can be registered now.
     pub(super) fn refuse_register(&self) -> Option<Exception> {
         if self.facts.is_prompt {
             return Some(at_prompt());
@@ -100,7 +100,7 @@ impl Executor<'_> {
         })
     }
 
-    /// Does what was registered, in reverse.
+    /// Calls the registered functions in reverse order.
     pub(super) async fn compensate(&self) -> Result<Compensated, EngineError> {
         let compensations = self.compensations.take();
         if compensations.is_empty() {
@@ -125,7 +125,7 @@ impl Executor<'_> {
                     left @ (Ended::Interrupted | Ended::Suspended { .. }) => {
                         return Ok(Compensated::Left(left));
                     }
-                    // The others are to have their turn, and the compensations.
+                    // The other functions and the compensations still have to run.
                     ended @ (Ended::Threw(_) | Ended::Stopped(_)) => {
                         let why = words(&ended);
                         self.note_compensation(compensate, "failed", Some(&why));
@@ -195,7 +195,7 @@ impl Executor<'_> {
     }
 }
 
-/// Says that something needs a run.
+/// Returns the error of an operation that needs a run.
 pub(super) fn at_prompt() -> Exception {
     Exception::new(
         Class::UNSUPPORTED_OPERATION,

@@ -1,4 +1,4 @@
-//! A step's value before it is the step's result: `:expect` of what was not seen before, and `:persist`.
+//! A step's value before it is the step's result: checks of `:expect`, and `:persist`.
 
 use flowstone_lang::value::Value;
 
@@ -11,12 +11,12 @@ use crate::state::Event;
 use crate::step::{Retry, StepError};
 
 impl Executor<'_> {
-    /// Checks a draft against what the flow expects.
+    /// Checks a draft against `:expect`.
     pub(super) fn check(&self, request: &Request<'_, '_>, text: &str) -> Result<Performed, Halt> {
         let value = self.decode(text)?;
         Ok(match self.meets(request.call, &value) {
             Ok(()) => Performed::Event(Event::Checked),
-            // What the step changed is changed: another attempt would change it twice.
+            // The step's changes are done: another attempt would do them twice.
             Err(error) => Performed::failed(error.retry(Retry::Never)),
         })
     }
@@ -33,7 +33,7 @@ impl Executor<'_> {
         }
     }
 
-    /// Checks a value against the step's `:expect`. Of what is persisted, the value itself was checked, not the
+    /// Checks a value against the step's `:expect`. For a persisted value, the value itself was checked, not the
     /// reference to it.
     pub(super) fn fits(&self, call: &StepCall<'_>, value: &Value) -> Result<(), StepError> {
         match call.config.get("expect") {
@@ -48,7 +48,7 @@ impl Executor<'_> {
         }
     }
 
-    /// Accepts a value, and stores it where the flow asks for that.
+    /// Accepts a value, and stores it if the flow requests it.
     pub(super) async fn accept_draft(
         &self,
         request: &mut Request<'_, '_>,

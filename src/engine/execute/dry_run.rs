@@ -1,7 +1,7 @@
-//! Evaluating a flow against a journal without touching anything: what would be asked again, and what would not.
+//! Evaluating a flow against a journal without changing anything: which requests differ, and which do not.
 //!
-//! What the journal answers is answered from it. A request that it does not know ends the branch that makes it; only
-//! what costs and changes nothing is done, and what the caller allows. Nothing is written.
+//! Requests are answered from the journal. A request that it does not contain ends its branch; only steps that cost and
+//! change nothing are performed, and those that the caller allows. Nothing is written.
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;
@@ -30,7 +30,7 @@ use crate::step::Effect;
 /// The purpose of a dry run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Purpose {
-    /// Whether the journal fits: ends at the first request that is another.
+    /// Whether the journal fits: ends at the first request that differs.
     Fit,
     /// Collects differences: where a request differs, continues with the recorded result. `live`: performs reads and
     /// model calls.
@@ -48,11 +48,11 @@ pub(crate) struct Script {
     pub entries: Vec<Entry>,
     pub changed: Changed,
     pub purpose: Purpose,
-    /// A path whose request is to be told whole.
+    /// A path whose complete request is to be reported.
     pub wanted: Option<String>,
 }
 
-/// The parts of a definition that steps refer to and that are not what they were when the journal was written.
+/// The parts of a definition that steps refer to and that have changed since the journal was written.
 #[derive(Debug, Default, Clone)]
 pub(crate) struct Changed {
     names: BTreeSet<String>,
@@ -81,7 +81,7 @@ impl Changed {
         }
     }
 
-    /// Returns what a request refers to and what is another thing now.
+    /// Returns the changed part of the definition to which a request refers.
     fn met_by(&self, call: &StepCall<'_>) -> Option<String> {
         if self.providers && matches!(call.spec.kind, "agent" | "llm") {
             return Some("`:llm-providers`".to_owned());
@@ -108,21 +108,21 @@ impl Changed {
     }
 }
 
-/// One request that is not what it was.
+/// A request that differs from the journal.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Difference {
     /// The step's path.
     pub path: String,
     /// The request in the journal; `None`: the step is new.
     pub recorded: Option<String>,
-    /// The request of this flow; `None`: it no longer makes one there.
+    /// The request of this flow; `None`: it no longer makes one at this path.
     pub requested: Option<String>,
     pub place: Option<FailurePlace>,
     pub answer: Stand,
 }
 
 impl Difference {
-    /// Tells whether it is a step that tidied up after the end of the flow, which a dry run leaves out.
+    /// Tells whether it is a compensation, which a dry run leaves out.
     pub(crate) fn is_compensation(&self) -> bool {
         let comes_after = ["compensate/", "on-cancel/"];
         self.requested.is_none()
@@ -135,13 +135,13 @@ impl Difference {
 /// The answer to a request that differs from the journal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stand {
-    /// Nothing: the dry run ended there.
+    /// No answer: the dry run ended there.
     Stopped,
-    /// Nothing: it is not asked for any more.
+    /// No answer: the flow no longer makes the request.
     Dropped,
-    /// The recorded value, which may not be what it would give now.
+    /// The recorded value, which may differ from a new one.
     Assumed,
-    /// It was done.
+    /// The value of performing it.
     Performed,
 }
 
@@ -163,31 +163,31 @@ pub(crate) struct DryRunReport {
     pub differences: Vec<Difference>,
     /// Steps answered from the journal.
     pub answered: usize,
-    /// Paths of the steps that the flow asks for next.
+    /// Paths of the steps that the flow requests next.
     pub next: Vec<String>,
     /// The request of the wanted step, if the flow reached it.
     pub asked: Option<WholeRequest>,
 }
 
-/// How the evaluation ended.
+/// The end of the evaluation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum End {
-    /// EDN text.
+    /// EDN text of the result.
     Value(String),
-    /// As a run's row has it.
+    /// The error, in the form of a run's row.
     Error(String),
-    /// It asks for something that nothing here answers.
+    /// It makes a request that the dry run cannot answer.
     Open,
 }
 
-/// Notes what is met.
+/// Collects the results of a dry run.
 pub(super) struct DryRun {
     purpose: Purpose,
     changed: Changed,
     differences: RefCell<Vec<Difference>>,
     answered: RefCell<usize>,
     next: RefCell<Vec<String>>,
-    /// The path whose request is wanted whole.
+    /// The path whose complete request is wanted.
     wanted: Option<String>,
     asked: RefCell<Option<WholeRequest>>,
 }
@@ -293,13 +293,13 @@ impl Executor<'_> {
         self.replayed(call, &recorded, end)
     }
 
-    /// A step that the journal does not know.
+    /// Handles a step that the journal does not contain.
     async fn dry_run_new(&self, dry_run: &DryRun, call: &StepCall<'_>) -> Answer {
         let mut difference = self.difference(call, None);
         match dry_run.purpose {
             Purpose::Fit => {
                 dry_run.next.borrow_mut().push(call.at.clone());
-                // On the main branch everything before has been asked for.
+                // On the main branch all earlier steps have been requested.
                 if call.path.branch.is_empty()
                     && let Some((path, left)) = self.shared.history.borrow().left_done()
                 {
@@ -320,7 +320,7 @@ impl Executor<'_> {
         }
     }
 
-    /// A step that was begun and has not ended.
+    /// Handles a step that was begun and has not ended.
     fn dry_run_open(&self, dry_run: &DryRun, call: &StepCall<'_>, recorded: &Recorded) -> Answer {
         if call.is_asked_by(recorded) {
             dry_run.next.borrow_mut().push(call.at.clone());
@@ -363,7 +363,7 @@ impl Executor<'_> {
             };
         };
         let mut differences = dry_run.differences.take();
-        // Where the evaluation stopped early, what comes later may still be asked for.
+        // If the evaluation stopped early, later steps may still be requested.
         let is_cut_short = differences.iter().any(|met| met.answer == Stand::Stopped);
         for (path, left) in self.shared.history.borrow().left_steps() {
             if !is_cut_short {
@@ -395,7 +395,7 @@ impl DryRun {
         self.differences.borrow_mut().push(difference);
     }
 
-    /// Tells whether a step may be done here: it changes nothing, and is allowed.
+    /// Tells whether a step may be performed here: it changes nothing, and is allowed.
     fn may_do(&self, call: &StepCall<'_>) -> bool {
         let Purpose::Differences { live } = self.purpose else {
             return false;
@@ -416,7 +416,7 @@ impl DryRun {
     }
 }
 
-/// Ends the branch of the flow that asks.
+/// Ends the branch that makes the request.
 fn stopped(call: &StepCall<'_>) -> Halt {
     Halt::Suspended {
         reason: format!("`{}` is not answered here", call.at),

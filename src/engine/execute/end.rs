@@ -13,17 +13,17 @@ use crate::outcome::{Failure, RunOutcome, decode_failure, encode_failure};
 use crate::ports::{Change, RunRow, RunStatus, RunUpdate, mix};
 use crate::step::StepError;
 
-/// How an execution went.
+/// The outcome of an execution.
 pub(crate) enum Executed {
     Over(RunOutcome),
     /// The run begins its next pass.
     Again,
 }
 
-/// Why a run is unwound that had a deadline.
+/// The reason for which a run is unwound at its deadline.
 pub(super) const TOO_LONG: &str = "it took longer than it was given";
 
-/// Tells again how a run ended.
+/// Returns the stored outcome of a run.
 pub(super) fn stored_outcome(row: &RunRow) -> Result<RunOutcome, EngineError> {
     Ok(match row.status {
         RunStatus::Completed => {
@@ -55,7 +55,7 @@ pub(super) fn stored_outcome(row: &RunRow) -> Result<RunOutcome, EngineError> {
 
 /// The outcome of the flow.
 enum Verdict {
-    /// The text of the result, and the value that it is read as.
+    /// The text of the result, and its decoded value.
     Completed(String, Result<Value, CodecError>),
     Failed(Rc<Exception>),
     Cancelled(String),
@@ -65,7 +65,7 @@ enum Verdict {
 }
 
 impl Executor<'_> {
-    /// Ends the execution.
+    /// Concludes the execution.
     pub(super) async fn conclude(&self, ended: Ended) -> Result<Executed, EngineError> {
         let verdict = self.verdict(ended);
         if matches!(verdict, Verdict::Failed(_) | Verdict::Cancelled(_)) {
@@ -141,7 +141,7 @@ impl Executor<'_> {
         Verdict::Failed(Rc::new(exception))
     }
 
-    /// Works on what the flow returned, under the limits of the run.
+    /// Processes the flow's result under the limits of the run.
     fn watched<T>(&self, work: impl FnOnce() -> T) -> Result<T, Stop> {
         let watch = meter::watched(Some(self.shared.clone()));
         let done = work();

@@ -1,7 +1,7 @@
-//! Whether it helps to wait for a file handle.
+//! Decides whether waiting for a file handle helps.
 //!
-//! A step that finds no file handle tries again later, because other steps of the process give theirs back. Where none
-//! is under way and each attempt of the last seconds failed for the same reason, nothing will be given back: the run
+//! A step that finds no file handle tries again later, because other steps of the process release theirs. If no step is
+//! in progress and each attempt of the last seconds failed for the same reason, no handle will be released: the run
 //! stops, and resumes in a process that has more of them.
 
 use std::sync::{Mutex, PoisonError};
@@ -9,14 +9,14 @@ use std::time::{Duration, Instant};
 
 use crate::step::Effect;
 
-/// How long every attempt must have lacked a handle.
+/// Time during which every attempt must have lacked a handle.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// How long no attempt begins after it was decided that a run stops: one that began before the run has stopped would be
-/// in doubt.
+/// Time during which no attempt begins after the decision to stop a run: one that began before the run has stopped
+/// would be in doubt.
 const STOPPING: Duration = Duration::from_secs(5);
 
-/// Of the whole process, as file handles are.
+/// Shared by the whole process, like file handles.
 static ATTEMPTS: Mutex<Attempts> = Mutex::new(Attempts {
     under_way: 0,
     lacking_since: None,
@@ -26,19 +26,19 @@ static ATTEMPTS: Mutex<Attempts> = Mutex::new(Attempts {
 struct Attempts {
     under_way: usize,
     lacking_since: Option<Instant>,
-    /// A run stops, because no handle will come.
+    /// The time until which no attempt begins, because a run stops for lack of a handle.
     stopping_until: Option<Instant>,
 }
 
-/// An attempt that is under way: from before its intent is journaled until its outcome is, so that no run stops with
-/// another attempt in doubt.
+/// An attempt in progress: from before its intent is journaled until its outcome is, so that no run stops with another
+/// attempt in doubt.
 pub(super) struct Attempt {
-    /// One that performs other steps says nothing: those inside count.
+    /// Whether it counts; an attempt that performs nested steps does not, because those count.
     counts: bool,
 }
 
 impl Attempt {
-    /// Begins an attempt, once no run is being stopped.
+    /// Begins an attempt as soon as no run is being stopped.
     pub(super) async fn begin(effect: Effect) -> Attempt {
         let counts = effect != Effect::Steps;
         while let Some(wait) = with(|attempts| attempts.enter(counts)) {
@@ -47,7 +47,7 @@ impl Attempt {
         Attempt { counts }
     }
 
-    /// Notes its outcome. Returns whether it lacked a handle and no later attempt will find one.
+    /// Records its outcome. Returns whether it lacked a handle and no later attempt will find one.
     pub(super) fn note(&self, has_lacked: bool) -> bool {
         with(|attempts| match has_lacked {
             true => {
@@ -70,7 +70,7 @@ impl Attempt {
 }
 
 impl Attempts {
-    /// Counts an attempt that begins. Returns how long it has to wait instead, while a run is being stopped.
+    /// Counts an attempt that begins. While a run is being stopped, returns how long it has to wait instead.
     fn enter(&mut self, counts: bool) -> Option<Duration> {
         let left = self
             .stopping_until

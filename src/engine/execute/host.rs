@@ -24,7 +24,7 @@ use crate::state::End;
 use crate::step::Cutoff;
 
 const QUANTUM: u32 = 200_000;
-/// How often a computing run asks the store whether it is to be cancelled.
+/// Interval at which a computing run checks the store for a cancellation, in milliseconds.
 const POLL_EVERY_MS: i64 = 500;
 
 /// State that the executor and the fiber's host share. No borrow of it is alive while the fiber runs.
@@ -32,20 +32,20 @@ pub(crate) struct Shared {
     pub(super) history: RefCell<History>,
     pub(super) journal: JournalWriter,
     polled_ms: Cell<i64>,
-    /// The time that the flow received last.
+    /// The last time that the flow received.
     last_now_ms: Cell<i64>,
-    /// Number of outcomes made for the journal in this execution.
+    /// Number of outcomes produced for the journal in this execution.
     sequences: Cell<u64>,
     fuel_left: Cell<u64>,
-    /// Units of native work since the last look for a cancel.
+    /// Units of native work since the last check for a cancellation.
     worked: Cell<u64>,
     /// The progress of the flow through its journal.
     checks: Cell<Checks>,
-    /// Where to find a request to cancel the run; `None` while cancellation is not checked.
+    /// Where to look for a request to cancel the run; `None` while cancellation is not checked.
     requests: RefCell<Option<CancelRequests>>,
-    /// The place of the next answer that the journal has for another branch.
+    /// The place of the next answer in the journal for another branch.
     next: Cell<usize>,
-    /// Why native work was stopped to unwind the run, until the executor knows.
+    /// Why native work was stopped to unwind the run; taken by the executor.
     cancel: RefCell<Option<String>>,
     cutoff: Cutoff,
     /// The memory budget of the run's values.
@@ -77,21 +77,21 @@ impl Shared {
         }
     }
 
-    /// Gives the run its limits once more, for what it does after its flow.
+    /// Renews the limits of the run, for work after its flow.
     pub(super) fn refuel(&self) {
         let usage = self.journal.usage();
         self.fuel_left.set(usage.limits().fuel);
         usage.renew();
     }
 
-    /// Returns the number of the next end that is made for the journal.
+    /// Returns the sequence number of the next outcome for the journal.
     pub(super) fn next_sequence(&self) -> u64 {
         let sequence = self.sequences.get() + 1;
         self.sequences.set(sequence);
         sequence
     }
 
-    /// Tells whether it is time to ask the store for news.
+    /// Tells whether it is time to poll the store.
     pub(super) fn poll_is_due(&self, now_ms: i64) -> bool {
         if now_ms - self.polled_ms.get() < POLL_EVERY_MS {
             return false;
@@ -100,7 +100,7 @@ impl Shared {
         true
     }
 
-    /// Returns what was noted the first time, or notes what `make` gives now. `None`: the note cannot be read.
+    /// Returns the journaled note, or journals the value that `make` returns now. `None`: the note cannot be read.
     pub(super) fn note(
         &self,
         branch: &Branch,
@@ -122,12 +122,12 @@ impl Shared {
         Some(value)
     }
 
-    /// Tells whether something was added to the journal that is not committed.
+    /// Tells whether the journal has entries that are not committed.
     pub(super) fn has_pending(&self) -> bool {
         self.journal.has_pending()
     }
 
-    /// Notes a line of the log; tells whether it is new.
+    /// Records a line of the log; returns whether it is new.
     pub(super) fn record_line(
         &self,
         branch: &Branch,
@@ -152,7 +152,8 @@ impl Shared {
         Ok(true)
     }
 
-    /// Returns the time as it was noted, or notes it. It does not go back within a run, whatever the machine's does.
+    /// Returns the journaled time, or journals the current one. It never decreases within a run, even if the machine's
+    /// clock does.
     pub(super) fn now_ms(&self, branch: &Branch) -> i64 {
         let last = self.last_now_ms.get();
         let now = self.note(branch, "flow/now", || {
@@ -165,17 +166,17 @@ impl Shared {
 }
 
 impl Shared {
-    /// Sets the place of the next answer that the journal has for a branch other than the one that runs now.
+    /// Sets the place of the next answer in the journal for a branch other than the running one.
     pub(super) fn set_next(&self, place: Option<usize>) {
         self.next.set(place.unwrap_or(usize::MAX));
     }
 
-    /// Returns why native work was stopped to unwind the run, once.
+    /// Takes the reason for which native work was stopped to unwind the run.
     pub(super) fn take_cancel(&self) -> Option<String> {
         self.cancel.take()
     }
 
-    /// Counts a use of the journal, or an answer from it. Steps inside another do not count: a replay does not ask for
+    /// Counts a use of the journal, or an answer from it. Nested steps do not count, because a replay does not request
     /// them again.
     pub(super) fn count_use(&self) {
         self.worked.set(0);
@@ -183,19 +184,20 @@ impl Shared {
         self.checks.set(Checks { uses, checks: 0 });
     }
 
-    /// Counts a check for a cancel, or something that must lie on the same side of the cancel in every replay.
+    /// Counts a check for a cancellation, or an operation that must be on the same side of the cancellation in every
+    /// replay.
     pub(super) fn count_check(&self) {
         let Checks { uses, checks } = self.checks.get();
         let checks = checks + 1;
         self.checks.set(Checks { uses, checks });
     }
 
-    /// Returns how far the flow has come.
+    /// Returns the progress of the flow.
     pub(super) fn reached(&self) -> Checks {
         self.checks.get()
     }
 
-    /// Has native work look for a request to cancel the run, or no longer.
+    /// Starts or stops checking for a request to cancel the run during native work.
     pub(super) fn watch_requests(&self, requests: Option<CancelRequests>) {
         self.requests.replace(requests);
     }
@@ -215,8 +217,8 @@ impl Shared {
         self.journal.append(entry);
     }
 
-    /// Stops native work as the run's turns would: where the journal says so, and at the deadline. Looks as often as a
-    /// computing run takes turns, so that a replay finds the same place.
+    /// Stops native work like the run's turns would: at the place in the journal, and at the deadline. Checks as often
+    /// as a computing run takes turns, so that a replay finds the same place.
     fn check_cancel(&self, units: u64) -> Evaluated<(), Stop> {
         let worked = self.worked.get().saturating_add(units);
         if worked < u64::from(QUANTUM) {
@@ -252,7 +254,8 @@ impl Shared {
 }
 
 impl Shared {
-    /// Returns the reason of a request to cancel the run, if the store answers at once: native work cannot wait.
+    /// Returns the reason of a request to cancel the run, if the store answers at once, because native work cannot
+    /// wait.
     fn requested(&self) -> Option<String> {
         let requests = self.requests.try_borrow().ok()?;
         let CancelRequests { runs, run } = requests.as_ref()?;
@@ -267,7 +270,7 @@ impl Shared {
     }
 }
 
-/// Where to find a request to cancel a run.
+/// The source of requests to cancel a run.
 pub(super) struct CancelRequests {
     pub runs: Arc<dyn Runs>,
     pub run: RunId,
@@ -343,7 +346,7 @@ impl Host for FlowHost {
 
     fn write(&mut self, _stream: Stream, text: &str) -> Result<(), String> {
         self.shared.journal.usage().wrote(text.len());
-        // What was printed before the run was interrupted has been seen.
+        // Text that was printed before the run was interrupted has been shown already.
         let is_new = self.cutoff.note_printed();
         if is_new && self.shared.history.borrow().is_empty() {
             let text = text.to_owned();

@@ -1,8 +1,8 @@
-//! Steps that a step performs: an agent's turns and the calls of its tools.
+//! Nested steps that a step performs: an agent's turns and the calls of its tools.
 //!
 //! Each is a step of the run at a path below that of the outer one. The outer step is performed from its beginning
-//! whenever the run goes on, and those inside that have ended answer from the journal. What is known of the outer one
-//! is only its result: once that is journaled, its nested steps are no longer replayed.
+//! whenever the run resumes, and nested steps that have ended are answered from the journal. Once the result of the
+//! outer step is journaled, its nested steps are no longer replayed.
 
 use std::collections::BTreeMap;
 use std::future::{Future, poll_fn};
@@ -33,7 +33,7 @@ struct Ended {
 
 type Inner = Result<Ended, Halt>;
 
-/// Why the outer step is left before its end.
+/// The reason to leave the outer step before its end.
 #[derive(Default)]
 struct Leaving {
     is_interrupted: bool,
@@ -49,12 +49,12 @@ struct Within<'d, 'a> {
     underway: Underway<'d, Inner>,
     branches: BTreeMap<u64, Rc<Branch>>,
     leaving: Leaving,
-    /// All of them wait.
+    /// Set while all of them wait.
     waiting: Option<WaitingNow>,
 }
 
 impl Executor<'_> {
-    /// Begins an attempt at a step that performs others, and notes when it began.
+    /// Begins an attempt at a step that performs nested steps, and records its start.
     pub(super) fn nested(&self, call: &StepCall<'_>, attempt: u32) -> Rc<NestedSteps> {
         let began_ms = match call.begun.get() {
             Some((begun, at_ms)) if begun == attempt => at_ms,
@@ -70,7 +70,7 @@ impl Executor<'_> {
         Rc::new(NestedSteps::begun_at(began_ms))
     }
 
-    /// Awaits a step that performs others, and has those performed.
+    /// Awaits a step that performs nested steps, and performs those.
     pub(super) async fn with_nested(
         &self,
         call: &StepCall<'_>,
@@ -118,14 +118,14 @@ impl Executor<'_> {
         match ended.await? {
             Some(outcome) => Ok(outcome),
             None => {
-                // Nobody is to answer what was asked inside.
+                // Open questions of nested steps must not be answered any more.
                 self.give_up(call.at.clone());
                 Ok(Err(timed_out(call)))
             }
         }
     }
 
-    /// Has what ended inside a step on disk before the next is begun: it costs more to do it again than to wait.
+    /// Commits ended nested steps before the next one begins: repeating one costs more than waiting for the disk.
     pub(super) async fn settle_inside(&self) -> Result<(), EngineError> {
         if self.shared.has_pending() {
             self.settle_now().await?;
@@ -190,7 +190,7 @@ impl Executor<'_> {
                         path: path(&asked.call),
                     }
                 }
-                // It was refused before it had a place in the run.
+                // It was rejected before it had a path in the run.
                 Begun::Now(answer) => Ended {
                     answer,
                     wrapped: None,
@@ -212,7 +212,7 @@ fn wrapped(call: &StepCall<'_>, answer: &Evaluated<Value>) -> Option<Value> {
 }
 
 impl<'d> Within<'d, '_> {
-    /// Begins what was left at the nested.
+    /// Begins the pending requests for nested steps.
     fn begin(&mut self, nested: &NestedSteps) {
         if self.leaving.is_interrupted {
             return;
@@ -221,7 +221,7 @@ impl<'d> Within<'d, '_> {
         while let Some((id, inside)) = nested.take_asked() {
             let branch = self.place.twin(&inside);
             self.branches.insert(id, branch.clone());
-            // Boxed: it may hold further steps that perform others.
+            // Boxed, because it may contain further steps that perform nested steps.
             self.underway
                 .add(id, Box::pin(executor.inner(branch, inside)));
         }
@@ -245,7 +245,7 @@ impl<'d> Within<'d, '_> {
                 return Ok(());
             }
             Err(halt) => {
-                // Their children are to be told as well.
+                // Their children must be notified as well.
                 let branches = branch.iter().chain(self.branches.values());
                 branches.for_each(|branch| self.executor.leave_child(branch));
                 return Err(halt);
@@ -271,7 +271,7 @@ impl<'d> Within<'d, '_> {
         Ok(())
     }
 
-    /// Returns why the outer step is left, once nothing inside is under way any more.
+    /// Returns the reason to leave the outer step, once no nested step is in progress.
     fn left(&mut self) -> Option<Halt> {
         if !self.underway.is_empty() {
             return None;
@@ -287,7 +287,7 @@ impl<'d> Within<'d, '_> {
         })
     }
 
-    /// Says on the outer step's branch that it waits, where all that is under way inside waits.
+    /// Marks the outer step's branch as waiting if all nested steps in progress wait.
     fn say_waiting(&mut self) {
         let waits = self.branches.values().map(|branch| branch.waiting());
         let waits: Option<Vec<Waiting>> = waits.collect();

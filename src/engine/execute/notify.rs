@@ -1,7 +1,7 @@
 //! Notifications that a run waits: sent after the wait is on disk, at least once, and not again once journaled.
 //!
-//! A notification that fails is recorded on its step and retried while the wait is open; it never closes the wait.
-//! The wait's token goes to the step that sends, and is taken out of all that is written down.
+//! A notification that fails is recorded on its step and retried while the wait is open; it never closes the wait. The
+//! wait's token is passed to the step that sends, and removed from everything that is written.
 
 use std::time::Duration;
 
@@ -18,12 +18,11 @@ use crate::retry::Policy;
 use crate::state::Notice;
 use crate::step::{Effect, StepContext, StepError, StepRequest, WaitNotice};
 
-/// How long one attempt may take.
+/// Maximum time of one attempt.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 impl Executor<'_> {
-    /// Sends the notification of a step's wait, where there is one and its moment has come. Returns when it is to
-    /// be tried again.
+    /// Sends the notification of a step's wait, if there is one and it is due. Returns when it is to be tried again.
     pub(super) async fn notify(
         &self,
         call: &StepCall<'_>,
@@ -116,9 +115,9 @@ impl Executor<'_> {
         Ok(notice.due_ms.filter(|_| !notice.is_over))
     }
 
-    /// Returns when a failed notification is tried again: by the step's `:retry`, else a few times.
+    /// Returns when a failed notification is tried again: by the step's `:retry`, or else a few times.
     fn notice_again(&self, call: &StepCall<'_>, attempts: u32, error: &StepError) -> Option<i64> {
-        // It carries an idempotency key: repeating it is as harmless as a read.
+        // The notification has an idempotency key, so repeating it is as harmless as a read.
         let policy = Policy::of(&call.config, Effect::Read).ok()?;
         let delay = policy.delay(attempts, error, self.engine.services.random.next())?;
         Some(self.now_ms().saturating_add(duration::millis(delay)))

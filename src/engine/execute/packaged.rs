@@ -1,7 +1,7 @@
-//! Calls of packaged steps: the input becomes the wrapped step's config, its value what the contract says.
+//! Calls of packaged steps: the input becomes the wrapped step's config, and its value becomes that of the contract.
 //!
-//! The journal has the wrapped step's request and value. What `:prepare`, `:defaults` and `:project-result` compute is
-//! computed again on replay, so that the digest of the config shows whether `:prepare` or `:defaults` has changed.
+//! The journal has the wrapped step's request and value. The results of `:prepare`, `:defaults` and `:project-result`
+//! are computed again on replay, so that the digest of the config shows whether `:prepare` or `:defaults` has changed.
 
 use std::rc::Rc;
 
@@ -27,7 +27,7 @@ impl Executor<'_> {
         found.ok_or_else(|| call_problem::missing(name, flow))
     }
 
-    /// Reads a request for a packaged step.
+    /// Checks a request for a packaged step and builds its call.
     pub(super) fn packaged_call<'s>(
         &self,
         branch: &Rc<Branch>,
@@ -52,7 +52,7 @@ impl Executor<'_> {
         })
     }
 
-    /// Makes a packaged step's value of the wrapped step's.
+    /// Computes a packaged step's value from that of the wrapped step.
     pub(super) fn concluded(
         &self,
         call: &StepCall<'_>,

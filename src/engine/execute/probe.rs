@@ -1,4 +1,4 @@
-//! Probing a step that was under way when the process ended: it may or may not have been done.
+//! Probing a step that was in progress when the process ended: it may or may not have been done.
 
 use std::pin::pin;
 use std::rc::Rc;
@@ -35,7 +35,7 @@ enum Found {
 }
 
 impl Executor<'_> {
-    /// Looks whether an attempt in doubt was done.
+    /// Checks whether an attempt in doubt was done.
     pub(super) async fn probe(&self, request: &Request<'_, '_>) -> Result<Performed, Halt> {
         let call = request.call;
         let OnDoubt::Probe(probe) = &call.on_doubt else {
@@ -81,7 +81,7 @@ impl Executor<'_> {
             Some(kind) if look.as_map().is_some() => {
                 match self.look(call, kind, &look).await? {
                     Ok(seen) => seen,
-                    // What is not there was not made.
+                    // A missing object was not created.
                     Err(error) if error.kind == "not-found" => return Ok(Ok(Found::NotDone)),
                     Err(error) => return Ok(Err(error)),
                 }
@@ -122,7 +122,7 @@ impl Executor<'_> {
         ])
     }
 
-    /// Performs the step of a probe, which must be a read, with its own retries. Only its result is journaled:
+    /// Performs the step of a probe, which must be a read, with its own retries. Only its result is journaled, because
     /// repeating a read is harmless.
     async fn look(
         &self,
@@ -174,7 +174,7 @@ impl Executor<'_> {
         }
     }
 
-    /// Reads the config of a probe.
+    /// Checks the config of a probe.
     fn probing<'s>(
         &'s self,
         doubted: &StepCall<'_>,
@@ -221,7 +221,7 @@ impl Executor<'_> {
     }
 }
 
-/// Reads what a probe says: `{:done? ... :value ...}`, or anything that is true or not.
+/// Parses the finding of a probe: `{:done? ... :value ...}`, or any value as true or false.
 fn found(verdict: Value) -> Found {
     let done = match verdict.as_map() {
         Some(_) => verdict.get("done?"),

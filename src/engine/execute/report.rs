@@ -1,4 +1,5 @@
-//! What a flow reports while it is executed: lines of the log, and events of its own. Each is reported once, and not again on replay.
+//! Reports of a flow while it is executed: log lines and its own events. Each is reported once, and not again on
+//! replay.
 
 use flowstone_lang::value::{Result as Evaluated, Value};
 

@@ -1,4 +1,4 @@
-//! Executing a request: performing the actions of its state machine, and journaling what they come to.
+//! Executing a request: performs the actions of its state machine, and journals their results.
 //!
 //! [`crate::state`] decides; here its actions are performed. Each of them is boxed, so that a request that sleeps or
 //! waits takes little memory: there may be thousands of them.
@@ -18,13 +18,13 @@ use crate::step::StepError;
 
 /// The result of performing an action.
 pub(super) enum Performed {
-    /// The journal does not have it yet.
+    /// The event is not journaled yet.
     Event(Event),
-    /// The same, for a value or a wait that was stored together with its entry. `since_ms`: when it began.
+    /// The event is journaled, because a value or a wait was stored together with its entry. `since_ms`: its start.
     Journaled { event: Event, since_ms: i64 },
     /// The request is in another state, which is journaled.
     Moved,
-    /// The run is stopped in a way that no flow sees.
+    /// The run is stopped in a way that the flow cannot see.
     Stopped(Signal),
 }
 
@@ -34,23 +34,23 @@ impl Performed {
     }
 }
 
-/// One request on its way to its end.
+/// A request in progress.
 pub(super) struct Request<'c, 'd> {
     pub call: &'c StepCall<'d>,
     pub policy: Policy<'c>,
     pub progress: Progress,
     /// The place in the flow's code where the error of the failed request was thrown.
     origin: Option<Span>,
-    /// When the action began whose result comes next.
+    /// The start of the action whose result comes next.
     pub since_ms: Option<i64>,
-    /// Why the run stops once the failed attempt is journaled.
+    /// The reason why the run stops once the failed attempt is journaled.
     pub shortage: Option<StoreError>,
-    /// Until the outcome of the attempt is journaled.
+    /// The attempt in progress, until its outcome is journaled.
     pub under_way: Option<Attempt>,
 }
 
 impl Executor<'_> {
-    /// Executes a request from the state that its journal entries leave it in, until it has an answer.
+    /// Executes a request from the state of its journal entries until it has an answer.
     pub(super) async fn execute(&self, call: &StepCall<'_>, progress: Progress) -> Answer {
         let mut request = Request {
             call,
@@ -129,7 +129,7 @@ impl Executor<'_> {
         }
     }
 
-    /// Journals what was decided, and returns what is done next.
+    /// Journals a decision, and returns the next action.
     fn journal(
         &self,
         request: &mut Request<'_, '_>,
@@ -166,7 +166,7 @@ impl Executor<'_> {
         Ok(self.next_action(request, decision.then))
     }
 
-    /// Takes in what was decided and is in the journal already.
+    /// Applies a decision that is journaled already.
     fn fold(&self, request: &mut Request<'_, '_>, decision: Decision) -> Action {
         for note in decision.notes {
             self.announce(request, &note);
@@ -234,7 +234,7 @@ impl Executor<'_> {
         });
     }
 
-    /// Returns what the flow sees of a request that ended in this execution.
+    /// Returns the answer of a request that ended in this execution.
     fn ended(&self, request: Request<'_, '_>) -> Answer {
         let call = request.call;
         call.is_given.set(request.progress.is_given);
@@ -248,13 +248,13 @@ impl Executor<'_> {
         };
         let answer = self.raised(call, text);
         if let (Ok(Err(Signal::Throw(exception))), Some(place)) = (&answer, request.origin) {
-            // The journal keeps no places: they mean something only while this session lives.
+            // The journal keeps no places, because they are valid only while this session lives.
             exception.origin.borrow_mut().span = Some(place);
         }
         answer
     }
 
-    /// Returns the entry about the cost of a step. `value` is its value, where that is known yet.
+    /// Returns the entry about the cost of a step. `value` is its value, if it is known yet.
     pub(super) fn cost(&self, call: &StepCall<'_>, value: Option<&Value>) -> Option<Entry> {
         let metering = call.metering.as_ref()?;
         let cx = call.context(self, call.attempts.get());
@@ -263,7 +263,7 @@ impl Executor<'_> {
         Some(call.entry(self, EntryKind::Cost, self.scope.redact_strings(text)))
     }
 
-    /// Checks a journaled value again against what it must satisfy: what the store made of it was not seen before.
+    /// Checks a journaled value against `:expect` again, because the store's result was not checked before.
     pub(super) fn expected(&self, call: &StepCall<'_>, value: Value) -> Evaluated<Value> {
         match self.fits(call, &value) {
             Ok(()) => Ok(value),

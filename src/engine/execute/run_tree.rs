@@ -1,5 +1,5 @@
-//! A run and the children that are executed with it. They are executed concurrently, not one inside the other, so the
-//! process's stack does not grow with the depth of calls.
+//! A run and the children that are executed with it. They are executed concurrently, not nested, so the process's stack
+//! does not grow with the depth of calls.
 
 use std::cell::RefCell;
 use std::future::{Future, poll_fn};
@@ -50,7 +50,7 @@ pub(super) struct Executed {
 }
 
 impl Executed {
-    /// Returns when the child cannot be executed further.
+    /// Returns when the child cannot be executed further in this process.
     pub async fn outcome(&self) -> Result<RunOutcome, EngineError> {
         loop {
             let news = self.end.news.notified();
@@ -107,7 +107,7 @@ impl RunTree {
         }
     }
 
-    /// Executes a cancelled child that no branch waits for, unless it is being executed already.
+    /// Executes a cancelled child for which no branch waits, unless it is being executed already.
     pub(super) fn tidy_up(&self, run: RunId, observer: Rc<dyn Observer>, options: &ExecuteOptions) {
         self.asked.borrow_mut().push(Asked {
             run,
@@ -120,7 +120,7 @@ impl RunTree {
         });
     }
 
-    /// Does something during which children may be asked for; returns when they have left memory, too.
+    /// Runs `work`, during which children may be requested; returns when they have left memory, too.
     pub(crate) async fn accompany<T>(
         self: &Rc<Self>,
         engine: &Engine,

@@ -1,4 +1,4 @@
-//! What a run does, as lines of the log. They are in the span of their run.
+//! The activity of a run as log lines, in the span of the run.
 
 use tracing::{Instrument, Span, debug, debug_span, info};
 
@@ -7,7 +7,7 @@ use crate::ids::RunId;
 use crate::observer::{RunEvent, StepNote};
 use crate::outcome::RunOutcome;
 
-/// Returns the span of a run. A child's is inside its parent's where the parent's process executes it.
+/// Returns the span of a run. A child's span is inside its parent's if the parent's process executes it.
 pub(crate) fn span(run: &RunId) -> Span {
     debug_span!(target: "flowstone::run", "run", id = %run)
 }
@@ -50,7 +50,7 @@ fn name(outcome: &RunOutcome) -> &'static str {
     }
 }
 
-/// Logs something that happened in a run.
+/// Logs an event of a run.
 pub(super) fn event(event: &RunEvent) {
     match event {
         RunEvent::Started { flow, replayed } => {

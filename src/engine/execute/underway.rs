@@ -1,4 +1,4 @@
-//! Futures under way side by side, each polled only when it asks for it.
+//! Concurrent futures, each polled only when it was woken.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -74,7 +74,7 @@ impl<'f, T> Underway<'f, T> {
         self.futures.remove(&id);
     }
 
-    /// Drops the futures that have not begun.
+    /// Drops the futures that have not been polled yet.
     pub fn drop_unpolled(&mut self) {
         self.futures.retain(|_, entry| entry.is_polled);
     }
@@ -87,7 +87,7 @@ impl<'f, T> Underway<'f, T> {
         self.futures.keys().copied()
     }
 
-    /// Polls all that was woken; ready with those that are done.
+    /// Polls all woken futures; ready with those that have completed.
     pub fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Vec<(u64, T)>> {
         let woken = {
             let mut inner = self.woken.0.lock().unwrap_or_else(PoisonError::into_inner);

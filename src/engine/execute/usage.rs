@@ -1,6 +1,6 @@
-//! The share of its limits that a run has used in this execution. A replay counts everything from the start again.
+//! The use of a run's limits in this execution. A replay counts everything from the start again.
 //!
-//! A run that meets one of these limits ends there: no `catch` of its flow sees that, and no step fails of it.
+//! A run that reaches one of these limits ends there: no `catch` of its flow sees it, and no step fails because of it.
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashSet;
@@ -15,7 +15,7 @@ use crate::ports::{Change, Entry};
 /// Bytes of a journal entry in addition to its texts.
 const ENTRY_BYTES: usize = 64;
 
-/// See the module.
+/// Counters of the quantities that a run's limits apply to.
 pub(crate) struct Usage {
     /// The limits of the project.
     project: Limits,
@@ -42,7 +42,7 @@ impl Usage {
         }
     }
 
-    /// Takes the limits of the run's flow into account.
+    /// Applies the limits of the run's flow.
     pub(super) fn bound(&self, limits: Limits) {
         self.limits.set(limits);
     }
@@ -51,7 +51,7 @@ impl Usage {
         self.limits.get()
     }
 
-    /// Gives the run its limits once more, for what it does after its flow.
+    /// Renews the limits of the run, for work after its flow.
     pub(super) fn renew(&self) {
         for count in [&self.steps, &self.journal, &self.output, &self.branches] {
             count.set(0);
@@ -64,13 +64,13 @@ impl Usage {
         self.check()
     }
 
-    /// Looks whether what is counted in passing is within its limits.
+    /// Checks the limits of journal and output, which are counted when they are written.
     pub(super) fn check(&self) -> Result<(), Halt> {
         self.add(&self.journal, 0, &limits::JOURNAL)?;
         self.check_output()
     }
 
-    /// Looks whether the output is within its limit: a flow may print and end without a step.
+    /// Checks the limit of the output: a flow may print and end without a step.
     pub(super) fn check_output(&self) -> Result<(), Halt> {
         self.add(&self.output, 0, &limits::OUTPUT)
     }
@@ -88,7 +88,7 @@ impl Usage {
         self.journal.set(self.journal.get().saturating_add(bytes));
     }
 
-    /// Counts what is added to the journal.
+    /// Counts additions to the journal.
     pub(super) fn changed(&self, changes: &[Change]) {
         let entries = changes.iter().filter_map(|change| match change {
             Change::Append(entry) => Some(entry),
@@ -97,7 +97,7 @@ impl Usage {
         self.add_journal(Usage::size_of(entries));
     }
 
-    /// Counts what stores answered, which they add to the journal.
+    /// Counts results of stores, which they add to the journal.
     pub(super) fn results(&self, results: &[String]) {
         self.add_journal(results.iter().map(|text| text.len() as u64).sum());
     }
@@ -117,7 +117,7 @@ impl Usage {
         self.within(waits.len() as u64, &limits::WAITS)
     }
 
-    /// Forgets a wait that is closed.
+    /// Removes a wait that is closed.
     pub(super) fn closed(&self, path: &str) {
         self.waits.borrow_mut().remove(path);
     }
@@ -142,7 +142,7 @@ impl Usage {
         Exception::new(Class::ERROR, limit.code, message).hint(hint)
     }
 
-    /// Says where a limit of the run can be raised: where its flow has lowered it, only there.
+    /// Describes where a limit of the run can be raised: in its flow, if the flow has lowered it.
     pub(super) fn how_to_raise(&self, limit: &Limit) -> String {
         let is_of_flow = self.limits.get().value(limit) < self.project.value(limit);
         let place = if is_of_flow {

@@ -1,4 +1,4 @@
-//! Replaying a run that is over: the same requests, the same end, and nothing performed.
+//! Replaying a run that has ended: it must make the same requests and have the same end, and nothing is performed.
 
 use std::rc::Rc;
 

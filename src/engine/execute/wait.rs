@@ -1,4 +1,4 @@
-//! Waiting for a time or for an answer: in the process if the options say so, otherwise as a row.
+//! Waiting for a time or for an answer: in the process if the options allow it, otherwise as a row.
 
 use flowstone_lang::value::Value;
 
@@ -16,20 +16,20 @@ use crate::ports::{
 use crate::state::{Event, Note};
 use crate::step::{OnTimeout, StepError, WaitSpec};
 
-/// A pause up to this long is not worth a status.
+/// Maximum length of a pause in milliseconds that does not change the run's status.
 const SHORT_MS: i64 = 1_000;
 /// Interval at which a process that stays checks for an answer.
 const POLL_EVERY_MS: i64 = 250;
 
 /// The outcome of a wait.
 pub(super) enum Waited {
-    /// EDN text.
+    /// EDN text of the answer.
     Answered(String),
     TimedOut,
 }
 
 impl Executor<'_> {
-    /// Does nothing until a time. `value`: what a step that sleeps answers then.
+    /// Waits until a time. `value`: the answer of a step that sleeps.
     pub(super) async fn sleep(
         &self,
         request: &mut Request<'_, '_>,
@@ -45,7 +45,7 @@ impl Executor<'_> {
         Ok(Performed::Event(Event::Due { text }))
     }
 
-    /// Waits for a moment, here or by leaving.
+    /// Waits until a time, here or by suspending.
     pub(super) async fn pause(&self, call: &StepCall<'_>, due_ms: i64) -> Result<(), Halt> {
         let left = due_ms - self.now_ms();
         if left <= 0 {
@@ -91,8 +91,8 @@ impl Executor<'_> {
         Ok(())
     }
 
-    /// Where the process does not stay for what a branch waits for: leaves, or waits a moment while other branches of the
-    /// run go on.
+    /// If the process does not stay for the wait of a branch: suspends, or waits briefly while other branches of the
+    /// run are active.
     pub(super) async fn poll_again(
         &self,
         call: &StepCall<'_>,
@@ -112,7 +112,7 @@ impl Executor<'_> {
         }
     }
 
-    /// Writes to the run's row what all branches wait for.
+    /// Writes the waits of all branches to the run's row.
     pub(super) fn say_all_wait(&self, reason: &str, due_ms: Option<i64>) -> Result<(), StoreError> {
         self.shared
             .journal
@@ -121,7 +121,7 @@ impl Executor<'_> {
         self.shared.journal.post()
     }
 
-    /// Says that a branch waits. The run's row says so when all branches wait: see [`Self::say_all_wait`].
+    /// Marks a branch as waiting. The run's row says so when all branches wait: see [`Self::say_all_wait`].
     pub(super) async fn say_waiting(
         &self,
         call: &StepCall<'_>,
@@ -139,7 +139,7 @@ impl Executor<'_> {
         Ok(())
     }
 
-    /// Notes something about a wait that stays open, and when there is something to do about it again.
+    /// Journals an entry about a wait that stays open, and the time at which to act on it again.
     pub(super) async fn say_still_waiting(
         &self,
         call: &StepCall<'_>,
@@ -151,7 +151,7 @@ impl Executor<'_> {
             .await
     }
 
-    /// Marks the run as running again, if its row says that it waits.
+    /// Marks the run as running again, if its row has the status of waiting.
     pub(super) fn awake(&self) {
         if self.is_waiting.replace(false) {
             self.shared.journal.push(Change::Update(RunUpdate {
@@ -296,7 +296,7 @@ impl Executor<'_> {
         }
     }
 
-    /// Closes a wait with the given result, provided it has not changed. `false`: it was answered in the meantime.
+    /// Closes a wait with the given result, unless it has changed. `false`: it was answered in the meantime.
     pub(super) async fn close_wait(
         &self,
         row: &WaitRow,
@@ -310,9 +310,9 @@ impl Executor<'_> {
         };
         let mut changes = vec![closing];
         changes.extend(entries.into_iter().map(Change::Append));
-        // In a batch of its own: a conflict must not roll back what was finished before it.
+        // In a separate batch: a conflict must not roll back earlier finished entries.
         self.shared.journal.post()?;
-        // A change of our own stores: it is on disk before anything outside starts.
+        // A change of the project's own stores: it is on disk before any external effect starts.
         match self.shared.journal.apply(changes).await {
             Ok(_) => Ok(true),
             Err(StoreError::Rejected {
@@ -322,7 +322,7 @@ impl Executor<'_> {
         }
     }
 
-    /// Waits until the wait at a path is answered or over its deadline: here, or by leaving.
+    /// Waits until the wait at a path is answered or its deadline has passed: here, or by suspending.
     pub(super) async fn await_answer(
         &self,
         call: &StepCall<'_>,
@@ -336,7 +336,7 @@ impl Executor<'_> {
         }
     }
 
-    /// As [`Self::await_answer`]; at `wake_ms` there is something else to do, and nothing is returned.
+    /// Like [`Self::await_answer`]; at `wake_ms` there is other work to do, and `None` is returned.
     async fn poll_answer(
         &self,
         call: &StepCall<'_>,
@@ -348,7 +348,7 @@ impl Executor<'_> {
         loop {
             let mut row = self.find_wait(path).await?;
             if row.is_for_job() && row.state == WaitState::Open {
-                // The lease of its worker may be over.
+                // The lease of its worker may have expired.
                 let jobs = &self.engine.services.stores.jobs;
                 if jobs.expire(self.now_ms()).await? > 0 {
                     row = self.find_wait(path).await?;
@@ -360,7 +360,7 @@ impl Executor<'_> {
                     return Ok(Some((row, Waited::Answered(payload))));
                 }
                 (WaitState::Open, _) => {}
-                // It was over its deadline, and the process ended before it could say what comes of that.
+                // Its deadline has passed, and the process ended before it could journal the consequence.
                 (WaitState::Closed, Some(payload)) if row.ending == Some(WaitEnding::Cancelled) => {
                     let payload = payload.clone();
                     return Ok(Some((row, Waited::Answered(payload))));
@@ -422,7 +422,7 @@ impl Executor<'_> {
     }
 }
 
-/// Returns what a step waits for, in words.
+/// Describes what a step waits for.
 fn waits_for_key(call: &StepCall<'_>, key: &str) -> String {
     let title = &call.title;
     if let Some(job) = key.strip_prefix(JOB_KEY) {
@@ -483,7 +483,7 @@ fn timeout_value(row: &WaitRow) -> Result<String, StepError> {
     .hint("`:on-timeout :continue` with a `:default-value` lets the flow continue"))
 }
 
-/// Returns the error of a step that waited for a job for too long.
+/// Returns the error of a step whose wait for a job timed out.
 fn job_timeout(key: &str) -> StepError {
     let (what, name, id) = match key.strip_prefix(JOB_KEY) {
         Some(job) => ("the job", "job-id", job),

@@ -1,4 +1,4 @@
-//! Entries that an execution writes: they gather here and go to the store in batches.
+//! Entries that an execution writes: they are collected here and go to the store in batches.
 
 use std::cell::{Cell, RefCell};
 use std::sync::Arc;
@@ -22,12 +22,12 @@ pub(crate) struct JournalWriter {
     journal: Arc<dyn Journal>,
     clock: Arc<dyn Clock>,
     pending: RefCell<Vec<Change>>,
-    /// Taken out of all that is written.
+    /// The secrets that are removed from everything that is written.
     revealed: Revealed,
-    /// Nothing is written: see [`super::dry_run`].
+    /// Whether nothing is written: see [`super::dry_run`].
     keeps_nothing: Cell<bool>,
     usage: Usage,
-    /// Makes spans of what is committed, where somebody wants them.
+    /// Makes spans of what is committed, if traces are recorded.
     recorder: RefCell<Option<Recorder>>,
 }
 
@@ -52,17 +52,17 @@ impl JournalWriter {
         }
     }
 
-    /// Makes spans of what is committed from now on.
+    /// Starts or stops making spans of what is committed.
     pub(super) fn record(&self, recorder: Option<Recorder>) {
         self.recorder.replace(recorder);
     }
 
-    /// Returns what the run has taken of its limits.
+    /// Returns the run's use of its limits.
     pub(super) fn usage(&self) -> &Usage {
         &self.usage
     }
 
-    /// Lets go of whatever is handed over.
+    /// Discards everything that is handed over.
     pub(super) fn keep_nothing(&self) {
         self.keeps_nothing.set(true);
     }
@@ -87,7 +87,7 @@ impl JournalWriter {
         &*self.clock
     }
 
-    /// Adds an entry that need not be on disk yet: with the next commit it will be.
+    /// Adds an entry that need not be on disk yet: it is written with the next commit.
     pub(super) fn append(&self, entry: Entry) {
         self.push(Change::Append(entry));
     }
@@ -101,7 +101,7 @@ impl JournalWriter {
         !self.pending.borrow().is_empty()
     }
 
-    /// Hands over what is pending without waiting for it.
+    /// Hands pending entries to the store without waiting for it.
     pub(super) fn post(&self) -> Result<(), StoreError> {
         if self.lets_go() || self.pending.borrow().is_empty() {
             return Ok(());
@@ -110,7 +110,7 @@ impl JournalWriter {
         self.journal.post(batch)
     }
 
-    /// Hands over what is pending where it has become much.
+    /// Hands over pending entries if there are many.
     pub(super) fn relieve(&self) -> Result<(), StoreError> {
         if self.pending.borrow().len() < PENDING_MAX {
             return Ok(());
@@ -118,7 +118,7 @@ impl JournalWriter {
         self.post()
     }
 
-    /// Commits what is pending and these changes, and waits until they are durable.
+    /// Commits pending entries and these changes, and waits until they are durable.
     pub(crate) async fn commit(&self, changes: Vec<Change>) -> Result<Receipt, StoreError> {
         if self.lets_go() {
             return Ok(Receipt::default());
@@ -129,7 +129,7 @@ impl JournalWriter {
         Ok(receipt)
     }
 
-    /// Has something done that only our own stores know of: it is durable before anything outside starts.
+    /// Performs an operation of the project's own stores: it is durable before any external effect starts.
     pub(super) async fn apply(&self, changes: Vec<Change>) -> Result<Receipt, StoreError> {
         if self.lets_go() {
             return Ok(Receipt::default());
@@ -148,7 +148,7 @@ impl JournalWriter {
         Ok(receipt)
     }
 
-    /// Notes that a batch is durable, and with it all before it.
+    /// Records that a batch, and with it all earlier ones, is durable.
     fn durable(&self, number: Option<u64>) {
         let mut recorder = self.recorder.borrow_mut();
         if let (Some(number), Some(recorder)) = (number, recorder.as_mut()) {
@@ -156,7 +156,7 @@ impl JournalWriter {
         }
     }
 
-    /// Returns what is pending and these changes as a batch, with its number for the recorder.
+    /// Returns pending entries and these changes as a batch, with its number for the recorder.
     fn batch(&self, changes: Vec<Change>, ack: Ack) -> (Batch, Option<u64>) {
         let mut all = self.pending.take();
         self.usage.changed(&changes);
@@ -178,7 +178,7 @@ impl JournalWriter {
         (batch, number)
     }
 
-    /// Returns an entry of now.
+    /// Returns an entry with the current time.
     pub(super) fn entry(
         &self,
         kind: EntryKind,

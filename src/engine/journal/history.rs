@@ -1,4 +1,4 @@
-//! A run's journal by path: what replay answers from.
+//! A run's journal by path, from which replay takes its answers.
 
 use std::collections::HashMap;
 
@@ -8,18 +8,18 @@ use crate::codec;
 use crate::ports::{Entry, EntryKind};
 use crate::state::{End, Progress};
 
-/// The path of the note that the flow was told of a cancel.
+/// The path of the note that the cancellation was delivered to the flow.
 pub(crate) const CANCEL: &str = "flow/cancel";
 
-/// The path of the note that a run was forked there, with the seed of what it draws from then on.
+/// The path of the note that a run was forked there, with the seed of its random numbers from then on.
 pub(crate) const FORK: &str = "flow/fork";
 
-/// What entries about the undoing of a step are of.
+/// The `what` of entries about the compensation of a step.
 pub(crate) const COMPENSATE: &str = "flow/compensate";
-/// What entries about `flow/on-cancel` are of.
+/// The `what` of entries about `flow/on-cancel`.
 pub(crate) const ON_CANCEL: &str = "flow/on-cancel";
 
-/// Returns an entry by which what could not be undone is tried again.
+/// Returns the entry that makes a failed compensation be tried again.
 pub(crate) fn undo_again(entries: &[Entry], at_ms: i64) -> Option<Entry> {
     let last = entries
         .iter()
@@ -32,25 +32,25 @@ pub(crate) fn undo_again(entries: &[Entry], at_ms: i64) -> Option<Entry> {
     })
 }
 
-/// Everything that was journaled of a run.
+/// The journal of a run, by path.
 #[derive(Debug, Default)]
 pub(crate) struct History {
     paths: HashMap<String, Recorded>,
-    /// What another run got: an answer where the request is the same.
+    /// The entries of another run, which answer requests that are the same.
     reusable: HashMap<String, Recorded>,
     finished: usize,
     cancel: Option<Cancel>,
-    /// How many paths that ended before that were not asked for again yet.
+    /// Number of paths that ended before the cancellation and were not requested again yet.
     before_cancel: usize,
-    /// Where the run was forked, in the journal's order.
+    /// The fork points of the run, in the order of the journal.
     forks: Vec<Fork>,
-    /// How many forks lie before the latest request.
+    /// Number of fork points before the latest request.
     reached: usize,
-    /// The paths directly below others, once somebody asked.
+    /// The paths directly below others, once they are needed.
     below: Option<HashMap<String, Vec<String>>>,
 }
 
-/// Where the flow was told that the run is cancelled, and why.
+/// The place at which a cancellation was delivered to the flow, and its reason.
 #[derive(Debug)]
 struct Cancel {
     place: usize,
@@ -58,23 +58,23 @@ struct Cancel {
     told: Told,
 }
 
-/// When a flow was told that its run is cancelled.
+/// What the flow was doing when the cancellation was delivered.
 #[derive(Debug)]
 enum Told {
-    /// Where it requested something.
+    /// It made a request.
     AtRequest,
-    /// While it computed.
+    /// It was computing.
     Computing(Checks),
-    /// While it computed, as earlier builds noted it: a replay delivers it at its first check.
+    /// It was computing, as earlier builds recorded it: a replay delivers the cancellation at its first check.
     AtFirstCheck,
 }
 
-/// How far a flow has come that computes. A replay counts the same.
+/// The progress of a flow that computes. A replay counts the same.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Checks {
-    /// How often the flow has used the journal, or got an answer from it.
+    /// How often the flow has used the journal, or received an answer from it.
     pub uses: u64,
-    /// How often it was checked for a cancel since, and registered something to be done at its end.
+    /// How often it has since been checked for a cancellation, or has registered a function for its end.
     pub checks: u64,
 }
 
@@ -105,25 +105,25 @@ impl Cancel {
     }
 }
 
-/// A place in the journal up to which it was taken over from another run.
+/// A fork point: the place in the journal up to which it was taken over from another run.
 #[derive(Debug)]
 struct Fork {
     place: usize,
     seed: u64,
-    /// How many steps that ended before were not asked for again yet.
+    /// Number of steps that ended before it and were not requested again yet.
     before: usize,
 }
 
-/// What the journal has of one path.
+/// The entries of one path.
 #[derive(Debug, Default, Clone)]
 pub(crate) struct Recorded {
     pub what: String,
     pub digest: String,
     pub request: Option<String>,
     pub progress: Progress,
-    /// Where in the journal its last entry stands.
+    /// The place of its last entry in the journal.
     pub place: usize,
-    /// When it ended.
+    /// The time at which it ended, in milliseconds since 1970.
     pub ended_ms: i64,
 }
 
@@ -132,7 +132,7 @@ impl Recorded {
         self.end().is_some() && self.place < place
     }
 
-    /// Returns how it ended, if it did.
+    /// Returns its end, if it has ended.
     pub(crate) fn end(&self) -> Option<&End> {
         self.progress.end()
     }
@@ -177,8 +177,8 @@ impl History {
         history
     }
 
-    /// Records that a step is requested, and returns the number of forks before it: random numbers that are drawn later
-    /// use the seed of the last of them. `recorded` is the step's entry in the journal.
+    /// Records that a step is requested, and returns the number of fork points before it: later random numbers use the
+    /// seed of the last of them. `recorded` is the step's entry in the journal.
     pub(crate) fn ask(&mut self, recorded: Option<&Recorded>) -> usize {
         let lies_before = |fork: &&Fork| !recorded.is_some_and(|it| it.ended_before(fork.place));
         let passed = self.forks.iter().filter(lies_before).count();
@@ -186,36 +186,37 @@ impl History {
         passed
     }
 
-    /// Returns how many forks all of the run has passed: a later step was asked for, and all earlier ones.
+    /// Returns the number of fork points that the whole run has passed: a later step was requested, and all earlier
+    /// ones were.
     pub(crate) fn passed(&self) -> usize {
         let reached = self.forks.iter().take(self.reached);
         reached.filter(|fork| fork.before == 0).count()
     }
 
-    /// Returns the seed of a fork, counted from 1. Before the first fork there is no such seed.
+    /// Returns the seed of a fork point, counted from 1. Before the first fork point there is no such seed.
     pub(crate) fn fork_seed(&self, passed: usize) -> Option<u64> {
         let last = passed.checked_sub(1)?;
         self.forks.get(last).map(|fork| fork.seed)
     }
 
-    /// Returns the seed of the last fork.
+    /// Returns the seed of the last fork point.
     pub(crate) fn last_seed(&self) -> Option<u64> {
         self.fork_seed(self.forks.len())
     }
 
-    /// Tells whether a cancel was noted that is not due before more is asked for again.
+    /// Tells whether a recorded cancellation is only due after further requests.
     pub(crate) fn has_later_cancel(&self) -> bool {
         self.cancel.is_some() && self.before_cancel > 0
     }
 
-    /// Returns why the run was cancelled, if the flow was told so before the entry at `place` was made.
+    /// Returns the reason of the cancellation if it was delivered to the flow before the entry at `place` was made.
     pub(crate) fn take_cancel_before(&mut self, place: usize) -> Option<String> {
         let cancel = self.cancel.take_if(|cancel| cancel.place < place)?;
         Some(cancel.reason)
     }
 
-    /// Returns why the run was cancelled, if the flow was told so while it computed, and has come as far as it had then.
-    /// `place`: that of the next answer that the journal has.
+    /// Returns the reason of the cancellation if it was delivered while the flow computed, and the flow has now reached
+    /// that point. `place`: that of the next answer in the journal.
     pub(crate) fn take_cancel_at(&mut self, reached: Checks, place: usize) -> Option<String> {
         match self.cancel.as_ref()?.told {
             Told::Computing(noted) if noted <= reached => self.take_cancel_before(usize::MAX),
@@ -224,12 +225,12 @@ impl History {
         }
     }
 
-    /// Tells whether everything journaled was asked for again.
+    /// Tells whether every path of the journal was requested again.
     pub(crate) fn is_empty(&self) -> bool {
         self.paths.is_empty()
     }
 
-    /// Returns a path that was journaled and not asked for again.
+    /// Returns a path of the journal that was not requested again.
     pub(crate) fn left(&self) -> Option<(&str, &Recorded)> {
         let mut paths: Vec<&String> = self.paths.keys().collect();
         paths.sort_unstable();
@@ -237,7 +238,7 @@ impl History {
         Some((first, &self.paths[*first]))
     }
 
-    /// Returns the steps that were journaled and not asked for again, sorted.
+    /// Returns the steps of the journal that were not requested again, sorted.
     pub(crate) fn left_steps(&self) -> Vec<(&str, &Recorded)> {
         let steps = self.paths.iter();
         let steps = steps.filter(|(_, recorded)| !recorded.what.starts_with("flow/"));
@@ -248,24 +249,24 @@ impl History {
         steps
     }
 
-    /// Returns a step that has ended and was not asked for again.
+    /// Returns a step that has ended and was not requested again.
     pub(crate) fn left_done(&self) -> Option<(&str, &Recorded)> {
         let mut steps = self.left_steps();
         steps.retain(|(_, recorded)| recorded.end().is_some());
         steps.into_iter().next()
     }
 
-    /// Takes out what another run got at a path.
+    /// Takes another run's record of a path.
     pub(crate) fn take_reusable(&mut self, path: &str) -> Option<Recorded> {
         self.reusable.remove(path)
     }
 
-    /// Returns how many steps have ended.
+    /// Returns the number of steps that have ended.
     pub(crate) fn finished(&self) -> usize {
         self.finished
     }
 
-    /// Takes a path's record out once it was used: memory is given back while the run replays.
+    /// Takes the record of a path that was used, which frees its memory while the run replays.
     pub(crate) fn take(&mut self, path: &str) -> Option<Recorded> {
         let recorded = self.paths.remove(path)?;
         if let Some(cancel) = &self.cancel
@@ -281,7 +282,7 @@ impl History {
         Some(recorded)
     }
 
-    /// Takes out what a step performed by itself in its first attempts, and what those steps did.
+    /// Removes the nested steps of the first attempts of a step, including their own nested steps.
     pub(crate) fn take_inside(&mut self, path: &str, attempts: u32) {
         let below = self.below.get_or_insert_with(|| {
             let mut below: HashMap<String, Vec<String>> = HashMap::new();
@@ -300,7 +301,7 @@ impl History {
         let mut inner = Vec::new();
         while let Some(above) = open.pop() {
             for path in below.remove(&above).unwrap_or_default() {
-                // It may itself have performed steps, as often as it was attempted.
+                // It may have nested steps of its own, in each of its attempts.
                 let attempts = self
                     .paths
                     .get(&path)
@@ -350,7 +351,7 @@ impl History {
         recorded.progress.fold(entry.kind, entry.payload);
     }
 
-    /// Forgets the error that an undoing failed with, and what came after it.
+    /// Removes the error of a failed compensation, and all later entries about it.
     fn undo_again(&mut self, branch: &str) {
         self.paths.remove(branch);
         let inside = format!("{branch}/");
@@ -384,7 +385,7 @@ impl History {
     }
 }
 
-/// Returns where the steps stand that a step performs in an attempt, which is counted from 1.
+/// Returns the path of the nested steps of an attempt, which is counted from 1.
 pub(crate) fn inside_of(path: &str, attempt: u32) -> String {
     match attempt {
         0 | 1 => path.to_owned(),

@@ -1,4 +1,4 @@
-//! A draft is what the flow expects: it is reviewed, or it is accepted.
+//! A draft meets `:expect`: it is reviewed, or it is accepted.
 
 use super::{Action, Asking, Decision, Policy, Progress};
 

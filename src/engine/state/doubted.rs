@@ -1,4 +1,4 @@
-//! Nobody can know whether an attempt was done.
+//! It is unknown whether an attempt was done.
 
 use super::{Action, Asking, Decision, Policy, failed};
 use crate::step::StepError;

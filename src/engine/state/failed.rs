@@ -1,4 +1,4 @@
-//! An attempt failed: it is tried again, or the step ends as its `:on-error` says.
+//! An attempt failed: it is tried again, or the step ends according to its `:on-error`.
 
 use std::time::Duration;
 
@@ -8,10 +8,10 @@ use super::{Action, Asking, Decision, Note, OnError, Policy, Progress};
 use crate::duration;
 use crate::step::StepError;
 
-/// The wait for a file handle, at first and at most.
+/// The first pause before another attempt to get a file handle; it doubles up to a maximum.
 const LACK: Duration = Duration::from_millis(250);
 const LONGEST_LACK: Duration = Duration::from_secs(15);
-/// The number of waits after which they no longer grow.
+/// Number of waits after which the pause no longer grows.
 const MOST_LACKS: u32 = 8;
 
 pub(super) fn decide(
@@ -32,7 +32,7 @@ pub(super) fn decide(
     }
 }
 
-/// The step waits for a file handle for as long as it takes, and that is no attempt of the retry policy.
+/// The step waits for a file handle for as long as necessary, which does not count as an attempt of the retry policy.
 pub(super) fn lacked(progress: &Progress, error: &StepError, now_ms: i64) -> Decision {
     let doublings = progress.lacks.min(MOST_LACKS);
     let delay = LACK.saturating_mul(1 << doublings).min(LONGEST_LACK);
@@ -51,7 +51,7 @@ fn retry(progress: &Progress, error: &StepError, due_ms: i64, lack: bool) -> Dec
     })
 }
 
-/// Ends a step that failed for good.
+/// Ends a step that failed permanently.
 pub(super) fn for_good(error: Box<StepError>, policy: &Policy<'_>) -> Decision {
     match policy.on_error {
         OnError::Checkpoint => Decision::then(Action::Ask(Box::new(Asking::Failure(error)))),

@@ -1,4 +1,4 @@
-//! The state of a request as its journal entries leave it.
+//! The state of a request folded from its journal entries.
 
 use std::rc::Rc;
 
@@ -11,7 +11,7 @@ use crate::ids::RunId;
 use crate::ports::EntryKind;
 
 impl Progress {
-    /// Takes in an entry of the journal.
+    /// Applies an entry of the journal.
     pub(crate) fn fold(&mut self, kind: EntryKind, payload: String) {
         match kind {
             EntryKind::Intent => {
@@ -25,7 +25,7 @@ impl Progress {
             }
             EntryKind::Error => self.state = State::Done(End::Error(payload)),
             EntryKind::Draft => {
-                // Attempts that change nothing outside are not journaled by themselves.
+                // Attempts that change nothing outside have no entry of their own.
                 if matches!(self.state, State::Asked | State::RetryAt { .. }) {
                     self.attempts += 1;
                 }
@@ -37,7 +37,7 @@ impl Progress {
         }
     }
 
-    /// Returns the progress of a request that ended.
+    /// Returns the progress of a request that has ended.
     pub(crate) fn ended(end: End) -> Progress {
         Progress {
             state: State::Done(end),
@@ -45,7 +45,7 @@ impl Progress {
         }
     }
 
-    /// Takes in that a step which performs others began an attempt.
+    /// Applies the entry that an attempt at performing nested steps began.
     pub(crate) fn begin(&mut self, payload: &str, at_ms: i64) {
         let note = codec::decode(payload).unwrap_or(Value::Nil);
         let attempt = note.get("attempt").and_then(Value::as_int);
@@ -53,14 +53,14 @@ impl Progress {
         self.begun = attempt.map(|attempt| (attempt, at_ms));
     }
 
-    /// Takes in that the process ended: an attempt that was under way may or may not have been done.
+    /// Applies the end of the process: an attempt that was in progress may or may not have been done.
     pub(crate) fn lose_process(&mut self) {
         if matches!(self.state, State::Running { .. }) {
             self.state = State::InDoubt;
         }
     }
 
-    /// Forgets the outcome, so that the step is attempted again with a fresh retry policy.
+    /// Removes the outcome, so that the step is attempted again with a fresh retry policy.
     pub(crate) fn restart(&mut self) {
         self.base = self.attempts;
         self.state = State::Asked;
@@ -123,13 +123,13 @@ impl Progress {
         }
     }
 
-    /// Takes in what a person answered, or what a probe found.
+    /// Applies a person's answer, or the finding of a probe.
     fn answered(&mut self, payload: &str) {
         self.state = match std::mem::take(&mut self.state) {
             State::AwaitingApproval(question) => self.replied(question, payload),
-            // The value that a probe found comes next.
+            // The value that a probe found follows.
             State::InDoubt | State::Running { .. } if was_done(payload) => State::InDoubt,
-            // Entries about a value do not change it.
+            // Entries about a draft or a result do not change it.
             state @ (State::Draft(_) | State::Done(_)) => state,
             State::Asked
             | State::Running { .. }
@@ -176,7 +176,7 @@ fn was_done(payload: &str) -> bool {
     note.get("done?") == Some(&Value::Bool(true))
 }
 
-/// Returns the action that an answer names.
+/// Returns the action in an answer.
 fn action(payload: &str) -> Option<Rc<str>> {
     let answer = codec::decode(payload).ok()?;
     name_of(answer.get("action").unwrap_or(&answer))

@@ -1,4 +1,4 @@
-//! What a transition adds to the journal.
+//! The journal entries that transitions add.
 
 use flowstone_lang::value::Value;
 
@@ -17,9 +17,9 @@ pub(crate) enum Note {
     Draft(String),
     /// EDN text of the result.
     Result(String),
-    /// The error that the step ends with.
+    /// The error with which the step ends.
     Failed(Box<StepError>),
-    /// The same, as EDN text.
+    /// The error as EDN text.
     Error(String),
     /// A failed attempt is tried again later. `lack`: the process had no file handle for it.
     Retry {
@@ -27,11 +27,11 @@ pub(crate) enum Note {
         due_ms: i64,
         message: String,
         code: &'static str,
-        /// What a server answered with.
+        /// The status with which a server responded.
         status: Option<i64>,
         lack: bool,
     },
-    /// The step sleeps, and then answers with the value.
+    /// The step sleeps, after which the value is its answer.
     Sleep {
         attempt: u32,
         due_ms: i64,
@@ -41,11 +41,11 @@ pub(crate) enum Note {
     Wait { attempt: u32 },
     /// The step waits for the end of a run.
     Child { attempt: u32, run: RunId },
-    /// A person is asked.
+    /// A question to a person.
     Question { about: About, attempt: u32 },
-    /// The step's error is skipped.
+    /// The step's error is replaced by nil.
     Skip,
-    /// A probe found out whether an attempt was done.
+    /// A probe found whether an attempt was done.
     Probe { done: bool },
 }
 
@@ -65,7 +65,7 @@ impl Note {
         }
     }
 
-    /// Returns the entry's payload. `error_text` writes an error down as EDN text.
+    /// Returns the entry's payload. `error_text` converts an error to EDN text.
     pub(crate) fn into_payload(self, error_text: impl FnOnce(&StepError) -> String) -> String {
         match self {
             Note::Intent { attempt } => format!("{{:attempt {attempt}}}"),

@@ -10,7 +10,7 @@ pub(crate) enum Probed {
     /// The attempt was done, and this is its value, as EDN text.
     Done(String),
     NotDone,
-    /// The probe failed, so the doubt is settled without it.
+    /// The probe failed, so the attempt in doubt is resolved without it.
     Failed {
         settle: Settle,
         error: Box<StepError>,

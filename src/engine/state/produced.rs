@@ -1,4 +1,4 @@
-//! A value was made: by an attempt, by an answer to a wait, by a child run.
+//! A value was produced by an attempt, by an answer to a wait, or by a child run.
 
 use super::{Decision, Note, Policy};
 

@@ -5,7 +5,7 @@ use flowstone_lang::value::Value;
 use super::{About, Action, Asking, Decision, Note, Policy, Progress, failed};
 use crate::step::StepError;
 
-/// A reply, with what the checks of its value found.
+/// A reply, with the results of checking its value.
 #[derive(Debug, Clone)]
 pub(crate) struct Reply {
     pub about: About,
@@ -15,9 +15,9 @@ pub(crate) struct Reply {
 /// The decision of a person.
 #[derive(Debug, Clone)]
 pub(crate) enum ReplyAction {
-    /// The step may run, or its value is good.
+    /// The step may run, or its value is accepted.
     Approve,
-    /// The step may not be performed: it was rejected, or no reply came in time and silence means failure.
+    /// The step may not be performed: it was rejected, or no reply arrived in time and a timeout means failure.
     Reject(Box<StepError>),
     /// The step is attempted again.
     Retry,
@@ -27,10 +27,10 @@ pub(crate) enum ReplyAction {
     Skip,
     /// This value is used instead, as EDN text.
     Use(String),
-    /// The reply is not one of the actions, or its value is not what the flow expects: the question is asked again.
+    /// The reply is not one of the actions, or its value does not meet `:expect`: the question is asked again.
     Again {
         problem: String,
-        /// The kind of the error that a question after a failure is about, and that error.
+        /// For a question after a failure, the kind of its error, and that error.
         failure: Option<(String, Value)>,
     },
 }
@@ -76,7 +76,7 @@ fn asked_again(about: About, problem: String, failure: Option<(String, Value)>) 
     }
 }
 
-/// Takes a value that a person gave instead of the step's own.
+/// Accepts a value that a person gave in place of the step's own.
 fn given(progress: &mut Progress, text: String) -> Decision {
     progress.is_given = true;
     Decision::note(Note::Result(text))

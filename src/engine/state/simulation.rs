@@ -1,5 +1,5 @@
-//! Random schedules: with a crash anywhere, the journal is that of a run without one, and an attempt that may have been
-//! done is repeated only where that is decided.
+//! Random schedules: with a crash anywhere, the journal equals that of a run without one, and an attempt that may have
+//! been done is repeated only if that was decided.
 
 use flowstone_lang::value::Value;
 
@@ -12,7 +12,7 @@ use crate::ids::RunId;
 use crate::ports::EntryKind;
 use crate::step::{OnTimeout, WaitSpec};
 
-/// A sequence of random numbers that depends on its seed alone.
+/// A sequence of random numbers that depends only on its seed.
 struct Draws(u64);
 
 impl Draws {
@@ -30,17 +30,17 @@ impl Draws {
     }
 }
 
-/// A world in which one request is executed. What attempts, waits, children, probes and people answer depends on the
-/// seed and on what is asked, never on how often the process ended.
+/// A world in which one request is executed. The outcomes of attempts, waits, children, probes and questions depend on
+/// the seed and on the request, never on how often the process ended.
 struct World<'r> {
     rules: &'r Rules,
     seed: u64,
     journal: Vec<(EntryKind, String)>,
     now_ms: i64,
-    /// The points at which the process ends; counted over the whole run.
+    /// The points at which the process ends, counted over the whole run.
     crashes: Vec<usize>,
     point: usize,
-    /// The process may also end during an attempt that is journaled.
+    /// Whether the process may also end during an attempt that is journaled.
     loses_attempts: bool,
     /// The place in the journal of the intent of a lost attempt.
     lost: Option<usize>,
@@ -49,7 +49,7 @@ struct World<'r> {
 /// The process ended.
 struct Crash;
 
-/// More actions than any schedule needs.
+/// An upper bound on the number of actions of a schedule.
 const MOST_POINTS: usize = 500;
 
 impl<'r> World<'r> {
@@ -66,14 +66,14 @@ impl<'r> World<'r> {
         }
     }
 
-    /// Returns random numbers for one question, the same whenever it is asked.
+    /// Returns the random numbers of one question, which are the same each time.
     fn draws(&self, what: &str, number: u32) -> Draws {
         let start = crate::ports::mix(self.seed ^ u64::from(number));
         let mix = |seed: u64, byte: u8| crate::ports::mix(seed ^ u64::from(byte));
         Draws(what.bytes().fold(start, mix))
     }
 
-    /// Executes the request to its answer, over all crashes.
+    /// Executes the request until its answer, across all crashes.
     fn run(&mut self) {
         while self.live().is_err() {}
     }
@@ -87,7 +87,7 @@ impl<'r> World<'r> {
         }
     }
 
-    /// As [`World::point`]; an attempt that is journaled and under way is lost only where the test wants that.
+    /// Like [`World::point`]; an attempt that is journaled and in progress is lost only if the test allows it.
     fn point_in(&mut self, progress: &Progress) -> Result<(), Crash> {
         let is_running = matches!(progress.state, State::Running { .. });
         if !is_running || !self.rules.journals_attempts {
@@ -191,7 +191,7 @@ impl<'r> World<'r> {
         }
     }
 
-    /// Checks that nothing forbids an attempt now.
+    /// Checks that an attempt is allowed at this point.
     fn may_perform(&self, progress: &Progress) {
         let has = |kind: EntryKind, text: &str| {
             let mut entries = self.journal.iter();
@@ -272,7 +272,7 @@ impl<'r> World<'r> {
 
     fn answer_text(&self, about: About, number: u32) -> String {
         let mut draws = self.draws(about.timer(), number);
-        // A person who never decides would not end.
+        // Without this limit, a person might never decide.
         let choices: &[&str] = match (about, number > 6) {
             (About::Confirm, false) => &["approve", "reject", "timeout", "perhaps"],
             (About::Confirm, true) => &["reject"],

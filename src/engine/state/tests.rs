@@ -14,7 +14,7 @@ use crate::ports::EntryKind;
 use crate::retry;
 use crate::step::{Effect, Retry, StepError};
 
-/// The traits of the step in a test.
+/// The properties of the step in a test.
 #[derive(Debug, Clone)]
 pub(super) struct Rules {
     pub journals_attempts: bool,

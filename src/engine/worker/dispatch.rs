@@ -14,13 +14,13 @@ use super::{Served, Until, Watch, WorkerEvent, WorkerOptions};
 use crate::error::EngineError;
 use crate::ports::{Clock, News, StoreError, Stores, Taken};
 
-/// How often the worker checks for processes that died, and whether to stop.
+/// Interval at which the worker checks for processes that died, and whether to stop.
 const TICK: Duration = Duration::from_millis(100);
 /// Number of polls of the store after which the files are checked.
 const LOOKS: u32 = 10;
 /// Delay during which successive notifications are combined.
 const TOGETHER: Duration = Duration::from_millis(2);
-/// How long the store is left alone after an error.
+/// Pause after an error of the store.
 const TROUBLE: Duration = Duration::from_secs(1);
 
 pub(super) struct Dispatcher<'a> {

@@ -28,9 +28,9 @@ use crate::ports::{ClaimBy, Setback, Taken};
 const AHEAD: usize = 4;
 /// Number of runs that are always executed concurrently.
 const FEW: usize = 12;
-/// If none of the active runs ends for this long, more are admitted. A slow disk alone does not take that long.
+/// If none of the active runs ends within this time, more are admitted. A slow disk alone does not take that long.
 const CROWDED: Duration = Duration::from_millis(50);
-/// How long a thread is idle before it releases memory.
+/// Time without work after which a thread releases memory.
 const QUIET: Duration = Duration::from_secs(3);
 
 /// The state that a thread shares with the dispatcher.
@@ -81,7 +81,7 @@ pub(super) fn pair(concurrency: NonZeroUsize, room: &Arc<Notify>) -> (Lane, Insi
 }
 
 impl Lane {
-    /// Returns how many more runs the thread can take.
+    /// Returns the number of further runs that the thread can take.
     pub(super) fn room(&self) -> usize {
         self.capacity.saturating_sub(self.held())
     }
@@ -131,7 +131,7 @@ impl Inside {
             execute: ExecuteOptions {
                 interrupt: options.interrupt.clone(),
                 stay: Stay::Briefly,
-                // Child runs are runs like others, and another thread may execute them.
+                // Child runs are ordinary runs, and another thread may execute them.
                 leave_children: true,
                 asker: Asker::default(),
                 by: ClaimBy::Search,
@@ -160,15 +160,15 @@ impl Inside {
             while executions.join_next().await.is_some() {}
         });
         if interrupt.is_set() {
-            // The process is about to end, which frees them faster.
+            // The end of the process frees them faster.
             forget_deferred();
         }
     }
 }
 
 /// The number of runs that are executed concurrently. Each takes memory, and more than a few help only if they wait for
-/// something outside; so more are admitted only when none of the active ones ends: soon twice the number, if the thread
-/// is mostly idle.
+/// something outside; so more are admitted only when none of the active ones ends. If the thread is mostly idle, the
+/// number soon doubles.
 struct Slots {
     free: Arc<Semaphore>,
     open: usize,
@@ -219,7 +219,7 @@ fn busy() -> Duration {
 }
 
 impl Inside {
-    /// Returns the next run to execute. While no run is due, releases what is not needed.
+    /// Returns the next run to execute. While no run is due, releases unneeded memory.
     async fn next(&mut self, shop: &Shop, slots: &mut Slots) -> Option<Taken> {
         let mut is_trimmed = false;
         loop {
@@ -251,7 +251,7 @@ impl Shop {
         }
         let begun_ms = self.engine.now_ms();
         let shop = self.clone();
-        // In a task of its own, so that a panic ends nothing else.
+        // In a separate task, so that a panic affects nothing else.
         let task = spawn_local(async move {
             let (observer, options) = (shop.observer.clone(), shop.execute.clone());
             shop.engine.execute_leased(&taken, observer, options).await
@@ -283,7 +283,7 @@ impl Shop {
         self.leave();
     }
 
-    /// Frees what stopped runs held, in turns with the runs of this thread.
+    /// Frees the values of stopped runs, in turns with the runs of this thread.
     async fn free_deferred(&self) {
         while !self.execute.interrupt.is_set() && free_deferred() {
             yield_now().await;
@@ -327,7 +327,7 @@ impl Shop {
         again_ms: Option<i64>,
     ) {
         self.load.set_aside.fetch_add(1, Ordering::SeqCst);
-        // Another process has it.
+        // Another process has the run.
         let Some(again_ms) = again_ms else { return };
         self.watch.event(&WorkerEvent::SetAside {
             run,

@@ -1,8 +1,8 @@
 //! Schedules: reads them from the project's files, and starts their runs when they are due.
 //!
-//! The next instant of each schedule is in the store, so that instants which pass while no worker runs are known as
-//! missed. A run is started under an id made of flow, schedule and instant, so that two workers, or one that was killed
-//! in between, start it only once.
+//! The next instant of each schedule is in the store, so that instants that pass while no worker runs are recognised as
+//! missed. A run is started under an id derived from flow, schedule and instant, so that two workers, or one that was
+//! killed in between, start it only once.
 
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
@@ -28,11 +28,11 @@ pub struct Planner {
     engine: Rc<Engine>,
     paths: Vec<PathBuf>,
     watch: Arc<dyn Watch>,
-    /// The files as they were when they were last read.
+    /// The state of the files when they were last read.
     stamp: Stamp,
     looked_ms: i64,
     flows: Vec<Planned>,
-    /// Whether the store has the schedules of the files.
+    /// Whether the schedules of the files are registered in the store.
     is_registered: bool,
     next_ms: Option<i64>,
 }
@@ -58,7 +58,7 @@ impl Planner {
         }
     }
 
-    /// Returns when there is work again.
+    /// Returns the time at which the planner has work again.
     pub(super) fn next_ms(&self) -> Option<i64> {
         self.next_ms
     }
@@ -66,7 +66,7 @@ impl Planner {
     /// Reads files that have changed, and starts the runs that are due.
     ///
     /// # Errors
-    /// When the store fails; what is wrong with a flow is an event of the watch.
+    /// When the store fails; errors in a flow are reported to the watch as events.
     pub async fn turn(&mut self) -> Result<(), StoreError> {
         let now_ms = self.engine.now_ms();
         let was_set_back = now_ms < self.looked_ms;
@@ -127,7 +127,7 @@ impl Planner {
         });
     }
 
-    /// Reads a flow; reports what is wrong with it.
+    /// Reads a flow; reports its errors.
     fn load(&self, file: &Path) -> Option<LoadedFlow> {
         let session = self.engine.session();
         let checked = self

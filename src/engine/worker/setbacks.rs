@@ -10,9 +10,10 @@ use crate::ports::StoreError;
 /// The first pause; each one is twice the one before it.
 const FIRST_MS: i64 = 1_000;
 const LONGEST_MS: i64 = 5 * 60_000;
-/// Maximum pause. What this build cannot do, it will not be able to do later; a worker that starts retries at once.
+/// Maximum pause. An operation that this build does not support will not succeed later; a worker that starts retries at
+/// once.
 const HOPELESS_MS: i64 = 24 * 3_600_000;
-/// A run that returns this soon, this many times in a row, is looping.
+/// A run that returns within this time, this many times in a row, is looping.
 const SOON_MS: i64 = 100;
 const CIRCLES: u32 = 50;
 /// Maximum number of runs that are tracked.
@@ -51,7 +52,7 @@ impl Setbacks {
         Some(now_ms.saturating_add(pause))
     }
 
-    /// Records that a run was left waiting; tells whether it returns repeatedly without progress.
+    /// Records that a run was left waiting; returns whether it repeatedly returns without progress.
     pub(super) fn is_circling(&self, run: &RunId, now_ms: i64) -> bool {
         let mut all = self.lock();
         if all.len() > KEPT {

@@ -1,4 +1,4 @@
-//! Collects garbage beside the runs, without delaying them.
+//! Collects garbage without delaying runs.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -16,7 +16,7 @@ const EVERY: Duration = Duration::from_secs(3600);
 const LOOK: Duration = Duration::from_secs(1);
 
 /// Collects garbage at most once a day, when no run is unfinished. Never returns: it is dropped with its owner, and
-/// what was removed until then stays removed.
+/// completed removals remain.
 pub(super) async fn tidy(
     engine: &Engine,
     loads: &[Arc<Load>],

@@ -1,7 +1,7 @@
 //! Common options that are maps of their own: `:confirm`, `:expect`, `:metering`, `:on-doubt`, `:retry`, `:review`.
 //!
-//! Each reads itself where it lives; here is what they have in common: which keys there are, and checking them both
-//! in a flow's text, where only constants are known, and in a config that is computed.
+//! Each option is read in its own module. This module contains the common part: the allowed keys, and their checks both
+//! in a flow's text, where only constants are known, and in a computed config.
 
 use flowstone_lang::value::Value;
 
@@ -13,7 +13,7 @@ use crate::{approval, doubt, expect, metering, retry};
 /// Checks the shape of an option's value.
 type Shape = fn(&Value) -> Result<(), Wrong>;
 
-/// Returns what checks the shape of a common option's value.
+/// Returns the function that checks the shape of a common option's value.
 fn shape(name: &str) -> Option<Shape> {
     Some(match name {
         "confirm" => |value| approval::Approval::of("confirm", value).map(|_| ()),
@@ -26,12 +26,12 @@ fn shape(name: &str) -> Option<Shape> {
     })
 }
 
-/// Tells whether an option of every step checks its inside itself.
+/// Tells whether a common option checks its own contents.
 pub fn has_check(name: &str) -> bool {
     shape(name).is_some()
 }
 
-/// Checks a common option. In a literal, values that are computed are taken as absent.
+/// Checks a common option. In a literal, computed values are treated as absent.
 pub fn check(field: &Field, value: &Value, literal: bool) -> Result<(), Wrong> {
     let Some(shape) = shape(field.name) else {
         return Ok(());

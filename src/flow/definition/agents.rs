@@ -1,5 +1,5 @@
-//! `:agents`: agents with a name. Each is a packaged step that wraps an `:agent`, and all its fields but its own keys
-//! are the defaults of it. What it is called with is its `:inputs`.
+//! `:agents`: agents with a name. Each is a packaged step that wraps an `:agent`. All keys of an entry but those of
+//! packaged steps are defaults of the `:agent` step; the arguments of a call become its `:inputs`.
 //!
 //! The checks of step calls report fields that an `:agent` does not have.
 
@@ -12,10 +12,10 @@ use super::reading::Reading;
 use super::{FlowFunction, name_of};
 use crate::diagnostic::Diagnostic;
 
-/// The step type that a named agent is.
+/// The step type that a named agent wraps.
 pub const KIND: &str = "agent";
 
-/// The keys of an entry that are not the agent's, sorted.
+/// The keys of an entry that are not fields of the `:agent` step, sorted.
 pub const OWN_KEYS: &[&str] = &[
     "description",
     "id",
@@ -27,7 +27,7 @@ pub const OWN_KEYS: &[&str] = &[
     "type",
 ];
 
-/// Keys of an agent that say what its answer is like.
+/// Keys of an agent that set the format of its answer.
 const ANSWER: &[&str] = &["json-schema", "output", "response-format"];
 
 /// Adds the agents of a definition to its packaged steps.
@@ -47,8 +47,8 @@ pub(super) fn read(
         let output = contract(reading, &entry, "output-schema");
         let project_result = code(reading, &entry, "project-result", functions);
         let mut defaults = fields(&entry);
-        // The agent answers with its `:output-schema`, unless its result is projected or it has an answer format of its
-        // own.
+        // The agent answers with its `:output-schema`, unless its result is projected or it sets an answer format
+        // itself.
         let says_answer = ANSWER.iter().any(|key| has(&entry, key));
         if let (Some(output), None, false) = (&output, &project_result, says_answer) {
             let form = [
@@ -76,7 +76,7 @@ pub(super) fn read(
             reading.push(
                 Diagnostic::error("E0468", format!("the named agent `:{}` needs an `:objective`", step.id))
                     .at(span)
-                    .hint("say what it is for: `:objective \"Look for security problems.\"`; the arguments of a call are in `:inputs`"),
+                    .hint("add one: `:objective \"Look for security problems.\"`; the arguments of a call are in `:inputs`"),
             );
         }
         add(reading, steps, step);
@@ -100,12 +100,12 @@ fn type_(reading: &mut Reading<'_>, entry: &Value, id: &str) {
                 format!("the named agent `:{id}` is not an `{shown}`"),
             )
             .at(at)
-            .hint("leave `:type` out: all of `:agents` are agents; other steps go into `:steps`"),
+            .hint("remove `:type`: every entry of `:agents` is an agent; other steps belong in `:steps`"),
         );
     }
 }
 
-/// The fields of the `:agent` step. Nothing in a definition is evaluated, so quotes are taken away.
+/// The fields of the `:agent` step, without quotes: nothing in a definition is evaluated.
 fn fields(entry: &Value) -> Vec<(Value, Value)> {
     let entries = entry.as_map().into_iter().flat_map(|map| map.iter());
     let own =

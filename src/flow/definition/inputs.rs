@@ -1,13 +1,13 @@
-//! Run inputs: from what a caller gives to what the contract promises the flow.
+//! Run inputs: checks the input that a caller gives, and converts it to the types that the flow declares.
 
 use flowstone_lang::value::{BigDecimal, Value};
 
 use super::{Flow, Input, name_of};
 
-/// The invocation of a run that names none; a flow need not declare it.
+/// The invocation of a run that names none; a flow does not have to declare it.
 const DEFAULT: &str = "default";
 
-/// Why a run cannot start with this input.
+/// The reason why a run cannot start with an input.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum InputError {
     #[error("the input must be a map, not {found}")]
@@ -44,7 +44,7 @@ impl InputError {
         }
     }
 
-    /// Names a value of the flow's setup as one, not as an input of the run.
+    /// Turns an error about an input into one about a value of the flow's setup.
     fn of_setup(self) -> InputError {
         match self {
             InputError::WrongType {
@@ -71,7 +71,7 @@ impl InputError {
             }
             InputError::UnknownInvocation { known, .. } => {
                 let known: Vec<String> = known.iter().map(|id| format!("`:{id}`")).collect();
-                format!("it has {}", known.join(", "))
+                format!("the invocations are {}", known.join(", "))
             }
             InputError::Missing { names } => {
                 format!("give them, as in `--input '{{{}}}'`", fields(names, "\"", "\": ..."))
@@ -82,19 +82,19 @@ impl InputError {
                 fields(names, ":", " ...")
             ),
             InputError::WrongSetup { .. } => {
-                "the flow says in a form of its `:requires` what it takes; values are given with `--setup`, or under `:setup` in flowstone.edn".to_owned()
+                "the forms under `:requires` of the flow declare the values; they are given with `--setup`, or under `:setup` in flowstone.edn".to_owned()
             }
             InputError::WrongType { expected, .. } if expected == REFERENCE => {
                 "store the file with `--upload NAME=FILE`, or give the `res://` name of what is stored".to_owned()
             }
             InputError::WrongType { .. } => {
-                "the flow says under `:invocations` what it takes".to_owned()
+                "the flow declares its inputs under `:invocations`".to_owned()
             }
         }
     }
 }
 
-/// Lists names as they are written in a map.
+/// Formats names as the keys of a map.
 fn fields(names: &[String], before: &str, after: &str) -> String {
     let fields: Vec<String> = names
         .iter()
@@ -103,16 +103,17 @@ fn fields(names: &[String], before: &str, after: &str) -> String {
     fields.join(", ")
 }
 
-/// Where a run finds the values of setup forms in its input.
+/// The key of the input that holds the values of setup forms.
 pub const ACTIVATION: &str = "activation";
 
-/// What an input of a kind such as `:file` must be.
+/// The expected value of an input of a kind such as `:file`.
 const REFERENCE: &str = "a reference to something stored, `res://...`";
 
-/// Makes the input of a run: keys become keywords, defaults are filled in, values are brought to their types.
+/// Prepares the input of a run: keys become keywords, defaults are added, values are converted to their types.
 ///
 /// # Errors
-/// An invocation that the flow does not have, all missing inputs at once, or the first of a wrong type.
+/// Fails if the flow does not have the invocation, with all missing inputs at once, or with the first value of a wrong
+/// type.
 pub fn coerce_input(
     flow: &Flow,
     invocation: Option<&str>,
@@ -159,11 +160,11 @@ pub fn coerce_input(
     Err(InputError::Missing { names: missing })
 }
 
-/// Returns an input with the values of the flow's setup forms under `:activation`: those that the input brings, over
-/// those that `settings` of the project have under `:setup` and the flow's slug, over the defaults of the fields.
+/// Returns an input with the values of the flow's setup forms under `:activation`. Values of the input override those
+/// that the project's `settings` have under `:setup` and the flow's slug; these override the defaults of the fields.
 ///
 /// # Errors
-/// All missing values at once, or the first of a wrong type.
+/// Fails with all missing values at once, or with the first value of a wrong type.
 pub fn activated(flow: &Flow, settings: &Value, input: Value) -> Result<Value, InputError> {
     if flow.setup.is_empty() {
         return Ok(input);
@@ -208,7 +209,7 @@ pub fn activated(flow: &Flow, settings: &Value, input: Value) -> Result<Value, I
     Ok(Value::map(others.chain([activation])))
 }
 
-/// Brings the entries to their types, adds defaults, and returns the names of what is missing.
+/// Converts the entries to their types, adds defaults, and returns the names of missing entries.
 fn fill(inputs: &[Input], entries: &mut Vec<(Value, Value)>) -> Result<Vec<String>, InputError> {
     let mut missing = Vec::new();
     for input in inputs {
@@ -243,10 +244,10 @@ fn keyword_key(key: &Value) -> Value {
 }
 
 impl Input {
-    /// Brings a value to the input's type.
+    /// Converts a value to the input's type.
     ///
     /// # Errors
-    /// When it is not of that type.
+    /// Fails if the value cannot be converted.
     pub fn coerced(&self, value: Value) -> Result<Value, InputError> {
         coerce(self, value)
     }
@@ -309,7 +310,7 @@ fn coerce_one(input: &Input, value: Value) -> Result<Value, InputError> {
     }
 }
 
-/// Tells whether a value names something stored: by its name, or by a map that has it.
+/// Tells whether a value refers to a stored resource: by its name, or as a map that contains the name.
 fn is_reference(value: &Value) -> bool {
     match value {
         Value::Text(text) => text.starts_with(crate::resource::PREFIX),
@@ -391,7 +392,7 @@ fn is_email(text: &str) -> bool {
         .is_some_and(|(user, host)| !user.is_empty() && host.contains('.') && !text.contains(' '))
 }
 
-/// Tells whether the text is digits in groups of these lengths with this separator, and in these bounds.
+/// Tells whether a text consists of groups of digits of these lengths with this separator, each within its bounds.
 fn digits(text: &str, separator: char, groups: &[(usize, u32, u32)]) -> bool {
     let parts: Vec<&str> = text.split(separator).collect();
     parts.len() == groups.len()
@@ -428,7 +429,7 @@ fn is_datetime(text: &str) -> bool {
     is_date(date) && is_time(clock) && offset.is_none_or(is_offset)
 }
 
-/// Tells whether the text is how far a clock is from UTC, without its sign.
+/// Tells whether a text is an offset from UTC, without its sign.
 fn is_offset(text: &str) -> bool {
     let (hours, sixty) = ((2, 0, 23), (2, 0, 59));
     match text.split_at_checked(2) {

@@ -1,11 +1,11 @@
-//! Contracts of run inputs: `:invocations`, and the older `:triggers` in their place.
+//! Contracts of run inputs: `:invocations`, and the older `:triggers`.
 
 use std::rc::Rc;
 
 use flowstone_lang::value::{Span, Value};
 
 use super::inputs::InputError;
-use super::reading::{Reading, is_identifier, joined};
+use super::reading::{Reading, is_identifier, keywords};
 use super::{Input, Invocation, name_of};
 use crate::diagnostic::Diagnostic;
 use crate::forms::{entry_spans, item_span};
@@ -17,10 +17,10 @@ pub(super) const TYPES: &[&str] = &[
     "time",
 ];
 
-/// What an interface may be called through.
+/// The kinds of interfaces.
 const INTERFACES: &[&str] = &["http", "manual", "mcp", "webhook"];
 
-/// Reads the contracts, of either generation.
+/// Reads the contracts, from current and from older keys.
 pub(super) fn read(reading: &mut Reading<'_>, map: &Value) -> Vec<Invocation> {
     let triggers = triggers(reading, map);
     let mut found = current(reading, map);
@@ -84,7 +84,7 @@ fn current(reading: &mut Reading<'_>, map: &Value) -> Vec<Invocation> {
     found
 }
 
-/// Manual triggers with `:fields`, and forms that are collected for each run.
+/// Reads manual triggers with `:fields`, and forms that are filled in for each run.
 fn legacy(reading: &mut Reading<'_>, map: &Value, triggers: &[Value]) -> Vec<Invocation> {
     let named = |entry: &Value, key: &str, name: &str| {
         entry.get(key).and_then(name_of).as_deref() == Some(name)
@@ -213,7 +213,7 @@ fn input(reading: &mut Reading<'_>, item: &Value, span: Span) -> Option<Input> {
             Diagnostic::error("E0408", message)
                 .at(at)
                 .suggest(&type_, TYPES.iter().copied())
-                .hint(format!("the types are {}", joined(TYPES))),
+                .hint(format!("the types are {}", keywords(TYPES))),
         );
     }
     let flag = |key: &str| item.get(key).is_some_and(Value::is_truthy);
@@ -241,7 +241,7 @@ fn input(reading: &mut Reading<'_>, item: &Value, span: Span) -> Option<Input> {
     Some(input)
 }
 
-/// Brings the default of an input to the input's type, as the value of a caller.
+/// Converts the default of an input to the input's type, like the value of a caller.
 fn default(reading: &mut Reading<'_>, item: &Value, input: &mut Input) {
     if input.default.is_nil() || !TYPES.contains(&&*input.type_) {
         return;
@@ -262,7 +262,7 @@ fn default(reading: &mut Reading<'_>, item: &Value, input: &mut Input) {
     }
 }
 
-/// Checks what refers to invocations: interfaces and schedules.
+/// Checks the references to invocations: interfaces and schedules.
 pub(super) fn check_callers(reading: &mut Reading<'_>, map: &Value, contracts: &[Invocation]) {
     let interfaces = map.get("interfaces").cloned().unwrap_or(Value::Nil);
     match &interfaces {
@@ -298,7 +298,7 @@ fn check_category(
         let at = reading.value_at(interfaces, category);
         reading.error(
             "E0409",
-            format!("there can be one `:{category}` interface only"),
+            format!("there can only be one `:{category}` interface"),
             at,
         );
     }

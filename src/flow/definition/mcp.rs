@@ -1,7 +1,7 @@
-//! `:mcp`: adapters that stand between the flow and servers of the Model Context Protocol, read from the definition.
+//! `:mcp`: adapters between the flow and servers of the Model Context Protocol, read from the definition.
 //!
-//! An adapter says over which connection a server is asked, which of its tools may be used, and what models call them.
-//! What a server runs as is not the flow's to say: a command belongs to the project's settings.
+//! An adapter sets the connection to a server, the tools that may be used, and their names for models. A flow cannot
+//! set the command of a server: that belongs to the project's settings.
 
 use std::collections::HashMap;
 use std::rc::Rc;
@@ -11,14 +11,14 @@ use flowstone_lang::value::{Span, Value};
 use serde_json::Value as Json;
 
 use super::packaged::is_packaged_id;
-use super::reading::{Reading, joined};
+use super::reading::{Reading, keywords};
 use super::{Flow, name_of};
 use crate::codec;
 use crate::diagnostic::{Diagnostic, nearest};
 use crate::forms::{entry_spans, item_span, quoted};
 use crate::{json, schema};
 
-/// One of `:mcp`.
+/// An entry of `:mcp`.
 #[derive(Debug, Clone)]
 pub struct McpAdapter {
     /// Qualified, without its colon: `linear/issues`.
@@ -26,19 +26,19 @@ pub struct McpAdapter {
     /// A slot of `:requires`, or a connection of the project's settings.
     pub connection: Rc<str>,
     pub transport: McpTransport,
-    /// Below the connection's `:base-url`.
+    /// The path below the connection's `:base-url`.
     pub path: Option<Rc<str>>,
-    /// The tools that may be used; `None` leaves it to references of one tool each.
+    /// The tools that may be used. With `None`, only tools that are referred to by name may be used.
     pub allow_tools: Option<Vec<Rc<str>>>,
-    /// What models see before the name of a tool; may be empty.
+    /// The prefix of the tools' names for models; may be empty.
     pub tool_prefix: Rc<str>,
     pub timeout: Option<Duration>,
-    /// What the flow knows about tools without asking the server.
+    /// Descriptions of tools that need no request to the server.
     pub tools: Vec<McpToolDefinition>,
     pub span: Span,
 }
 
-/// How a server is talked to.
+/// The transport to a server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum McpTransport {
     StreamableHttp,
@@ -62,7 +62,7 @@ impl McpAdapter {
         allowed.is_none_or(|allowed| allowed.iter().any(|name| **name == *tool))
     }
 
-    /// Returns what the definition says about a tool.
+    /// Returns the definition of a tool, if the adapter has one.
     pub fn tool(&self, name: &str) -> Option<&McpToolDefinition> {
         self.tools.iter().find(|tool| *tool.name == *name)
     }
@@ -72,7 +72,7 @@ impl McpAdapter {
         self.id.split_once('/').map_or("", |(space, _)| space)
     }
 
-    /// Returns what models call a tool: its name behind the prefix, in the characters that providers take.
+    /// Returns a tool's name for models: the prefix and the tool's name, in the characters that providers accept.
     pub fn model_name(&self, tool: &str) -> String {
         let whole = match &*self.tool_prefix {
             "" => tool.to_owned(),
@@ -94,7 +94,7 @@ impl McpAdapter {
 }
 
 impl Flow {
-    /// Returns one of `:mcp`, by its id without the colon.
+    /// Returns an adapter of `:mcp`, by its id without the colon.
     pub fn mcp_adapter(&self, id: &str) -> Option<&Rc<McpAdapter>> {
         self.mcp.iter().find(|adapter| &*adapter.id == id)
     }
@@ -127,21 +127,21 @@ const KEYS: &[&str] = &[
 /// Every key of an entry of `:tools`, sorted.
 const TOOL_KEYS: &[&str] = &["description", "input-schema", "name", "read-only?"];
 
-/// What somebody may want to say here and has to say elsewhere.
+/// Keys that may be expected here but belong elsewhere.
 const ELSEWHERE: &[&str] = &[
     "args", "auth", "base-url", "command", "cwd", "env", "headers", "url",
 ];
 
-const ELSEWHERE_HINT: &str = "where a server is, or which command it is, stands with the connection, in \
+const ELSEWHERE_HINT: &str = "the URL or the command of a server belongs to its connection, in \
     flowstone.edn: `{:connections {:files-mcp {:backend :mcp :command [\"node\" \"server.js\"]}}}`";
 
-/// As long as providers of models take names of tools.
+/// Maximum length of a tool's name that model providers accept.
 const TOOL_NAME: usize = 64;
 
-/// As long as the protocol takes names of tools.
+/// Maximum length of a tool's name in the protocol.
 const NAME: usize = 128;
 
-/// No call is waited for longer.
+/// Maximum timeout of a call.
 const DAY_MS: i64 = 86_400_000;
 
 pub(super) fn read(reading: &mut Reading<'_>, map: &Value) -> Vec<Rc<McpAdapter>> {
@@ -164,7 +164,7 @@ pub(super) fn read(reading: &mut Reading<'_>, map: &Value) -> Vec<Rc<McpAdapter>
     adapters
 }
 
-/// Refuses slots that say which command a server is: a flow from elsewhere must not start programs.
+/// Rejects slots that set the command of a server: a flow from elsewhere must not start programs.
 fn no_commands(reading: &mut Reading<'_>, map: &Value) {
     let slots = map.get("requires").and_then(Value::as_vector);
     let slots: Vec<Value> = slots.map_or_else(Vec::new, |slots| slots.iter().cloned().collect());
@@ -215,7 +215,7 @@ fn wrong(message: impl Into<String>, at: Span) -> Diagnostic {
     Diagnostic::error("E0465", message).at(at)
 }
 
-/// Returns what a keyword or string says.
+/// Returns the text of a keyword or string.
 fn named(value: &Value) -> Option<Rc<str>> {
     match value {
         Value::Keyword(_) | Value::Text(_) => {
@@ -240,7 +240,7 @@ fn known_keys(reading: &mut Reading<'_>, entry: &Value, known: &[&str], what: &s
         }
         let suggested = finding.suggest(&name, known.iter().copied());
         reading.push(match suggested.hints.is_empty() {
-            true => suggested.hint(format!("its keys are {}", joined(known))),
+            true => suggested.hint(format!("its keys are {}", keywords(known))),
             false => suggested,
         });
     }
@@ -315,7 +315,7 @@ fn transport(reading: &mut Reading<'_>, entry: &Value) -> McpTransport {
     let name = named(given).unwrap_or_default();
     McpTransport::from_name(&name).unwrap_or_else(|| {
         let at = reading.value_at(entry, "transport");
-        let message = format!("`:transport` is one of {}", joined(McpTransport::NAMES));
+        let message = format!("`:transport` is one of {}", keywords(McpTransport::NAMES));
         reading.push(wrong(message, at).suggest(&name, McpTransport::NAMES.iter().copied()));
         McpTransport::StreamableHttp
     })
@@ -325,12 +325,12 @@ fn path(reading: &mut Reading<'_>, entry: &Value, transport: McpTransport) -> Op
     let path = text(reading, entry, "path")?;
     let at = reading.value_at(entry, "path");
     if transport == McpTransport::Stdio {
-        reading.push(wrong("`:path` means nothing to `:transport :stdio`", at));
+        reading.push(wrong("`:path` does not apply to `:transport :stdio`", at));
     }
     if !path.starts_with('/') || path.starts_with("//") {
         reading.push(
-            wrong("`:path` begins with one `/`", at)
-                .hint("it is put behind the connection's `:base-url`, as in `:path \"/mcp\"`"),
+            wrong("`:path` must begin with one `/`", at)
+                .hint("it is appended to the connection's `:base-url`, as in `:path \"/mcp\"`"),
         );
     }
     Some(path)
@@ -371,7 +371,7 @@ fn timeout(reading: &mut Reading<'_>, entry: &Value) -> Option<Duration> {
         let at = reading.value_at(entry, "timeout-ms");
         reading.push(
             wrong(
-                "`:timeout-ms` is a number of milliseconds, at most a day",
+                "`:timeout-ms` must be a number of milliseconds, at most a day",
                 at,
             )
             .hint("as in `:timeout-ms 30000`"),
@@ -396,8 +396,8 @@ fn allow_tools(reading: &mut Reading<'_>, entry: &Value) -> Option<Vec<Rc<str>>>
     let items = given.as_vector().filter(|items| !items.is_empty());
     let Some(items) = items else {
         reading.push(
-            wrong("`:allow-tools` is a vector of names of tools", at)
-                .hint("as in `:allow-tools [\"list_issues\" \"get_issue\"]`; no tool is published that is not named"),
+            wrong("`:allow-tools` must be a vector of tool names", at)
+                .hint("as in `:allow-tools [\"list_issues\" \"get_issue\"]`; only the named tools can be used"),
         );
         return Some(Vec::new());
     };
@@ -410,7 +410,7 @@ fn allow_tools(reading: &mut Reading<'_>, entry: &Value) -> Option<Vec<Rc<str>>>
                 reading.push(wrong(message, at));
             }
             Some(name) if names.contains(&name) => {
-                let message = format!("`:allow-tools` has `{name}` twice");
+                let message = format!("`:allow-tools` contains `{name}` twice");
                 reading.error("E0467", message, at);
             }
             Some(name) => names.push(name),
@@ -475,7 +475,7 @@ fn read_only(reading: &mut Reading<'_>, tool: &Value) -> Option<bool> {
     }
 }
 
-/// Reads JSON Schema, or Malli, which is written as that.
+/// Reads JSON Schema, or a Malli schema, which is converted to JSON Schema.
 fn input_schema(reading: &mut Reading<'_>, tool: &Value) -> Option<Json> {
     let given = tool.get("input-schema").filter(|it| !it.is_nil())?;
     let form = quoted(given).unwrap_or_else(|| given.clone());
@@ -487,7 +487,7 @@ fn input_schema(reading: &mut Reading<'_>, tool: &Value) -> Option<Json> {
     };
     let made = made.and_then(|json| match json.get("type").and_then(Json::as_str) {
         Some("object") => Ok(json),
-        _ => Err("arguments of a tool are an object".to_owned()),
+        _ => Err("the arguments of a tool must be an object".to_owned()),
     });
     match made {
         Ok(json) => Some(json),
@@ -503,7 +503,7 @@ fn input_schema(reading: &mut Reading<'_>, tool: &Value) -> Option<Json> {
     }
 }
 
-/// Finds tools that models would call by the same name.
+/// Finds tools that would have the same name for models.
 fn same_names(reading: &mut Reading<'_>, adapters: &[Rc<McpAdapter>]) {
     let mut seen: HashMap<String, (Rc<str>, Rc<str>)> = HashMap::new();
     for adapter in adapters {

@@ -1,5 +1,5 @@
-//! `:steps`: built-in steps behind a contract of their own, read from the definition. Entries of `:agents` are
-//! packaged steps too ([`super::agents`]).
+//! `:steps`: built-in steps with a contract, defined by the flow. Entries of `:agents` are packaged steps too
+//! ([`super::agents`]).
 //!
 //! Reports what can be checked without knowing the step types. Whether the wrapped type exists and takes the
 //! `:defaults` is checked with the calls of steps.
@@ -9,39 +9,39 @@ use std::rc::Rc;
 
 use flowstone_lang::value::{Span, Value};
 
-use super::reading::{Reading, joined};
+use super::reading::{Reading, keywords};
 use super::{FlowFunction, name_of};
 use crate::diagnostic::Diagnostic;
 use crate::forms::{entry_spans, quoted};
 use crate::schema::{self, Schema};
 
-/// One of `:steps`.
+/// An entry of `:steps` or `:agents`.
 #[derive(Debug, Clone)]
 pub struct PackagedStep {
     /// Qualified, without its colon: `github/open-pr`.
     pub id: Rc<str>,
-    /// The type of the step that it wraps, without its colon.
+    /// The type of the wrapped step, without its colon.
     pub kind: Rc<str>,
     pub description: Option<Rc<str>>,
     pub input: Option<Contract>,
     pub output: Option<Contract>,
     /// Config of the wrapped step, a map.
     pub defaults: Value,
-    /// Code that makes the wrapped step's config of the input.
+    /// Code that turns the input into the config of the wrapped step.
     pub prepare: Option<Value>,
-    /// Code that makes this step's value of the wrapped step's.
+    /// Code that turns the value of the wrapped step into the value of this step.
     pub project_result: Option<Value>,
-    /// What models call it.
+    /// The name of the tool for models.
     pub tool_name: Rc<str>,
     pub tool_description: Option<Rc<str>>,
     /// The whole entry.
     pub entry: Value,
     pub span: Span,
-    /// Which key of the definition it stands under.
+    /// The key of the definition that contains it.
     pub origin: Origin,
 }
 
-/// Where packaged steps stand, and what errors call them.
+/// The keys of a definition that contain packaged steps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Origin {
     /// `:steps`.
@@ -59,7 +59,7 @@ impl Origin {
         }
     }
 
-    /// Returns what one of them is called.
+    /// Returns the name in messages of an entry under this key.
     pub fn noun(self) -> &'static str {
         match self {
             Origin::Step => "packaged step",
@@ -67,7 +67,7 @@ impl Origin {
         }
     }
 
-    /// Returns the code of what is wrong with an entry.
+    /// Returns the error code for a malformed entry.
     pub(super) fn code(self) -> &'static str {
         match self {
             Origin::Step => "E0422",
@@ -89,7 +89,7 @@ impl PackagedStep {
         self.origin == Origin::Agent
     }
 
-    /// Returns the id of calls that name none: the id without its namespace.
+    /// Returns the step id of calls that name none: the id without its namespace.
     pub fn step_id(&self) -> &str {
         self.id.rsplit_once('/').map_or(&self.id, |(_, name)| name)
     }
@@ -123,7 +123,7 @@ const KEYS: &[&str] = &[
 
 const TOOL_KEYS: &[&str] = &["description", "name"];
 
-/// As long as providers of models take names of tools.
+/// Maximum length of a tool's name that model providers accept.
 const TOOL_NAME: usize = 64;
 
 pub(super) fn read(
@@ -161,7 +161,7 @@ pub(super) fn read(
     steps
 }
 
-/// Adds a step to those that there are, and tells where two are one tool.
+/// Adds a step to those read so far, and reports steps that are the same tool.
 pub(super) fn add(
     reading: &mut Reading<'_>,
     steps: &mut Vec<Rc<PackagedStep>>,
@@ -181,7 +181,7 @@ pub(super) fn add(
     steps.push(Rc::new(step));
 }
 
-/// Tells whether a name, without its colon, may be that of a packaged step.
+/// Tells whether a name, without its colon, may be the id of a packaged step.
 pub fn is_packaged_id(name: &str) -> bool {
     let part = |text: &str| {
         text.starts_with(|char: char| char.is_ascii_alphabetic())
@@ -217,14 +217,14 @@ fn unknown_keys(
             let finding = Diagnostic::error(origin.code(), message).at(at);
             let suggested = finding.suggest(&name, known.iter().copied());
             reading.push(match suggested.hints.is_empty() {
-                true => suggested.hint(format!("its keys are {}", joined(known))),
+                true => suggested.hint(format!("its keys are {}", keywords(known))),
                 false => suggested,
             });
         }
     }
 }
 
-/// Reads an `:id` that none of the steps has.
+/// Reads an `:id` that no other step has.
 pub(super) fn id(
     reading: &mut Reading<'_>,
     (entry, span): (&Value, Span),
@@ -296,7 +296,7 @@ fn kind(reading: &mut Reading<'_>, entry: &Value, id: &str, span: Span) -> Optio
         return None;
     };
     if name.contains('/') {
-        let message = format!("`:{id}` wraps `:{name}`, and only a built-in step can be wrapped");
+        let message = format!("`:{id}` wraps `:{name}`, but only a built-in step can be wrapped");
         let at = reading.value_at(entry, "type");
         reading.error("E0422", message, at);
         return None;
@@ -334,7 +334,7 @@ fn defaults(reading: &mut Reading<'_>, entry: &Value) -> Value {
     }
 }
 
-/// Takes the quotes away: nothing in a definition is evaluated.
+/// Removes quotes: nothing in a definition is evaluated.
 pub(super) fn without_quotes(form: &Value) -> Value {
     match form {
         Value::List(_) => quoted(form).unwrap_or_else(|| form.clone()),
@@ -381,7 +381,7 @@ pub(super) fn code(
     }
 }
 
-/// Reads `:tool`: what models call it, and what they are told.
+/// Reads `:tool`: the name and the description for models.
 pub(super) fn tool(
     reading: &mut Reading<'_>,
     entry: &Value,

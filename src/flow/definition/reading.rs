@@ -1,4 +1,4 @@
-//! The definition map: its keys, in both generations of the surface.
+//! Reads the definition map and checks its keys, including the older ones.
 
 use std::rc::Rc;
 
@@ -67,17 +67,17 @@ impl Reading<'_> {
         }
     }
 
-    /// Returns where a key stands.
+    /// Returns the place of a key.
     pub fn key_at(&self, map: &Value, key: &str) -> Span {
         entry_spans(self.sources, map, &format!(":{key}")).key
     }
 
-    /// Returns where the value under a key stands.
+    /// Returns the place of the value under a key.
     pub fn value_at(&self, map: &Value, key: &str) -> Span {
         entry_spans(self.sources, map, &format!(":{key}")).value
     }
 
-    /// Returns a text under a key; anything else there is a finding.
+    /// Returns a text under a key. Adds a finding if the value is not a text.
     pub fn text(&mut self, map: &Value, key: &str) -> Option<Rc<str>> {
         match map.get(key) {
             None | Some(Value::Nil) => None,
@@ -122,7 +122,7 @@ impl Reading<'_> {
     }
 }
 
-/// Reads a definition map. A flow is returned whenever there is enough to go on with the checks.
+/// Reads a definition map. Returns a flow whenever there is enough of it for further checks.
 pub(crate) fn flow(sources: &Sources, map: &Value) -> (Option<Flow>, Vec<Diagnostic>) {
     let mut reading = Reading {
         sources,
@@ -183,7 +183,7 @@ fn known_keys(reading: &mut Reading<'_>, map: &Value) {
             let spans = entry_spans(reading.sources, map, &shown);
             let message = format!("the key {shown} has no effect: it is not a keyword");
             let finding = Diagnostic::warning("E0402", message).at(spans.key);
-            // Not a note of somebody's own, but a key that was meant.
+            // It is probably a misspelt key, not a note of the author.
             let is_meant = KEYS.contains(&text);
             reading.push(match is_meant {
                 true => Diagnostic {
@@ -194,7 +194,7 @@ fn known_keys(reading: &mut Reading<'_>, map: &Value) {
             });
             continue;
         };
-        // Keys with a namespace are somebody's own, and are kept.
+        // Keys with a namespace belong to the user, and are kept.
         if keyword.namespace().is_some() {
             continue;
         }
@@ -271,7 +271,7 @@ fn body(reading: &mut Reading<'_>, map: &Value) -> Option<Value> {
 }
 
 /// Lists names as keywords.
-pub(crate) fn joined(names: &[&str]) -> String {
+pub(crate) fn keywords(names: &[&str]) -> String {
     let names: Vec<String> = names.iter().map(|name| format!("`:{name}`")).collect();
     names.join(", ")
 }
@@ -307,10 +307,10 @@ fn functions(reading: &mut Reading<'_>, map: &Value) -> Vec<FlowFunction> {
     functions
 }
 
-/// The texts of all templates of a flow are no longer than this together, in bytes.
+/// Maximum length in bytes of the texts of all templates of a flow together.
 const MOST_TEMPLATES: usize = 1 << 20;
 
-/// Returns how long the texts in a value are.
+/// Returns the total length in bytes of the texts in a value.
 fn text_size(value: &Value) -> usize {
     match value {
         Value::Text(text) => text.len(),
@@ -338,7 +338,7 @@ fn templates(reading: &mut Reading<'_>, map: &Value) -> Vec<Template> {
         if !TEMPLATE_KINDS.contains(&&*kind) {
             let message = format!(
                 "the `:type` of a template is one of {}",
-                joined(TEMPLATE_KINDS)
+                keywords(TEMPLATE_KINDS)
             );
             reading.push(
                 Diagnostic::error("E0411", message)
@@ -359,7 +359,7 @@ fn templates(reading: &mut Reading<'_>, map: &Value) -> Vec<Template> {
                 "the templates of the flow are larger than {MOST_TEMPLATES} bytes together, from `:{id}` on"
             );
             reading.push(Diagnostic::error("E0756", message).at(span).hint(
-                "what is data rather than wording goes into `:data`, or into a file that a step reads",
+                "move data out of the texts: into `:data`, or into a file that a step reads",
             ));
         }
         templates.push(Template {

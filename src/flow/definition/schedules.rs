@@ -1,4 +1,4 @@
-//! `:schedules` of a definition, and schedules among the older `:triggers`.
+//! Reads `:schedules` of a definition, and schedules among the older `:triggers`.
 
 use std::rc::Rc;
 
@@ -25,10 +25,10 @@ const KEYS: &[&str] = &[
     "label",
     "timezone",
 ];
-/// More often, a flow had better run on.
+/// Minimum interval; for a shorter one, a flow should loop in one run.
 const SHORTEST_MS: i64 = 1_000;
 
-/// Reads the schedules, of either generation.
+/// Reads the schedules, from current and from older keys.
 pub fn read(reading: &mut FlowReading<'_>, map: &Value) -> Vec<Schedule> {
     let mut found: Vec<Schedule> = Vec::new();
     for (entry, span) in reading.maps(map, "schedules") {
@@ -50,7 +50,7 @@ pub fn read(reading: &mut FlowReading<'_>, map: &Value) -> Vec<Schedule> {
     found
 }
 
-/// Checks that each schedule's input is one that its invocation takes.
+/// Checks that the input of each schedule is valid for its invocation.
 pub fn check_inputs(flow: &Flow, findings: &mut Vec<Diagnostic>) {
     for schedule in &flow.schedules {
         let Err(error) = coerce_input(flow, schedule.invocation.as_deref(), &schedule.input) else {
@@ -119,7 +119,7 @@ fn of_trigger(
     Some(schedule)
 }
 
-/// Reads what stands beside the times.
+/// Reads the keys of a schedule other than its times.
 fn rest(
     reading: &mut FlowReading<'_>,
     entry: &Value,
@@ -155,9 +155,12 @@ fn rest(
                 let names = CatchUp::NAMES.iter().map(|(_, name)| *name);
                 let at = reading.value_at(entry, "catch-up");
                 reading.push(
-                    Diagnostic::error("E0460", "`:catch-up` is one of `:all`, `:latest`, `:skip`")
-                        .at(at)
-                        .suggest(&name, names),
+                    Diagnostic::error(
+                        "E0460",
+                        "`:catch-up` must be one of `:all`, `:latest`, `:skip`",
+                    )
+                    .at(at)
+                    .suggest(&name, names),
                 );
                 return None;
             };
@@ -240,7 +243,7 @@ fn every(reading: &mut FlowReading<'_>, entry: &Value) -> Option<Timing> {
     if entry.get("timezone").is_some_and(|zone| !zone.is_nil()) {
         let at = reading.key_at(entry, "timezone");
         reading.push(
-            Diagnostic::warning("E0463", "`:timezone` has no meaning beside `:every`")
+            Diagnostic::warning("E0463", "`:timezone` has no effect with `:every`")
                 .at(at)
                 .hint("`:every` counts from 1970, whatever the clocks show; use `:cron` for times of day"),
         );

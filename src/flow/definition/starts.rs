@@ -1,14 +1,14 @@
-//! `:concurrency` and `:limits` of a definition: what the start of a run has to pass.
+//! `:concurrency` and `:limits` of a definition: the conditions for the start of a run.
 //!
-//! Both are static data. Keys are paths into the input of a run, as its contract makes it; the values are read
-//! when a run starts.
+//! Both are static data. Keys are paths into the input of a run after it was converted by its contract. The values are
+//! read when a run starts.
 
 use std::rc::Rc;
 
 use flowstone_lang::session::Session;
 use flowstone_lang::value::{Span, Value};
 
-use super::reading::{Reading, joined};
+use super::reading::{Reading, keywords};
 use super::{Flow, Invocation, name_of};
 use crate::diagnostic::Diagnostic;
 use crate::duration;
@@ -16,21 +16,21 @@ use crate::forms::entry_spans;
 use crate::limits::{LIMITS, Limit, Limits};
 use crate::ports::{OnConflict, OnNewVersion, RateRule};
 
-/// What a flow says about starting its runs.
+/// The conditions that a flow sets for the start of its runs.
 #[derive(Debug, Clone, Default)]
 pub struct Starts {
     pub concurrency: Option<Concurrency>,
     pub limits: Option<StartLimits>,
-    /// Of runs that are started without one.
+    /// The priority of runs that are started without one.
     pub priority: i64,
-    /// Limits of what one run may take, where they are lower than the project's.
+    /// Limits for a single run, if they are lower than the project's.
     pub run: Vec<(&'static Limit, u64)>,
 }
 
 /// `:concurrency`.
 #[derive(Debug, Clone)]
 pub struct Concurrency {
-    /// Where the key is in the input; `None`: one run at a time for the flow.
+    /// The path of the key in the input. `None`: the whole flow runs one run at a time.
     pub key: Option<Vec<Value>>,
     pub on_new_version: OnNewVersion,
     pub on_conflict: OnConflict,
@@ -40,7 +40,7 @@ pub struct Concurrency {
 #[derive(Debug, Clone)]
 pub struct StartLimits {
     pub key: Option<Vec<Value>>,
-    /// A name that several flows may share; `None`: the limit is the flow's own.
+    /// A name that several flows may share. `None`: the limit applies to this flow only.
     pub scope: Option<Rc<str>>,
     pub concurrency: Option<u32>,
     pub rate: Option<RateRule>,
@@ -71,7 +71,7 @@ pub(super) fn read(reading: &mut Reading<'_>, map: &Value, contracts: &[Invocati
     starts
 }
 
-/// Returns where an entry of one of the two maps stands.
+/// Returns the place of an entry of one of the two maps.
 fn part(reading: &Reading<'_>, map: &Value, key: &str, entry: &str) -> Span {
     let inner = map.get(key).cloned().unwrap_or(Value::Nil);
     reading.value_at(&inner, entry)
@@ -181,7 +181,7 @@ fn limits(reading: &mut Reading<'_>, map: &Value, starts: &mut Starts) {
                 .hint("flows that name the same scope share the limit"),
         );
     }
-    // A key that is unknown was reported: it may be one of these.
+    // Some key is unknown and was reported. It may be a misspelt limit.
     let belongs_to_another =
         |key: &Value| name_of(key).is_some_and(|it| matches!(&*it, "key" | "scope"));
     let keys = value.as_map().into_iter().flat_map(|map| map.iter());
@@ -189,7 +189,7 @@ fn limits(reading: &mut Reading<'_>, map: &Value, starts: &mut Starts) {
         reading.push(
             Diagnostic::error("E0457", "`:limits` limits nothing")
                 .at(at)
-                .hint("say how many, `:concurrency 4`, or how fast, `:rate {:max 60 :per \"1m\"}`"),
+                .hint("limit the number of runs, `:concurrency 4`, or their rate, `:rate {:max 60 :per \"1m\"}`"),
         );
     }
     if concurrency.is_some() || rate.is_some() {
@@ -202,7 +202,7 @@ fn limits(reading: &mut Reading<'_>, map: &Value, starts: &mut Starts) {
     }
 }
 
-/// Reads what one run may take.
+/// Reads the limits for a single run.
 fn of_runs(reading: &mut Reading<'_>, value: &Value) -> Vec<(&'static Limit, u64)> {
     let limits = LIMITS.iter().filter(|limit| limit.is_of_flows);
     let mut known = LIMITS_KEYS.to_vec();
@@ -222,7 +222,7 @@ fn of_runs(reading: &mut Reading<'_>, value: &Value) -> Vec<(&'static Limit, u64
     read
 }
 
-/// Finds limits of a flow that are higher than what a run may have: those have no effect.
+/// Finds limits of a flow that are higher than those of the project and so have no effect.
 pub fn wider_limits(flow: &Flow, limits: &Limits, session: &Session) -> Vec<Diagnostic> {
     let given = flow.definition.get("limits").cloned();
     let given = given.unwrap_or(Value::Nil);
@@ -233,7 +233,7 @@ pub fn wider_limits(flow: &Flow, limits: &Limits, session: &Session) -> Vec<Diag
         .map(|(limit, value)| {
             let key = limit.key;
             let message = format!(
-                "`:limits {{:{key} {}}}` has no effect: a run may have {}",
+                "`:limits {{:{key} {}}}` has no effect: the limit of the project is {}",
                 limit.shown(*value),
                 limit.shown(limits.value(limit))
             );
@@ -297,7 +297,7 @@ fn count(reading: &mut Reading<'_>, value: &Value, what: &str, at: Span) -> Opti
     found
 }
 
-/// Reads a path into the input: a keyword or string, or a vector of such and of indices.
+/// Reads a path into the input: a keyword or string, or a vector of keywords, strings and indices.
 fn path(reading: &mut Reading<'_>, value: &Value, at: Span) -> Option<Vec<Value>> {
     let key = |part: &Value| match part {
         Value::Keyword(_) => Some(part.clone()),
@@ -337,7 +337,7 @@ fn known_keys(reading: &mut Reading<'_>, map: &Value, code: &'static str, known:
                 Diagnostic::error(code, format!("unknown key `:{name}`"))
                     .at(at)
                     .suggest(&name, known.iter().copied())
-                    .hint(format!("the keys are {}", joined(known))),
+                    .hint(format!("the keys are {}", keywords(known))),
             );
         }
     }
@@ -362,7 +362,7 @@ fn choice<T: Copy>(
             "E0404",
             format!(
                 "`:{key}` of `:concurrency` must be one of {}",
-                joined(&names)
+                keywords(&names)
             ),
         )
         .at(at)
@@ -371,7 +371,7 @@ fn choice<T: Copy>(
     None
 }
 
-/// Warns of a key that no contract has: every start would fail.
+/// Warns of a key that is not an input of any contract: every start would fail.
 fn is_an_input(reading: &mut Reading<'_>, path: &[Value], at: Span, contracts: &[Invocation]) {
     let name = path.first().and_then(name_of).unwrap_or_default();
     let has = |contract: &Invocation| contract.inputs.iter().any(|input| input.name == name);
@@ -388,7 +388,7 @@ fn is_an_input(reading: &mut Reading<'_>, path: &[Value], at: Span, contracts: &
     );
 }
 
-/// A schedule starts runs with its own input, and must give the key.
+/// Checks that each schedule sets the key in the input of its runs.
 fn schedules_have(reading: &mut Reading<'_>, map: &Value, path: &[Value]) {
     let Some(first) = path.first() else {
         return;
@@ -407,7 +407,8 @@ fn schedules_have(reading: &mut Reading<'_>, map: &Value, path: &[Value]) {
                 Value::Nil => span,
                 _ => reading.value_at(&schedule, "input"),
             };
-            let message = format!("the schedule gives no `:{name}`, the key of the flow's runs");
+            let message =
+                format!("the input of the schedule has no `:{name}`, the key of the flow's runs");
             reading.push(
                 Diagnostic::error("E0458", message)
                     .at(at)
@@ -435,6 +436,6 @@ fn contradiction(reading: &mut Reading<'_>, map: &Value, starts: &Starts) {
             format!("the limit of {limit} runs is never reached: the flow is a `:singleton`"),
         )
         .at(at)
-        .hint("leave `:concurrency` of the definition out, or make it `:keyed`"),
+        .hint("remove `:concurrency` from the definition, or make it `:keyed`"),
     );
 }

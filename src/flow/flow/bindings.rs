@@ -1,4 +1,4 @@
-//! `binding` around a lazy sequence: what the sequence runs later does not see what was bound.
+//! Finds lazy sequences inside `binding` whose items are computed later, without the bound values.
 //!
 //! Only certain findings are reported: the value of the form is a lazy sequence, and a function or body that runs later
 //! reads a bound name, directly or through functions that the same flow defines.
@@ -10,7 +10,8 @@ use flowstone_lang::value::{Symbol, Value};
 use crate::diagnostic::Diagnostic;
 use crate::forms::{children, items, quoted};
 
-/// Functions that run an argument when an item is asked for, and how many arguments make a sequence.
+/// Functions that call an argument when an item is requested, and the number of arguments with which they return a
+/// sequence.
 const LAZY: &[(&str, usize)] = &[
     ("drop-while", 2),
     ("filter", 2),
@@ -29,7 +30,7 @@ const LAZY: &[(&str, usize)] = &[
     ("tree-seq", 3),
 ];
 
-/// Functions that hand on the items of their arguments, and run nothing of their own.
+/// Functions that pass on the items of their arguments and compute nothing themselves.
 const PASSING: &[&str] = &[
     "butlast",
     "concat",
@@ -52,7 +53,7 @@ const PASSING: &[&str] = &[
 /// Forms whose whole body runs later.
 const BODIES: &[&str] = &["lazy-cat", "lazy-seq"];
 
-/// Forms whose value is that of their last part.
+/// Forms that return the value of their last part.
 const LAST: &[&str] = &[
     "do",
     "let",
@@ -67,7 +68,7 @@ const LAST: &[&str] = &[
     "binding",
 ];
 
-/// Checks the forms of a flow, which share what they define.
+/// Checks the forms of a flow. All of them see each other's definitions.
 pub(super) fn check(forms: &[Value]) -> Vec<Diagnostic> {
     let defined = definitions(forms);
     let mut findings = Vec::new();
@@ -80,7 +81,7 @@ pub(super) fn check(forms: &[Value]) -> Vec<Diagnostic> {
     findings
 }
 
-/// What each function of the flow is made of.
+/// The forms that each function of the flow consists of.
 type Definitions = HashMap<Symbol, Vec<Value>>;
 
 fn definitions(forms: &[Value]) -> Definitions {
@@ -97,8 +98,8 @@ fn definitions(forms: &[Value]) -> Definitions {
     found
 }
 
-/// Visits the calls among forms and their parts that are evaluated; not the parts of those that the visitor
-/// refuses.
+/// Visits the calls among forms and the parts that are evaluated, but not the parts of calls for which the visitor
+/// returns false.
 fn each(mut open: Vec<Value>, mut visit: impl FnMut(&Value, Symbol) -> bool) {
     while let Some(form) = open.pop() {
         let head = match &form {
@@ -152,11 +153,11 @@ fn check_binding(form: &Value, defined: &Definitions) -> Vec<Diagnostic> {
     findings
 }
 
-/// A lazy sequence that is, or is part of, the value of a form.
+/// A lazy sequence that is the value of a form, or part of it.
 struct LazyPart {
     form: Value,
     head: Symbol,
-    /// What is run when an item is asked for: the function, or the bodies in a vector.
+    /// The code that runs when an item is requested: the function, or the bodies in a vector.
     runs_later: Vec<Value>,
 }
 
@@ -183,7 +184,7 @@ fn lazy_parts(tail: &Value) -> Vec<LazyPart> {
     found
 }
 
-/// Takes the steps of a threading form from its end, as long as they are lazy; returns what else is to be looked at.
+/// Adds the steps of a threading form, from its end, while they are lazy. Returns the forms that remain to be examined.
 fn threaded(args: &[Value], found: &mut Vec<LazyPart>) -> Vec<Value> {
     let mut open = Vec::new();
     for (idx, step) in args.iter().enumerate().rev() {
@@ -203,7 +204,7 @@ fn threaded(args: &[Value], found: &mut Vec<LazyPart>) -> Vec<Value> {
     open
 }
 
-/// Examines a call with `threaded` arguments besides those that are written. Returns the arguments whose own items it
+/// Examines a call that has `threaded` arguments in addition to the written ones. Returns the arguments whose items it
 /// passes on, or `None` if its value is not lazy.
 fn lazy_call(
     form: &Value,
@@ -217,7 +218,7 @@ fn lazy_call(
         if args.len() + threaded < *least {
             return None;
         }
-        // `(repeatedly 3 f)` has its function at the end.
+        // `(repeatedly 3 f)` takes its function last.
         let place = match head.is("repeatedly") {
             true => args.len().saturating_sub(1),
             false => 0,
@@ -246,7 +247,7 @@ fn lazy_call(
     Some(passed)
 }
 
-/// Divides a `for`: the first sequence is evaluated at once, all else later.
+/// Splits a `for`: the first sequence is evaluated at once, everything else later.
 fn for_parts(args: &[Value]) -> (Vec<Value>, Vec<Value>) {
     let clauses = args.first().and_then(items).unwrap_or_default();
     let mut later: Vec<Value> = clauses.iter().skip(3).step_by(2).cloned().collect();
@@ -257,16 +258,16 @@ fn for_parts(args: &[Value]) -> (Vec<Value>, Vec<Value>) {
     )
 }
 
-/// Tells whether a form in the place of a function names one or is a literal of one: what is computed there, such as
-/// `(partial + *x*)`, is computed inside the binding.
+/// Tells whether a form in function position names a function or is a function literal. Other forms, such as `(partial
+/// + *x*)`, are evaluated inside the binding.
 fn is_function(form: &Value) -> bool {
     form.as_symbol().is_some()
         || call(form).is_some_and(|(head, _)| head.is("fn") || head.is("fn*"))
 }
 
-/// Tells whether running a form reads a name, by itself or through functions of the flow.
+/// Tells whether evaluating a form reads a name, directly or through functions of the flow.
 fn reads(form: &Value, name: Symbol, defined: &Definitions) -> bool {
-    // A function that is named by a bound name is taken when the sequence is made.
+    // A bound name that names the function is read when the sequence is created.
     if form.as_symbol().is_some_and(|symbol| same(symbol, name)) {
         return false;
     }
@@ -290,7 +291,7 @@ fn reads(form: &Value, name: Symbol, defined: &Definitions) -> bool {
             continue;
         }
         if head.is("binding") && binds(&args, name) {
-            // The new values are computed outside of the inner binding.
+            // The new values are evaluated outside the inner binding.
             let pairs = args.first().and_then(items).unwrap_or_default();
             open.extend(pairs.into_iter().skip(1).step_by(2));
             continue;
@@ -309,7 +310,7 @@ fn binds(args: &[Value], name: Symbol) -> bool {
         .any(|symbol| same(symbol, name))
 }
 
-/// Tells whether two symbols name the same var, as far as it can be seen.
+/// Tells whether two symbols name the same var, as far as can be known from their text.
 fn same(one: Symbol, other: Symbol) -> bool {
     let namespaces = one.namespace().zip(other.namespace());
     one.name() == other.name() && namespaces.is_none_or(|(one, other)| one == other)

@@ -1,5 +1,5 @@
-//! Compiles a flow's code without running it: names that nothing defines, calls with a wrong number of arguments,
-//! `recur` in a wrong place are known before a run starts.
+//! Compiles a flow's code without running it, so that undefined names, calls with a wrong number of arguments and a
+//! misplaced `recur` are found before a run starts.
 
 use flowstone_lang::Sandbox;
 use flowstone_lang::session::{Body, Session};
@@ -12,22 +12,23 @@ use crate::diagnostic::Diagnostic;
 use crate::forms::{entry_spans, quoted};
 use crate::limits::Limits;
 
-/// The code of a `require` that finds no source, and what to do in a flow: it has no folders of sources.
+/// The error code of a `require` without a source file, and the hint for a flow, which has no source folders.
 const NO_SOURCE: &str = "E0344";
 const IN_A_FLOW: &str = "a flow loads no files of code: put the functions into `:functions`, or take them from another file with \
                          `#flow/include \"...\"`; namespaces of the library, such as `clojure.string`, are there";
 
-/// Instructions that the macros of a flow may take together: some seconds.
+/// Maximum number of instructions for all macros of a flow: some seconds.
 const MACRO_FUEL: u64 = 200_000_000;
 
-/// What is wrong with the code of a flow.
+/// The findings about a flow's code, with its compiled body.
 pub(super) struct CheckedCode {
     pub findings: Vec<Diagnostic>,
-    /// The compiled `:flow`, where the session is as it was: runs of the flow can use both.
+    /// The compiled `:flow`, if compiling left the session unchanged: runs of the flow can use both.
     pub body: Option<Body>,
 }
 
-/// Compiles the body, the functions and the code in steps; the session must know what flows may use.
+/// Compiles the body, the functions and the code in steps. The names that flows may use must be installed in the
+/// session.
 pub(super) fn check_code(session: &Session, flow: &Flow, in_steps: &[Code]) -> CheckedCode {
     let generation = session.world().generation();
     let host = Sandbox::new()
@@ -94,7 +95,7 @@ pub(super) fn check_code(session: &Session, flow: &Flow, in_steps: &[Code]) -> C
     }
 }
 
-/// Returns what is compiled one by one when the body is run: the parts of an outer `do`.
+/// Returns the forms that are compiled one by one when the body is run: the parts of an outer `do`.
 fn statements(body: &Value) -> Vec<Value> {
     match body {
         Value::List(list) if is_call_of(body, &["do"]) => list.iter().skip(1).cloned().collect(),
@@ -102,8 +103,8 @@ fn statements(body: &Value) -> Vec<Value> {
     }
 }
 
-/// Compiles a form, for a body or into a function that nobody calls. Definitions are made, because what follows may need
-/// them.
+/// Compiles a form, as a body or into a function that is never called. Definitions are made, because later forms may
+/// need them.
 fn compile(
     session: &Session,
     vm: &mut Vm,
@@ -129,7 +130,7 @@ fn compile(
             let message = format!("this code cannot be compiled: {why}");
             Some(Diagnostic::error(code, message).at(form.span()))
         }
-        // What a program's own macro throws has no code, and would be thrown in the run as well.
+        // An exception that a program's own macro throws has no code, and would be thrown in the run as well.
         Err(Signal::Throw(exception)) => {
             let code = if exception.code.is_empty() {
                 "E0444"
@@ -147,7 +148,7 @@ fn compile(
     }
 }
 
-/// Tells whether a form only makes names known that are written in it.
+/// Tells whether a form only makes known the names that are written in it.
 fn is_require(form: &Value) -> bool {
     let Value::List(list) = form else {
         return false;

@@ -1,7 +1,7 @@
-//! What is inside the entries of a definition: misspelt keys, values of a wrong type, slots that are there twice.
+//! Checks inside the entries of a definition: misspelt keys, values of a wrong type, duplicate slots.
 //!
 //! A stored program is read without these checks: a run resumes with the program that it was started with. None of
-//! these findings repeats one of reading the definition. Keys with a namespace are the user's own, and are kept.
+//! these findings repeats one of reading the definition. Keys with a namespace belong to the user, and are kept.
 
 mod old;
 mod outside;
@@ -46,7 +46,8 @@ struct Contents<'a> {
 }
 
 impl Contents<'_> {
-    /// Checks the maps in a vector under a key. `rows` says what an entry may have; `None`: anything.
+    /// Checks the maps in a vector under a key. `rows` returns the fields of an entry; with `None`, an entry may be
+    /// anything.
     fn entries(
         &mut self,
         map: &Value,
@@ -68,7 +69,7 @@ impl Contents<'_> {
         }
     }
 
-    /// Checks one map. `what` is what messages call it.
+    /// Checks one map. `what` is its name in messages.
     fn entry(&mut self, what: &str, fields: &'static [Field], entry: &Value, span: Span) {
         let own = without_extensions(entry);
         for misfit in shape::misfits(FieldType::Keys(fields), &own, true) {
@@ -155,14 +156,14 @@ impl Contents<'_> {
                     .suggest(&name, rows::INTERFACES.iter().copied())
                     .hint(format!(
                         "there are {}",
-                        crate::definition::joined(rows::INTERFACES)
+                        crate::definition::keywords(rows::INTERFACES)
                     )),
             );
         }
     }
 }
 
-/// Returns a value without the keys of maps that have a namespace.
+/// Returns a value without the namespaced keys of its maps.
 fn without_extensions(value: &Value) -> Value {
     match value {
         Value::Map(map) => Value::map(map.iter().filter_map(|(key, inner)| {
@@ -194,7 +195,7 @@ fn finding(what: &str, misfit: &Misfit) -> Diagnostic {
             let message = format!("{whole} has no key `:{key}`");
             match is_in_auth || nearest(key, known.iter().copied()).is_some() {
                 true => Diagnostic::error(CODE, message),
-                // Somebody else may know what it means.
+                // A key of an unknown interface may have a meaning for another program.
                 false => Diagnostic::warning(CODE, format!("{message}: it has no effect")),
             }
         }

@@ -1,14 +1,14 @@
-//! Where the texts of a flow come from: the disk when it starts, the stored program when it goes on.
+//! The sources of a flow's texts: the disk when a run starts, the stored program when it resumes.
 
 use std::collections::BTreeMap;
 use std::path::{Component, Path, PathBuf};
 
-/// Gives the texts that `#flow/include` names. Paths are relative to the folder of the main file.
+/// Reads the files that `#flow/include` names. Paths are relative to the folder of the main file.
 pub trait FlowFiles {
     /// Returns the text of a file.
     ///
     /// # Errors
-    /// Words that say why not.
+    /// A message that states the reason.
     fn read(&self, path: &str) -> Result<String, String>;
 }
 
@@ -17,7 +17,7 @@ pub trait Siblings {
     /// Returns the file of a flow.
     ///
     /// # Errors
-    /// The name that is nearest, if one is near.
+    /// The most similar name, if one is similar.
     fn find(&self, slug: &str) -> Result<PathBuf, Option<String>>;
 }
 
@@ -34,7 +34,7 @@ impl FlowFiles for StoredFiles {
     }
 }
 
-/// Returns the path of an included file, relative to the folder of the main one.
+/// Returns the path of an included file, relative to the folder of the main file.
 pub(super) fn join(including: &str, path: &str) -> Result<String, String> {
     if path.is_empty() {
         return Err("the path is empty".to_owned());

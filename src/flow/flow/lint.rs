@@ -1,4 +1,4 @@
-//! The shape of each step call in a flow's body, as far as it can be seen without running.
+//! Checks the shape of each step call in a flow's body, as far as it is known without running.
 
 mod calls;
 mod code;
@@ -23,15 +23,15 @@ use crate::spec::shape::Misfit;
 use crate::step::{Step, StepSpec};
 use crate::{call_flow, call_problem};
 
-/// Strings longer than this belong into `:templates`.
+/// Maximum length in characters of strings in a body; longer ones belong in `:templates`.
 const LONG_TEXT: usize = 4000;
 
-/// Macros that put something into their forms: an argument of a call in them is not to be seen.
+/// Macros that insert something into their forms, so that the arguments of calls in them are not all visible.
 const THREADING: &[&str] = &[
     "->", "->>", "as->", "cond->", "cond->>", "doto", "some->", "some->>",
 ];
 
-/// Step types of the flow language that are not there yet, and what to do meanwhile.
+/// Step types that are not available yet, each with an alternative.
 const LATER: &[(&str, &str)] = &[
     (
         "db",
@@ -43,19 +43,19 @@ const LATER: &[(&str, &str)] = &[
     ),
 ];
 
-/// What a flow is checked against, beside its own text.
+/// What a flow is checked against, in addition to its own text.
 #[derive(Clone, Copy)]
 pub struct Surroundings<'a> {
     pub steps: &'a [Box<dyn Step>],
-    /// The flows that it may call, where they are known.
+    /// The flows that it may call, if they are known.
     pub siblings: Option<&'a dyn Siblings>,
-    /// The settings of the project, where they are known.
+    /// The settings of the project, if they are known.
     pub settings: Option<&'a Value>,
 }
 
-/// Code of a flow that is compiled later, when the step that has it is performed.
+/// Code of a flow that is compiled later, when its step is performed.
 pub(super) struct Code {
-    /// What errors call code that is given as text.
+    /// The name in errors of code that is given as text.
     pub name: String,
     /// A form, or its text.
     pub code: Value,
@@ -63,7 +63,7 @@ pub(super) struct Code {
     pub span: Span,
 }
 
-/// The findings about step calls, and the code in them.
+/// The findings about step calls, and the code in their configs.
 pub(super) struct Linted {
     pub findings: Vec<Diagnostic>,
     pub code: Vec<Code>,
@@ -72,13 +72,17 @@ pub(super) struct Linted {
 }
 
 /// Checks every step call of a body, and all packaged steps.
-pub(super) fn check_steps(sources: &Sources, flow: &Flow, around: Surroundings<'_>) -> Linted {
+pub(super) fn check_steps(
+    sources: &Sources,
+    flow: &Flow,
+    surroundings: Surroundings<'_>,
+) -> Linted {
     let mut lint = Lint {
         sources,
         flow,
-        around,
-        steps: around.steps,
-        specs: around.steps.iter().map(|step| step.spec()).collect(),
+        surroundings,
+        steps: surroundings.steps,
+        specs: surroundings.steps.iter().map(|step| step.spec()).collect(),
         findings: Vec::new(),
         code: Vec::new(),
         needs: Vec::new(),
@@ -97,18 +101,18 @@ pub(super) fn check_steps(sources: &Sources, flow: &Flow, around: Surroundings<'
 struct Lint<'a> {
     sources: &'a Sources,
     flow: &'a Flow,
-    around: Surroundings<'a>,
+    surroundings: Surroundings<'a>,
     steps: &'a [Box<dyn Step>],
     specs: Vec<&'static StepSpec>,
     findings: Vec<Diagnostic>,
     code: Vec<Code>,
     needs: Vec<PlannedNeed>,
-    /// The files of the flows that are called.
+    /// The files of called flows.
     called: Vec<PathBuf>,
 }
 
 impl Lint<'_> {
-    /// Visits all forms that are evaluated, with a stack of its own: bodies may be nested deep.
+    /// Visits all forms that are evaluated. Uses an explicit stack, because bodies may be nested deeply.
     fn walk(&mut self) {
         let mut open = vec![(self.flow.body.clone(), Span::NONE, false)];
         while let Some((form, span, is_threaded)) = open.pop() {
@@ -157,7 +161,7 @@ impl Lint<'_> {
                     Diagnostic::warning("E0441", "a very long string in the flow's body")
                         .at(span)
                         .hint(
-                            "put it into `:templates`, or include a file: `#flow/include \"...\"`",
+                            "move it to `:templates`, or include a file: `#flow/include \"...\"`",
                         ),
                 ),
                 _ => {}
@@ -206,7 +210,7 @@ impl Lint<'_> {
                 self.findings
                     .push(Diagnostic::error("E0431", message).at(at(0)));
             }
-            // Whatever is computed is looked at when it is known.
+            // A computed type is checked when it is known.
             _ => {}
         }
     }
@@ -264,7 +268,9 @@ impl Lint<'_> {
                 let spans = entry_spans(self.sources, config, &format!(":{key}"));
                 match &problem {
                     Problem::WrongType { .. } => spans.value,
-                    Problem::Inside { misfit, .. } => inside(self.sources, config, (key, misfit)),
+                    Problem::Inside { misfit, .. } => {
+                        nested_span(self.sources, config, (key, misfit))
+                    }
                     Problem::Option(wrong) => match (&wrong.inner, config.get(key)) {
                         (Some(inner), Some(option @ Value::Map(_))) => {
                             entry_spans(self.sources, option, &format!(":{inner}")).key
@@ -282,7 +288,7 @@ impl Lint<'_> {
         }
         self.operation(spec, config, span);
         let step = self.steps.iter().find(|it| it.spec().kind == spec.kind);
-        let settings = self.around.settings.unwrap_or(&Value::Nil);
+        let settings = self.surroundings.settings.unwrap_or(&Value::Nil);
         let needs = step.map_or_else(Vec::new, |it| it.needs(self.flow, settings, config));
         for need in needs {
             if !self.needs.contains(&need) {
@@ -290,10 +296,10 @@ impl Lint<'_> {
             }
         }
         let mut remarks = step.map_or_else(Vec::new, |it| it.remarks(self.flow, config));
-        if let (Some(step), Some(settings)) = (step, self.around.settings) {
+        if let (Some(step), Some(settings)) = (step, self.surroundings.settings) {
             remarks.extend(step.settings_remarks(settings, config));
         }
-        // What the fields say of a key is enough.
+        // One finding about a key is enough.
         for (key, remark) in remarks.into_iter().filter(|(key, _)| !wrong.contains(*key)) {
             let at = match key {
                 "" => span,
@@ -319,7 +325,7 @@ impl Lint<'_> {
                     .at(at(":ref")),
             ),
             (None, None) => self.findings.push(
-                Diagnostic::error("E0438", "the function step says neither `:code` nor `:ref`")
+                Diagnostic::error("E0438", "the function step has neither `:code` nor `:ref`")
                     .at(span)
                     .hint("give the code, `:code '(fn [input] ...)`, or name one of `:functions`"),
             ),
@@ -346,10 +352,10 @@ impl Lint<'_> {
     }
 }
 
-/// Checks a config as far as it is written out.
+/// Checks the parts of a config that are written out.
 fn literal_problems(spec: &'static StepSpec, config: &Value) -> Vec<Problem> {
     let mut problems = config::check_literal(spec, config);
-    // A computed key may be any, so that nothing can be said to be missing.
+    // A computed key may be any key, so no key can be reported as missing.
     let has_literal_keys = config
         .as_map()
         .is_some_and(|map| map.iter().all(|(key, _)| matches!(key, Value::Keyword(_))));
@@ -359,8 +365,8 @@ fn literal_problems(spec: &'static StepSpec, config: &Value) -> Vec<Problem> {
     problems
 }
 
-/// Finds where something inside the value of a key stands, as far as it is written out.
-fn inside(sources: &Sources, config: &Value, (key, misfit): (&str, &Misfit)) -> Span {
+/// Returns the place of a value inside the value of a key, as exactly as it is written out.
+fn nested_span(sources: &Sources, config: &Value, (key, misfit): (&str, &Misfit)) -> Span {
     let span = entry_spans(sources, config, &format!(":{key}")).value;
     let value = config.get(key).cloned().unwrap_or(Value::Nil);
     misfit_span(sources, (&value, span), misfit)
@@ -374,16 +380,16 @@ pub fn find<'a>(specs: &[&'a StepSpec], name: &str) -> Option<&'a StepSpec> {
         .find(|spec| spec.kind == name || spec.aliases.contains(&name))
 }
 
-/// The finding for a step type that has a newer name.
+/// Returns the finding for a step type that is called by an old name.
 fn old_name(name: &str, spec: &StepSpec) -> Diagnostic {
     Diagnostic::warning(
         "E0655",
         format!("the step type `:{name}` is an old name of `:{}`", spec.kind),
     )
-    .hint(format!("write `:{}`: it does the same", spec.kind))
+    .hint(format!("write `:{}`, which is the same step", spec.kind))
 }
 
-/// The finding for a step type that does not exist.
+/// Returns the finding for a step type that does not exist.
 pub fn unknown(name: &str, specs: &[&StepSpec]) -> Diagnostic {
     let mut kinds: Vec<&str> = specs.iter().map(|spec| spec.kind).collect();
     kinds.sort_unstable();

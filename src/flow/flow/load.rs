@@ -1,4 +1,4 @@
-//! From a file to a flow, with everything that is wrong with it on the way.
+//! Loads a flow from a file, and reports everything that is wrong with it.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -20,13 +20,13 @@ use crate::permission::PlannedNeed;
 use crate::ports::Program;
 use crate::schedule;
 
-/// How deep includes may include.
+/// Maximum depth of includes.
 const INCLUDE_DEPTH: usize = 32;
 
 /// The version of replay behaviour. Raised when a build would replay a journal of an earlier one differently.
 pub const ENGINE_ABI: i64 = 1;
 
-/// A flow together with the texts it was made from.
+/// A flow with the texts that it was made from.
 #[derive(Debug, Clone)]
 pub struct LoadedFlow {
     pub flow: Rc<Flow>,
@@ -35,24 +35,24 @@ pub struct LoadedFlow {
     pub is_outside: bool,
 }
 
-/// The findings about a file. Their places lie in the sources of the session that was given.
+/// The findings about a file. Their places refer to the sources of the session.
 #[derive(Debug, Default)]
 pub struct Checked {
     pub loaded: Option<LoadedFlow>,
     /// In the order of the file.
     pub findings: Vec<Diagnostic>,
-    /// The definition as it is written, where the file has one: also when no flow could be made of it.
+    /// The definition as it is written, if the file has one, even if it is not a valid flow.
     definition: Option<Value>,
-    /// What its steps need the flow to be allowed, as far as that is written out.
+    /// The permissions that the flow's steps need, as far as they are written out.
     pub needs: Vec<PlannedNeed>,
     /// The files of the flows that it calls by name.
     pub called: Vec<PathBuf>,
-    /// The compiled `:flow`, where it was compiled and the session is as it was before.
+    /// The compiled `:flow`, if it was compiled and the session is unchanged.
     pub body: Option<Body>,
 }
 
 impl Checked {
-    /// Returns the one finding about a file that cannot be read.
+    /// Returns the findings about a file that cannot be read.
     pub fn failed(finding: Diagnostic) -> Checked {
         Checked {
             findings: vec![finding],
@@ -87,9 +87,13 @@ pub fn reload(session: &Session, program: &Program) -> Checked {
     read(session, &StoredFiles(files), &main)
 }
 
-/// Checks the code of a flow that was read: the shape of each step call, and compiling. The session must know what flows
-/// may use: [`crate::natives::install`].
-pub fn check_code(session: &Session, mut checked: Checked, around: Surroundings<'_>) -> Checked {
+/// Checks the code of a flow that was read: the shape of each step call, and compiling. The names that flows may use
+/// must be installed in the session: [`crate::natives::install`].
+pub fn check_code(
+    session: &Session,
+    mut checked: Checked,
+    surroundings: Surroundings<'_>,
+) -> Checked {
     if let Some(definition) = &checked.definition {
         let sources = session.world().sources.borrow();
         checked
@@ -98,14 +102,14 @@ pub fn check_code(session: &Session, mut checked: Checked, around: Surroundings<
     }
     if let Some(loaded) = &checked.loaded {
         let sources = session.world().sources.borrow();
-        let mut calls = lint::check_steps(&sources, &loaded.flow, around);
+        let mut calls = lint::check_steps(&sources, &loaded.flow, surroundings);
         drop(sources);
         checked.needs = std::mem::take(&mut calls.needs);
         checked.called = std::mem::take(&mut calls.called);
         let compiled = compile::check_code(session, &loaded.flow, &calls.code);
         checked.body = compiled.body;
         let mut code = compiled.findings;
-        // What was said about a call in the words of flows is not said again in those of the compiler.
+        // A call that has a finding about its step is not reported again by the compiler.
         let calls = calls.findings;
         code.retain(|finding| calls.iter().all(|call| !overlap(call.span, finding.span)));
         checked.findings.extend(calls.into_iter().chain(code));
@@ -116,7 +120,7 @@ pub fn check_code(session: &Session, mut checked: Checked, around: Surroundings<
     checked
 }
 
-/// Says what a text probably is that cannot be read as a flow.
+/// Returns a hint about the probable format of a text that cannot be read as a flow.
 fn other_format(main: &Main<'_>) -> Option<&'static str> {
     const HINT: &str = "this looks like JSON: a flow file holds Clojure data, `{:slug :my-flow :flow '(...)}`; JSON is \
                         given to a run with `--input @file.json`";
@@ -136,17 +140,17 @@ fn overlap(one: Span, other: Span) -> bool {
     one.source == other.source && one.start <= other.end && other.start <= one.end
 }
 
-/// The text that everything starts from.
+/// The text of the main file.
 pub struct Main<'a> {
     pub name: &'a str,
     pub text: &'a str,
-    /// The slug of a file that is only a form.
+    /// The slug of a file that contains only a form.
     pub stem: &'a str,
-    /// A run has begun with it: what newer builds demand of inputs does not hold it up.
+    /// A run was started with it: requirements of newer builds for inputs do not apply.
     pub is_stored: bool,
 }
 
-/// Codes of errors in declared inputs: those of a run that has begun were judged when it did.
+/// Codes of errors in declared inputs, which are ignored for stored programs: they were checked when the run started.
 const OF_INPUTS: [&str; 2] = ["E0408", "E0409"];
 
 /// Reads a flow from its text, and checks its definition.
@@ -193,7 +197,7 @@ pub fn read(session: &Session, files: &dyn FlowFiles, main: &Main<'_>) -> Checke
             ],
         ),
     };
-    // A run does not care when others start.
+    // Errors in schedules do not affect a run.
     let is_usable = findings.iter().all(|finding| {
         finding.severity != Severity::Error
             || schedule::CODES.contains(&finding.code)
@@ -236,7 +240,7 @@ pub fn program_text(program: &Program) -> Option<String> {
     Stored::decode(&program.source)?.files.remove(MAIN)
 }
 
-/// What the files of a stored program are filed under for the main one: no path is empty.
+/// The key of the main file's text among the files of a stored program. Other paths are not empty.
 const MAIN: &str = "";
 
 struct Stored {
@@ -272,7 +276,7 @@ fn content_digest(files: &BTreeMap<String, String>) -> String {
     codec::digest_bytes(whole.as_bytes())
 }
 
-/// Returns the hash of all texts of a program, whatever its file is called: that of [`Flow::digest`].
+/// Returns the hash of all texts of a program, independent of its file name: the same as [`Flow::digest`].
 pub fn program_digest(program: &Program) -> Option<String> {
     Some(content_digest(&Stored::decode(&program.source)?.files))
 }
@@ -294,12 +298,12 @@ fn program(main: &Main<'_>, files: BTreeMap<String, String>) -> Program {
     }
 }
 
-/// Returns what the main file of a program is called.
+/// Returns the name of a program's main file.
 pub fn program_name(program: &Program) -> Option<String> {
     Some(Stored::decode(&program.source)?.name)
 }
 
-/// A slug made of a file name.
+/// Makes a slug of a file name.
 fn slug(stem: &str) -> String {
     let mut slug: String = stem
         .chars()
@@ -327,7 +331,7 @@ struct Reading<'a> {
     session: &'a Session,
     /// The included texts by path.
     used: RefCell<BTreeMap<String, String>>,
-    /// What is wrong inside an included file: more exact than what the reader can say about the tag.
+    /// The error inside an included file, which is more exact than the reader's error about the tag.
     failed: RefCell<Option<Diagnostic>>,
 }
 
@@ -383,7 +387,7 @@ impl Reading<'_> {
     }
 }
 
-/// Reads as a program does, and knows `#flow/include`.
+/// Reads tagged literals as a program does, and also `#flow/include`.
 struct IncludeContext<'a> {
     inner: WorldContext<'a>,
     reading: &'a Reading<'a>,

@@ -1,7 +1,7 @@
-//! Names in function code that reach outside of it: steps, files, the clock, randomness. Such code throws when it is
+//! Finds names in function code that reach outside it: steps, files, the clock, randomness. Such code throws when it is
 //! run, because it is computed again on replay.
 //!
-//! A name that the code binds itself, anywhere, is taken for its own.
+//! A name that the code binds itself, anywhere, is not reported.
 
 use std::collections::HashSet;
 
@@ -13,13 +13,13 @@ use crate::forms::{children, item_span, items, quoted};
 /// Functions of the `flow` namespace that only compute.
 const PURE: &[&str] = &["backoff"];
 
-/// Why functions of the `flow` namespace cannot be used.
+/// The reason for functions of the `flow` namespace that cannot be used.
 const STEP: &str = "has no steps";
 
-/// The lack of files.
+/// The reason for functions that need files.
 const NO_FILES: &str = "has no files";
 
-/// Names of the core, and what function code is like that cannot use them.
+/// Names of the core that function code cannot use, each with what such code lacks.
 const NAMES: &[(&str, &str)] = &[
     ("file-seq", NO_FILES),
     ("load-file", NO_FILES),
@@ -35,7 +35,7 @@ const NAMES: &[(&str, &str)] = &[
     ("step", STEP),
 ];
 
-/// Static functions of host classes, without the class's package.
+/// Static functions of host classes, without the package of the class.
 const HOST: &[(&str, &str)] = &[
     ("Instant/now", "has no clock"),
     ("LocalDate/now", "has no clock"),
@@ -56,7 +56,7 @@ pub(super) fn check(code: &Value) -> Vec<Diagnostic> {
         .collect()
 }
 
-/// Returns each name in a piece of code that reaches outside of it, with what such code lacks, and its place.
+/// Returns each name in a piece of code that reaches outside it, with what such code lacks, and its place.
 fn reaching(code: &Value) -> Vec<(Symbol, &'static str, Span)> {
     let own = own_names(code);
     let mut findings = Vec::new();
@@ -93,7 +93,7 @@ fn reaching(code: &Value) -> Vec<(Symbol, &'static str, Span)> {
     findings
 }
 
-/// Returns the findings about the body of a flow, which reaches files by steps alone.
+/// Returns the findings about the body of a flow, which can access files only through steps.
 pub(super) fn check_body(body: &Value) -> Vec<Diagnostic> {
     let files = reaching(body).into_iter();
     let files = files.filter(|(_, what, _)| *what == NO_FILES);
@@ -113,10 +113,10 @@ fn finding(symbol: Symbol, what: &str) -> Diagnostic {
         what => format!("`{symbol}` cannot be used inside function code, which {what}"),
     };
     Diagnostic::error("E0707", message).hint(match what {
-        STEP => "do it in the body of the flow, and hand the result to the function: `:input {...}`",
-        NO_FILES => "read files in the flow, with a `:files` step, and hand the text to the function",
+        STEP => "do it in the body of the flow, and pass the result to the function: `:input {...}`",
+        NO_FILES => "read files in the flow, with a `:files` step, and pass the text to the function",
         "cannot sleep" => "let the flow sleep, with a `:sleep` step",
-        _ => "take it in the body of the flow, where it is journaled, and hand it to the function: `:input {...}`",
+        _ => "take it in the body of the flow, where it is journaled, and pass it to the function: `:input {...}`",
     })
 }
 
@@ -163,7 +163,7 @@ const BINDING: &[&str] = &[
     "when-some",
     "with-redefs",
 ];
-/// Forms that define what they name first.
+/// Forms whose first argument is the name that they define.
 const DEFINING: &[&str] = &["def", "defmacro", "defn", "defn-", "fn", "fn*"];
 
 /// Returns every name that the code binds anywhere.
@@ -214,7 +214,7 @@ fn own_names(code: &Value) -> HashSet<Symbol> {
     found
 }
 
-/// Adds the symbols of a pattern.
+/// Adds the symbols of a destructuring pattern.
 fn symbols(pattern: &Value, found: &mut HashSet<Symbol>) {
     let mut open = vec![pattern.clone()];
     while let Some(form) = open.pop() {

@@ -1,4 +1,4 @@
-//! A flow of one step, for performing a step by itself: its config is the input of the run.
+//! A flow of one step, for performing the step by itself. The step's config is an input of the run.
 
 use flowstone_lang::session::Session;
 use flowstone_lang::value::Value;
@@ -9,7 +9,7 @@ use super::{LoadedFlow, name_of};
 use crate::diagnostic::Diagnostic;
 use crate::words::printed;
 
-/// What a definition has for its own runs only.
+/// Keys of a definition that only apply to its own runs.
 const LEFT_OUT: &[&str] = &[
     "concurrency",
     "flow",
@@ -21,7 +21,7 @@ const LEFT_OUT: &[&str] = &[
     "triggers",
 ];
 
-/// Returns `:requires` without its forms: the values of a flow's setup are for its own runs.
+/// Returns `:requires` without its forms: the values of a flow's setup are only for its own runs.
 fn without_forms(requires: &Value) -> Value {
     let Some(entries) = requires.as_vector() else {
         return requires.clone();
@@ -30,19 +30,19 @@ fn without_forms(requires: &Value) -> Value {
     Value::vector(entries.iter().filter(|entry| !is_form(entry)).cloned())
 }
 
-/// Returns a flow that performs one step of a type, a built-in one or one of `around`'s packaged steps, with
-/// `:config` of its input. Functions, templates, connections and packaged steps are those of `around`.
+/// Returns a flow that performs one step, with its config read from `:config` of the input. The step is built-in, or
+/// one of `source`'s packaged steps. Functions, templates, connections and packaged steps are those of `source`.
 ///
 /// # Errors
-/// When that flow cannot be written down.
+/// Fails if that flow cannot be written as text.
 pub fn single(
     session: &Session,
     kind: &str,
-    around: Option<&LoadedFlow>,
+    source: Option<&LoadedFlow>,
 ) -> Result<LoadedFlow, Diagnostic> {
     let body = format!("(flow/step :{kind} :step (:config (flow/input)))");
     let slug = format!("step-{}", kind.replace(['/', '.'], "-"));
-    let definition = around.map(|loaded| &loaded.flow.definition);
+    let definition = source.map(|loaded| &loaded.flow.definition);
     let text = match definition.and_then(Value::as_map) {
         None => body,
         Some(map) => {

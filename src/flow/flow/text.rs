@@ -1,4 +1,4 @@
-//! Code that a flow file holds as text: reading it, and finding its places in the file.
+//! Code that a flow file contains as text: reading it, and mapping its places to the file.
 
 use flowstone_lang::session::Session;
 use flowstone_lang::value::{Signal, Sources, Span, Value};
@@ -6,7 +6,7 @@ use flowstone_lang::value::{Signal, Sources, Span, Value};
 use super::lint::Code;
 use crate::diagnostic::Diagnostic;
 
-/// Returns the forms of some code, or what is wrong with its text.
+/// Returns the forms of some code, and a finding if its text is malformed.
 pub(super) fn forms(session: &Session, code: &Code) -> (Vec<Value>, Option<Diagnostic>) {
     let Value::Text(text) = &code.code else {
         return (
@@ -35,7 +35,7 @@ pub(super) fn forms(session: &Session, code: &Code) -> (Vec<Value>, Option<Diagn
         [_, second, ..] => {
             let finding = Diagnostic::error("E0470", "code is one form, and here is another");
             let finding = finding.at(second.span().or(code.span)).hint(
-                "write one `(fn [input] ...)`; what it needs beside goes into a `let` or `letfn` around it",
+                "write one `(fn [input] ...)`; put what else it needs into a `let` or `letfn` around it",
             );
             let sources = session.world().sources.borrow();
             Some(placed(&sources, code, finding))
@@ -47,7 +47,7 @@ pub(super) fn forms(session: &Session, code: &Code) -> (Vec<Value>, Option<Diagn
     }
 }
 
-/// Says what is wrong with a form that cannot give a function.
+/// Returns a finding for a form that cannot evaluate to a function.
 fn not_a_function(form: &Value, span: Span) -> Option<Diagnostic> {
     let is_none = matches!(
         form,
@@ -69,7 +69,7 @@ fn not_a_function(form: &Value, span: Span) -> Option<Diagnostic> {
     })
 }
 
-/// Moves a finding from the text of some code to where that text is in the file.
+/// Moves a finding from the text of some code to the place of that text in the file.
 pub(super) fn placed(sources: &Sources, code: &Code, mut finding: Diagnostic) -> Diagnostic {
     if !matches!(code.code, Value::Text(_)) {
         finding.span = finding.span.or(code.span);
@@ -99,7 +99,7 @@ fn in_file(sources: &Sources, code: &Code, part: Span) -> Option<Span> {
     })
 }
 
-/// Returns the offset in a literal, without its quotes, of an offset in the text that it stands for.
+/// Returns the offset in a literal, without its quotes, for an offset in the text that it represents.
 fn escaped(literal: &str, text: &str, offset: usize) -> Option<usize> {
     let wanted = text.get(..offset)?.chars().count();
     let mut chars = literal.char_indices();
@@ -111,7 +111,7 @@ fn escaped(literal: &str, text: &str, offset: usize) -> Option<usize> {
         let (_, escape) = chars.next()?;
         let more = match escape {
             'u' => 4,
-            // As many digits as there are: such escapes are too rare to be worth more.
+            // Octal escapes have a variable number of digits and are too rare to be decoded here.
             '0'..='7' => return None,
             _ => 0,
         };

@@ -1,7 +1,7 @@
-//! Concurrent branches of a flow: `all`, `pmap`, `race`, and what the macro `let` stands for.
+//! Concurrent branches of a flow: `all`, `pmap`, `race`, and the function behind the macro `let`.
 //!
-//! Here the arguments are checked and made into one request; the executor starts the branches and says what
-//! they come to.
+//! The arguments are checked here and made into one request. The executor starts the branches and combines their
+//! results.
 
 use std::rc::Rc;
 
@@ -12,10 +12,10 @@ use flowstone_model::names::name_of;
 use super::{Request, ask};
 use crate::diagnostic::nearest;
 
-/// How many branches of one call are under way at once, where the flow does not say.
+/// Maximum number of concurrent branches of one call, if the flow does not set it.
 const AT_ONCE: usize = 64;
 
-/// What several branches come to.
+/// How the results of several branches are combined.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Gather {
     /// All values, in the order of the branches.
@@ -24,19 +24,19 @@ pub enum Gather {
     First,
 }
 
-/// What a branch that fails means for the others.
+/// The effect of a failing branch on the others.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OnFailure {
-    /// They are cancelled, and what it threw is thrown.
+    /// The others are cancelled, and the exception of the branch is thrown.
     Fail,
-    /// They go on; its value is nil.
+    /// The others continue; the value of the branch is nil.
     Continue,
-    /// They go on; its value says what went wrong.
+    /// The others continue; the value of the branch is a map that describes the error.
     Collect,
 }
 
 impl OnFailure {
-    /// Returns what `:fail`, `:continue` and `:collect` mean.
+    /// Returns the meaning of `:fail`, `:continue` and `:collect`.
     pub(super) fn named(value: &Value) -> Option<OnFailure> {
         match name_of(value).as_deref() {
             Some("fail") => Some(OnFailure::Fail),
@@ -47,28 +47,28 @@ impl OnFailure {
     }
 }
 
-/// Branches that a flow asks for.
+/// The branches of a call.
 #[derive(Debug, Clone)]
 pub struct Branches {
-    /// Names them in the run, like the id of a step.
+    /// The id of the branches in the run, like the id of a step.
     pub id: String,
     pub gather: Gather,
     pub on_failure: OnFailure,
     /// Maximum number of concurrent branches.
     pub max: usize,
     pub nodes: Vec<Node>,
-    /// The dynamic vars that are bound where the branches begin.
+    /// The dynamic bindings at the place of the call.
     pub bound: Vec<(Rc<Var>, Value)>,
 }
 
 /// One branch.
 #[derive(Debug, Clone)]
 pub struct Node {
-    /// Its name, where branches have names.
+    /// The name of the branch, if branches have names.
     pub name: Value,
     pub function: Value,
     pub args: Vec<Value>,
-    /// The branches whose values are further arguments; all come before this one.
+    /// The indices of the branches whose values are further arguments; all are lower than that of this branch.
     pub needs: Vec<usize>,
 }
 
@@ -76,7 +76,7 @@ fn index(value: &Value) -> Option<usize> {
     usize::try_from(value.as_int()?).ok()
 }
 
-/// What a call says beside its branches.
+/// The options of a call.
 pub(super) struct Options {
     pub id: String,
     pub on_failure: OnFailure,
@@ -84,7 +84,7 @@ pub(super) struct Options {
 }
 
 impl Options {
-    /// Reads the options of a call; nil stands for no options.
+    /// Reads the options of a call; nil stands for an empty map.
     fn read(caller: &str, given: &Value, known: &[&str]) -> Result<Options> {
         let mut options = Options {
             id: caller.to_owned(),
@@ -161,7 +161,7 @@ fn listed(names: &[&str]) -> String {
     names.join(", ")
 }
 
-/// What can be called without arguments: not the value of a step that was performed already.
+/// Checks that a value can be called without arguments. The value of a step, which was performed already, cannot.
 fn check_thunk(caller: &str, name: &Value, thunk: &Value) -> Result<()> {
     let is_thunk = matches!(
         thunk,
@@ -180,7 +180,7 @@ fn check_thunk(caller: &str, name: &Value, thunk: &Value) -> Result<()> {
         .into())
 }
 
-/// Returns a branch that needs no other.
+/// Returns a branch that needs no other branch.
 pub(super) fn node(name: Value, function: Value, args: Vec<Value>) -> Node {
     Node {
         name,
@@ -199,7 +199,7 @@ pub(super) fn request(
 ) -> Result<Value> {
     let mut bound = Vec::new();
     for var in vm.bound_vars() {
-        // Which namespace is current is the session's, not the branch's.
+        // The current namespace belongs to the session, not to the branch.
         if !Rc::ptr_eq(&var, &vm.world().ns_var) {
             let value = vm.var_value(&var)?;
             bound.push((var, value));
@@ -223,7 +223,7 @@ fn items(vm: &mut Vm, args: &Args<'_>, idx: usize, expected: &str) -> Result<Vec
     }
 }
 
-/// Returns how many arguments a function has beside its options, and which options these are.
+/// Returns the number of arguments that a function has besides its options, and the names of the options.
 pub fn options_of(function: &str) -> Option<(usize, &'static [&'static str])> {
     match function {
         "all" => Some((1, GROUP_OPTIONS)),
@@ -236,7 +236,7 @@ pub fn options_of(function: &str) -> Option<(usize, &'static [&'static str])> {
 /// Checks the options of a call.
 ///
 /// # Errors
-/// The first that is wrong.
+/// Fails with the first option that is wrong.
 pub fn check_options(caller: &str, given: &Value, known: &[&str]) -> Result<()> {
     Options::read(caller, given, known).map(drop)
 }
@@ -247,10 +247,10 @@ const GROUP_OPTIONS: &[&str] = &["id", "max", "on-error"];
 pub(super) const ALL: Native = Native {
     name: "all",
     usage: "(all thunks)\n(all opts thunks)",
-    doc: "Calls functions without arguments side by side and returns their values, in order: \
+    doc: "Calls functions without arguments concurrently and returns their values, in order: \
           (flow/all [#(flow/step :http :user {...}) #(flow/step :http :orders {...})]). The first that fails \
           cancels the others and its exception is thrown. opts: :on-error :continue gives nil for what fails, \
-          :collect gives {:error {...}}; :max, how many are under way at once (64); :id, their name in the run.",
+          :collect gives {:error {...}}; :max, how many run at once (64); :id, their name in the run.",
     examples: &[],
     arity: Arity::between(1, 2),
     run: |vm, args| {
@@ -271,9 +271,9 @@ pub(super) const ALL: Native = Native {
 pub(super) const PMAP: Native = Native {
     name: "pmap",
     usage: "(pmap f coll)\n(pmap opts f coll)",
-    doc: "Calls f with each item of coll, side by side, and returns a vector of the values, in the order of \
+    doc: "Calls f with each item of coll, concurrently, and returns a vector of the values, in the order of \
           coll: (flow/pmap {:max 8} #(flow/step :http :page {:url %}) urls). opts as in flow/all. Of a long \
-          coll only :max items (64) are under way at once.",
+          coll, only :max items (64) run at once.",
     examples: &[],
     arity: Arity::between(2, 3),
     run: |vm, args| {
@@ -294,7 +294,7 @@ pub(super) const PMAP: Native = Native {
     },
 };
 
-/// Tells whether a value may be callable. The call itself reports why one is not.
+/// Tells whether a value can probably be called. The call itself reports values that cannot.
 fn is_callable(value: &Value) -> bool {
     !matches!(
         value,
@@ -313,7 +313,7 @@ fn is_callable(value: &Value) -> bool {
 pub(super) const RACE: Native = Native {
     name: "race",
     usage: "(race thunks)\n(race opts thunks)",
-    doc: "Calls the functions of a map side by side and returns the key and the value of the first that \
+    doc: "Calls the functions of a map concurrently and returns the key and the value of the first that \
           finishes: (flow/race {:answer #(flow/step :wait :reply {...}) :late #(flow/step :sleep :hour \
           {:duration \"1h\"})}). The others are cancelled: their finally blocks run. When the first that \
           finishes does so by failing, its exception is thrown. A vector counts from 0. opts: :id, their name in \
@@ -349,8 +349,8 @@ pub(super) const RACE: Native = Native {
 pub(super) const GRAPH: Native = Native {
     name: "graph*",
     usage: "(graph* nodes)",
-    doc: "Calls functions side by side, each as soon as the values are there that it needs: what flow/let stands \
-          for. A node is [name f needs]; f gets the values of the nodes that needs counts, all of them before it. \
+    doc: "Calls functions concurrently, each as soon as the values that it needs are known: the expansion of \
+          flow/let. A node is [name f needs]; f gets the values of the nodes with the indices in needs, which are lower. \
           Returns the values of all nodes.",
     examples: &[],
     arity: Arity::exactly(1),
@@ -359,7 +359,10 @@ pub(super) const GRAPH: Native = Native {
         for given in vm.items(args.get(0).clone())? {
             let parts = vm.items(given)?;
             let [name, function, needs] = &parts[..] else {
-                return Err(args.expected(0, "nodes of a name, a function and what it needs"));
+                return Err(args.expected(
+                    0,
+                    "nodes of a name, a function and the indices of the nodes it needs",
+                ));
             };
             let needed = vm.items(needs.clone())?;
             let needs = needed.iter().map(index).collect::<Option<Vec<usize>>>();

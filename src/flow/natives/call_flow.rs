@@ -1,4 +1,4 @@
-//! Runs that hang together: `call-flow`.
+//! `call-flow`: starts another flow as a child run.
 
 use flowstone_lang::value::{Arity, Class, Exception, Map, Native, Result, Value};
 use flowstone_lang::vm::{Args, Vm};

@@ -1,5 +1,5 @@
-//! `:fanout`: one step that stands for many. Its items are performed as steps of their own, each on a branch, so
-//! that what is journaled, retried and waited for is each item, and never the whole.
+//! `:fanout`: one step that stands for several. Each item is performed as a step on a branch, so that single items are
+//! journaled, retried and waited for, and never the whole.
 
 use flowstone_lang::value::{Class, Exception, Native, Result, Signal, Value};
 use flowstone_lang::vm::Vm;
@@ -13,10 +13,10 @@ use crate::step::{
 use flowstone_model::names::name_of;
 
 pub const KIND: &str = "fanout";
-/// Items of this type go on side by side.
+/// Items of this type run concurrently.
 const CALL_FLOW: &str = "call-flow";
 
-/// The step type, for those who look steps up.
+/// The step type, for lookups of steps.
 pub struct Fanout;
 
 static SPEC: StepSpec = StepSpec {
@@ -62,25 +62,25 @@ impl Step for Fanout {
         &SPEC
     }
 
-    /// Only who is no flow comes here: in a flow, the items are asked for instead.
+    /// Only reached outside of a flow; a flow requests the items instead.
     fn run<'a>(
         &'a self,
         _cx: &'a StepContext,
         _config: Value,
     ) -> LocalFuture<'a, std::result::Result<Outcome, StepError>> {
         Box::pin(async {
-            let message = "a `:fanout` step works in the body of a flow only";
+            let message = "a `:fanout` step works only in the body of a flow";
             Err(StepError::config("E0447", message).hint("perform its items as steps of their own"))
         })
     }
 }
 
-/// Tells whether a step type means this.
-pub(super) fn is_meant(kind: &Value) -> bool {
+/// Tells whether a step type names this step.
+pub(super) fn is_fanout(kind: &Value) -> bool {
     matches!(kind, Value::Keyword(kind) if kind.namespace().is_none() && &*kind.name() == KIND)
 }
 
-/// Performs the items. `step` performs one.
+/// Performs the items; `step` performs a single one.
 pub(super) fn perform(
     vm: &mut Vm,
     id: &Value,
@@ -131,15 +131,15 @@ pub fn check_types(items: &[Value]) -> Result<bool, Diagnostic> {
             return Err(wrong(message).hint("an item is a map such as {:type :http :url \"...\"}"));
         };
         if &*kind == KIND {
-            return Err(wrong("a `:fanout` has no `:fanout` among its items")
-                .hint("put the items of both into one"));
+            return Err(wrong("a `:fanout` cannot contain a `:fanout`")
+                .hint("merge the items of both into one"));
         }
         children += usize::from(&*kind == CALL_FLOW);
     }
     if children != 0 && children != items.len() {
         return Err(
-            wrong("items of type `:call-flow` and others are mixed in one `:fanout`")
-                .hint("use two steps, or flow/pmap, which runs any steps side by side"),
+            wrong("a `:fanout` cannot mix items of type `:call-flow` with others")
+                .hint("use two steps, or flow/pmap, which runs any steps concurrently"),
         );
     }
     Ok(children != 0)
@@ -169,7 +169,7 @@ fn transformed(vm: &mut Vm, transform: Option<&Value>, values: Value) -> Result<
     vm.call(&function, &[values])
 }
 
-/// Finds an option of steps that means nothing here.
+/// Finds a common option that has no effect on a `:fanout`.
 pub fn foreign_option(given: &Value) -> Option<Diagnostic> {
     let own = |name: &str| SPEC.fields.iter().any(|field| field.name == name);
     let foreign = COMMON
@@ -177,7 +177,7 @@ pub fn foreign_option(given: &Value) -> Option<Diagnostic> {
         .map(|field| field.name)
         .filter(|name| !own(name) && !matches!(*name, "title" | "type"))
         .find(|name| given.get(name).is_some_and(|value| !value.is_nil()))?;
-    Some(wrong(format!("`:{foreign}` means nothing for a `:fanout`")).hint("give it to the items"))
+    Some(wrong(format!("`:{foreign}` does not apply to a `:fanout`")).hint("give it to the items"))
 }
 
 fn wrong(message: impl Into<String>) -> Diagnostic {

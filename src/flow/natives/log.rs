@@ -7,7 +7,7 @@ use crate::diagnostic::nearest;
 
 const LEVELS: &[&str] = &["trace", "debug", "info", "warn", "error"];
 
-/// Refuses what is not a level, with the levels in the hint.
+/// Rejects values that are not a level, with the levels in the hint.
 pub fn check_level(level: &Value) -> Result<(), Signal> {
     let name = match level {
         Value::Keyword(_) | Value::Text(_) => name_of(level).unwrap_or_default(),

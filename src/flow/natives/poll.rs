@@ -1,30 +1,30 @@
-//! The options of `flow/poll`, as data: the macro and its loop are in the library of flows.
+//! The options of `flow/poll`, as data. The macro and its loop are in the flow library.
 
 use flowstone_lang::value::{Arity, Native, Value};
 
 use crate::step::shape::{self, What};
 use crate::step::{Field, FieldType};
 
-/// The code of what is wrong with them.
+/// The error code of malformed options.
 pub const CODE: &str = "E0443";
 
 /// Milliseconds, or text such as `"10s"`.
 const MILLIS: FieldType = FieldType::Either(&[FieldType::Number, FieldType::Duration]);
 
-/// How pauses grow.
+/// The growth of pauses.
 pub const BACKOFF: FieldType = FieldType::Keys(&[
-    Field::optional(
-        "base",
-        MILLIS,
-        "The first pause; `:interval` where it is left out.",
-    ),
+    Field::optional("base", MILLIS, "The first pause; `:interval` by default."),
     Field::optional(
         "factor",
         FieldType::Number,
-        "By how much each pause is longer.",
+        "The factor by which each `:exponential` pause is longer.",
     ),
-    Field::optional("max", MILLIS, "The longest pause."),
-    Field::optional("step", MILLIS, "What a `:linear` one adds."),
+    Field::optional("max", MILLIS, "Maximum length of a pause."),
+    Field::optional(
+        "step",
+        MILLIS,
+        "The time by which each `:linear` pause is longer.",
+    ),
     Field::optional(
         "type",
         FieldType::OneOf(&["constant", "exponential", "linear"]),
@@ -39,31 +39,35 @@ const OPTIONS: &[Field] = &[
             Field::optional(
                 "error?",
                 FieldType::Bool,
-                "Whether a step that fails ends it.",
+                "Whether a failing step ends the polling.",
             ),
             Field::optional(
                 "status",
                 FieldType::List(&FieldType::Int),
-                "Statuses that end it, such as `#{400 401}`.",
+                "HTTP statuses that end the polling, such as `#{400 401}`.",
             ),
         ]),
-        "What ends it early.",
+        "Conditions that end the polling early.",
     ),
     Field::optional("backoff", BACKOFF, "How the pauses grow."),
-    Field::optional("id", FieldType::Name, "Names the `:sleep` steps."),
+    Field::optional("id", FieldType::Name, "The name of the `:sleep` steps."),
     Field::required("interval", MILLIS, "The pause between two attempts."),
     Field::optional(
         "max-attempts",
         FieldType::IntIn(1, i64::MAX),
-        "How often it is tried.",
+        "Maximum number of attempts.",
     ),
-    Field::required("return-on", FieldType::Any, "A predicate of the result."),
-    Field::optional("timeout", MILLIS, "How long it is tried."),
+    Field::required(
+        "return-on",
+        FieldType::Any,
+        "A predicate of the result that ends the polling.",
+    ),
+    Field::optional("timeout", MILLIS, "Maximum duration of the polling."),
 ];
 
-/// What is wrong with the options.
+/// A problem with the options.
 pub struct Problem {
-    /// The key that is wrong, where it is there.
+    /// The key that is wrong, if it is in the map.
     pub key: Option<String>,
     pub message: String,
     pub hint: Option<String>,

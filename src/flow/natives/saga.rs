@@ -1,4 +1,4 @@
-//! What a run does about its own end: `compensate`, `on-cancel`, `continue-as-new`.
+//! Functions for the end of a run: `compensate`, `on-cancel`, `continue-as-new`.
 
 use flowstone_lang::value::{Arity, Native, Result, Value};
 use flowstone_lang::vm::Args;
@@ -24,7 +24,7 @@ pub(super) const COMPENSATE: Native = Native {
 pub(super) const ON_CANCEL: Native = Native {
     name: "on-cancel",
     usage: "(on-cancel thunk)",
-    doc: "Has thunk, a function without arguments, called when the run is cancelled or over its time, after its \
+    doc: "Registers thunk, a function without arguments, to be called when the run is cancelled or times out, after its \
           `finally` blocks, the last one first. Returns nil.",
     examples: &[],
     arity: Arity::exactly(1),
@@ -39,7 +39,7 @@ pub(super) const CONTINUE_AS_NEW: Native = Native {
     name: "continue-as-new",
     usage: "(continue-as-new input)",
     doc: "Ends this pass of the run and starts the flow again, as the same run, with this input and an empty \
-          journal: a loop that goes on for ever does not grow. `finally` blocks run, no `catch` sees it, and what \
+          journal, so that the journal of an endless loop does not grow. `finally` blocks run, no `catch` sees it, and what \
           `compensate` remembered is dropped. Only outside of branches.",
     examples: &[],
     arity: Arity::exactly(1),

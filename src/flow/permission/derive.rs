@@ -1,6 +1,6 @@
-//! What a project's connections allow without any row: their own hosts, the secrets that they name, their programs.
+//! The permissions that a project's connections imply: their own hosts, the secrets that they name, their programs.
 //!
-//! Reads project files and the environment only: what a flow says of a connection allows nothing.
+//! Reads only project files and the environment: a flow's own settings of a connection allow nothing.
 
 use std::sync::Arc;
 
@@ -13,17 +13,17 @@ use crate::json::items;
 /// A server that is known without a connection, such as a model provider.
 #[derive(Debug, Clone, Default)]
 pub struct Known {
-    /// What `:backend` calls it.
+    /// The value of `:backend` that selects it.
     pub id: String,
-    /// Where it is; patterns, such as `*.amazonaws.com`.
+    /// The hosts; patterns, such as `*.amazonaws.com`.
     pub hosts: Vec<String>,
     /// The names of its keys.
     pub keys: Vec<String>,
-    /// The variables of the environment that say where it is.
+    /// The environment variables that override its address.
     pub variables: Vec<String>,
 }
 
-/// Returns what settings allow. `known` are the servers that need no description.
+/// Returns the permissions that follow from the settings. `known` are the servers that need no description.
 pub fn derived(settings: &Value, known: &[Known]) -> Allow {
     let mut deriving = Deriving {
         known,
@@ -33,7 +33,7 @@ pub fn derived(settings: &Value, known: &[Known]) -> Allow {
     };
     for server in known {
         let hosts = deriving.hosts_of(server);
-        // What the environment names may be on this machine; a provider's own address is public anyway.
+        // An address from the environment may be on this machine; a provider's own address is public anyway.
         if deriving.is_in_environment(server) {
             deriving.net.rows.extend(hosts.iter().cloned());
         }
@@ -161,7 +161,7 @@ impl Deriving<'_> {
         self.declared(server).next().is_some()
     }
 
-    /// Returns where a known server is, as the environment says or as everybody knows.
+    /// Returns the hosts of a known server: from the environment, or the well-known ones.
     fn hosts_of(&self, server: &Known) -> Vec<NetRow> {
         let own = server.hosts.iter().filter_map(|host| NetRow::read(host));
         own.chain(
@@ -184,13 +184,13 @@ fn address(url: Option<&Value>) -> Option<NetRow> {
     let port = row.port.or(match scheme {
         "https" => Some(443),
         "http" => Some(80),
-        // As in OLLAMA_HOST: whichever port its default is.
+        // As in OLLAMA_HOST: any port is allowed.
         _ => None,
     });
     let is_everywhere =
         matches!(&row.host, HostPattern::Network { address, .. } if address.is_unspecified());
     let host = match is_everywhere {
-        // Where a server listens, not where it is.
+        // An address to listen on stands for this machine.
         true => HostPattern::read("127.0.0.1")?,
         false => row.host,
     };

@@ -1,9 +1,9 @@
-//! Adds a row to the text of `flowstone.edn`, and leaves everything else of it as it is written.
+//! Adds a row to the text of `flowstone.edn`, and leaves the rest of the text unchanged.
 
 use super::Missing;
 use super::line::in_edn;
 
-/// Returns the text with the row that is missing. `None` when the text is not a map of the form that the row fits into:
+/// Returns the text with the missing row. Returns `None` if the text is not a map of the form that the row fits into:
 /// then a person has to add it.
 pub fn with_row(text: &str, missing: &Missing) -> Option<String> {
     let keys = missing.keys();
@@ -18,7 +18,7 @@ pub fn with_row(text: &str, missing: &Missing) -> Option<String> {
     Some(edited)
 }
 
-/// Returns where to insert what.
+/// Returns the text to insert, and its position.
 fn place(text: &str, map: usize, keys: &[String], item: &str) -> Option<(usize, String)> {
     let scan = Scan(text);
     let Some((key, rest)) = keys.split_first() else {
@@ -51,7 +51,7 @@ fn place(text: &str, map: usize, keys: &[String], item: &str) -> Option<(usize, 
     }
 }
 
-/// Returns where an item goes at the end of a collection.
+/// Returns the insertion of an item at the end of a collection.
 fn last(text: &str, start: usize, item: &str) -> Option<(usize, String)> {
     let scan = Scan(text);
     let open = match scan.at(start)? {
@@ -72,7 +72,7 @@ fn last(text: &str, start: usize, item: &str) -> Option<(usize, String)> {
     })
 }
 
-/// Returns an entry: the keys, one in the other, and the item in a vector.
+/// Returns an entry: the nested keys, with the item in a vector.
 fn nested(keys: &[String], item: &str) -> String {
     match keys {
         [] => String::new(),
@@ -81,7 +81,7 @@ fn nested(keys: &[String], item: &str) -> String {
     }
 }
 
-/// Finds the ends of forms in text. What it does not understand, it gives up on.
+/// Finds the ends of forms in text. Gives up on syntax that it does not know.
 struct Scan<'a>(&'a str);
 
 impl Scan<'_> {
@@ -89,7 +89,7 @@ impl Scan<'_> {
         self.0.get(at..)?.chars().next()
     }
 
-    /// Returns where the next form begins, behind blanks, comments and discarded forms.
+    /// Returns the start of the next form, after blanks, comments and discarded forms.
     fn skip_blank(&self, mut at: usize) -> usize {
         loop {
             let Some(rest) = self.0.get(at..) else {
@@ -108,7 +108,7 @@ impl Scan<'_> {
         }
     }
 
-    /// Returns where the form ends that begins here, or behind the blanks here.
+    /// Returns the end of the form that begins here, or after the blanks here.
     fn form(&self, at: usize) -> Option<usize> {
         let mut at = self.skip_blank(at);
         let mut depth = 0_usize;
@@ -126,7 +126,7 @@ impl Scan<'_> {
                     depth = depth.checked_sub(1)?;
                     at += 1;
                 }
-                // A set, a tag or a symbolic value: what follows belongs to it.
+                // A set, a tag or a symbolic value: the form that follows belongs to it.
                 '#' | '\'' | '^' | '`' | '~' | '@' => {
                     at += 1;
                     continue;

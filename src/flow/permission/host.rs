@@ -1,4 +1,4 @@
-//! Hosts: the patterns that rows name them by.
+//! Patterns by which rows name hosts.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -10,7 +10,7 @@ use super::{ANY, Host};
 pub enum HostPattern {
     Any,
     Host(String),
-    /// With its dot: `.example.com`.
+    /// A suffix with its dot: `.example.com`.
     Under(String),
     Network {
         address: IpAddr,
@@ -127,7 +127,7 @@ impl HostPattern {
     fn covers(&self, name: &str, found: Option<IpAddr>) -> bool {
         let found = found.or_else(|| name.parse().ok());
         match self {
-            // `localhost` is the loopback address too, however a flow writes it.
+            // `localhost` is the loopback address too, however it is written.
             HostPattern::Host(own) if own == "localhost" => {
                 name == own || found.is_some_and(|it| is_localhost(it.to_canonical()))
             }
@@ -160,7 +160,7 @@ fn network(address: IpAddr, bits: Option<&str>) -> Option<HostPattern> {
     if bits > most {
         return None;
     }
-    // IPv4 as IPv6 writes it.
+    // An IPv4 address in IPv6 notation.
     let (address, bits) = match address.to_canonical() {
         inner @ IpAddr::V4(_) if address.is_ipv6() && bits >= 96 => (inner, bits - 96),
         _ => (address, bits),
@@ -189,7 +189,7 @@ fn is_in(found: IpAddr, address: IpAddr, bits: u8) -> bool {
     }
 }
 
-/// Returns a host in the form in which names are compared.
+/// Returns a host in its normal form for comparison.
 pub(super) fn plain(host: &str) -> String {
     let host = host.trim_matches(['[', ']']).trim_end_matches('.');
     host.to_ascii_lowercase()

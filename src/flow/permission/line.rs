@@ -1,4 +1,4 @@
-//! What is missing, in the words of a person: the line to add to `flowstone.edn`, and the option.
+//! Descriptions of missing permissions for people: the line to add to `flowstone.edn`, and the option.
 
 use std::path::Path;
 
@@ -8,18 +8,18 @@ use super::{ANY, Access, Allow, Host, Need, OwnRows, Trust};
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Missing {
     pub access: Access,
-    /// What the row has to name: a path, a host, a program, a variable; the hosts of a secret.
+    /// The item that the row has to name: a path, a host, a program, a variable; the hosts of a secret.
     pub item: String,
-    /// The secret that the permission names.
+    /// The name of the secret, if the permission is for one.
     pub secret: Option<String>,
-    /// The need is a proxy's.
+    /// Whether the need is a proxy's.
     pub is_proxy: bool,
-    /// The flow whose own rows it belongs to; those of the project where this is not set.
+    /// The flow whose own rows it belongs to; `None` for those of the project.
     pub own: Option<OwnRows>,
 }
 
 impl Missing {
-    /// Returns what is missing for a need.
+    /// Returns the missing permission for a need.
     pub fn of(need: &Need) -> Missing {
         let (access, item, secret) = match need {
             Need::Read(path) => (Access::Read, path.display().to_string(), None),
@@ -38,7 +38,7 @@ impl Missing {
         }
     }
 
-    /// Says which flow's rows it belongs to.
+    /// Sets the flow whose rows it belongs to.
     #[must_use]
     pub fn in_rows_of(self, own: Option<&OwnRows>) -> Missing {
         Missing {
@@ -47,7 +47,7 @@ impl Missing {
         }
     }
 
-    /// Names a path as the project does, where it is in its folder.
+    /// Replaces a path inside the project's folder by its path relative to the folder.
     #[must_use]
     pub fn relative_to(mut self, root: &Path) -> Missing {
         if matches!(self.access, Access::Read | Access::Write)
@@ -62,7 +62,7 @@ impl Missing {
         self
     }
 
-    /// Returns what is to be done, as in "read /etc/hosts".
+    /// Returns the denied action, as in "read /etc/hosts".
     pub fn action(&self) -> String {
         let item = shown(&self.item);
         match self.access {
@@ -79,12 +79,12 @@ impl Missing {
         }
     }
 
-    /// Returns the map for `flowstone.edn` in which only this is allowed.
+    /// Returns the map for `flowstone.edn` that allows only this.
     pub fn edn(&self) -> String {
         format!("{{:{} {}}}", self.access.key(), self.value())
     }
 
-    /// Returns the row that is missing. `resolve` makes absolute paths.
+    /// Returns the missing row. `resolve` makes paths absolute.
     pub fn allow(&self, resolve: super::manifest::Resolve<'_>) -> Allow {
         let mut allow = Allow::default();
         let text = match &self.secret {
@@ -104,14 +104,14 @@ impl Missing {
         }
     }
 
-    /// Returns what a person can do about it, a sentence each.
+    /// Returns what a person can do about it, one sentence each.
     pub fn hints(&self) -> Vec<String> {
         let trust = self.own.as_ref().and_then(|own| {
             let state = match own.trust {
                 Trust::NotNeeded => return None,
                 Trust::Missing => "is not from this project",
                 Trust::Outdated => "is not from this project, and has changed since it was trusted",
-                Trust::Given => "is trusted with less",
+                Trust::Given => "is trusted with fewer permissions",
             };
             Some(format!(
                 "the flow `{}` {state}; to see what it needs and to allow that: `flowstone flows trust FILE`",
@@ -156,7 +156,7 @@ impl Missing {
     }
 }
 
-/// Returns how a row names a host: without a port that follows from the scheme.
+/// Returns a host as a row names it: without a port that follows from the scheme.
 fn row(host: &Host) -> String {
     match host.port {
         80 | 443 => host.name.clone(),
@@ -180,7 +180,7 @@ pub(super) fn key_of_name(name: &str) -> String {
     }
 }
 
-/// Returns a text as a string of EDN, with every character escaped that is not shown.
+/// Returns a text as an EDN string, with every invisible character escaped.
 pub(super) fn in_edn(text: &str) -> String {
     let mut quoted = String::from("\"");
     for char in text.chars() {
@@ -207,7 +207,7 @@ fn in_shell(text: &str) -> String {
     }
 }
 
-/// Returns text of a flow with every character escaped that a terminal would act on or not show.
+/// Returns text of a flow with every character escaped that a terminal would interpret or not show.
 pub fn shown(text: &str) -> String {
     let mut cleaned = String::with_capacity(text.len());
     for char in text.chars() {
@@ -220,7 +220,7 @@ pub fn shown(text: &str) -> String {
     cleaned
 }
 
-/// Tells whether a character is a control, or changes how those around it are shown.
+/// Tells whether a character is a control character, or changes how the characters around it are displayed.
 fn is_hidden(char: char) -> bool {
     char.is_control()
         || matches!(char,

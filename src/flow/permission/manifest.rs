@@ -1,4 +1,4 @@
-//! `:allow` of `flowstone.edn`, and the options that say the same.
+//! Reads `:allow` of `flowstone.edn`, and the command-line options with the same meaning.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -15,10 +15,10 @@ pub const KEYS: &[&str] = &[
     "defaults", "env", "net", "programs", "read", "secrets", "write",
 ];
 
-/// What stands for all public addresses in `:net`.
+/// The name of all public addresses in `:net`.
 const PUBLIC: &str = "public";
 
-/// What is wrong with `:allow`, and where.
+/// An error in `:allow`, with its place.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct ManifestError {
@@ -26,13 +26,13 @@ pub struct ManifestError {
     pub span: Span,
 }
 
-/// Makes absolute paths of those in rows.
+/// Makes the paths of rows absolute.
 pub type Resolve<'a> = &'a dyn Fn(&str) -> PathBuf;
 
-/// Reads `:allow`. `place` names it in errors.
+/// Reads `:allow`. `place` is its name in errors.
 ///
 /// # Errors
-/// When a key is unknown or a row cannot be read.
+/// Fails if a key is unknown or a row cannot be read.
 pub fn read(place: &str, value: &Value, resolve: Resolve<'_>) -> Result<Grants, ManifestError> {
     let Some(map) = value.as_map() else {
         return Err(wrong(
@@ -72,7 +72,7 @@ pub fn read(place: &str, value: &Value, resolve: Resolve<'_>) -> Result<Grants, 
 
 /// Returns the text of a row.
 fn text_of(access: Access, row: &Value) -> Result<String, String> {
-    let words = match access {
+    let accepted = match access {
         Access::Read | Access::Write => "paths such as \"data\"",
         Access::Net => "hosts such as \"api.internal:8443\"",
         Access::Program => "programs such as \"node\"",
@@ -85,13 +85,15 @@ fn text_of(access: Access, row: &Value) -> Result<String, String> {
                 Access::Read | Access::Write => "; the project's folder is \".\"",
                 _ => "",
             };
-            Err(format!("has an empty string in it; it takes {words}{all}"))
+            Err(format!(
+                "contains an empty string; it takes {accepted}{all}"
+            ))
         }
         (Some(text), _) => Ok(text.to_owned()),
         (None, Access::Net) if name_of(row).is_some_and(|it| &*it == PUBLIC) => {
             Ok(format!(":{PUBLIC}"))
         }
-        (None, _) => Err(format!("has {} in it; it takes {words}", row.kind())),
+        (None, _) => Err(format!("contains {}; it takes {accepted}", row.kind())),
     }
 }
 
@@ -103,10 +105,10 @@ pub fn check(place: &str, value: &Value) -> Result<(), ManifestError> {
     read(place, value, &|path| PathBuf::from(path)).map(drop)
 }
 
-/// Adds what an option allows.
+/// Adds the permission that an option allows.
 ///
 /// # Errors
-/// Words that say why the row cannot be read.
+/// A message that states why the row cannot be read.
 pub fn add_flag(
     allow: &mut Allow,
     access: Access,
@@ -148,7 +150,7 @@ fn add(allow: &mut Allow, access: Access, text: &str, resolve: Resolve<'_>) -> R
 fn host(text: &str) -> Result<NetRow, String> {
     NetRow::read(text).ok_or_else(|| {
         format!(
-            "has {text:?}, which is not a host; write `\"api.internal\"`, `\"*.internal:8443\"`, `\"10.0.0.0/8\"`, or `:public` for all public addresses"
+            "contains {text:?}, which is not a host; write `\"api.internal\"`, `\"*.internal:8443\"`, `\"10.0.0.0/8\"`, or `:public` for all public addresses"
         )
     })
 }

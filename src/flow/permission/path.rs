@@ -1,17 +1,18 @@
-//! Paths: which rows cover which, and what no row covers unless it names it.
+//! Coverage of paths by rows, and the names that no row covers unless it names them.
 
 use std::path::{Component, Path};
 
-/// Names that a row for a folder around them does not cover: Flowstone's own data, the history of a repository, and
-/// the file of secrets with its variants.
+/// Names that a row for an enclosing folder does not cover: Flowstone's own data, the history of a repository, and the
+/// file of secrets with its variants.
 pub const PROTECTED: [&str; 3] = [".env", ".flowstone", ".git"];
 
-/// The project's settings, which say what its flows may touch. They are read freely and written only where a row names them.
+/// The project's settings, which contain the permissions of its flows. They may always be read, but are written only if
+/// a row names them.
 pub const SETTINGS: &str = "flowstone.edn";
 
 /// Tells whether a path component is protected wherever it occurs.
 pub fn is_protected(component: &str) -> bool {
-    // Some file systems do not tell upper from lower case.
+    // Some file systems are not case-sensitive.
     is_environment(component)
         || PROTECTED
             .iter()
@@ -23,7 +24,8 @@ pub fn is_write_protected(component: &str) -> bool {
     is_protected(component) || component.eq_ignore_ascii_case(SETTINGS)
 }
 
-/// Tells whether a file holds the secrets of an environment, by its name: `.env`, `.env.local`. Examples hold none.
+/// Tells whether a file contains the secrets of an environment, by its name: `.env`, `.env.local`. Example files
+/// contain none.
 pub fn is_environment(name: &str) -> bool {
     const EXAMPLES: &[&str] = &[".dist", ".example", ".sample", ".template"];
     let name = name.to_ascii_lowercase();
@@ -33,7 +35,8 @@ pub fn is_environment(name: &str) -> bool {
     })
 }
 
-/// Tells whether a row covers a path, below which what `is_kept` names is not covered. Both are absolute, with links resolved.
+/// Tells whether a row covers a path, except below names for which `is_kept` is true. Both are absolute, with links
+/// resolved.
 pub(super) fn covers(row: &Path, path: &Path, home: &Path, is_kept: fn(&str) -> bool) -> bool {
     let Ok(rest) = path.strip_prefix(row) else {
         return false;

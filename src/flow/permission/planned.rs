@@ -1,15 +1,15 @@
-//! What a flow needs, as far as it is written out in its steps.
+//! The permissions that a flow needs, as far as they are written out in its steps.
 
 use std::path::Path;
 
 use super::{Access, Allow, Decision, Missing, Need, decide};
 
-/// Something that a step as it is written needs.
+/// A permission that a step needs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PlannedNeed {
     /// Written out. Paths are as the flow writes them.
     Known(Need),
-    /// Computed: what it is, is decided at run time.
+    /// Computed: the need is decided at run time.
     Computed(Access),
 }
 
@@ -21,7 +21,7 @@ impl PlannedNeed {
         }
     }
 
-    /// Returns what is needed, for a person.
+    /// Returns a description of the need for people.
     pub fn words(&self) -> String {
         match self {
             PlannedNeed::Known(need) => Missing::of(need).action(),
@@ -29,7 +29,7 @@ impl PlannedNeed {
         }
     }
 
-    /// Returns the row that is missing; none where it is there, or nothing is known yet. `real` resolves links.
+    /// Returns the missing row; `None` if it exists, or if the need is not known yet. `real` resolves links.
     pub fn missing(
         &self,
         allow: &Allow,
@@ -50,7 +50,7 @@ impl PlannedNeed {
 }
 
 impl Access {
-    /// Returns what it is, for a person.
+    /// Returns a description of the kind of access for people.
     pub fn words(self) -> &'static str {
         match self {
             Access::Read => "read",

@@ -1,14 +1,14 @@
-//! What the flows of a project may touch, put together from its rows.
+//! The permissions of the flows of a project, collected from its rows.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::{Allow, OwnRows, Trust};
 
-/// What `:allow` says, of the project or of one flow.
+/// The rows of `:allow`, of the project or of one flow.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Grants {
-    /// Whether the defaults hold beside the rows.
+    /// Whether the defaults apply in addition to the rows.
     pub has_defaults: bool,
     pub allow: Allow,
 }
@@ -22,34 +22,34 @@ impl Default for Grants {
     }
 }
 
-/// What the flows of a project may touch.
+/// The permissions of the flows of a project.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Permissions {
-    /// What holds without any row: the project's folder and public addresses.
+    /// The permissions that hold without any row: the project's folder and public addresses.
     pub defaults: Allow,
-    /// What follows from connections and from the environment: their hosts, secrets and programs.
+    /// The permissions that follow from connections and from the environment: their hosts, secrets and programs.
     pub derived: Allow,
     /// `:allow` of the project.
     pub project: Grants,
     /// `:flows {:slug {:allow ...}}`.
     pub flows: BTreeMap<String, Grants>,
-    /// The options of the command.
+    /// The permissions that the options of the command add.
     pub command: Allow,
-    /// What was recorded by `flows trust`.
+    /// The permissions that `flows trust` recorded.
     pub trusted: Vec<TrustedFlow>,
 }
 
-/// A flow from elsewhere that a person trusts, as it was then.
+/// A flow from elsewhere that a person trusts, in the version at that time.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TrustedFlow {
     pub slug: String,
-    /// That of [`crate::flow::Flow::digest`].
+    /// The digest of [`crate::flow::Flow::digest`].
     pub digest: String,
     pub allow: Allow,
 }
 
 impl Permissions {
-    /// Allows everything: for tests of other things.
+    /// Allows everything: for tests of other features.
     pub fn everything() -> Permissions {
         Permissions {
             command: Allow::everything(),
@@ -57,7 +57,7 @@ impl Permissions {
         }
     }
 
-    /// Returns what a flow of the project may touch.
+    /// Returns the permissions of a flow of the project.
     pub fn of_flow(&self, slug: &str) -> Allow {
         let own = self.flows.get(slug);
         let mut allow = Allow {
@@ -68,7 +68,7 @@ impl Permissions {
         if has_defaults {
             allow.add(&self.defaults);
         }
-        // A flow with rows of its own only is not given those of the project.
+        // A flow that only has rows of its own does not get those of the project.
         match own.is_none_or(|own| own.has_defaults) {
             true => {
                 allow.add(&self.derived);
@@ -83,8 +83,8 @@ impl Permissions {
         allow
     }
 
-    /// Returns what a flow from elsewhere may touch: what it was trusted with as it is now, by its digest, and what the
-    /// command allows.
+    /// Returns the permissions of a flow from elsewhere: those that it was trusted with in this version, by its digest,
+    /// and those of the command.
     pub fn of_stranger(&self, slug: &str, digest: Option<&str>) -> Allow {
         let mut allow = Allow {
             home: self.defaults.home.clone(),
@@ -111,7 +111,7 @@ impl Permissions {
 }
 
 impl Allow {
-    /// Says that the project's rows do not hold for the flow.
+    /// Records that the project's rows do not apply to the flow.
     fn set_own(&mut self, slug: &str, trust: Trust) {
         let own = OwnRows {
             slug: slug.into(),

@@ -1,7 +1,7 @@
 //! Cron expressions of five fields: minute, hour, day of month, month, day of week.
 //!
-//! As in cron: where both days are restricted, either is enough. A crate that parses these brings another library of
-//! time along; what takes care is the zones, and those are in `ticks.rs`.
+//! As in cron, if both days are restricted, either is enough. A crate that parses these would add another time library;
+//! time zones are the difficult part, and those are in `ticks.rs`.
 
 use std::fmt;
 
@@ -12,7 +12,7 @@ const MONTHS: &[&str] = &[
 ];
 const DAYS: &[&str] = &["sun", "mon", "tue", "wed", "thu", "fri", "sat"];
 
-/// The short forms that cron has for whole expressions.
+/// The short forms of cron for whole expressions.
 const PRESETS: &[(&str, &str)] = &[
     ("@annually", "0 0 1 1 *"),
     ("@daily", "0 0 * * *"),
@@ -28,7 +28,7 @@ struct Field {
     name: &'static str,
     least: u32,
     most: u32,
-    /// Names of the values, from the least on.
+    /// Names of the values, in the order of the values.
     names: &'static [&'static str],
 }
 
@@ -56,17 +56,17 @@ const MONTH: Field = Field {
     most: 12,
     names: MONTHS,
 };
-/// 7 is Sunday, too.
+/// The value 7 is also Sunday.
 const WEEKDAY: Field = Field {
     name: "day of week",
     least: 0,
     most: 7,
     names: DAYS,
 };
-/// A leap year comes at the latest after eight years.
+/// Maximum number of years to search: there are at most eight years between two leap years.
 const LONGEST_YEARS: i16 = 9;
 
-/// A cron expression, read.
+/// A parsed cron expression.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Cron {
     text: String,
@@ -80,10 +80,10 @@ pub struct Cron {
     either_day: bool,
 }
 
-/// What is wrong with an expression.
+/// An error in an expression.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CronError {
-    /// The field, where it is one.
+    /// The field with the error, if it is in one.
     pub field: Option<&'static str>,
     pub message: String,
     pub hint: Option<String>,
@@ -102,7 +102,7 @@ impl Cron {
     /// Reads an expression.
     ///
     /// # Errors
-    /// What is wrong, and in which field.
+    /// A message that states what is wrong, with the field.
     pub fn parse(text: &str) -> Result<Cron, CronError> {
         let given = text.trim();
         let plain = match PRESETS.iter().find(|(name, _)| *name == given) {
@@ -139,7 +139,7 @@ impl Cron {
         &self.text
     }
 
-    /// Returns the first minute after a wall-clock time that the expression names.
+    /// Returns the first minute after a wall-clock time that matches the expression.
     pub(super) fn next(&self, after: DateTime) -> Option<DateTime> {
         let mut day = after.date();
         let end = day.year().saturating_add(LONGEST_YEARS);
@@ -173,7 +173,8 @@ impl Cron {
         }
     }
 
-    /// Returns the first time of a day from an hour and minute on, which may be past the hour's end.
+    /// Returns the first matching time of a day at or after an hour and minute; the minute may be past the end of the
+    /// hour.
     fn time_from(&self, (hour, minute): (u32, u32)) -> Option<(i8, i8)> {
         if has(self.hours, hour)
             && let Some(minute) = first_from(self.minutes, minute)
@@ -210,12 +211,12 @@ fn of_count(text: &str, count: usize) -> CronError {
         (false, 6 | 7) => {
             "seconds and years have no field; for less than a minute, use `:every`".to_owned()
         }
-        _ => "such as `0 9 * * MON`: at nine each Monday".to_owned(),
+        _ => "for example `0 9 * * MON`: at nine each Monday".to_owned(),
     };
     CronError {
         field: None,
         message: format!(
-            "`{text}` has {count} fields, and not five: minute, hour, day of month, month, day of week"
+            "`{text}` has {count} fields instead of five: minute, hour, day of month, month, day of week"
         ),
         hint: Some(hint),
     }
@@ -241,7 +242,7 @@ impl Field {
             Some((first, last)) => (self.value(first)?, self.value(last)?),
             None => {
                 let first = self.value(range)?;
-                // With a step, one number is where it begins.
+                // With a step, a single number is the start of a range.
                 let last = if step.is_some() { self.most } else { first };
                 (first, last)
             }
@@ -310,7 +311,7 @@ impl CronError {
     }
 }
 
-/// Sunday is 0 and 7.
+/// Maps both 0 and 7 to Sunday.
 fn fold_sunday(weekdays: u64) -> u64 {
     match has(weekdays, 7) {
         true => (weekdays | 1) & !(1 << 7),

@@ -1,7 +1,7 @@
-//! From wall-clock times to ticks, through the changes of the clocks, and which ticks start runs.
+//! Conversion of wall-clock times to ticks, including clock changes, and the choice of ticks that start runs.
 //!
-//! A time that a change leaves out counts as the first tick after the change; one that comes twice counts the first
-//! time. So each wall-clock time that an expression names happens once.
+//! A time that a clock change skips becomes the first tick after the change; a time that occurs twice counts only the
+//! first time. So each wall-clock time that an expression names produces one tick.
 
 use jiff::Timestamp;
 use jiff::civil::DateTime;
@@ -9,9 +9,9 @@ use jiff::tz::{AmbiguousOffset, TimeZone};
 
 use super::{CatchUp, Schedule, Timing};
 
-/// A tick that is no older is not missed, only late.
+/// Maximum age of a tick that is only late and not missed.
 const LATE_MS: i64 = 60_000;
-/// How far back to look for missed ticks, first a little: there may be very many.
+/// The periods to search for missed ticks, shortest first, because there may be very many.
 const WINDOWS_MS: &[i64] = &[
     3_600_000,
     24 * 3_600_000,
@@ -19,7 +19,7 @@ const WINDOWS_MS: &[i64] = &[
     367 * 24 * 3_600_000,
 ];
 
-/// What a schedule has to do now.
+/// The ticks that are due in a schedule.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Due {
     /// The ticks that start runs, oldest first.
@@ -42,7 +42,7 @@ impl Timing {
                 loop {
                     wall = cron.next(wall)?;
                     let tick = tick(zone, wall)?.as_millisecond();
-                    // While an hour comes twice, the times of its second pass are over.
+                    // In the repeated hour after a clock change, a computed tick may be in the past.
                     if tick > after_ms {
                         return Some(tick);
                     }
@@ -51,7 +51,7 @@ impl Timing {
         }
     }
 
-    /// Returns the ticks from one to another, both included; of too many, the last ones.
+    /// Returns the ticks from one instant to another, both included; if there are more than `most`, the last ones.
     fn between(&self, from_ms: i64, to_ms: i64, most: usize) -> Vec<i64> {
         let mut found = Vec::new();
         let beginnings = WINDOWS_MS
@@ -78,7 +78,7 @@ impl Timing {
     }
 }
 
-/// Returns the tick that a wall-clock time means in a zone.
+/// Returns the tick of a wall-clock time in a zone.
 fn tick(zone: &TimeZone, wall: DateTime) -> Option<Timestamp> {
     match zone.to_ambiguous_timestamp(wall).offset() {
         AmbiguousOffset::Unambiguous { offset } | AmbiguousOffset::Fold { before: offset, .. } => {
@@ -94,7 +94,7 @@ fn tick(zone: &TimeZone, wall: DateTime) -> Option<Timestamp> {
 }
 
 impl Schedule {
-    /// Returns what is to be done at `now_ms` by a schedule whose next tick was `next_ms`.
+    /// Returns the due ticks at `now_ms` of a schedule whose next tick was `next_ms`.
     pub fn due(&self, next_ms: i64, now_ms: i64) -> Due {
         let mut ticks = match next_ms <= now_ms {
             true => {
@@ -199,7 +199,7 @@ mod tests {
             "2026-10-31T12:00:00Z",
             &["2026-11-01T05:30:00Z", "2026-11-02T06:30:00Z"],
         );
-        // From within the second pass.
+        // A start within the repeated hour.
         check(
             "45 1 * * *",
             "America/New_York",
@@ -254,12 +254,12 @@ mod tests {
             due(CatchUp::All, next, now),
             "2026-01-01T10:00:00Z 2026-01-01T11:00:00Z 2026-01-01T12:00:00Z 2026-01-01T13:00:00Z then 2026-01-01T14:00:00Z"
         );
-        // Late is not missed.
+        // A late tick is not missed.
         assert_eq!(
             due(CatchUp::Skip, next, "2026-01-01T10:00:30Z"),
             "2026-01-01T10:00:00Z then 2026-01-01T11:00:00Z"
         );
-        // Of years, no more than there may be.
+        // After years without a worker, the number of ticks is limited.
         let long = due(CatchUp::All, "2020-01-01T00:00:00Z", now);
         assert_eq!(long.split(' ').count(), CatchUp::MOST + 2);
         assert_eq!(

@@ -1,9 +1,9 @@
-//! The options that every step takes, as data. Pages and schemas use the descriptions here; each option is checked by
-//! the module that implements it.
+//! The options that every step takes, as data. Reference pages and schemas use the descriptions here; each option is
+//! checked by the module that implements it.
 
 use super::{Field, FieldType};
 
-/// The options that every step takes. The engine acts on them; steps never see to them.
+/// The options that every step takes. The engine acts on them; steps never see them.
 pub const COMMON: &[Field] = &[
     Field::optional(
         "confirm",
@@ -13,7 +13,7 @@ pub const COMMON: &[Field] = &[
     Field::optional(
         "expect",
         FieldType::Keys(EXPECT),
-        "What the result must satisfy.",
+        "Conditions that the result must satisfy.",
     ),
     Field::optional(
         "idempotency-key",
@@ -28,12 +28,12 @@ pub const COMMON: &[Field] = &[
     Field::optional(
         "on-doubt",
         FieldType::Either(&[SETTLE, FieldType::Keys(ON_DOUBT)]),
-        "What to do when a crash leaves it open whether the step was done.",
+        "How to resolve a step that a crash left in doubt.",
     ),
     Field::optional(
         "on-error",
         FieldType::OneOf(&["checkpoint", "fail", "skip"]),
-        "What to do when the step fails for good.",
+        "What to do when the step has failed after all attempts.",
     ),
     Field::optional(
         "persist",
@@ -42,7 +42,7 @@ pub const COMMON: &[Field] = &[
             FieldType::Keys(PERSIST_KV),
             FieldType::Keys(PERSIST_TABLE),
         ]),
-        "Where to store the result; its value is then a reference.",
+        "Where to store the result. The value of the step is then a reference.",
     ),
     Field::optional(
         "retry",
@@ -57,9 +57,13 @@ pub const COMMON: &[Field] = &[
     Field::optional(
         "timeout",
         FieldType::Duration,
-        "How long one attempt may take.",
+        "Maximum duration of one attempt.",
     ),
-    Field::optional("title", FieldType::Text, "What the timeline calls it."),
+    Field::optional(
+        "title",
+        FieldType::Text,
+        "The title of the step in reports.",
+    ),
     Field::optional("type", FieldType::Name, "Repeats the step type."),
 ];
 
@@ -72,7 +76,7 @@ const CONFIRM: &[Field] = &[
     Field::optional(
         "actions",
         FieldType::List(&FieldType::OneOf(&["approve", "reject"])),
-        "What may be answered; all of them where it is left out.",
+        "The allowed answers. Default: all of them.",
     ),
     MESSAGE,
     ON_TIMEOUT,
@@ -84,7 +88,7 @@ const REVIEW: &[Field] = &[
     Field::optional(
         "actions",
         FieldType::List(&FieldType::OneOf(&["approve", "edit", "reject"])),
-        "What may be answered; all of them where it is left out.",
+        "The allowed answers. Default: all of them.",
     ),
     MESSAGE,
     ON_TIMEOUT,
@@ -92,55 +96,59 @@ const REVIEW: &[Field] = &[
     PATIENCE,
 ];
 
-const MESSAGE: Field = Field::optional("message", FieldType::Text, "What to say to who decides.");
+const MESSAGE: Field = Field::optional(
+    "message",
+    FieldType::Text,
+    "The message for the people who decide.",
+);
 const ON_TIMEOUT: Field = Field::optional(
     "on-timeout",
     FieldType::OneOf(&["approve", "fail", "reject"]),
-    "What silence means; needs `:timeout`.",
+    "What happens if nobody answers in time; needs `:timeout`.",
 );
-const ROLES: Field = Field::optional("roles", NAMES, "Who may decide.");
+const ROLES: Field = Field::optional("roles", NAMES, "The roles that may decide.");
 const PATIENCE: Field = Field::optional(
     "timeout",
     FieldType::Duration,
-    "How long to wait for the answer.",
+    "Maximum time to wait for the answer.",
 );
 
 const EXPECT: &[Field] = &[
     Field::optional(
         "contains",
         FieldType::Any,
-        "Keys of a map, parts of a string, items of a collection.",
+        "Keys that a map must have, parts of a string, items of a collection.",
     ),
-    Field::optional("equals", FieldType::Any, "The value itself."),
+    Field::optional("equals", FieldType::Any, "The expected value."),
     Field::optional(
         "fn",
         FieldType::Function,
-        "A function of the value that must be true.",
+        "A predicate that must hold for the value.",
     ),
     Field::optional(
         "matches",
         FieldType::Any,
-        "A regex that is found in the value.",
+        "A regex that must be found in the value.",
     ),
-    Field::optional("schema", FieldType::Any, "A Malli schema."),
+    Field::optional("schema", FieldType::Any, "A Malli schema of the value."),
 ];
 
 const METERING: &[Field] = &[
-    Field::optional("label", FieldType::Text, "What the line is called."),
+    Field::optional("label", FieldType::Text, "The name of the cost line."),
     Field::optional(
         "quantity",
         FieldType::Either(&[FieldType::Number, FieldType::Function]),
-        "How many units; a number, or a function of the step's value. One where it is left out.",
+        "The number of units, or a function of the step's value. Default: 1.",
     ),
     Field::optional(
         "unit",
         FieldType::Name,
-        "What is counted; `:request` where it is left out.",
+        "The unit that is counted. Default: `:request`.",
     ),
     Field::required(
         "unit-cost-micros",
         FieldType::Number,
-        "What a unit costs, in millionths of a dollar.",
+        "The cost of a unit, in millionths of a dollar.",
     ),
 ];
 
@@ -148,13 +156,17 @@ const ON_DOUBT: &[Field] = &[
     Field::optional(
         "done",
         FieldType::Function,
-        "A function of what the probe gives that says whether the step was done.",
+        "A function of the probe's value that returns whether the step was done.",
     ),
-    Field::optional("else", SETTLE, "What to do where the probe says nothing."),
+    Field::optional(
+        "else",
+        SETTLE,
+        "How to resolve the step if the probe fails.",
+    ),
     Field::required(
         "probe",
         FieldType::Either(&[FieldType::Map, FieldType::Function]),
-        "The config of a step that looks, with its `:type`, or a function that gives one.",
+        "The config of a step that checks the outcome, with its `:type`, or a function that returns one.",
     ),
 ];
 
@@ -167,7 +179,7 @@ const RETRY: &[Field] = &[
     Field::optional(
         "coefficient",
         FieldType::Number,
-        "By how much each wait is longer than the one before, from 1 to 100.",
+        "The factor by which each wait is longer than the one before, from 1 to 100.",
     ),
     Field::optional(
         "initial-interval-ms",
@@ -177,18 +189,14 @@ const RETRY: &[Field] = &[
     Field::optional(
         "jitter",
         FieldType::Number,
-        "How far a wait may be off, as a part of it, from 0 to 1.",
+        "The maximum random deviation of a wait, as a fraction of it, from 0 to 1.",
     ),
     Field::optional(
         "max-attempts",
         FieldType::IntIn(1, 1000),
-        "How often it is tried, the first time included.",
+        "Maximum number of attempts, including the first.",
     ),
-    Field::optional(
-        "max-interval-ms",
-        MILLIS,
-        "The longest wait, in milliseconds.",
-    ),
+    Field::optional("max-interval-ms", MILLIS, "Maximum wait, in milliseconds."),
     Field::optional(
         "retry-on",
         NAMES,
@@ -200,80 +208,104 @@ const PERSIST_BLOB: &[Field] = &[
     Field::optional(
         "bucket",
         FieldType::Text,
-        "Another bucket than the default one.",
+        "The bucket, if it is not the default one.",
     ),
-    Field::optional("content-type", FieldType::Text, "What the content is."),
-    Field::optional("filename", FieldType::Text, "What it is called."),
+    Field::optional(
+        "content-type",
+        FieldType::Text,
+        "The media type of the content.",
+    ),
+    Field::optional("filename", FieldType::Text, "The name of the file."),
     Field::optional("name", FieldType::Text, "Another name of `:filename`."),
     Field::optional(
         "search-index",
         FieldType::Either(&[FieldType::Bool, FieldType::Keys(SEARCH_INDEX)]),
-        "What a search finds it by.",
+        "How the content can be found by a search.",
     ),
     Field::optional(
         "signed-url",
         FieldType::Either(&[FieldType::Bool, FieldType::Keys(SIGNED_URL)]),
-        "Whether the reference has a link to it that works for a while.",
+        "Whether the reference includes a temporary link to the content.",
     ),
     Field::optional(
         "tier",
         FieldType::OneOf(&["ephemeral", "retained"]),
-        "How long it is kept; `:ephemeral` of `:http` steps only.",
+        "How long the content is kept; `:ephemeral` only for `:http` steps.",
     ),
-    Field::required("type", FieldType::OneOf(&["blob"]), "As a file of its own."),
+    Field::required(
+        "type",
+        FieldType::OneOf(&["blob"]),
+        "Stores the result as a file.",
+    ),
 ];
 
 const SEARCH_INDEX: &[Field] = &[
     Field::optional(
         "contents",
         FieldType::Bool,
-        "Whether it is found by what is in it, not only by its name and the entry. Default true.",
+        "Whether the content itself is indexed, in addition to its name and this entry. Default: true.",
     ),
-    Field::optional("source-label", FieldType::Text, "Where it comes from."),
+    Field::optional(
+        "source-label",
+        FieldType::Text,
+        "The source of the content.",
+    ),
     Field::optional(
         "tags",
         FieldType::List(&FieldType::Name),
-        "Names that it has.",
+        "Tags of the content.",
     ),
-    Field::optional("text", FieldType::Text, "Words for its content."),
+    Field::optional("text", FieldType::Text, "Text to index for the content."),
 ];
 
 const SIGNED_URL: &[Field] = &[Field::optional(
     "ttl-seconds",
     FieldType::IntIn(60, 86_400),
-    "How long the link works.",
+    "How long the link is valid, in seconds.",
 )];
 
 const PERSIST_KV: &[Field] = &[
-    Field::required("key", FieldType::Name, "Under which key."),
-    Field::optional("metadata", FieldType::Any, "What is kept beside it."),
+    Field::required("key", FieldType::Name, "The key of the value."),
+    Field::optional(
+        "metadata",
+        FieldType::Any,
+        "Metadata that is stored with the value.",
+    ),
     Field::optional(
         "ttl",
         FieldType::IntIn(1, 31_536_000),
-        "After how many seconds it is gone.",
+        "The time after which the value expires, in seconds.",
     ),
-    Field::required("type", FieldType::OneOf(&["kv"]), "As a value of `:kv`."),
+    Field::required(
+        "type",
+        FieldType::OneOf(&["kv"]),
+        "Stores the result as a value of `:kv`.",
+    ),
 ];
 
 const PERSIST_TABLE: &[Field] = &[
-    Field::optional("index-fields", NAMES, "Columns that are looked up."),
-    Field::optional("key-fields", NAMES, "Columns that tell rows apart."),
+    Field::optional("index-fields", NAMES, "Columns to index for lookups."),
+    Field::optional("key-fields", NAMES, "Columns that identify a row."),
     Field::optional("name", FieldType::Name, "Another name of `:table`."),
     Field::optional(
         "partitions",
         FieldType::Map,
-        "Which parts of a partitioned table.",
+        "The partitions of a partitioned table.",
     ),
     Field::optional(
         "rows-path",
         FieldType::Items,
-        "Where in the result the rows are.",
+        "The path of the rows in the result.",
     ),
-    Field::optional("table", FieldType::Name, "The table's name."),
-    Field::required("type", FieldType::OneOf(&["table"]), "As rows of a table."),
+    Field::optional("table", FieldType::Name, "The name of the table."),
+    Field::required(
+        "type",
+        FieldType::OneOf(&["table"]),
+        "Stores the result as rows of a table.",
+    ),
     Field::optional(
         "write-mode",
         FieldType::OneOf(&["append", "insert", "replace", "upsert"]),
-        "What becomes of rows with the same key.",
+        "What happens to rows with the same key.",
     ),
 ];

@@ -1,7 +1,7 @@
-//! Step types as JSON Schema (2020-12): what a config may be, for other programs and for models.
+//! JSON Schemas (2020-12) of the configs of step types, for other programs and for models.
 //!
-//! Configs keep the spelling of flows (`max-chars`); tools have names that every provider takes (`max_chars`), and
-//! only what is the step's own. [`respelled`] leads back from either, and from camelCase.
+//! Configs keep the spelling of flows (`max-chars`). Tools have names that every provider accepts (`max_chars`), and
+//! only the step's own fields. [`respelled`] converts both spellings, and camelCase, to that of flows.
 
 use flowstone_lang::value::Value;
 use flowstone_model::names::name_of;
@@ -14,12 +14,12 @@ use crate::schema;
 
 const DIALECT: &str = "https://json-schema.org/draft/2020-12/schema";
 
-/// How keys are spelled.
+/// The spelling of keys.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Spelling {
-    /// As flows do.
+    /// The spelling of flows.
     Kebab,
-    /// As models can.
+    /// The spelling for models.
     Snake,
 }
 
@@ -49,7 +49,7 @@ pub fn config_schema(spec: &StepSpec) -> Json {
             merge(&mut out, object(&fields, Spelling::Kebab));
         }
         Some(operations) => {
-            // The operation to use if none is named.
+            // The default operation.
             let key = spec.fields.iter().find(|it| it.name == operations.key);
             let usual = key.and_then(|key| key.default);
             let usual = usual.map(|name| name.trim_start_matches(':'));
@@ -60,7 +60,7 @@ pub fn config_schema(spec: &StepSpec) -> Json {
                     let fields = fields_of(spec, operation);
                     merge(&mut case, object(&fields, Spelling::Kebab));
                     put_operation(&mut case, spec, operation, usual == Some(operation.name));
-                    // Options of every step stand once, beside the cases.
+                    // The common options appear once, outside of the cases.
                     if let Some(case) = case.as_object_mut() {
                         case.remove("additionalProperties");
                     }
@@ -93,8 +93,8 @@ pub fn operation_schema(spec: &StepSpec, operation: &Operation) -> Json {
     out
 }
 
-/// Returns the schema of what a model gives when a step, or one operation of it, is its tool: only what is the
-/// step's own, in names that providers take.
+/// Returns the schema of a model's arguments if a step, or one of its operations, is a tool: only the step's own
+/// fields, in names that providers accept.
 pub fn tool_schema(spec: &StepSpec, operation: Option<&Operation>) -> Json {
     let fields: Vec<(&Field, bool)> = match operation {
         Some(operation) => fields_of(spec, operation),
@@ -106,7 +106,7 @@ pub fn tool_schema(spec: &StepSpec, operation: Option<&Operation>) -> Json {
     object(&fields, Spelling::Snake)
 }
 
-/// Returns the schema of what an operation gives, from its Malli schema.
+/// Returns the schema of the result of an operation, from its Malli schema.
 pub fn result_schema(operation: &Operation) -> Option<Json> {
     let form = codec::decode(operation.gives).ok()?;
     let parsed = schema::parse(&form).ok()?;
@@ -123,8 +123,8 @@ fn merge(out: &mut Json, more: Json) {
     }
 }
 
-/// The fields of an operation, each with whether it must be there. The one that names the operation is not among
-/// them.
+/// Returns the fields of an operation, each with whether it is required. The field that names the operation is left
+/// out.
 fn fields_of(spec: &StepSpec, operation: &Operation) -> Vec<(&'static Field, bool)> {
     let needed = operation.needs.iter().map(|name| (*name, true));
     let taken = operation.takes.iter().map(|name| (*name, false));
@@ -134,7 +134,7 @@ fn fields_of(spec: &StepSpec, operation: &Operation) -> Vec<(&'static Field, boo
         .collect()
 }
 
-/// Adds the key that names the operation. `is_usual`: the operation is also that of a config that names none.
+/// Adds the key that names the operation. With `is_usual`, the operation is the default one.
 fn put_operation(out: &mut Json, spec: &StepSpec, operation: &Operation, is_usual: bool) {
     let Some(operations) = &spec.operations else {
         return;
@@ -195,7 +195,7 @@ fn of_type(type_: FieldType, spelling: Spelling) -> Json {
                 {"type": "string", "pattern": "^\\s*[0-9.]+\\s*([a-z]+\\s*([0-9.]+\\s*[a-z]+\\s*)*)?$"},
             ],
         }),
-        // Code as text, the id of a function, or data that is asked like one.
+        // Code as text, the id of a function, or a map or vector that is called as a function.
         FieldType::Function => json!({"type": ["string", "object", "array"]}),
         FieldType::OneOf(names) => json!({"type": "string", "enum": names}),
         FieldType::Keys(fields) => {
@@ -214,8 +214,8 @@ fn of_type(type_: FieldType, spelling: Spelling) -> Json {
     }
 }
 
-/// Returns a config as flows spell it: keys of the step type, at any depth that its spec knows of, may be given in
-/// snake_case or camelCase. Keys of maps that are the caller's own (headers, rows ...) stay as they are.
+/// Returns a config in the spelling of flows. Keys of the step type, at any depth that its spec describes, may be given
+/// in snake_case or camelCase. Keys of maps with arbitrary keys (headers, rows ...) are unchanged.
 pub fn respelled(spec: &StepSpec, config: &Value) -> Value {
     let own = spec.fields.iter();
     let common = COMMON
@@ -264,7 +264,7 @@ fn respelled_value(type_: FieldType, value: &Value) -> Value {
     }
 }
 
-/// Tells whether a name is a field's, spelled in another way.
+/// Tells whether a name is another spelling of a field.
 fn is_spelling(field: &str, given: &str) -> bool {
     let plain = |name: &str| -> String {
         let name = name.trim_end_matches(['?', '!']);

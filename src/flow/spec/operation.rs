@@ -1,5 +1,5 @@
-//! The operations of a step type that has several, as data: checks, help, reference pages and the JSON schemas
-//! of tools are derived from it.
+//! The operations of a step type, as data: checks, help, reference pages and the JSON schemas of tools are derived from
+//! it.
 
 use flowstone_lang::value::Value;
 use flowstone_model::names::name_of;
@@ -7,12 +7,12 @@ use flowstone_model::names::name_of;
 use super::{Effect, StepSpec};
 use crate::diagnostic::nearest;
 
-/// Which operations there are, and the key that names the one that is asked for.
+/// The operations of a step type, and the key that selects one.
 #[derive(Debug, Clone, Copy)]
 pub struct Operations {
-    /// Without its colon, such as `op`.
+    /// The name of the key without its colon, such as `op`.
     pub key: &'static str,
-    /// The code of errors about them.
+    /// The code of errors about operations.
     pub code: &'static str,
     /// Sorted by name.
     pub all: &'static [Operation],
@@ -21,7 +21,7 @@ pub struct Operations {
 /// One operation.
 #[derive(Debug, Clone, Copy)]
 pub struct Operation {
-    /// Without its colon.
+    /// The name without its colon.
     pub name: &'static str,
     /// First line: one sentence in the third person.
     pub doc: &'static str,
@@ -29,11 +29,11 @@ pub struct Operation {
     pub needs: &'static [&'static str],
     /// The fields it may have.
     pub takes: &'static [&'static str],
-    /// What it gives, as a Malli schema in EDN text.
+    /// The result, as a Malli schema in EDN text.
     pub gives: &'static str,
     pub effect: Effect,
-    /// Whether the step type, as a tool of an agent, has it; others are wrapped in a packaged step. This is the list that
-    /// the tool is made of.
+    /// Whether the operation is available if the step type is a tool of an agent. Other operations have to be wrapped
+    /// in a packaged step.
     pub for_agents: bool,
 }
 
@@ -47,19 +47,20 @@ impl Operations {
 /// A config that does not fit its operation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Misuse {
-    /// The key of the config that is wrong; `None` where one is missing.
+    /// The wrong key of the config; `None` if a key is missing.
     pub key: Option<&'static str>,
     pub message: String,
     pub hints: Vec<String>,
 }
 
 impl StepSpec {
-    /// Returns the operation that a config asks for, where it fits the config.
+    /// Returns the operation that a config selects, if the config is valid for it.
     ///
-    /// `literal`: the config is a form. `None` where the operation is computed, or the step type has no operations.
+    /// With `literal`, the config is a form. Returns `None` if the operation is computed, or the step type has no
+    /// operations.
     ///
     /// # Errors
-    /// When there is no such operation, it does not take a key, or a key that it needs is missing.
+    /// Fails if there is no such operation, if it does not take a key, or if a required key is missing.
     pub fn operation(
         &self,
         config: &Value,
@@ -112,7 +113,7 @@ impl StepSpec {
         Err(Misuse {
             key: Some(field.name),
             message: format!(
-                "`:{}` means nothing to `:{} :{}`",
+                "`:{}` does not apply to `:{} :{}`",
                 field.name, operations.key, operation.name
             ),
             hints: vec![match known.is_empty() {

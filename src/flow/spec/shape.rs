@@ -1,4 +1,4 @@
-//! A value against a [`FieldType`]: what does not fit, and where inside.
+//! Checks of a value against a [`FieldType`], with the places of mismatches inside the value.
 
 use flowstone_lang::value::Value;
 use flowstone_model::names::name_of;
@@ -9,21 +9,21 @@ use crate::diagnostic::nearest;
 use crate::duration;
 use crate::json;
 
-/// What does not fit, and the way to it.
+/// A mismatch, with its path.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Misfit {
-    /// Keys with their colons, and indexes, from the outside in; empty for the value itself.
+    /// Keys with their colons, and indices, from the outside in; empty for the value itself.
     pub path: Vec<String>,
     pub what: What,
 }
 
-/// What is wrong there.
+/// The kind of a mismatch.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum What {
     Type {
         expected: String,
         found: String,
-        /// The allowed name that is nearest to the one found.
+        /// The allowed name that is most similar to the one found.
         near: Option<&'static str>,
     },
     Unknown {
@@ -61,7 +61,7 @@ impl Misfit {
     }
 }
 
-/// Finds what does not fit. `literal`: the value is a form, and what is computed in it fits.
+/// Returns the mismatches of a value. With `literal`, the value is a form, and computed parts match any type.
 pub fn misfits(type_: FieldType, value: &Value, literal: bool) -> Vec<Misfit> {
     if literal && is_computed(value) {
         return Vec::new();
@@ -83,7 +83,7 @@ fn wrong(type_: FieldType, value: &Value) -> Misfit {
     })
 }
 
-/// Returns the name that was probably meant.
+/// Returns the most similar allowed name.
 fn near(type_: FieldType, value: &Value) -> Option<&'static str> {
     let known: Vec<&'static str> = match type_ {
         FieldType::OneOf(names) => names.to_vec(),
@@ -101,7 +101,7 @@ fn near(type_: FieldType, value: &Value) -> Option<&'static str> {
     nearest(&name_of(value)?, known)
 }
 
-/// Tells whether a form's value is not known.
+/// Tells whether the value of a form is not known before it is evaluated.
 fn is_computed(form: &Value) -> bool {
     matches!(form, Value::List(_) | Value::Symbol(_) | Value::Name(_))
 }
@@ -201,8 +201,8 @@ fn in_any(
     }
 }
 
-/// Chooses among maps that a required key with one allowed name tells apart, such as `:type`. Returns the misfits of
-/// the chosen one; `None` where the alternatives or the value have no such key.
+/// Selects one of several maps by a required key that has a single allowed name in each, such as `:type`. Returns the
+/// mismatches of the selected one; `None` if the alternatives or the value have no such key.
 fn by_name(types: &'static [FieldType], value: &Value, literal: bool) -> Option<Vec<Misfit>> {
     let map = value.as_map()?;
     let maps = types.iter().filter_map(|one| match one {
@@ -228,7 +228,7 @@ fn by_name(types: &'static [FieldType], value: &Value, literal: bool) -> Option<
         let is_open = literal && map.iter().any(|(key, _)| is_computed(key));
         let missing = What::Missing {
             key,
-            doc: "says which of the alternatives this is.",
+            doc: "Selects one of the alternatives.",
         };
         return Some(match is_open {
             true => Vec::new(),
@@ -255,7 +255,7 @@ fn is_inside(found: &Misfit) -> bool {
     !found.path.is_empty() || !matches!(found.what, What::Type { .. })
 }
 
-/// Tells whether a value is of a type that has no parts of its own.
+/// Tells whether a value is of a type without parts.
 fn is(type_: FieldType, value: &Value) -> bool {
     match type_ {
         FieldType::Any => true,
@@ -293,7 +293,7 @@ fn is(type_: FieldType, value: &Value) -> bool {
     }
 }
 
-/// Returns the type of an option of every step without its inside, which the option itself looks at.
+/// Returns the type of a common option without its contents, which the option itself checks.
 pub fn outside(field: &Field) -> FieldType {
     match field.type_ {
         FieldType::Keys(_) => FieldType::Map,
@@ -307,7 +307,7 @@ pub fn outside(field: &Field) -> FieldType {
     }
 }
 
-/// Says what a type asks for.
+/// Returns a description of the values that a type accepts.
 pub fn expected(type_: FieldType) -> String {
     match type_ {
         FieldType::Any => "anything".to_owned(),

@@ -1,7 +1,7 @@
-//! Flow functions outside the flow's own evaluation: `:function`, hooks, `:expect {:fn ...}`.
+//! Calls of flow functions outside the flow's own evaluation: `:function`, hooks, `:expect {:fn ...}`.
 //!
-//! Each call has a machine of its own in the run's session. Nothing in it may reach a step, a clock or
-//! anything random: what it computes is computed again on replay.
+//! Each call has its own machine in the run's session. It cannot reach a step, a clock or randomness, because it is
+//! computed again on replay.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -20,22 +20,22 @@ use crate::interrupt::Interrupt;
 use crate::ports::Clock;
 use crate::session_use::SessionUse;
 
-/// How long one call may compute.
+/// Maximum duration of one call.
 const PATIENCE: Duration = Duration::from_secs(60);
 const QUANTUM: u32 = 100_000;
-/// How long a function may still compute once its run is to be suspended: a short one is let finish.
+/// The time that a function may still run after its run was asked to suspend, so that short functions can finish.
 const GRACE: Duration = Duration::from_millis(50);
 
-/// Stops the code of functions when their run is to be suspended. Their results are not needed then: the caller leaves,
+/// Stops the code of functions when their run is to be suspended. Their results are not needed then: the caller ends,
 /// and calls them again when the run resumes.
 #[derive(Clone, Default)]
 pub struct Cutoff {
     interrupt: Interrupt,
-    /// When the run is to be cancelled; `None` while it is being unwound, too.
+    /// The instant at which the run is cancelled; `None` also while the run is unwound.
     deadline_ms: Rc<Cell<Option<i64>>>,
     clock: Option<Arc<dyn Clock>>,
     cut: Rc<Cell<Option<Cut>>>,
-    /// `None` where no other run has the session.
+    /// `None` if the session is not shared.
     usage: Option<Rc<SessionUse>>,
 }
 
@@ -50,12 +50,12 @@ impl Cutoff {
         }
     }
 
-    /// Sets when the run is to be cancelled.
+    /// Sets the instant at which the run is cancelled.
     pub fn set_deadline(&self, deadline_ms: Option<i64>) {
         self.deadline_ms.set(deadline_ms);
     }
 
-    /// Takes the deadline away: the run is being unwound, and its code runs again.
+    /// Removes the deadline: the run is unwound, and its code may run again.
     pub fn unwind(&self) {
         self.deadline_ms.set(None);
         if self.cut() == Some(Cut::Late) {
@@ -68,7 +68,7 @@ impl Cutoff {
         self.interrupt.is_set()
     }
 
-    /// Tells whether the run is over its deadline.
+    /// Tells whether the deadline of the run has passed.
     pub fn is_late(&self) -> bool {
         match (self.deadline_ms.get(), &self.clock) {
             (Some(deadline_ms), Some(clock)) => deadline_ms <= clock.now_ms(),
@@ -76,7 +76,7 @@ impl Cutoff {
         }
     }
 
-    /// Called before code of the run changes what all users of its session share.
+    /// Called before code of the run changes state that all users of its session share.
     pub fn touch_session(&self) -> Evaluated<(), Stop> {
         let touched = self.usage.as_ref().map_or(Ok(()), |usage| usage.touch());
         if touched.is_err() {
@@ -85,18 +85,18 @@ impl Cutoff {
         touched
     }
 
-    /// Tells whether the run was evicted from another session just now.
+    /// Tells whether the run was evicted from another session before.
     pub fn follows_eviction(&self) -> bool {
         let usage = self.usage.as_ref();
         usage.is_some_and(|usage| usage.follows_eviction())
     }
 
-    /// Notes that the run prints something; tells whether that is new.
+    /// Counts a text that the run prints. Returns false if it was printed before.
     pub fn note_printed(&self) -> bool {
         self.usage.as_ref().is_none_or(|usage| usage.note_printed())
     }
 
-    /// Returns why a function was ended before its time, if one was.
+    /// Returns the reason for which a function was stopped early, if one was.
     pub fn cut(&self) -> Option<Cut> {
         self.cut.get()
     }
@@ -106,16 +106,16 @@ impl Cutoff {
     }
 }
 
-/// Why the code of a function was ended before its time.
+/// The reason for which the code of a function was stopped early.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Cut {
     Suspended,
-    /// The run is over its deadline.
+    /// The deadline of the run has passed.
     Late,
 }
 
-/// Calls a function, and lets other tasks of the thread run meanwhile. `patience`: how long the step's own `:timeout` lets it
-/// compute. Dropping the future ends the function.
+/// Calls a function, and lets other tasks of the thread run meanwhile. `patience` is the maximum duration that the
+/// step's own `:timeout` allows. Dropping the future stops the function.
 pub(super) async fn call_in_turns(
     scope: &Scope,
     function: &Value,
@@ -145,7 +145,7 @@ pub(super) async fn call_in_turns(
     }
 }
 
-/// As [`call_in_turns`], for those who cannot wait: the thread does nothing else until the function returns.
+/// As [`call_in_turns`], for callers that cannot wait: the thread does nothing else until the function returns.
 pub(super) fn call(
     scope: &Scope,
     function: &Value,
@@ -175,7 +175,7 @@ pub(super) fn function(scope: &Scope, code: &Value) -> Result<Value, StepError> 
     named_function(scope, code, "<code>")
 }
 
-/// `name` is what errors call code that is given as text.
+/// As [`function`]; `name` is the name in errors of code that is given as text.
 fn named_function(scope: &Scope, code: &Value, name: &str) -> Result<Value, StepError> {
     let mut vm = scope.session.vm(Box::new(PureHost::new(scope)));
     let value = match code {
@@ -209,33 +209,34 @@ fn named_function(scope: &Scope, code: &Value, name: &str) -> Result<Value, Step
         }
         other => Err(StepError::config(
             "E0706",
-            format!("the code gives {}, not a function", other.kind()),
+            format!("the code evaluates to {}, not to a function", other.kind()),
         )
         .hint("wrap it: `(fn [input] ...)`")),
     }
 }
 
-/// A world in which there is only computing.
+/// A host that only permits computing.
 struct PureHost {
     bounds: Rc<Bounds>,
 }
 
-/// What ends the code of a function: the machine and native work ask.
+/// The limits of a call, which the machine and native functions check.
 struct Bounds {
     deadline: Instant,
     heap: Rc<HeapBudget>,
     cutoff: Cutoff,
-    /// When it was first seen that the run is to be suspended.
+    /// The instant at which the call first saw that the run is to be suspended.
     suspended: Cell<Option<Instant>>,
     minds: Deadline,
 }
 
-/// Which deadlines end the code of a function.
+/// The deadlines that stop the code of a function.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Deadline {
-    /// Only requests of its own: it may be replayed, and a replay delivers a cancellation where the journal records it.
+    /// Only the deadline of the call: the call may be replayed, and a replay delivers a cancellation where the journal
+    /// records it.
     Own,
-    /// That of the run, too.
+    /// Also the deadline of the run.
     OfRun,
 }
 
@@ -290,7 +291,7 @@ fn not_here(what: &str) -> flowstone_lang::value::Signal {
         "E0707",
         format!("{what} cannot be used inside function code"),
     )
-    .hint("do it in the flow and hand the result to the function")
+    .hint("do it in the flow and pass the result to the function")
     .into()
 }
 

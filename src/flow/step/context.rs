@@ -1,4 +1,4 @@
-//! What a step sees of its run.
+//! The view that a step has of its run.
 
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
@@ -19,7 +19,7 @@ use crate::ports::{
 use crate::redact::{self, Redactor, Redactors};
 use crate::trace::{RunTrace, SpanPlace, TraceParent};
 
-/// What all runs of an engine share.
+/// The services that all runs of an engine share.
 #[derive(Clone)]
 pub struct Services {
     /// The step types that flows may use.
@@ -28,25 +28,25 @@ pub struct Services {
     pub clock: Arc<dyn Clock>,
     pub random: Arc<dyn Random>,
     pub secrets: Arc<dyn Secrets>,
-    /// Encrypts what is kept of secrets.
+    /// Encrypts stored secrets.
     pub vault: Arc<dyn Vault>,
-    /// What finds secrets in text, by sets of secrets.
+    /// The redactors that find secrets in text, by sets of secrets.
     pub redactors: Redactors,
-    /// Who sees the requests to servers first, when a run is recorded or replayed.
+    /// Receives each request to a server first, if a run is recorded or replayed.
     pub exchanges: Option<Arc<dyn Exchanges>>,
-    /// Takes the spans of runs.
+    /// Receives the spans of runs.
     pub telemetry: Arc<dyn Telemetry>,
-    /// The folder that holds the flows; paths in steps are relative to it and stay inside.
+    /// The folder that contains the flows. Paths in steps are relative to it and cannot leave it.
     pub project_root: PathBuf,
-    /// The folder of our own data, `.flowstone`.
+    /// The folder of Flowstone's own data, `.flowstone`.
     pub home: PathBuf,
     /// The project's settings (`flowstone.edn`), a map: `:connections`, `:providers` ...
     pub settings: Value,
     /// The profile of the settings.
     pub profile: Option<String>,
-    /// What the flows of the project may touch.
+    /// The permissions of the flows of the project.
     pub permissions: Arc<Permissions>,
-    /// The flow is not one of the project.
+    /// The flow does not belong to the project.
     pub is_outside: bool,
 }
 
@@ -64,8 +64,8 @@ impl Services {
 }
 
 impl Services {
-    /// Returns a span of a run as other programs are told of it. Where nobody takes the run's spans, they are told of the
-    /// span that the run itself is below.
+    /// Returns a span of a run as it is passed to other programs. If the run's spans are not exported, returns the
+    /// parent span of the run.
     pub fn trace_parent(&self, trace: &RunTrace, place: SpanPlace<'_>) -> Option<TraceParent> {
         if !self.telemetry.is_on() {
             return trace.parent;
@@ -75,29 +75,29 @@ impl Services {
     }
 }
 
-/// What takes the progress of steps.
+/// A function that receives the progress of steps.
 pub type ProgressSink = dyn Fn(&StepPath, Progress);
 
-/// What all steps of a run share.
+/// The state that all steps of a run share.
 pub struct Scope {
     pub run: RunId,
     pub flow: Rc<Flow>,
     pub input: Value,
-    /// Those in the input. A request's digest is made without them.
+    /// The secrets in the input. The digest of a request is computed without them.
     pub input_secrets: Vec<Secret>,
-    /// Where the run belongs in traces.
+    /// The place of the run in traces.
     pub trace: Option<RunTrace>,
     pub session: Rc<Session>,
     pub services: Rc<Services>,
-    /// What the flow may touch.
+    /// The permissions of the flow.
     pub gate: Rc<Gate>,
-    /// Where progress goes.
+    /// The receiver of progress.
     pub progress: Rc<ProgressSink>,
-    /// Secrets that were looked up: their text is taken out of whatever is recorded.
+    /// Secrets that were looked up: their text is removed from all recorded data.
     pub revealed: Revealed,
-    /// What the values of the run may hold in memory.
+    /// The memory budget for the values of the run.
     pub heap: Rc<HeapBudget>,
-    /// Ends the code of functions when the run is to be suspended.
+    /// Stops the code of functions when the run is to be suspended.
     pub cutoff: super::Cutoff,
 }
 
@@ -114,57 +114,57 @@ impl Scope {
         ])
     }
 
-    /// Takes the secrets out of a message.
+    /// Removes the secrets from a message.
     pub fn redact(&self, text: String) -> String {
         self.revealed.redactor().text(text)
     }
 
-    /// Takes the secrets out of the strings of EDN text whose keys and numbers are the engine's own.
+    /// Removes the secrets from the strings of EDN text whose keys and numbers are the engine's own.
     pub fn redact_strings(&self, text: String) -> String {
         self.revealed.redactor().edn_strings(text)
     }
 
-    /// Takes the secrets out of EDN text that is to be recorded.
+    /// Removes the secrets from EDN text that is to be recorded.
     pub fn redact_edn(&self, text: String) -> String {
         self.revealed.redactor().edn(text)
     }
 }
 
-/// The request under way.
+/// The request that is being performed.
 #[derive(Debug, Clone)]
 pub struct StepRequest {
     pub path: StepPath,
-    /// The step type's own name, also where the flow used an alias.
+    /// The step type's own name, even if the flow used an alias.
     pub kind: &'static str,
     /// Counted from 1.
     pub attempt: u32,
     pub idempotency_key: String,
-    /// When this attempt is over its `:timeout`; the engine drops it then.
+    /// The instant at which this attempt exceeds its `:timeout`; the engine drops it then.
     pub deadline_ms: Option<i64>,
-    /// Which pass of the run this is, counted from 0: `flow/continue-as-new` begins the next.
+    /// The pass of the run, counted from 0: `flow/continue-as-new` begins the next one.
     pub pass: i64,
 }
 
-/// What a step tells about itself while it runs. Not journaled, and lost on replay.
+/// Progress that a step reports while it runs. Not journaled, and lost on replay.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Progress {
     /// A piece of a model's answer.
     Text(String),
     /// A piece of a model's reasoning.
     Thought(String),
-    /// The answer so far is not the last one: it is asked for again, for this reason.
+    /// The answer so far is discarded and requested again, for this reason.
     Again(String),
-    /// A line about what it is doing; replaces the one before.
+    /// A line that describes the current activity; replaces the previous one.
     Status(String),
-    /// How far it is.
+    /// The amount of work that is done.
     Count { done: u64, total: Option<u64> },
-    /// Something that was asked for and is not performed, and why.
+    /// A requested action that is not performed, with the reason.
     Refused { what: String, why: String },
-    /// What an answer of a model took. Dollars where the price is known.
+    /// The usage of a model's answer. Dollars if the price is known.
     Spent { tokens: i64, usd: Option<f64> },
 }
 
-/// A step's view of its run and of the world.
+/// The view that a step has of its run and of the world.
 pub struct StepContext {
     scope: Rc<Scope>,
     request: StepRequest,
@@ -193,7 +193,7 @@ impl StepContext {
         }
     }
 
-    /// Returns the span of this attempt as other programs are told of it, where they are told of one.
+    /// Returns the span of this attempt as it is passed to other programs, if spans are passed on.
     pub fn trace_parent(&self) -> Option<TraceParent> {
         let trace = self.scope.trace.as_ref()?;
         let path = self.path().to_string();
@@ -201,7 +201,7 @@ impl StepContext {
         self.scope.trace_parent(attempt)
     }
 
-    /// Returns the span of the step as a run that it starts stores it.
+    /// Returns the step's span in the form that a child run stores.
     pub fn span_of_step(&self) -> Option<TraceParent> {
         let trace = self.scope.trace.as_ref()?;
         let is_sampled = trace.remote.unwrap_or(true);
@@ -220,23 +220,23 @@ impl StepContext {
         StepContext { rules, ..self }
     }
 
-    /// Returns the rules of the steps around this one, as these handed them down.
+    /// Returns the rules of the outer steps, as they were handed down.
     pub fn rules(&self) -> Option<&Value> {
         self.rules.as_ref()
     }
 
-    /// Returns the most tokens that models may use in this step, where a step around it limits them. What it allows
+    /// Returns the maximum number of tokens that models may use in this step, if an outer step limits them. The number
     /// follows from the journal, so that it is the same on replay.
     pub fn allowance(&self) -> Option<i64> {
         self.allowance
     }
 
-    /// Returns how many steps that perform others are around this one: 0 for those that a flow asks for itself.
+    /// Returns the number of outer steps: 0 for steps that the flow itself requests.
     pub fn level(&self) -> u32 {
         self.level
     }
 
-    /// Lets the step perform others, by leaving them at a nested.
+    /// Lets the step perform others, through `nested`.
     pub fn with_nested(self, nested: Rc<NestedSteps>) -> StepContext {
         StepContext {
             nested: Some(nested),
@@ -244,10 +244,10 @@ impl StepContext {
         }
     }
 
-    /// Performs a step inside this one, whose effect is [`super::Effect::Steps`].
+    /// Performs a nested step. The effect of this step must be [`super::Effect::Steps`].
     ///
     /// # Errors
-    /// What the step failed with; E0575 outside of runs.
+    /// The error of the nested step; E0575 outside of runs.
     pub async fn perform(&self, request: NestedRequest) -> Result<Value, StepError> {
         let mut performed = self.perform_all(vec![request], 1).await;
         match performed.pop() {
@@ -277,8 +277,8 @@ impl StepContext {
         &self.scope
     }
 
-    /// Returns when the last of the steps inside this one ended, as the journal has it; 0 before the first. What a step
-    /// asks for may depend on it.
+    /// Returns the instant at which the last nested step ended, as the journal records it; 0 before the first. Requests
+    /// of the step may depend on it.
     pub fn latest_ms(&self) -> i64 {
         self.nested.as_ref().map_or(0, |nested| nested.latest_ms())
     }
@@ -291,8 +291,8 @@ impl StepContext {
         &self.scope.run
     }
 
-    /// Returns the run's id, and which pass of it this is where that is not the first: what is named after it
-    /// differs from pass to pass.
+    /// Returns the run's id, with the number of the pass if it is not the first, for names that must differ from pass
+    /// to pass.
     pub fn pass_name(&self) -> String {
         match self.request.pass {
             0 => self.scope.run.to_string(),
@@ -312,12 +312,12 @@ impl StepContext {
         self.request.kind
     }
 
-    /// Returns which attempt this is, counted from 1.
+    /// Returns the number of this attempt, counted from 1.
     pub fn attempt(&self) -> u32 {
         self.request.attempt
     }
 
-    /// Returns a text that is the same for every attempt at this step and differs from every other's.
+    /// Returns a text that is the same for every attempt at this step, and unique among steps.
     pub fn idempotency_key(&self) -> &str {
         &self.request.idempotency_key
     }
@@ -326,7 +326,7 @@ impl StepContext {
         self.request.deadline_ms
     }
 
-    /// Returns the flow that runs: its functions, templates, requirements.
+    /// Returns the flow of the run: its functions, templates, requirements.
     pub fn flow(&self) -> &Flow {
         &self.scope.flow
     }
@@ -362,7 +362,7 @@ impl StepContext {
         &self.scope.services.settings
     }
 
-    /// Returns the own stores, for reading. Changes go through [`super::Outcome::Commit`].
+    /// Returns Flowstone's own stores, for reading. Changes are made through [`super::Outcome::Commit`].
     pub fn stores(&self) -> &Stores {
         &self.scope.services.stores
     }
@@ -380,21 +380,22 @@ impl StepContext {
         (self.scope.progress)(&self.request.path, progress);
     }
 
-    /// Returns what decides about every file, server, program and secret that the step touches.
+    /// Returns the gate that decides about every file, server, program and secret that the step accesses.
     pub fn gate(&self) -> &Gate {
         &self.scope.gate
     }
 
-    /// Looks up a secret that is to be sent to a host. Its text is taken out of all that the step hands back. `None`
-    /// when it is not set.
+    /// Looks up a secret that is to be sent to a host. Its text is removed from everything that the step returns.
+    /// Returns `None` if the secret is not set.
     ///
     /// # Errors
-    /// E0960 when the project does not name the host for the secret; E0980 when its text could not be taken out.
+    /// E0960 if the project does not name the host for the secret; E0980 if the text of the secret could not be
+    /// removed.
     pub fn secret_for(&self, name: &str, host: &Host) -> Result<Option<Secret>, StepError> {
         let Some(secret) = self.find_secret(name) else {
             return Ok(None);
         };
-        // In a replay nothing is sent anywhere. What may not be sent is not judged: that would tell about its text.
+        // A replay sends nothing. The permission is not checked either, because that would reveal facts about the text.
         if !self.is_replay() {
             self.gate().secret(name, host)?;
         }
@@ -405,7 +406,7 @@ impl StepContext {
         Ok(Some(secret))
     }
 
-    /// Looks up a secret that the project's settings hand to a program.
+    /// Looks up a secret that the project's settings pass to a program.
     pub fn secret_of_settings(&self, name: &str) -> Option<Secret> {
         let secret = self.find_secret(name)?;
         if redact::weakness(secret.reveal()).is_some() {
@@ -415,7 +416,7 @@ impl StepContext {
         Some(secret)
     }
 
-    /// Tells whether a secret is set, without a look at it.
+    /// Tells whether a secret is set, without reading it.
     pub fn has_secret(&self, name: &str) -> bool {
         self.find_secret(name).is_some()
     }
@@ -431,13 +432,13 @@ impl StepContext {
         exchanges.is_some_and(|exchanges| exchanges.is_replay())
     }
 
-    /// Says why a secret cannot be had although the settings say where it is.
+    /// Returns the reason why a secret cannot be read although the settings contain its place.
     pub fn secret_trouble(&self, name: &str) -> Option<String> {
         let services = &self.scope.services;
         services.secrets.trouble(services.profile.as_deref(), name)
     }
 
-    /// Returns why a secret that is there may not be used: it could not be taken out of what is recorded.
+    /// Returns the error for a secret that cannot be used because it could not be removed from recorded data.
     pub fn secret_weakness(&self, name: &str) -> Option<StepError> {
         let services = &self.scope.services;
         let profile = services.profile.as_deref();
@@ -454,7 +455,7 @@ impl StepContext {
         &self.scope.services.steps
     }
 
-    /// Returns a value without the secrets that are known by now.
+    /// Returns a value without the secrets that are known so far.
     pub fn without_secrets(&self, value: Value) -> Value {
         match self.redactor() {
             redactor if redactor.is_empty() => value,
@@ -462,18 +463,19 @@ impl StepContext {
         }
     }
 
-    /// Returns what takes the secrets that are known by now out of what leaves the step another way than by its result.
+    /// Returns the redactor that removes the secrets known so far from data that leaves the step other than by its
+    /// result.
     pub fn redactor(&self) -> Arc<Redactor> {
         self.scope.revealed.redactor()
     }
 
-    /// Says that a text gives a secret away, such as its encoded form: it is taken out of all that the step
-    /// hands back.
+    /// Marks a text as revealing a secret, such as its encoded form: it is removed from everything that the step
+    /// returns.
     pub fn hide(&self, secret: &Secret) {
         self.scope.revealed.add(secret);
     }
 
-    /// Returns what every request to a server is shown to before it is sent, if a run is recorded or replayed.
+    /// Returns the witness that receives every request to a server before it is sent, if a run is recorded or replayed.
     pub fn witness(&self) -> Option<Witness> {
         let services = &self.scope.services;
         let exchanges = services.exchanges.clone()?;
@@ -493,16 +495,17 @@ impl StepContext {
         &self.scope.session
     }
 
-    /// Calls a function of the flow's language, which may not use steps. Other tasks of the thread run meanwhile.
+    /// Calls a function of the flow's language, which cannot use steps. Other tasks of the thread run meanwhile.
     ///
     /// # Errors
-    /// What it throws; kind `stopped` when it takes too long.
+    /// The exception that it throws; kind `stopped` if it takes too long.
     pub async fn call(&self, function: &Value, args: &[Value]) -> Result<Value, StepError> {
         let left = self.patience();
         crate::step::call::call_in_turns(&self.scope, function, args, left).await
     }
 
-    /// As [`StepContext::call`], for small functions where nobody can wait: other tasks of the thread stand still.
+    /// As [`StepContext::call`], for small functions of callers that cannot wait: other tasks of the thread are
+    /// blocked.
     ///
     /// # Errors
     /// As [`StepContext::call`].
@@ -510,7 +513,7 @@ impl StepContext {
         crate::step::call::call(&self.scope, function, args, self.patience())
     }
 
-    /// How long a function may compute.
+    /// Returns the time that a function may still take.
     fn patience(&self) -> Option<Duration> {
         self.request.deadline_ms.map(|deadline| {
             let millis = deadline.saturating_sub(self.now_ms());
@@ -518,11 +521,11 @@ impl StepContext {
         })
     }
 
-    /// Turns what a flow gives as code into a function: a function, a quoted `(fn ...)`, a code string, or
-    /// the keyword of one of the flow's `:functions`.
+    /// Turns code that a flow gives into a function: a function, a quoted `(fn ...)`, a code string, or the keyword of
+    /// one of the flow's `:functions`.
     ///
     /// # Errors
-    /// When it has another form, or does not compile.
+    /// Fails if the code has another form, or does not compile.
     pub fn function(&self, code: &Value) -> Result<Value, StepError> {
         crate::step::call::function(&self.scope, code)
     }

@@ -1,4 +1,4 @@
-//! Why a step did not succeed, answering what the engine asks: try again?
+//! The error of a failed step, and whether the engine may try again.
 
 use std::time::Duration;
 
@@ -13,46 +13,46 @@ use crate::ports::StoreError;
 pub struct StepError {
     /// A stable code with a page in `docs/errors`.
     pub code: &'static str,
-    /// What `:kind` says to the flow and `:retry-on` matches: `timeout`, `rate-limited`, `unavailable`,
-    /// `bad-config`, `not-found`, `denied`, `conflict`, `invalid` ...
+    /// The `:kind` that the flow sees and `:retry-on` matches: `timeout`, `rate-limited`, `unavailable`, `bad-config`,
+    /// `not-found`, `denied`, `conflict`, `invalid` ...
     pub kind: &'static str,
     pub message: String,
     pub hints: Vec<String>,
     /// A map of facts for the flow, or nil.
     pub data: Value,
     pub retry: Retry,
-    /// Where in the flow's code it was, when that is not the step itself. Boxed, to keep errors small.
+    /// The place of the error in the flow's code, if it is not the step itself. Boxed, to keep errors small.
     pub place: Option<Box<Span>>,
-    /// The permission that is missing.
+    /// The missing permission.
     pub missing: Option<Box<Missing>>,
 }
 
-/// Whether trying again may help.
+/// Whether another attempt may succeed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Retry {
     Never,
-    /// Yes, after the policy's interval.
+    /// Yes, after the interval of the policy.
     Backoff,
-    /// Yes, but not before.
+    /// Yes, after at least this time.
     After(Duration),
 }
 
 impl StepError {
     /// The code of an error that ends the run: its memory is used up.
     pub const OUT_OF_MEMORY: &'static str = "E0903";
-    /// The code of an error about something that the flow may not touch.
+    /// The code of a denied permission.
     pub const NOT_ALLOWED: &'static str = "E0960";
-    /// The code of an error of function code that was stopped, by its deadline for one.
+    /// The code of function code that was stopped, for example by its deadline.
     pub const STOPPED: &'static str = "E0702";
-    /// The code of an error of a model: the conversation is too long for it.
+    /// The code of a conversation that is too long for a model.
     pub const TOO_LONG: &'static str = "E0803";
-    /// The code of an option whose value is of another kind than the option takes.
+    /// The code of an option whose value has a wrong type.
     pub const OPTION_KIND: &'static str = "E0780";
     /// The code of an option whose value is out of bounds, or empty.
     pub const OPTION_BOUNDS: &'static str = "E0725";
     /// The code of a map in a config with a key that it does not take, or without one that it needs.
     pub const OPTION_KEYS: &'static str = "E0726";
-    /// The code of options that do not go together, or with the operation.
+    /// The code of options that cannot be combined, or do not apply to the operation.
     pub const OPTION_FIT: &'static str = "E0727";
 
     pub fn new(code: &'static str, kind: &'static str, message: impl Into<String>) -> StepError {
@@ -68,12 +68,12 @@ impl StepError {
         }
     }
 
-    /// The config is wrong in a way that the spec cannot say.
+    /// Returns an error in a config that the spec cannot express.
     pub fn config(code: &'static str, message: impl Into<String>) -> StepError {
         StepError::new(code, "bad-config", message)
     }
 
-    /// The flow may not touch something.
+    /// Returns the error for a denied permission.
     pub fn not_allowed(missing: &Missing) -> StepError {
         let message = format!("the flow may not {}", missing.action());
         let error = StepError {
@@ -87,7 +87,7 @@ impl StepError {
             .with("allow", missing.edn())
     }
 
-    /// Adds a sentence that says what to try.
+    /// Adds a hint, as a sentence.
     #[must_use]
     pub fn hint(mut self, hint: impl Into<String>) -> StepError {
         self.hints.push(hint.into());
@@ -106,7 +106,7 @@ impl StepError {
         self
     }
 
-    /// Says whether trying again may help.
+    /// Sets whether another attempt may succeed.
     #[must_use]
     pub fn retry(mut self, retry: Retry) -> StepError {
         self.retry = retry;
@@ -131,7 +131,7 @@ impl From<StoreError> for StepError {
     }
 }
 
-/// What function code threw.
+/// Converts an exception that function code throws.
 impl From<&Exception> for StepError {
     fn from(exception: &Exception) -> Self {
         let code = if exception.code.is_empty() {

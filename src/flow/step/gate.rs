@@ -1,7 +1,7 @@
-//! The gate: every file, server, program, secret and variable that a step touches is asked for here.
+//! The gate: checks the permission for every file, server, program, secret and variable that a step accesses.
 //!
-//! What it hands out can be made nowhere else, so a step cannot open a file or send a secret that was not granted. The
-//! decision itself is [`crate::permission::decide`].
+//! Its results can only be created here, so a step cannot open a file or send a secret without permission. The decision
+//! itself is [`crate::permission::decide`].
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;
@@ -13,15 +13,15 @@ use std::sync::Arc;
 use super::StepError;
 use crate::permission::{Allow, Decision, Host, Missing, Need, NetAllow, Reach, decide};
 
-/// What one flow may touch.
+/// The permissions of one flow.
 #[derive(Debug)]
 pub struct Gate {
-    /// The folder of the project, links resolved.
+    /// The folder of the project, with links resolved.
     root: PathBuf,
     allow: RefCell<Allow>,
-    /// What a person allowed for a single attempt.
+    /// The permissions that a person gave for a single attempt.
     once: RefCell<Option<Allow>>,
-    /// What a person was asked about: nobody is asked twice.
+    /// The questions that were asked, so that no person is asked twice.
     asked: RefCell<BTreeSet<String>>,
 }
 
@@ -33,24 +33,24 @@ pub struct Readable(PathBuf);
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Writable(PathBuf);
 
-/// Where something may be written.
+/// A place where something may be written.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Place {
-    /// The folder that is not left.
+    /// The folder that must not be left.
     pub root: PathBuf,
-    /// Relative to it.
+    /// The path relative to the folder.
     pub path: String,
 }
 
 impl Readable {
-    /// Returns the path as it was asked for.
+    /// Returns the path as it was requested.
     pub fn path(&self) -> &Path {
         &self.0
     }
 }
 
 impl Writable {
-    /// Returns the path as it was asked for.
+    /// Returns the path as it was requested.
     pub fn path(&self) -> &Path {
         &self.0
     }
@@ -67,34 +67,34 @@ impl Gate {
         }
     }
 
-    /// Asks whether a file or folder may be read.
+    /// Checks whether a file or folder may be read.
     ///
     /// # Errors
-    /// E0960 when no row covers it.
+    /// E0960 if no row covers it.
     pub fn read(&self, path: &Path) -> Result<Readable, StepError> {
         self.check(&Need::Read(real(path)))?;
         Ok(Readable(path.to_path_buf()))
     }
 
-    /// Asks whether a file or folder may be written.
+    /// Checks whether a file or folder may be written.
     ///
     /// # Errors
-    /// E0960 when no row covers it.
+    /// E0960 if no row covers it.
     pub fn write(&self, path: &Path) -> Result<Writable, StepError> {
         self.check(&Need::Write(real(path)))?;
         Ok(Writable(path.to_path_buf()))
     }
 
-    /// Asks whether a file or folder may be written, which a flow names relative to the project or as an absolute path.
-    /// Returns the folder that is not left, and the path in it.
+    /// Checks whether a file or folder may be written that a flow names relative to the project or as an absolute path.
+    /// Returns the folder that must not be left, and the path in it.
     ///
     /// # Errors
-    /// E0960 when no row covers it.
+    /// E0960 if no row covers it.
     pub fn place(&self, root: &Path, asked: &str) -> Result<Place, StepError> {
         let is_plain =
             |part: Component<'_>| matches!(part, Component::Normal(_) | Component::CurDir);
         if Path::new(asked).components().all(is_plain) {
-            // Links are not followed there: who writes refuses them.
+            // Links are not resolved there: the code that writes rejects them.
             self.check(&Need::Write(self.root.join(asked)))?;
             return Ok(Place {
                 root: root.to_path_buf(),
@@ -120,15 +120,15 @@ impl Gate {
         })
     }
 
-    /// Tells whether something inside a readable folder may be read too: what is protected may not.
+    /// Tells whether a path inside a readable folder may be read too: protected files may not.
     pub fn may_read(&self, path: &Path) -> bool {
         self.decide(&Need::Read(real(path))) == Decision::Granted
     }
 
-    /// Asks whether a server may be asked, at an address that its name stands for.
+    /// Checks whether a connection to a server is allowed, at an address that its name was resolved to.
     ///
     /// # Errors
-    /// E0960 when no row covers it.
+    /// E0960 if no row covers it.
     pub fn connect(
         &self,
         host: &Host,
@@ -142,7 +142,7 @@ impl Gate {
         })
     }
 
-    /// Returns the rules for addresses of requests, for callers that resolve names themselves.
+    /// Returns the rules for the addresses of requests, for callers that resolve names themselves.
     pub fn net(&self) -> Arc<NetAllow> {
         let allow = self.allow.borrow();
         match &*self.once.borrow() {
@@ -159,18 +159,18 @@ impl Gate {
         }
     }
 
-    /// Asks whether a proxy that the flow names may be used.
+    /// Checks whether a proxy that the flow names may be used.
     ///
     /// # Errors
-    /// E0960 when no row names it.
+    /// E0960 if no row names it.
     pub fn proxy(&self, host: &Host) -> Result<(), StepError> {
         self.check(&Need::Proxy(host.clone()))
     }
 
-    /// Asks whether a secret may be sent to a host.
+    /// Checks whether a secret may be sent to a host.
     ///
     /// # Errors
-    /// E0960 when no row covers it.
+    /// E0960 if no row covers it.
     pub fn secret(&self, name: &str, host: &Host) -> Result<(), StepError> {
         self.check(&Need::Secret {
             name: name.to_owned(),
@@ -178,23 +178,23 @@ impl Gate {
         })
     }
 
-    /// Asks whether a program may be started.
+    /// Checks whether a program may be started.
     ///
     /// # Errors
-    /// E0960 when no row covers it.
+    /// E0960 if no row covers it.
     pub fn program(&self, program: &str) -> Result<(), StepError> {
         self.check(&Need::Program(program.to_owned()))
     }
 
-    /// Asks whether a variable of the environment may be read.
+    /// Checks whether an environment variable may be read.
     ///
     /// # Errors
-    /// E0960 when no row covers it.
+    /// E0960 if no row covers it.
     pub fn variable(&self, name: &str) -> Result<(), StepError> {
         self.check(&Need::Env(name.to_owned()))
     }
 
-    /// Adds what a person allowed: for this attempt, or for all of the run.
+    /// Adds the permissions that a person gave: for this attempt, or for all of the run.
     pub fn grant(&self, missing: &Missing, is_once: bool) {
         let more = missing.allow(&|path| real(&self.root.join(path)));
         match is_once {
@@ -207,12 +207,12 @@ impl Gate {
         }
     }
 
-    /// Notes that a person is asked. Tells whether nobody was asked the same before.
+    /// Records a question to a person. Returns false if the same question was asked before.
     pub fn is_new_question(&self, missing: &Missing) -> bool {
         self.asked.borrow_mut().insert(missing.edn())
     }
 
-    /// Ends what was allowed for one attempt.
+    /// Removes the permissions that were given for one attempt.
     pub fn end_attempt(&self) {
         self.once.borrow_mut().take();
     }
@@ -239,7 +239,7 @@ impl Gate {
     }
 }
 
-/// Returns a path with its links resolved, as far as it exists; dots in the rest are taken as they are written.
+/// Returns a path with its links resolved as far as it exists; dots in the rest are kept as they are written.
 pub fn real(path: &Path) -> PathBuf {
     let path = std::path::absolute(path).unwrap_or_else(|_| path.to_path_buf());
     let mut rest: Vec<OsString> = Vec::new();

@@ -1,7 +1,7 @@
-//! Steps that a step performs: what it asks for, and how the answers come back.
+//! Nested steps: the requests of a step that performs others, and their answers.
 //!
-//! The step and the executor of the run share a [`NestedSteps`]: the step leaves requests there, the executor performs each as
-//! a step of the run, and leaves the answer there.
+//! The step and the executor of the run share a [`NestedSteps`]: the step adds requests to it, and the executor
+//! performs each as a step of the run and adds the answer.
 
 use std::cell::{Cell, RefCell};
 use std::collections::{HashMap, VecDeque};
@@ -13,25 +13,26 @@ use flowstone_model::names::name_of;
 
 use super::{Retry, StepError};
 
-/// Kinds of errors that another attempt may not meet.
+/// Kinds of temporary errors, which another attempt may avoid.
 const PASSING: &[&str] = &["cut-off", "rate-limited", "timeout", "unavailable"];
 
-/// A step to be performed inside another.
+/// A request for a nested step.
 #[derive(Debug, Clone)]
 pub struct NestedRequest {
     /// A step type such as `:llm`, or a packaged step such as `:github/open-pr`.
     pub kind: Value,
-    /// Its id; the same one may be used again and again.
+    /// The id of the step, which may be used several times.
     pub id: String,
     pub config: Value,
     /// Maximum number of tokens that models may use in it; `None` if no outer step sets a limit.
     pub allowance: Option<i64>,
-    /// Rules of the outer step that also hold in it, at any depth. If it has none, those around its owner hold.
+    /// Rules of the outer step that also apply to this one, at any depth. If `None`, the rules around the outer step
+    /// apply.
     pub rules: Option<Value>,
 }
 
 impl NestedRequest {
-    /// Returns a step of a type, which is given without its colon.
+    /// Returns a request for a step type, which is given without its colon.
     pub fn new(kind: &str, id: impl Into<String>, config: Value) -> NestedRequest {
         NestedRequest {
             kind: Value::keyword(kind),
@@ -42,13 +43,13 @@ impl NestedRequest {
         }
     }
 
-    /// Limits the tokens that models may use in it.
+    /// Limits the tokens that models may use in the step.
     #[must_use]
     pub fn with_allowance(self, allowance: Option<i64>) -> NestedRequest {
         NestedRequest { allowance, ..self }
     }
 
-    /// Hands down rules that hold in it.
+    /// Hands down rules that apply to the step.
     #[must_use]
     pub fn with_rules(self, rules: Option<Value>) -> NestedRequest {
         NestedRequest { rules, ..self }
@@ -59,18 +60,18 @@ impl NestedRequest {
 #[derive(Debug, Clone)]
 pub struct NestedResult {
     pub result: Result<Value, StepError>,
-    /// What a packaged step's wrapped step gave, where `result` is made of it.
+    /// The value of the wrapped step, if `result` was computed from it.
     pub wrapped: Option<Value>,
-    /// When what came before it had ended, or the outer step had begun, and when it ended itself: as the journal has
-    /// it, the same on resume.
+    /// The instants at which the step began and ended, as the journal records them, so that they are the same on
+    /// resume. A step begins when the previous one has ended, or the outer step has begun.
     pub began_ms: i64,
     pub ended_ms: i64,
-    /// Where it stands in the run.
+    /// The path of the step in the run.
     pub path: String,
 }
 
 impl NestedResult {
-    /// Returns how long it took.
+    /// Returns the duration of the step.
     pub fn millis(&self) -> i64 {
         (self.ended_ms - self.began_ms).max(0)
     }
@@ -81,18 +82,18 @@ impl NestedResult {
 pub struct NestedAnswer {
     pub result: Result<Value, StepError>,
     pub wrapped: Option<Value>,
-    /// When it ended, where the journal knows.
+    /// The instant at which the step ended, if the journal records it.
     pub ended_ms: Option<i64>,
     pub path: String,
 }
 
-/// Where a step meets the executor of its run.
+/// The requests and answers that a step and the executor of its run exchange.
 #[derive(Debug, Default)]
 pub struct NestedSteps {
     asked: RefCell<VecDeque<(u64, NestedRequest)>>,
     answered: RefCell<HashMap<u64, NestedAnswer>>,
     last: Cell<u64>,
-    /// When the outer step began, or the last of what is answered ended.
+    /// The instant at which the outer step began, or at which the last answered step ended.
     latest_ms: Cell<i64>,
 }
 
@@ -126,7 +127,7 @@ impl NestedSteps {
         self.answered.borrow_mut().insert(id, answered);
     }
 
-    /// Has steps performed, at most `limit` concurrently, and returns their results in order.
+    /// Performs steps, at most `limit` concurrently, and returns their results in order.
     pub(super) async fn perform_all(
         &self,
         steps: Vec<NestedRequest>,
@@ -170,7 +171,7 @@ impl NestedSteps {
     }
 }
 
-/// Turns what a flow would see of a failed step into what a step sees of one inside it.
+/// Converts the exception of a failed step to the error that the outer step sees.
 pub fn error_of(exception: &Exception) -> StepError {
     let error = StepError::from(exception);
     let message = exception.message.as_deref().unwrap_or(&error.message);
@@ -182,7 +183,7 @@ pub fn error_of(exception: &Exception) -> StepError {
             true => Retry::Backoff,
             false => Retry::Never,
         },
-        // It is the place of the outer step that a person wants.
+        // The place of the outer step is more useful to people.
         place: None,
         ..error
     }

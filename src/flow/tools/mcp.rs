@@ -1,14 +1,14 @@
-//! What `:tools {:mcp [...]}` may name: an adapter of the flow's `:mcp`, or one tool of one.
+//! References of `:tools {:mcp [...]}`: to an adapter of the flow's `:mcp`, or to one tool of an adapter.
 //!
-//! A tool's id is the adapter's namespace and the tool's name on the server: `:linear/list_issues`. The adapter's prefix
-//! does for the namespace too.
+//! The id of a tool is the adapter's namespace and the tool's name on the server: `:linear/list_issues`. The prefix of
+//! the adapter may be used instead of the namespace.
 
 use std::rc::Rc;
 
 use crate::definition::{Flow, McpAdapter};
 
-/// Returns the adapter that an id names, and the tool where it names one. An adapter that says itself that it has the
-/// tool comes before one that leaves open which it has.
+/// Returns the adapter that an id refers to, with the tool if it refers to one. An adapter that lists the tool takes
+/// precedence over an adapter without a list.
 pub fn find<'f, 'n>(flow: &'f Flow, id: &'n str) -> Option<(&'f Rc<McpAdapter>, Option<&'n str>)> {
     if let Some(adapter) = flow.mcp_adapter(id) {
         return Some((adapter, None));
@@ -24,7 +24,7 @@ pub fn find<'f, 'n>(flow: &'f Flow, id: &'n str) -> Option<(&'f Rc<McpAdapter>, 
     Some((found, Some(tool)))
 }
 
-/// Returns the ids that are known without asking a server.
+/// Returns the ids that are known without a request to a server.
 pub(super) fn ids(flow: &Flow) -> impl Iterator<Item = String> {
     flow.mcp.iter().flat_map(|adapter| {
         let allowed = adapter.allow_tools.iter().flatten();

@@ -1,9 +1,9 @@
-//! `:require`: what must be called before the final answer has to be among the tools.
+//! `:require`: the tools that must be called before the final answer have to be among the model's tools.
 
 use super::{MEMORY, Reader, near_name, tool_names};
 
 impl Reader<'_> {
-    /// Says what is required and not given: it could never be called.
+    /// Reports required tools that the model does not have, because they could never be called.
     pub(super) fn required(&mut self, has_memory: bool) {
         if self.is_open {
             return;

@@ -1,4 +1,4 @@
-//! Forms to nodes: what each name means, what each macro expands to.
+//! Forms to nodes: resolves each name and expands each macro.
 
 use std::rc::Rc;
 
@@ -10,7 +10,7 @@ use super::{error, liveness, undefined};
 use crate::value::{Class, Exception, List, Object, Result, Signal, Span, Symbol, Value, Var};
 use crate::vm::Vm;
 
-/// The result of an expression at top level.
+/// The analysis of a top-level expression.
 pub(super) struct Top {
     pub body: Node,
     pub locals: u32,
@@ -26,21 +26,21 @@ pub(super) fn analyze_top(vm: &mut Vm, form: &Value) -> Result<Top> {
     Ok(Top { body, locals })
 }
 
-/// The analysis of one form at top level.
+/// The analysis of one top-level form.
 pub(super) struct Analyzer<'a> {
     pub vm: &'a mut Vm,
     pub scopes: Scopes,
-    /// The nearest place around: what a macro made has none of its own.
+    /// The nearest enclosing place, because forms made by macros have none.
     pub place: Span,
-    /// How many `try` with a `catch` stand around: there a wrong number of arguments is left to be caught.
+    /// Number of enclosing `try` forms with a `catch`: inside them, a wrong number of arguments is left to be caught.
     pub guards: u32,
     /// Whether `*unchecked-math*` is true for this form.
     unchecked: bool,
-    /// The names of the functions around, as traces show them, innermost last.
+    /// The names of the enclosing functions as traces show them, innermost last.
     pub within: Vec<Rc<str>>,
 }
 
-/// What a symbol means.
+/// The meaning of a symbol.
 pub(super) enum Meaning {
     Local(super::node::Ref),
     Var(Rc<Var>),
@@ -48,7 +48,7 @@ pub(super) enum Meaning {
 }
 
 impl Analyzer<'_> {
-    /// Begins the analysis of a form at top level.
+    /// Begins the analysis of a top-level form.
     pub fn at_top<'a>(vm: &'a mut Vm, form: &Value) -> Analyzer<'a> {
         let mut scopes = Scopes::default();
         scopes.enter_function(None);
@@ -86,8 +86,8 @@ impl Analyzer<'_> {
         node
     }
 
-    /// Returns a place in the user's text: the given one, or the nearest around it if that is missing or inside a macro
-    /// of the library.
+    /// Returns a place in the user's text: the given one, or the nearest enclosing one if that is missing or inside a
+    /// macro of the library.
     fn place_of(&self, span: Span) -> Span {
         if !span.is_some() || span.source == self.place.source {
             return span.or(self.place);
@@ -153,7 +153,7 @@ impl Analyzer<'_> {
     }
 
     fn items(&mut self, parent: &Value, items: Vec<Value>) -> Result<Vec<Node>> {
-        // A hash map or set does not keep the order in which its places were read.
+        // A hash map or set does not keep the reading order of its places.
         let ordered = items.len() <= 16 || matches!(parent, Value::Vector(_));
         let nodes = items.iter().enumerate();
         nodes
@@ -182,7 +182,7 @@ impl Analyzer<'_> {
         ))
     }
 
-    /// Analyses the body of a `do`, `let` and the like: the forms from `from` on.
+    /// Analyses the body of a `do`, `let` or similar form: the forms from `from` on.
     pub fn body(&mut self, form: &Value, items: &[Value], from: usize) -> Result<Node> {
         let span = self.place;
         match items.get(from..).unwrap_or(&[]) {
@@ -204,12 +204,12 @@ impl Analyzer<'_> {
         }
     }
 
-    /// Analyses something from which `recur` would not be the last thing done.
+    /// Analyses an expression that is not in tail position for `recur`.
     pub fn not_tail<T>(&mut self, analyze: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
         self.barrier("recur is only allowed where it is the last thing that is done: it is not in tail position", analyze)
     }
 
-    /// Analyses something through which no `recur` may pass; `why` is the message.
+    /// Analyses an expression that `recur` cannot leave; `why` is the message.
     pub fn barrier<T>(
         &mut self,
         why: &'static str,
@@ -266,7 +266,7 @@ impl Analyzer<'_> {
                 if args.is_empty() && is_host_constant(&head) {
                     return Ok(head);
                 }
-                // The host finds a method by its arguments when the call is reached.
+                // The host resolves a method by its arguments when the call is reached.
                 let guards = self.guards;
                 self.guards += u32::from(is_host && self.vm.world().defers_host_names());
                 let applied = self.applied(head, args, span);
@@ -276,14 +276,14 @@ impl Analyzer<'_> {
         }
     }
 
-    /// More arguments than an instruction has room for go through `apply`.
+    /// Compiles a call with more arguments than an instruction can hold, through `apply`.
     fn call_with_many(&mut self, items: &[Value]) -> Result<Node> {
         let args = Value::vector(items[1..].iter().cloned());
         let call = Value::list([Value::symbol("clojure.core/apply"), items[0].clone(), args]);
         self.node(&call)
     }
 
-    /// A call of an analysed function.
+    /// Returns a call of an analysed function.
     fn applied(&mut self, head: Node, mut args: Vec<Node>, span: Span) -> Result<Node> {
         if let Kind::Const(Value::Native(native)) = &head.kind {
             let mut native = *native;
@@ -334,14 +334,14 @@ impl Analyzer<'_> {
         Ok(call(head, args, span))
     }
 
-    /// Tells whether the code is that of a file which `require` loads in a program that may use parts of libraries: a wrong call in it fails when it is
-    /// reached.
+    /// Tells whether the code belongs to a file that `require` loads in a program that may use only parts of libraries:
+    /// a wrong call in it fails when it is reached.
     fn is_in_library(&self) -> bool {
         let world = self.vm.world();
         world.defers_host_names() && !world.loading().is_empty()
     }
 
-    /// Refuses a call of a known function with a number of arguments that it never takes.
+    /// Rejects a call of a known function with a number of arguments that it does not accept.
     fn check_arity(&self, var: &Rc<Var>, count: usize, span: Span) -> Result<()> {
         if var.is_dynamic() || self.guards > 0 || self.is_in_library() {
             return Ok(());
@@ -367,7 +367,7 @@ impl Analyzer<'_> {
 
     fn symbol(&mut self, symbol: Symbol, span: Span) -> Result<Node> {
         if symbol == Symbol::new("*ns*") || symbol == Symbol::new("clojure.core/*ns*") {
-            // The current namespace changes with `in-ns`, not with a var.
+            // `in-ns` changes the current namespace, not a var.
             let native = core_native(self.vm, "-current-ns").expect("the core has it");
             return Ok(Node::new(
                 Kind::Native {
@@ -414,7 +414,7 @@ impl Analyzer<'_> {
                     .into());
                 }
                 match var.root() {
-                    // Natives are linked directly, as the JVM does with its core.
+                    // Calls of natives are linked directly, as the JVM does for its core.
                     Some(Value::Native(native)) if !var.is_dynamic() => {
                         Node::constant(Value::Native(native), span)
                     }
@@ -424,7 +424,7 @@ impl Analyzer<'_> {
         })
     }
 
-    /// Returns the function that `Class/.method` is; `None` where a symbol is not such a name.
+    /// Returns the function of `Class/.method`; `None` if the symbol does not have this form.
     fn method_value(&mut self, symbol: Symbol) -> Result<Option<Value>> {
         let (Some(class), name) = (symbol.namespace(), symbol.name()) else {
             return Ok(None);
@@ -455,7 +455,8 @@ impl Analyzer<'_> {
         Ok(is_known.then_some(Value::Symbol(method)))
     }
 
-    /// Refuses a host name that does not exist: now, or in programs that use parts of libraries, when the place is reached.
+    /// Reports a host name that does not exist: now, or when the place is reached in programs that use parts of
+    /// libraries.
     pub fn deferred(&self, refused: Exception) -> Result<Node> {
         if !self.vm.world().defers_host_names() {
             return Err(refused.into());
@@ -467,7 +468,7 @@ impl Analyzer<'_> {
         Ok(Node::new(Kind::Native { native, args }, place))
     }
 
-    /// Finds what a symbol means.
+    /// Resolves a symbol.
     pub fn meaning(&mut self, symbol: Symbol, span: Span) -> Result<Meaning> {
         if symbol.namespace().is_none()
             && let Some(place) = self.scopes.find(symbol)
@@ -476,7 +477,7 @@ impl Analyzer<'_> {
         }
         if let Some(var) = self.var(symbol)? {
             let foreign = var.namespace != self.vm.world().current.borrow().name;
-            // What the library's macros expand to may use its private functions.
+            // Code expanded from the library's macros may use its private functions.
             if var.is_private.get() && foreign && !crate::library::has(&var.namespace.to_string()) {
                 return Err(error(
                     "E0205",
@@ -484,9 +485,7 @@ impl Analyzer<'_> {
                     format!("`{symbol}` is private to {}", var.namespace),
                 )
                 .clojure(format!("var: #'{} is not public", var.qualified()))
-                .hint(
-                    "use what is public there, or take away the `-` of its defn-, or its ^:private",
-                )
+                .hint("use a public name there, or remove the `-` of its defn- or its ^:private")
                 .into());
             }
             return Ok(Meaning::Var(var));
@@ -504,12 +503,12 @@ impl Analyzer<'_> {
         Err(undefined::describe(self.vm, &self.scopes, symbol, span).into())
     }
 
-    /// Finds the var that a symbol means, loading it from the library if need be.
+    /// Finds the var of a symbol, loading it from the library if necessary.
     pub fn var(&mut self, symbol: Symbol) -> Result<Option<Rc<Var>>> {
         resolve_var(self.vm, symbol)
     }
 
-    /// Returns the special form that a symbol names. The macros among them may be other macros in a namespace.
+    /// Returns the special form named by a symbol. A namespace may replace those that are macros.
     pub fn special(&self, symbol: Symbol) -> Option<special::Special> {
         let found = special::find(symbol)?;
         if symbol.namespace().is_none() && special::MACROS.contains(&&*symbol.name()) {
@@ -549,7 +548,7 @@ impl Analyzer<'_> {
     }
 }
 
-/// Returns how a function or macro is called, by the parameters that its var remembers.
+/// Returns the usage of a function or macro, from the argument lists in its var's metadata.
 pub(super) fn usage(var: &Var) -> Option<String> {
     let meta = var.meta();
     let Value::List(lists) = meta.get("arglists")? else {
@@ -567,19 +566,19 @@ pub(super) fn usage(var: &Var) -> Option<String> {
     (!calls.is_empty()).then(|| format!("it is called as {}", calls.join(" or ")))
 }
 
-/// A call of a function that is known only when the program runs.
+/// Returns a call of a function that is known only at run time.
 fn call(function: Node, args: Vec<Node>, span: Span) -> Node {
     let function = Box::new(function);
     Node::new(Kind::Call { function, args }, span)
 }
 
-/// Returns the items of a form, each sequence among them as a list: macros may give any kind.
+/// Returns the items of a form, with each sequence among them as a list, because macros may return any kind.
 pub(super) fn items_of(vm: &mut Vm, form: &Value) -> Result<Vec<Value>> {
     let items = vm.items(form.clone())?;
     items.into_iter().map(|item| proper(vm, item)).collect()
 }
 
-/// Returns a sequence as a list all of whose cells are lists; anything else as it is.
+/// Returns a sequence as a list whose cells are all lists; any other value unchanged.
 pub(super) fn proper(vm: &mut Vm, form: Value) -> Result<Value> {
     let extra = match &form {
         Value::List(list) if list.count.is_some() => return Ok(form),
@@ -602,10 +601,10 @@ pub(super) fn class_named(name: &str) -> Option<Class> {
         .find(|class| class.0.name == name || class.0.full_name == name)
 }
 
-/// Finds the var that a symbol means in the current namespace, loading it from the library if need be.
+/// Finds the var of a symbol in the current namespace, loading it from the library if necessary.
 pub(crate) fn resolve_var(vm: &mut Vm, symbol: Symbol) -> Result<Option<Rc<Var>>> {
     let world = vm.world().clone();
-    // A namespace of the library may define what core has as well, and have it still to be compiled.
+    // A library namespace may define a name that core has as well, and may not have compiled it yet.
     let home = world.current.borrow().clone();
     let is_own = symbol.namespace().is_none()
         && home.name != world.core.name
@@ -661,7 +660,7 @@ pub(crate) fn library_class(vm: &mut Vm, full_name: &str) -> Result<Option<Rc<Va
     }
 }
 
-/// Returns the short name of a host class that is written with its package.
+/// Returns the short name of a host class written with its package.
 fn class_of_package(name: &str) -> Option<&str> {
     let is_host = ["java.", "clojure.lang."]
         .iter()
@@ -669,7 +668,7 @@ fn class_of_package(name: &str) -> Option<&str> {
     is_host.then(|| name.rsplit_once('.'))?.map(|parts| parts.1)
 }
 
-/// Returns the short name of a host class that is written with its package: its functions live there.
+/// Returns the short name of a host class written with its package, which is the namespace of its functions.
 fn host_class(name: &str) -> Option<&str> {
     const PACKAGES: &[&str] = &[
         "clojure.lang",
@@ -694,7 +693,7 @@ fn host_class(name: &str) -> Option<&str> {
     PACKAGES.contains(&package).then_some(class)
 }
 
-/// Tells whether results are not checked in what is compiled now; the library is always as it was written.
+/// Tells whether the code being compiled does not check results; library code is not affected by the setting.
 fn is_unchecked(vm: &mut Vm) -> bool {
     let home = vm.world().current.borrow().name;
     let setting = vm.world().core.lookup(Symbol::new("*unchecked-math*"));
@@ -702,17 +701,17 @@ fn is_unchecked(vm: &mut Vm) -> bool {
     is_set && !crate::library::has(&home.to_string())
 }
 
-/// Tells whether a native is the one that `clojure.core` has under its name.
+/// Tells whether a native is the value of its name in `clojure.core`.
 fn is_of_core(vm: &Vm, native: &'static crate::value::Native) -> bool {
     std::ptr::eq(native, core_native(vm, native.name).unwrap_or(native))
 }
 
-/// A native as the head of a call.
+/// Returns a native as the head of a call.
 fn head_of(native: &'static crate::value::Native, span: Span) -> Node {
     Node::constant(Value::Native(native), span)
 }
 
-/// Returns the native that `clojure.core` has under a name.
+/// Returns the native of a name in `clojure.core`.
 fn core_native(vm: &Vm, name: &str) -> Option<&'static crate::value::Native> {
     match vm.world().core.lookup(Symbol::new(name))?.root()? {
         Value::Native(native) => Some(native),
@@ -720,7 +719,7 @@ fn core_native(vm: &Vm, name: &str) -> Option<&'static crate::value::Native> {
     }
 }
 
-/// Tells whether this is a constant of a host class, such as `Math/PI`: `(Math/PI)` means it as well.
+/// Tells whether this is a constant of a host class, such as `Math/PI`, which `(Math/PI)` returns as well.
 fn is_host_constant(head: &Node) -> bool {
     let Kind::Global(var) = &head.kind else {
         return false;
@@ -731,7 +730,7 @@ fn is_host_constant(head: &Node) -> bool {
         && !matches!(var.root(), None | Some(Value::Native(_) | Value::Fn(_)))
 }
 
-/// A collection of constants is a constant.
+/// Returns a collection node; a collection of constants is a constant.
 fn literal(
     items: Vec<Node>,
     kind: impl FnOnce(Vec<Node>) -> Kind,
@@ -751,7 +750,7 @@ fn literal(
     }
 }
 
-/// A function node without metadata.
+/// Returns a function node without metadata.
 pub(super) fn function(name: Rc<str>, arities: Vec<Arm>, captures: Vec<Use>) -> FnNode {
     FnNode {
         name,

@@ -1,4 +1,4 @@
-//! Patterns in bindings, taken apart into plain ones.
+//! Expands patterns in bindings into plain bindings.
 
 use super::error;
 use super::macros::{form_of as form, symbol_of as symbol};
@@ -10,10 +10,10 @@ pub(super) fn is_plain(pattern: &Value) -> bool {
     pattern.as_symbol().is_some()
 }
 
-/// How many different names there are for parts of patterns: each is used up within a few bindings, and names stay.
+/// Number of distinct generated names: each is used for a few bindings only, and interned names are never freed.
 const FRESH: u64 = 10_000;
 
-/// Returns a symbol that the user cannot have written.
+/// Returns a symbol that cannot occur in the user's code.
 pub(super) fn fresh(vm: &mut Vm, prefix: &str) -> Value {
     Value::Symbol(Symbol::new(&format!(
         "{prefix}__{}__auto",
@@ -21,10 +21,10 @@ pub(super) fn fresh(vm: &mut Vm, prefix: &str) -> Value {
     )))
 }
 
-/// Takes the patterns of a binding vector apart. `env` has the locals in scope, as macros get them.
+/// Expands the patterns of a binding vector. `env` has the locals in scope, as macros receive them.
 ///
 /// # Errors
-/// When something is not a pattern.
+/// When a binding form is not a pattern.
 pub(crate) fn bindings(vm: &mut Vm, env: &Value, vector: &Value) -> Result<Value> {
     let Value::Vector(pairs) = vector else {
         return Ok(vector.clone());
@@ -75,7 +75,7 @@ fn take_apart(vm: &mut Vm, pattern: &Value, value: Value, out: &mut Vec<Value>) 
     }
 }
 
-/// What cannot be bound to.
+/// Returns the error for a form that is not a pattern.
 pub(super) fn no_pattern(form: &Value, place: Span) -> Signal {
     let message = format!(
         "{} cannot be given a value: it is {}",
@@ -83,11 +83,11 @@ pub(super) fn no_pattern(form: &Value, place: Span) -> Signal {
         form.kind()
     );
     error("E0225", place, message)
-        .hint("what is bound is a name, or a pattern: [a b & more], {:keys [a b] :as all}")
+        .hint("bind a name or a pattern: [a b & more], {:keys [a b] :as all}")
         .into()
 }
 
-/// Gives a form that takes something apart the place of the pattern.
+/// Gives a destructuring form the place of its pattern.
 fn placed_at(pattern: &Value, form: Value) -> Value {
     match pattern.span() {
         span if span.is_some() => form.with_place(Place {
@@ -98,15 +98,15 @@ fn placed_at(pattern: &Value, form: Value) -> Value {
     }
 }
 
-/// Gives a value a name of its own.
+/// Binds a value to a generated name.
 fn held(vm: &mut Vm, value: Value, out: &mut Vec<Value>) -> Value {
     let name = fresh(vm, "vec");
     out.extend([name.clone(), value]);
     name
 }
 
-/// Tells whether a pattern may read a value as often as it likes: there is one reading, or the value is a local
-/// that the pattern does not bind to something else before the last of them. `bound` are the bindings so far.
+/// Tells whether a pattern may read a value repeatedly: it reads it once, or the value is a local that the pattern does
+/// not rebind before the last reading. `bound` are the bindings so far.
 fn is_stable(pattern: &Value, value: &Value, env: &Value, bound: &[Value]) -> bool {
     if !matches!(pattern, Value::Vector(_)) {
         return true;
@@ -152,7 +152,7 @@ fn sequential(
             .is_some_and(|keyword| keyword == Keyword::new("as"))
     };
     let has_rest = items.iter().any(is_rest);
-    // A part of a pattern is a new value; for a whole one the caller knows whether its name can be used.
+    // A part of a pattern is a new value; for a whole value the caller knows whether its name can be used.
     let whole = if is_plain(&value) {
         value
     } else {
@@ -238,7 +238,7 @@ fn associative(
             take_apart(vm, target, whole.clone(), out)?;
         }
     }
-    // Patterns and names with a key of their own come before the lists of names, whose defaults may use them.
+    // Patterns and names with a key of their own come before `:keys` and similar entries, whose defaults may use them.
     for (pattern, key) in &entries {
         if matches!(pattern, Value::Keyword(_)) {
             continue;
@@ -257,7 +257,7 @@ fn associative(
     Ok(())
 }
 
-/// Refuses a vector pattern in which `&` or `:as` stand wrong.
+/// Rejects a vector pattern with a misplaced `&` or `:as`.
 fn check_sequential(pattern: &Value, items: &[Value]) -> Result<()> {
     let places = pattern.place().map_or(&[][..], |place| &place.items);
     let place = |idx: usize| places.get(idx).copied().unwrap_or(pattern.span());
@@ -290,7 +290,7 @@ fn check_sequential(pattern: &Value, items: &[Value]) -> Result<()> {
             }
             at += 2;
         } else if let Value::Keyword(keyword) = item {
-            return refuse(at, &format!("{keyword} means nothing in a vector pattern"));
+            return refuse(at, &format!("{keyword} is not allowed in a vector pattern"));
         } else {
             at += 1;
         }
@@ -298,7 +298,7 @@ fn check_sequential(pattern: &Value, items: &[Value]) -> Result<()> {
     Ok(())
 }
 
-/// `:keys`, `:strs`, `:syms`, also with a namespace, and with `!` for what must be there.
+/// Expands `:keys`, `:strs` and `:syms`, also with a namespace, and with `!` for required keys.
 fn named(
     keyword: Keyword,
     names: &Value,
@@ -316,9 +316,9 @@ fn named(
         return Err(error(
             "E0225",
             names.span(),
-            format!("{keyword} means nothing in a pattern"),
+            format!("{keyword} is not allowed in a pattern"),
         )
-        .hint("there are :keys, :strs, :syms, :keys!, :strs!, :syms!, :or and :as")
+        .hint("the options are :keys, :strs, :syms, :keys!, :strs!, :syms!, :or and :as")
         .into());
     }
     let places = names.place().map(|place| place.items.clone());

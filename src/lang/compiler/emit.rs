@@ -1,7 +1,7 @@
 //! Nodes to instructions: registers for locals and temporaries, windows for calls.
 //!
-//! Locals and temporaries are stacked: whatever lies above `next` is free. A call's function and
-//! arguments are computed straight into a window at the top, where the callee's registers begin.
+//! Locals and temporaries are stacked: all registers from `next` on are free. A call's function and arguments are
+//! computed directly in a window at the top, where the callee's registers begin.
 
 mod branch;
 mod call;
@@ -17,7 +17,7 @@ use super::node::{Kind, LocalId, Node, Ref, Use};
 use crate::value::{Result, Span, Value};
 use crate::vm::code::{Body, BodyParts, Handler, Instruction, MAX_REGISTERS, Op, Site};
 
-/// What a body takes.
+/// The name, parameters and locals of a body.
 pub(super) struct Shape<'a> {
     pub name: &'a Rc<str>,
     pub params: &'a [LocalId],
@@ -25,10 +25,10 @@ pub(super) struct Shape<'a> {
     pub locals: u32,
 }
 
-/// What emission gives.
+/// The result of emission.
 pub(super) struct Emitted {
     pub body: Body,
-    /// Whether running it may reach a step.
+    /// Whether running the code may reach a step.
     pub may_step: bool,
 }
 
@@ -85,17 +85,17 @@ struct Emitter {
     registers: Vec<u16>,
     next: u16,
     most: u16,
-    /// The loops around here, innermost last.
+    /// The enclosing loops, innermost last.
     loops: Vec<repeat::Loop>,
     may_step: bool,
     span: Span,
-    /// Whether a register may own something when the function returns.
+    /// Whether each register may own a value when the function returns.
     owning: Vec<bool>,
     /// The locals that are known to hold integers.
     ints: Vec<bool>,
-    /// The register of such a local that gets its next value.
+    /// The register of an integer local that is being assigned its next value.
     next_int: Option<u16>,
-    /// The register whose value is an operand of arithmetic: a number, or there is an exception.
+    /// The register whose value is an operand of arithmetic, which is a number unless an exception is thrown.
     numeric: Option<u16>,
 }
 
@@ -108,7 +108,7 @@ impl Emitter {
         self.owning[at] = true;
     }
 
-    /// Notes that an instruction leaves something in a register that has to be dropped.
+    /// Records that an instruction stores a value in a register that must be dropped.
     fn note(&mut self, op: Op, a: u16, b: u16) {
         let to = match op {
             Op::Call
@@ -150,7 +150,7 @@ impl Emitter {
         }
         if let Some(site) = self.sites.last_mut().filter(|site| site.pc == idx as u32) {
             site.op = op;
-            // A failure is looked up under the last word.
+            // A failure is looked up by the last word of the instruction.
             site.pc += u32::from(op.has_data());
         }
         idx
@@ -198,7 +198,7 @@ impl Emitter {
         }) as u32
     }
 
-    /// Returns the index of a constant that an instruction has 16 bits for.
+    /// Returns the index of a constant in the 16 bits that an instruction has for it.
     fn short_constant(&mut self, value: &Value) -> Result<u16> {
         u16::try_from(self.constant(value)).map_err(|_| {
             error(
@@ -210,7 +210,7 @@ impl Emitter {
         })
     }
 
-    /// Says where the next instruction stands in the source.
+    /// Records the place of the next instruction in the source.
     fn site(&mut self, span: Span, args: impl Iterator<Item = Span>) {
         let args: Box<[Span]> = args.collect();
         self.sites.push(Site {
@@ -225,7 +225,7 @@ impl Emitter {
         });
     }
 
-    /// Says where the call is that the next instruction makes, and what of it is the function.
+    /// Records the place of the call that the next instruction makes, and of its function.
     fn site_of_call(&mut self, span: Span, head: Span, args: &[Node]) {
         self.site(span, args.iter().map(|arg| arg.span));
         if let Some(site) = self.sites.last_mut() {
@@ -233,7 +233,7 @@ impl Emitter {
         }
     }
 
-    /// Says where a native is called; `shift` arguments of the call are in the first operand.
+    /// Records the place of a call of a native; `shift` arguments of the call are in the first operand.
     fn site_of_native(&mut self, span: Span, callee: &'static str, args: &[Node], shift: u8) {
         self.site_of(span, callee, args.iter().map(|arg| arg.span), shift);
     }
@@ -255,7 +255,7 @@ impl Emitter {
         self.registers[id as usize]
     }
 
-    /// Lets a forward jump go to here.
+    /// Sets the target of a forward jump to the current position.
     fn patch(&mut self, at: usize) -> Result<()> {
         let offset = self.code.len() as i64 - at as i64 - 1;
         self.set_offset(at, offset)
@@ -281,7 +281,7 @@ impl Emitter {
         jumps.into_iter().try_for_each(|jump| self.patch(jump))
     }
 
-    /// Emits an expression as the last thing of the function.
+    /// Emits an expression in tail position of the function.
     fn tail(&mut self, node: &Node) -> Result<()> {
         let mark = self.next;
         match &node.kind {
@@ -316,7 +316,7 @@ impl Emitter {
         Ok(())
     }
 
-    /// Emits an expression whose value nobody wants.
+    /// Emits an expression whose value is not used.
     fn effect(&mut self, node: &Node) -> Result<()> {
         let mark = self.next;
         match &node.kind {
@@ -330,7 +330,7 @@ impl Emitter {
         Ok(())
     }
 
-    /// Returns a register in which the value is: that of a local, or a new temporary.
+    /// Returns the register that holds a value: that of a local, or a new temporary.
     fn operand(&mut self, node: &Node) -> Result<u16> {
         if let Kind::Ref(Use {
             place: Ref::Local(id),
@@ -352,7 +352,7 @@ impl Emitter {
         }
     }
 
-    /// As [`Emitter::operand`], for what only arithmetic looks at.
+    /// Like [`Emitter::operand`], for operands of arithmetic.
     fn number(&mut self, node: &Node) -> Result<u16> {
         if let Kind::Ref(Use {
             place: Ref::Local(id),
@@ -479,7 +479,7 @@ impl Emitter {
         }
     }
 
-    /// Returns how a use of a local gets its value. One that holds an integer goes on holding it.
+    /// Returns the instruction that moves or copies a local for a use. An integer local is always copied.
     fn move_of(&self, id: LocalId, place: &Use) -> Op {
         if place.is_last.get() && !self.ints[id as usize] {
             Op::Take

@@ -1,4 +1,4 @@
-//! Macro calls: what a form stands for, for the compiler and for programs that ask.
+//! Expansion of macro calls, for the compiler and for programs.
 
 use std::rc::Rc;
 
@@ -7,16 +7,16 @@ use super::{error, expansion, special};
 use crate::value::{Class, Exception, List, Phase, Result, Signal, Span, Symbol, Value, Var};
 use crate::vm::Vm;
 
-/// What an expansion costs beside the macro's own instructions: its result is read and compiled.
+/// The cost of an expansion beside the macro's own instructions: its result is read and compiled.
 const EXPANSION: u32 = 100;
 
-/// Expands a form once where it is a macro call.
+/// Expands a form once if it is a macro call.
 pub(crate) fn expand_once(vm: &mut Vm, form: &Value) -> Result<Value> {
     let mut cx = Analyzer::at_top(vm, form);
     Ok(cx.expand(form)?.unwrap_or_else(|| form.clone()))
 }
 
-/// Expands a form once for a program that asks: also what is a macro in Clojure and compiled directly here.
+/// Expands a form once on behalf of a program, including macros of Clojure that are compiled directly here.
 pub(crate) fn macroexpand_1(vm: &mut Vm, form: &Value) -> Result<Value> {
     let form = proper(vm, form.clone())?;
     if let Value::List(list) = &form
@@ -36,7 +36,7 @@ pub(crate) fn macroexpand_1(vm: &mut Vm, form: &Value) -> Result<Value> {
     expand_once(vm, &form)
 }
 
-/// `(.name x ...)` as `(. x name ...)`: what code that walks forms expects.
+/// Rewrites `(.name x ...)` to `(. x name ...)`, which code that walks forms expects.
 fn member_call(list: &List) -> Option<Value> {
     let name = list
         .first
@@ -58,7 +58,7 @@ fn member_call(list: &List) -> Option<Value> {
 }
 
 impl Analyzer<'_> {
-    /// Expands a form once; `None` where it is no macro call.
+    /// Expands a form once; `None` if it is not a macro call.
     pub fn expand(&mut self, form: &Value) -> Result<Option<Value>> {
         let Value::List(list) = form else {
             return Ok(None);
@@ -90,7 +90,7 @@ impl Analyzer<'_> {
             return Ok(None);
         }
         if special::of_macro(&var).is_some() {
-            // Compiled directly, whatever the namespace calls it.
+            // Compiled directly, whatever name the namespace uses for it.
             let direct = List::cons(Value::Symbol(var.qualified()), list.rest.clone());
             return Ok(Some(match &direct {
                 Value::List(direct) => Value::List(Rc::new(direct.with_extra(list.extra.clone()))),
@@ -100,7 +100,7 @@ impl Analyzer<'_> {
         self.expand_macro(form, symbol, &var)
     }
 
-    /// Tells whether a symbol in front of a form means a local. Special forms cannot be hidden: their macros can.
+    /// Tells whether a symbol in head position refers to a local. Special forms cannot be shadowed, macros can.
     pub fn is_shadowed(&self, symbol: Symbol) -> bool {
         const FIXED: &[&str] = &[
             "def", "do", "fn*", "if", "let*", "loop*", "new", "quote", "recur", "set!", "throw",
@@ -109,7 +109,8 @@ impl Analyzer<'_> {
         self.scopes.is_local(symbol) && !FIXED.iter().any(|fixed| symbol.is(fixed))
     }
 
-    /// Tells whether a symbol is a method that nothing has so far, in a program where that matters only when it is called.
+    /// Tells whether a symbol is a method that no type defines so far, in a program that reports this only when the
+    /// method is called.
     fn is_unknown_method(&mut self, symbol: Symbol) -> Result<bool> {
         let is_method = symbol.namespace().is_none()
             && symbol.name().starts_with('.')
@@ -118,8 +119,8 @@ impl Analyzer<'_> {
         Ok(is_method && self.vm.world().defers_host_names() && self.var(symbol)?.is_none())
     }
 
-    /// Tells whether a symbol is a method for which a function of core stands. It is called by way of the object, which may be nil or have a
-    /// method of its own.
+    /// Tells whether a symbol is a method implemented by a function of core. It is dispatched on the object, which may
+    /// be nil or have its own method.
     fn is_library_method(&mut self, symbol: Symbol) -> Result<bool> {
         let name = symbol.name();
         let is_method = symbol.namespace().is_none() && name.len() > 1 && name.starts_with('.');
@@ -172,7 +173,7 @@ impl Analyzer<'_> {
         }
     }
 
-    /// A form that a macro made has the place of what it stands in: `&form` tells where the user wrote it.
+    /// Gives a form made by a macro the place of its surroundings: `&form` tells where the user wrote it.
     fn placed(&self, form: &Value) -> Value {
         match form {
             Value::List(list) if form.span() == Span::NONE && self.place.is_some() => {
@@ -183,7 +184,7 @@ impl Analyzer<'_> {
     }
 }
 
-/// An expanded list without a place takes the place of the call.
+/// Gives an expanded list without a place the place of the call.
 fn keep_place(expanded: Value, form: &Value) -> Value {
     match (&expanded, form.place()) {
         (Value::List(list), Some(place)) if expanded.span() == Span::NONE && !list.is_empty() => {
@@ -209,7 +210,7 @@ fn with_place(list: &crate::value::List, span: Span) -> Value {
     Value::List(Rc::new(list.with_extra(extra)))
 }
 
-/// What a macro threw, with the place of its call where it had none in the user's text.
+/// Returns an exception thrown by a macro, with the place of its call if it had none in the user's text.
 fn at_macro(exception: Rc<Exception>, symbol: Symbol, place: Span) -> Signal {
     let is_refusal = exception.class == Class::COMPILER_EXCEPTION;
     {
@@ -226,7 +227,7 @@ fn at_macro(exception: Rc<Exception>, symbol: Symbol, place: Span) -> Signal {
     Signal::Throw(exception)
 }
 
-/// A call of a macro with another number of forms than it takes.
+/// Returns the error for a macro call with a wrong number of forms.
 fn refused_call(var: &Var, function: &Value, count: usize, place: Span) -> Exception {
     let forms = if count == 1 { "form" } else { "forms" };
     let mut refused = error(
@@ -252,7 +253,7 @@ fn refused_call(var: &Var, function: &Value, count: usize, place: Span) -> Excep
     refused
 }
 
-/// `(.name x ...)`, `(Class. ...)`: sugar for functions of those names.
+/// Expands `(.name x ...)` and `(Class. ...)`, which are calls of functions of those names.
 fn sugar(symbol: Symbol, form: &Value, list: &List) -> Option<Value> {
     let name = symbol.name();
     if let Some(field) = name.strip_prefix(".-")

@@ -1,5 +1,5 @@
-//! Where the forms that a macro made come from: their places say through which call, so that errors in
-//! them, when compiled and when run, can show the way there.
+//! The origin of forms made by macros: their places record the macro call, so that errors in them can show it, both
+//! when they are compiled and when they run.
 
 use std::rc::Rc;
 
@@ -8,13 +8,13 @@ use crate::value::{
 };
 use crate::vm::Vm;
 
-/// How deep forms of an expansion are marked; what lies deeper keeps the places of the macro's text.
+/// Maximum depth to which forms of an expansion are marked; deeper ones keep the places of the macro's text.
 const DEPTH: usize = 60;
 
-/// Marks the forms of an expansion that are not of its call's own text as having come through that call.
+/// Marks the forms of an expansion, except those of the call's own text, as results of that call.
 ///
 /// # Errors
-/// Whatever computing a lazy form throws.
+/// Any exception thrown while a lazy form is computed.
 pub(super) fn mark(vm: &mut Vm, form: &Value, call: Span, macro_name: Symbol) -> Result<Value> {
     if !call.is_some() {
         return Ok(form.clone());
@@ -35,7 +35,7 @@ struct Marker<'a> {
     call: Span,
     macro_name: Rc<str>,
     form: Rc<str>,
-    /// The text that was met last, and the id that it has in this expansion.
+    /// The last text seen, and its id in this expansion.
     known: Option<(SourceId, SourceId)>,
 }
 
@@ -82,7 +82,7 @@ impl Marker<'_> {
         Ok(self.placed(form, made))
     }
 
-    /// Returns the marked items of a list; `None` where it is one of the user's own forms.
+    /// Returns the marked items of a list; `None` if it is one of the user's own forms.
     fn items(&mut self, form: &Value, depth: usize) -> Result<Option<Vec<Value>>> {
         if form.span().is_some() && self.is_own(form.span()) {
             return Ok(None);
@@ -95,7 +95,7 @@ impl Marker<'_> {
     /// Gives `made` the place of `form`, marked.
     fn placed(&mut self, form: &Value, made: Value) -> Value {
         let Some(place) = form.place() else {
-            // What the macro put together stands where the call is.
+            // A form built by the macro gets the place of the call.
             let is_form = matches!(
                 made,
                 Value::List(_) | Value::Vector(_) | Value::Map(_) | Value::Set(_)
@@ -118,7 +118,7 @@ impl Marker<'_> {
         made.with_place(Place { span, items })
     }
 
-    /// Tells whether a place is in the text of the call, or came through another one.
+    /// Tells whether a place is in the text of the call, or results from another macro call.
     fn is_own(&self, span: Span) -> bool {
         let sources = self.vm.world().sources.borrow();
         let is_marked = |span: Span| sources.expansion(span.source).is_some();
@@ -142,7 +142,7 @@ impl Marker<'_> {
         }
     }
 
-    /// Returns the id that a text has in this expansion.
+    /// Returns the id of a text in this expansion.
     fn source(&mut self, of: SourceId) -> SourceId {
         if let Some((known, marked)) = self.known
             && known == of

@@ -1,4 +1,4 @@
-//! Core functions that are instructions.
+//! Core functions that are compiled to instructions.
 
 use crate::value::Native;
 use crate::vm::quick::QUICK;
@@ -19,15 +19,15 @@ pub(super) enum Inline {
     Not,
     IsNil,
     IsSome,
-    /// One that only looks at its arguments.
+    /// A function that only reads its arguments.
     Quick(Quick),
 }
 
-/// A native of the core whose usual case is an instruction: see `vm::quick`.
+/// A native of the core whose common case is an instruction: see `vm::quick`.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Quick {
     pub native: &'static Native,
-    /// Where it stands in the table.
+    /// The index in the table.
     pub idx: u8,
 }
 
@@ -95,7 +95,7 @@ impl Inline {
     }
 }
 
-/// What core functions are while `*unchecked-math*` is true: results that do not fit wrap around. Sorted.
+/// The replacements of core functions while `*unchecked-math*` is true: results that do not fit wrap around. Sorted.
 const UNCHECKED: &[(&str, usize, &str)] = &[
     ("*", 2, "unchecked-multiply"),
     ("+", 2, "unchecked-add"),
@@ -112,14 +112,13 @@ const UNCHECKED: &[(&str, usize, &str)] = &[
     ("short", 1, "unchecked-short"),
 ];
 
-/// Returns the name of the function that a core function is, called with `count` arguments, while results are not
-/// checked.
+/// Returns the function that replaces a core function called with `count` arguments while results are not checked.
 pub(super) fn unchecked(name: &str, count: usize) -> Option<&'static str> {
     let at = UNCHECKED.binary_search_by_key(&(name, count), |row| (row.0, row.1));
     at.ok().map(|at| UNCHECKED[at].2)
 }
 
-/// Natives that call nothing they are given: a function made of these cannot reach a step. Sorted.
+/// Natives that call none of their arguments: a function that uses only these cannot reach a step. Sorted.
 const CALL_NOTHING: &[&str] = &[
     "*",
     "+",
@@ -176,7 +175,7 @@ const CALL_NOTHING: &[&str] = &[
     "zero?",
 ];
 
-/// Tells whether a native calls nothing that it is given.
+/// Tells whether a native calls none of its arguments.
 pub(super) fn calls_nothing(name: &str) -> bool {
     CALL_NOTHING.binary_search(&name).is_ok()
 }

@@ -1,7 +1,7 @@
-//! Which use of a local is its last: that one may move the value, so that a collection can be changed in
-//! place and the head of a sequence is not held.
+//! Finds the last use of each local: that use may move the value, so that a collection can be changed in place and the
+//! head of a sequence is not held.
 //!
-//! A walk against the order of evaluation; `live` are the locals that are used later.
+//! The walk runs against the order of evaluation; `live` are the locals that are used later.
 
 use super::node::{Arm, FnNode, Kind, LocalId, Node, Ref, TryNode, Use};
 
@@ -50,7 +50,7 @@ pub(super) fn mark(arm: &Arm) {
     walk.node(&arm.body, &mut Live::default());
 }
 
-/// Marks the last uses in an expression at top level.
+/// Marks the last uses in a top-level expression.
 pub(super) fn mark_top(body: &Node) {
     let mut walk = Walk {
         loops: vec![Live::default()],
@@ -59,7 +59,7 @@ pub(super) fn mark_top(body: &Node) {
 }
 
 struct Walk {
-    /// What is live where each loop around here begins again, innermost last.
+    /// The live locals at the beginning of each enclosing loop, innermost last.
     loops: Vec<Live>,
 }
 
@@ -133,7 +133,7 @@ impl Walk {
         }
     }
 
-    /// Functions that refer to one another: none of these uses moves.
+    /// Visits functions that refer to each other: none of these uses moves.
     fn together(functions: &[(LocalId, FnNode)], live: &mut Live) {
         for (_, function) in functions.iter().rev() {
             for capture in &function.captures {
@@ -154,7 +154,7 @@ impl Walk {
         }
     }
 
-    /// A callee that has a name is called where it is, after the arguments have been computed.
+    /// A named callee is called in its register, after the arguments have been computed.
     fn call(&mut self, function: &Node, args: &[Node], live: &mut Live) {
         if matches!(function.kind, Kind::Ref(_)) {
             self.node(function, live);
@@ -171,7 +171,7 @@ impl Walk {
         }
     }
 
-    /// Operands that are plain locals are read where they are, when the others have been computed.
+    /// Operands that are plain locals are read in their registers, after the others have been computed.
     fn operands(&mut self, args: &[Node], live: &mut Live) {
         let is_plain = |arg: &Node| matches!(arg.kind, Kind::Ref(_));
         for arg in args.iter().filter(|arg| is_plain(arg)) {
@@ -182,7 +182,7 @@ impl Walk {
         }
     }
 
-    /// Parts each of which may be the last to be evaluated.
+    /// Visits parts each of which may be the last to be evaluated.
     fn alternatives(&mut self, parts: &[Node], live: &mut Live) {
         let after = live.clone();
         for part in parts.iter().rev() {
@@ -201,7 +201,7 @@ impl Walk {
     fn enter_loop(&mut self, bindings: &[(LocalId, Node)], body: &Node, live: &mut Live) {
         let first = bindings.first().map_or(LocalId::MAX, |binding| binding.0);
         let mut again = live.clone();
-        // Whatever the body uses from outside is used again in the next round.
+        // Locals from outside that the body uses are used again in the next round.
         body.for_each_use(&mut |id| {
             if id < first {
                 again.insert(id);
@@ -222,7 +222,7 @@ impl Walk {
         }
     }
 
-    /// What a handler uses must outlive all of the body.
+    /// Locals that a handler uses must outlive the whole body.
     fn guarded(&mut self, parts: &TryNode, live: &mut Live) {
         if let Some(finally) = &parts.finally {
             self.node(finally, live);

@@ -1,7 +1,7 @@
-//! The macros that are needed most, natively; the others are in `stdlib/`.
+//! The most frequently used macros as natives; the others are in `stdlib/`.
 //!
-//! A macro is a function of the form, the environment (a map with the names of the locals), and the
-//! forms in the call.
+//! A macro is a function of the form, the environment (a map with the names of the locals), and the arguments of the
+//! call.
 
 mod absent;
 mod binding;
@@ -30,7 +30,7 @@ pub(crate) fn install(world: &World) {
         var.set_root(Value::Native(native));
         var.is_macro.set(true);
     }
-    // Compiled directly, and macros to the outside; those without an expansion have only their name.
+    // Compiled directly, and visible as macros; those without an expansion have only their name.
     for name in super::special::MACROS {
         let var = world.core.intern(Symbol::new(name));
         if !var.is_bound() {
@@ -40,32 +40,32 @@ pub(crate) fn install(world: &World) {
     }
 }
 
-/// A list form.
+/// Returns a list form.
 fn form(items: impl IntoIterator<Item = Value, IntoIter: DoubleEndedIterator>) -> Value {
     List::of(items)
 }
 
-/// A symbol form.
+/// Returns a symbol form.
 fn symbol(name: &str) -> Value {
     Value::Symbol(Symbol::new(name))
 }
 
-/// A list form, for those outside of macros.
+/// Returns a list form, for callers outside of the macros.
 pub(super) fn form_of<const N: usize>(items: [Value; N]) -> Value {
     List::of(items)
 }
 
-/// A symbol form, for those outside of macros.
+/// Returns a symbol form, for callers outside of the macros.
 pub(super) fn symbol_of(name: &str) -> Value {
     symbol(name)
 }
 
-/// A list form with the name first and `rest` at its end.
+/// Returns a list form that begins with `head` and ends with `rest`.
 fn with_rest(head: impl IntoIterator<Item = Value>, rest: &[Value]) -> Value {
     let mut items: Vec<Value> = head.into_iter().collect();
     items.extend_from_slice(rest);
     List::of(items)
 }
 
-/// What a macro gives.
+/// The result of a macro.
 type Expansion = Result<Value>;

@@ -1,4 +1,4 @@
-//! The tree between analysis and emission: names are resolved, macros gone.
+//! The tree between analysis and emission: names are resolved and macros expanded.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -9,11 +9,11 @@ use crate::value::{Keyword, Native, Span, Value, Var};
 /// A local of one function, numbered in order of definition.
 pub(super) type LocalId = u32;
 
-/// Where a name's value is.
+/// The location of a name's value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Ref {
     Local(LocalId),
-    /// What the running closure captured, by position.
+    /// A captured value of the running closure, by position.
     Captured(u16),
     /// The running closure.
     Myself,
@@ -26,7 +26,7 @@ pub(super) struct Node {
     pub span: Span,
 }
 
-/// A use of a name; `is_last` is found by `liveness`.
+/// A use of a name; `is_last` is set by `liveness`.
 #[derive(Debug)]
 pub(super) struct Use {
     pub place: Ref,
@@ -42,7 +42,7 @@ impl Use {
     }
 }
 
-/// What an expression does.
+/// The kind of an expression.
 #[derive(Debug)]
 pub(super) enum Kind {
     Const(Value),
@@ -117,7 +117,7 @@ pub(super) enum Kind {
 pub(super) struct FnNode {
     pub name: Rc<str>,
     pub arities: Vec<Arm>,
-    /// What it captures of the function around it, in order.
+    /// The values that it captures from the enclosing function, in order.
     pub captures: Vec<Use>,
     /// An expression for its metadata.
     pub meta: Option<Node>,
@@ -136,7 +136,7 @@ pub(super) struct Arm {
 #[derive(Debug)]
 pub(super) struct TryNode {
     pub body: Node,
-    /// Class (`None`: anything), the local that gets the exception, and the body.
+    /// Class (`None`: any exception), the local that receives the exception, and the body.
     pub catches: Vec<(Option<Value>, LocalId, Node)>,
     pub finally: Option<Node>,
 }
@@ -150,7 +150,7 @@ impl Node {
         Node::new(Kind::Const(value), span)
     }
 
-    /// Calls `visit` with each direct part, in order of evaluation. Bodies of functions are no parts.
+    /// Calls `visit` with each direct part, in order of evaluation, excluding bodies of functions.
     pub fn for_each_part<'a>(&'a self, visit: &mut dyn FnMut(&'a Node)) {
         match &self.kind {
             Kind::Const(_) | Kind::Ref(_) | Kind::Global(_) => {}
@@ -205,7 +205,7 @@ impl Node {
         }
     }
 
-    /// Calls `visit` with each use of a local in this expression, captures of functions included.
+    /// Calls `visit` with each use of a local in this expression, including captures of functions.
     pub fn for_each_use(&self, visit: &mut dyn FnMut(LocalId)) {
         let mut captures = |function: &FnNode| {
             for capture in &function.captures {

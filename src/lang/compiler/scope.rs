@@ -5,33 +5,33 @@ use std::rc::Rc;
 use super::node::{LocalId, Ref, Use};
 use crate::value::Symbol;
 
-/// The function under analysis, and those around it.
+/// The function under analysis, and the enclosing ones.
 #[derive(Default)]
 pub(super) struct Scopes {
     functions: Vec<FnScope>,
-    /// Locals that stand for fields that can be set: the function and the local, and the name of the object.
+    /// Locals that represent mutable fields: the function and the local, and the name of the object.
     fields: Vec<(usize, LocalId, Symbol)>,
 }
 
-/// What one function knows.
+/// The scope of one function.
 #[derive(Default)]
 struct FnScope {
     /// The function's own name.
     myself: Option<Symbol>,
-    /// Innermost last.
+    /// The locals, innermost last.
     locals: Vec<(Symbol, LocalId)>,
     next: LocalId,
-    /// What it captures, as the function around it sees it.
+    /// The captured values, as references in the enclosing function.
     captures: Vec<Ref>,
     loops: Vec<Loop>,
 }
 
-/// Where a `recur` goes.
+/// The target of a `recur`.
 #[derive(Clone)]
 pub(super) enum Loop {
     /// To a loop or function with these locals.
     Target(Rc<[LocalId]>),
-    /// Nowhere: a `try` or the like is between.
+    /// No target: a `try` or similar form is in between.
     Barrier(&'static str),
 }
 
@@ -44,7 +44,7 @@ impl Scopes {
         });
     }
 
-    /// Begins another arity of the function: captures stay.
+    /// Begins another arity of the function; captures are kept.
     pub fn enter_arity(&mut self) {
         let scope = self.top();
         scope.locals.clear();
@@ -52,7 +52,7 @@ impl Scopes {
         scope.next = 0;
     }
 
-    /// Ends a function; returns what it captures, as uses in the function around it.
+    /// Ends a function; returns its captures as uses in the enclosing function.
     pub fn leave_function(&mut self) -> Vec<Use> {
         let scope = self
             .functions
@@ -76,7 +76,7 @@ impl Scopes {
         id
     }
 
-    /// Returns how many locals the current arity has had.
+    /// Returns the number of locals that the current arity has defined so far.
     pub fn local_count(&mut self) -> u32 {
         self.top().next
     }
@@ -86,7 +86,7 @@ impl Scopes {
         self.top().locals.len()
     }
 
-    /// Ends the scope of what was defined since `mark`.
+    /// Ends the scope of the locals defined since `mark`.
     pub fn forget(&mut self, mark: usize) {
         self.top().locals.truncate(mark);
     }
@@ -99,19 +99,19 @@ impl Scopes {
         self.top().loops.pop();
     }
 
-    /// Returns where a `recur` would go.
+    /// Returns the target of a `recur` at this point.
     pub fn current_loop(&mut self) -> Option<Loop> {
         self.top().loops.last().cloned()
     }
 
-    /// Tells whether a name is a local anywhere around here.
+    /// Tells whether a name is a local of this or an enclosing function.
     pub fn is_local(&self, name: Symbol) -> bool {
         self.functions.iter().any(|scope| {
             scope.myself == Some(name) || scope.locals.iter().any(|local| local.0 == name)
         })
     }
 
-    /// Finds a local, capturing it through the functions between.
+    /// Finds a local, capturing it in the functions in between.
     pub fn find(&mut self, name: Symbol) -> Option<Ref> {
         let innermost = self.functions.len().checked_sub(1)?;
         self.find_in(innermost, name)
@@ -138,7 +138,7 @@ impl Scopes {
         Some(Ref::Captured(u16::try_from(at).unwrap_or(u16::MAX)))
     }
 
-    /// Makes locals stand for fields of an object; returns a mark for [`Scopes::forget_fields`].
+    /// Marks locals as fields of an object; returns a mark for [`Scopes::forget_fields`].
     pub fn mark_fields(&mut self, names: &[Symbol], this: Symbol) -> usize {
         let before = self.fields.len();
         for name in names {
@@ -149,12 +149,12 @@ impl Scopes {
         before
     }
 
-    /// Ends what [`Scopes::mark_fields`] began.
+    /// Ends the scope begun by [`Scopes::mark_fields`].
     pub fn forget_fields(&mut self, before: usize) {
         self.fields.truncate(before);
     }
 
-    /// Returns the name of the object whose field a name stands for.
+    /// Returns the name of the object that owns the field of a name.
     pub fn field_owner(&self, name: Symbol) -> Option<Symbol> {
         if self.fields.is_empty() {
             return None;
@@ -166,7 +166,7 @@ impl Scopes {
         field.next().map(|field| field.2)
     }
 
-    /// Returns the function in which a name is defined, and which of its locals it is, unless it is its own name.
+    /// Returns the function that defines a name, with the local's id, or `None` for the function's own name.
     fn place_of(&self, name: Symbol) -> Option<(usize, Option<LocalId>)> {
         self.functions
             .iter()

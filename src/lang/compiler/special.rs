@@ -1,5 +1,5 @@
-//! The special forms, one file for each group; a form that is a macro in Clojure but compiled directly
-//! here (`case`, `and`, `or`) is among them.
+//! The special forms, one file for each group; they include forms that are macros in Clojure but compiled directly here
+//! (`case`, `and`, `or`).
 
 mod bind;
 mod branch;
@@ -18,7 +18,7 @@ use crate::value::{Result, Symbol, Value, Var};
 /// Analyses a special form: the form, and its items with the name first.
 pub(super) type Special = fn(&mut Analyzer<'_>, &Value, &[Value]) -> Result<Node>;
 
-/// The table. Sorted by name.
+/// The special forms, sorted by name.
 const FORMS: &[(&str, Special)] = &[
     (".", interop::member),
     ("and", branch::and),
@@ -43,10 +43,10 @@ const FORMS: &[(&str, Special)] = &[
     ("var", name::var),
 ];
 
-/// Those of the table that are macros of `clojure.core` to the outside.
+/// The special forms that are visible as macros of `clojure.core`.
 pub(super) const MACROS: &[&str] = &["and", "case", "or"];
 
-/// Returns the special form of a name, also of one that is written with `clojure.core/`.
+/// Returns the special form of a name, also when written with `clojure.core/`.
 pub(super) fn find(symbol: Symbol) -> Option<Special> {
     let parts = symbol.parts();
     let name = match parts.namespace.as_deref() {
@@ -70,7 +70,7 @@ pub(super) fn names() -> impl Iterator<Item = &'static str> {
     FORMS.iter().map(|form| form.0)
 }
 
-/// Refuses another number of items than a form has.
+/// Rejects a form with a wrong number of items.
 fn expect_items(
     cx: &Analyzer<'_>,
     items: &[Value],
@@ -97,7 +97,7 @@ fn expect_items(
     )
 }
 
-/// Returns the symbol that the item of a form must be that is a name.
+/// Returns an item of a form that must be a plain symbol.
 fn plain_name(
     cx: &Analyzer<'_>,
     (parent, idx): (&Value, usize),
@@ -123,7 +123,7 @@ fn plain_name(
 #[cfg(test)]
 mod tests {
     #[test]
-    fn the_table_is_sorted() {
+    fn the_table_of_special_forms_is_sorted() {
         assert!(super::FORMS.is_sorted_by_key(|form| form.0));
     }
 }

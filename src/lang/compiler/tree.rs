@@ -1,6 +1,5 @@
-//! A second evaluator, for tests only: it walks the tree that analysis gives, as slowly and plainly as can be. It
-//! knows nothing of registers, last uses, instructions or caches, so what it agrees on with the machine those
-//! did not spoil.
+//! A second evaluator, for tests only: it walks the tree from analysis as simply as possible. It does not use
+//! registers, last uses, instructions or caches, so differences from the machine reveal errors in those.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -13,7 +12,7 @@ use crate::vm::{Args, Vm};
 
 /// Evaluates a form of the current namespace.
 pub(crate) fn eval(vm: &mut Vm, form: &Value) -> Result<Value> {
-    // Functions that it makes refer to the tree for as long as they live: a test can afford that.
+    // Functions that it creates refer to the tree for as long as they live; a test can afford the leak.
     let top = Box::leak(Box::new(analyze_top(vm, form)?));
     let mut walk = Walk {
         vm,
@@ -23,7 +22,7 @@ pub(crate) fn eval(vm: &mut Vm, form: &Value) -> Result<Value> {
     walk.value(&top.body)
 }
 
-/// One call under way.
+/// A call under evaluation.
 struct Walk<'a> {
     vm: &'a mut Vm,
     locals: Vec<Value>,
@@ -33,14 +32,14 @@ struct Walk<'a> {
 /// The result of an expression.
 enum Step {
     Value(Value),
-    /// The innermost loop or function begins again; its locals are set.
+    /// The innermost loop or function restarts; its locals are set.
     Again,
 }
 
-/// The tree of a function, as the first thing that its closure holds.
+/// The tree of a function, stored as the first captured value of its closure.
 struct Code(&'static FnNode);
 
-/// What a function of a `letfn` captured of another one, which may not be made yet.
+/// A captured function of a `letfn`, which may not exist yet.
 type Later = Rc<RefCell<Value>>;
 
 impl Walk<'_> {
@@ -110,7 +109,7 @@ impl Walk<'_> {
         }
     }
 
-    /// What cannot end in a `recur`.
+    /// Evaluates an expression that cannot end in a `recur`.
     fn plain(&mut self, node: &'static Node) -> Result<Value> {
         match &node.kind {
             Kind::Const(value) => Ok(value.clone()),
@@ -185,7 +184,7 @@ impl Walk<'_> {
         }
     }
 
-    /// Goes through alternatives until one is truthy, or is not.
+    /// Evaluates parts until one is truthy, or is not.
     fn until(&mut self, parts: &'static [Node], truthy: bool) -> Result<Step> {
         let (last, before) = parts.split_last().expect("there are alternatives");
         for part in before {
@@ -236,7 +235,7 @@ impl Walk<'_> {
 
     fn closure(&mut self, function: &'static FnNode) -> Value {
         let code = Value::from(Object::State(Box::new(Code(function))));
-        // Not through `place`: a function that is not made yet is captured as the cell that it will be in.
+        // Not through `place`: a function that does not exist yet is captured as its future cell.
         let captures = function.captures.iter().map(|capture| match capture.place {
             Ref::Local(id) => self.locals[id as usize].clone(),
             Ref::Captured(idx) => self.running().captured[usize::from(idx) + 1].clone(),
@@ -252,7 +251,7 @@ impl Walk<'_> {
         }))
     }
 
-    /// A function of core that the machine has an instruction for, called like any other.
+    /// Calls a core function for which the machine has an instruction like any other function.
     fn inline(&mut self, operation: Inline, args: &'static [Node]) -> Result<Value> {
         let mut args = self.values(args)?;
         let var = self.vm.world().core.lookup(Symbol::new(operation.name()));

@@ -1,4 +1,4 @@
-//! Hints for an undefined name: similar names, where it might be defined, which names exist.
+//! Hints for an undefined name: similar names, where it might be defined, and existing names.
 
 use std::rc::Rc;
 
@@ -10,7 +10,7 @@ use crate::suggest::did_you_mean;
 use crate::value::{Class, Exception, Namespace, Span, Symbol};
 use crate::vm::{Vm, World};
 
-/// Short names that people give to namespaces, beside their last part.
+/// Short aliases that people give to namespaces, apart from the last part of the name.
 const USUAL_ALIASES: &[(&str, &str)] = &[
     ("edn", "clojure.edn"),
     ("io", "clojure.java.io"),
@@ -30,14 +30,14 @@ const MOST_NAMES: usize = 60;
 /// The code of a name whose namespace does not exist.
 const NO_NAMESPACE: &str = "E0208";
 
-/// Describes a symbol that means nothing here.
+/// Describes a symbol that is not defined.
 pub(super) fn describe(vm: &Vm, scopes: &Scopes, symbol: Symbol, span: Span) -> Exception {
     let world = vm.world();
     let refused = match symbol.namespace() {
         None => of_plain(world, scopes, symbol, span),
         Some(prefix) => of_qualified(world, &prefix, symbol, span),
     };
-    // What Clojure has for it, for programs that look.
+    // Clojure's message, for programs that check it.
     let message = match symbol.namespace() {
         Some(prefix) if refused.code == NO_NAMESPACE => format!("No such namespace: {prefix}"),
         Some(_) => format!("No such var: {symbol}"),
@@ -49,7 +49,8 @@ pub(super) fn describe(vm: &Vm, scopes: &Scopes, symbol: Symbol, span: Span) -> 
     refused
 }
 
-/// Classes that Clojure's host knows everywhere without their package. They do not exist here, or are types of the library.
+/// Classes that can be named without their package on Clojure's host. They do not exist here, or are types of the
+/// library.
 const EVERYWHERE: &[&str] = &[
     "Appendable",
     "AutoCloseable",
@@ -85,12 +86,12 @@ const EVERYWHERE: &[&str] = &[
     "Void",
 ];
 
-/// Tells whether Clojure's host knows a class without its package.
+/// Tells whether Clojure's host accepts a class name without its package.
 pub(crate) fn is_known_everywhere(class: &str) -> bool {
     EVERYWHERE.contains(&class)
 }
 
-/// Describes a class that cannot be made.
+/// Describes a class that cannot be instantiated.
 pub(super) fn class(vm: &Vm, name: &str, span: Span) -> Exception {
     let short = short_name(name);
     let world = vm.world();
@@ -103,7 +104,7 @@ pub(super) fn class(vm: &Vm, name: &str, span: Span) -> Exception {
         let home = world.find_namespace(Symbol::new(short));
         let members = home.map_or_else(Vec::new, |home| names_of(&home));
         return match &members[..] {
-            [] => refused.hint("its values are made by literals and functions of the language"),
+            [] => refused.hint("create its values with literals or functions of the language"),
             _ => refused.hint(format!("{short} has {}", listed(public(members)))),
         };
     }
@@ -122,20 +123,20 @@ pub(super) fn class(vm: &Vm, name: &str, span: Span) -> Exception {
     let classes: Vec<String> = made.chain(thrown).collect();
     match &nearest(short, &classes)[..] {
         [] => refused.hint(
-            "classes of the host do not exist here; ex-info makes exceptions, and maps and records hold data",
+            "classes of the host do not exist here; use ex-info for exceptions, and maps or records for data",
         ),
         [one] => refused.hint(format!("did you mean `({one}. ...)`?")),
         [one, two, ..] => refused.hint(format!("did you mean `({one}. ...)` or `({two}. ...)`?")),
     }
 }
 
-/// Describes a method that nothing has, when it is called.
+/// Describes a call of a method that no type defines.
 pub(super) fn method(vm: &Vm, name: Symbol) -> Exception {
     let refused = of_plain(vm.world(), &Scopes::default(), name, Span::NONE);
     refused.of_class(Class::ILLEGAL_ARGUMENT)
 }
 
-/// Tells whether a symbol is one of the host: a static member, or a class with its package.
+/// Tells whether a symbol has the form of a host name: a static member, or a class with its package.
 pub(super) fn is_host_name(symbol: Symbol) -> bool {
     match symbol.namespace() {
         Some(prefix) => is_class(&prefix),
@@ -143,7 +144,7 @@ pub(super) fn is_host_name(symbol: Symbol) -> bool {
     }
 }
 
-/// Tells whether a symbol is the full name of a class of the host.
+/// Tells whether a symbol is the full name of a host class.
 pub(crate) fn is_foreign_class(symbol: Symbol) -> bool {
     let name = symbol.name();
     let Some((package, short)) = name.rsplit_once('.') else {
@@ -239,7 +240,7 @@ fn of_qualified(world: &World, prefix: &str, symbol: Symbol, span: Span) -> Exce
     }
 }
 
-/// A name whose namespace does not exist.
+/// Describes a name whose namespace does not exist.
 fn of_namespace(world: &World, prefix: &str, symbol: Symbol, span: Span) -> Exception {
     let name = symbol.name();
     if is_class(prefix) {
@@ -305,18 +306,17 @@ fn of_namespace(world: &World, prefix: &str, symbol: Symbol, span: Span) -> Exce
     names.extend(all);
     match &nearest(prefix, &names)[..] {
         [near, ..] => refused.hint(format!("did you mean `{near}/{}`?", symbol.name())),
-        // A whole name: nothing could be required under it.
+        // A prefix with dots is a whole name, so the hint about aliases does not apply.
         [] if prefix.contains('.') => {
             all_names.retain(|name| name.starts_with("clojure.") && name != "clojure.core");
             refused.hint(format!("the library has {}", listed(all_names)))
         }
-        [] => refused.hint(
-            "an alias is made by a require with the namespace's name: (require '[clojure.string :as str])",
-        ),
+        [] => refused
+            .hint("require the namespace to create an alias: (require '[clojure.string :as str])"),
     }
 }
 
-/// Returns the namespace of Clojure's library that has a name, beside the core.
+/// Returns the library namespace that defines a name, other than the core.
 fn home_of(world: &World, symbol: Symbol) -> Option<String> {
     let of_library = library::SOURCES
         .iter()
@@ -346,7 +346,7 @@ fn nearest(word: &str, names: &[String]) -> Vec<String> {
     near.into_iter().map(str::to_owned).collect()
 }
 
-/// Returns the names of a namespace, those included that the library still has to compile.
+/// Returns the names of a namespace, including those that the library has not compiled yet.
 fn names_of(namespace: &Rc<Namespace>) -> Vec<String> {
     let mappings = namespace.mappings();
     let mapped = mappings.iter().map(|mapping| mapping.0.to_string());
@@ -356,7 +356,7 @@ fn names_of(namespace: &Rc<Namespace>) -> Vec<String> {
         .collect()
 }
 
-/// Tells whether a namespace stands for a class of the host.
+/// Tells whether a namespace implements a class of the host.
 fn is_class(namespace: &str) -> bool {
     let last = namespace.rsplit('.').next().unwrap_or(namespace);
     last.starts_with(|char: char| char.is_ascii_uppercase())
@@ -388,7 +388,7 @@ fn public(names: Vec<String>) -> Vec<String> {
     names.into_iter().filter(|name| name != "new").collect()
 }
 
-/// Returns the names in their order, as a list in words.
+/// Returns the sorted names as a readable list.
 fn listed(mut names: Vec<String>) -> String {
     names.sort();
     names.dedup();

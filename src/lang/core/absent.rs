@@ -1,4 +1,4 @@
-//! What Clojure has for several threads and for its host, and this language has not: each says what to use instead.
+//! Functions of Clojure for threads and its host that do not exist here: each reports an error with a replacement.
 
 use crate::value::{Arity, Class, Exception, Native, Result, Value};
 use crate::vm::{Args, Vm};
@@ -46,7 +46,7 @@ pub(super) const FNS: &[Native] = &[
 const REFUSE: Native = Native {
     name: "-refuse",
     usage: "(-refuse exception)",
-    doc: "Throws what the compiler has against a name of the host that does not exist, where the name is reached.",
+    doc: "Throws the compiler's error about a host name that does not exist, when the name is reached.",
     examples: &[],
     arity: Arity::exactly(1),
     run: |_, args| match args.get(0) {
@@ -71,19 +71,19 @@ macro_rules! absent {
 absent! {
     AGENT "agent" "(agent x)" "an atom" no_agents;
     ADD_CLASSPATH "add-classpath" "(add-classpath url)" "--path with a folder of source files" no_host;
-    AGENT_ERROR "agent-error" "(agent-error agent)" "try around what an atom's function does" no_agents;
-    AGENT_ERRORS "agent-errors" "(agent-errors agent)" "try around what an atom's function does" no_agents;
+    AGENT_ERROR "agent-error" "(agent-error agent)" "try in the function that changes an atom" no_agents;
+    AGENT_ERRORS "agent-errors" "(agent-errors agent)" "try in the function that changes an atom" no_agents;
     ALTER "alter" "(alter ref f & args)" "swap! on an atom" no_refs;
-    AWAIT "await" "(await & agents)" "nothing: swap! is done when it returns" no_agents;
-    AWAIT1 "await1" "(await1 agent)" "nothing: swap! is done when it returns" no_agents;
-    AWAIT_FOR "await-for" "(await-for ms & agents)" "nothing: swap! is done when it returns" no_agents;
+    AWAIT "await" "(await & agents)" "nothing: swap! has finished when it returns" no_agents;
+    AWAIT1 "await1" "(await1 agent)" "nothing: swap! has finished when it returns" no_agents;
+    AWAIT_FOR "await-for" "(await-for ms & agents)" "nothing: swap! has finished when it returns" no_agents;
     CLEAR_AGENT_ERRORS "clear-agent-errors" "(clear-agent-errors agent)" "reset! on an atom" no_agents;
     COMMUTE "commute" "(commute ref f & args)" "swap! on an atom" no_refs;
     COMPILE "compile" "(compile lib)" "require: namespaces are compiled when they are loaded" no_host;
     CONSTRUCT_PROXY "construct-proxy" "(construct-proxy class & args)" "reify with a protocol" no_host;
     ENSURE "ensure" "(ensure ref)" "deref on an atom" no_refs;
-    ERROR_HANDLER "error-handler" "(error-handler agent)" "try around what an atom's function does" no_agents;
-    ERROR_MODE "error-mode" "(error-mode agent)" "try around what an atom's function does" no_agents;
+    ERROR_HANDLER "error-handler" "(error-handler agent)" "try in the function that changes an atom" no_agents;
+    ERROR_MODE "error-mode" "(error-mode agent)" "try in the function that changes an atom" no_agents;
     GET_PROXY_CLASS "get-proxy-class" "(get-proxy-class & bases)" "reify with a protocol" no_host;
     INIT_PROXY "init-proxy" "(init-proxy proxy mappings)" "reify with a protocol" no_host;
     PROXY_MAPPINGS "proxy-mappings" "(proxy-mappings proxy)" "reify with a protocol" no_host;
@@ -93,7 +93,7 @@ absent! {
     REF_MAX_HISTORY "ref-max-history" "(ref-max-history ref)" "an atom" no_refs;
     REF_MIN_HISTORY "ref-min-history" "(ref-min-history ref)" "an atom" no_refs;
     REF_SET "ref-set" "(ref-set ref x)" "reset! on an atom" no_refs;
-    RELEASE_PENDING_SENDS "release-pending-sends" "(release-pending-sends)" "nothing: swap! is done when it returns" no_agents;
+    RELEASE_PENDING_SENDS "release-pending-sends" "(release-pending-sends)" "nothing: swap! has finished when it returns" no_agents;
     RESTART_AGENT "restart-agent" "(restart-agent agent state)" "reset! on an atom" no_agents;
     RESULTSET_SEQ "resultset-seq" "(resultset-seq rs)" "a :sql step in a flow" no_host;
     SEND "send" "(send agent f & args)" "swap! on an atom" no_agents;
@@ -101,8 +101,8 @@ absent! {
     SEND_VIA "send-via" "(send-via executor agent f & args)" "swap! on an atom" no_agents;
     SET_AGENT_SEND_EXECUTOR "set-agent-send-executor!" "(set-agent-send-executor! executor)" "flow/pmap for work in parallel" no_agents;
     SET_AGENT_SEND_OFF_EXECUTOR "set-agent-send-off-executor!" "(set-agent-send-off-executor! executor)" "flow/pmap for work in parallel" no_agents;
-    SET_ERROR_HANDLER "set-error-handler!" "(set-error-handler! agent f)" "try around what an atom's function does" no_agents;
-    SET_ERROR_MODE "set-error-mode!" "(set-error-mode! agent mode)" "try around what an atom's function does" no_agents;
+    SET_ERROR_HANDLER "set-error-handler!" "(set-error-handler! agent f)" "try in the function that changes an atom" no_agents;
+    SET_ERROR_MODE "set-error-mode!" "(set-error-mode! agent mode)" "try in the function that changes an atom" no_agents;
     UPDATE_PROXY "update-proxy" "(update-proxy proxy mappings)" "reify with a protocol" no_host;
 }
 

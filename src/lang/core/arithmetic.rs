@@ -1,9 +1,9 @@
-//! Arithmetic and the order of numbers. What the VM does by itself for two longs, these do for the rest.
+//! Arithmetic and the order of numbers. The VM handles two longs itself; these functions handle all other cases.
 
 use crate::value::{Arity, Native, Result, Signal, Value, number};
 use crate::vm::Args;
 
-/// What this file adds.
+/// The functions of this area.
 pub(super) const FNS: &[Native] = &[
     ABS,
     ADD,
@@ -46,7 +46,7 @@ pub(super) const FNS: &[Native] = &[
 pub(in crate::core) const ADD: Native = Native {
     name: "+",
     usage: "(+ & xs)",
-    doc: "Returns the sum of the numbers, 0 for none. Throws when a sum of integers does not fit into 64 bits.",
+    doc: "Returns the sum of the numbers; 0 without arguments. Throws when a sum of integers does not fit into 64 bits.",
     examples: &[("(+ 1 2 3)", "6"), ("(+ 1/2 0.5)", "1.0")],
     arity: Arity::at_least(0),
     run: |_, args| fold(&args, "+", 0, number::add),
@@ -55,7 +55,7 @@ pub(in crate::core) const ADD: Native = Native {
 const ADD_PROMOTING: Native = Native {
     name: "+'",
     usage: "(+' & xs)",
-    doc: "Returns the sum of the numbers; changes to big integers where 64 bits do not suffice.",
+    doc: "Returns the sum of the numbers; changes to big integers if 64 bits are not enough.",
     examples: &[("(+' 9223372036854775807 1)", "9223372036854775808N")],
     arity: Arity::at_least(0),
     run: |_, args| fold(&args, "+'", 0, number::add_promoting),
@@ -64,7 +64,7 @@ const ADD_PROMOTING: Native = Native {
 const MUL: Native = Native {
     name: "*",
     usage: "(* & xs)",
-    doc: "Returns the product of the numbers, 1 for none. Throws when a product of integers does not fit into 64 bits.",
+    doc: "Returns the product of the numbers; 1 without arguments. Throws when a product of integers does not fit into 64 bits.",
     examples: &[("(* 2 3 4)", "24")],
     arity: Arity::at_least(0),
     run: |_, args| fold(&args, "*", 1, number::mul),
@@ -73,7 +73,7 @@ const MUL: Native = Native {
 const MUL_PROMOTING: Native = Native {
     name: "*'",
     usage: "(*' & xs)",
-    doc: "Returns the product of the numbers; changes to big integers where 64 bits do not suffice.",
+    doc: "Returns the product of the numbers; changes to big integers if 64 bits are not enough.",
     examples: &[("(*' 9223372036854775807 2)", "18446744073709551614N")],
     arity: Arity::at_least(0),
     run: |_, args| fold(&args, "*'", 1, number::mul_promoting),
@@ -82,7 +82,7 @@ const MUL_PROMOTING: Native = Native {
 const SUB: Native = Native {
     name: "-",
     usage: "(- x)\n(- x y & more)",
-    doc: "Subtracts the further numbers from the first; negates a single one.",
+    doc: "Subtracts the other numbers from the first; negates a single one.",
     examples: &[("(- 10 1 2)", "7"), ("(- 3)", "-3")],
     arity: Arity::at_least(1),
     run: |_, args| match args.len() {
@@ -94,7 +94,7 @@ const SUB: Native = Native {
 const SUB_PROMOTING: Native = Native {
     name: "-'",
     usage: "(-' x)\n(-' x y & more)",
-    doc: "Subtracts as - does, but changes to big integers where 64 bits do not suffice.",
+    doc: "Subtracts as - does, but changes to big integers if 64 bits are not enough.",
     examples: &[("(-' -9223372036854775808 1)", "-9223372036854775809N")],
     arity: Arity::at_least(1),
     run: |_, args| match args.len() {
@@ -106,7 +106,7 @@ const SUB_PROMOTING: Native = Native {
 const DIV: Native = Native {
     name: "/",
     usage: "(/ x)\n(/ x y & more)",
-    doc: "Divides the first number by the others; a single one divides 1. Integers that do not divide give a ratio.",
+    doc: "Divides the first number by the others; divides 1 by a single one. Integers that do not divide return a ratio.",
     examples: &[("(/ 6 3)", "2"), ("(/ 1 3)", "1/3"), ("(/ 1.0 4)", "0.25")],
     arity: Arity::at_least(1),
     run: |_, args| match args.len() {
@@ -127,7 +127,7 @@ pub(in crate::core) const INC: Native = Native {
 const INC_PROMOTING: Native = Native {
     name: "inc'",
     usage: "(inc' x)",
-    doc: "Returns the number plus 1; changes to a big integer where 64 bits do not suffice.",
+    doc: "Returns the number plus 1; changes to a big integer if 64 bits are not enough.",
     examples: &[("(inc' 9223372036854775807)", "9223372036854775808N")],
     arity: Arity::exactly(1),
     run: |_, args| number::inc_promoting(args.get(0), 1, "inc'"),
@@ -145,7 +145,7 @@ pub(in crate::core) const DEC: Native = Native {
 const DEC_PROMOTING: Native = Native {
     name: "dec'",
     usage: "(dec' x)",
-    doc: "Returns the number minus 1; changes to a big integer where 64 bits do not suffice.",
+    doc: "Returns the number minus 1; changes to a big integer if 64 bits are not enough.",
     examples: &[("(dec' 1)", "0")],
     arity: Arity::exactly(1),
     run: |_, args| number::inc_promoting(args.get(0), -1, "dec'"),
@@ -154,7 +154,7 @@ const DEC_PROMOTING: Native = Native {
 pub(super) const ABS: Native = Native {
     name: "abs",
     usage: "(abs x)",
-    doc: "Returns the number without its sign.",
+    doc: "Returns the absolute value of a number.",
     examples: &[("(abs -3)", "3"), ("(abs -1/2)", "1/2")],
     arity: Arity::exactly(1),
     run: |_, args| number::abs(args.get(0)),
@@ -172,7 +172,7 @@ const QUOT: Native = Native {
 const REM: Native = Native {
     name: "rem",
     usage: "(rem num div)",
-    doc: "Returns what quot leaves; it has the sign of num.",
+    doc: "Returns the remainder of quot; it has the sign of num.",
     examples: &[("(rem -7 2)", "-1")],
     arity: Arity::exactly(2),
     run: |_, args| number::rem(args.get(0), args.get(1)),
@@ -253,7 +253,7 @@ const EQUIVALENT: Native = Native {
 const UNCHECKED_ADD: Native = Native {
     name: "unchecked-add",
     usage: "(unchecked-add x y)",
-    doc: "Returns the result in 64 bits, wrapped around where it does not fit.",
+    doc: "Returns the result in 64 bits, wrapped around if it does not fit.",
     examples: &[(
         "(unchecked-add 9223372036854775807 1)",
         "-9223372036854775808",
@@ -268,7 +268,7 @@ const UNCHECKED_ADD: Native = Native {
 const UNCHECKED_ADD_INT: Native = Native {
     name: "unchecked-add-int",
     usage: "(unchecked-add-int x y)",
-    doc: "Returns the result in 32 bits, wrapped around where it does not fit.",
+    doc: "Returns the result in 32 bits, wrapped around if it does not fit.",
     examples: &[("(unchecked-add-int 3 4)", "7")],
     arity: Arity::exactly(2),
     run: |_, args| match (args.get(0), args.get(1)) {
@@ -280,7 +280,7 @@ const UNCHECKED_ADD_INT: Native = Native {
 const UNCHECKED_SUBTRACT: Native = Native {
     name: "unchecked-subtract",
     usage: "(unchecked-subtract x y)",
-    doc: "Returns the result in 64 bits, wrapped around where it does not fit.",
+    doc: "Returns the result in 64 bits, wrapped around if it does not fit.",
     examples: &[("(unchecked-subtract 5 7)", "-2")],
     arity: Arity::exactly(2),
     run: |_, args| match (args.get(0), args.get(1)) {
@@ -292,7 +292,7 @@ const UNCHECKED_SUBTRACT: Native = Native {
 const UNCHECKED_SUBTRACT_INT: Native = Native {
     name: "unchecked-subtract-int",
     usage: "(unchecked-subtract-int x y)",
-    doc: "Returns the result in 32 bits, wrapped around where it does not fit.",
+    doc: "Returns the result in 32 bits, wrapped around if it does not fit.",
     examples: &[("(unchecked-subtract-int 3 4)", "-1")],
     arity: Arity::exactly(2),
     run: |_, args| match (args.get(0), args.get(1)) {
@@ -304,7 +304,7 @@ const UNCHECKED_SUBTRACT_INT: Native = Native {
 const UNCHECKED_MULTIPLY: Native = Native {
     name: "unchecked-multiply",
     usage: "(unchecked-multiply x y)",
-    doc: "Returns the result in 64 bits, wrapped around where it does not fit.",
+    doc: "Returns the result in 64 bits, wrapped around if it does not fit.",
     examples: &[("(unchecked-multiply 3 4)", "12")],
     arity: Arity::exactly(2),
     run: |_, args| match (args.get(0), args.get(1)) {
@@ -316,7 +316,7 @@ const UNCHECKED_MULTIPLY: Native = Native {
 const UNCHECKED_MULTIPLY_INT: Native = Native {
     name: "unchecked-multiply-int",
     usage: "(unchecked-multiply-int x y)",
-    doc: "Returns the result in 32 bits, wrapped around where it does not fit.",
+    doc: "Returns the result in 32 bits, wrapped around if it does not fit.",
     examples: &[("(unchecked-multiply-int 3 4)", "12")],
     arity: Arity::exactly(2),
     run: |_, args| match (args.get(0), args.get(1)) {
@@ -328,7 +328,7 @@ const UNCHECKED_MULTIPLY_INT: Native = Native {
 const UNCHECKED_INC: Native = Native {
     name: "unchecked-inc",
     usage: "(unchecked-inc x)",
-    doc: "Returns the result wrapped around where it does not fit.",
+    doc: "Returns the result wrapped around if it does not fit.",
     examples: &[("(unchecked-inc 5)", "6")],
     arity: Arity::exactly(1),
     run: |_, args| match args.get(0) {
@@ -340,7 +340,7 @@ const UNCHECKED_INC: Native = Native {
 const UNCHECKED_INC_INT: Native = Native {
     name: "unchecked-inc-int",
     usage: "(unchecked-inc-int x)",
-    doc: "Returns the result wrapped around where it does not fit.",
+    doc: "Returns the result wrapped around if it does not fit.",
     examples: &[("(unchecked-inc-int 5)", "6")],
     arity: Arity::exactly(1),
     run: |_, args| match args.get(0) {
@@ -352,7 +352,7 @@ const UNCHECKED_INC_INT: Native = Native {
 const UNCHECKED_DEC: Native = Native {
     name: "unchecked-dec",
     usage: "(unchecked-dec x)",
-    doc: "Returns the result wrapped around where it does not fit.",
+    doc: "Returns the result wrapped around if it does not fit.",
     examples: &[("(unchecked-dec 5)", "4")],
     arity: Arity::exactly(1),
     run: |_, args| match args.get(0) {
@@ -364,7 +364,7 @@ const UNCHECKED_DEC: Native = Native {
 const UNCHECKED_DEC_INT: Native = Native {
     name: "unchecked-dec-int",
     usage: "(unchecked-dec-int x)",
-    doc: "Returns the result wrapped around where it does not fit.",
+    doc: "Returns the result wrapped around if it does not fit.",
     examples: &[("(unchecked-dec-int 5)", "4")],
     arity: Arity::exactly(1),
     run: |_, args| match args.get(0) {
@@ -376,7 +376,7 @@ const UNCHECKED_DEC_INT: Native = Native {
 const UNCHECKED_NEGATE: Native = Native {
     name: "unchecked-negate",
     usage: "(unchecked-negate x)",
-    doc: "Returns the result wrapped around where it does not fit.",
+    doc: "Returns the result wrapped around if it does not fit.",
     examples: &[("(unchecked-negate 5)", "-5")],
     arity: Arity::exactly(1),
     run: |_, args| match args.get(0) {
@@ -388,7 +388,7 @@ const UNCHECKED_NEGATE: Native = Native {
 const UNCHECKED_NEGATE_INT: Native = Native {
     name: "unchecked-negate-int",
     usage: "(unchecked-negate-int x)",
-    doc: "Returns the result wrapped around where it does not fit.",
+    doc: "Returns the result wrapped around if it does not fit.",
     examples: &[("(unchecked-negate-int 5)", "-5")],
     arity: Arity::exactly(1),
     run: |_, args| match args.get(0) {
@@ -409,13 +409,13 @@ const UNCHECKED_DIVIDE_INT: Native = Native {
 const UNCHECKED_REMAINDER_INT: Native = Native {
     name: "unchecked-remainder-int",
     usage: "(unchecked-remainder-int x y)",
-    doc: "Returns what is left of an integer division.",
+    doc: "Returns the remainder of an integer division.",
     examples: &[("(unchecked-remainder-int 7 2)", "1")],
     arity: Arity::exactly(2),
     run: |_, args| number::rem(args.get(0), args.get(1)),
 };
 
-/// The sum or product of the arguments.
+/// Returns the sum or product of the arguments.
 fn fold(
     args: &Args<'_>,
     operation: &str,
@@ -446,7 +446,7 @@ fn reduce(
     Ok(result)
 }
 
-/// The same error for the argument of the whole call that is no number, where one is.
+/// Returns the error with the argument of the whole call that is not a number.
 #[cold]
 fn blame(args: &Args<'_>, operation: &str, error: Signal) -> Signal {
     match args.as_slice().iter().position(|item| !item.is_number()) {
@@ -465,7 +465,7 @@ fn one_by(value: &Value) -> Result<Value> {
     })
 }
 
-/// The argument that is to be preferred to each other; NaN where one is.
+/// Returns the preferred argument; NaN if any argument is NaN.
 fn choose(
     args: &Args<'_>,
     operation: &str,
@@ -487,7 +487,7 @@ fn choose(
     Ok(best.clone())
 }
 
-/// Tells whether a relation holds between all neighbours.
+/// Tells whether a relation holds between all adjacent arguments.
 fn chain(
     args: &Args<'_>,
     operation: &str,

@@ -1,6 +1,6 @@
-//! Arrays: making them, reading and replacing their items.
+//! Arrays: creating them, reading and replacing their items.
 //!
-//! Constructors narrow numbers as the host does, silently; `aset` refuses what does not fit.
+//! Constructors narrow numbers silently, as on the host; `aset` rejects values that do not fit.
 
 mod element;
 mod make;
@@ -96,7 +96,7 @@ macro_rules! typed_set {
         $(const $constant: Native = Native {
             name: $name,
             usage: concat!("(", $name, " array idx x)\n(", $name, " array idx & idxs-and-x)"),
-            doc: "Replaces the item of an array at idx by x, converted, and returns it.",
+            doc: "Replaces the item of an array at idx with x, converted, and returns it.",
             examples: &[(
                 concat!("(let [a (", $array, " 1)] (", $name, " a 0 ", $x, ") (aget a 0))"),
                 $x,
@@ -163,7 +163,7 @@ casts! {
 /// Returns a new array value.
 pub(super) fn array(element: Element, items: Vec<Value>) -> Value {
     let array = Value::from(Object::Array(Array::new(element, items)));
-    // Only an array of anything can hold itself.
+    // Only an array of any values can contain itself.
     if element == Element::Any {
         track(&array);
     }
@@ -204,7 +204,7 @@ fn item(from: &Value, idx: &Value, argument: usize) -> Result<Value> {
     Ok(array.get(at).unwrap_or(Value::Nil))
 }
 
-/// Returns an index that is within a length.
+/// Returns an index that is within the length.
 fn index(idx: &Value, argument: usize, length: usize) -> Result<usize> {
     let int = element::checked(Element::Int, idx)?;
     let int = int.as_int().unwrap_or(-1);
@@ -219,7 +219,7 @@ fn index(idx: &Value, argument: usize, length: usize) -> Result<usize> {
         })
 }
 
-/// Replaces the item that the arguments lead to: array, one index or more, new item.
+/// Replaces the item at a path of indexes: the arguments are array, one or more indexes, new item.
 fn replace(args: &Args<'_>, convert: impl Fn(Element, &Value) -> Result<Value>) -> Result<Value> {
     let last = args.len() - 1;
     let mut inner = args.get(0).clone();
@@ -235,7 +235,7 @@ fn replace(args: &Args<'_>, convert: impl Fn(Element, &Value) -> Result<Value>) 
     Ok(new)
 }
 
-/// Collects the items of a seqable value; an array without walking it.
+/// Collects the items of a seqable value; an array is not walked.
 fn items(vm: &mut Vm, coll: Value) -> Result<Vec<Value>> {
     match coll.as_array() {
         Some(array) => {

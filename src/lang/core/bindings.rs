@@ -1,4 +1,4 @@
-//! Dynamic vars of `clojure.core`, and looking at bindings.
+//! Dynamic vars of `clojure.core`, and functions that query bindings.
 
 use std::rc::Rc;
 
@@ -7,7 +7,7 @@ use crate::value::{Arity, Native, Symbol, Value, Var};
 /// The functions of this area.
 pub(super) const FNS: &[Native] = &[GET_THREAD_BINDINGS, IS_THREAD_BOUND, LOCAL_VAR];
 
-/// The dynamic vars that no other area has, with their root values.
+/// Returns the dynamic vars that belong to no other area, with their root values.
 pub(super) fn vars() -> Vec<(&'static str, Value)> {
     let version = ["major", "minor", "incremental"]
         .into_iter()
@@ -34,7 +34,7 @@ pub(super) fn vars() -> Vec<(&'static str, Value)> {
 const GET_THREAD_BINDINGS: Native = Native {
     name: "get-thread-bindings",
     usage: "(get-thread-bindings)",
-    doc: "Returns a map of the dynamic vars that are bound here to their values.",
+    doc: "Returns a map of the dynamic vars that are currently bound to their values.",
     examples: &[("(get-thread-bindings)", "{}")],
     arity: Arity::exactly(0),
     run: |vm, _| {
@@ -50,7 +50,7 @@ const GET_THREAD_BINDINGS: Native = Native {
 const IS_THREAD_BOUND: Native = Native {
     name: "thread-bound?",
     usage: "(thread-bound? & vars)",
-    doc: "Tells whether all of vars are bound by binding here.",
+    doc: "Tells whether all of vars are currently bound by binding.",
     examples: &[("(thread-bound? #'*print-length*)", "false")],
     arity: Arity::at_least(0),
     run: |vm, args| {
@@ -70,7 +70,7 @@ const IS_THREAD_BOUND: Native = Native {
 const LOCAL_VAR: Native = Native {
     name: "local-var",
     usage: "(local-var)",
-    doc: "Returns a dynamic var that is in no namespace: what with-local-vars needs.",
+    doc: "Returns a dynamic var that is in no namespace, as needed by with-local-vars.",
     examples: &[("(var? (local-var))", "true")],
     arity: Arity::exactly(0),
     run: |_, _| {

@@ -3,7 +3,7 @@
 use crate::value::{Arity, Native, Result, Value, number};
 use crate::vm::Args;
 
-/// What this file adds.
+/// The functions of this area.
 pub(super) const FNS: &[Native] = &[
     BIT_AND,
     BIT_AND_NOT,
@@ -156,7 +156,7 @@ fn all(
     Ok(result)
 }
 
-/// The integer, and the integer that has only the bit with that index.
+/// Returns the integer, and the integer with only the bit at that index set.
 fn bits_and_bit(args: &Args<'_>, operation: &str) -> Result<(i64, i64)> {
     let bits = number::long_bits(operation, args.get(0), 0)?;
     let idx = number::long_bits(operation, args.get(1), 1)?;

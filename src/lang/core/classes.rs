@@ -1,4 +1,4 @@
-//! Class tokens: what a value is, by its host name.
+//! Class tokens: the kinds of values by their host names.
 
 use std::rc::Rc;
 
@@ -11,7 +11,7 @@ pub(super) const FNS: &[Native] = &[BASES, CAST, CLASS, IS_INSTANCE, IS_SUBCLASS
 const BASES: Native = Native {
     name: "bases",
     usage: "(bases class)",
-    doc: "Returns the classes directly above a class, or nil.",
+    doc: "Returns the direct superclasses of a class, or nil.",
     examples: &[(
         "(bases ArithmeticException)",
         "(java.lang.RuntimeException)",
@@ -27,7 +27,7 @@ const BASES: Native = Native {
             return Ok(Value::Nil);
         }
         let direct = match class {
-            // Classes of exceptions stand in a line, those of values name all that is above them.
+            // Classes of exceptions form a chain; those of values list all their superclasses.
             Some(class) if Class::THROWABLES.contains(&class) => &above[..1],
             _ => &above[..],
         };
@@ -75,7 +75,7 @@ const IS_INSTANCE: Native = Native {
 const IS_SUBCLASS: Native = Native {
     name: "subclass?",
     usage: "(subclass? child parent)",
-    doc: "Tells whether a class is another one or below it.",
+    doc: "Tells whether a class equals another one or is one of its subclasses.",
     examples: &[("(subclass? Long Number)", "true")],
     arity: Arity::exactly(2),
     run: |_, args| {
@@ -93,7 +93,7 @@ const IS_SUBCLASS: Native = Native {
 const SUPERS: Native = Native {
     name: "supers",
     usage: "(supers class)",
-    doc: "Returns the set of the classes above a class, or nil.",
+    doc: "Returns the set of all superclasses of a class, or nil.",
     examples: &[("(contains? (supers Long) Number)", "true")],
     arity: Arity::exactly(1),
     run: |_, args| {
@@ -142,7 +142,7 @@ fn class(args: &Args<'_>, idx: usize) -> Result<Option<Class>> {
     }
 }
 
-/// What a type of the program says that it implements, and `Object`.
+/// Returns the interfaces that a program's type declares, and `Object`.
 fn declared_above(value: &Value) -> Option<Vec<Value>> {
     let Value::Object(object) = value else {
         return None;
@@ -153,7 +153,7 @@ fn declared_above(value: &Value) -> Option<Vec<Value>> {
     Some(above_type(own))
 }
 
-/// What a type of the program says that it implements, what every record is, and `Object`.
+/// Returns the interfaces that a program's type declares, those of every record, and `Object`.
 pub(super) fn above_type(own: &RecordType) -> Vec<Value> {
     let mut above = own.above.borrow().clone();
     let host: &[&str] = if own.is_record {
@@ -170,7 +170,7 @@ pub(super) fn above_type(own: &RecordType) -> Vec<Value> {
     above
 }
 
-/// The classes that stand above each record.
+/// The superclasses of each record.
 const RECORD_CLASSES: [&str; 12] = [
     "IRecord",
     "IPersistentMap",
@@ -199,8 +199,8 @@ fn is_instance(args: &Args<'_>, value: &Value) -> Result<bool> {
     }
 }
 
-/// Tells whether the program's own type of a value implements a protocol, as the host's interface
-/// of the protocol does; `None` for what is not a protocol.
+/// Tells whether the program's type of a value implements a protocol, like the protocol's interface on the host; `None`
+/// if the class is not a protocol.
 fn of_protocol(protocol: &Value, value: &Value) -> Option<bool> {
     let (name, cell) = (protocol.get("name")?, protocol.get("impls")?);
     let Value::Atom(cell) = cell else {

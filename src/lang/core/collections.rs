@@ -1,7 +1,7 @@
-//! What every kind of collection has in common: adding, counting, looking up, emptying.
+//! Operations on every kind of collection: adding, counting, looking up, emptying.
 //!
-//! A function that changes a collection takes it out of its arguments, so that one that nobody else
-//! holds is changed in place.
+//! A function that changes a collection takes it out of its arguments, so that a collection that is not shared is
+//! changed in place.
 
 use std::ops::ControlFlow;
 use std::rc::Rc;
@@ -35,7 +35,7 @@ pub(super) const FNS: &[Native] = &[
 const BOUNDED_COUNT: Native = Native {
     name: "bounded-count",
     usage: "(bounded-count n coll)",
-    doc: "Returns the count of coll where it is known, else counts at most n items.",
+    doc: "Returns the count of coll if it is known, else counts at most n items.",
     examples: &[
         ("(bounded-count 3 (iterate inc 0))", "3"),
         ("(bounded-count 3 [1 2 3 4])", "4"),
@@ -65,7 +65,7 @@ const BOUNDED_COUNT: Native = Native {
 pub(in crate::core) const CONJ: Native = Native {
     name: "conj",
     usage: "(conj)\n(conj coll)\n(conj coll x & xs)",
-    doc: "Returns coll with items added, where that is cheapest: vectors at the end, lists at the front.",
+    doc: "Returns coll with items added at the cheapest position: vectors at the end, lists at the front.",
     examples: &[
         ("(conj [1 2] 3)", "[1 2 3]"),
         ("(conj '(1 2) 3)", "(3 1 2)"),
@@ -89,7 +89,7 @@ pub(in crate::core) const CONJ: Native = Native {
 const CONTAINS: Native = Native {
     name: "contains?",
     usage: "(contains? coll key)",
-    doc: "Tells whether coll has key: of a map a key, of a set an item, of a vector or string an index.",
+    doc: "Tells whether coll contains key: for a map a key, for a set an item, for a vector or string an index.",
     examples: &[
         ("(contains? {:a nil} :a)", "true"),
         ("(contains? #{:a} :b)", "false"),
@@ -102,7 +102,7 @@ const CONTAINS: Native = Native {
 const COUNT: Native = Native {
     name: "count",
     usage: "(count coll)",
-    doc: "Returns how many items coll has; 0 for nil.",
+    doc: "Returns the number of items of coll; 0 for nil.",
     examples: &[
         ("(count [1 2 3])", "3"),
         ("(count nil)", "0"),
@@ -170,7 +170,7 @@ const IS_EMPTY: Native = Native {
 const GET: Native = Native {
     name: "get",
     usage: "(get coll key)\n(get coll key default)",
-    doc: "Returns what coll has at key, or default (nil) where there is nothing.",
+    doc: "Returns the value of coll at key, or default (nil) if there is none.",
     examples: &[
         ("(get {:a 1} :a)", "1"),
         ("(get {:a 1} :b 0)", "0"),
@@ -188,7 +188,7 @@ const GET: Native = Native {
 const GET_IN: Native = Native {
     name: "get-in",
     usage: "(get-in coll keys)\n(get-in coll keys default)",
-    doc: "Returns what is found by following keys into nested collections, or default (nil).",
+    doc: "Returns the value at the path of keys in nested collections, or default (nil).",
     examples: &[
         ("(get-in {:a {:b [1 2]}} [:a :b 1])", "2"),
         ("(get-in {:a 1} [:b :c] :none)", ":none"),
@@ -210,7 +210,7 @@ const GET_IN: Native = Native {
 const INTO: Native = Native {
     name: "into",
     usage: "(into)\n(into to)\n(into to from)\n(into to xform from)",
-    doc: "Returns to with all items of from added, after going through a transducer if one is given.",
+    doc: "Returns to with all items of from added, passed through a transducer if one is given.",
     examples: &[
         ("(into [] '(1 2 3))", "[1 2 3]"),
         ("(into {} [[:a 1] [:b 2]])", "{:a 1, :b 2}"),
@@ -282,7 +282,7 @@ const NTH: Native = Native {
 const PEEK: Native = Native {
     name: "peek",
     usage: "(peek coll)",
-    doc: "Returns the item that pop would remove: of a vector the last, of a list or queue the first.",
+    doc: "Returns the item that pop would remove: the last of a vector, the first of a list or queue.",
     examples: &[
         ("(peek [1 2 3])", "3"),
         ("(peek '(1 2 3))", "1"),
@@ -321,7 +321,7 @@ const POP: Native = Native {
 const RSEQ: Native = Native {
     name: "rseq",
     usage: "(rseq coll)",
-    doc: "Returns the items of a vector or sorted collection in reverse order, or nil for none.",
+    doc: "Returns the items of a vector or sorted collection in reverse order, or nil if there are none.",
     examples: &[("(rseq [1 2 3])", "(3 2 1)"), ("(rseq [])", "nil")],
     arity: Arity::exactly(1),
     run: |vm, args| match args.get(0) {
@@ -347,10 +347,10 @@ const RSEQ: Native = Native {
     },
 };
 
-/// Adds an item to a collection; in place where nobody else holds it.
+/// Adds an item to a collection; in place if it is not shared.
 ///
 /// # Errors
-/// When it is no collection, or the item does not fit a map.
+/// When the value is not a collection, or the item does not fit a map.
 pub(crate) fn conj(vm: &mut Vm, mut coll: Value, item: Value) -> Result<Value> {
     match &mut coll {
         Value::Vector(vector) => Vector::make_mut(vector).items_mut().push(item),
@@ -364,7 +364,7 @@ pub(crate) fn conj(vm: &mut Vm, mut coll: Value, item: Value) -> Result<Value> {
             }
         }
         Value::List(list) => {
-            // A sequence that only began as a list does not keep it.
+            // A sequence that merely began as a list does not keep its metadata.
             let meta = match list.count {
                 Some(_) => coll_meta(list),
                 None => Value::Nil,
@@ -406,7 +406,7 @@ fn coll_meta(list: &Rc<List>) -> Value {
         .map_or(Value::Nil, |extra| extra.meta.clone())
 }
 
-/// Adds to a map: an entry, a vector of two, or the entries of another map.
+/// Adds to a map: an entry, a vector of two items, or the entries of another map.
 fn conj_entry(vm: &mut Vm, coll: Value, item: Value) -> Result<Value> {
     match &item {
         Value::Nil => Ok(coll),
@@ -440,8 +440,7 @@ fn conj_entry(vm: &mut Vm, coll: Value, item: Value) -> Result<Value> {
     }
 }
 
-/// Puts a value at a key of a map, record or vector, or makes a map of nil; in place where nobody else
-/// holds it.
+/// Sets the value of a key of a map, record or vector, or creates a map from nil; in place if it is not shared.
 ///
 /// # Errors
 /// When coll is not associative, or the index is past the end of a vector.
@@ -557,7 +556,7 @@ fn contains(vm: &mut Vm, args: &Args<'_>) -> Result<bool> {
     }
 }
 
-/// Refuses to look for anything but a position in a string or array.
+/// Rejects keys other than positions for a string or array.
 fn only_positions(args: &Args<'_>) -> Result<()> {
     if args.get(1).is_number() {
         return Ok(());
@@ -576,7 +575,7 @@ fn only_positions(args: &Args<'_>) -> Result<()> {
     .into())
 }
 
-/// Returns the number of items where it is known without walking.
+/// Returns the number of items if it is known without walking.
 pub(crate) fn known_count(coll: &Value) -> Option<usize> {
     match coll {
         Value::Nil => Some(0),
@@ -634,7 +633,7 @@ pub(crate) fn empty(coll: &Value) -> Result<Value> {
             return Err(Exception::new(
                 Class::UNSUPPORTED_OPERATION,
                 "E0334",
-                "a record has fields always: there is no empty one",
+                "a record always has its fields: it cannot be empty",
             )
             .argument(0)
             .into());
@@ -671,10 +670,7 @@ fn nth(vm: &mut Vm, coll: Value, idx: i64, default: Option<Value>) -> Result<Val
             return Err(Exception::new(
                 Class::UNSUPPORTED_OPERATION,
                 "E0335",
-                format!(
-                    "nth does not work on {}, which has no order of its own",
-                    coll.kind()
-                ),
+                format!("nth does not work on {}, which has no order", coll.kind()),
             )
             .argument(0)
             .into());
@@ -707,7 +703,7 @@ fn nth(vm: &mut Vm, coll: Value, idx: i64, default: Option<Value>) -> Result<Val
     })
 }
 
-/// Asks an object with a method `nth`.
+/// Calls the method `nth` of an object that defines it.
 fn nth_of_object(
     vm: &mut Vm,
     coll: &Value,
@@ -761,7 +757,7 @@ fn pop(args: &mut Args<'_>) -> Result<Value> {
             if let Object::Queue { items, taken, meta } = &**object {
                 let mut items = items.clone();
                 let mut taken = (taken + 1).min(items.len());
-                // Half of what is stored is gone: store the rest only.
+                // More than half of the stored items are consumed: store only the rest.
                 if taken * 2 > items.len() {
                     items = items.slice(taken, items.len());
                     taken = 0;
@@ -784,7 +780,7 @@ fn pop(args: &mut Args<'_>) -> Result<Value> {
     }
 }
 
-/// A queue without items: `clojure.lang.PersistentQueue/EMPTY`.
+/// Returns a queue without items: `clojure.lang.PersistentQueue/EMPTY`.
 pub(super) fn empty_queue() -> Value {
     Value::from(Object::Queue {
         items: PVec::new(),

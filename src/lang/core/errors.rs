@@ -11,7 +11,7 @@ pub(super) const FNS: &[Native] = &[EX_CAUSE, EX_DATA, EX_INFO, EX_MESSAGE, THRO
 const EX_CAUSE: Native = Native {
     name: "ex-cause",
     usage: "(ex-cause ex)",
-    doc: "Returns the exception that an exception follows from, or nil.",
+    doc: "Returns the cause of an exception, or nil.",
     examples: &[(r#"(ex-cause (ex-info "a" {}))"#, "nil")],
     arity: Arity::exactly(1),
     run: |_, args| match args.get(0) {

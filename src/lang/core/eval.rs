@@ -19,7 +19,7 @@ pub(super) const FNS: &[Native] = &[
 const DESTRUCTURE: Native = Native {
     name: "destructure",
     usage: "(destructure bindings)",
-    doc: "Returns a vector of bindings, as of a let, with the patterns in it taken apart: only plain names are bound.",
+    doc: "Returns a vector of bindings, as in a let, with the patterns in it expanded: only plain names are bound.",
     examples: &[("(destructure '[a 1])", "[a 1]")],
     arity: Arity::exactly(1),
     run: |vm, args| {
@@ -45,7 +45,7 @@ const EVAL: Native = Native {
 const FORM_PLACE: Native = Native {
     name: "form-place",
     usage: "(form-place form)",
-    doc: "Returns a map of :file, :line and :column of where a form was read, or nil.",
+    doc: "Returns a map of :file, :line and :column of the place where a form was read, or nil.",
     examples: &[("(form-place 1)", "nil")],
     arity: Arity::exactly(1),
     run: |vm, args| {
@@ -66,7 +66,7 @@ const FORM_PLACE: Native = Native {
 const GENSYM: Native = Native {
     name: "gensym",
     usage: "(gensym)\n(gensym prefix)",
-    doc: "Returns a symbol that was not returned before, starting with prefix (G__).",
+    doc: "Returns a symbol that was not returned before, with prefix (G__).",
     examples: &[("(symbol? (gensym))", "true")],
     arity: Arity::between(0, 1),
     run: |vm, args| {
@@ -118,7 +118,7 @@ const LOAD_STRING: Native = Native {
 const MACROEXPAND: Native = Native {
     name: "macroexpand",
     usage: "(macroexpand form)",
-    doc: "Expands a form until it is not a macro call any more; forms inside it are not expanded.",
+    doc: "Expands a form until it is no longer a macro call; forms inside it are not expanded.",
     examples: &[("(macroexpand '(when a b))", "(if a (do b))")],
     arity: Arity::exactly(1),
     run: |vm, mut args| {
@@ -139,7 +139,7 @@ const MACROEXPAND: Native = Native {
 const MACROEXPAND_1: Native = Native {
     name: "macroexpand-1",
     usage: "(macroexpand-1 form)",
-    doc: "Expands a macro call once; returns any other form as it is.",
+    doc: "Expands a macro call once; returns any other form unchanged.",
     examples: &[("(macroexpand-1 '(when a b))", "(if a (do b))")],
     arity: Arity::exactly(1),
     run: |vm, args| {

@@ -1,4 +1,4 @@
-//! Text files, where the host allows them: in programs that were started so, never in flows.
+//! Text files, if the host allows them: in programs that were started with them, never in flows.
 
 use crate::value::{
     Arity, Class, Exception, Keyword, Native, PrintOptions, Result, TextReader, Value,
@@ -10,7 +10,7 @@ pub(super) const FNS: &[Native] = &[FILES_BELOW, SLURP, SPIT];
 const FILES_BELOW: Native = Native {
     name: "-files-in",
     usage: "(-files-in path)",
-    doc: "Returns the paths of the files and folders in a folder, sorted; nil if the path is not a folder. What file-seq walks.",
+    doc: "Returns the paths of the files and folders in a folder, sorted; nil if the path is not a folder. Used by file-seq.",
     examples: &[],
     arity: Arity::exactly(1),
     run: |vm, args| {
@@ -25,7 +25,7 @@ const FILES_BELOW: Native = Native {
 const SLURP: Native = Native {
     name: "slurp",
     usage: "(slurp path)\n(slurp reader & options)",
-    doc: "Returns the text of a file, or what is left of a reader or stream. Options such as :encoding are accepted; texts are UTF-8. Programs may read files when they are started with --allow-files; in a flow, use a :files step.",
+    doc: "Returns the text of a file, or the rest of a reader or stream. Options such as :encoding are accepted; texts are UTF-8. Programs may read files when they are started with --allow-files; in a flow, use a :files step.",
     examples: &[],
     arity: Arity::at_least(1),
     run: |vm, args| {
@@ -45,13 +45,13 @@ const SLURP: Native = Native {
 const SPIT: Native = Native {
     name: "spit",
     usage: "(spit path content)\n(spit path content :append true)",
-    doc: "Writes content, as str makes it, to a file. Programs may write files when they are started with --allow-files.",
+    doc: "Writes the text of content, as str returns it, to a file. Programs may write files when they are started with --allow-files.",
     examples: &[],
     arity: Arity::at_least(2),
     run: spit,
 };
 
-/// Returns the path of a file: a text, or what an object of `java.io.File` has for one.
+/// Returns the path of a file: a string, or the path of a `java.io.File` object.
 fn path(vm: &mut Vm, args: &Args<'_>) -> Result<String> {
     if let Some(Value::Text(path)) = vm.ask(args.get(0), "getPath", &[])? {
         return Ok(path.as_str().to_owned());

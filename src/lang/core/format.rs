@@ -18,7 +18,7 @@ pub(super) const FNS: &[Native] = &[FORMAT];
 pub(super) const FORMAT: Native = Native {
     name: "format",
     usage: "(format fmt & args)",
-    doc: "Returns fmt with each directive replaced by an argument: %s any text, %d an integer, %x hexadecimal, %f and %.2f a double, %e with exponent, %b true or false, %c a character, %tY-%<tm-%<td a date or time by its parts (%tF %tT %tB %ta %tZ ...), %n a line end, %% a percent sign. Width and flags stand in front: %5d %-5s %05d %,d %+d.",
+    doc: "Returns fmt with each directive replaced by an argument: %s any text, %d an integer, %x hexadecimal, %f and %.2f a double, %e with exponent, %b true or false, %c a character, %tY-%<tm-%<td a date or time by its parts (%tF %tT %tB %ta %tZ ...), %n a line end, %% a percent sign.  Width and flags precede the letter: %5d %-5s %05d %,d %+d.",
     examples: &[
         (r#"(format "%s is %d" "x" 42)"#, r#""x is 42""#),
         (
@@ -50,14 +50,14 @@ pub(super) const FORMAT: Native = Native {
     },
 };
 
-/// The exception for a format string that cannot be used.
+/// Returns the exception for an invalid format string.
 fn bad_format(class: Class, wrong: &str) -> Exception {
     Exception::new(class, "E0382", wrong.to_owned()).argument(0)
 }
 
 struct Formatter<'a, 'b> {
     args: &'a Args<'b>,
-    /// The argument that the next directive without a number takes, counted from 0.
+    /// The index of the argument for the next directive without a number, from 0.
     next: usize,
     previous: Option<usize>,
     out: String,
@@ -85,7 +85,7 @@ impl Formatter<'_, '_> {
         Ok(())
     }
 
-    /// Returns the index of the argument that a directive takes, in the call's arguments.
+    /// Returns the index of a directive's argument in the call's arguments.
     fn argument(&mut self, directive: &Directive<'_>) -> Result<usize> {
         let idx = if directive.flags.previous {
             self.previous.ok_or_else(|| {
@@ -204,7 +204,7 @@ fn no_field(directive: &Directive<'_>, value: &Value, idx: usize, field: &str) -
         .into()
 }
 
-/// Keeps as many characters as the precision says.
+/// Truncates a text to the precision.
 fn cut(text: String, directive: &Directive<'_>) -> String {
     match directive.precision {
         Some(precision) => text.chars().take(precision).collect(),
@@ -212,7 +212,7 @@ fn cut(text: String, directive: &Directive<'_>) -> String {
     }
 }
 
-/// Fills a text with spaces up to the width.
+/// Pads a text with spaces to the width.
 fn padded(text: String, directive: &Directive<'_>) -> String {
     let Some(width) = directive.width else {
         return text;
@@ -226,12 +226,12 @@ fn padded(text: String, directive: &Directive<'_>) -> String {
     }
 }
 
-/// Tells whether flags are given that only numbers take.
+/// Tells whether any flags are set that only numbers accept.
 fn only_for_numbers(flags: Flags) -> bool {
     flags.plus || flags.space || flags.zero || flags.group || flags.parentheses
 }
 
-/// The hash that Java gives a string or an integer; of other values Clojure's.
+/// Returns Java's hash of a string or an integer; Clojure's for other values.
 fn host_hash(vm: &mut Vm, value: &Value) -> Result<u32> {
     match value {
         Value::Text(text) => Ok(java_hash(text.as_str())),

@@ -1,4 +1,4 @@
-//! Functions on functions.
+//! Functions that take or return functions.
 
 use std::cell::RefCell;
 
@@ -16,7 +16,7 @@ pub(super) const FNS: &[Native] = &[
 const APPLY: Native = Native {
     name: "apply",
     usage: "(apply f args)\n(apply f x & args)",
-    doc: "Calls f with the arguments given, the last of which is a sequence of further ones.",
+    doc: "Calls f with the given arguments, the last of which is a sequence of further ones.",
     examples: &[("(apply + [1 2 3])", "6"), ("(apply max 1 2 [5 3])", "5")],
     arity: Arity::at_least(1),
     run: |vm, mut args| {
@@ -32,7 +32,7 @@ const APPLY: Native = Native {
                 super::sequences::generate::concat as fn(&mut Vm, Args<'_>) -> Result<Value>,
             )
         {
-            // Joining must not walk the sequence of sequences, which may have no end.
+            // Joining must not walk the sequence of sequences, which may be infinite.
             let colls = super::sequences::list_of(&mut args.as_mut_slice()[1..count], last);
             return Ok(lazy(Step::Cat, colls));
         }
@@ -57,7 +57,7 @@ const APPLY: Native = Native {
         }
         let mut items = vm.iter(last)?;
         let fixed = vm.fixed_before_rest(&function).unwrap_or(usize::MAX);
-        // One argument too many is refused without walking the others, which may have no end.
+        // One argument too many is rejected without walking the others, which may be infinite.
         let most = most_arguments(&function).map_or(usize::MAX, |most| most.max(MOST_COUNTED));
         while all.len() < fixed {
             let item = if all.len() > most {
@@ -70,7 +70,7 @@ const APPLY: Native = Native {
             };
             all.push(item);
         }
-        // The function takes the rest as one sequence, which may have no end.
+        // The function takes the rest as one sequence, which may be infinite.
         if let Some(item) = items.next(vm)? {
             let mut given = all.split_off(fixed.min(all.len()));
             given.push(item);
@@ -81,10 +81,10 @@ const APPLY: Native = Native {
     },
 };
 
-/// Up to this many arguments are counted for a function that takes fewer.
+/// Maximum number of arguments that are counted for a function that takes fewer.
 const MOST_COUNTED: usize = 20;
 
-/// Returns the most arguments that a function takes; `None` where there is no limit, or it is not known.
+/// Returns the maximum number of arguments of a function; `None` if there is no limit, or it is not known.
 fn most_arguments(function: &Value) -> Option<usize> {
     match function {
         Value::Fn(closure) => closure.proto.most_arguments(),
@@ -102,7 +102,7 @@ fn most_arguments(function: &Value) -> Option<usize> {
 const COMP: Native = Native {
     name: "comp",
     usage: "(comp & fs)",
-    doc: "Returns a function that calls the last of fs with its arguments, then each before with the result.",
+    doc: "Returns a function that calls the last of fs with its arguments, then each preceding one with the result.",
     examples: &[("((comp str inc) 1)", r#""2""#), ("((comp) 1)", "1")],
     arity: Arity::at_least(0),
     run: |_, mut args| Ok(compose(take_from(&mut args, 0))),
@@ -111,7 +111,7 @@ const COMP: Native = Native {
 const COMPLEMENT: Native = Native {
     name: "complement",
     usage: "(complement f)",
-    doc: "Returns a function that is true where f gives nil or false, and false otherwise.",
+    doc: "Returns a function that returns true if f returns nil or false, and false otherwise.",
     examples: &[("((complement odd?) 2)", "true")],
     arity: Arity::exactly(1),
     run: |_, mut args| {
@@ -130,7 +130,7 @@ const COMPLEMENT: Native = Native {
 const CONSTANTLY: Native = Native {
     name: "constantly",
     usage: "(constantly x)",
-    doc: "Returns a function that gives x, whatever its arguments.",
+    doc: "Returns a function that returns x, whatever its arguments.",
     examples: &[("((constantly 1) :a :b)", "1")],
     arity: Arity::exactly(1),
     run: |_, mut args| {
@@ -175,7 +175,7 @@ const EVERY_PRED: Native = Native {
 const FNIL: Native = Native {
     name: "fnil",
     usage: "(fnil f x)\n(fnil f x y)\n(fnil f x y z)",
-    doc: "Returns a function that calls f with x, y and z in place of a first, second and third argument of nil.",
+    doc: "Returns a function that calls f with x, y and z in place of a nil first, second and third argument.",
     examples: &[
         ("((fnil inc 0) nil)", "1"),
         ("(update {} :n (fnil conj []) 1)", "{:n [1]}"),
@@ -211,7 +211,7 @@ const IDENTITY: Native = Native {
 const JUXT: Native = Native {
     name: "juxt",
     usage: "(juxt f & fs)",
-    doc: "Returns a function that gives a vector of what each of fs gives for its arguments.",
+    doc: "Returns a function that returns a vector of the results of each of fs for its arguments.",
     examples: &[("((juxt inc dec) 1)", "[2 0]")],
     arity: Arity::at_least(1),
     run: |_, mut args| {
@@ -229,7 +229,7 @@ const JUXT: Native = Native {
 const MEMOIZE: Native = Native {
     name: "memoize",
     usage: "(memoize f)",
-    doc: "Returns a function that calls f once for the same arguments, and keeps what it gave.",
+    doc: "Returns a function that calls f once for the same arguments, and remembers the result.",
     examples: &[("((memoize inc) 1)", "2")],
     arity: Arity::exactly(1),
     run: |_, mut args| {
@@ -271,7 +271,7 @@ fn call_partial(vm: &mut Vm, own: &NativeClosure, mut args: Args<'_>) -> Result<
     }
 }
 
-/// Returns the function and the arguments of what `partial` made.
+/// Returns the function and the arguments of a result of `partial`.
 fn partial_of(function: &Value) -> Option<(Value, Vec<Value>)> {
     let Value::Object(object) = function else {
         return None;
@@ -293,7 +293,7 @@ fn partial_of(function: &Value) -> Option<(Value, Vec<Value>)> {
 const SOME_FN: Native = Native {
     name: "some-fn",
     usage: "(some-fn pred & preds)",
-    doc: "Returns a function that gives the first value of preds for its arguments that is neither nil nor false.",
+    doc: "Returns a function that returns the first result of preds for its arguments that is neither nil nor false.",
     examples: &[("((some-fn :a :b) {:b 2})", "2")],
     arity: Arity::at_least(1),
     run: |_, mut args| {
@@ -335,7 +335,7 @@ const TRAMPOLINE: Native = Native {
     },
 };
 
-/// Makes a function of our own.
+/// Creates a native closure.
 pub(crate) fn closure(
     name: &'static str,
     arity: Arity,
@@ -351,7 +351,7 @@ pub(crate) fn closure(
     }))
 }
 
-/// Tells whether a value is a function: not merely callable.
+/// Tells whether a value is a function, rather than merely callable.
 pub(crate) fn is_fn(value: &Value) -> bool {
     match value {
         Value::Fn(_) | Value::Native(_) => true,
@@ -387,7 +387,7 @@ pub(crate) fn composed(value: &Value) -> Option<&[Value]> {
     }
 }
 
-/// Calls the parts in turn, those of nested compositions too: `(reduce comp fs)` must not recurse.
+/// Calls the parts one after another, including those of nested compositions: `(reduce comp fs)` must not recurse.
 fn composition(vm: &mut Vm, own: &NativeClosure, mut args: Args<'_>) -> Result<Value> {
     let mut pending: Vec<Value> = own.captured.to_vec();
     let mut result = None;

@@ -79,7 +79,7 @@ const HASH: Native = Native {
 const HASH_COMBINE: Native = Native {
     name: "hash-combine",
     usage: "(hash-combine x y)",
-    doc: "Returns a hash made of the hash x and the hash of y.",
+    doc: "Returns a hash that combines the hash x and the hash of y.",
     examples: &[("(hash-combine 1 nil)", "-1640531464")],
     arity: Arity::exactly(2),
     run: |vm, args| {
@@ -97,7 +97,7 @@ const HASH_COMBINE: Native = Native {
 const HASH_ORDERED: Native = Native {
     name: "hash-ordered-coll",
     usage: "(hash-ordered-coll coll)",
-    doc: "Returns the hash that a vector or list of the items of coll has.",
+    doc: "Returns the hash of a vector or list with the items of coll.",
     examples: &[("(= (hash [1 2]) (hash-ordered-coll [1 2]))", "true")],
     arity: Arity::exactly(1),
     run: |vm, mut args| {
@@ -109,7 +109,7 @@ const HASH_ORDERED: Native = Native {
 const HASH_UNORDERED: Native = Native {
     name: "hash-unordered-coll",
     usage: "(hash-unordered-coll coll)",
-    doc: "Returns the hash that a set of the items of coll has.",
+    doc: "Returns the hash of a set with the items of coll.",
     examples: &[("(= (hash #{1 2}) (hash-unordered-coll [1 2]))", "true")],
     arity: Arity::exactly(1),
     run: |vm, mut args| {
@@ -163,7 +163,7 @@ fn all_equal(vm: &mut Vm, args: &Args<'_>) -> Result<bool> {
     Ok(true)
 }
 
-/// Murmur3's mixing of one word and its finish for a length.
+/// Applies Murmur3's mixing of one word and its finalisation for a length.
 fn mix(word: u32, length: u32) -> u32 {
     let word = word
         .wrapping_mul(0xcc9e_2d51)
@@ -183,7 +183,7 @@ fn int(hash: u32) -> Value {
     Value::Int(i64::from(hash as i32))
 }
 
-/// Tells whether two values are one.
+/// Tells whether two values are identical.
 pub(crate) fn identical(left: &Value, right: &Value) -> bool {
     match (left, right) {
         (Value::Nil, Value::Nil) => true,
@@ -221,7 +221,7 @@ pub(crate) fn identical(left: &Value, right: &Value) -> bool {
     }
 }
 
-/// A class or namespace is one thing, however many objects stand for it.
+/// Several objects may represent the same class or namespace.
 fn same_class(left: &crate::value::Object, right: &crate::value::Object) -> bool {
     use crate::value::Object;
     match (left, right) {

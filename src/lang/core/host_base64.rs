@@ -50,7 +50,7 @@ pub(super) const BASE64_FNS: &[Native] = &[
     Native {
         name: "getUrlDecoder",
         usage: "(java.util.Base64/getUrlDecoder)",
-        doc: "Returns the decoder of base64 with the characters that URLs allow.",
+        doc: "Returns the decoder of base64 in its URL-safe alphabet.",
         examples: &[(
             r#"(String. (.decode (java.util.Base64/getUrlDecoder) "aGk="))"#,
             r#""hi""#,
@@ -61,7 +61,7 @@ pub(super) const BASE64_FNS: &[Native] = &[
     Native {
         name: "getUrlEncoder",
         usage: "(java.util.Base64/getUrlEncoder)",
-        doc: "Returns the encoder of base64 with the characters that URLs allow.",
+        doc: "Returns the encoder of base64 in its URL-safe alphabet.",
         examples: &[(
             r#"(.encodeToString (java.util.Base64/getUrlEncoder) (.getBytes "??"))"#,
             r#""Pz8=""#,
@@ -130,7 +130,7 @@ pub(super) const METHODS: &[Native] = &[
     Native {
         name: ".withoutPadding",
         usage: "(.withoutPadding encoder)",
-        doc: "Returns the encoder that leaves the = at the end out.",
+        doc: "Returns the encoder that leaves out the = at the end.",
         examples: &[(
             r#"(.encodeToString (.withoutPadding (java.util.Base64/getEncoder)) (.getBytes "hi"))"#,
             r#""aGk""#,
@@ -161,7 +161,7 @@ fn constant(args: &Args<'_>, class: &str) -> Result<&'static HostConstant> {
         .ok_or_else(|| args.expected(0, &format!("a {class}")))
 }
 
-/// Bytes, or the characters of a text as bytes.
+/// Returns bytes, or the characters of a text as bytes.
 fn content(args: &Args<'_>, idx: usize) -> Result<Vec<u8>> {
     match args.get(idx) {
         Value::Text(text) => Ok(text.as_str().as_bytes().to_vec()),

@@ -13,7 +13,7 @@ pub(super) const INTEGER_FNS: &[Native] = &[
     Native {
         name: "new",
         usage: "(BigInteger. s)\n(BigInteger. s radix)",
-        doc: "Returns the big integer that the string is, in a radix (10); throws if the string is not an integer.",
+        doc: "Parses a string as a big integer in a radix (10); throws if the string is not an integer.",
         examples: &[(r#"(BigInteger. "ff" 16)"#, "255N")],
         arity: Arity::between(1, 2),
         run: |_, args| {
@@ -40,7 +40,7 @@ pub(super) const DECIMAL_FNS: &[Native] = &[
     Native {
         name: "new",
         usage: "(BigDecimal. x)",
-        doc: "Returns the decimal that a string or number is; throws if the string is not a number.",
+        doc: "Parses a string, or converts a number, to a decimal; throws if the string is not a number.",
         examples: &[(r#"(BigDecimal. "1.50")"#, "1.50M")],
         arity: Arity::exactly(1),
         run: |_, args| match args.get(0) {
@@ -70,12 +70,12 @@ pub(super) const DECIMAL_FNS: &[Native] = &[
     },
 ];
 
-/// Methods of both.
+/// Methods of both classes.
 pub(super) const METHODS: &[Native] = &[
     Native {
         name: ".bitLength",
         usage: "(.bitLength n)",
-        doc: "Returns how many bits a big integer needs, without its sign.",
+        doc: "Returns the number of bits that a big integer needs, without its sign.",
         examples: &[("(.bitLength 255N)", "8")],
         arity: Arity::exactly(1),
         run: |_, args| {
@@ -95,7 +95,7 @@ pub(super) const METHODS: &[Native] = &[
     Native {
         name: ".isProbablePrime",
         usage: "(.isProbablePrime n certainty)",
-        doc: "Tells whether a big integer is prime, as far as 40 tries can say.",
+        doc: "Tells whether a big integer is probably prime, after 40 rounds.",
         examples: &[
             ("(.isProbablePrime 97N 10)", "true"),
             ("(.isProbablePrime 91N 10)", "false"),
@@ -106,7 +106,7 @@ pub(super) const METHODS: &[Native] = &[
     Native {
         name: ".mod",
         usage: "(.mod n modulus)",
-        doc: "Returns what is left of a big integer divided by another, never negative.",
+        doc: "Returns the remainder of dividing a big integer by another, never negative.",
         examples: &[("(.mod -7N 3N)", "2N")],
         arity: Arity::exactly(2),
         run: |_, args| {
@@ -120,7 +120,7 @@ pub(super) const METHODS: &[Native] = &[
     Native {
         name: ".modInverse",
         usage: "(.modInverse n modulus)",
-        doc: "Returns the big integer that gives 1 when multiplied with n, by a modulus.",
+        doc: "Returns the multiplicative inverse of n modulo another big integer.",
         examples: &[("(.modInverse 3N 11N)", "4N")],
         arity: Arity::exactly(2),
         run: |_, args| {
@@ -137,7 +137,7 @@ pub(super) const METHODS: &[Native] = &[
     Native {
         name: ".modPow",
         usage: "(.modPow n exponent modulus)",
-        doc: "Returns n to the power of an exponent, by a modulus.",
+        doc: "Returns n to the power of an exponent, modulo another big integer.",
         examples: &[("(.modPow 3N 4N 5N)", "1N")],
         arity: Arity::exactly(3),
         run: |_, args| {
@@ -186,7 +186,7 @@ pub(super) const METHODS: &[Native] = &[
     Native {
         name: ".precision",
         usage: "(.precision decimal)",
-        doc: "Returns how many digits a decimal has.",
+        doc: "Returns the number of digits of a decimal.",
         examples: &[("(.precision 1.50M)", "3")],
         arity: Arity::exactly(1),
         run: |_, args| {
@@ -197,7 +197,7 @@ pub(super) const METHODS: &[Native] = &[
     Native {
         name: ".scale",
         usage: "(.scale decimal)",
-        doc: "Returns how many places after the point a decimal has.",
+        doc: "Returns the number of decimal places of a decimal.",
         examples: &[("(.scale 1.50M)", "2")],
         arity: Arity::exactly(1),
         run: |_, args| Ok(Value::Int(of(&args, 0)?.as_bigint_and_exponent().1)),
@@ -227,7 +227,7 @@ pub(super) const METHODS: &[Native] = &[
     Native {
         name: ".sqrt",
         usage: "(.sqrt n)",
-        doc: "Returns the whole square root of a big integer.",
+        doc: "Returns the integer square root of a big integer.",
         examples: &[("(.sqrt 17N)", "4N")],
         arity: Arity::exactly(1),
         run: |_, args| {
@@ -241,7 +241,7 @@ pub(super) const METHODS: &[Native] = &[
     Native {
         name: ".stripTrailingZeros",
         usage: "(.stripTrailingZeros decimal)",
-        doc: "Returns a decimal without the zeros at its end.",
+        doc: "Returns a decimal without its trailing zeros.",
         examples: &[("(.stripTrailingZeros 1.500M)", "1.5M")],
         arity: Arity::exactly(1),
         run: |_, args| {
@@ -271,7 +271,7 @@ pub(super) const METHODS: &[Native] = &[
     Native {
         name: "-ordinal",
         usage: "(-ordinal constant)",
-        doc: "Returns the place of a constant of a host class among its kin, from 0.",
+        doc: "Returns the index of a constant in its host class, from 0.",
         examples: &[],
         arity: Arity::exactly(1),
         run: |_, args| match args.get(0).as_host::<&'static HostConstant>() {
@@ -297,7 +297,7 @@ const fn mode(name: &'static str, ordinal: u8) -> HostConstant {
     }
 }
 
-/// `java.math.RoundingMode`, in its order.
+/// The constants of `java.math.RoundingMode`, in its order.
 pub(super) static ROUNDING: [HostConstant; 8] = [
     mode("UP", 0),
     mode("DOWN", 1),
@@ -309,7 +309,7 @@ pub(super) static ROUNDING: [HostConstant; 8] = [
     mode("UNNECESSARY", 7),
 ];
 
-/// The constants of these classes: class, name and value.
+/// Returns the constants of these classes: class, name and value.
 pub(super) fn constants() -> impl Iterator<Item = (&'static str, &'static str, Value)> {
     let integers = [("ZERO", 0), ("ONE", 1), ("TWO", 2), ("TEN", 10)];
     let decimals =
@@ -321,7 +321,7 @@ pub(super) fn constants() -> impl Iterator<Item = (&'static str, &'static str, V
     integers.into_iter().chain(decimals).chain(modes)
 }
 
-/// A mode as a constant, or as the number that `BigDecimal/ROUND_HALF_UP` and its kin are; `None` for
+/// Returns a rounding mode given as a constant, or as a number such as `BigDecimal/ROUND_HALF_UP`; `None` for
 /// UNNECESSARY.
 fn rounding(args: &Args<'_>, idx: usize) -> Result<Option<RoundingMode>> {
     let ordinal = match args.get(idx) {
@@ -383,7 +383,7 @@ fn divide(args: &Args<'_>) -> Result<Value> {
     if scale.abs() > 1_000_000 {
         return Err(arithmetic("a scale is from -1000000 to 1000000"));
     }
-    // Two more digits than asked for, and one that says whether any others follow, decide every mode.
+    // Two more digits than requested, and one that tells whether any others follow, determine every rounding mode.
     let (dividend, left_scale) = left.as_bigint_and_exponent();
     let (divisor, right_scale) = right.as_bigint_and_exponent();
     let shift = scale + 2 + right_scale - left_scale;
@@ -407,7 +407,7 @@ fn of<'a>(args: &'a Args<'_>, idx: usize) -> Result<&'a BigDecimal> {
     }
 }
 
-/// All digits of a double, as the constructor gives them.
+/// Returns all digits of a double, as the constructor does.
 fn exactly(float: f64) -> Result<Value> {
     match BigDecimal::try_from(float) {
         Ok(exact) => Ok(exact.into()),
@@ -415,7 +415,7 @@ fn exactly(float: f64) -> Result<Value> {
     }
 }
 
-/// Miller and Rabin's test, with the first primes as witnesses: certain below 3.3e24.
+/// Runs Miller and Rabin's test with the first primes as witnesses, which is exact below 3.3e24.
 fn is_prime(n: &BigInt) -> Result<bool> {
     const WITNESSES: [u32; 40] = [
         2, 3, 5, 7, 11, 13, 17, 19, 23, 29, 31, 37, 41, 43, 47, 53, 59, 61, 67, 71, 73, 79, 83, 89,

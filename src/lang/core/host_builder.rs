@@ -1,4 +1,4 @@
-//! `StringBuilder`: text that grows in place. `str` gives what it holds.
+//! `StringBuilder`: text that grows in place. `str` returns its content.
 
 use std::cell::RefCell;
 
@@ -8,7 +8,7 @@ use crate::vm::{Args, Vm};
 /// The text so far, and the name of the class.
 struct StringBuilder(RefCell<String>, &'static str);
 
-/// Returns what a string builder holds; `None` for any other value.
+/// Returns the content of a string builder; `None` for any other value.
 pub(super) fn text_in(value: &Value) -> Option<String> {
     let builder: &StringBuilder = value.as_host()?;
     Some(builder.text())
@@ -27,7 +27,7 @@ impl HostObject for StringBuilder {
 pub(super) const BUILDER_FNS: &[Native] = &[Native {
     name: "new",
     usage: "(StringBuilder.)\n(StringBuilder. text-or-capacity)",
-    doc: "Returns a string builder, with a text to begin with.",
+    doc: "Returns a string builder with an initial text.",
     examples: &[(r#"(str (.append (StringBuilder. "a") "b"))"#, r#""ab""#)],
     arity: Arity::between(0, 1),
     run: |vm, args| new_builder(vm, &args, "java.lang.StringBuilder"),
@@ -36,7 +36,7 @@ pub(super) const BUILDER_FNS: &[Native] = &[Native {
 pub(super) const BUFFER_FNS: &[Native] = &[Native {
     name: "new",
     usage: "(StringBuffer.)\n(StringBuffer. text-or-capacity)",
-    doc: "Returns a string buffer, with a text to begin with: a string builder under another name.",
+    doc: "Returns a string buffer with an initial text: a string builder under another name.",
     examples: &[(r#"(str (.append (StringBuffer. "a") "b"))"#, r#""ab""#)],
     arity: Arity::between(0, 1),
     run: |vm, args| new_builder(vm, &args, "java.lang.StringBuffer"),
@@ -54,7 +54,7 @@ pub(super) const METHODS: &[Native] = &[
     Native {
         name: ".reverse",
         usage: "(.reverse builder)",
-        doc: "Turns the characters of a string builder around, and returns the builder.",
+        doc: "Reverses the characters of a string builder, and returns the builder.",
         examples: &[(r#"(str (.reverse (StringBuilder. "abc")))"#, r#""cba""#)],
         arity: Arity::exactly(1),
         run: |_, mut args| {
@@ -66,7 +66,7 @@ pub(super) const METHODS: &[Native] = &[
     Native {
         name: ".append",
         usage: "(.append builder x)\n(.append builder text start end)",
-        doc: "Adds what str gives of x, or a part of a text, to a string builder, and returns the builder.",
+        doc: "Appends the text of x, as str returns it, or a part of a text to a string builder, and returns the builder.",
         examples: &[(
             r#"(str (doto (StringBuilder.) (.append "a") (.append 1)))"#,
             r#""a1""#,
@@ -98,7 +98,7 @@ pub(super) const METHODS: &[Native] = &[
     Native {
         name: ".insert",
         usage: "(.insert builder idx x)",
-        doc: "Adds what str gives of x at an index of a string builder, and returns the builder.",
+        doc: "Inserts the text of x, as str returns it, at an index of a string builder, and returns the builder.",
         examples: &[(r#"(str (.insert (StringBuilder. "ac") 1 "b"))"#, r#""abc""#)],
         arity: Arity::exactly(3),
         run: |vm, mut args| {
@@ -113,7 +113,7 @@ pub(super) const METHODS: &[Native] = &[
     Native {
         name: ".setLength",
         usage: "(.setLength builder n)",
-        doc: "Cuts a string builder to n characters, or fills it up with zero characters.",
+        doc: "Truncates a string builder to n characters, or pads it with zero characters.",
         examples: &[(
             r#"(let [b (StringBuilder. "abc")] (.setLength b 1) (str b))"#,
             r#""a""#,
@@ -135,7 +135,7 @@ pub(super) const METHODS: &[Native] = &[
 
 fn append(vm: &mut Vm, mut args: Args<'_>) -> Result<Value> {
     if args.len() == 2 && builder(&args).is_err() {
-        // Writers take what is appended as well.
+        // Writers accept `.append` as well.
         return (super::streams::APPEND.run)(vm, args);
     }
     let mut more = String::new();
@@ -160,7 +160,7 @@ fn builder<'a>(args: &'a Args<'_>) -> Result<&'a StringBuilder> {
         .ok_or_else(|| args.expected(0, "a StringBuilder"))
 }
 
-/// The place in bytes of the character whose index is an argument; the end is one as well.
+/// Returns the byte offset of the character at an index argument; the index of the end is valid.
 fn offset(args: &Args<'_>, text: &str, idx: usize) -> Result<usize> {
     let wanted = args.index(idx)?;
     let ends = text.char_indices().map(|(at, _)| at);

@@ -22,7 +22,7 @@ static UTF_16: HostConstant = charset("UTF-16", 3);
 static UTF_16BE: HostConstant = charset("UTF-16BE", 4);
 static UTF_16LE: HostConstant = charset("UTF-16LE", 5);
 
-/// The charsets, under the names that `StandardCharsets` gives them.
+/// The charsets by their names in `StandardCharsets`.
 const CHARSETS: &[(&str, &HostConstant)] = &[
     ("ISO_8859_1", &ISO_8859_1),
     ("US_ASCII", &US_ASCII),
@@ -43,7 +43,7 @@ pub(super) fn constants() -> impl Iterator<Item = (&'static str, &'static str, V
 pub(super) const CHARSET_FNS: &[Native] = &[Native {
     name: "forName",
     usage: "(java.nio.charset.Charset/forName name)",
-    doc: "Returns the charset of a name.",
+    doc: "Returns the charset with a name.",
     examples: &[(
         r#"(str (java.nio.charset.Charset/forName "utf-8"))"#,
         r#""UTF-8""#,
@@ -52,11 +52,11 @@ pub(super) const CHARSET_FNS: &[Native] = &[Native {
     run: |_, args| charset_argument(&args, 0).map(Value::host),
 }];
 
-/// `String`: made of bytes or characters.
+/// `String/new`: strings from bytes or characters.
 pub(super) const STRING_FNS: &[Native] = &[Native {
     name: "new",
     usage: "(String.)\n(String. x)\n(String. bytes charset)\n(String. x offset length)\n(String. bytes offset length charset)",
-    doc: "Returns the string that bytes (in UTF-8, where no charset is given), characters or another string are.",
+    doc: "Returns the string of bytes (in UTF-8 if no charset is given), of characters or of another string.",
     examples: &[
         (r#"(String. (.getBytes "hi"))"#, r#""hi""#),
         ("(String. (byte-array [104 105]))", r#""hi""#),
@@ -81,7 +81,7 @@ pub(super) const STRING_FNS: &[Native] = &[Native {
     },
 }];
 
-/// The methods of strings that have to do with bytes.
+/// The methods of strings that produce bytes.
 pub(super) const METHODS: &[Native] = &[Native {
     name: ".getBytes",
     usage: "(.getBytes string)\n(.getBytes string charset)",
@@ -101,7 +101,7 @@ pub(super) const METHODS: &[Native] = &[Native {
     },
 }];
 
-/// The text of characters: a string, a builder of one, an array or a sequence.
+/// Returns the text of characters: a string, a string builder, an array or a sequence.
 fn of_characters(vm: &mut Vm, args: &Args<'_>, is_part: bool) -> Result<String> {
     let given = args.get(0);
     let is_array = given
@@ -135,7 +135,7 @@ fn of_characters(vm: &mut Vm, args: &Args<'_>, is_part: bool) -> Result<String> 
     Ok(text)
 }
 
-/// Returns the items from the offset in argument 1 on, as many as argument 2 says.
+/// Returns the items from the offset in argument 1 on; their number is argument 2.
 fn part<'a, T>(args: &Args<'_>, items: &'a [T]) -> Result<&'a [T]> {
     let (offset, length) = (args.index(1)?, args.index(2)?);
     let end = offset.checked_add(length);
@@ -186,7 +186,7 @@ fn charset_argument(args: &Args<'_>, idx: usize) -> Result<&'static HostConstant
     }
 }
 
-/// What is not text in the charset becomes the replacement character, as in Java.
+/// Decodes bytes; those that are invalid in the charset become the replacement character, as in Java.
 fn decoded(bytes: &[u8], charset: &HostConstant) -> String {
     let wide = |bytes: &[u8], unit: fn([u8; 2]) -> u16| {
         let whole = bytes.chunks_exact(2);
@@ -215,7 +215,7 @@ fn decoded(bytes: &[u8], charset: &HostConstant) -> String {
     }
 }
 
-/// What the charset does not have becomes a question mark, as in Java.
+/// Encodes a text; characters that the charset lacks become a question mark, as in Java.
 fn encoded(text: &str, charset: &HostConstant) -> Vec<u8> {
     let narrow = |below: u32| {
         text.chars()

@@ -1,4 +1,4 @@
-//! More of `Character/...`: digits in a radix, kinds of character, characters as text.
+//! Further functions of `Character/...`: digits in a radix, kinds of characters, characters as text.
 
 use super::host_text;
 use crate::value::{Arity, Native, Result, Value};
@@ -22,7 +22,7 @@ pub(super) const MORE_FNS: &[Native] = &[
     Native {
         name: "digit",
         usage: "(Character/digit c radix)",
-        doc: "Returns the value of a digit in a radix, -1 if it is not a digit.",
+        doc: "Returns the value of a digit in a radix; -1 if it is not a digit.",
         examples: &[
             (r"(Character/digit \f 16)", "15"),
             (r"(Character/digit \9 8)", "-1"),
@@ -55,7 +55,7 @@ pub(super) const MORE_FNS: &[Native] = &[
     Native {
         name: "getNumericValue",
         usage: "(Character/getNumericValue c)",
-        doc: "Returns the value of a digit or letter, a and A being 10; -1 for anything else.",
+        doc: "Returns the value of a digit or letter, 10 for a and A; -1 for anything else.",
         examples: &[(r"(Character/getNumericValue \7)", "7")],
         arity: Arity::exactly(1),
         run: |_, args| {

@@ -1,5 +1,5 @@
-//! `Double/...` and `Float/...`: what doubles are. There are no floats: those are doubles rounded to the
-//! precision of one.
+//! `Double/...` and `Float/...`: properties of doubles. There is no float type: floats are doubles rounded to float
+//! precision.
 
 use crate::value::number::{format_float, java_float, to_float};
 use crate::value::{Arity, Native, Result, Value};
@@ -9,13 +9,13 @@ use crate::vm::Args;
 macro_rules! floats {
     ($constant:ident $class:literal) => {
         pub(super) const $constant: &[Native] = &[
-            test!($class "isNaN" "is no number" "##NaN", f64::is_nan),
+            test!($class "isNaN" "is NaN" "##NaN", f64::is_nan),
             test!($class "isInfinite" "is infinite" "##Inf", f64::is_infinite),
             test!($class "isFinite" "is neither infinite nor NaN" "1.5", f64::is_finite),
             Native {
                 name: "compare",
                 usage: concat!("(", $class, "/compare a b)"),
-                doc: "Returns -1, 0 or 1, as a is less than, equal to or greater than b; NaN is above all, -0.0 below 0.0.",
+                doc: "Returns -1, 0 or 1, as a is less than, equal to or greater than b; NaN is greater than all others, -0.0 is less than 0.0.",
                 examples: &[(concat!("(", $class, "/compare 1.0 2.0)"), "-1")],
                 arity: Arity::exactly(2),
                 run: |_, args| Ok(Value::Int(order(float(&args, 0)?, float(&args, 1)?))),
@@ -34,7 +34,7 @@ macro_rules! floats {
             },
             fold!($class "max" "the greater of a and b" "2.0", |a: f64, b: f64| if a.is_nan() || b.is_nan() { f64::NAN } else { a.max(b) }),
             fold!($class "min" "the lesser of a and b" "1.0", |a: f64, b: f64| if a.is_nan() || b.is_nan() { f64::NAN } else { a.min(b) }),
-            fold!($class "sum" "a and b together" "3.0", |a: f64, b: f64| a + b),
+            fold!($class "sum" "the sum of a and b" "3.0", |a: f64, b: f64| a + b),
         ];
     };
 }
@@ -68,12 +68,12 @@ macro_rules! fold {
 floats!(DOUBLE_FNS "Double");
 floats!(FLOAT_FNS "Float");
 
-/// The bits of doubles.
+/// Functions on the bits of doubles.
 pub(super) const BIT_FNS: &[Native] = &[
     Native {
         name: "doubleToLongBits",
         usage: "(Double/doubleToLongBits x)",
-        doc: "Returns the bits of a double as an integer; all NaN have the same.",
+        doc: "Returns the bits of a double as an integer; all NaN have the same bits.",
         examples: &[("(Double/doubleToLongBits 1.0)", "4607182418800017408")],
         arity: Arity::exactly(1),
         run: |_, args| {
@@ -104,7 +104,7 @@ fn float(args: &Args<'_>, idx: usize) -> Result<f64> {
     }
 }
 
-/// Java's order of doubles, which is total.
+/// Compares two doubles in Java's total order.
 fn order(left: f64, right: f64) -> i64 {
     match (left.is_nan(), right.is_nan()) {
         (true, true) => 0,

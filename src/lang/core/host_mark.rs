@@ -1,8 +1,8 @@
-//! `(Object.)`: what equals nothing but itself.
+//! `(Object.)`: a value that is equal only to itself.
 
 use crate::value::{Arity, HostObject, Native, Value};
 
-/// A mark that no other value can be.
+/// A marker that is distinct from every other value.
 struct Mark;
 
 impl HostObject for Mark {
@@ -21,7 +21,7 @@ pub(super) const FNS: &[Native] = &[NEW];
 const NEW: Native = Native {
     name: "new",
     usage: "(Object.)",
-    doc: "Returns an object that equals nothing but itself: a mark that no other value can be.",
+    doc: "Returns an object that is equal only to itself: a unique marker.",
     examples: &[
         ("(= (Object.) (Object.))", "false"),
         ("(let [mark (Object.)] (= mark mark))", "true"),

@@ -1,9 +1,9 @@
-//! `Math/*`: the functions of `clojure.math` under the names that Java gives them.
+//! `Math/*`: the functions of `clojure.math` under their Java names.
 
 use super::{arithmetic, math};
 use crate::value::Native;
 
-/// What this file adds.
+/// The functions of this area.
 pub(super) const FNS: &[Native] = &[
     ABS,
     ACOS,

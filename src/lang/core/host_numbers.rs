@@ -1,5 +1,5 @@
-//! `Boolean/...`, `Double/...`, `Integer/...`, `Long/...`: reading text as Java does, which throws for what
-//! is no number.
+//! `Boolean/...`, `Double/...`, `Integer/...`, `Long/...`: parsing text as Java does, which throws if the text is not a
+//! number.
 
 use super::number;
 use crate::value::number::parse_double;
@@ -43,7 +43,7 @@ pub(super) const DOUBLE_FNS: &[Native] = &[
     Native {
         name: "new",
         usage: "(Double. x)",
-        doc: "Returns a number as a double, or the double that a string is; throws if the string is not a number.",
+        doc: "Returns a number as a double, or parses a string as a double; throws if the string is not a number.",
         examples: &[(r#"(Double. "1.5")"#, "1.5")],
         arity: Arity::exactly(1),
         run: |vm, args| (DOUBLE_FNS[2].run)(vm, args),
@@ -51,7 +51,7 @@ pub(super) const DOUBLE_FNS: &[Native] = &[
     Native {
         name: "parseDouble",
         usage: "(Double/parseDouble s)",
-        doc: "Returns the double that the string is; throws if the string is not a number.",
+        doc: "Parses a string as a double; throws if the string is not a number.",
         examples: &[(r#"(Double/parseDouble "1.5")"#, "1.5")],
         arity: Arity::exactly(1),
         run: |_, args| double(&args),
@@ -59,7 +59,7 @@ pub(super) const DOUBLE_FNS: &[Native] = &[
     Native {
         name: "valueOf",
         usage: "(Double/valueOf x)",
-        doc: "Returns a number as a double, or the double that a string is; throws if the string is not a number.",
+        doc: "Returns a number as a double, or parses a string as a double; throws if the string is not a number.",
         examples: &[(r#"(Double/valueOf "2")"#, "2.0")],
         arity: Arity::exactly(1),
         run: |vm, args| match args.get(0) {
@@ -73,7 +73,7 @@ pub(super) const INTEGER_FNS: &[Native] = &[
     Native {
         name: "parseInt",
         usage: "(Integer/parseInt s)\n(Integer/parseInt s radix)",
-        doc: "Returns the integer that the string is, in a radix (10); throws if the string is not an integer, or does not fit into 32 bits.",
+        doc: "Parses a string as an integer in a radix (10); throws if the string is not an integer, or does not fit into 32 bits.",
         examples: &[
             (r#"(Integer/parseInt "-12")"#, "-12"),
             (r#"(Integer/parseInt "ff" 16)"#, "255"),
@@ -84,7 +84,7 @@ pub(super) const INTEGER_FNS: &[Native] = &[
     Native {
         name: "valueOf",
         usage: "(Integer/valueOf x)\n(Integer/valueOf s radix)",
-        doc: "Returns an integer, or the integer that a string is; throws if the string is not an integer, or does not fit into 32 bits.",
+        doc: "Returns an integer, or parses a string as an integer; throws if the string is not an integer, or does not fit into 32 bits.",
         examples: &[(r#"(Integer/valueOf "12")"#, "12")],
         arity: Arity::between(1, 2),
         run: |vm, args| match args.get(0) {
@@ -98,7 +98,7 @@ pub(super) const LONG_FNS: &[Native] = &[
     Native {
         name: "parseLong",
         usage: "(Long/parseLong s)\n(Long/parseLong s radix)",
-        doc: "Returns the integer that the string is, in a radix (10); throws if the string is not an integer.",
+        doc: "Parses a string as an integer in a radix (10); throws if the string is not an integer.",
         examples: &[
             (r#"(Long/parseLong "-12")"#, "-12"),
             (r#"(Long/parseLong "101" 2)"#, "5"),
@@ -109,7 +109,7 @@ pub(super) const LONG_FNS: &[Native] = &[
     Native {
         name: "valueOf",
         usage: "(Long/valueOf x)\n(Long/valueOf s radix)",
-        doc: "Returns an integer, or the integer that a string is; throws if the string is not an integer.",
+        doc: "Returns an integer, or parses a string as an integer; throws if the string is not an integer.",
         examples: &[(r#"(Long/valueOf "12")"#, "12")],
         arity: Arity::between(1, 2),
         run: |_, mut args| match args.get(0) {
@@ -119,7 +119,7 @@ pub(super) const LONG_FNS: &[Native] = &[
     },
 ];
 
-/// What `(Integer. x)` and `(Long. x)` do.
+/// Implements `(Integer. x)` and `(Long. x)`.
 pub(super) fn make(class: &str, args: &Args<'_>) -> Result<Value> {
     let range = if class == "Integer" { INT } else { LONG };
     match args.get(0) {
@@ -133,7 +133,7 @@ pub(super) const FLOAT_FNS: &[Native] = &[
     Native {
         name: "parseFloat",
         usage: "(Float/parseFloat s)",
-        doc: "Returns the number that the string is, rounded to the precision of a float; throws if the string is not a number.",
+        doc: "Parses a string as a number, rounded to the precision of a float; throws if the string is not a number.",
         examples: &[(r#"(Float/parseFloat "1.5")"#, "1.5")],
         arity: Arity::exactly(1),
         run: |_, args| double(&args).map(to_single),
@@ -141,7 +141,7 @@ pub(super) const FLOAT_FNS: &[Native] = &[
     Native {
         name: "valueOf",
         usage: "(Float/valueOf x)",
-        doc: "Returns a number, or the one that a string is, rounded to the precision of a float.",
+        doc: "Returns a number, or parses a string as one, rounded to the precision of a float.",
         examples: &[(r#"(Float/valueOf "2")"#, "2.0")],
         arity: Arity::exactly(1),
         run: |vm, args| (DOUBLE_FNS[2].run)(vm, args).map(to_single),
@@ -160,7 +160,7 @@ type Range = std::ops::RangeInclusive<i64>;
 const INT: Range = i32::MIN as i64..=i32::MAX as i64;
 const LONG: Range = i64::MIN..=i64::MAX;
 
-/// nil is false, as in Java.
+/// Parses a boolean; nil is false, as in Java.
 fn boolean(args: &Args<'_>) -> Result<Value> {
     match args.get(0) {
         Value::Nil => Ok(Value::Bool(false)),

@@ -1,4 +1,4 @@
-//! `System/...` and `Thread/...`: the clock of the host.
+//! `System/...` and `Thread/...`: the clock of the host, sleep and exit.
 
 use crate::value::{Arity, Class, Native, Value};
 use crate::vm::wrong_type;
@@ -34,7 +34,7 @@ const EXIT: Native = Native {
 const NANO_TIME: Native = Native {
     name: "nanoTime",
     usage: "(System/nanoTime)",
-    doc: "Returns nanoseconds since some fixed moment.",
+    doc: "Returns nanoseconds since some fixed instant.",
     examples: &[("(int? (System/nanoTime))", "true")],
     arity: Arity::exactly(0),
     run: |vm, _| vm.host().now_nanos().map(Value::Int),

@@ -1,4 +1,4 @@
-//! `Character/...` and `String/...`: characters by kind, text of anything.
+//! `Character/...` and `String/...`: kinds of characters, and the text of any value.
 
 use super::{format, string};
 use crate::value::{Arity, Native, Result, Value, is_digit, is_letter, write_str};
@@ -59,7 +59,7 @@ pub(super) const CHARACTER_FNS: &[Native] = &[
     Native {
         name: "toLowerCase",
         usage: "(Character/toLowerCase c)",
-        doc: "Returns a character in lower case; of a code, the code.",
+        doc: "Returns a character in lower case; for a code, a code.",
         examples: &[(r"(Character/toLowerCase \A)", r"\a")],
         arity: Arity::exactly(1),
         run: |_, args| {
@@ -72,7 +72,7 @@ pub(super) const CHARACTER_FNS: &[Native] = &[
     Native {
         name: "toUpperCase",
         usage: "(Character/toUpperCase c)",
-        doc: "Returns a character in upper case; of a code, the code.",
+        doc: "Returns a character in upper case; for a code, a code.",
         examples: &[
             (r"(Character/toUpperCase \a)", r"\A"),
             ("(Character/toUpperCase 97)", "65"),
@@ -106,7 +106,7 @@ pub(super) const STRING_FNS: &[Native] = &[
     Native {
         name: "valueOf",
         usage: "(String/valueOf x)",
-        doc: "Returns the text of x, as str does; of nil, null.",
+        doc: "Returns the text of x, as str does; null for nil.",
         examples: &[
             ("(String/valueOf 1.5)", r#""1.5""#),
             ("(String/valueOf nil)", r#""null""#),
@@ -150,7 +150,7 @@ fn test(args: &Args<'_>, holds: fn(char) -> bool) -> Result<Value> {
     character(args).map(|char| Value::Bool(holds(char)))
 }
 
-/// Applies a function to a character, or to the character of a code.
+/// Applies a function to a character, or to the character of a code point.
 fn change(args: &Args<'_>, change: fn(char) -> char) -> Result<Value> {
     let changed = change(character(args)?);
     Ok(match args.get(0) {
@@ -168,7 +168,7 @@ pub(super) fn character(args: &Args<'_>) -> Result<char> {
     char.ok_or_else(|| args.expected(0, "a character or the code of one"))
 }
 
-/// Java changes one character to one: where it would become several it stays.
+/// Java maps one character to one: if the mapping has several characters, the character is unchanged.
 fn only(mut chars: impl Iterator<Item = char>) -> Option<char> {
     let first = chars.next()?;
     chars.next().is_none().then_some(first)

@@ -1,4 +1,4 @@
-//! `java.net.URLEncoder` and `java.net.URLDecoder`: texts as web forms write them, in UTF-8.
+//! `java.net.URLEncoder` and `java.net.URLDecoder`: texts in the encoding of web forms, in UTF-8.
 
 use std::fmt::Write as _;
 
@@ -9,7 +9,7 @@ use crate::vm::Args;
 pub(super) const DECODER_FNS: &[Native] = &[Native {
     name: "decode",
     usage: "(java.net.URLDecoder/decode s)\n(java.net.URLDecoder/decode s charset)",
-    doc: "Returns the text that a part of a web form encodes: + is a space, and %XX is a byte of UTF-8, the only charset.",
+    doc: "Returns the decoded text of a part of a web form: + is a space, and %XX is a byte of UTF-8, the only charset.",
     examples: &[(
         r#"(java.net.URLDecoder/decode "a+b%26c%C3%A9" "UTF-8")"#,
         r#""a b&cé""#,
@@ -24,7 +24,7 @@ pub(super) const DECODER_FNS: &[Native] = &[Native {
 pub(super) const ENCODER_FNS: &[Native] = &[Native {
     name: "encode",
     usage: "(java.net.URLEncoder/encode s)\n(java.net.URLEncoder/encode s charset)",
-    doc: "Returns a text as web forms write it: a space is +, and all but letters, digits and .-*_ are bytes of UTF-8, the only charset, as %XX.",
+    doc: "Returns a text encoded for a web form: a space is +, and all characters except letters, digits and .-*_ are bytes of UTF-8, the only charset, as %XX.",
     examples: &[(
         r#"(java.net.URLEncoder/encode "a b&cé" "UTF-8")"#,
         r#""a+b%26c%C3%A9""#,

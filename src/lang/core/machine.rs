@@ -1,4 +1,4 @@
-//! What macros and special forms expand to: lazy sequences, bindings of vars, exceptions by class.
+//! Functions that macros and special forms expand to: lazy sequences, bindings of vars, exceptions by class.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -27,7 +27,7 @@ pub(super) const FNS: &[Native] = &[
 const CURRENT_NS: Native = Native {
     name: "-current-ns",
     usage: "(-current-ns)",
-    doc: "Returns the current namespace: what *ns* means.",
+    doc: "Returns the current namespace: the value of *ns*.",
     examples: &[("(ns-name (-current-ns))", "user")],
     arity: Arity::exactly(0),
     run: |vm, _| {
@@ -52,7 +52,7 @@ const DELAY_OF: Native = Native {
 const DESTRUCTURE_MAP: Native = Native {
     name: "destructure-map",
     usage: "(destructure-map x)",
-    doc: "Returns what a map pattern looks its keys up in: x, or a map of the keys and values that the sequence x holds.",
+    doc: "Returns the map in which a map pattern looks up its keys: x, or a map of the keys and values of the sequence x.",
     examples: &[
         ("(destructure-map '(:a 1))", "{:a 1}"),
         ("(destructure-map '(:a 1 {:a 2}))", "{:a 2}"),
@@ -66,7 +66,7 @@ const DESTRUCTURE_MAP: Native = Native {
                     .pop()
                     .unwrap_or_else(|| Value::Map(Rc::new(Map::new(Default::default())))));
             }
-            // Keyword arguments may end with a map of more of them, which counts more than they do.
+            // Keyword arguments may end with a map of further ones, which take precedence.
             let last = (items.len() % 2 == 1).then(|| items.pop()).flatten();
             let mut map = PMap::new();
             let mut pairs = items.into_iter();
@@ -83,7 +83,7 @@ const DESTRUCTURE_MAP: Native = Native {
     },
 };
 
-/// The entries of what ends keyword arguments: a map, or what can be added to one.
+/// Returns the entries at the end of keyword arguments: a map, or a value that can be added to one.
 fn trailing(vm: &mut Vm, last: Value) -> Result<Vec<(Value, Value)>> {
     match &last {
         Value::Nil => Ok(Vec::new()),
@@ -113,7 +113,7 @@ fn trailing(vm: &mut Vm, last: Value) -> Result<Vec<(Value, Value)>> {
 const DESTRUCTURE_REQUIRED: Native = Native {
     name: "destructure-required",
     usage: "(destructure-required map key)",
-    doc: "Returns what map has under key; throws where it has nothing there. What {:keys! [key]} does.",
+    doc: "Returns the value of key in map; throws if there is none. Implements {:keys! [key]}.",
     examples: &[("(destructure-required {:a 1} :a)", "1")],
     arity: Arity::exactly(2),
     run: |vm, args| {
@@ -139,7 +139,7 @@ const DESTRUCTURE_REQUIRED: Native = Native {
 const LAZY_SEQ_OF: Native = Native {
     name: "lazy-seq*",
     usage: "(lazy-seq* thunk)",
-    doc: "Returns the sequence that a function of no arguments computes when it is first looked at.",
+    doc: "Returns the sequence that a function of no arguments computes when it is first read.",
     examples: &[("(lazy-seq* (fn [] [1 2]))", "(1 2)")],
     arity: Arity::exactly(1),
     run: |_, mut args| Ok(Lazy::new(Thunk::Call(args.take(0)))),
@@ -148,7 +148,7 @@ const LAZY_SEQ_OF: Native = Native {
 const NEW_EXCEPTION: Native = Native {
     name: "new-exception",
     usage: "(new-exception class)\n(new-exception class message)\n(new-exception class message cause)",
-    doc: "Returns an exception of a class: what (Class. message cause) means.",
+    doc: "Returns an exception of a class: implements (Class. message cause).",
     examples: &[(
         "(ex-message (new-exception IllegalStateException \"no\"))",
         "\"no\"",
@@ -186,7 +186,7 @@ const NEW_EXCEPTION: Native = Native {
 const REFUSE_FORM: Native = Native {
     name: "refuse-form",
     usage: "(refuse-form code form idx message hint)",
-    doc: "Throws what a macro has to say of the item at idx of a form in its call, or with idx nil of the form: a code such as \"E0210\", a message, and what to try.",
+    doc: "Throws a macro's error about the item at idx of a form in its call, or about the form if idx is nil: a code such as \"E0210\", a message, and a hint.",
     examples: &[(
         "(try (refuse-form \"E0210\" [] nil \"no\" \"try\") (catch Exception e (ex-message e)))",
         "\"no\"",
@@ -217,7 +217,7 @@ const REFUSE_FORM: Native = Native {
 const NO_CASE: Native = Native {
     name: "no-case",
     usage: "(no-case value)",
-    doc: "Throws that no constant of a case is the value.",
+    doc: "Throws the error that a value matches no constant of a case.",
     examples: &[],
     arity: Arity::exactly(1),
     run: |vm, args| {
@@ -241,7 +241,7 @@ const NO_CASE: Native = Native {
 const POP_THREAD_BINDINGS: Native = Native {
     name: "pop-thread-bindings",
     usage: "(pop-thread-bindings count)",
-    doc: "Takes the last count bindings of dynamic vars back.",
+    doc: "Removes the last count bindings of dynamic vars.",
     examples: &[],
     arity: Arity::exactly(1),
     run: |vm, args| {
@@ -253,7 +253,7 @@ const POP_THREAD_BINDINGS: Native = Native {
 const PUSH_THREAD_BINDINGS: Native = Native {
     name: "push-thread-bindings",
     usage: "(push-thread-bindings map)",
-    doc: "Binds dynamic vars to values, by a map; returns how many.",
+    doc: "Binds dynamic vars to the values in a map; returns their number.",
     examples: &[],
     arity: Arity::exactly(1),
     run: |vm, args| {
@@ -271,7 +271,7 @@ const PUSH_THREAD_BINDINGS: Native = Native {
     },
 };
 
-/// Tells whether `*ns*` is among the vars: the current namespace is the session's, not the evaluation's.
+/// Tells whether `*ns*` is among the vars: the current namespace belongs to the session, not to the evaluation.
 fn binds_namespace(vm: &Vm, bindings: &Map) -> bool {
     let ns_var = &vm.world().ns_var;
     let mut vars = bindings.iter().map(|(var, _)| var);
@@ -299,7 +299,7 @@ fn check_dynamic(_: &Vm, bindings: &Map) -> Result<()> {
 const VAR_SET: Native = Native {
     name: "var-set",
     usage: "(var-set var value)",
-    doc: "Changes what a dynamic var is bound to here.",
+    doc: "Changes the current binding of a dynamic var.",
     examples: &[],
     arity: Arity::exactly(2),
     run: |vm, mut args| {

@@ -1,4 +1,4 @@
-//! Functions on maps, and on what is looked up and changed by key.
+//! Functions on maps, and on other values with keys.
 
 use std::ops::ControlFlow;
 use std::rc::Rc;
@@ -34,7 +34,7 @@ pub(super) const FNS: &[Native] = &[
 const ARRAY_MAP: Native = Native {
     name: "array-map",
     usage: "(array-map & keyvals)",
-    doc: "Returns a map that keeps the order of its keys and values; of equal keys the last wins.",
+    doc: "Returns a map that keeps the order of its keys and values; of equal keys the last one wins.",
     examples: &[("(array-map :a 1 :b 2)", "{:a 1, :b 2}")],
     arity: Arity::at_least(0),
     run: |vm, mut args| map_of(vm, &mut args, PMap::new(), PMap::insert_in_order),
@@ -43,7 +43,7 @@ const ARRAY_MAP: Native = Native {
 const ASSOC: Native = Native {
     name: "assoc",
     usage: "(assoc coll key value & keyvals)",
-    doc: "Returns coll with values put at keys; for a vector the keys are indices up to its count.",
+    doc: "Returns coll with the values of keys set; for a vector the keys are indexes up to its count.",
     examples: &[
         ("(assoc {:a 1} :b 2)", "{:a 1, :b 2}"),
         ("(assoc [1 2] 0 :x)", "[:x 2]"),
@@ -66,7 +66,7 @@ const ASSOC: Native = Native {
 const ASSOC_IN: Native = Native {
     name: "assoc-in",
     usage: "(assoc-in coll keys value)",
-    doc: "Returns coll with value put where keys lead, making maps on the way where there is nothing.",
+    doc: "Returns coll with the value at the path of keys set, creating maps for missing levels.",
     examples: &[
         ("(assoc-in {:a {:b 1}} [:a :c] 2)", "{:a {:b 1, :c 2}}"),
         ("(assoc-in nil [:a :b] 1)", "{:a {:b 1}}"),
@@ -93,7 +93,7 @@ const DISSOC: Native = Native {
         for idx in 1..args.len() {
             coll = dissoc(vm, coll, args.get(idx))?;
         }
-        // Without keys nothing has looked at it yet; a method of a type may give any value.
+        // Without keys the value was not checked yet; a method of a type may return any value.
         if args.len() == 1 && !matches!(coll, Value::Nil | Value::Map(_) | Value::Record(_)) {
             return Err(wrong_type(&coll, "a map", 0).into());
         }
@@ -123,7 +123,7 @@ const FIND: Native = Native {
 const HASH_MAP: Native = Native {
     name: "hash-map",
     usage: "(hash-map & keyvals)",
-    doc: "Returns a map of keys and values; of equal keys the last wins.",
+    doc: "Returns a map of keys and values; of equal keys the last one wins.",
     examples: &[("(hash-map :a 1)", "{:a 1}"), ("(hash-map)", "{}")],
     arity: Arity::at_least(0),
     run: |vm, mut args| match args.is_empty() {
@@ -178,7 +178,7 @@ const MERGE: Native = Native {
 const MERGE_WITH: Native = Native {
     name: "merge-with",
     usage: "(merge-with f & maps)",
-    doc: "Merges maps; where a key is in several, its value is (f so-far next).",
+    doc: "Merges maps; if a key is in several of them, its value is (f so-far next).",
     examples: &[("(merge-with + {:a 1 :b 2} {:b 3})", "{:a 1, :b 5}")],
     arity: Arity::at_least(1),
     run: |vm, mut args| {
@@ -317,7 +317,7 @@ const UPDATE: Native = Native {
 const UPDATE_IN: Native = Native {
     name: "update-in",
     usage: "(update-in coll keys f & args)",
-    doc: "Returns coll with the value where keys lead replaced by (f value & args).",
+    doc: "Returns coll with the value at the path of keys replaced by (f value & args).",
     examples: &[("(update-in {:a {:b 1}} [:a :b] inc)", "{:a {:b 2}}")],
     arity: Arity::at_least(3),
     run: |vm, mut args| {
@@ -388,7 +388,7 @@ const VALS: Native = Native {
 const ZIPMAP: Native = Native {
     name: "zipmap",
     usage: "(zipmap keys vals)",
-    doc: "Returns a map of the keys to the values at the same position, as far as both reach.",
+    doc: "Returns a map of the keys to the values at the same position, up to the end of the shorter collection.",
     examples: &[("(zipmap [:a :b :c] [1 2])", "{:a 1, :b 2}")],
     arity: Arity::exactly(2),
     run: |vm, mut args| {
@@ -404,7 +404,7 @@ const ZIPMAP: Native = Native {
     },
 };
 
-/// The exception for a key without a value.
+/// Returns the exception for a key without a value.
 pub(crate) fn odd_keyvals(name: &str, last: &Value) -> crate::value::Signal {
     let shown = crate::value::brief(last);
     Exception::new(
@@ -415,7 +415,7 @@ pub(crate) fn odd_keyvals(name: &str, last: &Value) -> crate::value::Signal {
     .words(format!(
         "{name} needs a value for each key; {shown} has none"
     ))
-    .hint("keys and values take turns: count them, one is missing")
+    .hint("keys and values alternate: count them, one is missing")
     .into()
 }
 
@@ -454,7 +454,7 @@ fn no_keys(value: &Value) -> crate::value::Signal {
 /// Looks up an entry: the key as it is stored, and the value.
 ///
 /// # Errors
-/// Whatever computing a lazy key throws.
+/// Any exception thrown while a lazy key is computed.
 pub(crate) fn find(vm: &mut Vm, coll: &Value, key: &Value) -> Result<Option<(Value, Value)>> {
     match coll {
         Value::Map(map) => {
@@ -474,7 +474,7 @@ pub(crate) fn find(vm: &mut Vm, coll: &Value, key: &Value) -> Result<Option<(Val
 /// Removes a key.
 ///
 /// # Errors
-/// When `coll` is no map.
+/// When `coll` is not a map.
 pub(crate) fn dissoc(vm: &mut Vm, mut coll: Value, key: &Value) -> Result<Value> {
     match &mut coll {
         Value::Nil => {}
@@ -496,7 +496,7 @@ pub(crate) fn dissoc(vm: &mut Vm, mut coll: Value, key: &Value) -> Result<Value>
                 .as_keyword()
                 .is_some_and(|key| record.record_type.fields.contains(&key));
             if declared {
-                // Without one of its fields it is only a map.
+                // A record without one of its fields becomes a plain map.
                 return keep_meta(fields, &coll);
             }
             return Ok(Value::Record(Rc::new(crate::value::Record {
@@ -515,7 +515,7 @@ pub(crate) fn dissoc(vm: &mut Vm, mut coll: Value, key: &Value) -> Result<Value>
     Ok(coll)
 }
 
-/// Replaces the value at a key by what `change` makes of it.
+/// Replaces the value of a key with the result of `change`.
 fn update(
     vm: &mut Vm,
     coll: Value,
@@ -525,15 +525,15 @@ fn update(
     change_in(vm, coll, &[key], change)
 }
 
-/// Replaces the value where `keys` lead. Each old value leaves its collection first, so that what nobody
-/// else holds is updated in place all the way.
+/// Replaces the value at the path `keys`. Each old value is taken out of its collection first, so that values that are
+/// not shared are updated in place at every level.
 fn change_in(
     vm: &mut Vm,
     coll: Value,
     keys: &[Value],
     change: &mut dyn FnMut(&mut Vm, Value) -> Result<Value>,
 ) -> Result<Value> {
-    // No keys at all mean the key nil, as in Clojure.
+    // An empty path means the key nil, as in Clojure.
     let keys = if keys.is_empty() { &[Value::Nil] } else { keys };
     let mut outer = Vec::with_capacity(keys.len());
     let mut at = coll;
@@ -549,7 +549,7 @@ fn change_in(
     Ok(new)
 }
 
-/// Returns the value at a key; moves it out where nobody else holds the map.
+/// Returns the value of a key; moves it out if the map is not shared.
 fn take_value(vm: &mut Vm, coll: &mut Value, key: &Value) -> Result<Value> {
     let found = match coll {
         Value::Map(map) => {
@@ -609,7 +609,7 @@ fn parts_of_entries(vm: &mut Vm, args: &mut Args<'_>, part: usize) -> Result<Val
     Ok(SeqView::chunk(items, Value::Nil))
 }
 
-/// Returns key and value of an entry, or of a vector of two.
+/// Returns the key and value of an entry, or of a vector of two items.
 pub(crate) fn pair(entry: &Value) -> Result<(Value, Value)> {
     match entry {
         Value::Vector(vector) => match (vector.get(0), vector.get(1), vector.len()) {

@@ -1,9 +1,9 @@
-//! `clojure.math`: functions of doubles, as Java's `Math` has them.
+//! `clojure.math`: functions of doubles, with the results of Java's `Math`.
 
 use crate::value::{Arity, Native, Result, Value, number};
 use crate::vm::{Args, Vm};
 
-/// What this file adds.
+/// The functions of this area.
 pub(super) const FNS: &[Native] = &[
     ACOS,
     ADD_EXACT,
@@ -134,7 +134,7 @@ pub(super) const TANH: Native = Native {
 pub(super) const EXP: Native = Native {
     name: "exp",
     usage: "(exp x)",
-    doc: "Returns e raised to x.",
+    doc: "Returns e raised to the power of x.",
     examples: &[("(clojure.math/exp 0)", "1.0")],
     arity: Arity::exactly(1),
     run: |_, args| one(&args, "exp", f64::exp),
@@ -143,7 +143,7 @@ pub(super) const EXP: Native = Native {
 pub(super) const EXPM1: Native = Native {
     name: "expm1",
     usage: "(expm1 x)",
-    doc: "Returns e raised to x, minus 1; exact near 0.",
+    doc: "Returns e raised to the power of x, minus 1; precise near 0.",
     examples: &[("(clojure.math/expm1 0)", "0.0")],
     arity: Arity::exactly(1),
     run: |_, args| one(&args, "expm1", f64::exp_m1),
@@ -170,7 +170,7 @@ pub(super) const LOG10: Native = Native {
 pub(super) const LOG1P: Native = Native {
     name: "log1p",
     usage: "(log1p x)",
-    doc: "Returns the natural logarithm of x plus 1; exact near 0.",
+    doc: "Returns the natural logarithm of x plus 1; precise near 0.",
     examples: &[("(clojure.math/log1p 0)", "0.0")],
     arity: Arity::exactly(1),
     run: |_, args| one(&args, "log1p", f64::ln_1p),
@@ -179,7 +179,7 @@ pub(super) const LOG1P: Native = Native {
 pub(super) const SQRT: Native = Native {
     name: "sqrt",
     usage: "(sqrt x)",
-    doc: "Returns the square root; NaN below 0.",
+    doc: "Returns the square root; NaN for a negative number.",
     examples: &[("(clojure.math/sqrt 9)", "3.0")],
     arity: Arity::exactly(1),
     run: |_, args| one(&args, "sqrt", f64::sqrt),
@@ -197,7 +197,7 @@ pub(super) const CBRT: Native = Native {
 pub(super) const CEIL: Native = Native {
     name: "ceil",
     usage: "(ceil x)",
-    doc: "Returns the least whole double that is not below x.",
+    doc: "Returns the least whole double that is at least x.",
     examples: &[("(clojure.math/ceil 1.2)", "2.0")],
     arity: Arity::exactly(1),
     run: |_, args| one(&args, "ceil", f64::ceil),
@@ -206,7 +206,7 @@ pub(super) const CEIL: Native = Native {
 pub(super) const FLOOR: Native = Native {
     name: "floor",
     usage: "(floor x)",
-    doc: "Returns the greatest whole double that is not above x.",
+    doc: "Returns the greatest whole double that is at most x.",
     examples: &[("(clojure.math/floor 1.8)", "1.0")],
     arity: Arity::exactly(1),
     run: |_, args| one(&args, "floor", f64::floor),
@@ -215,7 +215,7 @@ pub(super) const FLOOR: Native = Native {
 pub(super) const RINT: Native = Native {
     name: "rint",
     usage: "(rint x)",
-    doc: "Returns the nearest whole double; of two as near the even one.",
+    doc: "Returns the nearest whole double; the even one in case of a tie.",
     examples: &[("(clojure.math/rint 2.5)", "2.0")],
     arity: Arity::exactly(1),
     run: |_, args| one(&args, "rint", f64::round_ties_even),
@@ -242,7 +242,7 @@ pub(super) const ULP: Native = Native {
 pub(super) const TO_DEGREES: Native = Native {
     name: "to-degrees",
     usage: "(to-degrees x)",
-    doc: "Returns an angle in degrees that is given in radians.",
+    doc: "Converts an angle from radians to degrees.",
     examples: &[("(clojure.math/to-degrees 0)", "0.0")],
     arity: Arity::exactly(1),
     run: |_, args| one(&args, "to-degrees", |x| x * (180.0 / std::f64::consts::PI)),
@@ -251,7 +251,7 @@ pub(super) const TO_DEGREES: Native = Native {
 pub(super) const TO_RADIANS: Native = Native {
     name: "to-radians",
     usage: "(to-radians x)",
-    doc: "Returns an angle in radians that is given in degrees.",
+    doc: "Converts an angle from degrees to radians.",
     examples: &[("(clojure.math/to-radians 0)", "0.0")],
     arity: Arity::exactly(1),
     run: |_, args| one(&args, "to-radians", |x| x * (std::f64::consts::PI / 180.0)),
@@ -278,7 +278,7 @@ pub(super) const NEXT_DOWN: Native = Native {
 pub(super) const POW: Native = Native {
     name: "pow",
     usage: "(pow a b)",
-    doc: "Returns a raised to b, as a double.",
+    doc: "Returns a raised to the power of b, as a double.",
     examples: &[("(clojure.math/pow 2 10)", "1024.0")],
     arity: Arity::exactly(2),
     run: |_, args| two(&args, "pow", pow),
@@ -314,7 +314,7 @@ pub(super) const COPY_SIGN: Native = Native {
 pub(super) const IEEE_REMAINDER: Native = Native {
     name: "IEEE-remainder",
     usage: "(IEEE-remainder dividend divisor)",
-    doc: "Returns what is left when dividing by the nearest whole quotient.",
+    doc: "Returns the remainder of dividing by the nearest whole quotient.",
     examples: &[("(clojure.math/IEEE-remainder 5 3)", "-1.0")],
     arity: Arity::exactly(2),
     run: |_, args| two(&args, "IEEE-remainder", ieee_remainder),
@@ -323,7 +323,7 @@ pub(super) const IEEE_REMAINDER: Native = Native {
 pub(super) const NEXT_AFTER: Native = Native {
     name: "next-after",
     usage: "(next-after start direction)",
-    doc: "Returns the double next to start on the way to direction.",
+    doc: "Returns the double next to start in the direction of direction.",
     examples: &[("(clojure.math/next-after 1 2)", "1.0000000000000002")],
     arity: Arity::exactly(2),
     run: |_, args| two(&args, "next-after", next_after),
@@ -332,7 +332,7 @@ pub(super) const NEXT_AFTER: Native = Native {
 pub(super) const ROUND: Native = Native {
     name: "round",
     usage: "(round x)",
-    doc: "Returns the nearest integer; of two as near the greater one.",
+    doc: "Returns the nearest integer; the greater one in case of a tie.",
     examples: &[("(clojure.math/round 2.5)", "3")],
     arity: Arity::exactly(1),
     run: |_, args| Ok(Value::Int(round(number::to_float(args.get(0), "round")?))),
@@ -382,7 +382,7 @@ pub(super) const SCALB: Native = Native {
 pub(super) const RANDOM: Native = Native {
     name: "random",
     usage: "(random)",
-    doc: "Returns a random double from 0 up to, but not with, 1.",
+    doc: "Returns a random double from 0 up to but not including 1.",
     examples: &[("(< (clojure.math/random) 1)", "true")],
     arity: Arity::exactly(0),
     run: |vm, _| super::number::random(vm).map(Value::Float),
@@ -470,7 +470,7 @@ fn ulp(x: f64) -> f64 {
     x.next_up() - x
 }
 
-/// As Java: a NaN exponent gives NaN, and so does a base of 1 with an infinite exponent.
+/// Raises to a power as Java does: a NaN exponent gives NaN, and so does a base of 1 with an infinite exponent.
 fn pow(base: f64, exponent: f64) -> f64 {
     if exponent.is_nan() || (base.abs() == 1.0 && exponent.is_infinite()) {
         return f64::NAN;
@@ -508,7 +508,7 @@ fn next_after(start: f64, direction: f64) -> f64 {
 }
 
 fn round(x: f64) -> i64 {
-    // Adding a half would round 0.49999999999999994 up.
+    // Adding one half would round 0.49999999999999994 up.
     let floor = x.floor();
     if x - floor >= 0.5 {
         floor as i64 + 1
@@ -542,7 +542,7 @@ fn exponent(x: f64) -> i64 {
 fn scalb(_vm: &mut Vm, args: Args<'_>) -> Result<Value> {
     let mut float = number::to_float(args.get(0), "scalb")?;
     let mut exponent = args.int(1)?.clamp(-2200, 2200) as i32;
-    // In steps, because a single factor could overflow where the product does not.
+    // In steps, because a single factor could overflow when the product does not.
     while exponent != 0 {
         let step = exponent.clamp(-1000, 1000);
         float *= 2f64.powi(step);

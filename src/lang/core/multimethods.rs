@@ -1,4 +1,4 @@
-//! Multimethods: functions that choose a method by what a dispatch function gives for their arguments.
+//! Multimethods: functions that choose a method by the result of a dispatch function for their arguments.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -48,7 +48,7 @@ const ADD_METHOD: Native = Native {
 const GET_METHOD: Native = Native {
     name: "get-method",
     usage: "(get-method multifn dispatch-value)",
-    doc: "Returns the method that a multimethod has for a dispatch value, the default one too, or nil.",
+    doc: "Returns the method of a multimethod for a dispatch value, including the default one, or nil.",
     examples: &[(
         "(do (defmulti area :shape) (get-method area :circle))",
         "nil",
@@ -63,7 +63,7 @@ const GET_METHOD: Native = Native {
 const ISA: Native = Native {
     name: "isa?",
     usage: "(isa? child parent)\n(isa? hierarchy child parent)",
-    doc: "Tells whether child equals parent, derives from it, or is a class below it; vectors item by item.",
+    doc: "Tells whether child equals parent, derives from it, or is one of its subclasses; vectors are compared item by item.",
     examples: &[
         ("(isa? 1 1)", "true"),
         ("(isa? Long Number)", "true"),
@@ -130,7 +130,7 @@ const PREFERS: Native = Native {
 const PREFER_METHOD: Native = Native {
     name: "prefer-method",
     usage: "(prefer-method multifn dispatch-value other)",
-    doc: "Makes a multimethod choose the method of dispatch-value where that of other fits as well.",
+    doc: "Makes a multimethod choose the method of dispatch-value over that of other if both match.",
     examples: &[],
     arity: Arity::exactly(3),
     run: |vm, mut args| {
@@ -143,7 +143,7 @@ const PREFER_METHOD: Native = Native {
             return Err(Exception::new(
                 Class::ILLEGAL_STATE,
                 "E0348",
-                format!("{} is preferred to {} already", brief(&other), brief(&key)),
+                format!("{} is already preferred to {}", brief(&other), brief(&key)),
             )
             .into());
         }
@@ -188,14 +188,14 @@ const REMOVE_METHOD: Native = Native {
     },
 };
 
-/// What changes in a multimethod.
+/// The mutable state of a multimethod.
 struct Table {
     methods: PMap,
     prefers: PMap,
-    /// What was found for dispatch values that have no method of their own, in this hierarchy.
+    /// The methods found for dispatch values without a method of their own, in this hierarchy.
     found: PMap,
     found_in: Value,
-    /// The var of the hierarchy that all share, once it was needed.
+    /// The var of the shared hierarchy, set when it is first needed.
     global: Option<Rc<Var>>,
 }
 
@@ -211,12 +211,12 @@ impl Default for Table {
     }
 }
 
-/// A multimethod, taken apart.
+/// The parts of a multimethod.
 struct Multi<'a> {
     name: &'a Value,
     dispatch: &'a Value,
     default: &'a Value,
-    /// An atom or var that holds it; nil for the one that all share.
+    /// An atom or var that holds the hierarchy; nil for the shared one.
     hierarchy: &'a Value,
     table: &'a RefCell<Table>,
 }
@@ -249,7 +249,7 @@ impl<'a> Multi<'a> {
         })
     }
 
-    /// Tells whether this may be what printing asks for the program's own methods.
+    /// Tells whether this is a multimethod that printing uses for the program's own methods.
     fn prints(&self) -> bool {
         let name = self.name.as_symbol();
         name.is_some_and(|name| name.is(PRINT_METHOD) || name.is(PRINT_DUP))
@@ -274,7 +274,7 @@ impl<'a> Multi<'a> {
         }
     }
 
-    /// Returns the method for a dispatch value, the default one too.
+    /// Returns the method for a dispatch value, or the default method.
     fn find(&self, vm: &mut Vm, key: &Value) -> Result<Option<Value>> {
         vm.realise_key(key)?;
         let own = self.table.borrow().methods.get(key).cloned();
@@ -337,7 +337,7 @@ impl<'a> Multi<'a> {
         Ok(self.prefers(vm, hierarchy, left, right)? || isa(vm, hierarchy, left, right)?)
     }
 
-    /// Tells whether `left` is preferred to `right`, or to something above it, or inherits that.
+    /// Tells whether `left` is preferred to `right` or one of its parents, or inherits such a preference.
     fn prefers(&self, vm: &mut Vm, hierarchy: &Value, left: &Value, right: &Value) -> Result<bool> {
         let table = self.table.borrow().prefers.clone();
         let mut pending = vec![(left.clone(), right.clone())];
@@ -395,11 +395,11 @@ impl<'a> Multi<'a> {
 const PRINT_METHOD: &str = "print-method";
 const PRINT_DUP: &str = "print-dup";
 
-/// Returns what a method of `print-method`, or of `print-dup`, prints for a value; `None` where only the
-/// default one fits.
+/// Returns the text that a method of `print-method`, or of `print-dup`, writes for a value; `None` if only the default
+/// method applies.
 ///
 /// # Errors
-/// Whatever the method throws.
+/// Any exception that the method throws.
 pub(crate) fn printed(vm: &mut Vm, value: &Value, options: PrintOptions) -> Result<Option<String>> {
     let is_dup = core_var(vm, "*print-dup*").is_some_and(|dup| dup.is_truthy());
     let name = if is_dup { PRINT_DUP } else { PRINT_METHOD };
@@ -454,7 +454,7 @@ fn call(vm: &mut Vm, own: &NativeClosure, mut args: Args<'_>) -> Result<Value> {
     }
 }
 
-/// Changes or reads the table of a multimethod; what was found before may not hold any more.
+/// Changes or reads the table of a multimethod, and invalidates the methods found before.
 fn with_table<T>(args: &Args<'_>, look: impl FnOnce(&mut Table) -> T) -> Result<T> {
     let multi = Multi::of(args, 0)?;
     let mut table = multi.table.borrow_mut();
@@ -466,7 +466,7 @@ fn map_value(entries: PMap) -> Value {
     Value::Map(Rc::new(crate::value::Map::new(entries)))
 }
 
-/// Returns the hierarchy that `derive` without one changes.
+/// Returns the hierarchy that `derive` changes by default.
 fn global_hierarchy(vm: &mut Vm) -> Result<Value> {
     match global_hierarchy_var(vm)? {
         Some(var) => {
@@ -499,10 +499,10 @@ fn derives(hierarchy: &Value, child: &Value, parent: &Value) -> bool {
     matches!(above, Some(Value::Set(set)) if set.contains(parent))
 }
 
-/// Tells whether `child` is `parent` or below it.
+/// Tells whether `child` is `parent` or derives from it.
 ///
 /// # Errors
-/// Whatever comparing lazy parts throws.
+/// Any exception thrown while lazy parts are compared.
 pub(crate) fn isa(vm: &mut Vm, hierarchy: &Value, child: &Value, parent: &Value) -> Result<bool> {
     if vm.equal(child, parent)? || derives(hierarchy, child, parent) {
         return Ok(true);

@@ -43,7 +43,7 @@ pub(super) const FNS: &[Native] = &[
 const ALIAS: Native = Native {
     name: "alias",
     usage: "(alias alias namespace)",
-    doc: "Adds a short name for a namespace to the current one.",
+    doc: "Adds an alias of a namespace to the current one.",
     examples: &[("(alias 'core 'clojure.core)", "nil")],
     arity: Arity::exactly(2),
     run: |vm, args| {
@@ -174,7 +174,7 @@ const IN_NS: Native = Native {
 const INTERN: Native = Native {
     name: "intern",
     usage: "(intern namespace name)\n(intern namespace name value)",
-    doc: "Returns the var with that name in a namespace, making it if need be, and gives it a value.",
+    doc: "Returns the var with that name in a namespace, creating it if necessary, and sets its value.",
     examples: &[("@(intern 'user 'made 1)", "1")],
     arity: Arity::between(2, 3),
     run: |vm, mut args| {
@@ -196,7 +196,7 @@ const INTERN: Native = Native {
 const NS_ALIASES: Native = Native {
     name: "ns-aliases",
     usage: "(ns-aliases namespace)",
-    doc: "Returns a map of the short names that a namespace has for others.",
+    doc: "Returns a map of the aliases that a namespace has for others.",
     examples: &[("(ns-aliases 'clojure.core)", "{}")],
     arity: Arity::exactly(1),
     run: |vm, args| {
@@ -211,7 +211,7 @@ const NS_ALIASES: Native = Native {
 const FOREIGN_CLASS: Native = Native {
     name: "-import-foreign",
     usage: "(-import-foreign class)",
-    doc: "Makes the short name of a host class that does not exist here mean a class without instances, in programs that use parts of libraries.",
+    doc: "Makes the short name of a host class that does not exist refer to a class without instances, in programs that use parts of libraries.",
     examples: &[("(-import-foreign 'my.app.Host)", "nil")],
     arity: Arity::exactly(1),
     run: |vm, args| {
@@ -233,7 +233,7 @@ const FOREIGN_CLASS: Native = Native {
 const NS_IMPORTS: Native = Native {
     name: "ns-imports",
     usage: "(ns-imports namespace)",
-    doc: "Returns an empty map: classes are known everywhere.",
+    doc: "Returns an empty map: class names are known everywhere.",
     examples: &[("(ns-imports 'user)", "{}")],
     arity: Arity::exactly(1),
     run: |vm, args| {
@@ -254,7 +254,7 @@ const NS_INTERNS: Native = Native {
 const NS_MAP: Native = Native {
     name: "ns-map",
     usage: "(ns-map namespace)",
-    doc: "Returns a map of names to what they mean in a namespace: its own vars and those of others.",
+    doc: "Returns a map of names to the vars that they refer to in a namespace: its own and those of others.",
     examples: &[("(contains? (ns-map 'user) 'inc)", "true")],
     arity: Arity::exactly(1),
     run: |vm, args| {
@@ -306,7 +306,7 @@ const NS_REFERS: Native = Native {
 const NS_RESOLVE: Native = Native {
     name: "ns-resolve",
     usage: "(ns-resolve namespace symbol)\n(ns-resolve namespace env symbol)",
-    doc: "Returns the var or class that a symbol means in a namespace, or nil; nil too for a local in env.",
+    doc: "Returns the var or class of a symbol in a namespace, or nil; also nil for a local in env.",
     examples: &[("(ns-resolve 'user 'inc)", "#'clojure.core/inc")],
     arity: Arity::between(2, 3),
     run: |vm, args| {
@@ -322,7 +322,7 @@ const NS_RESOLVE: Native = Native {
 const NS_UNALIAS: Native = Native {
     name: "ns-unalias",
     usage: "(ns-unalias namespace alias)",
-    doc: "Removes a short name from a namespace.",
+    doc: "Removes an alias from a namespace.",
     examples: &[("(ns-unalias 'user 'not-there)", "nil")],
     arity: Arity::exactly(2),
     run: |vm, args| {
@@ -336,7 +336,7 @@ const NS_UNALIAS: Native = Native {
 const NS_UNMAP: Native = Native {
     name: "ns-unmap",
     usage: "(ns-unmap namespace name)",
-    doc: "Removes what a name means from a namespace.",
+    doc: "Removes the mapping of a name from a namespace.",
     examples: &[("(ns-unmap 'user 'not-there)", "nil")],
     arity: Arity::exactly(2),
     run: |vm, args| {
@@ -377,7 +377,7 @@ const REMOVE_NS: Native = Native {
 const REQUIRING_RESOLVE: Native = Native {
     name: "requiring-resolve",
     usage: "(requiring-resolve symbol)",
-    doc: "Returns the var of a symbol with a namespace, after loading that namespace if need be; nil if it does not exist.",
+    doc: "Returns the var of a symbol with a namespace, loading that namespace if necessary; nil if it does not exist.",
     examples: &[(
         "(requiring-resolve 'clojure.set/union)",
         "#'clojure.set/union",
@@ -400,7 +400,7 @@ const REQUIRING_RESOLVE: Native = Native {
 const RESOLVE: Native = Native {
     name: "resolve",
     usage: "(resolve symbol)\n(resolve env symbol)",
-    doc: "Returns the var or class that a symbol means in the current namespace, or nil; nil too for a local in env.",
+    doc: "Returns the var or class of a symbol in the current namespace, or nil; also nil for a local in env.",
     examples: &[
         ("(resolve 'inc)", "#'clojure.core/inc"),
         ("(resolve 'not-there)", "nil"),
@@ -418,7 +418,7 @@ const RESOLVE: Native = Native {
 const ROOT: Native = Native {
     name: "-root",
     usage: "(-root var)",
-    doc: "Returns a vector of the root value of a var, whatever is bound here; an empty one for a var without a value.",
+    doc: "Returns a vector of the root value of a var, ignoring bindings; an empty vector for a var without a value.",
     examples: &[(
         "(binding [*print-length* 5] (-root #'*print-length*))",
         "[nil]",
@@ -430,7 +430,7 @@ const ROOT: Native = Native {
 const SET_ROOT: Native = Native {
     name: "-set-root",
     usage: "(-set-root var root)",
-    doc: "Gives a var the root that a vector has, as -root returns it.",
+    doc: "Sets the root of a var from a vector, as -root returns it.",
     examples: &[("(do (def n 1) (-set-root #'n [2]) n)", "2")],
     arity: Arity::exactly(2),
     run: |vm, args| {
@@ -507,7 +507,7 @@ pub(crate) fn the_ns(vm: &mut Vm, value: &Value) -> Result<Rc<Namespace>> {
     }
 }
 
-/// Returns the namespace with a name, if it is there. Those of the library are there from their first use on.
+/// Returns the namespace with a name, if it exists. Those of the library exist from their first use on.
 fn find_ns(vm: &mut Vm, name: Symbol) -> Result<Option<Rc<Namespace>>> {
     if name != vm.world().core.name && library::has(&name.to_string()) {
         vm.touch_session()?;
@@ -551,7 +551,7 @@ fn root(var: &Rc<Var>) -> Result<Value> {
     })
 }
 
-/// Returns the var of a namespace, compiling it first where it is in the library.
+/// Returns the var of a namespace; if it is in the library, compiles it first.
 pub(crate) fn lookup(vm: &mut Vm, namespace: Symbol, name: Symbol) -> Result<Option<Rc<Var>>> {
     let found = |vm: &Vm| {
         vm.world()
@@ -601,7 +601,7 @@ fn resolve_in(vm: &mut Vm, namespace: &Rc<Namespace>, symbol: Symbol) -> Result<
     Ok(class.map_or(Value::Nil, |class| Value::from(Object::Class(class))))
 }
 
-/// Compiles everything that the library has for a namespace.
+/// Compiles all library definitions of a namespace.
 pub(crate) fn load_all(vm: &mut Vm, namespace: Symbol) -> Result<()> {
     for name in library::names(&namespace.to_string()) {
         lookup(vm, namespace, Symbol::new(name))?;

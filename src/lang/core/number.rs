@@ -1,4 +1,4 @@
-//! What numbers are, and how one kind becomes another.
+//! Predicates of numbers, and conversions between their kinds.
 
 use std::cmp::Ordering;
 use std::ops::RangeInclusive;
@@ -9,7 +9,7 @@ use crate::value::{
 };
 use crate::vm::{Args, Vm, wrong_type};
 
-/// What this file adds.
+/// The functions of this area.
 pub(super) const FNS: &[Native] = &[
     BIGDEC,
     BIGINT,
@@ -70,7 +70,7 @@ const IS_NUMBER: Native = Native {
 const IS_INTEGER: Native = Native {
     name: "integer?",
     usage: "(integer? x)",
-    doc: "Tells whether x is an integer, of 64 bits or big.",
+    doc: "Tells whether x is an integer: a 64-bit or a big one.",
     examples: &[("(integer? 1N)", "true"), ("(integer? 1.0)", "false")],
     arity: Arity::exactly(1),
     run: |_, args| {
@@ -324,7 +324,7 @@ const UNCHECKED_INT: Native = Native {
     arity: Arity::exactly(1),
     run: |_, args| {
         Ok(Value::Int(i64::from(match args.get(0) {
-            // What is too large becomes the largest, as when a float is converted.
+            // A value that is too large becomes the largest integer, as when a float is converted.
             Value::Float(float) => *float as i32,
             _ => unchecked(&args, "unchecked-int")? as i32,
         })))
@@ -378,7 +378,7 @@ const UNCHECKED_BYTE: Native = Native {
 const UNCHECKED_LONG: Native = Native {
     name: "unchecked-long",
     usage: "(unchecked-long x)",
-    doc: "Returns a number as a 64-bit integer, cut off where it does not fit.",
+    doc: "Returns a number as a 64-bit integer, truncated if it does not fit.",
     examples: &[("(unchecked-long 3.7)", "3")],
     arity: Arity::exactly(1),
     run: |_, args| Ok(Value::Int(unchecked(&args, "unchecked-long")?)),
@@ -414,7 +414,7 @@ pub(super) const DOUBLE: Native = Native {
 const FLOAT: Native = Native {
     name: "float",
     usage: "(float x)",
-    doc: "Returns a number as a double with the digits that a float of 32 bits prints; throws when it does not fit into one.",
+    doc: "Returns a number as a double with the digits that a 32-bit float prints; throws when it does not fit into one.",
     examples: &[("(float 1/2)", "0.5"), ("(float 1/3)", "0.33333334")],
     arity: Arity::exactly(1),
     run: |_, args| number::to_short_float(args.get(0), "float").map(Value::Float),
@@ -432,7 +432,7 @@ const UNCHECKED_DOUBLE: Native = Native {
 const UNCHECKED_FLOAT: Native = Native {
     name: "unchecked-float",
     usage: "(unchecked-float x)",
-    doc: "Returns a number as a double with the digits that a float of 32 bits prints.",
+    doc: "Returns a number as a double with the digits that a 32-bit float prints.",
     examples: &[
         ("(unchecked-float 1/2)", "0.5"),
         ("(unchecked-float 1e39)", "##Inf"),
@@ -447,7 +447,7 @@ const UNCHECKED_FLOAT: Native = Native {
 const NUM: Native = Native {
     name: "num",
     usage: "(num x)",
-    doc: "Returns a number as it is.",
+    doc: "Returns a number unchanged.",
     examples: &[("(num 1)", "1")],
     arity: Arity::exactly(1),
     run: |_, mut args| match args.get(0).is_number() {
@@ -459,7 +459,7 @@ const NUM: Native = Native {
 const PARSE_LONG: Native = Native {
     name: "parse-long",
     usage: "(parse-long s)",
-    doc: "Returns the integer that the string is, or nil.",
+    doc: "Parses a string as an integer; nil if it is not one.",
     examples: &[
         (r#"(parse-long "-12")"#, "-12"),
         (r#"(parse-long "1.5")"#, "nil"),
@@ -471,7 +471,7 @@ const PARSE_LONG: Native = Native {
 const PARSE_DOUBLE: Native = Native {
     name: "parse-double",
     usage: "(parse-double s)",
-    doc: "Returns the double that the string is, or nil.",
+    doc: "Parses a string as a double; nil if it is not one.",
     examples: &[
         (r#"(parse-double "1.5")"#, "1.5"),
         (r#"(parse-double "x")"#, "nil"),
@@ -501,7 +501,7 @@ const PARSE_BOOLEAN: Native = Native {
 const RAND: Native = Native {
     name: "rand",
     usage: "(rand)\n(rand n)",
-    doc: "Returns a random double from 0 up to, but not with, n (1 by default).",
+    doc: "Returns a random double from 0 up to but not including n (1 by default).",
     examples: &[("(< -1 (rand) 1)", "true")],
     arity: Arity::between(0, 1),
     run: |vm, args| {
@@ -518,7 +518,7 @@ const RAND: Native = Native {
 const RAND_INT: Native = Native {
     name: "rand-int",
     usage: "(rand-int n)",
-    doc: "Returns a random integer from 0 up to, but not with, n.",
+    doc: "Returns a random integer from 0 up to but not including n.",
     examples: &[("(rand-int 1)", "0")],
     arity: Arity::exactly(1),
     run: |vm, args| {
@@ -530,7 +530,7 @@ const RAND_INT: Native = Native {
 const WITH_PRECISION: Native = Native {
     name: "-with-precision",
     usage: "(-with-precision precision rounding f)",
-    doc: "Calls f; decimals are rounded to precision digits meanwhile. rounding is a symbol such as HALF_UP, or nil.",
+    doc: "Calls f; meanwhile decimals are rounded to precision digits. rounding is a symbol such as HALF_UP, or nil.",
     examples: &[("(-with-precision 3 nil (fn [] (/ 1M 3)))", "0.333M")],
     arity: Arity::exactly(3),
     run: with_precision,
@@ -569,7 +569,7 @@ fn narrow(args: &Args<'_>, range: RangeInclusive<i64>, name: &str) -> Result<Val
     number::to_int_in(args.get(0), range, name).map(Value::Int)
 }
 
-/// The lowest 64 bits of a number, truncated.
+/// Returns the lowest 64 bits of a number, truncated.
 fn unchecked(args: &Args<'_>, operation: &str) -> Result<i64> {
     number::lowest_bits(args.get(0), operation)
 }
@@ -599,7 +599,7 @@ fn text<'a>(args: &'a Args<'_>) -> Result<&'a str> {
     }
 }
 
-/// A random double of 53 bits, from 0 up to 1.
+/// Returns a random double with 53 bits, from 0 up to 1.
 pub(super) fn random(vm: &mut Vm) -> Result<f64> {
     Ok((vm.host().random()? >> 11) as f64 / (1u64 << 53) as f64)
 }

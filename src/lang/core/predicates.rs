@@ -1,4 +1,4 @@
-//! Predicates that look at what a value is.
+//! Predicates on the kind of a value.
 
 use super::functions::is_fn;
 use super::sequences::generate::is_sequential;
@@ -54,7 +54,7 @@ pub(super) const FNS: &[Native] = &[
     VOLATILE,
 ];
 
-/// A row for a predicate that only looks at its argument.
+/// The row of a predicate that only reads its argument.
 macro_rules! predicates {
     ($($constant:ident $name:literal $doc:literal [$($example:expr),*] $test:expr;)*) => {
         $(const $constant: Native = Native {
@@ -93,7 +93,7 @@ predicates! {
         |x| object(x, |object| matches!(object, Object::Class(_) | Object::RecordType(_)));
     COLL "coll?" "Tells whether x is a collection." [("(coll? {})", "true"), (r#"(coll? "a")"#, "false")]
         is_coll;
-    COUNTED "counted?" "Tells whether counting x takes no walk."
+    COUNTED "counted?" "Tells whether x can be counted without walking it."
         [("(counted? [])", "true"), ("(counted? (map inc []))", "false")] is_counted;
     DELAY "delay?" "Tells whether x was made by delay." [("(delay? (delay 1))", "true")]
         |x| object(x, |object| matches!(object, Object::Delay(_)));
@@ -104,7 +104,7 @@ predicates! {
     IDENT "ident?" "Tells whether x is a symbol or keyword." [("(ident? :a)", "true")]
         |x| namespace_of(x).is_some();
     IFN "ifn?" "Tells whether x can be called." [("(ifn? :a)", "true"), ("(ifn? 1)", "false")] is_callable;
-    INDEXED "indexed?" "Tells whether nth on x takes no walk." [("(indexed? [])", "true")]
+    INDEXED "indexed?" "Tells whether nth on x needs no walk." [("(indexed? [])", "true")]
         |x| matches!(x, Value::Vector(_));
     INST "inst?" "Tells whether x is an instant." [(r#"(inst? #inst "2024-01-01")"#, "true")]
         |x| x.is_host("java.time.Instant") || object(x, |object| matches!(object, Object::Inst(_)));
@@ -142,7 +142,7 @@ predicates! {
     SEQABLE "seqable?" "Tells whether seq works on x." [("(seqable? nil)", "true"), ("(seqable? 1)", "false")]
         |x| is_coll(x) || matches!(x, Value::Nil | Value::Text(_)) || implements_named(x, "Seqable")
             || object(x, |object| matches!(object, Object::Bytes(_) | Object::Array(_)));
-    SEQUENTIAL "sequential?" "Tells whether x is a collection with an order of its own."
+    SEQUENTIAL "sequential?" "Tells whether x is an ordered collection."
         [("(sequential? [1])", "true"), ("(sequential? #{1})", "false")] is_sequential;
     SET "set?" "Tells whether x is a set." [("(set? #{})", "true")] |x| matches!(x, Value::Set(_));
     SIMPLE_IDENT "simple-ident?" "Tells whether x is a symbol or keyword without a namespace."
@@ -220,7 +220,7 @@ fn is_counted(value: &Value) -> bool {
     }
 }
 
-/// Tells whether calling a value can work.
+/// Tells whether a value can be called.
 pub(crate) fn is_callable(value: &Value) -> bool {
     is_fn(value)
         || matches!(
@@ -236,7 +236,7 @@ pub(crate) fn is_callable(value: &Value) -> bool {
         || implements_named(value, "IFn")
 }
 
-/// Tells whether a symbol or keyword has a namespace; `None` for anything else.
+/// Tells whether a symbol or keyword has a namespace; `None` for any other value.
 fn namespace_of(value: &Value) -> Option<bool> {
     match value {
         Value::Keyword(keyword) => Some(keyword.namespace().is_some()),

@@ -1,4 +1,4 @@
-//! Printing: to the host's output, or into the string that `with-out-str` collects.
+//! Printing to the host's output, or into the string that `with-out-str` collects.
 
 use crate::value::{
     Arity, Class, Exception, Native, Object, PrintOptions, Result, Symbol, TextWriter, Value,
@@ -21,7 +21,7 @@ pub(super) const FNS: &[Native] = &[
     PRN_STR,
 ];
 
-/// The dynamic vars that say how and where to print.
+/// Returns the dynamic vars that control how and where to print.
 pub(super) fn vars() -> Vec<(&'static str, Value)> {
     vec![
         ("*err*", stream_value(ERROR_STREAM)),
@@ -49,7 +49,7 @@ fn stream_value(id: u64) -> Value {
     .into()
 }
 
-/// How a function of the family prints.
+/// The options of a printing function.
 #[derive(Clone, Copy)]
 struct Style {
     readable: bool,
@@ -109,7 +109,7 @@ const PRINTLN: Native = Native {
 const PR_STR: Native = Native {
     name: "pr-str",
     usage: "(pr-str & xs)",
-    doc: "Returns what pr would print.",
+    doc: "Returns the text that pr would print.",
     examples: &[(r#"(pr-str "a" [\b])"#, r#""\"a\" [\\b]""#)],
     arity: Arity::at_least(0),
     run: |vm, args| shown(vm, &args, DATA).map(Value::from),
@@ -118,7 +118,7 @@ const PR_STR: Native = Native {
 const PRN_STR: Native = Native {
     name: "prn-str",
     usage: "(prn-str & xs)",
-    doc: "Returns what prn would print.",
+    doc: "Returns the text that prn would print.",
     examples: &[("(prn-str 1)", r#""1\n""#)],
     arity: Arity::at_least(0),
     run: |vm, args| shown(vm, &args, DATA_LINE).map(Value::from),
@@ -127,7 +127,7 @@ const PRN_STR: Native = Native {
 const PRINT_STR: Native = Native {
     name: "print-str",
     usage: "(print-str & xs)",
-    doc: "Returns what print would print.",
+    doc: "Returns the text that print would print.",
     examples: &[(r#"(print-str "a" 1)"#, r#""a 1""#)],
     arity: Arity::at_least(0),
     run: |vm, args| shown(vm, &args, WORDS).map(Value::from),
@@ -136,7 +136,7 @@ const PRINT_STR: Native = Native {
 const PRINTLN_STR: Native = Native {
     name: "println-str",
     usage: "(println-str & xs)",
-    doc: "Returns what println would print.",
+    doc: "Returns the text that println would print.",
     examples: &[(r#"(println-str "a")"#, r#""a\n""#)],
     arity: Arity::at_least(0),
     run: |vm, args| shown(vm, &args, WORDS_LINE).map(Value::from),
@@ -157,7 +157,7 @@ const NEWLINE: Native = Native {
 const FLUSH: Native = Native {
     name: "flush",
     usage: "(flush)",
-    doc: "Does nothing: what is printed reaches the output in order without it.",
+    doc: "Does nothing: printed text reaches the output in order without it.",
     examples: &[("(flush)", "nil")],
     arity: Arity::exactly(0),
     run: |_, _| Ok(Value::Nil),
@@ -166,7 +166,7 @@ const FLUSH: Native = Native {
 const PRINT_DEFAULT: Native = Native {
     name: "-print-default",
     usage: "(-print-default x writer)",
-    doc: "Prints x to a writer as if the program had no method of its own for it.",
+    doc: "Prints x to a writer, ignoring the program's own methods for it.",
     examples: &[("(with-out-str (-print-default [1] *out*))", r#""[1]""#)],
     arity: Arity::exactly(2),
     run: |vm, args| {
@@ -182,7 +182,7 @@ const PRINT_DEFAULT: Native = Native {
 const CAPTURED: Native = Native {
     name: "-captured",
     usage: "(-captured f)",
-    doc: "Calls f and returns what it printed: what with-out-str is made of.",
+    doc: "Calls f and returns the text that it printed: the function behind with-out-str.",
     examples: &[("(-captured (fn [] (print 1)))", r#""1""#)],
     arity: Arity::exactly(1),
     run: |vm, mut args| {
@@ -205,7 +205,7 @@ fn print(vm: &mut Vm, args: &Args<'_>, style: Style) -> Result<Value> {
     Ok(Value::Nil)
 }
 
-/// Writes text to what `*out*` is bound to.
+/// Writes text to the value of `*out*`.
 fn write(vm: &mut Vm, text: &str) -> Result<()> {
     let out = core_var(vm, "*out*").unwrap_or(Value::Nil);
     write_to(vm, &out, text)
@@ -262,7 +262,7 @@ fn shown(vm: &mut Vm, args: &Args<'_>, style: Style) -> Result<String> {
     Ok(out)
 }
 
-/// Returns how to print, as the `*print-...*` vars say.
+/// Returns the printing options, from the `*print-...*` vars.
 pub(crate) fn options(vm: &mut Vm, readable: bool) -> PrintOptions {
     let limit = |value: Option<Value>| match value {
         Some(Value::Int(limit)) => Some(usize::try_from(limit).unwrap_or(0)),
@@ -281,7 +281,7 @@ pub(crate) fn options(vm: &mut Vm, readable: bool) -> PrintOptions {
     }
 }
 
-/// Returns the value that a var of `clojure.core` has now; `None` where there is no such var.
+/// Returns the current value of a var of `clojure.core`; `None` if it is not defined.
 pub(super) fn core_var(vm: &mut Vm, name: &str) -> Option<Value> {
     let var = vm.world().core.lookup(Symbol::new(name))?;
     vm.var_value(&var).ok()

@@ -1,5 +1,5 @@
-//! Promises and futures on one thread: a future runs when it is made, and nothing can deliver a promise
-//! while somebody waits for it.
+//! Promises and futures on one thread: a future runs when it is created, and a promise cannot be delivered while its
+//! value is awaited.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -24,7 +24,7 @@ pub(super) const FNS: &[Native] = &[
 const DELIVER: Native = Native {
     name: "deliver",
     usage: "(deliver promise x)",
-    doc: "Gives a promise its value, and returns it; nil if it has one already.",
+    doc: "Delivers a value to a promise, and returns the promise; nil if it has a value already.",
     examples: &[("(let [p (promise)] (deliver p 1) @p)", "1")],
     arity: Arity::exactly(2),
     run: |_, mut args| {
@@ -65,7 +65,7 @@ const FUTURE_CALL: Native = Native {
 const FUTURE_CANCEL: Native = Native {
     name: "future-cancel",
     usage: "(future-cancel future)",
-    doc: "Returns false: a future is done as soon as it is made.",
+    doc: "Returns false: a future is done as soon as it is created.",
     examples: &[("(future-cancel (future 1))", "false")],
     arity: Arity::exactly(1),
     run: |_, args| future(&args).map(|_| Value::Bool(false)),
@@ -74,7 +74,7 @@ const FUTURE_CANCEL: Native = Native {
 const IS_CANCELLED: Native = Native {
     name: "future-cancelled?",
     usage: "(future-cancelled? future)",
-    doc: "Returns false: a future is done as soon as it is made.",
+    doc: "Returns false: a future is done as soon as it is created.",
     examples: &[("(future-cancelled? (future 1))", "false")],
     arity: Arity::exactly(1),
     run: |_, args| future(&args).map(|_| Value::Bool(false)),
@@ -101,7 +101,7 @@ const IS_FUTURE: Native = Native {
 const PROMISE: Native = Native {
     name: "promise",
     usage: "(promise)",
-    doc: "Returns a cell that deliver gives a value, once, and deref reads.",
+    doc: "Returns a cell to which deliver assigns a value, once, and which deref reads.",
     examples: &[("(realized? (promise))", "false")],
     arity: Arity::exactly(0),
     run: |_, _| Ok(cell(false, None)),
@@ -119,12 +119,12 @@ fn future<'a>(args: &'a Args<'_>) -> Result<&'a Promise> {
         .ok_or_else(|| args.expected(0, "a future"))
 }
 
-/// Tells whether a promise or future has its value; `None` for anything else.
+/// Tells whether a promise or future has its value; `None` for any other value.
 pub(super) fn is_realized(value: &Value) -> Option<bool> {
     Promise::of(value).map(|cell| cell.outcome.borrow().is_some())
 }
 
-/// Returns the value of a promise or future, and `default` for one without; `None` for anything else.
+/// Returns the value of a promise or future, or `default` if it has none yet; `None` for any other value.
 pub(super) fn deref(_vm: &mut Vm, value: &Value, default: Option<&Value>) -> Option<Result<Value>> {
     let cell = Promise::of(value)?;
     Some(match (&*cell.outcome.borrow(), default) {

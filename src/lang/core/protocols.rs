@@ -1,8 +1,7 @@
-//! Protocols and types: the functions that `defprotocol`, `extend`, `defrecord`, `deftype` and `reify`
-//! expand to.
+//! Protocols and types: the functions that `defprotocol`, `extend`, `defrecord`, `deftype` and `reify` expand to.
 //!
-//! A protocol is a map: its name, its method names, and a cell with the implementations by type name. A
-//! type is looked up by name, so that one that is defined again keeps its implementations.
+//! A protocol is a map: its name, its method names, and a cell with the implementations by type name. Types are looked
+//! up by name, so that a redefined type keeps its implementations.
 
 use std::rc::Rc;
 
@@ -38,7 +37,7 @@ pub(super) const FNS: &[Native] = &[
 const ADD_METHODS: Native = Native {
     name: "add-methods",
     usage: "(add-methods type interface methods)",
-    doc: "Gives a type made by deftype or defrecord methods of an interface of the host, or of a protocol: a map of their names, as keywords, to functions.",
+    doc: "Adds methods of a host interface or of a protocol to a type made by deftype or defrecord: a map of their names, as keywords, to functions.",
     examples: &[],
     arity: Arity::exactly(3),
     run: |vm, mut args| {
@@ -94,7 +93,7 @@ const INVOKE_METHOD: Native = Native {
         if object.is_nil() {
             return Err(of_nil(name));
         }
-        // The functions of core that stand for methods of the host are loaded when they are first called.
+        // The functions of core that implement methods of the host are loaded when they are first called.
         let world = vm.world().clone();
         if world.core.lookup(name).is_none() {
             world.loader().load_definition(vm, world.core.name, name)?;
@@ -134,7 +133,7 @@ const INVOKE_METHOD: Native = Native {
     },
 };
 
-/// A method of nil is called.
+/// Returns the error for calling a method of nil.
 #[cold]
 fn of_nil(method: Symbol) -> crate::value::Signal {
     let short = method.name();
@@ -176,7 +175,7 @@ const SET_FIELD: Native = Native {
 const EXTEND: Native = Native {
     name: "extend",
     usage: "(extend type & protocols-and-maps)",
-    doc: "Gives a type implementations of protocols: a map of method names, as keywords, to functions for each.",
+    doc: "Adds implementations of protocols to a type: a map of method names, as keywords, to functions for each.",
     examples: &[],
     arity: Arity::at_least(1),
     run: |vm, args| {
@@ -194,7 +193,7 @@ const EXTEND: Native = Native {
     },
 };
 
-/// Gives a type of the program the methods of a protocol of reductions as its own: `reduce` asks for those.
+/// Adds the methods of a reduction protocol to a program's type, because `reduce` looks for them there.
 fn add_reductions(extended: &Value, protocol: &Value, methods: &Value) {
     let home = protocol_name(protocol)
         .as_symbol()
@@ -382,7 +381,7 @@ const NEW_RECORD: Native = Native {
 const NEW_REIFIED: Native = Native {
     name: "new-reified",
     usage: "(new-reified protocols methods)",
-    doc: "Returns an object with methods of its own: the function behind reify.",
+    doc: "Returns an object with its own methods: the function behind reify.",
     examples: &[],
     arity: Arity::exactly(2),
     run: |vm, mut args| {
@@ -427,7 +426,7 @@ const NEW_REIFIED: Native = Native {
 const NEW_TYPE: Native = Native {
     name: "new-type",
     usage: "(new-type name fields)\n(new-type name fields mutable record?)",
-    doc: "Returns the type of a record: its name with its namespace, its fields as keywords, those of them that its methods may set, and whether its values are maps.",
+    doc: "Returns the type of a record: its name with its namespace, its fields as keywords, those that its methods may set, and whether its values are maps.",
     examples: &[],
     arity: Arity::between(2, 4),
     run: |vm, mut args| {
@@ -498,7 +497,7 @@ const RECORD_FROM_MAP: Native = Native {
     },
 };
 
-/// A class for the name of one that is known, else what was given.
+/// Returns the class of a known name, else the value unchanged.
 fn class_or_name(interface: &Value) -> Value {
     let name = interface.as_symbol().map(|name| name.to_string());
     let name = name
@@ -579,7 +578,7 @@ fn fields(record_type: &RecordType, args: &mut Args<'_>) -> Result<PMap> {
         .collect())
 }
 
-/// Returns the name under which a type is looked up: a symbol, or nil for nil.
+/// Returns the name by which a type is looked up: a symbol, or nil for nil.
 fn type_key(vm: &mut Vm, value: &Value) -> Result<Value> {
     match value {
         Value::Nil => Ok(Value::Nil),
@@ -588,7 +587,7 @@ fn type_key(vm: &mut Vm, value: &Value) -> Result<Value> {
             Object::RecordType(record_type) => Ok(Value::Symbol(record_type.name)),
             _ => Err(crate::vm::wrong_type(value, "a class or record type", 0).into()),
         },
-        // The interface of a protocol: all types that implement it inline.
+        // The interface of a protocol denotes all types that implement it inline.
         protocol if protocol.get("impls").is_some() => Ok(protocol_name(protocol)),
         _ => {
             vm.charge(1)?;
@@ -597,7 +596,7 @@ fn type_key(vm: &mut Vm, value: &Value) -> Result<Value> {
     }
 }
 
-/// Returns the methods that implementations hold for a value: of its own type, or of the nearest above.
+/// Returns the implementations for a value: of its own type, or of the nearest superclass.
 fn find(cell: &Atom, value: &Value) -> Option<Value> {
     let all = cell.value.borrow();
     let all = all.as_map()?;
@@ -715,9 +714,9 @@ fn no_method(method: &Value, protocol: &Value, target: &Value) -> crate::value::
         crate::value::describe(target)
     ))
     .hint(match target {
-        Value::Nil => "extend the protocol to nil, or look at where the nil comes from".to_owned(),
+        Value::Nil => "extend the protocol to nil, or check where the nil comes from".to_owned(),
         Value::Map(_) => format!(
-            "is it a plain map where a record was meant? (extend-protocol {} ...) adds an implementation",
+            "is it a plain map instead of a record? (extend-protocol {} ...) adds an implementation",
             brief(protocol)
         ),
         _ => format!(

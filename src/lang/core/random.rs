@@ -10,7 +10,7 @@ pub(crate) fn unit(vm: &mut Vm) -> Result<f64> {
     Ok(bits as f64 / (1_u64 << BITS) as f64)
 }
 
-/// Returns a whole number from 0 up to `end`, which is not 0.
+/// Returns an integer from 0 up to `end`, which is not 0.
 pub(crate) fn below(vm: &mut Vm, end: usize) -> Result<usize> {
     let wide = u128::from(vm.host().random()?) * end as u128;
     Ok((wide >> 64) as usize)

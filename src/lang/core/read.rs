@@ -17,7 +17,7 @@ pub(super) const FNS: &[Native] = &[
 
 pub(super) const EDN_FNS: &[Native] = &[EDN_READ_STRING];
 
-/// The dynamic vars that say how to read.
+/// Returns the dynamic vars that control reading.
 pub(super) fn vars() -> Vec<(&'static str, Value)> {
     vec![
         ("*data-readers*", Value::map([])),
@@ -32,7 +32,7 @@ pub(super) fn vars() -> Vec<(&'static str, Value)> {
 const READ_STRING: Native = Native {
     name: "read-string",
     usage: "(read-string s)\n(read-string opts s)",
-    doc: "Returns the first form of the text s, read as code. opts may hold :eof, which is returned where there is no form; :read-cond, :allow to choose a branch of reader conditionals or :preserve to keep them; and :features, a set of keywords for them. For data use clojure.edn/read-string.",
+    doc: "Returns the first form of the text s, read as code. opts may hold :eof, which is returned if there is no form; :read-cond, :allow to choose a branch of reader conditionals or :preserve to keep them; and :features, a set of keywords for them. For data use clojure.edn/read-string.",
     examples: &[
         (r#"(read-string "(+ 1 2) 3")"#, "(+ 1 2)"),
         (
@@ -59,7 +59,7 @@ const READ_STRING: Native = Native {
     },
 };
 
-/// Returns how to read code, by the map of options that `read` takes.
+/// Returns the options of reading code, from the map of options that `read` takes.
 pub(super) fn how(vm: &mut Vm, options: &Value) -> Result<ReadHow> {
     let conditionals = match options.get("read-cond") {
         None | Some(Value::Nil) => Conditionals::Refuse,
@@ -87,7 +87,7 @@ pub(super) fn how(vm: &mut Vm, options: &Value) -> Result<ReadHow> {
 const EDN_READ_STRING: Native = Native {
     name: "read-string",
     usage: "(read-string s)\n(read-string opts s)",
-    doc: "Returns the first form of the text s, read as data. opts may hold :eof, returned where there is no form, which is nil by default; :readers, functions by tag; and :default, a function of tag and form for every other tag.",
+    doc: "Returns the first form of the text s, read as data. opts may hold :eof, returned if there is no form, which is nil by default; :readers, functions by tag; and :default, a function of tag and form for every other tag.",
     examples: &[
         (r#"(clojure.edn/read-string "{:a 1}")"#, "{:a 1}"),
         (
@@ -104,7 +104,7 @@ const EDN_READ_STRING: Native = Native {
         let text = args.text(args.len() - 1)?.clone();
         match edn_form(vm, &text, &options)? {
             Some((form, _)) => Ok(form),
-            // Clojure gives nil only where no options are given.
+            // Clojure returns nil only if no options are given.
             None => at_end(&options, options.is_none().then_some(Value::Nil)),
         }
     },
@@ -118,7 +118,7 @@ pub(super) fn edn_options(args: &Args<'_>) -> Result<Options> {
     options(args, &["eof", "readers", "default"])
 }
 
-/// Reads the first form of a text as data, and how many bytes that took.
+/// Reads the first form of a text as data, and returns the number of bytes that it took.
 pub(super) fn edn_form(
     vm: &mut Vm,
     text: &str,
@@ -139,14 +139,14 @@ pub(super) fn edn_form(
         (_, Some(signal)) => Err(signal),
         (Ok(form), None) => Ok(form.map(|form| (form, reader.position() as usize))),
         (Err(error), None) => {
-            // Only a text that errors have to show is kept.
+            // A text is kept only if errors have to show it.
             let source = vm.world().sources.borrow_mut().add("<edn>", text);
             Err(error.in_source(source).into_exception().into())
         }
     }
 }
 
-/// A map of options, where one was given.
+/// The map of options, if one was given.
 pub(super) type Options = Option<std::rc::Rc<Map>>;
 
 /// Returns the map of options that comes before the text, if there is one.
@@ -172,7 +172,7 @@ fn bad_option(name: &str, value: &Value, why: &str) -> Signal {
     Exception::new(
         Class::ILLEGAL_ARGUMENT,
         "E0387",
-        format!("`:{name} {}` is no option here", brief(value)),
+        format!("`:{name} {}` is not an option here", brief(value)),
     )
     .argument(0)
     .hint(why)
@@ -183,7 +183,7 @@ fn option<'a>(options: &'a Options, name: &str) -> Option<&'a Value> {
     options.as_ref()?.get(&Value::keyword(name))
 }
 
-/// Returns what `:eof` says, or the default, or fails.
+/// Returns the value of `:eof`, or the default, or fails.
 pub(super) fn at_end(options: &Options, default: Option<Value>) -> Result<Value> {
     if let Some(value) = option(options, "eof").cloned().or(default) {
         return Ok(value);
@@ -195,14 +195,14 @@ pub(super) fn at_end(options: &Options, default: Option<Value>) -> Result<Value>
     )
 }
 
-/// Reads tags by functions of the program.
+/// Reads tags with functions of the program.
 struct DataReaders<'a> {
     vm: &'a mut Vm,
     /// Functions by tag, or nil.
     readers: Value,
     /// A function of tag and form, or nil.
     default: Value,
-    /// What a function threw: it goes on through the reader's caller, not as an error of the text.
+    /// The exception that a function threw, which the reader's caller passes on instead of an error of the text.
     failed: Option<Signal>,
 }
 
@@ -249,7 +249,7 @@ impl ReadContext for DataReaders<'_> {
 const CONDITIONAL: Native = Native {
     name: "reader-conditional",
     usage: "(reader-conditional form splicing?)",
-    doc: "Returns a reader conditional as a value, as :read-cond :preserve reads it. (:form x) and (:splicing? x) take it apart.",
+    doc: "Returns a reader conditional as a value, as :read-cond :preserve reads it. (:form x) and (:splicing? x) return its parts.",
     examples: &[(
         "(pr-str (reader-conditional '(:a 1) false))",
         r##""#?(:a 1)""##,
@@ -265,7 +265,7 @@ const CONDITIONAL: Native = Native {
 const IS_CONDITIONAL: Native = Native {
     name: "reader-conditional?",
     usage: "(reader-conditional? x)",
-    doc: "Tells whether x is a reader conditional that was kept.",
+    doc: "Tells whether x is a reader conditional that was read with :preserve.",
     examples: &[("(reader-conditional? '(:a 1))", "false")],
     arity: Arity::exactly(1),
     run: |_, args| {
@@ -279,7 +279,7 @@ const IS_CONDITIONAL: Native = Native {
 const TAGGED_LITERAL: Native = Native {
     name: "tagged-literal",
     usage: "(tagged-literal tag form)",
-    doc: "Returns the form with the tag, a symbol: what data with an unknown tag is read as. (:tag x) and (:form x) take it apart.",
+    doc: "Returns the form with the tag, a symbol: the value of data with an unknown tag. (:tag x) and (:form x) return its parts.",
     examples: &[("(pr-str (tagged-literal 'my/tag 1))", r##""#my/tag 1""##)],
     arity: Arity::exactly(2),
     run: |_, mut args| {

@@ -1,4 +1,4 @@
-//! Regexes: finding, matching, and what the string functions need of them.
+//! Regexes: finding, matching, and support for the string functions.
 
 mod matcher;
 
@@ -19,7 +19,7 @@ pub(super) const FNS: &[Native] = &[
 const RE_PATTERN: Native = Native {
     name: "re-pattern",
     usage: "(re-pattern s)",
-    doc: "Returns the regex of that source. A literal #\"...\" is compiled once, when it is read.",
+    doc: "Returns the regex with that source. A literal #\"...\" is compiled once, when it is read.",
     examples: &[(r#"(re-find (re-pattern "b+") "abbc")"#, r#""bb""#)],
     arity: Arity::exactly(1),
     run: |_, mut args| {
@@ -64,7 +64,7 @@ const IS_REGEX: Native = Native {
 const RE_FIND: Native = Native {
     name: "re-find",
     usage: "(re-find re s)\n(re-find m)",
-    doc: "Returns the first match of re in s, or the next match of a matcher: the string, or a vector of it and its groups where re has groups. nil without a match.",
+    doc: "Returns the first match of re in s, or the next match of a matcher: the string, or a vector of it and its groups if re has groups. nil without a match.",
     examples: &[
         (r#"(re-find #"\d+" "a12b3")"#, r#""12""#),
         (r#"(re-find #"(\d)(x)?" "a1")"#, r#"["1" "1" nil]"#),
@@ -107,7 +107,7 @@ const RE_MATCHES: Native = Native {
 const RE_SEQ: Native = Native {
     name: "re-seq",
     usage: "(re-seq re s)",
-    doc: "Returns a lazy sequence of the matches of re in s, each as re-find gives it, or nil without any.",
+    doc: "Returns a lazy sequence of the matches of re in s, each in the form that re-find returns, or nil if there are none.",
     examples: &[(r#"(re-seq #"\w+" "one two")"#, r#"("one" "two")"#)],
     arity: Arity::exactly(2),
     run: |vm, mut args| {
@@ -119,8 +119,8 @@ const RE_SEQ: Native = Native {
     },
 };
 
-/// Returns the matches from a byte on: nil, or a list whose rest is lazy. Beside that byte is the end of the
-/// match before.
+/// Returns the matches from a byte on: nil, or a list whose rest is lazy. `at` is that byte and the end of the previous
+/// match.
 fn matches_from(
     vm: &mut Vm,
     regex: Shared,
@@ -167,7 +167,7 @@ impl Shared {
     }
 }
 
-/// Returns the regex that a value is.
+/// Returns the regex, if the value is one.
 pub(super) fn as_regex(value: &Value) -> Option<Shared> {
     match value {
         Value::Object(object) if matches!(&**object, Object::Regex { .. }) => {
@@ -189,7 +189,7 @@ pub(super) fn regex(args: &Args<'_>, idx: usize) -> Result<Shared> {
     })
 }
 
-/// Returns the first match from byte `from` on, where the match before ended at `last`.
+/// Returns the first match from byte `from` on; the previous match ended at `last`.
 pub(super) fn find(
     vm: &mut Vm,
     regex: &Regex,
@@ -199,7 +199,7 @@ pub(super) fn find(
     search(vm, regex, subject, Mode::Find, (from, last))
 }
 
-/// Searches a text, and pays for what was looked at.
+/// Searches a text, and pays for the part that was searched.
 fn search(
     vm: &mut Vm,
     regex: &Regex,
@@ -228,8 +228,8 @@ fn stuck(_: &TooManySteps) -> Exception {
     .hint("nested repetitions such as `(a+)+` are slow: make the inner one possessive, `(a++)+`, or simplify it")
 }
 
-/// Returns the byte from which the next match is looked for, and the end of this one: after an empty match
-/// the search moves on by a character.
+/// Returns the byte at which to search for the next match, and the end of this one: after an empty match the search
+/// advances by one character.
 pub(super) fn after(text: &str, groups: &Groups) -> (usize, usize) {
     match groups.first() {
         Some(Some((start, end))) if start == end => {

@@ -17,7 +17,7 @@ pub(super) const FNS: &[Native] = &[LOAD, LOADED_LIBS, REFER, REFER_CLOJURE, REQ
 const LOAD: Native = Native {
     name: "load",
     usage: "(load & paths)",
-    doc: "Runs files of the folders that --path names, even if they were loaded before: paths without ending, from the folder of the current namespace or, with a / before them, from the top.",
+    doc: "Runs files of the folders given with --path, even if they were loaded before: paths without extension, relative to the folder of the current namespace or, with a / before them, to the top folder.",
     examples: &[],
     arity: Arity::at_least(0),
     run: |vm, args| {
@@ -70,7 +70,7 @@ const LOADED_LIBS: Native = Native {
 const REFER: Native = Native {
     name: "refer",
     usage: "(refer namespace & filters)",
-    doc: "Makes names of a namespace mean the same in the current one.\n\
+    doc: "Maps the names of a namespace to its vars in the current one.\n\
           Filters are :only and :exclude with a list of names, and :rename with a map.",
     examples: &[("(refer 'clojure.core :only '[inc])", "nil")],
     arity: Arity::at_least(1),
@@ -88,7 +88,7 @@ const REFER: Native = Native {
 const REFER_CLOJURE: Native = Native {
     name: "refer-clojure",
     usage: "(refer-clojure & filters)",
-    doc: "Chooses which names of clojure.core the current namespace sees: all without filters.\n\
+    doc: "Selects the names of clojure.core that the current namespace sees: all without filters.\n\
           Filters are :only and :exclude with a list of names, and :rename with a map.",
     examples: &[(
         "(do (ns small (:refer-clojure :exclude [map])) (def map :mine) map)",
@@ -128,7 +128,7 @@ const REFER_CLOJURE: Native = Native {
 const REQUIRE: Native = Native {
     name: "require",
     usage: "(require & specs)",
-    doc: "Loads namespaces that are not loaded yet, and gives them short names.\n\
+    doc: "Loads namespaces that are not loaded yet, and adds aliases for them.\n\
           A spec is a name or [name :as alias :refer [names] :rename {name new} :as-alias alias]; :reload loads again.",
     examples: &[(
         "(do (require '[clojure.set :as set]) (set/union #{1} #{1}))",
@@ -150,10 +150,10 @@ const USE: Native = Native {
     run: |vm, args| load_specs(vm, &args, true),
 };
 
-/// Which names to refer to, and as what.
+/// The names to refer to, with their new names.
 #[derive(Default)]
 struct Names {
-    /// `None`: all.
+    /// The names to refer to; `None` refers to all.
     only: Option<Vec<(Symbol, Span)>>,
     exclude: Vec<Symbol>,
     rename: Vec<(Symbol, Symbol)>,
@@ -190,7 +190,7 @@ impl Names {
                     found.first().map(|found| format!("did you mean :{found}?"))
                 });
                 let hint = near.unwrap_or_else(|| {
-                    "there are :as, :as-alias, :refer, :rename, :only and :exclude".to_owned()
+                    "the options are :as, :as-alias, :refer, :rename, :only and :exclude".to_owned()
                 });
                 return Err(Exception::new(Class::ILLEGAL_ARGUMENT, "E0355", message)
                     .hint(hint)
@@ -270,10 +270,10 @@ fn not_there(vm: &mut Vm, namespace: Symbol, name: Symbol) -> Signal {
     }
 }
 
-/// The keywords that `require` and `use` take among the namespaces.
+/// The flags that `require` and `use` accept among the namespaces.
 const FLAGS: [&str; 3] = ["reload", "reload-all", "verbose"];
 
-/// What `require` and `use` are given.
+/// Loads the arguments of `require` and `use`.
 fn load_specs(vm: &mut Vm, args: &Args<'_>, refers_all: bool) -> Result<Value> {
     let reload = args
         .as_slice()
@@ -288,10 +288,10 @@ fn load_specs(vm: &mut Vm, args: &Args<'_>, refers_all: bool) -> Result<Value> {
                 let message = format!("Unsupported option(s) supplied: {}", brief(spec));
                 let refused = Exception::new(Class::COMPILER_EXCEPTION, "E0355", message);
                 Err(refused
-                    .hint("there are :reload, :reload-all and :verbose")
+                    .hint("the flags are :reload, :reload-all and :verbose")
                     .into())
             }
-            // Of `[clojure set walk]` only the first is a whole name.
+            // In `[clojure set walk]` only the first is a whole name.
             Value::Vector(parts)
                 if parts.get(1).is_some_and(|next| next.as_keyword().is_none()) =>
             {
@@ -311,7 +311,7 @@ fn load_specs(vm: &mut Vm, args: &Args<'_>, refers_all: bool) -> Result<Value> {
     Ok(Value::Nil)
 }
 
-/// `(prefix spec spec ...)`.
+/// Loads `(prefix spec spec ...)`.
 fn load_prefixed(vm: &mut Vm, spec: &Value, reload: bool, refers_all: bool) -> Result<()> {
     let parts = vm.items(spec.clone())?;
     let Some(prefix) = parts.first().and_then(Value::as_symbol) else {
@@ -350,7 +350,7 @@ fn load_spec(vm: &mut Vm, parts: &[Value], reload: bool, refers_all: bool) -> Re
                 loads = false;
             }
             Some(key) if key.is("rename") => names.add(vm, &Value::Keyword(key), value)?,
-            // Files for several dialects say so; macros are in the namespace in any case.
+            // Files for several dialects have this key; macros are always in the namespace.
             Some(key) if key.is("include-macros") => {}
             _ => {
                 names.add(vm, key, value)?;
@@ -375,11 +375,11 @@ fn load_spec(vm: &mut Vm, parts: &[Value], reload: bool, refers_all: bool) -> Re
     Ok(())
 }
 
-/// Makes a namespace ready for use: compiles its source, or for one of the library nothing yet, because
-/// its definitions are compiled when they are first used.
+/// Makes a namespace ready for use: compiles its source; definitions of the library are compiled when they are first
+/// used.
 ///
 /// # Errors
-/// When there is no source, when it needs itself, and whatever running it throws.
+/// When there is no source, when it depends on itself, and any exception that running it throws.
 pub(crate) fn load_library(vm: &mut Vm, name: Symbol, reload: bool) -> Result<()> {
     if vm.world().is_loaded(name) && !reload {
         return Ok(());
@@ -391,7 +391,7 @@ pub(crate) fn load_library(vm: &mut Vm, name: Symbol, reload: bool) -> Result<()
         return Ok(());
     }
     let Some((file, text)) = vm.host().find_source(&name.to_string()) else {
-        // Made by hand, with in-ns or by natives: there is nothing to load.
+        // Created with in-ns or by natives: there is nothing to load.
         if vm.world().find_namespace(name).is_some() && !reload {
             return Ok(());
         }
@@ -441,7 +441,7 @@ pub(crate) fn load_library(vm: &mut Vm, name: Symbol, reload: bool) -> Result<()
         return Err(Exception::new(
             Class::ILLEGAL_STATE,
             "E0346",
-            format!("{file} does not make the namespace {name}"),
+            format!("{file} does not define the namespace {name}"),
         )
         .hint(format!("it should start with (ns {name})"))
         .into());
@@ -449,7 +449,7 @@ pub(crate) fn load_library(vm: &mut Vm, name: Symbol, reload: bool) -> Result<()
     Ok(())
 }
 
-/// The settings that a file sets for itself alone, with what they are now.
+/// Returns the settings that apply to a single file, with their current values.
 fn settings(vm: &Vm) -> Vec<(Rc<Var>, Value)> {
     let names = ["*unchecked-math*", "*warn-on-reflection*"];
     let vars = names.map(|name| vm.world().core.lookup(Symbol::new(name)));

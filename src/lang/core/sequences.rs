@@ -1,4 +1,4 @@
-//! Sequences: taking them apart and putting them together. The files below hold the rest by theme.
+//! Sequences: taking them apart and building them. The files below hold the other functions by topic.
 
 pub(crate) mod function;
 pub(crate) mod generate;
@@ -26,7 +26,7 @@ pub(super) const FNS: &[Native] = &[
 const BUTLAST: Native = Native {
     name: "butlast",
     usage: "(butlast coll)",
-    doc: "Returns the items of coll but the last, or nil for none.",
+    doc: "Returns the items of coll except the last, or nil if there are none.",
     examples: &[("(butlast [1 2 3])", "(1 2)"), ("(butlast [1])", "nil")],
     arity: Arity::exactly(1),
     run: |vm, mut args| {
@@ -335,12 +335,12 @@ const SEQ: Native = Native {
     },
 };
 
-/// Returns the first item; nil for none. Takes the value, so that its head is not held.
+/// Returns the first item; nil if there is none. Takes the value, so that its head is not held.
 pub(crate) fn first(vm: &mut Vm, coll: Value) -> Result<Value> {
     Ok(vm.uncons(coll)?.map_or(Value::Nil, |(first, _)| first))
 }
 
-/// Returns what follows the first item: nil, or a sequence that may be lazy.
+/// Returns the rest after the first item: nil, or a sequence that may be lazy.
 pub(crate) fn rest(vm: &mut Vm, coll: Value) -> Result<Value> {
     Ok(vm.uncons(coll)?.map_or(Value::Nil, |(_, rest)| rest))
 }
@@ -359,7 +359,7 @@ fn or_empty(seq: Value) -> Value {
     }
 }
 
-/// Returns what follows the first `count` items.
+/// Returns the rest after the first `count` items.
 fn skip(vm: &mut Vm, coll: Value, count: i64) -> Result<Value> {
     let mut items = vm.iter(coll)?;
     for _ in 0..count {
@@ -370,7 +370,7 @@ fn skip(vm: &mut Vm, coll: Value, count: i64) -> Result<Value> {
     Ok(items.rest())
 }
 
-/// Returns a list of `items`, moved out, in front of `rest`.
+/// Returns a list of `items`, which are moved out, followed by `rest`.
 pub(crate) fn list_of(items: &mut [Value], rest: Value) -> Value {
     if items.is_empty() {
         return or_empty(rest);
@@ -382,11 +382,11 @@ pub(crate) fn list_of(items: &mut [Value], rest: Value) -> Value {
     list
 }
 
-/// Computes cells: all of them, or as many as `limit` and one.
+/// Computes cells: all of them, or `limit` plus one.
 fn realise_cells(vm: &mut Vm, coll: Value, limit: Option<i64>) -> Result<()> {
     let mut at = coll;
     let mut left = limit;
-    // Cells must stay for other users of the sequence, so this cannot run through a pipeline.
+    // The cells must remain for other users of the sequence, so this cannot run through a pipeline.
     loop {
         vm.charge(1)?;
         if left.is_some_and(|left| left < 0) {
@@ -400,7 +400,7 @@ fn realise_cells(vm: &mut Vm, coll: Value, limit: Option<i64>) -> Result<()> {
     }
 }
 
-/// Keeps the last `count` items of a walk.
+/// Collects the last `count` items of an iteration.
 pub(crate) fn last_items(vm: &mut Vm, coll: Value, count: usize) -> Result<VecDeque<Value>> {
     let mut kept = VecDeque::new();
     walk::each(vm, coll, &mut |_, item| {
@@ -413,7 +413,7 @@ pub(crate) fn last_items(vm: &mut Vm, coll: Value, count: usize) -> Result<VecDe
     Ok(kept)
 }
 
-/// Returns a count argument; what is below 0 counts as 0.
+/// Returns a count argument; negative numbers count as 0.
 pub(crate) fn count_argument(args: &Args<'_>, idx: usize) -> Result<u64> {
     match args.get(idx) {
         Value::Float(float) => Ok(float.ceil() as u64),

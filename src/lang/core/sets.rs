@@ -69,7 +69,7 @@ const SET: Native = Native {
 /// Removes an item of a set.
 ///
 /// # Errors
-/// When `coll` is no set.
+/// When `coll` is not a set.
 pub(crate) fn disj(vm: &mut Vm, mut coll: Value, item: &Value) -> Result<Value> {
     match &mut coll {
         Value::Nil => {}

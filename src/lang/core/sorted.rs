@@ -1,4 +1,4 @@
-//! Sorted maps and sets, and the parts of them that keys bound.
+//! Sorted maps and sets, and their ranges of keys.
 
 use std::cmp::Ordering;
 use std::rc::Rc;
@@ -131,10 +131,10 @@ const SUBSEQ: Native = Native {
     },
 };
 
-/// Units for an insertion into a sorted collection.
+/// Cost of an insertion into a sorted collection, in units of fuel.
 const INSERTED: u32 = 4;
 
-/// Nil for `compare`, which needs no call.
+/// Returns nil for `compare`, which needs no call.
 fn comparator(function: Value) -> Value {
     match function {
         Value::Native(native) if native.name == "compare" => Value::Nil,
@@ -190,7 +190,7 @@ fn range(coll: &Value, sorted: &Sorted, start: usize, end: usize) -> Vec<Value> 
         .collect()
 }
 
-/// The items that the tests of `subseq` leave.
+/// Returns the items that pass the tests of `subseq`.
 fn part(vm: &mut Vm, args: &Args<'_>) -> Result<Vec<Value>> {
     let coll = args.get(0);
     let Some(sorted) = sorted(coll) else {
@@ -212,7 +212,7 @@ fn part(vm: &mut Vm, args: &Args<'_>) -> Result<Vec<Value>> {
     Ok(range(coll, sorted, start, end))
 }
 
-/// The part of an object that has the methods of the host's sorted collections.
+/// Returns the range of an object that has the methods of the host's sorted collections.
 fn part_of_object(vm: &mut Vm, args: &mut Args<'_>, ascending: Value) -> Result<Value> {
     let name = Symbol::new("-part-of-sorted");
     let world = vm.world().clone();
@@ -226,8 +226,8 @@ fn part_of_object(vm: &mut Vm, args: &mut Args<'_>, ascending: Value) -> Result<
     vm.invoke(&function, &mut given)
 }
 
-/// What a walk that finds nothing gives: nil where no entry passes the test that it starts with, else the
-/// empty sequence, as in Clojure. `starts` are the tests by which a walk in this direction is started.
+/// Returns the result of a walk that finds nothing: nil if no entry passes its starting test, else the empty sequence,
+/// as in Clojure. `starts` are the tests that start a walk in this direction.
 fn nothing(vm: &mut Vm, args: &Args<'_>, starts: [&str; 2]) -> Result<Value> {
     let Some(sorted) = sorted(args.get(0)) else {
         return Ok(Value::Nil);
@@ -240,7 +240,7 @@ fn nothing(vm: &mut Vm, args: &Args<'_>, starts: [&str; 2]) -> Result<Value> {
     if args.len() == 3 {
         return Ok(Value::Nil);
     }
-    // With two tests the walk starts at the key, whether the test takes it or not.
+    // With two tests the walk starts at the key, whether or not the test accepts it.
     let key = args.get(idx + 1);
     let forwards = starts[0] == ">";
     let before = vm.with_order(sorted.order(), |by| {
@@ -265,7 +265,7 @@ fn nothing(vm: &mut Vm, args: &Args<'_>, starts: [&str; 2]) -> Result<Value> {
     })
 }
 
-/// Where the part that a test leaves begins or ends, and which of the two.
+/// Returns the bound that a test sets for the range, and which of the two bounds it is.
 fn bound(vm: &mut Vm, args: &Args<'_>, sorted: &Sorted, idx: usize) -> Result<(usize, bool)> {
     let unknown = || -> Signal { args.expected(idx, "one of < <= > >=") };
     let Value::Native(test) = args.get(idx) else {

@@ -1,6 +1,6 @@
-//! Cells that change, computations that wait, and metadata.
+//! Mutable cells, pending computations, and metadata.
 //!
-//! No borrow of a cell is alive while a function of the program runs: it may look at the same cell.
+//! No borrow of a cell is alive while a function of the program runs, because the function may access the same cell.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -42,7 +42,7 @@ pub(super) const FNS: &[Native] = &[
 const ADD_WATCH: Native = Native {
     name: "add-watch",
     usage: "(add-watch reference key f)",
-    doc: "Makes (f key reference old new) be called after each change of an atom, or of the root of a var; returns it.",
+    doc: "Adds a watch: (f key reference old new) is called after each change of an atom, or of the root of a var; returns the reference.",
     examples: &[("@(add-watch (atom 1) :log (fn [k a old new] nil))", "1")],
     arity: Arity::exactly(3),
     run: |vm, mut args| {
@@ -101,7 +101,7 @@ const ATOM: Native = Native {
                     vm.validate(&validator, &value)?;
                     made.validator.replace(validator);
                 }
-                // Other options are for other dialects.
+                // Other options belong to other dialects.
                 _ => {}
             }
         }
@@ -218,7 +218,7 @@ const META: Native = Native {
     },
 };
 
-/// The metadata of a list, and the line and column where it was read as code.
+/// Returns the metadata of a list, and the line and column where it was read as code.
 fn list_meta(vm: &Vm, list: &Value) -> Value {
     let (meta, span) = (list.meta(), list.span());
     let sources = vm.world().sources.borrow();
@@ -309,7 +309,7 @@ const RESET_VALS: Native = Native {
 const SET_VALIDATOR: Native = Native {
     name: "set-validator!",
     usage: "(set-validator! reference f)",
-    doc: "Makes each new value of an atom, or each new root value of a var, have to satisfy f; nil for no such function.",
+    doc: "Sets the function that each new value of an atom, or each new root value of a var, must satisfy; nil removes it.",
     examples: &[("(set-validator! (atom 1) pos?)", "nil")],
     arity: Arity::exactly(2),
     run: |vm, mut args| {
@@ -436,7 +436,7 @@ fn watches<'a>(args: &'a Args<'_>) -> Result<&'a RefCell<PMap>> {
     }
 }
 
-/// Returns the metadata that a value holds; of a namespace of the library that was given none, what it is for.
+/// Returns the metadata that a value holds; for a library namespace without metadata, its description.
 fn held_meta(value: &Value) -> Value {
     let meta = value.meta();
     if let Value::Object(object) = value
@@ -449,8 +449,8 @@ fn held_meta(value: &Value) -> Value {
     meta
 }
 
-/// The metadata of a var, and what it need not hold itself: name, namespace, flags, and of a native its
-/// description.
+/// Returns the metadata of a var, including entries that it does not store: name, namespace, flags, and the description
+/// of a native.
 fn var_meta(vm: &mut Vm, var: &Var) -> Result<Value> {
     let meta = var.meta();
     let mut entries = match &meta {
@@ -478,7 +478,7 @@ fn var_meta(vm: &mut Vm, var: &Var) -> Result<Value> {
     Ok(Value::Map(Rc::new(Map::new(entries))))
 }
 
-/// Reads the argument vectors of a native from its usage.
+/// Parses the argument vectors of a native from its usage.
 fn arglists(vm: &mut Vm, native: &Native) -> Result<Value> {
     let core = vm.world().core.clone();
     let read = core
@@ -496,7 +496,7 @@ fn arglists(vm: &mut Vm, native: &Native) -> Result<Value> {
     Ok(Value::list(all))
 }
 
-/// A usage says `x ...` for any number of x, which a vector of arguments writes `& x`.
+/// Converts `x ...` for any number of x in a usage to `& x`, as argument vectors write it.
 fn with_rest(args: &str) -> String {
     let mut words: Vec<&str> = args.split(' ').collect();
     if let [.., name, "..."] = words[..]
@@ -521,7 +521,7 @@ fn set(vm: &mut Vm, atom: &Rc<Atom>, new: Value) -> Result<Value> {
     Ok(old)
 }
 
-/// Notes that something about a reference is about to change, where all evaluations of the session share it.
+/// Notifies the host of a change to a reference, if all evaluations of the session share it.
 fn touch(vm: &mut Vm, reference: &Value) -> Result<()> {
     match reference {
         Value::Atom(atom) if !atom.is_of_library => Ok(()),
@@ -533,7 +533,7 @@ fn touch(vm: &mut Vm, reference: &Value) -> Result<()> {
 fn swap(vm: &mut Vm, args: &mut Args<'_>) -> Result<(Value, Value)> {
     let atom = atom(args)?.clone();
     let function = args.take(1);
-    // The value stays in its cell meanwhile: the function may look at it.
+    // The value stays in its cell meanwhile, because the function may read it.
     let old = atom.value.borrow().clone();
     let new = match args.len() {
         2 => vm.invoke(&function, &mut [old])?,
@@ -551,7 +551,7 @@ fn swap(vm: &mut Vm, args: &mut Args<'_>) -> Result<(Value, Value)> {
 /// Returns the value of a cell.
 ///
 /// # Errors
-/// When it is no cell, and whatever computing a delay throws.
+/// When it is not a cell, and any exception thrown while a delay is computed.
 pub(crate) fn deref(vm: &mut Vm, cell: &Value) -> Result<Value> {
     match cell {
         Value::Atom(atom) => Ok(atom.value.borrow().clone()),
@@ -572,7 +572,7 @@ pub(crate) fn deref(vm: &mut Vm, cell: &Value) -> Result<Value> {
     }
 }
 
-/// Computes a delay once; an exception is kept and thrown again.
+/// Computes a delay once; an exception is stored and thrown again.
 fn force(vm: &mut Vm, object: &Rc<Object>) -> Result<Value> {
     let Object::Delay(delay) = &**object else {
         return Ok(Value::Object(object.clone()));
@@ -624,7 +624,7 @@ fn force_elsewhere(vm: &mut Vm, object: &Rc<Object>, delay: &Delay) -> Result<Va
             return force(vm, object);
         }
     }
-    let words = "a delay needs itself to be computed";
+    let words = "the value of a delay depends on itself";
     Err(Exception::new(Class::ILLEGAL_STATE, "E0310", words).into())
 }
 
@@ -669,7 +669,7 @@ pub(super) fn with_meta(vm: &mut Vm, value: Value, meta: Value) -> Result<Value>
         return Err(wrong_type(&meta, "a map or nil", 1).into());
     }
     let holder = match &value {
-        // A view has no room for metadata: its first cell gets some.
+        // A view cannot hold metadata, so its first cell gets it.
         Value::Seq(_) => match vm.uncons(value)? {
             Some((first, rest)) => Value::List(Rc::new(List {
                 first,

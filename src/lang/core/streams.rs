@@ -1,7 +1,6 @@
-//! Writers and readers of text as values: string writers, string builders, what `read` takes from.
+//! Writers and readers of text as values: string writers, string builders, and readers for `read`.
 //!
-//! The constructors stand in namespaces with the host's names for them, so that `(java.io.StringReader. s)`
-//! finds one.
+//! The constructors are in namespaces with the host's names, so that `(java.io.StringReader. s)` finds one.
 
 use super::print::write_to;
 use crate::value::{
@@ -24,16 +23,16 @@ pub(super) const FNS: &[Native] = &[
 /// `clojure.edn/read`.
 pub(super) const EDN_FNS: &[Native] = &[EDN_READ];
 
-/// What `new` makes of the classes that write.
+/// The constructors of the classes that write.
 pub(super) const WRITER_FNS: &[Native] = &[NEW_WRITER];
 
-/// What `new` makes of the classes that read.
+/// The constructors of the classes that read.
 pub(super) const READER_FNS: &[Native] = &[NEW_READER];
 
 const NEW_WRITER: Native = Native {
     name: "new",
     usage: "(StringWriter.)\n(StringBuilder. text)",
-    doc: "Returns a new writer, which collects what is written to it; str gives its text.",
+    doc: "Returns a new writer, which collects the text written to it; str returns its text.",
     examples: &[(
         r#"(let [w (StringBuilder. "a")] (.append w "b") (str w))"#,
         r#""ab""#,
@@ -51,7 +50,7 @@ const NEW_WRITER: Native = Native {
 const NEW_READER: Native = Native {
     name: "new",
     usage: "(StringReader. text)\n(PushbackReader. reader)",
-    doc: "Returns a reader over a text, or the reader itself: each one can take back what was read.",
+    doc: "Returns a reader over a text, or the reader itself: every reader can unread text.",
     examples: &[(
         r#"(read (java.io.PushbackReader. (java.io.StringReader. "[1] 2")))"#,
         "[1]",
@@ -71,7 +70,7 @@ fn new_reader(_vm: &mut Vm, mut args: Args<'_>) -> Result<Value> {
 const TEXT_READER: Native = Native {
     name: "-text-reader",
     usage: "(-text-reader text)",
-    doc: "Returns a reader over a text: what with-in-str binds *in* to.",
+    doc: "Returns a reader over a text: the value to which with-in-str binds *in*.",
     examples: &[],
     arity: Arity::exactly(1),
     run: new_reader,
@@ -80,7 +79,7 @@ const TEXT_READER: Native = Native {
 const WRITE: Native = Native {
     name: "-write",
     usage: "(-write writer x)",
-    doc: "Writes a string, or the character with a number, to a writer or stream.",
+    doc: "Writes a string, or the character with a code, to a writer or stream.",
     examples: &[(r#"(with-out-str (-write *out* "a"))"#, r#""a""#)],
     arity: Arity::exactly(2),
     run: |vm, args| {
@@ -100,7 +99,7 @@ const WRITE: Native = Native {
 pub(super) const APPEND: Native = Native {
     name: "-append",
     usage: "(-append writer x)",
-    doc: "Writes x, as str makes it, to a writer or stream, and returns the writer.",
+    doc: "Writes the text of x, as str returns it, to a writer or stream, and returns the writer.",
     examples: &[],
     arity: Arity::exactly(2),
     run: |vm, mut args| {
@@ -139,7 +138,7 @@ const READ_LINE_OF: Native = Native {
 const READ_CHAR: Native = Native {
     name: "-read-char",
     usage: "(-read-char reader)",
-    doc: "Returns the number of the next character of a reader, or -1 at its end.",
+    doc: "Returns the code of the next character of a reader, or -1 at its end.",
     examples: &[(
         r#"(with-in-str "a" [(-read-char *in*) (-read-char *in*)])"#,
         "[97 -1]",
@@ -160,7 +159,7 @@ const READ_CHAR: Native = Native {
 const UNREAD: Native = Native {
     name: "-unread",
     usage: "(-unread reader x)",
-    doc: "Makes a reader give a string, or the character with a number, again.",
+    doc: "Puts back a string, or the character with a code, to be read again.",
     examples: &[(
         r#"(with-in-str "b" (-unread *in* 97) (-read-line *in*))"#,
         r#""ab""#,
@@ -183,7 +182,7 @@ const UNREAD: Native = Native {
 const READ_ALL: Native = Native {
     name: "-read-all",
     usage: "(-read-all reader)",
-    doc: "Returns what is left of a reader's text.",
+    doc: "Returns the rest of a reader's text.",
     examples: &[(r#"(with-in-str "a\nb" (-read-all *in*))"#, r#""a\nb""#)],
     arity: Arity::exactly(1),
     run: |vm, args| {
@@ -192,7 +191,7 @@ const READ_ALL: Native = Native {
     },
 };
 
-/// Returns what is left of a reader's text.
+/// Returns the rest of a reader's text.
 pub(super) fn read_all(vm: &mut Vm, reader: &TextReader) -> Result<Value> {
     while feed(vm, reader)? {}
     let rest = reader.rest();
@@ -248,7 +247,7 @@ const EDN_READ: Native = Native {
     },
 };
 
-/// Reads a form of what a reader has; of standard input, as many lines as the form needs.
+/// Reads a form from a reader; from standard input, reads the lines that the form needs.
 fn from_reader(
     vm: &mut Vm,
     reader: &TextReader,
@@ -282,7 +281,7 @@ fn from_reader(
     }
 }
 
-/// Tells whether more text could make right what a reader complains of.
+/// Tells whether more text could complete the form of a reader's error.
 fn is_unfinished(signal: &Signal) -> bool {
     match signal {
         Signal::Throw(exception) => exception
@@ -293,7 +292,7 @@ fn is_unfinished(signal: &Signal) -> bool {
     }
 }
 
-/// Adds a line of standard input to its reader; false at the end of the input.
+/// Appends a line of standard input to its reader; returns false at the end of the input.
 fn feed(vm: &mut Vm, reader: &TextReader) -> Result<bool> {
     if !reader.is_input {
         return Ok(false);

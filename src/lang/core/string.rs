@@ -108,16 +108,16 @@ const CAPITALIZE: Native = Native {
     },
 };
 
-/// How much of a text is worked on before it is paid for, in bytes.
+/// Size in bytes of the pieces of a text that are paid for separately.
 const PIECE: usize = 64 << 10;
 
-/// Changes the letters of a text, and pays for each piece of it.
+/// Converts the letters of a text, and pays for each piece of it.
 fn in_pieces(text: &str, change: fn(&str) -> String) -> Result<String> {
     let is_ascii = text.is_ascii();
     let mut out = String::new();
     let mut rest = text;
     while rest.len() > PIECE {
-        // What becomes of a letter may depend on letters beside it, but not on those beyond a space.
+        // The conversion of a letter may depend on adjacent letters, but not on those beyond a space.
         let end = match is_ascii {
             true => Some(PIECE),
             false => rest.as_bytes()[..PIECE]
@@ -135,7 +135,7 @@ fn in_pieces(text: &str, change: fn(&str) -> String) -> Result<String> {
     Ok(out)
 }
 
-/// Returns the first place of `wanted`, as [`str::find`] does, and pays for each piece of the text.
+/// Returns the first position of `wanted`, as [`str::find`] does, and pays for each piece of the text.
 fn find(text: &str, wanted: &str) -> Result<Option<usize>> {
     let step = PIECE.max(wanted.len());
     let mut start = 0;
@@ -151,7 +151,7 @@ fn find(text: &str, wanted: &str) -> Result<Option<usize>> {
     }
 }
 
-/// Returns the last place of `wanted`, as [`str::rfind`] does, and pays for each piece of the text.
+/// Returns the last position of `wanted`, as [`str::rfind`] does, and pays for each piece of the text.
 fn find_last(text: &str, wanted: &str) -> Result<Option<usize>> {
     let step = PIECE.max(wanted.len());
     let mut end = text.len();
@@ -167,7 +167,7 @@ fn find_last(text: &str, wanted: &str) -> Result<Option<usize>> {
     }
 }
 
-/// Returns the characters of argument 0: a string, or a builder of one.
+/// Returns the characters of argument 0: a string or a string builder.
 fn characters(args: &Args<'_>) -> Result<Rc<Text>> {
     match (args.get(0), super::host_builder::text_in(args.get(0))) {
         (Value::Text(text), _) => Ok(text.clone()),
@@ -176,7 +176,7 @@ fn characters(args: &Args<'_>) -> Result<Rc<Text>> {
     }
 }
 
-/// The text to work on: a string, or the text of anything else that is not nil.
+/// Returns the text to work on: a string, or the text of any other value that is not nil.
 fn subject<'a>(vm: &mut Vm, args: &'a Args<'_>) -> Result<Cow<'a, str>> {
     match args.get(0) {
         Value::Text(text) => Ok(Cow::Borrowed(text.as_str())),
@@ -221,7 +221,7 @@ const TRIM_NEWLINE: Native = Native {
     run: |_, args| cut(args, |text| text.trim_end_matches(['\n', '\r'])),
 };
 
-/// Returns a part of the string, which is itself where nothing is cut off.
+/// Returns a part of the string; the string itself if nothing is cut off.
 fn cut(args: Args<'_>, part: fn(&str) -> &str) -> Result<Value> {
     let text = characters(&args)?;
     let kept = part(&text);
@@ -231,7 +231,7 @@ fn cut(args: Args<'_>, part: fn(&str) -> &str) -> Result<Value> {
     Ok(Value::from(kept))
 }
 
-/// Tells whether Java counts a character as whitespace: no space that forbids a line break.
+/// Tells whether Java counts a character as whitespace, which excludes no-break spaces.
 pub(super) fn is_whitespace(char: char) -> bool {
     match char {
         '\u{a0}' | '\u{2007}' | '\u{202f}' | '\u{85}' => false,
@@ -333,7 +333,7 @@ const INDEX_OF: Native = Native {
 const LAST_INDEX_OF: Native = Native {
     name: "last-index-of",
     usage: "(last-index-of s value)\n(last-index-of s value from-index)",
-    doc: "Returns the last position of value, a string or character, in s that is not after from-index, or nil.",
+    doc: "Returns the last position of value, a string or character, in s that is at most from-index, or nil.",
     examples: &[
         (r#"(clojure.string/last-index-of "abcabc" "c")"#, "5"),
         (r#"(clojure.string/last-index-of "abcabc" \c 4)"#, "2"),
@@ -347,7 +347,7 @@ const LAST_INDEX_OF: Native = Native {
             let Ok(last) = usize::try_from(args.int(2)?) else {
                 return Ok(Value::Nil);
             };
-            // The match may start at `last` and go on after it.
+            // The match may start at `last` and extend past it.
             let after = text.offset(last).map_or(text.len(), |at| at + wanted.len());
             end = after.min(text.len());
             while !text.is_char_boundary(end) {
@@ -358,7 +358,7 @@ const LAST_INDEX_OF: Native = Native {
     },
 };
 
-/// Returns the string that argument 1, a string or character, is.
+/// Returns argument 1, a string or character, as a string.
 fn needle(args: &Args<'_>) -> Result<String> {
     match args.get(1) {
         Value::Text(text) => Ok(text.as_str().to_owned()),
@@ -396,7 +396,7 @@ const REVERSE: Native = Native {
 const ESCAPE: Native = Native {
     name: "escape",
     usage: "(escape s cmap)",
-    doc: "Returns s with each character for which cmap has a replacement replaced by it.",
+    doc: "Returns s with each character that is a key of cmap replaced by its value.",
     examples: &[(
         r#"(clojure.string/escape "a<b" {\< "&lt;"})"#,
         r#""a&lt;b""#,
@@ -409,7 +409,7 @@ const ESCAPE: Native = Native {
     },
 };
 
-/// Pays for a result that grows one character at a time: for each further page of it.
+/// Pays for a result that grows one character at a time, for each further page.
 fn pay_for(vm: &mut Vm, bytes: usize) -> Result<()> {
     const PAGE: usize = 4 << 10;
     match bytes.is_multiple_of(PAGE) {

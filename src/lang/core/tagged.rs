@@ -1,5 +1,5 @@
-//! Instants and UUIDs: what `#inst` and `#uuid` read. Random UUIDs take their bits from the host, which
-//! journals them in a flow.
+//! Instants and UUIDs, as read by `#inst` and `#uuid`. Random UUIDs take their bits from the host, which journals them
+//! in a flow.
 
 use crate::reader::parse_uuid;
 use crate::value::{Arity, Class, Exception, Native, Object, Result, Value};
@@ -8,13 +8,13 @@ use crate::vm::Vm;
 /// The functions of this area.
 pub(super) const FNS: &[Native] = &[INST_MS, PARSE_UUID, RANDOM_UUID];
 
-/// `UUID/...`: the same under the names that Java gives it.
+/// `UUID/...`: the same functions under their Java names.
 pub(super) const UUID_FNS: &[Native] = &[FROM_STRING, HOST_RANDOM_UUID];
 
 const FROM_STRING: Native = Native {
     name: "fromString",
     usage: "(UUID/fromString s)",
-    doc: "Returns the UUID that the string is; throws if it is not a UUID.",
+    doc: "Parses a string as a UUID; throws if it is not a UUID.",
     examples: &[(
         r#"(str (UUID/fromString "b6883c0a-0342-4007-9966-bc2dfa6b109e"))"#,
         r#""b6883c0a-0342-4007-9966-bc2dfa6b109e""#,
@@ -57,7 +57,7 @@ const INST_MS: Native = Native {
 const PARSE_UUID: Native = Native {
     name: "parse-uuid",
     usage: "(parse-uuid s)",
-    doc: "Returns the UUID that the string is, or nil.",
+    doc: "Parses a string as a UUID; nil if it is not one.",
     examples: &[
         (
             r#"(parse-uuid "b6883c0a-0342-4007-9966-bc2dfa6b109e")"#,
@@ -84,7 +84,7 @@ const RANDOM_UUID: Native = Native {
     run: |vm, _| random(vm),
 };
 
-/// Returns a UUID of random bits but for those that say its version and variant.
+/// Returns a UUID of random bits, except for those of its version and variant.
 fn random(vm: &mut Vm) -> Result<Value> {
     const FREE: u128 = 0xffff_ffff_ffff_0fff_3fff_ffff_ffff_ffff;
     const VERSION_4: u128 = 0x0000_0000_0000_4000_8000_0000_0000_0000;

@@ -1,4 +1,4 @@
-//! Strings, keywords and symbols: making them, taking them apart, telling them from other values.
+//! Strings, keywords and symbols: creating them, splitting them, and testing for them.
 
 use crate::value::{
     Arity, Class, Exception, Keyword, Native, Result, Signal, Symbol, Value, check_name,
@@ -46,7 +46,7 @@ const STR: Native = Native {
         for value in args.as_slice() {
             write_str(&mut out, vm, value)?;
         }
-        // Copying is quick, and yet to put a letter behind a long text again and again is not.
+        // Copying is fast, but appending a letter to a long text repeatedly is not.
         vm.charge((out.len() / 256) as u32)?;
         Ok(Value::from(out))
     },
@@ -77,7 +77,7 @@ const SUBS: Native = Native {
     },
 };
 
-/// Returns the byte offset of the character that an argument counts to in the string of argument 0.
+/// Returns the byte offset in the string of argument 0 of the character index given by an argument.
 fn position(args: &Args<'_>, idx: usize) -> Result<usize> {
     let at = args.position(idx)?;
     usize::try_from(at)
@@ -104,7 +104,7 @@ fn out_of_text(args: &Args<'_>, idx: usize) -> Signal {
 const MUNGE: Native = Native {
     name: "munge",
     usage: "(munge s)",
-    doc: "Returns a name that Java could have: each sign in the string or symbol is replaced by a word, a hyphen by an underscore.",
+    doc: "Returns a name that is valid in Java: each special character in the string or symbol is replaced by a word, a hyphen by an underscore.",
     examples: &[
         (r#"(munge "ready?")"#, r#""ready_QMARK_""#),
         ("(munge 'a-b)", "a_b"),
@@ -128,7 +128,7 @@ const MUNGE: Native = Native {
     },
 };
 
-/// What stands for a sign in the names that Clojure gives Java.
+/// Returns the name that Clojure uses for a special character in the names of Java classes.
 fn word_of_sign(sign: char) -> Option<&'static str> {
     Some(match sign {
         '-' => "_",
@@ -177,7 +177,7 @@ const NAME: Native = Native {
 const NAMESPACE: Native = Native {
     name: "namespace",
     usage: "(namespace x)",
-    doc: "Returns the namespace of a keyword or symbol, or nil where it has none.",
+    doc: "Returns the namespace of a keyword or symbol, or nil if it has none.",
     examples: &[("(namespace :a/b)", r#""a""#), ("(namespace :b)", "nil")],
     arity: Arity::exactly(1),
     run: |_, args| {
@@ -190,7 +190,7 @@ const NAMESPACE: Native = Native {
 const NAMESPACE_MUNGE: Native = Native {
     name: "namespace-munge",
     usage: "(namespace-munge ns)",
-    doc: "Returns the name of a namespace, given as a symbol or string, with underscores for hyphens.",
+    doc: "Returns the name of a namespace, given as a symbol or string, with hyphens replaced by underscores.",
     examples: &[("(namespace-munge 'my-app.main)", r#""my_app.main""#)],
     arity: Arity::exactly(1),
     run: |vm, args| {
@@ -202,7 +202,7 @@ const NAMESPACE_MUNGE: Native = Native {
 
 type Parts = (Option<std::rc::Rc<str>>, std::rc::Rc<str>);
 
-/// Returns namespace and name of a keyword or symbol.
+/// Returns the namespace and name of a keyword or symbol.
 fn parts(value: &Value) -> Option<Parts> {
     if let Value::Keyword(keyword) = value {
         return Some((keyword.namespace(), keyword.name()));
@@ -214,7 +214,7 @@ fn parts(value: &Value) -> Option<Parts> {
 const KEYWORD: Native = Native {
     name: "keyword",
     usage: "(keyword name)\n(keyword namespace name)",
-    doc: "Returns the keyword of that name. A keyword, symbol or string is taken as name; anything else gives nil.",
+    doc: "Returns the keyword of that name. name may be a keyword, symbol or string; nil for anything else.",
     examples: &[
         (r#"(keyword "a")"#, ":a"),
         (r#"(keyword "a" "b")"#, ":a/b"),
@@ -243,7 +243,7 @@ const KEYWORD: Native = Native {
     },
 };
 
-/// Makes a name of the two strings of a call; the first may be nil.
+/// Creates a name from the two strings of a call; the first may be nil.
 fn two_parts(args: &Args<'_>, make: fn(Option<&str>, &str) -> Value) -> Result<Value> {
     let text = |idx| match args.get(idx) {
         Value::Nil if idx == 0 => Ok(None),
@@ -262,7 +262,7 @@ fn two_parts(args: &Args<'_>, make: fn(Option<&str>, &str) -> Value) -> Result<V
 const FIND_KEYWORD: Native = Native {
     name: "find-keyword",
     usage: "(find-keyword name)\n(find-keyword namespace name)",
-    doc: "Returns the keyword of that name. Keywords need not be made before they are found here.",
+    doc: "Returns the keyword of that name. Keywords need not exist before they are found here.",
     examples: &[(r#"(find-keyword "a")"#, ":a")],
     arity: Arity::between(1, 2),
     run: KEYWORD.run,
@@ -429,7 +429,7 @@ const IS_QUALIFIED_SYMBOL: Native = Native {
     },
 };
 
-/// Tells whether a keyword or symbol has a namespace; `None` for anything else.
+/// Tells whether a keyword or symbol has a namespace; `None` for any other value.
 fn is_qualified(value: &Value) -> Option<bool> {
     parts(value).map(|(namespace, _)| namespace.is_some())
 }
@@ -438,7 +438,7 @@ fn test(args: &Args<'_>, holds: fn(&Value) -> bool) -> Result<Value> {
     Ok(Value::Bool(holds(args.get(0))))
 }
 
-/// Returns the text of a value, as `str` gives it.
+/// Returns the text of a value, as `str` does.
 pub(super) fn text_of(vm: &mut Vm, value: &Value) -> Result<String> {
     let mut out = String::new();
     write_str(&mut out, vm, value)?;

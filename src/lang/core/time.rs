@@ -1,7 +1,7 @@
-//! `java.time`: instants, dates, times, durations and how they are written.
+//! `java.time`: instants, dates, times, durations and their text.
 //!
-//! Calculations are those of the `jiff` crate with the time zones that it brings, so that a run gives the
-//! same on every machine. The present is the host's: in a flow, the journaled time of the run.
+//! Calculations use the `jiff` crate with its bundled time zones, so that a run has the same results on every machine.
+//! The current time comes from the host: in a flow, the journaled time of the run.
 
 mod fields;
 mod formatter;
@@ -48,7 +48,7 @@ const fn native(
     }
 }
 
-/// Checks a pattern of dates and times as `DateTimeFormatter/ofPattern` reads it.
+/// Checks a pattern of dates and times as `DateTimeFormatter/ofPattern` parses it.
 ///
 /// # Errors
 /// The exception that `ofPattern` throws.
@@ -160,7 +160,7 @@ impl Moment {
     }
 }
 
-/// The milliseconds of a `java.time.Instant` since 1970; `None` for anything else.
+/// Returns the milliseconds since 1970 of a `java.time.Instant`; `None` for any other value.
 pub(super) fn epoch_millis(value: &Value) -> Option<i64> {
     match value.as_host::<Temporal>()? {
         Temporal::Instant(at) => Some(at.as_nanosecond().div_euclid(1_000_000) as i64),

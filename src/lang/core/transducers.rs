@@ -1,7 +1,7 @@
 //! Transducers: stages without a collection, and the functions that run collections through them.
 //!
-//! A transducer of our own is a stage in a closure, so that a chain of them runs without a call for
-//! each; a transducer that a program wrote is called as the function that it is.
+//! A native transducer is a stage in a closure, so that a chain of them runs without a call for each; a transducer
+//! written in the program is called as a function.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -42,7 +42,7 @@ const CAT: Native = Native {
 const COMPLETING: Native = Native {
     name: "completing",
     usage: "(completing f)\n(completing f cf)",
-    doc: "Returns f with cf (identity) for its call with one argument, so that it can end a transduce.",
+    doc: "Returns f with cf (identity) as its one-argument call, so that it can complete a transduce.",
     examples: &[("(transduce (map inc) (completing + str) 0 [1 2])", r#""5""#)],
     arity: Arity::between(1, 2),
     run: |_, mut args| {
@@ -66,7 +66,7 @@ const COMPLETING: Native = Native {
 const EDUCTION: Native = Native {
     name: "eduction",
     usage: "(eduction & xforms coll)",
-    doc: "Returns the items of coll after going through transducers.",
+    doc: "Returns the items of coll, passed through transducers.",
     examples: &[("(eduction (map inc) (filter odd?) [1 2 3 4])", "(3 5)")],
     arity: Arity::at_least(1),
     run: |vm, mut args| {
@@ -97,7 +97,7 @@ const ENSURE_REDUCED: Native = Native {
 const REDUCED: Native = Native {
     name: "reduced",
     usage: "(reduced x)",
-    doc: "Returns x wrapped so that a reduction that gets it ends with x.",
+    doc: "Returns x wrapped so that a reduction that receives it ends with x.",
     examples: &[(
         "(reduce (fn [sum x] (if (> x 2) (reduced sum) (+ sum x))) 0 (range))",
         "3",
@@ -121,7 +121,7 @@ const IS_REDUCED: Native = Native {
 const SEQUENCE: Native = Native {
     name: "sequence",
     usage: "(sequence coll)\n(sequence xform coll)\n(sequence xform coll & colls)",
-    doc: "Returns a sequence of the items of coll, after going through a transducer; () for none.",
+    doc: "Returns a sequence of the items of coll, passed through a transducer; () if there are none.",
     examples: &[
         ("(sequence (map inc) [1 2])", "(2 3)"),
         ("(sequence nil)", "()"),
@@ -146,7 +146,7 @@ const SEQUENCE: Native = Native {
 const TRANSDUCE: Native = Native {
     name: "transduce",
     usage: "(transduce xform f coll)\n(transduce xform f init coll)",
-    doc: "Reduces coll with f after its items went through a transducer; f is called with the result at the end.",
+    doc: "Reduces coll with f after its items passed a transducer; f is called with the result at the end.",
     examples: &[
         ("(transduce (map inc) + [1 2 3])", "9"),
         ("(transduce (filter odd?) conj [] [1 2 3])", "[1 3]"),
@@ -173,14 +173,14 @@ const TRANSDUCE: Native = Native {
 const UNREDUCED: Native = Native {
     name: "unreduced",
     usage: "(unreduced x)",
-    doc: "Returns what a reduced x wraps, or x itself.",
+    doc: "Returns the value that a reduced x wraps, or x itself.",
     examples: &[("(unreduced (reduced 1))", "1"), ("(unreduced 1)", "1")],
     arity: Arity::exactly(1),
     run: |_, mut args| Ok(unreduced(args.take(0)).0),
 };
 
-/// Returns the steps of a transducer, where the items of `coll` can be sent through them one by one; what reduces
-/// itself needs a function.
+/// Returns the steps of a transducer if the items of `coll` can be sent through them one by one; a collection that
+/// reduces itself needs a function.
 pub(super) fn steps_for(xform: &Value, coll: &Value) -> Option<Vec<Step>> {
     match walk::own_reduce(coll) {
         Some(_) => None,
@@ -224,7 +224,7 @@ fn step_of(captured: &[Value]) -> Option<&Step> {
     }
 }
 
-/// Returns the stages of a transducer that is all our own; `None` where a program wrote part of it.
+/// Returns the stages of a native transducer; `None` if a part of it is written in the program.
 pub(crate) fn steps(xform: &Value) -> Option<Vec<Step>> {
     let mut steps = Vec::new();
     let mut pending = vec![xform.clone()];
@@ -247,7 +247,7 @@ pub(crate) fn steps(xform: &Value) -> Option<Vec<Step>> {
     Some(steps)
 }
 
-/// Returns the lazy sequence of what a transducer makes of the items of `colls`.
+/// Returns the lazy sequence of a transducer applied to the items of `colls`.
 fn sequence(vm: &mut Vm, xform: &Value, mut colls: Vec<Value>) -> Result<Value> {
     let Some(steps) = steps(xform) else {
         return custom(vm, xform, colls);
@@ -270,7 +270,7 @@ fn sequence(vm: &mut Vm, xform: &Value, mut colls: Vec<Value>) -> Result<Value> 
     })
 }
 
-/// Returns the reducing function that a stage makes of `function`.
+/// Returns the reducing function of a stage applied to `function`.
 fn reducing(step: Step, function: Value) -> Value {
     let captured = vec![function, state(RefCell::new(step))];
     closure(
@@ -302,7 +302,7 @@ fn reducing_call(vm: &mut Vm, own: &NativeClosure, mut args: Args<'_>) -> Result
             vm.invoke(function, &mut [result])
         }
         2 => {
-            // The stage leaves its cell while it runs: it may call back into this very function.
+            // The stage leaves its cell while it runs, because it may call this function again.
             let mut step = cell.replace(Step::Cat);
             let emit = step.step(vm, args.take(1));
             cell.replace(step);
@@ -356,11 +356,11 @@ fn emit_into(vm: &mut Vm, function: &Value, result: Value, emit: Emit) -> Result
     }
 }
 
-/// A sequence through a transducer that a program wrote: what came out waits in a buffer.
+/// A sequence through a transducer written in the program: its output waits in a buffer.
 struct Source {
     function: Value,
     buffer: Rc<RefCell<VecDeque<Value>>>,
-    /// `None` once there are no more items.
+    /// The iterations over the collections; `None` once there are no more items.
     walks: Option<Vec<Iter>>,
 }
 

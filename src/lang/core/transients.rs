@@ -1,7 +1,7 @@
 //! Transients: collections under construction.
 //!
-//! They keep Clojure's contract, use after `persistent!` included; the gain in speed is small here,
-//! because a collection that nobody else holds is changed in place anyway.
+//! They keep Clojure's contract, including use after `persistent!`; the gain in speed is small here, because a
+//! collection that is not shared is changed in place anyway.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -19,7 +19,7 @@ pub(super) const FNS: &[Native] = &[ASSOC, CONJ, DISJ, DISSOC, PERSISTENT, POP, 
 const ASSOC: Native = Native {
     name: "assoc!",
     usage: "(assoc! transient key value & keyvals)",
-    doc: "Puts values at keys of a transient map or vector, nil at a last key without one, and returns it.",
+    doc: "Sets the values of keys of a transient map or vector, nil for a last key without one, and returns it.",
     examples: &[("(persistent! (assoc! (transient {}) :a 1))", "{:a 1}")],
     arity: Arity::at_least(3),
     run: |vm, mut args| {
@@ -92,7 +92,7 @@ const DISSOC: Native = Native {
 const PERSISTENT: Native = Native {
     name: "persistent!",
     usage: "(persistent! transient)",
-    doc: "Returns the collection that a transient holds; the transient is of no more use.",
+    doc: "Returns the collection that a transient holds; the transient cannot be used any more.",
     examples: &[("(persistent! (transient [1 2]))", "[1 2]")],
     arity: Arity::exactly(1),
     run: |vm, args| {
@@ -165,8 +165,8 @@ fn cell<'a>(args: &'a Args<'_>) -> Result<&'a RefCell<Option<Value>>> {
     }
 }
 
-/// Takes the collection out, so that nothing else holds it while it changes, and puts it back. When the
-/// change fails, the transient is as it was.
+/// Takes the collection out, so that it is not shared while it changes, and puts it back. If the change fails, the
+/// transient is unchanged.
 fn change(
     vm: &mut Vm,
     holder: Value,
@@ -178,7 +178,7 @@ fn change(
     };
     let Object::Transient(inner) = &*object else {
         return match type_of(&holder) {
-            // A transient of a type of the program: the functions of collections ask its methods.
+            // A transient of a program's type: the functions of collections call its methods.
             Some(_) => change(vm, holder),
             None => Err(wrong_type(&holder, "a transient", 0).into()),
         };

@@ -1,4 +1,4 @@
-//! Vectors, and functions that give vectors.
+//! Vectors, and functions that return vectors.
 
 use std::ops::ControlFlow;
 
@@ -33,7 +33,7 @@ const FILTERV: Native = Native {
 const MAPV: Native = Native {
     name: "mapv",
     usage: "(mapv f coll)\n(mapv f coll & colls)",
-    doc: "Returns a vector of what f gives for each item, or for the items of several colls at each position.",
+    doc: "Returns a vector of the results of f for each item, or for the items of several colls at each position.",
     examples: &[
         ("(mapv inc [1 2 3])", "[2 3 4]"),
         ("(mapv + [1 2] [10 20 30])", "[11 22]"),
@@ -114,7 +114,7 @@ const VECTOR: Native = Native {
     },
 };
 
-/// Takes one item of each walk; `None` when one of them is at its end.
+/// Takes one item from each iteration; `None` when one of them is at its end.
 pub(crate) fn next_of_all(vm: &mut Vm, all: &mut [Iter]) -> Result<Option<Vec<Value>>> {
     let mut items = Vec::with_capacity(all.len());
     for iter in all {
@@ -130,7 +130,7 @@ fn vector(items: PVec) -> Value {
     Value::Vector(std::rc::Rc::new(Vector::new(items)))
 }
 
-/// A position that may be any number: what is after the point is cut off, and NaN is 0.
+/// Returns a position of any number type: a fraction is truncated, and NaN is 0.
 fn position(args: &Args<'_>, idx: usize) -> Result<i64> {
     match args.get(idx) {
         Value::Float(float) if float.is_nan() => Ok(0),

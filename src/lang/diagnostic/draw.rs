@@ -1,15 +1,15 @@
-//! How a diagnostic is laid out. Each piece of text has a role, by which a surface may colour it.
+//! The layout of a diagnostic. Each piece of text has a role, which a surface may colour.
 
 use super::{Call, Diagnostic, Excerpt, Severity};
 
-/// What a piece of text is.
+/// The role of a piece of text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Role {
     /// `error[E0204]`, and the marks under the place.
     Severity(Severity),
     /// The message.
     Message,
-    /// Line numbers and rules; the marks under another place.
+    /// Line numbers and rules, and the marks under another place.
     Gutter,
     /// Source text, file names.
     Text,
@@ -19,18 +19,18 @@ pub enum Role {
     Hint,
 }
 
-/// Text of one role.
+/// A piece of text with one role.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Piece {
-    /// What the text is there for.
+    /// The role of the text.
     pub role: Role,
     /// The text itself.
     pub text: String,
 }
 
-/// What the code outside of functions is called in a trace.
+/// The name of the code outside of functions in a trace.
 const TOP_LEVEL: &str = "top level";
-/// Calls that are shown; the innermost say most.
+/// Maximum number of calls shown; the innermost are the most useful.
 const MAX_CALLS: usize = 8;
 
 impl Diagnostic {
@@ -63,7 +63,7 @@ impl Diagnostic {
             page.put(Role::Text, format!(": {hint}"));
             page.end_line();
         }
-        // A single call in the place that is shown already says nothing new.
+        // A single call at the place already shown adds no information.
         match self.trace.as_slice() {
             [call] if call.function == TOP_LEVEL && call.is_at(self.place.as_ref()) => {}
             trace => page.trace(trace),
@@ -73,7 +73,7 @@ impl Diagnostic {
 }
 
 impl Diagnostic {
-    /// Returns the facts below the place, each a line or several.
+    /// Returns the facts below the place, each of one or more lines.
     fn all_notes(&self) -> Vec<String> {
         let data = |data: &Option<String>| data.as_ref().map(|data| format!("data: {data}"));
         let mut notes: Vec<String> = data(&self.data).into_iter().collect();
@@ -102,7 +102,7 @@ fn at(place: &Excerpt) -> String {
 }
 
 impl Call {
-    /// Tells whether the call is where an excerpt is.
+    /// Tells whether the call is at the place of an excerpt.
     fn is_at(&self, place: Option<&Excerpt>) -> bool {
         match (&self.place, place) {
             (Some(own), Some(other)) => own.is_at(other),
@@ -146,8 +146,7 @@ impl Page {
         self.end_line();
     }
 
-    /// Writes the calls that the user wrote, and how many of the library stand between them. A call that repeats
-    /// itself is written once.
+    /// Writes the user's calls, and the number of library calls between them. Repeated calls are written once.
     fn trace(&mut self, calls: &[Call]) {
         let mut folded = 0;
         let mut shown = 0;

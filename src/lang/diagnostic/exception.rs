@@ -1,14 +1,14 @@
-//! An exception as a diagnostic: what was at fault, where to look, how it came there.
+//! An exception as a diagnostic: the value at fault, its place, and the calls that led there.
 
 use super::{Call, Cause, Culprit, Diagnostic, Excerpt, Expanded};
 use crate::value::{Culprit as At, Exception, Fault, Frame, Origin, Sources, Span, Value, brief};
 
-/// A longer value is not repeated under the place.
+/// Maximum length of a value that is repeated under the place.
 const LONGEST_LABEL: usize = 60;
-/// How many causes are told.
+/// Maximum number of causes that are shown.
 const MOST_CAUSES: usize = 8;
 
-/// Describes an exception that nothing caught.
+/// Describes an uncaught exception.
 pub(super) fn describe(sources: &Sources, exception: &Exception) -> Diagnostic {
     let message = match exception.code {
         "" => format!("{}: {}", exception.class.0.name, exception.text()),
@@ -46,7 +46,7 @@ pub(super) fn describe(sources: &Sources, exception: &Exception) -> Diagnostic {
     diagnostic
 }
 
-/// Says where it was and how it came there; returns the place that is shown.
+/// Sets the place and the calls of an exception; returns the place that is shown.
 pub(super) fn put_origin(diagnostic: &mut Diagnostic, sources: &Sources, origin: &Origin) -> Span {
     let thrown = origin.span.unwrap_or(Span::NONE);
     let at = nearest_to_user(sources, thrown, &origin.trace);
@@ -74,7 +74,7 @@ pub(super) fn put_origin(diagnostic: &mut Diagnostic, sources: &Sources, origin:
     at
 }
 
-/// Tells the macro calls that the place came through, and those that were being expanded.
+/// Adds the macro calls that produced the place, and those that were being expanded.
 fn put_expansions(diagnostic: &mut Diagnostic, sources: &Sources, at: Span, origin: &Origin) {
     let mut source = at.source;
     while let Some(expansion) = sources.expansion(source) {
@@ -111,7 +111,7 @@ fn put_expansions(diagnostic: &mut Diagnostic, sources: &Sources, at: Span, orig
     }
 }
 
-/// A macro that throws on purpose complains about its call: that is the place to look at.
+/// Shows the call of a macro that throws on purpose, because its error is about the call.
 fn show_the_call_of_the_macro(diagnostic: &mut Diagnostic, sources: &Sources, origin: &Origin) {
     let Some((name, call)) = origin.expanding.first() else {
         return;
@@ -124,7 +124,7 @@ fn show_the_call_of_the_macro(diagnostic: &mut Diagnostic, sources: &Sources, or
     diagnostic.related.clear();
 }
 
-/// Says what value was at fault, under the place where that shows more than the text there.
+/// Describes the value at fault, under the place if the value adds to the text there.
 fn put_culprit(
     diagnostic: &mut Diagnostic,
     sources: &Sources,
@@ -169,17 +169,17 @@ fn put_culprit(
     }
 }
 
-/// Tells whether a form shows its value already.
+/// Tells whether the text of a form is its value.
 fn is_literal(text: &str) -> bool {
     text == "nil"
         || text.starts_with(|char: char| char.is_ascii_digit() || "\"\\:'[{#-`".contains(char))
 }
 
-/// Returns the message where what failed is a pattern, whose text is at the place.
+/// Returns the message for a failed destructuring, if the text at the place is a pattern.
 fn destructuring(fault: &Fault, text: &str) -> Option<String> {
     let function = fault.function.as_deref()?;
     let is_pattern = match function {
-        // A vector is something that these take, so that it must be a pattern.
+        // These functions accept a vector, so the vector at the place must be a pattern.
         "nth" | "seq" => text.starts_with('['),
         _ => false,
     };
@@ -224,7 +224,7 @@ impl Call {
     }
 }
 
-/// Returns where an error shows: where it was thrown, or, if that is inside the library, the call that led there.
+/// Returns the place to show: where it was thrown, or the user's call if that is inside the library.
 fn nearest_to_user(sources: &Sources, thrown: Span, trace: &[Frame]) -> Span {
     if thrown.is_some() && !is_library(sources, thrown) {
         return thrown;
@@ -236,7 +236,7 @@ fn nearest_to_user(sources: &Sources, thrown: Span, trace: &[Frame]) -> Span {
         .unwrap_or(thrown)
 }
 
-/// Returns the function of the library that the user's code called.
+/// Returns the library function that the user's code called.
 fn outermost_of_library<'a>(sources: &Sources, trace: &'a [Frame]) -> Option<&'a str> {
     let of_library = trace
         .iter()
@@ -245,7 +245,7 @@ fn outermost_of_library<'a>(sources: &Sources, trace: &'a [Frame]) -> Option<&'a
     Some(name.strip_prefix("clojure.core/").unwrap_or(name))
 }
 
-/// Tells whether a place is in the library, or is no place, as in a native.
+/// Tells whether a place is in the library, or is missing, as in a native.
 fn is_library(sources: &Sources, span: Span) -> bool {
     !span.is_some()
         || sources
@@ -253,7 +253,7 @@ fn is_library(sources: &Sources, span: Span) -> bool {
             .is_none_or(|source| source.is_library())
 }
 
-/// Returns a text with the names that syntax-quote made as they were written: `x#`.
+/// Restores the names that syntax-quote generated to their written form: `x#`.
 fn unmangled(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
@@ -276,7 +276,7 @@ fn unmangled(text: &str) -> String {
     out
 }
 
-/// Returns the other place of a reader's exception: in its data, as offsets into the same text.
+/// Returns the other place of a reader's exception, stored in its data as offsets into the same text.
 fn related(sources: &Sources, span: Span, data: &Value) -> Option<(Excerpt, String)> {
     let related = data.get("related")?;
     let offset = |key: &str| u32::try_from(related.get(key)?.as_int()?).ok();

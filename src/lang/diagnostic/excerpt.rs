@@ -1,13 +1,13 @@
-//! A place as it is shown: one line of a text, and what to underline in it.
+//! A place as it is shown: one line of a text, and the part to underline.
 
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 use crate::value::{Source, Sources, Span};
 use crate::visible::visible as shown;
 
-/// A longer line is shown in part.
+/// Maximum length of a line that is shown in full.
 const MAX_WIDTH: usize = 120;
-/// How much of a long line stands before the place.
+/// Number of characters shown before the place in a long line.
 const BEFORE: usize = 50;
 
 /// A part of one line of a text.
@@ -15,32 +15,32 @@ const BEFORE: usize = 50;
 pub struct Excerpt {
     /// The name of the text.
     pub file: String,
-    /// Counted from 1, as is the column.
+    /// The line number, from 1.
     pub line: u32,
-    /// In characters.
+    /// The column in characters, from 1.
     pub column: u32,
     /// The line itself, without its end.
     pub text: String,
-    /// How many characters are meant; at least 1, which may be the line's end.
+    /// The number of characters to mark; at least 1, which may be the line's end.
     pub length: usize,
-    /// The line where it ends, which may be a later one.
+    /// The line where the place ends, which may be a later one.
     pub end_line: u32,
     /// The column after its last character.
     pub end_column: u32,
 }
 
-/// What is shown of an excerpt.
+/// The visible part of an excerpt.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Window {
     pub text: String,
-    /// What stands before the marks, on their line: as wide as what stands before the place.
+    /// The text before the marks on their line: as wide as the text before the place.
     pub indent: String,
-    /// How many marks there are.
+    /// The number of marks.
     pub marks: usize,
 }
 
 impl Excerpt {
-    /// Returns the excerpt of a span; `None` where it is in no text.
+    /// Returns the excerpt of a span; `None` if the span is not in a text.
     pub fn find(sources: &Sources, span: Span) -> Option<Excerpt> {
         if !span.is_some() {
             return None;
@@ -54,7 +54,7 @@ impl Excerpt {
         (&self.file, self.line, self.column) == (&other.file, other.line, other.column)
     }
 
-    /// Returns the excerpt of a span: where that goes over several lines, of the first of them.
+    /// Returns the excerpt of a span; of its first line if it covers several.
     fn of(source: &Source, span: Span) -> Excerpt {
         let start = source.line_column(span.start);
         let end = source.line_column(span.end.max(span.start));
@@ -94,8 +94,8 @@ impl Excerpt {
         }
     }
 
-    /// Returns what to show: of a long line the part around the place. Tabs stay tabs on both lines, so that they
-    /// are equally wide; wide characters get as many columns as a terminal gives them.
+    /// Returns the part to show: of a long line, the part around the place. Tabs stay tabs on both lines, so that they
+    /// have equal width; wide characters take the same number of columns as on a terminal.
     pub(super) fn window(&self) -> Window {
         let chars: Vec<char> = self.text.chars().collect();
         let start = (self.column as usize - 1).min(chars.len());

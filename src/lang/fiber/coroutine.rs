@@ -10,9 +10,9 @@ use super::{Exiter, Leave, Start, Suspender, Turn};
 use crate::value::{Result, Value};
 
 const STACK_BYTES: usize = 1 << 20;
-/// Left for what runs between two checks of the limit, and for unwinding.
+/// Stack space reserved for code between two checks of the limit, and for unwinding.
 const MARGIN_BYTES: usize = 128 << 10;
-/// Stacks kept for re-use by each thread.
+/// Maximum number of stacks that each thread keeps for reuse.
 const POOL_MAX: usize = 256;
 
 thread_local! {
@@ -21,7 +21,7 @@ thread_local! {
 
 type Body = Coroutine<Result<Value>, Leave, Result<Value>, DefaultStack>;
 
-/// A body on a stack of its own.
+/// A body on its own stack.
 pub(super) struct Stack {
     /// `None` only while dropping.
     body: Option<Body>,
@@ -62,9 +62,9 @@ impl Suspender for Stack {
     }
 }
 
-/// Gives back the memory of stacks that wait for the next body, but for one.
+/// Releases the memory of all pooled stacks except one.
 pub(super) fn trim() {
-    // No pool is left when the thread is ending.
+    // The pool no longer exists when the thread is ending.
     let _ = POOL.try_with(|pool| pool.borrow_mut().truncate(1));
 }
 
@@ -77,7 +77,7 @@ impl Drop for Stack {
             body.force_unwind();
         }
         let stack = body.into_stack();
-        // The pool is gone when the thread is ending; the stack is then unmapped.
+        // The pool no longer exists when the thread is ending; the stack is then unmapped.
         let _ = POOL.try_with(|pool| {
             let mut pool = pool.borrow_mut();
             if pool.len() < POOL_MAX {

@@ -1,4 +1,4 @@
-//! The host of a fiber: passes on what can be answered at once, and leaves the stack for the rest.
+//! The host of a fiber: answers what needs no suspension, and leaves the stack for everything else.
 
 use std::rc::Rc;
 
@@ -32,7 +32,7 @@ impl FiberHost {
     }
 }
 
-/// The limits of the inner host, and the way out of the stack.
+/// The limits of the inner host, and the exit from the stack.
 struct FiberWatch {
     inner: Option<Rc<dyn Watch>>,
     exiter: Box<dyn Exiter>,
@@ -50,8 +50,8 @@ impl Watch for FiberWatch {
         self.inner.as_ref().map_or(Ok(()), |watch| watch.glance())
     }
 
-    /// Leaves the stack until the owner resumes the fiber. While the library is being loaded the fiber keeps its turn:
-    /// others of this world would find half of a definition.
+    /// Leaves the stack until the owner resumes the fiber. The fiber keeps its turn while the library is being loaded,
+    /// because other evaluations of this world would see incomplete definitions.
     fn turn(&self) -> Result<(), Stop> {
         if self.world.is_library_loading() {
             return Ok(());
@@ -66,7 +66,7 @@ impl Watch for FiberWatch {
 
 impl Host for FiberHost {
     fn refill(&mut self) -> Result<u32, Stop> {
-        // The first quantum is given before the first instruction: nothing has run that others wait for.
+        // The first quantum is granted before the first instruction: nothing has run yet that others could wait for.
         if std::mem::replace(&mut self.started, true) {
             self.watch.turn()?;
         }

@@ -1,4 +1,4 @@
-//! The same cases over coroutines and over threads.
+//! The same cases run on coroutines and on threads.
 
 use std::cell::Cell;
 
@@ -18,7 +18,7 @@ fn ask(vm: &mut Vm, question: i64) -> Result<i64> {
     Ok(answer.as_int().expect("an integer"))
 }
 
-/// Returns the value that a body asks for.
+/// Returns the value that a body requests.
 fn asked(exit: Exit) -> Value {
     match exit {
         Exit::Step(request) => request.take().expect("a value"),
@@ -27,7 +27,7 @@ fn asked(exit: Exit) -> Value {
 }
 
 #[test]
-fn a_body_asks_and_goes_on_with_the_answer() {
+fn a_body_makes_a_request_and_resumes_with_the_answer() {
     both(|start| {
         let mut fiber = start(Box::new(|vm| {
             let first = ask(vm, 1)?;
@@ -55,7 +55,7 @@ fn a_signal_is_raised_where_the_body_waits() {
 }
 
 #[test]
-fn fuel_is_a_reason_to_leave() {
+fn running_out_of_fuel_suspends_the_body() {
     both(|start| {
         let mut fiber = start(Box::new(|vm| {
             vm.charge(1)?;
@@ -69,7 +69,7 @@ fn fuel_is_a_reason_to_leave() {
 }
 
 #[test]
-fn names_mean_the_same_on_both_sides() {
+fn names_are_the_same_inside_and_outside_of_a_fiber() {
     both(|start| {
         let mut fiber = start(Box::new(|vm| {
             let answer = vm.suspend(Value::keyword("only-made-inside"))?;
@@ -128,7 +128,7 @@ fn a_panic_of_the_body_reaches_the_owner() {
 }
 
 #[test]
-fn stacks_are_used_again() {
+fn stacks_are_reused() {
     let session = Session::new();
     let mut places = std::collections::BTreeSet::new();
     for _ in 0..50 {

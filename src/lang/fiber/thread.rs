@@ -1,7 +1,7 @@
-//! Bodies on threads that take turns with their owner: where no coroutine can be had.
+//! Bodies on threads that take turns with their owner, for platforms without coroutines.
 //!
-//! At each moment one of the two runs and the other is blocked on a channel, so what is counted with `Rc` is
-//! never touched by both. The names of the thread go along with the turn.
+//! At any time one of the two runs and the other is blocked on a channel, so values counted with `Rc` are never
+//! accessed by both. The thread's interned names are handed over with the turn.
 
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -12,10 +12,10 @@ use super::{Exiter, Leave, Start, Suspender, Turn};
 use crate::value::{Names, Result, Value};
 
 const STACK_BYTES: usize = 4 << 20;
-/// Far below what the thread's stack holds: its exact end is not known here.
+/// Far below the thread's stack size, because its exact end is not known here.
 const USABLE_BYTES: usize = 2 << 20;
 
-/// Something whose owner changes from one thread to the other.
+/// A value whose owner changes from one thread to another.
 struct Handed<T>(T);
 
 // SAFETY: the sender blocks on the answering channel right after the hand-over, or ends, and touches nothing of what
@@ -24,7 +24,7 @@ struct Handed<T>(T);
 unsafe impl<T> Send for Handed<T> {}
 
 impl<T> Handed<T> {
-    /// Takes it out. A method, so that a closure captures the wrapper and not its field.
+    /// Takes the value out. This is a method, so that a closure captures the wrapper and not its field.
     fn take(self) -> T {
         self.0
     }
@@ -41,7 +41,7 @@ enum ToOwner {
     Panicked(Box<dyn std::any::Any + Send>, Names),
 }
 
-/// A body on a thread of its own.
+/// A body on its own thread.
 pub(super) struct Stack {
     to_body: Sender<Handed<ToBody>>,
     from_body: Receiver<Handed<ToOwner>>,

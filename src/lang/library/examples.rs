@@ -1,19 +1,19 @@
-//! What is known about names beside their definition: examples of macros and functions of the library, usage and
-//! documentation of special forms. Read when somebody asks for it, never when a program runs.
+//! Documentation kept apart from definitions: examples of the library's macros and functions, usage and documentation
+//! of special forms. Parsed on request, never when a program runs.
 
 /// The whole file; its format is described at its top.
 const TEXT: &str = include_str!("../../../stdlib/examples.txt");
 
-/// What the file has about one name.
+/// The documentation of one name in the file.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub struct Entry {
     /// The name with its namespace.
     pub name: &'static str,
-    /// How it is called, each way on a line; of special forms only.
+    /// The call forms, one per line; for special forms only.
     pub usage: String,
-    /// What it does; of special forms only.
+    /// The description; for special forms only.
     pub doc: &'static str,
-    /// Expressions and what they give.
+    /// Expressions and their results.
     pub examples: Vec<(&'static str, &'static str)>,
 }
 
@@ -22,7 +22,7 @@ pub fn entries() -> impl Iterator<Item = Entry> {
     TEXT.split("\n# ").skip(1).map(entry)
 }
 
-/// Returns what is known about a name, given with its namespace.
+/// Returns the entry of a name, given with its namespace.
 pub fn find(name: &str) -> Option<Entry> {
     entries().find(|entry| entry.name == name)
 }
@@ -54,7 +54,7 @@ mod tests {
     use super::find;
 
     #[test]
-    fn an_entry_is_taken_apart() {
+    fn an_entry_is_parsed() {
         let entry = find("clojure.core/if").expect("a special form");
         assert!(entry.usage.starts_with("(if test then)\n(if"));
         assert!(entry.doc.starts_with("Evaluates then"));

@@ -1,4 +1,4 @@
-//! Collections from the items that were read.
+//! Construction of collections from their items.
 
 use std::rc::Rc;
 
@@ -8,7 +8,7 @@ use crate::value::{
 
 use super::{ReadError, Reader};
 
-/// Up to this many entries a map iterates in the order in which they were read.
+/// Maximum number of entries for which a map iterates in reading order.
 const ORDERED: usize = 8;
 
 impl Reader<'_> {
@@ -94,7 +94,7 @@ impl Reader<'_> {
         Ok(Value::Set(Rc::new(set)))
     }
 
-    /// Gives the keys from `base` on a namespace, as `#:name{` does: a plain key gets it, a key of the
+    /// Applies a namespace to the keys from `base` on, as `#:name{` does: a plain key gets the namespace, a key of the
     /// namespace `_` becomes plain.
     pub(super) fn qualify_keys(&mut self, base: usize, namespace: &str) {
         let qualify = |name: &str, own: Option<Rc<str>>| match own.as_deref() {
@@ -167,8 +167,8 @@ fn placed(span: Span, items: Box<[Span]>) -> Extra {
     }))
 }
 
-/// Where in the text each key of a large map stood: such a map iterates in an order of its own, and the
-/// spans must follow it.
+/// The position of each key of a large map in the text: such a map iterates in another order, and the spans must follow
+/// it.
 struct Positions(Option<PMap>);
 
 impl Positions {
@@ -182,7 +182,7 @@ impl Positions {
         }
     }
 
-    /// Returns where a key stood.
+    /// Returns the position of a key.
     fn find<'v>(&self, key: &Value, mut keys: impl Iterator<Item = &'v Value>) -> Option<usize> {
         match &self.0 {
             Some(positions) => index(positions.get(key)?),
@@ -190,7 +190,7 @@ impl Positions {
         }
     }
 
-    /// Sorts spans, of which each key has `each`, in the order of the keys.
+    /// Sorts spans into the order of the keys; each key has `each` spans.
     fn sort<'v>(
         &self,
         keys: impl Iterator<Item = &'v Value>,

@@ -11,7 +11,7 @@ use crate::value::{Span, Value};
 
 use super::{ReadError, Reader};
 
-/// The names of characters that have no visible form.
+/// The names of characters without a visible form.
 pub(super) const NAMES: &[(&str, char)] = &[
     ("newline", '\n'),
     ("space", ' '),
@@ -37,7 +37,7 @@ impl Reader<'_> {
         } else {
             match all_consuming(character).parse(token) {
                 Ok((_, char)) => char,
-                // What another dialect writes after a backslash is not looked at.
+                // Text after a backslash that another dialect accepts is not checked.
                 Err(_) if self.quiet > 0 => first,
                 Err(_) => return Err(self.bad_character(token, start, end)),
             }
@@ -47,7 +47,7 @@ impl Reader<'_> {
     }
 }
 
-/// What stands after the backslash, where that is more than one character.
+/// Parses the text after the backslash if it is longer than one character.
 fn character(token: &str) -> IResult<&str, char> {
     alt((named, unicode, octal)).parse(token)
 }

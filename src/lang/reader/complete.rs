@@ -1,4 +1,4 @@
-//! What becomes of a form that has been read: an item of the form around it, or the end of a prefix.
+//! Completed forms: a form becomes an item of the surrounding form, or completes a prefix.
 
 use std::rc::Rc;
 
@@ -10,7 +10,7 @@ use super::syntax_quote::syntax_quote;
 use super::{ReadContext, ReadError, Reader, instant};
 
 impl Reader<'_> {
-    /// Takes in a form. Gives it back when it is a whole one.
+    /// Takes a completed form. Returns it if it is a top-level form.
     pub(super) fn complete(
         &mut self,
         mut value: Value,
@@ -114,7 +114,7 @@ impl Reader<'_> {
         Ok((value, span))
     }
 
-    /// Adds what `^` gave to the metadata of a form. What stands further out wins.
+    /// Adds the metadata of `^` to that of a form. The outermost entry wins.
     fn with_meta(
         &self,
         meta: &Value,
@@ -167,7 +167,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Takes in the next item of a reader conditional.
+    /// Processes the next item of a reader conditional.
     fn clause(&mut self, value: Value, span: Span) -> Result<(), ReadError> {
         let is_wanted = value.as_keyword().map(|feature| {
             feature.is("default") || self.options.features.iter().any(|name| feature.is(name))

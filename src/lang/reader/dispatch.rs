@@ -1,4 +1,4 @@
-//! What `#` begins.
+//! The forms that begin with `#`.
 
 use std::rc::Rc;
 
@@ -9,7 +9,7 @@ use super::function::FunctionArgs;
 use super::{ReadContext, ReadError, Reader};
 
 impl Reader<'_> {
-    /// Reads what starts with `#`.
+    /// Reads a form that starts with `#`.
     pub(super) fn dispatch(
         &mut self,
         cx: &mut dyn ReadContext,
@@ -136,7 +136,7 @@ impl Reader<'_> {
         }
         let (source, end) = self.regex_source()?;
         if self.quiet > 0 {
-            // In a branch that nobody takes the regex may be one of another dialect.
+            // A regex in a discarded branch may belong to another dialect.
             let span = self.span(start, end);
             self.at = end;
             return Ok((Value::from(source), span));

@@ -1,4 +1,4 @@
-//! What can be wrong with a text: each kind has its code, its words and its advice here.
+//! The errors of reading a text: each with its code, message and hints.
 
 use crate::value::{Class, Exception, SourceId, Span, Symbol, Value};
 
@@ -6,22 +6,22 @@ use super::character::NAMES;
 use super::frame::{Frame, Kind};
 use super::{Reader, code};
 
-/// Why a text cannot be read.
+/// The reason why a text cannot be read.
 #[derive(Debug, Clone)]
 pub struct ReadError {
     /// A stable code; `docs/errors` has its page.
     pub code: &'static str,
-    /// What is wrong, in one sentence.
+    /// A sentence that describes the problem.
     pub message: String,
-    /// Where it is.
+    /// The place of the problem.
     pub span: Span,
-    /// What to try.
+    /// Suggestions of what to try.
     pub hints: Vec<String>,
-    /// Another place that matters, such as where a delimiter was opened, and what is there.
+    /// Another relevant place, such as where a delimiter was opened, and its label.
     pub related: Option<(Span, String)>,
-    /// Whether more text could make it right: a prompt asks for another line.
+    /// Whether more text could complete it: a prompt asks for another line.
     pub at_end: bool,
-    /// The class that Clojure has for it, where the code does not tell.
+    /// Clojure's class for the error, if the code does not determine it.
     class: Option<Class>,
 }
 
@@ -62,7 +62,7 @@ impl ReadError {
         self
     }
 
-    /// Says which text it was that was read.
+    /// Sets the text that was read.
     #[must_use]
     pub fn in_source(mut self, source: SourceId) -> ReadError {
         self.span.source = source;
@@ -72,7 +72,7 @@ impl ReadError {
         self
     }
 
-    /// Returns the class that Clojure has for such an error.
+    /// Returns Clojure's class for the error.
     fn class(&self) -> Class {
         if let Some(class) = self.class {
             return class;
@@ -120,7 +120,7 @@ impl std::fmt::Display for ReadError {
 
 impl std::error::Error for ReadError {}
 
-/// Delimiters.
+/// Errors of delimiters.
 impl Reader<'_> {
     /// The text ends inside a form.
     pub(super) fn unfinished(&self, frame: &Frame) -> ReadError {
@@ -218,7 +218,7 @@ impl Reader<'_> {
         .hint("let functions build the inner parts: `(list 'a b)` is the same as `` `(a ~b) ``")
     }
 
-    /// A limit of the evaluation that reads: the machine stops right after.
+    /// A limit of the evaluation is reached: the machine stops right after.
     pub(super) fn stopped(&self) -> ReadError {
         ReadError::new("E0902", self.span(0, 0), "reading was stopped by a limit")
     }
@@ -233,7 +233,7 @@ impl Reader<'_> {
     }
 }
 
-/// Strings, characters, numbers, names.
+/// Errors of strings, characters, numbers and names.
 impl Reader<'_> {
     pub(super) fn unclosed_string(&self, start: usize, what: &str) -> ReadError {
         let end = self.text.trim_end().len();
@@ -376,7 +376,7 @@ impl Reader<'_> {
     }
 }
 
-/// Collections.
+/// Errors of collections.
 impl Reader<'_> {
     /// The last of the items from `base` on has no value.
     pub(super) fn odd_map(&self, base: usize, span: Span) -> ReadError {
@@ -407,7 +407,7 @@ impl Reader<'_> {
             "map",
             (span, first, second),
         )
-        .hint("keep the entry that you mean and delete the other")
+        .hint("keep the intended entry and delete the other")
     }
 
     pub(super) fn duplicate_item(
@@ -420,7 +420,7 @@ impl Reader<'_> {
             .hint("a set holds each item once: delete one of the two")
     }
 
-    /// Names the whole form, the index of the first item if it is known, and of the second.
+    /// Points at the whole form, at the first item if its index is known, and at the second.
     fn duplicate(
         &self,
         code: &'static str,
@@ -438,7 +438,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Returns the text of a form, cut where it is long.
+    /// Returns the text of a form, shortened if it is long.
     fn quoted(&self, span: Span) -> String {
         const LONGEST: usize = 40;
         let text = &self.text[span.start as usize..span.end as usize];
@@ -485,7 +485,7 @@ impl Reader<'_> {
     }
 }
 
-/// What `#` begins, and quoting.
+/// Errors of `#` forms and of quoting.
 impl Reader<'_> {
     pub(super) fn bad_symbolic(&self, token: &str) -> ReadError {
         let end = self.at + 2 + token.len();
@@ -561,7 +561,7 @@ impl Reader<'_> {
             span,
             "the last feature of this reader conditional has no form",
         )
-        .hint("features and forms take turns: `#?(:flowstone form :default form)`")
+        .hint("features and forms alternate: `#?(:flowstone form :default form)`")
     }
 
     pub(super) fn not_a_feature(&self, span: Span) -> ReadError {
@@ -573,7 +573,7 @@ impl Reader<'_> {
                 self.quoted(span)
             ),
         )
-        .hint("features and forms take turns: `#?(:flowstone form :default form)`")
+        .hint("features and forms alternate: `#?(:flowstone form :default form)`")
     }
 
     pub(super) fn splice_at_top(&self) -> ReadError {
@@ -708,7 +708,7 @@ impl Reader<'_> {
         .hint("put several forms into a vector: `[1 2]`")
     }
 
-    /// Reads a form of data again to say where in it the error is: spans are not kept at first.
+    /// Reads a form of data again to locate the error in it, because spans are not kept at first.
     pub(super) fn located(&self, form: Span, error: ReadError) -> ReadError {
         if self.tracked {
             return error;

@@ -1,4 +1,4 @@
-//! The forms that are open: the reader's own stack.
+//! The open forms: the reader's own stack.
 
 use std::rc::Rc;
 
@@ -6,7 +6,7 @@ use crate::value::{Span, Symbol, Value};
 
 use super::{ReadContext, ReadError, Reader};
 
-/// How many syntax-quotes may be inside one another: each makes the code of those in it several times as long.
+/// Maximum nesting of syntax-quotes: each level multiplies the length of the code inside.
 const MAX_TEMPLATES: usize = 5;
 
 /// A form whose end has not been read yet.
@@ -15,13 +15,13 @@ pub(super) struct Frame {
     pub kind: Kind,
     /// The byte offset where it starts.
     pub start: usize,
-    /// How long the opening token is.
+    /// The length of the opening token in bytes.
     pub length: usize,
-    /// Where its items start in the reader's `values`.
+    /// The index of its first item in the reader's `values`.
     pub base: usize,
 }
 
-/// What is open.
+/// The kind of an open form.
 #[derive(Debug)]
 pub(super) enum Kind {
     List,
@@ -38,11 +38,11 @@ pub(super) enum Kind {
         clause: Clause,
         chosen: bool,
     },
-    /// `#?` or `#?@` before a list that is kept as it is.
+    /// `#?` or `#?@` before a list that is kept unchanged.
     KeptConditional {
         splice: bool,
     },
-    /// A prefix that puts a symbol of this name before the next form.
+    /// A prefix that wraps the next form in a list with a symbol of this name.
     Wrap(&'static str),
     SyntaxQuote,
     /// `#_`
@@ -53,7 +53,7 @@ pub(super) enum Kind {
     Tag(Symbol),
 }
 
-/// What comes next in a reader conditional.
+/// The item expected next in a reader conditional.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Clause {
     Feature,
@@ -105,7 +105,7 @@ impl Reader<'_> {
         Ok(None)
     }
 
-    /// Opens a form that only code may hold.
+    /// Opens a form that is allowed only in code.
     pub(super) fn open_code(
         &mut self,
         kind: Kind,

@@ -1,11 +1,11 @@
-//! `#(...)`: the parameters that `%` stands for.
+//! `#(...)`: the parameters written with `%`.
 
 use crate::value::{Span, Symbol, Value};
 
 use super::build::{placed_list, placed_name};
 use super::{ReadContext, ReadError, Reader};
 
-/// The most positional parameters that `%n` may ask for.
+/// Maximum number of positional parameters for `%n`.
 const MAX_PARAMETERS: usize = 20;
 
 /// The parameters used so far in a `#()`.
@@ -16,7 +16,7 @@ pub(super) struct FunctionArgs {
 }
 
 impl FunctionArgs {
-    /// Returns the parameter at `idx`, making those before it too.
+    /// Returns the parameter at `idx`; creates it and those before it if necessary.
     fn at(&mut self, idx: usize, cx: &mut dyn ReadContext) -> Symbol {
         while self.positional.len() <= idx {
             let number = self.positional.len() + 1;
@@ -35,7 +35,7 @@ fn hidden(cx: &mut dyn ReadContext, prefix: &str) -> Symbol {
 }
 
 impl Reader<'_> {
-    /// Returns the parameter that a token with `%` in front means.
+    /// Returns the parameter of a token that begins with `%`.
     pub(super) fn parameter(
         &mut self,
         token: &str,
@@ -56,7 +56,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Returns the `fn*` form that a `#()` stands for.
+    /// Returns the `fn*` form of a `#()`.
     pub(super) fn build_function(&mut self, base: usize, span: Span) -> Value {
         let args = self.function.take().unwrap_or_default();
         let opening = Span {

@@ -1,4 +1,4 @@
-//! `#inst` and `#uuid`: the two tags that every reader knows.
+//! `#inst` and `#uuid`, the two tags that every reader knows.
 
 use nom::bytes::complete::{tag, take_while_m_n};
 use nom::character::complete::{char, one_of};
@@ -8,7 +8,7 @@ use nom::{IResult, Parser};
 
 use crate::value::{CivilTime, Object, Symbol, Value, millis_of};
 
-/// Reads the form of a tag that is known without any table.
+/// Reads the form of a built-in tag.
 pub(super) fn read_builtin(tag: Symbol, form: &Value) -> Option<Result<Value, String>> {
     let is_inst = tag.is("inst");
     if !is_inst && !tag.is("uuid") {
@@ -26,11 +26,11 @@ pub(super) fn read_builtin(tag: Symbol, form: &Value) -> Option<Result<Value, St
     })
 }
 
-/// Returns the milliseconds since 1970 of a timestamp: `2026-01-31T12:30:00.000Z`, where everything from
-/// the month on may be left out.
+/// Returns the milliseconds since 1970 of a timestamp: `2026-01-31T12:30:00.000Z`, where everything from the month on
+/// may be left out.
 ///
 /// # Errors
-/// Words that say what is wrong.
+/// A message that describes what is wrong with it.
 pub fn parse_instant(text: &str) -> Result<i64, String> {
     let Ok((_, stamp)) = all_consuming(timestamp).parse(text) else {
         return Err("a timestamp looks like `2026-01-31T12:30:00.000Z`".to_owned());
@@ -52,8 +52,8 @@ fn within(what: &str, value: u32, low: u32, high: u32) -> Result<(), String> {
     }
 }
 
-/// Returns the bits of a uuid, written in five groups. As in Java a group may have fewer digits, or more, of
-/// which the last count.
+/// Returns the bits of a uuid, written in five groups. As in Java, a group may have fewer digits, or more, of which
+/// only the last ones count.
 pub fn parse_uuid(text: &str) -> Option<u128> {
     if text.len() > 36 {
         return None;
@@ -111,7 +111,7 @@ fn timestamp(text: &str) -> IResult<&str, Timestamp> {
     Ok((text, stamp))
 }
 
-/// Two digits after a mark, if the part before them was there.
+/// Parses two digits after a mark, if the part before them was present.
 fn part(text: &str, wanted: bool, mark: char) -> IResult<&str, Option<u32>> {
     if !wanted {
         return Ok((text, None));
@@ -119,7 +119,7 @@ fn part(text: &str, wanted: bool, mark: char) -> IResult<&str, Option<u32>> {
     opt(preceded(char(mark), digits(2))).parse(text)
 }
 
-/// Up to nine digits of a second, of which milliseconds are kept.
+/// Parses up to nine digits of a second, of which milliseconds are kept.
 fn fraction(text: &str) -> IResult<&str, u32> {
     map_opt(
         take_while_m_n(1, 9, |char: char| char.is_ascii_digit()),

@@ -1,5 +1,5 @@
-//! Numbers as they are written. Plain integers and doubles, which are nearly all there are, take a short
-//! way; the rest is the grammar of `value::number`.
+//! Number tokens. Plain integers and doubles, which are nearly all of them, have a fast path; the grammar of all others
+//! is in `value::number`.
 
 use crate::value::Value;
 use crate::value::number::parse_number;
@@ -7,7 +7,7 @@ use crate::value::number::parse_number;
 /// Reads a token that starts like a number.
 ///
 /// # Errors
-/// Words that say what is wrong with it.
+/// A message that describes what is wrong with it.
 #[inline]
 pub(super) fn number(token: &str) -> Result<Value, String> {
     if let Some(int) = plain_int(token.as_bytes()) {
@@ -21,7 +21,7 @@ pub(super) fn number(token: &str) -> Result<Value, String> {
     parse_number(token)
 }
 
-/// Reads a decimal integer of so few digits that it cannot overflow, without leading zeros.
+/// Reads a decimal integer that is too short to overflow, without leading zeros.
 #[inline]
 fn plain_int(token: &[u8]) -> Option<i64> {
     let (negative, digits) = match token {
@@ -42,7 +42,7 @@ fn plain_int(token: &[u8]) -> Option<i64> {
     Some(if negative { -int } else { int })
 }
 
-/// Tells whether a token is digits with a point or an exponent: what Rust and Clojure read alike.
+/// Tells whether a token is digits with a point or an exponent, which Rust and Clojure read alike.
 fn is_plain_float(token: &[u8]) -> bool {
     let mut has_mark = false;
     for (idx, byte) in token.iter().enumerate() {

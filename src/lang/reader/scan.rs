@@ -1,4 +1,4 @@
-//! Bytes: what is blank, what ends a token, where the next one starts.
+//! Scanning of bytes: blanks, ends of tokens, and starts of the next ones.
 
 use memchr::memchr2;
 
@@ -8,7 +8,7 @@ const BLANK: u8 = 1;
 const END: u8 = 2;
 const WIDE: u8 = 4;
 
-/// What each byte is to the scanner: blank, the end of a token, part of a character beyond ASCII.
+/// The class of each byte: blank, end of a token, or part of a non-ASCII character.
 static CLASS: [u8; 256] = classes();
 
 const fn classes() -> [u8; 256] {
@@ -37,7 +37,7 @@ const fn classes() -> [u8; 256] {
 pub(super) fn is_blank(char: char) -> bool {
     match char {
         '\0'..='\x7f' => CLASS[char as usize] & BLANK != 0,
-        // A byte order mark in the middle of a text is what joining files leaves.
+        // A byte order mark in the middle of a text results from joining files.
         '\u{feff}' => true,
         '\u{a0}' | '\u{2007}' | '\u{202f}' | '\u{85}' => false,
         _ => char.is_whitespace(),
@@ -71,7 +71,7 @@ impl<'a> Reader<'a> {
         self.at = memchr2(b'\n', b'\r', rest).map_or(self.text.len(), |line| self.at + line);
     }
 
-    /// Returns the token from byte `start` on, without moving: up to the next blank or delimiter.
+    /// Returns the token from byte `start` on, up to the next blank or delimiter, without advancing.
     #[inline]
     pub(super) fn token_from(&self, start: usize) -> &'a str {
         let bytes = self.text.as_bytes();

@@ -25,7 +25,7 @@ impl<'a> Reader<'a> {
         Ok((Value::text(text), self.span(start, end)))
     }
 
-    /// Reads the rest of a string that has its first backslash at `at`.
+    /// Reads the rest of a string whose first backslash is at `at`.
     fn escaped_string(&self, start: usize, mut at: usize) -> Result<(String, usize), ReadError> {
         let bytes = self.text.as_bytes();
         let mut out = String::from(&self.text[start + 1..at]);
@@ -48,7 +48,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Reads the escape at `at`: the character, and how many bytes it takes.
+    /// Reads the escape at `at`: the character, and its length in bytes.
     fn escape(&self, start: usize, at: usize) -> Result<(char, usize), ReadError> {
         let rest = &self.text[at + 1..];
         let Some(char) = rest.chars().next() else {
@@ -77,7 +77,7 @@ impl<'a> Reader<'a> {
         })
     }
 
-    /// Reads `\uXXXX`; the two halves of a surrogate pair make one character.
+    /// Reads `\uXXXX`; the two halves of a surrogate pair form one character.
     fn unicode_escape(&self, at: usize) -> Result<(char, usize), ReadError> {
         let Some(unit) = unicode_unit(&self.text[at..]) else {
             let length = self.text[at..]
@@ -98,7 +98,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Returns what stands between the quotes of a regex, backslashes and all, and where it ends.
+    /// Returns the text between the quotes of a regex, including backslashes, and its end.
     pub(super) fn regex_source(&self) -> Result<(&'a str, usize), ReadError> {
         let bytes = self.text.as_bytes();
         let from = self.at + 2;

@@ -11,7 +11,7 @@ use super::build::{placed_list, placed_name};
 /// Returns the code that builds `form`.
 ///
 /// # Errors
-/// The place of a `~@` that stands where nothing can take its items.
+/// The place of a `~@` whose items cannot be spliced.
 pub(super) fn syntax_quote(
     form: Value,
     span: Span,
@@ -35,7 +35,7 @@ struct Template<'a> {
     core: Core,
     /// The place of the innermost form that has one.
     span: Span,
-    /// What `name#` stands for in this template.
+    /// The generated symbols of `name#` in this template.
     gensyms: Vec<(Symbol, Symbol)>,
     tasks: Vec<Task>,
     results: Vec<Value>,
@@ -43,11 +43,11 @@ struct Template<'a> {
 }
 
 enum Task {
-    /// Make the code for a form.
+    /// Build the code of a form.
     Quote(Value),
-    /// Make the code for a sequence that stands in for an item of a collection.
+    /// Build the code of a sequence that contributes the items of a collection.
     Item(Value),
-    /// Put the last result into a list of one.
+    /// Wrap the last result in a list of one item.
     ListOf,
     /// Join the last `count` results into a collection.
     Join {
@@ -55,7 +55,7 @@ enum Task {
         count: usize,
         span: Span,
     },
-    /// Give the last but one result the last as metadata.
+    /// Attach the last result as metadata to the one before it.
     WithMeta,
 }
 
@@ -183,7 +183,7 @@ impl Template<'_> {
             .push(placed_list([quote, form], span, [span, span]));
     }
 
-    /// Puts off the joining of a collection until each item is done.
+    /// Schedules the joining of a collection after its items.
     fn collect(&mut self, kind: Collection, items: impl Iterator<Item = Value>, span: Span) {
         let at = self.tasks.len();
         self.tasks.extend(items.map(Task::Item));

@@ -1,4 +1,4 @@
-//! Tokens without a delimiter: numbers, keywords, symbols, `nil`, `true`, `false`.
+//! Tokens without delimiters: numbers, keywords, symbols, `nil`, `true`, `false`.
 
 use crate::value::{Keyword, Span, Symbol, Value};
 
@@ -7,7 +7,7 @@ use super::number::number;
 use super::{ReadContext, ReadError, Reader};
 
 impl Reader<'_> {
-    /// Reads a token that no macro character begins.
+    /// Reads a token that does not begin with a macro character.
     pub(super) fn token(&mut self, cx: &mut dyn ReadContext) -> Result<(Value, Span), ReadError> {
         let start = self.at;
         let token = self.token_from(start);
@@ -37,7 +37,7 @@ impl Reader<'_> {
         let start = self.at;
         let (read, length) = match number(token) {
             Ok(value) => (Ok(value), token.len()),
-            // A number ends where a name would go on: `1#_x` is `1` and something left out.
+            // A number ends where a name would continue: `1#_x` is `1` followed by a discarded form.
             Err(wrong) => match token
                 .find(['#', '\'', '%'])
                 .map(|end| (number(&token[..end]), end))
@@ -140,8 +140,8 @@ fn is_name(name: &str) -> bool {
     true
 }
 
-/// Tells whether a symbol such as `a/1x` has a name part that starts like a number. `String/1`, the
-/// class of an array, is a symbol.
+/// Tells whether the name part of a symbol, as in `a/1x`, starts like a number. `String/1`, the class of an array, is a
+/// symbol.
 fn after_slash_is_number(token: &str) -> bool {
     match token.rsplit_once('/') {
         Some((_, name)) => match name.as_bytes() {

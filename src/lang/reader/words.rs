@@ -1,10 +1,10 @@
-//! What Clojure's reader says of the same mistake: programs look for these words in `ex-message`.
+//! Clojure's messages for the reader's errors: programs look for them in `ex-message`.
 
 use super::{ReadError, code};
 use crate::value::Class;
 
 impl ReadError {
-    /// Returns Clojure's message, where it has one that names nothing of the host.
+    /// Returns Clojure's message, if there is one that does not name the host's parts.
     pub(super) fn clojure_words(&self) -> Option<String> {
         let token = self.message.split('`').nth(1).unwrap_or("");
         let last = self.message.split('`').nth_back(1).unwrap_or("");

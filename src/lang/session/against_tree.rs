@@ -1,4 +1,4 @@
-//! The machine against the plain evaluator: the same programs, the same values, exceptions and prints.
+//! Compares the machine with the plain evaluator: the same programs must give the same values, exceptions and output.
 
 use proptest::prelude::*;
 
@@ -6,7 +6,7 @@ use crate::session::Session;
 use crate::value::{PrintOptions, Result, Signal, Value};
 use crate::vm::{NoHost, Vm};
 
-/// Which evaluator runs a program.
+/// The evaluator that runs a program.
 #[derive(Clone, Copy)]
 enum Runs {
     Machine,
@@ -26,7 +26,7 @@ impl Side {
         Side { session, vm, runs }
     }
 
-    /// Everything that can be seen of a program: what it prints, and its value or exception.
+    /// Returns the observable outcome of a program: its output, and its value or exception.
     fn outcome(&mut self, program: &str) -> String {
         match self.run(program) {
             Ok(shown) => shown,
@@ -56,7 +56,7 @@ impl Side {
 
 fn agree(machine: &mut Side, tree: &mut Side, program: &str) -> std::result::Result<(), String> {
     let (one, other) = (machine.outcome(program), tree.outcome(program));
-    // Functions print with a name and an identity.
+    // A function is printed with a name and an identity.
     let has_function = |shown: &str| shown.contains("#function") || shown.contains("#object");
     if one == other || has_function(&one) {
         return Ok(());
@@ -70,7 +70,7 @@ macro_rules! stored {
     };
 }
 
-/// Expressions that are compared with Clojure too; each is the first column of a line.
+/// Expressions that are also compared with Clojure; each is the first column of a line.
 const STORED: &[&str] = stored!("random-destructuring" "random-exceptions" "random-numbers" "random-sequences" "sequences");
 
 #[test]
@@ -95,7 +95,7 @@ fn stored_expressions_agree() {
     );
 }
 
-/// What changes a collection that others may hold. `x` is the collection, `k` a small number.
+/// Operations on a collection that may be shared. `x` is the collection, `k` a small number.
 const CHANGES: &[&str] = &[
     "(conj x k)",
     "(assoc x k :new)",
@@ -120,9 +120,9 @@ const CHANGES: &[&str] = &[
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
-    /// Every version of a collection is kept under a name of its own, and looked at when all changes are made.
+    /// Every version of a collection is kept under its own name, and checked after all changes.
     #[test]
-    fn a_change_in_place_is_never_seen(
+    fn changes_in_place_are_not_observable(
         start in prop::sample::select(vec!["[1 2 3]", "{0 :a 1 :b}", "#{[0 1]}", "(list 1 2)", "(vec (range 40))", "(zipmap (range 12) (range))"]),
         changes in prop::collection::vec((any::<prop::sample::Index>(), any::<prop::sample::Index>(), 0..4), 1..8),
     ) {

@@ -1,4 +1,4 @@
-//! A form that is evaluated more than once in the same session, and compiled once.
+//! A form that is evaluated repeatedly in the same session, and compiled once.
 
 use std::cell::RefCell;
 
@@ -7,15 +7,15 @@ use crate::compiler;
 use crate::value::{Result, Value};
 use crate::vm::Vm;
 
-/// A form that is to be evaluated again and again, as [`super::Session::eval`] does it. Nothing that it is expanded
-/// with or compiled against may change in between.
+/// A form that is evaluated repeatedly, as [`super::Session::eval`] does it. The macros and definitions that it depends
+/// on must not change in between.
 ///
-/// Each form of a `(do ...)` is compiled when the first evaluation reaches it. After an error in that, the body is
-/// spent.
+/// Each form of a `(do ...)` is compiled when the first evaluation reaches it. After a compile error, the body can no
+/// longer be used.
 #[derive(Default)]
 pub struct Body {
     compiled: RefCell<Vec<Value>>,
-    /// The forms that no evaluation has reached yet, the next one last.
+    /// The forms that no evaluation has reached yet, in reverse order.
     left: RefCell<Vec<Value>>,
 }
 
@@ -37,20 +37,20 @@ impl Body {
         }
     }
 
-    /// Compiles a form that is evaluated after those before it, without evaluating those first.
+    /// Compiles a form to be evaluated after the previous ones, without evaluating those first.
     ///
     /// # Errors
-    /// What is wrong with the form; the body is spent then.
+    /// An error in the form; the body can then no longer be used.
     pub fn compile_more(&self, vm: &mut Vm, form: &Value) -> Result<()> {
         self.left.borrow_mut().push(form.clone());
         while self.compile_next(vm)?.is_some() {}
         Ok(())
     }
 
-    /// Evaluates the form in the session of the machine: the same in each call.
+    /// Evaluates the form in the session of the machine, which must be the same in each call.
     ///
     /// # Errors
-    /// What it throws, or what is wrong with it.
+    /// The exception that it throws, or an error in the form.
     pub fn eval(&self, vm: &mut Vm) -> Result<Value> {
         let mut last = Value::Nil;
         let mut next = 0;
@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn it_is_compiled_once_and_means_the_same_each_time() {
+    fn a_body_is_compiled_once_and_evaluates_alike_each_time() {
         let session = Session::new();
         session
             .evaluate("(def expansions (atom 0)) (def evaluations (atom 0))")
@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_in_a_later_form_is_found_when_it_is_its_turn() {
+    fn an_error_in_a_later_form_is_reported_when_it_is_reached() {
         let session = Session::new();
         let body = body(&session, "(do (def before 1) (let [x] x))");
         let mut vm = session.vm(Box::new(Sandbox::new()));

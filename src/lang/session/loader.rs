@@ -1,4 +1,4 @@
-//! How the VM gets at reader, compiler and library.
+//! The VM's access to reader, compiler and library.
 
 use std::cell::RefCell;
 use std::collections::HashSet;
@@ -18,8 +18,8 @@ pub(super) struct SessionLoader {
     loaded: RefCell<HashSet<Symbol, FixedState>>,
 }
 
-/// Returns the forms of a `(do ...)`, which are compiled one after the other. A macro may give it as any
-/// kind of sequence.
+/// Returns the forms of a `(do ...)`, which are compiled one after another. A macro may return it as any kind of
+/// sequence.
 fn do_forms(vm: &mut Vm, form: &Value) -> Result<Option<Vec<Value>>> {
     if !matches!(form, Value::List(_) | Value::Seq(_) | Value::Lazy(_)) {
         return Ok(None);
@@ -32,17 +32,17 @@ fn do_forms(vm: &mut Vm, form: &Value) -> Result<Option<Vec<Value>>> {
     }
 }
 
-/// What stands at top level, expanded.
+/// An expanded top-level form.
 pub(super) enum Top {
-    /// Forms that are compiled one after the other, each after those before it were evaluated.
+    /// Forms that are compiled one after another, each after those before it were evaluated.
     Forms(Vec<Value>),
     Form(Value),
 }
 
-/// Expands a form at top level.
+/// Expands a top-level form.
 pub(super) fn expand_top(vm: &mut Vm, form: &Value) -> Result<Top> {
     let mut form = form.clone();
-    // A macro at top level may give a `do`, whose later forms need what the earlier defined.
+    // A top-level macro may return a `do` whose later forms need the definitions of the earlier ones.
     loop {
         if let Some(forms) = do_forms(vm, &form)? {
             return Ok(Top::Forms(forms));
@@ -60,7 +60,7 @@ pub(super) fn expand_top(vm: &mut Vm, form: &Value) -> Result<Top> {
 }
 
 impl SessionLoader {
-    /// Evaluates with another namespace current.
+    /// Evaluates with another current namespace.
     fn in_namespace<T>(
         vm: &mut Vm,
         namespace: Rc<Namespace>,
@@ -119,7 +119,7 @@ impl Loader for SessionLoader {
         let home = vm.world().namespace(namespace);
         let mark = Symbol::with_namespace(Some(&home_name), &definition);
         if self.mark(mark) {
-            // The var exists from now on, so that functions of the library may refer to one another.
+            // The var exists from now on, so that functions of the library may refer to each other.
             home.intern(name);
             let world = vm.world().clone();
             world.begin_library();
@@ -133,7 +133,7 @@ impl Loader for SessionLoader {
             });
             world.end_library();
             if loaded.is_err() {
-                // Loading was interrupted: the next use loads it again.
+                // Loading was interrupted: the next use loads the definition again.
                 self.loaded.borrow_mut().remove(&mark);
             }
             loaded?;
@@ -167,7 +167,7 @@ impl Loader for SessionLoader {
         let names = world.gensym.get();
         let form = read_next(vm, &mut reader)?;
         if world.gensym.get() != names {
-            // The form has names in it that the session has not given before.
+            // The form contains names that the session has not used before.
             vm.touch_session()?;
         }
         Ok(form.map(|form| (form, reader.position() as usize)))
@@ -188,7 +188,7 @@ impl Loader for SessionLoader {
         };
         let _watch = vm.watch();
         if text.contains('`') {
-            // A syntax quote makes names that the session has not given before.
+            // A syntax quote generates names that the session has not used before.
             vm.touch_session()?;
         }
         let mut reader = Reader::new(text, options);

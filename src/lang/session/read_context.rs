@@ -1,4 +1,4 @@
-//! What the reader asks, answered from a world: namespaces, aliases, data readers.
+//! Answers the reader's questions from a world: namespaces, aliases, data readers.
 
 use crate::library;
 use crate::reader::{ReadContext, Reader};
@@ -62,7 +62,7 @@ impl<'a> WorldContext<'a> {
             return Symbol::new(class.0.full_name);
         }
         if name.starts_with(char::is_uppercase) {
-            // Classes mean the same in every namespace.
+            // Class names mean the same in every namespace.
             if let Some(class) = Class::named(&name) {
                 return Symbol::new(class.0.full_name);
             }
@@ -72,7 +72,7 @@ impl<'a> WorldContext<'a> {
                 return symbol;
             }
         }
-        // What the library has is compiled when it is first used, so it may not be a var yet.
+        // A definition of the library is compiled when it is first used, so it may not be a var yet.
         let home = self.world.current.borrow().clone();
         let current = home.name.to_string();
         let in_core = !library::defines(&current, &name)
@@ -82,7 +82,7 @@ impl<'a> WorldContext<'a> {
         Symbol::with_namespace(Some(namespace), &name)
     }
 
-    /// Returns what makes `#my.ns.Point{...}` or `#my.ns.Point[...]`: the constructor of the type, if there is one.
+    /// Returns the constructor call of `#my.ns.Point{...}` or `#my.ns.Point[...]`, if the type has a constructor.
     fn constructor(&self, tag: Symbol, form: &Value) -> Option<Value> {
         let name = match form {
             Value::Map(_) => "create",
@@ -99,7 +99,7 @@ impl<'a> WorldContext<'a> {
         namespace.lookup(Symbol::new(name))?.root()
     }
 
-    /// Returns the value of a var of `clojure.core`, if it is there.
+    /// Returns the value of a var of `clojure.core`, if it is defined.
     fn core_value(&mut self, name: &str) -> Option<Value> {
         let var = self.world.core.lookup(Symbol::new(name))?;
         match &mut self.vm {
@@ -112,7 +112,7 @@ impl<'a> WorldContext<'a> {
 /// Reads the next form in the current namespace of the VM's world.
 ///
 /// # Errors
-/// A reader exception with its place, or what a data reader threw.
+/// A reader exception with its place, or any exception that a data reader throws.
 pub fn read_next(vm: &mut Vm, reader: &mut Reader<'_>) -> Result<Option<Value>> {
     let world = vm.world().clone();
     let mut cx = WorldContext::with_vm(&world, vm);

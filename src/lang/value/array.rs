@@ -1,40 +1,40 @@
-//! Arrays: rows of a fixed length whose items can be replaced.
+//! Arrays: sequences of a fixed length whose items can be replaced.
 //!
-//! They are the one kind of collection that changes, and are there for programs that were written with
-//! them. An array is equal to itself alone, and never leaves its run: no journal takes it.
+//! Arrays are the only mutable collections, for programs that were written with them. An array is equal only to itself,
+//! and never leaves its run: it cannot be journaled.
 
 use std::borrow::Cow;
 use std::cell::RefCell;
 
 use super::{Object, Value};
 
-/// What an array may hold.
+/// The type of the items of an array.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Element {
     /// True or false.
     Boolean,
-    /// Integers of 8 bits.
+    /// 8-bit integers.
     Byte,
     /// Characters.
     Char,
-    /// Integers of 16 bits.
+    /// 16-bit integers.
     Short,
-    /// Integers of 32 bits.
+    /// 32-bit integers.
     Int,
-    /// Integers of 64 bits.
+    /// 64-bit integers.
     Long,
-    /// Doubles with the digits of a float of 32 bits.
+    /// Doubles with the digits of a 32-bit float.
     Float,
     /// Doubles.
     Double,
-    /// Strings and nil.
+    /// Strings or nil.
     Text,
-    /// Anything.
+    /// Values of any kind.
     Any,
 }
 
 impl Element {
-    /// Returns what an array of these is, in words.
+    /// Returns how messages describe an array of these items, such as `an array of longs`.
     pub fn array_kind(self) -> &'static str {
         match self {
             Element::Boolean => "an array of booleans",
@@ -50,7 +50,7 @@ impl Element {
         }
     }
 
-    /// Returns the name of the class of an array of these, as the host writes it.
+    /// Returns the JVM's class name for an array of these items.
     pub const fn array_class(self) -> &'static str {
         match self {
             Element::Boolean => "[Z",
@@ -66,7 +66,7 @@ impl Element {
         }
     }
 
-    /// Returns what an array of these holds before anything is put into it.
+    /// Returns the initial item of an array of this type.
     pub fn initial(self) -> Value {
         match self {
             Element::Boolean => Value::Bool(false),
@@ -78,12 +78,12 @@ impl Element {
     }
 }
 
-/// An array. No borrow of its items may be alive while user code runs.
+/// A mutable array. Its items must not be borrowed while user code runs.
 #[derive(Debug)]
 pub struct Array {
-    /// What it may hold.
+    /// The type of the items.
     pub element: Element,
-    /// What it holds.
+    /// The items themselves.
     pub items: RefCell<Vec<Value>>,
 }
 
@@ -113,7 +113,7 @@ impl Array {
 
     /// Replaces the item at `idx`; false if the index is out of range.
     pub fn set(&self, idx: usize, item: Value) -> bool {
-        // What was there is dropped after the borrow, since dropping may walk far.
+        // The old item is dropped after the borrow ends, since dropping may reach other values.
         let old = match self.items.borrow_mut().get_mut(idx) {
             Some(slot) => std::mem::replace(slot, item),
             None => return false,
@@ -129,12 +129,12 @@ impl Array {
 }
 
 impl Object {
-    /// Returns the bytes that this is: those of a step, or those of an array of bytes as they are now.
+    /// Returns the bytes of this object: those of a step's value, or the current contents of a byte array.
     pub fn as_bytes(&self) -> Option<Cow<'_, [u8]>> {
         match self {
             Object::Bytes(bytes) => Some(Cow::Borrowed(bytes)),
             Object::Array(array) if array.element == Element::Byte => {
-                // Bytes of the language have signs.
+                // Bytes of the language are signed.
                 let byte = |item: &Value| item.as_int().unwrap_or_default() as u8;
                 Some(array.items.borrow().iter().map(byte).collect())
             }
@@ -144,7 +144,7 @@ impl Object {
 }
 
 impl Value {
-    /// Returns the bytes that this is: see [`Object::as_bytes`].
+    /// Returns the bytes of this value: see [`Object::as_bytes`].
     pub fn as_bytes(&self) -> Option<Cow<'_, [u8]>> {
         match self {
             Value::Object(object) => object.as_bytes(),
@@ -152,7 +152,7 @@ impl Value {
         }
     }
 
-    /// Returns the array that this is.
+    /// Returns the array, if this value is an array.
     pub fn as_array(&self) -> Option<&Array> {
         match self {
             Value::Object(object) => match &**object {

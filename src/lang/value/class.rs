@@ -1,13 +1,13 @@
 //! Host class names as tokens: for `instance?`, `catch`, `extend-type` and dispatch on `class`.
 //!
-//! They are names with a test and nothing more: no methods, no reflection.
+//! A class is a name with a membership test: there are no methods and no reflection.
 
 use super::{Class, ClassInfo, Element, Object, Promise, SeqView, TextReader, TextWriter, Value};
 
-/// What a class token stands for.
+/// The name of a class token, its membership test and its superclasses.
 struct Row {
     class: Class,
-    /// The short names of the classes above, nearest first.
+    /// The short names of the superclasses, nearest first.
     above: &'static [&'static str],
     holds: fn(&Value) -> bool,
 }
@@ -81,14 +81,14 @@ fn is_coll(value: &Value) -> bool {
         || is_queue(value)
 }
 
-/// Tells whether the class of a value names one, by its short name, among those above it.
+/// Tells whether `name` is the short name of a superclass of the value's class.
 fn is_kind_below(value: &Value, name: &str) -> bool {
     let kind = KINDS.iter().find(|row| (row.holds)(value));
     kind.is_some_and(|row| row.above.contains(&name))
         || (matches!(value, Value::Record(_)) && matches!(name, "IHashEq" | "Serializable"))
 }
 
-/// What values are: the class of a value is the first that holds it.
+/// The classes of values: the class of a value is the first one whose test accepts it.
 const KINDS: &[Row] = rows! {
     "java.lang" "String" ["CharSequence", "Comparable", "Serializable", "Object"], |x| matches!(x, Value::Text(_));
     "java.lang" "Long" ["Number", "Comparable", "Serializable", "Object"], |x| matches!(x, Value::Int(_));
@@ -157,7 +157,7 @@ const KINDS: &[Row] = rows! {
     "java.lang" "Class" ["Object"], |x| object(x, |object| matches!(object, Object::Class(_) | Object::RecordType(_)));
 };
 
-/// Names of several kinds together.
+/// Classes that cover several kinds of values.
 const INTERFACES: &[Row] = rows! {
     "java.lang" "Object" [], |x| !x.is_nil();
     "java.lang" "Number" ["Object", "Serializable"], is_number;
@@ -304,7 +304,7 @@ macro_rules! primitives {
                 Class(&INFO)
             };)*
 
-            /// Returns what an array of a primitive class holds; `None` for any other class.
+            /// Returns the element type of an array of this primitive class; `None` for any other class.
             pub fn primitive(self) -> Option<Element> {
                 $(if self == Class::$constant {
                     return Some(Element::$element);
@@ -362,7 +362,7 @@ impl Class {
         all.map(|class| class.0.full_name)
     }
 
-    /// Returns what `class` gives: a class, the type of a record, or nil for nil.
+    /// Returns the result of `class`: a class, the type of a record, or nil for nil.
     pub fn of(value: &Value) -> Value {
         match value {
             Value::Nil => Value::Nil,
@@ -392,7 +392,7 @@ impl Class {
         row(self).is_some_and(|row| (row.holds)(value))
     }
 
-    /// Returns the classes above this one, nearest first.
+    /// Returns the superclasses of this class, nearest first.
     pub fn supers(self) -> Vec<Class> {
         if let Some(row) = row(self) {
             return row
@@ -411,7 +411,7 @@ impl Class {
         above
     }
 
-    /// Tells whether this is `other` or below it, by name.
+    /// Tells whether this is `other` or one of its subclasses, by name.
     pub fn is_below(self, other: Class) -> bool {
         self == other || self.supers().contains(&other)
     }

@@ -1,10 +1,11 @@
-//! Cycles of counted references, found and broken, so that what nothing can reach is freed.
+//! Detection of unreachable cycles of counted references, which are broken so that their memory is freed.
 //!
-//! A cycle needs something that changed after it was made: an atom, a volatile, a delay, a promise, a var, functions
-//! of one `letfn`, a sequence that was computed. Those are noted here, weakly, when they are made or let go of. When there are
-//! twice as many as were alive last time, everything reachable from them is walked: a value with more references than
-//! the walk meets is held from outside, and so is all that it reaches; the rest is garbage, and its cells are emptied.
-//! What cannot be looked into, or is shared inside a collection, counts as held, so that nothing alive is ever emptied.
+//! A cycle needs something that changed after it was made: an atom, a volatile, a delay, a promise, a var, functions of
+//! one `letfn`, a sequence that was computed. These cells are registered weakly when they are made or released. When
+//! their number has doubled since the last search, everything reachable from them is walked: a value with more
+//! references than the walk finds is held from outside, and so is everything reachable from it; the rest is garbage,
+//! and its cells are emptied. A value that cannot be inspected, or that is shared inside a collection, counts as held,
+//! so that nothing alive is ever emptied.
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
@@ -16,12 +17,12 @@ use super::{
 };
 use crate::vm::{Body, Proto};
 
-/// With fewer cells than this nothing is searched.
+/// Number of cells below which no search runs.
 const FEW: usize = 256;
-/// A search that meets more values than this is given up until there are twice as many cells.
+/// Maximum number of values that a search visits; beyond it, the next search waits until there are twice as many cells.
 const MAX_NODES: usize = 1_000_000;
 
-/// Something that may be part of a cycle.
+/// A cell that may be part of a cycle.
 enum Tracked {
     Atom(Weak<Atom>),
     Closure(Weak<Closure>),
@@ -32,7 +33,7 @@ enum Tracked {
 
 struct Registry {
     tracked: RefCell<Vec<Tracked>>,
-    /// How many there may be before the next search.
+    /// Number of cells at which the next search runs.
     limit: Cell<usize>,
     is_searching: Cell<bool>,
 }
@@ -81,15 +82,15 @@ impl Tracked {
     }
 }
 
-/// Notes a cell that was made, and returns it.
+/// Registers a cell that was made, and returns it.
 pub(crate) fn tracked(cell: Value) -> Value {
     track(&cell);
     cell
 }
 
-/// Notes a cell: an atom, an object with state, functions that know one another, a var without a namespace.
+/// Registers a cell: an atom, an object with state, functions that refer to each other, a var without a namespace.
 pub(crate) fn track(cell: &Value) {
-    // The registry is gone when the thread is ending.
+    // The registry no longer exists when the thread is ending.
     let is_full = REGISTRY.try_with(|registry| {
         if registry.is_searching.get() {
             return false;
@@ -103,7 +104,7 @@ pub(crate) fn track(cell: &Value) {
     }
 }
 
-/// Notes what a cell held until now, if it can be a part of a cycle without that cell.
+/// Registers the previous content of a cell, if it can be part of a cycle without that cell.
 #[inline]
 pub(crate) fn let_go(old: &Value) {
     let is_held = match old {
@@ -116,7 +117,7 @@ pub(crate) fn let_go(old: &Value) {
     }
 }
 
-/// Frees what only holds itself. Cheap where few cells are alive; for the end of a session.
+/// Frees unreachable cycles. Cheap if few cells are alive; called at the end of a session.
 pub(crate) fn collect_few() {
     let few = REGISTRY.try_with(|registry| registry.tracked.borrow().len() <= 16 * FEW);
     if few == Ok(true) {
@@ -124,7 +125,7 @@ pub(crate) fn collect_few() {
     }
 }
 
-/// Forgets the cells that are gone, and searches if that are not enough of them.
+/// Removes the cells that were freed, and searches for cycles if too many remain.
 #[cold]
 fn sweep() {
     let alive = REGISTRY.with(|registry| {
@@ -138,7 +139,7 @@ fn sweep() {
     }
 }
 
-/// Looks for garbage among everything that the cells reach, and empties it.
+/// Searches everything reachable from the cells for garbage, and empties it.
 fn search() {
     let cells: Vec<Tracked> = REGISTRY.with(|registry| {
         if registry.is_searching.replace(true) {
@@ -163,7 +164,7 @@ fn search() {
             }
         }
     }
-    // Destructors of the host may run here, so nothing is borrowed.
+    // Destructors of the host may run here, so nothing may be borrowed.
     drop(graph);
     drop(spoils);
     REGISTRY.with(|registry| {
@@ -175,7 +176,7 @@ fn search() {
     });
 }
 
-/// Takes the contents of a cell that nothing can reach.
+/// Takes the contents of an unreachable cell.
 fn empty(value: &Value, spoils: &mut Vec<Value>) {
     let take = |cell: &RefCell<Value>| cell.replace(Value::Nil);
     match value {
@@ -216,7 +217,7 @@ fn empty(value: &Value, spoils: &mut Vec<Value>) {
     }
 }
 
-/// Something with a count of references.
+/// A value with a reference count.
 enum Node {
     Value(Value),
     Proto(Rc<Proto>),
@@ -224,7 +225,7 @@ enum Node {
 }
 
 impl Node {
-    /// Returns the node of a value that is counted and can be looked into.
+    /// Returns the node of a value that is counted and can be inspected.
     fn of(value: &Value) -> Option<(usize, Node)> {
         let address = match value {
             Value::Fn(closure) => Rc::as_ptr(closure).addr(),
@@ -234,7 +235,7 @@ impl Node {
             Value::List(list) => Rc::as_ptr(list).addr(),
             Value::Seq(view) => Rc::as_ptr(view).addr(),
             Value::Lazy(lazy) => Rc::as_ptr(lazy).addr(),
-            // The namespace holds it, and there is much behind it.
+            // The namespace holds the var, and much is reachable from it.
             Value::Var(var) if var.is_interned.get() => return None,
             Value::Var(var) => Rc::as_ptr(var).addr(),
             Value::Atom(atom) => Rc::as_ptr(atom).addr(),
@@ -258,7 +259,7 @@ impl Node {
         Some((address, Node::Value(value.clone())))
     }
 
-    /// Returns how many references there are, this one included.
+    /// Returns the reference count, this reference included.
     fn count(&self) -> usize {
         match self {
             Node::Proto(proto) => Rc::strong_count(proto),
@@ -276,13 +277,13 @@ impl Node {
                 Value::Record(record) => Rc::strong_count(record),
                 Value::Exception(exception) => Rc::strong_count(exception),
                 Value::Object(object) => Rc::strong_count(object),
-                // No node is made of these.
+                // These never become nodes.
                 _ => usize::MAX,
             },
         }
     }
 
-    /// Passes each reference that this holds, once.
+    /// Passes each reference that this node holds to `see`, once.
     fn children(&self, see: &mut dyn FnMut(Option<(usize, Node)>)) {
         match self {
             Node::Proto(proto) => {
@@ -314,7 +315,7 @@ pub(super) fn entries_in(map: &PMap, see: &mut dyn FnMut(&Value)) {
     }
 }
 
-/// Passes each value that a value holds by itself; none where that is not certain.
+/// Passes each value that a value holds directly to `see`; none if that is not certain.
 fn values_in(value: &Value, see: &mut dyn FnMut(&Value)) {
     match value {
         Value::Vector(vector) if vector.items().is_unshared() => vector.iter().for_each(see),
@@ -436,12 +437,12 @@ fn values_in_object(object: &Object, see: &mut dyn FnMut(&Value)) {
     }
 }
 
-/// What was met: each node once, with the references to it that were met.
+/// The values that the search found: each node once, with the number of references found to it.
 #[derive(Default)]
 struct Graph {
     nodes: Vec<Met>,
     by_address: HashMap<usize, usize, FixedState>,
-    /// How many nodes are walked through.
+    /// Number of nodes whose references were walked.
     walked: usize,
 }
 
@@ -453,7 +454,7 @@ struct Met {
 }
 
 impl Graph {
-    /// Adds a node, unless it is there; returns its index.
+    /// Adds a node unless it is present; returns its index.
     fn visit(&mut self, found: Option<(usize, Node)>) -> Option<usize> {
         let (address, node) = found?;
         let next = self.nodes.len();
@@ -469,7 +470,7 @@ impl Graph {
         Some(idx)
     }
 
-    /// Walks everything; false if that is too much.
+    /// Walks everything reachable; returns false if that exceeds [`MAX_NODES`].
     fn walk(&mut self) -> bool {
         while self.walked < self.nodes.len() {
             if self.nodes.len() > MAX_NODES {
@@ -492,9 +493,9 @@ impl Graph {
         true
     }
 
-    /// Marks what is held from outside, and all that this reaches.
+    /// Marks the nodes that are held from outside, and everything reachable from them.
     fn find_live(&mut self) {
-        // One reference more is the graph's own.
+        // One of the references is the graph's own.
         let mut open: Vec<usize> = (0..self.nodes.len())
             .filter(|idx| self.nodes[*idx].node.count() > self.nodes[*idx].internal + 1)
             .collect();

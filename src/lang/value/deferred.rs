@@ -17,7 +17,7 @@ thread_local! {
     static LIMIT: Cell<usize> = const { Cell::new(MANY) };
 }
 
-/// A machine that runs; made when it is entered from outside.
+/// A running machine; created when the machine is entered from outside.
 pub(crate) struct Running;
 
 impl Running {
@@ -32,19 +32,19 @@ impl Drop for Running {
         let left = RUNNING.get().saturating_sub(1);
         RUNNING.set(left);
         if left == 0 {
-            // Taken out first: dropping a function may run code that replaces another.
+            // Taken out before dropping: the drop of a function may run code that replaces another one.
             let free = DEFERRED.try_with(|deferred| std::mem::take(&mut *deferred.borrow_mut()));
             drop(free);
         }
     }
 }
 
-/// Keeps the old root of a var for as long as a frame may run it.
+/// Keeps the previous root of a var for as long as a frame may run it.
 pub(super) fn defer(old: Value) {
     if RUNNING.get() == 0 || !matches!(old, Value::Fn(_)) {
         return;
     }
-    // Without the list the thread is ending, and nothing runs any more.
+    // If the list is gone, the thread is ending, and no code runs any more.
     let _ = DEFERRED.try_with(|deferred| deferred.borrow_mut().push(old));
 }
 

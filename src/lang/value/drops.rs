@@ -1,11 +1,11 @@
-//! Dropping without deep recursion, in slices, and later where a limit has ended the evaluation.
+//! Dropping values without deep recursion, in slices, and deferred if a limit ended the evaluation.
 //!
-//! Every type that can hold values drops them through here. The first few levels are dropped by ordinary recursion;
-//! deeper values and the nodes of large collections wait in a queue of this thread until the outermost drop empties it.
-//! After each slice of that work, the host is asked whether a limit is met.
+//! Every type that can hold values drops them through this module. The first few levels are dropped by ordinary
+//! recursion; deeper values and the nodes of large collections wait in a queue of this thread until the outermost drop
+//! empties it. After each slice of that work, the host is asked whether a limit is reached.
 //!
-//! Once a limit is met, values are put aside instead, because freeing them takes longer than an evaluation may need to
-//! stop. [`free_deferred`] frees a slice of them; the next evaluation that has no fiber frees all of them first.
+//! Once a limit is reached, drops are deferred, because freeing values takes longer than an evaluation may need to
+//! stop. [`free_deferred`] frees a slice of them; the next evaluation without a fiber frees all of them first.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -14,32 +14,32 @@ use super::map::{Entries, HashNode, SortedNode};
 use super::vector::{Branch, Items};
 use super::{LazyState, Value, meter};
 
-/// How deep drops recurse.
+/// Maximum recursion depth of drops.
 const MAX_NESTED: u32 = 24;
-/// The depth while the evaluation is being stopped: every drop is put aside.
+/// The depth while the evaluation is being stopped: every drop is deferred.
 const DEFERRING: u32 = u32::MAX;
-/// Drops in a slice: a fraction of a millisecond.
+/// Number of drops in a slice, which takes a fraction of a millisecond.
 const SLICE: u32 = 1 << 12;
-/// A collection with more items than this is taken apart until its parts have fewer.
+/// A collection with more items than this is split until each part has fewer.
 const LARGE: usize = 1 << 10;
 /// Number of drops that a part of a large collection counts as.
 const PART: u32 = 256;
-/// Maximum number of drops that are put aside, because each takes memory.
+/// Maximum number of deferred drops, because each takes memory.
 const MAX_DEFERRED: usize = 1 << 20;
 
 thread_local! {
     static NESTED: Cell<u32> = const { Cell::new(0) };
-    /// Drops that are left of the slice.
+    /// Drops that remain in the current slice.
     static LEFT: Cell<u32> = const { Cell::new(SLICE) };
-    /// Whether the queue may have something in it.
+    /// Whether the queue may be non-empty.
     static IS_QUEUED: Cell<bool> = const { Cell::new(false) };
     static QUEUE: RefCell<Vec<Garbage>> = const { RefCell::new(Vec::new()) };
-    /// Whether something waits for [`free_deferred`].
+    /// Whether deferred drops wait for [`free_deferred`].
     static HAS_DEFERRED: Cell<bool> = const { Cell::new(false) };
     static DEFERRED: RefCell<Vec<Garbage>> = const { RefCell::new(Vec::new()) };
 }
 
-/// What waits to be dropped.
+/// A value, or part of a value, that waits to be dropped.
 pub(super) enum Garbage {
     Value(Value),
     Values(Box<[Value]>),
@@ -47,10 +47,10 @@ pub(super) enum Garbage {
     Items(Items),
     Branch(Rc<Branch>),
     Entries(Entries),
-    /// A node of a large map, and how many levels of it are to be taken apart.
+    /// A node of a large map, and the number of its levels that are still to be split.
     Hashed(Rc<HashNode>, u32),
     Sorted(Rc<SortedNode>),
-    /// To be done after all others are dropped.
+    /// Work to be done after all other drops.
     Last(Box<dyn FnOnce()>),
 }
 
@@ -76,7 +76,7 @@ impl Garbage {
             },
             Garbage::Entries(entries) if entries.len() > LARGE => match entries {
                 Entries::Hash(trie) => {
-                    // 32 to the power of this many parts.
+                    // The number of parts is 32 to the power of this.
                     let levels = trie.len().ilog2() / 5 - 1;
                     let root = trie.into_root();
                     children.extend(root.map(|root| Garbage::Hashed(root, levels)));
@@ -116,7 +116,7 @@ fn charge(drops: u32) {
     LEFT.set(LEFT.get().saturating_sub(drops));
 }
 
-/// Drops, now or later.
+/// Drops a value, now or later.
 #[inline]
 pub(super) fn discard<T>(contents: T, wrap: impl FnOnce(T) -> Garbage) {
     let nested = NESTED.get();
@@ -133,7 +133,7 @@ pub(super) fn discard<T>(contents: T, wrap: impl FnOnce(T) -> Garbage) {
     NESTED.set(nested);
 }
 
-/// Queues what lies too deep or is too much for this slice. The outermost drop begins another slice.
+/// Queues a drop that is too deep or too large for this slice. The outermost drop begins another slice.
 #[cold]
 #[inline(never)]
 fn discard_later<T>(contents: T, wrap: impl FnOnce(T) -> Garbage) {
@@ -147,7 +147,7 @@ fn discard_later<T>(contents: T, wrap: impl FnOnce(T) -> Garbage) {
     discard(contents, wrap);
 }
 
-/// As [`discard`], for a collection of `len` items.
+/// Like [`discard`], for a collection of `len` items.
 #[inline]
 pub(super) fn discard_collection<T>(len: usize, contents: T, wrap: impl FnOnce(T) -> Garbage) {
     if len > LARGE {
@@ -156,7 +156,7 @@ pub(super) fn discard_collection<T>(len: usize, contents: T, wrap: impl FnOnce(T
     discard(contents, wrap);
 }
 
-/// Drops a value that may hold others; every other value is left to its owner.
+/// Drops a value that may hold others; any other value is left to its owner.
 #[inline]
 pub(super) fn discard_value(value: &mut Value) {
     if value.may_nest() {
@@ -164,7 +164,7 @@ pub(super) fn discard_value(value: &mut Value) {
     }
 }
 
-/// Drops values that a function closed over.
+/// Drops the captured values of a function.
 #[inline]
 pub(super) fn discard_values(values: &mut Box<[Value]>) {
     if values.iter().any(Value::may_nest) {
@@ -172,7 +172,7 @@ pub(super) fn discard_values(values: &mut Box<[Value]>) {
     }
 }
 
-/// Drops the rest of a chain of cells, of which a slice was dropped.
+/// Drops the rest of a chain of cells whose first slice was dropped.
 #[cold]
 #[inline(never)]
 pub(super) fn discard_rest(rest: Value) {
@@ -180,12 +180,12 @@ pub(super) fn discard_rest(rest: Value) {
     put_aside(Garbage::Value(rest));
 }
 
-/// Adds to the queue, and empties it if no other drop is under way.
+/// Adds a drop to the queue, and empties the queue if no other drop is under way.
 #[cold]
 #[inline(never)]
 fn put_aside(garbage: Garbage) {
     let nested = NESTED.get();
-    // The queue is gone when the thread is ending; then the stack has to do.
+    // The queue no longer exists when the thread is ending; then the drop recurses.
     let refused = QUEUE.try_with(|queue| {
         let mut queue = queue.borrow_mut();
         if nested == DEFERRING && queue.len() >= MAX_DEFERRED {
@@ -212,7 +212,7 @@ fn put_aside(garbage: Garbage) {
     }
 }
 
-/// Empties the queue, unless a limit is met meanwhile. The outermost drop ends with it.
+/// Empties the queue, unless a limit is reached meanwhile. Ends the outermost drop.
 #[cold]
 #[inline(never)]
 fn drain() {
@@ -230,7 +230,7 @@ fn drain() {
             queue.append(&mut children);
             let next = queue.pop();
             if next.is_none() {
-                // Nothing of a drop is kept.
+                // The queue's memory is released after a drop.
                 *queue = Vec::new();
             }
             next
@@ -246,15 +246,15 @@ fn drain() {
     }
 }
 
-/// Puts aside what is dropped from now on, until [`end`].
+/// Defers all drops from now on, until [`end`].
 pub(super) fn begin() {
-    // A drop that is under way notices by itself.
+    // A drop that is under way notices the limit by itself.
     if NESTED.get() == 0 {
         NESTED.set(DEFERRING);
     }
 }
 
-/// Drops as usual again. What was put aside waits for [`free_deferred`].
+/// Drops as usual again. Deferred drops wait for [`free_deferred`].
 #[inline]
 pub(super) fn end() {
     if NESTED.get() == DEFERRING {
@@ -273,13 +273,13 @@ fn keep() {
     }
 }
 
-/// Never frees the values of this thread that were put aside: for a process that is about to end.
+/// Never frees the deferred values of this thread: for a process that is about to end.
 pub fn forget_deferred() {
     HAS_DEFERRED.set(false);
     std::mem::forget(DEFERRED.try_with(RefCell::take));
 }
 
-/// Frees some of the values of this thread that were put aside when a limit ended an evaluation: less than a millisecond
+/// Frees some of the values of this thread that were deferred when a limit ended an evaluation: less than a millisecond
 /// of work. Returns whether some are left.
 pub fn free_deferred() -> bool {
     if !HAS_DEFERRED.get() || NESTED.get() != 0 {
@@ -303,7 +303,7 @@ pub fn free_deferred() -> bool {
     HAS_DEFERRED.get()
 }
 
-/// Frees all values that were put aside.
+/// Frees all deferred values.
 #[inline]
 pub(crate) fn free_all() {
     if HAS_DEFERRED.get() {
@@ -311,12 +311,12 @@ pub(crate) fn free_all() {
     }
 }
 
-/// Does some work once all values that are put aside now are freed.
+/// Runs `work` once all values that are deferred now are freed.
 pub(crate) fn after_deferred(work: impl FnOnce() + 'static) {
     if !HAS_DEFERRED.get() {
         return work();
     }
-    // A thread that is ending does it no more.
+    // A thread that is ending no longer runs it.
     let _ = DEFERRED.try_with(|deferred| {
         let work = Garbage::Last(Box::new(work));
         deferred.borrow_mut().insert(0, work);

@@ -1,7 +1,7 @@
 //! Equality by Clojure's rules.
 //!
-//! Sequential values are walked in lock step, so that a finite one compares with an infinite one. What
-//! lies deeper than [`DEPTH`] levels waits on an explicit stack: nesting never overflows the native one.
+//! Sequential values are walked in lock step, so that a finite one can be compared with an infinite one. Values nested
+//! deeper than [`DEPTH`] levels wait on an explicit stack: nesting never overflows the native one.
 
 use std::cell::Cell;
 use std::collections::HashSet;
@@ -15,50 +15,50 @@ use super::{Class, Exception, Lazy, Object, PMap, Result, Set, Value};
 
 /// Realises lazy sequences for comparisons and hashes.
 pub trait Force {
-    /// Returns nil, or the sequence, which is not lazy itself.
+    /// Returns nil, or the realised sequence, which is not lazy itself.
     ///
     /// # Errors
-    /// Whatever the computation throws.
+    /// Any exception that the computation throws.
     fn force(&mut self, lazy: &Rc<Lazy>) -> Result<Value>;
 
-    /// Tells whether the program has methods of its own for printing.
+    /// Tells whether the program has printing methods of its own.
     fn is_print_extended(&self) -> bool {
         false
     }
 
-    /// Returns what a method of the program prints for a value; `None` where it has none.
+    /// Returns the text that a printing method of the program writes for a value; `None` if there is no such method.
     ///
     /// # Errors
-    /// Whatever the method throws.
+    /// Any exception that the method throws.
     fn printed(&mut self, _value: &Value, _options: super::PrintOptions) -> Result<Option<String>> {
         Ok(None)
     }
 
-    /// Tells whether it computes what is not computed yet.
+    /// Tells whether this computes unrealised sequences.
     fn computes(&self) -> bool {
         true
     }
 
-    /// Returns what the `toString` of a type of the program gives; `None` where it has none.
+    /// Returns the result of the `toString` of a program's type; `None` if the type does not define it.
     ///
     /// # Errors
-    /// Whatever the method throws.
+    /// Any exception that the method throws.
     fn own_text(&mut self, _value: &Value) -> Result<Option<String>> {
         Ok(None)
     }
 
-    /// Returns the sequence of an object of the program's own types; `None` where it has none.
+    /// Returns the sequence of an object of a program's type; `None` if the type does not define one.
     ///
     /// # Errors
-    /// Whatever the methods of the type throw.
+    /// Any exception that the methods of the type throw.
     fn own_items(&mut self, _value: &Value) -> Result<Option<Value>> {
         Ok(None)
     }
 
-    /// Compares with the `equals` of a type of the program; `None` where neither value has one.
+    /// Compares with the `equals` of a program's type; `None` if neither value defines it.
     ///
     /// # Errors
-    /// Whatever the method throws.
+    /// Any exception that the method throws.
     fn own_equality(&mut self, _left: &Value, _right: &Value) -> Result<Option<bool>> {
         Ok(None)
     }
@@ -72,7 +72,7 @@ pub trait Force {
     }
 }
 
-/// Looks at what is computed already and takes the rest for empty.
+/// A [`Force`] that treats the unrealised part of a sequence as empty.
 pub struct Unforced;
 
 impl Force for Unforced {
@@ -85,10 +85,10 @@ impl Force for Unforced {
     }
 }
 
-/// How deep equality and hashing recurse before they turn to an explicit stack.
+/// Recursion depth of equality and hashing, beyond which they use an explicit stack.
 pub(super) const DEPTH: usize = 64;
 
-/// How deep keys of keys of keys are compared: here each level is a look-up in a map, which recurses.
+/// Maximum nesting of keys within keys: each level is a look-up in a map, which recurses.
 const MAX_KEYS: u32 = 100;
 
 thread_local! {
@@ -96,8 +96,8 @@ thread_local! {
     static TOO_DEEP: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Tells whether two keys are equal; nothing is computed for it. Keys that nest too deep are taken for
-/// different, which the [`equal`] around it turns into an exception.
+/// Tells whether two keys are equal, without computing anything. Keys that nest too deep are treated as different,
+/// which the surrounding [`equal`] turns into an exception.
 pub(super) fn equal_keys(left: &Value, right: &Value) -> bool {
     if let Some(answer) = equal_at_once(left, right) {
         return answer;
@@ -116,7 +116,7 @@ pub(super) fn equal_keys(left: &Value, right: &Value) -> bool {
 /// Tells whether two values are equal as by `=`.
 ///
 /// # Errors
-/// Whatever computing a lazy part throws; when sets or keys nest too deep.
+/// Any exception thrown while a lazy part is computed; an error if sets or keys nest too deep.
 pub fn equal(force: &mut dyn Force, left: &Value, right: &Value) -> Result<bool> {
     if let Some(answer) = equal_at_once(left, right) {
         return Ok(answer);
@@ -148,7 +148,7 @@ pub fn equal(force: &mut dyn Force, left: &Value, right: &Value) -> Result<bool>
     Ok(same)
 }
 
-/// Answers where no contents have to be looked at; `None` where they have.
+/// Compares two values without comparing their contents; `None` if the contents decide.
 #[inline]
 fn equal_at_once(left: &Value, right: &Value) -> Option<bool> {
     Some(match (left, right) {
@@ -186,7 +186,7 @@ fn equal_at_once(left: &Value, right: &Value) -> Option<bool> {
     })
 }
 
-/// Compares objects that hold no values. What is not listed is equal only to itself.
+/// Compares objects that hold no values. An object of any other kind is equal only to itself.
 fn equal_objects(left: &Object, right: &Object) -> bool {
     match (left, right) {
         (Object::Inst(left), Object::Inst(right)) => left == right,
@@ -199,24 +199,24 @@ fn equal_objects(left: &Object, right: &Object) -> bool {
     }
 }
 
-/// Tells whether a value is of a type of the program, which may have an equality of its own.
+/// Tells whether a value is of a program's type, which may define its own equality.
 fn is_instance(value: &Value) -> bool {
     matches!(value, Value::Object(object) if matches!(**object, Object::Instance(_)))
 }
 
 struct Comparison<'a> {
     force: &'a mut dyn Force,
-    /// Pairs that lie too deep to be compared by recursion.
+    /// Pairs that are nested too deep to be compared by recursion.
     deferred: Vec<(Value, Value)>,
-    /// Pairs that were looked at, all told.
+    /// Number of pairs compared in total.
     work: u32,
-    /// Pairs of shared values that were visited: they need no second visit, for one difference anywhere decides.
+    /// Pairs of shared values that were visited. They need no second visit, because a single difference decides.
     visited: HashSet<(usize, usize), FixedState>,
-    /// Keeps the addresses in `visited` from being used for other values.
+    /// Keeps the addresses in `visited` from being reused for other values.
     held: Vec<(Value, Value)>,
 }
 
-/// How many pairs are compared before shared values are remembered, and between two payments.
+/// Number of pairs that are compared before shared values are remembered, and between two payments.
 const MANY: u32 = 1024;
 /// Work below this is not worth paying for when the comparison ends.
 const FEW: u32 = 32;
@@ -255,7 +255,7 @@ impl Comparison<'_> {
         self.equal_items(left, right, depth, 1)
     }
 
-    /// `holders`: how many counts of each value belong to where it was found and to the walk there.
+    /// `holders`: the number of references to each value held by its place and by the walk there.
     fn equal_items(
         &mut self,
         left: &Value,
@@ -322,7 +322,7 @@ impl Comparison<'_> {
         Ok(true)
     }
 
-    /// Compares objects, each given with the value that it is.
+    /// Compares two objects, each passed together with its value.
     fn equal_parts(
         &mut self,
         (one, left): (&Object, &Value),

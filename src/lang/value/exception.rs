@@ -9,20 +9,20 @@ use std::rc::Rc;
 use super::drops::discard_value;
 use super::{Keyword, Native, Span, Value};
 
-/// What every operation that may fail returns.
+/// The result of every operation that may fail.
 pub type Result<T, E = Signal> = std::result::Result<T, E>;
 
-/// Why evaluation does not go on. Boxed, so that a `Result<Value>` stays small.
+/// The reason why evaluation stops. Boxed, so that a `Result<Value>` stays small.
 #[derive(Debug, Clone)]
 pub enum Signal {
-    /// A throwable exception: `catch` sees it.
+    /// An exception was thrown: `catch` sees it.
     Throw(Rc<Exception>),
     /// The run is stopped from outside: no `catch` sees it.
     Stop(Rc<Stop>),
 }
 
 impl Signal {
-    /// Says where it was, unless that is known already.
+    /// Sets the place where it occurred, unless that is known already.
     #[must_use]
     pub fn at(self, place: Option<Span>) -> Signal {
         if let Signal::Throw(exception) = &self
@@ -34,8 +34,8 @@ impl Signal {
         self
     }
 
-    /// Says which argument of the native that fails was at fault, counted from 0, unless that is known already or
-    /// it was code that failed which the native called.
+    /// Sets the argument of the failing native that is at fault, counted from 0, unless that is known already or the
+    /// error came from code that the native called.
     #[must_use]
     pub fn at_argument(mut self, idx: usize) -> Signal {
         if let Signal::Throw(exception) = &mut self
@@ -57,15 +57,15 @@ pub enum Stop {
     OutOfFuel,
     /// The deadline has passed.
     Deadline,
-    /// More memory is asked for than the run may have; the text says for what.
+    /// More memory was requested than the run may have; the text says what for.
     OutOfMemory(String),
-    /// The user or an owner cancelled the run: `finally` runs.
+    /// The user or the owner cancelled the run: `finally` runs.
     Cancelled,
-    /// The run leaves memory to be replayed later: no `finally` runs.
+    /// The run is suspended, to be replayed later: no `finally` runs.
     Evicted,
-    /// Interrupted by the keyboard, or the host gave up; the text says why.
+    /// Interrupted by the keyboard, or by the host; the text says why.
     Interrupted(String),
-    /// The program ends the process, with this status: no `finally` runs.
+    /// The program ends the process with this status: no `finally` runs.
     Exit(i32),
 }
 
@@ -94,14 +94,14 @@ impl fmt::Display for Stop {
 #[derive(Clone, Copy)]
 pub struct Class(pub &'static ClassInfo);
 
-/// A row of the class table.
+/// A row of the table of classes.
 #[derive(Debug)]
 pub struct ClassInfo {
     /// The short name, such as `ArithmeticException`.
     pub name: &'static str,
     /// The full name, such as `java.lang.ArithmeticException`.
     pub full_name: &'static str,
-    /// The class that it is a case of.
+    /// The direct superclass.
     pub parent: Option<&'static ClassInfo>,
 }
 
@@ -120,7 +120,7 @@ impl fmt::Debug for Class {
 }
 
 impl Class {
-    /// Tells whether this is `other` or below it.
+    /// Tells whether this is `other` or one of its subclasses.
     pub fn is_a(self, other: Class) -> bool {
         let mut at = Some(self.0);
         while let Some(info) = at {
@@ -219,51 +219,51 @@ classes! {
     NO_SUCH_METHOD "java.lang" "NoSuchMethodException" < under(Class::REFLECTIVE_OPERATION);
 }
 
-/// One call on the way to an error.
+/// A call that was active when an error occurred.
 #[derive(Debug, Clone)]
 pub struct Frame {
-    /// The function, with its namespace where it has one.
+    /// The function, with its namespace if it has one.
     pub function: Rc<str>,
-    /// The call that was under way in it.
+    /// The call that was under way in the function.
     pub span: Span,
 }
 
-/// A sentence that says what to try.
+/// A sentence that suggests what to try.
 pub type Hint = String;
 
-/// An exception: kind, words, data, cause, and where it came from. The VM fills place and trace.
+/// An exception: class, message, data, cause and origin. The VM sets place and trace.
 #[derive(Debug)]
 pub struct Exception {
-    /// What `catch` and `instance?` look at.
+    /// The class that `catch` and `instance?` test.
     pub class: Class,
-    /// A stable code such as `E0301`; empty for what a program threw itself.
+    /// A stable code such as `E0301`; empty for exceptions thrown by a program.
     pub code: &'static str,
-    /// The words, if there are any.
+    /// The message, if there is one.
     pub message: Option<Box<str>>,
     /// The map given to `ex-info`, or nil.
     pub data: Value,
     /// Another exception, or nil.
     pub cause: Value,
-    /// The message for people, if `message` keeps Clojure's own text.
+    /// The message for people, if `message` keeps Clojure's text.
     pub words: Option<Box<str>>,
-    /// What to try.
+    /// Suggestions of what to try.
     pub hints: Vec<Hint>,
-    /// Which argument of the failing call was at fault, and what it was.
+    /// The argument at fault in the failing call, and its value.
     pub fault: Option<Box<Fault>>,
-    /// Where it was thrown; filled by the machine.
+    /// Where the exception was thrown; set by the machine.
     pub origin: RefCell<Origin>,
 }
 
 /// An argument that a function cannot work with.
 #[derive(Debug, Clone)]
 pub struct Fault {
-    /// Which part of the call it is.
+    /// The part of the call that is at fault.
     pub at: Culprit,
-    /// What it should have been, such as `a map`; empty where the message says it.
+    /// What was expected, such as `a map`; empty if the message states it.
     pub wanted: Box<str>,
-    /// The value, printed shortly; empty where it is not known.
+    /// The value in short printed form; empty if it is not known.
     pub value: Box<str>,
-    /// What kind of value it is, such as `a keyword`.
+    /// The kind of the value, such as `a keyword`.
     pub kind: &'static str,
     /// The function that was called, once it is known.
     pub function: Option<Box<str>>,
@@ -276,27 +276,27 @@ pub enum Culprit {
     Function,
     /// An argument, counted from 0.
     Argument(u32),
-    /// An argument that is a collection; which one it is, the function's usage tells.
+    /// An argument that is a collection; the function's usage tells which one.
     Collection,
 }
 
 /// When an error happened, as in `clojure.main`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Phase {
-    /// The text is not made of forms.
+    /// The text could not be read as forms.
     Read,
     /// A macro refused its forms.
     MacroSyntax,
-    /// The forms are no program.
+    /// The forms could not be compiled.
     Compile,
-    /// The program ran.
+    /// The program was running.
     Execution,
     /// The result was being printed.
     Print,
 }
 
 impl Phase {
-    /// Returns the name that surfaces show.
+    /// Returns the phase's name as surfaces show it.
     pub fn name(self) -> &'static str {
         match self {
             Phase::Read => "read",
@@ -308,32 +308,32 @@ impl Phase {
     }
 }
 
-/// Where an exception was thrown.
+/// The origin of a thrown exception.
 #[derive(Debug, Default, Clone)]
 pub struct Origin {
     /// The place of the call or of the argument at fault.
     pub span: Option<Span>,
     /// The calls, innermost first.
     pub trace: Vec<Frame>,
-    /// Where the lazy sequences were made whose computing failed, innermost first.
+    /// Places where the lazy sequences whose computation failed were created, innermost first.
     pub lazies: Vec<Span>,
-    /// The natives that were called by natives down to the one that failed, innermost first.
+    /// The natives that were active when one failed, each called by the next, innermost first.
     pub natives: Vec<Cow<'static, str>>,
-    /// The macros, with their calls, that were being expanded by code that failed, innermost first.
+    /// The macros, with their calls, that were being expanded when the code failed, innermost first.
     pub expanding: Vec<(Rc<str>, Span)>,
-    /// The phase, where the code does not tell it.
+    /// The phase, if the error code does not determine it.
     pub phase: Option<Phase>,
 }
 
 impl Origin {
-    /// Tells whether it was not thrown yet: the native that made it is still running.
+    /// Tells whether the exception was not thrown yet: the native that made it is still running.
     pub fn is_fresh(&self) -> bool {
         self.trace.is_empty() && self.natives.is_empty()
     }
 }
 
 impl Exception {
-    /// Returns an exception of our own making; `code` has a page in `docs/errors`.
+    /// Returns an exception raised by the language itself; `code` has a page in `docs/errors`.
     pub fn new(class: Class, code: &'static str, message: impl Into<String>) -> Exception {
         Exception {
             class,
@@ -348,15 +348,15 @@ impl Exception {
         }
     }
 
-    /// The codes of the reader's errors: all that begin like the first bound.
+    /// The range of the reader's error codes.
     pub const READER_CODES: Range<&str> = "E01".."E02";
 
-    /// Tells whether the reader made it: a text that is not made of forms.
+    /// Tells whether the reader raised it: the text could not be read as forms.
     pub fn is_of_reader(&self) -> bool {
         Exception::READER_CODES.contains(&self.code)
     }
 
-    /// Returns the same exception with its place, as if it had not been thrown yet.
+    /// Returns a copy with the same place, as if it had not been thrown yet.
     #[must_use]
     pub fn again(&self) -> Exception {
         let origin = Origin {
@@ -376,21 +376,21 @@ impl Exception {
         }
     }
 
-    /// Adds a sentence that says what to try.
+    /// Adds a sentence that suggests what to try.
     #[must_use]
     pub fn hint(mut self, hint: impl Into<String>) -> Exception {
         self.hints.push(hint.into());
         self
     }
 
-    /// Makes it an instance of another class.
+    /// Changes the class of the exception.
     #[must_use]
     pub fn of_class(mut self, class: Class) -> Exception {
         self.class = class;
         self
     }
 
-    /// Says which argument of the failing call was at fault, counted from 0.
+    /// Sets the argument of the failing call that is at fault, counted from 0.
     #[must_use]
     pub fn argument(mut self, idx: usize) -> Exception {
         self.fault = u32::try_from(idx)
@@ -399,14 +399,14 @@ impl Exception {
         self
     }
 
-    /// Says that the value in function position was at fault.
+    /// Marks the value in function position as being at fault.
     #[must_use]
     pub fn at_function(mut self) -> Exception {
         self.fault = Some(Fault::new(Culprit::Function));
         self
     }
 
-    /// Says what the argument at fault was.
+    /// Sets the value of the argument at fault.
     #[must_use]
     pub fn got(mut self, value: &Value) -> Exception {
         if let Some(fault) = &mut self.fault {
@@ -416,21 +416,21 @@ impl Exception {
         self
     }
 
-    /// Says to programs what Clojure says, and to people what was said so far.
+    /// Sets Clojure's text as the message for programs; people still see the current message.
     #[must_use]
     pub fn clojure(mut self, message: impl Into<String>) -> Exception {
         self.words = self.message.replace(message.into().into());
         self
     }
 
-    /// Says it to people in other words than the message, which is what programs look for.
+    /// Sets the text for people; programs still see the message.
     #[must_use]
     pub fn words(mut self, words: impl Into<String>) -> Exception {
         self.words = Some(words.into().into_boxed_str());
         self
     }
 
-    /// Says where it was, unless that is known already.
+    /// Sets the place where it was thrown, unless that is known already.
     #[must_use]
     pub fn at(self, span: Span) -> Exception {
         if span.is_some() {
@@ -451,7 +451,7 @@ impl Exception {
         self
     }
 
-    /// Says what this follows from.
+    /// Sets the cause of the exception.
     #[must_use]
     pub fn caused_by(mut self, cause: Value) -> Exception {
         self.cause = cause;
@@ -463,7 +463,7 @@ impl Exception {
         self.message.as_deref().unwrap_or(self.class.0.name)
     }
 
-    /// Returns when it happened.
+    /// Returns the phase in which it was thrown.
     pub fn phase(&self) -> Phase {
         if let Some(phase) = self.origin.borrow().phase {
             return phase;
@@ -478,7 +478,7 @@ impl Exception {
         }
     }
 
-    /// Names the native that could not work with one of its `count` arguments, and how it is called.
+    /// Names the native that rejected one of its `count` arguments, and its usage.
     pub(crate) fn blame_native(&mut self, native: &Native, count: usize) {
         if let Some(fault) = &mut self.fault
             && fault.at == Culprit::Collection
@@ -502,12 +502,12 @@ impl Exception {
         }
     }
 
-    /// Returns what people are told.
+    /// Returns the text shown to people.
     pub fn shown(&self) -> &str {
         self.words.as_deref().unwrap_or_else(|| self.text())
     }
 
-    /// Names the function that could not work with its argument, and the argument's place in the whole call.
+    /// Names the function that rejected its argument, and the argument's place in the whole call.
     pub(crate) fn blame(&mut self, function: &str, shift: u32) {
         let Some(fault) = &mut self.fault else {
             return;
@@ -545,7 +545,7 @@ impl Fault {
         })
     }
 
-    /// Returns the fault of an argument, counted from 0, that should have been something else.
+    /// Returns the fault of the argument at `idx`, counted from 0, with what was expected.
     pub fn of(value: &Value, wanted: &str, idx: usize) -> Box<Fault> {
         let idx = u32::try_from(idx).unwrap_or(u32::MAX);
         Box::new(Fault {
@@ -557,7 +557,7 @@ impl Fault {
         })
     }
 
-    /// Returns the message, where the fault says all: `keys needs a map, got 1 (an integer) as argument 1`.
+    /// Returns the message, if the fault determines it: `keys needs a map, got 1 (an integer) as argument 1`.
     pub fn sentence(&self) -> Option<String> {
         if self.wanted.is_empty() || self.value.is_empty() {
             return None;
@@ -573,17 +573,17 @@ impl Fault {
         };
         Some(match self.function.as_deref() {
             None => format!("expected {wanted}, got {got}{place}"),
-            // Arithmetic needs no telling what it works on.
+            // The name of an arithmetic function implies that it needs numbers.
             Some(function) if &**wanted == NUMBER => format!("{function} got {got}{place}"),
             Some(function) => format!("{function} needs {wanted}, got {got}{place}"),
         })
     }
 }
 
-/// The codes of what is wrong with the shape of a macro call.
+/// The codes of malformed macro calls.
 const MACRO_SYNTAX: &[&str] = &["E0210", "E0213", "E0219", "E0224", "E0225"];
 
-/// What arithmetic wants.
+/// The operand that arithmetic expects, as messages name it.
 pub const NUMBER: &str = "a number";
 
 impl Drop for Exception {

@@ -1,4 +1,4 @@
-//! Functions: natives as rows of data, closures over bytecode.
+//! Functions: natives are rows of data, closures refer to bytecode.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -8,10 +8,10 @@ use super::drops::discard_values;
 use super::{Result, Value};
 use crate::vm::{Args, Proto, Vm};
 
-/// How many arguments a function takes.
+/// The number of arguments that a function takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Arity {
-    /// How few arguments it takes.
+    /// The minimum number of arguments.
     pub min: u8,
     /// `None`: any number from `min` on.
     pub max: Option<u8>,
@@ -60,20 +60,20 @@ impl fmt::Display for Arity {
     }
 }
 
-/// An expression and what it gives, both as source text.
+/// An expression and its result, both as source text.
 pub type Example = (&'static str, &'static str);
 
 /// A function written in Rust. Help, reference pages, completion and example tests read this row.
 pub struct Native {
-    /// The name without a namespace; the table it is listed in gives that.
+    /// The name without a namespace; the table that lists the native determines the namespace.
     pub name: &'static str,
-    /// Each arity, as `(name arg ...)`, one a line.
+    /// Each arity, as `(name arg ...)`, one per line.
     pub usage: &'static str,
-    /// What it does; the first sentence stands alone.
+    /// What the function does; the first sentence stands alone.
     pub doc: &'static str,
-    /// Calls and what they give; run by a test.
+    /// Calls and their results; run by a test.
     pub examples: &'static [Example],
-    /// How many arguments it takes.
+    /// The number of arguments that it takes.
     pub arity: Arity,
     /// The function itself.
     pub run: fn(&mut Vm, Args<'_>) -> Result<Value>,
@@ -85,22 +85,22 @@ impl fmt::Debug for Native {
     }
 }
 
-/// A function written in the language, with what it closed over.
+/// A function written in the language, with its captured values.
 pub struct Closure {
-    /// Its code.
+    /// The function's code.
     pub proto: Rc<Proto>,
-    /// What it closed over.
+    /// The captured values.
     pub captured: Box<[Value]>,
     /// A map, or nil.
     pub meta: Value,
 }
 
 impl Closure {
-    /// Takes what it closed over, so that it no longer holds itself.
+    /// Takes the captured values, so that the closure no longer holds itself.
     pub(super) fn empty(&self, spoils: &mut Vec<Value>) {
         let captured = self.captured.as_ptr().cast_mut();
         for idx in 0..self.captured.len() {
-            // SAFETY: only garbage is emptied: the closure does not run, and nobody has a reference into it.
+            // SAFETY: only garbage is emptied: the closure does not run, and no reference into it exists.
             spoils.push(unsafe { std::mem::replace(&mut *captured.add(idx), Value::Nil) });
         }
     }
@@ -126,22 +126,22 @@ impl fmt::Debug for Closure {
     }
 }
 
-/// A function that a native makes, such as what `(partial f 1)` gives: code and what it closed over.
+/// A function made by a native, such as the result of `(partial f 1)`: code and captured values.
 pub struct NativeClosure {
     /// The name that errors and `pr` show.
     pub name: Cow<'static, str>,
-    /// How many arguments it takes.
+    /// The number of arguments that it takes.
     pub arity: Arity,
-    /// What it closed over.
+    /// The captured values.
     pub captured: Box<[Value]>,
-    /// Gets the closure itself, for what it closed over, and the arguments of the call.
+    /// The code; it receives the closure itself, for the captured values, and the arguments of the call.
     pub run: fn(&mut Vm, &NativeClosure, Args<'_>) -> Result<Value>,
     /// A map, or nil.
     pub meta: Value,
 }
 
 impl Native {
-    /// Returns which of `count` arguments is the collection, as the usage names it; `None` where that is not clear.
+    /// Returns which of `count` arguments is the collection, according to the usage; `None` if that is not clear.
     pub(crate) fn collection(&self, count: usize) -> Option<u32> {
         let lines = self.usage.lines().map(|line| {
             let words = line.trim_matches(['(', ')']).split_whitespace().skip(1);
@@ -154,7 +154,7 @@ impl Native {
         if let [_] = params[..] {
             return Some(0);
         }
-        // Of several collections it may be any.
+        // With several collections, any of them may be at fault.
         let names = ["coll", "xs", "args", "from"];
         let is_one = |param: &&str| names.contains(param);
         let at = params

@@ -1,7 +1,7 @@
-//! Hashes: Clojure's Murmur3, so that equal values hash as they do there, and a fixed hasher for tables.
+//! Hashes: Clojure's Murmur3, so that hashes equal those of Clojure, and a fixed hasher for tables.
 //!
-//! What has only identity (functions, atoms ...) hashes by kind and name, never by address: the order of
-//! a set must be the same in every process.
+//! Values that have only identity (functions, atoms ...) hash by kind and name, never by address: the order of a set
+//! must be the same in every process.
 
 use std::collections::{HashMap, HashSet};
 use std::hash::{BuildHasher, Hasher};
@@ -168,7 +168,7 @@ fn hash_big(int: &BigInt) -> u32 {
 }
 
 fn hash_decimal(decimal: &BigDecimal) -> u32 {
-    // Where a limit is met, the machine stops the evaluation.
+    // If a limit is reached, the machine stops the evaluation.
     let shorter = meter::without_turns(|| without_zeros(decimal));
     let (unscaled, scale) = shorter.unwrap_or_default().into_bigint_and_exponent();
     if unscaled.sign() == num_bigint::Sign::NoSign {
@@ -186,7 +186,7 @@ fn fold_64(bits: u64) -> u32 {
 /// Returns the hash of a value.
 ///
 /// # Errors
-/// Whatever computing a lazy part throws.
+/// Any exception thrown while a lazy part is computed.
 pub fn hash_value(force: &mut dyn Force, value: &Value) -> Result<u32> {
     if let Some(hash) = hash_at_once(value) {
         return Ok(hash);
@@ -208,7 +208,7 @@ pub fn hash_value(force: &mut dyn Force, value: &Value) -> Result<u32> {
     Ok(hash)
 }
 
-/// Hashes what holds no other values.
+/// Hashes a value that holds no other values.
 #[inline]
 fn hash_at_once(value: &Value) -> Option<u32> {
     Some(match value {
@@ -264,23 +264,23 @@ fn hash_at_once(value: &Value) -> Option<u32> {
     })
 }
 
-/// One hash under way. What lies deeper than [`DEPTH`] is put aside, hashed on its own, and found in
-/// `known` when the value above it is hashed again.
+/// One hash under way. Values nested deeper than [`DEPTH`] are deferred, hashed separately, and found in `known` when
+/// the value that contains them is hashed again.
 struct Hashing<'a> {
     force: &'a mut dyn Force,
     known: HashMap<usize, u32, FixedState>,
     missing: Vec<Value>,
     /// Values of this pass whose hash needs one of `missing`.
     incomplete: HashSet<usize, FixedState>,
-    /// Kept alive, so that an address in `known` means one value.
+    /// Kept alive, so that an address in `known` identifies one value.
     held: Vec<Value>,
-    /// How often this pass met a value that has no hash yet.
+    /// Number of values without a known hash that this pass found.
     gaps: usize,
-    /// Values that were looked at.
+    /// Number of values visited.
     work: u32,
 }
 
-/// How many values are hashed before the hashes of shared ones are remembered, and between two payments.
+/// Number of values that are hashed before the hashes of shared ones are remembered, and between two payments.
 const MANY: u32 = 1024;
 /// Work below this is not worth paying for when the hash is done.
 const FEW: u32 = 32;
@@ -319,7 +319,7 @@ impl Hashing<'_> {
         self.hash_item(value, depth, 1)
     }
 
-    /// `holders`: how many counts of the value belong to where it was found and to the walk there.
+    /// `holders`: the number of references to the value held by its place and by the walk there.
     fn hash_item(&mut self, value: &Value, depth: usize, holders: usize) -> Result<u32> {
         if let Some(hash) = hash_at_once(value) {
             return Ok(hash);
@@ -443,8 +443,8 @@ fn record_type_hash(record: &Record) -> u32 {
     symbol_hash(None, &class)
 }
 
-/// Tells whether a compound value is held in more than one place, so that it may be met again.
-/// `holders`: the counts of one place, and of a walk that is there.
+/// Tells whether a compound value is held in more than one place, so that it may be visited again. `holders`: the
+/// references held by one place, and by a walk that is there.
 pub(super) fn is_shared(value: &Value, holders: usize) -> bool {
     match value {
         Value::Vector(vector) => Rc::strong_count(vector) > holders,
@@ -458,7 +458,7 @@ pub(super) fn is_shared(value: &Value, holders: usize) -> bool {
     }
 }
 
-/// The address of what a compound value shares; 0 for what shares nothing.
+/// Returns the address of the shared part of a compound value; 0 for a value without one.
 pub(super) fn address(value: &Value) -> usize {
     match value {
         Value::Vector(vector) => Rc::as_ptr(vector) as usize,

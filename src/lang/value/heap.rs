@@ -1,9 +1,10 @@
 //! The heap in use: counted where memory is allocated, and bounded by a budget for each run.
 //!
-//! [`CountingAllocator`] counts live bytes for each thread and for the process; a program that wants memory limits names it as its
-//! global allocator. A [`HeapBudget`] adds up what the thread allocates while the code of one run executes. Values never
-//! leave their thread, so the count of a run is exact, but for values that are dropped while its code does not execute: those stay
-//! in the count until it is met, and are then corrected by the count of the process, which misses nothing.
+//! [`CountingAllocator`] counts live bytes for each thread and for the process; a program that needs memory limits
+//! installs it as its global allocator. A [`HeapBudget`] adds up what the thread allocates while the code of one run
+//! executes. Values never leave their thread, so the count of a run is exact, except for values that are dropped while
+//! its code does not execute: they remain in the count until it reaches the limit, and are then corrected by the count
+//! of the process, which includes every drop.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
@@ -12,14 +13,14 @@ use std::sync::{Arc, OnceLock};
 
 use super::{Stop, meter};
 
-/// How far the count of a thread may be from what the process knows of it, in bytes.
+/// Maximum difference in bytes between the count of a thread and what it has reported to the process.
 const MAX_UNREPORTED: usize = 64 * 1024;
-/// A megabyte, the unit of messages.
+/// A megabyte, the unit used in messages.
 const MB: usize = 1_000_000;
-/// The caller of an allocation of this size may go on without it; smaller ones are needed for everything.
+/// Size in bytes from which a refused allocation is left to its caller; smaller ones are needed for everything.
 const LARGE: usize = 1 << 20;
 
-/// What the program does when the system has no memory left for it.
+/// The program's reaction when the system has no memory left.
 struct Exhausted {
     end: fn(usize) -> !,
     was_refused: Arc<AtomicBool>,
@@ -28,13 +29,13 @@ struct Exhausted {
 
 static EXHAUSTED: OnceLock<Exhausted> = OnceLock::new();
 
-/// Live bytes of all threads, but for what they have not reported yet.
+/// Live bytes of all threads, except those that they have not reported yet.
 static PROCESS: AtomicIsize = AtomicIsize::new(0);
 
 thread_local! {
-    /// What this thread allocated, less what it freed, since its last report.
+    /// Bytes that this thread allocated, less those that it freed, since its last report.
     static UNREPORTED: Cell<isize> = const { Cell::new(0) };
-    /// What of it is in [`PROCESS`].
+    /// Bytes of this thread that are included in [`PROCESS`].
     static REPORTED: Cell<isize> = const { Cell::new(0) };
 }
 
@@ -56,7 +57,7 @@ pub struct CountingAllocator;
 
 #[inline]
 fn count(delta: isize) {
-    // A thread that is ending has no count any more: what it still frees is not missed.
+    // A thread that is ending no longer has a count: what it still frees is not counted.
     let _ = UNREPORTED.try_with(|unreported| {
         let now = unreported.get().wrapping_add(delta);
         unreported.set(now);
@@ -66,7 +67,7 @@ fn count(delta: isize) {
     });
 }
 
-/// Adds what a thread allocated to the count of the process.
+/// Adds bytes allocated by a thread to the count of the process.
 #[cold]
 #[inline(never)]
 fn report(grown: isize) {
@@ -77,8 +78,9 @@ fn report(grown: isize) {
     }
 }
 
-/// Has `end` called when the system refuses an allocation, with the number of bytes. It must not allocate. After a large
-/// allocation was refused, only the flag that this returns is set: if the caller cannot do without, it aborts the process.
+/// Registers `end`, to be called with the number of bytes when the system refuses an allocation. It must not allocate.
+/// After a large allocation was refused, only the returned flag is set: if the caller cannot do without the memory, it
+/// aborts the process.
 pub fn when_exhausted(end: fn(usize) -> !) -> Arc<AtomicBool> {
     let exhausted = EXHAUSTED.get_or_init(|| Exhausted {
         end,
@@ -158,14 +160,14 @@ fn unreported() -> isize {
     UNREPORTED.try_with(Cell::get).unwrap_or(0)
 }
 
-/// Returns the live bytes of the process, to within 64 KB for each thread; 0 without the counting allocator.
+/// Returns the live bytes of the process, accurate to 64 KB for each thread; 0 without the counting allocator.
 pub fn process_bytes() -> usize {
     let all = PROCESS.load(Ordering::Relaxed) + unreported();
     usize::try_from(all).unwrap_or(0)
 }
 
-/// Gives memory that is free back to the system, where its allocator keeps it: after work that took much of it. Takes
-/// some milliseconds.
+/// Returns free memory to the system if its allocator has kept it, such as after work that used much of it. Takes some
+/// milliseconds.
 pub fn give_back() {
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
     {
@@ -189,14 +191,14 @@ pub fn give_back() {
 #[derive(Debug)]
 pub struct HeapBudget {
     limit: usize,
-    /// Bytes of the run, as of the last time that its code stopped executing.
+    /// Bytes held by the run when its code last stopped executing.
     used: Cell<isize>,
-    /// The thread's count when the run's code began to execute; nothing while it does not.
+    /// The thread's count when the run's code began to execute; `None` while it does not execute.
     entered: Cell<Option<isize>>,
 }
 
 impl HeapBudget {
-    /// Returns a budget of `limit` bytes, of which nothing is used.
+    /// Returns an unused budget of `limit` bytes.
     pub fn new(limit: usize) -> HeapBudget {
         HeapBudget {
             limit,
@@ -216,7 +218,7 @@ impl HeapBudget {
         usize::try_from(self.used.get() + inside).unwrap_or(0)
     }
 
-    /// Does some work of the run: what it allocates and frees counts. May be nested.
+    /// Does some work of the run: what it allocates and frees is counted. Calls may be nested.
     pub fn within<T>(&self, work: impl FnOnce() -> T) -> T {
         if self.entered.get().is_some() {
             return work();
@@ -226,17 +228,17 @@ impl HeapBudget {
         work()
     }
 
-    /// Counts all that the thread does from now on: for a program that has a thread of its own.
+    /// Counts everything that the thread allocates from now on: for a program that has the thread to itself.
     pub fn enter(&self) {
         if self.entered.get().is_none() {
             self.entered.set(Some(thread_bytes()));
         }
     }
 
-    /// Checks that the run holds no more than its budget.
+    /// Checks that the run does not exceed its budget.
     ///
     /// # Errors
-    /// [`Stop::OutOfMemory`] when it does.
+    /// [`Stop::OutOfMemory`] if it does.
     pub fn check(&self) -> Result<(), Stop> {
         self.room_for(0)
     }
@@ -244,7 +246,7 @@ impl HeapBudget {
     /// Checks that the run may allocate `bytes` more. Called before any allocation whose size comes from data.
     ///
     /// # Errors
-    /// [`Stop::OutOfMemory`] when that is more than the budget.
+    /// [`Stop::OutOfMemory`] if that exceeds the budget.
     pub fn room_for(&self, bytes: usize) -> Result<(), Stop> {
         if self.used().saturating_add(bytes) <= self.limit {
             return Ok(());
@@ -261,20 +263,20 @@ impl HeapBudget {
         )))
     }
 
-    /// A run cannot hold more than the whole process does.
+    /// Reduces the count of the run to that of the whole process, which it cannot exceed.
     fn correct(&self) {
         let excess = self.used().saturating_sub(process_bytes());
         self.used.set(self.used.get() - signed(excess));
     }
 }
 
-/// Ends the work of a run, also when it panics.
+/// Ends the work of a run, even after a panic.
 struct Leaving<'b>(&'b HeapBudget);
 
 impl Drop for Leaving<'_> {
     fn drop(&mut self) {
         if let Some(at) = self.0.entered.take() {
-            // What was freed may have been allocated before the budget existed.
+            // The freed memory may have been allocated before the budget existed.
             let used = (self.0.used.get() + thread_bytes() - at).max(0);
             self.0.used.set(used);
         }

@@ -1,7 +1,7 @@
-//! Values that stand for objects of the host's library: dates, durations, string builders.
+//! Values that represent objects of the host's library: dates, durations, string builders.
 //!
-//! Each kind is a Rust type with [`HostObject`]; equality, order, hash and text come from there, and the
-//! functions that make and change them are natives of `core`.
+//! Each kind is a Rust type that implements [`HostObject`], which provides equality, order, hash and text; the
+//! functions that create and change them are natives of `core`.
 
 use std::any::Any;
 use std::cmp::Ordering;
@@ -13,10 +13,10 @@ pub trait HostObject: Any {
     /// The full name of its class, such as `java.time.Instant`.
     fn class_name(&self) -> &'static str;
 
-    /// What `str` gives.
+    /// The result of `str`.
     fn text(&self) -> String;
 
-    /// Tells whether it equals another; an object without value is equal only to itself.
+    /// Tells whether it equals another object; by default no two objects are equal.
     fn equals(&self, _other: &dyn HostObject) -> bool {
         false
     }
@@ -26,26 +26,26 @@ pub trait HostObject: Any {
         0
     }
 
-    /// What `compare` gives; `None` when there is no order.
+    /// Compares as `compare` does; `None` if the objects have no order.
     fn compare(&self, _other: &dyn HostObject) -> Option<Ordering> {
         None
     }
 }
 
 impl dyn HostObject {
-    /// Returns it as the type that it is.
+    /// Returns the object as its concrete type.
     pub fn downcast<T: HostObject>(&self) -> Option<&T> {
         (self as &dyn Any).downcast_ref::<T>()
     }
 }
 
 impl Value {
-    /// Makes a value of a host object.
+    /// Wraps a host object as a value.
     pub fn host(object: impl HostObject) -> Value {
         Value::from(Object::HostObject(Box::new(object)))
     }
 
-    /// Returns the host object of a type, if this is one.
+    /// Returns the host object, if this is one of type `T`.
     pub fn as_host<T: HostObject>(&self) -> Option<&T> {
         match self {
             Value::Object(object) => match &**object {
@@ -70,7 +70,7 @@ pub struct HostConstant {
     pub class: &'static str,
     /// The name of the constant.
     pub name: &'static str,
-    /// From 0, in the order of the class.
+    /// The constant's index in the class, from 0.
     pub ordinal: u8,
 }
 

@@ -1,7 +1,7 @@
-//! Keywords and symbols: names interned to a 32-bit id, for this thread.
+//! Keywords and symbols: names interned as 32-bit ids for this thread.
 //!
-//! Ids never leave the thread (values hold `Rc`, so they cannot), are never ordered by, and are written
-//! out as names. An entry lives as long as its thread.
+//! Ids never leave the thread (values hold `Rc`, so they cannot), do not determine any order, and are written out as
+//! names. An entry lives as long as its thread.
 
 use std::cell::RefCell;
 use std::fmt;
@@ -10,12 +10,12 @@ use std::rc::Rc;
 use super::hash::{keyword_hash, symbol_hash};
 use super::{Result, Stop, meter};
 
-/// A name in two parts, as keywords and symbols have it.
+/// The two parts of the name of a keyword or symbol.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Named {
     /// The part before the slash.
     pub namespace: Option<Rc<str>>,
-    /// The part after the slash, or the whole.
+    /// The part after the slash, or the whole name.
     pub name: Rc<str>,
     /// Clojure's hash of the symbol of this name.
     pub hash: u32,
@@ -30,22 +30,23 @@ impl fmt::Display for Named {
     }
 }
 
-/// How many names a thread may have before data may bring no new ones: about half a gigabyte of them.
+/// Number of names of a thread beyond which data may not add new ones: about half a gigabyte of names.
 const MAX_NAMES: usize = 1 << 22;
-/// How long all names of a thread may be together before data may bring no new ones: they are kept as long as the thread.
+/// Total length in bytes of a thread's names beyond which data may not add new ones, because names live as long as the
+/// thread.
 const MAX_NAME_BYTES: usize = 256_000_000;
-/// How long a name from data may be: hashing and keeping one takes about a millisecond then.
+/// Maximum length in bytes of a name from data: hashing and storing one of this length takes about a millisecond.
 const MAX_NAME: usize = 1_000_000;
 
-/// Returns how many names this thread has.
+/// Returns the number of names interned in this thread.
 pub(crate) fn name_count() -> usize {
     NAMES.with_borrow(|interner| interner.names.len())
 }
 
-/// Stops a program that lets data bring more and more names. `before` is how many there were.
+/// Stops a program whose data adds too many names. `before` is the previous number of names.
 ///
 /// # Errors
-/// A stop when names were added and there are too many now.
+/// A stop if names were added and there are too many now.
 pub(crate) fn check_names(before: usize) -> Result<()> {
     check_limit(before, MAX_NAMES)
 }
@@ -56,8 +57,8 @@ fn check_limit(before: usize, limit: usize) -> Result<()> {
         return Ok(());
     }
     let what = match count <= limit {
-        true => format!("data brought names of more than {MAX_NAME_BYTES} bytes"),
-        false => format!("data brought more than {limit} different names"),
+        true => format!("the names in the program's data exceed {MAX_NAME_BYTES} bytes"),
+        false => format!("the program's data has more than {limit} different names"),
     };
     Err(Stop::OutOfMemory(what).into())
 }
@@ -65,7 +66,7 @@ fn check_limit(before: usize, limit: usize) -> Result<()> {
 /// Stops a program that makes a name of a very long text.
 ///
 /// # Errors
-/// A stop when the name would be longer than a million bytes, or a limit of the evaluation is met.
+/// A stop if the name would be longer than a million bytes, or a limit of the evaluation is reached.
 pub(crate) fn check_name(len: usize) -> Result<()> {
     if len <= MAX_NAME {
         return meter::spend((len / 64) as u32);
@@ -74,14 +75,14 @@ pub(crate) fn check_name(len: usize) -> Result<()> {
     Err(Stop::OutOfMemory(what).into())
 }
 
-/// All names of a thread: handed over where the work of one thread goes on in another.
+/// All names of a thread: handed over when another thread continues its work.
 #[cfg(any(test, all(windows, target_arch = "aarch64")))]
 #[derive(Default)]
 pub(crate) struct Names(Interner);
 
 #[cfg(any(test, all(windows, target_arch = "aarch64")))]
 impl Names {
-    /// Takes the names of this thread away.
+    /// Takes the names out of this thread.
     pub(crate) fn take() -> Names {
         Names(NAMES.take())
     }
@@ -97,14 +98,14 @@ impl Names {
 struct Interner {
     names: Vec<Entry>,
     table: Vec<Slot>,
-    /// How long all names are together.
+    /// Total length of all names in bytes.
     bytes: usize,
 }
 
 struct Entry {
-    /// The whole, as it is written.
+    /// The whole name, as it is written.
     text: Rc<str>,
-    /// As in `named`, where it is looked up most.
+    /// The same hash as in `named`; stored here because it is needed most often.
     hash: u32,
     named: Rc<Named>,
 }
@@ -179,7 +180,7 @@ impl Interner {
         id
     }
 
-    /// Doubles the table; the new name is not in it yet.
+    /// Doubles the table, before the new name is added.
     fn grow(&mut self) {
         let size = (self.table.len() * 2).max(1024);
         let old = std::mem::replace(&mut self.table, vec![EMPTY; size]);
@@ -200,7 +201,7 @@ impl Interner {
     }
 }
 
-/// A quick hash for the table alone: eight bytes at a time.
+/// A fast hash for the table only: eight bytes at a time.
 #[inline]
 fn table_hash(bytes: &[u8]) -> u32 {
     const FACTOR: u64 = 0x9e37_79b9_7f4a_7c15;
@@ -218,7 +219,7 @@ fn table_hash(bytes: &[u8]) -> u32 {
     (hash >> 32) as u32
 }
 
-/// Splits `a/b` at its first slash, also where a part is empty then; `/` alone stays whole.
+/// Splits `a/b` at its first slash, even if a part is then empty; `/` alone is not split.
 fn split(text: &str) -> (Option<&str>, &str) {
     match text.split_once('/') {
         Some((namespace, name)) if text != "/" => (Some(namespace), name),
@@ -237,7 +238,7 @@ macro_rules! interned {
         pub struct $type(u32);
 
         impl $type {
-            /// Interns `text`, which may hold one slash between namespace and name.
+            /// Interns `text`, which may have one slash between namespace and name.
             pub fn new(text: &str) -> Self {
                 Self(intern(text))
             }
@@ -255,7 +256,7 @@ macro_rules! interned {
                 named(self.0)
             }
 
-            /// Returns the part after the slash, or the whole.
+            /// Returns the part after the slash, or the whole name.
             pub fn name(self) -> Rc<str> {
                 named(self.0).name.clone()
             }
@@ -278,7 +279,7 @@ macro_rules! interned {
                 }
             }
 
-            /// Returns the id: valid in this thread only, of no meaning elsewhere.
+            /// Returns the id, which is meaningful in this thread only.
             pub fn id(self) -> u32 {
                 self.0
             }
@@ -292,7 +293,7 @@ interned!(
     "`name` or `namespace/name`; compared by id. Metadata and places are on [`super::Name`]."
 );
 
-/// Appends the whole name without taking a count of it.
+/// Appends the whole name without counting a reference to it.
 fn write_name(id: u32, out: &mut String) {
     NAMES.with_borrow(|interner| {
         out.push_str(&interner.names[id as usize].text);
@@ -369,7 +370,7 @@ mod tests {
     use super::{Keyword, check_limit, name_count};
 
     #[test]
-    fn new_names_are_refused_where_there_are_too_many() {
+    fn new_names_are_refused_once_there_are_too_many() {
         let before = name_count();
         Keyword::new("intern-test/a-name");
         assert!(check_limit(before, before + 1).is_ok());

@@ -1,5 +1,5 @@
-//! Maps: an array of entries up to 8, in order of insertion; above that a hash trie, whose order is that
-//! of Clojure on the JVM and depends on the contents only; or a sorted tree.
+//! Maps: an array of up to 8 entries in insertion order; above that a hash trie, whose order is that of Clojure on the
+//! JVM and depends on the contents only; or a sorted tree.
 
 mod sorted;
 mod trie;
@@ -17,7 +17,7 @@ use self::trie::{Trie, TrieIter, TriePlace};
 use super::drops::{Garbage, discard_collection};
 use super::{Extra, Keyword, Unforced, Value, compare};
 
-/// Up to this many entries a map keeps insertion order.
+/// Maximum number of entries for which a map keeps insertion order.
 const ARRAY_MAX: usize = 8;
 
 /// The entries of a map: persistent, with cheap copies.
@@ -52,7 +52,7 @@ impl Clone for Entries {
     fn clone(&self) -> Self {
         match self {
             Entries::Array(entries) => {
-                // Mostly copied to be added to.
+                // Most copies are made in order to add an entry.
                 let mut copy = Vec::with_capacity((entries.len() + 1).min(ARRAY_MAX));
                 copy.extend_from_slice(entries);
                 Entries::Array(copy)
@@ -69,7 +69,7 @@ impl PMap {
         PMap::default()
     }
 
-    /// Tells whether no part of it belongs to another map too.
+    /// Tells whether no part of the map is shared with another map.
     pub(crate) fn is_unshared(&self) -> bool {
         match &self.entries {
             Entries::Array(_) => true,
@@ -78,7 +78,7 @@ impl PMap {
         }
     }
 
-    /// Returns an empty map that is hashed from its first entry on, as sets and `hash-map` are.
+    /// Returns an empty map that is hashed from its first entry on, as for sets and `hash-map`.
     pub fn hashed() -> PMap {
         PMap {
             entries: Entries::Hash(Trie::default()),
@@ -92,7 +92,7 @@ impl PMap {
         }
     }
 
-    /// Returns the entries where they are sorted.
+    /// Returns the sorted entries, if the map is sorted.
     #[inline]
     pub fn sorted(&self) -> Option<&Sorted> {
         match &self.entries {
@@ -101,7 +101,7 @@ impl PMap {
         }
     }
 
-    /// Returns the entries where they are sorted, for a change.
+    /// Returns the sorted entries for modification, if the map is sorted.
     #[inline]
     pub fn sorted_mut(&mut self) -> Option<&mut Sorted> {
         match &mut self.entries {
@@ -110,7 +110,7 @@ impl PMap {
         }
     }
 
-    /// Returns an empty map of the same kind: sorted likewise, or small.
+    /// Returns an empty map of the same kind: sorted by the same order, or small.
     pub fn emptied(&self) -> PMap {
         match self.sorted() {
             Some(sorted) => PMap::sorted_by(sorted.order().clone()),
@@ -118,7 +118,7 @@ impl PMap {
         }
     }
 
-    /// Returns how many entries there are.
+    /// Returns the number of entries.
     pub fn len(&self) -> usize {
         self.entries.len()
     }
@@ -128,7 +128,7 @@ impl PMap {
         self.len() == 0
     }
 
-    /// Returns the value under a key.
+    /// Returns the value of a key.
     #[inline]
     pub fn get(&self, key: &Value) -> Option<&Value> {
         if let Value::Keyword(keyword) = key {
@@ -163,12 +163,12 @@ impl PMap {
         }
     }
 
-    /// Tells whether there is such a key.
+    /// Tells whether the map contains the key.
     pub fn contains(&self, key: &Value) -> bool {
         self.get(key).is_some()
     }
 
-    /// Returns the value of a key for a change in place.
+    /// Returns the value of a key for modification in place.
     pub fn get_mut(&mut self, key: &Value) -> Option<&mut Value> {
         match &mut self.entries {
             Entries::Array(entries) => {
@@ -180,8 +180,8 @@ impl PMap {
         }
     }
 
-    /// Puts an entry in place where nobody else holds these entries. An equal key that is there stays.
-    /// Sorted entries that only a VM can compare with the key become hashed ones: see [`Sorted::insert`].
+    /// Inserts an entry, in place if these entries are not shared. An equal key that is present stays. Sorted entries
+    /// that only a VM can compare with the key become hashed ones: see [`Sorted::insert`].
     pub fn insert(&mut self, key: Value, value: Value) {
         match &mut self.entries {
             Entries::Array(entries) => {
@@ -225,8 +225,8 @@ impl PMap {
         }
     }
 
-    /// Puts an entry and keeps the order of insertion, however many there are: what `array-map` does. Finding
-    /// one is slow where there are many, and the next other key that is put makes it a hash map.
+    /// Inserts an entry and keeps insertion order regardless of the size, as `array-map` does. Look-up is slow in a
+    /// large map of this kind, and the next insertion of a different key turns it into a hash map.
     pub fn insert_in_order(&mut self, key: Value, value: Value) {
         match &mut self.entries {
             Entries::Array(entries) => match position(entries, &key) {
@@ -254,7 +254,7 @@ impl PMap {
         }
     }
 
-    /// Returns the entries, in their order.
+    /// Returns the entries in order.
     pub fn iter(&self) -> MapIter<'_> {
         match &self.entries {
             Entries::Array(entries) => MapIter::Array(entries.iter()),
@@ -289,7 +289,7 @@ impl PMap {
         }
     }
 
-    /// Returns the entry at `idx` of a small map: what a cached keyword look-up tries first.
+    /// Returns the entry at `idx` of a small map, which a cached keyword look-up tries first.
     #[inline]
     pub fn array_entry(&self, idx: usize) -> Option<&(Value, Value)> {
         match &self.entries {
@@ -298,7 +298,7 @@ impl PMap {
         }
     }
 
-    /// Returns the value in the entry at `idx` of a small map, for a change in place.
+    /// Returns the value of the entry at `idx` of a small map, for modification in place.
     #[inline]
     pub fn array_value_mut(&mut self, idx: usize) -> Option<&mut Value> {
         match &mut self.entries {
@@ -307,7 +307,7 @@ impl PMap {
         }
     }
 
-    /// Returns where a keyword stands in a small map.
+    /// Returns the index of a keyword in a small map.
     #[inline]
     pub fn array_index(&self, key: Keyword) -> Option<usize> {
         match &self.entries {
@@ -319,11 +319,11 @@ impl PMap {
     }
 }
 
-/// Where an iteration of a map that is not changed goes on. See [`PMap::entries_from`].
+/// A position at which an iteration over an unchanged map can resume. See [`PMap::entries_from`].
 pub enum MapPlace {
-    /// In a hashed map only 0: its beginning.
+    /// An index; in a hashed map only 0, its beginning.
     Index(usize),
-    /// In a hashed map.
+    /// A position in a hashed map.
     Trie(TriePlace),
 }
 
@@ -408,7 +408,7 @@ impl Drop for PMap {
     }
 }
 
-/// A map value: entries, and what it carries.
+/// A map value: entries, metadata and place.
 #[derive(Clone, Debug)]
 pub struct Map {
     entries: PMap,
@@ -425,17 +425,17 @@ impl Map {
         }
     }
 
-    /// Returns what the map holds, without its metadata.
+    /// Returns the entries of the map, without its metadata.
     pub fn entries(&self) -> &PMap {
         &self.entries
     }
 
-    /// Returns what the map holds, to be changed in place.
+    /// Returns the entries of the map for modification in place.
     pub fn entries_mut(&mut self) -> &mut PMap {
         &mut self.entries
     }
 
-    /// Returns how many entries there are.
+    /// Returns the number of entries.
     pub fn len(&self) -> usize {
         self.entries.len()
     }
@@ -445,12 +445,12 @@ impl Map {
         self.entries.is_empty()
     }
 
-    /// Returns the value under a key.
+    /// Returns the value of a key.
     pub fn get(&self, key: &Value) -> Option<&Value> {
         self.entries.get(key)
     }
 
-    /// Returns the entries, in their order.
+    /// Returns the entries in order.
     pub fn iter(&self) -> MapIter<'_> {
         self.entries.iter()
     }
@@ -462,7 +462,7 @@ impl Map {
         }
     }
 
-    /// Returns this map for a change: itself where nobody else holds it, else a copy.
+    /// Returns this map for modification: itself if it is not shared, else a copy.
     pub fn make_mut(this: &mut Rc<Map>) -> &mut Map {
         Rc::make_mut(this)
     }

@@ -1,17 +1,17 @@
-//! Pays for native work: equality, hashing, printing, numbers, regexes report what they do in units of fuel.
+//! Pays for native work: equality, hashing, printing, numbers and regexes report their work in units of fuel.
 //!
-//! An evaluation installs a [`Watch`] while it runs. Every [`RATION`] units, the watch is asked whether the evaluation
+//! An evaluation installs a [`Watch`] while it runs. Every [`RATION`] units, the watch decides whether the evaluation
 //! may continue. Without a watch, the machine pays after each native function. A stop is remembered until the machine
-//! takes it, so that an operation which cannot fail, such as a look-up in a map, may return anything at once.
+//! takes it, so that an operation that cannot fail, such as a look-up in a map, may return any value at once.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
 use super::{Result, Stop, drops};
 
-/// The machine is to call [`take_due`].
+/// Set when the machine must call [`take_due`].
 const DUE: u8 = 1;
-/// A program of this thread has replaced native functions.
+/// Set when a program of this thread has replaced native functions.
 const REPLACED: u8 = 2;
 
 fn set_due(is_due: bool) {
@@ -19,50 +19,51 @@ fn set_due(is_due: bool) {
     SPECIAL.set(if is_due { others | DUE } else { others });
 }
 
-/// How many units are spent between two questions to the watch: less than a millisecond of work.
+/// Number of units spent between two checks by the watch: less than a millisecond of work.
 const RATION: u32 = 1 << 14;
 
-/// The limits of an evaluation, as native work sees them.
+/// The limits of an evaluation, as checked by native work.
 pub trait Watch {
     /// Takes units from the fuel of the evaluation, and checks deadline, cancellation and memory.
     ///
     /// # Errors
-    /// Why the evaluation must stop.
+    /// The reason why the evaluation must stop.
     fn spend(&self, units: u64) -> std::result::Result<(), Stop>;
 
-    /// Checks deadline and cancellation, and takes no fuel. Called while values are dropped, so it must not depend on how
-    /// many they are where a replay has to find the same place.
+    /// Checks deadline and cancellation, and takes no fuel. Called while values are dropped; their number may differ in
+    /// a replay, which must find the same place, so the result must not depend on it.
     ///
     /// # Errors
-    /// Why the evaluation must stop.
+    /// The reason why the evaluation must stop.
     fn glance(&self) -> std::result::Result<(), Stop> {
         Ok(())
     }
 
-    /// Gives other evaluations of the thread a turn. Called only where no borrow is alive.
+    /// Yields to other evaluations of the thread. Called only when no borrow is alive.
     ///
     /// # Errors
-    /// Why the evaluation must stop.
+    /// The reason why the evaluation must stop.
     fn turn(&self) -> std::result::Result<(), Stop> {
         Ok(())
     }
 }
 
 thread_local! {
-    /// Units that are left of the ration.
+    /// Units that remain in the ration.
     static CREDIT: Cell<u32> = const { Cell::new(RATION) };
-    /// What the machine has to look at before a native function: [`DUE`], [`REPLACED`]. One flag, because nearly all calls ask.
+    /// What the machine has to check before a native function: [`DUE`], [`REPLACED`]. Combined in one flag, because
+    /// nearly all calls check it.
     static SPECIAL: Cell<u8> = const { Cell::new(0) };
-    /// Whether a ration was used up since the machine asked.
+    /// Whether a ration was used up since the machine last checked.
     static TURN_IS_DUE: Cell<bool> = const { Cell::new(false) };
     /// Units that were spent while no watch was installed: a machine whose host has none pays for them.
     static UNPAID: Cell<u64> = const { Cell::new(0) };
-    /// How many pieces of work hold what other evaluations must not find held.
+    /// Number of active operations during which other evaluations must not run.
     static HELD: Cell<u32> = const { Cell::new(0) };
     static METER: RefCell<Meter> = const { RefCell::new(Meter::NONE) };
 }
 
-/// A watch, and why the evaluation under it must stop.
+/// A watch, and the reason why the evaluation under it must stop.
 #[derive(Default)]
 pub(crate) struct Meter {
     watch: Option<Rc<dyn Watch>>,
@@ -80,13 +81,13 @@ impl Meter {
         Meter { watch, stop: None }
     }
 
-    /// Notes why the evaluation must stop, while it does not run.
+    /// Sets the reason why the evaluation must stop, while it does not run.
     pub(crate) fn stop(&mut self, stop: Stop) {
         self.stop = Some(stop);
     }
 }
 
-/// Installs a meter and returns the one before.
+/// Installs a meter and returns the previous one.
 pub(crate) fn replace(meter: Meter) -> Meter {
     CREDIT.set(if meter.stop.is_some() { 0 } else { RATION });
     set_due(meter.stop.is_some());
@@ -94,7 +95,7 @@ pub(crate) fn replace(meter: Meter) -> Meter {
         true => drops::begin(),
         false => drops::end(),
     }
-    // While a thread ends nothing is evaluated any more.
+    // Nothing is evaluated while a thread ends.
     METER
         .try_with(|current| current.replace(meter))
         .unwrap_or_default()
@@ -105,7 +106,7 @@ pub fn watched(watch: Option<Rc<dyn Watch>>) -> Watched {
     Watched(replace(Meter::new(watch)))
 }
 
-/// See [`watched`].
+/// Guard that restores the previous watch. See [`watched`].
 #[must_use = "the watch is taken away with the guard"]
 pub struct Watched(Meter);
 
@@ -127,7 +128,7 @@ pub(crate) fn is_installed(watch: &Rc<dyn Watch>) -> bool {
 /// Pays for work that was done or is about to be done.
 ///
 /// # Errors
-/// The stop, when a limit of the evaluation is met.
+/// The stop, if a limit of the evaluation is reached.
 #[inline]
 pub fn spend(units: u32) -> Result<()> {
     match CREDIT.get().checked_sub(units) {
@@ -139,7 +140,7 @@ pub fn spend(units: u32) -> Result<()> {
     }
 }
 
-/// As [`spend`], and gives other evaluations of the thread a turn. No borrow, lock or span guard may be alive here.
+/// Like [`spend`], and yields to other evaluations of the thread. No borrow, lock or span guard may be alive here.
 ///
 /// # Errors
 /// As [`spend`].
@@ -154,8 +155,8 @@ pub fn spend_in_turns(units: u32) -> Result<()> {
     }
 }
 
-/// As [`spend`], for work that is also done where nothing is evaluated, such as reading the answer of a server: there it is
-/// free.
+/// Like [`spend`], for work that is also done outside evaluations, such as parsing the response of a server: there it
+/// is free.
 ///
 /// # Errors
 /// As [`spend`].
@@ -203,7 +204,7 @@ fn settle(units: u32, in_turns: bool) -> Result<()> {
     })
 }
 
-/// Does work in whose middle other evaluations get no turn: a look-up in a map, for example.
+/// Does work that is not interrupted by other evaluations, such as a look-up in a map.
 pub(crate) fn without_turns<T>(work: impl FnOnce() -> T) -> T {
     HELD.set(HELD.get() + 1);
     let _held = Held;
@@ -218,28 +219,29 @@ impl Drop for Held {
     }
 }
 
-/// Returns the units that nothing has paid for.
+/// Takes the units that were not paid for yet.
 pub(crate) fn take_unpaid() -> u64 {
     UNPAID.take()
 }
 
-/// Tells whether the machine is to call [`take_due`].
+/// Tells whether the machine must call [`take_due`].
 #[inline]
 pub(crate) fn is_due() -> bool {
     SPECIAL.get() & DUE != 0
 }
 
-/// Has the limits checked after the native function that runs: the memory of the thread has grown.
+/// Requests a check of the limits after the current native function: the memory of the thread has grown.
 #[inline]
 pub(super) fn note_growth() {
     // A thread that is ending evaluates nothing.
     let _ = SPECIAL.try_with(|special| special.set(special.get() | DUE));
 }
 
-/// Checks the limits, and tells whether other evaluations are to get a turn. A stop stays: all further work fails as well.
+/// Checks the limits, and returns whether to yield to other evaluations. A stop is permanent: all further work fails as
+/// well.
 ///
 /// # Errors
-/// The stop of the evaluation, if a limit is met.
+/// The stop of the evaluation, if a limit is reached.
 #[cold]
 pub(crate) fn take_due() -> Result<bool> {
     let turn_is_due = TURN_IS_DUE.replace(false);
@@ -249,17 +251,17 @@ pub(crate) fn take_due() -> Result<bool> {
     Ok(turn_is_due)
 }
 
-/// Forgets the stop while a `finally` runs, which the stop allows: it has native work of its own to do.
+/// Clears the stop while a `finally` runs, if the stop allows it, because the `finally` needs native work.
 pub(crate) fn begin_finally() {
     CREDIT.set(RATION);
     set_due(false);
     METER.with_borrow_mut(|meter| meter.stop = None);
-    // What unwinding has dropped so far counts for the run's memory, which the `finally` needs.
+    // Values that unwinding has dropped so far count towards the run's memory, which the `finally` needs.
     drops::end();
     drops::free_all();
 }
 
-/// Remembers why the evaluation must stop: all further native work fails, and what it held is freed later.
+/// Remembers why the evaluation must stop: all further native work fails, and its values are freed later.
 #[cold]
 pub(crate) fn remember(stop: &Stop) {
     METER.with_borrow_mut(|meter| {
@@ -287,18 +289,18 @@ pub(super) fn is_stopped_now() -> bool {
     watch.glance().inspect_err(remember).is_err()
 }
 
-/// Tells whether the machine has to look at anything before a native function.
+/// Tells whether the machine must check anything before a native function.
 #[inline(always)]
 pub(crate) fn is_special() -> bool {
     SPECIAL.get() != 0
 }
 
-/// Notes that a program of this thread has replaced native functions.
+/// Records that a program of this thread has replaced native functions.
 pub(crate) fn note_replaced() {
     SPECIAL.set(SPECIAL.get() | REPLACED);
 }
 
-/// Returns the stop of the evaluation, for those whose work cannot fail in the middle.
+/// Returns the stop of the evaluation, for callers whose work cannot fail part-way.
 ///
 /// # Errors
 /// The stop.
@@ -335,7 +337,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stop_stays_until_the_watch_is_taken_away() {
+    fn a_stop_remains_until_the_watch_is_removed() {
         {
             let _watched = watched(Some(Rc::new(Allowance(Cell::new(100_000)))));
             let rations = (0..100).take_while(|_| spend(RATION).is_ok()).count();

@@ -8,27 +8,27 @@ use std::rc::Rc;
 use super::{FixedState, Keyword, Map, PMap, Symbol, Value, cycles, deferred};
 use crate::vm::code::{Entry, NO_ENTRY};
 
-/// A named, replaceable root value. Every global reference goes through one.
+/// A named, replaceable root value. Every global reference goes through a var.
 pub struct Var {
-    /// The name itself.
+    /// The namespace of the var.
     pub namespace: Symbol,
-    /// The name itself.
+    /// The name of the var within its namespace.
     pub name: Symbol,
     /// `None` while unbound.
     root: RefCell<Option<Value>>,
     meta: RefCell<Value>,
-    /// What is called after each change of the root, by its key.
+    /// Functions called after each change of the root, by their keys.
     pub watches: RefCell<PMap>,
-    /// What each new root must satisfy, or nil.
+    /// A predicate that each new root must satisfy, or nil.
     pub validator: RefCell<Value>,
     is_dynamic: Cell<bool>,
-    /// How calls through the var begin, where the root is bytecode and no binding can replace it.
+    /// The entry point of calls through the var, if the root is bytecode and no binding can replace it.
     entry: Cell<Entry>,
     /// Whether its value is a macro.
     pub is_macro: Cell<bool>,
     /// Whether other namespaces must not use it.
     pub is_private: Cell<bool>,
-    /// Whether its own namespace holds it.
+    /// Whether the var is in the mappings of its namespace.
     pub(super) is_interned: Cell<bool>,
 }
 
@@ -50,12 +50,12 @@ impl Var {
         }
     }
 
-    /// Returns the root value; `None` while unbound. Thread bindings are the VM's.
+    /// Returns the root value; `None` while unbound. Thread bindings belong to the VM.
     pub fn root(&self) -> Option<Value> {
         self.root.borrow().clone()
     }
 
-    /// Returns how a call of the root with the most usual number of arguments begins.
+    /// Returns the entry point of a call of the root with its usual number of arguments.
     #[inline(always)]
     pub(crate) fn entry(&self) -> Entry {
         self.entry.get()
@@ -63,7 +63,7 @@ impl Var {
 
     /// Tells whether the root is bytecode and no binding can replace it.
     pub(crate) fn is_plain_function(&self) -> bool {
-        // `try_borrow` fails only while the root is being replaced, which runs no code.
+        // `try_borrow` fails only while the root is being replaced, during which no code runs.
         let is_function = self
             .root
             .try_borrow()
@@ -79,12 +79,12 @@ impl Var {
         self.root.as_ptr().cast()
     }
 
-    /// Tells whether `binding` may bind it.
+    /// Tells whether `binding` may rebind the var.
     pub fn is_dynamic(&self) -> bool {
         self.is_dynamic.get()
     }
 
-    /// Says whether `binding` may replace the root.
+    /// Sets whether `binding` may rebind the var.
     pub fn set_dynamic(&self, is_dynamic: bool) {
         self.is_dynamic.set(is_dynamic);
         self.find_entry();
@@ -112,7 +112,7 @@ impl Var {
         }
     }
 
-    /// Takes the root value away: what `declare` leaves.
+    /// Removes the root value, as `declare` does.
     pub fn clear_root(&self) {
         let old = self.root.replace(None);
         self.find_entry();
@@ -155,7 +155,7 @@ impl Var {
         }
     }
 
-    /// Takes value and metadata.
+    /// Takes the value and the metadata.
     pub(super) fn empty(&self, spoils: &mut Vec<Value>) {
         spoils.extend(self.root.take());
         self.entry.set(NO_ENTRY);
@@ -163,7 +163,7 @@ impl Var {
         spoils.push(Value::Map(Rc::new(Map::new(self.watches.take()))));
     }
 
-    /// Says that no namespace holds it any more.
+    /// Marks the var as not interned in any namespace.
     fn lose(self: &Rc<Self>) {
         if self.is_interned.replace(false) {
             cycles::track(&Value::Var(self.clone()));
@@ -182,13 +182,13 @@ impl fmt::Debug for Var {
     }
 }
 
-/// Which names of `clojure.core` a namespace sees.
+/// The names of `clojure.core` that a namespace sees.
 #[derive(Clone, Default)]
 pub enum CoreNames {
-    /// Every one.
+    /// All names.
     #[default]
     All,
-    /// Those that are not among these.
+    /// All names except these.
     Except(Vec<Symbol>),
     /// Only these.
     Only(Vec<Symbol>),
@@ -196,14 +196,14 @@ pub enum CoreNames {
 
 /// A table of names.
 pub struct Namespace {
-    /// The name itself.
+    /// The name of the namespace.
     pub name: Symbol,
-    /// What a plain symbol means here: own vars and referred ones.
+    /// The vars that plain symbols refer to in this namespace: its own and referred ones.
     mappings: RefCell<HashMap<Symbol, Rc<Var>, FixedState>>,
     aliases: RefCell<HashMap<Symbol, Symbol, FixedState>>,
-    /// What it sees of `clojure.core` without a mapping.
+    /// The names of `clojure.core` that it sees without a mapping.
     core: RefCell<CoreNames>,
-    /// Aliases that hold as long as nothing else has the name.
+    /// Default aliases, which apply unless an alias of the same name is added.
     usual_aliases: Cell<&'static [(&'static str, &'static str)]>,
     meta: RefCell<Value>,
 }
@@ -221,7 +221,7 @@ impl Namespace {
         }
     }
 
-    /// Tells whether a plain symbol that has no mapping here may mean a name of `clojure.core`.
+    /// Tells whether a plain symbol without a mapping here may refer to a name of `clojure.core`.
     pub fn sees_core(&self, name: Symbol) -> bool {
         match &*self.core.borrow() {
             CoreNames::All => true,
@@ -230,7 +230,7 @@ impl Namespace {
         }
     }
 
-    /// Chooses what is seen of `clojure.core`.
+    /// Sets which names of `clojure.core` are visible.
     pub fn see_core(&self, names: CoreNames) {
         *self.core.borrow_mut() = names;
     }
@@ -244,12 +244,12 @@ impl Namespace {
         }
     }
 
-    /// Returns what a plain symbol means here, without `clojure.core`.
+    /// Returns the var that a plain symbol refers to here, without `clojure.core`.
     pub fn lookup(&self, name: Symbol) -> Option<Rc<Var>> {
         self.mappings.borrow().get(&name).cloned()
     }
 
-    /// Returns the var of this namespace with that name, making it if need be.
+    /// Returns the var of this namespace with that name; creates it if necessary.
     pub fn intern(&self, name: Symbol) -> Rc<Var> {
         let mut mappings = self.mappings.borrow_mut();
         match mappings.get(&name) {
@@ -263,7 +263,7 @@ impl Namespace {
         }
     }
 
-    /// Makes a plain symbol mean a var of another namespace.
+    /// Maps a plain symbol to a var of another namespace.
     pub fn refer(&self, name: Symbol, var: Rc<Var>) {
         let before = self.mappings.borrow_mut().insert(name, var);
         self.forget(before);
@@ -281,7 +281,7 @@ impl Namespace {
         }
     }
 
-    /// Takes every value and all metadata away: the end of a session, whose functions and vars hold one another.
+    /// Takes every value and all metadata away when a session ends, because its functions and vars refer to each other.
     pub(crate) fn close(&self) {
         let mut spoils = vec![self.meta.replace(Value::Nil)];
         let mappings = self.mappings.take();
@@ -303,12 +303,12 @@ impl Namespace {
         all
     }
 
-    /// Makes an alias mean a namespace here.
+    /// Adds an alias of a namespace.
     pub fn add_alias(&self, alias: Symbol, namespace: Symbol) {
         self.aliases.borrow_mut().insert(alias, namespace);
     }
 
-    /// Returns the namespace that an alias means here.
+    /// Returns the namespace of an alias.
     pub fn alias(&self, alias: Symbol) -> Option<Symbol> {
         let own = self.aliases.borrow().get(&alias).copied();
         own.or_else(|| {
@@ -318,12 +318,12 @@ impl Namespace {
         })
     }
 
-    /// Makes names mean namespaces here as long as no alias of the same name is made.
+    /// Sets default aliases, which apply unless an alias of the same name is added.
     pub fn set_usual_aliases(&self, aliases: &'static [(&'static str, &'static str)]) {
         self.usual_aliases.set(aliases);
     }
 
-    /// Makes an alias mean nothing.
+    /// Removes an alias.
     pub fn remove_alias(&self, alias: Symbol) {
         self.aliases.borrow_mut().remove(&alias);
     }

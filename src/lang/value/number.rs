@@ -1,8 +1,8 @@
 //! Numbers: longs with checked overflow, big integers, ratios, decimals and doubles.
 //!
-//! The operations here are what both the VM's slow paths and the natives call. Each takes the short way
-//! for two longs or two doubles; the rest is in `arithmetic`. Contagion is Clojure's: long, big integer,
-//! ratio, decimal, double, whichever comes last. An exception names the operand at fault, counted from 0.
+//! The VM's slow paths and the natives call these operations. Each has a fast path for two longs or two doubles; the
+//! rest is in `arithmetic`. Contagion follows Clojure: long, big integer, ratio, decimal, double; the later kind wins.
+//! An exception names the operand at fault, counted from 0.
 
 mod arithmetic;
 pub(crate) mod big;
@@ -41,20 +41,20 @@ pub use parse::{parse_big, parse_double, parse_long, parse_number};
 /// A borrowed view of any number.
 #[derive(Debug, Clone, Copy)]
 pub enum Number<'a> {
-    /// An integer of 64 bits.
+    /// A 64-bit integer.
     Int(i64),
-    /// An integer of any size.
+    /// An integer of arbitrary size.
     BigInt(&'a BigInt),
     /// A ratio.
     Ratio(&'a BigRational),
     /// A decimal.
     Decimal(&'a BigDecimal),
-    /// A double.
+    /// A 64-bit floating-point number.
     Float(f64),
 }
 
 impl Value {
-    /// Returns the number that this is.
+    /// Returns the number, if this value is a number.
     #[inline]
     pub fn as_number(&self) -> Option<Number<'_>> {
         Some(match self {
@@ -85,7 +85,7 @@ impl From<BigDecimal> for Value {
     }
 }
 
-/// A ratio, or a big integer where the denominator is 1.
+/// Converts to a ratio, or to a big integer if the denominator is 1.
 impl From<BigRational> for Value {
     fn from(ratio: BigRational) -> Self {
         if ratio.is_integer() {
@@ -96,10 +96,10 @@ impl From<BigRational> for Value {
     }
 }
 
-/// `+` of two.
+/// `+` of two numbers.
 ///
 /// # Errors
-/// When an operand is no number, and on overflow of a long.
+/// When an operand is not a number, and on overflow of a long.
 #[inline]
 pub fn add(left: &Value, right: &Value) -> Result<Value> {
     match (left, right) {
@@ -109,7 +109,7 @@ pub fn add(left: &Value, right: &Value) -> Result<Value> {
     }
 }
 
-/// `-` of two.
+/// `-` of two numbers.
 ///
 /// # Errors
 /// As [`add`].
@@ -122,7 +122,7 @@ pub fn sub(left: &Value, right: &Value) -> Result<Value> {
     }
 }
 
-/// `*` of two.
+/// `*` of two numbers.
 ///
 /// # Errors
 /// As [`add`].
@@ -135,10 +135,10 @@ pub fn mul(left: &Value, right: &Value) -> Result<Value> {
     }
 }
 
-/// `/` of two: a ratio where two integers do not divide.
+/// `/` of two numbers: a ratio if two integers do not divide.
 ///
 /// # Errors
-/// As [`add`]; when an exact number is divided by zero, or a decimal quotient does not end.
+/// As [`add`]; when an exact number is divided by zero, or a decimal quotient does not terminate.
 #[inline]
 pub fn div(left: &Value, right: &Value) -> Result<Value> {
     match (left, right) {
@@ -164,7 +164,7 @@ pub fn quot(left: &Value, right: &Value) -> Result<Value> {
     }
 }
 
-/// `rem`: what [`quot`] leaves; has the sign of `left`.
+/// `rem`: the remainder of [`quot`], with the sign of `left`.
 ///
 /// # Errors
 /// As [`quot`].
@@ -176,7 +176,7 @@ pub fn rem(left: &Value, right: &Value) -> Result<Value> {
     }
 }
 
-/// `mod`: has the sign of `right`.
+/// `mod`: the remainder with the sign of `right`.
 ///
 /// # Errors
 /// As [`quot`].
@@ -195,7 +195,7 @@ pub fn modulo(left: &Value, right: &Value) -> Result<Value> {
     }
 }
 
-/// `-` of one.
+/// `-` of one number.
 ///
 /// # Errors
 /// As [`add`].
@@ -208,7 +208,7 @@ pub fn neg(value: &Value) -> Result<Value> {
     }
 }
 
-/// `inc`.
+/// `inc`: adds one.
 ///
 /// # Errors
 /// As [`add`].
@@ -221,7 +221,7 @@ pub fn inc(value: &Value) -> Result<Value> {
     }
 }
 
-/// `dec`.
+/// `dec`: subtracts one.
 ///
 /// # Errors
 /// As [`add`].
@@ -237,9 +237,7 @@ pub fn dec(value: &Value) -> Result<Value> {
 macro_rules! relation {
     ($name:ident, $symbol:literal, $operator:tt, $test:ident) => {
         #[doc = concat!("`", $symbol, "` of two; false where one is NaN.")]
-        ///
-        /// # Errors
-        /// When an operand is no number.
+        /// ¶ # Errors When an operand is not a number.
         #[inline]
         pub fn $name(left: &Value, right: &Value) -> Result<bool> {
             match (left, right) {
@@ -256,10 +254,10 @@ relation!(less_or_equal, "<=", <=, is_le);
 relation!(greater, ">", >, is_gt);
 relation!(greater_or_equal, ">=", >=, is_ge);
 
-/// `==` of two: equal by value, whatever the kinds.
+/// `==` of two numbers: equal by value, whatever their kinds.
 ///
 /// # Errors
-/// When an operand is no number.
+/// When an operand is not a number.
 #[inline]
 pub fn equivalent(left: &Value, right: &Value) -> Result<bool> {
     match (left, right) {
@@ -269,25 +267,25 @@ pub fn equivalent(left: &Value, right: &Value) -> Result<bool> {
     }
 }
 
-/// Compares two numbers by value; `None` where one is NaN.
+/// Compares two numbers by value; `None` if one is NaN.
 ///
 /// # Errors
-/// When an operand is no number; `operation` is who asks.
+/// When an operand is not a number; `operation` is the name of the caller.
 pub fn order(left: &Value, right: &Value, operation: &str) -> Result<Option<Ordering>> {
     let (one, other) = both(left, right, operation)?;
     arithmetic::order(one, other)
 }
 
-/// Compares two numbers as `compare` does, NaN equal to everything; `None` where one is no number.
+/// Compares two numbers as `compare` does, NaN equal to everything; `None` if one is not a number.
 pub fn compare_numbers(left: &Value, right: &Value) -> Option<Ordering> {
     let (left, right) = (left.as_number()?, right.as_number()?);
-    // Where a limit is met, the machine stops the evaluation.
+    // If a limit is reached, the machine stops the evaluation.
     let order = meter::without_turns(|| arithmetic::order(left, right));
     Some(order.ok().flatten().unwrap_or(Ordering::Equal))
 }
 
-/// Tells whether two values are numbers of one category (integer, ratio, decimal, double) and equal, as
-/// `=` asks.
+/// Tells whether two values are numbers of one category (integer, ratio, decimal, double) and equal, as `=` compares
+/// them.
 pub(super) fn same_number(left: &Value, right: &Value) -> bool {
     match (left, right) {
         (Value::Int(left), Value::Int(right)) => left == right,
@@ -304,7 +302,7 @@ pub(super) fn same_number(left: &Value, right: &Value) -> bool {
     }
 }
 
-/// Tells whether a number is zero; `None` for what is no number.
+/// Compares a number with zero; `None` if the value is not a number.
 pub fn sign(value: &Value) -> Option<Ordering> {
     use num_traits::Signed;
     Some(match value.as_number()? {
@@ -329,7 +327,7 @@ fn both<'a>(
     }
 }
 
-/// The exception for an operand that is no number: `argument` counts from 0.
+/// Returns the exception for an operand that is not a number: `argument` counts from 0.
 #[cold]
 pub fn not_a_number(operation: &str, value: &Value, argument: usize) -> Signal {
     let class = if value.is_nil() {
@@ -343,7 +341,7 @@ pub fn not_a_number(operation: &str, value: &Value, argument: usize) -> Signal {
     exception.fault = Some(fault);
     if value.is_nil() {
         return exception
-            .hint("nil is what a look-up gives that finds nothing; (or x 0) gives a number instead")
+            .hint("a look-up that finds nothing returns nil; (or x 0) returns a number instead")
             .into();
     }
     if value
@@ -360,12 +358,12 @@ pub fn not_a_number(operation: &str, value: &Value, argument: usize) -> Signal {
         Value::Vector(_) | Value::List(_) | Value::Seq(_) | Value::Lazy(_) | Value::Set(_) => {
             "a collection is not a number; (reduce + coll) adds its items, (count coll) counts them"
         }
-        _ => "arithmetic takes numbers: look at where this comes from",
+        _ => "arithmetic needs numbers: check where this value comes from",
     };
     exception.hint(hint).into()
 }
 
-/// The exception for a long that grew too large.
+/// Returns the exception for a long that overflows.
 #[cold]
 pub fn overflow() -> Signal {
     Exception::new(Class::ARITHMETIC, "E0321", "integer overflow")
@@ -373,12 +371,12 @@ pub fn overflow() -> Signal {
         .into()
 }
 
-/// The exception for a division by zero.
+/// Returns the exception for a division by zero.
 #[cold]
 pub fn divide_by_zero() -> Signal {
     Exception::new(Class::ARITHMETIC, "E0322", "Divide by zero")
         .argument(1)
         .got(&Value::Int(0))
-        .hint("look before whether the divisor is 0: (when-not (zero? n) (/ total n))")
+        .hint("check first whether the divisor is 0: (when-not (zero? n) (/ total n))")
         .into()
 }

@@ -1,4 +1,4 @@
-//! The rarer kinds of value, and the mutable cells.
+//! The less common kinds of values, and mutable cells.
 
 use std::cell::{Cell, RefCell};
 use std::fmt;
@@ -8,18 +8,18 @@ use super::cycles::let_go;
 use super::drops::discard_value;
 use super::{Array, Class, Keyword, Namespace, NativeClosure, PMap, Symbol, Thunk, Value};
 
-/// A mutable cell with watches and a validator. No borrow of it may be alive while user code runs.
+/// A mutable cell with watches and a validator. It must not be borrowed while user code runs.
 #[derive(Debug)]
 pub struct Atom {
-    /// What it holds now.
+    /// The current value.
     pub value: RefCell<Value>,
     /// A map, or nil.
     pub meta: RefCell<Value>,
     /// A function, or nil.
     pub validator: RefCell<Value>,
-    /// Key to function of key, atom, old and new value.
+    /// The watches: each key maps to a function of key, atom, old and new value.
     pub watches: RefCell<PMap>,
-    /// Whether the library made it: all evaluations of the session share it.
+    /// Whether the library created it: all evaluations of the session share it.
     pub is_of_library: bool,
 }
 
@@ -45,23 +45,23 @@ impl Drop for Atom {
 
 /// A computation that runs at most once.
 pub struct Delay {
-    /// How far it is.
+    /// The state of the computation.
     pub state: RefCell<DelayState>,
 }
 
-/// How far a [`Delay`] is.
+/// The state of a [`Delay`].
 pub enum DelayState {
     /// Not begun.
     Pending(Thunk),
     /// Under way.
     Running,
-    /// Computed.
+    /// The computation returned this value.
     Done(Value),
-    /// Threw.
+    /// The computation threw this exception.
     Failed(Rc<super::Exception>),
 }
 
-/// What a promise or a future is: kept in [`Object::State`].
+/// A promise or a future, stored in [`Object::State`].
 pub struct Promise {
     /// Whether it is a future.
     pub is_future: bool,
@@ -70,7 +70,7 @@ pub struct Promise {
 }
 
 impl Promise {
-    /// Returns the promise or future that a value is.
+    /// Returns the promise or future, if the value is one.
     pub(crate) fn of(value: &Value) -> Option<&Promise> {
         match value {
             Value::Object(object) => match &**object {
@@ -87,7 +87,7 @@ impl Promise {
         }
     }
 
-    /// Takes the value away.
+    /// Takes the value out of the delay.
     pub(super) fn empty(&self) -> Value {
         match self.outcome.take() {
             Some(Ok(value)) => value,
@@ -99,15 +99,15 @@ impl Promise {
 /// The type of a record.
 #[derive(Debug)]
 pub struct RecordType {
-    /// With its namespace: `my.ns/Point`.
+    /// The name of the type with its namespace: `my.ns/Point`.
     pub name: Symbol,
-    /// The declared fields, in their order.
+    /// The declared fields in order.
     pub fields: Box<[Keyword]>,
-    /// Those of the fields that its methods may set.
+    /// The fields that its methods may set.
     pub mutable: Box<[Keyword]>,
-    /// Its methods by name, those of protocols too.
+    /// Its methods by name, including those of protocols.
     pub methods: std::cell::RefCell<PMap>,
-    /// The classes and protocols that it says it implements.
+    /// The classes and protocols that it declares to implement.
     pub above: std::cell::RefCell<Vec<Value>>,
     /// Whether its values are maps.
     pub is_record: bool,
@@ -126,7 +126,7 @@ impl RecordType {
         }
     }
 
-    /// Returns as what kind of collection an instance is printed, by the classes that the type implements.
+    /// Returns the kind of collection that an instance is printed as, from the classes that the type implements.
     pub fn shape(&self) -> Option<Shape> {
         let above = self.above.borrow();
         if self.is_record || above.is_empty() {
@@ -163,7 +163,7 @@ impl RecordType {
     }
 }
 
-/// The kinds of collections that objects of the program's own types are printed as.
+/// The kinds of collections that objects of a program's types are printed as.
 #[derive(Debug, Clone, Copy)]
 pub enum Shape {
     /// `{a b}`.
@@ -179,9 +179,9 @@ pub enum Shape {
 /// A map of a named type.
 #[derive(Debug)]
 pub struct Record {
-    /// What it is a record of.
+    /// The type of the record.
     pub record_type: Rc<RecordType>,
-    /// The declared fields first, then any others.
+    /// The declared fields, followed by any others.
     pub fields: PMap,
     /// A map, or nil.
     pub meta: Value,
@@ -202,22 +202,22 @@ impl Record {
     }
 }
 
-/// An object with fields and methods that is no map.
+/// An object with fields and methods that is not a map.
 #[derive(Debug, Clone)]
 pub struct Instance {
-    /// What it is an instance of.
+    /// The type of the instance.
     pub instance_type: Rc<RecordType>,
-    /// By keyword.
+    /// The fields' values, by keyword.
     pub fields: PMap,
     /// Its own methods, by the qualified symbol of the protocol's function.
     pub methods: PMap,
-    /// The names of the protocols that it implements itself.
+    /// The names of the protocols that it implements inline.
     pub protocols: super::PSet,
     /// A map, or nil.
     pub meta: Value,
 }
 
-/// Values that are met seldom. Equal by contents for regexes' absence: see `equality`.
+/// The less common values. Regexes are equal only to themselves: see `equality`.
 #[expect(missing_docs, reason = "each variant says what its fields are")]
 pub enum Object {
     /// A compiled pattern and its source.
@@ -229,56 +229,56 @@ pub enum Object {
     Inst(i64),
     /// A UUID, as a number.
     Uuid(u128),
-    /// A form with a tag that nothing knows.
+    /// A form with an unknown tag.
     Tagged { tag: Symbol, form: Value },
-    /// A reader conditional that was kept: `#?(...)`, or `#?@(...)`.
+    /// A reader conditional that was read with `:preserve`: `#?(...)`, or `#?@(...)`.
     Conditional { form: Value, splicing: bool },
-    /// What `volatile!` makes.
+    /// The result of `volatile!`.
     Volatile(RefCell<Value>),
-    /// What `delay` makes.
+    /// The result of `delay`.
     Delay(Delay),
     /// A namespace.
     Namespace(Rc<Namespace>),
-    /// What `reduced` makes.
+    /// The result of `reduced`.
     Reduced(Value),
     /// A collection under construction; `None` once it is persistent again.
     Transient(RefCell<Option<Value>>),
-    /// Bytes that nobody changes: what steps give and take.
+    /// Immutable bytes, which steps take and return.
     Bytes(Box<[u8]>),
     /// A value of a host class.
     HostObject(Box<dyn super::HostObject>),
-    /// Items that can be replaced.
+    /// A mutable array.
     Array(Array),
     /// The name of a class.
     Class(Class),
-    /// What `defrecord` and `deftype` define.
+    /// A type defined by `defrecord` or `deftype`.
     RecordType(Rc<RecordType>),
-    /// A stop on its way through a `finally`; no program sees it.
+    /// A stop while a `finally` runs; programs cannot see it.
     Stop(super::Stop),
-    /// Something that a crate above keeps here; it says what it is.
+    /// An object stored by a crate above; its name describes it.
     Host {
         kind: &'static str,
         id: u64,
         data: Value,
     },
-    /// A first-in first-out queue: items to take, items that came later.
+    /// A first-in first-out queue: items to take next, and items added later.
     Queue {
         items: super::PVec,
         taken: usize,
         meta: Value,
     },
-    /// A function that a native made.
+    /// A function created by a native.
     Function(NativeClosure),
-    /// What a native closure keeps between calls. No borrow of it may be alive while user code runs.
+    /// State that a native closure keeps between calls. It must not be borrowed while user code runs.
     State(Box<dyn std::any::Any>),
-    /// What `deftype` and `reify` make.
+    /// The result of `deftype` constructors and of `reify`.
     Instance(Instance),
-    /// Anything with metadata added that cannot carry its own.
+    /// The marker of an unbound var, with the var's name if it is known.
     Unbound(Cell<Option<Symbol>>),
 }
 
 impl Object {
-    /// Returns what it is, in words.
+    /// Returns the kind of this object with its article.
     pub fn kind(&self) -> &'static str {
         match self {
             Object::Regex { .. } => "a regex",

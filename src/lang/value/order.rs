@@ -1,5 +1,5 @@
-//! The order of `compare`: nil first, numbers by value, names and strings by text, vectors by length and
-//! then item by item. Everything else has no order.
+//! The order of `compare`: nil first, numbers by value, names and strings by text, vectors by length and then item by
+//! item. All other values have no order.
 
 use std::cmp::Ordering;
 use std::rc::Rc;
@@ -13,7 +13,7 @@ use super::{
 /// Compares two values as `compare` does.
 ///
 /// # Errors
-/// When the two have no order, and whatever computing a lazy part throws.
+/// When the two have no order, and any exception thrown while a lazy part is computed.
 pub fn compare(force: &mut dyn Force, left: &Value, right: &Value) -> Result<Ordering> {
     Ok(compare_exact(force, left, right)?.cmp(&0))
 }
@@ -56,12 +56,12 @@ pub fn compare_exact(force: &mut dyn Force, left: &Value, right: &Value) -> Resu
     }
 }
 
-/// How many items are compared between two payments.
+/// Number of items that are compared between two payments.
 const MANY: u32 = 1024;
 /// Work below this is not worth paying for when the comparison ends.
 const FEW: u32 = 32;
 
-/// Two vectors of one length, compared up to `at`.
+/// Two vectors of equal length, compared up to `at`.
 struct OpenPair {
     left: Rc<Vector>,
     right: Rc<Vector>,
@@ -129,10 +129,10 @@ fn sign(order: Ordering) -> i64 {
     order as i64
 }
 
-/// Java's `String.compareTo`: the distance of the first characters that differ, or of the lengths.
+/// Compares like Java's `String.compareTo`: the distance of the first characters that differ, or of the lengths.
 ///
 /// # Errors
-/// When a limit of the evaluation is met.
+/// When a limit of the evaluation is reached.
 fn compare_text(left: &str, right: &str) -> Result<i64> {
     let same = same_bytes(left.as_bytes(), right.as_bytes())?;
     Ok(difference(left, right, same))
@@ -143,10 +143,10 @@ const BLOCK: usize = 1 << 16;
 /// Number of compared bytes that cost one unit of work.
 const BYTES_A_UNIT: usize = 256;
 
-/// Returns how many bytes at the beginning are the same.
+/// Returns the length in bytes of the common prefix.
 fn same_bytes(left: &[u8], right: &[u8]) -> Result<usize> {
     let mut same = 0;
-    // Texts that differ early, as most do, are free.
+    // Texts that differ early, as most do, cost nothing.
     for (left, right) in left.chunks(BLOCK).zip(right.chunks(BLOCK)) {
         let least = left.len().min(right.len());
         if left[..least] != right[..least] {
@@ -161,7 +161,7 @@ fn same_bytes(left: &[u8], right: &[u8]) -> Result<usize> {
     Ok(same)
 }
 
-/// As [`compare_text`], for names, which are short.
+/// Like [`compare_text`], for names, which are short.
 fn plain_distance(left: &str, right: &str) -> i64 {
     let pairs = left.bytes().zip(right.bytes());
     difference(
@@ -212,7 +212,7 @@ fn compare_names(left: &Named, right: &Named) -> i64 {
 fn no_order(left: &Value, right: &Value) -> super::Signal {
     let show = |value: &Value| {
         let mut text = String::new();
-        // What is shown is already computed, so printing it cannot fail.
+        // The value is already computed, so printing it cannot fail.
         let _ = print_value(&mut text, &mut Unforced, value, PrintOptions::BRIEF);
         if value.is_nil() {
             text

@@ -1,7 +1,7 @@
-//! Printing: text that the reader reads back.
+//! Printing: text that the reader can read back.
 //!
-//! Open collections wait on an explicit stack, so depth costs memory and never the native stack. What
-//! one value looks like is in `atom` for values without items, and in `inst` for dates.
+//! Open collections wait on an explicit stack, so depth costs memory but no native stack. Values without items are
+//! written in `atom`, dates in `inst`.
 
 mod atom;
 mod frame;
@@ -13,10 +13,10 @@ use super::{Class, Exception, Force, Object, Result, Shape, Unforced, Value};
 pub use atom::write_str;
 pub use inst::{CivilTime, civil_time, millis_of};
 
-/// How to print.
+/// The options of printing.
 #[derive(Debug, Clone, Copy)]
 pub struct PrintOptions {
-    /// Quote strings and escape characters (`pr`), or not (`print`).
+    /// Whether to quote strings and escape characters (`pr`) or not (`print`).
     pub readable: bool,
     /// `*print-length*`.
     pub length: Option<usize>,
@@ -26,12 +26,12 @@ pub struct PrintOptions {
     pub meta: bool,
     /// `*print-namespace-maps*`.
     pub namespace_maps: bool,
-    /// Whether the program has methods of its own for printing, which are asked first.
+    /// Whether the program has printing methods of its own, which take precedence.
     pub extended: bool,
 }
 
 impl PrintOptions {
-    /// `pr-str` without limits.
+    /// The options of `pr-str` without limits.
     pub const READABLE: PrintOptions = PrintOptions {
         readable: true,
         length: None,
@@ -40,12 +40,12 @@ impl PrintOptions {
         namespace_maps: false,
         extended: false,
     };
-    /// `print-str` without limits.
+    /// The options of `print-str` without limits.
     pub const PLAIN: PrintOptions = PrintOptions {
         readable: false,
         ..PrintOptions::READABLE
     };
-    /// For error messages: never the whole of something large or infinite.
+    /// The options for error messages, which never show all of a large or infinite value.
     pub const BRIEF: PrintOptions = PrintOptions {
         length: Some(8),
         level: Some(4),
@@ -53,13 +53,13 @@ impl PrintOptions {
     };
 }
 
-/// How many collections may be open at once: only what contains itself comes so deep.
+/// Maximum number of open collections; only a value that contains itself reaches it.
 const MAX_DEPTH: usize = 1_000_000;
 
 /// Prints a value to the end of `out`.
 ///
 /// # Errors
-/// Whatever computing a lazy part throws; an exception when the value contains itself.
+/// Any exception thrown while a lazy part is computed; an exception if the value contains itself.
 pub fn print_value(
     out: &mut String,
     force: &mut dyn Force,
@@ -73,7 +73,7 @@ pub fn print_value(
         work: 0,
     };
     if !force.computes() {
-        // It may be printed for a message, wherever that is made.
+        // The value may be printed for a message, which may be created anywhere.
         return super::meter::without_turns(|| {
             printer.start(value, force)?;
             printer.finish(force)
@@ -83,7 +83,7 @@ pub fn print_value(
     printer.finish(force)
 }
 
-/// Prints a value as if the program had no method for it; it may have some for its parts.
+/// Prints a value while ignoring the program's methods for it; methods for its parts are used.
 ///
 /// # Errors
 /// As [`print_value`].
@@ -103,10 +103,10 @@ pub fn print_default(
     printer.finish(force)
 }
 
-/// Returns a value as an error message shows it: short, in one line.
+/// Returns a value as error messages show it: short, on one line.
 pub fn brief(value: &Value) -> String {
     let mut shown = String::new();
-    // Nothing is computed for it, so it can only fail for being circular; then what there is will do.
+    // Nothing is computed here, so printing fails only for circular values; what was printed until then is enough.
     let _ = print_value(&mut shown, &mut Unforced, value, PrintOptions::BRIEF);
     const LONGEST: usize = 160;
     if shown.len() > LONGEST {
@@ -117,7 +117,7 @@ pub fn brief(value: &Value) -> String {
     shown
 }
 
-/// Returns a value and what it is: `:a (a keyword)`, or `nil`.
+/// Returns a value and its kind: `:a (a keyword)`, or `nil`.
 pub fn describe(value: &Value) -> String {
     if value.is_nil() {
         return "nil".to_owned();
@@ -125,7 +125,7 @@ pub fn describe(value: &Value) -> String {
     format!("{} ({})", brief(value), value.kind())
 }
 
-/// Returns as what kind of collection an object of the program's own types is written.
+/// Returns the kind of collection that an object of a program's type is printed as.
 fn shape(value: &Value) -> Option<Shape> {
     match value {
         Value::Object(object) => match &**object {
@@ -136,7 +136,7 @@ fn shape(value: &Value) -> Option<Shape> {
     }
 }
 
-/// What is being written.
+/// The state of printing a value.
 struct Printer<'a> {
     out: &'a mut String,
     options: PrintOptions,
@@ -144,7 +144,7 @@ struct Printer<'a> {
     work: u32,
 }
 
-/// How many items are written between two payments.
+/// Number of items that are written between two payments.
 const MANY: u32 = 256;
 
 impl Printer<'_> {
@@ -162,17 +162,17 @@ impl Printer<'_> {
     fn finish(mut self, force: &mut dyn Force) -> Result<()> {
         while let Some(mut frame) = self.open.pop() {
             self.tick(force)?;
-            // The frame is off the stack while it works, and goes back below what it opens.
+            // The frame is off the stack while it advances, and is pushed back below the frame of its child.
             if let Some(child) = frame.advance(&mut self, force)? {
                 self.open.push(frame);
                 self.start(&child, force)?;
             }
         }
-        // Numbers of many digits cannot fail where they are written.
+        // Writing a number with many digits cannot fail, so the stop is reported here.
         super::meter::stopped()
     }
 
-    /// Writes what the program's own method prints, if it has one for this value.
+    /// Writes the output of the program's printing method, if there is one for this value.
     fn start(&mut self, value: &Value, force: &mut dyn Force) -> Result<()> {
         if self.options.extended
             && let Some(text) = force.printed(value, self.options)?
@@ -183,7 +183,7 @@ impl Printer<'_> {
         self.start_own(value, force)
     }
 
-    /// Writes a value as the collection that its type says it is, where it is an object of the program's own.
+    /// Writes an object of a program's type as the collection that its type implements.
     fn start_own(&mut self, value: &Value, force: &mut dyn Force) -> Result<()> {
         let Some(shape) = shape(value) else {
             return self.start_default(value);
@@ -198,14 +198,14 @@ impl Printer<'_> {
         }
     }
 
-    /// Tells whether `*print-level*` collections are open.
+    /// Tells whether the number of open collections has reached `*print-level*`.
     fn is_too_deep(&self) -> bool {
         self.options
             .level
             .is_some_and(|limit| self.open.iter().filter(|frame| frame.is_level()).count() >= limit)
     }
 
-    /// Writes a value whole where it holds no others, else its opening, and leaves the rest on the stack.
+    /// Writes a value that holds no others; otherwise writes its opening and pushes the rest to the stack.
     fn start_default(&mut self, value: &Value) -> Result<()> {
         if atom::write(self.out, value, self.options) {
             return Ok(());

@@ -1,8 +1,8 @@
-//! Regexes of Java's syntax with Java's meaning.
+//! Regexes with Java's syntax and semantics.
 //!
-//! A pattern is read into a tree. An automaton matches it in linear time where that gives what Java gives;
-//! the rest (look-around, references, possessive and nested empty repetitions) is left to a machine that
-//! backtracks within a limit of steps. Nothing here knows the language's values.
+//! A pattern is parsed into a tree. An automaton matches it in linear time if its result equals Java's; the other
+//! patterns (look-around, references, possessive and nested empty repetitions) are matched by a machine that backtracks
+//! within a limit of steps. This module does not know the language's values.
 
 mod blocks;
 mod class;
@@ -26,10 +26,10 @@ pub(crate) use self::property::{is_digit, is_letter};
 use self::tree::Node;
 use super::meter;
 
-/// How many steps a match may take before it is given up. A long text allows for more.
+/// Maximum number of steps of a match; long texts have a higher limit.
 pub const STEP_LIMIT: usize = 5_000_000;
 
-/// How many bytes an automaton reads for a unit of fuel.
+/// Number of bytes that an automaton reads for one unit of fuel.
 const BYTES: usize = 16;
 
 /// A compiled regex.
@@ -43,21 +43,21 @@ pub struct Regex {
     program: OnceCell<Program>,
 }
 
-/// A match: the byte ranges of the whole and of each group; `None` for a group that took no part.
+/// A match: the byte ranges of the whole match and of each group; `None` for a group that did not participate.
 pub type Groups = Vec<Option<(usize, usize)>>;
 
-/// A match took more than [`STEP_LIMIT`] steps.
+/// The error of a match that took more than [`STEP_LIMIT`] steps.
 #[derive(Debug, Clone, Copy)]
 pub struct TooManySteps;
 
-/// Why a regex cannot be compiled.
+/// The reason why a regex cannot be compiled.
 #[derive(Debug, Clone)]
 pub struct RegexError {
     /// What is wrong with the pattern.
     pub message: String,
-    /// The byte in the source, where that is known.
+    /// The byte offset in the source, if it is known.
     pub at: Option<usize>,
-    /// What to do about it.
+    /// A suggestion of what to change.
     pub hint: Option<String>,
 }
 
@@ -68,7 +68,7 @@ impl RegexError {
     }
 }
 
-/// Where a match has to be.
+/// Where a match must begin and end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Mode {
     /// Anywhere from the start of the search on.
@@ -79,27 +79,27 @@ pub(crate) enum Mode {
     Whole,
 }
 
-/// A text to search, with what the regex had to know of all of it.
+/// A text to search, with the facts about the whole text that the regex needs.
 #[derive(Clone, Copy)]
 pub(crate) struct Subject<'t> {
     pub(crate) text: &'t str,
     pub(crate) facts: Facts,
 }
 
-/// A search in a text.
+/// The parameters of a search in a text.
 #[derive(Clone, Copy)]
 pub(crate) struct Search {
     pub(crate) mode: Mode,
-    /// The byte at which it starts.
+    /// The byte offset at which the search starts.
     pub(crate) from: usize,
-    /// The end of the match before, which `\G` asks for.
+    /// The end of the previous match, needed for `\G`.
     pub(crate) last: usize,
 }
 
 /// Compiles a regex of Java's syntax.
 ///
 /// # Errors
-/// What is wrong with it.
+/// A message that describes what is wrong with it.
 pub fn compile_regex(source: &str) -> Result<Regex, RegexError> {
     let pattern = parse::parse(source)?;
     Ok(Regex {
@@ -127,7 +127,7 @@ impl Regex {
         self.search(self.subject(text), search)
     }
 
-    /// Returns a text ready to be searched any number of times.
+    /// Prepares a text to be searched any number of times.
     pub(crate) fn subject<'t>(&self, text: &'t str) -> Subject<'t> {
         let facts = self.linear().map(|linear| linear.facts(text));
         Subject {
@@ -157,7 +157,7 @@ impl Regex {
             };
             if let Some(automaton) = automaton.get_or_init(|| linear.compile(mode)) {
                 let found = automaton.search(text, from, mode);
-                // An automaton reads some bytes for each unit, up to the end of the match.
+                // An automaton reads a number of bytes per unit, up to the end of the match.
                 let end = found.as_ref().and_then(|groups| groups[0]);
                 let read = end.map_or(text.len(), |(_, end)| end) - from;
                 let units = u32::try_from(read / BYTES).unwrap_or(u32::MAX);
@@ -199,7 +199,7 @@ impl Regex {
         found.map(|(_, index)| *index)
     }
 
-    /// Returns how many groups there are beside the whole.
+    /// Returns the number of groups, without the whole match.
     pub fn group_count(&self) -> usize {
         self.groups
     }

@@ -1,4 +1,4 @@
-//! Lists, lazy sequences, and sequences that are views of something else.
+//! Lists, lazy sequences, and sequences that are views of other values.
 
 use std::cell::RefCell;
 use std::fmt;
@@ -13,10 +13,10 @@ use crate::vm::Vm;
 pub struct List {
     /// The first item; nil in the empty list.
     pub first: Value,
-    /// Nil, or any sequence: for a `List` of more than one, another `List`.
+    /// Nil, or any sequence: for a `List` with more than one item, another `List`.
     pub rest: Value,
-    /// The number of items from here on, for what `list?` and `counted?` accept; 0 for the empty list;
-    /// `None` for a `cons` onto a sequence that may be lazy.
+    /// The number of items from here on, for values that `list?` and `counted?` accept; 0 for the empty list; `None`
+    /// for a `cons` onto a sequence that may be lazy.
     pub count: Option<u32>,
     /// Metadata and place.
     pub extra: Extra,
@@ -49,7 +49,7 @@ impl List {
         if count == 0 { List::empty() } else { list }
     }
 
-    /// Puts `first` before `rest`, which is nil, a list or any other sequence (not merely seqable).
+    /// Prepends `first` to `rest`, which is nil, a list or any other sequence (not merely seqable).
     pub fn cons(first: Value, rest: Value) -> Value {
         let count = match &rest {
             Value::Nil => Some(1),
@@ -73,7 +73,7 @@ impl List {
         self.count == Some(0)
     }
 
-    /// Returns the items of a list whose every cell is a list, as forms are; stops at another tail.
+    /// Returns the items of a list whose cells are all lists, as in forms; stops at any other tail.
     pub fn iter(&self) -> ListIter<'_> {
         ListIter {
             at: (!self.is_empty()).then_some(self),
@@ -90,7 +90,7 @@ impl List {
     }
 }
 
-/// See [`List::iter`].
+/// Iterator over the items of a list. See [`List::iter`].
 pub struct ListIter<'a> {
     at: Option<&'a List>,
 }
@@ -116,10 +116,10 @@ impl Drop for List {
     }
 }
 
-/// Number of cells that are dropped before others have a turn.
+/// Number of cells that are dropped before other drops have a turn.
 const CHAIN: u32 = 1 << 11;
 
-/// Drops a chain of cells one after another, for as long as this is their only owner.
+/// Drops a chain of cells one after another, as long as this is their only owner.
 fn drop_chain(at: Value) {
     let mut at = match at {
         Value::List(_) | Value::Lazy(_) | Value::Seq(_) => at,
@@ -152,72 +152,71 @@ fn drop_chain(at: Value) {
     }
 }
 
-/// A sequence that is computed when it is first looked at.
+/// A sequence that is computed when it is first read.
 pub struct Lazy {
-    /// How far it is.
+    /// The state of the computation.
     pub state: RefCell<LazyState>,
     /// A map, or nil.
     pub meta: Value,
 }
 
-/// How far a [`Lazy`] is.
+/// The state of a [`Lazy`].
 pub enum LazyState {
     /// Not begun.
     Pending(Thunk),
-    /// Being computed: to be met again only by a sequence that needs itself.
+    /// Being computed: found only by a sequence that depends on itself.
     Running,
     /// Nil, or a sequence that is not lazy itself.
     Done(Value),
-    /// Threw this, and throws it again each time.
+    /// The computation threw this exception, which each later access throws again.
     Failed(Rc<Exception>),
 }
 
-/// A step of a native, still to be taken.
+/// A pending step of a native.
 pub type NativeThunk = Box<dyn FnOnce(&mut Vm) -> Result<Value>>;
 
-/// What computes a lazy sequence: gives nil or anything seqable.
+/// The computation of a lazy sequence: returns nil or a seqable value.
 #[expect(missing_docs, reason = "each variant says what its fields are")]
 pub enum Thunk {
     /// A function of no arguments.
     Call(Value),
-    /// What a stage makes of a sequence, kept visible so that a reduction can run through it without
-    /// cells.
+    /// A stage applied to a sequence, kept visible so that a reduction can run through it without cells.
     Stage { stage: Box<dyn Stage>, coll: Value },
-    /// A step of a native.
+    /// A pending step of a native.
     Native(NativeThunk),
 }
 
-/// One step of a pipeline: `map`, `filter`, `take` and all that goes through a sequence item by item.
-/// The same stage serves lazy sequences (pulled) and transducers and reductions (pushed).
+/// One step of a pipeline: `map`, `filter`, `take` and all others that process a sequence item by item. The same stage
+/// serves lazy sequences (pulled) and transducers and reductions (pushed).
 pub trait Stage: std::any::Any {
-    /// Takes an item in.
+    /// Processes an item.
     ///
     /// # Errors
-    /// Whatever the stage's function throws.
+    /// Any exception that the stage's function throws.
     fn step(&mut self, vm: &mut Vm, item: Value) -> Result<Emit>;
 
-    /// Gives what is still held when there are no more items.
+    /// Returns the items that are still held when the input ends.
     fn flush(&mut self) -> Option<Value> {
         None
     }
 
-    /// Tells whether it wants no more items.
+    /// Tells whether the stage accepts no more items.
     fn is_done(&self) -> bool {
         false
     }
 
-    /// Returns where the lazy sequence was made, if that is known.
+    /// Returns the place where the lazy sequence was created, if it is known.
     fn made_at(&self) -> Span {
         Span::NONE
     }
 
-    /// Tells whether every further item goes through unchanged.
+    /// Tells whether every further item passes through unchanged.
     fn is_spent(&self) -> bool {
         false
     }
 }
 
-/// What a [`Stage`] gives for an item.
+/// The output of a [`Stage`] for an item.
 #[derive(Debug)]
 pub enum Emit {
     /// No item.
@@ -228,9 +227,9 @@ pub enum Emit {
     Two(Value, Value),
     /// Each item of a seqable value.
     Each(Value),
-    /// One item, and no more.
+    /// One item, which is the last.
     Last(Value),
-    /// Nothing, and no more.
+    /// No item, and no further ones.
     Stop,
 }
 
@@ -260,7 +259,7 @@ impl Lazy {
         }
     }
 
-    /// A computed copy with metadata. A pending one shares its computation through a thunk.
+    /// Returns a copy with metadata. A pending copy shares the computation through a thunk.
     pub(crate) fn with_meta(self: &Rc<Self>, meta: Value) -> Lazy {
         let state = match self.realised() {
             Some(seq) => LazyState::Done(seq),
@@ -296,13 +295,13 @@ impl Drop for Lazy {
     }
 }
 
-/// A non-empty sequence over something that is already there.
+/// A non-empty sequence over a value that already exists.
 #[expect(missing_docs, reason = "each variant says what its fields are")]
 #[derive(Debug)]
 pub enum SeqView {
     /// The items of a vector from `start` on.
     Slice { items: PVec, start: usize },
-    /// Some items, then a further sequence (nil, or any sequence, lazy too).
+    /// Some items, followed by another sequence (nil, or any sequence, including lazy ones).
     Chunk {
         items: Rc<[Value]>,
         start: usize,
@@ -312,12 +311,12 @@ pub enum SeqView {
     Range { start: i64, end: i64, step: i64 },
     /// The characters of a string from byte `start` on.
     Chars { text: Rc<Text>, start: usize },
-    /// One value, over and over; `None` is forever.
+    /// One value repeated; `None` repeats it forever.
     Repeat { value: Value, count: Option<u64> },
 }
 
 impl SeqView {
-    /// Returns a sequence of items already computed, or nil for none.
+    /// Returns a sequence of items already computed followed by `rest`.
     pub fn chunk(items: Vec<Value>, rest: Value) -> Value {
         if items.is_empty() {
             return rest;
@@ -350,7 +349,7 @@ impl SeqView {
         }
     }
 
-    /// Returns what follows the first item: nil, or a sequence that may be lazy.
+    /// Returns the rest after the first item: nil, or a sequence that may be lazy.
     pub fn rest(&self) -> Value {
         let view = match self {
             SeqView::Slice { items, start } if start + 1 < items.len() => SeqView::Slice {
@@ -399,11 +398,11 @@ impl SeqView {
         Value::Seq(Rc::new(view))
     }
 
-    /// Returns how many items there are, where that is known without walking.
+    /// Returns the number of items, if it is known without walking.
     pub fn count(&self) -> Option<usize> {
         match self {
             SeqView::Slice { items, start } => Some(items.len() - start),
-            // A range without an end is written as one up to the greatest integer.
+            // An infinite range is represented as a range up to the greatest integer.
             SeqView::Range { end: i64::MAX, .. } => None,
             SeqView::Range { start, end, step } => {
                 let span = i128::from(*end) - i128::from(*start);

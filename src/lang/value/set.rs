@@ -4,7 +4,7 @@ use std::rc::Rc;
 
 use super::{Extra, PMap, Sorted, Value};
 
-/// The items of a set: persistent, with cheap copies, in the order that a map of them would have.
+/// The items of a set: persistent, with cheap copies, in the order of a map with these keys.
 #[derive(Clone, Debug)]
 pub struct PSet {
     items: PMap,
@@ -31,22 +31,22 @@ impl PSet {
         }
     }
 
-    /// Tells whether no part of it belongs to another set too.
+    /// Tells whether no part of the set is shared with another set.
     pub(crate) fn is_unshared(&self) -> bool {
         self.items.is_unshared()
     }
 
-    /// Returns the items where they are sorted: as keys, with nil as values.
+    /// Returns the sorted items, if the set is sorted: as keys, with nil as values.
     pub fn sorted(&self) -> Option<&Sorted> {
         self.items.sorted()
     }
 
-    /// Returns the items where they are sorted, for a change.
+    /// Returns the sorted items for modification, if the set is sorted.
     pub fn sorted_mut(&mut self) -> Option<&mut Sorted> {
         self.items.sorted_mut()
     }
 
-    /// Returns an empty set of the same kind: sorted likewise, or hashed.
+    /// Returns an empty set of the same kind: sorted by the same order, or hashed.
     pub fn emptied(&self) -> PSet {
         match self.sorted() {
             Some(sorted) => PSet::sorted_by(sorted.order().clone()),
@@ -54,7 +54,7 @@ impl PSet {
         }
     }
 
-    /// Returns how many items there are.
+    /// Returns the number of items.
     pub fn len(&self) -> usize {
         self.items.len()
     }
@@ -69,17 +69,17 @@ impl PSet {
         self.items.entry(item).map(|entry| entry.0)
     }
 
-    /// Tells whether the set holds an item.
+    /// Tells whether the set contains an item.
     pub fn contains(&self, item: &Value) -> bool {
         self.items.contains(item)
     }
 
-    /// Adds an item, in place where nobody else holds these.
+    /// Adds an item, in place if the items are not shared.
     pub fn insert(&mut self, item: Value) {
         self.items.insert(item, Value::Nil);
     }
 
-    /// Removes an item; tells whether it was there.
+    /// Removes an item; returns whether the set contained it.
     pub fn remove(&mut self, item: &Value) -> bool {
         self.items.remove(item).is_some()
     }
@@ -89,7 +89,7 @@ impl PSet {
         &self.items
     }
 
-    /// Returns the items, in their order.
+    /// Returns the items in order.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = &Value> + Clone {
         self.items.iter().map(|entry| entry.0)
     }
@@ -105,7 +105,7 @@ impl FromIterator<Value> for PSet {
     }
 }
 
-/// A set value: items, and what it carries.
+/// A set value: items, metadata and place.
 #[derive(Clone, Debug)]
 pub struct Set {
     items: PSet,
@@ -119,17 +119,17 @@ impl Set {
         Set { items, extra: None }
     }
 
-    /// Returns what the set holds, without its metadata.
+    /// Returns the items of the set, without its metadata.
     pub fn items(&self) -> &PSet {
         &self.items
     }
 
-    /// Returns what the set holds, to be changed in place.
+    /// Returns the items of the set for modification in place.
     pub fn items_mut(&mut self) -> &mut PSet {
         &mut self.items
     }
 
-    /// Returns how many items there are.
+    /// Returns the number of items.
     pub fn len(&self) -> usize {
         self.items.len()
     }
@@ -139,12 +139,12 @@ impl Set {
         self.items.is_empty()
     }
 
-    /// Tells whether the set holds an item.
+    /// Tells whether the set contains an item.
     pub fn contains(&self, item: &Value) -> bool {
         self.items.contains(item)
     }
 
-    /// Returns the items, in their order.
+    /// Returns the items in order.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = &Value> + Clone {
         self.items.iter()
     }
@@ -156,7 +156,7 @@ impl Set {
         }
     }
 
-    /// Returns this set for a change: itself where nobody else holds it, else a copy.
+    /// Returns this set for modification: itself if it is not shared, else a copy.
     pub fn make_mut(this: &mut Rc<Set>) -> &mut Set {
         Rc::make_mut(this)
     }

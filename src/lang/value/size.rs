@@ -1,4 +1,4 @@
-//! How much text a value takes when it is written out: what is shared counts wherever it appears.
+//! The length of a value's written text: a shared part counts wherever it appears.
 
 use std::collections::HashMap;
 
@@ -6,11 +6,11 @@ use super::hash::{FixedState, address, is_shared};
 use super::walk::Walk;
 use super::{Object, PMap, Unforced, Value};
 
-/// Deeper values are counted without their parts: writers refuse them.
+/// Nesting depth beyond which the parts of a value are not counted, because writers refuse it.
 const DEEPEST: usize = 1_000;
-/// How many values are counted before the sizes of shared ones are remembered.
+/// Number of values that are counted before the sizes of shared ones are remembered.
 const MANY: u32 = 256;
-/// Most characters of a number, a date, a bracket with its blank.
+/// Characters assumed for a number, a date, or a bracket with its blank.
 const SMALL: u64 = 2;
 
 /// Tells whether writing a value takes at most about `bytes` bytes. Takes time in proportion to the memory that the
@@ -27,7 +27,7 @@ pub fn is_written_within(value: &Value, bytes: u64) -> bool {
 
 struct Counting {
     known: HashMap<usize, u64, FixedState>,
-    /// Keeps the addresses in `known` from being used for other values.
+    /// Keeps the addresses in `known` from being reused for other values.
     held: Vec<Value>,
     seen: u32,
     most: u64,
@@ -93,7 +93,7 @@ impl Counting {
         size
     }
 
-    /// A range has items without memory of their own: the count ends where there are too many.
+    /// The items of a range use no memory, so counting stops when there are too many.
     fn sequence(&mut self, value: &Value, depth: usize) -> u64 {
         let Some(mut walk) = Walk::over(value) else {
             return SMALL;

@@ -5,56 +5,56 @@ use std::rc::{Rc, Weak};
 
 use super::FixedState;
 
-/// Which text of a [`Sources`] table a span lies in.
+/// The id of the text in a [`Sources`] table that a span belongs to.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
 pub struct SourceId(pub u32);
 
 /// A byte range of one source text.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
 pub struct Span {
-    /// The text.
+    /// The id of the source text.
     pub source: SourceId,
-    /// The first byte.
+    /// The offset of the first byte.
     pub start: u32,
-    /// The byte after the last.
+    /// The offset after the last byte.
     pub end: u32,
 }
 
 impl Span {
-    /// The span of what has no place, such as a form that a program made.
+    /// The span of a form without a place, such as one made by a program.
     pub const NONE: Span = Span {
         source: SourceId(u32::MAX),
         start: 0,
         end: 0,
     };
 
-    /// Tells whether this span lies in a text.
+    /// Tells whether this span has a place in a text.
     pub fn is_some(self) -> bool {
         self.source.0 != u32::MAX
     }
 
-    /// Tells whether `other` lies in this one.
+    /// Tells whether `other` lies within this span.
     pub fn contains(self, other: Span) -> bool {
         self.source == other.source && self.start <= other.start && other.end <= self.end
     }
 
-    /// Returns this span, or `other` where this one is no place.
+    /// Returns this span, or `other` if this span has no place.
     pub fn or(self, other: Span) -> Span {
         if self.is_some() { self } else { other }
     }
 }
 
-/// Where a collection form was read, and where each of its items was: numbers, strings and keywords
-/// hold no place of their own.
+/// Where a collection form was read, and where each of its items was: numbers, strings and keywords hold no place
+/// themselves.
 #[derive(Debug, Clone)]
 pub struct Place {
-    /// The place of the whole.
+    /// The place of the whole form.
     pub span: Span,
     /// A span for each item, keys and values of maps alternating; may be empty.
     pub items: Box<[Span]>,
 }
 
-/// One text.
+/// A source text with its name.
 #[derive(Debug)]
 pub struct Source {
     /// The file name as the user gave it, or `<eval>`.
@@ -63,12 +63,12 @@ pub struct Source {
     pub text: Rc<str>,
 }
 
-/// How many texts are kept whatever refers to them, and how many bytes of them.
+/// Number of texts that are kept whether or not code refers to them; below, the maximum of their total bytes.
 const MAX_NEWEST: usize = 1000;
 const MAX_NEWEST_BYTES: usize = 16 << 20;
 
-/// The texts that were read, by id, and the macro calls that put parts of them elsewhere: those that code refers to,
-/// which holds them, and the newest of the others. Where one is gone, errors show no place.
+/// The texts that were read, by id, and the macro calls that moved parts of them elsewhere: those that code refers to,
+/// which keeps them alive, and the most recent of the others. If a text is gone, errors show no place.
 #[derive(Debug, Default)]
 pub struct Sources {
     sources: HashMap<u32, Weak<Source>, FixedState>,
@@ -83,16 +83,16 @@ pub struct Sources {
     expansion_limit: usize,
 }
 
-/// A text as it came out of a macro: places in it are those of the macro's own text.
+/// A text produced by a macro: places in it are those of the macro's own text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Expansion {
     /// The text of the macro.
     pub source: SourceId,
-    /// The call of the macro, which may itself have come out of another one.
+    /// The call of the macro, which may itself be the result of another macro call.
     pub call: Span,
     /// The macro, as it was called.
     pub macro_name: Rc<str>,
-    /// What the macro made of it, printed shortly.
+    /// The macro's result, printed in short form.
     pub form: Rc<str>,
 }
 
@@ -103,10 +103,10 @@ pub(crate) enum HeldText {
     Expansion(#[expect(dead_code, reason = "held so that it stays")] Rc<Expansion>),
 }
 
-/// How many expansions are looked through for one that is there already.
+/// Number of recent expansions that are searched for an identical one.
 const RECENT: usize = 32;
 
-/// The ids from here on are those of expansions.
+/// The first id of an expansion.
 const EXPANSIONS: u32 = 1 << 31;
 
 /// A line and column, both counted from 1, columns in characters.
@@ -121,7 +121,7 @@ pub struct LineColumn {
 impl Sources {
     /// Adds a text and returns its id.
     pub fn add(&mut self, name: &str, text: &str) -> SourceId {
-        // When the small ids are used again, their texts are long gone.
+        // When the small ids wrap around, their first texts are long gone.
         let id = self.next;
         self.next = (id + 1) % EXPANSIONS;
         let source = Rc::new(Source {
@@ -144,7 +144,7 @@ impl Sources {
         SourceId(id)
     }
 
-    /// Returns the texts that are there, in the order in which they were read.
+    /// Returns all texts in the order in which they were read.
     pub fn all(&self) -> Vec<Rc<Source>> {
         let mut all: Vec<(u32, Rc<Source>)> = self
             .sources
@@ -161,9 +161,9 @@ impl Sources {
         self.sources.get(&id.0)?.upgrade()
     }
 
-    /// Returns the id of a text as it came out of a macro call.
+    /// Adds the result of a macro call and returns its id.
     pub fn expand(&mut self, expansion: Expansion) -> SourceId {
-        // A form that is evaluated again and again is expanded again, and should not take more room each time.
+        // A form that is evaluated repeatedly is expanded each time, and should not take more memory each time.
         let latest = self.newest_expansions.iter().rev().take(RECENT);
         let is_same = |known: &Rc<Expansion>| **known == expansion;
         if let Some(back) = latest.clone().position(is_same) {
@@ -186,14 +186,14 @@ impl Sources {
         SourceId(EXPANSIONS | idx)
     }
 
-    /// Returns the macro call that a text came out of.
+    /// Returns the macro call that produced a text.
     pub fn expansion(&self, id: SourceId) -> Option<Rc<Expansion>> {
         let idx = id.0.checked_sub(EXPANSIONS)?;
         self.expansions.get(&idx)?.upgrade()
     }
 
-    /// Returns all that is needed for showing a place in a text: the text, and the macro calls that it came out of
-    /// with theirs.
+    /// Adds everything needed to show a place in a text to `held`: the text, and the macro calls that produced it with
+    /// their texts.
     pub(crate) fn hold(&self, id: SourceId, held: &mut Vec<HeldText>) {
         let mut open = vec![id];
         while let Some(id) = open.pop() {
@@ -206,7 +206,7 @@ impl Sources {
         }
     }
 
-    /// Tells whether a text is of the library.
+    /// Tells whether a text belongs to the library.
     pub fn is_library(&self, id: SourceId) -> bool {
         self.get(id).is_some_and(|source| source.is_library())
     }
@@ -220,7 +220,7 @@ impl Sources {
 }
 
 impl Source {
-    /// Tells whether this is a text of the library: these have their path in brackets for a name.
+    /// Tells whether this text belongs to the library: the names of library texts are paths in brackets.
     pub fn is_library(&self) -> bool {
         self.name.starts_with('<') && self.name.ends_with(".clj>")
     }

@@ -1,48 +1,47 @@
-//! Text that is being written or read: what `with-out-str` collects, what `read` and `read-line` take from.
+//! Text that is being written or read: the output of `with-out-str`, the input of `read` and `read-line`.
 //!
-//! Both are kept in [`Object::State`](super::Object::State): they are seldom met, and have no equality but
-//! identity.
+//! Both are stored in [`Object::State`](super::Object::State): they are rare, and have no equality other than identity.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
 use super::{Object, Value};
 
-/// What reading does with reader conditionals.
+/// How the reader treats reader conditionals.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Conditionals {
-    /// The branch of the first feature that is there.
+    /// The branch of the first supported feature is read.
     #[default]
     Choose,
-    /// They stay as they are, as values.
+    /// They are read as values.
     Keep,
-    /// They are errors.
+    /// They are refused with an error.
     Refuse,
 }
 
-/// What was written so far: `*out*` in `with-out-str`, a string writer, a string builder.
+/// The text written so far: `*out*` in `with-out-str`, a string writer, a string builder.
 #[derive(Debug, Default)]
 pub struct TextWriter {
-    /// All of it.
+    /// The whole text.
     pub text: RefCell<String>,
 }
 
-/// A text and how far it was read.
+/// A text and the position up to which it was read.
 #[derive(Debug)]
 pub struct TextReader {
     text: RefCell<String>,
     at: Cell<usize>,
-    /// Whether more lines come from the host's standard input.
+    /// Whether further lines come from the host's standard input.
     pub is_input: bool,
 }
 
 impl TextWriter {
-    /// Returns the writer that a value is, if it is one.
+    /// Returns the writer, if the value is one.
     pub fn of(value: &Value) -> Option<&TextWriter> {
         state(value)
     }
 
-    /// Returns a new one with a text, as a value.
+    /// Returns a new writer that holds a text, as a value.
     pub fn new_value(text: &str) -> Value {
         let writer = TextWriter {
             text: RefCell::new(text.to_owned()),
@@ -52,12 +51,12 @@ impl TextWriter {
 }
 
 impl TextReader {
-    /// Returns the reader that a value is, if it is one.
+    /// Returns the reader, if the value is one.
     pub fn of(value: &Value) -> Option<&TextReader> {
         state(value)
     }
 
-    /// Returns a new one over a text, as a value.
+    /// Returns a new reader of a text, as a value.
     pub fn new_value(text: &str) -> Value {
         TextReader::value(text, false)
     }
@@ -81,7 +80,7 @@ impl TextReader {
         self.text.borrow()[self.at.get()..].to_owned()
     }
 
-    /// Moves forward by a number of bytes, which end at a character.
+    /// Advances by a number of bytes, which must end at a character boundary.
     pub fn advance(&self, bytes: usize) {
         self.at.set(self.at.get() + bytes);
     }
@@ -93,7 +92,7 @@ impl TextReader {
         Some(char)
     }
 
-    /// Takes what is left of the line, without its end; `None` at the end of the text.
+    /// Takes the rest of the line, without its terminator; `None` at the end of the text.
     pub fn next_line(&self) -> Option<String> {
         let text = self.text.borrow();
         let rest = &text[self.at.get()..];
@@ -107,14 +106,14 @@ impl TextReader {
         Some(line.strip_suffix('\r').unwrap_or(line).to_owned())
     }
 
-    /// Puts a text before what was not read yet.
+    /// Inserts a text before the unread text.
     pub fn unread(&self, text: &str) {
         let rest = self.rest();
         *self.text.borrow_mut() = format!("{text}{rest}");
         self.at.set(0);
     }
 
-    /// Adds a line that came from standard input, and forgets what was read.
+    /// Appends a line from standard input, and discards the text already read.
     pub fn feed(&self, line: &str) {
         let rest = self.rest();
         *self.text.borrow_mut() = format!("{rest}{line}\n");

@@ -3,7 +3,7 @@
 use std::cell::Cell;
 use std::ops::Deref;
 
-/// An immutable string. Indexing is O(1) where all of it is ASCII.
+/// An immutable string. Indexing is O(1) if the whole string is ASCII.
 #[derive(Debug)]
 pub struct Text {
     text: Box<str>,
@@ -46,7 +46,7 @@ impl Text {
         }
     }
 
-    /// Returns the byte offset of the code point at `idx`; the length for the index past the last.
+    /// Returns the byte offset of the code point at `idx`; the length in bytes for the index after the last.
     pub fn offset(&self, idx: usize) -> Option<usize> {
         if self.ascii {
             return (idx <= self.text.len()).then_some(idx);
@@ -58,7 +58,7 @@ impl Text {
             .nth(idx)
     }
 
-    /// Tells whether all of it is ASCII.
+    /// Tells whether the whole string is ASCII.
     pub fn is_ascii(&self) -> bool {
         self.ascii
     }

@@ -1,4 +1,4 @@
-//! Persistent vectors: up to three items in place, more in a 32-way trie with a tail.
+//! Persistent vectors: up to three items inline, more in a 32-way trie with a tail.
 
 mod iter;
 mod trie;
@@ -13,9 +13,9 @@ use super::{Extra, Value};
 pub use iter::VecIter;
 pub(super) use trie::Branch;
 
-/// Up to this many items need no memory of their own.
+/// Maximum number of items that are stored inline.
 const SMALL: usize = 3;
-/// A slice up to this long is copied, so that it does not keep the whole alive.
+/// Maximum length of a slice that is copied, so that it does not keep the whole vector alive.
 const COPIED_SLICE: usize = 32;
 
 /// The items of a vector: a persistent sequence with cheap copies.
@@ -33,7 +33,7 @@ pub(super) enum Items {
 const NO_ITEMS: [Value; SMALL] = [Value::Nil, Value::Nil, Value::Nil];
 
 impl Items {
-    /// Returns how many items there are, those that a slice hides included.
+    /// Returns the number of items, including those that a slice hides.
     pub(super) fn len(&self) -> usize {
         match self {
             Items::Small { len, .. } => usize::from(*len),
@@ -41,7 +41,7 @@ impl Items {
         }
     }
 
-    /// Returns the root of many items, to be dropped; the last items are dropped.
+    /// Returns the root of a large vector, to be dropped; the items of the tail are dropped.
     pub(super) fn into_root(self) -> Option<Rc<Branch>> {
         match self {
             Items::Small { .. } => None,
@@ -65,7 +65,7 @@ impl PVec {
         PVec::default()
     }
 
-    /// Returns how many items there are.
+    /// Returns the number of items.
     #[inline]
     pub fn len(&self) -> usize {
         match &self.items {
@@ -74,7 +74,7 @@ impl PVec {
         }
     }
 
-    /// Tells whether no part of it belongs to another vector too.
+    /// Tells whether no part of the vector is shared with another one.
     pub(crate) fn is_unshared(&self) -> bool {
         match &self.items {
             Items::Small { .. } => true,
@@ -102,7 +102,7 @@ impl PVec {
         self.get(self.len().checked_sub(1)?)
     }
 
-    /// Returns as many items from `idx` on as lie side by side: at least one, where there is one.
+    /// Returns the items from `idx` on that are contiguous in memory: at least one if there is one.
     pub fn chunk_at(&self, idx: usize) -> &[Value] {
         match &self.items {
             Items::Small { len, items } => items[..usize::from(*len)].get(idx..).unwrap_or(&[]),
@@ -110,7 +110,7 @@ impl PVec {
         }
     }
 
-    /// Adds an item at the end; in place where nobody else holds these items.
+    /// Appends an item, in place if the items are not shared.
     #[inline]
     pub fn push(&mut self, value: Value) {
         match &mut self.items {
@@ -152,7 +152,7 @@ impl PVec {
         *self.get_mut(idx).expect("the index is checked before") = value;
     }
 
-    /// Returns the item at `idx` for a change in place; what others hold is copied.
+    /// Returns the item at `idx` for modification in place; shared nodes are copied.
     pub fn get_mut(&mut self, idx: usize) -> Option<&mut Value> {
         match &mut self.items {
             Items::Small { len, items } => items[..usize::from(*len)].get_mut(idx),
@@ -165,7 +165,7 @@ impl PVec {
         VecIter::new(self)
     }
 
-    /// Returns the items from `start` up to `end`: a view of these where there are many.
+    /// Returns the items from `start` up to `end`: a view if there are many.
     ///
     /// # Panics
     /// When the range does not lie in the vector.
@@ -253,7 +253,7 @@ impl Drop for PVec {
     }
 }
 
-/// A vector value: items, and what it carries.
+/// A vector value: items, metadata and place.
 #[derive(Clone, Debug)]
 pub struct Vector {
     items: PVec,
@@ -287,18 +287,18 @@ impl Vector {
         }
     }
 
-    /// Returns what the vector holds, without its metadata.
+    /// Returns the items of the vector, without its metadata.
     pub fn items(&self) -> &PVec {
         &self.items
     }
 
-    /// Returns the items for a change in place. The result is no map entry any more.
+    /// Returns the items for modification in place. The vector is no longer a map entry.
     pub fn items_mut(&mut self) -> &mut PVec {
         self.is_entry = false;
         &mut self.items
     }
 
-    /// Returns how many items there are.
+    /// Returns the number of items.
     pub fn len(&self) -> usize {
         self.items.len()
     }
@@ -326,7 +326,7 @@ impl Vector {
         }
     }
 
-    /// Returns this vector for a change: itself where nobody else holds it, else a copy.
+    /// Returns this vector for modification: itself if it is not shared, else a copy.
     pub fn make_mut(this: &mut Rc<Vector>) -> &mut Vector {
         Rc::make_mut(this)
     }

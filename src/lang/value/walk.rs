@@ -1,12 +1,12 @@
-//! Walks over sequential values without a VM: what equality, hashing and printing share.
+//! Iteration over sequential values without a VM, shared by equality, hashing and printing.
 //!
-//! A walk owns what it looks at and does not hold the head of a list or lazy sequence.
+//! A walk owns its values and does not hold the head of a list or lazy sequence.
 
 use std::rc::Rc;
 
 use super::{Force, List, Object, PVec, Result, SeqView, Value};
 
-/// Where a walk over a vector, list, lazy sequence, view or queue stands.
+/// The position in a vector, list, lazy sequence, view or queue.
 #[derive(Clone)]
 pub(crate) enum Walk {
     Items {
@@ -42,7 +42,7 @@ impl Walk {
         })
     }
 
-    /// Tells whether what comes next is still to be computed.
+    /// Tells whether the next item is not computed yet.
     pub(crate) fn is_uncomputed(&self) -> bool {
         matches!(self, Walk::Seq(Value::Lazy(lazy)) if lazy.realised().is_none())
     }
@@ -50,7 +50,7 @@ impl Walk {
     /// Returns the next item; `None` at the end.
     ///
     /// # Errors
-    /// Whatever computing a lazy tail throws.
+    /// Any exception thrown while a lazy tail is computed.
     pub(crate) fn next(&mut self, force: &mut dyn Force) -> Result<Option<Value>> {
         loop {
             match self {
@@ -116,7 +116,7 @@ fn split(list: Rc<List>) -> (Value, Value) {
 }
 
 impl Value {
-    /// Tells whether this is a vector, list, sequence or queue: what `sequential?` accepts.
+    /// Tells whether this is a vector, list, sequence or queue: a value that `sequential?` accepts.
     pub fn is_sequential(&self) -> bool {
         match self {
             Value::Vector(_) | Value::List(_) | Value::Seq(_) | Value::Lazy(_) => true,
@@ -125,7 +125,7 @@ impl Value {
         }
     }
 
-    /// Tells whether this may hold other values that equality, order and hash look into.
+    /// Tells whether this may hold other values that equality, order and hash compare.
     pub(crate) fn is_compound(&self) -> bool {
         match self {
             Value::Map(_) | Value::Set(_) | Value::Record(_) => true,

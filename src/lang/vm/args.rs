@@ -6,17 +6,17 @@ use crate::value::{
     BigInt, Class, Culprit, Exception, Fault, Keyword, Map, Result, Symbol, Text, Value, Vector,
 };
 
-/// The arguments of a call, in the callee's own registers: `take` moves one out, so that a collection
-/// whose last use this is can be changed in place.
+/// The arguments of a call, in the callee's own registers: `take` moves one out, so that a collection can be changed in
+/// place if this is its last use.
 pub struct Args<'a>(&'a mut [Value]);
 
 impl<'a> Args<'a> {
-    /// Takes the registers of a call.
+    /// Wraps the registers of a call.
     pub fn new(slots: &'a mut [Value]) -> Args<'a> {
         Args(slots)
     }
 
-    /// Returns how many arguments there are.
+    /// Returns the number of arguments.
     pub fn len(&self) -> usize {
         self.0.len()
     }
@@ -26,13 +26,13 @@ impl<'a> Args<'a> {
         self.0.is_empty()
     }
 
-    /// Returns the argument at `idx`; nil past the last.
+    /// Returns the argument at `idx`; nil for a missing one.
     #[inline]
     pub fn get(&self, idx: usize) -> &Value {
         self.0.get(idx).unwrap_or(&Value::Nil)
     }
 
-    /// Moves the argument at `idx` out; nil past the last.
+    /// Moves the argument at `idx` out; nil for a missing one.
     #[inline]
     pub fn take(&mut self, idx: usize) -> Value {
         self.0
@@ -50,7 +50,7 @@ impl<'a> Args<'a> {
         self.0
     }
 
-    /// Returns all arguments, to be taken from.
+    /// Returns all arguments mutably, so that they can be moved out.
     pub fn as_mut_slice(&mut self) -> &mut [Value] {
         self.0
     }
@@ -63,7 +63,7 @@ impl<'a> Args<'a> {
         }
     }
 
-    /// Returns the integer that an index of any kind of number stands for: a fraction is cut off, as by Java's casts.
+    /// Returns the integer of an index of any number type: a fraction is truncated, as by Java's casts.
     pub fn position(&self, idx: usize) -> Result<i64> {
         match self.get(idx) {
             Value::Float(float) => Ok(*float as i64),
@@ -75,7 +75,7 @@ impl<'a> Args<'a> {
         }
     }
 
-    /// Returns an argument that counts something: an integer of 0 or more.
+    /// Returns an argument that is a count or index: an integer of 0 or more.
     pub fn index(&self, idx: usize) -> Result<usize> {
         usize::try_from(self.int(idx)?).map_err(|_| self.expected(idx, "an integer of 0 or more"))
     }
@@ -88,10 +88,10 @@ impl<'a> Args<'a> {
         }
     }
 
-    /// Replaces an argument that is a sequence of characters of the host, or of a type of the program, by its text.
+    /// Replaces an argument that is a character sequence of the host, or of a program's type, with its text.
     ///
     /// # Errors
-    /// Whatever its `toString` throws.
+    /// Any exception that its `toString` throws.
     pub fn read_characters(&mut self, vm: &mut super::Vm, idx: usize) -> Result<()> {
         let value = self.get(idx).clone();
         if matches!(value, Value::Object(_))
@@ -145,13 +145,13 @@ impl<'a> Args<'a> {
         }
     }
 
-    /// Says that the argument at `idx` should have been something else.
+    /// Returns the error for an argument of the wrong kind.
     pub fn expected(&self, idx: usize, expected: &str) -> crate::value::Signal {
         wrong_type(self.get(idx), expected, idx).into()
     }
 }
 
-/// The exception for an argument that has no items.
+/// Returns the exception for an argument that is not seqable.
 #[cold]
 pub(crate) fn not_seqable(value: &Value) -> Exception {
     let mut exception = wrong_type(value, "something seqable", 0).of_class(Class::ILLEGAL_ARGUMENT);
@@ -162,7 +162,7 @@ pub(crate) fn not_seqable(value: &Value) -> Exception {
     exception
 }
 
-/// The exception for a value of the wrong kind: `argument` counts from 0.
+/// Returns the exception for a value of the wrong kind: `argument` counts from 0.
 pub fn wrong_type(value: &Value, expected: &str, argument: usize) -> Exception {
     let class = if value.is_nil() {
         Class::NULL_POINTER

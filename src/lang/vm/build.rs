@@ -1,4 +1,4 @@
-//! What instructions make: collections from their parts, closures, values with metadata.
+//! Values that instructions construct: collections from their items, closures, values with metadata.
 
 use std::rc::Rc;
 
@@ -79,7 +79,7 @@ impl Vm {
         Ok(Value::Set(Rc::new(crate::value::Set::new(items))))
     }
 
-    /// Makes a closure of a template; the moves after the instruction say what it captures. Returns their
+    /// Creates a closure from a template; the moves after the instruction name its captured values. Returns their
     /// number.
     ///
     /// # Safety
@@ -115,12 +115,13 @@ impl Vm {
         count
     }
 
-    /// Replaces one captured value of the closure in a register: how functions of one `letfn` meet.
+    /// Replaces one captured value of the closure in a register: functions of one `letfn` refer to each other in this
+    /// way.
     ///
     /// # Safety
-    /// The register holds a closure that nobody calls yet.
+    /// The register holds a closure that has not been called yet.
     pub(super) unsafe fn patch(closure: *mut Value, idx: u16, value: Value) {
-        // SAFETY: the closure was just made, runs nowhere, and no reference into it is alive.
+        // SAFETY: the closure was just made, does not run, and no reference into it is alive.
         unsafe {
             if let Value::Fn(function) = &*closure {
                 let captured = function.captured.as_ptr().cast_mut().add(usize::from(idx));
@@ -130,10 +131,10 @@ impl Vm {
         }
     }
 
-    /// Gives what is in a register metadata from another, which becomes nil.
+    /// Sets the metadata of the value in a register from another register, which becomes nil.
     ///
     /// # Safety
-    /// Two registers.
+    /// Both are registers.
     #[inline(never)]
     pub(super) unsafe fn give_meta(to: *mut Value, meta: *mut Value) {
         // SAFETY: as the caller promises.

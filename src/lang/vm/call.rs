@@ -1,4 +1,4 @@
-//! Calling values: natives, the functions that natives make, and everything that looks itself up.
+//! Calling values: natives, functions created by natives, and collections and keywords that look up their argument.
 
 use std::borrow::Cow;
 use std::rc::Rc;
@@ -10,7 +10,7 @@ impl Vm {
     /// Calls any callable value.
     ///
     /// # Errors
-    /// Whatever it throws; an exception when it is not callable or takes another number of arguments.
+    /// Any exception that it throws; an exception if it is not callable or takes another number of arguments.
     pub fn call(&mut self, function: &Value, args: &[Value]) -> Result<Value> {
         match args {
             [] => self.invoke(function, &mut []),
@@ -20,8 +20,8 @@ impl Vm {
         }
     }
 
-    /// Calls any callable value with arguments that it may take: what is left in `args` has no meaning.
-    /// A collection that is held nowhere else can then be changed in place.
+    /// Calls any callable value with arguments that it may move out: the contents of `args` are unspecified afterwards.
+    /// A collection that is not shared can then be changed in place.
     ///
     /// # Errors
     /// As [`Vm::call`].
@@ -35,7 +35,7 @@ impl Vm {
         }
     }
 
-    /// Calls a native after a look at the limits, or what its var has now.
+    /// Calls a native after checking the limits, or the current value of its var.
     #[cold]
     #[inline(never)]
     pub(super) fn call_special(
@@ -50,7 +50,7 @@ impl Vm {
         }
     }
 
-    /// Calls what the var of a native has now: somewhere `with-redefs` is at work.
+    /// Calls the current value of a native's var: `with-redefs` is active somewhere.
     #[cold]
     #[inline(never)]
     pub(super) fn call_replaced(
@@ -64,7 +64,7 @@ impl Vm {
         }
     }
 
-    /// Replaces a value by what a callable value gives for it: what natives do with each item.
+    /// Replaces a value with the result of calling a function with it, as natives do for each item.
     ///
     /// # Errors
     /// As [`Vm::call`].
@@ -78,7 +78,7 @@ impl Vm {
         Ok(())
     }
 
-    /// Replaces a value by what a callable value gives for it and another one.
+    /// Replaces a value with the result of calling a function with it and another one.
     ///
     /// # Errors
     /// As [`Vm::call`].
@@ -97,7 +97,7 @@ impl Vm {
         Ok(())
     }
 
-    /// Tells whether a callable value gives neither nil nor false for a value.
+    /// Tells whether a callable value returns neither nil nor false for a value.
     ///
     /// # Errors
     /// As [`Vm::call`].
@@ -109,7 +109,7 @@ impl Vm {
         }
     }
 
-    /// Returns how many arguments a function takes before it takes the others as a sequence.
+    /// Returns the number of arguments that a function takes before its rest parameter.
     pub(crate) fn fixed_before_rest(&self, function: &Value) -> Option<usize> {
         match function {
             Value::Fn(closure) => closure.proto.fixed_before_rest(),
@@ -117,8 +117,7 @@ impl Vm {
         }
     }
 
-    /// Calls a closure that takes further arguments as a sequence; `args` are the fixed ones and that sequence,
-    /// which is not empty.
+    /// Calls a closure with a rest parameter; `args` are the fixed arguments and the non-empty sequence of the rest.
     ///
     /// # Errors
     /// As [`Vm::call`].
@@ -129,7 +128,7 @@ impl Vm {
     ) -> Result<Value> {
         self.rest_is_given = true;
         let result = self.call_closure(function, args);
-        // It may have failed before it looked.
+        // The call may have failed before it checked the flag.
         self.rest_is_given = false;
         result
     }
@@ -150,7 +149,7 @@ impl Vm {
             .map_err(|signal| blame_native(native, count, signal))
     }
 
-    /// Calls what is neither a native nor a closure over bytecode.
+    /// Calls a value that is neither a native nor a closure over bytecode.
     pub(crate) fn call_other(&mut self, function: &Value, args: &mut [Value]) -> Result<Value> {
         let lookup = |name: &str, max: u8| -> Result<()> {
             let arity = Arity::between(1, max);
@@ -237,7 +236,7 @@ impl Vm {
         }
     }
 
-    /// A transient is called as its collection is, but that it has no answer for what it does not hold.
+    /// Calls a transient like its collection, except that a transient set accepts a default value.
     fn call_transient(&mut self, coll: &Value, args: &mut [Value]) -> Result<Value> {
         match coll {
             Value::Set(_) if args.len() == 2 => {
@@ -248,10 +247,10 @@ impl Vm {
         }
     }
 
-    /// Looks a key up in anything, as `get` does; `None` when it is not there.
+    /// Looks up a key in any value, as `get` does; `None` if it is absent.
     ///
     /// # Errors
-    /// Whatever computing a lazy key throws.
+    /// Any exception thrown while a lazy key is computed.
     pub fn lookup(&mut self, coll: &Value, key: &Value) -> Result<Option<Value>> {
         if !matches!(coll, Value::Vector(_) | Value::Text(_)) {
             self.realise_key(key)?;
@@ -299,10 +298,10 @@ impl Vm {
         })
     }
 
-    /// Computes the lazy parts of a value that is to be a key. Cheap for anything that can have none.
+    /// Computes the lazy parts of a value to be used as a key. Cheap for values that cannot have any.
     ///
     /// # Errors
-    /// Whatever computing throws.
+    /// Any exception that the computation throws.
     #[inline(always)]
     pub fn realise_key(&mut self, key: &Value) -> Result<()> {
         match may_be_lazy(key) {
@@ -313,7 +312,7 @@ impl Vm {
 
     fn realise_collection(&mut self, key: &Value) -> Result<()> {
         match key {
-            // Keys made of a few scalars are common, and looking is cheaper than hashing.
+            // Keys of a few scalars are common, and checking them is cheaper than hashing.
             Value::Vector(vector) if vector.len() <= 8 && !vector.iter().any(may_be_lazy) => Ok(()),
             key => self.realise(key),
         }
@@ -346,7 +345,7 @@ impl Vm {
     }
 }
 
-/// Notes that a native could not do its work, unless code that it called could not.
+/// Records that a native failed, unless the failure is in code that it called.
 #[cold]
 #[inline(never)]
 fn blame_native(native: &'static Native, count: usize, mut signal: Signal) -> Signal {
@@ -359,7 +358,7 @@ fn blame_native(native: &'static Native, count: usize, mut signal: Signal) -> Si
     blame(native.name, signal)
 }
 
-/// Notes that a native could not do its work, unless code that it called could not.
+/// Records that a native failed, unless the failure is in code that it called.
 #[cold]
 #[inline(never)]
 fn blame(function: impl Into<Cow<'static, str>>, mut signal: Signal) -> Signal {
@@ -376,7 +375,7 @@ fn blame(function: impl Into<Cow<'static, str>>, mut signal: Signal) -> Signal {
     signal
 }
 
-/// What something is called that is called: its name, or what it is.
+/// Returns the callee's name for messages, or its kind.
 fn name_of_callee(function: &Value) -> Cow<'static, str> {
     if let Value::Object(object) = function
         && let Object::Function(closure) = &**object
@@ -386,7 +385,7 @@ fn name_of_callee(function: &Value) -> Cow<'static, str> {
     Cow::Borrowed(function.kind())
 }
 
-/// Tells whether there may be something left to compute in a value.
+/// Tells whether a value may contain unrealised parts.
 #[inline]
 fn may_be_lazy(value: &Value) -> bool {
     matches!(
@@ -401,7 +400,7 @@ fn may_be_lazy(value: &Value) -> bool {
     )
 }
 
-/// The exception for a native that got another number of arguments than it takes.
+/// Returns the exception for a native called with a wrong number of arguments.
 #[cold]
 pub(crate) fn wrong_arity(native: &Native, got: usize) -> Exception {
     arity_error(native.name, native.arity, got).hint(format!(
@@ -410,7 +409,7 @@ pub(crate) fn wrong_arity(native: &Native, got: usize) -> Exception {
     ))
 }
 
-/// The exception for a function that got another number of arguments than it takes.
+/// Returns the exception for a function called with a wrong number of arguments.
 #[cold]
 pub(crate) fn arity_error(name: &str, arity: Arity, got: usize) -> Exception {
     Exception::new(
@@ -421,7 +420,7 @@ pub(crate) fn arity_error(name: &str, arity: Arity, got: usize) -> Exception {
     .words(format!("{name} takes {arity}, and got {got}"))
 }
 
-/// The exception for an index outside of a collection of `count` items.
+/// Returns the exception for an index outside of a collection of `count` items.
 #[cold]
 pub(crate) fn out_of_bounds(idx: i64, count: usize) -> Exception {
     let items = if count == 1 { "item" } else { "items" };
@@ -431,7 +430,7 @@ pub(crate) fn out_of_bounds(idx: i64, count: usize) -> Exception {
         format!("index {idx} is out of bounds: there are {count} {items}"),
     )
     .hint(match count {
-        0 => "there is nothing in it: (seq coll) tells before".to_owned(),
+        0 => "the collection is empty: check it with (seq coll) first".to_owned(),
         1 => "the only position is 0; (get coll index) gives nil for any other".to_owned(),
         _ => format!(
             "positions go from 0 to {}; (get coll index) gives nil for any other",
@@ -440,7 +439,7 @@ pub(crate) fn out_of_bounds(idx: i64, count: usize) -> Exception {
     })
 }
 
-/// What the use of a transient after `persistent!` gives.
+/// Returns the error for a use of a transient after `persistent!`.
 #[cold]
 pub(crate) fn transient_is_done() -> crate::value::Signal {
     Exception::new(

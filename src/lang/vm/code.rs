@@ -1,12 +1,12 @@
-//! Bytecode as data: 8-byte instructions over registers, and what belongs to them.
+//! Bytecode as data: 8-byte instructions over registers, with their constants and tables.
 
 use std::cell::{OnceCell, UnsafeCell};
 use std::rc::Rc;
 
 use crate::value::{HeldText, Native, SourceId, Sources, Span, Value, Var};
 
-/// What an instruction does. `a`, `b`, `c` are its operands, `x` the small one; `R` are the registers
-/// of the frame, `K` the constants of the body. Offsets are relative to the next instruction.
+/// The operation of an instruction. `a`, `b`, `c` are its operands, `x` the small one; `R` are the registers of the
+/// frame, `K` the constants of the body. Offsets are relative to the next instruction.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
 pub(crate) enum Op {
@@ -22,9 +22,9 @@ pub(crate) enum Op {
     Int,
     /// R\[a] = K\[b, c]
     Const,
-    /// R\[a] = what the closure captured at b
+    /// R\[a] = the captured value b of the closure
     Captured,
-    /// R\[a] = the closure that runs
+    /// R\[a] = the running closure
     Myself,
     /// R\[a] = the value of the var K\[b, c]
     Global,
@@ -32,43 +32,43 @@ pub(crate) enum Op {
     Define,
     /// R\[b] = R\[a](R\[a+1] .. R\[a+x])
     Call,
-    /// R\[b] = R\[c](R\[a+1] .. R\[a+x]): the callee stays where it is
+    /// R\[b] = R\[c](R\[a+1] .. R\[a+x]): the callee is not moved
     CallLocal,
-    /// R\[b] = what the closure captured at c, called with R\[a+1] .. R\[a+x]
+    /// R\[b] = the captured value c, called with R\[a+1] .. R\[a+x]
     CallCaptured,
-    /// R\[b] = the var K\[c], called with R\[a+1] .. R\[a+x]; the word after points at the var
+    /// R\[b] = the var K\[c], called with R\[a+1] .. R\[a+x]; the next word points at the var
     CallGlobal,
-    /// R\[b] = the native K\[c], called with R\[a+1] .. R\[a+x]; the word after points at the native
+    /// R\[b] = the native K\[c], called with R\[a+1] .. R\[a+x]; the next word points at the native
     CallNative,
-    /// R\[b] = the closure that runs, called with R\[a+1] .. R\[a+x]
+    /// R\[b] = the running closure, called with R\[a+1] .. R\[a+x]
     CallMyself,
-    /// leave with R\[a]
+    /// return R\[a]
     Return,
-    /// go on at the offset in b, c
+    /// jump to the offset in b, c
     Jump,
-    /// the same, backwards and paid for
+    /// jump backwards to the offset in b, c, paying fuel
     JumpBack,
-    /// go on at the offset in b, c if R\[a] is truthy (x = 1) or not (x = 0)
+    /// jump to the offset in b, c if R\[a] is truthy (x = 1) or not (x = 0)
     JumpIf,
-    /// go on at the offset in b, c if R\[a] is nil (x = 1) or not (x = 0)
+    /// jump to the offset in b, c if R\[a] is nil (x = 1) or not (x = 0)
     JumpIfNil,
-    /// go on at the offset in c if (R\[a] < R\[b]) is x
+    /// jump to the offset in c if (R\[a] < R\[b]) is x
     JumpLess,
-    /// go on at the offset in c if (R\[a] <= R\[b]) is x
+    /// jump to the offset in c if (R\[a] <= R\[b]) is x
     JumpLessEqual,
-    /// go on at the offset in c if (R\[a] = R\[b]) is x
+    /// jump to the offset in c if (R\[a] = R\[b]) is x
     JumpEqual,
-    /// go on at the offset in c if (R\[a] < the integer b) is x
+    /// jump to the offset in c if (R\[a] < the integer b) is x
     JumpLessInt,
-    /// go on at the offset in c if (R\[a] <= the integer b) is x
+    /// jump to the offset in c if (R\[a] <= the integer b) is x
     JumpLessEqualInt,
-    /// go on at the offset in c if (R\[a] > the integer b) is x
+    /// jump to the offset in c if (R\[a] > the integer b) is x
     JumpGreaterInt,
-    /// go on at the offset in c if (R\[a] >= the integer b) is x
+    /// jump to the offset in c if (R\[a] >= the integer b) is x
     JumpGreaterEqualInt,
-    /// go on at the offset in c if (R\[a] = the integer b) is x
+    /// jump to the offset in c if (R\[a] = the integer b) is x
     JumpEqualInt,
-    /// `JumpIf` backwards, paid for whether it is taken or not, as are those below
+    /// `JumpIf` backwards, paying fuel whether or not it is taken, like all below
     LoopIf,
     /// as `JumpIfNil`
     LoopIfNil,
@@ -88,8 +88,8 @@ pub(crate) enum Op {
     LoopGreaterEqualInt,
     /// as `JumpEqualInt`
     LoopEqualInt,
-    /// go on at the table entry for R\[a]: K\[b, c] maps constants to entries, which follow as jumps; the
-    /// first is for what is not in the map
+    /// jump to the table entry for R\[a]: K\[b, c] maps constants to entries, which follow as jumps; the first entry is
+    /// the default
     Case,
     Add,
     Sub,
@@ -98,19 +98,18 @@ pub(crate) enum Op {
     AddInt,
     /// `AddInt`, and the `LoopLess` that follows
     AddIntLoopLess,
-    /// `Add` where all three registers hold integers
+    /// `Add` of three registers that hold integers
     AddInts,
-    /// as `Sub`
+    /// `Sub` of three registers that hold integers
     SubInts,
-    /// as `Mul`
+    /// `Mul` of three registers that hold integers
     MulInts,
-    /// `AddInt` where both registers hold integers
+    /// `AddInt` of two registers that hold integers
     StepInt,
-    /// `StepInt`, and the `LoopLess` that follows, which compares the same register and goes on where it is
-    /// less
+    /// `StepInt`, and the `LoopLess` that follows, which compares the same register and jumps if it is less
     StepIntLoopLess,
-    /// R\[a] = the native that the word after points at, called with R\[b] and R\[c], or with R\[b] if c is the
-    /// same. x has the index of its usual case, and whether b and c are used no more
+    /// R\[a] = the native that the next word points at, called with R\[b] and R\[c], or with R\[b] if c is the same. x
+    /// has the index of its common case, and whether this is the last use of b and c
     Quick,
     /// R\[a] = R\[b] < R\[c]
     Less,
@@ -118,8 +117,7 @@ pub(crate) enum Op {
     Equal,
     Not,
     IsNil,
-    /// R\[a] = the entry of R\[b] under the keyword K\[c]; x remembers where it was, the word after has the
-    /// keyword's id
+    /// R\[a] = the entry of R\[b] under the keyword K\[c]; x caches its position, the next word has the keyword's id
     Keyword,
     /// R\[a] = a vector of the b registers from c on, which become nil
     Vector,
@@ -129,16 +127,16 @@ pub(crate) enum Op {
     Set,
     /// R\[a] = a closure over the function K\[b, c]; its captures follow as moves
     Closure,
-    /// what the closure in R\[a] captured at c becomes R\[b]
+    /// the captured value c of the closure in R\[a] = R\[b]
     Patch,
     Throw,
-    /// go on with the exception or stop in R\[a] where a handler left it
+    /// continue with the exception or stop in R\[a] as if there had been no handler
     Rethrow,
     /// R\[a] = whether the exception in R\[b] is of the class K\[c]
     IsClass,
-    /// R\[a] gets the metadata R\[b]
+    /// set the metadata of R\[a] to R\[b]
     WithMeta,
-    /// What belongs to the instruction before; never run.
+    /// Data of the instruction before; never executed.
     Data,
 }
 
@@ -151,7 +149,7 @@ impl Op {
         )
     }
 
-    /// Returns the paid twin of a jump that compares.
+    /// Returns the paying backward form of a comparing jump.
     pub fn looping(self) -> Op {
         match self {
             Op::JumpIf => Op::LoopIf,
@@ -176,7 +174,7 @@ impl Op {
         )
     }
 
-    /// Tells which of a, b and c are registers.
+    /// Returns whether each of a, b and c is a register.
     fn registers(self) -> (bool, bool, bool) {
         match self {
             Op::Nil
@@ -246,7 +244,7 @@ impl Op {
     }
 }
 
-/// The most registers that a body may have: an operand holds the offset of a register in bytes.
+/// Maximum number of registers of a body: an operand holds the offset of a register in bytes.
 pub(crate) const MAX_REGISTERS: u16 = 4_000;
 
 const _: () = assert!(MAX_REGISTERS as usize * size_of::<Value>() <= u16::MAX as usize);
@@ -265,7 +263,7 @@ pub(crate) struct Instruction {
 const _: () = assert!(size_of::<Instruction>() == 8);
 
 impl Instruction {
-    /// Stands for a word of data until the body is made: the constant at c.
+    /// Represents a word of data until the body is created: the constant at c.
     pub const DATA: Instruction = Instruction {
         op: Op::Data,
         x: 0,
@@ -280,7 +278,7 @@ impl Instruction {
         u32::from(self.b) | (u32::from(self.c) << 16)
     }
 
-    /// Multiplies or divides the operands that are registers by the size of one.
+    /// Maps the operands that are registers.
     fn map_registers(&mut self, map: impl Fn(u16) -> u16) {
         let (a, b, c) = self.op.registers();
         for (is_register, operand) in [(a, &mut self.a), (b, &mut self.b), (c, &mut self.c)] {
@@ -310,58 +308,58 @@ pub(crate) union Word {
 
 const _: () = assert!(size_of::<Word>() == 8);
 
-/// Where a call stands in the source, for errors.
+/// The place of a call in the source, for errors.
 #[derive(Debug, Clone)]
 pub(crate) struct Site {
-    /// The last word of the instruction.
+    /// The index of the last word of the instruction.
     pub pc: u32,
-    /// What the instruction does.
+    /// The operation of the instruction.
     pub op: Op,
     pub span: Span,
-    /// What is in function position.
+    /// The span of the form in function position.
     pub head: Span,
-    /// The spans of the arguments, where they are known.
+    /// The spans of the arguments, if they are known.
     pub args: Box<[Span]>,
-    /// The native that is called or done by the instruction; empty where it is not known.
+    /// The name of the native that the instruction calls or implements; empty if it is not known.
     pub callee: &'static str,
-    /// The native that is called, where it is called as one.
+    /// The native, if the instruction calls one.
     pub native: Option<&'static crate::value::Native>,
-    /// How many arguments of the whole call stand before the first operand, where it was folded.
+    /// Number of arguments of the whole call before the first operand, if the call was folded.
     pub shift: u8,
 }
 
-/// A range of instructions whose exceptions go to a place.
+/// A range of instructions and the handler of their exceptions.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Handler {
     pub start: u32,
     pub end: u32,
     pub target: u32,
-    /// Gets the exception, or the stop.
+    /// The register that receives the exception or the stop.
     pub register: u16,
-    /// Whether this is a `finally`, which a cancellation runs too.
+    /// Whether this is a `finally`, which also runs on cancellation.
     pub is_finally: bool,
 }
 
 /// The code of one arity of a function.
 pub(crate) struct Body {
-    /// In a cell because look-ups remember positions in their instruction.
+    /// In a cell, because look-ups cache positions in their instruction.
     code: UnsafeCell<Box<[Word]>>,
     /// The function's name, for traces.
     pub name: Rc<str>,
     pub constants: Box<[Value]>,
     pub registers: u16,
-    /// How many bytes the registers take.
+    /// The size of the registers in bytes.
     pub room: usize,
-    /// The registers that may own something when the function returns; the others hold numbers.
+    /// The registers that may own a value when the function returns; the others hold numbers.
     pub owning: Box<[u16]>,
     /// Fixed parameters; with `is_variadic` one more register holds the rest.
     pub params: u16,
     pub is_variadic: bool,
-    /// Sorted by pc.
+    /// The places of calls, sorted by pc.
     pub sites: Box<[Site]>,
-    /// Innermost first.
+    /// The exception handlers, innermost first.
     pub handlers: Box<[Handler]>,
-    /// The texts that the sites are in, kept for errors.
+    /// The texts that the sites refer to, kept for errors.
     sources: OnceCell<Box<[HeldText]>>,
 }
 
@@ -393,7 +391,7 @@ impl Body {
         body
     }
 
-    /// Keeps the texts that this code and the functions in it refer to, for as long as the code is there.
+    /// Keeps the texts that this code and its nested functions refer to alive, as long as the code exists.
     pub fn keep_sources(&self, sources: &Sources) {
         let mut ids: Vec<SourceId> = Vec::new();
         for site in &self.sites {
@@ -403,7 +401,7 @@ impl Body {
         }
         let mut held = Vec::new();
         ids.into_iter().for_each(|id| sources.hold(id, &mut held));
-        // Set once: code is compiled once.
+        // Set once, because code is compiled once.
         let _ = self.sources.set(held.into());
         for constant in &self.constants {
             if let Value::Fn(template) = constant {
@@ -433,7 +431,7 @@ impl Body {
                 code.push(Instruction::DATA);
                 continue;
             }
-            // SAFETY: the word is no data, since the one before announces none.
+            // SAFETY: the word is not data, since the one before announces none.
             let mut instruction = unsafe { word.instruction };
             instruction.map_registers(|offset| offset / size_of::<Value>() as u16);
             code.push(instruction);
@@ -444,7 +442,7 @@ impl Body {
     /// Returns the number of the word before `pc`; `None` if it is not in this body.
     pub fn number(&self, pc: *const Word) -> Option<u32> {
         let after = (pc.addr()).checked_sub(self.start().addr())? / size_of::<Word>();
-        // SAFETY: only the length is looked at.
+        // SAFETY: only the length is read.
         let count = unsafe { (&*self.code.get()).len() };
         (1..=count).contains(&after).then(|| after as u32 - 1)
     }
@@ -456,7 +454,7 @@ impl Body {
     }
 }
 
-/// The word for the constant of an instruction that has one after it. The body holds the constant.
+/// Returns the word for the constant of an instruction with a data word. The body holds the constant.
 fn data(constant: &Value) -> Word {
     match constant {
         Value::Var(var) => Word {
@@ -479,7 +477,7 @@ impl std::fmt::Debug for Body {
     }
 }
 
-/// What a [`Body`] has beside its instructions.
+/// The parts of a [`Body`] other than its instructions.
 pub(crate) struct BodyParts {
     pub name: Rc<str>,
     pub constants: Vec<Value>,
@@ -491,12 +489,12 @@ pub(crate) struct BodyParts {
     pub handlers: Vec<Handler>,
 }
 
-/// The code that a call with a number of arguments enters.
+/// The code that a call with a given number of arguments enters.
 #[derive(Clone, Copy)]
 pub(crate) struct Entry {
-    /// `usize::MAX` where there is no such code.
+    /// The number of parameters; `usize::MAX` if there is no such code.
     pub params: usize,
-    /// Held by the function.
+    /// The code, which the function holds.
     pub body: *const Body,
 }
 
@@ -508,12 +506,12 @@ pub(crate) const NO_ENTRY: Entry = Entry {
 /// A compiled function: its arities.
 pub struct Proto {
     pub(crate) name: Rc<str>,
-    /// By number of parameters: `fixed[n]` takes n.
+    /// The fixed arities by number of parameters: `fixed[n]` takes n.
     pub(crate) fixed: Box<[Option<Rc<Body>>]>,
     pub(crate) variadic: Option<Rc<Body>>,
-    /// Whether calling it may reach a step: false only where that is certain.
+    /// Whether calling it may reach a step; false only if that is certain.
     pub(crate) may_step: bool,
-    /// The fixed arity that comes first, for a call that need not search.
+    /// The first fixed arity, which most calls enter without a search.
     entry: Entry,
 }
 
@@ -541,7 +539,7 @@ impl Proto {
         }
     }
 
-    /// Returns the code of the fixed arity that comes first.
+    /// Returns the code of the first fixed arity.
     #[inline(always)]
     pub(crate) fn entry(&self) -> Entry {
         self.entry
@@ -566,7 +564,7 @@ impl Proto {
         &self.name
     }
 
-    /// Tells whether calling it may reach a step; false only where that is certain.
+    /// Tells whether calling it may reach a step; false only if that is certain.
     pub fn may_step(&self) -> bool {
         self.may_step
     }
@@ -588,12 +586,12 @@ impl Proto {
         }
     }
 
-    /// Returns how many arguments come before the rest, where it takes any number.
+    /// Returns the number of arguments before the rest parameter, if it has one.
     pub(crate) fn fixed_before_rest(&self) -> Option<usize> {
         Some(usize::from(self.variadic.as_ref()?.params))
     }
 
-    /// Returns the most arguments that it takes; `None` where it takes any number.
+    /// Returns the maximum number of arguments; `None` if there is no maximum.
     pub(crate) fn most_arguments(&self) -> Option<usize> {
         match self.variadic {
             Some(_) => None,
@@ -601,7 +599,7 @@ impl Proto {
         }
     }
 
-    /// Says in words how many arguments it takes.
+    /// Describes the accepted numbers of arguments.
     pub fn arity_text(&self) -> String {
         let mut counts: Vec<String> = Vec::new();
         for (count, body) in self.fixed.iter().enumerate() {

@@ -1,8 +1,8 @@
 //! The loop that runs bytecode.
 //!
-//! Its live state is `pc`, `base` and `vm`; whatever is not the common case is a function in `slow` that
-//! gets the instruction and the base, and leaves why it failed in the machine. Registers of a body are
-//! valid slots (the verifier checks the numbers in debug builds, entering that the segment has room).
+//! Its live state is `pc`, `base` and `vm`; each uncommon case is a function in `slow` that receives the instruction
+//! and the base, and stores the reason of a failure in the machine. Registers of a body are valid slots (the verifier
+//! checks the numbers in debug builds, entering a function checks that the segment has room).
 
 use std::mem::ManuallyDrop;
 
@@ -18,22 +18,22 @@ use crate::value::{Result, Value};
 pub(super) type Pc = *mut Word;
 pub(super) type Base = *mut Value;
 
-/// The register at an offset.
+/// Returns the register at an offset.
 #[inline(always)]
 pub(super) unsafe fn register(base: Base, offset: u16) -> *mut Value {
     // SAFETY: the offset is that of a register of the frame at `base`.
     unsafe { base.byte_add(usize::from(offset)) }
 }
 
-/// The instruction at `pc`, to be read before it changes.
+/// Returns the instruction at `pc`; to be read before `pc` changes.
 #[inline(always)]
 pub(super) unsafe fn at<'a>(pc: Pc) -> &'a Instruction {
     // SAFETY: `pc` is at an instruction of a body that runs.
     unsafe { &*pc.cast::<Instruction>() }
 }
 
-/// Runs the function in `window[0]` with the `count` arguments after it, until it returns; what it returns
-/// is in `window[0]` then.
+/// Runs the function in `window[0]` with the `count` arguments after it until it returns; `window[0]` then holds the
+/// result.
 ///
 /// # Safety
 /// `window` lies in the machine's current segment, with `count` values after the function.
@@ -44,7 +44,7 @@ pub(super) unsafe fn at<'a>(pc: Pc) -> &'a Instruction {
 pub(super) unsafe fn execute(vm: &mut Vm, window: Base, count: usize) -> Result<()> {
     let mut pc: Pc;
     let mut base: Base;
-    // The operands are read from memory where they are needed, so that few registers hold much.
+    // Operands are read from memory when they are needed, so that few registers are live.
     macro_rules! a {
         () => {
             register(base, at(pc).a)
@@ -74,7 +74,7 @@ pub(super) unsafe fn execute(vm: &mut Vm, window: Base, count: usize) -> Result<
             continue;
         }};
     }
-    // All failures leave the inner loop at one place: the code of the common cases stays small.
+    // All failures leave the inner loop at one place, which keeps the code of the common cases small.
     macro_rules! fail {
         () => {{
             pc = pc.add(1);
@@ -95,7 +95,7 @@ pub(super) unsafe fn execute(vm: &mut Vm, window: Base, count: usize) -> Result<
             continue;
         }};
     }
-    // Enters what `enter` and its kin answer with, or fails. `pc` is at the last word of the call.
+    // Enters the callee that `enter` and similar functions return, or fails. `pc` is at the last word of the call.
     macro_rules! go {
         ($place:expr) => {
             match $place {
@@ -145,7 +145,7 @@ pub(super) unsafe fn execute(vm: &mut Vm, window: Base, count: usize) -> Result<
             (slots::payload(b!()) as i64).checked_add(i64::from(at(pc).c as i16))
         }};
     }
-    // Adds where that is simple; whether it was.
+    // Adds in the simple case; evaluates to whether it did.
     macro_rules! add_int {
         () => {{
             let left = b!();
@@ -163,7 +163,7 @@ pub(super) unsafe fn execute(vm: &mut Vm, window: Base, count: usize) -> Result<
             }
         }};
     }
-    // Whether a relation of two registers holds.
+    // Evaluates whether a relation of two registers holds.
     macro_rules! relation {
         ($left:expr, $right:expr, $operator:tt) => {{
             let (left, right) = ($left, $right);
@@ -244,9 +244,9 @@ pub(super) unsafe fn execute(vm: &mut Vm, window: Base, count: usize) -> Result<
             next!()
         }};
     }
-    // SAFETY: of the whole loop: `pc` stays within the body's code and registers and constants within
-    // their tables, as the compiler emits and `verify` checks; every slot holds a valid value; the closure
-    // that runs is owned or borrowed by the slot before its registers.
+    // SAFETY: of the whole loop: `pc` stays within the body's code and registers and constants within their tables, as
+    // the compiler emits and `verify` checks; every slot holds a valid value; the running closure is owned or borrowed
+    // by the slot before its registers.
     unsafe {
         match vm.enter_first(window, count, ENTRY) {
             Some(place) => (pc, base) = place,
@@ -314,7 +314,7 @@ pub(super) unsafe fn execute(vm: &mut Vm, window: Base, count: usize) -> Result<
                                 for idx in 0..usize::from(at(pc.sub(1)).x) {
                                     slots::release(register(base, at(pc.sub(1)).a).add(1 + idx));
                                 }
-                                // Moved: what the native returned is not dropped.
+                                // Moved, so that the native's result is not dropped.
                                 slots::put_made(register(base, at(pc.sub(1)).b), value);
                                 next!()
                             }

@@ -1,4 +1,4 @@
-//! What the VM asks of the world around it.
+//! The interface through which the VM reaches the world.
 
 use std::any::Any;
 use std::fmt;
@@ -7,23 +7,23 @@ use std::rc::Rc;
 use crate::value::meter::Watch;
 use crate::value::{Class, Exception, Result, Signal, Stop, Value};
 
-/// What a host says of what it does not have.
+/// The default answer of a host for an ability that it lacks.
 const NOT_HERE: &str = "not available here";
 
-/// A request to the host of an evaluation, beyond what a [`Host`] answers at once. The language does not look inside:
-/// the native that makes the request and the host know its type.
+/// A request to the host of an evaluation, beyond what a [`Host`] answers at once. The language does not inspect it:
+/// only the native that makes the request and the host know its type.
 pub struct Request(Box<dyn Any>);
 
 impl Request {
-    /// Wraps what is asked for.
+    /// Wraps the content of a request.
     pub fn new(asked: impl Any) -> Request {
         Request(Box::new(asked))
     }
 
-    /// Returns what is asked for.
+    /// Returns the content of the request.
     ///
     /// # Errors
-    /// The request itself, where it is of another type.
+    /// The request itself, if its content has another type.
     pub fn take<T: Any>(self) -> Result<T, Request> {
         match self.0.downcast::<T>() {
             Ok(asked) => Ok(*asked),
@@ -38,7 +38,7 @@ impl fmt::Debug for Request {
     }
 }
 
-/// Where printed text goes.
+/// The stream that printed text goes to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stream {
     /// `*out*`.
@@ -47,32 +47,32 @@ pub enum Stream {
     Error,
 }
 
-/// The world as the language sees it. A flow's host refuses or journals; a program's host performs. What a host does
-/// not say is refused, and the clock stands still.
+/// The world as the language sees it. A flow's host refuses or journals operations; a program's host performs them. By
+/// default a host refuses operations, and its clock does not advance.
 pub trait Host {
-    /// Called when the fuel that was given is used up: gives more, or stops the run. Here the host looks
-    /// at deadline, cancellation and memory. The first call comes before the first instruction.
+    /// Called when the granted fuel is used up: grants more, or stops the run. Here the host checks deadline,
+    /// cancellation and memory. The first call comes before the first instruction.
     ///
     /// # Errors
-    /// Why the run is to stop; no `catch` sees that.
+    /// The reason why the run must stop; no `catch` sees it.
     fn refill(&mut self) -> Result<u32, Stop> {
         Ok(1_000_000)
     }
 
-    /// Called before something is allocated whose size, in bytes, comes from data.
+    /// Called before an allocation whose size, in bytes, comes from data.
     ///
     /// # Errors
-    /// [`Stop::OutOfMemory`] when there is no room for it; no `catch` sees that.
+    /// [`Stop::OutOfMemory`] if there is no room for it; no `catch` sees it.
     fn room_for(&mut self, _bytes: usize) -> Result<(), Stop> {
         Ok(())
     }
 
-    /// Returns what limits native work that has no machine at hand: it shares its fuel with [`Host::refill`].
+    /// Returns the limits for native work without access to the machine; they share their fuel with [`Host::refill`].
     fn watch(&self) -> Option<Rc<dyn Watch>> {
         None
     }
 
-    /// Gives other evaluations of the thread a turn after much native work.
+    /// Yields to other evaluations of the thread after much native work.
     ///
     /// # Errors
     /// As [`Host::refill`].
@@ -83,7 +83,7 @@ pub trait Host {
     /// Writes printed text.
     ///
     /// # Errors
-    /// Words, when the stream cannot be written.
+    /// A message, if the stream cannot be written.
     fn write(&mut self, _stream: Stream, _text: &str) -> Result<(), String> {
         Ok(())
     }
@@ -91,22 +91,22 @@ pub trait Host {
     /// Reads a line of standard input without its end; `None` at the end of input.
     ///
     /// # Errors
-    /// Words, when there is no input here.
+    /// A message, if there is no input here.
     fn read_line(&mut self) -> Result<Option<String>, String> {
         Err(NOT_HERE.to_owned())
     }
 
-    /// Milliseconds since 1970.
+    /// Returns the milliseconds since 1970.
     fn now_millis(&mut self) -> Result<i64> {
         Ok(0)
     }
 
-    /// Nanoseconds since some fixed moment, never going back.
+    /// Returns the nanoseconds since some fixed instant; never decreases.
     fn now_nanos(&mut self) -> Result<i64> {
         Ok(0)
     }
 
-    /// 64 random bits.
+    /// Returns 64 random bits.
     fn random(&mut self) -> Result<u64> {
         Ok(4)
     }
@@ -114,7 +114,7 @@ pub trait Host {
     /// Reads a text file.
     ///
     /// # Errors
-    /// Words, when files are not allowed here or this one cannot be read.
+    /// A message, if files are not allowed here or this one cannot be read.
     fn read_file(&mut self, _path: &str) -> Result<String, String> {
         Err(NOT_HERE.to_owned())
     }
@@ -122,19 +122,19 @@ pub trait Host {
     /// Writes a text file.
     ///
     /// # Errors
-    /// Words, when files are not allowed here or this one cannot be written.
+    /// A message, if files are not allowed here or this one cannot be written.
     fn write_file(&mut self, _path: &str, _text: &str, _append: bool) -> Result<(), String> {
         Err(NOT_HERE.to_owned())
     }
 
-    /// Returns name and text of the source of a namespace, for `require`.
+    /// Returns the name and text of a namespace's source, for `require`.
     fn find_source(&mut self, _namespace: &str) -> Option<(String, String)> {
         None
     }
 
-    /// Says what to do about a namespace that has no source.
+    /// Returns a hint about a namespace without a source.
     fn missing_source(&self) -> String {
-        "there are only the namespaces of the library here: code of a flow is in its :functions"
+        "only the namespaces of the library are available here: code of a flow belongs in its :functions"
             .to_owned()
     }
 
@@ -147,17 +147,17 @@ pub trait Host {
         Err(Stop::Interrupted("a step cannot run here".to_owned()).into())
     }
 
-    /// Returns the request that lets other evaluations of the session go on for a while, where there are such: what
-    /// is needed may be what one of them computes. Its answer says whether they did.
+    /// Returns the request that yields to other evaluations of the session, if there are any, because one of them may
+    /// be computing a needed value. Its answer is whether any of them ran.
     fn company(&mut self) -> Option<Request> {
         None
     }
 
-    /// Called before code changes what all evaluations of the session share, such as roots of vars, names and atoms that
-    /// it did not make, or asks how much of the library is loaded.
+    /// Called before code changes state that all evaluations of the session share, such as roots of vars, names, and
+    /// atoms created elsewhere, or queries which part of the library is loaded.
     ///
     /// # Errors
-    /// [`Stop::Evicted`] where other evaluations use the session and would notice; no `catch` sees that.
+    /// [`Stop::Evicted`] if other evaluations use the session and could observe it; no `catch` sees it.
     fn touch_session(&mut self) -> Result<(), Stop> {
         Ok(())
     }
@@ -167,7 +167,7 @@ pub trait Host {
         Ok(())
     }
 
-    /// Returns what ends the process with a status, or says that nothing here may end it.
+    /// Returns the signal that ends the process with a status, or an error if code here may not end it.
     fn exit(&mut self, _status: i32) -> Signal {
         let message = "only a program can end its process";
         Exception::new(Class::UNSUPPORTED_OPERATION, "E0353", message)
@@ -175,19 +175,19 @@ pub trait Host {
             .into()
     }
 
-    /// Returns the paths of the files and folders in a folder; `None` for what is no folder.
+    /// Returns the paths of the files and folders in a folder; `None` if the path is not a folder.
     ///
     /// # Errors
-    /// Words, when files are not allowed here or this folder cannot be read.
+    /// A message, if files are not allowed here or this folder cannot be read.
     fn list_folder(&mut self, _path: &str) -> Result<Option<Vec<String>>, String> {
         Err("files cannot be listed here".to_owned())
     }
 }
 
-/// A host that has nothing but keeps what is printed: for tests, and for evaluating pure code.
+/// A host without abilities that keeps printed text: for tests, and for evaluating pure code.
 #[derive(Debug, Default)]
 pub struct NoHost {
-    /// What was printed to either stream.
+    /// The text printed to either stream.
     pub printed: String,
 }
 

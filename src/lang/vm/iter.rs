@@ -1,18 +1,18 @@
-//! Walking sequences without holding their heads, and without making cells for what is already there.
+//! Iteration over sequences without holding their heads, and without allocating cells for existing items.
 
 use std::rc::Rc;
 
 use super::Vm;
 use crate::value::{PVec, Result, SeqView, Text, Value};
 
-/// A walk over a sequence. See [`Vm::iter`].
+/// An iteration over a sequence. See [`Vm::iter`].
 pub struct Iter {
     at: At,
 }
 
-/// Where a walk is.
+/// The position of an iteration.
 enum At {
-    /// Anything seqable that is not looked at yet.
+    /// A seqable value that has not been opened yet.
     Value(Value),
     Slice {
         items: PVec,
@@ -35,17 +35,17 @@ enum At {
 }
 
 impl Vm {
-    /// Returns a walk over a seqable value that does not hold its head.
+    /// Returns an iteration over a seqable value that does not hold its head.
     ///
     /// # Errors
-    /// None yet: what is not seqable fails at the first item.
+    /// Currently never: a value that is not seqable fails at the first item.
     pub fn iter(&mut self, value: Value) -> Result<Iter> {
         Ok(Iter::new(value))
     }
 }
 
 impl Iter {
-    /// Returns a walk over a value; if it is not seqable, the first step fails.
+    /// Returns an iteration over a value; if it is not seqable, the first step fails.
     pub fn new(value: Value) -> Iter {
         Iter {
             at: At::Value(value),
@@ -55,7 +55,7 @@ impl Iter {
     /// Returns the next item.
     ///
     /// # Errors
-    /// Whatever computing it throws; when the fuel is used up.
+    /// Any exception thrown while it is computed; when the fuel is used up.
     pub fn next(&mut self, vm: &mut Vm) -> Result<Option<Value>> {
         vm.charge(1)?;
         loop {
@@ -95,7 +95,7 @@ impl Iter {
         }
     }
 
-    /// Looks at what comes next: gives the answer of `next`, or `None` to look again.
+    /// Opens the next value: returns the result of `next`, or `None` to try again.
     fn open(&mut self, vm: &mut Vm, value: Value) -> Result<Option<Option<Value>>> {
         let seq = match value {
             Value::Nil => return Ok(Some(None)),
@@ -149,7 +149,7 @@ impl Iter {
         Ok(None)
     }
 
-    /// Returns what is left to walk, as a seqable value.
+    /// Returns the remaining items as a seqable value.
     pub fn rest(self) -> Value {
         match self.at {
             At::Value(value) => value,

@@ -1,10 +1,10 @@
-//! Computing the next cell of a lazy sequence that a stage makes, or that joins two others.
+//! Computes the next cell of a lazy sequence that applies a stage, or that joins two others.
 
 use super::Vm;
 use crate::value::{Emit, Lazy, List, Result, Signal, Span, Stage, Thunk, Value};
 
 impl Vm {
-    /// Pulls items of `coll` through a stage until it gives one: one item at a time, in a loop.
+    /// Pulls items of `coll` through a stage until it emits one: one item at a time, in a loop.
     pub(super) fn pull(&mut self, mut stage: Box<dyn Stage>, mut coll: Value) -> Result<Value> {
         loop {
             if stage.is_done() {
@@ -42,7 +42,7 @@ impl Vm {
     }
 }
 
-/// Notes where a lazy sequence was made that could not be computed.
+/// Records where a lazy sequence was created whose computation failed.
 #[cold]
 pub(crate) fn made_at(place: Span, signal: Signal) -> Signal {
     if let Signal::Throw(exception) = &signal
@@ -56,15 +56,15 @@ pub(crate) fn made_at(place: Span, signal: Signal) -> Signal {
     signal
 }
 
-/// How many sequences over one another an error names.
+/// Maximum number of nested sequences that an error names.
 const MOST_LAZIES: usize = 4;
 
-/// Returns the items of `first` and then those of `second`, both seqable and not looked at yet.
+/// Returns the items of `first` followed by those of `second`, both seqable and not opened yet.
 pub(crate) fn join(first: Value, second: Value) -> Value {
     if first.is_nil() {
         return match second {
             Value::Nil | Value::List(_) | Value::Seq(_) | Value::Lazy(_) => second,
-            // A cell's rest is a sequence, not merely something seqable.
+            // The rest of a cell is a sequence, not merely a seqable value.
             other => Lazy::native(move |_| Ok(other)),
         };
     }

@@ -1,4 +1,4 @@
-//! The VM's state and its outside: calling functions, walking sequences.
+//! The VM's state and its interface: calling functions, walking sequences.
 
 use std::any::Any;
 use std::cmp::Ordering;
@@ -15,7 +15,7 @@ use crate::value::{
     Result, SeqView, Signal, Span, Thunk, Value, Var, compare, equal, hash_value, print_value,
 };
 
-/// How much native stack a machine takes for granted.
+/// Native stack in bytes that a machine may use by default.
 const NATIVE_ROOM: usize = 700 * 1024;
 
 /// Returns an address near the top of the native stack.
@@ -25,46 +25,46 @@ fn address() -> usize {
     std::ptr::from_ref(&here).addr()
 }
 
-/// Sizes below this are granted without asking the host.
+/// Size in bytes below which an allocation is granted without asking the host.
 const SMALL_ALLOCATION: usize = 64 * 1024;
 
-/// How many calls may be inside one another.
+/// Maximum nesting of calls.
 const MAX_FRAMES: usize = 100_000;
 
 /// One thread of execution: registers, frames, bindings, and the fuel it has left.
 pub struct Vm {
     world: Rc<World>,
     host: Box<dyn Host>,
-    /// What limits native work; installed while the machine works.
+    /// The limits of native work; installed while the machine works.
     watch: Option<Rc<dyn Watch>>,
     pub(super) fuel: u32,
     pub(super) frames: Frames,
     pub(super) max_frames: usize,
-    /// After the instruction that called Rust last; of use only where it lies in the body that runs.
+    /// The word after the last instruction that called Rust; meaningful only if it lies in the running body.
     pub(super) pc: *mut Word,
-    /// Why the machine's loop could not go on.
+    /// The failure that stopped the machine's loop.
     pub(super) failure: Option<Signal>,
     pub(super) stack: Stack,
     pub(super) stack_end: *mut Value,
-    /// The first register that is free for a call from Rust.
+    /// The first register available to a call from Rust.
     pub(super) top: *mut Value,
     /// Bindings of dynamic vars, innermost last.
     pub(super) bindings: Vec<(Rc<Var>, Value)>,
-    /// How far down the native stack may grow.
+    /// The address down to which the native stack may grow.
     native_limit: usize,
-    /// Whether the last argument of the call that begins is the sequence of the further ones.
+    /// Whether the last argument of the starting call is the sequence for the rest parameter.
     pub(super) rest_is_given: bool,
-    /// Whether the innermost macro that is being expanded is one of the library.
+    /// Whether the innermost macro being expanded belongs to the library.
     expands_library: bool,
 }
 
 impl Vm {
-    /// Returns a machine for a world, which asks `host` for everything outside.
+    /// Returns a machine for a world; `host` provides everything outside.
     pub fn new(world: Rc<World>, host: Box<dyn Host>) -> Vm {
         Vm::sized(world, host, Size::Usual)
     }
 
-    /// Returns a machine that begins with so much memory.
+    /// Returns a machine with a given initial size of its memory.
     pub(crate) fn sized(world: Rc<World>, host: Box<dyn Host>, size: Size) -> Vm {
         let mut stack = Stack::default();
         let top = stack.start(size);
@@ -92,18 +92,18 @@ impl Vm {
         }
     }
 
-    /// Tells whether the code that runs belongs to the loading of the library or to one of its macros: what it makes, every
-    /// session gets sooner or later.
+    /// Tells whether the running code loads the library or belongs to one of its macros: every session creates the same
+    /// values sooner or later.
     pub(crate) fn is_library_at_work(&self) -> bool {
         self.world.is_library_loading() || self.expands_library
     }
 
-    /// Says whose macro is being expanded now; returns what it was.
+    /// Sets whether a library macro is being expanded; returns the previous setting.
     pub(crate) fn set_expands_library(&mut self, is_library: bool) -> bool {
         std::mem::replace(&mut self.expands_library, is_library)
     }
 
-    /// Returns how far down the native stack may grow, as an address.
+    /// Returns the address down to which the native stack may grow.
     pub fn native_stack_limit(&self) -> usize {
         self.native_limit
     }
@@ -118,10 +118,10 @@ impl Vm {
         &mut *self.host
     }
 
-    /// Pays for `units` of work that a native does by itself.
+    /// Pays for `units` of work done by a native.
     ///
     /// # Errors
-    /// The stop that the host answers with when the fuel is used up.
+    /// The host's stop when the fuel is used up.
     #[inline]
     pub fn charge(&mut self, units: u32) -> Result<()> {
         match self.fuel.checked_sub(units) {
@@ -133,7 +133,7 @@ impl Vm {
         }
     }
 
-    /// Pays for work that may be more than one ration of fuel.
+    /// Pays for work that may cost more than one ration of fuel.
     ///
     /// # Errors
     /// As [`Vm::charge`].
@@ -142,15 +142,15 @@ impl Vm {
         while owed > u64::from(self.fuel) {
             owed -= u64::from(self.fuel);
             self.refill()?;
-            // A host that gives nothing is asked once for each unit at most.
+            // A host that grants zero fuel is asked at most once per unit.
             owed = owed.saturating_sub(1);
         }
         self.fuel -= owed as u32;
         Ok(())
     }
 
-    /// Installs the limits of the host for native work, until the guard is dropped; nothing where they are installed.
-    /// What earlier evaluations of the thread left to be freed is freed first.
+    /// Installs the limits of the host for native work until the guard is dropped; returns `None` if they are installed
+    /// already. Values that earlier evaluations of the thread left to be freed are freed first.
     pub(crate) fn watch(&self) -> Option<Watched> {
         let watched = self.watch_fiber();
         if watched.is_some() {
@@ -159,13 +159,13 @@ impl Vm {
         watched
     }
 
-    /// As [`Vm::watch`], for a fiber: its host frees what earlier evaluations left, in slices.
+    /// Like [`Vm::watch`], for a fiber: its host frees the values of earlier evaluations in slices.
     pub(crate) fn watch_fiber(&self) -> Option<Watched> {
         let watch = self.watch.as_ref()?;
         (!meter::is_installed(watch)).then(|| meter::watched(Some(watch.clone())))
     }
 
-    /// Looks at the limits after native work, and gives others a turn: returns the result, or the stop.
+    /// Checks the limits after native work, and yields to others: returns the result, or the stop.
     #[cold]
     #[inline(never)]
     pub(super) fn settle<T>(&mut self, result: Result<T>) -> Result<T> {
@@ -181,7 +181,7 @@ impl Vm {
         Ok(value)
     }
 
-    /// Returns the result of native work, unless a limit was met meanwhile.
+    /// Returns the result of native work, unless a limit was reached meanwhile.
     #[inline(always)]
     pub(super) fn settled<T>(&mut self, result: Result<T>) -> Result<T> {
         match meter::is_due() {
@@ -190,11 +190,11 @@ impl Vm {
         }
     }
 
-    /// Asks for room before something is allocated whose size, in bytes, comes from data. Small sizes are always granted:
-    /// the budget is checked with each ration of fuel anyway.
+    /// Requests room for an allocation whose size, in bytes, comes from data. Small sizes are always granted, because
+    /// the budget is checked with each ration of fuel.
     ///
     /// # Errors
-    /// The stop that the host answers with when there is no room.
+    /// The host's stop if there is no room.
     #[inline]
     pub fn room_for(&mut self, bytes: usize) -> Result<()> {
         if bytes < SMALL_ALLOCATION {
@@ -204,8 +204,8 @@ impl Vm {
         Ok(())
     }
 
-    /// Says how far down the native stack may grow, as an address. The default is 700 KB below where the
-    /// machine was made.
+    /// Sets the address down to which the native stack may grow. The default is 700 KB below where the machine was
+    /// created.
     pub fn set_native_stack_limit(&mut self, address: usize) {
         self.native_limit = address;
     }
@@ -250,7 +250,7 @@ impl Vm {
             && let Value::Object(object) = &value
             && let Object::Namespace(namespace) = &**object
         {
-            // What is bound is what was current before: it comes back with the end of the binding.
+            // The previous namespace is bound, because it is restored when the binding ends.
             let before = self.world.set_current(namespace.clone());
             self.bindings
                 .push((var, Value::from(Object::Namespace(before))));
@@ -259,7 +259,7 @@ impl Vm {
         self.bindings.push((var, value));
     }
 
-    /// Takes the last `count` bindings back.
+    /// Removes the last `count` bindings.
     pub fn unbind(&mut self, count: usize) {
         for _ in 0..count {
             let Some((var, value)) = self.bindings.pop() else {
@@ -274,17 +274,17 @@ impl Vm {
         }
     }
 
-    /// Returns the vars that are bound here.
+    /// Returns the vars that are bound in this machine.
     pub fn bound_vars(&self) -> Vec<Rc<Var>> {
         self.bindings.iter().map(|bound| bound.0.clone()).collect()
     }
 
-    /// Returns how many bindings there are.
+    /// Returns the number of bindings.
     pub fn binding_depth(&self) -> usize {
         self.bindings.len()
     }
 
-    /// Replaces the innermost binding of a var; false when it has none here.
+    /// Replaces the innermost binding of a var; returns false if the var is not bound here.
     pub fn set_binding(&mut self, var: &Rc<Var>, value: Value) -> bool {
         if Rc::ptr_eq(var, &self.world.ns_var)
             && let Value::Object(object) = &value
@@ -304,7 +304,7 @@ impl Vm {
     /// Yields to other evaluations of the session; false if none of them can run.
     ///
     /// # Errors
-    /// When this one is stopped meanwhile.
+    /// When this evaluation is stopped meanwhile.
     #[cold]
     pub fn wait_for_others(&mut self) -> Result<bool> {
         match self.host.company() {
@@ -321,11 +321,11 @@ impl Vm {
                 return Force::force(self, lazy);
             }
         }
-        let words = "a lazy sequence needs itself to be computed";
+        let words = "the items of a lazy sequence depend on themselves";
         Err(Exception::new(Class::ILLEGAL_STATE, "E0310", words).into())
     }
 
-    /// Returns the place of the call that is under way.
+    /// Returns the place of the current call.
     pub fn here(&self) -> Span {
         let Some(body) = self.body() else {
             return Span::NONE;
@@ -334,7 +334,7 @@ impl Vm {
         site.map_or(Span::NONE, |site| site.span)
     }
 
-    /// Calls a closure with arguments that it may take.
+    /// Calls a closure with arguments that it may move out.
     pub(super) fn call_closure(&mut self, function: &Value, args: &mut [Value]) -> Result<Value> {
         self.check_native_stack()?;
         if self.frames.depth() == 0 {
@@ -343,7 +343,7 @@ impl Vm {
         self.call_inside(function, args)
     }
 
-    /// The first call from outside: functions that vars hold must outlive it.
+    /// Makes the first call from outside, which functions in vars must outlive.
     #[cold]
     #[inline(never)]
     fn call_outermost(&mut self, function: &Value, args: &mut [Value]) -> Result<Value> {
@@ -369,19 +369,19 @@ impl Vm {
         result
     }
 
-    /// Tells whether a call with `count` arguments can begin where the running one ends.
+    /// Tells whether a call with `count` arguments fits after the running frame.
     #[inline]
     fn has_room_for(&self, count: usize) -> bool {
         let room = (self.stack_end as usize - self.top as usize) / size_of::<Value>();
-        // The first call from outside has more to do.
+        // The first call from outside needs additional work.
         room > count && self.frames.depth() > 0
     }
 
-    /// Calls a closure with the values of these slots, which become nil; the first gets the result. In place,
-    /// for what is called for each item of a sequence.
+    /// Calls a closure with the values of these slots, which become nil; the first slot receives the result. In place,
+    /// for functions called for each item of a sequence.
     ///
     /// # Errors
-    /// Whatever the closure throws.
+    /// Any exception that the closure throws.
     pub(super) fn call_in_place<const COUNT: usize>(
         &mut self,
         function: &Value,
@@ -396,7 +396,7 @@ impl Vm {
         }
         self.check_native_stack()?;
         let outer = self.top;
-        // SAFETY: as in `call_closure`; the caller holds the function, and the slots are values of its own.
+        // SAFETY: as in `call_closure`; the caller holds the function, and the slots are its own values.
         let result = unsafe {
             slots::borrow(outer, function);
             for (idx, slot) in slots.iter_mut().enumerate() {
@@ -409,10 +409,10 @@ impl Vm {
         result
     }
 
-    /// Calls a closure with a copy of a value, and tells whether the answer is neither nil nor false.
+    /// Calls a closure with a copy of a value, and tells whether the result is neither nil nor false.
     ///
     /// # Errors
-    /// Whatever the closure throws.
+    /// Any exception that the closure throws.
     pub(super) fn test_closure(&mut self, function: &Value, arg: &Value) -> Result<bool> {
         if !self.has_room_for(1) {
             return Ok(self.call_closure(function, &mut [arg.clone()])?.is_truthy());
@@ -433,7 +433,7 @@ impl Vm {
         result
     }
 
-    /// A call for which the segment has no room.
+    /// Makes a call for which the segment has no room.
     #[cold]
     #[inline(never)]
     fn call_far(&mut self, function: &Value, args: &mut [Value]) -> Result<Value> {
@@ -455,7 +455,7 @@ impl Vm {
         function: &Value,
         args: &mut [Value],
     ) -> Result<Value> {
-        // SAFETY: the caller has room in the window. It holds the function as long as the call lasts.
+        // SAFETY: the caller has room in the window. It holds the function for the duration of the call.
         unsafe {
             slots::borrow(window, function);
             for (idx, arg) in args.iter_mut().enumerate() {
@@ -465,7 +465,7 @@ impl Vm {
         }
     }
 
-    /// Works with the root values of dynamic vars, whatever is bound here: for loading the library.
+    /// Does work with the root values of dynamic vars, ignoring bindings: for loading the library.
     pub(crate) fn isolated<T>(&mut self, work: impl FnOnce(&mut Vm) -> T) -> T {
         let bindings = std::mem::take(&mut self.bindings);
         let result = work(self);
@@ -514,10 +514,10 @@ impl Vm {
         Ok(out)
     }
 
-    /// Returns nil for what has no items, or a non-empty sequence of kind `List` or `Seq`.
+    /// Returns nil for a value without items, or a non-empty sequence of kind `List` or `Seq`.
     ///
     /// # Errors
-    /// When the value is not seqable, and whatever computing it throws.
+    /// When the value is not seqable, and any exception thrown while it is computed.
     pub fn seq(&mut self, value: &Value) -> Result<Value> {
         Ok(match value {
             Value::Nil => Value::Nil,
@@ -568,8 +568,8 @@ impl Vm {
         })
     }
 
-    /// Splits a seqable value into its first item and the rest, which may be lazy; `None` when it has
-    /// no items. Takes the value, so that its head is not held.
+    /// Splits a seqable value into its first item and the rest, which may be lazy; `None` if it has no items. Takes the
+    /// value, so that its head is not held.
     pub fn uncons(&mut self, value: Value) -> Result<Option<(Value, Value)>> {
         let seq = match value {
             Value::List(_) | Value::Seq(_) => value,
@@ -616,8 +616,8 @@ fn entry(key: Value, value: Value) -> Value {
     Value::entry(key, value)
 }
 
-/// Returns the sequence of a map's entries from a place on, as `item` makes them: some at a time, so that
-/// who wants the first does not pay for all.
+/// Returns the sequence of a map's entries from a place on, converted by `item`: in chunks, so that a caller that needs
+/// only the first does not pay for all.
 fn seq_of_map(map: PMap, place: MapPlace, item: fn(Value, Value) -> Value) -> Value {
     const AT_ONCE: usize = 32;
     let (entries, next) = map.entries_from(&place, AT_ONCE);
@@ -679,7 +679,7 @@ impl Force for Vm {
             LazyState::Running => return self.force_elsewhere(lazy),
         };
         let mut result = self.compute(thunk);
-        // A lazy sequence whose body is another one: walk down in a loop, not on the stack.
+        // The body of a lazy sequence may be another one: walk down in a loop, not on the stack.
         while let Ok(Value::Lazy(inner)) = &result {
             let inner = inner.clone();
             let state = inner.state.replace(LazyState::Running);
@@ -701,8 +701,8 @@ impl Force for Vm {
                 Err(Signal::Throw(exception))
             }
             Err(stop) => {
-                // Another evaluation of the session may look at it, and must not wait for ever.
-                let words = "the computing of a lazy sequence was stopped";
+                // Another evaluation of the session may need the sequence, and must not wait forever.
+                let words = "the computation of a lazy sequence was stopped";
                 let exception = Exception::new(Class::ILLEGAL_STATE, "E0310", words);
                 lazy.state.replace(LazyState::Failed(Rc::new(exception)));
                 Err(stop)

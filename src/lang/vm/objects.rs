@@ -1,12 +1,11 @@
-//! Objects of the program's own types: the methods that a type has under the names of host interfaces
-//! answer what functions of core ask.
+//! Objects of a program's types: methods with the names of host interfaces implement functions of core.
 
 use std::rc::Rc;
 
 use super::Vm;
 use crate::value::{Class, Lazy, List, Object, RecordType, Result, Value};
 
-/// Returns the type that the program gave a value.
+/// Returns the program's type of a value.
 pub(crate) fn type_of(value: &Value) -> Option<&Rc<RecordType>> {
     match value {
         Value::Record(record) => Some(&record.record_type),
@@ -18,13 +17,13 @@ pub(crate) fn type_of(value: &Value) -> Option<&Rc<RecordType>> {
     }
 }
 
-/// Returns the method that the type of a value has under a name.
+/// Returns the method of a name that the type of a value defines.
 pub(crate) fn own_method(value: &Value, name: &str) -> Option<Value> {
     let methods = type_of(value)?.methods.borrow();
     methods.get(&Value::symbol(name)).cloned()
 }
 
-/// Tells whether the type of a value names a class, or one below it, among those that it implements.
+/// Tells whether the type of a value implements a class or one of its subclasses.
 pub(crate) fn implements(value: &Value, class: Class) -> bool {
     type_of(value).is_some_and(|own| {
         own.above.borrow().iter().any(|above| match above {
@@ -36,16 +35,16 @@ pub(crate) fn implements(value: &Value, class: Class) -> bool {
     })
 }
 
-/// As [`implements`], by the name of the class.
+/// Like [`implements`], by the name of the class.
 pub(crate) fn implements_named(value: &Value, class: &str) -> bool {
     type_of(value).is_some() && Class::named(class).is_some_and(|class| implements(value, class))
 }
 
 impl Vm {
-    /// Calls the method that the type of a value has under a name; `None` where it has none.
+    /// Calls the method of a name that the type of a value defines; `None` if it does not define it.
     ///
     /// # Errors
-    /// Whatever the method throws.
+    /// Any exception that the method throws.
     pub(crate) fn ask(
         &mut self,
         value: &Value,
@@ -62,7 +61,7 @@ impl Vm {
         self.invoke(&method, &mut all).map(Some)
     }
 
-    /// Calls the first of several methods that there is.
+    /// Calls the first of several methods that the type defines.
     ///
     /// # Errors
     /// As [`Vm::ask`].
@@ -80,14 +79,14 @@ impl Vm {
         Ok(None)
     }
 
-    /// Looks a key up in an object with a method `valAt`.
+    /// Looks up a key in an object with a method `valAt`.
     pub(crate) fn look_up_in_object(
         &mut self,
         object: &Value,
         key: &Value,
     ) -> Result<Option<Value>> {
         let Some(method) = own_method(object, "valAt") else {
-            // A set, or a map of the host, gives what it has.
+            // A set, or a map of the host, returns the item that it holds.
             return match implements_named(object, "IPersistentSet")
                 || implements_named(object, "Map")
             {
@@ -102,7 +101,7 @@ impl Vm {
             _ => false,
         };
         if takes_default {
-            // Something that is equal to nothing else stands for a key that is not there.
+            // A value that is equal to nothing else marks a missing key.
             let missing = Value::from(Object::Reduced(Value::Nil));
             let found = self.ask(object, "valAt", &[key.clone(), missing.clone()])?;
             return Ok(found.filter(|found| match (found, &missing) {
@@ -114,8 +113,8 @@ impl Vm {
         Ok(found.filter(|found| !found.is_nil()))
     }
 
-    /// Returns the sequence of an object with a method `seq`, or with `first` and `next` when it is a sequence
-    /// itself; `None` for any other.
+    /// Returns the sequence of an object with a method `seq`, or with `first` and `next` if it is a sequence itself;
+    /// `None` for any other object.
     pub(crate) fn seq_of_object(&mut self, object: &Value) -> Result<Option<Value>> {
         let Some(seq) = self.ask(object, "seq", &[])? else {
             return Ok(None);
@@ -134,7 +133,7 @@ impl Vm {
         }
     }
 
-    /// Compares an object with a method `equiv` or `equals` with a value.
+    /// Compares an object that has a method `equiv` or `equals` with a value.
     pub(crate) fn equal_objects(&mut self, left: &Value, right: &Value) -> Result<Option<bool>> {
         for (own, other) in [(left, right), (right, left)] {
             if matches!(own, Value::Object(_))

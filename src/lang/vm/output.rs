@@ -1,10 +1,10 @@
-//! What a program prints, on its way to the host.
+//! Printed text on its way to the host.
 
 use super::{Stream, Vm};
 use crate::value::{Class, Exception, Result};
 
 impl Vm {
-    /// Writes printed text to the host. What `*out*` is bound to is `core`'s matter.
+    /// Writes printed text to the host. Bindings of `*out*` are handled in `core`.
     ///
     /// # Errors
     /// When the host cannot write it.

@@ -1,11 +1,11 @@
-//! The usual cases of core functions that only look at their arguments: these stay in their registers.
+//! The common cases of core functions that only read their arguments, which stay in their registers.
 //!
-//! Each answers whether it was such a case; otherwise the native does all of it.
+//! Each function returns whether it handled the case; otherwise the native is called.
 
 use super::slots::{self, FLOAT, INT};
 use crate::value::Value;
 
-/// Puts the result of a function of `left` and `right` into `to`, if it is simple. A function of one argument gets it
+/// Stores the result of a function of `left` and `right` in `to` in the simple case. A function of one argument gets it
 /// twice.
 pub(crate) type Quick = unsafe fn(to: *mut Value, left: *const Value, right: *const Value) -> bool;
 
@@ -39,7 +39,7 @@ pub(crate) const QUICK: &[(&str, usize, Quick)] = &[
 
 const _: () = assert!(QUICK.len() <= 64);
 
-/// Two integers, if both are.
+/// Returns both integers, if both values are integers.
 #[inline(always)]
 unsafe fn ints(left: *const Value, right: *const Value) -> Option<(i64, i64)> {
     // SAFETY: the caller's slots hold values.
@@ -175,7 +175,7 @@ unsafe fn is_odd(to: *mut Value, value: *const Value, _: *const Value) -> bool {
     }
 }
 
-/// How many items a collection has that knows it.
+/// Returns the number of items of a collection that stores it.
 fn known_count(coll: &Value) -> Option<usize> {
     match coll {
         Value::Nil => Some(0),
@@ -199,7 +199,7 @@ unsafe fn is_empty(to: *mut Value, coll: *const Value, _: *const Value) -> bool 
 const NIL: &Value = &Value::Nil;
 
 unsafe fn first(to: *mut Value, coll: *const Value, _: *const Value) -> bool {
-    // SAFETY: the caller's slots are registers; what is found lives in what one of them holds.
+    // SAFETY: the caller's slots are registers; the value found lives in the collection that one of them holds.
     unsafe {
         let found = match &*coll {
             Value::Nil => NIL,

@@ -1,7 +1,7 @@
 //! Reading and writing registers by tag and payload.
 //!
-//! `Value` is `repr(C, u8)`: the tag is byte 0, the payload starts at byte 8. Writing both as plain
-//! words keeps the machine's loop free of the drop glue that an assignment would bring.
+//! `Value` is `repr(C, u8)`: the tag is byte 0, the payload starts at byte 8. Writing both as plain words keeps the
+//! machine's loop free of the drop glue that an assignment would bring.
 
 use std::mem::{ManuallyDrop, MaybeUninit};
 use std::rc::Rc;
@@ -12,7 +12,7 @@ pub(super) const BOOL: u8 = 1;
 pub(super) const INT: u8 = 2;
 pub(super) const FLOAT: u8 = 3;
 pub(super) const KEYWORD: u8 = 5;
-/// From this tag on the payload is owned.
+/// The first tag whose payload is owned.
 pub(super) const OWNED: u8 = 8;
 pub(super) const FN: u8 = 10;
 pub(super) const MAP: u8 = 12;
@@ -25,19 +25,19 @@ pub(super) unsafe fn tag(slot: *const Value) -> u8 {
 
 #[inline(always)]
 pub(super) unsafe fn payload(slot: *const Value) -> u64 {
-    // SAFETY: the caller's slot holds a value; its second word is its payload, and the tag says how much
-    // of it is initialised: only asked for kinds that fill it.
+    // SAFETY: the caller's slot holds a value; its second word is its payload, and the tag determines how much of it is
+    // initialised: only called for kinds that fill it.
     unsafe { *slot.cast::<u64>().add(1) }
 }
 
-/// The closure that runs in the frame whose registers begin at `base`.
+/// Returns the running closure of the frame whose registers begin at `base`.
 ///
 /// The slot before owns it or borrows it: a borrowed value has the tag of an integer, so that it is not dropped, and
 /// its owner keeps it alive.
 #[inline(always)]
 pub(super) unsafe fn running<'a>(base: *const Value) -> &'a Closure {
-    // SAFETY: the payload of that slot is a closure's; the reference goes to what the pointer points at,
-    // not to the copy of the pointer, which is never dropped.
+    // SAFETY: the payload of that slot is a closure's; the reference refers to the pointer's target, not to the copy of
+    // the pointer, which is never dropped.
     unsafe {
         match &*borrowed(base.sub(1)) {
             Value::Fn(closure) => &*Rc::as_ptr(closure),
@@ -46,7 +46,7 @@ pub(super) unsafe fn running<'a>(base: *const Value) -> &'a Closure {
     }
 }
 
-/// The closure in a slot as a value, without counting a reference, whether the slot owns it or not.
+/// Returns the closure in a slot as a value, without counting a reference, whether or not the slot owns it.
 #[inline(always)]
 pub(super) unsafe fn borrowed(slot: *const Value) -> ManuallyDrop<Value> {
     // SAFETY: tag and payload together are a closure; it is not dropped here.
@@ -76,7 +76,7 @@ pub(super) unsafe fn borrow(window: *mut Value, from: *const Value) {
     }
 }
 
-/// The id of a keyword or symbol.
+/// Returns the id of a keyword or symbol.
 #[inline(always)]
 pub(super) unsafe fn id(slot: *const Value) -> u32 {
     // SAFETY: the caller's slot holds a keyword or symbol, whose 4 bytes of payload start at byte 8.
@@ -95,10 +95,10 @@ pub(super) unsafe fn is_truthy(slot: *const Value) -> bool {
     }
 }
 
-/// Makes a slot free of anything owned; its contents have no meaning then but may be overwritten.
+/// Drops the owned content of a slot, whose value is then unspecified and may be overwritten.
 #[inline(always)]
 pub(super) unsafe fn release(slot: *mut Value) {
-    // SAFETY: the caller's slot holds a value; what is owned is dropped exactly once, as nil takes its place.
+    // SAFETY: the caller's slot holds a value; an owned value is dropped exactly once, as nil replaces it.
     unsafe {
         if tag(slot) >= OWNED {
             drop_owned(slot);
@@ -161,8 +161,8 @@ pub(super) unsafe fn put_nil(slot: *mut Value) {
     unsafe { put(slot, 0, 0) }
 }
 
-/// Copies both words of a value, each by itself: a register that was just written word by word would
-/// make a load of 16 bytes wait for the stores.
+/// Copies both words of a value separately: a 16-byte load of a register that was just written word by word would stall
+/// on the stores.
 #[inline(always)]
 unsafe fn copy_words(to: *mut Value, from: *const Value) {
     // SAFETY: both are slots; a word may be partly uninitialised, which `MaybeUninit` allows.
@@ -176,8 +176,8 @@ unsafe fn copy_words(to: *mut Value, from: *const Value) {
     }
 }
 
-/// Copies a value that was just made: its tag as a byte, and a boolean as one, for so they were written. A
-/// load that is wider than the store before it would wait.
+/// Copies a value that was just created: the tag as a byte, and a boolean as one byte, as they were written. A load
+/// that is wider than the preceding store would stall.
 #[inline(always)]
 unsafe fn copy_made(to: *mut Value, from: *const Value) {
     // SAFETY: as in `copy_words`; the bytes between tag and payload have no meaning.
@@ -197,7 +197,7 @@ unsafe fn copy_made(to: *mut Value, from: *const Value) {
 /// Moves the value of a register out; the register becomes nil.
 #[inline(always)]
 pub(super) unsafe fn take_out(slot: *mut Value) -> Value {
-    // SAFETY: as in `take`, to a place that holds nothing yet.
+    // SAFETY: as in `take`, to a place that is uninitialised.
     unsafe {
         let mut out = MaybeUninit::<Value>::uninit();
         copy_words(out.as_mut_ptr(), slot);
@@ -206,11 +206,11 @@ pub(super) unsafe fn take_out(slot: *mut Value) -> Value {
     }
 }
 
-/// Puts a value into a slot.
+/// Moves a value into a slot.
 #[inline(always)]
 pub(super) unsafe fn put_value(slot: *mut Value, value: Value) {
-    // SAFETY: the caller's slot is a register; what it held is dropped first. The value is moved, as its
-    // original is never dropped.
+    // SAFETY: the caller's slot is a register; its old value is dropped first. The value is moved, as its original is
+    // never dropped.
     unsafe {
         release(slot);
         let value = ManuallyDrop::new(value);
@@ -218,17 +218,17 @@ pub(super) unsafe fn put_value(slot: *mut Value, value: Value) {
     }
 }
 
-/// Moves a value that was just made into a slot; the caller forgets the original.
+/// Moves a value that was just created into a slot; the caller forgets the original.
 #[inline(always)]
 pub(super) unsafe fn put_made(slot: *mut Value, made: *const Value) {
-    // SAFETY: the caller's slot is a register; what it held is dropped first.
+    // SAFETY: the caller's slot is a register; its old value is dropped first.
     unsafe {
         release(slot);
         copy_made(slot, made);
     }
 }
 
-/// Makes the slot before a frame's registers free of the closure that ran.
+/// Releases the closure in the slot before a frame's registers.
 #[inline(always)]
 pub(super) unsafe fn release_closure(slot: *mut Value) {
     // SAFETY: as in `release`; a closure is moved out before nil is written.
@@ -255,9 +255,9 @@ pub(super) unsafe fn take(to: *mut Value, from: *mut Value) {
     }
 }
 
-/// The entry at an index of the map in a slot, if the map is small.
+/// Returns the entry at an index of the map in a slot, if the map is small.
 ///
-/// The lifetime is the caller's to keep: as long as the slot holds the map.
+/// The caller must ensure the lifetime: as long as the slot holds the map.
 #[inline(always)]
 pub(super) unsafe fn map_entry<'a>(slot: *const Value, idx: u8) -> Option<&'a (Value, Value)> {
     // SAFETY: the caller knows that the slot holds a map.
@@ -269,10 +269,10 @@ pub(super) unsafe fn map_entry<'a>(slot: *const Value, idx: u8) -> Option<&'a (V
     }
 }
 
-/// Puts a copy of a value into a slot, where the value may be a part of what the slot held.
+/// Copies a value into a slot, even if the value is a part of the slot's old value.
 #[inline(always)]
 pub(super) unsafe fn put_copy(to: *mut Value, from: *const Value) {
-    // SAFETY: the value is counted and read before what the slot held is dropped.
+    // SAFETY: the value is counted and read before the slot's old value is dropped.
     unsafe {
         count(from);
         let words = from.cast::<MaybeUninit<u64>>();
@@ -295,11 +295,11 @@ pub(super) unsafe fn copy(to: *mut Value, from: *const Value) {
     }
 }
 
-/// Counts one more reference to what a slot owns, for a copy of its words.
+/// Counts one more reference to the owned value of a slot, for a copy of its words.
 #[inline(always)]
 unsafe fn count(slot: *const Value) {
-    // SAFETY: the caller's slot holds a value. The clone is not looked at: reading it at once, in larger
-    // pieces than it was written in, would wait.
+    // SAFETY: the caller's slot holds a value. The clone is not read: reading it at once, in larger pieces than it was
+    // written in, would stall.
     unsafe {
         if tag(slot) >= OWNED {
             std::mem::forget((*slot).clone());
@@ -307,7 +307,7 @@ unsafe fn count(slot: *const Value) {
     }
 }
 
-/// Puts the result of a native into a slot, or returns why it failed.
+/// Stores the result of a native in a slot, or returns the failure.
 #[inline(always)]
 pub(super) unsafe fn put_result(slot: *mut Value, result: Result<Value>) -> Option<Signal> {
     let result = ManuallyDrop::new(result);

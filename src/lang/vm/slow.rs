@@ -11,24 +11,24 @@ use super::stack::{ENTRY, Frame, SWITCHED};
 use crate::value::meter;
 use crate::value::{Class, Exception, List, Object, Result, Signal, Value, Var, number};
 
-/// Where a function goes on: its next instruction and its registers.
+/// Where a function continues: its next instruction and its registers.
 pub(super) type Place = (Pc, Base);
 
-/// What a test answers.
+/// The result of a test.
 pub(super) type Answer = u8;
 
 pub(super) const FAILED: Answer = 2;
 pub(super) const HOLDS: Answer = 1;
 
 impl Vm {
-    /// Notes why the loop cannot go on.
+    /// Stores the failure that stops the loop.
     #[cold]
     #[inline(never)]
     pub(super) fn fail(&mut self, signal: Signal) {
         self.failure = Some(signal);
     }
 
-    /// Returns why the loop could not go on.
+    /// Takes the failure that stopped the loop.
     #[cold]
     #[inline(never)]
     pub(super) fn take_failure(&mut self) -> Signal {
@@ -37,7 +37,7 @@ impl Vm {
             .expect("a stop of the loop has a reason")
     }
 
-    /// Turns a result into whether there is one, and notes why not.
+    /// Returns the value of a result, or stores its error and returns `None`.
     #[inline(always)]
     fn done<T>(&mut self, result: Result<T>) -> Option<T> {
         match result {
@@ -55,7 +55,7 @@ impl Vm {
         self.done(result).map_or(FAILED, Answer::from)
     }
 
-    /// Puts a result into a register.
+    /// Stores a result in a register.
     #[inline(always)]
     pub(super) unsafe fn put(&mut self, to: *mut Value, result: Result<Value>) -> bool {
         let result = self.settled(result);
@@ -69,8 +69,8 @@ impl Vm {
         }
     }
 
-    /// Protects the registers of the running body from calls that a native makes, and notes where it is:
-    /// `pc` is at the last word of the instruction.
+    /// Protects the registers of the running body from calls that a native makes, and stores the current position: `pc`
+    /// is at the last word of the instruction.
     #[inline(always)]
     pub(super) unsafe fn protect(&mut self, pc: Pc, base: Base) {
         // SAFETY: a body runs, with its registers at `base`.
@@ -94,7 +94,7 @@ impl Vm {
         let caller = Frame {
             base: window,
             body: std::ptr::null(),
-            // What is under way in the caller, if it runs code: traces go on there.
+            // The caller's current instruction, if it runs code: traces continue there.
             pc: self.pc,
             dst: 0,
             flags,
@@ -108,8 +108,7 @@ impl Vm {
         }
     }
 
-    /// Begins a call of the closure that `window[0]` owns or borrows. `call` is the instruction, `last`
-    /// its last word.
+    /// Begins a call of the closure that `window[0]` owns or borrows. `call` is the instruction, `last` its last word.
     ///
     /// # Safety
     /// The window lies in the running frame, with the arguments in it.
@@ -127,10 +126,10 @@ impl Vm {
         }
     }
 
-    /// Begins a call of which the code is known.
+    /// Begins a call whose code is known.
     ///
     /// # Safety
-    /// As for `enter`; the body is one of the closure for that many arguments.
+    /// As for `enter`; the body is the closure's code for that number of arguments.
     #[inline(always)]
     pub(super) unsafe fn enter_body(
         &mut self,
@@ -161,7 +160,7 @@ impl Vm {
         count: usize,
         caller: Frame,
     ) -> Option<Place> {
-        // SAFETY: the frame is within the list, as it is not after the last.
+        // SAFETY: the frame is within the list, because it is not after the last one.
         unsafe {
             let base = window.add(1);
             if self.fuel == 0
@@ -172,7 +171,7 @@ impl Vm {
             }
             self.fuel -= 1;
             let frame = self.frames.current.add(1);
-            // Field by field: a frame built aside would be read back in larger pieces, and wait.
+            // Field by field: a frame built separately would be read back in larger pieces, and stall.
             (&raw mut (*frame).base).write(base);
             (&raw mut (*frame).body).write(body);
             (&raw mut (*frame).pc).write(caller.pc);
@@ -183,7 +182,7 @@ impl Vm {
         }
     }
 
-    /// A call with an uncommon number of arguments.
+    /// Begins a call with an uncommon number of arguments.
     #[inline(never)]
     unsafe fn enter_other(&mut self, window: *mut Value, call: Pc, last: Pc) -> Option<Place> {
         // SAFETY: as for `enter`.
@@ -199,7 +198,7 @@ impl Vm {
         }
     }
 
-    /// Begins a call in any case: with more room, fuel or frames, or with other numbers of arguments.
+    /// Begins a call in the general case: with more room, fuel or frames, or with another number of arguments.
     #[inline(never)]
     unsafe fn enter_slow(
         &mut self,
@@ -220,7 +219,7 @@ impl Vm {
                 self.fail(stack_overflow(self.max_frames));
                 return None;
             }
-            // Held by the closure, which the window has.
+            // The closure in the window holds it.
             let proto = Rc::as_ptr(&slots::running(window.add(1)).proto);
             let Some(body) = (*proto).body(count) else {
                 self.fail(wrong_arity(&*proto, count).into());
@@ -257,8 +256,8 @@ impl Vm {
         }
     }
 
-    /// A call through a var that is not the common one: another arity, a native, a bound var ... `window`
-    /// has the arguments. Goes on after the call where that is done at once.
+    /// Calls through a var in an uncommon case: another arity, a native, a bound var ... `window` has the arguments.
+    /// Continues after the call if it completes at once.
     ///
     /// # Safety
     /// As for `enter`; `call` is a `CallGlobal`.
@@ -290,8 +289,8 @@ impl Vm {
         }
     }
 
-    /// Leaves a function that was called from Rust, or whose registers begin a segment. For Rust the result
-    /// goes to `window`, and the answer is `true`.
+    /// Leaves a function that was called from Rust, or whose registers begin a segment. For a call from Rust, the
+    /// result goes to `window`, and this returns `true`.
     ///
     /// # Safety
     /// The registers of the running frame, one of which is the result; the window of `execute`.
@@ -302,7 +301,7 @@ impl Vm {
         base: Base,
         window: *mut Value,
     ) -> bool {
-        // SAFETY: the frame is the running one, and has one before it.
+        // SAFETY: the frame is the running one, and is preceded by another.
         unsafe {
             let frame = *self.frames.current;
             let value = slots::take_out(result);
@@ -318,7 +317,7 @@ impl Vm {
         }
     }
 
-    /// Calls a native with arguments that are registers of the frame, and not in a window.
+    /// Calls a native with arguments in registers of the frame instead of a window.
     ///
     /// # Safety
     /// `pc` is at a `Quick`.
@@ -331,7 +330,7 @@ impl Vm {
             self.protect(pc.add(1), base);
             let argument = |offset: u16, is_dead: bool| {
                 let slot = register(base, offset);
-                // A sequence is not held by a register while it is walked.
+                // A register must not hold a sequence while it is walked.
                 if is_dead {
                     slots::take_out(slot)
                 } else {
@@ -350,7 +349,7 @@ impl Vm {
         }
     }
 
-    /// Clears the registers of the running frame and makes the one before current.
+    /// Clears the registers of the running frame and makes the previous one current.
     ///
     /// # Safety
     /// `base` is that of the running frame.
@@ -373,7 +372,7 @@ impl Vm {
         }
     }
 
-    /// Calls what is in `window[0]`, which is no closure, with the arguments after it, and clears them.
+    /// Calls the value in `window[0]`, which is not a closure, with the arguments after it, and clears them.
     ///
     /// # Safety
     /// As for `execute`; `call` is the instruction.
@@ -394,7 +393,7 @@ impl Vm {
         }
     }
 
-    /// Pays for a jump back when the fuel is used up.
+    /// Requests fuel for a backward jump when it is used up.
     ///
     /// # Safety
     /// `base` is that of the running frame.
@@ -421,10 +420,10 @@ impl Vm {
         }
     }
 
-    /// Arithmetic on anything.
+    /// Performs arithmetic on any values.
     ///
     /// # Safety
-    /// `pc` is at an `Add`, `Sub` or `Mul`, or their kin.
+    /// `pc` is at an `Add`, `Sub` or `Mul`, or one of their variants.
     #[cold]
     #[inline(never)]
     pub(super) unsafe fn arithmetic(&mut self, pc: Pc, base: Base) -> bool {
@@ -442,7 +441,7 @@ impl Vm {
     }
 
     /// # Safety
-    /// `pc` is at an `AddInt` or its kin.
+    /// `pc` is at an `AddInt` or one of its variants.
     #[cold]
     #[inline(never)]
     pub(super) unsafe fn add_int(&mut self, pc: Pc, base: Base) -> bool {
@@ -461,7 +460,7 @@ impl Vm {
         }
     }
 
-    /// Compares anything with anything.
+    /// Compares any two values.
     ///
     /// # Safety
     /// `pc` is at an instruction that compares two registers.
@@ -486,7 +485,7 @@ impl Vm {
                     left <= right
                 });
             }
-            // The operands stand as in the instruction; the message names them as in the source.
+            // The operands are in instruction order; the message names them in source order.
             let (left, right) = (&*left, &*right);
             let result = match (i.x & 2 != 0, is_strict) {
                 (false, true) => number::less(left, right),
@@ -498,7 +497,7 @@ impl Vm {
         }
     }
 
-    /// Compares anything with a small integer.
+    /// Compares any value with a small integer.
     ///
     /// # Safety
     /// `pc` is at a jump that compares with one.
@@ -539,7 +538,7 @@ impl Vm {
         }
     }
 
-    /// Returns what a var holds here: its binding in this machine, or its root.
+    /// Returns the current value of a var: its binding in this machine, or its root.
     pub(super) fn global(&mut self, var: &Value) -> Result<Value> {
         let Value::Var(var) = var else {
             return Ok(Value::Nil);
@@ -547,7 +546,7 @@ impl Vm {
         self.var_value(var)
     }
 
-    /// Returns what a var holds here: its binding in this machine, or its root.
+    /// Returns the current value of a var: its binding in this machine, or its root.
     ///
     /// # Errors
     /// When it is not bound.
@@ -575,7 +574,7 @@ impl Vm {
         })
     }
 
-    /// Gives a var its root value.
+    /// Sets the root value of a var.
     ///
     /// # Safety
     /// `pc` is at a `Define`.
@@ -596,7 +595,7 @@ impl Vm {
         }
     }
 
-    /// Looks a keyword up where it was not last time, and notes where a small map has it.
+    /// Looks up a keyword whose cached position is wrong, and caches its position in a small map.
     ///
     /// # Safety
     /// `pc` is at a `Keyword`.
@@ -624,7 +623,7 @@ impl Vm {
         }
     }
 
-    /// Finds where a `Case` goes on.
+    /// Returns the target of a `Case`.
     ///
     /// # Safety
     /// `pc` is at a `Case`.
@@ -681,7 +680,7 @@ impl Vm {
     }
 }
 
-/// What too many calls inside one another give.
+/// Returns the error for too deeply nested calls.
 #[cold]
 pub(super) fn stack_overflow(depth: usize) -> Signal {
     Exception::new(
@@ -693,7 +692,7 @@ pub(super) fn stack_overflow(depth: usize) -> Signal {
     .into()
 }
 
-/// What library functions that call one another too deep give.
+/// Returns the error for too deeply nested calls of library functions.
 #[cold]
 pub(super) fn native_stack_overflow() -> Signal {
     Exception::new(
@@ -705,7 +704,7 @@ pub(super) fn native_stack_overflow() -> Signal {
     .into()
 }
 
-/// What a call with another number of arguments than the function takes gives.
+/// Returns the error for a call with a wrong number of arguments.
 #[cold]
 pub(super) fn wrong_arity(proto: &super::Proto, got: usize) -> Exception {
     let name = proto.name();
@@ -723,7 +722,5 @@ pub(super) fn wrong_arity(proto: &super::Proto, got: usize) -> Exception {
         "{shown} takes {}, and got {got}",
         proto.arity_text()
     ))
-    .hint(
-        "look at what calls it and with how much, or give it an arity for that many: ([a] ...) ([a b] ...)",
-    )
+    .hint("check the arguments of the call, or add an arity for that number: ([a] ...) ([a b] ...)")
 }

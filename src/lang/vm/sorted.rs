@@ -6,10 +6,10 @@ use super::Vm;
 use crate::value::{Comparison, Result, Sorted, Value};
 
 impl Vm {
-    /// Compares with a function that gives a number, or tells whether its first argument comes first.
+    /// Compares with a function that returns a number, or whether its first argument comes first.
     ///
     /// # Errors
-    /// Whatever it throws; when it gives neither.
+    /// Any exception that it throws; an error if it returns neither.
     pub fn compare_with(
         &mut self,
         function: &Value,
@@ -38,7 +38,7 @@ impl Vm {
     /// Calls `act` with the comparison of a sorted collection.
     ///
     /// # Errors
-    /// Those of `act`.
+    /// Any error of `act`.
     pub fn with_order<T>(
         &mut self,
         order: &Value,
@@ -53,10 +53,10 @@ impl Vm {
         })
     }
 
-    /// Looks a key up in a sorted collection: the key as it is stored, and the value.
+    /// Looks up a key in a sorted collection: the key as it is stored, and the value.
     ///
     /// # Errors
-    /// Those of the comparison.
+    /// Any error of the comparison.
     pub fn find_sorted(&mut self, sorted: &Sorted, key: &Value) -> Result<Option<(Value, Value)>> {
         self.with_order(sorted.order(), |by| {
             let found = sorted.find(key, by)?;
@@ -64,10 +64,10 @@ impl Vm {
         })
     }
 
-    /// Puts an entry into a sorted collection.
+    /// Inserts an entry into a sorted collection.
     ///
     /// # Errors
-    /// Those of the comparison.
+    /// Any error of the comparison.
     pub fn insert_sorted(&mut self, sorted: &mut Sorted, key: Value, value: Value) -> Result<()> {
         let order = sorted.order().clone();
         self.with_order(&order, |by| sorted.insert(key, value, by))
@@ -76,7 +76,7 @@ impl Vm {
     /// Removes a key from a sorted collection.
     ///
     /// # Errors
-    /// Those of the comparison.
+    /// Any error of the comparison.
     pub fn remove_sorted(&mut self, sorted: &mut Sorted, key: &Value) -> Result<Option<Value>> {
         let order = sorted.order().clone();
         self.with_order(&order, |by| sorted.remove(key, by))

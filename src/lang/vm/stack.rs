@@ -1,21 +1,21 @@
-//! Registers: segments of slots that never move, so that a pointer to a frame stays valid. Frames: what is
-//! known of each call that has not returned.
+//! Registers: segments of slots that never move, so that a pointer to a frame stays valid. Frames: the state of each
+//! call that has not returned.
 
 use super::code::{Body, Word};
 use crate::value::Value;
 
-/// Slots of a machine's first segment, and of that of a machine that may be one of thousands which wait.
+/// Number of slots in a machine's first segment; below, for a machine that may be one of thousands that wait.
 const FIRST: usize = 512;
 const FIRST_SMALL: usize = 64;
-/// Slots of the second segment, at least.
+/// Minimum number of slots in the second segment.
 const SECOND: usize = 512;
 const LARGEST: usize = 1 << 20;
 
-/// How much a machine begins with.
+/// The initial memory of a machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Size {
     Usual,
-    /// Takes little memory; calls that go deeper take a little longer for it.
+    /// Takes little memory; deeper calls are slightly slower.
     Small,
 }
 
@@ -27,7 +27,7 @@ pub(super) struct Stack {
 }
 
 impl Stack {
-    /// Returns the first slot of all.
+    /// Returns the first slot of the first segment.
     pub fn start(&mut self, size: Size) -> *mut Value {
         if self.segments.is_empty() {
             self.segments.push(segment(match size {
@@ -43,11 +43,11 @@ impl Stack {
         self.segments[self.current].as_mut_ptr_range().end
     }
 
-    /// Goes on to the next segment, which has room for `needed` slots, and returns its start.
+    /// Switches to the next segment, which has room for `needed` slots, and returns its start.
     pub fn advance(&mut self, needed: usize) -> *mut Value {
         self.current += 1;
         if self.segments.len() == self.current || self.segments[self.current].len() < needed {
-            // What lies further on is not in use: a larger one takes its place.
+            // Later segments are not in use, so a larger one replaces them.
             self.segments.truncate(self.current);
             let last = self.segments.last().map_or(FIRST, |last| last.len());
             let usual = (last * 2).clamp(SECOND, LARGEST);
@@ -56,7 +56,7 @@ impl Stack {
         self.segments[self.current].as_mut_ptr()
     }
 
-    /// Goes back to the segment before.
+    /// Switches back to the previous segment.
     pub fn retreat(&mut self) {
         self.current -= 1;
     }
@@ -66,21 +66,21 @@ fn segment(slots: usize) -> Box<[Value]> {
     (0..slots).map(|_| Value::Nil).collect()
 }
 
-/// Whether a frame returns to Rust.
+/// Flag of a frame that returns to Rust.
 pub(super) const ENTRY: u16 = 1;
-/// Whether a frame's registers begin a segment.
+/// Flag of a frame whose registers begin a segment.
 pub(super) const SWITCHED: u16 = 2;
 
 /// A call that has not returned.
 #[derive(Clone, Copy)]
 pub(super) struct Frame {
-    /// Its registers. The slot before them has the closure that runs.
+    /// The first register. The slot before it holds the running closure.
     pub base: *mut Value,
-    /// The code that runs.
+    /// The running code.
     pub body: *const Body,
-    /// Where the caller goes on.
+    /// The instruction at which the caller continues.
     pub pc: *mut Word,
-    /// The caller's register that gets the result, as an offset.
+    /// The caller's register for the result, as an offset in bytes.
     pub dst: u16,
     pub flags: u16,
 }
@@ -96,12 +96,12 @@ const NO_FRAME: Frame = Frame {
 const FRAMES: usize = 32;
 const FRAMES_SMALL: usize = 8;
 
-/// The frames of a machine. Below the first is one without code, so that each has one before it.
+/// The frames of a machine. The first has no code, so that each real frame is preceded by another.
 pub(super) struct Frames {
     all: Vec<Frame>,
     first: *mut Frame,
     pub current: *mut Frame,
-    /// The last that there is room for.
+    /// The last frame that there is room for.
     pub last: *mut Frame,
 }
 
@@ -132,13 +132,13 @@ impl Frames {
         }
     }
 
-    /// Returns how many calls have not returned.
+    /// Returns the number of calls that have not returned.
     pub fn depth(&self) -> usize {
         // SAFETY: both point into the list.
         unsafe { self.current.offset_from_unsigned(self.first) }
     }
 
-    /// Makes room for more, up to `most`; false when there can be no more.
+    /// Makes room for more frames, up to `most`; returns false if the maximum is reached.
     pub fn grow(&mut self, most: usize) -> bool {
         let depth = self.depth();
         if depth >= most {

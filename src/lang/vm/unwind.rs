@@ -1,4 +1,4 @@
-//! How a failure finds its handler, and what it learns on the way.
+//! Search for the handler of a failure, which adds places and calls on the way.
 
 use std::rc::Rc;
 
@@ -12,12 +12,12 @@ use crate::value::{
     Class, Culprit, Exception, Frame as TraceFrame, Object, Origin, Signal, Span, Value,
 };
 
-/// How many calls a trace shows.
+/// Maximum number of calls in a trace.
 const TRACE: usize = 64;
 
 impl Vm {
-    /// Leaves frames until one has a handler for the failure; returns where to go on, or nothing, and the
-    /// failure stays, when the function that was called from Rust is left.
+    /// Leaves frames until one has a handler for the failure; returns its position. Returns `None` and keeps the
+    /// failure if the function that was called from Rust is left.
     #[cold]
     #[inline(never)]
     pub(super) fn unwind(&mut self, mut pc: Pc, mut base: Base) -> Option<Place> {
@@ -61,7 +61,7 @@ impl Vm {
         }
     }
 
-    /// Tells a fresh exception where it was thrown and through which calls, and what was at fault there.
+    /// Adds to a fresh exception where it was thrown, through which calls, and the value at fault.
     fn locate(&mut self, exception: &mut Rc<Exception>, pc: Pc) {
         if !exception.origin.borrow().trace.is_empty() {
             return;
@@ -93,7 +93,7 @@ impl Vm {
         origin.trace = trace;
     }
 
-    /// Notes where a program is that is being stopped, if this is the first frame that it leaves.
+    /// Records the position of a program that is being stopped, if this is the first frame that it leaves.
     fn locate_stop(&self, pc: Pc) {
         let mut stopped = self.world().stopped.borrow_mut();
         if stopped.is_none() {
@@ -110,7 +110,7 @@ impl Vm {
         }
     }
 
-    /// Returns the calls that are under way, innermost first.
+    /// Returns the active calls, innermost first.
     fn trace(&self, pc: Pc) -> Vec<TraceFrame> {
         let mut pc = pc;
         let mut trace = Vec::new();
@@ -125,19 +125,19 @@ impl Vm {
         trace
     }
 
-    /// Returns the code that runs, while some does.
+    /// Returns the running code, if any.
     ///
-    /// The lifetime is the caller's to keep: as long as the frame is there.
+    /// The caller must ensure the lifetime: as long as the frame exists.
     pub(super) fn body<'a>(&self) -> Option<&'a Body> {
         // SAFETY: the body of a frame is held by the closure that runs in it.
         self.frames.up(0).map(|frame| unsafe { &*frame.body })
     }
 }
 
-/// Says what was at fault in a call, and clears the natives that were called on the way unless there were some.
+/// Adds the callee at fault, and clears the list of called natives if the failure is the callee's own.
 fn blame(fresh: &mut Exception, site: &Site) {
     let natives = fresh.origin.get_mut().natives.len();
-    // A native that was called by another took other arguments than stand here.
+    // A native called by another one had other arguments than those at this place.
     let is_direct = match site.op {
         Op::Call | Op::CallLocal | Op::CallCaptured | Op::CallGlobal => natives <= 1,
         _ => natives == 0,
@@ -162,13 +162,13 @@ fn blame(fresh: &mut Exception, site: &Site) {
 }
 
 impl Site {
-    /// Returns where the part of the call is that is at fault.
+    /// Returns the place of the part of the call that is at fault.
     fn culprit(&self, at: Culprit) -> Option<Span> {
         match at {
             Culprit::Function => Some(self.head),
             Culprit::Collection => None,
             Culprit::Argument(idx) => {
-                // The first operand stands for all the arguments that are folded into it.
+                // The first operand represents all arguments that are folded into it.
                 let idx = (idx as usize).saturating_sub(usize::from(self.shift));
                 self.args.get(idx).copied()
             }

@@ -1,9 +1,9 @@
-//! The check of compiled code in debug builds: registers, constants and jumps are where they should be.
+//! Checks compiled code in debug builds: registers, constants and jumps must be in range.
 
 use super::code::{Body, Op};
 use crate::value::Value;
 
-/// Panics when a body would make the machine read or jump out of bounds: a bug of the compiler.
+/// Panics if a body would make the machine read or jump out of bounds: a bug of the compiler.
 #[expect(clippy::too_many_lines, reason = "one arm a kind of operands")]
 pub(super) fn verify(body: &Body) {
     let code = body.instructions();

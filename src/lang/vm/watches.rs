@@ -1,4 +1,4 @@
-//! Changes of references: of what all evaluations of a session share, and the functions that are called after them.
+//! Changes of references: of state shared by all evaluations of a session, and the watches called after them.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -10,7 +10,7 @@ impl Vm {
     /// Calls the watches of a reference with its old and its new value.
     ///
     /// # Errors
-    /// Whatever a watch throws.
+    /// Any exception that a watch throws.
     pub(crate) fn notify(
         &mut self,
         watches: &RefCell<PMap>,
@@ -29,10 +29,10 @@ impl Vm {
         Ok(())
     }
 
-    /// Throws unless the validator of a reference takes a value; nil takes any.
+    /// Throws unless the validator of a reference accepts a value; a nil validator accepts any value.
     ///
     /// # Errors
-    /// When it refuses the value, and whatever it throws.
+    /// When it rejects the value, and any exception that it throws.
     pub(crate) fn validate(&mut self, validator: &Value, value: &Value) -> Result<()> {
         if validator.is_nil()
             || self
@@ -46,11 +46,11 @@ impl Vm {
         Err(Exception::new(Class::ILLEGAL_STATE, "E0339", message).into())
     }
 
-    /// Notes that code is about to change what all evaluations of the session share, or to ask how much of the library is
-    /// loaded. No borrow may be alive.
+    /// Notifies the host that code is about to change state shared by all evaluations of the session, or to query which
+    /// part of the library is loaded. No borrow may be alive.
     ///
     /// # Errors
-    /// When the host does not let it: others use the session.
+    /// When the host refuses because other evaluations use the session.
     #[cold]
     pub fn touch_session(&mut self) -> Result<()> {
         match self.is_library_at_work() {
@@ -59,10 +59,10 @@ impl Vm {
         }
     }
 
-    /// As [`Vm::touch_session`], for what a macro of the library changes for the program that uses it.
+    /// Like [`Vm::touch_session`], for changes by a library macro on behalf of the program that uses it.
     ///
     /// # Errors
-    /// When the host does not let it: others use the session.
+    /// When the host refuses because other evaluations use the session.
     #[cold]
     pub(crate) fn change_session(&mut self) -> Result<()> {
         if self.world().is_library_loading() {
@@ -73,10 +73,10 @@ impl Vm {
         Ok(())
     }
 
-    /// Sets the root of a var, when its validator takes the value, and calls its watches.
+    /// Sets the root of a var if its validator accepts the value, and calls its watches.
     ///
     /// # Errors
-    /// Whatever the validator or a watch throws.
+    /// Any exception that the validator or a watch throws.
     pub(crate) fn set_root(&mut self, var: &Rc<Var>, new: Value) -> Result<()> {
         let validator = var.validator.borrow().clone();
         self.validate(&validator, &new)?;

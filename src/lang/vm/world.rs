@@ -1,4 +1,4 @@
-//! What the functions of one session share: namespaces, texts, the way to compile more.
+//! State shared by the functions of one session: namespaces, texts, and access to the compiler.
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
@@ -12,12 +12,12 @@ use crate::value::{
     Sources, Symbol, Value, Var, collect_few,
 };
 
-/// What the layers above the VM lend it, so that it can evaluate forms and find library code.
+/// Services of the layers above the VM, with which it evaluates forms and finds library code.
 pub trait Loader {
     /// Compiles and runs a form in the current namespace.
     fn eval(&self, vm: &mut Vm, form: &Value) -> Result<Value>;
 
-    /// Defines what the library has under this name; tells whether there is such a thing.
+    /// Loads the library's definition of a name; returns whether there is one.
     fn load_definition(&self, vm: &mut Vm, namespace: Symbol, name: Symbol) -> Result<bool>;
 
     /// Expands a macro call once; returns other forms unchanged.
@@ -32,19 +32,19 @@ pub trait Loader {
         how: &ReadHow,
     ) -> Result<Option<(Value, usize)>>;
 
-    /// Returns what a method of the program prints for a value; `None` where it has none.
+    /// Returns the text that a program's printing method writes for a value; `None` if there is no such method.
     fn printed(&self, vm: &mut Vm, value: &Value, options: PrintOptions) -> Result<Option<String>>;
 
     /// Reads and runs every form of a text; returns the value of the last.
     fn load_text(&self, vm: &mut Vm, name: &str, text: &str) -> Result<Value>;
 }
 
-/// How `read` reads.
+/// The options of `read`.
 #[derive(Debug, Default)]
 pub struct ReadHow {
-    /// What becomes of reader conditionals.
+    /// How to treat reader conditionals.
     pub conditionals: Conditionals,
-    /// Features beside those of every program.
+    /// Features in addition to those of every program.
     pub features: Vec<String>,
 }
 
@@ -52,7 +52,7 @@ pub struct ReadHow {
 pub struct World {
     /// All namespaces by name.
     pub namespaces: RefCell<HashMap<Symbol, Rc<Namespace>, FixedState>>,
-    /// What `*ns*` is now.
+    /// The current value of `*ns*`.
     pub current: RefCell<Rc<Namespace>>,
     /// `clojure.core`.
     pub core: Rc<Namespace>,
@@ -60,39 +60,39 @@ pub struct World {
     pub ns_var: Rc<Var>,
     /// The texts that errors refer to.
     pub sources: RefCell<Sources>,
-    /// What reads and compiles; set by the session.
+    /// The loader, which reads and compiles; set by the session.
     pub loader: RefCell<Option<Rc<dyn Loader>>>,
     /// The last number that `gensym` used.
     pub gensym: Cell<u64>,
-    /// What reader conditionals choose besides `:flowstone` and `:default`; without colon.
+    /// Features that reader conditionals choose besides `:flowstone` and `:default`; without colon.
     pub features: RefCell<Vec<String>>,
-    /// Natives that calls are linked to while their vars have other roots, with those vars.
+    /// Natives whose vars have other roots although calls are linked to them, with those vars.
     replaced: RefCell<Vec<(&'static Native, Rc<Var>)>>,
-    /// Whether there are any.
+    /// Whether `replaced` has any entries.
     pub(crate) has_replaced: Cell<bool>,
-    /// Whether the program has methods of its own for printing.
+    /// Whether the program has printing methods of its own.
     pub print_extended: Cell<bool>,
-    /// Where the program was when it was stopped; taken by the report of the stop.
+    /// Where the program was stopped; taken by the report of the stop.
     pub stopped: RefCell<Option<Origin>>,
-    /// The methods that types of the program and the library have, each with its dot: `.area`.
+    /// The names of the methods of the program's and the library's types, with their dot: `.area`.
     methods: RefCell<std::collections::HashSet<Symbol>>,
-    /// Whether names of classes and methods that do not exist are refused only when they are reached.
+    /// Whether classes and methods that do not exist are reported only when they are reached.
     defers_host_names: Cell<bool>,
-    /// The classes of the host that programs name and that have no instances here, by their full names.
+    /// The host classes that programs name but that have no instances here, by their full names.
     foreign: RefCell<HashMap<Symbol, Rc<Var>, FixedState>>,
     /// Namespaces whose source was run, in that order.
     loaded: RefCell<Vec<Symbol>>,
     /// Namespaces whose source is being run.
     loading: RefCell<Vec<Symbol>>,
-    /// How many definitions of the library are being loaded, each for the one before it.
+    /// The number of library definitions being loaded, each required by the one before it.
     library: Cell<u32>,
-    /// How often programs changed what all evaluations of the session share.
+    /// The number of changes that programs made to state shared by all evaluations of the session.
     generation: Cell<u64>,
 }
 
 impl World {
-    /// Replaces the root of a var. Calls of a native are compiled to the native itself; where the root of its
-    /// var is another value, as in `with-redefs`, they are told so.
+    /// Replaces the root of a var. Calls of a native are compiled to the native itself; if the root of its var is
+    /// another value, as in `with-redefs`, the native is marked as replaced.
     pub fn set_root(&self, var: &Rc<Var>, value: Value) {
         let is_of = |native: &'static Native, of: &(&'static Native, Rc<Var>)| {
             std::ptr::eq(of.0, native) && Rc::ptr_eq(&of.1, var)
@@ -115,7 +115,7 @@ impl World {
         var.set_root(value);
     }
 
-    /// Returns what the var of a native has now, if that is not the native.
+    /// Returns the current value of a native's var, if that is not the native.
     pub(crate) fn replacement(&self, native: &'static Native) -> Option<Value> {
         let replaced = self.replaced.borrow();
         let of = replaced.iter().find(|of| std::ptr::eq(of.0, native))?;
@@ -152,24 +152,24 @@ impl World {
         }
     }
 
-    /// Notes that a type of the program has a method.
+    /// Records that a type of the program has a method.
     pub(crate) fn add_method(&self, name: &str) {
         let mut methods = self.methods.borrow_mut();
         methods.insert(Symbol::new(&format!(".{name}")));
     }
 
-    /// Tells whether a type of the program has a method that is called so.
+    /// Tells whether a type of the program has a method of this name.
     pub(crate) fn is_method(&self, symbol: Symbol) -> bool {
         self.methods.borrow().contains(&symbol)
     }
 
-    /// Tells whether classes and methods that do not exist are refused only when they are reached.
+    /// Tells whether classes and methods that do not exist are reported only when they are reached.
     pub(crate) fn defers_host_names(&self) -> bool {
         self.defers_host_names.get()
     }
 
-    /// Says whether classes and methods that do not exist are refused only when they are reached, as a
-    /// program needs that uses a part of a library; returns what it was.
+    /// Sets whether classes and methods that do not exist are reported only when they are reached, as needed by a
+    /// program that uses only a part of a library; returns the previous setting.
     pub(crate) fn set_defers_host_names(&self, defers: bool) -> bool {
         self.defers_host_names.replace(defers)
     }
@@ -200,17 +200,17 @@ impl World {
         namespace.lookup(Symbol::new(name))
     }
 
-    /// Makes a namespace the current one, and returns the one that was.
+    /// Sets the current namespace, and returns the previous one.
     pub fn set_current(&self, namespace: Rc<Namespace>) -> Rc<Namespace> {
         self.current.replace(namespace)
     }
 
-    /// Returns a namespace that exists.
+    /// Returns a namespace, if it exists.
     pub fn find_namespace(&self, name: Symbol) -> Option<Rc<Namespace>> {
         self.namespaces.borrow().get(&name).cloned()
     }
 
-    /// Adds natives to a namespace, making it if need be.
+    /// Adds natives to a namespace; creates it if necessary.
     pub fn register(&self, namespace: &str, natives: &'static [Native]) -> Rc<Namespace> {
         let namespace = self.namespace(Symbol::new(namespace));
         for native in natives {
@@ -221,7 +221,7 @@ impl World {
         namespace
     }
 
-    /// Returns a namespace, making it if need be.
+    /// Returns a namespace; creates it if necessary.
     pub fn namespace(&self, name: Symbol) -> Rc<Namespace> {
         self.namespaces
             .borrow_mut()
@@ -230,13 +230,13 @@ impl World {
             .clone()
     }
 
-    /// Returns the var that a symbol means in the current namespace, if it is defined already.
+    /// Returns the var of a symbol in the current namespace, if it is defined already.
     pub fn resolve(&self, symbol: Symbol) -> Option<Rc<Var>> {
         let current = self.current.borrow().clone();
         self.resolve_in(&current, symbol)
     }
 
-    /// Returns the var that a symbol means in a namespace, if it is defined already.
+    /// Returns the var of a symbol in a namespace, if it is defined already.
     pub fn resolve_in(&self, namespace: &Namespace, symbol: Symbol) -> Option<Rc<Var>> {
         match symbol.namespace() {
             None => namespace.lookup(symbol).or_else(|| {
@@ -253,7 +253,7 @@ impl World {
         }
     }
 
-    /// Returns the var of the type or protocol that a class name such as `my_app.shapes.Circle` means.
+    /// Returns the var of the type or protocol with a class name such as `my_app.shapes.Circle`.
     pub fn type_of_class_name(&self, symbol: Symbol) -> Option<Rc<Var>> {
         if symbol.namespace().is_some() {
             return None;
@@ -285,7 +285,7 @@ impl World {
         self.loaded.borrow().contains(&name)
     }
 
-    /// Notes that the source of a namespace was run.
+    /// Records that the source of a namespace was run.
     pub fn set_loaded(&self, name: Symbol) {
         if !self.is_loaded(name) {
             self.loaded.borrow_mut().push(name);
@@ -315,8 +315,9 @@ impl World {
         self.library.get() > 0
     }
 
-    /// Returns how often programs changed what all evaluations of the session share, or asked how much of the library is
-    /// loaded. Loading the library does not count: it happens at the first use, and no program notices.
+    /// Returns how often programs changed state shared by all evaluations of the session, or queried which part of the
+    /// library is loaded. Loading the library does not count: it happens at the first use, and programs cannot observe
+    /// it.
     pub fn generation(&self) -> u64 {
         self.generation.get()
     }
@@ -325,7 +326,7 @@ impl World {
         self.generation.set(self.generation.get() + 1);
     }
 
-    /// Notes that the source of a namespace is about to run; false if it is running already.
+    /// Records that the source of a namespace is about to run; returns false if it is running already.
     pub fn begin_loading(&self, name: Symbol) -> bool {
         let mut loading = self.loading.borrow_mut();
         if loading.contains(&name) {
@@ -335,7 +336,7 @@ impl World {
         true
     }
 
-    /// Notes that the source of a namespace is not running any more.
+    /// Records that the source of a namespace no longer runs.
     pub fn end_loading(&self, name: Symbol) {
         self.loading.borrow_mut().retain(|loading| *loading != name);
     }
@@ -353,10 +354,10 @@ impl World {
 }
 
 impl World {
-    /// Lets go of everything that was defined.
+    /// Releases all definitions.
     pub fn close(&self) {
         let namespaces = self.namespaces.take();
-        // Values that are freed later may refer to what is defined here: cycles are found when they are gone.
+        // Values that are freed later may refer to these definitions, so cycles are collected after they are gone.
         after_deferred(move || {
             for namespace in namespaces.values() {
                 namespace.close();
@@ -373,7 +374,7 @@ impl Drop for World {
     }
 }
 
-/// The root is there only so that the var is bound: what is read is the current namespace.
+/// The root only makes the var bound; its value is read from the current namespace.
 fn ns_var(core: &Rc<Namespace>) -> Rc<Var> {
     let var = core.intern(Symbol::new("*ns*"));
     var.set_meta(Value::map([(Value::keyword("dynamic"), Value::Bool(true))]));

@@ -1,4 +1,4 @@
-//! Text back to values. Reads what [`super::encode`] writes, in this version and all before.
+//! Text back to values. Reads what [`super::encode`] writes in this version and in all earlier ones.
 
 use flowstone_lang::value::number::parse_big;
 use flowstone_lang::value::{
@@ -8,10 +8,10 @@ use flowstone_lang::value::{
 use super::encode::DEPTH_LIMIT;
 use super::{CodecError, text};
 
-/// Reads one value.
+/// Reads a single value.
 ///
 /// # Errors
-/// When the text is not what `encode` writes.
+/// When the text is not one that `encode` writes.
 pub fn decode(text: &str) -> Result<Value, CodecError> {
     let mut reader = Reader {
         text,
@@ -26,7 +26,7 @@ pub fn decode(text: &str) -> Result<Value, CodecError> {
     Ok(value)
 }
 
-/// Reads values that stand one after the other.
+/// Reads values that follow one another.
 ///
 /// # Errors
 /// As [`decode`].
@@ -97,7 +97,7 @@ impl<'a> Reader<'a> {
         loop {
             self.space();
             match self.peek() {
-                None => return Err(self.unreadable("no end")),
+                None => return Err(self.unreadable("unexpected end of text")),
                 Some(byte) if byte == close => break,
                 Some(_) => items.push(self.value()?),
             }
@@ -110,7 +110,7 @@ impl<'a> Reader<'a> {
     fn map(&mut self) -> Result<Value, CodecError> {
         let items = self.items(b'}')?;
         if items.len() % 2 != 0 {
-            return Err(self.unreadable("a key without a value"));
+            return Err(self.unreadable("key without a value"));
         }
         let mut items = items.into_iter();
         let mut entries = Vec::with_capacity(items.len() / 2);
@@ -135,7 +135,7 @@ impl<'a> Reader<'a> {
         loop {
             let rest = &self.text[self.at..];
             let Some(end) = rest.find(['"', '\\']) else {
-                return Err(self.unreadable("no end of the string"));
+                return Err(self.unreadable("unterminated string"));
             };
             out.push_str(&rest[..end]);
             self.at += end + 1;
@@ -143,7 +143,7 @@ impl<'a> Reader<'a> {
                 return Ok(out);
             }
             let Some(escape) = self.peek() else {
-                return Err(self.unreadable("no end of the string"));
+                return Err(self.unreadable("unterminated string"));
             };
             self.at += 1;
             out.push(match escape {
@@ -153,7 +153,7 @@ impl<'a> Reader<'a> {
                 b'"' => '"',
                 b'\\' => '\\',
                 b'u' => self.unicode()?,
-                _ => return Err(self.unreadable("an unknown escape")),
+                _ => return Err(self.unreadable("unknown escape")),
             });
         }
     }
@@ -162,15 +162,15 @@ impl<'a> Reader<'a> {
         let digits = self.text.get(self.at..self.at + 4);
         let char = digits.and_then(code_point);
         self.at += 4;
-        char.ok_or_else(|| self.unreadable("a wrong code point"))
+        char.ok_or_else(|| self.unreadable("invalid code point"))
     }
 
     fn char(&mut self) -> Result<Value, CodecError> {
         self.at += 1;
         let Some(first) = self.text[self.at..].chars().next() else {
-            return Err(self.unreadable("no character"));
+            return Err(self.unreadable("missing character after `\\`"));
         };
-        // The first character belongs to it whatever it is, also a bracket.
+        // The first character always belongs to the token, even if it is a bracket.
         let start = self.at;
         self.at += first.len_utf8();
         self.token();
@@ -184,7 +184,7 @@ impl<'a> Reader<'a> {
             name => name
                 .strip_prefix('u')
                 .and_then(code_point)
-                .ok_or_else(|| self.unreadable("an unknown character"))?,
+                .ok_or_else(|| self.unreadable("unknown character name"))?,
         };
         Ok(Value::Char(char))
     }
@@ -207,7 +207,7 @@ impl<'a> Reader<'a> {
         }
         let form = self.value()?;
         self.depth -= 1;
-        tagged(&token[1..], form).ok_or_else(|| self.unreadable("a wrong tagged value"))
+        tagged(&token[1..], form).ok_or_else(|| self.unreadable("invalid tagged value"))
     }
 
     fn atom(&mut self) -> Result<Value, CodecError> {
@@ -216,14 +216,14 @@ impl<'a> Reader<'a> {
             "nil" => return Ok(Value::Nil),
             "true" => return Ok(Value::Bool(true)),
             "false" => return Ok(Value::Bool(false)),
-            "" => return Err(self.unreadable("an unexpected character")),
+            "" => return Err(self.unreadable("unexpected character")),
             _ => {}
         }
         let digits = token.strip_prefix(['-', '+']).unwrap_or(token);
         if !digits.starts_with(|char: char| char.is_ascii_digit()) {
             return Ok(Value::symbol(token));
         }
-        number(token).ok_or_else(|| self.unreadable("a wrong number"))
+        number(token).ok_or_else(|| self.unreadable("invalid number"))
     }
 }
 
@@ -253,7 +253,7 @@ fn number(token: &str) -> Option<Value> {
         if bottom <= BigInt::ZERO {
             return None;
         }
-        // Ratios are written in lowest terms; what others wrote is short.
+        // Ratios are written in lowest terms; what other programs wrote is short.
         let ratio = match bottom.bits() > 4096 {
             true => BigRational::new_raw(top, bottom),
             false => BigRational::new(top, bottom),
@@ -324,8 +324,8 @@ fn error(fields: &Value) -> Option<Exception> {
     Some(exception)
 }
 
-/// Returns a code that lives as long as the program. There are as many as pages in `docs/errors`; anything
-/// that is not a code is dropped.
+/// Returns an error code with static lifetime; each distinct code is leaked once. Text that is not a code becomes the
+/// empty string.
 pub fn code(text: &str) -> &'static str {
     use std::cell::RefCell;
     thread_local! {

@@ -1,4 +1,4 @@
-//! Values to text.
+//! Values to EDN text.
 
 use std::fmt::Write;
 
@@ -9,29 +9,29 @@ use sha2::{Digest, Sha256};
 
 use super::{CodecError, text};
 
-/// Deeper values are refused: reading them back recurses.
+/// Maximum depth of a value; deeper values are refused, because reading them back recurses.
 pub(super) const DEPTH_LIMIT: usize = 400;
 
-/// Writes a value as EDN text. Sequences become lists, records become maps, metadata is left out.
+/// Writes a value as EDN text. Sequences become lists, records become maps, metadata is omitted.
 ///
 /// # Errors
-/// When the value, or a part of it, is not data; says which part.
+/// When the value, or a part of it, is not data; the error names the part.
 pub fn encode(value: &Value) -> Result<String, CodecError> {
     write(value, false)
 }
 
-/// Writes a value so that equal values give equal text: entries of maps and sets are sorted. Functions, which
-/// cannot be compared, are all written alike.
+/// Writes a value so that equal values give equal text: entries of maps and sets are sorted. Functions, which cannot be
+/// compared, are all written the same.
 ///
 /// # Errors
-/// When the value is nested too deep.
+/// When the value is nested too deeply.
 pub fn canonical(value: &Value) -> Result<String, CodecError> {
     write(value, true)
 }
 
-/// Text of more bytes is not stored.
+/// Maximum size of a text in bytes; a larger one is refused.
 const MOST_TEXT: u64 = 500_000_000;
-/// What is written before the whole size of a value is estimated: most values are smaller.
+/// Number of bytes written before the size of the whole value is estimated: most values are smaller.
 const SMALL_TEXT: usize = 1_000_000;
 
 fn write(value: &Value, canonical: bool) -> Result<String, CodecError> {
@@ -60,7 +60,7 @@ pub fn digest_bytes(bytes: &[u8]) -> String {
     hex(&Sha256::digest(bytes))
 }
 
-/// The SHA-256 of bytes that come a part at a time.
+/// Computes the SHA-256 of bytes that arrive in parts.
 #[derive(Clone, Default)]
 pub struct Digester(Sha256);
 
@@ -69,7 +69,7 @@ impl Digester {
         self.0.update(bytes);
     }
 
-    /// Returns it as [`digest_bytes`] does.
+    /// Returns the hash in the form of [`digest_bytes`].
     pub fn finish(self) -> String {
         hex(&self.0.finalize())
     }
@@ -84,10 +84,10 @@ pub(super) fn hex(bytes: &[u8]) -> String {
 
 struct Writer<'v> {
     out: String,
-    /// The keys and indices that lead to the value under the pen.
+    /// The keys and indices that lead to the part that is being written.
     path: Vec<String>,
     canonical: bool,
-    /// The whole value, until its size was estimated.
+    /// The whole value, until its size has been estimated.
     root: Option<&'v Value>,
 }
 
@@ -144,11 +144,11 @@ impl Writer<'_> {
         })
     }
 
-    fn inside(&mut self, step: impl FnOnce() -> String, value: &Value) -> Result<(), CodecError> {
+    fn nested(&mut self, step: impl FnOnce() -> String, value: &Value) -> Result<(), CodecError> {
         if self.path.len() >= DEPTH_LIMIT {
             return Err(CodecError::TooDeep { limit: DEPTH_LIMIT });
         }
-        // The words for a step of the path are made only where they may be shown.
+        // The text of a path step is made only if it can appear in an error.
         let leaf = matches!(
             value,
             Value::Nil
@@ -260,7 +260,7 @@ impl Writer<'_> {
             if idx > 0 {
                 self.out.push(' ');
             }
-            self.inside(|| idx.to_string(), item)?;
+            self.nested(|| idx.to_string(), item)?;
         }
         self.out.push(close);
         Ok(())
@@ -277,9 +277,9 @@ impl Writer<'_> {
             if idx > 0 && !self.canonical {
                 self.out.push(' ');
             }
-            self.inside(|| "<key>".to_owned(), key)?;
+            self.nested(|| "<key>".to_owned(), key)?;
             self.out.push(' ');
-            self.inside(|| brief(key), value)?;
+            self.nested(|| brief(key), value)?;
             if self.canonical {
                 texts.push(self.out.split_off(start));
             }
@@ -297,7 +297,7 @@ impl Writer<'_> {
             if idx > 0 && !self.canonical {
                 self.out.push(' ');
             }
-            self.inside(|| "<item>".to_owned(), item)?;
+            self.nested(|| "<item>".to_owned(), item)?;
             if self.canonical {
                 texts.push(self.out.split_off(start));
             }
@@ -320,7 +320,7 @@ impl Writer<'_> {
             if idx > 0 {
                 self.out.push(' ');
             }
-            self.inside(|| idx.to_string(), &first)?;
+            self.nested(|| idx.to_string(), &first)?;
             rest = after;
             idx += 1;
         }
@@ -348,7 +348,7 @@ impl Writer<'_> {
             (Value::keyword("hints"), Value::vector(hints)),
         ]);
         self.out.push_str("#flowstone/error ");
-        self.inside(|| "<error>".to_owned(), &fields)
+        self.nested(|| "<error>".to_owned(), &fields)
     }
 
     fn object(&mut self, object: &Object) -> Result<(), CodecError> {
@@ -365,7 +365,7 @@ impl Writer<'_> {
             }
             Object::Tagged { tag, form } => {
                 self.push(format_args!("#{tag} "));
-                self.inside(|| "<tagged>".to_owned(), form)?;
+                self.nested(|| "<tagged>".to_owned(), form)?;
             }
             Object::Bytes(bytes) => {
                 let _ = write!(self.out, "#flowstone/bytes \"{}\"", hex(bytes));
@@ -397,7 +397,7 @@ impl Writer<'_> {
     }
 }
 
-/// Splits what was realised before into its first item and the rest.
+/// Splits the realised part of a sequence into its first item and the rest.
 fn split(rest: &Value) -> Result<Option<(Value, Value)>, CodecError> {
     Ok(match rest {
         Value::Nil => None,

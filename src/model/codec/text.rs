@@ -1,6 +1,6 @@
 //! Instants and uuids as text.
 
-/// Writes an instant as in `2026-01-31T09:30:00.000Z`.
+/// Writes an instant in the form `2026-01-31T09:30:00.000Z`.
 pub fn instant(millis: i64) -> String {
     let days = millis.div_euclid(86_400_000);
     let clock = millis.rem_euclid(86_400_000);
@@ -14,7 +14,7 @@ pub fn instant(millis: i64) -> String {
     )
 }
 
-/// Reads what [`instant`] writes; `None` for any other text, also for times that no calendar has.
+/// Reads what [`instant`] writes; `None` for any other text, and for times that no calendar has.
 pub(super) fn parse_instant(text: &str) -> Option<i64> {
     let (date, time) = text.strip_suffix('Z')?.split_once('T')?;
     let (sign, date) = match date.strip_prefix('-') {
@@ -39,10 +39,10 @@ pub(super) fn parse_instant(text: &str) -> Option<i64> {
     i64::try_from(i128::from(seconds) * 1000 + i128::from(millis)).ok()
 }
 
-/// No count of milliseconds reaches further.
+/// Years that a count of milliseconds in 64 bits cannot exceed.
 const MOST_YEARS: i64 = 300_000_000;
 
-/// Reads as many numbers as the caller wants, without signs.
+/// Reads exactly `COUNT` numbers without signs.
 fn numbers<const COUNT: usize>(text: &str, separator: char) -> Option<[i64; COUNT]> {
     let mut parts = text.split(separator);
     let mut found = [0; COUNT];
@@ -56,7 +56,7 @@ fn numbers<const COUNT: usize>(text: &str, separator: char) -> Option<[i64; COUN
     parts.next().is_none().then_some(found)
 }
 
-/// Days since 1970 to year, month and day, by the algorithm for the proleptic Gregorian calendar that counts
+/// Converts days since 1970 to year, month and day, by the algorithm for the proleptic Gregorian calendar that counts
 /// years from March.
 fn civil(days: i64) -> (i64, i64, i64) {
     let shifted = days + 719_468;
@@ -72,7 +72,7 @@ fn civil(days: i64) -> (i64, i64, i64) {
     (year, month, day)
 }
 
-/// The way back from [`civil`].
+/// Converts year, month and day to days since 1970; the inverse of [`civil`].
 fn days_of(year: i64, month: i64, day: i64) -> i64 {
     let year = if month <= 2 { year - 1 } else { year };
     let era = year.div_euclid(400);

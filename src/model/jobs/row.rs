@@ -2,25 +2,25 @@
 
 use crate::ids::RunId;
 
-/// How the keys begin under which runs wait for the end of a job. The job's id follows.
+/// Prefix of the keys under which runs wait for the end of a job; the id of the job follows.
 pub const JOB_KEY: &str = "job:";
-/// How the keys begin under which runs wait for the end of a batch of jobs. The batch's id follows.
+/// Prefix of the keys under which runs wait for the end of a batch of jobs; the id of the batch follows.
 pub const BATCH_KEY: &str = "job-batch:";
 
-/// How far a job is.
+/// The state of a job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum JobStatus {
-    /// No worker has it.
+    /// No worker has claimed the job.
     Queued,
-    /// A worker has a lease of it.
+    /// A worker holds a lease of the job.
     Claimed,
     Succeeded,
-    /// The worker found nothing to do.
+    /// The worker ended the job without changes.
     NoChanges,
     Failed,
-    /// Its run was cancelled, or gave it up.
+    /// The run was cancelled, or gave up the job.
     Cancelled,
-    /// Its `:timeout` was over first.
+    /// The `:timeout` of the job passed before it ended.
     TimedOut,
 }
 
@@ -36,7 +36,7 @@ impl JobStatus {
         (JobStatus::TimedOut, "timed_out"),
     ];
 
-    /// Tells whether nothing will happen to the job any more.
+    /// Tells whether the job has ended.
     pub fn is_final(self) -> bool {
         match self {
             JobStatus::Queued | JobStatus::Claimed => false,
@@ -60,7 +60,7 @@ impl JobStatus {
             .map_or("unknown", |(_, name)| name)
     }
 
-    /// Returns the status of a name; `no-changes` and `timed-out` are taken too.
+    /// Returns the status of a name; `no-changes` and `timed-out` are accepted too.
     pub fn from_name(name: &str) -> Option<JobStatus> {
         let name = name.replace('-', "_");
         Self::NAMES
@@ -70,58 +70,58 @@ impl JobStatus {
     }
 }
 
-/// A job as it is stored.
+/// A job in stored form.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct JobRow {
     pub id: String,
-    /// The batch that it was submitted with.
+    /// The id of the batch that the job was submitted with.
     pub batch: Option<String>,
     pub run: RunId,
-    /// The slug of the run's flow. Filled in by the store.
+    /// The slug of the run's flow, set by the store.
     pub flow: String,
-    /// The path of the step that submitted it.
+    /// The path of the step that submitted the job.
     pub path: String,
     /// The job type, by which workers claim it.
     pub kind: String,
     pub status: JobStatus,
     /// EDN text.
     pub payload: String,
-    /// A map as EDN text.
+    /// The metadata, a map as EDN text.
     pub metadata: Option<String>,
-    /// Higher is claimed first.
+    /// Jobs with a higher priority are claimed first.
     pub priority: i64,
-    /// How often it was claimed.
+    /// Number of times the job was claimed.
     pub attempt: u32,
     pub max_attempts: u32,
     pub idempotency_key: String,
     pub created_ms: i64,
     pub updated_ms: i64,
     pub ended_ms: Option<i64>,
-    /// When it ends as [`JobStatus::TimedOut`].
+    /// When the job ends as [`JobStatus::TimedOut`], in milliseconds since 1970.
     pub deadline_ms: Option<i64>,
-    /// The lease that a worker has, while the job is claimed.
+    /// The lease of a worker, while the job is claimed.
     pub lease: Option<JobLease>,
-    /// The worker that claimed it last.
+    /// The worker that claimed the job last.
     pub worker: Option<String>,
-    /// What the worker reported last, as EDN text.
+    /// The last progress report of a worker, as EDN text.
     pub progress: Option<String>,
     /// EDN text.
     pub result: Option<String>,
-    /// A map `{:message :kind :data}` as EDN text; also of an attempt after which the job was queued again.
+    /// A map `{:message :kind :data}` as EDN text; also set by an attempt after which the job was queued again.
     pub error: Option<String>,
-    /// When its worker was asked to stop.
+    /// When the worker was asked to stop, in milliseconds since 1970.
     pub cancel_ms: Option<i64>,
-    /// The call that ended the last lease: the same call again gets the same answer.
+    /// The call that ended the last lease: the same call gets the same answer if it is repeated.
     pub last_call: Option<String>,
 }
 
 /// The right of one worker to work on a job.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct JobLease {
-    /// Random, new with each claim. Only the worker that claimed the job may see it.
+    /// Random, new for each claim. Only the worker that claimed the job may see it.
     pub token: String,
     pub until_ms: i64,
-    /// How long it was claimed for, and is extended by.
+    /// The length of the lease, and of each extension.
     pub length_ms: i64,
 }
 
@@ -129,7 +129,7 @@ pub struct JobLease {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct JobBatch {
     pub id: String,
-    /// How many jobs have which status; only those that occur.
+    /// Number of jobs for each status that occurs.
     pub counts: Vec<(JobStatus, u64)>,
 }
 
@@ -138,7 +138,7 @@ impl JobBatch {
         self.counts.iter().map(|(_, count)| count).sum()
     }
 
-    /// Returns `running`, `completed` where every job succeeded, or `failed`.
+    /// Returns `running`, `completed` if every job succeeded, or `failed`.
     pub fn status(&self) -> &'static str {
         let any = |condition: fn(JobStatus) -> bool| {
             self.counts

@@ -1,7 +1,7 @@
-//! JSON text to values, without a tree in between.
+//! JSON text to values, without an intermediate tree.
 //!
-//! Numbers keep their value: an integer of any size is an integer, a decimal is the nearest double, or the decimal
-//! itself where that is asked for. What is not JSON is described by `serde_json`, so that all messages are of one kind.
+//! Numbers keep their value: an integer of any size is an integer, a decimal is the nearest double, or an exact decimal
+//! if the caller asks for that. Errors are described by `serde_json`, so that all messages have one style.
 
 use std::borrow::Cow;
 use std::convert::Infallible;
@@ -12,20 +12,20 @@ use serde_json::{Deserializer, Error, Value as Json};
 
 use super::MAX_DEPTH;
 
-/// More digits than this are refused: reading them takes time that grows with their square.
+/// Maximum number of digits: the time to read more grows with their square.
 const MAX_DIGITS: usize = 10_000;
 
-/// What becomes of the parts of a JSON text.
+/// Turns the parts of a JSON text into values.
 pub trait Build {
     type Error;
 
-    /// Returns what a key of an object becomes.
+    /// Returns the value for a key of an object.
     ///
     /// # Errors
-    /// Whatever a function of the user throws.
+    /// The error that a function of the user throws.
     fn key(&mut self, text: &str) -> Result<Value, Self::Error>;
 
-    /// Returns what the value of an object's entry becomes.
+    /// Returns the value for the value of an object's entry.
     ///
     /// # Errors
     /// As [`Build::key`].
@@ -33,7 +33,7 @@ pub trait Build {
         Ok(value)
     }
 
-    /// Returns what an array becomes; `above` is the key of the entry that it is in, or nil.
+    /// Returns the value for an array; `above` is the key of the entry that contains it, or nil.
     ///
     /// # Errors
     /// As [`Build::key`].
@@ -47,7 +47,7 @@ pub trait Build {
     }
 }
 
-/// Why a text could not be read.
+/// The reason why a text could not be read.
 #[derive(Debug)]
 pub enum ReadError<E> {
     /// The text is not JSON.
@@ -104,7 +104,7 @@ pub fn read_all(mut text: &str) -> Result<Vec<Value>, Error> {
     }
 }
 
-/// Reads the first JSON value of a text, and returns it with the place where it ends; nothing for a blank text.
+/// Reads the first JSON value of a text, and returns it with the place where it ends; `None` for a blank text.
 ///
 /// # Errors
 /// When the text does not begin with JSON, or a function of the user fails.
@@ -163,8 +163,9 @@ fn plain<F: Fn(&str) -> Value>(text: &str, key: F) -> Result<Value, Error> {
     }
 }
 
-/// Returns the error that describes a text: of reading it as a tree, or without its numbers where that stops at one
-/// beyond the range of doubles. What `serde_json` accepts and this reader does not is a number that is too long.
+/// Returns the error that describes a text: the one of reading it as a tree, or, if that stops at a number beyond the
+/// range of doubles, the one of reading it without numbers. `serde_json` accepts everything that this reader accepts,
+/// and numbers with too many digits.
 fn explained(tree: Option<Error>, ignored: impl FnOnce() -> Option<Error>) -> Error {
     let is_range = |error: &Error| error.to_string().starts_with("number out of range");
     tree.filter(|error| !is_range(error))
@@ -187,7 +188,7 @@ impl<F: Fn(&str) -> Value> Build for Keys<F> {
 }
 
 enum Stop<E> {
-    /// A limit of the evaluation that reads: the machine stops right after.
+    /// The evaluation that reads has reached a limit: the machine stops immediately after.
     Limit,
     Syntax,
     Build(E),
@@ -328,7 +329,7 @@ impl<'a, B: Build> Parser<'a, B> {
         }
         self.at += 1;
         let text: &'a str = self.text;
-        // What follows a backslash may be the middle of a character: then the escape is wrong.
+        // The byte after a backslash may be in the middle of a character: then the escape is invalid.
         let quoted = text.get(begin..self.at).ok_or(Stop::Syntax)?;
         match is_escaped {
             false => Ok(Cow::Borrowed(&quoted[1..quoted.len() - 1])),
@@ -360,11 +361,11 @@ impl<'a, B: Build> Parser<'a, B> {
 
 struct NumberShape {
     length: usize,
-    /// Without a fraction and an exponent.
+    /// Tells whether the number has neither a fraction nor an exponent.
     is_whole: bool,
 }
 
-/// Returns how long the number is that bytes begin with.
+/// Returns the shape of the number at the beginning of some bytes.
 fn number_shape(bytes: &[u8]) -> Option<NumberShape> {
     let digits = |from: usize| {
         let count = bytes[from..]

@@ -1,7 +1,7 @@
-//! JSON text in which every number has its own digits.
+//! JSON text that keeps all digits of every number.
 //!
-//! A number that neither an integer of 64 bits nor a double holds has no place in [`Json`]. In a tree made by
-//! [`to_exact_json`] it is an object with one key that no data has, and [`compact`] and [`pretty`] write its digits.
+//! [`Json`] cannot hold a number that fits neither an integer of 64 bits nor a double. A tree made by [`to_exact_json`]
+//! has an object with one key, which data never uses, in its place; [`compact`] and [`pretty`] write its digits.
 
 use std::fmt::Write as _;
 
@@ -11,7 +11,7 @@ use serde_json::Value as Json;
 use super::read::is_number;
 use super::{JsonError, Numbers, Writer};
 
-/// The key of the object that stands for a number.
+/// The key of the object that represents a number.
 const KEY: &str = "\u{1}number";
 
 /// Returns a realised value as a tree for [`compact`] and [`pretty`].
@@ -30,7 +30,7 @@ pub fn write(value: &Value) -> Result<String, JsonError> {
     Ok(compact(&tree(&mut Unforced, value)?))
 }
 
-/// Returns a value as compact JSON text, computing what is lazy in it.
+/// Returns a value as compact JSON text and computes its lazy parts.
 ///
 /// # Errors
 /// As [`super::to_json_with`].
@@ -38,7 +38,7 @@ pub fn write_with(force: &mut dyn Force, value: &Value) -> Result<String, JsonEr
     Ok(compact(&tree(force, value)?))
 }
 
-/// Returns a value as JSON text, a line for each entry and item, computing what is lazy in it.
+/// Returns a value as JSON text with one line for each entry and item, and computes its lazy parts.
 ///
 /// # Errors
 /// As [`super::to_json_with`].
@@ -51,12 +51,12 @@ pub fn compact(json: &Json) -> String {
     text(json, None)
 }
 
-/// Returns a tree as text with a line for each entry and item.
+/// Returns a tree as text with one line for each entry and item.
 pub fn pretty(json: &Json) -> String {
     text(json, Some(0))
 }
 
-/// Returns what stands for a number of these digits.
+/// Returns the object that represents a number with these digits.
 pub(super) fn number(digits: String) -> Json {
     Json::Object(
         [(KEY.to_owned(), Json::String(digits))]
@@ -88,7 +88,7 @@ fn text(json: &Json, indent: Option<usize>) -> String {
     }
 }
 
-/// Tells whether a tree stands for a number.
+/// Tells whether a tree represents a number.
 pub(super) fn is_exact(json: &Json) -> bool {
     digits(json).is_some()
 }

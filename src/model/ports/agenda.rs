@@ -1,4 +1,4 @@
-//! What can go on: how a worker finds runs without looking at all of them.
+//! The agenda: the runs that can continue, found without reading all runs.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -6,90 +6,91 @@ use std::pin::Pin;
 use super::{PortFuture, Program, RunRow};
 use crate::ids::RunId;
 
-/// The runs that nobody executes and that can go on.
+/// The runs that no process executes and that can continue.
 ///
-/// That is: those in status `running` (new, interrupted, or left by a process that died), waiting ones whose timer
-/// is due or whose wait was answered, and those that are to be cancelled.
+/// These are runs in status `running` (new, interrupted, or left by a process that ended), waiting ones whose timer is
+/// due or whose wait was answered, and those that are to be cancelled.
 pub trait Agenda: Send + Sync {
-    /// Returns what changes whenever there may be more to do: after commits of this process, and soon after those of
-    /// others. Looking for those of others begins with the first call.
+    /// Returns a signal that changes whenever there may be more runs to execute: after commits of this process, and
+    /// soon after those of others. Polling for those of others begins with the first call.
     fn news(&self) -> Box<dyn News>;
 
-    /// Takes the leases of runs that can go on, those of the highest priority first, then the oldest.
+    /// Takes the leases of runs that can continue: the highest priority first, then the oldest.
     fn take(&self, now_ms: i64, limit: usize) -> PortFuture<'_, Vec<Taken>>;
 
-    /// Returns when the next timer is due, a moment that may have passed.
+    /// Returns when the next timer is due, in milliseconds since 1970; the time may have passed.
     fn next_ms(&self) -> PortFuture<'_, Option<i64>>;
 
-    /// Frees the runs that processes held which are gone. Returns how many.
+    /// Frees the runs whose process has ended. Returns their number.
     fn sweep(&self) -> PortFuture<'_, usize>;
 
-    /// Gives back the lease of a run that cannot be executed: nobody takes it before that moment.
+    /// Gives back the lease of a run that cannot be executed; no worker takes it before the time in the setback.
     fn set_aside(&self, run: &RunId, epoch: i64, setback: Setback) -> PortFuture<'_, ()>;
 
-    /// Forgets all setbacks: a worker that starts may be able to do what the one before it was not.
+    /// Ends the delay of all setbacks, because a new worker may succeed where an earlier one failed. Returns the number
+    /// of runs.
     fn forget_setbacks(&self) -> PortFuture<'_, usize>;
 
-    /// Returns what is known of schedules, by flow and id.
+    /// Returns the state of all schedules, by flow and id.
     fn schedules(&self) -> PortFuture<'_, Vec<ScheduleRow>>;
 
-    /// Writes what is known of a schedule, if it is still as the sender saw it. Tells whether it was.
+    /// Writes the state of a schedule if it is still as the caller saw it. Tells whether it was.
     fn plan(&self, change: PlanChange) -> PortFuture<'_, bool>;
 }
 
-/// Reports that there may be more to do.
+/// A signal that there may be more work or more rows.
 pub trait News: Send {
-    /// Marks what has changed so far as seen.
+    /// Marks all changes so far as seen.
     fn mark_seen(&mut self);
 
-    /// Tells whether there is a change that was not seen.
+    /// Tells whether there is an unseen change.
     fn has_changed(&self) -> bool;
 
-    /// Returns when there is a change that was not seen, or the store is gone.
+    /// Waits until there is an unseen change, or the store is closed.
     fn changed(&mut self) -> Pin<Box<dyn Future<Output = ()> + Send + '_>>;
 }
 
-/// What is known of a schedule of a flow.
+/// The stored state of a flow's schedule.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ScheduleRow {
-    /// The flow's slug.
+    /// The slug of the flow.
     pub flow: String,
     pub id: String,
-    /// The times as text; when they change, the next instant is computed again.
+    /// The timing as text; when it changes, the next instant is computed again.
     pub timing: String,
-    /// The hash of the program that it starts.
+    /// The hash of the program that the schedule starts.
     pub program: String,
-    /// The file that it stands in.
+    /// The file that declares the schedule.
     pub file: String,
-    /// `None`: it is switched off, or no longer in its file.
+    /// The next instant; `None` if the schedule is disabled, or no longer in its file.
     pub next_ms: Option<i64>,
-    /// The last moment that was not missed.
+    /// The last instant that was not missed.
     pub last_ms: Option<i64>,
     pub last_run: Option<RunId>,
-    /// Why the last moment started no run.
+    /// Why the last instant started no run.
     pub note: Option<String>,
 }
 
-/// A change of what is known of a schedule.
+/// A change of the stored state of a schedule.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PlanChange {
-    /// As the sender saw it; `None`: there was none.
+    /// The state that the caller saw; `None`: there was no row.
     pub seen: Option<ScheduleRow>,
     pub row: ScheduleRow,
-    /// Its program, to be kept, where it may be new.
+    /// The program, to be stored in case it is new.
     pub program: Option<Program>,
     pub now_ms: i64,
 }
 
-/// A run that the caller may execute, under that epoch.
+/// A run that the caller may execute under this epoch.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Taken {
-    /// As it was before it was taken.
+    /// The row before the lease was taken.
     pub row: RunRow,
     pub epoch: i64,
 }
 
-/// Why a run cannot be executed, and when that is to be tried again.
+/// Why a run cannot be executed, and when a worker may try again.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Setback {
     pub reason: String,

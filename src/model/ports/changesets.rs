@@ -1,13 +1,13 @@
-//! Changesets of `:files`: what lies over a source tree.
+//! Changesets of `:files`: edits over a source tree.
 
 use super::PortFuture;
 use crate::changeset::{Overlay, Referenced};
 
-/// Reading changesets. Changes are [`super::StoreOp::Changeset`].
+/// Read access to changesets. Changes are [`super::StoreOp::Changeset`].
 pub trait Changesets: Send + Sync {
-    /// Returns a changeset with all its changes, of one moment.
+    /// Returns a consistent snapshot of a changeset with all its changes.
     fn overlay(&self, id: &str) -> PortFuture<'_, Option<Overlay>>;
 
-    /// Returns what must stay in the object store and among the blobs, because changesets refer to it.
+    /// Returns the objects and trees that must be kept because changesets refer to them.
     fn referenced(&self) -> PortFuture<'_, Referenced>;
 }

@@ -1,4 +1,4 @@
-//! Time and randomness.
+//! The ports of time and randomness.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -7,14 +7,14 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 /// Wall-clock time.
 pub trait Clock: Send + Sync {
-    /// Milliseconds since 1970.
+    /// Returns milliseconds since 1970.
     fn now_ms(&self) -> i64;
 
-    /// Returns when that moment has come.
+    /// Waits until the time has come, in milliseconds since 1970.
     fn sleep_until(&self, due_ms: i64) -> Pin<Box<dyn Future<Output = ()> + Send + '_>>;
 }
 
-/// Returns the time of the machine, in milliseconds since 1970.
+/// Returns the time of the machine's clock, in milliseconds since 1970.
 pub fn wall_clock_ms() -> i64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH);
     since.map_or(0, |since| {
@@ -22,12 +22,12 @@ pub fn wall_clock_ms() -> i64 {
     })
 }
 
-/// Random bits that nobody can foretell.
+/// Random bits that cannot be predicted.
 pub trait Random: Send + Sync {
     fn next(&self) -> u64;
 }
 
-/// The machine's randomness.
+/// The randomness of the operating system.
 #[derive(Debug, Default, Clone, Copy)]
 pub struct SystemRandom;
 
@@ -37,7 +37,7 @@ impl Random for SystemRandom {
     }
 }
 
-/// Tests give their own sequence.
+/// Deterministic randomness for tests: the mutex holds the state of the generator.
 impl Random for Mutex<u64> {
     fn next(&self) -> u64 {
         let mut state = self

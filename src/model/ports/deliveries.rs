@@ -1,31 +1,31 @@
-//! Starts from outside: what arrives once, however often it is sent.
+//! Deliveries from outside: they take effect once, however often they are sent.
 //!
-//! A receipt remembers what a caller sent and which runs it started. It is checked and written in the transaction that
-//! starts the runs, so neither a crash nor a second request between the two can start them again.
+//! A receipt records what a caller sent and which runs it started. It is checked and written in the transaction that
+//! starts the runs, so neither a crash nor a second request in between can start them again.
 
 use super::{Admission, Completion, NewRun, StartRules, WaitsAnswer};
 use crate::ids::RunId;
 
-/// Something from outside that answers waits and starts runs, in one transaction.
+/// A request from outside that answers waits and starts runs, in one transaction.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Delivery {
-    /// If one of them is known, nothing happens.
+    /// Receipts of the delivery. If one of them is known, nothing is done.
     pub receipts: Vec<NewReceipt>,
-    /// Answers to waits, taken before runs are started.
+    /// Answers to waits, applied before runs are started.
     pub answers: Vec<Completion>,
     pub runs: Vec<(NewRun, StartRules)>,
     pub now_ms: i64,
 }
 
-/// A receipt to be written.
+/// A receipt to write.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NewReceipt {
-    /// Who may not send the same twice: an interface, or a caller and an address.
+    /// The scope in which a key is unique: an interface, or a caller and an address.
     pub scope: String,
     pub key: String,
-    /// Of what was sent.
+    /// The digest of what was sent.
     pub digest: String,
-    /// Afterwards the receipt is forgotten.
+    /// The receipt is forgotten at this time, in milliseconds since 1970.
     pub until_ms: i64,
 }
 
@@ -33,7 +33,7 @@ pub struct NewReceipt {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PastDelivery {
     pub digest: String,
-    /// The runs that it started, in order.
+    /// The runs that the delivery started, in order.
     pub runs: Vec<RunId>,
     pub at_ms: i64,
     pub until_ms: i64,
@@ -42,12 +42,12 @@ pub struct PastDelivery {
 /// The outcome of a delivery.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Delivered {
-    /// One outcome for each answer and each run, in order. If nothing was started, answered or kept, no receipt was
-    /// written.
+    /// The delivery was accepted: one outcome for each answer and each run, in order. If nothing was started, answered
+    /// or kept, no receipt was written.
     Taken {
         answers: Vec<WaitsAnswer>,
         runs: Vec<Admission>,
     },
-    /// It came before; nothing was changed.
+    /// The delivery arrived before; nothing was changed.
     Known(PastDelivery),
 }

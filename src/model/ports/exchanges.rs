@@ -1,8 +1,7 @@
-//! Exchanges: what stands between steps and the servers that they ask, when a run is recorded or replayed.
+//! Exchanges: the port between steps and the servers that they send requests to, while a run is recorded or replayed.
 //!
-//! A step that is about to send a request shows it here first. The answer is either that it is to be sent, with
-//! somebody who takes down what comes of it, or what was taken down before. Plain data: what an HTTP client makes of
-//! it is the client's business.
+//! A step passes each request to this port before it sends it. The port either lets it be sent, and provides a tape
+//! that records the response, or returns a recorded response. It is plain data: the HTTP client decides how to use it.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -12,17 +11,17 @@ use crate::redact::{Redactor, Redactors};
 
 /// Observes or answers requests before they are sent.
 pub trait Exchanges: Send + Sync {
-    /// Decides about a request.
+    /// Decides whether a request is sent or answered from a recording.
     ///
     /// # Errors
-    /// When it cannot be recorded, or nothing that was recorded answers it.
+    /// When the request cannot be recorded, or no recorded response matches it.
     fn ask(&self, request: AskedRequest) -> Result<Exchanged, ExchangeError>;
 
-    /// Tells whether all answers come from a recording: then nothing is sent, and no secret is needed.
+    /// Tells whether all responses come from a recording: then nothing is sent, and no secret is needed.
     fn is_replay(&self) -> bool;
 }
 
-/// A request as it would be sent.
+/// A request in the form in which it would be sent.
 #[derive(Debug, Clone)]
 pub struct AskedRequest {
     /// The path of the step that sends it.
@@ -31,67 +30,68 @@ pub struct AskedRequest {
     pub method: String,
     pub url: String,
     pub headers: Vec<(String, String)>,
-    /// Headers that prove who we are.
+    /// Headers that authenticate the sender.
     pub secret_headers: Vec<(String, String)>,
     pub body: Vec<u8>,
-    /// The secrets that the run has looked up; more may come while the answer does.
+    /// The secrets that the run has looked up; it may look up more while the response arrives.
     pub secrets: Revealed,
-    /// Texts that are others in every run, and what to write for them.
+    /// Texts that differ in every run, each with its replacement in the recording.
     pub passing: Vec<(String, &'static str)>,
 }
 
-/// What becomes of a request.
+/// The decision about a request.
 pub enum Exchanged {
-    /// It is to be sent.
+    /// The request is to be sent.
     Live(Box<dyn Tape>),
     Recorded(RecordedAnswer),
 }
 
-/// Takes down what comes of a request, in the order in which it comes. Dropped without an end, nobody wanted the rest.
+/// Records the response to a request, in the order in which it arrives. If dropped before `end`, the recording is
+/// marked as unread from there.
 pub trait Tape: Send {
     fn head(&mut self, head: AnswerHead);
     fn chunk(&mut self, bytes: &[u8]);
     fn end(&mut self, end: AnswerEnd);
 }
 
-/// The start of an answer.
+/// The head of a response.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AnswerHead {
     pub status: u16,
     pub headers: Vec<(String, String)>,
-    /// Where it came from, after redirects.
+    /// The address that responded, after redirects.
     pub url: String,
 }
 
-/// How an answer ended.
+/// How a response ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum AnswerEnd {
     Complete,
-    /// Nobody read further.
+    /// The step stopped reading.
     Unread,
     Failed(AnswerFault),
 }
 
-/// Why there is no answer, or no more of it.
+/// Why there is no response, or only a part of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AnswerFault {
-    /// What flows can match on: `cut-off`, `timeout`, `unavailable` ...
+    /// The kind that flows can match on, such as `cut-off`, `timeout` or `unavailable`.
     pub kind: String,
     pub message: String,
-    /// Asking again may help.
+    /// Another attempt may succeed.
     pub passing: bool,
 }
 
-/// An answer from a recording.
+/// A response from a recording.
 #[derive(Debug, Clone)]
 pub struct RecordedAnswer {
-    /// Nothing where the request failed before there was one.
+    /// `None` if the request failed before a response began.
     pub head: Option<AnswerHead>,
     pub chunks: Vec<Vec<u8>>,
     pub end: AnswerEnd,
 }
 
-/// Why a request is neither sent nor answered.
+/// Why a request is neither sent nor answered from a recording.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct ExchangeError {
@@ -101,8 +101,8 @@ pub struct ExchangeError {
     pub hint: String,
 }
 
-/// The secrets that a run knows: those that its steps have looked up, and those of its input. They are taken out of
-/// whatever is written down or shown.
+/// The secrets that a run knows: those that its steps have looked up, and those of its input. They are removed from
+/// everything that is stored or shown.
 #[derive(Clone, Default)]
 pub struct Revealed {
     known: Arc<Mutex<Known>>,
@@ -112,12 +112,12 @@ pub struct Revealed {
 #[derive(Default)]
 struct Known {
     secrets: Vec<Secret>,
-    /// Of these secrets; `None`: one was added since.
+    /// The redactor of these secrets; `None` after one was added.
     redactor: Option<Arc<Redactor>>,
 }
 
 impl Revealed {
-    /// Knows none yet. Redactors are shared with others that know the same.
+    /// Creates an empty set. Runs that know the same secrets share redactors.
     pub fn new(redactors: Redactors) -> Revealed {
         Revealed {
             known: Arc::default(),
@@ -133,12 +133,12 @@ impl Revealed {
         }
     }
 
-    /// Returns those that are known by now.
+    /// Returns the secrets that are known so far.
     pub fn all(&self) -> Vec<Secret> {
         self.lock().secrets.clone()
     }
 
-    /// Returns what finds and replaces those that are known by now.
+    /// Returns the redactor of the secrets that are known so far.
     pub fn redactor(&self) -> Arc<Redactor> {
         let known = &mut *self.lock();
         let make = || self.redactors.of(&known.secrets);
@@ -156,7 +156,7 @@ impl fmt::Debug for Revealed {
     }
 }
 
-/// Shows the requests of one step.
+/// Passes the requests of one step to [`Exchanges`].
 #[derive(Clone)]
 pub struct Witness {
     pub exchanges: Arc<dyn Exchanges>,
@@ -167,7 +167,7 @@ pub struct Witness {
 }
 
 impl Witness {
-    /// Shows a request; the step's part of it is filled in.
+    /// Passes a request, completed by the facts about the step.
     ///
     /// # Errors
     /// As [`Exchanges::ask`].
@@ -185,13 +185,13 @@ impl Witness {
         })
     }
 
-    /// As [`Exchanges::is_replay`].
+    /// Returns the same as [`Exchanges::is_replay`].
     pub fn is_replay(&self) -> bool {
         self.exchanges.is_replay()
     }
 }
 
-/// What a client knows of a request.
+/// The part of a request that the client knows.
 #[derive(Debug, Clone, Default)]
 pub struct ShownRequest {
     pub method: String,

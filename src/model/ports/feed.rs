@@ -1,8 +1,8 @@
-//! The feed: the journal of a run with the events of its life, and the order of all of them in the project.
+//! The feed: the journal of a run together with the events of its life, and the order of these rows in the project.
 //!
-//! Events of a run's life (created, started, a wait opened, a job claimed, ended) are rows of its journal that replay does not see:
-//! [`super::Journal`] returns entries only, and this port returns both. A row's number in its run is the number of its
-//! event. The numbers of a run begin at 1, have no gaps, and continue over all passes.
+//! Events of a run's life (created, started, a wait opened, a job claimed, ended) are rows of its journal that replay
+//! does not see: [`super::Journal`] returns entries only, and this port returns both. The number of a row in its run is
+//! the number of its event. The numbers of a run begin at 1, have no gaps, and continue over all passes.
 
 use super::{Entry, JobRow, NewWait, News, PortFuture, RunStatus, StoreError, WaitEnding};
 use crate::codec;
@@ -11,15 +11,15 @@ use crate::names::name_of;
 use crate::waits::{Answered, actions};
 use flowstone_lang::value::Value;
 
-/// Reports of progress whose text is longer are not part of their event.
+/// Maximum size of a progress report in its event, in bytes; a longer report is only in the job.
 const PROGRESS_MAX: usize = 8 << 10;
 
-/// Reading the feeds of runs and of the project.
+/// Read access to the feeds of runs and of the project.
 pub trait Feed: Send + Sync {
-    /// Returns the rows of a run after a number, in order. Returns nothing if the run does not exist.
+    /// Returns the rows of a run after a number, in order; `None` if the run does not exist.
     fn read(&self, run: &RunId, after: i64, limit: usize) -> PortFuture<'_, Option<FeedPage>>;
 
-    /// Returns the rows of all runs after a position of the project, in the order of their commits.
+    /// Returns the rows of all runs after a position in the project, in the order of their commits.
     fn project(
         &self,
         after: i64,
@@ -30,29 +30,30 @@ pub trait Feed: Send + Sync {
     /// Returns the position of the last row.
     fn last_position(&self) -> PortFuture<'_, i64>;
 
-    /// Returns what changes with each commit that may have added rows, of this process and, soon after, of others.
+    /// Returns a signal that changes with each commit that may have added rows: of this process and, soon after, of
+    /// others.
     fn news(&self) -> Box<dyn News>;
 
-    /// As [`Feed::news`], for the rows of one run. It may also change without new rows.
+    /// Returns the same signal as [`Feed::news`] for the rows of one run. It may also change without new rows.
     fn watch(&self, run: &RunId) -> Box<dyn News>;
 }
 
-/// Which rows the feed of a project has.
+/// The rows that the feed of a project includes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum FeedDetail {
-    /// The events of runs, waits and jobs.
+    /// Events of runs, waits and jobs.
     #[default]
     Events,
-    /// The journal entries as well.
+    /// Events and journal entries.
     Steps,
 }
 
-/// Rows of one run, with the state of the run at the time.
+/// Rows of one run, with the state of the run when they were read.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FeedPage {
     pub status: RunStatus,
     pub pass: i64,
-    /// The journal was removed, and with it the feed.
+    /// The journal was removed, and with it the rows of the feed.
     pub is_pruned: bool,
     pub rows: Vec<FeedRow>,
 }
@@ -60,7 +61,7 @@ pub struct FeedPage {
 /// A row of a run's feed.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FeedRow {
-    /// The number in the run.
+    /// The number of the row in the run.
     pub seq: i64,
     pub item: FeedItem,
 }
@@ -82,37 +83,37 @@ impl FeedItem {
     }
 }
 
-/// Rows of all runs.
+/// A page of rows of all runs.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct ProjectFeedPage {
     pub rows: Vec<ProjectFeedRow>,
-    /// The position to continue after: nothing before it was left out.
+    /// The position to continue after; no row before it was left out.
     pub next: i64,
 }
 
 /// A row in the feed of a project.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ProjectFeedRow {
-    /// Positions grow with each row; some numbers are left out.
+    /// The position in the project. Positions increase with each row, with gaps.
     pub position: i64,
     pub run: RunId,
     pub flow: String,
-    /// The pass that the run is in now.
+    /// The current pass of the run.
     pub pass: i64,
     pub row: FeedRow,
 }
 
-/// What happened in the life of a run.
+/// A kind of event in the life of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum EventKind {
     RunCreated,
-    /// It is executed for the first time.
+    /// A process executes the run for the first time.
     RunStarted,
-    /// A process executes it again.
+    /// A process executes the run again.
     RunResumed,
-    /// Its next pass begins.
+    /// The next pass of the run begins.
     RunContinued,
-    /// It is asked to cancel.
+    /// Records that the run is asked to cancel.
     RunCancelling,
     RunCompleted,
     RunFailed,
@@ -124,12 +125,12 @@ pub enum EventKind {
     WaitTimedOut,
     /// A worker claimed a job of the run.
     JobClaimed,
-    /// The worker of a job reported how far it is.
+    /// The worker of a job reported its progress.
     JobProgress,
 }
 
 impl EventKind {
-    /// All kinds with the names under which they are stored and sent.
+    /// All kinds with their names in the store and in events.
     pub const NAMES: &'static [(EventKind, &'static str)] = &[
         (EventKind::JobClaimed, "job.claimed"),
         (EventKind::JobProgress, "job.progress"),
@@ -148,7 +149,7 @@ impl EventKind {
         (EventKind::WaitTimedOut, "wait.timed-out"),
     ];
 
-    /// Returns the name under which it is stored and sent.
+    /// Returns the name of the kind in the store and in events.
     pub fn name(self) -> &'static str {
         Self::NAMES
             .iter()
@@ -164,7 +165,7 @@ impl EventKind {
             .map(|(kind, _)| *kind)
     }
 
-    /// Tells whether nothing follows it in its run.
+    /// Tells whether this is the last event of its run.
     pub fn is_end(self) -> bool {
         match self {
             EventKind::RunCompleted
@@ -187,25 +188,25 @@ impl EventKind {
 }
 
 /// An event in the life of a run, as a store keeps it. Stores write it in the transaction that changes the run or the
-/// wait, so that both have the same events.
+/// wait, so that all stores produce the same events.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Event {
     pub kind: EventKind,
     /// The path of the wait, or of the step that submitted the job; empty for an event of the run.
     pub path: String,
-    /// A map as EDN text.
+    /// The data of the event, a map as EDN text.
     pub data: String,
     pub at_ms: i64,
 }
 
 impl Event {
-    /// The name of this kind of row in the journal, beside those of entries.
+    /// The stored kind of these rows in the journal, beside those of entries.
     pub const STORED_KIND: &'static str = "event";
 
-    /// Reads an event as it is stored.
+    /// Restores an event from its stored parts.
     ///
     /// # Errors
-    /// When this build does not know its name.
+    /// When this build does not know the name.
     pub fn stored(name: &str, path: String, data: String, at_ms: i64) -> Result<Event, StoreError> {
         let kind = EventKind::from_name(name).ok_or_else(|| StoreError::Damaged {
             path: String::new(),
@@ -228,7 +229,7 @@ impl Event {
         }
     }
 
-    /// The run was added.
+    /// Records that the run was added.
     pub fn created(status: RunStatus, started_by: &str, at_ms: i64) -> Event {
         let data = [
             ("status", Value::keyword(status.name())),
@@ -237,7 +238,7 @@ impl Event {
         Event::of_run(EventKind::RunCreated, &data, at_ms)
     }
 
-    /// A process took the run's lease to execute it. `is_first`: for the first time.
+    /// Records that a process took the lease of the run to execute it. `is_first`: for the first time.
     pub fn taken(is_first: bool, pass: i64, at_ms: i64) -> Event {
         let kind = match is_first {
             true => EventKind::RunStarted,
@@ -246,7 +247,7 @@ impl Event {
         Event::of_run(kind, &[("pass", Value::Int(pass))], at_ms)
     }
 
-    /// The run begins another pass.
+    /// Records that the next pass of the run begins.
     pub fn continued(pass: i64, at_ms: i64) -> Event {
         Event::of_run(
             EventKind::RunContinued,
@@ -255,13 +256,13 @@ impl Event {
         )
     }
 
-    /// The run is asked to cancel.
+    /// Records that the run is asked to cancel.
     pub fn cancelling(reason: &str, at_ms: i64) -> Event {
         let data = [("reason", Value::from(reason))];
         Event::of_run(EventKind::RunCancelling, &data, at_ms)
     }
 
-    /// The run ended; its result or error is in its row. Returns nothing for a status that is not final.
+    /// Records the end of the run; its result or error is in its row. Returns `None` for a status that is not final.
     pub fn ended(status: RunStatus, at_ms: i64) -> Option<Event> {
         let kind = match status {
             RunStatus::Completed => EventKind::RunCompleted,
@@ -277,7 +278,7 @@ impl Event {
         Some(Event::of_run(kind, &[], at_ms))
     }
 
-    /// A wait was opened. Returns nothing for a wait for a child run, which nobody else answers.
+    /// Records that a wait was opened. Returns `None` for a wait for a child run, which only the engine answers.
     pub fn wait_opened(wait: &NewWait, at_ms: i64) -> Option<Event> {
         if wait.key.starts_with(super::CHILD_KEY) {
             return None;
@@ -299,7 +300,7 @@ impl Event {
         })
     }
 
-    /// A wait was answered or taken away. Returns nothing for a wait for a child run.
+    /// Records that a wait was answered or cancelled. Returns `None` for a wait for a child run.
     pub fn wait_answered(wait: &WaitPlace<'_>, answered: &Answered) -> Option<Event> {
         if wait.key.starts_with(super::CHILD_KEY) {
             return None;
@@ -323,7 +324,7 @@ impl Event {
         })
     }
 
-    /// Nobody answered a wait in time. Returns nothing for a wait for a child run.
+    /// Records that a wait timed out. Returns `None` for a wait for a child run.
     pub fn wait_timed_out(wait: &WaitPlace<'_>, at_ms: i64) -> Option<Event> {
         (!wait.key.starts_with(super::CHILD_KEY)).then(|| Event {
             kind: EventKind::WaitTimedOut,
@@ -333,14 +334,14 @@ impl Event {
         })
     }
 
-    /// A worker claimed a job.
+    /// Records that a worker claimed a job.
     pub fn job_claimed(job: &JobRow, at_ms: i64) -> Event {
         let worker = job.worker.as_deref();
         let worker = ("worker", worker.map_or(Value::Nil, Value::from));
         Event::of_job(EventKind::JobClaimed, job, worker, at_ms)
     }
 
-    /// The worker of a job reported how far it is. A long report is in the job only.
+    /// Records that the worker of a job reported its progress. A long report is only in the job.
     pub fn job_progress(job: &JobRow, at_ms: i64) -> Event {
         let progress = job.progress.as_deref();
         let progress = progress.filter(|text| text.len() <= PROGRESS_MAX);
@@ -364,7 +365,7 @@ impl Event {
     }
 }
 
-/// The names of a wait that an event needs.
+/// The names of a wait that its events contain.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct WaitPlace<'a> {
     pub id: &'a str,
@@ -372,7 +373,7 @@ pub struct WaitPlace<'a> {
     pub key: &'a str,
 }
 
-/// Returns a map as EDN text, without the keys whose value is nil.
+/// Returns a map as EDN text, without entries whose value is nil.
 fn map_text(data: &[(&str, Value)]) -> String {
     let present = data.iter().filter(|(_, value)| !value.is_nil());
     let entries = present.map(|(key, value)| (Value::keyword(key), value.clone()));

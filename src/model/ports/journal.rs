@@ -5,12 +5,12 @@ use crate::ids::RunId;
 
 /// The journals of all runs.
 pub trait Journal: Send + Sync {
-    /// Makes a batch of changes, all or none, together with whatever other runs hand over at the time. Returns
-    /// when it is as far as [`Batch::ack`] asks for. Batches take effect in the order of the calls, so that when
-    /// one is durable, all before it are.
+    /// Applies a batch of changes, all or none, together with batches of other runs that are pending. Returns when the
+    /// batch has reached the state that [`Batch::ack`] asks for. Batches take effect in the order of the calls: when
+    /// one is durable, all earlier ones are.
     fn commit(&self, batch: Batch) -> PortFuture<'static, Receipt>;
 
-    /// Hands over a batch without waiting. If it fails, so does the next [`Journal::commit`] of that run.
+    /// Posts a batch without waiting for it. If it fails, the next [`Journal::commit`] of that run fails.
     ///
     /// # Errors
     /// When an earlier batch of the run failed.
@@ -19,7 +19,7 @@ pub trait Journal: Send + Sync {
     /// Returns the journal of a run, in order.
     fn load(&self, run: &RunId) -> PortFuture<'_, Vec<Entry>>;
 
-    /// Returns at most `most` entries of a run after a place, in order, each with its own place. Places grow; 0 comes
+    /// Returns at most `most` entries of a run after a place, in order, each with its own place. Places increase; 0 is
     /// before the first.
     fn load_after(
         &self,
@@ -36,32 +36,32 @@ pub trait Journal: Send + Sync {
     }
 }
 
-/// What survives what.
+/// Which failures a commit survives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Durability {
-    /// A commit that was acknowledged survives loss of power.
+    /// An acknowledged commit survives a loss of power.
     #[default]
     Full,
-    /// It survives a crash of the process only.
+    /// An acknowledged commit survives only a crash of the process.
     Relaxed,
 }
 
 /// When a commit returns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Ack {
-    /// When it is durable.
+    /// The commit returns when the batch is durable.
     #[default]
     Durable,
-    /// When it has happened: it will be durable soon, and before whatever is handed over later. Should that fail,
-    /// the next commit of the run fails.
+    /// The commit returns when the batch is applied: it will be durable soon, and before any later batch. If that
+    /// fails, the next commit of the run fails.
     Applied,
 }
 
-/// Changes for one run that happen together.
+/// Changes of one run that are applied together.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Batch {
     pub run: RunId,
-    /// The epoch of the lease that the sender holds; the batch is refused when it is not the current one.
+    /// The epoch of the sender's lease; the batch is refused if it is not the current one.
     pub epoch: i64,
     pub durability: Durability,
     pub ack: Ack,
@@ -69,90 +69,90 @@ pub struct Batch {
     pub changes: Vec<Change>,
 }
 
-/// One change. See [`Batch`].
+/// One change of a [`Batch`].
 #[derive(Debug, Clone, PartialEq)]
 pub enum Change {
     /// Adds an entry.
     Append(Entry),
     /// Executes an operation and adds the entry, with the operation's result as its payload.
     Perform { op: Box<StoreOp>, entry: Entry },
-    /// Changes the run's row. What ends the run gives its lease back, too.
+    /// Changes the run's row. A final status gives the lease back, too.
     Update(RunUpdate),
     /// Opens a wait; an unconsumed signal for its key completes it at once.
     OpenWait(Box<NewWait>),
     /// Closes a wait that is in the state that the sender saw: the run has taken its answer, or it timed out.
     /// In any other state the batch is refused with kind `conflict`.
     CloseWait { path: String, seen: WaitState },
-    /// Closes whatever waits the run still has open.
+    /// Closes all waits of the run that are open.
     CloseWaits,
-    /// Closes what the step at a path waits for, if it waits: the flow has given it up.
+    /// Closes the wait of the step at a path, if it has one: the flow has given up the step.
     CloseWaitsOf { path: String },
-    /// Ends the children that are not over by their [`super::ParentClose`]; `only`: that one of them.
+    /// Ends the children that are not over by their [`super::ParentClose`]; `only`: this child alone.
     CloseChildren { only: Option<RunId> },
-    /// Completes the open waits under a key, or is kept for one that opens later. Of several with one `dedup`, the
-    /// first counts.
+    /// Completes the open waits under a key, or is kept for one that opens later. Of several signals with the same
+    /// `dedup`, the first one counts.
     Signal {
         key: String,
         dedup: String,
         payload: String,
     },
-    /// Begins the next pass: journal and waits are dropped, and the run continues with this input and seed.
+    /// Begins the next pass: journal and waits are removed, and the run continues with this input and seed.
     Restart { input: String, seed: u64 },
 }
 
-/// What a commit gives back.
+/// The outcome of a commit.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Receipt {
     /// The results of the [`Change::Perform`]s, in order.
     pub results: Vec<String>,
 }
 
-/// A row of the journal.
+/// An entry of the journal.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Entry {
     pub kind: EntryKind,
     /// The text of a [`crate::ids::StepPath`].
     pub path: String,
-    /// The step type, or which built-in asked.
+    /// The step type, or the built-in that made the request.
     pub what: String,
-    /// Hash of the resolved request.
+    /// The hash of the resolved request.
     pub digest: String,
-    /// The beginning of the request, to be shown; the first entry of a path has it.
+    /// The beginning of the request, for display; only in the first entry of a path.
     pub request: Option<String>,
-    /// What this kind of entry carries, as EDN text. Large ones are kept out of line by the store.
+    /// The content of this kind of entry, as EDN text. The store keeps large payloads apart.
     pub payload: String,
     pub at_ms: i64,
 }
 
-/// What an entry says about its path.
+/// The meaning of an entry for its path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum EntryKind {
-    /// It is about to be performed. Payload: `{:attempt n :config ... :title ...}`.
+    /// The request is about to be performed. Payload: `{:attempt n :config ... :title ...}`.
     Intent,
-    /// It gave this value.
+    /// The request has this value.
     Result,
-    /// It failed for good, with this error.
+    /// The request failed finally, with this error.
     Error,
-    /// It failed this time and is tried again, or sleeps. Payload: `{:due ms ...}`.
+    /// The attempt failed and is repeated later, or the request sleeps. Payload: `{:due ms ...}`.
     Timer,
-    /// It gave this value, which is to be checked or reviewed before it is the result.
+    /// The request has this value, which is checked or reviewed before it is the result.
     Draft,
-    /// What it cost. Payload: `{:label :unit :quantity :micros}`.
+    /// The cost of an attempt. Payload: `{:label :unit :quantity :micros}`.
     Cost,
-    /// Someone outside answered: a checkpoint, a doubt, a confirmation, a review.
+    /// Someone outside answered: a checkpoint, an effect in doubt, a confirmation, a review.
     Signal,
-    /// A built-in's journaled answer: a time, a random number.
+    /// The journaled answer of a built-in: a time, a random number.
     Note,
-    /// A step that performs others begins an attempt. Payload: `{:attempt n}`.
+    /// A step that performs nested steps begins an attempt. Payload: `{:attempt n}`.
     Begin,
     /// A log line or event of the flow.
     Log,
-    /// What the run that this one was forked from got for such a request.
+    /// The answer that the run from which this one was forked received for the same request.
     Reuse,
 }
 
 impl EntryKind {
-    /// All kinds with the names they are stored under.
+    /// All kinds with their names in the store.
     pub const NAMES: &'static [(EntryKind, &'static str)] = &[
         (EntryKind::Begin, "begin"),
         (EntryKind::Cost, "cost"),
@@ -167,7 +167,7 @@ impl EntryKind {
         (EntryKind::Timer, "timer"),
     ];
 
-    /// Returns the name it is stored under.
+    /// Returns the name of the kind in the store.
     pub fn name(self) -> &'static str {
         Self::NAMES
             .iter()

@@ -1,27 +1,27 @@
-//! Runs as a list shows them: no inputs, results or errors, so that a long list is cheap.
+//! Summaries of runs for lists: without inputs, results and errors, so that a long list is cheap.
 
 use super::{Parent, RunStatus};
 use crate::ids::RunId;
 
-/// A run without what may be large.
+/// A run without its large values.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RunSummary {
     pub id: RunId,
     pub external_id: Option<String>,
     pub flow: String,
     pub status: RunStatus,
-    /// What a waiting run waits for, in words.
+    /// The reason for waiting of a run, as text.
     pub wait_reason: Option<String>,
     pub due_ms: Option<i64>,
-    /// A live process executes it now.
+    /// A live process executes the run now.
     pub executing: bool,
-    /// As in [`super::RunRow::begun`].
+    /// The same as [`super::RunRow::begun`].
     pub begun: bool,
-    /// As in [`super::RunRow::held`].
+    /// The same as [`super::RunRow::held`].
     pub held: bool,
-    /// As in [`super::RunRow::quarantine`].
+    /// The same as [`super::RunRow::quarantine`].
     pub quarantine: Option<String>,
-    /// Somebody asked for it to be cancelled.
+    /// Someone asked for the run to be cancelled.
     pub is_cancel_requested: bool,
     pub created_ms: i64,
     pub updated_ms: i64,
@@ -36,50 +36,50 @@ pub struct RunSummary {
     pub pruned_ms: Option<i64>,
 }
 
-/// Which runs to show, and in which order.
+/// The selection, order and page of a list of runs.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct RunQuery {
-    /// Any of these; none: all.
+    /// The run has one of these statuses; empty: any status.
     pub statuses: Vec<RunStatus>,
-    /// Also those that run by their status and that no process executes.
+    /// Includes runs that have begun, are in status `running`, and that no process executes.
     pub interrupted: bool,
     pub flow: Option<String>,
-    /// Created at or after.
+    /// The run was created at or after this time.
     pub since_ms: Option<i64>,
-    /// Created before.
+    /// The run was created before this time.
     pub until_ms: Option<i64>,
-    /// The value of `:concurrency :key-field`, as EDN text or as the text it is.
+    /// The value of `:concurrency :key-field`, as EDN text or as its plain text.
     pub key: Option<String>,
-    /// Somewhere in id, flow, key, input, result or error; case does not matter for ASCII.
+    /// A text in id, flow, key, input, result or error; the case of ASCII letters is ignored.
     pub text: Option<String>,
-    /// As in [`super::NewRun::started_by`]; `schedule` also means `schedule:<id>`.
+    /// The same as [`super::NewRun::started_by`]; `schedule` also matches `schedule:<id>`.
     pub started_by: Option<String>,
     pub parent: Option<RunId>,
-    /// Over for longer than since this moment.
+    /// The run ended before this time.
     pub ended_before_ms: Option<i64>,
-    /// Only runs whose journal is there, or only those whose is not.
+    /// Selects runs whose journal was removed, or runs whose journal exists.
     pub pruned: Option<bool>,
     pub sort: RunOrder,
-    /// The runs that come after this one in the order.
+    /// The last run of the previous page.
     pub after: Option<RunId>,
-    /// 0: no limit.
+    /// Maximum number of runs; 0: no limit.
     pub limit: usize,
 }
 
-/// The order of a list.
+/// The order of a list of resources.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum RunOrder {
-    /// By creation, the newest first.
+    /// By creation, newest first.
     #[default]
     Newest,
-    /// By creation, the oldest first.
+    /// By creation, oldest first.
     Oldest,
-    /// By the last change, the latest first.
+    /// By the last change, latest first.
     Changed,
 }
 
 impl RunOrder {
-    /// All, with their names.
+    /// All orders with their names.
     pub const NAMES: &'static [(RunOrder, &'static str)] = &[
         (RunOrder::Changed, "changed"),
         (RunOrder::Newest, "newest"),

@@ -1,7 +1,7 @@
-//! The door that runs begin through: `:concurrency`, `:limits` and priorities, decided by the store.
+//! The queue of starts: `:concurrency`, `:limits` and priorities, decided by the store.
 //!
 //! A run that may not start yet is a row in status `queued`. The event that frees a place (a run ends, a queued run is
-//! cancelled, an instant is reached) starts the next run in the same transaction, so that neither a crash nor a second
+//! cancelled, a time is reached) starts the next run in the same transaction, so that neither a crash nor a second
 //! process can intervene. All counts are read from the rows of runs; there are no separate counters.
 
 use super::{Delivered, Delivery, Entry, NewRun, PastDelivery, PortFuture};
@@ -9,11 +9,11 @@ use crate::ids::RunId;
 
 /// The queue of a project.
 pub trait Queue: Send + Sync {
-    /// Adds a run and decides whether it begins, all in one transaction. With an `external_id` that is taken,
-    /// decides nothing and returns the run that has it.
+    /// Adds a run and decides whether it starts, in one transaction. If its `external_id` is taken, decides nothing and
+    /// returns the run that has it.
     fn admit(&self, run: NewRun, rules: StartRules) -> PortFuture<'_, Admission>;
 
-    /// As [`Queue::admit`], of a run that begins with a journal; both are added in one transaction.
+    /// Works like [`Queue::admit`] for a run with an initial journal; both are added in one transaction.
     fn admit_with(
         &self,
         run: NewRun,
@@ -21,52 +21,54 @@ pub trait Queue: Send + Sync {
         journal: Vec<Entry>,
     ) -> PortFuture<'_, Admission>;
 
-    /// As [`Queue::deliver`], but all runs are added, or nothing happens.
+    /// Works like [`Queue::deliver`], but either all runs are added, or nothing is changed.
     fn admit_all(&self, delivery: Delivery) -> PortFuture<'_, BulkAdmission>;
 
-    /// Takes something from outside: answers waits and starts runs in one transaction, unless it came before.
+    /// Accepts a delivery from outside: answers waits and starts runs in one transaction, unless the delivery arrived
+    /// before.
     fn deliver(&self, delivery: Delivery) -> PortFuture<'_, Delivered>;
 
-    /// Returns what was delivered under a receipt that is not over.
+    /// Returns the earlier delivery of a receipt that has not expired.
     fn receipt(&self, scope: &str, key: &str, now_ms: i64) -> PortFuture<'_, Option<PastDelivery>>;
 
-    /// Starts queued runs whose moment has come, and returns them: they are `running`, and nobody executes them.
+    /// Starts the queued runs whose time has come, and returns them: they are `running`, and no process executes them
+    /// yet.
     fn promote(&self, now_ms: i64) -> PortFuture<'_, Vec<RunId>>;
 
-    /// Returns what a queued run waits for; nothing where it is not queued.
+    /// Returns the place of a queued run; `None` if the run is not queued.
     fn place(&self, run: &RunId) -> PortFuture<'_, Option<QueuePlace>>;
 }
 
-/// What the start of a run has to pass.
+/// The rules for the start of a run.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct StartRules {
     pub slot: Option<SlotRule>,
     pub limit: Option<LimitRule>,
 }
 
-/// At most one live run in a slot.
+/// Allows at most one live run in a slot.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SlotRule {
-    /// The flow, and the key's value where there is one.
+    /// The slug of the flow, and the value of the key if there is one.
     pub name: String,
     pub on_new_version: OnNewVersion,
     pub on_conflict: OnConflict,
 }
 
-/// What happens to live runs of another version of the flow.
+/// The policy for live runs of another version of the flow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum OnNewVersion {
-    /// Both may run.
+    /// Runs of both versions may be live.
     Coexist,
-    /// They finish first.
+    /// The live runs finish first.
     Drain,
-    /// They are cancelled, and the new one begins when they are gone.
+    /// The live runs are cancelled, and the new one starts when they have ended.
     #[default]
     Supersede,
 }
 
 impl OnNewVersion {
-    /// All, with the names they have in flows.
+    /// All policies with their names in flows.
     pub const NAMES: &'static [(OnNewVersion, &'static str)] = &[
         (OnNewVersion::Coexist, "coexist"),
         (OnNewVersion::Drain, "drain"),
@@ -74,20 +76,20 @@ impl OnNewVersion {
     ];
 }
 
-/// What happens when the slot is taken by a run of the same version.
+/// The policy for a slot that is taken by a run of the same version.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum OnConflict {
-    /// That one is cancelled, and so are those that are queued; the new one begins when it is gone.
+    /// The live run is cancelled, and so are queued ones; the new run starts when it has ended.
     CancelRunning,
-    /// The new one waits for its turn.
+    /// The new run waits for its turn.
     #[default]
     Queue,
-    /// There is no new one.
+    /// The new run is refused.
     Reject,
 }
 
 impl OnConflict {
-    /// All, with the names they have in flows.
+    /// All policies with their names in flows.
     pub const NAMES: &'static [(OnConflict, &'static str)] = &[
         (OnConflict::CancelRunning, "cancel-running"),
         (OnConflict::Queue, "queue"),
@@ -95,10 +97,10 @@ impl OnConflict {
     ];
 }
 
-/// How many runs may be live under a name, and how fast they may begin.
+/// The maximum number of live runs under a name, and the maximum rate of starts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LimitRule {
-    /// The scope, and the key's value where there is one.
+    /// The scope, and the value of the key if there is one.
     pub name: String,
     pub concurrency: Option<u32>,
     pub rate: Option<RateRule>,
@@ -111,52 +113,52 @@ pub struct RateRule {
     pub per_ms: i64,
 }
 
-/// The outcome of a start.
+/// The outcome of a request to start a run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Admission {
     Admitted {
         run: RunId,
         decision: StartDecision,
-        /// The runs that were cancelled, or asked to, in favour of this one.
+        /// The runs that were cancelled, or asked to cancel, in favour of this one.
         replaced: Vec<RunId>,
     },
-    /// Its slot is taken, and the flow says `:on-conflict :reject`. There is no new run.
+    /// The slot is taken, and the flow has `:on-conflict :reject`. No run was added.
     Taken { by: RunId },
-    /// It would wait for a run that waits for it: its own caller. There is no new run.
+    /// The run would wait for its own caller, which waits for it. No run was added.
     WaitsForCaller { caller: RunId },
 }
 
-/// The outcome of several starts.
+/// The outcome of a request to start several runs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum BulkAdmission {
     /// All runs were added; each is [`Admission::Admitted`].
     Admitted(Vec<Admission>),
-    /// This one was refused, so none was added.
+    /// This run was refused, so no run was added.
     Refused {
         idx: usize,
         admission: Box<Admission>,
     },
-    /// It came before; nothing was changed.
+    /// The delivery arrived before; nothing was changed.
     Known(PastDelivery),
 }
 
-/// How a run begins.
+/// The decision about a new run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StartDecision {
-    /// It waits until runs of an older version have finished.
+    /// The run waits until runs of an older version have finished.
     Blocked,
-    /// It starts beside a run of another version.
+    /// The run starts although a run of another version is live.
     Coexisted,
-    /// There was a run with this external id; nothing was started.
+    /// A run with this external id exists; nothing was started.
     Deduped,
-    /// It waits for its turn.
+    /// The run waits for its turn.
     Queued,
-    /// It begins at once.
+    /// The run starts at once.
     Started,
 }
 
 impl StartDecision {
-    /// Returns the name that commands show. It is stable.
+    /// Returns the stable name of the decision in commands.
     pub fn name(self) -> &'static str {
         match self {
             StartDecision::Blocked => "blocked",
@@ -168,19 +170,19 @@ impl StartDecision {
     }
 }
 
-/// Where a queued run stands.
+/// The place of a queued run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct QueuePlace {
     pub waits_for: QueueReason,
-    /// 1: it is the next.
+    /// The position in the queue, counted from 1.
     pub position: u32,
-    /// Live runs that it waits for, the oldest first; some of them, where there are many.
+    /// Live runs that it waits for, oldest first; if there are many, only some of them.
     pub behind: Vec<RunId>,
-    /// When it may begin, where only a moment is missing.
+    /// When the run may start, if it waits only for a time; in milliseconds since 1970.
     pub due_ms: Option<i64>,
 }
 
-/// What a queued run waits for.
+/// The reason for which a run is queued.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum QueueReason {
     /// `:limits :concurrency`.
@@ -192,7 +194,7 @@ pub enum QueueReason {
 }
 
 impl QueueReason {
-    /// Returns the name that commands show. It is stable.
+    /// Returns the stable name of the reason in commands.
     pub fn name(self) -> &'static str {
         match self {
             QueueReason::Limit => "limit",

@@ -1,43 +1,44 @@
-//! The registry of resources: all that has a `res://` name.
+//! The registry of resources: everything that has a `res://` name.
 
 use super::{BlobRow, PortFuture};
 use crate::blob::BlobHash;
 use crate::ids::RunId;
 use crate::resource::{ResourceKind, SearchEntry, Tier};
 
-/// The registry: what there is, where it came from, how long it stays. Blobs, files and trees are registered; keys,
-/// tables and outputs of runs are found where they are.
+/// The registry: which resources exist, where they came from, how long they are kept. Blobs, files and trees are
+/// registered; keys, tables and outputs of runs are read from their own stores.
 pub trait Resources: Send + Sync {
-    /// Returns what a name stands for, also where that is gone. The path of the name is not read strictly.
+    /// Returns the resource that a name refers to, even if it is gone. The path of the name is not read strictly.
     fn find(&self, uri: &str, now_ms: i64) -> PortFuture<'_, Option<ResourceRow>>;
 
-    /// Lists resources, a page at a time.
+    /// Returns a page of resources.
     fn list(&self, query: ResourceQuery) -> PortFuture<'_, ResourcePage>;
 
-    /// Keeps a blob that was put before under a name, outside of any run.
+    /// Registers a stored blob under a name, outside of any run.
     fn register(&self, blob: BlobRow, now_ms: i64) -> PortFuture<'_, ()>;
 
-    /// Removes what a registered name stands for; that it was there is remembered for a while. Returns whether it was.
+    /// Removes the resource of a registered name; its former existence is remembered for a while. Tells whether it
+    /// existed.
     fn delete(&self, uri: &str, now_ms: i64) -> PortFuture<'_, bool>;
 
-    /// Says what a registered resource is found by; `None` takes it away. Returns whether there is such a resource.
+    /// Sets the search entry of a registered resource; `None` removes it. Tells whether the resource exists.
     fn describe(&self, uri: &str, search: Option<SearchEntry>) -> PortFuture<'_, bool>;
 
     /// Returns the runs that are not over and mention a name.
     fn needed_by(&self, uri: &str) -> PortFuture<'_, Vec<RunId>>;
 }
 
-/// What is known of a resource.
+/// A resource as the registry knows it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ResourceRow {
-    /// Its name as we write it.
+    /// Its name in canonical form.
     pub uri: String,
     pub kind: ResourceKind,
-    /// Of what is stored as a blob.
+    /// The hash of the content, if it is stored as a blob.
     pub hash: Option<BlobHash>,
-    /// Bytes, where that is known.
+    /// The size in bytes, if known.
     pub size: Option<u64>,
-    /// A file's name, a key, a table's name, or a step's path.
+    /// The name of a file, key or table, or the path of a step.
     pub name: Option<String>,
     pub content_type: Option<String>,
     pub tier: Tier,
@@ -48,12 +49,12 @@ pub struct ResourceRow {
     pub bucket: Option<String>,
     pub folder: Option<String>,
     pub search: Option<SearchEntry>,
-    /// Why it is not there any more, and since when.
+    /// Why the resource is gone, and since when, in milliseconds since 1970.
     pub gone: Option<(Gone, i64)>,
 }
 
 impl ResourceRow {
-    /// Returns the row as a blob, if it is stored as one.
+    /// Returns the row as that of a blob, if the resource is stored as one.
     pub fn into_blob(self) -> Option<BlobRow> {
         Some(BlobRow {
             hash: self.hash?,
@@ -73,54 +74,54 @@ impl ResourceRow {
     }
 }
 
-/// Why a resource is not there any more.
+/// The reason why a resource is gone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Gone {
     Deleted,
     Expired,
 }
 
-/// Which resources to list.
+/// The selection, order and page of a list of resources.
 #[derive(Debug, Clone, Default)]
 pub struct ResourceQuery {
-    /// Empty: all but outputs of runs, which are listed only for a run.
+    /// Kinds of resources; empty: all but outputs of runs, which are listed only for a run.
     pub kinds: Vec<ResourceKind>,
-    /// What the name starts with: the whole `res://` name, or the part after the workspace.
+    /// Prefix of the name: of the whole `res://` name, or of the part after the workspace.
     pub prefix: Option<String>,
     pub run: Option<String>,
-    /// The path of a step in that run, or its id.
+    /// The path or the id of a step in that run.
     pub step: Option<String>,
     pub tier: Option<Tier>,
-    /// What the short name or the name contains.
+    /// A text in the short name or the name.
     pub text: Option<String>,
-    /// Also those that are gone.
+    /// Includes resources that are gone.
     pub with_gone: bool,
     pub sort: ResourceSort,
-    /// Where the page before ended.
+    /// The value of [`ResourcePage::next`] of the previous page.
     pub after: Option<String>,
     pub limit: usize,
     pub now_ms: i64,
 }
 
-/// The order of a list.
+/// The order of a list of resources.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum ResourceSort {
-    /// The newest first.
+    /// By creation, newest first.
     #[default]
     Created,
     Name,
 }
 
-/// A part of a list.
+/// A page of resources.
 #[derive(Debug, Clone, Default)]
 pub struct ResourcePage {
     pub rows: Vec<ResourceRow>,
-    /// What [`ResourceQuery::after`] takes to go on; `None` at the end.
+    /// The value for [`ResourceQuery::after`] of the next page; `None` on the last page.
     pub next: Option<String>,
 }
 
 impl ResourcePage {
-    /// Cuts rows to a page. If there are more of them than `limit`, the page ends at `position` of its last row.
+    /// Cuts rows to a page. If there are more than `limit`, the page ends at the `position` of its last row.
     pub fn cut(
         mut rows: Vec<ResourceRow>,
         limit: usize,

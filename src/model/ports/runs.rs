@@ -1,13 +1,13 @@
-//! The rows of runs, the programs they are pinned to, and who executes them.
+//! The rows of runs, the programs they are pinned to, and the leases to execute them.
 
 use super::{BlobRow, Entry, PortFuture, RunQuery, RunSummary, WaitRow};
 use crate::ids::RunId;
 use crate::trace::{RunTrace, TraceId, TraceOrigin};
 
-/// All runs.
+/// The runs of a project.
 pub trait Runs: Send + Sync {
-    /// Adds a run in status `running`, and its program if it is not there. With an `external_id` that is
-    /// taken, returns the run that has it.
+    /// Adds a run in status `running`, and its program if it is not stored yet. If the `external_id` is taken, returns
+    /// the run that has it.
     fn create(&self, run: NewRun) -> PortFuture<'_, RunId>;
 
     fn find(&self, run: &RunId) -> PortFuture<'_, Option<RunRow>>;
@@ -15,53 +15,55 @@ pub trait Runs: Send + Sync {
     /// Returns runs, newest first.
     fn list(&self, filter: RunFilter) -> PortFuture<'_, Vec<RunRow>>;
 
-    /// Returns runs as a list shows them.
+    /// Returns the summaries of runs, for lists.
     ///
     /// # Errors
-    /// [`super::StoreError::Rejected`] with kind `not-found` when there is no run [`RunQuery::after`].
+    /// [`super::StoreError::Rejected`] with kind `not-found` when the run [`RunQuery::after`] does not exist.
     fn summaries(&self, query: RunQuery) -> PortFuture<'_, Vec<RunSummary>>;
 
-    /// Counts the runs of each status that is not final.
+    /// Counts the runs in each status that is not final.
     fn live_counts(&self) -> PortFuture<'_, Vec<(RunStatus, u64)>>;
 
     fn program(&self, hash: &str) -> PortFuture<'_, Option<Program>>;
 
-    /// Returns the programs of a flow's runs, the one of the newest run first.
+    /// Returns the programs of a flow's runs; the program of the newest run comes first.
     fn versions(&self, flow: &str) -> PortFuture<'_, Vec<FlowVersion>>;
 
-    /// Takes the lease of a run for this process: free, expired, or held by a process that is gone. A run in
-    /// quarantine is taken only if it was named.
+    /// Takes the lease of a run for this process if it is free, expired, or held by a process that has ended. A run in
+    /// quarantine is taken only if a person named it.
     fn claim(&self, run: &RunId, by: ClaimBy, now_ms: i64) -> PortFuture<'_, Claim>;
 
-    /// Notes whether this process executes a run at the moment. Where it ends before it notes that it left the run,
-    /// that counts against the run. See [`RunRow::quarantine`].
+    /// Records whether this process executes a run now. If the process ends without recording that it left the run, its
+    /// end counts against the run. See [`RunRow::quarantine`].
     fn executes(&self, run: &RunId, is_executing: bool);
 
-    /// Gives a run that is not over and that nobody executes another program, if it still has the one that was seen.
+    /// Replaces the program of a run that is not over and not being executed, if it still has the program that the
+    /// caller saw.
     ///
     /// # Errors
     /// [`StoreError::Rejected`](super::StoreError::Rejected) with kind `conflict` otherwise.
     fn adopt(&self, adoption: Adoption) -> PortFuture<'_, ()>;
 
-    /// Gives the lease back. The run must not be changed under that epoch any more. Like a claim, it is worth as much
-    /// as the processes that know of it, and need not survive a loss of power.
+    /// Gives the lease back. The run must not be changed under that epoch any more. Like a claim, this matters only to
+    /// processes that are alive, and need not survive a loss of power.
     fn release(&self, run: &RunId, epoch: i64) -> PortFuture<'_, ()>;
 
-    /// Adds runs that were exported elsewhere, all or none. Runs that are not over are held: see [`RunRow::held`].
+    /// Adds runs that were exported elsewhere, all or none. Runs that are not over are put on hold: see
+    /// [`RunRow::held`].
     ///
     /// # Errors
     /// [`super::StoreError::Rejected`] with kind `conflict` when one of the ids is taken.
     fn import(&self, import: Import) -> PortFuture<'_, ()>;
 
-    /// Returns runs whose inputs have secrets, as they are kept, in the order of their creation: those that come after a
-    /// run.
+    /// Returns the inputs with secrets, in stored form, in the order in which their runs were created; those after a
+    /// given run.
     fn sealed(&self, after: Option<&RunId>, limit: usize) -> PortFuture<'_, Vec<StoredInput>>;
 
-    /// Replaces inputs as they are kept by others with the same text, all or none. What is no longer as it was seen is
+    /// Replaces stored inputs by others with the same text, all or none. An input that has changed since it was read is
     /// left.
     fn reseal(&self, changes: Vec<(StoredInput, StoredInput)>) -> PortFuture<'_, ()>;
 
-    /// Asks the process that executes the run, now or next, to cancel it.
+    /// Asks the process that executes the run, now or later, to cancel it.
     fn request_cancel(&self, run: &RunId, reason: &str, now_ms: i64) -> PortFuture<'_, ()>;
 
     /// Terminates a run at once, even if a process executes it: its lease is void, its waits are closed, its parent is
@@ -79,9 +81,9 @@ pub trait Runs: Send + Sync {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Program {
     pub hash: String,
-    /// The texts that make it up, as EDN: `{:main "name" :files {"name" "text"}}`.
+    /// The texts of the program, as EDN: `{:main "name" :files {"name" "text"}}`.
     pub source: String,
-    /// Which behaviour of replay it was compiled for.
+    /// The version of the replay behaviour that it was compiled for.
     pub engine_abi: i64,
 }
 
@@ -93,71 +95,71 @@ pub struct FlowVersion {
     pub runs: u64,
     /// Number of runs that are not over.
     pub open: u64,
-    /// When its first and its last run were created.
+    /// When the first run was created, in milliseconds since 1970.
     pub first_ms: i64,
     pub last_ms: i64,
 }
 
-/// A run to be.
+/// A run to be added.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NewRun {
     pub id: RunId,
     pub external_id: Option<String>,
     pub program: Program,
-    /// The flow's slug.
+    /// The slug of the flow.
     pub flow: String,
     /// The input, as EDN text.
     pub input: String,
-    /// Where the run's randomness starts.
+    /// The seed of the run's randomness.
     pub seed: u64,
     pub now_ms: i64,
-    /// Which of `:invocations`; `None`: the default one.
+    /// The name of one of `:invocations`; `None`: the default one.
     pub invocation: Option<String>,
     /// The value of `:concurrency :key-field`, as EDN text.
     pub key: Option<String>,
-    /// Higher starts first.
+    /// Runs with a higher priority start first.
     pub priority: i64,
-    /// What the bindings of a run wrote.
+    /// The stored form of the run's bindings.
     pub bindings: Option<String>,
-    /// What started it: `manual`, `schedule:<id>`, `call`, `fork`, `import`.
+    /// The origin of the start: `manual`, `schedule:<id>`, `call`, `fork`, `import`.
     pub started_by: String,
-    /// The run that it was made from: by a fork, an import or a replay.
+    /// The run from which it was made by a fork, an import or a replay.
     pub origin: Option<RunId>,
-    /// The run that called it.
+    /// The run that called it, and how it depends on that run.
     pub parent: Option<Parent>,
-    /// The trace that it belongs or refers to, where it is not one of its own.
+    /// The trace of another program that the run belongs or refers to.
     pub trace: Option<TraceOrigin>,
-    /// When it is unwound with status `timed-out`.
+    /// When the run is unwound with status `timed-out`, in milliseconds since 1970.
     pub deadline_ms: Option<i64>,
-    /// The process that adds it is going to execute it: no worker takes it as long as that process lives.
+    /// The process that adds the run will execute it: no worker takes it while that process lives.
     pub is_taken: bool,
 }
 
-/// Where a child run hangs.
+/// The position of a child run in its run tree.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Parent {
     pub run: RunId,
-    /// The run at the top.
+    /// The run at the root of the tree.
     pub root: RunId,
-    /// Counted from 1 below the top.
+    /// Counted from 1 for children of the root.
     pub depth: u32,
     pub close: ParentClose,
 }
 
-/// What becomes of a child when its parent ends before it.
+/// What happens to a child when its parent ends first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum ParentClose {
-    /// It goes on.
+    /// The child continues.
     Abandon,
-    /// It is cancelled, and may tidy up.
+    /// The child is cancelled, and may clean up.
     #[default]
     RequestCancel,
-    /// It is ended at once.
+    /// The child is ended at once.
     Terminate,
 }
 
 impl ParentClose {
-    /// All, with the names they have in flows and are stored under.
+    /// All policies with their names in flows and in the store.
     pub const NAMES: &'static [(ParentClose, &'static str)] = &[
         (ParentClose::Abandon, "abandon"),
         (ParentClose::RequestCancel, "request-cancel"),
@@ -179,10 +181,10 @@ impl ParentClose {
     }
 }
 
-/// What a run is at.
+/// The status of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum RunStatus {
-    /// It has not begun: the flow's `:concurrency` or a limit holds it back.
+    /// The run has not begun: the flow's `:concurrency` or a limit holds it back.
     Queued,
     Running,
     Waiting,
@@ -190,16 +192,16 @@ pub enum RunStatus {
     FailedCompensating,
     Completed,
     Failed,
-    /// Ended on request, with its `finally` blocks and compensations.
+    /// The run ended on request, after its `finally` blocks and compensations.
     Cancelled,
-    /// Ended on request, at once.
+    /// The run ended on request, at once.
     Terminated,
-    /// It took longer than it was given.
+    /// The run exceeded its deadline.
     TimedOut,
 }
 
 impl RunStatus {
-    /// All, with the names they are stored and shown under.
+    /// All statuses with their names in the store and in listings.
     pub const NAMES: &'static [(RunStatus, &'static str)] = &[
         (RunStatus::Cancelled, "cancelled"),
         (RunStatus::Completed, "completed"),
@@ -212,7 +214,7 @@ impl RunStatus {
         (RunStatus::Waiting, "waiting"),
     ];
 
-    /// Tells whether nothing will happen to the run any more.
+    /// Tells whether the run has ended.
     pub fn is_final(self) -> bool {
         match self {
             RunStatus::Queued
@@ -234,7 +236,7 @@ impl RunStatus {
             .map_or("unknown", |(_, name)| name)
     }
 
-    /// Returns the status of a name; `canceled` and `timed_out` are taken too.
+    /// Returns the status of a name; `canceled` and `timed_out` are accepted too.
     pub fn from_name(name: &str) -> Option<RunStatus> {
         let name = match name {
             "canceled" => "cancelled",
@@ -248,16 +250,16 @@ impl RunStatus {
     }
 }
 
-/// The inputs of a run as they are kept: see [`crate::sealed`].
+/// The inputs of a run in stored form: see [`crate::sealed`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StoredInput {
     pub run: RunId,
     pub input: String,
-    /// That of the first pass, where the run is in a later one.
+    /// The input of the first pass, if the run is in a later one.
     pub first: Option<String>,
 }
 
-/// A run as it is stored.
+/// A run in stored form.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RunRow {
     pub id: RunId,
@@ -265,11 +267,11 @@ pub struct RunRow {
     pub program: String,
     pub flow: String,
     pub status: RunStatus,
-    /// What a waiting run waits for, in words.
+    /// The reason for waiting of a run, as text.
     pub wait_reason: Option<String>,
-    /// When a timer of it is due.
+    /// When a timer of the run is due, in milliseconds since 1970.
     pub due_ms: Option<i64>,
-    /// EDN text, with `[secret]` for each secret.
+    /// The input as EDN text, with `[secret]` for each secret.
     pub input: String,
     /// The secrets of the input, encrypted: see [`crate::sealed`].
     pub sealed: Option<String>,
@@ -278,11 +280,11 @@ pub struct RunRow {
     pub result: Option<String>,
     /// The error of a failed run, as EDN text.
     pub error: Option<String>,
-    /// Why somebody asked for it to be cancelled.
+    /// The reason for which someone asked for the run to be cancelled.
     pub cancel_requested: Option<String>,
-    /// A live process executes it now.
+    /// A live process executes the run now.
     pub executing: bool,
-    /// A process has executed it before.
+    /// A process has executed the run before.
     pub begun: bool,
     pub created_ms: i64,
     pub updated_ms: i64,
@@ -290,31 +292,31 @@ pub struct RunRow {
     /// The value of `:concurrency :key-field`, as EDN text.
     pub key: Option<String>,
     pub priority: i64,
-    /// As in [`NewRun::bindings`].
+    /// The same as [`NewRun::bindings`].
     pub bindings: Option<String>,
-    /// As in [`NewRun::started_by`].
+    /// The same as [`NewRun::started_by`].
     pub started_by: String,
-    /// As in [`NewRun::origin`].
+    /// The same as [`NewRun::origin`].
     pub origin: Option<RunId>,
     pub parent: Option<Parent>,
-    /// As in [`NewRun::trace`].
+    /// The same as [`NewRun::trace`].
     pub trace: Option<TraceOrigin>,
-    /// When it is unwound with status `timed-out`.
+    /// When the run is unwound with status `timed-out`, in milliseconds since 1970.
     pub deadline_ms: Option<i64>,
-    /// How often the run was continued as new.
+    /// The number of times the run was continued as new.
     pub pass: i64,
-    /// The cancel that was asked for is to end the run at once.
+    /// The requested cancellation ends the run at once.
     pub force: bool,
     pub ended_ms: Option<i64>,
-    /// It was imported while it was not over: nobody executes it before somebody asks for that, because its
-    /// effects may go on elsewhere. A claim ends this.
+    /// The run was imported before it was over. It is not executed until someone asks for that, because the original
+    /// may still be running elsewhere. A claim ends the hold.
     pub held: bool,
-    /// When its journal was removed.
+    /// When the journal was removed, in milliseconds since 1970.
     pub pruned_ms: Option<i64>,
-    /// Why the worker that tried last could not execute it.
+    /// The reason why the last worker that tried could not execute the run.
     pub setback: Option<String>,
-    /// Why nobody executes it before somebody names it: processes that executed it ended again and again without
-    /// progress of the run. Such a run is [`held`](Self::held), too.
+    /// The reason for quarantine: processes that executed the run ended repeatedly without progress of the run. It is
+    /// executed only after someone names it, and is [`held`](Self::held), too.
     pub quarantine: Option<String>,
 }
 
@@ -342,10 +344,10 @@ impl RunRow {
     }
 }
 
-/// Runs that were exported elsewhere. The bytes of the resources are there already.
+/// Runs that were exported elsewhere. The bytes of their resources are already stored.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Import {
-    /// Parents before children.
+    /// The runs, parents before children.
     pub runs: Vec<ImportedRun>,
     pub resources: Vec<BlobRow>,
     pub now_ms: i64,
@@ -364,22 +366,22 @@ pub struct ImportedRun {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ImportedWait {
     pub row: WaitRow,
-    /// A new one.
+    /// A new token.
     pub token: String,
 }
 
-/// Which runs to list.
+/// The selection of a list of runs.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct RunFilter {
     pub statuses: Vec<RunStatus>,
     pub flow: Option<String>,
     pub id_prefix: Option<String>,
     pub due_before_ms: Option<i64>,
-    /// The run that called them.
+    /// The run that called the runs.
     pub parent: Option<RunId>,
     /// The hash of the program, and the input of the first pass as EDN text.
     pub begun_with: Option<(String, String)>,
-    /// 0: no limit.
+    /// Maximum number of runs; 0: no limit.
     pub limit: usize,
 }
 
@@ -393,42 +395,42 @@ pub struct RunUpdate {
     pub error: Option<String>,
 }
 
-/// How a claim came about.
+/// The reason for a claim.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum ClaimBy {
     /// A person named the run: it leaves quarantine, and crashes are counted from zero.
     Name,
-    /// The run was among those that can be resumed.
+    /// The worker found the run among those that can continue.
     #[default]
     Search,
 }
 
-/// The answer to a claim.
+/// The outcome of a claim.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Claim {
-    /// The run is ours, with this fence.
+    /// This process holds the lease of the run, under this epoch.
     Taken {
         epoch: i64,
     },
-    /// A live process executes it.
+    /// A live process executes the run.
     Held {
         owner: String,
     },
-    /// It is in quarantine, for this reason.
+    /// The run is in quarantine, for this reason.
     Quarantined {
         reason: String,
     },
     Missing,
 }
 
-/// Another program for a run.
+/// The replacement of a run's program.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Adoption {
     pub run: RunId,
-    /// The hash of the program that it has.
+    /// The hash of the program that the caller saw.
     pub seen: String,
     pub program: Program,
-    /// What its slots stand for, and whether the new program is one of the project.
+    /// The targets of its bindings, and whether the new program is one of the project.
     pub bindings: Option<String>,
     pub now_ms: i64,
 }

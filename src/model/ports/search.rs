@@ -1,28 +1,28 @@
-//! The index that `:search` asks: documents of four targets, found by their words and by vectors.
+//! The index behind `:search`: documents of four targets, found by words and by vectors.
 //!
-//! Resources and runs are known to the store, which indexes them in `refresh`; flows and connections are passed to it.
-//! A search finds only what was indexed, so the caller refreshes the index first.
+//! The store knows resources and runs and indexes them in `refresh`; flows and connections are passed to it. A search
+//! finds only indexed documents, so the caller refreshes the index first.
 
 use super::PortFuture;
 use crate::ids::RunId;
 use crate::search::Term;
 
-/// The index that `:search` asks.
+/// The index behind `:search`.
 pub trait SearchIndex: Send + Sync {
-    /// Indexes at most `most` resources and runs that are new or have changed, and forgets those that were removed.
+    /// Indexes at most `most` resources and runs that are new or have changed, and drops those that were removed.
     fn refresh(&self, most: usize) -> PortFuture<'_, Refreshed>;
 
-    /// Returns which documents of a target there are, with their versions.
+    /// Returns the ids of a target's documents, with their versions.
     fn versions(&self, target: Target) -> PortFuture<'_, Vec<(String, String)>>;
 
-    /// Puts documents of a target in place of those with their ids, and removes others.
+    /// Replaces the documents of a target with the same ids, and removes others.
     fn put(&self, target: Target, docs: Vec<SearchDoc>, gone: Vec<String>) -> PortFuture<'_, ()>;
 
-    /// Finds by words.
+    /// Finds documents by words.
     fn by_words(&self, query: WordQuery) -> PortFuture<'_, Vec<SearchHit>>;
 
-    /// Returns texts of some targets that have no vectors of this model yet, and how many more there are. Runs that
-    /// are not over have none. A model other than that of the time before takes the place of that.
+    /// Returns texts of some targets that have no vectors of this model yet, and the number of further ones. Runs that
+    /// are not over have no vectors. A model other than the previous one takes its place.
     fn unembedded(
         &self,
         model: &str,
@@ -30,20 +30,20 @@ pub trait SearchIndex: Send + Sync {
         limit: usize,
     ) -> PortFuture<'_, (Vec<Unembedded>, u64)>;
 
-    /// Keeps the vectors of texts.
+    /// Stores the vectors of texts.
     fn embed(&self, model: &str, texts: Vec<Embedded>) -> PortFuture<'_, ()>;
 
-    /// Finds by nearness to a vector, which has the length 1.
+    /// Finds documents by their similarity to a vector, which has the length 1.
     fn by_vector(&self, query: VectorQuery) -> PortFuture<'_, Vec<SearchHit>>;
 
-    /// Returns what is indexed under an id.
+    /// Returns the document with an id.
     fn indexed(&self, target: Target, id: &str) -> PortFuture<'_, Option<SearchDoc>>;
 
-    /// Marks a resource, or everything, to be indexed again. Returns how many that are.
+    /// Marks a resource, or all documents, for indexing again. Returns their number.
     fn forget(&self, uri: Option<String>) -> PortFuture<'_, u64>;
 }
 
-/// What there is to be found.
+/// A kind of document that `:search` finds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Target {
     Resources,
@@ -53,7 +53,7 @@ pub enum Target {
 }
 
 impl Target {
-    /// All, in the order in which results are shown.
+    /// All targets, in the order in which results are shown.
     pub const ALL: [Target; 4] = [
         Target::Resources,
         Target::Flows,
@@ -61,7 +61,7 @@ impl Target {
         Target::Connections,
     ];
 
-    /// Returns what flows call it.
+    /// Returns the name of the target in flows.
     pub fn name(self) -> &'static str {
         match self {
             Target::Resources => "resources",
@@ -77,58 +77,58 @@ impl Target {
     }
 }
 
-/// How indexing went.
+/// The outcome of a refresh.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Refreshed {
     pub indexed: u64,
-    /// What is left to do.
+    /// Number of documents that are still to be indexed.
     pub left: u64,
 }
 
-/// What is found.
+/// A document of the index.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct SearchDoc {
     /// A `res://` name, a flow's path, a run's id, a connection's name.
     pub id: String,
-    /// Differs when it has to be indexed again.
+    /// The version of the content; the document is indexed again when it differs.
     pub version: String,
     pub title: String,
-    /// Words that count more than those of the body.
+    /// Words that weigh more than those of the body.
     pub tags: String,
     pub body: String,
-    /// Facts shown with a hit, by name.
+    /// Facts that are shown with a hit, by name.
     pub facts: Vec<(String, String)>,
 }
 
-/// A question in words.
+/// A query by words.
 #[derive(Debug, Clone)]
 pub struct WordQuery {
     pub target: Target,
-    /// At least one of them is not excluded.
+    /// The terms of the query; at least one of them is not excluded.
     pub terms: Vec<Term>,
-    /// All terms must occur; else one is enough.
+    /// All terms must occur; otherwise one is enough.
     pub all: bool,
     pub limit: usize,
     pub filter: SearchFilter,
 }
 
-/// A question by nearness.
+/// A query by similarity.
 #[derive(Debug, Clone)]
 pub struct VectorQuery {
     pub targets: Vec<Target>,
     pub model: String,
     pub vector: Vec<f32>,
-    /// For each target.
+    /// Maximum number of hits for each target.
     pub limit: usize,
     pub filter: SearchFilter,
 }
 
-/// What is left out.
+/// A restriction of the documents that are found.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct SearchFilter {
-    /// What the names of resources start with.
+    /// Prefix of the names of resources; others are left out.
     pub prefix: Option<String>,
-    /// The run that asks.
+    /// The run that searches, which is left out.
     pub except: Option<RunId>,
 }
 
@@ -139,16 +139,16 @@ pub struct SearchHit {
     pub id: String,
     pub title: String,
     pub facts: Vec<(String, String)>,
-    /// More is better.
+    /// The score of the hit; higher is better.
     pub score: f64,
-    /// The part of it that fits best.
+    /// The part of the document that matches best.
     pub snippet: String,
 }
 
 /// A text without vectors.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Unembedded {
-    /// Names it by its contents.
+    /// The hash of the text.
     pub hash: String,
     pub text: String,
 }

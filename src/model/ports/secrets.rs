@@ -1,33 +1,32 @@
-//! Secrets: found by name inside a step, never a value of the language.
+//! Secrets: looked up by name inside a step, never values of the language.
 
 use crate::secret::Secret;
 
-/// Where secrets come from: environment, `.env`, file, keyring.
+/// The sources of secrets: environment, `.env`, file, keyring.
 pub trait Secrets: Send + Sync {
-    /// Returns the secret of that name. Names are as the user wrote them (`webhook-secret`,
-    /// `OPENAI_API_KEY`).
+    /// Returns the secret with a name. Names are as the user writes them (`webhook-secret`, `OPENAI_API_KEY`).
     fn find(&self, name: &str) -> Option<Secret>;
 
-    /// The same for a run of a profile, which may say other places.
+    /// Returns the secret for a run with a profile, which may set other sources.
     fn find_in(&self, profile: Option<&str>, name: &str) -> Option<Secret> {
         let _ = profile;
         self.find(name)
     }
 
-    /// Says in words where a secret is looked for, such as `the environment variable CRM_TOKEN`.
+    /// Describes where a secret is looked up, such as `the environment variable CRM_TOKEN`.
     fn place(&self, profile: Option<&str>, name: &str) -> String {
         let _ = profile;
         name.to_owned()
     }
 
-    /// Says why a secret cannot be had although somebody said where it is.
+    /// Explains why a secret is unavailable although its source is configured.
     fn trouble(&self, profile: Option<&str>, name: &str) -> Option<String> {
         let _ = (profile, name);
         None
     }
 }
 
-/// Knows none.
+/// A source without secrets.
 #[derive(Debug, Default, Clone, Copy)]
 pub struct NoSecrets;
 

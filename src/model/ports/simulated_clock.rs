@@ -1,8 +1,8 @@
-//! A clock for tests, on which no time passes by itself.
+//! A clock for tests that moves only as the test needs.
 //!
-//! One that flows moves to the moment that is slept for, as soon as nobody has anything else to do; of several who
-//! sleep, the one whose moment comes first wakes first. One that stands waits for [`SimulatedClock::advance`]. Both
-//! may be set back, as clocks of machines are.
+//! A flowing clock moves to the earliest time that a task sleeps until, as soon as no other task has anything to do;
+//! sleepers wake in the order of these times. A standing clock moves only with [`SimulatedClock::advance`]. Both can be
+//! set back, like the clock of a machine.
 
 use std::collections::BTreeMap;
 use std::future::Future;
@@ -12,10 +12,10 @@ use std::task::{Context, Poll, Waker};
 
 use super::Clock;
 
-/// How often others are let run before time moves: they may be about to sleep for less.
-const COURTESY: u32 = 4;
+/// Number of times that other tasks run before the clock moves: they may be about to sleep for less.
+const MAX_YIELDS: u32 = 4;
 
-/// See the module.
+/// A clock for tests; see the module.
 #[derive(Debug)]
 pub struct SimulatedClock {
     flows: bool,
@@ -25,18 +25,18 @@ pub struct SimulatedClock {
 #[derive(Debug, Default)]
 struct State {
     now_ms: i64,
-    /// By the moment that is slept for, and the order of going to sleep.
+    /// Wakers by the time that a task sleeps until, and the order in which they began to sleep.
     sleepers: BTreeMap<(i64, u64), Waker>,
     slept: u64,
 }
 
 impl SimulatedClock {
-    /// Returns a clock that moves to whatever moment is slept for.
+    /// Returns a flowing clock, which moves to the earliest time that a task sleeps until.
     pub fn starting_at(now_ms: i64) -> SimulatedClock {
         SimulatedClock::new(now_ms, true)
     }
 
-    /// Returns a clock that only moves when it is advanced.
+    /// Returns a standing clock, which moves only when it is advanced.
     pub fn standing_at(now_ms: i64) -> SimulatedClock {
         SimulatedClock::new(now_ms, false)
     }
@@ -52,20 +52,20 @@ impl SimulatedClock {
         }
     }
 
-    /// Moves the clock, back with a negative number, and wakes who is due, in the order of their moments.
+    /// Moves the clock, back with a negative number, and wakes the tasks that are due, in the order of their times.
     pub fn advance(&self, by_ms: i64) {
         let now_ms = self.now_ms().saturating_add(by_ms);
         self.set(now_ms);
     }
 
-    /// Sets the clock to a moment, which may be an earlier one, and wakes who is due.
+    /// Sets the clock to a time, which may be an earlier one, and wakes the tasks that are due.
     pub fn set(&self, now_ms: i64) {
         let mut state = self.lock();
         state.now_ms = now_ms;
         state.wake_due();
     }
 
-    /// Returns the earliest moment that somebody sleeps for.
+    /// Returns the earliest time that a task sleeps until.
     pub fn next_due_ms(&self) -> Option<i64> {
         self.lock().sleepers.keys().next().map(|(due, _)| *due)
     }
@@ -87,7 +87,7 @@ impl State {
         due.for_each(|(_, waker)| waker.wake_by_ref());
     }
 
-    /// Tells who is first now to look again.
+    /// Wakes the sleeper that is first now, so that it checks the time again.
     fn wake_first(&self) {
         if let Some((_, waker)) = self.sleepers.first_key_value() {
             waker.wake_by_ref();
@@ -105,7 +105,7 @@ impl Clock for SimulatedClock {
             clock: self,
             due_ms,
             place: None,
-            courtesies: 0,
+            yields: 0,
         })
     }
 }
@@ -113,9 +113,9 @@ impl Clock for SimulatedClock {
 struct Sleep<'a> {
     clock: &'a SimulatedClock,
     due_ms: i64,
-    /// Among the sleepers, once there.
+    /// The key in the map of sleepers, once it is there.
     place: Option<(i64, u64)>,
-    courtesies: u32,
+    yields: u32,
 }
 
 impl Future for Sleep<'_> {
@@ -136,8 +136,8 @@ impl Future for Sleep<'_> {
         if !clock.flows || !is_first {
             return Poll::Pending;
         }
-        if self.courtesies < COURTESY {
-            self.courtesies += 1;
+        if self.yields < MAX_YIELDS {
+            self.yields += 1;
             cx.waker().wake_by_ref();
             return Poll::Pending;
         }
@@ -169,7 +169,7 @@ mod tests {
         tokio::task::LocalSet::new().block_on(&runtime, future)
     }
 
-    /// Lets every task that can run do so.
+    /// Yields until every task that can run has run.
     async fn settle() {
         for _ in 0..20 {
             tokio::task::yield_now().await;
@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_due_first_wakes_first() {
+    fn sleepers_wake_in_the_order_of_their_due_times() {
         block_on(async {
             let clock = std::sync::Arc::new(SimulatedClock::starting_at(10));
             let woken = sleepers(&clock, &[40, 20, 5, 30]);
@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn a_standing_clock_waits_to_be_moved() {
+    fn a_standing_clock_moves_only_when_it_is_advanced() {
         block_on(async {
             let clock = std::sync::Arc::new(SimulatedClock::standing_at(0));
             let woken = sleepers(&clock, &[30, 10, 20]);
@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn set_back_it_wakes_late_and_once() {
+    fn a_clock_that_was_set_back_wakes_each_sleeper_once() {
         block_on(async {
             let clock = std::sync::Arc::new(SimulatedClock::standing_at(100));
             let woken = sleepers(&clock, &[110]);
@@ -236,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn who_gives_up_is_forgotten() {
+    fn a_cancelled_sleep_does_not_move_the_clock() {
         block_on(async {
             let clock = std::sync::Arc::new(SimulatedClock::starting_at(0));
             let short = async {

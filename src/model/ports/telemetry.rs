@@ -1,27 +1,27 @@
-//! Spans of what happened, for programs that collect them.
+//! Spans of finished operations, for programs that collect traces.
 
 use crate::trace::{SpanId, TraceId, TraceParent};
 
-/// Takes finished spans. It never makes its caller wait: what it cannot keep, it drops and counts.
+/// Accepts finished spans. It never makes its caller wait: spans that it cannot keep are dropped and counted.
 pub trait Telemetry: Send + Sync {
-    /// Tells whether spans are wanted at all. Nothing is computed for them otherwise.
+    /// Tells whether spans are collected at all. If not, none are computed.
     fn is_on(&self) -> bool;
 
-    /// Tells whether the spans of a trace are wanted. `remote`: what the program decided that began the trace, where
+    /// Tells whether the spans of a trace are collected. `remote`: the decision of the program that began the trace, if
     /// that is another one.
     fn samples(&self, trace: TraceId, remote: Option<bool>) -> bool;
 
-    /// Tells whether spans may have prompts, arguments and results.
+    /// Tells whether spans may contain prompts, arguments and results.
     fn has_content(&self) -> bool;
 
-    /// Takes spans that belong to committed changes.
+    /// Accepts spans that belong to committed changes.
     fn send(&self, spans: Vec<FinishedSpan>);
 
-    /// Counts spans that the caller had no room for.
+    /// Counts spans that the caller dropped.
     fn lose(&self, count: usize);
 }
 
-/// Wants no spans.
+/// Telemetry that collects nothing.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct NoTelemetry;
 
@@ -43,7 +43,7 @@ impl Telemetry for NoTelemetry {
     fn lose(&self, _count: usize) {}
 }
 
-/// A span that is over.
+/// A finished span.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FinishedSpan {
     pub trace: TraceId,
@@ -51,22 +51,22 @@ pub struct FinishedSpan {
     pub parent: Option<SpanId>,
     pub name: String,
     pub kind: SpanKind,
-    /// Nanoseconds since 1970.
+    /// The start in nanoseconds since 1970.
     pub began_ns: i64,
     pub ended_ns: i64,
     pub attributes: Vec<(&'static str, SpanValue)>,
     pub links: Vec<TraceParent>,
-    /// Why what it is about failed.
+    /// The error, if the operation failed.
     pub error: Option<String>,
 }
 
-/// The role of a span.
+/// The role of a span, as in OpenTelemetry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SpanKind {
     Internal,
-    /// It answers somebody.
+    /// The span answers a request from outside.
     Server,
-    /// It asks another system.
+    /// The span is a request to another system.
     Client,
 }
 

@@ -14,9 +14,9 @@ pub trait Tokens: Send + Sync {
     /// Returns all tokens, the oldest first.
     fn tokens(&self) -> PortFuture<'_, Vec<Token>>;
 
-    /// Notes when tokens were last used.
+    /// Records when tokens were last used.
     fn touch_tokens(&self, used: Vec<(String, i64)>) -> PortFuture<'_, ()>;
 
-    /// Revokes a token. Returns false if it does not exist, or was revoked before.
+    /// Revokes a token. Returns false if it does not exist, or is revoked already.
     fn revoke_token(&self, id: &str, now_ms: i64) -> PortFuture<'_, bool>;
 }

@@ -1,95 +1,95 @@
-//! What keeps a database from growing for ever: removing what nobody refers to any more, a little at a time.
+//! Upkeep: bounds the growth of a database by removing unreferenced rows, a few at a time.
 //!
-//! Which runs that is, the engine decides; the store sees to it that nothing that is referred to goes.
+//! The engine decides which runs are removed; the store ensures that nothing that is referred to is removed.
 
 use std::path::Path;
 
 use super::PortFuture;
 use crate::ids::RunId;
 
-/// Measuring and removing. Each change is a small transaction: what was removed before a crash stays removed, and
-/// the rest goes the next time.
+/// Measures and removes stored data. Each change is a small transaction: what was removed before a crash stays removed,
+/// and the rest is removed by the next call.
 pub trait Upkeep: Send + Sync {
-    /// Says what the stores take.
+    /// Returns the disk space that the stores use.
     fn usage(&self) -> PortFuture<'_, Usage>;
 
-    /// Says what the journal of a run takes.
+    /// Returns the size of the journal of a run.
     fn journal_usage(&self, run: &RunId) -> PortFuture<'_, Removed>;
 
-    /// Removes the journal and the waits of a run that is over, and marks its row first. Does nothing to a run
-    /// that is not over.
+    /// Removes the journal and the waits of a finished run, and marks its row first. A run that is not over stays
+    /// unchanged.
     fn prune(&self, run: &RunId, now_ms: i64) -> PortFuture<'_, Removed>;
 
-    /// Removes the row of a run whose journal was removed.
+    /// Removes the row of a run whose journal was removed. Tells whether there was such a run.
     fn forget(&self, run: &RunId) -> PortFuture<'_, bool>;
 
-    /// Returns the runs whose journals were not removed to the end.
+    /// Returns the runs whose journals were only partly removed.
     fn half_pruned(&self) -> PortFuture<'_, Vec<RunId>>;
 
-    /// Removes, or with `dry_run` only counts, what nothing refers to.
+    /// Removes unreferenced data; with `dry_run`, only counts it.
     fn sweep(&self, sweep: Sweep, now_ms: i64) -> PortFuture<'_, Removed>;
 
-    /// Returns free space in the file to the system. Takes as long as rewriting the file.
+    /// Returns free space of the file to the system. Takes as long as rewriting the file.
     fn compact(&self) -> PortFuture<'_, ()>;
 
-    /// Copies all that is kept, as it is at one moment, to a folder that does not exist yet.
+    /// Copies a consistent snapshot of everything stored to a folder that does not exist yet.
     fn backup(&self, place: &Path) -> PortFuture<'_, BackedUp>;
 
-    /// Looks at all that is stored.
+    /// Checks everything stored.
     fn verify(&self) -> PortFuture<'_, Verified>;
 }
 
-/// What was copied.
+/// The contents of a backup.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct BackedUp {
-    /// The file with the project's key is in it.
+    /// The backup includes the file with the project's key.
     pub has_key: bool,
     pub runs: u64,
     pub files: u64,
     pub bytes: u64,
 }
 
-/// What was looked at, and what is wrong with it.
+/// The amounts that were checked, and the flaws that were found.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Verified {
     pub runs: u64,
-    /// Entries of journals.
+    /// Number of journal entries.
     pub entries: u64,
-    /// Texts of flows.
+    /// Number of programs of flows.
     pub programs: u64,
-    /// Values that are kept apart from their journal entries.
+    /// Number of values that are stored apart from their journal entries.
     pub payloads: u64,
     pub blobs: u64,
-    /// Contents of files in source trees and changesets.
+    /// Number of file contents in source trees and changesets.
     pub files: u64,
     pub flaws: Vec<Flaw>,
 }
 
-/// Something that is not as it was stored.
+/// Stored data that differs from what was written.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Flaw {
-    /// `database`, `program`, `value`, `journal`, `key`, `run`, `signal`, `wait`, `table`, `blob`,
+    /// The kind of data: `database`, `program`, `value`, `journal`, `key`, `run`, `signal`, `wait`, `table`, `blob`,
     /// `tree` or `file`.
     pub what: &'static str,
     pub name: String,
     pub detail: String,
 }
 
-/// What is looked at.
+/// What is to be removed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Sweep {
     pub what: Swept,
-    /// Younger ones stay: somebody may be about to refer to them.
+    /// Newer data stays, in milliseconds since 1970: a run may be about to refer to it.
     pub older_than_ms: i64,
     pub dry_run: bool,
 }
 
-/// What may be left without a reference.
+/// A kind of data that may be left without a reference.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Swept {
     /// Changesets that no run, key, table, name or blob mentions.
     Changesets,
-    /// Contents of resources that are over their time, which is [`Sweep::older_than_ms`].
+    /// Contents of resources that had expired at [`Sweep::older_than_ms`].
     Expired,
     /// Large values of journals.
     Payloads,
@@ -99,11 +99,11 @@ pub enum Swept {
     Resources,
     /// Files of blobs without a name.
     Blobs,
-    /// Signals that waits have taken or refused: until they go, their `dedup` is remembered.
+    /// Signals that waits have taken or refused: until they are removed, their `dedup` is remembered.
     Signals,
 }
 
-/// What was removed, or would be.
+/// The number and size of what was removed, or would be.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Removed {
     pub count: u64,
@@ -117,11 +117,11 @@ impl std::ops::AddAssign for Removed {
     }
 }
 
-/// What the stores take.
+/// The disk space that the stores use.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Usage {
-    /// The database file.
+    /// Size of the database file.
     pub file_bytes: u64,
-    /// As much of it is free, and is used again before the file grows.
+    /// The part of the file that is free, and is used again before the file grows.
     pub free_bytes: u64,
 }

@@ -1,80 +1,82 @@
-//! The vault: encrypts what a project has to keep and nobody may read, under the project's key.
+//! The vault: encrypts the secrets that a project has to store, under the project's key.
 
 use std::fmt;
 use std::fs::File;
 
-/// Encrypts and decrypts. The same text gives the same envelope under one key, so that envelopes can be compared.
+/// Encrypts and decrypts. Under one key, the same text has the same envelope, so that envelopes can be compared.
 pub trait Vault: Send + Sync {
     /// Encrypts with the current key, and creates the first key if necessary.
     ///
     /// # Errors
-    /// When the key cannot be read or made.
+    /// When the key cannot be read or created.
     fn seal(&self, plain: &[u8]) -> Result<String, VaultError>;
 
-    /// Decrypts an envelope of any key that the project has.
+    /// Decrypts an envelope of any key of the project.
     ///
     /// # Errors
-    /// When its key is not here, or the envelope was changed.
+    /// When the key of the envelope is missing, or the envelope was changed.
     fn open(&self, envelope: &str) -> Result<Vec<u8>, VaultError>;
 
-    /// Returns the keys of the project; without any before something was encrypted.
+    /// Returns the ids of the project's keys; empty before anything was encrypted.
     ///
     /// # Errors
     /// When they cannot be read.
     fn keys(&self) -> Result<KeyRing, VaultError>;
 
-    /// Waits until no other process replaces keys, and keeps others from it until the guard is dropped.
+    /// Waits until no other process replaces keys, and prevents others from doing so until the guard is dropped.
     ///
     /// # Errors
     /// When the keys cannot be written.
     fn exclusive(&self) -> Result<KeyGuard, VaultError>;
 
-    /// Makes a new key the current one. The others are kept, for what they encrypted.
+    /// Makes a new key the current one. The others are kept for what they encrypted.
     ///
     /// # Errors
-    /// When the keys come from the environment, which has to name the new one itself, or cannot be written.
+    /// When the keys come from the environment, which has to list the new one itself, or cannot be written.
     fn renew(&self) -> Result<(), VaultError>;
 
-    /// Drops all keys but the current one.
+    /// Removes all keys except the current one.
     ///
     /// # Errors
     /// When the keys come from the environment, or cannot be written.
     fn forget_old(&self) -> Result<(), VaultError>;
 }
 
-/// Keeps other processes from replacing keys: see [`Vault::exclusive`].
+/// Prevents other processes from replacing keys: see [`Vault::exclusive`].
 #[must_use = "others may replace keys once the guard is dropped"]
 pub struct KeyGuard(#[expect(dead_code, reason = "closing the file frees its lock")] Option<File>);
 
 impl KeyGuard {
-    /// Returns the guard of a file that this process has locked; without one, of keys that no process replaces.
+    /// Returns the guard of a file that this process has locked; `None` if no process can replace the keys.
     pub fn new(locked: Option<File>) -> KeyGuard {
         KeyGuard(locked)
     }
 }
 
-/// The keys of a project, by their ids; never the keys themselves.
+/// The ids of a project's keys; never the keys themselves.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct KeyRing {
-    /// Where they are, in words.
+    /// The place of the keys, for people.
     pub place: String,
-    /// `None`: nothing was encrypted yet.
+    /// The id of the current key; `None`: nothing was encrypted yet.
     pub current: Option<String>,
     pub old: Vec<String>,
-    /// The environment has them, not a file of the project.
+    /// The keys come from the environment, not from a file of the project.
     pub is_environment: bool,
 }
 
-/// Why something cannot be encrypted or decrypted.
+/// The reason why text cannot be encrypted or decrypted.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum VaultError {
-    #[error("the key `{id}` is not here{}", but(known))]
+    #[error("the key `{id}` was not found{}", but(known))]
     NoKey {
         id: String,
         known: Vec<String>,
         place: String,
     },
-    #[error("what was encrypted with the key `{id}` was changed since, or the key is another one")]
+    #[error(
+        "text encrypted with the key `{id}` cannot be decrypted: it was changed, or the key is a different one"
+    )]
     Changed { id: String },
     #[error("the encrypted text cannot be read: {detail}")]
     Unreadable { detail: String },
@@ -86,7 +88,7 @@ pub enum VaultError {
 
 fn but(known: &[String]) -> String {
     match known {
-        [] => ": no key is here".to_owned(),
+        [] => ": the project has no key".to_owned(),
         known => format!(", only `{}`", known.join("`, `")),
     }
 }
@@ -102,7 +104,7 @@ impl VaultError {
         }
     }
 
-    /// Returns what to try.
+    /// Returns what to try, for people.
     pub fn hint(&self) -> String {
         match self {
             VaultError::NoKey { place, .. } => format!(
@@ -121,7 +123,7 @@ impl VaultError {
     }
 }
 
-/// Keeps nothing: for engines whose runs have no secret inputs.
+/// A vault that refuses everything, for engines whose runs have no secret inputs.
 #[derive(Debug, Default, Clone, Copy)]
 pub struct NoVault;
 

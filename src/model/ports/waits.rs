@@ -1,70 +1,70 @@
-//! Waits: rows that something outside completes; and answers that came before theirs.
+//! Waits: rows that something outside completes, and signals that arrived before their wait.
 //!
-//! Deciding a wait is one transaction: a late answer is refused with the name of the person who was first. Whether an
-//! answer is valid is judged inside it, by [`crate::waits::judge`], so that every store judges alike.
+//! Deciding a wait is one transaction: a late answer is refused with the name of the person who was first.
+//! [`crate::waits::judge`] decides inside it whether an answer is valid, so that all stores decide alike.
 
 use super::PortFuture;
 use crate::ids::RunId;
 use crate::waits::{Refusal, Target, WaitAnswer, WaitEvent, WaitRow};
 
-/// All waits, and signals that came before theirs.
+/// All waits, and the signals that arrived before theirs.
 pub trait Waits: Send + Sync {
     fn list(&self, filter: WaitFilter) -> PortFuture<'_, Vec<WaitRow>>;
 
-    /// Returns the wait of a run at a path: the one that is not closed, else the last.
+    /// Returns the wait of a run at a path: the one that is not closed, otherwise the last one.
     fn at(&self, run: &RunId, path: &str) -> PortFuture<'_, Option<WaitRow>>;
 
-    /// Returns the token of a wait, which only people who may answer may see.
+    /// Returns the token of a wait. Only people who may answer the wait may see it.
     fn token(&self, id: &str) -> PortFuture<'_, Option<String>>;
 
-    /// Completes the open waits that a target names, once. Keeps the payload as an early signal where nothing
-    /// is open that it could be for, and the sender wants that.
+    /// Completes the open waits that a target names, once. If no open wait matches and the sender asks for it, the
+    /// payload is kept as an early signal.
     fn complete(&self, completion: Completion) -> PortFuture<'_, WaitsAnswer>;
 
-    /// Returns signals that wait for their wait, and those that their wait refused, oldest first.
+    /// Returns signals that wait for their wait, and those that a wait refused, oldest first.
     fn signals(&self, filter: SignalFilter) -> PortFuture<'_, Vec<SignalRow>>;
 }
 
-/// A wait to be opened.
+/// A wait to open.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NewWait {
     pub id: String,
     pub path: String,
     pub key: String,
-    /// Completes this wait and no other; single use.
+    /// The token that completes this wait alone, once.
     pub token: String,
     pub deadline_ms: Option<i64>,
-    /// What is shown to who decides, and what the payload must satisfy, as EDN text.
+    /// What is shown to the person who decides, and the rules for the payload, as EDN text.
     pub details: String,
-    /// Of what is shown: the token is good for that only.
+    /// The digest of what is shown: the token is valid for that only.
     pub digest: String,
     pub event: Option<WaitEvent>,
-    /// Where a webhook for this wait comes in.
+    /// The path at which a webhook for this wait arrives.
     pub webhook: Option<String>,
 }
 
-/// Which waits to list.
+/// The selection of a list of waits.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct WaitFilter {
     pub run: Option<RunId>,
     pub flow: Option<String>,
     pub key: Option<String>,
-    /// An id, an id's beginning, a token or a key.
+    /// An id, the beginning of an id, a token or a key.
     pub target: Option<String>,
-    /// Where its webhook comes in.
+    /// The path at which its webhook arrives.
     pub webhook: Option<String>,
-    /// Also those that are not open.
+    /// Includes waits that are not open.
     pub all: bool,
 }
 
-/// What completes waits.
+/// An answer with the waits that it is for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Completion {
     pub target: Target,
     pub answer: WaitAnswer,
-    /// A second one with the same text is taken, and does nothing.
+    /// A second completion with the same text is accepted, and has no effect.
     pub dedup: Option<String>,
-    /// Keep it for a wait that comes later, where none is open.
+    /// Keeps the answer for a wait that opens later if none is open.
     pub keep: bool,
     pub now_ms: i64,
 }
@@ -72,30 +72,30 @@ pub struct Completion {
 /// The outcome of a completion.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum WaitsAnswer {
-    /// These waits are complete; those stay open.
+    /// These waits are completed; the refused ones stay open.
     Completed {
         waits: Vec<WaitRow>,
         refused: Vec<(WaitRow, Refusal)>,
     },
-    /// It is kept for a wait that comes later.
+    /// The answer is kept for a wait that opens later.
     Kept,
-    /// One with this `dedup` was taken before.
+    /// An answer with this `dedup` was taken before.
     Duplicate,
-    /// None of the waits takes it; they stay open. Never empty.
+    /// No wait takes the answer; all stay open. Never empty.
     Refused(Vec<(WaitRow, Refusal)>),
-    /// Somebody was faster, or the time is over.
+    /// Another answer was first, or the deadline has passed.
     AlreadyDecided(Box<WaitRow>),
-    /// It is the beginning of several ids.
+    /// The text is the beginning of several ids.
     Ambiguous(Vec<String>),
-    /// There is nothing of that name.
+    /// There is no wait of this name.
     Missing,
 }
 
-/// Which signals to list.
+/// The selection of a list of signals.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct SignalFilter {
     pub key: Option<String>,
-    /// Those that this wait refused.
+    /// Only signals that this wait refused.
     pub refused_by: Option<String>,
 }
 
@@ -105,10 +105,10 @@ pub struct SignalRow {
     pub event: Option<String>,
     pub key: Option<String>,
     pub dedup: Option<String>,
-    /// EDN text.
+    /// The payload, as EDN text.
     pub payload: String,
     pub by: Option<String>,
     pub at_ms: i64,
-    /// Which wait refused it, and why.
+    /// The id of the wait that refused it, and the reason.
     pub refused: Option<(String, String)>,
 }

@@ -1,21 +1,21 @@
-//! Secrets in EDN text: replaced token by token, so that what is left can be read.
+//! Secrets in EDN text: replaced token by token, so that the result can be read.
 
 use std::fmt::Write as _;
 
 use super::{Redactor, SECRET};
 use crate::codec;
 
-/// Ends of a token that is not a string.
+/// Bytes that end a token other than a string.
 const ENDS: &[u8] = b" ,\n\t\r()[]{}\"";
 
-/// What becomes of keys, names and numbers.
+/// Whether keys, names and numbers are redacted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Tokens {
     Kept,
     Redacted,
 }
 
-/// Returns EDN text without secrets. The text holds one at least.
+/// Returns EDN text without secrets. The text contains at least one.
 pub(super) fn clean(redactor: &Redactor, text: &str, tokens: Tokens) -> String {
     let mut cleaner = Cleaner {
         redactor,
@@ -37,7 +37,7 @@ struct Cleaner<'a> {
     text: &'a str,
     at: usize,
     out: String,
-    /// Where the tag of the next form begins in what is written, and its name.
+    /// The start of the next form's tag in the output, and its name.
     tag: Option<(usize, &'a str)>,
 }
 
@@ -72,7 +72,7 @@ impl<'a> Cleaner<'a> {
         let tag = self.tag.take();
         let literal = &self.text[start..end];
         let Ok(content) = codec::decode(literal) else {
-            // Not what the codec writes: a text that was cut.
+            // The codec does not write this: the text was cut.
             self.out.push_str(&self.redactor.text(literal.to_owned()));
             return;
         };
@@ -92,7 +92,7 @@ impl<'a> Cleaner<'a> {
         self.write(&clean);
     }
 
-    /// Bytes that are written as hexadecimal digits.
+    /// Redacts bytes that are written as hexadecimal digits.
     fn hex(&self, digits: &str) -> String {
         let bytes: Option<Vec<u8>> = (0..digits.len() / 2)
             .map(|at| u8::from_str_radix(digits.get(at * 2..at * 2 + 2)?, 16).ok())
@@ -110,7 +110,7 @@ impl<'a> Cleaner<'a> {
     fn token(&mut self) {
         let start = self.at;
         let rest = &self.text.as_bytes()[start..];
-        // A character's first byte belongs to it, also a bracket or a quote.
+        // The first byte of a character always belongs to it, even if it is a bracket or a quote.
         let skip = if rest[0] == b'\\' { 2 } else { 1 };
         let skip = skip.min(rest.len());
         let length = rest[skip..].iter().position(|byte| ENDS.contains(byte));
@@ -139,7 +139,7 @@ impl<'a> Cleaner<'a> {
         }
         let name = token.strip_prefix(':');
         match name {
-            // A key stays a key.
+            // A keyword stays a keyword.
             Some(name) => {
                 self.out.push_str("#flowstone/keyword ");
                 let clean = self.redactor.text(name.to_owned());

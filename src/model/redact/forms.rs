@@ -1,19 +1,20 @@
-//! The forms in which text holds a secret, as patterns over bytes.
+//! The forms of a secret in text, as patterns over bytes.
 //!
-//! The first pattern of a secret follows its characters: each may be raw or escaped, independently of the others, as
-//! writers of JSON, HTML and addresses differ in what they escape. The rest are encodings of the whole.
+//! The first pattern of a secret follows its characters: each may be raw or escaped, independently of the others, since
+//! writers of JSON, HTML and addresses differ in what they escape. The other patterns are encodings of the whole
+//! secret.
 
 use std::fmt::Write as _;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD_NO_PAD;
 
-/// Backslashes before an escaped character: one for each level of nesting doubles their number.
+/// Backslashes before an escaped character: each level of nesting doubles their number.
 const BACKSLASHES: &str = r"\\{1,16}";
-/// Encodings of longer secrets are looked for in their raw form only.
+/// Maximum length of a secret whose encodings are searched for; a longer one is found in raw form only.
 const LONG: usize = 256;
 
-/// Returns the patterns of a secret, for the syntax of regexes over bytes.
+/// Returns the patterns of a secret, in the syntax of regexes over bytes.
 pub(super) fn patterns(text: &str) -> Vec<String> {
     let mut patterns = vec![text.chars().map(any_form).collect::<String>()];
     let whole = |escape: fn(&mut String, char)| {
@@ -30,18 +31,18 @@ pub(super) fn patterns(text: &str) -> Vec<String> {
     }
     patterns.sort();
     patterns.dedup();
-    // Of those that begin at one place, the first counts: the longest.
+    // Of several patterns that match at one place, the first one counts: the longest.
     patterns.sort_by_key(|pattern| std::cmp::Reverse(pattern.len()));
     patterns
 }
 
-/// Tells whether a reader of data may take a secret for a number.
+/// Tells whether a reader of data may parse a secret as a number.
 pub(super) fn is_like_number(text: &str) -> bool {
     text.bytes()
         .all(|byte| byte.is_ascii_digit() || b"+-.eE/MN".contains(&byte))
 }
 
-/// One character, raw or escaped.
+/// Returns the pattern of one character, raw or escaped.
 fn any_form(char: char) -> String {
     if char.is_ascii_alphanumeric() {
         return char.to_string();
@@ -73,7 +74,7 @@ fn any_form(char: char) -> String {
         out.push('|');
         escape(&mut out, char);
     }
-    // An address in the query of another.
+    // The address may be in the query of another one.
     out.push('|');
     for byte in char.encode_utf8(&mut [0; 4]).bytes() {
         out.push_str("%25");
@@ -100,7 +101,7 @@ fn raw(out: &mut String, char: char) {
     }
 }
 
-/// `%C3%A9`, with digits of either case.
+/// Adds the pattern of `%C3%A9`, with digits of either case.
 fn percent(out: &mut String, char: char) {
     for byte in char.encode_utf8(&mut [0; 4]).bytes() {
         out.push('%');
@@ -108,7 +109,7 @@ fn percent(out: &mut String, char: char) {
     }
 }
 
-/// `\u00e9`, with digits of either case.
+/// Adds the pattern of `\u00e9`, with digits of either case.
 fn backslash_u(out: &mut String, char: char) {
     for unit in char.encode_utf16(&mut [0; 2]) {
         let _ = write!(out, "{BACKSLASHES}u");
@@ -118,7 +119,7 @@ fn backslash_u(out: &mut String, char: char) {
     }
 }
 
-/// `&#233;` or `&#xe9;`.
+/// Adds the pattern of `&#233;` or `&#xe9;`.
 fn reference(out: &mut String, char: char) {
     let code = u32::from(char);
     let _ = write!(out, "&#(?:0{{0,4}}{code}|[xX]0{{0,6}}");
@@ -128,7 +129,7 @@ fn reference(out: &mut String, char: char) {
     out.push_str(");");
 }
 
-/// The two hexadecimal digits of a byte.
+/// Adds the two hexadecimal digits of a byte.
 fn digits(out: &mut String, byte: u8) {
     for digit in format!("{byte:02x}").chars() {
         either_case(out, digit);
@@ -150,7 +151,7 @@ fn hex(bytes: &[u8]) -> String {
     out
 }
 
-/// Returns the Base64 of bytes that follow `offset` others: the characters that depend on the bytes alone.
+/// Returns the Base64 of bytes that follow `offset` other bytes: the characters that depend on these bytes alone.
 fn base64(bytes: &[u8], offset: usize) -> Option<String> {
     let mut padded = vec![0; offset];
     padded.extend_from_slice(bytes);
@@ -165,15 +166,15 @@ fn base64(bytes: &[u8], offset: usize) -> Option<String> {
             char => out.push(char),
         }
     }
-    // The last character may hold the rest of the last byte.
+    // The last character may depend on the following byte.
     if !padded.len().is_multiple_of(3) {
         out.push_str("[A-Za-z0-9+/_-]?");
     }
     Some(out)
 }
 
-/// Returns what is encoded as a whole: the secret, and each escaped form of it that a document may hold before it is
-/// encoded.
+/// Returns the texts that may be encoded as a whole: the secret, and each escaped form of it that a document may
+/// contain before it is encoded.
 fn bases(text: &str) -> Vec<Vec<u8>> {
     let mut bases = vec![text.as_bytes().to_vec()];
     if text.len() > LONG {

@@ -2,14 +2,14 @@
 
 use super::{Redactor, into_text};
 
-/// Redacts pieces as they come. What may be the beginning of a secret is held back until the next piece decides.
+/// Redacts pieces as they arrive. A possible beginning of a secret is held back until later pieces decide.
 #[derive(Debug, Default)]
 pub struct RedactStream {
     held: Vec<u8>,
 }
 
 impl RedactStream {
-    /// Takes a piece, and returns what can be shown by now.
+    /// Accepts a piece, and returns the bytes that can be shown now.
     pub fn push(&mut self, redactor: &Redactor, piece: &[u8]) -> Vec<u8> {
         let Some(matcher) = &redactor.matcher else {
             let mut out = std::mem::take(&mut self.held);
@@ -19,10 +19,10 @@ impl RedactStream {
         self.held.extend_from_slice(piece);
         let found = matcher.all(&self.held);
         let mut cache = matcher.caches.get();
-        let open = |from: &usize| matcher.may_go_on(&mut cache, &self.held, *from);
+        let open = |from: &usize| matcher.may_continue(&mut cache, &self.held, *from);
         let hold = (0..self.held.len()).find(open).unwrap_or(self.held.len());
         drop(cache);
-        // A secret that is found, and that another one or a longer form begins in, waits with it.
+        // A secret in which another one or a longer form begins is held back with it.
         let within = found
             .iter()
             .find(|span| span.start <= hold && hold < span.end);
@@ -32,22 +32,22 @@ impl RedactStream {
         redactor.bytes(ready)
     }
 
-    /// Returns what was held back, at the end of the stream.
+    /// Returns the bytes that were held back, at the end of the stream.
     pub fn finish(&mut self, redactor: &Redactor) -> Vec<u8> {
         redactor.bytes(std::mem::take(&mut self.held))
     }
 
-    /// As [`RedactStream::push`], of text.
+    /// Works like [`RedactStream::push`], for text.
     pub fn push_text(&mut self, redactor: &Redactor, piece: &str) -> String {
         into_text(self.push(redactor, piece.as_bytes()))
     }
 
-    /// As [`RedactStream::finish`], of text.
+    /// Works like [`RedactStream::finish`], for text.
     pub fn finish_text(&mut self, redactor: &Redactor) -> String {
         into_text(self.finish(redactor))
     }
 
-    /// Tells whether something is held back.
+    /// Tells whether nothing is held back.
     pub fn is_empty(&self) -> bool {
         self.held.is_empty()
     }

@@ -1,4 +1,4 @@
-//! `:resources` of the project's settings: how much is stored, and for how long.
+//! `:resources` of the project's settings: maximum sizes, and retention times.
 
 use std::time::Duration;
 
@@ -11,20 +11,20 @@ use crate::kv;
 use crate::names::name_of;
 use crate::size::parse_size;
 
-/// What the project's settings say about resources.
+/// The settings for resources.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ResourceLimits {
-    /// The names that `:bucket` may take.
+    /// The allowed values of `:bucket`.
     pub buckets: Vec<String>,
-    /// How long an ephemeral blob stays.
+    /// The retention time of an ephemeral blob; 12 hours by default.
     pub ephemeral_ttl: Duration,
-    /// Bytes of a retained blob, at most.
+    /// Maximum size of a retained blob in bytes.
     pub max_retained: u64,
-    /// Bytes of an ephemeral one.
+    /// Maximum size of an ephemeral blob in bytes.
     pub max_ephemeral: u64,
-    /// Bytes of a file that is uploaded.
+    /// Maximum size of an uploaded file in bytes.
     pub max_upload: u64,
-    /// Bytes of a value under a key.
+    /// Maximum size of a value under a key in bytes.
     pub max_value: u64,
 }
 
@@ -51,10 +51,10 @@ impl ResourceLimits {
         "max-value",
     ];
 
-    /// Reads `:resources` of the project's settings; what is not said there is as usual.
+    /// Reads `:resources` of the project's settings; a missing key has its default.
     ///
     /// # Errors
-    /// Words that say what is wrong.
+    /// A message that says what is wrong.
     pub fn read(settings: &Value) -> Result<ResourceLimits, String> {
         let mut limits = ResourceLimits::default();
         let Some(given) = settings.get("resources").filter(|given| !given.is_nil()) else {
@@ -70,7 +70,7 @@ impl ResourceLimits {
                 "ephemeral-ttl" => {
                     let ttl = duration::of_value(value).filter(|ttl| !ttl.is_zero());
                     limits.ephemeral_ttl =
-                        ttl.ok_or("`:ephemeral-ttl` is a duration such as \"12h\"")?;
+                        ttl.ok_or("`:ephemeral-ttl` must be a duration such as \"12h\"")?;
                 }
                 "max-ephemeral" => limits.max_ephemeral = size(&name, value)?,
                 "max-retained" => limits.max_retained = size(&name, value)?,
@@ -93,12 +93,12 @@ impl ResourceLimits {
         Ok(limits)
     }
 
-    /// Returns what the settings say; they were checked when they were read.
+    /// Returns the settings, which were checked when they were read.
     pub fn of(settings: &Value) -> ResourceLimits {
         ResourceLimits::read(settings).unwrap_or_default()
     }
 
-    /// Returns the most bytes of a blob.
+    /// Returns the maximum size of a blob in bytes.
     pub fn max_blob(&self, tier: Tier) -> u64 {
         match tier {
             Tier::Retained => self.max_retained,
@@ -106,7 +106,7 @@ impl ResourceLimits {
         }
     }
 
-    /// Returns when a blob that is stored now is gone.
+    /// Returns when a blob that is stored now expires.
     pub fn expires_ms(&self, tier: Tier, now_ms: i64) -> Option<i64> {
         match tier {
             Tier::Retained => None,
@@ -116,7 +116,7 @@ impl ResourceLimits {
 }
 
 fn buckets(value: &Value) -> Result<Vec<String>, String> {
-    let wrong = || "`:buckets` is a vector of names, such as [:reports :exports]".to_owned();
+    let wrong = || "`:buckets` must be a vector of names, such as [:reports :exports]".to_owned();
     let names = value.as_vector().ok_or_else(wrong)?;
     names
         .iter()
@@ -141,7 +141,7 @@ fn size(key: &str, value: &Value) -> Result<u64, String> {
     };
     bytes
         .filter(|bytes| *bytes > 0)
-        .ok_or_else(|| format!("`:{key}` is a size such as \"50MB\""))
+        .ok_or_else(|| format!("`:{key}` must be a size such as \"50MB\""))
 }
 
 #[cfg(test)]
@@ -150,7 +150,7 @@ mod tests {
     use crate::codec;
 
     #[test]
-    fn settings_are_read() {
+    fn resource_limits_are_read_from_settings() {
         let read = |text: &str| {
             let settings = codec::decode(&format!("{{:resources {text}}}")).expect("EDN");
             match ResourceLimits::read(&settings) {
@@ -183,11 +183,11 @@ mod tests {
             ),
             (
                 "{:ephemeral-ttl 0}",
-                "`:ephemeral-ttl` is a duration such as \"12h\"",
+                "`:ephemeral-ttl` must be a duration such as \"12h\"",
             ),
             (
                 "{:buckets :a}",
-                "`:buckets` is a vector of names, such as [:reports :exports]",
+                "`:buckets` must be a vector of names, such as [:reports :exports]",
             ),
             (
                 "{:buckets [\"a/b\"]}",

@@ -1,9 +1,9 @@
-//! Content types: what a file's name stands for, and which of them hold data.
+//! Content types: which one a file name has, and which of them hold data.
 
-/// Bytes of which nothing is known.
+/// The content type of unknown bytes.
 pub const OCTETS: &str = "application/octet-stream";
 
-/// Returns the content type that the end of a file's name stands for.
+/// Returns the content type for the extension of a file name.
 pub fn of_name(name: &str) -> Option<&'static str> {
     let (_, end) = name.rsplit_once('.')?;
     Some(match end.to_ascii_lowercase().as_str() {
@@ -39,22 +39,22 @@ pub fn essence(content_type: &str) -> String {
     essence.trim().to_ascii_lowercase()
 }
 
-/// How data is written in a content type.
+/// The data format of a content type.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Format {
     Csv,
     Edn,
     Json,
-    /// One JSON value a line.
+    /// One JSON value on each line.
     JsonLines,
-    /// Any text.
+    /// Plain text of any kind.
     Text,
     Tsv,
     Yaml,
 }
 
 impl Format {
-    /// Returns the extension of a file in this format; text has none of its own.
+    /// Returns the file extension of this format; plain text has none.
     pub fn extension(self) -> Option<&'static str> {
         match self {
             Format::Csv => Some("csv"),
@@ -67,7 +67,7 @@ impl Format {
         }
     }
 
-    /// Returns the format of a content type; `None` for one that holds something else, such as an image.
+    /// Returns the format of a content type; `None` for one without data, such as an image.
     pub fn of(content_type: &str) -> Option<Format> {
         Some(match essence(content_type).as_str() {
             "application/edn" => Format::Edn,

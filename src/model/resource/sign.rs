@@ -1,7 +1,7 @@
-//! Signed links: anyone who has one may read one resource until the link expires.
+//! Signed links: anyone with such a link may read one resource until the link expires.
 //!
-//! The key is a file in the home folder that only its owner reads. A link holds the name of the resource, its end and
-//! an HMAC of both; nothing about it is stored, and a new key makes all older links worthless.
+//! The key is a file in the home folder that only its owner can read. A link contains the name of the resource, its
+//! expiry and an HMAC of both; nothing about it is stored, and a new key makes all earlier links invalid.
 
 use std::fs::{self, File};
 use std::io::{self, Write as _};
@@ -15,28 +15,28 @@ use crate::private;
 
 /// The name of the key's file in the home folder.
 const FILE: &str = "links.key";
-/// Where links lead on a server.
+/// The path of links on a server.
 pub const PATH: &str = "/api/resources/content";
-/// What stands for a server's address where the settings have none.
+/// The server address in links if the settings have none.
 pub const LOCAL: &str = "http://localhost:8787";
-/// Seconds that a link may be good for.
+/// Allowed lifetimes of a link in seconds.
 pub const TTL: std::ops::RangeInclusive<i64> = 60..=86_400;
-/// How many seconds a link is valid by default.
+/// Default lifetime of a link in seconds.
 pub const DEFAULT_TTL: i64 = 3_600;
 
-/// Makes links and looks at them.
+/// Creates and checks signed links.
 pub struct Signer {
     key: [u8; 32],
 }
 
-/// Why a link is not good.
+/// The reason why a link is invalid.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum BadLink {
     #[error("it is not a link to a resource")]
     Malformed,
     #[error("its signature is wrong: it was changed, or made with another key")]
     Forged,
-    #[error("it is over its time")]
+    #[error("it has expired")]
     Expired,
 }
 
@@ -44,7 +44,7 @@ impl Signer {
     /// Reads the key of a project, and creates it if it does not exist.
     ///
     /// # Errors
-    /// When the home folder cannot be read or written, or the file holds something else.
+    /// When the home folder cannot be read or written, or the file has other contents.
     pub fn open(home: &Path) -> io::Result<Signer> {
         let path = home.join(FILE);
         if let Some(signer) = read(&path)? {
@@ -55,7 +55,7 @@ impl Signer {
         getrandom::fill(&mut key).map_err(|error| io::Error::other(error.to_string()))?;
         let fresh = home.join(format!(".{FILE}-{}", std::process::id()));
         write_private(&fresh, &hexadecimal(&key))?;
-        // Another process may have been faster: the first counts.
+        // Another process may have been faster: the first key counts.
         let linked = fs::hard_link(&fresh, &path);
         fs::remove_file(&fresh)?;
         match linked {
@@ -63,10 +63,10 @@ impl Signer {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
             Err(error) => return Err(error),
         }
-        read(&path)?.ok_or_else(|| io::Error::other("the key of links went away"))
+        read(&path)?.ok_or_else(|| io::Error::other("the key file for links disappeared"))
     }
 
-    /// Makes the link to a resource. `base` is the address of the server.
+    /// Creates the link to a resource. `base` is the address of the server.
     pub fn link(&self, base: &str, uri: &str, expires_ms: i64) -> String {
         let expires = expires_ms.div_euclid(1_000);
         let signature = hexadecimal(&self.mac(uri, expires).finalize().into_bytes());
@@ -77,10 +77,10 @@ impl Signer {
         )
     }
 
-    /// Returns the resource that a link leads to, and when it ends.
+    /// Returns the resource of a link, and when the link expires.
     ///
     /// # Errors
-    /// When it is not good.
+    /// When the link is invalid.
     pub fn check(&self, link: &str, now_ms: i64) -> Result<(String, i64), BadLink> {
         let (path, query) = link.split_once('?').ok_or(BadLink::Malformed)?;
         if !path.ends_with(PATH) {
@@ -110,7 +110,7 @@ impl Signer {
         }
     }
 
-    /// Signs something else than a resource: what it is good for, what it is about, and its end in seconds.
+    /// Signs something other than a resource link: the purpose, the subject, and the expiry in seconds.
     pub fn sign(&self, purpose: &str, subject: &str, expires: i64) -> String {
         hexadecimal(
             &self
@@ -120,7 +120,7 @@ impl Signer {
         )
     }
 
-    /// Tells in constant time whether a signature is that of [`Signer::sign`].
+    /// Tells in constant time whether a signature is the one that [`Signer::sign`] makes.
     pub fn is_signed(&self, purpose: &str, subject: &str, expires: i64, signature: &str) -> bool {
         let mac = self.purpose_mac(purpose, subject, expires);
         bytes_of(signature).is_some_and(|signature| mac.verify_slice(&signature).is_ok())
@@ -128,7 +128,7 @@ impl Signer {
 
     fn purpose_mac(&self, purpose: &str, subject: &str, expires: i64) -> Hmac<Sha256> {
         let mut mac = Hmac::<Sha256>::new_from_slice(&self.key).expect("a key of any length fits");
-        // No link to a resource begins like this: those begin with a number.
+        // A link to a resource cannot begin like this: it begins with a number.
         mac.update(format!("{purpose}\n{expires}\n{subject}").as_bytes());
         mac
     }
@@ -150,13 +150,13 @@ fn read(path: &Path) -> io::Result<Option<Signer>> {
     let key = key.ok_or_else(|| {
         io::Error::new(
             io::ErrorKind::InvalidData,
-            "it is not a key: move it away, and another is made",
+            "it is not a key: move it away, and a new key is created",
         )
     })?;
     Ok(Some(Signer { key }))
 }
 
-/// Writes a file that only its owner reads.
+/// Writes a file that only its owner can read.
 fn write_private(path: &Path, text: &str) -> io::Result<()> {
     let mut file = private::create(path)?;
     file.write_all(text.as_bytes())?;
@@ -182,7 +182,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_link_is_good_until_its_end_and_for_its_resource_only() {
+    fn a_link_is_valid_until_it_expires_and_for_its_resource_only() {
         let home = tempfile::tempdir().expect("a folder");
         let signer = Signer::open(home.path()).expect("a key");
         let uri = "res://v1/ws/local/result/run/r1/step/a b%232/output";
@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn another_project_has_another_key_that_nobody_else_reads() {
+    fn each_project_has_its_own_key_that_only_its_owner_can_read() {
         let (one, two) = (
             tempfile::tempdir().expect("a folder"),
             tempfile::tempdir().expect("a folder"),

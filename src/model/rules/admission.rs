@@ -22,12 +22,12 @@ pub struct Caller {
     pub is_over: bool,
 }
 
-/// Finds out whether a new run would have to wait for one of its callers, which wait for it.
+/// Determines whether a new run would have to wait for one of its callers, which wait for it.
 #[derive(Debug)]
 pub struct Deadlock<'a> {
     program: &'a str,
     rules: &'a StartRules,
-    /// Callers so far that count for the limit of the new run.
+    /// Number of callers so far that count for the limit of the new run.
     in_limit: u32,
 }
 
@@ -40,7 +40,7 @@ impl<'a> Deadlock<'a> {
         }
     }
 
-    /// Takes the next caller, the nearest first, and tells whether the new run would wait for it.
+    /// Adds the next caller, nearest first, and tells whether the new run would wait for it.
     pub fn is_caused_by(&mut self, caller: &Caller) -> bool {
         if caller.is_over {
             return false;
@@ -60,7 +60,7 @@ impl<'a> Deadlock<'a> {
     }
 }
 
-/// What a new run meets in its slot, whether live or queued.
+/// The runs in the slot of a new run, live or queued.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Others {
     /// A run of the same version.
@@ -85,7 +85,7 @@ impl Others {
         others
     }
 
-    /// Returns the run because of which a slot's rule refuses a new one.
+    /// Returns the run because of which the rule of a slot refuses a new one.
     pub fn refuses(&self, slot: &SlotRule) -> Option<&RunId> {
         match slot.on_conflict {
             OnConflict::Reject => self.same.as_ref(),
@@ -104,12 +104,12 @@ pub struct Replaced<'a> {
     pub reason: String,
 }
 
-/// Which versions of a flow a rule is about.
+/// The versions of a flow that a rule applies to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Versions {
-    /// That of the new run.
+    /// The version of the new run.
     Same,
-    /// All others.
+    /// All other versions.
     Other,
 }
 
@@ -123,7 +123,7 @@ impl Replaced<'_> {
     }
 }
 
-/// Returns what a new run replaces by the rule of its slot.
+/// Returns the runs that a new run replaces by the rule of its slot.
 pub fn replaced<'a>(slot: &'a SlotRule, run: &'a NewRun) -> Vec<Replaced<'a>> {
     let of = |versions, reason| Replaced {
         slot: &slot.name,
@@ -143,7 +143,7 @@ pub fn replaced<'a>(slot: &'a SlotRule, run: &'a NewRun) -> Vec<Replaced<'a>> {
     replaced
 }
 
-/// Names what was decided about a new run.
+/// Returns the decision about a new run.
 pub fn decision(is_started: bool, slot: Option<&SlotRule>, others: &Others) -> StartDecision {
     let policy = slot
         .filter(|_| others.other.is_some())
@@ -246,7 +246,7 @@ fn cancel<R: Rows>(
             continue;
         }
         for id in rows.queued(replaced.slot, &head.program, num)? {
-            // The caller settles the slot once, after all of them.
+            // The slot is settled once by the caller, after all cancellations.
             let withdrawn = run_tree::cancel_queued(rows, &id, &replaced.reason, now_ms)?;
             limits.extend(
                 withdrawn

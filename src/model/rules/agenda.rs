@@ -1,23 +1,23 @@
-//! The agenda of workers: which runs can continue, and in which order they are taken.
+//! The agenda of workers: which runs can continue, and the order in which they are taken.
 
 use std::collections::HashSet;
 
 use crate::ports::RunStatus;
 
-/// A run that nobody executes, as far as it matters whether it can continue.
+/// A run that no process executes, with the facts that decide whether it can continue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Idle {
     pub status: RunStatus,
-    /// It is interactive: the process at its prompt is the only one that executes it.
+    /// The run is interactive: only the process with its prompt executes it.
     pub is_interactive: bool,
-    /// It was imported, or is in quarantine: a person has to name it.
+    /// The run was imported, or is in quarantine: a person has to name it.
     pub is_held: bool,
-    /// When its timer is due.
+    /// When the run's timer is due, in milliseconds since 1970.
     pub due_ms: Option<i64>,
-    /// A wait of it was answered.
+    /// A wait of the run was answered.
     pub is_answered: bool,
     pub is_cancel_requested: bool,
-    /// When a worker may try again that could not execute it.
+    /// When a worker may try again after one could not execute the run.
     pub again_ms: Option<i64>,
 }
 
@@ -51,7 +51,7 @@ pub struct Candidate {
     pub priority: i64,
 }
 
-/// Chooses the runs to take, each once: the highest priority first, then the oldest.
+/// Chooses the runs to take, each once: highest priority first, then oldest.
 pub fn choose(mut candidates: Vec<Candidate>, limit: usize) -> Vec<i64> {
     candidates.sort_unstable_by_key(|run| (std::cmp::Reverse(run.priority), run.num));
     let mut seen = HashSet::new();

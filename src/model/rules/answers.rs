@@ -1,4 +1,4 @@
-//! Answers to waits: which waits a name or an event refers to, who may answer, and who was first.
+//! Answers to waits: which waits a name or an event refers to, who may answer, and which answer counts.
 //!
 //! Whether a wait takes an answer is decided by [`judge`].
 
@@ -9,7 +9,7 @@ use crate::ports::{
 };
 use crate::waits::{Answered, event_key, is_for, judge};
 
-/// At most this many ids are listed when the beginning of an id is ambiguous.
+/// Maximum number of ids that are listed if the beginning of an id is ambiguous.
 const LISTED: usize = 6;
 
 /// The waits that a name refers to.
@@ -25,7 +25,7 @@ pub enum Named {
 }
 
 impl Named {
-    /// Returns the waits.
+    /// Returns the waits that were found.
     pub fn rows(&self) -> &[WaitRow] {
         match self {
             Named::One(row) => std::slice::from_ref(row),
@@ -64,7 +64,7 @@ pub fn named<R: WaitRows>(rows: &mut R, name: &str) -> Result<Named, StoreError>
     })
 }
 
-/// The key under which the inbox keeps a signal: the name of its event and its key, each empty if it has none.
+/// The inbox slot of a signal: the name of its event and its key, each empty if it has none.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct SignalSlot {
     pub event: String,
@@ -74,16 +74,16 @@ pub struct SignalSlot {
 /// The state of a signal in the inbox.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SignalState {
-    /// It waits for its wait.
+    /// The signal waits for its wait.
     Kept,
-    /// A wait took it; only its `dedup` matters.
+    /// A wait took the signal; only its `dedup` matters.
     Taken,
-    /// A wait refused it.
+    /// A wait refused the signal.
     Refused,
 }
 
 impl SignalState {
-    /// Returns the name that it is stored under.
+    /// Returns the name of the state in the store.
     pub fn name(self) -> &'static str {
         match self {
             SignalState::Kept => "kept",
@@ -117,17 +117,17 @@ impl EarlySignal {
     }
 }
 
-/// Which of the waits that an answer is for take it.
+/// The judgement of an answer by the waits that it is for.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Verdict {
-    /// The waits as they are afterwards.
+    /// The completed waits, with their new state.
     pub completed: Vec<WaitRow>,
     pub refused: Vec<(WaitRow, Refusal)>,
-    /// The last wait that was found, in whatever state.
+    /// The last wait that was found, in any state.
     last: Option<WaitRow>,
 }
 
-/// Judges an answer for each of the waits that it is for.
+/// Decides for each of the waits whether it takes the answer.
 pub fn decide(completion: &Completion, found: &[WaitRow]) -> Verdict {
     let mut verdict = Verdict {
         last: found.last().cloned(),
@@ -156,8 +156,8 @@ pub fn decide(completion: &Completion, found: &[WaitRow]) -> Verdict {
 }
 
 impl Verdict {
-    /// Tells whether the answer is kept for a wait that opens later: none is open, or the time of all is over and they
-    /// are about to close.
+    /// Tells whether the answer is kept for a wait that opens later: no wait is open, or the deadlines of all have
+    /// passed and they are about to close.
     pub fn is_for_later(&self) -> bool {
         let is_late = |(_, why): &(WaitRow, Refusal)| matches!(why, Refusal::Expired { .. });
         self.completed.is_empty() && self.refused.iter().all(is_late)
@@ -271,7 +271,8 @@ fn of_event<R: WaitRows>(
     Ok(found)
 }
 
-/// Gives a wait that was just opened the first early signal that it takes. It refuses those before, for good.
+/// Gives a wait that was just opened the first early signal that it takes. The wait refuses the signals before that one
+/// permanently.
 ///
 /// # Errors
 /// When the store fails.
@@ -285,7 +286,7 @@ pub fn take_early<R: WaitRows>(
         return Ok(());
     }
     let Some(row) = rows.wait_by_id(&wait.id)? else {
-        return Err(StoreError::Internal("a new wait is not there".to_owned()));
+        return Err(StoreError::Internal("a new wait was not found".to_owned()));
     };
     for signal in early {
         match judge(&row, &signal.answer, &signal.target(), now_ms) {

@@ -1,11 +1,11 @@
-//! Deliveries: whether something from outside came before, and what it starts and answers.
+//! Deliveries: whether a request from outside arrived before, and what it starts and answers.
 
 use super::rows::{ReceiptRows, Rows};
 use super::{admission, answers};
 use crate::ids::RunId;
 use crate::ports::{Admission, BulkAdmission, Delivered, Delivery, StoreError, WaitsAnswer};
 
-/// Takes a delivery, unless one of its receipts is known. Must run in one transaction.
+/// Applies a delivery, unless one of its receipts is known. Must run in one transaction.
 ///
 /// # Errors
 /// When the store fails.
@@ -48,7 +48,7 @@ pub fn deliver<R: Rows + ReceiptRows>(
     })
 }
 
-/// As [`deliver`]. Where a run is refused, the caller undoes the transaction.
+/// Works like [`deliver`]. If a run is refused, the caller rolls the transaction back.
 ///
 /// # Errors
 /// When the store fails.

@@ -1,8 +1,8 @@
-//! Jobs: who may claim one, what time and workers do to it, and when the run that waits for it is woken.
+//! Jobs: which jobs a worker can claim, how calls and time change them, and when the run that waits for one is woken.
 //!
-//! A job is claimed under a lease with a random token, and each claim is an attempt. A lease that is over puts the job back
-//! into the queue until its attempts are used up. The decisions are pure functions from a row to the next row; what a
-//! store must do around them is in the procedures below.
+//! A job is claimed under a lease with a random token, and each claim is an attempt. An expired lease puts the job back
+//! into the queue until its attempts are used up. The decisions are pure functions from a row to the next row; the
+//! procedures below read and write the rows of a store.
 
 use super::rows::Rows;
 use crate::codec;
@@ -14,11 +14,11 @@ use crate::ports::{
 };
 use crate::waits::Answered;
 
-/// How long a worker may take to notice that its job was cancelled. Then its lease is void.
+/// Time in milliseconds that a worker has to notice that its job was cancelled. After that its lease is void.
 pub const NOTICE_MS: i64 = 30_000;
-/// The kind of the error of a job whose leases ran out.
+/// The error kind of a job whose leases ran out.
 pub const LEASE_EXPIRED: &str = "lease-expired";
-/// At most this many jobs change because of the time in one transaction.
+/// Maximum number of jobs that change because of the time in one transaction.
 const AT_ONCE: usize = 1_000;
 
 /// Rows of jobs.
@@ -27,11 +27,11 @@ pub trait JobRows {
 
     fn job(&mut self, id: &str) -> Result<Option<JobRow>, StoreError>;
 
-    /// Writes all that can change about a job, and when [`due_ms`] is.
+    /// Writes everything that can change about a job, and its [`due_ms`].
     fn write_job(&mut self, job: &JobRow) -> Result<(), StoreError>;
 
-    /// Returns queued jobs of a type with their numbers, in the order in which they are claimed; only those of some flows
-    /// where these are given.
+    /// Returns queued jobs of a type with their numbers, in the order in which they are claimed; only those of given
+    /// flows, if any are given.
     fn queued_jobs(
         &mut self,
         kind: &str,
@@ -39,7 +39,7 @@ pub trait JobRows {
         most: usize,
     ) -> Result<Vec<(i64, JobRow)>, StoreError>;
 
-    /// Returns jobs whose [`due_ms`] has come, the earliest first.
+    /// Returns jobs whose [`due_ms`] has passed, the earliest first.
     fn due_jobs(&mut self, now_ms: i64, most: usize) -> Result<Vec<JobRow>, StoreError>;
 
     /// Returns the jobs of a run that have not ended.
@@ -51,11 +51,11 @@ pub trait JobRows {
     /// Tells whether a batch has jobs that have not ended.
     fn is_batch_open(&mut self, id: &str) -> Result<bool, StoreError>;
 
-    /// Adds an event to the feed of a run, unless the run is over: nothing follows its end.
+    /// Adds an event to the feed of a run, unless the run is over: its end is the last event.
     fn note_in_run(&mut self, run: &RunId, event: Event) -> Result<(), StoreError>;
 }
 
-/// Returns when time changes a job, if nobody does before.
+/// Returns when time changes a job, unless a call changes it before.
 pub fn due_ms(job: &JobRow) -> Option<i64> {
     if job.status.is_final() {
         return None;
@@ -68,7 +68,7 @@ pub fn due_ms(job: &JobRow) -> Option<i64> {
         .min()
 }
 
-/// Returns what time made of a job by now: itself if nothing.
+/// Returns the job after the effects of time; the same job if nothing is due.
 pub fn at(job: JobRow, now_ms: i64) -> JobRow {
     if due_ms(&job).is_none_or(|due_ms| due_ms > now_ms) {
         return job;
@@ -95,7 +95,7 @@ pub fn at(job: JobRow, now_ms: i64) -> JobRow {
     released(job, now_ms)
 }
 
-/// Puts a job back into the queue, or ends it where its attempts are used up.
+/// Puts a job back into the queue, or ends it if its attempts are used up.
 fn released(job: JobRow, now_ms: i64) -> JobRow {
     if job.cancel_ms.is_some() {
         return ended(job, JobStatus::Cancelled, now_ms);
@@ -121,7 +121,7 @@ fn ended(job: JobRow, status: JobStatus, now_ms: i64) -> JobRow {
     }
 }
 
-/// Returns a queued job as it is once a worker has claimed it.
+/// Returns a queued job after the claim of a worker.
 pub fn claimed(job: JobRow, claim: &JobClaim, token: String) -> JobRow {
     JobRow {
         status: JobStatus::Claimed,
@@ -138,7 +138,7 @@ pub fn claimed(job: JobRow, claim: &JobClaim, token: String) -> JobRow {
     }
 }
 
-/// Returns a job as it is once it was cancelled: at once if it is queued, else with the next report of its worker.
+/// Returns a job after its cancellation: a queued one ends at once, a claimed one with the next report of its worker.
 pub fn cancelled(job: JobRow, now_ms: i64) -> JobRow {
     match job.status {
         JobStatus::Queued => ended(job, JobStatus::Cancelled, now_ms),
@@ -155,7 +155,7 @@ pub fn cancelled(job: JobRow, now_ms: i64) -> JobRow {
     }
 }
 
-/// Judges what a worker says about a job, on which time has already had its effect.
+/// Judges the call of a worker about a job. The effects of time have been applied to the job.
 pub fn called(job: JobRow, call: &JobCall, now_ms: i64) -> JobAnswer {
     let is_holder = job
         .lease
@@ -198,7 +198,7 @@ pub fn called(job: JobRow, call: &JobCall, now_ms: i64) -> JobAnswer {
     JobAnswer::Taken(Box::new(job))
 }
 
-/// Extends a lease from now on. After a cancel it is not extended beyond the notice.
+/// Extends a lease from now on. After a cancellation it is not extended beyond the notice period.
 fn extended(job: JobRow, progress: Option<String>, extend_ms: Option<i64>, now_ms: i64) -> JobRow {
     let void_ms = job.cancel_ms.map(|asked| asked.saturating_add(NOTICE_MS));
     JobRow {
@@ -215,7 +215,7 @@ fn extended(job: JobRow, progress: Option<String>, extend_ms: Option<i64>, now_m
     }
 }
 
-/// Returns a text by which a call is recognised that is made again.
+/// Returns a text by which a repeated call is recognised.
 fn fingerprint(call: &JobCall) -> String {
     let word = match &call.report {
         JobReport::Progress { .. } => return String::new(),
@@ -227,7 +227,7 @@ fn fingerprint(call: &JobCall) -> String {
     codec::digest_bytes(format!("{}\n{word}", call.token).as_bytes())
 }
 
-/// Chooses the jobs that a claim gets: the highest priority first, then the oldest.
+/// Chooses the jobs for a claim: highest priority first, then oldest.
 pub fn choose(mut queued: Vec<(i64, JobRow)>, most: usize) -> Vec<JobRow> {
     queued.sort_unstable_by_key(|(num, job)| (std::cmp::Reverse(job.priority), *num));
     queued.dedup_by_key(|(num, _)| *num);
@@ -268,7 +268,7 @@ pub fn claim<R: Rows>(rows: &mut R, claim: &JobClaim) -> Result<Vec<JobRow>, Sto
     claimed.collect()
 }
 
-/// Makes a call of a worker. Must run in one transaction.
+/// Applies the call of a worker. Must run in one transaction.
 ///
 /// # Errors
 /// When the store fails.
@@ -290,7 +290,7 @@ pub fn call<R: Rows>(rows: &mut R, call: &JobCall, now_ms: i64) -> Result<JobAns
     Ok(answer)
 }
 
-/// Tells whether a report says how far the work is. One that only extends the lease is not an event.
+/// Tells whether a report has news about the progress. A report that only extends the lease is not an event.
 fn is_news(report: &JobReport) -> bool {
     matches!(
         report,
@@ -301,7 +301,7 @@ fn is_news(report: &JobReport) -> bool {
     )
 }
 
-/// Settles what time did to jobs, and returns how many changed. Must run in one transaction.
+/// Updates the jobs that are due, and returns how many changed. Must run in one transaction.
 ///
 /// # Errors
 /// When the store fails.
@@ -325,7 +325,8 @@ pub fn cancel_all<R: Rows>(rows: &mut R, run: &RunId, now_ms: i64) -> Result<(),
     Ok(())
 }
 
-/// Cancels the job that a run waited for under a key, because the run has given the step up. Jobs of other runs are left.
+/// Cancels the job that a run waited for under a key, because the run has given up the step. Jobs of other runs are
+/// left.
 ///
 /// # Errors
 /// When the store fails.

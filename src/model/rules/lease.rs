@@ -1,7 +1,7 @@
 //! Leases: which process executes a run, and when a run that ends its processes is put in quarantine.
 //!
-//! Which of several runs ended a process cannot be known, so that counts against each run that the process executed at
-//! the time. A run that has made progress since the last time is counted from the beginning.
+//! If a process that executed several runs ends, it is unknown which run ended it, so its end counts against each of
+//! them. The count of a run begins again when the run has made progress.
 
 use crate::ids::RunId;
 use crate::ports::{Claim, ClaimBy, RunRow, RunStatus, StoreError};
@@ -10,7 +10,7 @@ use crate::ports::{Claim, ClaimBy, RunRow, RunStatus, StoreError};
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Holder {
     Nobody,
-    /// The process that asks.
+    /// This process, which asks.
     This,
     /// Another process, which is alive.
     Living(String),
@@ -18,9 +18,9 @@ pub enum Holder {
     Ended(String),
 }
 
-/// Rows of runs as far as leases are concerned.
+/// Rows of runs with their leases.
 pub trait LeaseRows {
-    /// Returns the holder of a run's lease; nothing if there is no such run.
+    /// Returns the holder of a run's lease; `None` if the run does not exist.
     fn holder(&mut self, run: &RunId) -> Result<Option<Holder>, StoreError>;
 
     /// Gives the run's lease to this process, and returns its epoch. A run on hold is released.
@@ -35,7 +35,7 @@ pub trait LeaseRows {
     /// Returns the runs that a process executed when it ended.
     fn executed_by(&mut self, process: &str) -> Vec<RunId>;
 
-    /// Returns the crashes of a run that a process held, if the run had something to do.
+    /// Returns the crashes of a run that a process held, if the run was active when the process ended.
     fn crashes(
         &mut self,
         run: &RunId,
@@ -52,13 +52,13 @@ pub trait LeaseRows {
     fn forget(&mut self, process: &str);
 }
 
-/// How often processes ended that executed a run.
+/// The crashes of a run: ends of processes that executed it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Crashes {
     pub num: i64,
-    /// How often in a row, at the same progress.
+    /// Number of consecutive crashes at the same progress.
     pub count: u32,
-    /// The progress of the run at the last of them.
+    /// The progress of the run at the last crash.
     pub mark: Option<i64>,
     /// The progress of the run now, as [`progress`] returns it.
     pub progress: i64,
@@ -69,7 +69,7 @@ pub struct Crashes {
 pub struct Counted {
     pub count: u32,
     pub mark: i64,
-    /// Why the run is in quarantine now.
+    /// The reason for which the run is in quarantine now.
     pub quarantine: Option<String>,
 }
 
@@ -150,7 +150,7 @@ pub fn free<R: LeaseRows>(
     Ok(freed)
 }
 
-/// Names a process to a person: its id ends with its number.
+/// Returns the name of a process for people: the number at the end of its id.
 fn process_name(process: &str) -> String {
     match process.rsplit_once('-') {
         Some((_, number)) => format!("process {number}"),
@@ -158,12 +158,13 @@ fn process_name(process: &str) -> String {
     }
 }
 
-/// Returns the epoch of a lease that was given back. A queued run wrote nothing under its lease, and counts as not begun.
+/// Returns the epoch after a lease was given back. A queued run wrote nothing under its lease, and counts as not begun.
 pub fn epoch_after_release(epoch: i64, status: RunStatus) -> i64 {
     epoch - i64::from(status == RunStatus::Queued)
 }
 
-/// Checks that a run may get another program: it is as the caller saw it, not over, and not executed elsewhere.
+/// Checks that a run may get another program: it has the program that the caller saw, is not over, and no other process
+/// executes it.
 ///
 /// # Errors
 /// [`StoreError::Rejected`] with kind `conflict` otherwise.
@@ -179,7 +180,7 @@ pub fn check_adoption(
         _ => Err(StoreError::Rejected {
             code: "E0574",
             kind: "conflict",
-            message: format!("the run {run} has gone on meanwhile"),
+            message: format!("the run {run} has changed in the meantime"),
             hint: None,
         }),
     }

@@ -1,15 +1,15 @@
 //! The queue in front of slots and limits: which run starts next, and when.
 //!
-//! A queued run first waits for its slot. The run that is next in a slot keeps the slot free for itself and waits for its
-//! limit, if it has one. So a run acquires slot and limit in a fixed order, and the end of a run concerns two heads of
-//! queues, however long these are. Usage is read from the rows of live runs; there are no counters.
+//! A queued run first waits for its slot. The next run of a slot keeps the slot free for itself and waits for its
+//! limit, if it has one. So a run acquires slot and limit in a fixed order, and the end of a run concerns only the
+//! heads of two queues, however long these are. Usage is read from the rows of live runs; there are no counters.
 
 use super::rows::{QueueRows, Rows};
 use super::run_tree;
 use crate::ids::RunId;
 use crate::ports::{QueuePlace, QueueReason, RateRule, StoreError};
 
-/// At most this many live runs are named to a run that waits for them.
+/// Maximum number of live runs that are listed for a run that waits for them.
 const NAMED: usize = 8;
 
 /// A live run in a slot.
@@ -26,7 +26,7 @@ pub struct Head {
     pub run: RunId,
     pub num: i64,
     pub priority: i64,
-    /// Runs of other versions do not count.
+    /// Runs of other versions do not occupy the slot for this run.
     pub apart: bool,
     pub limit: Option<String>,
 }
@@ -38,7 +38,7 @@ pub struct SlotRows {
     pub heads: Vec<Head>,
 }
 
-/// The queued runs that a slot is given to.
+/// The queued runs that get a slot.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct SlotTurn {
     /// Runs that start at once.
@@ -47,7 +47,7 @@ pub struct SlotTurn {
     pub next: Vec<(i64, String)>,
 }
 
-/// Decides which queued runs get a slot in which nobody is next yet.
+/// Decides which queued runs get a slot that has no next run yet.
 pub fn slot_turn(rows: &SlotRows) -> SlotTurn {
     let mut holders: Vec<&str> = rows.live.iter().map(|run| &*run.program).collect();
     let mut heads: Vec<&Head> = rows.heads.iter().collect();
@@ -70,7 +70,7 @@ pub fn slot_turn(rows: &SlotRows) -> SlotTurn {
     turn
 }
 
-/// The first run that waits for a limit, with what that limit allows.
+/// The first run that waits for a limit, with the bounds of that limit.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Limited {
     pub num: i64,
@@ -117,8 +117,8 @@ impl<'a, R: QueueRows> Promotion<'a, R> {
         }
     }
 
-    /// Gives a slot to the runs whose turn it is. A run that was next and has not begun is considered again: a run with
-    /// a higher priority may have been added.
+    /// Gives a slot to the next runs. A run that was next and has not begun is considered again: a run with a higher
+    /// priority may have been added.
     pub(super) fn settle_slot(&mut self, slot: &str) -> Result<(), StoreError> {
         let mut limits = self.rows.clear_next(slot)?;
         let turn = slot_turn(&self.rows.slot(slot)?);
@@ -137,7 +137,7 @@ impl<'a, R: QueueRows> Promotion<'a, R> {
         Ok(())
     }
 
-    /// Starts the runs that a limit allows, and notes when the next one may start.
+    /// Starts the runs that a limit allows, and records when the next one may start.
     pub(super) fn settle_limit(&mut self, limit: Option<&str>) -> Result<(), StoreError> {
         let Some(limit) = limit else {
             return Ok(());
@@ -152,7 +152,7 @@ impl<'a, R: QueueRows> Promotion<'a, R> {
                 return Ok(());
             }
             if let Some(rate) = first.rate {
-                // After the clock was set back, starts are held back for the rate's own time at most.
+                // After the clock was set back, starts are delayed by at most the interval of the rate.
                 self.rows.cap_starts(limit, self.now_ms)?;
                 let earlier = self.rows.earlier_start(limit, rate.max)?;
                 if let Some(due_ms) = rate_due(rate, earlier, self.now_ms) {
@@ -215,7 +215,7 @@ pub fn withdraw<R: Rows>(
     Ok(withdrawn.is_some())
 }
 
-/// A queued run that is next, with what it sees of its limit.
+/// A queued run that is next, with the state of its limit.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct LimitView {
     /// Maximum number of live runs.

@@ -1,7 +1,7 @@
-//! What the rules need from a store inside one of its transactions.
+//! Access of the rules to the rows of a store, inside one of its transactions.
 //!
 //! Each method is one small read or write that a store can answer from an index. Runs are named by their number, which
-//! the store gives out in the order of creation.
+//! the store assigns in the order of creation.
 
 use super::admission::{Caller, Replaced};
 use super::answers::{EarlySignal, SignalSlot, SignalState};
@@ -14,7 +14,7 @@ use crate::ports::{
 };
 use crate::waits::Answered;
 
-/// Rows of runs as far as slots and limits are concerned.
+/// Rows of runs with their slots and limits.
 pub trait QueueRows {
     /// Returns the run that already has the external id of a new one.
     fn by_external_id(&mut self, run: &NewRun) -> Result<Option<RunId>, StoreError>;
@@ -22,7 +22,7 @@ pub trait QueueRows {
     /// Adds a run and its program.
     fn insert(&mut self, run: &NewRun, status: RunStatus) -> Result<RunId, StoreError>;
 
-    /// Writes which slot and limit a run needs, and returns its number.
+    /// Writes the slot and the limit of a run, and returns its number.
     fn write_rules(&mut self, run: &RunId, rules: &StartRules) -> Result<i64, StoreError>;
 
     /// Returns a run that called another one.
@@ -41,7 +41,7 @@ pub trait QueueRows {
     /// Returns the queued runs of one version in a slot, except one.
     fn queued(&mut self, slot: &str, program: &str, except: i64) -> Result<Vec<RunId>, StoreError>;
 
-    /// Ends a run that has not begun. Returns nothing if the run was not queued.
+    /// Ends a run that has not begun. Returns `None` if the run was not queued.
     fn cancel_queued(
         &mut self,
         run: &RunId,
@@ -52,13 +52,13 @@ pub trait QueueRows {
     /// Returns the slot and the limit of a run.
     fn needs(&mut self, num: i64) -> Result<(Option<String>, Option<String>), StoreError>;
 
-    /// Takes the turn back from the runs that are next in a slot, and returns their limits.
+    /// Clears the mark of the runs that are next in a slot, and returns their limits.
     fn clear_next(&mut self, slot: &str) -> Result<Vec<Option<String>>, StoreError>;
 
-    /// Notes that a queued run is next: it has its slot and waits for its limit only.
+    /// Marks a queued run as next: it has its slot and waits only for its limit.
     fn set_next(&mut self, num: i64) -> Result<(), StoreError>;
 
-    /// Makes a queued run a running one.
+    /// Sets the status of a queued run to running.
     fn start(&mut self, num: i64, now_ms: i64) -> Result<(), StoreError>;
 
     /// Returns the run that starts next under a limit.
@@ -70,13 +70,13 @@ pub trait QueueRows {
     /// Moves starts of a limit that lie in the future to the present: the clock was set back.
     fn cap_starts(&mut self, limit: &str, now_ms: i64) -> Result<(), StoreError>;
 
-    /// Returns when the nth start before now took place under a limit; 1 is the last one.
+    /// Returns when the nth start before now took place under a limit; 1 is the last start.
     fn earlier_start(&mut self, limit: &str, nth: u32) -> Result<Option<i64>, StoreError>;
 
     /// Clears the times at which queued runs of a limit may start.
     fn clear_due(&mut self, limit: &str) -> Result<(), StoreError>;
 
-    /// Notes when a queued run may start.
+    /// Records when a queued run may start.
     fn set_due(&mut self, num: i64, due_ms: i64) -> Result<(), StoreError>;
 
     /// Returns the limits under which a queued run may start by now.
@@ -86,7 +86,7 @@ pub trait QueueRows {
     fn id_of(&mut self, num: i64) -> Result<RunId, StoreError>;
 }
 
-/// Rows of runs as far as parents and children are concerned.
+/// Rows of runs with their parents and children.
 pub trait RunTreeRows {
     fn member(&mut self, run: &RunId) -> Result<Option<Member>, StoreError>;
 
@@ -96,7 +96,7 @@ pub trait RunTreeRows {
     /// Ends a run at once and voids its lease.
     fn terminate(&mut self, num: i64, reason: &str, now_ms: i64) -> Result<(), StoreError>;
 
-    /// Asks a run that is not over to cancel, unless it was asked before. Tells whether it was not.
+    /// Asks a run that is not over to cancel. Tells whether this was the first request.
     fn ask_to_cancel(&mut self, run: &RunId, reason: &str, now_ms: i64)
     -> Result<bool, StoreError>;
 
@@ -119,8 +119,8 @@ pub trait WaitRows {
     /// Returns the wait of a key that was opened last.
     fn last_wait_of_key(&mut self, key: &str) -> Result<Option<WaitRow>, StoreError>;
 
-    /// Returns the open waits for an event: those for any key, or those for one key; `path` restricts them to waits that
-    /// look for their key at that place of the payload.
+    /// Returns the open waits for an event: those for any key, or those for one key; `path` restricts them to waits
+    /// that look for their key at that place of the payload.
     fn open_waits_of_event(
         &mut self,
         event: &str,
@@ -152,7 +152,7 @@ pub trait WaitRows {
         key: Option<&str>,
     ) -> Result<Vec<EarlySignal>, StoreError>;
 
-    /// Notes that a wait took a kept signal, or refused it and why.
+    /// Records that a wait took a kept signal, or refused it with a reason.
     fn settle_signal(
         &mut self,
         num: i64,
@@ -163,10 +163,10 @@ pub trait WaitRows {
 
 /// Receipts of deliveries from outside.
 pub trait ReceiptRows {
-    /// Returns a receipt, which may be over.
+    /// Returns a receipt, which may have expired.
     fn receipt(&mut self, scope: &str, key: &str) -> Result<Option<PastDelivery>, StoreError>;
 
-    /// Writes a receipt over an earlier one that is over.
+    /// Writes a receipt; an expired one is replaced.
     fn write_receipt(
         &mut self,
         receipt: &NewReceipt,
@@ -174,11 +174,11 @@ pub trait ReceiptRows {
         now_ms: i64,
     ) -> Result<(), StoreError>;
 
-    /// Removes some receipts that are over.
+    /// Removes some expired receipts.
     fn forget_receipts(&mut self, now_ms: i64) -> Result<(), StoreError>;
 }
 
-/// All rows that the rules about starts and ends of runs need.
+/// All rows that the rules for starts and ends of runs need.
 pub trait Rows: QueueRows + RunTreeRows + WaitRows + JobRows {}
 
 impl<T: QueueRows + RunTreeRows + WaitRows + JobRows> Rows for T {}

@@ -1,4 +1,4 @@
-//! Run trees: what the end of a run means for its parent and its children.
+//! Run trees: the effects of the end of a run on its parent and its children.
 
 use super::answers;
 use super::jobs;
@@ -9,7 +9,7 @@ use crate::ports::{
     CHILD_KEY, Completion, ParentClose, RunStatus, StoreError, Target, WaitAnswer, WaitEnding,
 };
 
-/// A run of a tree.
+/// A run in a run tree.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Member {
     pub num: i64,
@@ -19,18 +19,18 @@ pub struct Member {
     pub close: ParentClose,
 }
 
-/// What happens to a child when its parent ends or gives it up.
+/// The effect on a child when its parent ends or gives it up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fate {
-    /// It continues.
+    /// The child continues.
     Continues,
-    /// It is asked to cancel; a queued one is cancelled at once.
+    /// The child is asked to cancel; a queued one is cancelled at once.
     AskedToCancel,
-    /// It is ended at once, and its own children by their policies.
+    /// The child is ended at once, and its own children by their policies.
     Ended,
 }
 
-/// Decides what happens to a child when its parent ends or gives it up.
+/// Decides the effect on a child when its parent ends or gives it up.
 pub fn fate(child: &Member) -> Fate {
     match child.close {
         _ if child.status.is_final() => Fate::Continues,
@@ -40,7 +40,8 @@ pub fn fate(child: &Member) -> Fate {
     }
 }
 
-/// Returns the message that tells a parent the end of its child. It counts once, however often it is sent.
+/// Returns the signal that reports the end of a child to its parent. It has an effect only once, however often it is
+/// sent.
 pub fn end_of_child(child: &RunId, status: RunStatus, now_ms: i64) -> Completion {
     let payload = format!("{{:status :{}}}", status.name());
     signal(
@@ -100,7 +101,7 @@ pub fn close_children<R: Rows>(
     now_ms: i64,
 ) -> Result<(), StoreError> {
     let reason = match only {
-        Some(_) => format!("its parent {run} needs it no more"),
+        Some(_) => format!("its parent {run} gave it up"),
         None => over(run),
     };
     let mut children = rows.open_children(run.as_str())?;
@@ -116,7 +117,7 @@ pub fn close_children<R: Rows>(
 }
 
 fn over(parent: &RunId) -> String {
-    format!("its parent {parent} is over")
+    format!("its parent {parent} has ended")
 }
 
 /// Ends a run and those of its descendants that end with it.
@@ -153,14 +154,14 @@ pub fn request_cancel<R: Rows>(
 ) -> Result<(), StoreError> {
     match queue::withdraw(rows, run, reason, now_ms)? {
         true => Ok(()),
-        // Jobs that the run submits from now on, to tidy up, are left.
+        // Jobs that the run submits from now on, to clean up, are left.
         false if rows.ask_to_cancel(run, reason, now_ms)? => jobs::cancel_all(rows, run, now_ms),
         false => Ok(()),
     }
 }
 
-/// Gives back what a run held that has ended, and cancels its jobs unless it completed. Must run in the transaction that
-/// ends the run.
+/// Releases the slot and the limit of a run that has ended, and cancels its jobs unless it completed. Must run in the
+/// transaction that ends the run.
 ///
 /// # Errors
 /// When the store fails.
@@ -177,7 +178,7 @@ pub fn ended<R: Rows>(
     queue::ended(rows, num, now_ms)
 }
 
-/// Cancels a queued run and tells its parent. The caller settles its slot and its limit.
+/// Cancels a queued run and notifies its parent. The caller settles its slot and its limit.
 pub(super) fn cancel_queued<R: Rows>(
     rows: &mut R,
     run: &RunId,

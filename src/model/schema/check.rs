@@ -1,4 +1,4 @@
-//! Is this value what the schema says? Every problem, in words.
+//! Validation of values against schemas. Reports every problem with a message.
 
 use flowstone_lang::value::{Object, Value};
 
@@ -6,22 +6,22 @@ use super::{Entry, Kind, ListForm, Problem, Range, Schema, Size};
 use crate::json::{items, name_text, number_float};
 use crate::words::{nearest, shown};
 
-/// References that lead to references this deep are taken for endless.
+/// Maximum depth of references that lead to references; deeper ones are treated as endless.
 const MAX_DEPTH: usize = 200;
-/// As many problems are collected.
+/// Maximum number of problems that are collected.
 const MAX_PROBLEMS: usize = 100;
 
-/// Returns everything in which a value differs from a schema; nothing for a value that fits.
+/// Returns all differences between a value and a schema; empty if the value conforms.
 pub fn validate(schema: &Schema, value: &Value) -> Vec<Problem> {
     validate_with(schema, value, &mut |_, _| {
-        Err("a function cannot be asked here".to_owned())
+        Err("a function cannot be called here".to_owned())
     })
 }
 
-/// Asks a function of a schema whether a value fits; an error is in words.
+/// Calls a function of a schema with a value; an error is a message.
 pub type Predicate<'a> = dyn FnMut(&Value, &Value) -> Result<bool, String> + 'a;
 
-/// As [`validate`], for schemas with functions.
+/// Works like [`validate`], for schemas with functions.
 pub fn validate_with(
     schema: &Schema,
     value: &Value,
@@ -42,13 +42,13 @@ struct Check<'a, 'f> {
     predicate: &'a mut Predicate<'f>,
     path: Vec<Value>,
     schema_path: Vec<Value>,
-    /// The form of the schema that is asked.
+    /// The form of the schema that is being checked.
     schema: Value,
     problems: Vec<Problem>,
 }
 
 impl Check<'_, '_> {
-    /// Returns the problems of another schema with the same value, without reporting them.
+    /// Returns the problems of the value with another schema, without reporting them.
     fn aside(&mut self, work: impl FnOnce(&mut Check<'_, '_>)) -> Vec<Problem> {
         let mut check = Check {
             predicate: &mut *self.predicate,
@@ -64,7 +64,7 @@ impl Check<'_, '_> {
     fn ask(&mut self, function: &Value, value: &Value) {
         match (self.predicate)(function, value) {
             Ok(true) => {}
-            Ok(false) => self.should_be("what the function asks for", value),
+            Ok(false) => self.should_be("a value that the function accepts", value),
             Err(why) => self.problem(format!("could not be checked: {why}")),
         }
     }
@@ -74,7 +74,7 @@ impl Check<'_, '_> {
             return;
         }
         if self.path.len() > MAX_DEPTH {
-            return self.problem("is nested too deep".to_owned());
+            return self.problem("is nested too deeply".to_owned());
         }
         let outer = std::mem::replace(&mut self.schema, schema.form.clone());
         match &schema.notes.message {
@@ -89,7 +89,7 @@ impl Check<'_, '_> {
         self.schema = outer;
     }
 
-    /// Asks a part of a schema about the same value.
+    /// Checks the same value against a part of the schema.
     fn part(&mut self, step: Value, schema: &Schema, value: &Value) {
         self.schema_path.push(step);
         self.value(schema, value);
@@ -186,7 +186,7 @@ impl Check<'_, '_> {
             let inner = found.iter().find(|(key, _)| *key == entry.key);
             match inner {
                 Some((_, inner)) => {
-                    self.inside(&entry.key, entry.key.clone(), &entry.schema, inner)
+                    self.nested(&entry.key, entry.key.clone(), &entry.schema, inner)
                 }
                 None if entry.optional => {}
                 None => {
@@ -232,7 +232,7 @@ impl Check<'_, '_> {
             if let Some(problem) = problems.first() {
                 self.problem(format!("the key {} {}", shown(found_key), problem.message));
             }
-            self.inside(found_key, Value::Int(1), inner, found_value);
+            self.nested(found_key, Value::Int(1), inner, found_value);
         }
     }
 
@@ -253,7 +253,7 @@ impl Check<'_, '_> {
         };
         self.size(size, found.len(), "item");
         for (idx, inner) in (0..).map(Value::Int).zip(&found) {
-            self.inside(&idx, Value::Int(0), item, inner);
+            self.nested(&idx, Value::Int(0), item, inner);
         }
     }
 
@@ -263,7 +263,7 @@ impl Check<'_, '_> {
                 for (idx, (schema, inner)) in
                     (0..).map(Value::Int).zip(schemas.iter().zip(vector.iter()))
                 {
-                    self.inside(&idx, idx.clone(), schema, inner);
+                    self.nested(&idx, idx.clone(), schema, inner);
                 }
             }
             Some(vector) => self.problem(format!(
@@ -275,7 +275,7 @@ impl Check<'_, '_> {
         }
     }
 
-    /// Reports the branch that came nearest: the one whose problems lie deepest, if just one is below here.
+    /// Reports the nearest branch: the only one whose problems all lie below this value, if there is exactly one.
     fn or(&mut self, schemas: &[Schema], value: &Value) {
         let mut deepest: Option<Vec<Problem>> = None;
         let mut deeper = 0;
@@ -320,8 +320,8 @@ impl Check<'_, '_> {
         }
     }
 
-    /// Asks about what stands in the value under a key, by what stands in the schema under another.
-    fn inside(&mut self, key: &Value, step: Value, schema: &Schema, value: &Value) {
+    /// Checks the part of the value under a key against the part of the schema at `step`.
+    fn nested(&mut self, key: &Value, step: Value, schema: &Schema, value: &Value) {
         self.path.push(key.clone());
         self.part(step, schema, value);
         self.path.pop();
@@ -386,7 +386,7 @@ impl Check<'_, '_> {
         self.problem(format!("should be {expected}, but is {found}"));
     }
 
-    /// Something is missing: told of the map, as data of the entry.
+    /// Reports a missing entry: the message is for the map, and the data points to the entry.
     fn missing(&mut self, key: &Value, message: String) {
         self.problem(message);
         if let Some(problem) = self.problems.last_mut() {
@@ -436,7 +436,7 @@ fn list_name(form: ListForm) -> &'static str {
     }
 }
 
-/// What a schema asks for, in a word or two.
+/// Returns a short description of what a schema accepts.
 fn name(schema: &Schema) -> String {
     match &schema.kind {
         Kind::Any | Kind::Predicate(_) => "anything".to_owned(),

@@ -1,4 +1,5 @@
-//! What came from JSON, as the schema means it: names as keywords, lists as sets, numbers by their kind.
+//! Conversion of values from JSON to what their schema expects: names as keywords, lists as sets, numbers by their
+//! kind.
 
 use flowstone_lang::value::{Map, Object, Value};
 
@@ -7,8 +8,8 @@ use crate::json::{instant_millis, items, name_text, uuid_bits};
 
 const MAX_DEPTH: usize = 200;
 
-/// Returns a value in which the parts that JSON cannot write are what the schema asks for. What cannot be
-/// converted stays as it is, for [`validate`] to report. Missing entries with a `:default` get it.
+/// Returns a value in which the parts that JSON cannot represent have the type that the schema expects. A part that
+/// cannot be converted stays unchanged, for [`validate`] to report. Missing entries with a `:default` get it.
 pub fn decode(schema: &Schema, value: Value) -> Value {
     decode_at(schema, value, 0)
 }
@@ -56,7 +57,7 @@ fn decode_at(schema: &Schema, value: Value, depth: usize) -> Value {
     }
 }
 
-/// Converts what has no parts; `None` where there is nothing to convert.
+/// Converts a value without parts; `None` if there is nothing to convert.
 fn scalar(kind: &Kind, value: &Value) -> Option<Value> {
     Some(match (kind, value) {
         (Kind::Keyword, Value::Text(text)) => Value::keyword(text.trim_start_matches(':')),
@@ -120,7 +121,7 @@ fn owned(entries: &flowstone_lang::value::PMap) -> Value {
     )
 }
 
-/// Keys came as keywords; a schema may want strings or something else that is written so.
+/// Converts a key, which arrived as a keyword, to the type that the schema expects.
 fn decode_key(schema: &Schema, key: &Value, depth: usize) -> Value {
     let text = match name_text(key) {
         Some(text) if key.as_keyword().is_some() => text,
@@ -133,7 +134,7 @@ fn decode_key(schema: &Schema, key: &Value, depth: usize) -> Value {
     }
 }
 
-/// Returns the expected value that is written as this text, unless an equal one is expected.
+/// Returns the expected value whose text is equal; the value itself if it is expected.
 fn same_name(expected: &[Value], value: &Value) -> Option<Value> {
     if expected.contains(value) {
         return Some(value.clone());

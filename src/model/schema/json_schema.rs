@@ -6,8 +6,8 @@ use super::{Entry, Kind, ListForm, Notes, Range, Registry, Schema, Size};
 use crate::json::{name_text, to_json};
 use crate::words::shown;
 
-/// Returns a schema as JSON Schema (2020-12). Named schemas go to `$defs`. A `:map` is closed only where
-/// it says so; see [`closed`] for what models are asked.
+/// Returns a schema as JSON Schema (2020-12). Named schemas go to `$defs`. A `:map` is closed only if the schema closes
+/// it; see [`closed`] for the form that models receive.
 pub fn to_json_schema(schema: &Schema) -> Json {
     let mut writer = Writer::default();
     let mut json = writer.schema(schema);
@@ -113,7 +113,7 @@ impl Writer {
             })
             .collect();
         if !self.definitions.contains_key(&key) {
-            // Held before the definition is written, since it may refer to itself.
+            // Reserved before the definition is written, since it may refer to itself.
             self.definitions.insert(key.clone(), Json::Null);
             let target = registry.borrow().get(name).cloned();
             let definition = target.map_or(json!({}), |target| self.schema(&target));
@@ -127,8 +127,7 @@ impl Writer {
     }
 }
 
-/// Closes every object of a JSON Schema that lists its properties: the strict modes of model providers ask
-/// for it.
+/// Closes every object of a JSON Schema that lists its properties, as the strict modes of model providers require.
 pub fn closed(schema: &mut Json) {
     match schema {
         Json::Object(object) => {

@@ -1,4 +1,4 @@
-//! From forms to schemas.
+//! Parser from forms to schemas.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -15,12 +15,12 @@ pub(super) const MAX_DEPTH: usize = 64;
 /// Reads a Malli schema: `:string`, `[:map [:id :int]]`, `string?`, or `{:required [:id]}`.
 ///
 /// # Errors
-/// When the form is no schema, or uses a part of Malli that needs functions.
+/// When the form is not a schema, or uses a part of Malli that needs functions.
 pub fn parse(form: &Value) -> Result<Schema, SchemaError> {
     Parser::new(false).parse(form)
 }
 
-/// Reads a Malli schema in which `[:fn f]` and functions may stand, for [`super::validate_with`].
+/// Reads a Malli schema that may contain `[:fn f]` and functions, for [`super::validate_with`].
 ///
 /// # Errors
 /// As [`parse`].
@@ -33,7 +33,7 @@ struct Parser {
     functions: bool,
 }
 
-/// A schema vector taken apart.
+/// The parts of a schema vector.
 struct Parts<'a> {
     form: &'a Value,
     name: String,
@@ -45,7 +45,7 @@ struct Parts<'a> {
 const SIZED: &[&str] = &["min", "max"];
 const NOTES: &[&str] = &["title", "description", "default", "json-schema"];
 
-/// Every type name, for suggestions. Sorted.
+/// All type names, for suggestions. Sorted.
 const TYPES: &[&str] = &[
     "<",
     "<=",
@@ -183,7 +183,7 @@ impl Parser {
         })
     }
 
-    /// `{:required [:a :b]}`: an open map that has these keys.
+    /// Reads `{:required [:a :b]}`: an open map that has these keys.
     fn required(&self, form: &Value, map: &Map) -> Result<Schema, SchemaError> {
         let Some(keys) = map.get(&Value::keyword("required")).and_then(items) else {
             return Err(malformed(
@@ -295,7 +295,7 @@ impl Parser {
         for child in &parts.children {
             let entry = self.entry(child, parts.depth)?;
             if entries.iter().any(|other| other.key == entry.key) {
-                let reason = format!("the key {} is there twice", shown(&entry.key));
+                let reason = format!("duplicate key {}", shown(&entry.key));
                 return Err(malformed(parts.form, &reason));
             }
             entries.push(entry);
@@ -303,7 +303,7 @@ impl Parser {
         Ok(Kind::Map { entries, closed })
     }
 
-    /// `[:key schema]` or `[:key {:optional true} schema]`.
+    /// Reads `[:key schema]` or `[:key {:optional true} schema]`.
     fn entry(&self, form: &Value, depth: usize) -> Result<Entry, SchemaError> {
         const SHAPE: &str =
             "an entry of `:map` is written `[:key :type]` or `[:key {:optional true} :type]`";
@@ -383,7 +383,7 @@ impl Parser {
             let Some(registry) = registry.as_map() else {
                 return Err(malformed(
                     parts.form,
-                    "`:registry` is a map of names and schemas",
+                    "`:registry` must be a map of names and schemas",
                 ));
             };
             for (name, form) in registry.iter() {
@@ -393,7 +393,7 @@ impl Parser {
             }
         }
         let child = only_child(parts, "one schema")?;
-        // Inside `:schema`, a bare name may stand for `[:ref name]`.
+        // Inside `:schema`, a bare name may be short for `[:ref name]`.
         match name_text(child) {
             Some(name) if self.registry.borrow().contains_key(&name) => Ok(Kind::Reference {
                 name,
@@ -489,7 +489,7 @@ fn plain_predicate(name: &str) -> Result<Schema, SchemaError> {
         .ok_or_else(|| unknown(name))
 }
 
-/// Clojure's predicates that Malli takes for schemas.
+/// Returns the schema of a Clojure predicate that Malli accepts as a schema.
 fn predicate(name: &str) -> Option<Kind> {
     let at_least = |min: f64, exclusive: bool| Range {
         min: Some(min),
@@ -554,7 +554,7 @@ fn any_list(form: ListForm) -> Kind {
 fn comparison(parts: &Parts<'_>) -> Result<Kind, SchemaError> {
     let bound = only_child(parts, "one number")?;
     let Some(bound) = number_float(bound) else {
-        return Err(malformed(parts.form, "the bound is a number"));
+        return Err(malformed(parts.form, "the bound must be a number"));
     };
     let (min, max) = match parts.name.starts_with('>') {
         true => (Some(bound), None),
@@ -587,11 +587,7 @@ fn no_children(parts: &Parts<'_>) -> Result<(), SchemaError> {
     match parts.children.first() {
         None => Ok(()),
         Some(child) => {
-            let reason = format!(
-                "`:{}` takes no schemas, and got {}",
-                parts.name,
-                shown(child)
-            );
+            let reason = format!("`:{}` takes no schemas, got {}", parts.name, shown(child));
             Err(malformed(parts.form, &reason))
         }
     }
@@ -616,7 +612,7 @@ fn size(parts: &Parts<'_>) -> Result<Size, SchemaError> {
         None | Some(Value::Nil) => Ok(None),
         Some(Value::Int(int)) if *int >= 0 => Ok(usize::try_from(*int).ok()),
         Some(other) => {
-            let reason = format!("`:{name}` is a count, and {} is not", shown(other));
+            let reason = format!("`:{name}` must be a count, got {}", shown(other));
             Err(malformed(parts.form, &reason))
         }
     };
@@ -632,7 +628,7 @@ fn range(parts: &Parts<'_>) -> Result<Range, SchemaError> {
         Some(value) => match number_float(value) {
             Some(float) => Ok(Some(float)),
             None => {
-                let reason = format!("`:{name}` is a number, and {} is not", shown(value));
+                let reason = format!("`:{name}` must be a number, got {}", shown(value));
                 Err(malformed(parts.form, &reason))
             }
         },

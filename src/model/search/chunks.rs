@@ -1,12 +1,12 @@
-//! Long texts in parts of a size that a model of embeddings takes. The same text is always cut at the same places.
+//! Splits long texts into parts that an embedding model accepts. The same text is always split at the same places.
 
 use std::ops::Range;
 
-/// Bytes of a chunk, about: some 300 tokens.
+/// Approximate size of a chunk in bytes: about 300 tokens.
 const CHUNK: usize = 1_200;
-/// How much of a chunk the next one repeats, so that no sentence is only found in halves.
+/// Number of bytes of a chunk that the next one repeats, so that each sentence is in one chunk as a whole.
 const SHARED: usize = 150;
-/// What is beyond has no vectors.
+/// Maximum number of chunks of a text; text after them has no vectors.
 const CHUNKS_MAX: usize = 64;
 
 /// Returns the chunks of a text: at least one, unless it is blank.
@@ -27,7 +27,7 @@ pub fn chunks(text: &str) -> Vec<Range<usize>> {
     found
 }
 
-/// Returns where a chunk ends: at the end of a paragraph, a sentence or a word, where one is near.
+/// Returns where a chunk ends: at the end of a paragraph, a sentence or a word, if one is near.
 fn end_of(text: &str, start: usize) -> usize {
     let most = text.floor_char_boundary((start + CHUNK).min(text.len()));
     if most == text.len() {

@@ -1,6 +1,6 @@
-//! Which bytes are text, and how much of it is indexed or shown.
+//! Decides which bytes are text, and how much of a text is indexed or shown.
 
-/// How much of a resource is indexed, in bytes.
+/// Maximum number of bytes of a resource that are indexed.
 pub const TEXT_MAX: usize = 128 << 10;
 
 /// Tells whether contents of this type are text, or may be.
@@ -19,13 +19,13 @@ pub fn may_be_text(content_type: Option<&str>) -> bool {
         )
 }
 
-/// Returns the beginning of some bytes as text, at most `most` bytes of it, and whether more follows; `None` if they
-/// are not text.
+/// Returns the beginning of some bytes as text, at most `most` bytes, and whether more follows; `None` if they are not
+/// text.
 pub fn start_of(bytes: &[u8], most: usize) -> Option<(String, bool)> {
     let part = &bytes[..bytes.len().min(most)];
     let text = match std::str::from_utf8(part) {
         Ok(text) => text,
-        // A character that is cut at the end is left out; anything else is no text.
+        // A character that is cut at the end is left out; other invalid bytes are not text.
         Err(error) if error.error_len().is_none() && part.len() < bytes.len() => {
             std::str::from_utf8(&part[..error.valid_up_to()]).ok()?
         }
@@ -37,7 +37,7 @@ pub fn start_of(bytes: &[u8], most: usize) -> Option<(String, bool)> {
     Some((text.to_owned(), part.len() < bytes.len()))
 }
 
-/// Cuts a text to at most `most` bytes, at the end of a character.
+/// Truncates a text to at most `most` bytes, at a character boundary.
 pub fn cut(text: &str, most: usize) -> &str {
     &text[..text.floor_char_boundary(most)]
 }
@@ -47,7 +47,7 @@ mod tests {
     use super::{may_be_text, start_of};
 
     #[test]
-    fn text_is_told_from_other_bytes() {
+    fn text_is_distinguished_from_other_bytes() {
         for (bytes, most, expected) in [
             (b"abc".as_slice(), 10, Some(("abc", false))),
             (b"abc", 2, Some(("ab", true))),
@@ -63,7 +63,7 @@ mod tests {
     }
 
     #[test]
-    fn pictures_are_not_text() {
+    fn images_are_not_text() {
         for (kind, expected) in [
             (None, true),
             (Some("text/plain; charset=utf-8"), true),

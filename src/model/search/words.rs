@@ -1,37 +1,37 @@
-//! What a person types, as terms: nothing in it is an operator of the index below.
+//! Search queries as a person types them, parsed into terms: no text in them is an operator of the index.
 
-/// More words than these say no more.
+/// Maximum number of terms of a query; further ones are dropped.
 const TERMS_MAX: usize = 64;
 /// Maximum length of a search term; longer runs of characters are not words.
 const TERM_CHARS: usize = 200;
 
-/// A word or a phrase that is looked for.
+/// A word or a phrase to search for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Term {
-    /// Words with what stands between them.
+    /// The text of the term: words with the characters between them.
     pub text: String,
-    /// Whether longer words that begin with the term match too.
+    /// Tells whether longer words that begin with the term match too.
     pub is_prefix: bool,
-    /// What has it is not meant.
+    /// Documents with this term are left out.
     pub is_excluded: bool,
 }
 
-/// A query that was read.
+/// A parsed query.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Words {
     pub terms: Vec<Term>,
-    /// It was longer than what is looked for.
+    /// The query had more terms than are searched for.
     pub is_cut: bool,
 }
 
 impl Words {
-    /// Tells whether there is something that is looked for, not only something that is not.
+    /// Tells whether the query has a term that is not excluded.
     pub fn is_something(&self) -> bool {
         self.terms.iter().any(|term| !term.is_excluded)
     }
 }
 
-/// Reads a query: words; `"phrases in quotes"`; `-word` and `-"phrase"`, which exclude; `begin*`.
+/// Parses a query: words; `"phrases in quotes"`; `-word` and `-"phrase"`, which exclude; `begin*`.
 pub fn read(query: &str) -> Words {
     let mut words = Words::default();
     let mut rest = query;
@@ -41,7 +41,7 @@ pub fn read(query: &str) -> Words {
             return words;
         }
         let unsigned = rest.strip_prefix('-').filter(|rest| {
-            // A dash before a blank is a dash.
+            // A dash before a blank is not an exclusion.
             rest.starts_with(|char: char| char == '"' || char.is_alphanumeric())
         });
         let is_excluded = unsigned.is_some();
@@ -74,7 +74,7 @@ pub fn read(query: &str) -> Words {
     }
 }
 
-/// Leaves letters and digits, with one blank for all that is between them.
+/// Keeps letters and digits, and replaces each run of other characters with one blank.
 fn plain(text: &str) -> String {
     let parts = text.split(|char: char| !char.is_alphanumeric());
     let parts: Vec<&str> = parts.filter(|part| !part.is_empty()).collect();
@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn all_that_is_typed_is_words() {
+    fn no_part_of_a_query_is_an_operator_of_the_index() {
         let cases = [
             ("refund policy", "[refund] [policy]"),
             ("\"late fee\" -draft inv*", "[late fee] -[draft] [inv]*"),
@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn too_much_is_cut() {
+    fn long_queries_are_truncated() {
         let long = "x".repeat(1 << 20);
         assert_eq!(read(&long).terms[0].text.len(), 200);
         let many = "word ".repeat(100_000);

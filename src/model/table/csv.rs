@@ -1,19 +1,19 @@
-//! CSV text on its way into a table and out of it, as data: where it is, how it is laid out, what was seen in it.
+//! Import and export of CSV text as data: its source, its layout, and the inferred columns.
 //!
-//! A file goes in in two moves. It is staged: read once, copied into the blobs as UTF-8 and looked at, which
-//! disturbs nobody. Then the change that imports it names the copy, so that it is the same however often the
-//! step is tried.
+//! A file is imported in two steps. First it is staged: read once, copied into the blobs as UTF-8 and inspected,
+//! without any effect on tables. Then the change that imports it names the copy, so that each attempt at the step
+//! imports the same text.
 
 use super::{ColumnType, Filter, Sort, TableTarget, WriteMode};
 use crate::blob::BlobHash;
 use crate::rooted::Opened;
 
-/// Exported text is handed over up to this size, and in a blob beyond.
+/// Maximum size in bytes of exported text that is returned directly; larger text is stored in a blob.
 pub const MAX_TEXT: usize = 1 << 20;
 /// Maximum number of bad rows that are reported individually.
 pub const MAX_REJECTED: usize = 100;
 
-/// Where CSV text is.
+/// The source of CSV text.
 #[derive(Debug, Clone)]
 pub enum CsvSource {
     Blob(BlobHash),
@@ -21,13 +21,13 @@ pub enum CsvSource {
     Text(String),
 }
 
-/// How CSV text is laid out.
+/// The layout of CSV text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CsvFormat {
     pub delimiter: u8,
-    /// Whether the first row names the columns.
+    /// Tells whether the first row contains the names of the columns.
     pub header: bool,
-    /// The label of an encoding; `None`: UTF-8, or what a byte order mark says.
+    /// The label of the encoding; `None`: that of the byte order mark, or UTF-8.
     pub encoding: Option<String>,
 }
 
@@ -41,19 +41,19 @@ impl Default for CsvFormat {
     }
 }
 
-/// What to do with a row that does not fit.
+/// The handling of a row that does not fit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OnBadRow {
-    /// Import nothing.
+    /// Fails the import; no row is imported.
     Fail,
-    /// Leave it out and count it.
+    /// Skips the row and counts it.
     Skip,
-    /// Leave it out and say where it is and why.
+    /// Skips the row and reports its place and the reason.
     Collect,
 }
 
 impl OnBadRow {
-    /// All ways with the names that flows use.
+    /// All modes with their names in flows.
     pub const NAMES: &'static [(OnBadRow, &'static str)] = &[
         (OnBadRow::Fail, "fail"),
         (OnBadRow::Skip, "skip"),
@@ -61,36 +61,36 @@ impl OnBadRow {
     ];
 }
 
-/// Asks for a file to be read, copied and looked at.
+/// A request to read, copy and inspect a file.
 #[derive(Debug, Clone)]
 pub struct StageCsv {
     pub source: CsvSource,
     pub format: CsvFormat,
-    /// Columns whose type is given instead of inferred. Without a header, these are the columns.
+    /// Columns whose type is set instead of inferred. If the file has no header, these are its columns.
     pub types: Vec<(String, ColumnType)>,
     pub on_bad_row: OnBadRow,
 }
 
-/// A file that was staged.
+/// A staged file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StagedCsv {
-    /// The copy, in UTF-8 without a mark.
+    /// The copy, in UTF-8 without a byte order mark.
     pub blob: BlobHash,
     pub bytes: u64,
-    /// Rows below the header, bad ones too.
+    /// Number of rows below the header, including bad ones.
     pub rows: u64,
     pub columns: Vec<CsvColumn>,
 }
 
-/// A column of a file.
+/// A column of a CSV file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CsvColumn {
     pub name: String,
-    /// What all its cells are; `None` while all are empty.
+    /// The type of all its cells; `None` if all are empty.
     pub type_: Option<ColumnType>,
 }
 
-/// Adds the rows of a staged file; makes the table and columns where they are missing.
+/// Adds the rows of a staged file; creates the table and missing columns.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ImportCsv {
     pub table: TableTarget,
@@ -98,13 +98,13 @@ pub struct ImportCsv {
     pub delimiter: u8,
     pub header: bool,
     pub mode: WriteMode,
-    /// What makes a row the same row. Empty: what the table has.
+    /// The columns whose values identify a row. Empty: those that the table has.
     pub key_fields: Vec<String>,
     pub index_fields: Vec<String>,
     pub on_bad_row: OnBadRow,
 }
 
-/// Asks for rows as CSV text.
+/// A request to export rows as CSV text.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ExportCsv {
     pub table: TableTarget,
@@ -112,29 +112,29 @@ pub struct ExportCsv {
     pub select: Vec<String>,
     pub filter: Filter,
     pub sort: Vec<Sort>,
-    /// Write an apostrophe before text that a spreadsheet would compute.
+    /// Adds an apostrophe before text that a spreadsheet would evaluate.
     pub escape_formulas: bool,
 }
 
-/// Tells whether a spreadsheet takes a cell for a formula.
+/// Tells whether a spreadsheet would evaluate a cell as a formula.
 pub fn is_formula(text: &str) -> bool {
     text.starts_with(['=', '+', '-', '@', '\t', '\r', '\n', '＝', '＋', '－', '＠'])
 }
 
-/// Rows as CSV text.
+/// Exported rows as CSV text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ExportedCsv {
     pub content: CsvContent,
     pub rows: u64,
-    /// A name for the file.
+    /// A file name for the text.
     pub filename: String,
 }
 
-/// Where exported text is.
+/// The place of exported text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum CsvContent {
     Text(String),
-    /// It was too large; nothing refers to the blob yet.
+    /// A blob, for text that is too large to return directly; nothing refers to the blob yet.
     Blob {
         blob: BlobHash,
         bytes: u64,

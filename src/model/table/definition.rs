@@ -1,14 +1,14 @@
-//! The definition of a column beside its name and type, and how a cell is displayed.
+//! The definition of a column beside its name and type, and the display of its cells.
 
 use super::{Cell, ColumnType};
 
-/// What `:set-column` says. What it leaves out stays as it is.
+/// The changes of `:set-column`. An omitted part stays unchanged.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct ColumnDefinition {
-    /// What a person reads at its head.
+    /// The heading of the column for people.
     pub display_name: Patch<String>,
     pub type_: Option<ColumnType>,
-    /// What its cells mean, such as `email`: free text.
+    /// The meaning of the cells, such as `email`, as free text.
     pub semantic_type: Patch<String>,
     pub options: Patch<EnumDefinition>,
     pub computed: Patch<Computed>,
@@ -17,13 +17,13 @@ pub struct ColumnDefinition {
     pub validation: Patch<Validation>,
 }
 
-/// A change of something that may be absent.
+/// A change of an optional part.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub enum Patch<T> {
-    /// It stays as it is.
+    /// The part stays unchanged.
     #[default]
     Keep,
-    /// It goes.
+    /// The part is removed.
     Clear,
     Set(T),
 }
@@ -32,48 +32,48 @@ pub enum Patch<T> {
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct EnumDefinition {
     pub options: Vec<EnumOption>,
-    /// Whether a value that is not among the options is an error instead of a new option.
+    /// Tells whether a value that is not among the options is an error instead of a new option.
     pub closed: bool,
 }
 
 /// A value of an enum column.
 #[derive(Debug, Clone, PartialEq)]
 pub struct EnumOption {
-    /// What cells hold: a keyword or a string.
+    /// The value in cells: a keyword or a string.
     pub id: Cell,
-    /// What a person reads; also taken for the id on input.
+    /// The text for people; on input it is also accepted for the id.
     pub name: Option<String>,
-    /// What else is taken for the id on input.
+    /// Further texts that are accepted for the id on input.
     pub aliases: Vec<String>,
 }
 
-/// How the cells of a column come about.
+/// The source of a computed column's cells.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Computed {
-    /// `field` of the row that `reference_column`, a column with a reference, names.
+    /// The `field` of the row that `reference_column`, a column with a reference, names.
     Lookup {
         reference_column: String,
         field: String,
     },
 }
 
-/// Whose rows the cells of a column name.
+/// The table and the column that the cells of a column refer to.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Reference {
     pub table: super::TableName,
     pub column: String,
 }
 
-/// What the cells of a column must satisfy when they are written.
+/// The validation of cells when they are written.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Validation {
     /// A Malli schema, as EDN text.
     Schema(String),
-    /// All of these.
+    /// All of these rules apply.
     Rules(Vec<CheckRule>),
 }
 
-/// A rule for cells; all but `Required` let nil pass.
+/// A rule for cells; all rules except `Required` accept nil.
 #[derive(Debug, Clone, PartialEq)]
 pub enum CheckRule {
     Required,
@@ -81,17 +81,17 @@ pub enum CheckRule {
     Min(Cell),
     /// At most this number, date or instant.
     Max(Cell),
-    /// As many characters at least.
+    /// Minimum number of characters.
     MinLength(usize),
-    /// As many characters at most.
+    /// Maximum number of characters.
     MaxLength(usize),
-    /// A regular expression that is found in the text.
+    /// A regular expression that must match a part of the text.
     Pattern(String),
-    /// One of these.
+    /// One of these values.
     OneOf(Vec<Cell>),
 }
 
-/// How a cell is shown; what it holds is not touched.
+/// The display of a cell; its content stays unchanged.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CellFormat {
     pub display: Display,
@@ -99,7 +99,7 @@ pub struct CellFormat {
     pub currency: Option<String>,
 }
 
-/// What a cell looks like.
+/// A display style of cells.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Display {
     Currency,
@@ -110,7 +110,7 @@ pub enum Display {
 }
 
 impl Display {
-    /// All with the names that flows use.
+    /// All styles with their names in flows.
     pub const NAMES: &'static [(Display, &'static str)] = &[
         (Display::Currency, "currency"),
         (Display::Date, "date"),

@@ -1,24 +1,24 @@
-//! A join of two tables, or of rows, whose result is a table.
+//! A join of two tables, or of rows, that is stored as a table.
 
 use super::{Filter, Row, TableTarget, WriteMode};
 
-/// Joins two sides and writes what comes out to a table.
+/// Joins two sides and writes the result to a table.
 #[derive(Debug, Clone, PartialEq)]
 pub struct MaterializeJoin {
     pub left: JoinSide,
     pub right: JoinSide,
     /// Pairs of a left and a right field that are equal.
     pub on: Vec<(String, String)>,
-    /// Whether left rows without a right one are kept.
+    /// Tells whether left rows without a matching right one are kept.
     pub keep_unmatched: bool,
-    /// The fields of the left side that are kept; `None`: all.
+    /// The fields of the left side in the result; `None`: all.
     pub keep_left: Option<Vec<String>>,
     pub right_fields: RightFields,
     pub into: TableTarget,
     pub mode: WriteMode,
     pub key_fields: Vec<String>,
     pub index_fields: Vec<String>,
-    /// Names this join: once it is done, asking again gives the first answer.
+    /// The id of this join: if a join with this id was done, its first answer is returned.
     pub op_id: Option<String>,
 }
 
@@ -31,17 +31,17 @@ pub struct JoinSide {
     pub filter: Filter,
 }
 
-/// Where the rows of a side come from.
+/// The source of the rows of a side.
 #[derive(Debug, Clone, PartialEq)]
 pub enum JoinSource {
     Table(TableTarget),
     Rows(Vec<Row>),
 }
 
-/// What is kept of the right side.
+/// The fields of the right side in the result.
 #[derive(Debug, Clone, PartialEq)]
 pub enum RightFields {
-    /// All but those that are equal to a left one by the join.
+    /// All fields except those that the join makes equal to a left one.
     All,
     These(Vec<Projected>),
 }

@@ -1,4 +1,4 @@
-//! Answers to questions about steps: what came as text or JSON is made what a decision looks like, or refused.
+//! Answers to questions about steps: text or JSON is converted to a decision, or refused.
 
 use flowstone_lang::value::{Map, Value};
 
@@ -6,7 +6,7 @@ use super::row::Refusal;
 use super::{actions, listed};
 use crate::names::name_of;
 
-/// Actions that come with a `:value`.
+/// Actions that require a `:value`.
 const WITH_VALUE: &[&str] = &["edit", "use"];
 
 /// Checks the answer to a question about a step, and returns it as a map with its action as a keyword.

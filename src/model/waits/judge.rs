@@ -1,5 +1,5 @@
-//! Whether a wait takes an answer. Stores ask inside the transaction that decides, so that nothing can change
-//! between the judgement and the deed.
+//! Decides whether a wait takes an answer. Stores call this inside the transaction that takes the answer, so that
+//! nothing changes between decision and effect.
 
 use flowstone_lang::value::Value;
 
@@ -10,11 +10,10 @@ use crate::json::items;
 use crate::names::name_of;
 use crate::schema;
 
-/// Returns the payload as the wait means it, as EDN text: what came as JSON has strings where a flow looks for
-/// keywords.
+/// Returns the payload in the form that the wait expects, as EDN text: JSON has strings where a flow expects keywords.
 ///
 /// # Errors
-/// Why the wait does not take the answer; it stays open.
+/// The reason why the wait does not take the answer; it stays open.
 pub fn judge(
     row: &WaitRow,
     answer: &WaitAnswer,
@@ -25,7 +24,8 @@ pub fn judge(
         return Err(Refusal::Expired { deadline_ms });
     }
     let details = codec::decode(&row.details).unwrap_or(Value::Nil);
-    // Roles are of people. That an event completes it, the flow's author said; who sends one is proved elsewhere.
+    // Roles belong to people. The author of the flow declared that the event completes the wait; its sender is
+    // authenticated elsewhere.
     let is_event = matches!(target, Target::Event { .. });
     let needed = if is_event {
         Vec::new()
@@ -52,9 +52,9 @@ pub fn is_approval(details: &Value) -> bool {
     details.get("question").is_some() || !actions(details).is_empty()
 }
 
-/// The token was made for what was shown; so was the digest that came with the answer.
+/// Tells whether the token or the digest of the answer was made for something other than what the wait shows.
 fn is_stale(row: &WaitRow, answer: &WaitAnswer) -> bool {
-    // Waits of the first format have none.
+    // Waits of the first database format have no digest.
     if !row.digest.is_empty() && row.digest != shown_digest(&row.key, &row.details) {
         return true;
     }
@@ -114,7 +114,7 @@ fn fitted(details: &Value, payload: &str) -> Result<String, Refusal> {
     codec::encode(&value).map_err(|error| invalid(error.to_string()))
 }
 
-/// What decides is a keyword, however it came.
+/// Converts the action that decides to a keyword.
 fn with_keyword_action(value: Value) -> Value {
     let Some(map) = value.as_map() else {
         return value;
@@ -129,17 +129,17 @@ fn with_keyword_action(value: Value) -> Value {
     Value::map(entries.chain([action]))
 }
 
-/// Returns the actions that a wait offers; none where anything may be said.
+/// Returns the actions that a wait offers; empty if any answer is accepted.
 pub fn actions(details: &Value) -> Vec<String> {
     names(details, "actions")
 }
 
-/// Returns the roles of which one is needed to answer; none where anybody may.
+/// Returns the roles of which one is required to answer; empty if none is.
 pub fn roles(details: &Value) -> Vec<String> {
     names(details, "roles")
 }
 
-/// What a wait shows stands beside its other details, or apart.
+/// Returns the names under a key of the details, either at the top or in the part that the wait shows.
 fn names(details: &Value, key: &str) -> Vec<String> {
     let found = details
         .get(key)
@@ -154,7 +154,7 @@ fn names(details: &Value, key: &str) -> Vec<String> {
     names
 }
 
-/// Returns the key of an event that came without one, where a wait says that it is in the payload.
+/// Returns the key of an event that arrived without one, if the wait states its place in the payload.
 pub fn event_key(path: &str, payload: &str) -> Option<String> {
     let path = items(&codec::decode(path).ok()?)?;
     let mut value = codec::decode(payload).ok()?;
@@ -176,7 +176,7 @@ pub fn event_key(path: &str, payload: &str) -> Option<String> {
     })
 }
 
-/// Tells whether an early event is for a wait.
+/// Tells whether an early event matches a wait.
 pub fn is_for(wait: &WaitEvent, name: &str, key: Option<&str>, payload: &str) -> bool {
     if wait.name != name {
         return false;
@@ -192,21 +192,21 @@ pub fn is_for(wait: &WaitEvent, name: &str, key: Option<&str>, payload: &str) ->
 }
 
 impl Refusal {
-    /// Says why, in words.
+    /// Returns the reason as a message.
     pub fn words(&self) -> String {
         match self {
             Refusal::Invalid { problems } => problems.join("; "),
             Refusal::NotOffered { action, offered } => format!(
-                "`:{action}` is not offered; there are {}",
+                "`:{action}` is not offered; expected one of {}",
                 super::listed(offered)
             ),
             Refusal::Role { needed } => {
-                format!("it takes one of the roles {}", super::listed(needed))
+                format!("one of the roles {} is required", super::listed(needed))
             }
             Refusal::Expired { deadline_ms } => {
-                format!("its time was over at {}", codec::instant(*deadline_ms))
+                format!("its deadline passed at {}", codec::instant(*deadline_ms))
             }
-            Refusal::Stale => "what is asked has changed since it was shown".to_owned(),
+            Refusal::Stale => "the question has changed since it was shown".to_owned(),
             Refusal::Unattended => "only a person can decide".to_owned(),
         }
     }

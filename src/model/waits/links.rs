@@ -1,4 +1,4 @@
-//! Links with which a person decides a wait in a browser.
+//! Links by which a person decides a wait in a browser.
 
 use flowstone_lang::value::Value;
 
@@ -10,23 +10,23 @@ use crate::words::printed;
 const TEMPLATE: &str = "{base-url}/{workspace-id}/waits/{wait-id}/{action}?token={token}";
 /// The workspace in links if the settings name none.
 const WORKSPACE: &str = "local";
-/// Variables of a template beside those of its own.
+/// Variables of a template in addition to its own parameters.
 pub const VARIABLES: &[&str] = &["action", "base-url", "token", "wait-id", "workspace-id"];
 
-/// The construction of the links of a wait.
+/// The template of a wait's links.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LinkTemplate {
     pub text: String,
-    /// Variables of its own.
+    /// Further variables of the template.
     pub params: Vec<(String, String)>,
 }
 
-/// What a link leads to.
+/// The values for the links of a wait.
 #[derive(Debug, Clone, Copy)]
 pub struct LinkTarget<'a> {
     /// The address of the server, if one is known.
     pub base: Option<&'a str>,
-    /// Those of the project.
+    /// The settings of the project.
     pub settings: &'a Value,
     pub wait: &'a str,
     pub token: &'a str,
@@ -105,7 +105,7 @@ mod tests {
     use crate::codec;
 
     #[test]
-    fn a_value_is_not_a_template() {
+    fn replaced_values_are_not_expanded_again() {
         assert_eq!(filled("a{x}b{y}c", &[("x", "{y}"), ("y", "2")]), "a{y}b2c");
         assert_eq!(filled("plain", &[]), "plain");
     }

@@ -3,36 +3,36 @@
 use crate::ids::RunId;
 use crate::jobs::{BATCH_KEY, JOB_KEY};
 
-/// How the keys begin under which runs wait for their children. The child's id follows.
+/// Prefix of the keys under which runs wait for their children; the id of the child follows.
 pub const CHILD_KEY: &str = "child-run:";
 
 /// An event that completes a wait.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WaitEvent {
     pub name: String,
-    /// What the event's key must be. `None`: any.
+    /// The required key of the event; `None`: any.
     pub key: Option<String>,
-    /// Where in the payload the key is, as an EDN vector, for events that come without one.
+    /// The place of the key in the payload, as an EDN vector, for events that arrive without one.
     pub path: Option<String>,
 }
 
-/// How far a wait is.
+/// The state of a wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WaitState {
     Open,
-    /// Completed, and the run has not taken it yet.
+    /// Completed, but the run has not taken the answer yet.
     Completed,
-    /// Completed and taken, timed out, or its run is over.
+    /// Completed and taken, timed out, or closed because its run has ended.
     Closed,
 }
 
-/// How a wait ended.
+/// The way in which a wait ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WaitEnding {
     Answered,
-    /// Somebody took it away; the payload is `{:reason ...}`.
+    /// The wait was cancelled; the payload is `{:reason ...}`.
     Cancelled,
-    /// Nobody answered in time.
+    /// No answer arrived in time.
     TimedOut,
 }
 
@@ -59,7 +59,7 @@ impl WaitEnding {
     }
 }
 
-/// A wait as it is stored, without its token.
+/// A wait in stored form, without its token.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WaitRow {
     pub id: String,
@@ -74,7 +74,7 @@ pub struct WaitRow {
     /// EDN text.
     pub payload: Option<String>,
     pub opened_ms: i64,
-    /// How it ended; `None` too where its run was over first.
+    /// How the wait ended; also `None` if its run ended first.
     pub ending: Option<WaitEnding>,
     pub decided_by: Option<String>,
     pub decided_ms: Option<i64>,
@@ -83,7 +83,7 @@ pub struct WaitRow {
 }
 
 impl WaitRow {
-    /// Tells whether the run waits for a child and not for somebody outside.
+    /// Tells whether the run waits for a child run.
     pub fn is_for_child(&self) -> bool {
         self.key.starts_with(CHILD_KEY)
     }
@@ -93,59 +93,60 @@ impl WaitRow {
         self.key.starts_with(JOB_KEY) || self.key.starts_with(BATCH_KEY)
     }
 
-    /// Tells whether anybody may answer it. Ends of children and of jobs are reported by the engine alone.
+    /// Tells whether someone outside may answer. The ends of children and of jobs are reported by the engine alone.
     pub fn is_question(&self) -> bool {
         !self.is_for_child() && !self.is_for_job()
     }
 }
 
-/// What an answer is for.
+/// The waits that an answer is for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Target {
-    /// An id, an id's beginning, a token or a key.
+    /// An id, the beginning of an id, a token or a key.
     Name(String),
-    /// Every wait for an event of this name and key. Without a key, the payload has it where a wait says.
+    /// Every wait for an event with this name and key. Without a key, it is read from the payload at the place that the
+    /// wait states.
     Event { name: String, key: Option<String> },
 }
 
-/// What somebody says to a wait.
+/// An answer to a wait.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WaitAnswer {
     /// EDN text.
     pub payload: String,
     /// [`WaitEnding::Answered`] or [`WaitEnding::Cancelled`].
     pub ending: WaitEnding,
-    /// Who says it, as far as known.
+    /// The sender, if known.
     pub by: Option<String>,
-    /// What who says it may do.
+    /// The roles of the sender.
     pub roles: Vec<String>,
-    /// The digest of what was shown to who says it.
+    /// The digest of what was shown to the sender.
     pub digest: Option<String>,
-    /// Comes from a program that has not shown that it may decide for a person: approvals refuse it.
+    /// The answer comes from a program that has not proved that it may decide for a person: approvals refuse it.
     pub is_unattended: bool,
 }
 
-/// Why a wait does not take an answer.
+/// The reason why a wait does not take an answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Refusal {
-    /// The payload breaks its `:validation`.
+    /// The payload violates the `:validation` of the wait.
     Invalid { problems: Vec<String> },
     /// The wait does not offer this action.
     NotOffered {
         action: String,
         offered: Vec<String>,
     },
-    /// The sender has none of these roles.
+    /// The sender has none of the required roles.
     Role { needed: Vec<String> },
-    /// Its time is over; the run decides by its timeout.
+    /// The deadline has passed; the run decides by its timeout.
     Expired { deadline_ms: i64 },
-    /// What was shown to the sender is not what is asked now.
+    /// The question has changed since it was shown to the sender.
     Stale,
     /// Only a person can decide.
     Unattended,
 }
 
-/// How a wait is completed.
+/// The completion of a wait.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Answered {
     pub payload: String,

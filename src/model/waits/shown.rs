@@ -1,4 +1,4 @@
-//! What a person sees of a wait before deciding, and what not.
+//! The parts of a wait that a person sees before deciding, and those that stay hidden.
 
 use flowstone_lang::value::Value;
 
@@ -6,7 +6,7 @@ use crate::names::name_of;
 
 /// The parts of a wait's details that are shown, in this order.
 const PARTS: &[&str] = &["data", "request", "value", "error"];
-/// Entries that are left out, whatever they hold: how others prove who they are, and where secrets are kept.
+/// Entries that are left out, whatever they hold: credentials, and references to secrets.
 const PRIVATE: &[&str] = &[
     "auth",
     "authorization",
@@ -20,21 +20,21 @@ const PRIVATE: &[&str] = &[
     "webhook",
     "x-api-key",
 ];
-/// How names of further private entries begin.
+/// Prefix of the names of further private entries.
 const PRIVATE_START: &str = "secret";
 const MAX_DEPTH: usize = 200;
 
-/// A wait as it is shown to the person who decides.
+/// A wait in the form that the deciding person sees.
 #[derive(Debug, Clone, Default)]
 pub struct Shown {
     pub title: Option<String>,
     pub message: Option<String>,
-    /// The name of each part, and what it holds.
+    /// The name of each part, and its value.
     pub parts: Vec<(&'static str, Value)>,
 }
 
-/// Returns what a wait with these details shows. Webhooks, proofs, and names of connections and secrets are not part of
-/// it.
+/// Returns what a wait with these details shows. Webhooks, credentials, and names of connections and secrets are left
+/// out.
 pub fn shown(details: &Value) -> Shown {
     let find = |key: &str| {
         let own = details.get("show").and_then(|show| show.get(key));
@@ -85,7 +85,7 @@ mod tests {
     use crate::codec;
 
     #[test]
-    fn proofs_connections_and_secrets_are_left_out() {
+    fn credentials_connections_and_secrets_are_left_out() {
         let details = codec::decode(
             "{:title \"ok\" :validation nil
               :show {:message \"Pay?\" :approval {:template \"t\"}

@@ -454,7 +454,7 @@ fn metric(given: &Value) -> Result<Metric, StepError> {
             ));
         }
         (_, None) if !fields.has("p") => {}
-        _ => return Err(bad(format!("`:p` means nothing to `{word}`"))),
+        _ => return Err(bad(format!("`:p` does not apply to `{word}`"))),
     }
     Ok(metric)
 }

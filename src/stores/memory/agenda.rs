@@ -1,4 +1,4 @@
-//! What workers can take, and schedules.
+//! The agenda of workers, and schedules.
 
 use std::collections::BTreeSet;
 
@@ -95,7 +95,7 @@ impl Agenda for Session {
     }
 }
 
-/// The program of runs that only the process at their prompt executes.
+/// The program of interactive runs, which only the process with the prompt executes.
 const INTERACTIVE: &str = "interactive";
 
 fn take(tx: &mut Tx<'_>, now_ms: i64, limit: usize) -> Result<Vec<Taken>, StoreError> {
@@ -136,7 +136,7 @@ fn idle(run: &Run, is_answered: bool) -> Idle {
     }
 }
 
-/// Returns when something is due for a run.
+/// Returns when a timer of a run is due.
 fn next_ms(run: &Run) -> Option<i64> {
     let row = &run.row;
     let is_idle = run.lease.is_none() && !row.held && row.setback.is_none();

@@ -1,4 +1,4 @@
-//! Blobs, by the hash of their bytes.
+//! Blobs in memory, by the hash of their bytes.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Changesets of `:files`.
+//! Changesets of `:files` in memory.
 
 use flowstone_model::changeset::{ChangesetEdit, ChangesetOp, Overlay, Referenced};
 use flowstone_model::ports::{Changesets, PortFuture, StoreError};
@@ -94,7 +94,7 @@ fn change(state: &mut State, edit: &ChangesetEdit, now_ms: i64) -> Result<String
     Ok(edit.answer.clone())
 }
 
-/// Returns a path that was changed since a revision and is a given path, contains it, or is inside it.
+/// Returns a path that was changed after a revision, and equals a given path, contains it, or is below it.
 fn race<'a>(changeset: &'a Changeset, seen: i64, path: &str) -> Option<&'a str> {
     let is_inside = |inner: &str, outer: &str| {
         let rest = inner.strip_prefix(outer);

@@ -1,4 +1,4 @@
-//! Receipts of deliveries from outside.
+//! Receipts of deliveries from outside, in memory.
 
 use flowstone_model::ids::RunId;
 use flowstone_model::ports::{NewReceipt, PastDelivery, StoreError};

@@ -1,4 +1,4 @@
-//! The feed of a run and of the project.
+//! The feeds of runs and of the project, in memory.
 
 use flowstone_model::ids::RunId;
 use flowstone_model::ports::{
@@ -103,7 +103,7 @@ impl State {
         self.positions.insert(next(&self.positions), place);
     }
 
-    /// Notes that a process took the lease of a run that is not queued and not over.
+    /// Records that a process took the lease of a run that is neither queued nor over.
     pub(super) fn note_taken(&mut self, num: i64, now_ms: i64) -> Result<(), StoreError> {
         let Some(run) = self.runs.get(&num) else {
             return Err(StoreError::Internal(format!("there is no run {num}")));
@@ -129,13 +129,13 @@ impl State {
 }
 
 impl Tx<'_> {
-    /// Notes that a wait was answered.
+    /// Records that a wait was answered.
     pub(super) fn note_answered(&mut self, num: i64, wait: &WaitRow, answered: &Answered) {
         self.state
             .add_event(num, Event::wait_answered(&place(wait), answered));
     }
 
-    /// Notes that nobody answered a wait in time.
+    /// Records that a wait timed out.
     pub(super) fn note_timed_out(&mut self, num: i64, wait: &WaitRow, now_ms: i64) {
         self.state
             .add_event(num, Event::wait_timed_out(&place(wait), now_ms));
@@ -150,7 +150,7 @@ fn place(wait: &WaitRow) -> WaitPlace<'_> {
     }
 }
 
-/// Removes positions whose rows are gone, except the last one: positions never go back.
+/// Removes positions without rows, except the last one: positions never decrease.
 pub(super) fn sweep(state: &mut State) {
     let last = next(&state.positions) - 1;
     let State {

@@ -1,4 +1,4 @@
-//! Jobs.
+//! Jobs in memory. The rules are [`flowstone_model::rules::jobs`].
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! Batches of changes, and the journal.
+//! Journals in memory, and the batches that change them.
 
 use flowstone_model::ids::RunId;
 use flowstone_model::ports::{
@@ -171,10 +171,10 @@ fn update(tx: &mut Tx<'_>, num: i64, update: &RunUpdate, now_ms: i64) -> Result<
     }
 }
 
-/// Forgets a pass of a run and begins the next.
+/// Removes the current pass of a run and begins the next one.
 fn restart(state: &mut State, num: i64, (input, seed): (&str, u64), now_ms: i64) {
     let pass = state.runs.get(&num).map_or(0, |run| run.row.pass) + 1;
-    // The event comes first: it keeps the numbers of the run going on.
+    // The event comes first: it continues the numbering of the run's rows.
     state.add_event(num, Event::continued(pass, now_ms));
     let rows = state.journal.range((num, i64::MIN)..=(num, i64::MAX));
     let last = rows.map(|(place, _)| *place).next_back();

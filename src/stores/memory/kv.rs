@@ -1,4 +1,4 @@
-//! The key-value store.
+//! The key-value store in memory.
 
 use flowstone_model::kv::{KvEntry, KvOp};
 use flowstone_model::ports::{Kv, PortFuture, StoreError};

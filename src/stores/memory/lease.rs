@@ -1,4 +1,4 @@
-//! Leases and quarantine.
+//! Leases and quarantine in memory. The rules are [`flowstone_model::rules::lease`].
 
 use flowstone_model::ids::RunId;
 use flowstone_model::ports::{EntryKind, RunStatus, StoreError, WaitState};
@@ -24,7 +24,7 @@ impl Tx<'_> {
         Ok(epoch)
     }
 
-    /// Tells whether a run has something to do: one that only waits did nothing when its process ended.
+    /// Tells whether a run was active: a run that only waits did nothing when its process ended.
     fn is_at_work(&self, num: i64, run: &Run, now_ms: i64) -> bool {
         match run.row.status {
             RunStatus::Queued => false,

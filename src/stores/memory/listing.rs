@@ -1,4 +1,4 @@
-//! Lists of runs.
+//! Lists of runs from the rows in memory.
 
 use flowstone_model::ports::{RunOrder, RunQuery, RunStatus, RunSummary, StoreError};
 

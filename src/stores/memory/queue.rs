@@ -1,4 +1,4 @@
-//! Slots, limits and the queue.
+//! Slots, limits and the queue in memory. The rules are [`flowstone_model::rules::queue`].
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -17,7 +17,7 @@ use flowstone_model::rules::rows::{QueueRows, ReceiptRows as _};
 
 use super::state::{Run, next};
 use super::{News, Session, Tx};
-use crate::failure::undone;
+use crate::failure::rolled_back;
 
 impl Queue for Session {
     fn admit(&self, run: NewRun, rules: StartRules) -> PortFuture<'_, Admission> {
@@ -48,7 +48,7 @@ impl Queue for Session {
         let taking = |tx: &mut Tx<'_>| match deliveries::deliver_all(tx, &delivery)? {
             other @ BulkAdmission::Refused { .. } => {
                 refused = Some(other);
-                Err(undone())
+                Err(rolled_back())
             }
             taken @ (BulkAdmission::Admitted(_) | BulkAdmission::Known(_)) => Ok(taken),
         };
@@ -177,7 +177,7 @@ impl Tx<'_> {
         }
     }
 
-    /// Changes each run that a condition holds for, and returns what that gives.
+    /// Applies a change to each run that matches a condition, and returns the results.
     fn each<T>(
         &mut self,
         condition: impl Fn(&Run) -> bool,

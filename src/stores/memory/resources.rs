@@ -1,4 +1,4 @@
-//! The registry of resources, and what is found in other rows under a `res://` name.
+//! The registry of resources, and the resources that are read from other rows.
 
 use std::cmp::Ordering;
 
@@ -85,14 +85,14 @@ fn register(state: &mut State, blob: &BlobRow, now_ms: i64) {
     state.resources.insert(blob.uri.clone(), row);
 }
 
-/// Registers a resource that came from elsewhere, unless its name is taken.
+/// Registers an imported resource, unless its name is taken.
 pub(super) fn keep(state: &mut State, blob: &BlobRow, now_ms: i64) {
     if state.resources.get(&blob.uri).is_none() {
         register(state, blob, now_ms);
     }
 }
 
-/// Returns a registered blob that is there, also when its time is over.
+/// Returns a registered blob that has not been removed, even if it has expired.
 pub(super) fn blob(state: &State, uri: &str) -> Option<BlobRow> {
     [uri, &resource::canonical(uri)].iter().find_map(|uri| {
         let row = state.resources.get(&(*uri).to_owned())?;
@@ -100,7 +100,7 @@ pub(super) fn blob(state: &State, uri: &str) -> Option<BlobRow> {
     })
 }
 
-/// Returns a row as it is at a time: after its time it is gone.
+/// Returns a row at a time: an expired resource is gone.
 fn at(row: &ResourceRow, now_ms: i64) -> ResourceRow {
     let over = row.expires_ms.filter(|expires_ms| *expires_ms <= now_ms);
     let expired = over.map(|expires_ms| (Gone::Expired, expires_ms));
@@ -169,7 +169,7 @@ fn find(tx: &Tx<'_>, uri: &str, now_ms: i64) -> Result<Option<ResourceRow>, Stor
     Ok(rows.into_iter().max_by_key(|row| row.created_ms))
 }
 
-/// Returns the row of what is found outside of the registry.
+/// Returns the row of a resource outside of the registry.
 fn elsewhere(kind: ResourceKind, uri: String, created_ms: i64) -> ResourceRow {
     ResourceRow {
         uri,
@@ -264,7 +264,7 @@ fn changesets(state: &State) -> Vec<ResourceRow> {
     changesets.collect()
 }
 
-/// Returns all rows of the kinds that a query is about.
+/// Returns all rows of the kinds that a query selects.
 fn sources(tx: &Tx<'_>, query: &ResourceQuery) -> Result<Vec<ResourceRow>, StoreError> {
     let is_wanted = |kind: ResourceKind| match query.kinds.is_empty() {
         true => match kind {
@@ -288,7 +288,7 @@ fn sources(tx: &Tx<'_>, query: &ResourceQuery) -> Result<Vec<ResourceRow>, Store
             ResourceKind::StepOutput => {
                 let run = query.run.as_deref().unwrap_or_default();
                 let outputs = step_outputs(state, run).into_iter();
-                // What a step stored has the name of its output: it is listed once.
+                // A stored result of a step has the name of its output: it is listed once.
                 let is_stored = |uri: &String| {
                     let stored = state.resources.get(uri);
                     stored.is_some_and(|row| row.run.as_deref() == Some(run))
@@ -387,7 +387,7 @@ fn delete(tx: &mut Tx<'_>, uri: &str, now_ms: i64) -> Result<bool, StoreError> {
     }
 }
 
-/// Takes the contents from a resource; its row stays.
+/// Removes the contents of a resource; its row stays.
 pub(super) fn remove(row: &mut ResourceRow, gone: (Gone, i64)) {
     row.gone = Some(gone);
     row.hash = None;

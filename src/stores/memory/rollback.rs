@@ -7,7 +7,7 @@ use std::ops::RangeBounds;
 #[derive(Debug)]
 pub(super) struct Table<K, V> {
     rows: BTreeMap<K, V>,
-    /// What each changed row was before, the latest change last.
+    /// The earlier value of each changed row; the latest change comes last.
     before: Vec<(K, Option<V>)>,
 }
 
@@ -40,7 +40,7 @@ impl<K: Ord + Clone, V: Clone> Table<K, V> {
         self.rows.range(range)
     }
 
-    /// Returns a row to be changed.
+    /// Returns a row for a change.
     pub(super) fn get_mut(&mut self, key: &K) -> Option<&mut V> {
         let row = self.rows.get_mut(key)?;
         self.before.push((key.clone(), Some(row.clone())));
@@ -58,7 +58,7 @@ impl<K: Ord + Clone, V: Clone> Table<K, V> {
         Some(row)
     }
 
-    /// Removes the rows that a condition holds for, and returns them.
+    /// Removes the rows that match a condition, and returns them.
     pub(super) fn remove_where(&mut self, condition: impl Fn(&K, &V) -> bool) -> Vec<(K, V)> {
         let found = self.rows.iter().filter(|(key, row)| condition(key, row));
         let keys: Vec<K> = found.map(|(key, _)| key.clone()).collect();

@@ -1,4 +1,4 @@
-//! Parents and children.
+//! Parents and children in memory. The rules are [`flowstone_model::rules::run_tree`].
 
 use flowstone_model::ids::RunId;
 use flowstone_model::ports::{Event, RunStatus, StoreError, WaitState};

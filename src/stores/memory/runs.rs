@@ -1,4 +1,4 @@
-//! Runs, their programs, and their leases.
+//! Runs in memory, their programs, and their leases.
 
 use std::cmp::Reverse;
 
@@ -66,7 +66,7 @@ impl Runs for Session {
     fn versions(&self, flow: &str) -> PortFuture<'_, Vec<FlowVersion>> {
         self.read(|tx| {
             let mut found: Vec<FlowVersion> = Vec::new();
-            // By number: the last one of a program is its newest.
+            // In the order of their numbers: the last run of a program is its newest.
             for (_, run) in tx.state.runs.iter().filter(|(_, run)| run.row.flow == flow) {
                 let row = &run.row;
                 let at = found.iter().position(|it| it.program == row.program);
@@ -226,22 +226,22 @@ pub(super) fn release(tx: &mut Tx<'_>, run: &RunId, epoch: i64) {
     }
 }
 
-/// Adds a run that was exported elsewhere.
+/// Adds an imported run.
 fn add(tx: &mut Tx<'_>, imported: &ImportedRun) -> Result<(), StoreError> {
     let row = &imported.row;
     if tx.state.number(&row.id).is_some() {
-        let message = format!("there is a run `{}` already", row.id);
+        let message = format!("the run `{}` exists already", row.id);
         let taken = rejected("E0563", "conflict", message);
         let hint = "nothing was changed; `--new-id` gives the imported run another id";
         return Err(with_hint(taken, hint));
     }
     tx.keep_program(&imported.program);
-    // A name from outside stays with the run that has it here.
+    // An external id stays with the run that has it here.
     let external = row.external_id.clone();
     let external = external.filter(|external| tx.state.externals.get(external).is_none());
     let run = Run::new(RunRow {
         external_id: external,
-        // The runs that it was queued behind are not here; like all that are not over, it is held.
+        // The runs that it was queued behind were not imported; like every run that is not over, it is put on hold.
         status: match row.status {
             RunStatus::Queued => RunStatus::Running,
             status => status,
@@ -253,7 +253,7 @@ fn add(tx: &mut Tx<'_>, imported: &ImportedRun) -> Result<(), StoreError> {
         ..row.clone()
     });
     let num = tx.add_run(run)?;
-    // Without its journal, a run has no feed.
+    // A run without a journal has no feed.
     if row.pruned_ms.is_none() {
         let created = Event::created(row.status, &row.started_by, row.created_ms);
         tx.state.add_event(num, created);
@@ -274,7 +274,7 @@ fn add(tx: &mut Tx<'_>, imported: &ImportedRun) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// Returns the order of runs that were created last first.
+/// Returns a sort key that puts the newest run first.
 pub(super) fn newest_first(num: i64, at_ms: i64) -> Reverse<(i64, i64)> {
     Reverse((at_ms, num))
 }

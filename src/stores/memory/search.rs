@@ -1,4 +1,4 @@
-//! The search index: in the database of tables, fed from the rows.
+//! The search index: in the database of tables, updated from the rows.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -90,7 +90,7 @@ impl SearchIndex for Session {
     }
 }
 
-/// Indexes tables, resources and runs that are new or have changed, and forgets those that are gone.
+/// Indexes tables, resources and runs that are new or have changed, and removes those that are gone.
 fn refresh(tx: &mut Tx<'_>, most: usize) -> Result<Refreshed, StoreError> {
     let (changed, gone) = changed_tables(tx.relations()?)?;
     let mut changed: Vec<(SearchTarget, SearchDoc, Ends)> = changed

@@ -15,35 +15,35 @@ use flowstone_model::token::Token;
 
 use super::rollback::Table;
 
-/// All rows.
+/// All rows of a project.
 #[derive(Default)]
 pub(super) struct State {
-    /// By number.
+    /// Runs by number.
     pub runs: Table<i64, Run>,
     /// Numbers of runs by id.
     pub ids: Table<RunId, i64>,
     /// Numbers of runs by external id.
     pub externals: Table<String, i64>,
     pub programs: Table<String, Program>,
-    /// Entries and events, by the number of the run and the place in its journal, from 1.
+    /// Entries and events, by the number of the run and the place in its journal, counted from 1.
     pub journal: Table<(i64, i64), FeedItem>,
     /// The rows of all journals in the order in which they were added.
     pub positions: Table<i64, (i64, i64)>,
-    /// In the order in which they were opened.
+    /// Waits in the order in which they were opened.
     pub waits: Table<i64, Wait>,
     pub inbox: Table<i64, Signal>,
-    /// In the order in which they were submitted.
+    /// Jobs in the order in which they were submitted.
     pub jobs: Table<i64, JobRow>,
-    /// By flow and id.
+    /// Schedules by flow and id.
     pub schedules: Table<(String, String), ScheduleRow>,
     pub kv: Table<String, Key>,
-    /// By hash; with the time at which it was put.
+    /// Blobs by hash, with the time at which they were stored.
     pub blobs: Table<String, (i64, Arc<Vec<u8>>)>,
     pub resources: Table<String, ResourceRow>,
     pub changesets: Table<String, Changeset>,
-    /// By id, with the digests of their secrets.
+    /// Tokens by id, with the digests of their secrets.
     pub tokens: Table<String, (Token, Vec<u8>)>,
-    /// By scope and key.
+    /// Receipts by scope and key.
     pub receipts: Table<(String, String), PastDelivery>,
 }
 
@@ -129,30 +129,30 @@ impl State {
     }
 }
 
-/// Returns the key after the last one.
+/// Returns the next free key.
 pub(super) fn next<V: Clone>(table: &Table<i64, V>) -> i64 {
     table.iter().next_back().map_or(1, |(last, _)| last + 1)
 }
 
-/// A run.
+/// The row of a run.
 #[derive(Debug, Clone)]
 pub(super) struct Run {
-    /// `input` is as it is stored, with its secrets encrypted at the end. Who executes the run is in `lease`.
+    /// The stored row; its `input` ends with the encrypted secrets. `lease` names the process that executes the run.
     pub row: RunRow,
-    /// The input of the first pass, once a later one has another.
+    /// The input of the first pass, if a later pass has another one.
     pub first_input: Option<String>,
     /// The process that holds the lease.
     pub lease: Option<String>,
     pub epoch: i64,
     pub slot: Option<String>,
-    /// Runs of other versions do not count for its slot.
+    /// Runs of other versions do not occupy the slot for this run.
     pub apart: bool,
-    /// It is queued, has its slot, and waits for its limit.
+    /// The run is queued, has its slot, and waits for its limit.
     pub is_next: bool,
     pub limit: Option<LimitRule>,
-    /// When it started, for rates.
+    /// When the run started, for rates.
     pub admitted_ms: Option<i64>,
-    /// When a worker may try again that could not execute it.
+    /// When a worker may try again after one could not execute the run.
     pub again_ms: Option<i64>,
     pub crashes: u32,
     pub crash_mark: Option<i64>,
@@ -176,7 +176,7 @@ impl Run {
         }
     }
 
-    /// Returns the row as ports show it.
+    /// Returns the row in the form of the ports.
     pub(super) fn shown(&self, is_alive: impl Fn(&str) -> bool) -> RunRow {
         let parts = split(&self.row.input);
         RunRow {
@@ -192,7 +192,7 @@ impl Run {
         self.row.ended_ms.is_some()
     }
 
-    /// It has its place in a slot or limit.
+    /// Tells whether the run occupies its slot and its limit.
     pub(super) fn is_live(&self) -> bool {
         self.row.status != flowstone_model::ports::RunStatus::Queued && !self.is_over()
     }
@@ -206,7 +206,7 @@ impl Run {
     }
 }
 
-/// A wait, with what only its run and its addressee know.
+/// A wait, with the parts that only its run and its recipient know.
 #[derive(Debug, Clone)]
 pub(super) struct Wait {
     pub run: i64,
@@ -226,13 +226,13 @@ pub(super) struct Signal {
     pub early: EarlySignal,
     pub state: SignalState,
     pub dedup: Option<String>,
-    /// The wait that took or refused it.
+    /// The wait that took or refused the signal.
     pub wait: Option<String>,
     pub refusal: Option<String>,
     pub at_ms: i64,
 }
 
-/// What is kept under a key.
+/// The entry of a key.
 #[derive(Debug, Clone)]
 pub(super) struct Key {
     pub entry: KvEntry,
@@ -246,7 +246,7 @@ pub(super) struct Changeset {
     pub source: String,
     pub revision: i64,
     pub updated_ms: i64,
-    /// By path: the revision that wrote it last, what is there now, and where it was moved from.
+    /// The changes by path: the revision of the last edit, the current state, and the path it was moved from.
     pub paths: std::collections::BTreeMap<String, (i64, Option<FileState>, Option<String>)>,
 }
 

@@ -1,4 +1,4 @@
-//! Tables: in a SQLite database in memory, which commits with the rows.
+//! Tables: in a SQLite database in memory, which is committed with the rows.
 
 use flowstone_model::ports::{PortFuture, StoreError, Tables};
 use flowstone_model::table::csv::{ExportCsv, ExportedCsv, StageCsv, StagedCsv};

@@ -1,4 +1,4 @@
-//! Access tokens.
+//! Access tokens in memory.
 
 use flowstone_model::ports::{PortFuture, Tokens};
 use flowstone_model::token::Token;

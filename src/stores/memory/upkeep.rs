@@ -1,4 +1,4 @@
-//! Removing rows that nothing refers to any more.
+//! Removes rows that nothing refers to any more.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -64,7 +64,7 @@ impl Upkeep for Session {
     }
 
     fn compact(&self) -> PortFuture<'_, ()> {
-        // What is removed is given back at once.
+        // Memory of removed rows is freed at once, so there is nothing to compact.
         Box::pin(std::future::ready(Ok(())))
     }
 
@@ -77,7 +77,7 @@ impl Upkeep for Session {
     }
 }
 
-/// Returns what an entry takes, roughly.
+/// Returns the approximate size of an entry in bytes.
 fn bytes(entry: &Entry) -> u64 {
     let request = entry.request.as_ref().map_or(0, String::len);
     let texts = [&entry.path, &entry.what, &entry.digest, &entry.payload];
@@ -100,7 +100,7 @@ fn sum(bytes: impl Iterator<Item = u64>) -> Removed {
     all
 }
 
-/// Counts the entries among rows, and what all rows take.
+/// Counts the entries among rows, and sums the sizes of all rows.
 fn sum_rows<'a>(rows: impl Iterator<Item = &'a FeedItem>) -> Removed {
     let mut all = Removed::default();
     for row in rows {
@@ -156,7 +156,7 @@ fn sweep(state: &mut State, sweep: &Sweep) -> Removed {
     match sweep.what {
         Swept::Changesets => changesets(state, before_ms),
         Swept::Expired => expired(state, before_ms),
-        // Values lie in their entries.
+        // Values are stored in their entries.
         Swept::Payloads => {
             feed::sweep(state);
             Removed::default()
@@ -199,7 +199,7 @@ fn texts(state: &State) -> impl Iterator<Item = &str> {
     texts.map(String::as_str)
 }
 
-/// What the name of a changeset contains before its id.
+/// The part of a changeset's name before its id.
 const CHANGESET: &str = "/bundle/changeset/files/";
 
 fn changesets(state: &mut State, before_ms: i64) -> Removed {
@@ -283,7 +283,7 @@ fn blobs(state: &mut State, before_ms: i64) -> Removed {
 fn signals(state: &mut State, before_ms: i64) -> Removed {
     let open = state.waits.values().filter(|wait| wait.is_open());
     let open: BTreeSet<String> = open.map(|wait| wait.row.id.clone()).collect();
-    // An open wait still shows what it has refused.
+    // An open wait still shows the signals that it has refused.
     let is_shown = |signal: &Signal| signal.wait.as_ref().is_some_and(|wait| open.contains(wait));
     let removed = state.inbox.remove_where(|_, signal| {
         signal.state != SignalState::Kept && signal.at_ms < before_ms && !is_shown(signal)
@@ -305,13 +305,13 @@ fn verify(state: &State) -> Verified {
         programs: state.programs.values().count() as u64,
         payloads: 0,
         blobs: state.blobs.values().count() as u64,
-        // Contents of files lie outside of the store, which does not read them.
+        // The contents of files are outside of the store, which does not read them.
         files: 0,
         flaws: changed
             .map(|(hash, _)| Flaw {
                 what: "blob",
                 name: hash.clone(),
-                detail: "its contents are not what its name says".to_owned(),
+                detail: "its contents do not match its hash".to_owned(),
             })
             .collect(),
     }

@@ -1,4 +1,4 @@
-//! Waits and the inbox.
+//! Waits and the inbox of signals in memory. The rules are [`flowstone_model::rules::answers`].
 
 use flowstone_model::ids::RunId;
 use flowstone_model::ports::{
@@ -117,7 +117,7 @@ impl Tx<'_> {
         self.state.waits.get_mut(&seq)
     }
 
-    /// Opens a wait; an early signal that fits completes it.
+    /// Opens a wait; an early signal that matches completes it.
     pub(super) fn open_wait(
         &mut self,
         num: i64,
@@ -173,7 +173,7 @@ impl Tx<'_> {
         Ok(())
     }
 
-    /// Closes a wait that is as the sender saw it.
+    /// Closes a wait that is in the state that the caller saw.
     pub(super) fn close_wait(
         &mut self,
         num: i64,
@@ -189,12 +189,12 @@ impl Tx<'_> {
                 WaitState::Completed => "completed",
                 WaitState::Closed => "closed",
             };
-            let message = format!("the wait at `{path}` is not {name} any more");
+            let message = format!("the wait at `{path}` is no longer {name}");
             return Err(rejected("E0515", "conflict", message));
         };
         wait.row.state = WaitState::Closed;
         match seen {
-            // The caller that closes an open wait has waited long enough.
+            // The caller closes an open wait because its deadline has passed.
             WaitState::Open => {
                 wait.row.ending = Some(WaitEnding::TimedOut);
                 wait.row.decided_ms = Some(now_ms);
@@ -208,7 +208,7 @@ impl Tx<'_> {
         Ok(())
     }
 
-    /// Closes what a step waits for: its own wait and the questions about it. Returns the keys of the waits.
+    /// Closes the waits of a step: its own wait and the questions about it. Returns their keys.
     pub(super) fn close_waits_of(&mut self, num: i64, path: &str) -> Vec<String> {
         let mut keys = Vec::new();
         let is_of = |wait: &Wait| {
@@ -315,7 +315,7 @@ impl WaitRows for Tx<'_> {
         let mut answer = completion.answer.clone();
         answer.digest = None;
         if state != SignalState::Kept {
-            // Only its `dedup` is needed.
+            // Only the `dedup` of a taken signal is needed.
             "nil".clone_into(&mut answer.payload);
         }
         let signal = Signal {

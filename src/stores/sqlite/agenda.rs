@@ -1,5 +1,5 @@
-//! What can go on, each kind of it behind an index of its own: a database full of finished and waiting runs costs
-//! nothing to look through.
+//! The agenda: runs that can continue. Each kind of them has an index of its own, so finished and waiting runs cost
+//! nothing, however many there are.
 
 use flowstone_model::ids::RunId;
 use flowstone_model::ports::{Setback, StoreError, Taken};
@@ -14,7 +14,7 @@ use super::owner::{Alive, Owner};
 use super::queue::{self, Sql as Rows};
 use super::runs;
 
-/// What this part adds. The conditions of the indexes are repeated word for word in the questions.
+/// The indexes of this part. Their conditions are repeated literally in the queries.
 pub(super) const SCHEMA: &str = "
 ALTER TABLE run ADD COLUMN setback TEXT;
 ALTER TABLE run ADD COLUMN again_ms INTEGER;
@@ -25,7 +25,7 @@ CREATE INDEX run_cancel ON run (num) WHERE cancel IS NOT NULL AND ended_ms IS NU
 CREATE INDEX run_setback ON run (again_ms) WHERE setback IS NOT NULL;
 ";
 
-/// Runs whose numbers and priorities are asked for; `?1` is now, `?2` how many.
+/// Queries for the numbers and priorities of runs; `?1` is the current time, `?2` the maximum number of runs.
 const READY: &[&str] = &[
     "SELECT num, priority FROM run
      WHERE status = 'running' AND lease_owner IS NULL
@@ -46,10 +46,10 @@ const READY: &[&str] = &[
        AND (setback IS NULL OR again_ms <= ?1)
      LIMIT ?2",
 ];
-/// Number of runs of each kind that are compared, so that the order of priorities holds among them.
-const LOOKED_AT: usize = 1024;
+/// Maximum number of runs of each kind that are compared, so that priorities are respected among them.
+const COMPARED_MAX: usize = 1024;
 
-/// Takes the leases of runs that can go on.
+/// Takes the leases of runs that can continue.
 pub(super) fn take(
     db: &Connection,
     owner: &Owner,
@@ -59,11 +59,11 @@ pub(super) fn take(
     rules::promote(&mut Rows::new(db), now_ms)?;
     jobs::expire(&mut Rows::new(db), now_ms)?;
     let mut found: Vec<Candidate> = Vec::new();
-    let looked_at = i64::try_from(limit.max(LOOKED_AT)).unwrap_or(i64::MAX);
-    for question in READY {
-        let mut sql = db.prepare_cached(question).map_err(failed)?;
+    let compared = i64::try_from(limit.max(COMPARED_MAX)).unwrap_or(i64::MAX);
+    for query in READY {
+        let mut sql = db.prepare_cached(query).map_err(failed)?;
         let rows = sql
-            .query_map([now_ms, looked_at], |row| {
+            .query_map([now_ms, compared], |row| {
                 Ok(Candidate {
                     num: row.get(0)?,
                     priority: row.get(1)?,
@@ -95,7 +95,7 @@ fn take_one(db: &Connection, owner: &Owner, run: i64, now_ms: i64) -> Result<Tak
     Ok(Taken { row, epoch })
 }
 
-/// Returns when the next timer of a run that nobody executes is due.
+/// Returns when the next timer of a run that no process executes is due.
 pub(super) fn next_ms(db: &Connection) -> Result<Option<i64>, StoreError> {
     let ask = |sql: &str| {
         db.prepare_cached(sql)
@@ -112,7 +112,7 @@ pub(super) fn next_ms(db: &Connection) -> Result<Option<i64>, StoreError> {
     Ok([due, again, turn, job].into_iter().flatten().min())
 }
 
-/// Returns the processes that hold leases and are gone. Each is found in the index with one step.
+/// Returns the processes that hold leases and have ended. Each is found in the index with one step.
 pub(super) fn gone(db: &Connection, owner: &Owner) -> Result<Vec<String>, StoreError> {
     let mut sql = db
         .prepare_cached(
@@ -133,7 +133,7 @@ pub(super) fn gone(db: &Connection, owner: &Owner) -> Result<Vec<String>, StoreE
     Ok(gone)
 }
 
-/// Frees what processes hold that are gone, and counts that against the runs that they executed.
+/// Frees the leases of processes that have ended, and counts their ends against the runs that they executed.
 pub(super) fn free(
     db: &Connection,
     (owner, crashes): (&Owner, u32),
@@ -147,7 +147,7 @@ pub(super) fn free(
     freed.sum()
 }
 
-/// Gives a lease back, with why and until when the run is left alone.
+/// Gives a lease back, with the reason and the time until which no worker takes the run.
 pub(super) fn set_aside(
     db: &Connection,
     run: &RunId,
@@ -170,7 +170,7 @@ pub(super) fn set_aside(
     runs::release(db, run, epoch)
 }
 
-/// Forgets why runs could not be executed.
+/// Ends the delay of runs that could not be executed.
 pub(super) fn forget_setbacks(db: &Connection) -> Result<usize, StoreError> {
     db.prepare_cached("UPDATE run SET again_ms = 0 WHERE setback IS NOT NULL")
         .and_then(|mut sql| sql.execute([]))

@@ -1,7 +1,7 @@
-//! A consistent copy of a whole home while others work in it.
+//! Writes a consistent copy of a whole home folder while other processes work in it.
 //!
-//! Files are copied before the database and again after it: whatever the copied database names was written before it
-//! was named. The copy appears under its name only when it is whole.
+//! Files are copied before the database and again after it, because every file that the copied database names was
+//! written before the name. The copy gets its final name only when it is complete.
 
 use std::fs::{self, File};
 use std::io;
@@ -17,7 +17,7 @@ use super::open::{self, FILE};
 use super::{OWNERS, Options, verify};
 use crate::vault;
 
-/// Copies the home to a folder that does not exist yet.
+/// Copies the home folder to a folder that does not exist yet.
 pub(super) fn write(home: &Path, options: &Options, place: &Path) -> Result<BackedUp, StoreError> {
     let refused = |detail: &str| StoreError::BackupPlace {
         path: place.display().to_string(),
@@ -36,7 +36,7 @@ pub(super) fn write(home: &Path, options: &Options, place: &Path) -> Result<Back
         )
     };
     if inside(place) == Some(true) {
-        return Err(refused("it is inside of the folder that is copied"));
+        return Err(refused("it is inside the folder that is copied"));
     }
     let mut name = place
         .file_name()
@@ -63,7 +63,7 @@ fn copy_all(home: &Path, options: &Options, part: &Path) -> Result<BackedUp, Sto
     let source = home.join(FILE);
     let db = match options.read_only {
         true => open::connect_read_only(&source)?,
-        // Not one that refuses to write: the copy is written by it.
+        // The connection must be able to write, because it writes the copy.
         false => open::connection(&source, options)?,
     };
     db.execute("VACUUM INTO ?1", [target.display().to_string()])
@@ -93,7 +93,7 @@ fn copy_all(home: &Path, options: &Options, part: &Path) -> Result<BackedUp, Sto
     Ok(copied)
 }
 
-/// Copies what lies beside the database and is not copied yet. Files that vanish meanwhile were garbage.
+/// Copies the files beside the database that are not copied yet. Files that vanish in the meantime were unreferenced.
 fn copy_files(from: &Path, to: &Path, copied: &mut BackedUp) -> Result<(), StoreError> {
     let mut open: Vec<PathBuf> = vec![PathBuf::new()];
     while let Some(folder) = open.pop() {
@@ -104,7 +104,7 @@ fn copy_files(from: &Path, to: &Path, copied: &mut BackedUp) -> Result<(), Store
             let name = entry.file_name();
             let path = folder.join(&name);
             let is_own = folder.as_os_str().is_empty() && is_own(&name.to_string_lossy());
-            // Names that begin with a dot are locks and files that are being written.
+            // Names that begin with a dot are locks and unfinished files.
             if is_own || name.to_string_lossy().starts_with('.') {
                 continue;
             }
@@ -124,7 +124,7 @@ fn copy_files(from: &Path, to: &Path, copied: &mut BackedUp) -> Result<(), Store
     Ok(())
 }
 
-/// Copies the key again: the database may hold what a newer one has encrypted. Tells whether there is one.
+/// Copies the key again: the database may contain text that a newer key has encrypted. Tells whether there is a key.
 fn copy_key(home: &Path, part: &Path) -> Result<bool, StoreError> {
     let to = part.join(vault::FILE);
     match fs::copy(home.join(vault::FILE), &to) {

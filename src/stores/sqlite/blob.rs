@@ -1,7 +1,7 @@
-//! The folder that holds the bytes of blobs under the name of their hash.
+//! The folder with the contents of blobs; each file is named by its hash.
 //!
-//! Bytes are written before the transaction that registers them: a crash between the two leaves a file
-//! that nothing names, never a name without a file.
+//! Bytes are written before the transaction that registers them: a crash between the two leaves a file without a name
+//! in the registry, never a name without a file.
 
 pub mod incoming;
 
@@ -33,7 +33,7 @@ CREATE TABLE IF NOT EXISTS resource (
 CREATE INDEX IF NOT EXISTS resource_hash ON resource (hash);
 ";
 
-/// Makes a change and returns its result as EDN text. To be called inside a transaction.
+/// Makes a change and returns its result as EDN text. Must run in a transaction.
 ///
 /// # Errors
 /// When the database cannot be written.
@@ -43,7 +43,7 @@ pub fn apply(db: &Connection, op: &BlobOp, now_ms: i64) -> Result<String, StoreE
     Ok(value.clone())
 }
 
-/// Returns what a resource name stands for.
+/// Returns the row of the blob that a resource name refers to.
 ///
 /// # Errors
 /// When the database cannot be read.
@@ -51,7 +51,7 @@ pub fn find(db: &Connection, uri: &str) -> Result<Option<BlobRow>, StoreError> {
     resource::from_blob(db, uri)
 }
 
-/// Writes bytes to the folder, unless they are there, and returns their hash.
+/// Writes bytes to the folder unless they exist there, and returns their hash.
 ///
 /// # Errors
 /// When the folder cannot be written.
@@ -68,7 +68,7 @@ pub fn put(folder: &Path, bytes: &[u8]) -> Result<BlobHash, StoreError> {
     let written = private::create(&unfinished)
         .and_then(|mut file| file.write_all(bytes).and_then(|()| file.sync_all()))
         .and_then(|()| fs::rename(&unfinished, &path))
-        // The name itself is on disk when its folder is.
+        // The entry of the file is durable only when its folder is.
         .and_then(|()| File::open(parent)?.sync_all());
     written.map_err(|error| {
         let _ = fs::remove_file(&unfinished);
@@ -77,7 +77,7 @@ pub fn put(folder: &Path, bytes: &[u8]) -> Result<BlobHash, StoreError> {
     Ok(hash)
 }
 
-/// Tells whether a file is there whole, and marks it as put today: somebody is about to refer to it.
+/// Tells whether a file is complete, and updates its time: the caller is about to refer to it.
 fn is_there(path: &Path, length: u64) -> bool {
     let Ok(file) = File::options().write(true).open(path) else {
         return false;
@@ -87,14 +87,14 @@ fn is_there(path: &Path, length: u64) -> bool {
     is_whole && file.set_modified(UNIX_EPOCH + now).is_ok()
 }
 
-/// Returns the files of blobs that have no name and were not put since a moment, with their sizes.
+/// Returns the files of blobs that have no name and were last stored before a time, with their sizes.
 pub(super) fn unnamed(
     db: &Connection,
     folder: &Path,
     older_than_ms: i64,
 ) -> Result<Vec<(PathBuf, u64)>, StoreError> {
     let mut found = Vec::new();
-    // Where nothing was ever put there is no folder.
+    // The folder does not exist before the first blob.
     let parts = fs::read_dir(folder).into_iter().flatten().flatten();
     for part in parts {
         let files = fs::read_dir(part.path()).into_iter().flatten().flatten();
@@ -109,8 +109,9 @@ pub(super) fn unnamed(
     Ok(found)
 }
 
-/// Removes those of some files that are still without a name. To be called inside a transaction, so that nobody
-/// gives one a name meanwhile; who puts one waits, and then finds that it is gone, or marked it before.
+/// Removes those of the given files that still have no name. Must run in a transaction, so that no process can name one
+/// in the meantime; a process that stores such a blob waits for the lock, and then finds the file removed, or has
+/// updated its time before.
 pub(super) fn remove(
     db: &Connection,
     folder: &Path,
@@ -139,7 +140,7 @@ fn is_named(db: &Connection, path: &Path) -> Result<bool, StoreError> {
     .map_err(failed)
 }
 
-/// Returns the size of a file that was not touched since a moment.
+/// Returns the size of a file that was last modified before a time; `None` for a newer one.
 fn old_bytes(path: &Path, older_than_ms: i64) -> Option<u64> {
     let about = fs::metadata(path).ok()?;
     let touched = about.modified().ok()?;
@@ -148,16 +149,16 @@ fn old_bytes(path: &Path, older_than_ms: i64) -> Option<u64> {
     (is_old && about.is_file()).then_some(about.len())
 }
 
-/// Who else may hold the lock of the folder.
+/// Who else may hold the lock of the folder at the same time.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Sharing {
-    /// Others that put.
+    /// Other processes that store blobs.
     Shared,
-    /// Nobody.
+    /// No other process.
     Alone,
 }
 
-/// Takes the lock of the folder, until the file is closed.
+/// Locks the folder until the returned file is closed.
 fn lock(folder: &Path, sharing: Sharing) -> Result<File, StoreError> {
     let path = folder.join(".lock");
     let file = File::options()
@@ -174,7 +175,7 @@ fn lock(folder: &Path, sharing: Sharing) -> Result<File, StoreError> {
     Ok(file)
 }
 
-/// Reads a file that is no fifo or device, whatever was put in its place.
+/// Reads a regular file; a fifo or device in its place is refused.
 fn read_whole(path: &Path) -> std::io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     let mut file = open_regular(path)?;
@@ -184,11 +185,11 @@ fn read_whole(path: &Path) -> std::io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Reads the bytes of a blob and checks that they are what their name says.
+/// Reads the bytes of a blob and verifies their hash.
 ///
 /// # Errors
-/// [`StoreError::Rejected`] with kind `not-found` when it does not exist; [`StoreError::Damaged`] when its contents
-/// have changed.
+/// [`StoreError::Rejected`] with kind `not-found` when the blob does not exist; [`StoreError::Damaged`] when its
+/// contents have changed.
 pub fn get(folder: &Path, hash: &BlobHash) -> Result<Vec<u8>, StoreError> {
     let path = place(folder, hash)?;
     let bytes = read_whole(&path).map_err(|error| match error.kind() {
@@ -198,16 +199,16 @@ pub fn get(folder: &Path, hash: &BlobHash) -> Result<Vec<u8>, StoreError> {
     if digest_bytes(&bytes) != hash.0 {
         return Err(StoreError::Damaged {
             path: path.display().to_string(),
-            detail: "its contents are not what its name says".to_owned(),
+            detail: "its contents do not match its hash".to_owned(),
         });
     }
     Ok(bytes)
 }
 
-/// Reads some of the bytes of a blob.
+/// Reads some bytes of a blob.
 ///
 /// # Errors
-/// As [`get`], but contents that have changed are not noticed.
+/// As [`get`], but changed contents are not detected.
 pub fn part(
     folder: &Path,
     hash: &BlobHash,
@@ -229,16 +230,16 @@ pub fn part(
     })
 }
 
-/// The error of a blob that is not there.
+/// The error for a blob that does not exist.
 pub(crate) fn missing(hash: &BlobHash) -> StoreError {
-    let message = format!("the blob {} is not there", hash.0);
+    let message = format!("the blob {} does not exist", hash.0);
     with_hint(
         rejected("E0607", "not-found", message),
         "it was removed, or the folder of a run was copied without its blobs",
     )
 }
 
-/// `ab/abcdef...`, so that no folder becomes too large.
+/// Returns the path `ab/abcdef...`, so that no folder becomes too large.
 pub(super) fn place(folder: &Path, hash: &BlobHash) -> Result<PathBuf, StoreError> {
     let well_formed = hash.0.len() == 64 && hash.0.bytes().all(|byte| byte.is_ascii_hexdigit());
     if !well_formed {

@@ -1,7 +1,7 @@
-//! Changesets of `:files`: what lies over a source tree, a row a path.
+//! Changesets of `:files`: edits over a source tree, one row for each path.
 //!
-//! Each edit raises the revision of its changeset and notes it in the rows it writes. So an edit that was made for an
-//! earlier revision is compared with what came since: other paths do not matter, its own must not have changed.
+//! Each edit increments the revision of its changeset and writes it into its rows. So an edit that was made for an
+//! earlier revision is compared with later ones: only changes of its own paths conflict.
 
 use flowstone_model::changeset::{
     ChangesetEdit, ChangesetOp, FileState, NewChangeset, OnRace, Overlay, PathChange, Referenced,
@@ -42,10 +42,10 @@ CREATE TABLE changeset_entry (
 CREATE INDEX changeset_entry_hash ON changeset_entry (hash);
 ";
 
-/// Makes a change and returns its result as EDN text. To be called inside a transaction.
+/// Makes a change and returns its result as EDN text. Must run in a transaction.
 ///
 /// # Errors
-/// [`StoreError::Rejected`] when the operation does not fit what is there: nothing is changed then.
+/// [`StoreError::Rejected`] when the operation does not fit the changeset: then nothing is changed.
 pub fn apply(db: &Connection, op: &ChangesetOp, now_ms: i64) -> Result<String, StoreError> {
     match op {
         ChangesetOp::Open(new) => open(db, new, now_ms),
@@ -67,9 +67,9 @@ fn open(db: &Connection, new: &NewChangeset, now_ms: i64) -> Result<String, Stor
     }
 }
 
-/// Refuses a second changeset of one id.
+/// Refuses a second changeset with the same id.
 pub(crate) fn exists(id: &str) -> StoreError {
-    let message = format!("there is a changeset `{id}` already");
+    let message = format!("the changeset `{id}` exists already");
     rejected("E0616", "conflict", message)
 }
 
@@ -88,7 +88,7 @@ fn change(db: &Connection, edit: &ChangesetEdit, now_ms: i64) -> Result<String, 
     };
     if revision > edit.seen {
         for change in &edit.changes {
-            look_for_race(db, num, edit, &change.path)?;
+            check_race(db, num, edit, &change.path)?;
         }
     }
     if edit.changes.is_empty() {
@@ -114,8 +114,8 @@ pub(crate) fn unknown(id: &str) -> StoreError {
     )
 }
 
-/// Refuses a path that was changed since the edit was made for it: itself, a folder it is in, or what is in it.
-fn look_for_race(
+/// Refuses a path if it, a folder that contains it, or a path below it was changed after the revision of the edit.
+fn check_race(
     db: &Connection,
     num: i64,
     edit: &ChangesetEdit,
@@ -131,7 +131,7 @@ fn look_for_race(
             .optional()
             .map_err(failed)
     };
-    // `/` is followed by `0`, and nothing lies between a text and itself with a NUL behind it.
+    // `/` is followed by `0`, and no text sorts between a text and the same text with a NUL appended.
     let inside = changed(&format!("{path}/"), &format!("{path}0"))?;
     let itself = |end: usize| (path[..end].to_owned(), format!("{}\0", &path[..end]));
     let ends = path
@@ -151,7 +151,7 @@ fn look_for_race(
     Err(raced(edit.on_race, &other))
 }
 
-/// Refuses an edit of what was changed meanwhile.
+/// Refuses an edit of a path that was changed in the meantime.
 pub(crate) fn raced(on_race: OnRace, path: &str) -> StoreError {
     let message = format!("`{path}` was changed by another process while this step was running");
     match on_race {
@@ -189,12 +189,12 @@ fn write(db: &Connection, num: i64, revision: i64, change: &PathChange) -> Resul
     .map_err(failed)
 }
 
-/// Returns a changeset with all its changes.
+/// Returns the current state of a changeset with all its changes.
 ///
 /// # Errors
 /// When the database cannot be read.
 pub fn overlay(db: &Connection, id: &str) -> Result<Option<Overlay>, StoreError> {
-    // Both questions see the same snapshot.
+    // Both queries read the same snapshot.
     let snapshot = db.unchecked_transaction().map_err(failed)?;
     let found = snapshot
         .prepare_cached("SELECT num, base, source, revision FROM changeset WHERE id = ?1")
@@ -245,13 +245,13 @@ fn path_change(row: &Row<'_>) -> rusqlite::Result<PathChange> {
     })
 }
 
-/// Returns what changesets keep alive.
+/// Returns the objects and trees that changesets refer to.
 ///
 /// # Errors
 /// When the database cannot be read.
 pub fn referenced(db: &Connection) -> Result<Referenced, StoreError> {
-    let all = |question: &str| {
-        db.prepare_cached(question)
+    let all = |query: &str| {
+        db.prepare_cached(query)
             .and_then(|mut sql| {
                 sql.query_map([], |row| row.get(0))?
                     .collect::<rusqlite::Result<Vec<String>>>()

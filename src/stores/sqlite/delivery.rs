@@ -12,7 +12,7 @@ use super::failure::failed;
 use super::owner::Owner;
 use super::queue::{Sql as Rows, execute};
 
-/// What this part adds: receipts, and the mark of signals that may not decide for a person.
+/// The tables of this part: receipts, and the mark of signals that may not decide for a person.
 pub(super) const SCHEMA: &str = "
 CREATE TABLE receipt (
     scope TEXT NOT NULL,
@@ -27,7 +27,7 @@ CREATE INDEX receipt_until ON receipt (until_ms);
 ALTER TABLE inbox ADD COLUMN unattended INTEGER NOT NULL DEFAULT 0;
 ";
 
-/// Receipts that are forgotten at once, at most.
+/// Maximum number of receipts that are removed at once.
 const FORGOTTEN: i64 = 100;
 
 pub(super) fn deliver(

@@ -1,4 +1,4 @@
-//! What went wrong in SQLite, in the words of the ports.
+//! Translates errors of SQLite to those of the ports.
 
 use std::path::Path;
 
@@ -7,7 +7,7 @@ use rusqlite::{Error, ErrorCode};
 
 pub(super) use crate::failure::{rejected, with_hint};
 
-/// Returns what an error of SQLite means to us.
+/// Returns the [`StoreError`] for an error of SQLite.
 pub(super) fn failed(error: Error) -> StoreError {
     let path = "of this project".to_owned();
     match error.sqlite_error_code() {
@@ -19,7 +19,7 @@ pub(super) fn failed(error: Error) -> StoreError {
         },
         Some(ErrorCode::NotADatabase) => StoreError::NotADatabase { path },
         Some(ErrorCode::ReadOnly) => StoreError::ReadOnly { path },
-        // A file beside the database could not be opened, as where no handle is left.
+        // A file beside the database could not be opened, for example because no handle is left.
         Some(ErrorCode::CannotOpen) => StoreError::Unreachable {
             path,
             detail: error.to_string(),
@@ -32,7 +32,7 @@ pub(super) fn failed(error: Error) -> StoreError {
     }
 }
 
-/// Returns why a database could not be opened. SQLite does not tell why, so the file is tried.
+/// Returns why a database could not be opened. SQLite does not report the reason, so the file is opened to find it.
 pub(super) fn unopened(error: &Error, file: &Path) -> StoreError {
     match std::fs::File::open(file) {
         Err(tried) if tried.kind() != std::io::ErrorKind::NotFound => {
@@ -45,7 +45,7 @@ pub(super) fn unopened(error: &Error, file: &Path) -> StoreError {
     }
 }
 
-/// Says which file it was.
+/// Adds the path of the file to an error.
 pub(super) fn located(error: StoreError, file: &Path) -> StoreError {
     let path = file.display().to_string();
     match error {

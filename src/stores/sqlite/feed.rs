@@ -1,8 +1,8 @@
-//! The feed of a run and of the project.
+//! The feeds of runs and of the project, as rows.
 //!
 //! An event is a row of its run's journal with a kind of its own, so the number of a row in its run serves both, and
-//! journal and feed are one range of the file. The order of all rows of the project is a table of spans: one row for
-//! consecutive rows of a run. Plain entries of a run that share a transaction share a span; see [`Spans`].
+//! journal and feed are one range of the file. The order of all rows of the project is in a table of spans: one row for
+//! consecutive rows of a run. Plain entries of a run in the same transaction share a span; see [`Spans`].
 
 use std::collections::HashMap;
 
@@ -18,8 +18,8 @@ use super::journal::{self, PLACE_BITS, number_range};
 use super::queue::execute;
 use super::runs;
 
-/// What the eighth format adds. `pos`: the position of the span's first row in the project; `first`: that row's number
-/// in the journal. Finished runs of earlier formats get the event of their end.
+/// The additions of format 8. `pos`: the position of the span's first row in the project; `first`: the number of that
+/// row in the journal. Finished runs of earlier formats get the event of their end.
 pub(super) const FORMAT_8: &str = "
 CREATE TABLE feed_span (
     pos INTEGER PRIMARY KEY,
@@ -34,7 +34,7 @@ INSERT INTO journal (id, kind, path, what, digest, payload, at_ms)
     FROM run WHERE run.ended_ms IS NOT NULL AND run.pruned_ms IS NULL;
 ";
 
-/// Maximum number of spans that are read for one page.
+/// Maximum number of spans read for one page.
 const SPANS: usize = 4096;
 
 /// Adds an event to the journal of a run.
@@ -44,12 +44,12 @@ pub(super) fn add(db: &Connection, run: i64, event: &Event) -> Result<(), StoreE
     add_span(db, Span::event(id))
 }
 
-/// Adds an event that there may be.
+/// Adds an event, if there is one.
 pub(super) fn add_some(db: &Connection, run: i64, event: Option<Event>) -> Result<(), StoreError> {
     event.map_or(Ok(()), |event| add(db, run, &event))
 }
 
-/// Adds an event at a number of the journal.
+/// Adds an event with a given number in the journal.
 fn insert(db: &Connection, id: i64, event: &Event) -> Result<(), StoreError> {
     execute(
         db,
@@ -58,7 +58,7 @@ fn insert(db: &Connection, id: i64, event: &Event) -> Result<(), StoreError> {
     )
 }
 
-/// Notes that a process took the lease of a run that is not queued and not over.
+/// Records that a process took the lease of a run that is neither queued nor over.
 pub(super) fn taken(db: &Connection, run: i64, now_ms: i64) -> Result<(), StoreError> {
     let found = db
         .prepare_cached("SELECT status, pass, lease_epoch FROM run WHERE num = ?1")
@@ -78,7 +78,7 @@ pub(super) fn taken(db: &Connection, run: i64, now_ms: i64) -> Result<(), StoreE
     add(db, run, &Event::taken(is_first, pass, now_ms))
 }
 
-/// Tells whether a run in its first pass has been executed before.
+/// Tells whether a run in its first pass was executed before.
 fn has_started(db: &Connection, run: i64) -> Result<bool, StoreError> {
     let (first, last) = number_range(run);
     db.prepare_cached(
@@ -115,7 +115,7 @@ impl Span {
         }
     }
 
-    /// Adds a later span, if it follows without a gap.
+    /// Appends a later span if it follows without a gap. Tells whether it does.
     pub(super) fn extend(&mut self, next: Span) -> bool {
         let follows = self.is_event == next.is_event && self.first + self.count == next.first;
         if follows {
@@ -129,7 +129,7 @@ impl Span {
     }
 }
 
-/// Gives a span the next positions of the project.
+/// Assigns the next positions of the project to a span.
 pub(super) fn add_span(db: &Connection, span: Span) -> Result<(), StoreError> {
     execute(
         db,
@@ -139,9 +139,9 @@ pub(super) fn add_span(db: &Connection, span: Span) -> Result<(), StoreError> {
     )
 }
 
-/// Spans of entries that a transaction has added and that have no position yet. Between entries of different runs no
-/// order is promised, so each run has one span, until something else than entries is written: then all get their
-/// positions first.
+/// Spans of entries that a transaction has added and that have no position yet. The order between entries of different
+/// runs is not guaranteed, so each run has one span, until something other than entries is written: then all spans get
+/// their positions first.
 #[derive(Debug, Default)]
 pub(super) struct Spans {
     spans: Vec<Span>,
@@ -162,7 +162,7 @@ impl Spans {
         self.spans.push(span);
     }
 
-    /// Gives all spans their positions.
+    /// Assigns positions to all spans.
     pub(super) fn write(&mut self, db: &Connection) -> Result<(), StoreError> {
         self.by_run.clear();
         self.spans.drain(..).try_for_each(|span| add_span(db, span))
@@ -181,7 +181,7 @@ pub(super) fn read(
     };
     let (start, end) = number_range(num);
     let after = start.saturating_add(after.max(0)).min(end);
-    // One statement, so that rows and status are those of one time.
+    // A single statement, so that rows and status are from the same time.
     let mut sql = db
         .prepare_cached(&format!(
             "SELECT {}, run.status, run.pass, run.pruned_ms IS NOT NULL
@@ -260,7 +260,7 @@ pub(super) fn project(
         if page.rows.len() >= limit {
             break;
         }
-        // The rows of a span that were not returned before, as many as there is room for.
+        // The rows of a span that were not returned before, up to the limit.
         let skipped = (after + 1 - pos).max(0);
         let room = i64::try_from(limit - page.rows.len()).unwrap_or(i64::MAX);
         let count = (span.count - skipped).min(room);
@@ -303,7 +303,7 @@ fn spans_after(db: &Connection, after: i64) -> Result<Vec<(i64, Span)>, StoreErr
     Ok(spans)
 }
 
-/// Adds the rows of a span that are still there.
+/// Adds the rows of a span that still exist.
 fn rows_of(
     db: &Connection,
     (first, count): (i64, i64),
@@ -336,8 +336,8 @@ fn rows_of(
     Ok(())
 }
 
-/// Removes spans after a position whose rows are gone, some at a time. Returns the position to continue after. The last
-/// span stays: positions never go back.
+/// Removes spans after a position whose rows are gone, a few at a time. Returns the position to continue after. The
+/// last span stays: positions never decrease.
 pub(super) fn sweep(db: &Connection, after: i64, most: i64) -> Result<Option<i64>, StoreError> {
     let end: Option<i64> = db
         .prepare_cached(

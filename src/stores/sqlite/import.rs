@@ -1,4 +1,4 @@
-//! Runs that were exported elsewhere: their rows, journals and waits in one transaction.
+//! Imported runs: their rows, journals and waits, added in one transaction.
 
 use flowstone_model::ids::RunId;
 use flowstone_model::ports::{
@@ -10,7 +10,7 @@ use rusqlite::{Connection, OptionalExtension as _, params};
 use super::failure::{failed, rejected, with_hint};
 use super::{feed, journal, resource, runs, waits};
 
-/// Adds the runs. To be called inside a transaction, which is rolled back when one of the ids is taken.
+/// Adds the runs. Must run in a transaction, which is rolled back when one of the ids is taken.
 pub(super) fn import(db: &Connection, import: &Import) -> Result<(), StoreError> {
     for blob in &import.resources {
         resource::keep(db, blob, import.now_ms)?;
@@ -27,14 +27,14 @@ fn add(db: &Connection, run: &ImportedRun, now_ms: i64) -> Result<(), StoreError
         let taken = rejected(
             "E0563",
             "conflict",
-            format!("there is a run `{}` already", row.id),
+            format!("the run `{}` exists already", row.id),
         );
         let hint = "nothing was changed; `--new-id` gives the imported run another id";
         return Err(with_hint(taken, hint));
     }
     runs::keep_program(db, &run.program, now_ms)?;
     let number = insert(db, row)?;
-    // Without its journal, a run has no feed.
+    // A run without a journal has no feed.
     if row.pruned_ms.is_none() {
         let created = Event::created(row.status, &row.started_by, row.created_ms);
         feed::add(db, number, &created)?;
@@ -49,7 +49,7 @@ fn add(db: &Connection, run: &ImportedRun, now_ms: i64) -> Result<(), StoreError
 }
 
 fn insert(db: &Connection, row: &RunRow) -> Result<i64, StoreError> {
-    // A name from outside stays with the run that has it here.
+    // An external id stays with the run that has it here.
     let external = match &row.external_id {
         Some(external) => db
             .prepare_cached("SELECT 1 FROM run WHERE external_id = ?1")
@@ -60,7 +60,8 @@ fn insert(db: &Connection, row: &RunRow) -> Result<i64, StoreError> {
         None => None,
     };
     let parent = row.parent.as_ref();
-    // What it was queued behind is not here; like all that is not over, it waits until somebody executes it.
+    // The runs that it was queued behind were not imported; like every run that is not over, it waits until someone
+    // executes it.
     let status = match row.status {
         RunStatus::Queued => RunStatus::Running,
         status => status,

@@ -1,7 +1,7 @@
 //! Jobs as rows. The rules are [`flowstone_model::rules::jobs`].
 //!
-//! The queue of a type, what is due, and what a run or a batch still has open each have an index of their own, so that jobs
-//! that have ended cost nothing.
+//! The queue of a type, due jobs, and the open jobs of a run or batch each have an index of their own, so that finished
+//! jobs cost nothing.
 
 use flowstone_model::ids::RunId;
 use flowstone_model::ports::{
@@ -66,12 +66,12 @@ const COLUMNS: &str = "job.id, job.batch, run.id, run.flow, job.path, job.type, 
 impl Jobs for Sqlite {
     fn claim(&self, claim: JobClaim) -> PortFuture<'_, Vec<JobRow>> {
         Box::pin(async move {
-            // Workers ask again and again, and a look costs no commit.
+            // Workers ask repeatedly, and checking costs no commit.
             if !self.writer.is_unsettled() && !self.read(|db| may_claim(db, &claim)).await? {
                 return Ok(Vec::new());
             }
             let claiming = move |db: &Connection| claim_in(db, &claim);
-            // A claim gives no process something to do. Readers of feeds are woken by each commit.
+            // A claim does not let a run continue. Readers of feeds are woken by each commit.
             self.writer
                 .submit_as(Durability::Full, News::None, claiming)
                 .await
@@ -126,7 +126,7 @@ fn call_in(db: &Connection, calls: &[JobCall], now_ms: i64) -> Result<Vec<JobAns
         .collect()
 }
 
-/// Tells whether a claim would change anything: a job of its types is queued, or something is due.
+/// Tells whether a claim would change anything: a job of its types is queued, or a job is due.
 fn may_claim(db: &Connection, claim: &JobClaim) -> Result<bool, StoreError> {
     if next_ms(db)?.is_some_and(|due_ms| due_ms <= claim.now_ms) {
         return Ok(true);
@@ -144,7 +144,7 @@ fn may_claim(db: &Connection, claim: &JobClaim) -> Result<bool, StoreError> {
     Ok(false)
 }
 
-/// Returns when time changes a job next.
+/// Returns when time changes the next job.
 pub(super) fn next_ms(db: &Connection) -> Result<Option<i64>, StoreError> {
     db.prepare_cached("SELECT min(due_ms) FROM job INDEXED BY job_due WHERE due_ms IS NOT NULL")
         .and_then(|mut sql| sql.query_row([], |row| row.get(0)))
@@ -200,7 +200,7 @@ fn batch(db: &Connection, id: &str) -> Result<Option<JobBatch>, StoreError> {
     Sql::new(db).batch(id)
 }
 
-/// Removes the jobs of a run that have ended.
+/// Removes the finished jobs of a run.
 pub(super) fn forget(db: &Connection, run: i64) -> Result<(), StoreError> {
     execute(
         db,

@@ -1,7 +1,7 @@
-//! Batches of changes, and the journal.
+//! Journals as rows, and the batches that change them.
 //!
-//! A row's number is made of its run and its place in the run, so that a journal lies together in the file and
-//! is read in order without an index.
+//! A row's number combines its run and its place in the run, so that a journal is contiguous in the file and is read in
+//! order without an index.
 
 use flowstone_model::ids::RunId;
 use flowstone_model::ports::{
@@ -34,7 +34,7 @@ CREATE TABLE payload (
 ) WITHOUT ROWID;
 ";
 
-/// Longer payloads are kept apart, once for all that are equal.
+/// Maximum size of an inline payload in bytes; larger ones are stored apart, equal ones once.
 const INLINE_BYTES: usize = 8 << 10;
 /// Bits of a row's number for its place in the run.
 pub(super) const PLACE_BITS: u32 = 32;
@@ -45,14 +45,14 @@ pub(super) fn number_range(run: i64) -> (i64, i64) {
     (start, start + (1 << PLACE_BITS) - 1)
 }
 
-/// Tells whether a batch only adds entries to its run's journal.
+/// Tells whether a batch only adds entries to the journal of its run.
 pub(super) fn is_plain(batch: &Batch) -> bool {
     let is_entry = |change: &Change| matches!(change, Change::Append(_) | Change::Perform { .. });
     batch.changes.iter().all(is_entry)
 }
 
-/// Makes a batch of changes, inside a transaction. Returns the entries at its end that have no position in the project
-/// yet: all, where the batch [`is_plain`], otherwise none.
+/// Makes a batch of changes. Must run in a transaction. Returns the entries at its end that have no position in the
+/// project yet: all entries if the batch [`is_plain`], otherwise none.
 pub(super) fn apply(db: &Connection, batch: &Batch) -> Result<(Receipt, Option<Span>), StoreError> {
     let mut receipt = Receipt::default();
     if batch.changes.is_empty() {
@@ -74,7 +74,7 @@ pub(super) fn apply(db: &Connection, batch: &Batch) -> Result<(Receipt, Option<S
                 receipt.results.push(result);
             }
             other => {
-                // Events follow the entries before them.
+                // Events come after the entries before them.
                 span.take()
                     .map_or(Ok(()), |span| feed::add_span(db, span))?;
                 place = None;
@@ -89,7 +89,7 @@ pub(super) fn apply(db: &Connection, batch: &Batch) -> Result<(Receipt, Option<S
     Ok((receipt, span))
 }
 
-/// Makes a change other than adding an entry.
+/// Makes any change except adding an entry.
 fn make(db: &Connection, (run, batch): (i64, &Batch), change: &Change) -> Result<(), StoreError> {
     match change {
         Change::Append(_) | Change::Perform { .. } => Ok(()),
@@ -147,7 +147,7 @@ fn perform(db: &Connection, op: &StoreOp, now_ms: i64) -> Result<String, StoreEr
     }
 }
 
-/// Adds a row. `place` is where the run's journal ends, once it is known; `span` has the entries without a position.
+/// Adds a row. `place` is the end of the run's journal, once it is known; `span` has the entries without a position.
 fn append(
     db: &Connection,
     run: i64,
@@ -188,7 +188,7 @@ fn append(
     Ok(())
 }
 
-/// Forgets a pass of a run and begins the next.
+/// Removes the current pass of a run and begins the next one.
 fn restart(
     db: &Connection,
     run: i64,
@@ -196,7 +196,7 @@ fn restart(
     seed: u64,
     now_ms: i64,
 ) -> Result<(), StoreError> {
-    // The event comes first: it keeps the numbers of the run going on.
+    // The event comes first: it continues the numbering of the run's rows.
     let pass = runs::restart(db, run, input, seed, now_ms)?;
     feed::add(db, run, &Event::continued(pass, now_ms))?;
     let last = end(db, run)?;
@@ -245,7 +245,7 @@ pub(super) fn load(db: &Connection, run: &RunId) -> Result<Vec<Entry>, StoreErro
     Ok(entries)
 }
 
-/// Returns what comes after a place, with the place of each.
+/// Returns the entries after a place, with the place of each.
 pub(super) fn load_after(
     db: &Connection,
     run: &RunId,
@@ -279,7 +279,7 @@ pub(super) const COLUMNS: &str =
     "journal.kind, journal.path, journal.what, journal.digest, journal.request,
      coalesce(journal.payload, payload.text), journal.at_ms, journal.id, payload.parts";
 
-/// Returns a question for entries, without the events between them.
+/// Returns a query for entries, without the events between them.
 fn entries() -> String {
     format!(
         "SELECT {COLUMNS} FROM journal LEFT JOIN payload ON payload.hash = journal.blob

@@ -1,4 +1,4 @@
-//! The key-value store. Expired keys are missing at once, and removed as others are written.
+//! The key-value store. Expired keys count as missing at once, and are removed when others are written.
 
 use flowstone_model::kv::{KvEntry, KvOp};
 use flowstone_model::ports::StoreError;
@@ -20,10 +20,10 @@ CREATE TABLE IF NOT EXISTS kv (
 CREATE INDEX IF NOT EXISTS kv_expires ON kv (expires_ms) WHERE expires_ms IS NOT NULL;
 ";
 
-/// Makes a change and returns its result as EDN text. To be called inside a transaction.
+/// Makes a change and returns its result as EDN text. Must run in a transaction.
 ///
 /// # Errors
-/// [`StoreError::Rejected`] when the operation is wrong: nothing is changed then.
+/// [`StoreError::Rejected`] when the operation is invalid: then nothing is changed.
 pub fn apply(db: &Connection, op: &KvOp, now_ms: i64) -> Result<String, StoreError> {
     sweep(db, now_ms)?;
     let found = entry(db, kv::key(op), now_ms)?;
@@ -44,7 +44,7 @@ pub fn get(db: &Connection, key: &str, now_ms: i64) -> Result<Option<String>, St
     Ok(entry(db, key, now_ms)?.map(|entry| entry.value))
 }
 
-/// Returns what is kept under a key.
+/// Returns the entry of a key: its value, metadata and expiry.
 ///
 /// # Errors
 /// When the database cannot be read.

@@ -11,7 +11,7 @@ use super::journal::number_range;
 use super::owner::Owner;
 use super::queue::execute;
 
-/// The leases in the database, as a process sees them.
+/// The leases in the database, from the point of view of a process.
 pub(super) struct Leases<'a> {
     pub db: &'a Connection,
     pub owner: &'a Owner,
@@ -75,7 +75,7 @@ impl LeaseRows for Leases<'_> {
         process: &str,
         now_ms: i64,
     ) -> Result<Option<Crashes>, StoreError> {
-        // A run that only waited did nothing.
+        // A run that only waited was not active.
         let found = self
             .db
             .prepare_cached(

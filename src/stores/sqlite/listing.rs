@@ -1,7 +1,7 @@
-//! Lists of runs: found by an index and read without what may be large.
+//! Lists of runs: found by an index and read without large values.
 //!
-//! Where statuses or a flow are asked for, each status is asked for alone: then an index gives the rows in order,
-//! and the first few are enough, however many there are.
+//! If statuses or a flow are given, each status is queried separately: then an index returns the rows in order, and
+//! only the first few are read, however many there are.
 
 use flowstone_model::ids::RunId;
 use flowstone_model::ports::{RunOrder, RunQuery, RunStatus, RunSummary, StoreError};
@@ -16,7 +16,7 @@ const COLUMNS: &str = "num, id, external_id, flow, status, wait_reason, due_ms, 
                        cancel IS NOT NULL, created_ms, updated_ms, ended_ms, invocation, key, priority, started_by, \
                        origin, pass, pruned_ms, parent, root, depth, parent_close, lease_epoch > 0, \
                        quarantine";
-/// What a text is looked for in.
+/// The columns in which a text is searched for.
 const TEXTS: [&str; 7] = [
     "id",
     "external_id",
@@ -27,7 +27,7 @@ const TEXTS: [&str; 7] = [
     "error",
 ];
 
-/// Returns the runs that a query means.
+/// Returns the runs that a query selects.
 pub(super) fn list(
     db: &Connection,
     owner: &Owner,
@@ -61,16 +61,16 @@ pub(super) fn list(
     Ok(found.into_iter().map(|(_, run)| run).collect())
 }
 
-/// Runs that one index gives in order.
+/// Runs that one index returns in order.
 #[derive(Clone, Copy)]
 enum Part {
     All,
     Of(RunStatus),
-    /// Those that run by their status and that no process executes.
+    /// Runs in status `running` that no process executes.
     Interrupted,
 }
 
-/// Returns the lists that together are what a query means. No run is in two of them.
+/// Returns the lists that together contain the runs of a query. No run is in two of them.
 fn parts(query: &RunQuery) -> Vec<Part> {
     if !query.interrupted && query.statuses.is_empty() {
         let is_one = query.flow.is_none() || query.sort == RunOrder::Changed;
@@ -90,7 +90,7 @@ fn parts(query: &RunQuery) -> Vec<Part> {
     parts.chain(is_apart.then_some(Part::Interrupted)).collect()
 }
 
-/// Returns the processes that live and execute runs.
+/// Returns the living processes that execute runs.
 fn executors(db: &Connection, alive: &Alive<'_>) -> Result<Vec<String>, StoreError> {
     let sql =
         "SELECT DISTINCT lease_owner FROM run WHERE status = 'running' AND lease_owner IS NOT NULL";
@@ -102,7 +102,7 @@ fn executors(db: &Connection, alive: &Alive<'_>) -> Result<Vec<String>, StoreErr
     Ok(owners)
 }
 
-/// Returns where a run stands in an order.
+/// Returns the position of a run in an order.
 fn cursor(db: &Connection, run: &RunId, sort: RunOrder) -> Result<(i64, i64), StoreError> {
     let column = column(sort);
     db.prepare_cached(&format!("SELECT {column}, num FROM run WHERE id = ?1"))
@@ -121,7 +121,7 @@ fn column(sort: RunOrder) -> &'static str {
     }
 }
 
-/// Conditions, and what their marks stand for.
+/// Conditions in SQL, and the values of their placeholders.
 struct Conditions {
     sql: String,
     values: Vec<Sql>,
@@ -183,7 +183,7 @@ fn one_list(
     rows.collect::<rusqlite::Result<Vec<_>>>().map_err(failed)
 }
 
-/// Adds what does not depend on the status.
+/// Adds the conditions that do not depend on the status.
 fn restrict(conditions: &mut Conditions, query: &RunQuery) {
     if let Some(flow) = &query.flow {
         conditions.add("flow = ?", [flow.clone()]);

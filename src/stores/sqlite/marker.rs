@@ -1,8 +1,9 @@
-//! A file beside the database that says that there is one, so that a lost database is not taken for a new project.
+//! The marker: a file beside the database that records its existence, so that a lost database is not taken for a new
+//! project.
 //!
 //! It also records whether the write-ahead log may contain data that the database file lacks: from the time a process
 //! opens the database until the last process has copied the log into the file. A process that opens or leaves the
-//! database holds a lock on this file meanwhile.
+//! database holds a lock on this file while it does so.
 
 use std::fs::{self, File};
 use std::io::{Read as _, Seek as _, Write as _};
@@ -21,14 +22,14 @@ pub(super) const FILE: &str = "database.edn";
 const OPEN: &str = "{:log :open}\n";
 pub(super) const CLOSED: &str = "{:log :closed}\n";
 
-/// What the marker says.
+/// The state that the marker records.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum MarkerState {
-    /// There was no database in this folder.
+    /// No database has been created in this folder.
     Nothing,
-    /// There is one, and nothing is in its log alone.
+    /// A database exists, and its log holds nothing that the file lacks.
     Closed,
-    /// There is one, and its log belongs to it.
+    /// A database exists, and its log belongs to it.
     Open,
 }
 
@@ -39,7 +40,8 @@ pub(super) struct Marker {
 }
 
 impl Marker {
-    /// Locks the marker of a home, making it if need be. A home that cannot be written has none to lock.
+    /// Locks the marker of a home folder, and creates it if necessary. A home folder that cannot be written has no
+    /// marker.
     pub(super) fn lock(home: &Path) -> Result<Marker, StoreError> {
         let path = home.join(FILE);
         let failed = |error: std::io::Error| StoreError::of_file(&path, &error);
@@ -47,20 +49,20 @@ impl Marker {
         file.lock().map_err(failed)?;
         let mut text = Vec::new();
         file.read_to_end(&mut text).map_err(failed)?;
-        let state = meaning(&text);
+        let state = parse(&text);
         Ok(Marker { file, state })
     }
 
-    /// Says that the database is open.
+    /// Records that the database is open.
     pub(super) fn opened(mut self, path: &Path) {
-        // Without a log there is nothing to miss yet.
+        // Without a log, nothing can be missing yet.
         if log_of(path).exists() {
-            self.say(OPEN);
+            self.write(OPEN);
         }
     }
 
-    /// Where that fails, a loss may go unnoticed, and nothing else.
-    fn say(&mut self, text: &str) {
+    /// Writes the state. If that fails, a later loss may go undetected; nothing else depends on it.
+    fn write(&mut self, text: &str) {
         let _ = self
             .file
             .set_len(0)
@@ -69,14 +71,14 @@ impl Marker {
     }
 }
 
-/// Returns what the marker of a home says, without touching it.
+/// Returns the state of a home folder's marker, without changing the file.
 pub(super) fn read(home: &Path) -> MarkerState {
     let text = fs::read(home.join(FILE));
-    text.map_or(MarkerState::Nothing, |text| meaning(&text))
+    text.map_or(MarkerState::Nothing, |text| parse(&text))
 }
 
-/// Reads a marker, be it damaged: that it exists means that there is a database.
-fn meaning(text: &[u8]) -> MarkerState {
+/// Parses a marker. A damaged one still means that a database exists.
+fn parse(text: &[u8]) -> MarkerState {
     match text {
         b"" => MarkerState::Nothing,
         text if text == OPEN.as_bytes() => MarkerState::Open,
@@ -89,7 +91,7 @@ pub(super) fn log_of(path: &Path) -> PathBuf {
     path.with_extension("db-wal")
 }
 
-/// Refuses to open what is left of a database.
+/// Refuses to open the remains of a lost database.
 pub(super) fn check(state: MarkerState, path: &Path) -> Result<(), StoreError> {
     if state == MarkerState::Nothing {
         return Ok(());
@@ -104,13 +106,13 @@ pub(super) fn check(state: MarkerState, path: &Path) -> Result<(), StoreError> {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => lost("the file is gone"),
         Ok(about) if about.len() == 0 => lost("the file is empty"),
         _ if state == MarkerState::Open && !log_of(path).exists() => {
-            lost("its log flowstone.db-wal is gone, which has what was written last")
+            lost("its log flowstone.db-wal is missing, which holds the latest changes")
         }
         _ => Ok(()),
     }
 }
 
-/// Leaves the database: the last process copies the log into the file and says so.
+/// Leaves the database: the last process copies the log into the file and records that.
 pub(super) fn leave(home: &Path, db: &Connection, owner: &Arc<Owner>) {
     let Ok(mut marker) = Marker::lock(home) else {
         return;
@@ -123,6 +125,6 @@ pub(super) fn leave(home: &Path, db: &Connection, owner: &Arc<Owner>) {
         row.get::<_, i64>(0)
     });
     if busy == Ok(0) {
-        marker.say(CLOSED);
+        marker.write(CLOSED);
     }
 }

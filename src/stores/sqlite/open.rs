@@ -1,4 +1,4 @@
-//! Opening the file: what it must be, what it is set to, the tables in it.
+//! Opening the database file: checks of its header, settings of a connection, and the steps between formats.
 
 use std::fs::{self, File};
 use std::io::Read as _;
@@ -19,11 +19,12 @@ use super::{
 
 /// The name of the file in the home folder.
 pub(super) const FILE: &str = "flowstone.db";
-/// Marks the file as ours: `Flow`.
+/// The application id of our files: `Flow`.
 const APPLICATION: i64 = 0x466c_6f77;
-/// Raised when an older build could not work with the file: how many of [`STEPS`] a file has been through.
+/// The format of this build: the number of [`STEPS`] that a file has been through. Raised when an older build cannot
+/// work with the file.
 const FORMAT: i64 = STEPS.len() as i64;
-/// What takes a file from each format to the next, part by part. A step that was released is never changed.
+/// The statements that take a file from each format to the next, by part. A released step is never changed.
 const STEPS: &[&[&str]] = &[
     &[
         runs::SCHEMA,
@@ -57,17 +58,17 @@ const STEPS: &[&[&str]] = &[
     &[delivery::SCHEMA],
     &[runs::FORMAT_11],
 ];
-/// How long another process may keep the file to itself.
-const PATIENCE: Duration = Duration::from_secs(10);
-/// No process takes longer from making the folder to making the file.
-const BIRTH: Duration = Duration::from_millis(300);
-/// Pages in the log before it is copied into the file.
+/// Maximum time that another process may lock the file.
+const BUSY_TIMEOUT: Duration = Duration::from_secs(10);
+/// Maximum time between the creation of the folder and that of the file.
+const CREATION_TIME: Duration = Duration::from_millis(300);
+/// Number of pages in the log before it is copied into the file.
 const CHECKPOINT_PAGES: i64 = 2000;
 
-/// Makes the home folder, and returns the path of the database in it.
+/// Creates the home folder, and returns the path of the database in it.
 pub(super) fn prepare_home(home: &Path, options: &Options) -> Result<PathBuf, StoreError> {
     let path = home.join(FILE);
-    if options.must_exist && !comes_to_be(home, &path) {
+    if options.must_exist && !exists_soon(home, &path) {
         marker::check(marker::read(home), &path)?;
         return Err(StoreError::Unreachable {
             path: path.display().to_string(),
@@ -81,14 +82,14 @@ pub(super) fn prepare_home(home: &Path, options: &Options) -> Result<PathBuf, St
     Ok(path)
 }
 
-/// Tells whether the file is there; where only its folder is, another process may be about to make it.
-fn comes_to_be(home: &Path, path: &Path) -> bool {
+/// Tells whether the file exists; if only its folder does, waits briefly for another process to create it.
+fn exists_soon(home: &Path, path: &Path) -> bool {
     let begun = Instant::now();
     while !path.exists() {
-        if !home.is_dir() || begun.elapsed() > BIRTH {
+        if !home.is_dir() || begun.elapsed() > CREATION_TIME {
             return false;
         }
-        std::thread::sleep(BIRTH / 20);
+        std::thread::sleep(CREATION_TIME / 20);
     }
     true
 }
@@ -99,10 +100,10 @@ pub(super) fn connect(
     options: &Options,
     state: MarkerState,
 ) -> Result<Connection, StoreError> {
-    look_at(path)?;
+    check_header(path)?;
     let place = |error: rusqlite::Error| located(failed(error), path);
     let db = connection(path, options)?;
-    // SQLite gives the log the modes of the database.
+    // SQLite gives the log the permissions of the database.
     for file in [path.to_path_buf(), marker::log_of(path)] {
         private::close_to_others(&file).ok();
     }
@@ -115,7 +116,7 @@ pub(super) fn connect(
     if is_new && state != MarkerState::Nothing {
         return Err(StoreError::Lost {
             path: path.display().to_string(),
-            detail: "nothing is in it".to_owned(),
+            detail: "it is empty".to_owned(),
         });
     }
     if is_new {
@@ -148,9 +149,9 @@ pub(super) fn connect(
     Ok(db)
 }
 
-/// Opens a connection that can change nothing, and needs no file but the database and its log.
+/// Opens a connection that cannot change anything, and needs no file except the database and its log.
 pub(super) fn connect_read_only(path: &Path) -> Result<Connection, StoreError> {
-    look_at(path)?;
+    check_header(path)?;
     let place = |error: rusqlite::Error| located(failed(error), path);
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI;
     let plain = Connection::open_with_flags(path, flags).and_then(|db| {
@@ -159,7 +160,7 @@ pub(super) fn connect_read_only(path: &Path) -> Result<Connection, StoreError> {
     });
     let db = match plain {
         Ok(db) => db,
-        // Without a log, and where nobody can write, the file is all there is.
+        // Without a log, and where no process can write, the file is complete.
         Err(_) if fs::metadata(marker::log_of(path)).map_or(0, |log| log.len()) == 0 => {
             let mut uri = "file:".to_owned();
             for char in path.display().to_string().chars() {
@@ -176,7 +177,7 @@ pub(super) fn connect_read_only(path: &Path) -> Result<Connection, StoreError> {
     prepared(db, path)
 }
 
-/// Refuses a file that is not ours, is of a later format, or of an earlier one that would have to be changed.
+/// Refuses a file of another program, of a later format, or of an earlier one that would have to be changed.
 fn check_format(db: &Connection, path: &Path) -> Result<(), StoreError> {
     let shown = || path.display().to_string();
     let number = |name: &str| db.pragma_query_value(None, name, |row| row.get::<_, i64>(0));
@@ -203,7 +204,7 @@ pub(super) fn connect_reader(path: &Path, options: &Options) -> Result<Connectio
     Ok(db)
 }
 
-/// Opens a connection that may write, to a file that is as it should be.
+/// Opens a connection that may write, to a file in the current format.
 pub(super) fn connection(path: &Path, options: &Options) -> Result<Connection, StoreError> {
     let flags = OpenFlags::default();
     let opened = match &options.vfs {
@@ -216,12 +217,12 @@ pub(super) fn connection(path: &Path, options: &Options) -> Result<Connection, S
 
 fn prepared(db: Connection, path: &Path) -> Result<Connection, StoreError> {
     let place = |error: rusqlite::Error| located(failed(error), path);
-    // The log stays where it is: that it is missing means that it was lost.
+    // The log file stays: a missing log means that it was lost.
     db.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)
         .map_err(place)?;
-    db.busy_timeout(PATIENCE).map_err(place)?;
-    // Else statements whose values the planner has looked at, because of an index with a condition, are prepared
-    // again with each new value.
+    db.busy_timeout(BUSY_TIMEOUT).map_err(place)?;
+    // Otherwise statements whose values the planner has inspected, because of an index with a condition, are prepared
+    // again for each new value.
     db.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)
         .map_err(place)?;
     db.set_prepared_statement_cache_capacity(128);
@@ -245,7 +246,7 @@ fn is_empty(db: &Connection) -> rusqlite::Result<bool> {
     })
 }
 
-/// Does the steps that the file has not been through, all or none. Another process may have been faster.
+/// Performs the steps that the file has not been through, all or none. Another process may have been faster.
 fn bring_up_to_date(db: &Connection) -> rusqlite::Result<()> {
     db.execute_batch("BEGIN IMMEDIATE")?;
     let stepped = db
@@ -266,8 +267,8 @@ fn bring_up_to_date(db: &Connection) -> rusqlite::Result<()> {
     }
 }
 
-/// Looks at the bytes before SQLite does: what is not a whole database is not touched.
-fn look_at(path: &Path) -> Result<(), StoreError> {
+/// Checks the header before SQLite opens the file: a file that is not a complete database is not touched.
+fn check_header(path: &Path) -> Result<(), StoreError> {
     let shown = || path.display().to_string();
     let unreachable = |error: std::io::Error| StoreError::of_file(path, &error);
     let mut file = match File::open(path) {
@@ -293,13 +294,13 @@ fn look_at(path: &Path) -> Result<(), StoreError> {
     };
     let pages = u32::from_be_bytes([header[28], header[29], header[30], header[31]]);
     let expected = page * u64::from(pages);
-    // While the log has pages that are not in the file yet, the file may be short.
+    // While the log has pages that are not in the file yet, the file may be shorter than its header states.
     let log = path.with_extension("db-wal");
     let has_log = fs::metadata(log).is_ok_and(|log| log.len() > 0);
     if length < expected && !has_log {
         return Err(StoreError::Damaged {
             path: shown(),
-            detail: format!("it is cut off: {length} of {expected} bytes are there"),
+            detail: format!("it is truncated: it has {length} of {expected} bytes"),
         });
     }
     Ok(())
@@ -311,9 +312,9 @@ mod tests {
 
     use super::{MarkerState, Options, connect, prepare_home};
 
-    /// A statement is prepared once, although the index of open waits may serve for one value and not for another.
+    /// A statement is prepared once, although the index of open waits can be used for some values and not for others.
     #[test]
-    fn other_values_need_no_other_statement() {
+    fn new_values_do_not_prepare_a_statement_again() {
         let home = tempfile::tempdir().expect("a folder");
         let path = prepare_home(home.path(), &Options::default()).expect("a path");
         let db = connect(&path, &Options::default(), MarkerState::Nothing).expect("a database");

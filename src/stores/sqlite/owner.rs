@@ -1,7 +1,7 @@
-//! Who executes a run: a process, known by a file that it keeps locked for as long as it lives.
+//! Owners of runs: processes, each known by a file that it keeps locked while it lives.
 //!
-//! The system lets go of the lock when the process ends, however it ends. So nobody waits for a lease to run
-//! out after a crash, and nobody takes a run from a process that is only slow.
+//! The operating system releases the lock when the process ends, for whatever reason. So no lease has to expire after a
+//! crash, and no run is taken from a process that is only slow.
 
 mod marks;
 
@@ -18,22 +18,22 @@ use flowstone_model::private;
 
 use marks::Marks;
 
-/// No process takes longer from making its file to locking it.
+/// Maximum time between the creation of a process's file and its lock.
 const YOUNG: Duration = Duration::from_secs(60);
 
-/// So long it is remembered which runs a process executed when it ended.
+/// Time for which the runs that a process executed when it ended are remembered.
 const REMEMBERED: Duration = Duration::from_secs(30 * 24 * 3600);
 
 /// This process, as an owner of runs.
 pub(super) struct Owner {
     id: String,
     folder: PathBuf,
-    /// In the file that is locked until it is closed. A process that only reads has none.
+    /// The marks in the file that is locked until it is closed; `None` for a process that only reads.
     marks: Option<Mutex<Marks>>,
 }
 
 impl Owner {
-    /// Makes an owner, with a locked file in the folder.
+    /// Creates an owner, with a locked file in the folder.
     pub(super) fn register(folder: &Path) -> Result<Owner, StoreError> {
         let failed = |error: std::io::Error| StoreError::of_file(folder, &error);
         private::make_folder(folder).map_err(failed)?;
@@ -53,7 +53,7 @@ impl Owner {
         Ok(owner)
     }
 
-    /// Makes an owner that can own nothing: it only knows whether others live.
+    /// Creates an owner that cannot own runs: it only checks whether others are alive.
     pub(super) fn reader(folder: &Path) -> Owner {
         Owner {
             id: "reader".to_owned(),
@@ -62,12 +62,12 @@ impl Owner {
         }
     }
 
-    /// Gives up being an owner: no run is this process's any more.
+    /// Leaves the owners: no run belongs to this process any more.
     pub(super) fn leave(&self) {
         let _ = fs::remove_file(self.folder.join(&self.id));
     }
 
-    /// Tells whether other processes use the database. To be asked while nobody can register.
+    /// Tells whether other processes use the database. Must be called while no process can register.
     pub(super) fn has_others(&self) -> bool {
         let entries = fs::read_dir(&self.folder).into_iter().flatten().flatten();
         entries
@@ -75,7 +75,7 @@ impl Owner {
             .any(|entry| File::open(entry.path()).is_ok_and(|file| file.try_lock().is_err()))
     }
 
-    /// Removes what processes left that did not end in good order. A young file may not be locked yet.
+    /// Removes the files of processes that did not end cleanly. A recent file may not be locked yet.
     fn sweep(&self) {
         let Ok(entries) = fs::read_dir(&self.folder) else {
             return;
@@ -97,7 +97,7 @@ impl Owner {
         }
     }
 
-    /// Notes whether this process executes a run.
+    /// Records whether this process executes a run.
     pub(super) fn mark(&self, run: &RunId, is_executing: bool) {
         if let Some(marks) = &self.marks {
             let mut marks = marks.lock().unwrap_or_else(PoisonError::into_inner);
@@ -105,12 +105,12 @@ impl Owner {
         }
     }
 
-    /// Returns the runs that a process executed that is gone.
+    /// Returns the runs that an ended process executed.
     pub(super) fn executed(&self, owner: &str) -> Vec<RunId> {
         marks::read(&self.folder.join(owner))
     }
 
-    /// Forgets a process that is gone.
+    /// Forgets a process that has ended.
     pub(super) fn forget(&self, owner: &str) {
         let _ = fs::remove_file(self.folder.join(owner));
     }
@@ -119,7 +119,7 @@ impl Owner {
         &self.id
     }
 
-    /// Tells whether the process behind an owner still runs.
+    /// Tells whether the process of an owner is alive.
     pub(super) fn is_alive(&self, owner: &str) -> bool {
         if owner == self.id {
             return true;
@@ -141,7 +141,7 @@ impl Owner {
     }
 }
 
-/// Answers for many rows whether the process behind an owner still runs: each owner is looked at once.
+/// Answers for many rows whether the process of an owner is alive; each owner is checked once.
 pub(super) struct Alive<'a> {
     owner: &'a Owner,
     known: RefCell<HashMap<String, bool>>,

@@ -1,7 +1,7 @@
-//! Large texts of journals, kept once for all that are equal, in pieces that texts with the same parts share.
+//! Large texts of journals: equal texts are stored once, in pieces that texts with the same parts share.
 //!
-//! Where a text is cut depends on the bytes around the cut only. So a conversation that is a message longer than the
-//! one before has the same pieces but for the last: what is kept of it grows with the messages, not with their sum.
+//! A cut depends only on the bytes around it. So a conversation that is one message longer than the previous one has
+//! the same pieces except the last: the stored size grows with the messages, not with their sum.
 
 use std::collections::HashSet;
 
@@ -11,7 +11,7 @@ use rusqlite::{Connection, OptionalExtension as _, params};
 
 use super::failure::failed;
 
-/// What this part adds to the table that the journal made.
+/// The additions to the table of the journal.
 pub(super) const FORMAT_2: &str = "
 ALTER TABLE payload ADD COLUMN parts BLOB;
 CREATE TABLE piece (
@@ -20,17 +20,17 @@ CREATE TABLE piece (
 ) WITHOUT ROWID;
 ";
 
-/// Texts from here on are cut into pieces.
+/// Minimum size of a text that is cut into pieces, in bytes.
 const CUT_BYTES: usize = 16 << 10;
-/// No piece is shorter, but for the last.
+/// Minimum size of a piece in bytes, except the last one.
 const SHORTEST: usize = 1 << 10;
 const LONGEST: usize = 16 << 10;
-/// A cut is where these bits of the rolling hash are zero: every 4 KiB or so.
+/// A cut is made where these bits of the rolling hash are zero: every 4 KiB on average.
 const MASK: u64 = 0xfff << 40;
-/// Bytes of the name of a piece.
+/// Size of a piece's name in bytes.
 const NAME: usize = 16;
 
-/// Keeps a text, and returns its hash.
+/// Stores a text, and returns its hash.
 pub(super) fn keep(db: &Connection, text: &str) -> Result<String, StoreError> {
     let hash = digest_bytes(text.as_bytes());
     let is_there = db
@@ -50,7 +50,7 @@ pub(super) fn keep(db: &Connection, text: &str) -> Result<String, StoreError> {
     Ok(hash)
 }
 
-/// Keeps the pieces of a text, and returns their names, one after another.
+/// Stores the pieces of a text, and returns their concatenated names.
 fn keep_pieces(db: &Connection, mut rest: &[u8]) -> Result<Vec<u8>, StoreError> {
     let mut names = Vec::new();
     let mut sql = db
@@ -74,7 +74,7 @@ fn name(piece: &[u8]) -> Result<[u8; NAME], StoreError> {
         .map_err(|error| StoreError::Internal(format!("a digest is not a number: {error}")))
 }
 
-/// Puts a text together again.
+/// Joins the pieces of a text.
 pub(super) fn assemble(db: &Connection, names: &[u8]) -> Result<String, StoreError> {
     let damaged = |detail: String| StoreError::Damaged {
         path: String::new(),
@@ -97,7 +97,7 @@ pub(super) fn assemble(db: &Connection, names: &[u8]) -> Result<String, StoreErr
     String::from_utf8(bytes).map_err(|error| damaged(format!("a payload is not text: {error}")))
 }
 
-/// Removes the pieces that no text has.
+/// Removes the pieces that no text uses.
 pub(super) fn sweep_pieces(db: &Connection) -> Result<Removed, StoreError> {
     let mut used: HashSet<[u8; NAME]> = HashSet::new();
     let mut sql = db
@@ -134,11 +134,11 @@ pub(super) fn sweep_pieces(db: &Connection) -> Result<Removed, StoreError> {
     Ok(removed)
 }
 
-/// How long the next piece is.
+/// Returns the length of the next piece.
 fn cut(bytes: &[u8]) -> usize {
     let most = bytes.len().min(LONGEST);
     let mut rolling = 0_u64;
-    // Only the last 64 bytes count: what is shifted out has no say.
+    // Only the last 64 bytes count: earlier ones are shifted out of the hash.
     for (idx, byte) in bytes[..most]
         .iter()
         .enumerate()
@@ -152,7 +152,7 @@ fn cut(bytes: &[u8]) -> usize {
     most
 }
 
-/// A number for each byte, as good as random, and the same in every build.
+/// A pseudorandom number for each byte, the same in every build.
 static GEAR: [u64; 256] = gear();
 
 const fn gear() -> [u64; 256] {
@@ -199,7 +199,7 @@ mod tests {
         parts.map_or(text, |parts| assemble(db, &parts).unwrap())
     }
 
-    /// Text that does not repeat itself.
+    /// Returns text without repetitions.
     fn message(number: u64) -> String {
         let words = (0..200_u64)
             .map(|idx| GEAR[((number * 7 + idx * idx) % 256) as usize] ^ (number << 20 | idx));
@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn a_text_that_grows_is_kept_once() {
+    fn a_growing_text_shares_its_pieces() {
         let db = database();
         let mut text = String::new();
         let mut kept = Vec::new();
@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_equal_is_kept_once_and_what_nobody_has_goes() {
+    fn equal_texts_are_stored_once_and_unused_pieces_are_removed() {
         let db = database();
         let text: String = (0..50).map(message).collect();
         let hash = keep(&db, &text).unwrap();

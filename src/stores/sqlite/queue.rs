@@ -1,7 +1,7 @@
 //! Slots, limits and the queue as rows. The rules are [`flowstone_model::rules::admission`] and
 //! [`flowstone_model::rules::queue`].
 //!
-//! Each question has an index of its own, so that none of them depends on the number of finished runs.
+//! Each query has an index of its own, so that none depends on the number of finished runs.
 
 use flowstone_model::ids::RunId;
 use flowstone_model::ports::{
@@ -19,8 +19,8 @@ use super::failure::failed;
 use super::owner::Owner;
 use super::{feed, journal, runs};
 
-/// What the second format adds. `is_next`: the run has its slot, or needs none, and waits for its limit only.
-/// `apart`: runs of other versions do not count. `admitted_ms`: when it began, for rates.
+/// The additions of format 2. `is_next`: the run has its slot, or needs none, and waits only for its limit. `apart`:
+/// runs of other versions do not count. `admitted_ms`: when the run began, for rates.
 pub(super) const FORMAT_2: &str = "
 ALTER TABLE run ADD COLUMN slot TEXT;
 ALTER TABLE run ADD COLUMN apart INTEGER NOT NULL DEFAULT 0;
@@ -61,7 +61,7 @@ impl<'a> Sql<'a> {
     }
 }
 
-/// Adds a run with the journal that it begins with, and decides whether it starts.
+/// Adds a run with its initial journal, and decides whether it starts.
 pub(super) fn admit(
     db: &Connection,
     owner: &Owner,
@@ -82,7 +82,7 @@ pub(super) fn admit(
     Ok(admission)
 }
 
-/// Returns when [`rules::promote`] is to be called next.
+/// Returns when [`rules::promote`] must be called next.
 pub(super) fn next_ms(db: &Connection) -> Result<Option<i64>, StoreError> {
     db.prepare_cached(
         "SELECT min(due_ms) FROM run INDEXED BY run_limit_due WHERE status = 'queued' AND due_ms IS NOT NULL",
@@ -372,7 +372,7 @@ fn heads(db: &Connection, slot: &str) -> Result<Vec<Head>, StoreError> {
     )
 }
 
-/// Asks for the first row of each version in a slot. There are few versions, however many runs there are.
+/// Queries the first row of each version in a slot. There are few versions, however many runs there are.
 fn each_version<T>(
     db: &Connection,
     sql: &str,
@@ -392,7 +392,7 @@ fn each_version<T>(
     }
 }
 
-/// Returns what a queued run waits for.
+/// Returns the place of a queued run.
 pub(super) fn place(db: &Connection, run: &RunId) -> Result<Option<QueuePlace>, StoreError> {
     let found = db
         .prepare_cached(
@@ -404,7 +404,7 @@ pub(super) fn place(db: &Connection, run: &RunId) -> Result<Option<QueuePlace>, 
     found.map(|queued| queued.place(db)).transpose()
 }
 
-/// A queued run, to be shown.
+/// A queued run, for display.
 struct Queued {
     slot: Option<String>,
     program: String,

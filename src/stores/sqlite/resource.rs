@@ -1,5 +1,5 @@
-//! The registry of resources. Blobs, files and trees have rows of their own; keys, tables and outputs of runs are
-//! found in the tables that hold them.
+//! The registry of resources. Blobs, files and trees have rows of their own; keys, tables and outputs of runs are read
+//! from their own tables.
 //!
 //! The row of a deleted or expired resource stays, without its contents, as long as something refers to the name, so
 //! that readers of the name learn what happened to it.
@@ -13,7 +13,7 @@ pub(crate) use registry::not_removed;
 pub(super) use registry::{count_expired, expire, from_blob, search_of};
 pub use registry::{delete, describe, find, keep, needed_by, register};
 
-/// What format 3 adds to the table of blobs.
+/// The additions of format 3 to the table of blobs.
 pub const SCHEMA: &str = "
 ALTER TABLE resource ADD COLUMN kind TEXT NOT NULL DEFAULT 'blob';
 ALTER TABLE resource ADD COLUMN tier TEXT NOT NULL DEFAULT 'retained';

@@ -1,4 +1,4 @@
-//! Runs, their programs, and their leases.
+//! The rows of runs, of their programs, and of their leases.
 
 use flowstone_model::ids::RunId;
 use flowstone_model::ports::{
@@ -48,7 +48,7 @@ CREATE TABLE run (
 CREATE INDEX run_status ON run (status);
 ";
 
-/// What the second format adds.
+/// The additions of format 2.
 pub(super) const FORMAT_2: &str = "
 ALTER TABLE run ADD COLUMN invocation TEXT;
 ALTER TABLE run ADD COLUMN key TEXT;
@@ -73,25 +73,25 @@ CREATE INDEX run_status ON run (status, created_ms);
 CREATE INDEX run_flow ON run (flow, status, created_ms);
 ";
 
-/// What the fourth format adds.
+/// The additions of format 4.
 pub(super) const FORMAT_4: &str = "
 ALTER TABLE run ADD COLUMN bindings TEXT;
 ";
 
-/// What the fifth format adds: the input that a run began with, once a later pass has another one.
+/// The additions of format 5: the input that a run began with, if a later pass has another one.
 pub(super) const FORMAT_5: &str = "
 ALTER TABLE run ADD COLUMN first_input TEXT;
 ";
 
-/// What the sixth format adds. `crashes`: how often in a row a process ended that executed the run, with `crash_mark`
-/// of the run's progress the same each time. Below the text of an input there may be its secrets, encrypted.
+/// The additions of format 6. `crashes`: number of consecutive processes that ended while they executed the run, with
+/// the same progress `crash_mark` each time. After the text of an input there may be its encrypted secrets.
 pub(super) const FORMAT_6: &str = "
 ALTER TABLE run ADD COLUMN crashes INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE run ADD COLUMN crash_mark INTEGER;
 ALTER TABLE run ADD COLUMN quarantine TEXT;
 ";
 
-/// What the eleventh format adds. `trace`: what the run has to do with a trace of somebody else.
+/// The additions of format 11. `trace`: the relation of the run to the trace of another program.
 pub(super) const FORMAT_11: &str = "
 ALTER TABLE run ADD COLUMN trace TEXT;
 ";
@@ -169,7 +169,7 @@ pub(super) fn insert(
     Ok(run.id.clone())
 }
 
-/// Keeps the source of a flow, once.
+/// Stores the source of a flow, once.
 pub(super) fn keep_program(
     db: &Connection,
     program: &Program,
@@ -190,7 +190,7 @@ pub(super) fn keep_program(
     Ok(())
 }
 
-/// Gives a run another program.
+/// Replaces the program of a run.
 pub(super) fn adopt(db: &Connection, owner: &Owner, adoption: &Adoption) -> Result<(), StoreError> {
     let Adoption {
         run,
@@ -211,7 +211,7 @@ pub(super) fn adopt(db: &Connection, owner: &Owner, adoption: &Adoption) -> Resu
     Ok(())
 }
 
-/// Returns the number that stands for a run in other tables.
+/// Returns the number of a run, which represents it in other tables.
 pub(super) fn number(db: &Connection, run: &RunId) -> Result<Option<i64>, StoreError> {
     db.prepare_cached("SELECT num FROM run WHERE id = ?1")
         .and_then(|mut sql| sql.query_row([run.as_str()], |row| row.get(0)).optional())
@@ -253,7 +253,7 @@ pub(super) fn list(
         values.push(Sql::Text(flow.clone()));
     }
     if let Some(prefix) = &filter.id_prefix {
-        // Two conditions, so that each goes by its index: no id has this character.
+        // Two conditions, so that each uses its index: no id contains this character.
         sql += " AND num IN (SELECT num FROM run WHERE id >= ? AND id < ? UNION ALL
                              SELECT num FROM run WHERE external_id = ?)";
         let end = format!("{prefix}\u{10ffff}");
@@ -295,7 +295,7 @@ pub(super) fn run_row(row: &Row<'_>, owner: &Alive<'_>) -> rusqlite::Result<RunR
         external_id: row.get(1)?,
         program: row.get(2)?,
         flow: row.get(3)?,
-        // A status of a newer build cannot be met: it would have raised the format.
+        // A status of a newer build cannot occur: it would have raised the format.
         status: RunStatus::from_name(&status).unwrap_or(RunStatus::Failed),
         wait_reason: row.get(5)?,
         due_ms: row.get(6)?,
@@ -324,14 +324,14 @@ pub(super) fn run_row(row: &Row<'_>, owner: &Alive<'_>) -> rusqlite::Result<RunR
         bindings: row.get(31)?,
         begun: row.get(32)?,
         quarantine: row.get(33)?,
-        // A trace that cannot be read is worth no run.
+        // A run with an unreadable trace is still returned.
         trace: row
             .get::<_, Option<String>>(34)?
             .and_then(|text| TraceOrigin::parse(&text)),
     })
 }
 
-/// Reads where a run hangs, from four columns in a row.
+/// Reads the parent of a run from four consecutive columns.
 pub(super) fn parent(row: &Row<'_>, at: usize) -> rusqlite::Result<Option<Parent>> {
     let (Some(run), Some(root)) = (
         row.get::<_, Option<String>>(at)?,
@@ -437,7 +437,7 @@ pub(super) fn update(
     }
 }
 
-/// Gives a run what its next pass begins with, and returns the pass.
+/// Writes the input and seed of a run's next pass, and returns the number of the pass.
 pub(super) fn restart(
     db: &Connection,
     run: i64,
@@ -473,7 +473,7 @@ pub(super) fn claim(
 }
 
 pub(super) fn release(db: &Connection, run: &RunId, epoch: i64) -> Result<(), StoreError> {
-    // Who waited for its turn wrote nothing under the lease: a run that is queued has not begun.
+    // A queued run wrote nothing under the lease, so it counts as not begun.
     let sql = "UPDATE run SET lease_owner = NULL, lease_epoch = lease_epoch - (status = 'queued')
                WHERE id = ?1 AND lease_epoch = ?2";
     db.prepare_cached(sql)
@@ -482,7 +482,7 @@ pub(super) fn release(db: &Connection, run: &RunId, epoch: i64) -> Result<(), St
     Ok(())
 }
 
-/// Returns inputs that have secrets.
+/// Returns stored inputs that have secrets.
 pub(super) fn sealed(
     db: &Connection,
     after: Option<&RunId>,
@@ -514,7 +514,7 @@ pub(super) fn sealed(
         .map_err(failed)
 }
 
-/// Replaces inputs by others with the same text.
+/// Replaces stored inputs by others with the same text.
 pub(super) fn reseal(
     db: &Connection,
     changes: &[(StoredInput, StoredInput)],

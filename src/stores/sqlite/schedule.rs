@@ -26,7 +26,7 @@ CREATE TABLE schedule (
 
 const COLUMNS: &str = "flow, id, timing, program, file, next_ms, last_ms, last_run, note";
 
-/// Returns all, by flow and id.
+/// Returns all schedules, by flow and id.
 pub(super) fn list(db: &Connection) -> Result<Vec<ScheduleRow>, StoreError> {
     let mut sql = db
         .prepare_cached(&format!("SELECT {COLUMNS} FROM schedule ORDER BY flow, id"))
@@ -49,7 +49,7 @@ fn schedule_row(row: &Row<'_>) -> rusqlite::Result<ScheduleRow> {
     })
 }
 
-/// Writes a row, if it is as the sender saw it. Tells whether it was.
+/// Writes a row if it is still as the caller saw it. Tells whether it was.
 pub(super) fn plan(db: &Connection, change: &PlanChange) -> Result<bool, StoreError> {
     let row = &change.row;
     let found = db

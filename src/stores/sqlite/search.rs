@@ -1,8 +1,8 @@
-//! The index that `:search` asks: one full-text table for each target, over texts that are kept once.
+//! The index behind `:search`: one full-text table for each target, over texts that are stored once.
 //!
-//! Runs write nothing here. What has changed is found when somebody asks: new runs by their number, runs that are not
-//! over by the moment of their last change, resources by a list that the registry's own triggers keep. What is removed
-//! there is removed here in the same transaction.
+//! Runs write nothing here. A search finds what has changed: new runs by their number, runs that are not over by the
+//! time of their last change, resources by a list that triggers of the registry maintain. Removed rows of the registry
+//! are removed here in the same transaction.
 
 pub(crate) mod ask;
 pub(crate) mod docs;
@@ -17,7 +17,7 @@ use rusqlite::Connection;
 
 use super::Sqlite;
 
-/// The triggers that keep the full-text table of a target in step with the texts.
+/// The triggers that update the full-text table of a target when its texts change.
 macro_rules! words_of {
     ($target:literal) => {
         concat!(
@@ -50,8 +50,8 @@ macro_rules! words_of {
     };
 }
 
-/// The tables of this part. `search_todo` has the resources that are to be indexed, all of them at first;
-/// `search_mark` says up to which number runs are indexed.
+/// The tables of this part. `search_todo` lists the resources to be indexed, initially all; `search_mark` is the number
+/// up to which runs are indexed.
 pub const SCHEMA: &str = concat!(
     "
 CREATE TABLE search_doc (

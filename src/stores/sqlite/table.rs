@@ -1,8 +1,8 @@
-//! Tables: real SQLite tables with real indexes, made and widened by what is written to them.
+//! Tables: SQLite tables with indexes, created and extended by the writes to them.
 //!
-//! Names of tables and columns are never SQL: a table is `t_<id>` and its columns are `c1`, `c2` ..., and
-//! two registry tables say what they are called. Values are always bound. Each operation checks all it is
-//! given before it changes anything, and runs inside the transaction of its caller.
+//! Names of tables and columns are never part of SQL: a table is `t_<id>` and its columns are `c1`, `c2` ..., and two
+//! registry tables map these to the real names. Values are always bound. Each operation checks all its arguments before
+//! it changes anything, and runs in the transaction of its caller.
 
 mod aggregate;
 mod cell;
@@ -53,7 +53,7 @@ CREATE TABLE IF NOT EXISTS table_column (
 ) WITHOUT ROWID;
 ";
 
-/// What format 3 adds.
+/// The additions of format 3.
 pub const FORMAT_3: &str = "
 ALTER TABLE table_registry ADD COLUMN partitioned INTEGER NOT NULL DEFAULT 0;
 -- The rest of its definition, as JSON.
@@ -92,19 +92,19 @@ CREATE TABLE IF NOT EXISTS table_operation (
 ) WITHOUT ROWID;
 ";
 
-/// Prepares a connection: every one that reads or writes tables needs it, once.
+/// Prepares a connection; required once for each one that reads or writes tables.
 ///
 /// # Errors
-/// When SQLite does not take the functions.
+/// When SQLite does not accept the functions.
 pub fn prepare(db: &Connection) -> Result<(), StoreError> {
     cell::prepare(db).map_err(super::failure::failed)
 }
 
-/// Makes a change and returns its result as EDN text. To be called inside a transaction.
+/// Makes a change and returns its result as EDN text. Must run in a transaction.
 ///
 /// # Errors
-/// [`StoreError::Rejected`] when the operation does not fit the table: the transaction is to be rolled
-/// back to where it was before the call.
+/// [`StoreError::Rejected`] when the operation does not fit the table: the caller must roll the transaction back to the
+/// state before the call.
 pub fn apply(db: &Connection, op: &TableOp, now_ms: i64) -> Result<String, StoreError> {
     match op {
         TableOp::Import(import) => csv::import(db, import, now_ms),
@@ -141,10 +141,10 @@ pub fn names(db: &Connection) -> Result<Vec<String>, StoreError> {
         .map_err(super::failure::failed)
 }
 
-/// Answers a question, as EDN text.
+/// Answers a query, as EDN text.
 ///
 /// # Errors
-/// [`StoreError::Rejected`] when the question does not fit the table.
+/// [`StoreError::Rejected`] when the query does not fit the table.
 pub fn query(db: &Connection, query: &TableQuery) -> Result<String, StoreError> {
     match query {
         TableQuery::Rows(rows) => rows::page(db, rows),
@@ -162,7 +162,7 @@ mod tests {
 
     use super::*;
 
-    /// A table as a build of format 2 left it.
+    /// A table in the state that a build of format 2 wrote.
     const FORMAT_2_TABLE: &str = "
         INSERT INTO table_registry (name, created_ms) VALUES ('orders', 1);
         CREATE TABLE t_1 (row_id INTEGER PRIMARY KEY AUTOINCREMENT);
@@ -177,7 +177,7 @@ mod tests {
         INSERT INTO t_1 (c1, c2, c3) VALUES (1, ':open', '10'), (2, 'done', '9.5');";
 
     #[test]
-    fn tables_of_format_2_live_on() {
+    fn tables_of_format_2_can_be_read_and_written() {
         let db = Connection::open_in_memory().expect("a database");
         prepare(&db).expect("functions");
         db.execute_batch(SCHEMA).expect("format 1");

@@ -1,4 +1,4 @@
-//! Access tokens.
+//! Access tokens as rows.
 
 use flowstone_model::ports::StoreError;
 use flowstone_model::token::{Scope, Token, TokenKind, TokenLimits};
@@ -103,7 +103,7 @@ fn token(row: &Row<'_>) -> rusqlite::Result<Token> {
     Ok(Token {
         id: row.get(0)?,
         name: row.get(1)?,
-        // A kind that a later build knows gives no rights here.
+        // A kind of a later build grants no rights here.
         kind: TokenKind::named(&row.get::<_, String>(2)?).unwrap_or(TokenKind::Anon),
         scopes: scopes
             .iter()
@@ -124,7 +124,7 @@ fn token(row: &Row<'_>) -> rusqlite::Result<Token> {
     })
 }
 
-/// Writes a list as lines; its items have none.
+/// Joins a list with line breaks; its items contain none.
 fn joined(items: &[String]) -> String {
     items.join("\n")
 }

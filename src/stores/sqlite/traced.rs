@@ -1,4 +1,4 @@
-//! Spans of commits: what a transaction wrote, and how long it took.
+//! Spans of commits: the changes of a transaction, and its duration.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -10,12 +10,12 @@ use flowstone_model::ports::{
 use flowstone_model::trace::{SpanId, SpanPlace, TraceId, TraceOrigin, TraceParent};
 use rusqlite::{Connection, OptionalExtension as _};
 
-/// One commit of this number is sent, unless the log shows all of them.
+/// One of this number of commits is sent, unless the log shows all of them.
 const ONE_OF: u64 = 100;
-/// Maximum number of runs that a span refers to.
+/// Maximum number of runs that a span links to.
 const LINKS_MAX: usize = 8;
 
-/// What takes the spans of commits.
+/// The receiver of the spans of commits.
 #[derive(Clone)]
 pub struct Spans(Arc<dyn Telemetry>);
 
@@ -37,7 +37,7 @@ impl std::fmt::Debug for Spans {
     }
 }
 
-/// Traces the commits of a writer.
+/// Traces the commits of a writer thread.
 pub(super) struct Traced {
     telemetry: Arc<dyn Telemetry>,
     is_on: bool,
@@ -62,14 +62,14 @@ impl Traced {
         }
     }
 
-    /// Notes that a transaction adds entries of a run.
+    /// Records that a transaction adds entries of a run.
     pub(super) fn note(&self, runs: &mut Vec<i64>, run: i64) {
         if self.is_on && runs.len() < LINKS_MAX && !runs.contains(&run) {
             runs.push(run);
         }
     }
 
-    /// Logs a commit, and sends the spans of some.
+    /// Logs a commit, and sends the spans of some commits.
     pub(super) fn committed(&mut self, db: &Connection, committed: &Committed<'_>) {
         let Committed { jobs, rows, .. } = *committed;
         let is_shown = tracing::enabled!(target: "flowstone::store", tracing::Level::DEBUG);

@@ -1,7 +1,7 @@
-//! Removing what nobody refers to any more, in small transactions.
+//! Removes unreferenced rows, in small transactions.
 //!
-//! Whether something is referred to is asked in the transaction that removes it: all writing goes through one
-//! lock, so that nobody begins to refer to it meanwhile. Files of blobs have a lock of their own for that.
+//! References are checked in the transaction that removes a row: all writes share one lock, so that no reference can be
+//! added in the meantime. Files of blobs have a lock of their own for the same purpose.
 
 mod changesets;
 mod mentions;
@@ -20,16 +20,16 @@ use super::marker::MarkerState;
 use super::writer::Writer;
 use super::{blob, feed, jobs, payload, resource, runs};
 
-/// What this part adds: ways from what may be without a reference to what refers to it.
+/// The indexes of this part, by which references to a row are found.
 pub(super) const SCHEMA: &str = "
 CREATE INDEX journal_blob ON journal (blob) WHERE blob IS NOT NULL;
 CREATE INDEX run_program ON run (program);
 ";
 
-/// Rows that go in one transaction.
+/// Maximum number of rows that are removed in one transaction.
 const ROWS: usize = 500;
 
-/// What a journal row takes, roughly.
+/// The approximate size of a journal row.
 const ENTRY_BYTES: &str = "octet_length(path) + octet_length(what) + octet_length(digest)
                            + coalesce(octet_length(request), 0) + coalesce(octet_length(payload), 0) + 40";
 
@@ -68,7 +68,7 @@ fn removed(row: &rusqlite::Row<'_>) -> rusqlite::Result<Removed> {
     })
 }
 
-/// Removes the journal of a run, some rows at a time.
+/// Removes the journal of a run, a limited number of rows at a time.
 pub(super) async fn prune(writer: &Writer, run: RunId, now_ms: i64) -> Result<Removed, StoreError> {
     let mut all = Removed::default();
     loop {
@@ -82,7 +82,7 @@ pub(super) async fn prune(writer: &Writer, run: RunId, now_ms: i64) -> Result<Re
     }
 }
 
-/// Returns the entries that it removed, and the number of rows, which is that of entries and events.
+/// Removes a part of a journal. Returns its entries, and the number of removed rows, events included.
 fn prune_part(db: &Connection, run: &RunId, now_ms: i64) -> Result<(Removed, usize), StoreError> {
     let marks = finals();
     let num = db
@@ -153,7 +153,7 @@ pub(super) fn forget(db: &Connection, run: &RunId) -> Result<bool, StoreError> {
     Ok(gone.is_some())
 }
 
-/// Returns runs that were marked before a crash, whose journal is there in part.
+/// Returns runs that were marked before a crash, and whose journal is partly there.
 pub(super) fn half_pruned(db: &Connection) -> Result<Vec<RunId>, StoreError> {
     let mut sql = db
         .prepare_cached(
@@ -168,7 +168,7 @@ pub(super) fn half_pruned(db: &Connection) -> Result<Vec<RunId>, StoreError> {
         .collect()
 }
 
-/// Counts what a sweep would remove, or what of it is in the database.
+/// Counts what a sweep would remove, as far as it is in the database.
 pub(super) fn count(db: &Connection, blobs: &Path, sweep: &Sweep) -> Result<Removed, StoreError> {
     match sweep.what {
         Swept::Changesets => {
@@ -202,7 +202,7 @@ pub(super) fn count(db: &Connection, blobs: &Path, sweep: &Sweep) -> Result<Remo
     }
 }
 
-/// A table of which rows without a reference go: name, key, size, and when there is one.
+/// A table whose unreferenced rows are removed: its name, key and size, and the query for a reference.
 struct Orphans {
     table: &'static str,
     key: &'static str,
@@ -238,7 +238,7 @@ fn count_by(db: &Connection, orphans: &Orphans) -> Result<Removed, StoreError> {
     .map_err(failed)
 }
 
-/// Removes what a sweep means.
+/// Performs a sweep.
 pub(super) async fn sweep(
     writer: &Writer,
     blobs: &Path,
@@ -315,7 +315,7 @@ pub(super) async fn sweep(
     }
 }
 
-/// Signals that are of no use any more. An open wait still shows what it has refused.
+/// Signals that are not needed any more. An open wait still shows the signals that it has refused.
 const SIGNALS: &str = "state IN ('taken', 'refused') AND at_ms < ?1
     AND NOT EXISTS (SELECT 1 FROM wait WHERE wait.id = inbox.wait AND wait.state = 'open')";
 
@@ -354,7 +354,7 @@ async fn sweep_by(writer: &Writer, orphans: &'static Orphans) -> Result<Removed,
     }
 }
 
-/// Removes what has no reference among the next rows, and returns the last of them.
+/// Removes the unreferenced ones among the next rows, and returns the last row that was checked.
 fn sweep_part(
     db: &Connection,
     orphans: &Orphans,

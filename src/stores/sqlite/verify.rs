@@ -1,4 +1,4 @@
-//! Looking at all that is stored: whether the database is whole, texts are what their digests say, and files are there.
+//! Verification of everything stored: whether the database is intact, texts match their digests, and files exist.
 
 use std::fs::File;
 use std::io::Read as _;
@@ -15,15 +15,15 @@ use super::{blob, payload};
 
 /// The entries of all journals, without the events between them.
 const ENTRIES: &str = "journal WHERE kind <> 'event'";
-/// How many flaws of one kind are named.
+/// Maximum number of flaws of one kind that are named.
 const MOST: usize = 100;
 
-/// Looks at the whole database and the files that it names. Takes as long as reading all of it.
+/// Checks the whole database and the files that it names. Takes as long as reading all of it.
 pub(super) fn verify(db: &Connection, blobs: &Path) -> Result<Verified, StoreError> {
     let mut found = Verified::default();
     let flaws = &mut found.flaws;
-    let looked = integrity(db, flaws);
-    noted(looked, flaws)?;
+    let result = integrity(db, flaws);
+    noted(result, flaws)?;
     found.runs = noted(count(db, "run"), flaws)?;
     found.entries = noted(count(db, ENTRIES), flaws)?;
     found.programs = noted(programs(db, flaws), flaws)?;
@@ -38,12 +38,12 @@ pub(super) fn verify(db: &Connection, blobs: &Path) -> Result<Verified, StoreErr
     Ok(found)
 }
 
-/// Notes that a part of the database cannot be read.
+/// Records that a part of the database cannot be read.
 fn noted<T: Default>(
-    looked: Result<T, StoreError>,
+    result: Result<T, StoreError>,
     flaws: &mut Vec<Flaw>,
 ) -> Result<T, StoreError> {
-    match looked {
+    match result {
         Err(StoreError::Damaged { detail, .. }) => {
             let known = flaws.iter().any(|flaw| flaw.detail == detail);
             if !known {
@@ -51,7 +51,7 @@ fn noted<T: Default>(
             }
             Ok(T::default())
         }
-        looked => looked,
+        result => result,
     }
 }
 
@@ -62,7 +62,7 @@ pub(super) fn count(db: &Connection, table: &str) -> Result<u64, StoreError> {
     Ok(u64::try_from(count.map_err(failed)?).unwrap_or(0))
 }
 
-/// What SQLite itself finds.
+/// Adds the flaws that SQLite itself finds.
 fn integrity(db: &Connection, flaws: &mut Vec<Flaw>) -> Result<(), StoreError> {
     let mut sql = db
         .prepare(&format!("PRAGMA integrity_check({MOST})"))
@@ -71,13 +71,13 @@ fn integrity(db: &Connection, flaws: &mut Vec<Flaw>) -> Result<(), StoreError> {
     loop {
         match rows.next() {
             Ok(Some(row)) => {
-                let words: String = row.get(0).map_err(failed)?;
-                if words != "ok" {
-                    flaws.push(flaw("database", "flowstone.db", &words));
+                let message: String = row.get(0).map_err(failed)?;
+                if message != "ok" {
+                    flaws.push(flaw("database", "flowstone.db", &message));
                 }
             }
             Ok(None) => return Ok(()),
-            // It is so damaged that it cannot even be looked through.
+            // The database is so damaged that it cannot even be scanned.
             Err(error) => {
                 flaws.push(flaw("database", "flowstone.db", &error.to_string()));
                 return Ok(());
@@ -87,12 +87,12 @@ fn integrity(db: &Connection, flaws: &mut Vec<Flaw>) -> Result<(), StoreError> {
 }
 
 fn programs(db: &Connection, flaws: &mut Vec<Flaw>) -> Result<u64, StoreError> {
-    // The prompt's has a name instead of a digest.
+    // The program of an interactive prompt has a name instead of a digest.
     let sql = "SELECT hash, source FROM program WHERE length(hash) = 64";
     each(db, sql, flaws, |row| {
         let (hash, source): (String, String) = (row.get(0)?, row.get(1)?);
         let is_changed = digest_bytes(source.as_bytes()) != hash;
-        Ok(is_changed.then(|| flaw("program", &hash, "its text is not what its digest says")))
+        Ok(is_changed.then(|| flaw("program", &hash, "its text does not match its digest")))
     })
 }
 
@@ -106,14 +106,14 @@ fn payloads(db: &Connection, flaws: &mut Vec<Flaw>) -> Result<u64, StoreError> {
         };
         Ok(match text {
             Ok(text) if digest_bytes(text.as_bytes()) == hash => None,
-            Ok(_) => Some(flaw("value", &hash, "its text is not what its digest says")),
+            Ok(_) => Some(flaw("value", &hash, "its text does not match its digest")),
             Err(StoreError::Damaged { detail, .. }) => Some(flaw("value", &hash, &detail)),
             Err(error) => Some(flaw("value", &hash, &error.to_string())),
         })
     })
 }
 
-/// Entries are numbered without gaps, name a value that is there, and hold text that can be read.
+/// Checks that entries are numbered without gaps, name an existing value, and hold readable text.
 fn journals(db: &Connection, flaws: &mut Vec<Flaw>) -> Result<(), StoreError> {
     let sql = format!(
         "SELECT coalesce(run.id, 'run ' || (journal.id >> {PLACE_BITS})), journal.path, run.id IS NULL,
@@ -143,7 +143,7 @@ fn journals(db: &Connection, flaws: &mut Vec<Flaw>) -> Result<(), StoreError> {
     .map(drop)
 }
 
-/// The columns that hold a value each, as EDN text: what a row is called, what names it, the table, the column.
+/// The columns that hold one value each, as EDN text: the kind of row, its name, the table, the column.
 const TEXTS: &[(&str, &str, &str, &str)] = &[
     ("job", "id", "job", "error"),
     ("job", "id", "job", "metadata"),
@@ -159,7 +159,7 @@ const TEXTS: &[(&str, &str, &str, &str)] = &[
     ("wait", "id", "wait", "details"),
 ];
 
-/// Values that stand in the database itself can be read.
+/// Checks that values in the database itself can be read.
 fn texts(db: &Connection, flaws: &mut Vec<Flaw>) -> Result<(), StoreError> {
     for (what, name, table, column) in TEXTS {
         let sql = format!("SELECT {name}, {column} FROM {table} WHERE {column} IS NOT NULL");
@@ -172,7 +172,7 @@ fn texts(db: &Connection, flaws: &mut Vec<Flaw>) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// Cells of tables that hold data can be read.
+/// Checks that cells of tables that hold data can be read.
 fn cells(db: &Connection, flaws: &mut Vec<Flaw>) -> Result<(), StoreError> {
     let mut columns: Vec<(i64, i64, String, String)> = Vec::new();
     let sql = "SELECT table_registry.id, idx, table_registry.name, table_column.name
@@ -216,11 +216,7 @@ fn changed_blobs(db: &Connection, folder: &Path, flaws: &mut Vec<Flaw>) -> Resul
         };
         Ok(match digest_of(file) {
             Ok(digest) if digest == hash.0 => None,
-            Ok(_) => Some(flaw(
-                "blob",
-                &hash.0,
-                "its contents are not what its name says",
-            )),
+            Ok(_) => Some(flaw("blob", &hash.0, "its contents do not match its hash")),
             Err(error) => Some(flaw("blob", &hash.0, &error.to_string())),
         })
     })
@@ -238,19 +234,19 @@ fn digest_of(mut file: File) -> std::io::Result<String> {
     }
 }
 
-/// Looks at each row; returns how many there are. Of what is wrong, the first are named.
+/// Checks each row; returns the number of rows. Only the first flaws are named.
 fn each(
     db: &Connection,
     sql: &str,
     flaws: &mut Vec<Flaw>,
-    mut look: impl FnMut(&rusqlite::Row<'_>) -> rusqlite::Result<Option<Flaw>>,
+    mut check: impl FnMut(&rusqlite::Row<'_>) -> rusqlite::Result<Option<Flaw>>,
 ) -> Result<u64, StoreError> {
     let mut sql = db.prepare(sql).map_err(failed)?;
     let mut rows = sql.query([]).map_err(failed)?;
     let (mut count, mut named) = (0, 0);
     loop {
         let found = match rows.next() {
-            Ok(Some(row)) => look(row),
+            Ok(Some(row)) => check(row),
             Ok(None) => return Ok(count),
             Err(error) => Err(error),
         };
@@ -263,7 +259,7 @@ fn each(
                     flaws.push(flaw);
                 }
             }
-            // The rows behind it cannot be reached.
+            // The following rows cannot be reached.
             Err(error) => {
                 flaws.push(flaw("database", "flowstone.db", &error.to_string()));
                 return Ok(count);

@@ -1,7 +1,7 @@
 //! Waits, and the inbox of signals that arrived before their wait, as rows. The rules are
 //! [`flowstone_model::rules::answers`].
 //!
-//! Every look-up has an index: ten thousand open waits do not make one slower.
+//! Every query has an index: ten thousand open waits do not slow one down.
 
 mod inbox;
 mod named;
@@ -47,8 +47,9 @@ CREATE TABLE inbox (
 );
 ";
 
-/// What the second format adds: who decided, how waits ended, a digest of what was shown, events and webhooks; a place may be waited at again once its wait
-/// is closed. The inbox knows events, who sent a signal, and who refused it.
+/// The additions of format 2: the person who decided, the endings of waits, a digest of what was shown, events and
+/// webhooks; a path can have another wait once its wait is closed. The inbox records the event, the sender, and the
+/// wait that refused a signal.
 pub(super) const FORMAT_2: &str = "
 ALTER TABLE wait RENAME TO wait_old;
 DROP INDEX wait_key;
@@ -121,7 +122,7 @@ pub(super) fn name(state: WaitState) -> &'static str {
     }
 }
 
-/// Opens a wait; an answer that is there already and fits completes it.
+/// Opens a wait; an early answer that matches completes it.
 pub(super) fn open(
     db: &Connection,
     run: i64,
@@ -157,7 +158,7 @@ pub(super) fn open(
     answers::take_early(&mut Rows::new(db), wait, now_ms)
 }
 
-/// Closes a wait that is as the sender saw it.
+/// Closes a wait that is in the state that the caller saw.
 pub(super) fn close(
     db: &Connection,
     run: i64,
@@ -165,7 +166,7 @@ pub(super) fn close(
     seen: WaitState,
     now_ms: i64,
 ) -> Result<(), StoreError> {
-    // Who closes an open one has waited long enough.
+    // The caller closes an open wait because its deadline has passed.
     let sql = match seen {
         WaitState::Open => {
             "UPDATE wait SET state = 'closed', ending = 'timed-out', decided_ms = ?4
@@ -181,8 +182,8 @@ pub(super) fn close(
         .and_then(|mut sql| sql.execute(params![run, path, name(seen), now_ms]))
         .map_err(failed)?;
     if changed == 0 {
-        let words = format!("the wait at `{path}` is not {} any more", name(seen));
-        return Err(rejected("E0515", "conflict", words));
+        let message = format!("the wait at `{path}` is no longer {}", name(seen));
+        return Err(rejected("E0515", "conflict", message));
     }
     match seen {
         WaitState::Open => timed_out(db, run, path, now_ms),
@@ -190,7 +191,7 @@ pub(super) fn close(
     }
 }
 
-/// Notes that nobody answered the wait at a path that was closed last.
+/// Records that the wait at a path that was closed last timed out.
 fn timed_out(db: &Connection, run: i64, path: &str, now_ms: i64) -> Result<(), StoreError> {
     let event = db
         .prepare_cached(
@@ -212,7 +213,7 @@ fn timed_out(db: &Connection, run: i64, path: &str, now_ms: i64) -> Result<(), S
     feed::add_some(db, run, event)
 }
 
-/// Closes what a run that is over waited for.
+/// Closes all waits of a finished run.
 pub(super) fn close_all(db: &Connection, run: i64) -> Result<(), StoreError> {
     db.prepare_cached("UPDATE wait SET state = 'closed' WHERE run = ?1 AND state <> 'closed'")
         .and_then(|mut sql| sql.execute([run]))
@@ -220,7 +221,7 @@ pub(super) fn close_all(db: &Connection, run: i64) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// Closes what a step waits for: its own wait and the questions about it. Returns the keys of the waits.
+/// Closes the waits of a step: its own wait and the questions about it. Returns their keys.
 pub(super) fn close_of(db: &Connection, run: i64, path: &str) -> Result<Vec<String>, StoreError> {
     let mut sql = db
         .prepare_cached(
@@ -235,7 +236,7 @@ pub(super) fn close_of(db: &Connection, run: i64, path: &str) -> Result<Vec<Stri
         .map_err(failed)
 }
 
-/// Forgets all that a run waited for: a run that is continued as new for ever does not grow.
+/// Removes all waits of a run, so that a run that is continued as new forever does not grow.
 pub(super) fn forget(db: &Connection, run: i64) -> Result<(), StoreError> {
     db.prepare_cached("DELETE FROM wait WHERE run = ?1")
         .and_then(|mut sql| sql.execute([run]))
@@ -249,7 +250,7 @@ pub(super) fn token(db: &Connection, id: &str) -> Result<Option<String>, StoreEr
         .map_err(failed)
 }
 
-/// Returns the wait of a run at a path: the one that is not closed, else the last.
+/// Returns the wait of a run at a path: the one that is not closed, otherwise the last one.
 pub(super) fn at(db: &Connection, run: &RunId, path: &str) -> Result<Option<WaitRow>, StoreError> {
     let found = select(
         db,
@@ -293,7 +294,7 @@ pub(super) fn list(db: &Connection, filter: &WaitFilter) -> Result<Vec<WaitRow>,
     select(db, &sql, values)
 }
 
-/// Ids and keys as a JSON list.
+/// Returns ids or keys as a JSON list.
 fn json_list(texts: &[&str]) -> String {
     let quoted: Vec<String> = texts
         .iter()

@@ -1,4 +1,4 @@
-//! The runs whose feeds are being read: after a commit, only the readers of runs with new rows are woken.
+//! The runs whose feeds have readers: after a commit, only the readers of runs with new rows are woken.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -8,7 +8,7 @@ use tokio::sync::watch;
 
 use super::feed;
 
-/// The readers of feeds, by the numbers of runs.
+/// The readers of feeds, by the number of the run.
 #[derive(Default)]
 pub(super) struct Watched(Mutex<Readers>);
 
@@ -27,7 +27,7 @@ impl Watched {
         sender.or_insert_with(|| watch::Sender::new(0)).subscribe()
     }
 
-    /// Tells whether nobody reads, and forgets the runs that are read no more.
+    /// Tells whether there are no readers, and forgets the runs without any.
     pub(super) fn is_empty(&self) -> bool {
         let mut readers = self.lock();
         readers.runs.retain(|_, sender| sender.receiver_count() > 0);
@@ -41,7 +41,7 @@ impl Watched {
             return;
         }
         let mut readers = self.lock();
-        // Where the rows cannot be told, all readers look for themselves.
+        // If the changed runs are unknown, all readers check for new rows.
         let changed = match readers.position {
             Some(position) => feed::runs_after(db, position).ok(),
             None => None,

@@ -1,7 +1,8 @@
-//! The thread that writes: takes what is handed over into one transaction, and answers when that is durable.
+//! The writer thread: groups submitted jobs into transactions, and answers when a transaction is durable.
 //!
-//! Who only needs to know that a change has happened is answered at once. Such changes wait a moment for company,
-//! until somebody needs them durable or the moment is over; all that is handed over later comes after them.
+//! A caller that needs only the effect of a change is answered as soon as the change is applied. Such changes wait
+//! briefly to be committed together, until a job needs durability or the time is over; later jobs are always committed
+//! after them.
 
 use std::collections::{HashMap, VecDeque};
 use std::fs::OpenOptions;
@@ -30,30 +31,30 @@ use super::watched::Watched;
 
 /// Maximum number of jobs in one transaction.
 const GROUP_MAX: usize = 4096;
-/// How long changes that nobody needs durable wait for company.
-const MOMENT: Duration = Duration::from_millis(10);
-/// How often it is looked whether another process has written.
-const LOOK_EVERY: Duration = Duration::from_millis(50);
-/// Number of transactions after which truncating the log is worthwhile.
+/// Maximum time that acknowledged but unsynced changes wait before their transaction is committed.
+const MAX_DELAY: Duration = Duration::from_millis(10);
+/// Interval at which the thread checks whether another process has written.
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
+/// Number of transactions after which the log is extended once.
 const ROOM_AFTER: u32 = 24;
-/// How long the log is made, once: writing over blocks that are there syncs faster than making the file longer.
+/// Size to which the log is extended once: overwriting existing blocks syncs faster than extending the file.
 const ROOM_BYTES: u64 = 16 << 20;
 
-/// What is done with the connection when nothing is left to be written.
+/// Called with the connection when all jobs are written.
 pub(super) type Leave = Box<dyn FnOnce(&Connection) + Send>;
 
-/// Tells somebody how it went.
-type Tell = Box<dyn FnOnce(Result<(), StoreError>) + Send>;
+/// Reports the outcome of a job.
+type Notify = Box<dyn FnOnce(Result<(), StoreError>) + Send>;
 
-/// What a job did.
+/// The outcome of a job before the commit.
 struct Applied {
-    /// What was wrong, where it is not to be kept.
+    /// An error if the changes of the job are to be rolled back.
     kept: Result<(), StoreError>,
-    /// Called when the job has been done.
-    now: Option<Tell>,
+    /// Called when the job is applied.
+    now: Option<Notify>,
     /// Called when the job is durable, or has failed.
-    end: Option<Tell>,
-    /// The entries that it added, where it added nothing else.
+    end: Option<Notify>,
+    /// The entries that the job added, if it added nothing else.
     span: Option<Span>,
 }
 
@@ -61,42 +62,42 @@ fn kept<T>(result: &Result<T, StoreError>) -> Result<(), StoreError> {
     result.as_ref().map(drop).map_err(Clone::clone)
 }
 
-/// Does a job, or has it refused with what went wrong before it.
+/// Applies a job, or refuses it with an earlier error.
 type Apply = Box<dyn FnOnce(Result<&Connection, StoreError>) -> Applied + Send>;
 
 struct Job {
     durability: Durability,
     ack: Ack,
-    /// It may change what others read: not only a run's own journal.
+    /// The job may change what others read: more than the run's own journal.
     is_public: bool,
     news: News,
-    /// It adds entries to one journal, and nothing else. Any other job may add events.
+    /// The job adds entries to one journal, and nothing else. Any other job may add events.
     is_plain: bool,
     apply: Apply,
 }
 
-/// What the thread is sent.
+/// A message to the thread.
 enum Message {
     Do(Job),
-    /// Somebody wants to know of commits from now on, also of those of other processes.
-    Look,
+    /// A caller subscribes to commits, also to those of other processes.
+    Poll,
 }
 
 impl Message {
     fn job(self) -> Option<Job> {
         match self {
             Message::Do(job) => Some(job),
-            Message::Look => None,
+            Message::Poll => None,
         }
     }
 }
 
-/// Runs of which something failed after it was said to have happened: what comes after it must fail too.
+/// Runs with a change that failed after it was acknowledged: their later changes must fail too.
 #[derive(Clone, Default)]
 pub(super) struct Failures(Arc<Mutex<HashMap<RunId, StoreError>>>);
 
 impl Failures {
-    /// Allows writes to runs again, after they were read again by their executor.
+    /// Allows changes of runs again, after their executor has reloaded them.
     pub(super) fn forget<'a>(&self, runs: impl Iterator<Item = &'a RunId>) {
         let mut failures = lock(self);
         for run in runs {
@@ -105,21 +106,21 @@ impl Failures {
     }
 }
 
-/// Whether a change may mean that a run can go on.
+/// Whether a change may allow a run to continue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum News {
     None,
     Some,
 }
 
-/// The way to the thread. Dropping it lets the thread finish what was handed over.
+/// The handle of the thread. Dropping it lets the thread finish the submitted jobs.
 pub(super) struct Writer {
     jobs: Option<Sender<Message>>,
     failures: Failures,
-    /// How many changes were said to have happened and are not in the file yet.
+    /// Number of changes that were acknowledged and are not in the file yet.
     unsettled: Arc<AtomicUsize>,
     news: Arc<watch::Sender<u64>>,
-    /// Changes with each commit.
+    /// Counts commits.
     commits: Arc<watch::Sender<u64>>,
     watched: Arc<Watched>,
     thread: Option<JoinHandle<()>>,
@@ -143,7 +144,7 @@ impl Writer {
             news: news.clone(),
             commits: commits.clone(),
             version: None,
-            looked: Instant::now(),
+            polled: Instant::now(),
             db,
             path,
             probe: options.probe.clone(),
@@ -171,7 +172,7 @@ impl Writer {
         })
     }
 
-    /// Has something done in a transaction, durably.
+    /// Runs work in a transaction, durably.
     pub(super) fn submit<T: Send + 'static>(
         &self,
         work: impl FnOnce(&Connection) -> Result<T, StoreError> + Send + 'static,
@@ -199,7 +200,7 @@ impl Writer {
                     kept: kept(&result),
                     now: None,
                     end: Some(Box::new(move |committed| {
-                        // Who asked may have gone; the change stays.
+                        // The caller may be gone; the change stays.
                         let _ = answer.send(committed.and(result));
                     })),
                 }
@@ -211,8 +212,8 @@ impl Writer {
         })
     }
 
-    /// Has something arranged between processes, which is worth nothing after a loss of power: in the file, but not
-    /// synced for its own sake.
+    /// Runs work that matters only between live processes, and may be lost in a power failure: it is written to the
+    /// file, but not synced on its own.
     pub(super) fn arrange<T: Send + 'static>(
         &self,
         news: News,
@@ -234,7 +235,7 @@ impl Writer {
             apply: Box::new(move |db| {
                 let (result, span) = parted(apply(db, &batch, &failures));
                 let kept = kept(&result);
-                let tell: Tell = Box::new(move |happened| {
+                let notify: Notify = Box::new(move |happened| {
                     let _ = answer.send(happened.and(result));
                 });
                 match ack {
@@ -242,12 +243,12 @@ impl Writer {
                         span,
                         kept,
                         now: None,
-                        end: Some(tell),
+                        end: Some(notify),
                     },
                     Ack::Applied => Applied {
                         span,
                         kept,
-                        now: Some(tell),
+                        now: Some(notify),
                         end: Some(remember(failures, batch.run)),
                     },
                 }
@@ -273,7 +274,7 @@ impl Writer {
             apply: Box::new(move |db| {
                 let (result, span) = parted(apply(db, &batch, &failures));
                 if let Err(error) = &result {
-                    // At once: what comes next for the run may be in the same transaction.
+                    // Recorded at once: the next change of the run may be in the same transaction.
                     note_failure(&failures, &batch.run, error);
                 }
                 Applied {
@@ -286,42 +287,41 @@ impl Writer {
         })
     }
 
-    /// Returns what is known of failed runs.
+    /// Returns the failures of runs.
     pub(super) fn failures(&self) -> Failures {
         self.failures.clone()
     }
 
-    /// Returns what changes with each commit that may let a run go on; from now on, of other processes as well.
+    /// Returns a counter of commits that may let a run continue; from now on, other processes are included.
     pub(super) fn news(&self) -> watch::Receiver<u64> {
         let news = self.news.subscribe();
-        self.look();
+        self.wake();
         news
     }
 
-    /// Returns what changes with each commit; from now on, of other processes as well.
+    /// Returns a counter of commits; from now on, other processes are included.
     pub(super) fn commits(&self) -> watch::Receiver<u64> {
         let commits = self.commits.subscribe();
-        self.look();
+        self.wake();
         commits
     }
 
-    /// Returns what changes with each commit that adds rows to the journal of a run; from now on, of other processes as
-    /// well.
+    /// Returns a counter of commits that add rows to the journal of a run; from now on, other processes are included.
     pub(super) fn watch(&self, run: i64) -> watch::Receiver<u64> {
         let commits = self.watched.watch(run);
-        self.look();
+        self.wake();
         commits
     }
 
-    /// Wakes the thread, which may wait for a job and for nothing else.
-    fn look(&self) {
+    /// Wakes the thread, which may be waiting for a job without polling.
+    fn wake(&self) {
         if let Some(jobs) = &self.jobs {
-            // Where the thread is gone, there are no more commits.
-            let _ = jobs.send(Message::Look);
+            // If the thread has ended, there are no more commits.
+            let _ = jobs.send(Message::Poll);
         }
     }
 
-    /// Tells whether changes were said to have happened that a reader does not see yet.
+    /// Tells whether there are acknowledged changes that a reader does not see yet.
     pub(super) fn is_unsettled(&self) -> bool {
         self.unsettled.load(Ordering::SeqCst) > 0
     }
@@ -335,7 +335,7 @@ impl Writer {
     }
 }
 
-/// An executing run is not news while it is executed.
+/// An update of a run that stays running is not news.
 fn news_in(batch: &Batch) -> News {
     let is_news = |change: &Change| match change {
         Change::Update(update) => update.status != RunStatus::Running,
@@ -369,8 +369,8 @@ fn parted(
     }
 }
 
-/// Notes for a run that something did not become durable.
-fn remember(failures: Failures, run: RunId) -> Tell {
+/// Returns a callback that records the failure of a run's change.
+fn remember(failures: Failures, run: RunId) -> Notify {
     Box::new(move |committed| {
         if let Err(error) = committed {
             note_failure(&failures, &run, &error);
@@ -404,7 +404,7 @@ fn lock(failures: &Failures) -> std::sync::MutexGuard<'_, HashMap<RunId, StoreEr
     failures.0.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Writes zeros behind the end of the log. To SQLite they are what is left of an earlier log: no valid frame.
+/// Appends zeros to the log. SQLite takes them for remains of an earlier log, because they are not a valid frame.
 fn make_room(log: &Path) -> std::io::Result<()> {
     let mut file = OpenOptions::new().append(true).open(log)?;
     let length = file.metadata()?.len();
@@ -427,35 +427,35 @@ struct Loop {
     news: Arc<watch::Sender<u64>>,
     commits: Arc<watch::Sender<u64>>,
     watched: Arc<Watched>,
-    /// Changes whenever another process has written.
+    /// The data version of the file, which changes when another process writes.
     version: Option<i64>,
-    looked: Instant,
-    /// What a commit is worth at the moment.
+    polled: Instant,
+    /// The current durability of commits.
     mode: Durability,
-    /// Jobs that were looked at and not done yet.
+    /// Jobs that were received and not performed yet.
     ahead: VecDeque<Job>,
     transactions: u32,
     traced: Traced,
 }
 
-/// A transaction under way.
+/// A transaction in progress.
 struct Open {
     begun: Instant,
     state: Result<(), StoreError>,
     jobs: usize,
-    /// Somebody waits for the end.
+    /// A caller waits for the commit.
     is_awaited: bool,
-    /// How many of the jobs were said to have happened.
+    /// Number of jobs that were acknowledged before the commit.
     unsettled: usize,
-    ends: Vec<Tell>,
+    ends: Vec<Notify>,
     news: News,
     spans: Spans,
-    /// Some of the runs whose entries it adds, where commits are traced.
+    /// Some of the runs to which the transaction adds entries, if commits are traced.
     runs: Vec<i64>,
 }
 
 impl Loop {
-    /// Returns the connection when there will be no more jobs.
+    /// Performs jobs until there are no more, and returns the connection.
     fn run(mut self) -> Connection {
         let mut next = None;
         loop {
@@ -469,46 +469,46 @@ impl Loop {
             next = self.transact(first);
             self.transactions += 1;
             if self.transactions == ROOM_AFTER {
-                // Where it cannot be had, commits are only slower.
+                // If the log cannot be extended, commits are only slower.
                 let _ = make_room(&self.path.with_extension("db-wal"));
             }
         }
     }
 
-    /// Waits for a job. Returns none when there will be no more.
+    /// Waits for a job. Returns `None` when there will be no more.
     fn next_job(&mut self) -> Option<Job> {
         if let Some(job) = self.ahead.pop_front() {
             return Some(job);
         }
         loop {
-            // Only who executes runs wants to know what other processes do.
+            // Other processes are polled only if there are readers.
             let readers = self.news.receiver_count() + self.commits.receiver_count();
             if readers == 0 && self.watched.is_empty() {
                 self.version = None;
                 match self.queue.recv().ok()? {
                     Message::Do(job) => return Some(job),
-                    Message::Look => continue,
+                    Message::Poll => continue,
                 }
             }
-            if self.looked.elapsed() >= LOOK_EVERY {
-                self.look_at_others();
+            if self.polled.elapsed() >= POLL_INTERVAL {
+                self.poll_others();
             }
-            match self.queue.recv_timeout(LOOK_EVERY) {
+            match self.queue.recv_timeout(POLL_INTERVAL) {
                 Ok(Message::Do(job)) => return Some(job),
-                Ok(Message::Look) | Err(RecvTimeoutError::Timeout) => {}
+                Ok(Message::Poll) | Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => return None,
             }
         }
     }
 
-    /// Tells of changes by other processes. Costs a look into shared memory.
-    fn look_at_others(&mut self) {
-        self.looked = Instant::now();
+    /// Notifies readers of changes by other processes. Costs a read of shared memory.
+    fn poll_others(&mut self) {
+        self.polled = Instant::now();
         let version = self
             .db
             .prepare_cached("PRAGMA data_version")
             .and_then(|mut sql| sql.query_row([], |row| row.get::<_, i64>(0)));
-        // Where it cannot be had, the next look may have it.
+        // If the version cannot be read, the next poll may succeed.
         let Ok(version) = version else {
             return;
         };
@@ -518,7 +518,7 @@ impl Loop {
         }
     }
 
-    /// Wakes those who read feeds.
+    /// Wakes the readers of feeds.
     fn committed(&self) {
         count_up(&self.commits);
         self.watched.committed(&self.db);
@@ -527,8 +527,8 @@ impl Loop {
     /// Performs a job and the jobs that follow it in one transaction; a job that fails is rolled back alone. If the
     /// transaction itself fails, all jobs fail. Returns a job that must go into the next transaction.
     fn transact(&mut self, first: Job) -> Option<Job> {
-        let worth = self.worth(&first);
-        self.set_mode(worth);
+        let durability = self.required_durability(&first);
+        self.set_mode(durability);
         let mut open = Open {
             begun: Instant::now(),
             state: self.execute("BEGIN IMMEDIATE"),
@@ -543,8 +543,8 @@ impl Loop {
         let rows = self.db.total_changes();
         self.perform(&mut open, first);
         let mut left = None;
-        while let Some(job) = self.company(&open) {
-            // What a commit is worth cannot be changed in a transaction.
+        while let Some(job) = self.next_in_transaction(&open) {
+            // The durability cannot be changed in a transaction.
             if job.durability == Durability::Full && self.mode == Durability::Relaxed {
                 left = Some(job);
                 break;
@@ -558,7 +558,7 @@ impl Loop {
             self.commit()
         });
         if outcome.is_err() {
-            // Fails where nothing was begun, which is as well.
+            // Fails harmlessly if no transaction was begun.
             let _ = self.execute("ROLLBACK");
         }
         self.unsettled.fetch_sub(open.unsettled, Ordering::SeqCst);
@@ -572,8 +572,8 @@ impl Loop {
             Ok(()) => self.traced.committed(&self.db, &committed),
             Err(error) => tracing::debug!(target: "flowstone::store", %error, "not committed"),
         }
-        for tell in open.ends {
-            tell(outcome.clone());
+        for notify in open.ends {
+            notify(outcome.clone());
         }
         if open.news == News::Some {
             count_up(&self.news);
@@ -582,9 +582,9 @@ impl Loop {
         left
     }
 
-    /// Returns what the next transaction is to be worth: the most that anything needs that waits already, so that
-    /// all of it is done together.
-    fn worth(&mut self, first: &Job) -> Durability {
+    /// Returns the durability of the next transaction: the highest that any waiting job needs, so that all are
+    /// committed together.
+    fn required_durability(&mut self, first: &Job) -> Durability {
         if first.durability == Durability::Relaxed && self.probe.is_none() {
             let room = GROUP_MAX.saturating_sub(self.ahead.len() + 1);
             let messages = self.queue.try_iter().take(room);
@@ -609,8 +609,8 @@ impl Loop {
         probe.reach(CommitPhase::AfterCommit)
     }
 
-    /// Returns another job for a transaction, if it is worth waiting for one.
-    fn company(&mut self, open: &Open) -> Option<Job> {
+    /// Returns another job for the transaction, if there is one or it is worth waiting for one.
+    fn next_in_transaction(&mut self, open: &Open) -> Option<Job> {
         if open.jobs >= GROUP_MAX || open.state.is_err() || self.probe.is_some() {
             return None;
         }
@@ -620,7 +620,7 @@ impl Loop {
         if open.is_awaited {
             return self.queue.try_recv().ok().and_then(Message::job);
         }
-        let left = MOMENT.saturating_sub(open.begun.elapsed());
+        let left = MAX_DELAY.saturating_sub(open.begun.elapsed());
         let message = self.queue.recv_timeout(left).ok();
         message.and_then(Message::job)
     }
@@ -651,14 +651,14 @@ impl Loop {
                 }
                 self.execute("RELEASE job")
             }
-            // SQLite has rolled the whole transaction back by itself, as it does where a disk fills up in the middle.
+            // SQLite has rolled back the whole transaction itself, for example because the disk became full.
             (Ok(()), Err(error)) if self.db.is_autocommit() => Err(error),
             (Ok(()), Err(_)) => self
                 .execute("ROLLBACK TO job")
                 .and_then(|()| self.execute("RELEASE job")),
         };
-        if let Some(tell) = applied.now {
-            tell(open.state.clone());
+        if let Some(notify) = applied.now {
+            notify(open.state.clone());
         }
         open.ends.extend(applied.end);
     }
@@ -672,7 +672,7 @@ impl Loop {
             Durability::Relaxed => "NORMAL",
         };
         let set = self.db.pragma_update(None, "synchronous", level);
-        // More than was asked for does no harm.
+        // A higher durability than requested does no harm.
         if set.is_ok() {
             self.mode = durability;
         }

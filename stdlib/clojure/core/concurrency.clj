@@ -1,26 +1,26 @@
 (in-ns 'clojure.core)
 
 (defmacro future
-  "Runs the body at once and returns a future of its value; deref throws what the body threw."
+  "Runs the body at once and returns a future of its value; deref throws the exception that the body threw."
   {:examples '[[@(future (+ 1 2)) 3]]}
   [& body]
   `(future-call (fn [] ~@body)))
 
 (defn pmap
-  "Returns what f gives for each item of coll, or for the items of several colls at each position.
+  "Returns the results of f for each item of coll, or for the items of several colls at each position.
   Here it does the same as map: steps run concurrently with flow/pmap."
   {:examples '[[(pmap inc [1 2]) (2 3)]]}
   [f & colls]
   (apply map f colls))
 
 (defn pcalls
-  "Returns what each of the functions without arguments gives."
+  "Returns the results of functions without arguments."
   {:examples '[[(pcalls (constantly 1) (constantly 2)) (1 2)]]}
   [& fns]
   (pmap #(%) fns))
 
 (defmacro pvalues
-  "Returns the values of the expressions, computed when they are looked at."
+  "Returns the values of the expressions, each computed when it is read."
   {:examples '[[(pvalues 1 (+ 1 1)) (1 2)]]}
   [& exprs]
   `(pcalls ~@(map (fn [expr] `(fn [] ~expr)) exprs)))
@@ -36,7 +36,7 @@
   `(ref nil))
 
 (defmacro io!
-  "Evaluates the body; a leading string is a message that is not needed without transactions."
+  "Evaluates the body; a leading string, the message for transactions, is ignored."
   {:examples '[[(io! "no" 1) 1]]}
   [& body]
   `(do ~@(if (string? (first body)) (rest body) body)))
@@ -49,14 +49,14 @@
 (def ^:private taps (atom #{}))
 
 (defn add-tap
-  "Makes f be called with each value sent to tap>."
+  "Registers f to be called with each value sent to tap>."
   {:examples '[[(add-tap identity) nil]]}
   [f]
   (swap! taps conj f)
   nil)
 
 (defn remove-tap
-  "Makes f not be called by tap> any more."
+  "Removes f from the functions that tap> calls."
   {:examples '[[(remove-tap identity) nil]]}
   [f]
   (swap! taps disj f)
@@ -73,13 +73,13 @@
 ;; Bindings
 
 (defmacro with-bindings
-  "Evaluates the body with vars bound to values, as a map says."
+  "Evaluates the body with vars bound to the values in a map."
   {:examples '[[(with-bindings {#'*print-length* 1} *print-length*) 1]]}
   [binding-map & body]
   `(with-bindings* ~binding-map (fn [] ~@body)))
 
 (defn with-bindings*
-  "Calls f with args, with vars bound to values as a map says."
+  "Calls f with args, with vars bound to the values in a map."
   {:examples '[[(with-bindings* {#'*print-length* 1} (fn [] *print-length*)) 1]]}
   [binding-map f & args]
   (let [depth (push-thread-bindings binding-map)]
@@ -88,7 +88,7 @@
       (finally (pop-thread-bindings depth)))))
 
 (defn bound-fn*
-  "Returns a function that calls f with the vars bound as they are now."
+  "Returns a function that calls f with the current bindings of vars."
   {:examples '[[((bound-fn* inc) 1) 2]]}
   [f]
   (let [bindings (get-thread-bindings)]
@@ -96,7 +96,7 @@
       (apply with-bindings* bindings f args))))
 
 (defmacro bound-fn
-  "Returns a function with this body that runs with the vars bound as they are now."
+  "Returns a function with this body that runs with the current bindings of vars."
   {:examples '[[((bound-fn [x] (inc x)) 1) 2]]}
   [& fntail]
   `(bound-fn* (fn ~@fntail)))
@@ -116,7 +116,7 @@
        (. ~target (~method ~@args)))))
 
 (defmacro import
-  "Makes record types of other namespaces known here by their names; classes are known everywhere."
+  "Makes record types of other namespaces available here by their names; class names are known everywhere."
   {:examples '[[(import java.util.UUID) nil]]}
   [& specs]
   (let [names (mapcat (fn [spec]
@@ -127,7 +127,7 @@
     `(do ~@(map (fn [full] `(import-type '~full)) names) nil)))
 
 (defn import-type
-  "Refers to the record type with this full name and its constructor, where there is one."
+  "Refers to the record type with this full name and to its constructor, if it has one."
   {:examples '[[(import-type 'java.util.UUID) nil]]}
   [full]
   (let [text (str full)
@@ -142,10 +142,10 @@
       (-import-foreign full))
     nil))
 
-;; Chunks: here each item is a chunk of its own
+;; Chunks: each item here is its own chunk
 
 (defn chunked-seq?
-  "Returns false: sequences show no chunks here."
+  "Returns false: sequences have no visible chunks here."
   {:examples '[[(chunked-seq? (seq [1])) false]]}
   [_]
   false)
@@ -170,7 +170,7 @@
   @buffer)
 
 (defn chunk-cons
-  "Returns the items of a chunk and then those of coll."
+  "Returns the items of a chunk followed by those of coll."
   {:examples '[[(chunk-cons [1] [2]) (1 2)]]}
   [chunk coll]
   (if (empty? chunk) coll (concat chunk coll)))
@@ -182,19 +182,19 @@
   [(first coll)])
 
 (defn chunk-rest
-  "Returns what follows the first chunk."
+  "Returns the rest after the first chunk."
   {:examples '[[(chunk-rest [1 2]) (2)]]}
   [coll]
   (rest coll))
 
 (defn chunk-next
-  "Returns what follows the first chunk, or nil."
+  "Returns the rest after the first chunk, or nil."
   {:examples '[[(chunk-next [1]) nil]]}
   [coll]
   (next coll))
 
 (defn seque
-  "Returns coll: there is no other thread that could run ahead."
+  "Returns coll: there is no other thread that could compute ahead."
   {:examples '[[(seque [1 2]) [1 2]]]}
   ([coll] coll)
   ([_n coll] coll))

@@ -1,6 +1,6 @@
 (in-ns 'clojure.core)
 
-;; Methods of host classes that code in the wild calls: plain functions with the method's name.
+;; Methods of host classes that existing code calls: plain functions with the method's name.
 
 (defn .charAt
   "Returns the character of a string at an index."
@@ -21,7 +21,7 @@
   (str s more))
 
 (defn .contains
-  "Tells whether a string has a substring, or a collection an item."
+  "Tells whether a string contains a substring, or a collection an item."
   {:examples '[[(.contains "abc" "bc") true]
                [(.contains [1 2] 2) true]]}
   [x item]
@@ -31,19 +31,19 @@
     :else (contains? x item)))
 
 (defn .containsKey
-  "Tells whether a map has a key."
+  "Tells whether a map contains a key."
   {:examples '[[(.containsKey {:a 1} :a) true]]}
   [m k]
   (contains? m k))
 
 (defn .count
-  "Returns how many items a collection has."
+  "Returns the number of items of a collection."
   {:examples '[[(.count [1 2]) 2]]}
   [coll]
   (count coll))
 
 (defn .deref
-  "Returns the value of an atom, delay or the like."
+  "Returns the value of an atom, delay or similar reference."
   {:examples '[[(.deref (atom 1)) 1]]}
   [x]
   (deref x))
@@ -67,20 +67,20 @@
   (= x y))
 
 (defn .equalsIgnoreCase
-  "Tells whether two strings are equal but for case."
+  "Tells whether two strings are equal if case is ignored."
   {:examples '[[(.equalsIgnoreCase "A" "a") true]]}
   [s other]
   (= (clojure.string/lower-case s) (clojure.string/lower-case other)))
 
 (defn .get
-  "Returns what a map has for a key, or a list at an index."
+  "Returns the value of a map at a key, or the item of a list at an index."
   {:examples '[[(.get {:a 1} :a) 1]
                [(.get [1 2] 0) 1]]}
   ([coll k] (if (sequential? coll) (nth coll k) (get coll k)))
   ([coll k default] (get coll k default)))
 
 (defn .getCause
-  "Returns the exception that an exception follows from, or nil."
+  "Returns the cause of an exception, or nil."
   {:examples '[[(.getCause (ex-info "a" {})) nil]]}
   [ex]
   (ex-cause ex))
@@ -159,7 +159,7 @@
   (if (map-entry? x) (val x) (inc (-ordinal x))))
 
 (defn .indexOf
-  "Returns the index of a substring or character of a string, or of an item of a list; -1 for none."
+  "Returns the index of a substring or character of a string, or of an item of a list; -1 if there is none."
   {:examples '[[(.indexOf "abc" "c") 2]
                [(.indexOf [1 2] 5) -1]]}
   ([x item] (.indexOf x item 0))
@@ -169,7 +169,7 @@
      (or (first (keep-indexed (fn [idx other] (when (and (>= idx from) (= item other)) idx)) x)) -1))))
 
 (defn .intValue
-  "Returns a number as an integer, cut off."
+  "Returns a number as an integer, truncated."
   {:examples '[[(.intValue 1.9) 1]]}
   [x]
   (int x))
@@ -181,7 +181,7 @@
   (empty? x))
 
 (defn .isBlank
-  "Tells whether a string has nothing but whitespace."
+  "Tells whether a string consists only of whitespace."
   {:examples '[[(.isBlank " ") true]]}
   [s]
   (clojure.string/blank? s))
@@ -199,7 +199,7 @@
   (set (keys m)))
 
 (defn .lastIndexOf
-  "Returns the last index of a substring or character of a string, or of an item of a list; -1 for none."
+  "Returns the last index of a substring or character of a string, or of an item of a list; -1 if there is none."
   {:examples '[[(.lastIndexOf "abcb" "b") 3]]}
   [x item]
   (if (string? x)
@@ -213,7 +213,7 @@
   (count (str s)))
 
 (defn .longValue
-  "Returns a number as a long, cut off."
+  "Returns a number as a long, truncated."
   {:examples '[[(.longValue 1.9) 1]]}
   [x]
   (long x))
@@ -247,14 +247,14 @@
   ([s regex new] (clojure.string/replace-first s (re-pattern regex) new)))
 
 (defn .size
-  "Returns how many items a collection has."
+  "Returns the number of items of a collection."
   {:examples '[[(.size {:a 1}) 1]]}
   [coll]
   (count coll))
 
 (defn .split
-  "Returns the parts of a string between matches of a regular expression; a vector, not an array. The expression is text after the string, as
-  of String, or comes first, as of Pattern."
+  "Returns the parts of a string between matches of a regular expression; a vector, not an array. The expression is a string after the text, as
+  in String, or comes first, as in Pattern."
   {:examples '[[(.split "a,b" ",") ["a" "b"]] [(.split #"-+" "a--b") ["a" "b"]]]}
   ([s regex]
    (if (regex? s)
@@ -314,7 +314,7 @@
   (clojure.string/trim s))
 
 (defn .valAt
-  "Returns what a map has for a key."
+  "Returns the value of a map at a key."
   {:examples '[[(.valAt {:a 1} :a) 1]]}
   ([m k] (get m k))
   ([m k default] (get m k default)))

@@ -3,13 +3,13 @@
 ;; More methods of host classes: of collections, functions, names, numbers and patterns.
 
 (defn .abs
-  "Returns a number without its sign."
+  "Returns the absolute value of a number."
   {:examples '[[(.abs -1.5M) 1.5M]]}
   [x]
   (abs x))
 
 (defn .add
-  "Returns two big numbers together."
+  "Returns the sum of two big numbers."
   {:examples '[[(.add 1N 2N) 3N]]}
   [x y]
   (+' x y))
@@ -21,7 +21,7 @@
   (apply f args))
 
 (defn .assoc
-  "Returns a map or vector with a value at a key; a transient changes."
+  "Returns a map or vector with the value of a key set; a transient changes."
   {:examples '[[(.assoc {} :a 1) {:a 1}]]}
   [coll k v]
   (if (instance? clojure.lang.ITransientCollection coll)
@@ -29,7 +29,7 @@
     (assoc coll k v)))
 
 (defn .assocN
-  "Returns a vector with a value at an index."
+  "Returns a vector with the value at an index set."
   {:examples '[[(.assocN [1 2] 0 3) [3 2]]]}
   [v idx x]
   (assoc v idx x))
@@ -47,7 +47,7 @@
   (int (nth s idx)))
 
 (defn .cons
-  "Returns a collection with an item, where conj puts it."
+  "Returns a collection with an item added, as conj does."
   {:examples '[[(.cons [1] 2) [1 2]]]}
   [coll item]
   (conj coll item))
@@ -112,13 +112,13 @@
   (unchecked-long (bigint (BigInteger. (subs (clojure.string/replace (str id) "-" "") 0 16) 16))))
 
 (defn .getOrDefault
-  "Returns what a map has for a key, or a default."
+  "Returns the value of a map at a key, or a default."
   {:examples '[[(.getOrDefault {:a 1} :b 2) 2]]}
   [m k default]
   (get m k default))
 
 (defn .getStackTrace
-  "Returns an empty array: an exception here has its place in the source and no host's frames."
+  "Returns an empty array: an exception here has its place in the source, but no frames of the host."
   {:examples '[[(alength (.getStackTrace (ex-info "a" {}))) 0]]}
   [_]
   (object-array 0))
@@ -130,7 +130,7 @@
   nil)
 
 (defn .hashCode
-  "Returns the hash of a value as a host integer, which Java makes of the parts of a value."
+  "Returns the hash of a value as a host integer, computed from its parts as in Java."
   {:examples '[[(.hashCode "abc") 96354]
                [(.hashCode [1 2]) 994]]}
   [x]
@@ -209,19 +209,19 @@
   (min x y))
 
 (defn .more
-  "Returns the sequence after the first item, perhaps empty."
+  "Returns the sequence after the first item, which may be empty."
   {:examples '[[(.more '(1 2)) (2)]]}
   [coll]
   (rest coll))
 
 (defn .multiply
-  "Returns two big numbers multiplied."
+  "Returns the product of two big numbers."
   {:examples '[[(.multiply 2N 3N) 6N]]}
   [x y]
   (*' x y))
 
 (defn .negate
-  "Returns a big number with the other sign."
+  "Returns a big number negated."
   {:examples '[[(.negate 1.5M) -1.5M]]}
   [x]
   (-' x))
@@ -239,7 +239,7 @@
   (the-ns (symbol (namespace (symbol v)))))
 
 (defn .ordinal
-  "Returns the place of a constant among those of its class, from 0."
+  "Returns the index of a constant among those of its class, from 0."
   {:examples '[[(.ordinal java.math.RoundingMode/DOWN) 1]]}
   [constant]
   (-ordinal constant))
@@ -251,7 +251,7 @@
   (if (regex? re) (str re) (second (-matcher-parts re))))
 
 (defn .remainder
-  "Returns what is left of a big number divided by another."
+  "Returns the remainder of dividing a big number by another."
   {:examples '[[(.remainder 7N 2N) 1N]]}
   [x y]
   (rem x y))
@@ -265,7 +265,7 @@
   (apply str (repeat n s)))
 
 (defn .reset
-  "Sets an atom to a value; moves a matcher back to the start of its text, or to that of another one."
+  "Sets an atom to a value; resets a matcher to the start of its text, or of another one."
   {:examples '[[(.reset (atom 1) 2) 2]
                [(re-find (.reset (re-matcher #"." "a") "b")) "b"]]}
   ([matcher] (-matcher-reset matcher))
@@ -300,20 +300,20 @@
       :else 0)))
 
 (defn .entryKey
-  "Returns what a sorted collection orders an item by: the key of an entry, or the item of a set."
+  "Returns the key by which a sorted collection orders an item: the key of an entry, or the item of a set."
   {:examples '[[(.entryKey (sorted-map 1 2) (first {1 2})) 1]]}
   [coll item]
   (if (map? coll) (key item) item))
 
 (defn .seqFrom
-  "Returns the items of a sorted collection from a key on, in its order or backwards, or nil."
+  "Returns the items of a sorted collection from a key on, in its order or in reverse order, or nil."
   {:examples '[[(.seqFrom (sorted-set 1 2 3) 2 true) (2 3)]
                [(.seqFrom (sorted-set 1 2 3) 2 false) (2 1)]]}
   [coll from ascending]
   (if ascending (subseq coll >= from) (rsubseq coll <= from)))
 
 (defn- -part-of-sorted
-  "Returns what subseq and rsubseq give for an object with the methods of sorted collections."
+  "Returns the result of subseq and rsubseq for an object with the methods of sorted collections."
   ([ascending coll test limit]
    (if (contains? (if ascending #{> >=} #{< <=}) test)
      (-part-of-sorted ascending coll test limit (constantly true) nil)
@@ -353,13 +353,13 @@
   (clojure.string/trimr s))
 
 (defn .subtract
-  "Returns a big number less another."
+  "Returns the difference of two big numbers."
   {:examples '[[(.subtract 3N 2N) 1N]]}
   [x y]
   (-' x y))
 
 (defn .swap
-  "Sets an atom to what a function makes of its value and the arguments."
+  "Sets an atom to the result of a function of its value and the arguments."
   {:examples '[[(.swap (atom 1) + 2) 3]]}
   [a f & args]
   (apply swap! a f args))
@@ -416,7 +416,7 @@
   (subs (str s) start end))
 
 (defn .withLocale
-  "Returns the formatter: its words are English, as of the locales that exist."
+  "Returns the formatter unchanged: its words are English, as in all available locales."
   {:examples '[[(.format (.withLocale (java.time.format.DateTimeFormatter/ofPattern "yyyy") java.util.Locale/US)
                          (java.time.LocalDate/parse "2024-01-02"))
                  "2024"]]}
@@ -436,7 +436,7 @@
   (denominator x))
 
 (defn .isArray
-  "Tells whether a class is one of arrays."
+  "Tells whether a class is the class of an array."
   {:examples '[[(.isArray (class (int-array 0))) true]]}
   [c]
   (clojure.string/starts-with? (.getName c) "["))
@@ -509,7 +509,7 @@
   ([coll f init] (reduce f init coll)))
 
 (defn .rseq
-  "Returns the items of a vector or sorted collection from the last to the first."
+  "Returns the items of a vector or sorted collection in reverse order."
   {:examples '[[(.rseq [1 2]) (2 1)]]}
   [coll]
   (rseq coll))

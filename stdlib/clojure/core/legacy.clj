@@ -1,9 +1,9 @@
 (in-ns 'clojure.core)
 
-;; What older programs use. Structs are plain maps here.
+;; Functions for older programs. Structs are plain maps here.
 
 (defn create-struct
-  "Returns what struct and struct-map make maps by: the keys that each of them has."
+  "Returns the basis of a struct, for struct and struct-map: the keys that each struct has."
   {:examples '[[(struct (create-struct :a :b) 1 2) {:a 1 :b 2}]]}
   [& keys]
   (assert (seq keys) "a struct needs keys")
@@ -15,7 +15,7 @@
   `(def ~name (create-struct ~@keys)))
 
 (defn struct
-  "Returns a map with the keys of a struct and the values, nil for those that are not given."
+  "Returns a map with the keys of a struct and the values; nil for missing values."
   {:examples '[[(struct (create-struct :a :b) 1) {:a 1 :b nil}]]}
   [basis & values]
   (when (> (count values) (count basis))
@@ -23,7 +23,7 @@
   (into {} (map vector basis (concat values (repeat nil)))))
 
 (defn struct-map
-  "Returns a map with the keys of a struct and values by key, nil for those that are not given; other keys may follow."
+  "Returns a map with the keys of a struct and values by key; nil for missing values; other keys may follow."
   {:examples '[[(struct-map (create-struct :a :b) :b 1 :c 2) {:a nil :b 1 :c 2}]]}
   [basis & entries]
   (apply assoc (struct basis) entries))
@@ -50,7 +50,7 @@
   (eduction xform coll))
 
 (defn iterator-seq
-  "Returns a sequence of what an iterator gives; a collection is its own iterator, too."
+  "Returns a sequence of the items of an iterator; a collection is its own iterator, too."
   {:examples '[[(iterator-seq (.iterator [1 2])) (1 2)]]}
   [iterator]
   (if (or (nil? iterator) (seqable? iterator))
@@ -59,7 +59,7 @@
             (lazy-seq (when (.hasNext iterator) (cons (.next iterator) (more)))))))))
 
 (defn enumeration-seq
-  "Returns a sequence of what an enumeration gives; a collection is its own enumeration, too."
+  "Returns a sequence of the items of an enumeration; a collection is its own enumeration, too."
   {:examples '[[(enumeration-seq (java.util.Collections/enumeration [1 2])) (1 2)]]}
   [enumeration]
   (if (or (nil? enumeration) (seqable? enumeration))
@@ -74,7 +74,7 @@
   (inst-ms inst))
 
 (defn seq-to-map-for-destructuring
-  "Returns the map that keyword arguments come to: pairs, or a map alone, or pairs with a map at the end."
+  "Returns the map of keyword arguments: pairs, or a map alone, or pairs with a map at the end."
   {:examples '[[(seq-to-map-for-destructuring '(:a 1 {:b 2})) {:a 1 :b 2}]]}
   [args]
   (if (next args)
@@ -83,7 +83,7 @@
     (or (first args) {})))
 
 (defn file-seq
-  "Returns the paths of a folder and of all that is below it, each folder before what it holds. Programs may look when
+  "Returns the paths of a folder and of everything below it, each folder before its content. Programs may list files when
   they are started with --allow-files."
   [path]
   (tree-seq -files-in -files-in path))

@@ -3,7 +3,7 @@
 ;; Multimethods
 
 (defmacro defmulti
-  "Defines a function that chooses a method by what dispatch-fn gives for its arguments.
+  "Defines a function that chooses a method by the result of dispatch-fn for its arguments.
   Options are :default, the dispatch value of the method for all others, and :hierarchy, a var or atom."
   {:arglists '([name docstring? attr-map? dispatch-fn & options])
    :examples '[[(do (defmulti area :shape)
@@ -112,7 +112,7 @@
       groups)))
 
 (defn- with-other-arities
-  "Returns the methods of one interface with the arities that other interfaces of the type have for the same names."
+  "Returns the methods of one interface, with the arities that other interfaces of the type have for the same names."
   [methods all]
   (let [arity #(let [params (second %)] (when (vector? params) [(first %) (count params)]))
         names (set (map first methods))
@@ -121,11 +121,11 @@
             (filter #(and (names (first %)) (arity %) (not (own (arity %)))) all))))
 
 (def ^:private primitive-tests
-  "What the hints of primitive parameters accept."
+  "The tests that the hints of primitive parameters stand for."
   '{long integer?, int integer?, short integer?, byte integer?, double float?, float float?, boolean boolean?, char char?})
 
 (defn- hint-test
-  "Returns the form that tells whether a local has the class that the hint of a parameter names; nil without a hint."
+  "Returns the form that tests whether a local has the class in a parameter's hint; nil without a hint."
   [param local]
   (let [tag (:tag (meta param))]
     (cond
@@ -134,14 +134,14 @@
       :else `(or (nil? ~local) (instance? ~tag ~local)))))
 
 (defn- by-hints
-  "Makes one method of several with the same name and number of parameters: the first whose hints the arguments meet."
+  "Combines several methods with the same name and number of parameters: the first whose hints match the arguments is called."
   [overloads]
   (let [method-name (ffirst overloads)
         params (second (first overloads))
         locals (mapv (fn [_] (gensym "arg__")) params)
         tests (fn [[_ params]]
                 (keep identity (map hint-test (next params) (next locals))))
-        ;; Hints that accept more come last.
+        ;; Less specific hints come last.
         ordered (sort-by (comp - count tests) overloads)]
     `(~method-name ~locals
        (cond
@@ -153,7 +153,7 @@
                        ~(str "No matching method found: " method-name)))))))
 
 (defn- without-overloads
-  "Returns methods of which no two have the same name and number of parameters."
+  "Returns the methods, combined so that no two have the same name and number of parameters."
   [methods]
   (let [arity (fn [method]
                 (when (vector? (second method)) [(first method) (count (second method))]))
@@ -190,13 +190,13 @@
   (and (map? x) (contains? x :impls)))
 
 (defn- extends-class?
-  "Tells whether a symbol in a type's body names a class and not a protocol."
+  "Tells whether a symbol in a type's body names a class rather than a protocol."
   [sym]
   (let [found (resolve sym)]
     (not (and (var? found) (protocol? (root-of found))))))
 
 (defmacro extend-type
-  "Gives a type implementations of protocols."
+  "Adds implementations of protocols to a type."
   {:arglists '([type & protocols-and-methods])}
   [t & specs]
   `(extend ~t
@@ -205,7 +205,7 @@
                (grouped specs))))
 
 (defmacro extend-protocol
-  "Gives several types an implementation of one protocol."
+  "Adds an implementation of one protocol to several types."
   {:arglists '([protocol & types-and-methods])}
   [protocol & specs]
   `(do ~@(map (fn [[t methods]]
@@ -213,7 +213,7 @@
               (grouped specs))))
 
 (defn- method-symbol
-  "Returns the symbol under which an object holds its own method of a protocol or class."
+  "Returns the symbol under which an object stores its own method of a protocol or class."
   [protocol method]
   (let [found (resolve protocol)]
     (if (and (var? found) (protocol? (root-of found)))
@@ -221,7 +221,7 @@
       (symbol "host" (name method)))))
 
 (defmacro reify
-  "Returns an object that implements protocols, with methods that close over the locals around it."
+  "Returns an object that implements protocols, with methods that close over the surrounding locals."
   {:arglists '([& protocols-and-methods])
    :examples '[[(do (defprotocol Greeter (greet [g]))
                     (let [word "hi"] (greet (reify Greeter (greet [_] word)))))
@@ -242,7 +242,7 @@
 ;; Records and types
 
 (defn- with-fields
-  "Returns an arity of a method in which the fields are locals, but for those that a parameter hides."
+  "Returns an arity of a method in which the fields are locals, except those that a parameter shadows."
   [fields mutable]
   (fn [[params & body]]
     (let [this (gensym "this__")
@@ -277,7 +277,7 @@
         (grouped specs)))
 
 (defn- type-forms
-  "Returns the forms that defrecord and deftype share."
+  "Returns the forms shared by defrecord and deftype."
   [tname fields specs constructor]
   (let [positional (symbol (str "->" tname))
         mutable (mapv #(with-meta % nil)
@@ -294,7 +294,7 @@
         ~(str "Returns a " tname " with these values of its fields.")
         ~hinted
         (~constructor ~tname ~@fields))
-      ;; A class of the host has its constructor in its namespace.
+      ;; The constructor of a host class is in its namespace.
       ~@(when-not (:package (meta tname))
           [`(make-constructor '~tname
                               ~(if (= constructor `new-record)
@@ -313,13 +313,13 @@
              groups))))
 
 (defn- make-map-constructor
-  "Makes (Name/create map) call f in the current namespace: what defrecord needs."
+  "Makes (Name/create map) call f in the current namespace, for defrecord."
   [tname f]
   (intern (symbol (str (ns-name *ns*) "." tname)) 'create f)
   nil)
 
 (defn make-constructor
-  "Makes (Name. ...) call f in the current namespace, and (Name/getBasis) give the fields: what defrecord and deftype need."
+  "Makes (Name. ...) call f in the current namespace, and (Name/getBasis) return the fields, for defrecord and deftype."
   [tname f fields]
   (let [constructors (symbol (str (ns-name *ns*) "." tname))]
     (intern (create-ns constructors) 'new f)
@@ -328,7 +328,7 @@
     nil))
 
 (defmacro defrecord
-  "Defines a type of maps with fields, ->Name and map->Name to make them, and implementations of protocols."
+  "Defines a type of maps with fields, the constructors ->Name and map->Name, and implementations of protocols."
   {:arglists '([name [& fields] & protocols-and-methods])
    :examples '[[(do (defrecord Point [x y]) (:x (->Point 1 2))) 1]]}
   [rname fields & specs]
@@ -343,7 +343,7 @@
          ~rname)))
 
 (defmacro deftype
-  "Defines a type of objects with fields, ->Name to make them, and implementations of protocols."
+  "Defines a type of objects with fields, the constructor ->Name, and implementations of protocols."
   {:arglists '([name [& fields] & protocols-and-methods])
    :examples '[[(do (deftype Box [x]) (.-x (->Box 1))) 1]]}
   [tname fields & specs]

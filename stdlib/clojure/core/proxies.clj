@@ -3,13 +3,13 @@
 ;; proxy: objects that implement methods of classes and interfaces
 
 (defn- with-this
-  "Returns a method of proxy as reify wants it: each arity has the object first."
+  "Returns a method of proxy in the form that reify expects: the object is the first parameter of each arity."
   [[method & arities]]
   (map (fn [[params & body]] (list* method (into ['this] params) body))
        (if (vector? (first arities)) [arities] arities)))
 
 (def ^:private thread-local-methods
-  "What a ThreadLocal has beside what a proxy says."
+  "The methods that a ThreadLocal has in addition to those of a proxy."
   '((get [this]
       (when (nil? @held) (vreset! held [(.initialValue this)]))
       (first @held))
@@ -17,8 +17,8 @@
     (set [this x] (vreset! held [x]) nil)))
 
 (defmacro proxy
-  "Returns an object that implements interfaces with these methods, in which `this` is the object. Of classes only ThreadLocal has methods of its
-  own beside those given."
+  "Returns an object that implements interfaces with these methods, in which `this` is the object. Of the classes, only ThreadLocal has methods
+  in addition to those given."
   {:arglists '([class-and-interfaces args & methods])
    :examples '[[(str (proxy [Object] [] (toString [] "a"))) "a"]
                [(.get (proxy [ThreadLocal] [] (initialValue [] 1))) 1]]}

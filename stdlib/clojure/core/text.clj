@@ -1,9 +1,9 @@
 (in-ns 'clojure.core)
 
-;; Reading from streams, and printing that programs may extend.
+;; Reading from streams, and printing that programs can extend.
 
 (defn- next-form
-  "Reads the next form of a reader: a vector of it and its text. At the end gives on-end, or throws if on-end equals ::none."
+  "Reads the next form of a reader: a vector of it and its text. At the end returns on-end, or throws if on-end equals ::none."
   [stream opts on-end]
   (or (-read-form stream opts)
       (if (= on-end ::none)
@@ -11,13 +11,13 @@
         [on-end ""])))
 
 (defn- eof-of
-  "Returns what an options map gives at the end of the text, or ::none."
+  "Returns the value for the end of the text in an options map, or ::none."
   [opts]
   (let [eof (get opts :eof ::none)]
     (if (= eof :eofthrow) ::none eof)))
 
 (defn read
-  "Reads the next form of a reader (*in*) as code. At its end throws, or gives eof-value if eof-error? is false.
+  "Reads the next form of a reader (*in*) as code. At its end throws, or returns eof-value if eof-error? is false.
   The options are those of read-string."
   {:examples '[[(with-in-str "(+ 1 2) :b" [(read) (read) (read *in* false :end)]) [(+ 1 2) :b :end]]]}
   ([] (read *in*))
@@ -46,7 +46,7 @@
   (-read-line *in*))
 
 (defn line-seq
-  "Returns the lines of a reader, each read when it is asked for."
+  "Returns the lines of a reader, each read when it is needed."
   {:examples '[[(with-in-str "a\nb" (vec (line-seq *in*))) ["a" "b"]]]}
   [reader]
   (when-let [line (-read-line reader)]
@@ -66,13 +66,13 @@
   (load-string (-read-all reader)))
 
 (def default-data-readers
-  "The functions that read the tags which are always known."
+  "The functions that read the built-in tags."
   {'inst (fn [text] (clojure.edn/read-string (str "#inst " (pr-str text))))
    'uuid (fn [text] (clojure.edn/read-string (str "#uuid " (pr-str text))))})
 
 (defmulti print-method
   "Prints x to a writer. Add methods, by class or by a keyword under :type in the metadata, to change how pr, print and
-  str show values of one's own."
+  str print your own values."
   (fn [x _writer]
     (let [kind (:type (meta x))]
       (if (keyword? kind) kind (class x)))))
@@ -81,7 +81,7 @@
   (-print-default x writer))
 
 (defmulti print-dup
-  "Prints x to a writer so that reading gives it back: what pr asks while *print-dup* is true."
+  "Prints x to a writer so that it can be read back: used by pr while *print-dup* is true."
   (fn [x _writer] (class x)))
 
 (defmethod print-dup :default [x writer]
@@ -94,7 +94,7 @@
   (-write writer (str x)))
 
 (defn print-ctor
-  "Prints a constructor call of the class of x to a writer; print-args is given x and the writer for what it takes."
+  "Prints a constructor call of the class of x to a writer; print-args is called with x and the writer to print the arguments."
   {:examples '[[(with-out-str (print-ctor 1 (fn [x w] (print-method x w)) *out*)) "#=(java.lang.Long. 1)"]]}
   [x print-args writer]
   (-write writer (str "#=(" (pr-str (class x)) ". "))
@@ -110,19 +110,19 @@
   (-append writer x))
 
 (defn .close
-  "Closes a reader or writer: there is nothing to do for those over text."
+  "Closes a reader or writer; for those over text there is nothing to do."
   {:examples '[[(with-open [r (java.io.StringReader. "a")] (.readLine r)) "a"]]}
   [_stream]
   nil)
 
 (defn .flush
-  "Does nothing: what is written arrives in order without it."
+  "Does nothing: written text arrives in order without it."
   {:examples '[[(.flush *out*) nil]]}
   [_stream]
   nil)
 
 (defn .read
-  "Returns the number of the next character of a reader, or -1 at its end; or reads characters into an array, and returns how many."
+  "Returns the code of the next character of a reader, or -1 at its end; or reads characters into an array, and returns their number."
   {:examples '[[(.read (java.io.StringReader. "a")) 97]
                [(let [chars (char-array 3)] [(.read (java.io.StringReader. "ab") chars 1 2) (vec chars)]) [2 [\o0 \a \b]]]]}
   ([reader] (-read-char reader))
@@ -142,14 +142,14 @@
   (-read-line reader))
 
 (defn .unread
-  "Makes a reader give a character, or the one with a number, again."
+  "Puts back a character, or the one with a code, to be read again."
   {:examples '[[(let [r (java.io.StringReader. "b")] (.unread r 97) (.readLine r)) "ab"]]}
   ([reader x] (-unread reader x))
   ([reader chars start length]
    (-unread reader (apply str (take length (drop start chars))))))
 
 (defn .write
-  "Writes a string, or the character with a number, to a writer."
+  "Writes a string, or the character with a code, to a writer."
   {:examples '[[(with-out-str (.write *out* "a")) "a"]]}
   [writer x]
   (-write writer x))

@@ -1,4 +1,4 @@
-//! Every example beside a function is run.
+//! Runs every example of a function.
 
 use flowstone_lang::library;
 use flowstone_lang::value::{Example, Symbol, Value};
@@ -6,7 +6,7 @@ use flowstone_lang::value::{Example, Symbol, Value};
 use super::Runner;
 
 #[test]
-fn natives_do_what_their_examples_say() {
+fn natives_return_the_results_of_their_examples() {
     let mut runner = Runner::new();
     let mut problems = Vec::new();
     for (name, examples) in natives(&runner) {
@@ -29,10 +29,10 @@ fn natives_do_what_their_examples_say() {
 }
 
 #[test]
-fn the_library_does_what_its_examples_say() {
+fn the_library_returns_the_results_of_its_examples() {
     let mut runner = Runner::new();
     let mut problems = Vec::new();
-    // What `flow` has needs a run around it: the tests of the engine run that.
+    // Functions of `flow` need a run: the tests of the engine run their examples.
     let alone = library::SOURCES
         .iter()
         .filter(|source| source.namespace != "flow");
@@ -62,7 +62,7 @@ fn the_library_does_what_its_examples_say() {
     );
 }
 
-/// Returns the list of examples with what they really give.
+/// Returns the list of examples with their actual results.
 fn with_results(list: &str) -> String {
     let mut runner = Runner::new();
     let mut out = String::new();
@@ -86,7 +86,7 @@ fn with_results(list: &str) -> String {
 }
 
 #[test]
-fn the_listed_examples_give_what_the_list_says() {
+fn listed_examples_return_the_listed_results() {
     let list = include_str!("../../../stdlib/examples.txt");
     expect_test::expect_file!["../../../stdlib/examples.txt"].assert_eq(&with_results(list));
 }

@@ -1,5 +1,5 @@
-//! What the machine's short cuts must not change: calls that count no reference, loops that test at their
-//! end, registers that are known to hold integers.
+//! The machine's optimisations must not change results: calls that count no reference, loops that test at their end,
+//! registers that are known to hold integers.
 
 use super::Runner;
 use super::traps::check_stops;
@@ -41,7 +41,7 @@ fn a_function_may_be_replaced_while_it_runs() {
 }
 
 #[test]
-fn callees_stay_where_they_are() {
+fn callees_are_not_moved_by_calls() {
     check("((fn [f] (f f)) (fn [g] (fn? g)))", "true");
     check("(let [f (fn [& xs] (count xs))] (f f f f))", "3");
     check("(let [f {:a 1} g :a] [(f g) (g f) (f :b 2)])", "[1 1 2]");
@@ -134,7 +134,7 @@ fn loops_test_at_their_end() {
 }
 
 #[test]
-fn loops_fail_as_other_code() {
+fn failures_in_loops_are_handled_as_in_other_code() {
     check(
         "(loop [i 9223372036854775806] (if (> i 0) (recur (inc i)) i))",
         "ArithmeticException E0321: integer overflow",
@@ -154,7 +154,7 @@ fn loops_fail_as_other_code() {
 }
 
 #[test]
-fn every_loop_is_paid_for() {
+fn every_loop_pays_fuel() {
     check_stops("(loop [i 0] (if (< i 1) (recur i) i))");
     check_stops("(loop [a true] (if a (recur a) 1))");
     check_stops("(loop [a nil] (if (nil? a) (recur a) 1))");
@@ -169,7 +169,7 @@ fn every_loop_is_paid_for() {
 }
 
 #[test]
-fn natives_that_look_take_their_arguments_where_they_are() {
+fn natives_that_only_read_leave_their_arguments_in_registers() {
     check(
         "(let [m {1 :a} v [5 6]] [(get m 1) (get v v) (nth v 1) (get nil 1) (get m :x)])",
         "[:a nil 6 nil nil]",

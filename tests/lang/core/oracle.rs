@@ -1,4 +1,4 @@
-//! Expressions with what Clojure 1.11 prints for them: each in a line, then `=>` and the result.
+//! Expressions with the output of Clojure 1.11: each on one line, followed by `=>` and the result.
 
 use super::Runner;
 
@@ -51,7 +51,7 @@ fn pretty_printing_is_as_in_clojure() {
 }
 
 #[test]
-fn generated_expressions_give_what_they_give_in_clojure() {
+fn generated_expressions_return_the_results_of_clojure() {
     check(include_str!("generated.txt"));
 }
 
@@ -71,7 +71,7 @@ fn names_of_the_host_and_small_functions_are_as_in_clojure() {
 }
 
 #[test]
-fn host_classes_do_what_those_of_the_host_do() {
+fn host_classes_behave_as_in_java() {
     check(include_str!("host.txt"));
 }
 

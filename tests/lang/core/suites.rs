@@ -1,5 +1,4 @@
-//! Test suites written in the language: each file of `suites/` runs as a program, and none of its assertions
-//! may fail.
+//! Test suites written in the language: each file of `suites/` runs as a program, and all of its assertions must hold.
 
 use flowstone_lang::value::{Symbol, Value};
 

@@ -1,4 +1,4 @@
-//! `clojure.test` as a program meets it: what it prints and what it returns.
+//! The output and the results of `clojure.test` in a program.
 
 use expect_test::{Expect, expect};
 
@@ -89,7 +89,7 @@ fn thrown_and_are_and_fixtures_work() {
 }
 
 #[test]
-fn reports_and_assertions_are_open() {
+fn reports_and_assertions_can_be_extended() {
     check(
         "(defmethod assert-expr 'roughly? [msg form]
                `(do-report {:type (if (< (abs (- ~(nth form 1) ~(nth form 2))) 0.1) :pass :fail)
@@ -163,7 +163,7 @@ fn a_report_has_the_place_of_the_assertion_however_it_was_written() {
 }
 
 #[test]
-fn reports_go_to_test_out_and_show_what_an_error_follows_from() {
+fn reports_go_to_test_out_and_show_the_causes_of_an_error() {
     check(
         "(defn inner [] (throw (ex-info \"inner\" {:a 1})))
              (defn outer [] (try (inner) (catch Exception e (throw (ex-info \"outer\" {} e)))))

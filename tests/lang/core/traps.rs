@@ -1,5 +1,5 @@
-//! What brings interpreters down: depth, endless sequences, comparators that lie, functions that look at
-//! what is being changed.
+//! Cases that break interpreters: depth, infinite sequences, inconsistent comparators, functions that read the cell
+//! being changed.
 
 use std::rc::Rc;
 
@@ -19,7 +19,7 @@ fn check(expression: &str, expected: &str) {
     assert_eq!(Runner::new().run(expression), expected, "{expression}");
 }
 
-/// What never ends must end with the fuel.
+/// Checks that an infinite evaluation ends with its fuel.
 pub(super) fn check_stops(expression: &str) {
     let got = limited(4).run(expression);
     assert!(got.starts_with("stopped: "), "{expression} gives {got}");
@@ -47,7 +47,7 @@ fn pipelines_do_not_nest() {
 }
 
 #[test]
-fn deep_laziness_that_is_held_ends_in_an_exception_or_a_value() {
+fn deeply_nested_lazy_sequences_return_a_value_or_throw() {
     let got = Runner::new().run(
         "(let [xs (nth (iterate #(remove odd? %) (range)) 100000)] [(try (first xs) (catch Throwable _ :deep))])",
     );
@@ -74,7 +74,7 @@ fn long_sequences_are_dropped_in_a_loop() {
 }
 
 #[test]
-fn endless_work_stops_with_the_fuel() {
+fn infinite_work_stops_when_the_fuel_is_used_up() {
     check_stops("(count (range))");
     check_stops("(vec (range 1000000000000))");
     check_stops("(into [] (repeat 10000000000 :x))");
@@ -141,7 +141,7 @@ fn endless_work_stops_with_the_fuel() {
 }
 
 #[test]
-fn large_numbers_and_texts_cost_what_they_are_long() {
+fn large_numbers_and_texts_cost_fuel_by_their_length() {
     check_stops(
         "(loop [a 3N, b nil] (recur (if (< (.bitLength (biginteger a)) 1000000) (* a a) a) (* a a)))",
     );
@@ -159,7 +159,7 @@ fn large_numbers_and_texts_cost_what_they_are_long() {
 }
 
 #[test]
-fn a_comparator_that_lies_gives_some_order() {
+fn an_inconsistent_comparator_results_in_some_order() {
     check("(count (sort (fn [a b] true) (range 100)))", "100");
     check("(count (sort (fn [a b] false) (range 100)))", "100");
     check("(count (sort (fn [a b] -1) (range 100)))", "100");
@@ -183,7 +183,7 @@ fn a_sort_keeps_equal_items_in_order() {
 }
 
 #[test]
-fn functions_may_look_at_what_is_being_changed() {
+fn functions_may_read_the_cell_being_changed() {
     check("(let [a (atom 1)] (swap! a (fn [x] (+ x @a))))", "2");
     check(
         "(let [a (atom 1)] (swap! a (fn [x] (reset! a 10) (inc x))) @a)",
@@ -278,7 +278,7 @@ fn a_pipeline_runs_its_functions_once_and_in_order() {
 }
 
 #[test]
-fn nothing_is_left_of_a_session() {
+fn a_closed_session_leaves_nothing_behind() {
     let mut runner = Runner::new();
     runner.run(
         "(defn f [n] (if (pos? n) (f (dec n)) (map f [])))
@@ -300,7 +300,7 @@ fn templates_in_templates_have_a_limit() {
 }
 
 #[test]
-fn what_interpreters_get_wrong_about_scope_and_order() {
+fn scope_and_order_of_evaluation_are_those_of_clojure() {
     check(
         "(let [n (atom 0)] (try (try (swap! n inc) (throw (ex-info \"x\" {})) (finally (swap! n + 10))) (catch Exception _)) @n)",
         "11",
@@ -348,7 +348,7 @@ fn namespaces_of_the_library_have_documentation() {
     );
     check(
         "(do (require 'clojure.walk 'clojure.repl) (with-out-str (clojure.repl/doc clojure.walk)))",
-        r#""-------------------------\nclojure.walk\n  Walking and changing nested data.\n""#,
+        r#""-------------------------\nclojure.walk\n  Traversal and transformation of nested data.\n""#,
     );
     check(
         "(:doc (alter-meta! (find-ns 'clojure.string) assoc :own 1))",

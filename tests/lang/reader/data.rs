@@ -29,7 +29,7 @@ fn forms() {
 }
 
 #[test]
-fn no_places() {
+fn data_has_no_places() {
     let form = read_data("[a (b) {c d} #{e}]").unwrap();
     assert!(form.place().is_none());
     assert!(
@@ -91,7 +91,7 @@ fn code_is_refused() {
 }
 
 #[test]
-fn exactly_one_form() {
+fn a_text_of_data_holds_exactly_one_form() {
     check("", "E0126 `` the text holds no form");
     check("; nothing", "E0126 `` the text holds no form");
     check("1 2", "E0126 `2` the text continues after its form");
@@ -113,8 +113,7 @@ fn errors_in_data_have_places() {
     );
 }
 
-/// What edn-rs and we read alike: it gets keywords as map keys, nesting and escapes wrong, so only flat
-/// data is compared.
+/// Compares with edn-rs on flat data only, because it reads keywords as map keys, nesting and escapes incorrectly.
 #[test]
 fn agrees_with_another_reader_on_simple_data() {
     for text in [

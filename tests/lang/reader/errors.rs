@@ -1,4 +1,4 @@
-//! Every mistake: its code, where it is, what it says, whether more text could help, and the advice.
+//! Every error of the reader: its code, place, message, whether more text could help, and its hint.
 
 use expect_test::{Expect, expect};
 use flowstone_lang::reader::ReadOptions;
@@ -337,14 +337,14 @@ fn collections() {
         expect![[r#"
             E0110 11..13 ":a" the key `:a` occurs twice in this map
             related: 1..3 ":a" it is here first
-            hint: keep the entry that you mean and delete the other"#]],
+            hint: keep the intended entry and delete the other"#]],
     );
     check(
         "{1 1 2 2 3 3 4 4 5 5 6 6 7 7 8 8 9 9 3 0}",
         expect![[r#"
             E0110 37..38 "3" the key `3` occurs twice in this map
             related: 9..10 "3" it is here first
-            hint: keep the entry that you mean and delete the other"#]],
+            hint: keep the intended entry and delete the other"#]],
     );
     check(
         "#{a b a}",
@@ -358,7 +358,7 @@ fn collections() {
         expect![[r#"
             E0110 9..13 ":n/a" the key `:n/a` occurs twice in this map
             related: 4..6 ":a" it is here first
-            hint: keep the entry that you mean and delete the other"#]],
+            hint: keep the intended entry and delete the other"#]],
     );
     check(
         "#:{:a 1}",
@@ -534,7 +534,7 @@ fn regexes_that_java_refuses_or_has_alone() {
         "#\"(?<n>a)(?<n>b)\"",
         expect![[r#"
         E0114 13..14 ">" this regex is wrong: there is already a group named `n`
-        hint: give each group a name of its own"#]],
+        hint: give each group a different name"#]],
     );
     check(
         "#\"\\k<n>\"",
@@ -608,13 +608,13 @@ fn conditionals() {
         "#?(:clj)",
         expect![[r##"
         E0118 0..8 "#?(:clj)" the last feature of this reader conditional has no form
-        hint: features and forms take turns: `#?(:flowstone form :default form)`"##]],
+        hint: features and forms alternate: `#?(:flowstone form :default form)`"##]],
     );
     check(
         "#?(clj 1)",
         expect![[r#"
             E0118 3..6 "clj" `clj` is not a feature: features are keywords
-            hint: features and forms take turns: `#?(:flowstone form :default form)`"#]],
+            hint: features and forms alternate: `#?(:flowstone form :default form)`"#]],
     );
     check(
         "#?@(:default [1])",

@@ -1,4 +1,4 @@
-//! What each syntax gives.
+//! The form of each syntax.
 
 use super::read_code;
 use super::show::show_all;
@@ -192,9 +192,9 @@ fn regexes() {
     check(r##"#"a+\d\"[\]]" #"" "##, r##"#"a+\d\"[\]]" #"""##);
 }
 
-/// Texts put together at random, with what Clojure made of them.
+/// Random texts, with Clojure's results for them.
 #[test]
-fn reads_what_clojure_reads() {
+fn random_texts_are_read_as_in_clojure() {
     use flowstone_lang::reader::{ReadOptions, Reader, read_all_data};
     use flowstone_lang::value::{PrintOptions, Unforced, print_value};
     let cases = read_all_data(include_str!("clojure.edn")).unwrap();

@@ -1,4 +1,4 @@
-//! Where forms are.
+//! The places of forms.
 
 use flowstone_lang::value::{Span, Value};
 
@@ -8,7 +8,7 @@ fn slice(text: &str, span: Span) -> &str {
     &text[span.start as usize..span.end as usize]
 }
 
-/// Reads one form and gives its text and that of its items.
+/// Reads one form and returns its text and those of its items.
 fn check(text: &str, expected: &[&str]) {
     let form = read_code(text).unwrap().remove(0);
     let place = form.place().unwrap();
@@ -20,7 +20,7 @@ fn check(text: &str, expected: &[&str]) {
 }
 
 #[test]
-fn forms_and_items() {
+fn forms_and_their_items_have_places() {
     check("  abc ", &["abc"]);
     check(
         " (a 1 \"s\" [b])",

@@ -1,4 +1,4 @@
-//! Any text: the reader never panics, and every place lies in the text.
+//! For any text, the reader does not panic, and every place lies within the text.
 
 use flowstone_lang::reader::{ReadOptions, read_all_data};
 use flowstone_lang::value::{PrintOptions, Unforced, Value, print_value};
@@ -6,7 +6,7 @@ use proptest::prelude::*;
 
 use super::{SOURCE, read_all, read_code};
 
-/// Pieces of syntax, which put together at random make every kind of mistake.
+/// Pieces of syntax whose random combinations cause every kind of error.
 const PIECES: &[&str] = &[
     "(",
     ")",
@@ -102,19 +102,19 @@ fn check(text: &str, read: Result<Vec<Value>, flowstone_lang::reader::ReadError>
 
 proptest! {
     #[test]
-    fn syntax_at_random(text in texts()) {
+    fn random_syntax_causes_no_panic(text in texts()) {
         check(&text, read_code(&text));
         check(&text, read_all(&text, ReadOptions::data(SOURCE)));
     }
 
     #[test]
-    fn characters_at_random(text in "\\PC*") {
+    fn random_characters_cause_no_panic(text in "\\PC*") {
         check(&text, read_code(&text));
         check(&text, read_all_data(&text));
     }
 
     #[test]
-    fn what_is_printed_reads_as_it_was(text in texts()) {
+    fn random_forms_are_printed_and_read_back(text in texts()) {
         if let Ok(forms) = read_all_data(&text) {
             for form in forms {
                 let mut printed = String::new();

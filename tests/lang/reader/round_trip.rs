@@ -1,6 +1,6 @@
-//! Forms at random: what is printed reads as equal, equal values hash alike, and order is an order.
+//! Random forms: a printed form reads as an equal one, equal values have equal hashes, and the order is consistent.
 //!
-//! A few thousand forms each time; `PROPTEST_CASES=1000000` makes it a million.
+//! Each test runs a few thousand forms; `PROPTEST_CASES=1000000` makes it a million.
 
 #![expect(
     clippy::disallowed_methods,

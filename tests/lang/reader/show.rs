@@ -1,4 +1,4 @@
-//! Forms as text, written apart from the printer so that reader and printer cannot agree on a mistake.
+//! Forms as text, implemented separately from the printer so that reader and printer cannot share an error.
 
 use flowstone_lang::value::{Object, Value};
 

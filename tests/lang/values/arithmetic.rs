@@ -67,7 +67,7 @@ fn results_are_those_of_clojure() {
 }
 
 #[test]
-fn literals() {
+fn number_literals_are_parsed_as_in_clojure() {
     let parsed =
         |text: &str| parse_number(text).map_or_else(|problem| problem, |value| show(&value));
     for (text, expected) in [

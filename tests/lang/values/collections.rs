@@ -1,4 +1,4 @@
-//! Vectors and maps against an oracle, their order, and dropping what is deep.
+//! Vectors and maps compared with an oracle, their order, and dropping deep values.
 
 use flowstone_lang::value::{
     Atom, Class, Exception, Lazy, LazyState, List, Object, PMap, PVec, SeqView, Value,
@@ -66,7 +66,7 @@ enum Change {
     Pop,
     Set(usize, i64),
     Slice(usize, usize),
-    /// Keep a copy, so that what follows must not change it.
+    /// Keeps a copy, which later operations must not change.
     Share,
     Fill(u16),
 }
@@ -135,7 +135,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(100))]
 
     #[test]
-    fn vectors_do_what_imbl_does(changes in prop::collection::vec(change(), 0..60)) {
+    fn vectors_agree_with_imbl(changes in prop::collection::vec(change(), 0..60)) {
         let (mut ours, mut oracle) = (PVec::new(), imbl::Vector::new());
         let mut shared = Vec::new();
         for change in changes {
@@ -151,11 +151,11 @@ proptest! {
     }
 
     #[test]
-    fn maps_do_what_a_tree_map_does(
+    fn maps_agree_with_a_tree_map(
         changes in prop::collection::vec((0u8..4, 0i64..300, any::<i64>()), 0..400),
         collide in any::<bool>(),
     ) {
-        // Strings made of `Aa` and `BB` have equal hashes.
+        // Strings composed of `Aa` and `BB` have equal hashes.
         let key = |idx: i64| if collide {
             let text: String = (0..9).map(|bit| if idx >> bit & 1 == 1 { "Aa" } else { "BB" }).collect();
             Value::from(text)
@@ -190,7 +190,7 @@ proptest! {
 }
 
 #[test]
-fn deep_values_drop() {
+fn deep_values_are_dropped_without_recursion() {
     const DEPTH: usize = 300_000;
     let wraps: [fn(Value) -> Value; 9] = [
         |inner| Value::vector([inner]),
@@ -216,8 +216,8 @@ fn deep_values_drop() {
 }
 
 #[test]
-fn deep_sets_and_realised_lazies_drop() {
-    // A set hashes what it holds, so these are not built from the inside out.
+fn deep_sets_and_realised_sequences_are_dropped_without_recursion() {
+    // A set hashes its items, so these are not built from the inside out.
     let lazy = (0..1_000_000).fold(Value::Nil, |inner, _| {
         let lazy = Lazy::native(|_| Ok(Value::Nil));
         if let Value::Lazy(lazy) = &lazy {
@@ -235,7 +235,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(100))]
 
     #[test]
-    fn sorted_maps_do_what_a_tree_map_does(
+    fn sorted_maps_agree_with_a_tree_map(
         changes in prop::collection::vec((0u8..4, 0i64..100, any::<i64>()), 0..400),
     ) {
         let (mut ours, mut oracle) = (PMap::sorted_by(Value::Nil), std::collections::BTreeMap::new());

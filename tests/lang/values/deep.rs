@@ -1,4 +1,4 @@
-//! Deep nesting overflows nothing.
+//! Deep nesting does not overflow the stack.
 
 use flowstone_lang::value::{List, Unforced, Value, compare, equal, hash_value};
 
@@ -43,7 +43,7 @@ fn deep_values_print() {
 }
 
 #[test]
-fn what_contains_itself_ends_in_an_exception() {
+fn printing_a_circular_value_throws() {
     let atom = std::rc::Rc::new(flowstone_lang::value::Atom::new(Value::Nil));
     atom.value.replace(Value::Atom(atom.clone()));
     let mut out = String::new();
@@ -59,7 +59,7 @@ fn what_contains_itself_ends_in_an_exception() {
 
 #[test]
 fn wide_and_deep_values_hash_in_reasonable_time() {
-    // Two references at each level: what is shared deep below is hashed a bounded number of times.
+    // Two references at each level: deeply nested shared values are hashed a bounded number of times.
     let mut value = Value::Nil;
     for level in 0..300 {
         value = Value::vector([value, Value::Int(level)]);
@@ -69,7 +69,7 @@ fn wide_and_deep_values_hash_in_reasonable_time() {
 }
 
 #[test]
-fn sets_in_sets_end_in_an_exception() {
+fn comparing_deeply_nested_sets_throws() {
     let nest = |depth| (0..depth).fold(Value::Nil, |inner, _| Value::set([inner]));
     assert!(equal(&mut Unforced, &nest(50), &nest(50)).unwrap());
     assert!(!equal(&mut Unforced, &nest(50), &nest(51)).unwrap());

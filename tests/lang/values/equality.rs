@@ -21,7 +21,7 @@ fn equal_texts(left: &str, right: &str) -> bool {
 }
 
 #[test]
-fn equal_values() {
+fn equal_values_compare_as_equal() {
     for (left, right) in [
         ("1", "1N"),
         ("[1 2]", "(1 2)"),
@@ -40,7 +40,7 @@ fn equal_values() {
 }
 
 #[test]
-fn different_values() {
+fn different_values_compare_as_different() {
     for (left, right) in [
         ("1", "1.0"),
         ("1", "1M"),
@@ -110,7 +110,7 @@ fn compared(left: &str, right: &str) -> String {
 }
 
 #[test]
-fn compare_gives_what_clojure_gives() {
+fn compare_returns_the_results_of_clojure() {
     for (left, right, expected) in [
         ("nil", "1", "-1"),
         ("1", "nil", "1"),

@@ -70,7 +70,7 @@ fn arithmetic_names_the_argument_at_fault() {
 }
 
 #[test]
-fn numbers_as_in_clojure() {
+fn natives_of_numbers_return_the_results_of_clojure() {
     check(&[
         ("(max 1 1.0)", "1.0"),
         ("(max 1.0 1)", "1"),
@@ -104,7 +104,7 @@ fn numbers_as_in_clojure() {
 }
 
 #[test]
-fn sorted_collections() {
+fn sorted_collections_keep_their_order() {
     check(&[
         ("(sorted-map 3 :c 1 :a 2 :b)", "{1 :a, 2 :b, 3 :c}"),
         ("(sorted-map-by > 3 :c 1 :a 2 :b)", "{3 :c, 2 :b, 1 :a}"),

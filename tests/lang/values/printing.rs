@@ -1,11 +1,11 @@
-//! What `pr-str`, `print-str` and `str` give.
+//! The output of `pr-str`, `print-str` and `str`.
 
 use flowstone_lang::value::{Class, Exception, Object, PrintOptions, Unforced, Value, write_str};
 
 use super::{read, show, show_with};
 
 #[test]
-fn what_is_read_prints_the_same() {
+fn forms_that_are_read_print_the_same() {
     for text in [
         "nil",
         "true",
@@ -60,7 +60,7 @@ fn what_is_read_prints_the_same() {
 }
 
 #[test]
-fn limits() {
+fn print_length_and_level_limit_the_output() {
     let options = PrintOptions {
         length: Some(2),
         level: Some(2),
@@ -85,7 +85,7 @@ fn limits() {
 }
 
 #[test]
-fn metadata_and_namespace_maps() {
+fn metadata_and_namespace_maps_are_printed_on_request() {
     let options = PrintOptions {
         meta: true,
         namespace_maps: true,
@@ -109,7 +109,7 @@ fn metadata_and_namespace_maps() {
 }
 
 #[test]
-fn plain_text() {
+fn str_and_print_write_plain_text() {
     let plain = |text| show_with(&read(text), PrintOptions::PLAIN);
     assert_eq!(plain("[\"a\" \\b :c 1N]"), "[a b :c 1N]");
     let str_of = |value: &Value| {
@@ -136,7 +136,7 @@ fn plain_text() {
 }
 
 #[test]
-fn the_rarer_kinds() {
+fn uncommon_values_are_printed_as_in_clojure() {
     let cause = Exception::new(Class::ARITHMETIC, "", "Divide by zero");
     let outer = Exception::new(Class::EXCEPTION_INFO, "", "failed")
         .with("a", 1i64)

@@ -376,7 +376,7 @@ fn agents_input_schema() {
     let found = bench.run("(flow/step :review/security (assoc {} :diff 5))");
     assert!(
         found.starts_with(
-            "E0552 the input of `:review/security` is not what its `:input-schema` says"
+            "E0552 the input of `:review/security` does not match its `:input-schema`"
         ),
         "{found}"
     );

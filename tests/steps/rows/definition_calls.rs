@@ -16,11 +16,11 @@ fn interface_shapes() {
         ("{:manual [1]}", "E0404 an entry of `:manual` must be a map"),
         (
             "{:manual [{:id :a :invocation :d} {:id :b :invocation :d}]}",
-            "E0409 there can be one `:manual` interface only",
+            "E0409 there can only be one `:manual` interface",
         ),
         (
             "{:http [{:id :a :invocation :d} {:id :b :invocation :d}]}",
-            "E0409 there can be one `:http` interface only",
+            "E0409 there can only be one `:http` interface",
         ),
         (
             "{:manual [{:invocation :d}]}",
@@ -32,7 +32,7 @@ fn interface_shapes() {
         ),
         (
             "{:mcp [{:tool-name \"enrich company\" :invocation :d}]}",
-            "E1080 a `:tool-name` has 1 to 64 letters, digits, `_` and `-`, got `enrich company`",
+            "E1080 a `:tool-name` must have 1 to 64 letters, digits, `_` and `-`, got `enrich company`",
         ),
         (
             "{:manual [{:id :x :invocation :d}] :mcp [{:tool-name \"x\" :invocation :d}]}",

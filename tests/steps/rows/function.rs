@@ -215,7 +215,7 @@ fn type_code() {
     assert_eq!(
         found(text),
         [
-            "2:14 Warning E0655 the step type `:code` is an old name of `:function` | write `:function`: it does the same"
+            "2:14 Warning E0655 the step type `:code` is an old name of `:function` | write `:function`, which is the same step"
         ]
     );
     assert_eq!(found(&text.replace(":code :f", ":function :f")), [""; 0]);

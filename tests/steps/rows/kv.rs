@@ -333,10 +333,10 @@ fn key() {
         ("\"aZ09_-:\"", ""),
         (&*format!("\"{longest}\""), ""),
         (":kept", ""),
-        ("\"\"", "a key has at least one character"),
+        ("\"\"", "a key must have at least one character"),
         (
             &*format!("\"{longest}k\""),
-            "a key has at most 256 characters, and this one has 257",
+            "a key can have at most 256 characters, and this one has 257",
         ),
         ("\"a b\"", "this one has ' '"),
         ("\"a/b\"", "this one has '/'"),
@@ -368,7 +368,7 @@ fn value() {
     let large = set(999_999);
     assert!(
         large.starts_with(
-            "E0613 the value for `a` has 1000001 bytes, and at most 1000000 fit | store it with"
+            "E0613 the value for `a` has 1000001 bytes, but at most 1000000 are allowed | store it with"
         ),
         "{large}"
     );

@@ -311,7 +311,7 @@ fn mcp_adapter_ref() {
         open,
         "[:f/all]",
         expect![[
-            r#"E0836 :tools :mcp 0: `:f/all` does not say which of its tools may be used | give the adapter `:allow-tools ["..."]`, or name one tool: `:f/tool_name`"#
+            r#"E0836 :tools :mcp 0: `:f/all` does not name the tools that may be used | give the adapter `:allow-tools ["..."]`, or name one tool: `:f/tool_name`"#
         ]],
     );
 }

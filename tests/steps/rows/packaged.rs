@@ -107,12 +107,12 @@ fn type_() {
         (
             "{:id :a/b :type :c/d}",
             "1",
-            "E0422 `:a/b` wraps `:c/d`, and only a built-in step can be wrapped",
+            "E0422 `:a/b` wraps `:c/d`, but only a built-in step can be wrapped",
         ),
         (
             "{:id :a/b :type :fanout}",
             "(flow/step :a/b {})",
-            "E0422 `:a/b` wraps a `:fanout`, which works in a body only | call the packaged step itself with flow/pmap",
+            "E0422 `:a/b` wraps a `:fanout`, which works only in a flow's body | call the packaged step itself with flow/pmap",
         ),
     ]);
 }
@@ -149,7 +149,7 @@ fn input_schema() {
         (
             ADD,
             "(let [n (str 5)] (flow/step :math/add {:n n}))",
-            "E0552 the input of `:math/add` is not what its `:input-schema` says: at [:n]: should be an integer, but is \
+            "E0552 the input of `:math/add` does not match its `:input-schema`: at [:n]: should be an integer, but is \
              \"5\" (a string) | its input is [:map [:n :int] [:by {:optional true, :default 1} :int]]",
         ),
         (
@@ -205,8 +205,8 @@ fn output_schema() {
         (
             &out("[:map [:n :string]]"),
             "(flow/step :a/b {:n 1})",
-            "E0554 the result of `:a/b` is not what its `:output-schema` says: at [:n]: should be a string, but is 1 \
-             (an integer) | `:project-result` makes the result of what the wrapped step gives",
+            "E0554 the result of `:a/b` does not match its `:output-schema`: at [:n]: should be a string, but is 1 \
+             (an integer) | `:project-result` computes the result from the value of the wrapped step",
         ),
         (
             &out("[:map [:n]]"),
@@ -482,13 +482,13 @@ fn flow_step_packaged_extra_argument() {
         (
             ADD,
             "(flow/step :math/add {:n 1} {:retry {}})",
-            "E0426 the call of the packaged step `:math/add` has an argument too many | write it as `(flow/step :math/add \
+            "E0426 the call of the packaged step `:math/add` has too many arguments | write it as `(flow/step :math/add \
              {...})` or `(flow/step :math/add :step-id {...})`",
         ),
         (
             ADD,
             "(apply flow/step [:math/add :id {:n 1} {}])",
-            "E0426 the call of the packaged step `:math/add` has an argument too many | write it as `(flow/step :math/add \
+            "E0426 the call of the packaged step `:math/add` has too many arguments | write it as `(flow/step :math/add \
              {...})` or `(flow/step :math/add :step-id {...})`",
         ),
     ]);
@@ -500,7 +500,7 @@ fn flow_step_arity_invalid() {
         (
             ADD,
             "(flow/step :math/add :id {:n 1} {})",
-            "E0426 the call of the packaged step `:math/add` has an argument too many | write it as `(flow/step :math/add \
+            "E0426 the call of the packaged step `:math/add` has too many arguments | write it as `(flow/step :math/add \
              {...})` or `(flow/step :math/add :step-id {...})`",
         ),
         (

@@ -202,7 +202,7 @@ fn signed_url() {
     assert!(linked("true", 3_599).is_ok());
     assert_eq!(
         linked("true", 3_600),
-        Err("this link is not good: it is over its time".into())
+        Err("this link is not good: it has expired".into())
     );
     assert_eq!(blob(":signed-url false", "(:url r)"), "nil");
     assert!(blob(":signed-url 900", "r").starts_with("E0763 `:signed-url` takes true or a map"));

@@ -65,7 +65,7 @@ fn table_partitions_key() {
             (&of("7"), "E0720"),
             (
                 "{:op :query :table \"sales\"}",
-                "has partitions, and none is named | there are `2026-01`",
+                "has partitions, but none is selected | there are `2026-01`",
             ),
             ("{:op :insert :table \"sales\" :rows [{:id 1}]}", "E0630"),
             ("{:op :delete :table \"sales\" :all true}", "E0630"),
@@ -131,7 +131,7 @@ fn table_partitions_keys() {
         &[
             (
                 &format!("{{:op :insert :table {both} :rows [{{:id 7}}]}}"),
-                "changed in one partition at a time, and 2 are named",
+                "changed in one partition at a time, but 2 are selected",
             ),
             (
                 &format!("{{:op :delete :table {both} :all true}}"),
@@ -139,7 +139,7 @@ fn table_partitions_keys() {
             ),
             (
                 "{:op :insert :table {:name \"sales\" :partitions {:keys :all}} :rows [{:id 7}]}",
-                "all are named",
+                "all are selected",
             ),
         ],
     );

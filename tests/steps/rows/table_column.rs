@@ -317,7 +317,7 @@ fn column_lookup() {
         lookup(":again", ":self", ":again")
     ));
     assert!(
-        circle.starts_with("E0634 the lookup goes round in a circle: again -> again"),
+        circle.starts_with("E0634 the lookups form a cycle: again -> again"),
         "{circle}"
     );
     // A chain: a lookup of what is looked up.
@@ -361,7 +361,7 @@ fn column_reference() {
             ),
             (
                 &set(":total", "{:reference {:table \"people\" :column :name}}"),
-                "they are never the same",
+                "they are never equal",
             ),
         ],
     );

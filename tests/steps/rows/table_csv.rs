@@ -45,7 +45,7 @@ fn csv_key_fields() {
     );
     let refused = import(&project, "a,b,n\n1,,1\n", "");
     assert!(
-        refused.contains("column `b` of the CSV text: it is a key field, and empty"),
+        refused.contains("column `b` of the CSV text: its key field is empty"),
         "{refused}"
     );
     let refused = import(&project, "a,n\n1,1\n", "");

@@ -150,7 +150,7 @@ fn materialize_join_into() {
         &[
             (
                 &join(":into {:table \"orders\"}"),
-                "is a side of the join, and its result",
+                "is both a side of the join and its result",
             ),
             (
                 &join(":into {}"),

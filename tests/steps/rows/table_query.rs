@@ -50,7 +50,7 @@ fn op_query() {
             ("{:op :query}", "[[1 2 3 4 5] 5 :offset]"),
             (
                 "{:op :query :rows []}",
-                "!`:rows` means nothing to `:op :query`",
+                "!`:rows` does not apply to `:op :query`",
             ),
             ("{:op :query :table \"order\"}", "!did you mean `orders`?"),
         ],
@@ -403,7 +403,7 @@ fn op_export() {
         "(fn [r] (= (:content r) (clojure.string/join \"\\n\" [\"id,status,amount,day,note\" \"1,open,10,2026-01-05,alpha\" \"2,open,250,2026-01-20,beta\" \"3,paid,99.5,2026-02-01,gamma\" \"4,,,,\" \"5,lost,-3,2026-04-30,alphabet\" \"\"])))",
         &[
             ("{:op :export}", "true"),
-            ("{:op :export :page {}}", "!means nothing to `:op :export`"),
+            ("{:op :export :page {}}", "!does not apply to `:op :export`"),
         ],
     );
 }

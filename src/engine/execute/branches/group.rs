@@ -1,4 +1,4 @@
-//! Branches that belong together: which of them may start, and what all of them come to.
+//! A group of branches: which of them may start, and their combined result.
 
 use std::collections::{BTreeMap, HashSet, VecDeque};
 use std::rc::Rc;
@@ -10,7 +10,7 @@ use crate::flow::name_of;
 use crate::natives::branches::{Branches, Gather, Node, OnFailure};
 use crate::observer::RunEvent;
 
-/// Branches under way for one call.
+/// The branches of one call.
 pub(super) struct Group {
     /// The branch that opened the group; `None` for the outermost group.
     pub owner: Option<u64>,
@@ -20,12 +20,12 @@ pub(super) struct Group {
     labels: Vec<String>,
     /// Branches that may start, in order.
     ready: VecDeque<usize>,
-    /// How many values a branch still waits for, where it waits for some.
+    /// The number of values that each branch still waits for, if any.
     missing: BTreeMap<usize, usize>,
-    /// The ids of those under way, by number.
+    /// The ids of the active branches, by number.
     pub running: BTreeMap<usize, u64>,
     values: Vec<Value>,
-    /// How many branches are over.
+    /// The number of branches that have ended.
     done: usize,
     /// The answer of the group once all active branches are unwound.
     decided: Option<Evaluated<Value>>,
@@ -57,7 +57,7 @@ impl Group {
         }
     }
 
-    /// Returns the next branch to start: its number, where it stands, and its arguments.
+    /// Returns the next branch to start: its number, its path, and its arguments.
     pub fn next(&mut self) -> Option<(usize, String, Vec<Value>)> {
         if self.running.len() >= self.asked.max {
             return None;
@@ -82,7 +82,7 @@ impl Group {
                 self.decided = Some(Ok(Value::vector([name, value])));
             }
             (Ok(value), Gather::All, _) => self.keep(idx, value),
-            // No policy is asked about what stops the whole run.
+            // A signal that stops the whole run applies under every policy.
             (Err(signal @ Signal::Stop(_)), ..) => self.decided = Some(Err(signal)),
             (Err(Signal::Throw(exception)), Gather::All, OnFailure::Collect) => {
                 self.keep(idx, collected(&exception));
@@ -92,7 +92,7 @@ impl Group {
         }
     }
 
-    /// Says how many branches are over.
+    /// Returns the event with the number of branches that have ended.
     pub fn progress(&self) -> RunEvent {
         RunEvent::Branches {
             path: self.path.clone(),
@@ -123,7 +123,7 @@ impl Group {
         self.decided = Some(answer);
     }
 
-    /// Tells whether those under way are in vain.
+    /// Tells whether the results of the active branches no longer matter.
     pub fn is_decided(&self) -> bool {
         self.decided.is_some()
     }
@@ -143,7 +143,7 @@ impl Group {
     }
 }
 
-/// Returns what the branches are called in paths: by name where they have usable ones, else by number.
+/// Returns the labels of the branches in paths: their names if they are usable, else their numbers.
 fn labels(nodes: &[Node]) -> Vec<String> {
     let mut taken = HashSet::new();
     nodes
@@ -151,7 +151,7 @@ fn labels(nodes: &[Node]) -> Vec<String> {
         .enumerate()
         .map(|(idx, node)| match usable(&node.name) {
             Some(name) if taken.insert(name.clone()) => name.to_string(),
-            // No usable name has a dot in it.
+            // Usable names contain no dot, so this label is unique.
             Some(name) => format!("{name}.{idx}"),
             None => idx.to_string(),
         })
@@ -179,7 +179,7 @@ fn collected(exception: &Rc<Exception>) -> Value {
     if !exception.code.is_empty() {
         error.push((Value::keyword("code"), Value::from(exception.code)));
     }
-    // What cannot be written down is no data.
+    // A value that cannot be encoded is not data.
     if !data.is_nil() && codec::encode(data).is_ok() {
         error.push((Value::keyword("data"), data.clone()));
     }

@@ -1,4 +1,4 @@
-//! What works and had better be written otherwise: triggers that a person pulls, and ids of a workspace.
+//! Warnings about parts of a definition that work but have a better form: manual triggers, and ids of a workspace.
 
 use flowstone_lang::value::{Span, Value};
 use flowstone_model::names::name_of;
@@ -40,10 +40,10 @@ fn workspace_ids(contents: &mut Contents<'_>, map: &Value) {
             Value::Text(text) if names_workspace(text) => contents.findings.push(
                 Diagnostic::warning(
                     "E0474",
-                    "a text names one workspace: the flow works nowhere else",
+                    "a text contains the id of one workspace: the flow works nowhere else",
                 )
                 .at(span)
-                .hint("give it to the run as an input"),
+                .hint("pass the id to the run as an input"),
             ),
             Value::List(_) | Value::Vector(_) => {
                 let parts = crate::forms::items(&form).unwrap_or_default();

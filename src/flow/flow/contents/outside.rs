@@ -1,4 +1,4 @@
-//! Interfaces and triggers that cannot be served: without a proof, with a wrong address, or with wrong times.
+//! Interfaces and triggers that cannot be served: without `:auth`, with a wrong address, or with wrong durations.
 
 use flowstone_lang::value::Value;
 
@@ -20,7 +20,7 @@ pub(super) fn check(contents: &mut Contents<'_>, map: &Value) {
     check_mcp(contents, &interfaces);
 }
 
-/// Checks what is offered to clients of MCP. That the name is missing is found elsewhere.
+/// Checks the interfaces for clients of MCP. A missing name is reported elsewhere.
 fn check_mcp(contents: &mut Contents<'_>, interfaces: &Value) {
     let Some(entries @ Value::Vector(items)) = interfaces.get("mcp") else {
         return;
@@ -54,7 +54,7 @@ fn check_entries(contents: &mut Contents<'_>, map: &Value, key: &str, kind: Inte
         let Err(wrong) = read(entry, &config, kind) else {
             continue;
         };
-        // What is turned off may be incomplete. An auth of a wrong shape has a finding of its own.
+        // An interface that is turned off may be incomplete. An `:auth` of a wrong shape has a finding of its own.
         if wrong.message.is_empty() || (wrong.key == "auth" && is_misshapen(&config, kind)) {
             continue;
         }

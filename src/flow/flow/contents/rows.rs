@@ -1,50 +1,63 @@
-//! What entries of a definition may have, as data. What the reading of the definition checks is `Any` here.
+//! The fields of the entries of a definition, as data. Fields that are checked while the definition is read are `Any`
+//! here.
 
 use crate::auth;
 use crate::mcp_interfaces::McpKind;
 use crate::step::{Field, FieldType};
 
-/// What an interface may be called through, sorted.
+/// The kinds of interfaces, sorted.
 pub(super) const INTERFACES: &[&str] = &["http", "manual", "mcp", "webhook"];
 
 const NAMES: FieldType = FieldType::List(&FieldType::Name);
-const DESCRIPTION: Field = Field::optional("description", FieldType::Any, "What it is for.");
-const ENABLED: Field = Field::optional("enabled", FieldType::Bool, "Whether it is on.");
-const ID: Field = Field::optional("id", FieldType::Any, "Its name, which stays the same.");
-const INVOKES: Field = Field::optional("invocation", FieldType::Any, "Which invocation it calls.");
-const LABEL: Field = Field::optional("label", FieldType::Any, "What people see.");
+const DESCRIPTION: Field = Field::optional(
+    "description",
+    FieldType::Any,
+    "A description for people and models.",
+);
+const ENABLED: Field = Field::optional("enabled", FieldType::Bool, "Whether it is turned on.");
+const ID: Field = Field::optional("id", FieldType::Any, "Its permanent name.");
+const INVOKES: Field = Field::optional(
+    "invocation",
+    FieldType::Any,
+    "The invocation that it calls.",
+);
+const LABEL: Field = Field::optional("label", FieldType::Any, "The name that people see.");
 
-/// One of `:inputs`, and one of `:fields` of a form.
+/// An entry of `:inputs`, or of `:fields` of a form.
 pub(super) const INPUT: &[Field] = &[
-    Field::optional("default", FieldType::Any, "The value where none is given."),
+    Field::optional("default", FieldType::Any, "The value if none is given."),
     DESCRIPTION,
     Field::optional("field-type", FieldType::Any, "The older name of `:type`."),
-    Field::optional("help", FieldType::Text, "What helps to fill it in."),
+    Field::optional("help", FieldType::Text, "Help for filling it in."),
     Field::optional("key", FieldType::Any, "The older name of `:name`."),
     LABEL,
     Field::optional(
         "multiple",
         FieldType::Bool,
-        "Whether it is a vector of such values.",
+        "Whether the input is a vector of such values.",
     ),
     Field::optional("name", FieldType::Any, "The key of the input."),
     Field::optional(
         "options",
         FieldType::List(&FieldType::Any),
-        "What a `:select` may be: values, or maps with `:value` and `:label`.",
+        "The choices of a `:select`: values, or maps with `:value` and `:label`.",
     ),
-    Field::optional("placeholder", FieldType::Text, "What an empty field shows."),
-    Field::optional("required", FieldType::Bool, "Whether a run needs it."),
-    Field::optional("type", FieldType::Any, "One of the types of inputs."),
+    Field::optional(
+        "placeholder",
+        FieldType::Text,
+        "The text that an empty field shows.",
+    ),
+    Field::optional("required", FieldType::Bool, "Whether a run requires it."),
+    Field::optional("type", FieldType::Any, "The type of the input."),
 ];
 
-/// One of `:invocations`.
+/// An entry of `:invocations`.
 pub(super) const INVOCATION: &[Field] = &[
     DESCRIPTION,
     Field::optional(
         "inputs",
         FieldType::List(&FieldType::Keys(INPUT)),
-        "What a run is given.",
+        "The inputs of a run.",
     ),
     LABEL,
 ];
@@ -54,13 +67,13 @@ pub(super) const FORM: &[Field] = &[
     Field::optional(
         "collect",
         FieldType::OneOf(&["run", "setup"]),
-        "When the value is asked for: once (default), or for each run.",
+        "When the values are asked for: once (`:setup`, the default), or for each run.",
     ),
     DESCRIPTION,
     Field::required(
         "fields",
         FieldType::List(&FieldType::Keys(INPUT)),
-        "What it asks for.",
+        "The fields of the form.",
     ),
     ID,
     KIND,
@@ -71,10 +84,10 @@ pub(super) const FORM: &[Field] = &[
 const KIND: Field = Field::optional(
     "kind",
     FieldType::OneOf(&["connection", "form", "worker"]),
-    "What is required; a connection where it is left out.",
+    "The kind of requirement; `:connection` by default.",
 );
 
-/// An entry of `:requires` of a kind that does not exist.
+/// An entry of `:requires` whose kind does not exist.
 pub(super) const REQUIREMENT: &[Field] = &[KIND];
 
 /// A connection among `:requires`.
@@ -82,66 +95,62 @@ pub(super) const CONNECTION: &[Field] = &[
     Field::optional(
         "allow-hosts",
         FieldType::Any,
-        "Hosts of a private network that it may reach.",
+        "Hosts of a private network that requests may reach.",
     ),
     Field::optional(
         "allow-link-local",
         FieldType::Bool,
-        "Whether it may reach link-local addresses.",
+        "Whether requests may reach link-local addresses.",
     ),
-    Field::optional(
-        "auth",
-        auth::CONNECTION,
-        "How requests show who sends them.",
-    ),
+    Field::optional("auth", auth::CONNECTION, "How requests are authenticated."),
     Field::optional(
         "backend",
         FieldType::Name,
-        "Which provider of models, or `:mcp`.",
+        "The provider of models, or `:mcp`.",
     ),
-    Field::optional("backends", NAMES, "Which providers may be bound."),
-    Field::optional("base-url", FieldType::Text, "Where the server is."),
+    Field::optional("backends", NAMES, "The providers that may be bound."),
+    Field::optional("base-url", FieldType::Text, "The URL of the server."),
     Field::optional(
         "capabilities",
         FieldType::Any,
-        "What a provider's models can do.",
+        "The capabilities of a provider's models.",
     ),
     Field::optional(
         "command",
         FieldType::Any,
-        "Not from a flow: the project says it.",
+        "Not accepted from a flow; set it in the project's settings.",
     ),
     Field::optional(
         "config",
         FieldType::Any,
-        "What the connection's type takes beside.",
+        "Further settings of the connection's type.",
     ),
     DESCRIPTION,
     Field::optional("family", FieldType::Name, "The wire format of a provider."),
     Field::optional("headers", FieldType::Map, "Headers of each request."),
     KIND,
     LABEL,
-    Field::optional("model", FieldType::Text, "Which model."),
-    Field::optional("oauth", FieldType::Any, "How a token is got."),
-    Field::optional(
-        "optional",
-        FieldType::Bool,
-        "Whether runs may go without it.",
-    ),
+    Field::optional("model", FieldType::Text, "The name of the model."),
+    Field::optional("oauth", FieldType::Any, "How a token is obtained."),
+    Field::optional("optional", FieldType::Bool, "Whether runs work without it."),
     Field::optional(
         "provided-by",
         FieldType::OneOf(&["author", "installer", "user", "workspace"]),
-        "Who binds it.",
+        "Who provides the connection.",
     ),
-    Field::optional("provider", FieldType::Name, "Which provider."),
+    Field::optional("provider", FieldType::Name, "The provider of models."),
     Field::optional("region", FieldType::Name, "The region, for AWS."),
     Field::optional("required", FieldType::Bool, "The opposite of `:optional`."),
     Field::optional(
         "script",
         FieldType::Any,
-        "What a scripted provider answers.",
+        "The answers of a scripted provider.",
     ),
-    Field::optional("scopes", FieldType::Any, "What a token is for."),
+    Field::optional(
+        "scopes",
+        FieldType::Any,
+        "The scopes that a token is requested for.",
+    ),
     Field::optional(
         "secret-ref",
         FieldType::Name,
@@ -150,7 +159,7 @@ pub(super) const CONNECTION: &[Field] = &[
     Field::required(
         "slot",
         FieldType::Name,
-        "What steps name it by: `:connection`.",
+        "The name by which steps refer to it in `:connection`.",
     ),
     Field::optional(
         "type",
@@ -164,11 +173,11 @@ pub(super) const CONNECTION: &[Field] = &[
             "secret",
             "ssh",
         ]),
-        "What kind of connection it is.",
+        "The type of the connection.",
     ),
 ];
 
-/// Returns what an interface of a category may have.
+/// Returns the fields of an interface of a category.
 pub(super) fn interface(category: &str) -> &'static [Field] {
     match category {
         "http" => HTTP,
@@ -181,7 +190,7 @@ pub(super) fn interface(category: &str) -> &'static [Field] {
 const MANUAL: &[Field] = &[DESCRIPTION, ENABLED, ID, INVOKES, LABEL];
 
 const HTTP: &[Field] = &[
-    Field::optional("auth", auth::HTTP_CALLER, "How callers prove who they are."),
+    Field::optional("auth", auth::HTTP_CALLER, "How callers are authenticated."),
     DESCRIPTION,
     ENABLED,
     ID,
@@ -192,9 +201,9 @@ const HTTP: &[Field] = &[
         FieldType::OneOf(&[
             "delete", "get", "patch", "post", "put", "DELETE", "GET", "PATCH", "POST", "PUT",
         ]),
-        "How it is called.",
+        "The HTTP method.",
     ),
-    Field::optional("path", FieldType::Text, "Where it is called."),
+    Field::optional("path", FieldType::Text, "The path of the interface."),
     TIMEOUT,
 ];
 
@@ -205,45 +214,49 @@ const MCP: &[Field] = &[
     Field::optional(
         "input-schema",
         FieldType::Any,
-        "JSON Schema or Malli of the arguments, where it says more than the inputs.",
+        "JSON Schema or Malli of the arguments, if it is more exact than the inputs.",
     ),
     INVOKES,
     Field::optional(
         "kind",
         FieldType::OneOf(McpKind::NAMES),
-        "What clients use it as; a tool where it is left out.",
+        "Whether it is a tool, a prompt or a resource; a tool by default.",
     ),
     LABEL,
     Field::optional(
         "mime-type",
         FieldType::Text,
-        "The type of a resource's text.",
+        "The media type of a resource's text.",
     ),
     Field::optional(
         "output-schema",
         FieldType::Any,
         "JSON Schema or Malli of the result of a tool.",
     ),
-    Field::optional("tool-name", FieldType::Any, "What models call it."),
+    Field::optional(
+        "tool-name",
+        FieldType::Any,
+        "The name of the tool for models.",
+    ),
     Field::optional(
         "uri",
         FieldType::Text,
-        "Where a resource is; `{name}` stands for an input.",
+        "The URI of a resource; `{name}` stands for an input.",
     ),
 ];
 
 const WEBHOOK: &[Field] = &[
-    Field::optional("auth", auth::CALLER, "How callers prove who they are."),
+    Field::optional("auth", auth::CALLER, "How callers are authenticated."),
     DEDUPE,
     DESCRIPTION,
     ENABLED,
-    Field::optional("event-name", FieldType::Name, "Which event it is."),
-    Field::optional("fields", FieldType::Any, "What a payload has."),
+    Field::optional("event-name", FieldType::Name, "The name of the event."),
+    Field::optional("fields", FieldType::Any, "The fields of a payload."),
     ID,
     INVOKES,
     KEEP_RAW,
     LABEL,
-    Field::optional("path", FieldType::Text, "Where it is called."),
+    Field::optional("path", FieldType::Text, "The path of the webhook."),
     TIMEOUT,
     WINDOW,
 ];
@@ -254,25 +267,25 @@ const DEDUPE: Field = Field::optional(
         FieldType::Keys(&[Field::required(
             "header",
             FieldType::Text,
-            "The header that has it.",
+            "The header that identifies a delivery.",
         )]),
         FieldType::Keys(&[Field::required(
             "path",
             FieldType::Items,
-            "Where it is in the payload.",
+            "The path in the payload that identifies a delivery.",
         )]),
     ]),
-    "What tells deliveries apart.",
+    "How repeated deliveries are recognised.",
 );
 const KEEP_RAW: Field = Field::optional(
     "keep-raw",
     FieldType::Bool,
-    "Whether the bytes of the body are stored.",
+    "Whether the raw bytes of the body are stored.",
 );
 const TIMEOUT: Field = Field::optional(
     "timeout",
     FieldType::Duration,
-    "How long a caller waits for the end of the run.",
+    "Maximum time that a caller waits for the end of the run.",
 );
 const WINDOW: Field = Field::optional(
     "window",
@@ -280,12 +293,12 @@ const WINDOW: Field = Field::optional(
     "How long deliveries are remembered.",
 );
 
-/// One of `:triggers`.
+/// An entry of `:triggers`.
 pub(super) const TRIGGER: &[Field] = &[
     Field::optional(
         "config",
         FieldType::Keys(TRIGGER_CONFIG),
-        "What the trigger's type takes.",
+        "The settings of the trigger's type.",
     ),
     DESCRIPTION,
     ENABLED,
@@ -294,80 +307,88 @@ pub(super) const TRIGGER: &[Field] = &[
     Field::optional(
         "type",
         FieldType::OneOf(&["event", "manual", "schedule", "webhook"]),
-        "What starts a run.",
+        "The kind of trigger.",
     ),
 ];
 
 const TRIGGER_CONFIG: &[Field] = &[
-    Field::optional("auth", auth::CALLER, "How callers prove who they are."),
-    Field::optional("catch-up", FieldType::Any, "What becomes of missed times."),
-    Field::optional("cron", FieldType::Any, "When, as a cron expression."),
+    Field::optional("auth", auth::CALLER, "How callers are authenticated."),
+    Field::optional("catch-up", FieldType::Any, "What to do about missed ticks."),
+    Field::optional("cron", FieldType::Any, "The ticks, as a cron expression."),
     DEDUPE,
     DESCRIPTION,
     ENABLED,
-    Field::optional("event-name", FieldType::Name, "Which event it is."),
-    Field::optional("every", FieldType::Any, "How often."),
+    Field::optional("event-name", FieldType::Name, "The name of the event."),
+    Field::optional("every", FieldType::Any, "The interval between ticks."),
     Field::optional(
         "fields",
         FieldType::List(&FieldType::Keys(INPUT)),
-        "What a run is given.",
+        "The inputs of a run.",
     ),
-    Field::optional("input", FieldType::Any, "What a scheduled run is given."),
-    Field::optional("invocation", FieldType::Any, "Which invocation it calls."),
+    Field::optional("input", FieldType::Any, "The input of a scheduled run."),
+    Field::optional(
+        "invocation",
+        FieldType::Any,
+        "The invocation that it calls.",
+    ),
     KEEP_RAW,
     LABEL,
-    Field::optional("path", FieldType::Text, "Where it is called."),
+    Field::optional("path", FieldType::Text, "The path of the webhook."),
     Field::optional(
         "signal-key",
         FieldType::Any,
-        "Which key of the payload names a wait.",
+        "The key of the payload that names a wait.",
     ),
     Field::optional(
         "source",
         FieldType::OneOf(&["event", "webhook"]),
-        "Where the event comes from.",
+        "The source of the event.",
     ),
     TIMEOUT,
     Field::optional(
         "timezone",
         FieldType::Any,
-        "In which timezone the times are.",
+        "The timezone of the cron expression.",
     ),
     WINDOW,
 ];
 
-/// One of `:functions`.
+/// An entry of `:functions`.
 pub(super) const FUNCTION: &[Field] = &[
     Field::optional("code", FieldType::Any, "The code."),
     DESCRIPTION,
-    Field::optional("doc", FieldType::Any, "What it is for."),
+    Field::optional("doc", FieldType::Any, "A description of the function."),
     ID,
     LABEL,
     Field::optional("language", FieldType::Any, "Always `:clojure`."),
-    Field::optional("name", FieldType::Any, "What people see."),
+    Field::optional("name", FieldType::Any, "The name that people see."),
 ];
 
-/// One of `:templates`.
+/// An entry of `:templates`.
 pub(super) const TEMPLATE: &[Field] = &[
     Field::optional(
         "channels",
         FieldType::Map,
-        "Of a notification: where it goes.",
+        "The channels of a notification.",
     ),
-    Field::optional("data", FieldType::Any, "Values where the step gives none."),
+    Field::optional(
+        "data",
+        FieldType::Any,
+        "Values for variables that the step does not set.",
+    ),
     DESCRIPTION,
     ID,
     LABEL,
-    Field::optional("name", FieldType::Any, "What people see."),
-    Field::optional("prompt", FieldType::Any, "Of a prompt: the text."),
+    Field::optional("name", FieldType::Any, "The name that people see."),
+    Field::optional("prompt", FieldType::Any, "The text of a prompt."),
     Field::optional("query", FieldType::Any, "The older name of `:sql`."),
-    Field::optional("request", FieldType::Map, "Of a request: what is sent."),
-    Field::optional("sql", FieldType::Any, "Of a query: the statement."),
+    Field::optional("request", FieldType::Map, "The fields of a request."),
+    Field::optional("sql", FieldType::Any, "The statement of a query."),
     Field::optional(
         "strict",
         FieldType::Bool,
         "Whether a missing variable is an error.",
     ),
     Field::optional("system", FieldType::Any, "The system message of a prompt."),
-    Field::optional("type", FieldType::Any, "What it is a template of."),
+    Field::optional("type", FieldType::Any, "The kind of template."),
 ];

@@ -1,5 +1,6 @@
-//! Calls of other functions of the `flow` namespace, as far as they are written out: the options of `flow/call-flow`,
-//! `flow/poll`, `flow/pmap` and their kind, the items of a `:fanout`, and flows that are called and do not exist.
+//! Checks calls of other functions of the `flow` namespace, as far as they are written out: the options of
+//! `flow/call-flow`, `flow/poll`, `flow/pmap` and similar functions, the items of a `:fanout`, and the names of called
+//! flows.
 
 use flowstone_lang::value::{Signal, Span, Symbol, Value};
 use flowstone_model::names::name_of;
@@ -38,7 +39,7 @@ impl Lint<'_> {
             return;
         };
         let place = item_span(form, 3);
-        // Slug and input are arguments, `:id` is the step's.
+        // Slug and input are arguments; `:id` is the id of the step.
         let known = map
             .iter()
             .filter(|(key, _)| name_of(key).as_deref() != Some("id"));
@@ -80,10 +81,10 @@ impl Lint<'_> {
         self.code_of(spec, &config);
     }
 
-    /// Checks that a flow that is called is there. `options` may ask for a version that was stored.
+    /// Checks that a called flow exists. `options` may request a stored version.
     pub(super) fn child(&mut self, slug: Option<&Value>, options: &Value, span: Span) {
         let (Some(siblings), Some(slug @ (Value::Keyword(_) | Value::Text(_)))) =
-            (self.around.siblings, slug)
+            (self.surroundings.siblings, slug)
         else {
             return;
         };
@@ -113,7 +114,7 @@ impl Lint<'_> {
         }));
     }
 
-    /// Checks the level of a line of the log, where it is written out.
+    /// Checks the level of a `flow/log` call, if it is written out.
     fn log(&mut self, form: &Value, args: &[Value]) {
         let Some(level @ (Value::Keyword(_) | Value::Text(_))) = args.first() else {
             return;
@@ -144,7 +145,7 @@ impl Lint<'_> {
         }
     }
 
-    /// Checks the options of what runs branches. They come before the last arguments, and may be left out.
+    /// Checks the options of a function that runs branches. They come before the last arguments, and may be left out.
     fn branches(&mut self, name: &str, form: &Value, args: &[Value]) {
         let Some((arguments, known)) = branches::options_of(name) else {
             return;
@@ -176,7 +177,7 @@ impl Lint<'_> {
         }
     }
 
-    /// Checks the items of a `:fanout` as the configs of steps that they are.
+    /// Checks each item of a `:fanout` as the config of a step.
     pub(super) fn fanout(&mut self, config: &Value, span: Span) {
         if let Some(finding) = fanout::foreign_option(config) {
             self.findings.push(finding.at(span));
@@ -209,7 +210,7 @@ impl Lint<'_> {
     }
 }
 
-/// Options of the hosted product that have another name here, or mean nothing.
+/// Options of the hosted product that have another name here, or no effect.
 const ELSEWHERE: &[(&str, &str)] = &[
     (
         "installation-id",
@@ -218,7 +219,7 @@ const ELSEWHERE: &[(&str, &str)] = &[
     ("retry-policy", "write `:retry {:max-attempts 3}`"),
 ];
 
-/// Says which option of `flow/call-flow` was probably meant.
+/// Returns the hint for an unknown option of `flow/call-flow`.
 fn call_hint(key: &str) -> String {
     if let Some((_, hint)) = ELSEWHERE.iter().find(|(name, _)| *name == key) {
         return (*hint).to_owned();

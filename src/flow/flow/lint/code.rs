@@ -1,5 +1,5 @@
-//! Code in the configs of steps: quoted forms and texts, which are compiled when the step is performed. Here they are
-//! gathered, to be compiled with the rest of the flow.
+//! Code in the configs of steps: quoted forms and texts that are compiled when the step is performed. They are
+//! collected here, to be compiled with the rest of the flow.
 
 use flowstone_lang::value::{Span, Value};
 
@@ -9,7 +9,7 @@ use crate::forms::{entry_spans, quoted};
 use crate::step::{COMMON, Field, FieldType, StepSpec};
 
 impl Lint<'_> {
-    /// Gathers the code under all keys that take a function.
+    /// Collects the code under all keys that take a function.
     pub(super) fn code_of(&mut self, spec: &'static StepSpec, config: &Value) {
         self.code_in(spec.kind, spec.fields.iter().chain(COMMON), config);
     }
@@ -63,7 +63,7 @@ impl Lint<'_> {
         }
     }
 
-    /// Adds code; `key` is the option that has it.
+    /// Adds code. `key` is the option that contains it.
     pub(super) fn add_code(&mut self, kind: &str, key: &str, code: Value, span: Span) {
         self.code.push(Code {
             name: format!("<:{key} of :{kind}>"),

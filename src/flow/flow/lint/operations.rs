@@ -1,4 +1,5 @@
-//! The operation that a config names, where it is written out: whether there is one, and what it needs and takes.
+//! Checks the operation that a config names, if it is written out: whether it exists, and which keys it needs and
+//! takes.
 
 use flowstone_lang::value::{Span, Value};
 

@@ -1,7 +1,7 @@
-//! Literals whose order of evaluation is not the written one: maps of more entries than keep their order, and sets.
+//! Finds literals whose order of evaluation differs from the written one: large maps, and sets.
 //!
 //! Clojure evaluates the entries of a large map literal in the order of its hash table. For plain code that hardly
-//! matters; steps in such entries are performed in an order that nobody chose.
+//! matters, but steps in such entries are performed in an arbitrary order.
 
 use flowstone_lang::value::{Symbol, Value};
 
@@ -12,8 +12,8 @@ use crate::forms::quoted;
 /// Maximum size of maps that are evaluated in the written order.
 const ORDERED: usize = 8;
 
-/// An entry that is one of these is not evaluated with the literal, such as a branch of `flow/all`. Inside another call,
-/// a function is probably called.
+/// Forms that are not evaluated with the literal when they are its direct entries, such as a branch of `flow/all`.
+/// Inside another call, a function is probably called.
 const LATER: &[&str] = &["delay", "fn", "fn*", "lazy-seq"];
 
 impl Lint<'_> {
@@ -42,7 +42,7 @@ impl Lint<'_> {
     }
 }
 
-/// Tells whether a step call is evaluated in a form. Forms may be nested deep.
+/// Tells whether a step call is evaluated in a form. Uses an explicit stack, because forms may be nested deeply.
 fn has_step(form: &Value) -> bool {
     if let Value::List(list) = form
         && let Some(head) = list.iter().next().and_then(Value::as_symbol)
@@ -74,7 +74,7 @@ fn has_step(form: &Value) -> bool {
     false
 }
 
-/// Tells whether a call of this name performs steps by itself.
+/// Tells whether a call of this name performs steps itself.
 fn performs(head: Symbol) -> bool {
     ["flow/step", "flow/call-flow"]
         .iter()

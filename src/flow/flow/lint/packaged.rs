@@ -1,4 +1,4 @@
-//! Packaged steps against the step types that they wrap, and calls of them against their contracts.
+//! Checks packaged steps against the step types that they wrap, and calls of them against their contracts.
 
 use std::collections::BTreeSet;
 
@@ -43,7 +43,7 @@ impl Lint<'_> {
         };
         if spec.kind == fanout::KIND {
             let message = format!(
-                "`:{}` wraps a `:fanout`, which works in a body only",
+                "`:{}` wraps a `:fanout`, which works only in a flow's body",
                 step.id
             );
             self.findings.push(
@@ -121,7 +121,7 @@ impl Lint<'_> {
         self.packaged_input(&step, input.0, input.1);
     }
 
-    /// Checks an input as far as it is written in the call.
+    /// Checks the parts of an input that are written out in the call.
     fn packaged_input(&mut self, step: &PackagedStep, input: &Value, at: Span) {
         match input {
             Value::Map(_) => {}
@@ -154,14 +154,13 @@ impl Lint<'_> {
     }
 }
 
-/// Returns what is wrong with a map literal, each with the key that it is under: entries that are computed may be
-/// anything.
+/// Returns the problems of a map literal, each with its key. Computed entries may be anything.
 fn literal_problems(schema: &Schema, input: &Value) -> Vec<(Option<String>, schema::Problem)> {
     let mut partial = schema.clone();
     let Some(map) = input.as_map() else {
         return Vec::new();
     };
-    // A computed key may be any.
+    // A computed key may be any key.
     if !map.iter().all(|(key, _)| key.as_keyword().is_some()) {
         return Vec::new();
     }
@@ -183,8 +182,7 @@ fn literal_problems(schema: &Schema, input: &Value) -> Vec<(Option<String>, sche
         .collect()
 }
 
-/// Returns the qualified keywords of a definition, without their colons, but for the ids of `:steps` and `:agents`
-/// themselves.
+/// Returns the qualified keywords of a definition, without their colons. Ids of `:steps` and `:agents` are left out.
 fn references(flow: &Flow) -> BTreeSet<String> {
     let mut found = BTreeSet::new();
     let mut open = vec![flow.body.clone()];

@@ -1,4 +1,5 @@
-//! The tools that a step gives to its model, as far as they are written down: unknown names, each at its place.
+//! Checks the tools that a step gives to its model, as far as they are written out, and reports each unknown name at
+//! its place.
 
 use flowstone_lang::value::{Span, Value};
 
@@ -12,7 +13,7 @@ use crate::tools::{self, Wrong};
 const KINDS: &[&str] = &["agent", "llm"];
 
 impl Lint<'_> {
-    /// Checks `:tools` and `:available-steps` of a config. `written` is the map that they stand in.
+    /// Checks `:tools` and `:available-steps` of a config. `written` is the map that contains them.
     pub(super) fn tools(&mut self, spec: &StepSpec, config: &Value, written: &Value) {
         if !KINDS.contains(&spec.kind) {
             return;

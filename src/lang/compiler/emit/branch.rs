@@ -7,7 +7,7 @@ use crate::value::{Result, Span, Value};
 use crate::vm::code::Op;
 
 impl Emitter {
-    /// Emits a test and returns the jumps that are taken when its truth is `when`.
+    /// Emits a test and returns the jumps taken when its truth is `when`.
     pub(super) fn condition(&mut self, test: &Node, when: bool) -> Result<Vec<usize>> {
         let mark = self.next;
         let jumps = match &test.kind {
@@ -44,7 +44,7 @@ impl Emitter {
         Ok(jumps)
     }
 
-    /// The parts of `and` (`decides` is false) or `or` (true) as a test.
+    /// Emits the parts of `and` (`decides` is false) or `or` (true) as a test.
     fn chain(&mut self, parts: &[Node], when: bool, decides: bool) -> Result<Vec<usize>> {
         let (last, before) = parts.split_last().expect("a connective has parts");
         let mut taken = Vec::new();
@@ -81,7 +81,7 @@ impl Emitter {
         Ok(self.push_test(&test, when))
     }
 
-    /// Emits a jump that is taken when the test's truth is `when`.
+    /// Emits a jump taken when the test's truth is `when`.
     pub(super) fn push_test(&mut self, test: &Test, when: bool) -> usize {
         self.site_of(test.span, test.callee, test.args.iter().copied(), 0);
         let x = u8::from(when != test.is_negated) | test.x;
@@ -109,7 +109,7 @@ impl Emitter {
         self.patch(done)
     }
 
-    /// `and` and `or` as a value: that of the part that decides, or of the last.
+    /// Emits `and` or `or` as a value: that of the part that decides, or of the last.
     pub(super) fn connective(&mut self, parts: &[Node], to: u16, decides: bool) -> Result<()> {
         let (last, before) = parts.split_last().expect("a connective has parts");
         let mut done = Vec::new();
@@ -121,7 +121,7 @@ impl Emitter {
         self.patch_all(done)
     }
 
-    /// A table of jumps: the first for the default, then one for each branch.
+    /// Emits a table of jumps: the first for the default, then one for each branch.
     pub(super) fn case(
         &mut self,
         value: &Node,
@@ -146,16 +146,16 @@ impl Emitter {
     }
 }
 
-/// A test that is one instruction, without its offset.
+/// A test of a single instruction, without its offset.
 pub(super) struct Test {
     pub op: Op,
     pub a: u16,
     pub b: u16,
     x: u8,
-    /// Whether the jump is taken when the instruction's own test fails.
+    /// Whether the jump is taken when the instruction's test fails.
     is_negated: bool,
     span: Span,
-    /// The core function that it is, if it is one.
+    /// The name of the core function that it implements, if any.
     callee: &'static str,
     /// The spans of the operands.
     args: Box<[Span]>,
@@ -181,7 +181,7 @@ impl Test {
         }
     }
 
-    /// A relation between two registers.
+    /// Returns a relation between two registers.
     pub(super) fn of(operation: Inline, left: u16, right: u16, test: &Node) -> Test {
         match operation {
             Inline::Less => Test::new(Op::JumpLess, (left, right), 0, test),
@@ -192,7 +192,7 @@ impl Test {
         }
     }
 
-    /// A relation between a register and a small integer.
+    /// Returns a relation between a register and a small integer.
     pub(super) fn with_int(operation: Inline, left: u16, int: i16, test: &Node) -> Test {
         let op = match operation {
             Inline::Less => Op::JumpLessInt,
@@ -204,7 +204,7 @@ impl Test {
         Test::new(op, (left, int as u16), 0, test)
     }
 
-    /// The same test for a jump back.
+    /// Returns the same test for a backward jump.
     pub(super) fn looping(&self) -> Test {
         Test {
             op: self.op.looping(),
@@ -213,7 +213,7 @@ impl Test {
         }
     }
 
-    /// A test of one register.
+    /// Returns a test of one register.
     pub(super) fn of_register(op: Op, register: u16, is_negated: bool, test: &Node) -> Test {
         Test {
             is_negated,
@@ -222,7 +222,7 @@ impl Test {
     }
 }
 
-/// Returns the integer that an instruction has room for.
+/// Returns the integer if it fits into an instruction.
 pub(super) fn small_int(node: &Node) -> Option<i16> {
     match &node.kind {
         Kind::Const(Value::Int(int)) => i16::try_from(*int).ok(),
@@ -230,7 +230,7 @@ pub(super) fn small_int(node: &Node) -> Option<i16> {
     }
 }
 
-/// Tells whether the last thing that a node does is to go back to the loop.
+/// Tells whether the last action of a node is to return to the loop.
 pub(super) fn ends_in_recur(node: &Node) -> bool {
     match &node.kind {
         Kind::Recur { .. } => true,

@@ -1,4 +1,4 @@
-//! Calls: of closures through windows, of natives, and of what is an instruction.
+//! Calls of closures through windows, of natives, and of core functions that are instructions.
 
 use std::rc::Rc;
 
@@ -9,7 +9,7 @@ use crate::value::{Native, Result, Span, Value, Var};
 use crate::vm::code::Op;
 
 impl Emitter {
-    /// Computes arguments into a window and returns its first register, which is the function's.
+    /// Computes arguments in a window and returns its first register, which is the function's.
     fn window(&mut self, args: &[Node]) -> Result<u16> {
         let window = self.temporary()?;
         for arg in args {
@@ -37,7 +37,7 @@ impl Emitter {
             return Ok(());
         }
         if let Kind::Ref(place) = &function.kind {
-            // The callee stays where it is: who called holds it until it returns.
+            // The callee is not moved: the caller holds it until it returns.
             let window = self.window(args)?;
             self.site_of_call(span, head, args);
             match place.place {
@@ -115,7 +115,7 @@ impl Emitter {
             self.push(op, kind, to, left, by as u16);
             return Ok(());
         }
-        // Constants and the results of operations lie in registers that hold integers by then.
+        // Constants and the results of operations are in registers that hold integers by then.
         let op = match operation {
             Inline::Add if stays_int => Op::AddInts,
             Inline::Sub if stays_int => Op::SubInts,
@@ -145,7 +145,7 @@ impl Emitter {
         Ok(())
     }
 
-    /// A native with its arguments where they are.
+    /// Calls a native with its arguments in their registers.
     fn quick(&mut self, quick: Quick, args: &[Node], span: Span, to: u16) -> Result<()> {
         if !calls_nothing(quick.native.name) {
             self.may_step = true;
@@ -208,7 +208,7 @@ impl Emitter {
     }
 }
 
-/// Counts the arguments of a call that are folded into the first operand, beside that operand itself.
+/// Counts the arguments of a call that are folded into the first operand, apart from that operand itself.
 fn folded(operation: Inline, args: &[Node], span: Span) -> u8 {
     let mut count = 0_u8;
     let mut first = args.first();

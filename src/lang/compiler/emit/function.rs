@@ -1,4 +1,4 @@
-//! Closures.
+//! Functions compiled to closures.
 
 use std::rc::Rc;
 
@@ -7,7 +7,7 @@ use super::{Emitter, Shape, emit};
 use crate::value::{Closure, Result, Value};
 use crate::vm::code::{Op, Proto};
 
-/// Compiles a function to a closure that captures nothing yet, the template of its instances.
+/// Compiles a function to a closure without captured values, the template of its instances.
 fn template(function: &FnNode) -> Result<Value> {
     let mut fixed = Vec::new();
     let mut variadic = None;
@@ -68,7 +68,7 @@ impl Emitter {
         }
     }
 
-    /// One of the moves after a `Closure` instruction.
+    /// Emits one of the moves after a `Closure` instruction.
     fn capture(&mut self, capture: &Use) {
         match capture.place {
             Ref::Local(id) => {
@@ -85,7 +85,7 @@ impl Emitter {
         }
     }
 
-    /// Functions that refer to one another: made first, then told of one another.
+    /// Emits functions that refer to each other: all are created first, then the references are set.
     pub(super) fn letfn(
         &mut self,
         functions: &[(LocalId, FnNode)],

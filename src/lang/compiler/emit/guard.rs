@@ -1,4 +1,4 @@
-//! `try`: handlers are ranges of instructions; `finally` is emitted on each way out.
+//! `try`: handlers are ranges of instructions; `finally` is emitted on each path that leaves it.
 
 use super::super::node::TryNode;
 use super::Emitter;
@@ -7,11 +7,11 @@ use crate::vm::code::{Handler, Op};
 
 impl Emitter {
     pub(super) fn guarded(&mut self, parts: &TryNode, to: u16) -> Result<()> {
-        // The result is kept aside until all is done: a handler may still need what `to` held.
+        // The result is kept in a temporary until everything is done: a handler may still need the old value of `to`.
         let result = self.temporary()?;
         let caught = self.temporary()?;
         let mut done = Vec::new();
-        // What runs under `finally`: the body and each catch, without the copies of `finally` itself.
+        // The code covered by `finally`: the body and each catch, without the copies of `finally` itself.
         let mut covered = Vec::new();
         let start = self.code.len();
         self.value(&parts.body, result)?;
@@ -37,7 +37,7 @@ impl Emitter {
         Ok(())
     }
 
-    /// Registers that failures in a range go to the next instruction.
+    /// Directs failures in a range to the next instruction.
     fn handler(&mut self, range: (usize, usize), register: u16, is_finally: bool) {
         if range.0 == range.1 {
             return;

@@ -1,5 +1,5 @@
-//! Which locals hold integers whatever happens: those that begin as one and whose next values are made of
-//! such by arithmetic, which throws where the result would be none.
+//! Finds the locals that always hold integers: those whose first value is an integer and whose next values are computed
+//! from such locals by arithmetic, which throws if the result is not an integer.
 
 use super::super::inline::Inline;
 use super::super::node::{Kind, LocalId, Node, Ref, Use};
@@ -7,7 +7,7 @@ use super::Emitter;
 use crate::value::Value;
 
 impl Emitter {
-    /// Tells whether an expression gives an integer, or throws.
+    /// Tells whether an expression returns an integer or throws.
     pub(super) fn is_int(&self, node: &Node) -> bool {
         match &node.kind {
             Kind::Const(Value::Int(_)) => true,
@@ -30,16 +30,16 @@ impl Emitter {
         }
     }
 
-    /// Finds the locals of a loop that hold integers in each round. What `bind` said holds in the first.
+    /// Finds the locals of a loop that hold integers in each round. The findings of `bind` hold in the first round.
     pub(super) fn find_ints(&mut self, bindings: &[(LocalId, Node)], body: &Node) {
         let Some(first) = bindings.first() else {
             return;
         };
-        // Fewer in each turn: one that fails makes others fail.
+        // Each pass removes locals; a removed local may cause others to be removed.
         while self.refute(first.0, body) {}
     }
 
-    /// Forgets locals of the loop whose next value may be no integer; tells whether there were some.
+    /// Removes locals of the loop whose next value may not be an integer; returns whether any were removed.
     fn refute(&mut self, first: LocalId, node: &Node) -> bool {
         let mut found = false;
         match &node.kind {

@@ -1,5 +1,5 @@
-//! Loops. Where the body is an `if` whose test is one instruction, `recur` makes that test again and goes
-//! straight to the branch: a round costs one jump.
+//! Loops. If the body is an `if` whose test is one instruction, `recur` repeats that test and jumps directly to the
+//! branch: a round costs one jump.
 
 use super::super::inline::Inline;
 use super::super::node::{Kind, LocalId, Node, Ref, Use};
@@ -10,16 +10,16 @@ use crate::vm::code::Op;
 
 /// A loop that is being emitted.
 pub(super) struct Loop {
-    /// Its first instruction.
+    /// The position of its first instruction.
     start: usize,
     branches: Option<Branches>,
 }
 
-/// The `if` that is the body of a loop.
+/// The `if` that forms the body of a loop.
 struct Branches {
     test: Test,
     then: usize,
-    /// Nothing while `then` is being emitted.
+    /// The position of the other branch; `None` while `then` is being emitted.
     otherwise: Option<usize>,
     /// Jumps out of `then` to the other branch.
     leaving: Vec<usize>,
@@ -35,7 +35,7 @@ impl Loop {
 }
 
 impl Emitter {
-    /// Emits the body of a function, which is a loop where it has a `recur`.
+    /// Emits the body of a function, which is a loop if it contains a `recur`.
     pub(super) fn body(&mut self, body: &Node) -> Result<()> {
         if recurs(body) {
             return self.repeat(body, None);
@@ -46,8 +46,8 @@ impl Emitter {
         Ok(())
     }
 
-    /// Emits the body of a loop whose locals have their first values: into a register, or as the last thing
-    /// of the function.
+    /// Emits the body of a loop whose locals have their first values: into a register, or in tail position of the
+    /// function.
     pub(super) fn repeat(&mut self, body: &Node, to: Option<u16>) -> Result<()> {
         if let Kind::If {
             test,
@@ -99,7 +99,7 @@ impl Emitter {
         if to.is_some() && !ends_in_recur(then) {
             done = Some(self.push_wide(Op::Jump, 0, 0, 0));
         } else if ends_in_recur(then) && leaving.last() == Some(&(self.code.len() - 1)) {
-            // The other branch is what comes next.
+            // The other branch follows directly.
             self.code.pop();
             leaving.pop();
         }
@@ -113,12 +113,12 @@ impl Emitter {
         done.map_or(Ok(()), |done| self.patch(done))
     }
 
-    /// The branches of the innermost loop.
+    /// Returns the branches of the innermost loop.
     fn branches(&mut self) -> Option<&mut Branches> {
         self.loops.last_mut()?.branches.as_mut()
     }
 
-    /// Returns the test if it is one instruction that can be repeated. What never changes is computed here,
+    /// Returns the test if it is one instruction that can be repeated. Loop-invariant operands are computed here,
     /// before the loop.
     fn repeatable(&mut self, test: &Node) -> Result<Option<Test>> {
         Ok(match &test.kind {
@@ -148,7 +148,7 @@ impl Emitter {
         })
     }
 
-    /// Returns a register that has an operand in each round.
+    /// Returns a register that holds an operand in each round.
     fn standing(&mut self, node: &Node) -> Result<Option<u16>> {
         match &node.kind {
             Kind::Ref(Use {
@@ -168,7 +168,7 @@ impl Emitter {
         }
     }
 
-    /// Gives the loop's locals their next values and goes back.
+    /// Assigns the loop's locals their next values and jumps back.
     pub(super) fn recur(&mut self, node: &Node) -> Result<()> {
         let Kind::Recur { targets, args } = &node.kind else {
             return Ok(());
@@ -195,8 +195,8 @@ impl Emitter {
         result
     }
 
-    /// Computes the values in the order of the source. One goes straight into its register when no later
-    /// one needs what was there.
+    /// Computes the values in source order. A value is computed directly in its register if no later value needs the
+    /// old content.
     fn next_values(&mut self, targets: &[LocalId], args: &[Node]) -> Result<()> {
         let mut moves = Vec::new();
         for (idx, (target, arg)) in targets.iter().zip(args).enumerate() {
@@ -215,8 +215,8 @@ impl Emitter {
         Ok(())
     }
 
-    /// A value for a loop local. Computed aside unless that is one instruction: a failure in the middle
-    /// must not leave the local half changed for a handler, and parts may still read it.
+    /// Computes a value for a loop local. It is computed in a temporary unless it is one instruction: a failure
+    /// part-way must not leave the local half changed for a handler, and parts may still read it.
     fn value_or_stay(&mut self, arg: &Node, register: u16) -> Result<()> {
         match &arg.kind {
             Kind::Const(_)
@@ -247,7 +247,7 @@ impl Emitter {
             let jump = self.push_wide(Op::JumpBack, 0, 0, 0);
             return self.set_offset(jump, to_start(start, at));
         };
-        // Taken to the branch that is being emitted; the other is the rarer way, mostly out.
+        // Jumps to the branch that is being emitted; the other one is rarer and usually leaves the loop.
         let when = branches.otherwise.is_none();
         let near = branches.otherwise.unwrap_or(branches.then);
         let far = branches.otherwise.map(|_| branches.then);
@@ -276,7 +276,7 @@ impl Emitter {
     }
 }
 
-/// Tells whether a function's body has a `recur` of its own.
+/// Tells whether a function's body contains a `recur` to it.
 fn recurs(node: &Node) -> bool {
     match &node.kind {
         Kind::Recur { .. } => true,
@@ -299,8 +299,8 @@ fn uses(node: &Node, local: LocalId) -> bool {
     found
 }
 
-/// Returns an order in which each value can go straight into its register, if there is one. Only for values
-/// that nothing but a failure tells apart by their order.
+/// Returns an order in which each value can be computed directly in its register, if there is one. Only for values
+/// whose order is observable by failures alone.
 fn schedule(targets: &[LocalId], args: &[Node]) -> Option<Vec<usize>> {
     if !args.iter().all(is_plain) {
         return None;
@@ -317,12 +317,12 @@ fn schedule(targets: &[LocalId], args: &[Node]) -> Option<Vec<usize>> {
     Some(order)
 }
 
-/// Tells whether a value must be computed before another goes into its register.
+/// Tells whether a value must be computed before another is stored in its register.
 fn must_precede(targets: &[LocalId], args: &[Node], first: usize, second: usize) -> bool {
     if uses(&args[first], targets[second]) {
         return true;
     }
-    // The other moves a local away that this one reads.
+    // The other value moves a local that this one reads.
     match &args[second].kind {
         Kind::Ref(Use {
             place: Ref::Local(id),

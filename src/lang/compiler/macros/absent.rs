@@ -1,4 +1,4 @@
-//! Macros of Clojure that make classes of its host: each is an error that says what to use instead.
+//! Macros of Clojure that create classes of its host: each is an error that suggests a replacement.
 
 use std::rc::Rc;
 
@@ -6,7 +6,7 @@ use super::{Expansion, form, symbol};
 use crate::compiler::error;
 use crate::value::{Arity, Native, Value};
 
-/// What this file adds to `clojure.core`. Sorted by name.
+/// The macros of this file for `clojure.core`, sorted by name.
 pub(super) const FNS: &[Native] = &[GEN_INTERFACE, PROXY_SUPER];
 
 macro_rules! absent {

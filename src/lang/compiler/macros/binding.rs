@@ -1,4 +1,4 @@
-//! `let`, `loop`, `fn`: names bound to values, patterns taken apart.
+//! `let`, `loop`, `fn`: bindings of names and destructuring patterns.
 
 use std::rc::Rc;
 
@@ -8,7 +8,7 @@ use crate::compiler::error;
 use crate::value::{Arity, List, Native, Result, Value, Vector};
 use crate::vm::Vm;
 
-/// What this file adds to `clojure.core`. Sorted by name.
+/// The macros of this file for `clojure.core`, sorted by name.
 pub(super) const FNS: &[Native] = &[FN, LET, LOOP];
 
 const FN: Native = Native {
@@ -63,7 +63,7 @@ fn bad_arity(item: &Value) -> crate::value::Signal {
     .into()
 }
 
-/// Gives a made form the place of the form that it stands for.
+/// Gives a generated form the place of the original.
 fn placed(made: Value, original: &Value) -> Value {
     match (&made, original.place()) {
         (Value::List(list), Some(place)) => {
@@ -83,7 +83,7 @@ fn placed(made: Value, original: &Value) -> Value {
     }
 }
 
-/// One arity: `[params] body ...` to plain parameters and a body that takes patterns apart.
+/// Converts one arity from `[params] body ...` to plain parameters and a body that destructures patterns.
 fn arm(vm: &mut Vm, original: &Value, parts: &[Value]) -> Result<Vec<Value>> {
     let Some(Value::Vector(params)) = parts.first() else {
         return Err(bad_arity(original));
@@ -117,7 +117,7 @@ fn arm(vm: &mut Vm, original: &Value, parts: &[Value]) -> Result<Vec<Value>> {
         .collect())
 }
 
-/// Returns what makes a number of the kind that a hint names: `^long` or `^double`.
+/// Returns the function that converts to the type of a hint: `^long` or `^double`.
 fn conversion(hinted: &Value) -> Option<Value> {
     let meta = hinted.meta();
     let tag = meta.get("tag")?.as_symbol()?;
@@ -128,13 +128,13 @@ fn conversion(hinted: &Value) -> Option<Value> {
     }
 }
 
-/// A body whose hinted parameters, and whose result, if the vector of parameters has a hint, are converted.
+/// Adds the conversions of hinted parameters, and of the result if the vector of parameters is hinted.
 fn hinted(params: &Vector, body: &[Value]) -> Vec<Value> {
     let is_variadic = params
         .iter()
         .any(|param| param.as_symbol().is_some_and(|name| name.is("&")));
     if is_variadic {
-        // Such functions take and return no primitive values.
+        // Such functions neither take nor return primitive values.
         return body.to_vec();
     }
     let converted: Vec<Value> = params
@@ -149,7 +149,7 @@ fn hinted(params: &Vector, body: &[Value]) -> Vec<Value> {
     let Some(conversion) = conversion(&Value::Vector(Rc::new(params.clone()))) else {
         return body;
     };
-    // A `recur` of the body begins again below the conversion of the result.
+    // A `recur` of the body restarts inside the conversion of the result.
     let again = params
         .iter()
         .flat_map(|param| [param.clone(), param.clone()]);
@@ -157,7 +157,7 @@ fn hinted(params: &Vector, body: &[Value]) -> Vec<Value> {
     vec![form([conversion, again])]
 }
 
-/// A body that begins with a map of `:pre` and `:post`, with these written out.
+/// Expands the map of `:pre` and `:post` at the beginning of a body.
 fn conditions(body: &[Value]) -> Vec<Value> {
     let Some((Value::Map(map), rest)) = body.split_first().filter(|parts| !parts.1.is_empty())
     else {
@@ -214,7 +214,7 @@ const LET: Native = Native {
 const LOOP: Native = Native {
     name: "loop",
     usage: "(loop [pattern value ...] body ...)",
-    doc: "Binds names to values, and evaluates the body; recur in it begins again with new values.",
+    doc: "Binds names to values, and evaluates the body; recur in it starts the body again with new values.",
     examples: &[(
         "(loop [n 3 acc 1] (if (zero? n) acc (recur (dec n) (* acc n))))",
         "6",

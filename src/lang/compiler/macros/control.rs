@@ -1,4 +1,4 @@
-//! Conditions and threading.
+//! Conditions and threading macros.
 
 use std::rc::Rc;
 
@@ -6,7 +6,7 @@ use super::{Expansion, form, symbol, with_rest};
 use crate::compiler::error;
 use crate::value::{Arity, Extras, List, Native, Value};
 
-/// What this file adds to `clojure.core`. Sorted by name.
+/// The macros of this file for `clojure.core`, sorted by name.
 pub(super) const FNS: &[Native] = &[
     THREAD_FIRST,
     THREAD_LAST,
@@ -20,7 +20,7 @@ pub(super) const FNS: &[Native] = &[
     WHEN_NOT,
 ];
 
-/// Puts `x` into a step of a thread; the result has the step's place.
+/// Inserts `x` into a step of a threading macro; the result has the step's place.
 fn thread(x: Value, step: &Value, last: bool) -> Value {
     let Value::List(list) = step else {
         return form([step.clone(), x]);
@@ -34,7 +34,7 @@ fn thread(x: Value, step: &Value, last: bool) -> Value {
     let threaded = List::of(items);
     match (&threaded, step.place()) {
         (Value::List(list), Some(place)) => {
-            // Literals keep their own places: those of the items behind move on by one.
+            // Literals keep their own places: those of later items shift by one.
             let mut spans = place.items.to_vec();
             if spans.len() >= at {
                 spans.insert(at, crate::value::Span::NONE);
@@ -56,7 +56,7 @@ fn thread(x: Value, step: &Value, last: bool) -> Value {
 const THREAD_FIRST: Native = Native {
     name: "->",
     usage: "(-> x form ...)",
-    doc: "Threads x through the forms: each gets the value before as its first argument.",
+    doc: "Threads x through the forms: each receives the previous value as its first argument.",
     examples: &[("(-> 1 inc (- 5))", "-3")],
     arity: Arity::at_least(3),
     run: |_, args| -> Expansion {
@@ -70,7 +70,7 @@ const THREAD_FIRST: Native = Native {
 const THREAD_LAST: Native = Native {
     name: "->>",
     usage: "(->> x form ...)",
-    doc: "Threads x through the forms: each gets the value before as its last argument.",
+    doc: "Threads x through the forms: each receives the previous value as its last argument.",
     examples: &[("(->> [1 2 3] (map inc) (reduce +))", "9")],
     arity: Arity::at_least(3),
     run: |_, args| -> Expansion {
@@ -84,7 +84,7 @@ const THREAD_LAST: Native = Native {
 const COMMENT: Native = Native {
     name: "comment",
     usage: "(comment form ...)",
-    doc: "Ignores the forms and gives nil.",
+    doc: "Ignores the forms and returns nil.",
     examples: &[("(comment (launch :rockets))", "nil")],
     arity: Arity::at_least(2),
     run: |_, _| -> Expansion { Ok(Value::Nil) },
@@ -93,7 +93,7 @@ const COMMENT: Native = Native {
 const COND: Native = Native {
     name: "cond",
     usage: "(cond test expression ...)",
-    doc: "Gives the expression of the first test that is truthy; nil where none is.",
+    doc: "Returns the value of the expression after the first truthy test; nil if there is none.",
     examples: &[("(cond false 1 :else 2)", "2")],
     arity: Arity::at_least(2),
     run: |_, args| -> Expansion {
@@ -105,7 +105,7 @@ const COND: Native = Native {
                 last.span().or(args.get(0).item_span(clauses.len())),
                 "`cond` needs an expression for each test",
             )
-            .hint("tests and expressions take turns; a default is written (cond test expression :else default)")
+            .hint("tests and expressions alternate; a default is written (cond test expression :else default)")
             .into());
         }
         Ok(clauses
@@ -120,7 +120,7 @@ const COND: Native = Native {
     },
 };
 
-/// `if-let` and `when-let`: one binding, tested before it is taken apart.
+/// Expands `if-let` and `when-let`: one binding, tested before it is destructured.
 fn let_if(bindings: &Value, name: &str, then: Value, otherwise: Value) -> Expansion {
     let (pattern, test) = match bindings {
         Value::Vector(pair) if pair.len() == 2 => {
@@ -158,7 +158,7 @@ fn let_if(bindings: &Value, name: &str, then: Value, otherwise: Value) -> Expans
 const IF_LET: Native = Native {
     name: "if-let",
     usage: "(if-let [name test] then else)",
-    doc: "Gives then with the name bound to the test's value if that is truthy, else the other.",
+    doc: "Evaluates then with the name bound to the test's value if that is truthy, else the other expression.",
     examples: &[("(if-let [x (get {:a 1} :a)] (inc x) 0)", "2")],
     arity: Arity::between(4, 5),
     run: |_, args| -> Expansion {
@@ -174,7 +174,7 @@ const IF_LET: Native = Native {
 const IF_NOT: Native = Native {
     name: "if-not",
     usage: "(if-not test then else)",
-    doc: "Gives then if the test is nil or false, else the other.",
+    doc: "Evaluates then if the test is nil or false, else the other expression.",
     examples: &[("(if-not nil 1 2)", "1")],
     arity: Arity::between(4, 5),
     run: |_, args| -> Expansion {
@@ -191,7 +191,7 @@ const IF_NOT: Native = Native {
 const LAZY_SEQ: Native = Native {
     name: "lazy-seq",
     usage: "(lazy-seq body ...)",
-    doc: "Returns a sequence whose body is computed when it is first looked at, and then kept.",
+    doc: "Returns a sequence whose body is computed when it is first read, and then kept.",
     examples: &[("(take 2 (lazy-seq (cons 1 (lazy-seq [2 3]))))", "(1 2)")],
     arity: Arity::at_least(2),
     run: |_, args| -> Expansion {
@@ -203,7 +203,7 @@ const LAZY_SEQ: Native = Native {
 const WHEN: Native = Native {
     name: "when",
     usage: "(when test body ...)",
-    doc: "Evaluates the body if the test is truthy; else gives nil.",
+    doc: "Evaluates the body if the test is truthy; otherwise returns nil.",
     examples: &[("(when (pos? 1) :yes)", ":yes")],
     arity: Arity::at_least(3),
     run: |_, args| -> Expansion {
@@ -218,7 +218,7 @@ const WHEN: Native = Native {
 const WHEN_LET: Native = Native {
     name: "when-let",
     usage: "(when-let [name test] body ...)",
-    doc: "Evaluates the body with the name bound to the test's value if that is truthy; else gives nil.",
+    doc: "Evaluates the body with the name bound to the test's value if that is truthy; otherwise returns nil.",
     examples: &[("(when-let [x 1] (inc x))", "2")],
     arity: Arity::at_least(3),
     run: |_, args| -> Expansion {
@@ -234,7 +234,7 @@ const WHEN_LET: Native = Native {
 const WHEN_NOT: Native = Native {
     name: "when-not",
     usage: "(when-not test body ...)",
-    doc: "Evaluates the body if the test is nil or false; else gives nil.",
+    doc: "Evaluates the body if the test is nil or false; otherwise returns nil.",
     examples: &[("(when-not false 1)", "1")],
     arity: Arity::at_least(3),
     run: |_, args| -> Expansion {

@@ -5,13 +5,13 @@ use crate::compiler::error;
 use crate::value::{Arity, List, Native, PMap, Result, Value};
 use crate::vm::Vm;
 
-/// What this file adds to `clojure.core`. Sorted by name.
+/// The macros of this file for `clojure.core`, sorted by name.
 pub(super) const FNS: &[Native] = &[DECLARE, DEFMACRO, DEFN, DEFN_PRIVATE];
 
 const DECLARE: Native = Native {
     name: "declare",
     usage: "(declare name ...)",
-    doc: "Makes vars without values, for functions that refer to one another.",
+    doc: "Creates vars without values, for functions that refer to each other.",
     examples: &[],
     arity: Arity::at_least(2),
     run: |_, args| -> Expansion {
@@ -27,7 +27,7 @@ const DECLARE: Native = Native {
 const DEFMACRO: Native = Native {
     name: "defmacro",
     usage: "(defmacro name doc? [params] body ...)",
-    doc: "Defines a macro: a function from forms to the form that takes their place. &form and &env are the call and its locals.",
+    doc: "Defines a macro: a function from forms to the form that replaces them. &form and &env are the call and its locals.",
     examples: &[],
     arity: Arity::at_least(4),
     run: |vm, args| -> Expansion { define(vm, args.get(0), args.from(2), Defined::Macro) },
@@ -45,7 +45,7 @@ const DEFN: Native = Native {
 const DEFN_PRIVATE: Native = Native {
     name: "defn-",
     usage: "(defn- name doc? attributes? [params] body ...)",
-    doc: "Defines a function that only its own namespace sees.",
+    doc: "Defines a function that is private to its namespace.",
     examples: &[],
     arity: Arity::at_least(3),
     run: |vm, args| -> Expansion { define(vm, args.get(0), args.from(2), Defined::Private) },
@@ -92,7 +92,7 @@ fn define(vm: &mut Vm, call: &Value, items: &[Value], defined: Defined) -> Expan
             .for_each(|(key, value)| meta.insert(key.clone(), value.clone()));
         rest = after;
     }
-    // An attribute map may also stand after the last arity.
+    // An attribute map may also follow the last arity.
     if let Some((Value::Map(attributes), before)) = rest.split_last()
         && matches!(rest.first(), Some(Value::List(_)))
     {
@@ -121,7 +121,7 @@ fn define(vm: &mut Vm, call: &Value, items: &[Value], defined: Defined) -> Expan
     Ok(form([symbol("def"), name, function]))
 }
 
-/// A hint of a function's name is one of each vector of parameters that has none.
+/// Copies the hint of a function's name to each vector of parameters without one.
 fn with_result_hint(name: &Value, mut arms: Vec<Vec<Value>>) -> Vec<Vec<Value>> {
     let tag = name.meta().get("tag").cloned();
     let Some(tag) = tag.filter(|tag| tag.as_symbol().is_some()) else {
@@ -142,8 +142,8 @@ fn with_result_hint(name: &Value, mut arms: Vec<Vec<Value>>) -> Vec<Vec<Value>> 
     arms
 }
 
-/// The `fn` form. It is named after the var for traces only: a name of its own would hide the var, and
-/// with it redefinitions.
+/// Returns the `fn` form. It carries the var's name for traces only: a real name would hide the var, and with it
+/// redefinitions.
 fn function(name: &Value, rest: &[Value], arms: Vec<Vec<Value>>, defined: Defined) -> Value {
     let label = name
         .as_symbol()

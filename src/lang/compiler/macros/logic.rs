@@ -1,17 +1,17 @@
-//! `and` and `or`, which are compiled directly: what they expand to for programs that walk code.
+//! `and` and `or`, which are compiled directly: their expansions for programs that walk code.
 
 use super::{Expansion, form, symbol, with_rest};
 use crate::compiler::destructure::fresh;
 use crate::value::{Arity, Native, Value};
 use crate::vm::{Args, Vm};
 
-/// What this file adds to `clojure.core`. Sorted by name.
+/// The macros of this file for `clojure.core`, sorted by name.
 pub(super) const FNS: &[Native] = &[AND, OR];
 
 const AND: Native = Native {
     name: "and",
     usage: "(and x ...)",
-    doc: "Evaluates forms in order: returns the first value that is nil or false, or else the last; true without any.",
+    doc: "Evaluates forms in order: returns the first value that is nil or false, or else the last; true without forms.",
     examples: &[
         ("(and 1 nil 2)", "nil"),
         ("(and 1 2)", "2"),
@@ -28,7 +28,7 @@ const AND: Native = Native {
 const OR: Native = Native {
     name: "or",
     usage: "(or x ...)",
-    doc: "Evaluates forms in order: returns the first value that is neither nil nor false, or else the last; nil without any.",
+    doc: "Evaluates forms in order: returns the first value that is neither nil nor false, or else the last; nil without forms.",
     examples: &[
         ("(or nil 1 2)", "1"),
         ("(or nil false)", "false"),
@@ -42,7 +42,7 @@ const OR: Native = Native {
     },
 };
 
-/// One form, and what comes after it.
+/// Expands one form connected with the rest.
 fn connected(
     vm: &mut Vm,
     args: &Args<'_>,

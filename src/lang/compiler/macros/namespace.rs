@@ -6,10 +6,10 @@ use super::{Expansion, form, symbol, with_rest};
 use crate::compiler::error;
 use crate::value::{Arity, Map, Native, PMap, Value};
 
-/// What this file adds to `clojure.core`. Sorted by name.
+/// The macros of this file for `clojure.core`, sorted by name.
 pub(super) const FNS: &[Native] = &[NS];
 
-/// Returns what a namespace says of itself: the metadata of its name, a text, a map.
+/// Returns the metadata of a namespace: from its name, its docstring and its map.
 fn description(name: &Value, clauses: &[Value]) -> PMap {
     let mut meta = match name.meta() {
         Value::Map(map) => map.entries().clone(),
@@ -32,7 +32,7 @@ fn description(name: &Value, clauses: &[Value]) -> PMap {
 const NS: Native = Native {
     name: "ns",
     usage: "(ns name doc? attributes? (:require [namespace :as alias]) ...)",
-    doc: "Makes a namespace current, making it if need be, and loads and refers to what its clauses name.",
+    doc: "Makes a namespace current, creating it if necessary, and loads and refers to the names in its clauses.",
     examples: &[],
     arity: Arity::at_least(3),
     run: |vm, args| -> Expansion {
@@ -80,7 +80,7 @@ const NS: Native = Native {
                 _ => {
                     return Err(
                         error("E0224", clause.span(), "`ns` does not know this clause")
-                            .hint("there are :require, :use, :refer and :refer-clojure")
+                            .hint("the clauses are :require, :use, :refer and :refer-clojure")
                             .into(),
                     );
                 }

@@ -9,7 +9,7 @@ use super::super::{error, fail};
 use super::{expect_items, plain_name};
 use crate::value::{Result, Span, Value};
 
-/// Returns names and values of a binding vector.
+/// Returns the names and values of a binding vector.
 fn pairs(cx: &Analyzer<'_>, items: &[Value]) -> Result<Vec<Value>> {
     let name = items[0]
         .as_symbol()
@@ -37,7 +37,7 @@ fn pairs(cx: &Analyzer<'_>, items: &[Value]) -> Result<Vec<Value>> {
             place.or(items[1].span()).or(cx.place),
             format!("`{name}` needs a value for {shown}"),
         )
-        .hint("names and values take turns: [name value name value ...]")
+        .hint("names and values alternate: [name value name value ...]")
         .into());
     }
     Ok(bindings.iter().cloned().collect())
@@ -96,12 +96,12 @@ pub(super) fn recur(cx: &mut Analyzer<'_>, form: &Value, items: &[Value]) -> Res
             let (clojure, hint) = if why.contains("`try`") {
                 (
                     "Cannot recur across try",
-                    "catch inside of the loop only what the round itself may throw",
+                    "catch inside the loop only what one iteration may throw",
                 )
             } else {
                 (
                     "Can only recur from tail position",
-                    "keep what is still to be done in another loop value, such as an accumulator",
+                    "carry the pending work in another loop value, such as an accumulator",
                 )
             };
             return Err(error("E0214", span, why).clojure(clojure).hint(hint).into());

@@ -60,7 +60,7 @@ fn connective(
     Ok(Node::new(kind(parts), span))
 }
 
-/// `(case value test result ... default?)`; a list of tests is several.
+/// `(case value test result ... default?)`; a list of tests means any of them.
 pub(super) fn case(cx: &mut Analyzer<'_>, form: &Value, items: &[Value]) -> Result<Node> {
     let span = cx.place;
     expect_items(

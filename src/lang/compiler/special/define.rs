@@ -55,7 +55,7 @@ pub(super) fn def(cx: &mut Analyzer<'_>, form: &Value, items: &[Value]) -> Resul
     cx.vm.touch_session()?;
     let var = current.intern(Symbol::new(&name.name()));
     let meta = meta(cx, &items[1], doc, span)?;
-    // Flags count from now on: what follows in this form already sees them.
+    // Flags apply from now on: the rest of this form already uses them.
     var.set_meta(constant_part(&meta));
     let meta = match cx.node(&meta)? {
         Node {
@@ -74,7 +74,7 @@ pub(super) fn def(cx: &mut Analyzer<'_>, form: &Value, items: &[Value]) -> Resul
     Ok(Node::new(Kind::Define { var, value, meta }, span))
 }
 
-/// The form of the metadata: that of the name, docstring and place.
+/// Returns the form of the metadata: that of the name, the docstring and the place.
 fn meta(
     cx: &Analyzer<'_>,
     name: &Value,
@@ -100,7 +100,7 @@ fn meta(
     ))))
 }
 
-/// The entries of a metadata form that are flags: those written as literals.
+/// Returns the entries of a metadata form that are flags, which must be literals.
 fn constant_part(meta: &Value) -> Value {
     let flags = ["dynamic", "macro", "private"];
     let entries = flags.iter().filter_map(|flag| {

@@ -1,5 +1,5 @@
-//! `fields*`: the fields of an object that its methods may set. Inside of it the name of such a field stands for
-//! what the field holds at that moment, and `set!` changes it.
+//! `fields*`: the mutable fields of an object. Inside its body the name of such a field refers to the field's current
+//! value, and `set!` changes it.
 
 use super::super::analyze::Analyzer;
 use super::super::node::Node;
@@ -7,7 +7,7 @@ use super::super::{error, fail};
 use super::expect_items;
 use crate::value::{List, Result, Symbol, Value};
 
-/// `(fields* this [field ...] body ...)`, where each field is a local already.
+/// `(fields* this [field ...] body ...)`, where each field is already a local.
 pub(super) fn fields(cx: &mut Analyzer<'_>, form: &Value, items: &[Value]) -> Result<Node> {
     expect_items(
         cx,
@@ -30,7 +30,7 @@ pub(super) fn fields(cx: &mut Analyzer<'_>, form: &Value, items: &[Value]) -> Re
     body
 }
 
-/// What stands for the name of a field that can be set.
+/// Returns the form that reads a mutable field.
 pub(in crate::compiler) fn read(field: Symbol, this: Symbol) -> Value {
     List::of([
         Value::symbol("clojure.core/field-of"),
@@ -39,7 +39,7 @@ pub(in crate::compiler) fn read(field: Symbol, this: Symbol) -> Value {
     ])
 }
 
-/// `(set! field value)`; `None` where the name is no such field.
+/// `(set! field value)`; `None` if the name is not such a field.
 pub(super) fn set(cx: &mut Analyzer<'_>, items: &[Value], name: Symbol) -> Result<Option<Node>> {
     if let Some(this) = cx.scopes.field_owner(name) {
         let call = List::of([
@@ -62,7 +62,7 @@ pub(super) fn set(cx: &mut Analyzer<'_>, items: &[Value], name: Symbol) -> Resul
     Ok(None)
 }
 
-/// `(set! (.-field x) value)`; `None` for anything else.
+/// `(set! (.-field x) value)`; `None` for any other form.
 pub(super) fn set_member(cx: &mut Analyzer<'_>, items: &[Value]) -> Result<Option<Node>> {
     let target = cx.vm.items(items[1].clone()).unwrap_or_default();
     let [method, object] = &target[..] else {

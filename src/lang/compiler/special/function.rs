@@ -8,8 +8,8 @@ use super::super::{error, fail};
 use super::plain_name;
 use crate::value::{Result, Symbol, Value};
 
-/// `(fn* name? [params] body ...)` or `(fn* name? ([params] body ...) ...)`. Parameters are symbols: the
-/// macro `fn` has taken patterns apart.
+/// `(fn* name? [params] body ...)` or `(fn* name? ([params] body ...) ...)`. Parameters are symbols, because the macro
+/// `fn` has expanded patterns.
 pub(super) fn fn_(cx: &mut Analyzer<'_>, form: &Value, items: &[Value]) -> Result<Node> {
     let span = cx.place;
     let mut at = 1;
@@ -143,7 +143,7 @@ fn check_arms(cx: &Analyzer<'_>, arms: &[Arm]) -> Result<()> {
     Ok(())
 }
 
-/// What `defn` calls the function in traces.
+/// Returns the name that `defn` gives the function in traces.
 fn label(cx: &Analyzer<'_>, form: &Value) -> Rc<str> {
     let namespace = cx.vm.world().current.borrow().name;
     match form

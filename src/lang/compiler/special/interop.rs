@@ -1,11 +1,11 @@
-//! `new` and `.`: sugar for the functions that stand for host classes and methods.
+//! `new` and `.`: sugar for the functions that implement host classes and methods.
 
 use super::super::analyze::{Analyzer, class_named};
 use super::super::node::Node;
 use super::expect_items;
 use crate::value::{List, Object, Result, Symbol, Value};
 
-/// `(new Class args ...)` for throwable classes, and for whatever has a function `Class/new`.
+/// `(new Class args ...)` for throwable classes, and for any class with a function `Class/new`.
 pub(super) fn new(cx: &mut Analyzer<'_>, form: &Value, items: &[Value]) -> Result<Node> {
     expect_items(cx, items, 2, usize::MAX, "(new Class args ...)")?;
     let name = items[1]
@@ -20,7 +20,7 @@ pub(super) fn new(cx: &mut Analyzer<'_>, form: &Value, items: &[Value]) -> Resul
         call.extend_from_slice(&items[2..]);
         return cx.node(&with_place(form, call));
     }
-    // The namespace of a name before the dot is left out: `(alias/Type. x)` is a call of `Type`, as in Clojure.
+    // The namespace of a name before the dot is ignored: `(alias/Type. x)` is a call of `Type`, as in Clojure.
     if let Some((_, plain)) = name.split_once('/')
         && cx
             .var(Symbol::with_namespace(Some(plain), "new"))?
@@ -51,7 +51,7 @@ pub(super) fn member(cx: &mut Analyzer<'_>, form: &Value, items: &[Value]) -> Re
         Value::List(list) => (list.first.clone(), cx.vm.items(list.rest.clone())?),
         method => (method.clone(), items[3..].to_vec()),
     };
-    // A template gives the name the namespace that it stands in.
+    // A syntax quote adds the current namespace to the method's name.
     let name = method
         .as_symbol()
         .map_or_else(|| "".into(), |symbol| symbol.name());
@@ -63,7 +63,7 @@ pub(super) fn member(cx: &mut Analyzer<'_>, form: &Value, items: &[Value]) -> Re
     cx.node(&with_place(form, call))
 }
 
-/// Returns the function that stands for a static method, where the target of a call is a class.
+/// Returns the function of a static method, if the target of a call is a class.
 fn static_member(cx: &mut Analyzer<'_>, target: &Value, name: &str) -> Result<Option<Symbol>> {
     let Some(class) = target
         .as_symbol()
@@ -76,7 +76,7 @@ fn static_member(cx: &mut Analyzer<'_>, target: &Value, name: &str) -> Result<Op
     Ok((is_class && cx.var(function)?.is_some()).then_some(function))
 }
 
-/// The last part of a class name.
+/// Returns the last part of a class name.
 fn short(name: &str) -> &str {
     name.rsplit('.').next().unwrap_or(name)
 }

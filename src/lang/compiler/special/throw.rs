@@ -72,7 +72,7 @@ pub(super) fn try_(cx: &mut Analyzer<'_>, form: &Value, items: &[Value]) -> Resu
     ))
 }
 
-/// The first form of a `catch` that names no class of exceptions.
+/// Returns the error for a `catch` whose first form does not name an exception class.
 fn no_class(name: Option<&str>, place: Span) -> Signal {
     let known = || Class::THROWABLES.iter().map(|class| class.0.name);
     let Some(name) = name else {
@@ -116,7 +116,7 @@ fn catch(
                     .as_symbol()
                     .is_some_and(|symbol| is_foreign(cx, symbol))
                 {
-                    // A class that nothing here is an instance of; the body is still checked.
+                    // A class without instances here; the body is still checked.
                     let class = Object::Class(Class::PRIMITIVE_BOOLEAN);
                     return caught(cx, form, parts, Some(Value::from(class)));
                 }
@@ -129,7 +129,7 @@ fn catch(
     caught(cx, form, parts, class)
 }
 
-/// Tells whether a symbol names a class of the host that does not exist here, in a program that may name one.
+/// Tells whether a symbol names a host class that does not exist here, in a program that may name one.
 fn is_foreign(cx: &mut Analyzer<'_>, symbol: Symbol) -> bool {
     if !cx.vm.world().defers_host_names() {
         return false;

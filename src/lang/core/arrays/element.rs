@@ -1,12 +1,12 @@
-//! How a value becomes an item of an array: cut to fit, checked, or refused.
+//! Conversions of values to items of an array: narrowed, checked, or rejected.
 
 use crate::value::{Class, Element, Exception, Result, Value, describe, number};
 use crate::vm::wrong_type;
 
-/// Returns a value as an item, as constructors do: numbers are cut to the size silently.
+/// Returns a value as an item, as constructors do: numbers are narrowed silently.
 ///
 /// # Errors
-/// When the value is of another kind altogether.
+/// When the value is of another kind.
 pub(super) fn narrowed(element: Element, value: &Value) -> Result<Value> {
     match (element, value) {
         (Element::Boolean, Value::Bool(_))
@@ -38,7 +38,7 @@ pub(super) fn narrowed(element: Element, value: &Value) -> Result<Value> {
     }
 }
 
-/// Keeps the lowest bits that an item of this kind has.
+/// Keeps the lowest bits, as many as an item of this kind has.
 fn cut(element: Element, int: i64) -> Value {
     Value::Int(match element {
         Element::Byte => i64::from(int as i8),
@@ -48,7 +48,7 @@ fn cut(element: Element, int: i64) -> Value {
     })
 }
 
-/// Returns a value as an item, as the functions `int`, `byte` and so on convert it.
+/// Returns a value as an item, converted like the functions `int`, `byte` and so on.
 ///
 /// # Errors
 /// When it is out of range or cannot be converted.
@@ -69,10 +69,10 @@ fn int_in(value: &Value, min: i64, max: i64, name: &str) -> Result<Value> {
     number::to_int_in(value, min..=max, name).map(Value::Int)
 }
 
-/// Returns a value as an item if the array may hold it without loss.
+/// Returns a value as an item if the array can store it without loss.
 ///
 /// # Errors
-/// When it may not.
+/// When it cannot.
 pub(super) fn fitting(element: Element, value: &Value) -> Result<Value> {
     let fits = match (element, value) {
         (Element::Any, _)

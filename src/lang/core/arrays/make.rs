@@ -1,4 +1,4 @@
-//! Functions that make arrays.
+//! Functions that create arrays.
 
 use super::{array, element, items};
 use crate::value::{Arity, Class, Element, Exception, Native, Object, Result, Value, meter};
@@ -51,7 +51,7 @@ constructors! {
 const INTO_ARRAY: Native = Native {
     name: "into-array",
     usage: "(into-array coll)\n(into-array type coll)",
-    doc: "Returns an array of the items of coll; of strings, if the first is one or type is String.",
+    doc: "Returns an array of the items of coll; an array of strings if the first item is one or type is String.",
     examples: &[("(vec (into-array [1 2]))", "[1 2]")],
     arity: Arity::between(1, 2),
     run: |vm, mut args| {
@@ -92,7 +92,7 @@ const MAKE_ARRAY: Native = Native {
 const OBJECT_ARRAY: Native = Native {
     name: "object-array",
     usage: "(object-array size-or-coll)",
-    doc: "Returns an array of anything: of a size, with nil in every place, or with the items of coll.",
+    doc: "Returns an array of values of any kind: of a size, with nil in every place, or with the items of coll.",
     examples: &[
         ("(vec (object-array 2))", "[nil nil]"),
         ("(vec (object-array [1 :a]))", "[1 :a]"),
@@ -116,7 +116,7 @@ const TO_ARRAY: Native = Native {
 const TO_ARRAY_2D: Native = Native {
     name: "to-array-2d",
     usage: "(to-array-2d coll)",
-    doc: "Returns an array of arrays: one of the items of each collection in coll.",
+    doc: "Returns an array of arrays, each with the items of one collection in coll.",
     examples: &[("(aget (to-array-2d [[1 2] [3]]) 0 1)", "2")],
     arity: Arity::exactly(1),
     run: |vm, mut args| {
@@ -192,10 +192,10 @@ fn nested(vm: &mut Vm, kind: Element, sizes: &[usize]) -> Result<Value> {
     Ok(array(Element::Any, rows?))
 }
 
-/// Maximum number of items in an array: 2 GiB of them.
+/// Maximum number of items in an array, which then takes 2 GiB.
 const MANY: usize = 1 << 27;
 
-/// Pays for an array, and refuses one that there is no room for.
+/// Pays for an array, and fails if there is no room for it.
 fn charge(vm: &mut Vm, size: usize) -> Result<()> {
     let has_room = || Vec::<Value>::new().try_reserve_exact(size).is_ok();
     if size > MANY || !has_room() {
@@ -223,7 +223,7 @@ fn size(args: &Args<'_>, idx: usize) -> Result<usize> {
     })
 }
 
-/// Returns what an array of a class holds.
+/// Returns the element type of an array of a class.
 fn element_of(args: &Args<'_>) -> Result<Element> {
     match args.get(0) {
         Value::Object(object) => match &**object {

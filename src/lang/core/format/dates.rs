@@ -10,20 +10,20 @@ use crate::value::{Object, Result, Value};
 /// The second letters of the directives.
 pub(super) const LETTERS: &str = "HIklMSLNpzZsQBbhAaCYyjmdeRTrDFc";
 
-/// The parts of an argument that it has; a clock reading without a date has no weekday.
+/// The available parts of an argument; a clock reading without a date has no weekday.
 struct Parts {
     date: Option<Date>,
     time: Option<Time>,
     offset: Option<Offset>,
     zone: Option<TimeZone>,
     instant: Option<Timestamp>,
-    /// The fraction of the second, where the rest of the time is missing.
+    /// The fraction of the second, if the rest of the time is missing.
     nanos: Option<i32>,
-    /// Whether seconds before 1970 are cut towards zero, as Java does it for `Date` and milliseconds.
+    /// Whether seconds before 1970 are truncated towards zero, as Java does for `Date` and milliseconds.
     counts_from_zero: bool,
 }
 
-/// Why a directive has no text.
+/// The reason why a directive has no text.
 pub(super) enum NoText {
     /// The argument is not a date or time.
     Kind,
@@ -31,7 +31,7 @@ pub(super) enum NoText {
     Field(&'static str),
 }
 
-/// Returns the text of one directive: the letter is the one after `%t`.
+/// Returns the text of one directive; the letter is the one after `%t`.
 pub(super) fn text(value: &Value, letter: char) -> Result<String, NoText> {
     parts(value).ok_or(NoText::Kind)?.text(letter)
 }
@@ -96,7 +96,7 @@ impl Parts {
         }
     }
 
-    /// Letters that stand for several others.
+    /// Writes the text of a letter that combines several others.
     fn several(&self, letter: char) -> Result<String, NoText> {
         let (letters, between) = match letter {
             'R' => ("HM", ":"),

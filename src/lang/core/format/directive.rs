@@ -12,7 +12,7 @@ use super::dates::LETTERS;
 use super::only_for_numbers;
 use crate::value::Class;
 
-/// What is wrong with a format string: the class of the exception, and its message.
+/// An error in a format string: the class of the exception, and its message.
 pub(super) type Wrong = (Class, String);
 
 /// A part of a format string.
@@ -25,7 +25,7 @@ pub(super) enum Piece<'a> {
 /// `%[argument$][flags][width][.precision]conversion`
 #[derive(Debug)]
 pub(super) struct Directive<'a> {
-    /// As it is written.
+    /// The directive as it is written.
     pub source: &'a str,
     /// The number of the argument, from 1.
     pub argument: Option<usize>,
@@ -37,7 +37,7 @@ pub(super) struct Directive<'a> {
     pub date: Option<char>,
 }
 
-/// What stands between `%` and the width.
+/// The flags between `%` and the width.
 #[derive(Debug, Default, Clone, Copy)]
 pub(super) struct Flags {
     /// `-`
@@ -58,10 +58,10 @@ pub(super) struct Flags {
     pub previous: bool,
 }
 
-/// The widest that a directive may make its text.
+/// Maximum width that a directive may request.
 const MAX_WIDTH: usize = 100_000;
 
-/// Takes a format string apart.
+/// Splits a format string into its pieces.
 pub(super) fn pieces(text: &str) -> Result<Vec<Piece<'_>>, Wrong> {
     let piece = alt((
         map(is_not("%"), Piece::Text),
@@ -141,7 +141,7 @@ fn flags(text: &str) -> IResult<&str, Flags> {
     .parse(text)
 }
 
-/// Refuses what has no meaning.
+/// Rejects meaningless combinations.
 fn check(directive: &Directive<'_>) -> Result<(), Wrong> {
     let Directive {
         source,

@@ -1,4 +1,4 @@
-//! Numbers in format strings: digits, then sign, groups and padding around them.
+//! Numbers in format strings: digits with their sign, groups and padding.
 
 use std::str::FromStr;
 
@@ -15,7 +15,7 @@ use super::padded;
 pub(super) struct Digits {
     negative: bool,
     text: String,
-    /// `Infinity` and `NaN` are neither grouped nor filled with zeros.
+    /// Whether this is `Infinity` or `NaN`, which are neither grouped nor padded with zeros.
     is_word: bool,
 }
 
@@ -48,7 +48,7 @@ pub(super) fn radix_digits(value: &Value, radix: u32) -> Option<String> {
     }
 }
 
-/// Puts the prefix of a base before digits, and fills up to the width.
+/// Adds the prefix of a base before digits, and pads to the width.
 pub(super) fn framed_radix(digits: String, radix: u32, directive: &Directive<'_>) -> String {
     let (sign, digits) = match digits.strip_prefix('-') {
         Some(digits) => ("-", digits.to_owned()),
@@ -70,7 +70,7 @@ pub(super) fn framed_radix(digits: String, radix: u32, directive: &Directive<'_>
 /// Returns the digits that `%f`, `%e` and `%g` write.
 ///
 /// # Errors
-/// When there are too many digits, or a limit is met.
+/// When there are too many digits, or a limit is reached.
 pub(super) fn float_digits(value: &Value, directive: &Directive<'_>) -> Result<Option<Digits>> {
     let decimal = match value {
         Value::Float(float) if !float.is_finite() => {
@@ -81,7 +81,7 @@ pub(super) fn float_digits(value: &Value, directive: &Directive<'_>) -> Result<O
                 is_word: true,
             }));
         }
-        // The shortest digits that mean this double are what Java rounds.
+        // Java rounds the shortest digits that identify the double.
         Value::Float(float) => BigDecimal::from_str(&format!("{float:e}")).unwrap_or_default(),
         Value::Decimal(decimal) => (**decimal).clone(),
         _ => return Ok(None),
@@ -116,7 +116,7 @@ fn scientific(decimal: &BigDecimal, precision: usize) -> Result<String> {
     }
     let mut exponent = exponent(decimal)?;
     let mut shortened = rounded(decimal, precision as i64 - exponent)?;
-    // Rounding 9.99 up gives another digit in front.
+    // Rounding 9.99 up adds a digit in front.
     if self::exponent(&shortened)? > exponent {
         exponent += 1;
         shortened = rounded(decimal, precision as i64 - exponent)?;
@@ -151,7 +151,7 @@ fn exponent(decimal: &BigDecimal) -> Result<i64> {
     Ok(digit_count(&digits)? - 1 - scale)
 }
 
-/// Puts sign and groups around digits, and fills up to the width.
+/// Adds sign and groups to digits, and pads to the width.
 pub(super) fn framed(digits: &Digits, directive: &Directive<'_>) -> String {
     let flags = directive.flags;
     let (before, after) = match digits.negative {
@@ -174,7 +174,7 @@ pub(super) fn framed(digits: &Digits, directive: &Directive<'_>) -> String {
     padded(format!("{before}{text}{after}"), directive)
 }
 
-/// Puts a comma before each three digits of the whole part.
+/// Inserts a comma before every three digits of the whole part.
 fn grouped(text: &str) -> String {
     let whole = text.find(['.', 'e']).unwrap_or(text.len());
     let mut out = String::with_capacity(text.len() + whole / 3);

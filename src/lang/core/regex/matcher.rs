@@ -1,4 +1,4 @@
-//! Matchers: a walk over the matches of a regex in a text, and Java's methods of it.
+//! Matchers: an iteration over the matches of a regex in a text, and Java's methods for it.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -10,23 +10,23 @@ use crate::value::{
 };
 use crate::vm::{Args, Vm};
 
-/// A walk over the matches in a text.
+/// An iteration over the matches in a text.
 struct Matcher {
     regex: Shared,
     text: RefCell<Rc<Text>>,
-    /// The bytes of the text that are searched.
+    /// The range of bytes that is searched.
     region: Cell<(usize, usize)>,
-    /// What the regex had to know of the region.
+    /// The facts about the region that the regex needs.
     facts: Cell<Facts>,
-    /// Where the next search starts, and where the last match ended.
+    /// The start of the next search, and the end of the last match.
     at: Cell<(usize, usize)>,
     last: RefCell<Option<Groups>>,
-    /// The last search, with places in the region.
+    /// The last search, with offsets relative to the region.
     search: Cell<Option<Search>>,
 }
 
 impl Matcher {
-    /// Limits a matcher to a part of its text, and forgets what it found.
+    /// Limits a matcher to a part of its text, and resets it.
     fn limit(&self, start: usize, end: usize) {
         self.region.set((start, end));
         let text = self.text.borrow();
@@ -41,7 +41,7 @@ impl Matcher {
         self.limit(0, length);
     }
 
-    /// Returns the part that is searched, which a regex takes for the whole text.
+    /// Returns the searched part, which the regex treats as the whole text.
     fn subject<'t>(&self, text: &'t str) -> Subject<'t> {
         let (start, end) = self.region.get();
         let facts = self.facts.get();
@@ -71,7 +71,7 @@ impl HostObject for Matcher {
 pub(super) const RE_MATCHER: Native = Native {
     name: "re-matcher",
     usage: "(re-matcher re s)",
-    doc: "Returns a matcher, which re-find moves from match to match.",
+    doc: "Returns a matcher, which re-find advances from match to match.",
     examples: &[(
         r#"(let [m (re-matcher #"\d" "12")] [(re-find m) (re-find m) (re-find m)])"#,
         r#"["1" "2" nil]"#,
@@ -97,7 +97,7 @@ pub(super) const RE_MATCHER: Native = Native {
 pub(super) const RE_GROUPS: Native = Native {
     name: "re-groups",
     usage: "(re-groups m)",
-    doc: "Returns the last match of a matcher, as re-find gave it.",
+    doc: "Returns the last match of a matcher, in the form that re-find returned.",
     examples: &[(
         r#"(let [m (re-matcher #"(a)(b)" "ab")] (re-find m) (re-groups m))"#,
         r#"["ab" "a" "b"]"#,
@@ -115,7 +115,7 @@ pub(in crate::core) const METHODS: &[Native] = &[
     Native {
         name: ".find",
         usage: "(.find matcher)\n(.find matcher start)",
-        doc: "Moves a matcher to the next match, or to the first from an index on, and tells whether there is one.",
+        doc: "Advances a matcher to the next match, or to the first from an index on, and tells whether there is one.",
         examples: &[(
             r#"(let [m (re-matcher #"\d" "a1")] [(.find m) (.group m) (.find m)])"#,
             r#"[true "1" false]"#,
@@ -134,7 +134,7 @@ pub(in crate::core) const METHODS: &[Native] = &[
     Native {
         name: ".lookingAt",
         usage: "(.lookingAt matcher)",
-        doc: "Tells whether a match begins where the text of a matcher begins, and moves the matcher to it.",
+        doc: "Tells whether a match begins at the start of a matcher's text, and advances the matcher to it.",
         examples: &[(r#"(.lookingAt (re-matcher #"a" "ab"))"#, "true")],
         arity: Arity::exactly(1),
         run: |vm, args| try_at_start(vm, matcher(&args)?, Mode::Prefix).map(Value::Bool),
@@ -142,7 +142,7 @@ pub(in crate::core) const METHODS: &[Native] = &[
     Native {
         name: ".matches",
         usage: "(.matches matcher)\n(.matches s regex)",
-        doc: "Tells whether a matcher's regex, or a regex as a string, matches all of a text.",
+        doc: "Tells whether a matcher's regex, or a regex given as a string, matches a whole text.",
         examples: &[
             (r#"(.matches (re-matcher #"a" "ab"))"#, "false"),
             (r#"(.matches "abc" "[a-c]+")"#, "true"),
@@ -164,7 +164,7 @@ pub(in crate::core) const METHODS: &[Native] = &[
     Native {
         name: ".group",
         usage: "(.group matcher)\n(.group matcher group)",
-        doc: "Returns the last match of a matcher, or what a group of it matched, by number or name; nil for a group that took no part.",
+        doc: "Returns the last match of a matcher, or the text of one of its groups, by number or name; nil for a group that did not participate.",
         examples: &[(
             r#"(let [m (re-matcher #"(a)(?<rest>.*)" "abc")] (.find m) [(.group m) (.group m 1) (.group m "rest")])"#,
             r#"["abc" "a" "bc"]"#,
@@ -181,7 +181,7 @@ pub(in crate::core) const METHODS: &[Native] = &[
     Native {
         name: ".groupCount",
         usage: "(.groupCount matcher)",
-        doc: "Returns how many groups the regex of a matcher has.",
+        doc: "Returns the number of groups in the regex of a matcher.",
         examples: &[(r#"(.groupCount (re-matcher #"(a)(b)" ""))"#, "2")],
         arity: Arity::exactly(1),
         run: |_, args| Ok(count(matcher(&args)?.regex.group_count())),
@@ -189,7 +189,7 @@ pub(in crate::core) const METHODS: &[Native] = &[
     Native {
         name: ".start",
         usage: "(.start matcher)\n(.start matcher group)",
-        doc: "Returns the index at which the last match of a matcher, or a group of it, starts; -1 for a group that took no part.",
+        doc: "Returns the start index of the last match of a matcher, or of one of its groups; -1 for a group that did not participate.",
         examples: &[(
             r#"(let [m (re-matcher #"b" "abc")] (.find m) [(.start m) (.end m)])"#,
             "[1 2]",
@@ -204,7 +204,7 @@ pub(in crate::core) const METHODS: &[Native] = &[
     Native {
         name: ".end",
         usage: "(.end matcher)\n(.end matcher group)",
-        doc: "Returns the index after the last match of a matcher, or after a group of it; -1 for a group that took no part.",
+        doc: "Returns the index after the last match of a matcher, or after one of its groups; -1 for a group that did not participate.",
         examples: &[(
             r#"(let [m (re-matcher #"b" "abc")] (.find m) (.end m))"#,
             "2",
@@ -219,7 +219,7 @@ pub(in crate::core) const METHODS: &[Native] = &[
     Native {
         name: ".region",
         usage: "(.region matcher start end)",
-        doc: "Limits a matcher to a part of its text, which it takes for the whole, and returns it.",
+        doc: "Limits a matcher to a part of its text, which it treats as the whole text, and returns it.",
         examples: &[(
             r#"(let [m (.region (re-matcher #"^b" "abc") 1 3)] [(.find m) (.start m)])"#,
             "[true 1]",
@@ -240,7 +240,7 @@ pub(in crate::core) const METHODS: &[Native] = &[
     Native {
         name: ".regionStart",
         usage: "(.regionStart matcher)",
-        doc: "Returns the index at which the part of the text starts that a matcher searches.",
+        doc: "Returns the start index of the part of the text that a matcher searches.",
         examples: &[(r#"(.regionStart (re-matcher #"a" "abc"))"#, "0")],
         arity: Arity::exactly(1),
         run: |_, args| {
@@ -262,7 +262,7 @@ pub(in crate::core) const METHODS: &[Native] = &[
     Native {
         name: ".hitEnd",
         usage: "(.hitEnd matcher)",
-        doc: "Tells whether the last search of a matcher read up to the end of the text, so that more text could change what it found.",
+        doc: "Tells whether the last search of a matcher read up to the end of the text, so that more text could change its result.",
         examples: &[(
             r#"(let [m (re-matcher #"abc" "ab")] [(.matches m) (.hitEnd m)])"#,
             "[false true]",
@@ -298,7 +298,7 @@ pub(in crate::core) const METHODS: &[Native] = &[
     Native {
         name: "-matcher-reset",
         usage: "(-matcher-reset matcher)\n(-matcher-reset matcher s)",
-        doc: "Moves a matcher back to the start of its text, or to that of another one, and returns it.",
+        doc: "Resets a matcher to the start of its text, or of another one, and returns it.",
         examples: &[(
             r#"(let [m (re-matcher #"\d" "12")] (re-find m) (re-find (-matcher-reset m)))"#,
             r#""1""#,
@@ -324,10 +324,10 @@ fn matcher<'a>(args: &'a Args<'_>) -> Result<&'a Matcher> {
 
 fn no_match() -> Exception {
     Exception::new(Class::ILLEGAL_STATE, "E0380", "the matcher has no match")
-        .hint("call `re-find` with the matcher first, and look at what it returns")
+        .hint("call `re-find` with the matcher first, and check its result")
 }
 
-/// Moves a matcher on, as `re-find` does.
+/// Advances a matcher to the next match, as `re-find` does.
 pub(super) fn next(vm: &mut Vm, args: &Args<'_>) -> Result<Value> {
     let matcher = matcher(args)?;
     step(vm, matcher)?;
@@ -345,7 +345,7 @@ fn try_at_start(vm: &mut Vm, matcher: &Matcher, mode: Mode) -> Result<bool> {
     perform(vm, matcher, mode, (start, start))
 }
 
-/// Searches, and remembers what was found. After a failure the next search starts where this one did.
+/// Searches, and stores the result. After a failure the next search starts at the same place.
 fn perform(
     vm: &mut Vm,
     matcher: &Matcher,
@@ -401,7 +401,7 @@ pub(in crate::core) fn no_group(group: usize, count: usize) -> Exception {
     Exception::new(Class::INDEX_OUT_OF_BOUNDS, "E0386", message)
 }
 
-/// Returns what `nth` gives of a matcher: a group of its last match.
+/// Returns a group of the last match, for `nth`.
 pub(in crate::core) fn nth(
     matcher: &Value,
     idx: i64,
@@ -421,7 +421,7 @@ pub(in crate::core) fn nth(
     )
 }
 
-/// Returns the index of a byte, counted in characters; -1 for none.
+/// Returns the index of a byte, counted in characters; -1 if there is none.
 fn index(matcher: &Matcher, byte: Option<usize>) -> Value {
     match byte {
         None => Value::Int(-1),
@@ -429,7 +429,7 @@ fn index(matcher: &Matcher, byte: Option<usize>) -> Value {
     }
 }
 
-/// Returns how many characters stand before a byte.
+/// Returns the number of characters before a byte.
 fn characters(text: &Text, byte: usize) -> usize {
     if text.is_ascii() {
         byte
@@ -442,7 +442,7 @@ fn count(count: usize) -> Value {
     Value::Int(i64::try_from(count).unwrap_or(i64::MAX))
 }
 
-/// Returns the byte at an index that an argument gives.
+/// Returns the byte at the index given by an argument.
 fn offset(matcher: &Matcher, args: &Args<'_>, argument: usize) -> Result<usize> {
     let idx = args.int(argument)?;
     let text = matcher.text.borrow();

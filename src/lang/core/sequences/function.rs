@@ -1,5 +1,5 @@
-//! Functions as stages and reductions call them: what the commonest natives do with integers, and what a
-//! keyword does with a map, is done here, without a call. Everything else is called as anywhere.
+//! Functions as stages and reductions call them: the most common natives on integers, and keywords on maps, are
+//! computed here without a call. All other functions are called as usual.
 
 use crate::core::arithmetic::{ADD, DEC, INC};
 use crate::core::collections::{CONJ, conj};
@@ -14,7 +14,7 @@ pub(crate) struct Function {
     value: Value,
 }
 
-/// What is known of a function without calling it.
+/// The behaviour of a function that is known without calling it.
 #[derive(Clone, Copy)]
 enum Known {
     Nothing,
@@ -56,10 +56,10 @@ impl Function {
         &self.value
     }
 
-    /// Replaces an item by what the function gives for it.
+    /// Replaces an item with the function's result for it.
     ///
     /// # Errors
-    /// Whatever it throws.
+    /// Any exception that the function throws.
     #[inline]
     pub fn update(&self, vm: &mut Vm, item: &mut Value) -> Result<()> {
         match (self.known, &mut *item) {
@@ -93,20 +93,20 @@ impl Function {
         vm.update(&self.value, item)
     }
 
-    /// Calls it.
+    /// Calls the function.
     ///
     /// # Errors
-    /// Whatever it throws.
+    /// Any exception that it throws.
     #[inline]
     pub fn call(&self, vm: &mut Vm, mut item: Value) -> Result<Value> {
         self.update(vm, &mut item)?;
         Ok(item)
     }
 
-    /// Calls it and tells whether the answer is neither nil nor false.
+    /// Calls the function and tells whether the result is neither nil nor false.
     ///
     /// # Errors
-    /// Whatever it throws.
+    /// Any exception that it throws.
     #[inline]
     pub fn test(&self, vm: &mut Vm, item: &Value) -> Result<bool> {
         match (self.known, self.holds(item)) {
@@ -116,7 +116,7 @@ impl Function {
         }
     }
 
-    /// Answers for a predicate of integers.
+    /// Returns the result of a predicate of integers.
     #[inline]
     fn holds(&self, item: &Value) -> Option<bool> {
         let Value::Int(int) = item else {
@@ -133,7 +133,7 @@ impl Function {
     }
 }
 
-/// A function that combines what it gave before with an item.
+/// A function that combines the result so far with an item.
 #[derive(Clone)]
 pub(crate) struct Reducer {
     known: Combination,
@@ -157,10 +157,10 @@ impl Reducer {
         Reducer { known, value }
     }
 
-    /// Returns the next result; `true` when it was reduced, which is unwrapped.
+    /// Returns the next result; `true` if it was reduced, in which case it is unwrapped.
     ///
     /// # Errors
-    /// Whatever the function throws.
+    /// Any exception that the function throws.
     #[inline]
     pub fn combine(&self, vm: &mut Vm, so_far: &mut Value, item: Value) -> Result<bool> {
         match self.known {

@@ -1,4 +1,4 @@
-//! Functions that make sequences out of little, and that walk nested ones.
+//! Functions that generate sequences, and that walk nested ones.
 
 use std::rc::Rc;
 
@@ -25,7 +25,7 @@ const CONCAT: Native = Native {
 const CYCLE: Native = Native {
     name: "cycle",
     usage: "(cycle coll)",
-    doc: "Returns the items of coll over and over, without end.",
+    doc: "Returns the items of coll repeatedly, without end.",
     examples: &[
         ("(take 5 (cycle [1 2]))", "(1 2 1 2 1)"),
         ("(cycle [])", "()"),
@@ -61,7 +61,7 @@ const FLATTEN: Native = Native {
 const INTERLEAVE: Native = Native {
     name: "interleave",
     usage: "(interleave & colls)",
-    doc: "Returns the first item of each of colls, then the second of each, as far as all reach.",
+    doc: "Returns the first item of each of colls, then the second of each, up to the end of the shortest.",
     examples: &[("(interleave [1 2 3] [:a :b])", "(1 :a 2 :b)")],
     arity: Arity::at_least(0),
     run: |vm, mut args| match args.len() {
@@ -86,9 +86,9 @@ const ITERATE: Native = Native {
 const ITERATION: Native = Native {
     name: "iteration",
     usage: "(iteration step & {:keys [somef vf kf initk]})",
-    doc: "Returns the values of successive (step key) calls, as for pages of results.\n\
-          somef tells whether a result has a value (some?), vf gives the value (identity), kf gives the next key \
-          and ends the sequence with nil (identity), initk is the first key (nil).",
+    doc: "Returns the values of successive (step key) calls, such as pages of results.\n\
+          somef tells whether a result has a value (some?), vf returns the value (identity), kf returns the next key \
+          or nil at the end (identity), initk is the first key (nil).",
     examples: &[(
         "(iteration (fn [k] {:page k :next (if (< k 2) (inc k))}) :initk 0 :vf :page :kf :next)",
         "(0 1 2)",
@@ -119,7 +119,7 @@ const ITERATION: Native = Native {
 const RANGE: Native = Native {
     name: "range",
     usage: "(range)\n(range end)\n(range start end)\n(range start end step)",
-    doc: "Returns the numbers from start (0) up to but not including end (without end), step (1) apart.",
+    doc: "Returns the numbers from start (0) up to but not including end (infinity), step (1) apart.",
     examples: &[
         ("(range 4)", "(0 1 2 3)"),
         ("(range 1 10 3)", "(1 4 7)"),
@@ -132,7 +132,7 @@ const RANGE: Native = Native {
 const REPEAT: Native = Native {
     name: "repeat",
     usage: "(repeat x)\n(repeat n x)",
-    doc: "Returns x over and over: n times, or without end.",
+    doc: "Returns x repeatedly: n times, or without end.",
     examples: &[
         ("(repeat 3 :x)", "(:x :x :x)"),
         ("(take 2 (repeat 1))", "(1 1)"),
@@ -150,7 +150,7 @@ const REPEAT: Native = Native {
 const REPEATEDLY: Native = Native {
     name: "repeatedly",
     usage: "(repeatedly f)\n(repeatedly n f)",
-    doc: "Returns what calls of f without arguments give: n of them, or without end.",
+    doc: "Returns the results of calls of f without arguments: n of them, or without end.",
     examples: &[("(repeatedly 2 (constantly 1))", "(1 1)")],
     arity: Arity::between(1, 2),
     run: |_, mut args| {
@@ -175,7 +175,7 @@ const REPLICATE: Native = Native {
 const TREE_SEQ: Native = Native {
     name: "tree-seq",
     usage: "(tree-seq branch? children root)",
-    doc: "Returns the nodes of a tree, each before its children, which (children node) gives where (branch? node).",
+    doc: "Returns the nodes of a tree, each before its children, which are (children node) if (branch? node) holds.",
     examples: &[("(tree-seq vector? seq [1 [2]])", "([1 [2]] 1 [2] 2)")],
     arity: Arity::exactly(3),
     run: |_, mut args| {
@@ -205,7 +205,7 @@ fn cycle(all: Value, at: Value) -> Value {
     })
 }
 
-/// Tells whether a value is a sequential collection: of a kind where order is part of equality.
+/// Tells whether a value is a sequential collection: of a kind for which order is part of equality.
 pub(crate) fn is_sequential(value: &Value) -> bool {
     match value {
         Value::Vector(_) | Value::List(_) | Value::Seq(_) | Value::Lazy(_) => true,
@@ -331,7 +331,7 @@ fn range(vm: &mut Vm, mut args: Args<'_>) -> Result<Value> {
     }
 }
 
-/// A range of numbers that are not all integers. `sign` is the order of the step to 0.
+/// Returns a range of numbers that are not all integers. `sign` is the sign of the step.
 fn numbers(at: Value, end: Value, step: Value, sign: std::cmp::Ordering) -> Value {
     Lazy::native(move |vm| {
         vm.charge(1)?;
@@ -372,7 +372,7 @@ struct Tree {
 }
 
 impl Tree {
-    /// Returns a node and what follows it: its children, then the rests of the levels above.
+    /// Returns a node and the rest: its children, then the rests of the levels above.
     fn node(self, node: Value, mut above: Vec<Value>) -> Value {
         let parent = node.clone();
         let rest = Lazy::native(move |vm| {

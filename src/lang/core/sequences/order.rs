@@ -1,4 +1,4 @@
-//! Sorting and shuffling. The sort is stable, and a comparator that lies gives some order, never a panic.
+//! Sorting and shuffling. The sort is stable, and an inconsistent comparator results in some order, never a panic.
 
 use std::cmp::Ordering;
 
@@ -12,7 +12,7 @@ pub(in crate::core) const FNS: &[Native] = &[RAND_NTH, SHUFFLE, SORT, SORT_BY];
 const RAND_NTH: Native = Native {
     name: "rand-nth",
     usage: "(rand-nth coll)",
-    doc: "Returns an item of coll by chance; nil for nil.",
+    doc: "Returns a random item of coll; nil for nil.",
     examples: &[("(rand-nth [1])", "1")],
     arity: Arity::exactly(1),
     run: |vm, mut args| {
@@ -33,7 +33,7 @@ const RAND_NTH: Native = Native {
 const SHUFFLE: Native = Native {
     name: "shuffle",
     usage: "(shuffle coll)",
-    doc: "Returns a vector of the items of coll in an order by chance.",
+    doc: "Returns a vector of the items of coll in a random order.",
     examples: &[("(count (shuffle [1 2 3]))", "3")],
     arity: Arity::exactly(1),
     run: |vm, mut args| {
@@ -56,7 +56,7 @@ const SHUFFLE: Native = Native {
 const SORT: Native = Native {
     name: "sort",
     usage: "(sort coll)\n(sort comparator coll)",
-    doc: "Returns the items of coll in the order of comparator (compare); equal ones stay as they were.",
+    doc: "Returns the items of coll in the order of comparator (compare); equal items keep their order.",
     examples: &[
         ("(sort [3 1 2])", "(1 2 3)"),
         ("(sort > [3 1 2])", "(3 2 1)"),
@@ -76,7 +76,7 @@ const SORT: Native = Native {
 const SORT_BY: Native = Native {
     name: "sort-by",
     usage: "(sort-by f coll)\n(sort-by f comparator coll)",
-    doc: "Returns the items of coll in the order of what f gives for them; equal ones stay as they were.",
+    doc: "Returns the items of coll in the order of the results of f for them; equal items keep their order.",
     examples: &[
         ("(sort-by count [[1 2] [] [3]])", "([] [3] [1 2])"),
         ("(sort-by :n > [{:n 1} {:n 2}])", "({:n 2} {:n 1})"),
@@ -98,7 +98,7 @@ const SORT_BY: Native = Native {
     },
 };
 
-/// Gives sorted items the metadata of the collection that they came from.
+/// Gives sorted items the metadata of their source collection.
 fn with_meta_of(vm: &mut Vm, meta: Value, sorted: Value) -> Result<Value> {
     if meta.is_nil() || matches!(sorted, Value::List(_)) {
         return Ok(sorted);
@@ -106,7 +106,7 @@ fn with_meta_of(vm: &mut Vm, meta: Value, sorted: Value) -> Result<Value> {
     crate::core::state::with_meta(vm, sorted, meta)
 }
 
-/// How two items compare.
+/// The comparison of two items.
 enum Comparator {
     Natural,
     Reversed,
@@ -118,7 +118,7 @@ fn comparator(args: &mut Args<'_>, idx: usize, with: usize) -> Comparator {
         return Comparator::Natural;
     }
     match args.take(idx) {
-        // Of numbers these give the natural order, and of anything else they throw as they must.
+        // For numbers these give the natural order, and for any other value they throw as required.
         Value::Native(native) if native.name == "compare" => Comparator::Natural,
         function => Comparator::Function(function),
     }
@@ -157,7 +157,7 @@ fn order_of(vm: &mut Vm, keys: &[Value], comparator: &Comparator) -> Result<Vec<
     Ok(order)
 }
 
-/// Comparing longer texts is paid for each time.
+/// Maximum length of texts whose comparison is not paid for individually.
 const SHORT: usize = 256;
 
 fn is_short_text(key: &Value) -> bool {
@@ -167,7 +167,7 @@ fn is_short_text(key: &Value) -> bool {
 /// Number of positions that are sorted or merged between two payments.
 const PART: usize = 1 << 15;
 
-/// Sorts positions by an order that is total: part by part, then merging the parts, so that limits act in between.
+/// Sorts positions by a total order: part by part, then merging the parts, so that limits act in between.
 fn sort_in_parts(
     vm: &mut Vm,
     order: &mut Vec<usize>,
@@ -221,7 +221,7 @@ fn all_ints(keys: &[Value]) -> bool {
     keys.iter().all(|key| matches!(key, Value::Int(_)))
 }
 
-/// Strings by UTF-16 units, as Java compares them.
+/// Compares strings by UTF-16 units, as Java does.
 fn compare_text(left: &Value, right: &Value) -> Ordering {
     let units = |value: &Value| value.as_str().unwrap_or("").to_owned();
     match (left.as_str(), right.as_str()) {
@@ -230,7 +230,7 @@ fn compare_text(left: &Value, right: &Value) -> Ordering {
     }
 }
 
-/// Sorts positions bottom up by merging; two runs that are in order already are not merged.
+/// Sorts positions bottom up by merging; two runs that are already in order are not merged.
 fn merge_sort(
     vm: &mut Vm,
     keys: &[Value],

@@ -1,4 +1,4 @@
-//! Functions that cut sequences into parts.
+//! Functions that split sequences into parts.
 
 use super::function::Function;
 use super::pipeline::part_size;
@@ -22,7 +22,7 @@ const PARTITION: Native = Native {
     name: "partition",
     usage: "(partition n coll)\n(partition n step coll)\n(partition n step pad coll)",
     doc: "Returns parts of n items each, starting step (n) items apart.\n\
-          A part at the end that is too small is left out, or filled up from pad as far as that reaches.",
+          A part at the end that is too small is left out, or filled with items of pad.",
     examples: &[
         ("(partition 2 [1 2 3 4 5])", "((1 2) (3 4))"),
         ("(partition 2 1 [1 2 3])", "((1 2) (2 3))"),
@@ -131,7 +131,7 @@ const TAKE_LAST: Native = Native {
     },
 };
 
-/// What becomes of a last part that is too small.
+/// The treatment of a last part that is too small.
 #[derive(Clone)]
 enum Short {
     Drop,
@@ -139,7 +139,7 @@ enum Short {
     Fill(Value),
 }
 
-/// How parts are cut.
+/// The parameters of splitting.
 #[derive(Clone)]
 struct Cut {
     size: usize,
@@ -148,7 +148,7 @@ struct Cut {
     as_lists: bool,
 }
 
-/// Returns parts, with what is left over at the end as smaller ones.
+/// Returns the parts; the remaining items at the end form smaller ones.
 pub(crate) fn all(size: usize, step: usize, as_lists: bool, coll: Value) -> Value {
     cut(
         Cut {
@@ -201,7 +201,7 @@ fn cut(rule: Cut, coll: Value) -> Value {
         } else {
             Value::vector(items)
         };
-        // A filled part is the last one; parts that are kept go on as long as there are items.
+        // A padded part is the last one; parts that are kept continue as long as there are items.
         let ends = is_short && !matches!(rule.short, Short::Keep);
         Ok(List::cons(
             made,
@@ -212,7 +212,7 @@ fn cut(rule: Cut, coll: Value) -> Value {
 
 /// Takes the items of one part, and returns where the next one starts; `None` at the end.
 fn part(vm: &mut Vm, rule: &Cut, coll: Value) -> Result<Option<(Vec<Value>, Value)>> {
-    // Only parts that overlap need to come back to their start.
+    // Only overlapping parts need to return to their start.
     let overlapping = rule.step < rule.size;
     let start = if overlapping { vm.seq(&coll)? } else { coll };
     let again = if overlapping {

@@ -1,5 +1,4 @@
-//! Functions that go through a sequence item by item: as lazy sequences, and without a collection as
-//! transducers.
+//! Functions that process a sequence item by item: as lazy sequences, and without a collection as transducers.
 
 use std::collections::VecDeque;
 
@@ -40,7 +39,7 @@ pub(in crate::core) const FNS: &[Native] = &[
 const DEDUPE: Native = Native {
     name: "dedupe",
     usage: "(dedupe)\n(dedupe coll)",
-    doc: "Returns the items of coll without those that equal the one before.",
+    doc: "Returns the items of coll without those that equal their predecessor.",
     examples: &[("(dedupe [1 1 2 1])", "(1 2 1)")],
     arity: Arity::between(0, 1),
     run: |vm, mut args| Ok(either(vm, &mut args, 0, Step::Dedupe(None))),
@@ -49,7 +48,7 @@ const DEDUPE: Native = Native {
 const DISTINCT: Native = Native {
     name: "distinct",
     usage: "(distinct)\n(distinct coll)",
-    doc: "Returns the items of coll, each once.",
+    doc: "Returns the distinct items of coll.",
     examples: &[("(distinct [1 2 1 3])", "(1 2 3)")],
     arity: Arity::between(0, 1),
     run: |vm, mut args| Ok(either(vm, &mut args, 0, Step::Distinct(PSet::new()))),
@@ -70,7 +69,7 @@ const DROP: Native = Native {
 const DROP_LAST: Native = Native {
     name: "drop-last",
     usage: "(drop-last coll)\n(drop-last n coll)",
-    doc: "Returns the items of coll but the last n (1).",
+    doc: "Returns the items of coll except the last n (1).",
     examples: &[
         ("(drop-last [1 2 3])", "(1 2)"),
         ("(drop-last 2 [1 2 3])", "(1)"),
@@ -132,7 +131,7 @@ const INTERPOSE: Native = Native {
 const KEEP: Native = Native {
     name: "keep",
     usage: "(keep f)\n(keep f coll)",
-    doc: "Returns what f gives for each item of coll, without nils.",
+    doc: "Returns the results of f for each item of coll, without nils.",
     examples: &[("(keep :a [{:a 1} {} {:a false}])", "(1 false)")],
     arity: Arity::between(1, 2),
     run: |vm, mut args| {
@@ -149,7 +148,7 @@ const KEEP: Native = Native {
 const KEEP_INDEXED: Native = Native {
     name: "keep-indexed",
     usage: "(keep-indexed f)\n(keep-indexed f coll)",
-    doc: "Returns what f gives for each index and item of coll, without nils.",
+    doc: "Returns the results of f for each index and item of coll, without nils.",
     examples: &[(
         "(keep-indexed (fn [i x] (if (odd? i) x)) [:a :b :c :d])",
         "(:b :d)",
@@ -164,7 +163,7 @@ const KEEP_INDEXED: Native = Native {
 const MAP: Native = Native {
     name: "map",
     usage: "(map f)\n(map f coll)\n(map f coll & colls)",
-    doc: "Returns what f gives for each item of coll, or for the items of several colls at each position.",
+    doc: "Returns the results of f for each item of coll, or for the items of several colls at each position.",
     examples: &[
         ("(map inc [1 2 3])", "(2 3 4)"),
         ("(map + [1 2] [10 20 30])", "(11 22)"),
@@ -183,7 +182,7 @@ const MAP: Native = Native {
 const MAP_INDEXED: Native = Native {
     name: "map-indexed",
     usage: "(map-indexed f)\n(map-indexed f coll)",
-    doc: "Returns what f gives for each index and item of coll.",
+    doc: "Returns the results of f for each index and item of coll.",
     examples: &[("(map-indexed vector [:a :b])", "([0 :a] [1 :b])")],
     arity: Arity::between(1, 2),
     run: |vm, mut args| {
@@ -195,7 +194,7 @@ const MAP_INDEXED: Native = Native {
 const MAPCAT: Native = Native {
     name: "mapcat",
     usage: "(mapcat f)\n(mapcat f coll)\n(mapcat f coll & colls)",
-    doc: "Returns the items of what f gives for each item of coll, joined.",
+    doc: "Returns the items of the results of f for each item of coll, joined.",
     examples: &[("(mapcat reverse [[1 2] [3 4]])", "(2 1 4 3)")],
     arity: Arity::at_least(1),
     run: |vm, mut args| {
@@ -219,7 +218,7 @@ const MAPCAT: Native = Native {
     },
 };
 
-/// Tells whether a value is surely no collection.
+/// Tells whether a value is certainly not a collection.
 fn is_scalar(value: &Value) -> bool {
     value.is_number()
         || super::super::functions::is_fn(value)
@@ -256,7 +255,7 @@ const PARTITION_ALL: Native = Native {
 const PARTITION_BY: Native = Native {
     name: "partition-by",
     usage: "(partition-by f)\n(partition-by f coll)",
-    doc: "Splits coll each time that f gives a new value.",
+    doc: "Splits coll each time that f returns a new value.",
     examples: &[("(partition-by odd? [1 3 2 5])", "((1 3) (2) (5))")],
     arity: Arity::between(1, 2),
     run: |_, mut args| {
@@ -349,7 +348,7 @@ const TAKE_NTH: Native = Native {
     arity: Arity::between(1, 2),
     run: |vm, mut args| {
         if args.len() == 1 {
-            // A period below 0 counts as the one above it: what is left over is compared with 0.
+            // A negative period counts as its absolute value, because the remainder is compared with 0.
             let period = match args.get(0) {
                 Value::Int(int) => int.unsigned_abs(),
                 _ => count_argument(&args, 0)?,
@@ -363,7 +362,7 @@ const TAKE_NTH: Native = Native {
     },
 };
 
-/// A period of 0 never leaves the first item.
+/// Returns the first item repeatedly, because a period of 0 never leaves it.
 fn first_again_and_again(coll: Value) -> Value {
     Lazy::native(move |vm| {
         let mut walk = vm.iter(coll)?;
@@ -394,7 +393,7 @@ const TAKE_WHILE: Native = Native {
     },
 };
 
-/// Returns the lazy sequence over the collection at `idx`, or without one the transducer.
+/// Returns the lazy sequence over the collection at `idx`, or the transducer if there is no collection.
 fn either(vm: &Vm, args: &mut Args<'_>, idx: usize, step: Step) -> Value {
     if args.len() > idx {
         lazy_here(vm, step, args.take(idx))
@@ -408,7 +407,7 @@ pub(crate) fn take_from(args: &mut Args<'_>, idx: usize) -> Vec<Value> {
     (idx..args.len()).map(|idx| args.take(idx)).collect()
 }
 
-/// Returns the size of a part: at least 1, for otherwise the parts never end.
+/// Returns the size of a part: at least 1, because otherwise the parts never end.
 pub(crate) fn part_size(args: &Args<'_>, idx: usize) -> Result<usize> {
     let size = match args.get(idx) {
         big @ Value::BigInt(_) => big.as_index().and_then(|size| usize::try_from(size).ok()),
@@ -426,7 +425,7 @@ pub(crate) fn part_size(args: &Args<'_>, idx: usize) -> Result<usize> {
     }
 }
 
-/// Returns the lazy sequence of what `function` gives for the items of `colls` at each position.
+/// Returns the lazy sequence of the results of `function` for the items of `colls` at each position.
 pub(crate) fn map_all(function: Value, colls: Vec<Value>) -> Value {
     Lazy::native(move |vm| {
         let mut walks: Vec<Iter> = colls.into_iter().map(Iter::new).collect();

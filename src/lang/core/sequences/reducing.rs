@@ -1,4 +1,4 @@
-//! Functions that walk a whole sequence to one result.
+//! Functions that reduce a whole sequence to one result.
 
 use std::cmp::Ordering;
 use std::ops::ControlFlow;
@@ -38,7 +38,7 @@ const EVERY: Native = Native {
 const FREQUENCIES: Native = Native {
     name: "frequencies",
     usage: "(frequencies coll)",
-    doc: "Returns a map of each item of coll to how often it occurs.",
+    doc: "Returns a map of each item of coll to the number of its occurrences.",
     examples: &[("(frequencies [:a :b :a])", "{:a 2, :b 1}")],
     arity: Arity::exactly(1),
     run: |vm, mut args| {
@@ -59,7 +59,7 @@ const FREQUENCIES: Native = Native {
 const GROUP_BY: Native = Native {
     name: "group-by",
     usage: "(group-by f coll)",
-    doc: "Returns a map of what f gives to a vector of the items for which it gives that.",
+    doc: "Returns a map of each result of f to a vector of the items with that result.",
     examples: &[("(group-by odd? [1 2 3])", "{true [1 3], false [2]}")],
     arity: Arity::exactly(2),
     run: |vm, mut args| {
@@ -81,7 +81,7 @@ const GROUP_BY: Native = Native {
 const MAX_KEY: Native = Native {
     name: "max-key",
     usage: "(max-key f x & more)",
-    doc: "Returns the argument for which f gives the greatest number; the last of several.",
+    doc: "Returns the argument for which f returns the greatest number; the last one of several.",
     examples: &[("(max-key count [1] [1 2] [3 4])", "[3 4]")],
     arity: Arity::at_least(2),
     run: |vm, mut args| by_key(vm, &mut args, Ordering::Greater),
@@ -90,7 +90,7 @@ const MAX_KEY: Native = Native {
 const MIN_KEY: Native = Native {
     name: "min-key",
     usage: "(min-key f x & more)",
-    doc: "Returns the argument for which f gives the least number; the last of several.",
+    doc: "Returns the argument for which f returns the least number; the last one of several.",
     examples: &[("(min-key abs -3 2 5)", "2")],
     arity: Arity::at_least(2),
     run: |vm, mut args| by_key(vm, &mut args, Ordering::Less),
@@ -108,7 +108,7 @@ const NOT_ANY: Native = Native {
 const NOT_EVERY: Native = Native {
     name: "not-every?",
     usage: "(not-every? pred coll)",
-    doc: "Tells whether pred fails for some item of coll.",
+    doc: "Tells whether pred does not hold for some item of coll.",
     examples: &[("(not-every? odd? [1 2])", "true")],
     arity: Arity::exactly(2),
     run: |vm, mut args| Ok(Value::Bool(!holds_for_all(vm, &mut args)?)),
@@ -144,7 +144,7 @@ const REDUCE: Native = Native {
 const REDUCTIONS: Native = Native {
     name: "reductions",
     usage: "(reductions f coll)\n(reductions f init coll)",
-    doc: "Returns the results on the way of a reduce, from init or the first item on.",
+    doc: "Returns the intermediate results of a reduce, from init or the first item on.",
     examples: &[
         ("(reductions + [1 2 3])", "(1 3 6)"),
         ("(reductions conj [] [1 2])", "([] [1] [1 2])"),
@@ -213,8 +213,8 @@ fn by_key(vm: &mut Vm, args: &mut Args<'_>, wanted: Ordering) -> Result<Value> {
     for idx in 2..args.len() {
         let item = args.take(idx);
         let key = vm.call(&function, std::slice::from_ref(&item))?;
-        // The last of equal ones, and with NaN, which is in no order, what Clojure gives: it asks the second
-        // argument for `<`, and the further ones for `<=`.
+        // Keeps the last of equal ones; with NaN, which has no order, keeps Clojure's choice: it compares the second
+        // argument with `<`, and the further ones with `<=`.
         let order = crate::value::number::order(&best_key, &key, "compare")?;
         let stays = match order {
             Some(order) => order == wanted,

@@ -1,5 +1,5 @@
-//! `partition-by` as a lazy sequence of lazy runs: a run may have no end, and is computed as it is looked
-//! at. What follows it is found by going to its end.
+//! `partition-by` as a lazy sequence of lazy runs: a run may be infinite, and is computed as it is read. The next run
+//! is found by walking to the end of the current one.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -7,7 +7,7 @@ use std::rc::Rc;
 use super::function::Function;
 use crate::value::{Lazy, List, Value};
 
-/// Returns the runs of items for which `function` gives equal values.
+/// Returns the runs of items for which `function` returns equal values.
 pub(super) fn partition_by(function: Function, coll: Value) -> Value {
     Lazy::native(move |vm| {
         let Some((first, rest)) = vm.uncons(coll)? else {
@@ -35,11 +35,11 @@ pub(super) fn partition_by(function: Function, coll: Value) -> Value {
     })
 }
 
-/// A run that is being found.
+/// A run whose end is not known yet.
 struct Run {
     function: Function,
     key: Value,
-    /// The items after it, once its end is known.
+    /// The items after the run, once its end is known.
     after: RefCell<Option<Value>>,
 }
 

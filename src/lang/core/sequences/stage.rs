@@ -1,4 +1,4 @@
-//! The stages of pipelines. Each is written once and serves lazy sequences, transducers and reductions.
+//! The stages of pipelines. Each is implemented once and serves lazy sequences, transducers and reductions.
 
 use std::collections::VecDeque;
 
@@ -6,7 +6,7 @@ use super::function::Function;
 use crate::value::{Emit, Lazy, PSet, Result, Span, Stage, Thunk, Value};
 use crate::vm::Vm;
 
-/// A stage and its state. A fresh clone starts a fresh run.
+/// A stage and its state. A clone of a fresh stage starts a new run.
 #[derive(Clone)]
 pub(crate) enum Step {
     Map(Function),
@@ -18,9 +18,9 @@ pub(crate) enum Step {
     Take(u64),
     TakeWhile(Function),
     Drop(u64),
-    /// `None` once an item was let through.
+    /// The predicate; `None` once an item has passed.
     DropWhile(Option<Function>),
-    /// The period, and how many are still to be left out.
+    /// The period, and the number of items still to be skipped.
     TakeNth(u64, u64),
     Distinct(PSet),
     Dedupe(Option<Value>),
@@ -37,7 +37,7 @@ pub(crate) enum Step {
     },
     /// The probability of passing.
     RandomSample(f64),
-    /// Delays each item by a number of items: when one arrives, the oldest leaves (`drop-last`).
+    /// Delays each item by a number of items: when one arrives, the oldest is emitted (`drop-last`).
     Delay(usize, VecDeque<Value>),
 }
 
@@ -47,12 +47,12 @@ fn call_with_index(vm: &mut Vm, function: &Value, idx: i64, item: Value) -> Resu
     Ok(result)
 }
 
-/// Items on the way to becoming a part.
+/// Items collected for a part.
 #[derive(Clone)]
 pub(crate) struct Parts {
     pub size: usize,
     pub items: Vec<Value>,
-    /// Whether parts become lists, as sequence functions give them, or vectors, as transducers do.
+    /// Whether parts become lists, as in sequence functions, or vectors, as in transducers.
     pub as_lists: bool,
 }
 
@@ -67,7 +67,7 @@ impl Parts {
     }
 }
 
-/// Returns the lazy sequence of what `step` makes of `coll`.
+/// Returns the lazy sequence of `step` applied to `coll`.
 pub(crate) fn lazy(step: Step, coll: Value) -> Value {
     Lazy::new(Thunk::Stage {
         stage: Box::new(Made::from(step)),
@@ -75,7 +75,7 @@ pub(crate) fn lazy(step: Step, coll: Value) -> Value {
     })
 }
 
-/// Returns the lazy sequence of what `step` makes of `coll`; it remembers the call that is under way.
+/// Returns the lazy sequence of `step` applied to `coll`; it remembers the current call.
 pub(crate) fn lazy_here(vm: &Vm, step: Step, coll: Value) -> Value {
     Lazy::new(Thunk::Stage {
         stage: Box::new(Made {
@@ -86,7 +86,7 @@ pub(crate) fn lazy_here(vm: &Vm, step: Step, coll: Value) -> Value {
     })
 }
 
-/// A step of a lazy sequence, and where that was made, if it is known.
+/// A step of a lazy sequence, and where the sequence was created, if known.
 pub(crate) struct Made {
     pub step: Step,
     pub at: Span,
@@ -145,7 +145,7 @@ impl Step {
                 *idx += 1;
                 pass(!item.is_nil(), item)
             }
-            // Indices are divided by the period.
+            // Indexes are divided by the period.
             Step::TakeNth(0, _) => return Err(crate::value::number::divide_by_zero()),
             Step::TakeWhile(pred) => {
                 if pred.test(vm, &item)? {
@@ -232,7 +232,7 @@ impl Step {
 }
 
 impl Step {
-    /// Steps that only count and collect: they call nothing.
+    /// Performs a step that only counts or collects, and calls nothing.
     fn count_step(&mut self, item: Value) -> Emit {
         match self {
             Step::Take(0) => Emit::Stop,

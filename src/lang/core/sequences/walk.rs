@@ -1,7 +1,7 @@
 //! Walking through a collection item by item: the one place where a reduction meets a pipeline.
 //!
-//! An unrealised pipeline of stages that nobody else holds runs without cells. The order of effects is
-//! that of the lazy sequence: each item goes through all stages before the next one is taken.
+//! An unrealised pipeline of stages that is not shared runs without cells. The order of effects is that of the lazy
+//! sequence: each item passes through all stages before the next one is taken.
 
 use std::any::Any;
 use std::ops::ControlFlow;
@@ -13,16 +13,16 @@ use crate::value::{Emit, Lazy, LazyState, Object, Result, SeqView, Thunk, Value}
 use crate::vm::objects::own_method;
 use crate::vm::{Iter, Vm, made_at};
 
-/// Receives items; breaks to get no more.
+/// A function that receives items and breaks to stop.
 pub(crate) type Visit<'a> = dyn FnMut(&mut Vm, Value) -> Result<ControlFlow<()>> + 'a;
 
 /// Continue, or stop with this number of last stages still to be flushed.
 type Flow = ControlFlow<usize>;
 
-/// Gives each item of a seqable value to `visit` until that breaks.
+/// Passes each item of a seqable value to `visit` until that breaks.
 ///
 /// # Errors
-/// Whatever computing an item or `visit` throws, and when `coll` is not seqable.
+/// Any exception that computing an item or `visit` throws, and when `coll` is not seqable.
 pub(crate) fn each(vm: &mut Vm, coll: Value, visit: &mut Visit<'_>) -> Result<()> {
     run(vm, Vec::new(), coll, &mut Sink::Visit(visit))
 }
@@ -38,7 +38,7 @@ pub(crate) fn reduce(vm: &mut Vm, function: &Value, init: Value, coll: Value) ->
     reduce_through(vm, Vec::new(), function, init, coll)
 }
 
-/// Returns the method by which an object of a type of the program reduces itself: of `IReduceInit`, or of
+/// Returns the method with which an object of a program's type reduces itself: of `IReduceInit`, or of
 /// `clojure.core.protocols/CollReduce`.
 pub(crate) fn own_reduce(coll: &Value) -> Option<Value> {
     match coll {
@@ -49,7 +49,7 @@ pub(crate) fn own_reduce(coll: &Value) -> Option<Value> {
     }
 }
 
-/// Reduces a seqable value from its first item on; `None` for no items.
+/// Reduces a seqable value from its first item on; `None` if it has no items.
 ///
 /// # Errors
 /// As [`each`].
@@ -71,10 +71,10 @@ pub(crate) fn reduce_from_first(
     })
 }
 
-/// Reduces what is left of a seqable value after its items went through `steps`.
+/// Reduces the output of `steps` for the items of a seqable value.
 ///
 /// # Errors
-/// As [`each`], and whatever a step throws.
+/// As [`each`], and any exception that a step throws.
 pub(crate) fn reduce_through(
     vm: &mut Vm,
     steps: Vec<Step>,
@@ -94,7 +94,7 @@ pub(crate) fn reduce_through(
     })
 }
 
-/// Unwraps a reduced value, and tells whether to go on.
+/// Unwraps a reduced value, and returns whether to continue.
 pub(crate) fn unreduced(value: Value) -> (Value, ControlFlow<()>) {
     if let Value::Object(object) = &value
         && let Object::Reduced(inner) = &**object
@@ -104,10 +104,10 @@ pub(crate) fn unreduced(value: Value) -> (Value, ControlFlow<()>) {
     (value, ControlFlow::Continue(()))
 }
 
-/// Where items end up.
+/// The destination of items.
 enum Sink<'v, 'a> {
     Visit(&'v mut Visit<'a>),
-    /// A reduction that has no item yet: the first one is its first result.
+    /// A reduction without items so far: the first item is its first result.
     First(Reducer),
     Reduce {
         function: Reducer,
@@ -136,8 +136,8 @@ impl Sink<'_, '_> {
     }
 }
 
-/// Takes apart a pipeline that is not computed yet and that nobody else holds: its steps in the order
-/// that items meet them, before those of `after`, and what they draw from.
+/// Splits a pipeline that is not computed yet and not shared: its steps in the order in which items pass them, before
+/// those of `after`, and its source.
 fn open(coll: Value, after: Vec<Step>) -> (Vec<Made>, Value) {
     let mut steps = Vec::new();
     let mut base = coll;
@@ -204,7 +204,7 @@ fn run(vm: &mut Vm, after: Vec<Step>, coll: Value, sink: &mut Sink<'_, '_>) -> R
     Ok(())
 }
 
-/// Sends one item through steps. What is done most is done here; the rest in [`Step::step`].
+/// Sends one item through steps. The most frequent steps are handled here; the others in [`Step::step`].
 fn push(
     vm: &mut Vm,
     mut steps: &mut [Made],
@@ -279,7 +279,7 @@ fn push_each(
     Ok(flow)
 }
 
-/// Walks over what is no pipeline.
+/// Walks over a value that is not a pipeline.
 fn plain(
     vm: &mut Vm,
     coll: Value,
@@ -305,7 +305,7 @@ fn plain(
             }
             Ok(())
         }
-        // All cells are there: none is freed earlier by letting go of the head.
+        // All cells exist already: releasing the head would not free any of them earlier.
         Value::List(list) if list.count.is_some() => {
             for item in list.iter() {
                 vm.charge(1)?;
@@ -321,7 +321,7 @@ fn plain(
             _ => by_item(vm, Value::Seq(view), visit),
         },
         coll => match own_reduce(&coll) {
-            // What can only be reduced gives its items to a vector first.
+            // The items of a value that can only be reduced are collected in a vector first.
             Some(method) if own_method(&coll, "seq").is_none() => {
                 let into = Value::Native(&crate::core::collections::CONJ);
                 let items = vm.invoke(&method, &mut [coll, into, Value::vector([])])?;

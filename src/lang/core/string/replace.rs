@@ -13,7 +13,7 @@ pub(crate) const FNS: &[Native] = &[RE_QUOTE_REPLACEMENT, REPLACE, REPLACE_FIRST
 const REPLACE: Native = Native {
     name: "replace",
     usage: "(replace s match replacement)",
-    doc: "Returns s with every match replaced. match is a string with a string, a character with a character, or a regex with a string, in which $1 means a group, or with a function of the match as re-find gives it.",
+    doc: "Returns s with every match replaced. match is a string with a string, a character with a character, or a regex with a string, in which $1 refers to a group, or with a function of the match in the form that re-find returns.",
     examples: &[
         (r#"(clojure.string/replace "a-b-c" "-" "+")"#, r#""a+b+c""#),
         (r#"(clojure.string/replace "ab" \a \x)"#, r#""xb""#),
@@ -45,7 +45,7 @@ const REPLACE_FIRST: Native = Native {
 const RE_QUOTE_REPLACEMENT: Native = Native {
     name: "re-quote-replacement",
     usage: "(re-quote-replacement s)",
-    doc: "Returns s so that replace takes it literally as a replacement of a regex: with `\\` before each `$` and `\\`.",
+    doc: "Returns s so that replace uses it literally as a replacement of a regex: with `\\` before each `$` and `\\`.",
     examples: &[(
         r#"(clojure.string/replace "a" #"a" (clojure.string/re-quote-replacement "$1"))"#,
         r#""$1""#,
@@ -84,7 +84,7 @@ fn replace(vm: &mut Vm, args: &Args<'_>, count: usize) -> Result<Value> {
     }
 }
 
-/// Puts a replacement in the place of each part of a text: where it begins, and its length.
+/// Replaces parts of a text; each part is given by its start and its length.
 fn replace_plain(
     vm: &mut Vm,
     text: &str,
@@ -110,7 +110,7 @@ fn replace_plain(
     Ok(Value::from(out))
 }
 
-/// The exception for a match and a replacement that do not go together.
+/// Returns the exception for a replacement that does not fit the match.
 fn mixed(args: &Args<'_>) -> Signal {
     match args.get(1) {
         Value::Text(_) => args.expected(2, "a string, because the match is a string"),
@@ -160,7 +160,7 @@ fn replace_matches(
         if out.len() - checked >= LARGE {
             checked = out.len();
             vm.charge_much((LARGE / 256) as u64)?;
-            // As much again is allocated when it grows.
+            // The same amount is allocated again when the text grows.
             vm.room_for(checked)?;
         }
     }
@@ -182,7 +182,7 @@ fn no_string(value: &Value) -> Signal {
     .into()
 }
 
-/// Writes a replacement in which `$1` and `${name}` mean groups, and `\` takes the next character as it is.
+/// Writes a replacement in which `$1` and `${name}` refer to groups, and `\` escapes the next character.
 fn fill(
     out: &mut String,
     template: &str,
@@ -216,13 +216,13 @@ fn fill(
     Ok(())
 }
 
-/// Reads what follows a `$`: the group's index, and the length of its name.
+/// Parses the text after a `$`: the group's index, and the length of its name.
 fn group_reference(text: &str, regex: &Regex) -> Option<(usize, usize)> {
     if let Some(named) = text.strip_prefix('{') {
         let end = named.find('}')?;
         return Some((regex.group(&named[..end])?, end + 2));
     }
-    // The first digit names a group; further ones belong to it as long as there is such a group.
+    // The first digit names a group; further digits belong to it as long as such a group exists.
     let mut digits = text.bytes().map_while(|byte| char::from(byte).to_digit(10));
     let mut group = digits.next()? as usize;
     let mut length = 1;

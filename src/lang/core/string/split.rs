@@ -1,4 +1,4 @@
-//! Splitting strings, as Java does it.
+//! Splitting strings, with Java's results.
 
 use crate::value::{Arity, Native, Regex, Result, Value};
 use crate::vm::Vm;
@@ -10,7 +10,7 @@ pub(crate) const FNS: &[Native] = &[SPLIT, SPLIT_LINES];
 const SPLIT: Native = Native {
     name: "split",
     usage: "(split s re)\n(split s re limit)",
-    doc: "Returns a vector of the parts of s between the matches of re. Without limit, or with limit 0, empty parts at the end are left out; a positive limit is the most parts to make; a negative one keeps all.",
+    doc: "Returns a vector of the parts of s between the matches of re. Without limit, or with limit 0, empty parts at the end are left out; a positive limit is the maximum number of parts; a negative one keeps all.",
     examples: &[
         (
             r#"(clojure.string/split "a,b,,c,," #",")"#,
@@ -55,7 +55,7 @@ const SPLIT_LINES: Native = Native {
         if !text.ends_with('\n')
             && let Some(last) = lines.last_mut()
         {
-            // A `\r` at the very end of the text ends no line.
+            // A `\r` at the very end of the text does not end a line.
             *last = text.rsplit('\n').next().unwrap_or("");
         }
         drop_empty_end(&mut lines);

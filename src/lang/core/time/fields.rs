@@ -1,4 +1,4 @@
-//! What dates, times and amounts are asked: their fields, others beside them, moves and comparisons.
+//! Operations on dates, times and amounts: fields, adjusted copies, shifts and comparisons.
 
 use jiff::SignedDuration;
 use jiff::civil::{Date, DateTime, Time};
@@ -13,7 +13,7 @@ use crate::value::number::overflow;
 use crate::value::{Class, Exception, HostConstant, HostObject, Native, Object, Result, Value};
 use crate::vm::Args;
 
-/// `.plusDays` and its kin: name, unit, sign.
+/// `.plusDays` and similar methods: name, unit, sign.
 macro_rules! shifts {
     ($($plus:literal $minus:literal $word:literal $unit:expr;)*) => {
         &[$(
@@ -87,7 +87,7 @@ pub(super) const GETTERS: &[Native] = getters![
         |of| date_of(of).map(|date| int(date.year()));
     ".getYears" "the years of a period" "(.getYears (java.time.Period/of 1 2 3))" "1",
         |of| period_of(of).map(|period| Value::Int(period.years));
-    ".getZone" "the time zone of a date and time with one" "(str (.getZone (java.time.ZonedDateTime/parse \"2020-01-31T09:30+01:00\")))" "\"+01:00\"",
+    ".getZone" "the time zone of a date and time with zone" "(str (.getZone (java.time.ZonedDateTime/parse \"2020-01-31T09:30+01:00\")))" "\"+01:00\"",
         |of| match of {
             Temporal::Zoned(at) => Some(Temporal::Zone(at.time_zone().clone()).into()),
             _ => None,
@@ -99,7 +99,7 @@ pub(super) const GETTERS: &[Native] = getters![
             Temporal::Period(of) => Some(Value::Bool(of.years < 0 || of.months < 0 || of.days < 0)),
             of => nanos_of(of).map(|nanos| Value::Bool(nanos < 0)),
         };
-    ".isZero" "whether an amount is nothing" "(.isZero java.time.Duration/ZERO)" "true",
+    ".isZero" "whether an amount is zero" "(.isZero java.time.Duration/ZERO)" "true",
         |of| match of {
             Temporal::Period(of) => Some(Value::Bool(of.years == 0 && of.months == 0 && of.days == 0)),
             of => nanos_of(of).map(|nanos| Value::Bool(nanos == 0)),
@@ -108,7 +108,7 @@ pub(super) const GETTERS: &[Native] = getters![
         |of| date_of(of).map(|date| int(date.days_in_month()));
     ".lengthOfYear" "the number of days of the year" "(.lengthOfYear (java.time.LocalDate/of 2020 2 1))" "366",
         |of| date_of(of).map(|date| int(date.days_in_year()));
-    ".toDays" "a duration in days, cut off" "(.toDays (java.time.Duration/ofHours 49))" "2",
+    ".toDays" "a duration in days, truncated" "(.toDays (java.time.Duration/ofHours 49))" "2",
         |of| nanos_of(of).map(|nanos| Value::Int((nanos / 86_400_000_000_000) as i64));
     ".toEpochDay" "the days of a date since 1970" "(.toEpochDay (java.time.LocalDate/of 1970 2 1))" "31",
         |of| date_of(of).map(|date| Value::Int(units::epoch_day(date)));
@@ -116,7 +116,7 @@ pub(super) const GETTERS: &[Native] = getters![
         |of| instant_of(of).map(|at| Value::Int(at.as_nanosecond().div_euclid(1_000_000) as i64));
     ".toEpochSecond" "the seconds of a date and time with zone since 1970" "(.toEpochSecond (java.time.ZonedDateTime/parse \"1970-01-01T00:01Z\"))" "60",
         |of| instant_of(of).map(|at| Value::Int(at.as_nanosecond().div_euclid(1_000_000_000) as i64));
-    ".toHours" "a duration in hours, cut off" "(.toHours (java.time.Duration/ofMinutes 119))" "1",
+    ".toHours" "a duration in hours, truncated" "(.toHours (java.time.Duration/ofMinutes 119))" "1",
         |of| nanos_of(of).map(|nanos| Value::Int((nanos / 3_600_000_000_000) as i64));
     ".toInstant" "the instant of a date and time with zone, or of an #inst" "(str (.toInstant #inst \"2020-01-01\"))" "\"2020-01-01T00:00:00Z\"",
         |of| instant_of(of).map(|at| Temporal::Instant(at).into());
@@ -129,24 +129,24 @@ pub(super) const GETTERS: &[Native] = getters![
         };
     ".toLocalTime" "the time of a date and time" "(str (.toLocalTime (java.time.LocalDateTime/of 2020 1 31 9 30)))" "\"09:30\"",
         |of| time_of(of).map(|time| Temporal::Time(time).into());
-    ".toMillis" "a duration in milliseconds, cut off" "(.toMillis (java.time.Duration/ofSeconds 2))" "2000",
+    ".toMillis" "a duration in milliseconds, truncated" "(.toMillis (java.time.Duration/ofSeconds 2))" "2000",
         |of| nanos_of(of).map(|nanos| Value::Int(nanos.div_euclid(1_000_000) as i64));
-    ".toMinutes" "a duration in minutes, cut off" "(.toMinutes (java.time.Duration/ofHours 2))" "120",
+    ".toMinutes" "a duration in minutes, truncated" "(.toMinutes (java.time.Duration/ofHours 2))" "120",
         |of| nanos_of(of).map(|nanos| Value::Int((nanos / 60_000_000_000) as i64));
     ".toNanos" "a duration in nanoseconds" "(.toNanos (java.time.Duration/ofMillis 1))" "1000000",
         |of| nanos_of(of).and_then(|nanos| i64::try_from(nanos).ok()).map(Value::Int);
     ".toSecondOfDay" "the seconds of a time since midnight" "(.toSecondOfDay (java.time.LocalTime/of 0 1))" "60",
         |of| time_of(of).map(|time| Value::Int(units::nano_of_day(time) / 1_000_000_000));
-    ".toSeconds" "a duration in seconds, cut off" "(.toSeconds (java.time.Duration/ofMinutes 2))" "120",
+    ".toSeconds" "a duration in seconds, truncated" "(.toSeconds (java.time.Duration/ofMinutes 2))" "120",
         |of| nanos_of(of).map(|nanos| Value::Int(nanos.div_euclid(1_000_000_000) as i64));
-    ".toTotalMonths" "the years and months of a period as months" "(.toTotalMonths (java.time.Period/of 1 2 3))" "14",
+    ".toTotalMonths" "the years and months of a period in months" "(.toTotalMonths (java.time.Period/of 1 2 3))" "14",
         |of| period_of(of).map(|period| Value::Int(period.years.saturating_mul(12).saturating_add(period.months)));
 ];
 
 pub(super) const METHODS: &[Native] = natives![
     ".adjustInto" "(.adjustInto adjuster date)" "Returns a date moved by an adjuster, as .with does." [] 2..2
         |_vm, args| with_adjuster(&temporal(&args, 1)?, &temporal(&args, 0)?).map(Value::from);
-    ".atStartOfDay" "(.atStartOfDay date)\n(.atStartOfDay date zone)" "Returns a date with the time 00:00, in a zone where one is given." [("(str (.atStartOfDay (java.time.LocalDate/of 2020 1 31)))", r#""2020-01-31T00:00""#)] 1..2
+    ".atStartOfDay" "(.atStartOfDay date)\n(.atStartOfDay date zone)" "Returns a date with the time 00:00, in a zone if one is given." [("(str (.atStartOfDay (java.time.LocalDate/of 2020 1 31)))", r#""2020-01-31T00:00""#)] 1..2
         |_vm, args| {
             let date = some(&args, 0, date_of)?;
             let at = date.to_datetime(Time::midnight());
@@ -170,7 +170,7 @@ pub(super) const METHODS: &[Native] = natives![
             Temporal::DateTime(at) => Ok(Temporal::Zoned(at.to_zoned(zone(&args, 1)?).map_err(out_of_range)?).into()),
             _ => Err(args.expected(0, "a java.time.Instant or LocalDateTime")),
         };
-    ".between" "(.between unit from to)" "Returns how many whole units of java.time.temporal.ChronoUnit lie between two moments." [("(.between java.time.temporal.ChronoUnit/DAYS (java.time.LocalDate/of 2020 1 1) (java.time.LocalDate/of 2020 3 1))", "60")] 3..3
+    ".between" "(.between unit from to)" "Returns the number of whole units of java.time.temporal.ChronoUnit between two points in time." [("(.between java.time.temporal.ChronoUnit/DAYS (java.time.LocalDate/of 2020 1 1) (java.time.LocalDate/of 2020 3 1))", "60")] 3..3
         |_vm, args| until(&temporal(&args, 1)?, &temporal(&args, 2)?, Unit::of(&args, 0)?).map(Value::Int);
     ".dividedBy" "(.dividedBy duration n)" "Returns a duration divided by a number." [("(str (.dividedBy (java.time.Duration/ofMinutes 3) 2))", r#""PT1M30S""#)] 2..2
         |_vm, args| match (some(&args, 0, nanos_of)?, args.int(1)?) {
@@ -181,19 +181,19 @@ pub(super) const METHODS: &[Native] = natives![
         |_vm, args| zone(&args, 0).map(|zone| Value::text(super::kinds::zone_id(&zone)));
     ".getTime" "(.getTime date)" "Returns the milliseconds of an #inst since 1970." [(r#"(.getTime #inst "1970-01-01T00:00:01Z")"#, "1000")] 1..1
         |_vm, args| some(&args, 0, instant_of).map(|at| Value::Int(at.as_millisecond()));
-    ".isAfter" "(.isAfter moment other)" "Tells whether a moment is after another of the same kind." [("(.isAfter (java.time.LocalDate/of 2020 1 2) (java.time.LocalDate/of 2020 1 1))", "true")] 2..2
+    ".isAfter" "(.isAfter moment other)" "Tells whether a point in time is after another of the same kind." [("(.isAfter (java.time.LocalDate/of 2020 1 2) (java.time.LocalDate/of 2020 1 1))", "true")] 2..2
         |_vm, args| compared(&args).map(|order| Value::Bool(order.is_gt()));
-    ".isBefore" "(.isBefore moment other)" "Tells whether a moment is before another of the same kind." [("(.isBefore (java.time.LocalDate/of 2020 1 2) (java.time.LocalDate/of 2020 1 1))", "false")] 2..2
+    ".isBefore" "(.isBefore moment other)" "Tells whether a point in time is before another of the same kind." [("(.isBefore (java.time.LocalDate/of 2020 1 2) (java.time.LocalDate/of 2020 1 1))", "false")] 2..2
         |_vm, args| compared(&args).map(|order| Value::Bool(order.is_lt()));
-    ".isEqual" "(.isEqual moment other)" "Tells whether two moments are the same, in whatever zone." [("(.isEqual (java.time.LocalDate/of 2020 1 1) (java.time.LocalDate/of 2020 1 1))", "true")] 2..2
+    ".isEqual" "(.isEqual moment other)" "Tells whether two points in time are the same instant, whatever their zones." [("(.isEqual (java.time.LocalDate/of 2020 1 1) (java.time.LocalDate/of 2020 1 1))", "true")] 2..2
         |_vm, args| compared(&args).map(|order| Value::Bool(order.is_eq()));
     ".minus" "(.minus moment n unit)\n(.minus moment amount)" "Returns a date, time or amount with a number of units, or a duration or period, subtracted." [("(str (.minus (java.time.LocalDate/of 2020 3 31) (java.time.Period/ofMonths 1)))", r#""2020-02-29""#)] 2..3
         |_vm, args| moved(&args, -1);
     ".multipliedBy" "(.multipliedBy amount n)" "Returns a duration or period multiplied by n." [("(str (.multipliedBy (java.time.Duration/ofMinutes 45) 2))", r#""PT1H30M""#)] 2..2
         |_vm, args| times(&args, args.int(1)?);
-    ".negated" "(.negated amount)" "Returns a duration or period with the other sign." [("(str (.negated (java.time.Duration/ofMinutes 45)))", r#""PT-45M""#)] 1..1
+    ".negated" "(.negated amount)" "Returns a duration or period with its sign reversed." [("(str (.negated (java.time.Duration/ofMinutes 45)))", r#""PT-45M""#)] 1..1
         |_vm, args| times(&args, -1);
-    ".normalized" "(.normalized period)" "Returns a period with no more than 11 months besides its years." [("(str (.normalized (java.time.Period/ofMonths 14)))", r#""P1Y2M""#)] 1..1
+    ".normalized" "(.normalized period)" "Returns a period whose months are at most 11, with the rest added to its years." [("(str (.normalized (java.time.Period/ofMonths 14)))", r#""P1Y2M""#)] 1..1
         |_vm, args| {
             let of = some(&args, 0, period_of)?;
             let months = of.years.checked_mul(12).and_then(|years| years.checked_add(of.months)).ok_or_else(overflow)?;
@@ -201,9 +201,9 @@ pub(super) const METHODS: &[Native] = natives![
         };
     ".plus" "(.plus moment n unit)\n(.plus moment amount)" "Returns a date, time or amount with a number of units, or a duration or period, added." [("(str (.plus (java.time.LocalTime/of 9 0) 90 java.time.temporal.ChronoUnit/MINUTES))", r#""10:30""#)] 2..3
         |_vm, args| moved(&args, 1);
-    ".truncatedTo" "(.truncatedTo moment unit)" "Returns a time without what is smaller than a unit." [("(str (.truncatedTo (java.time.LocalTime/of 9 30 15) java.time.temporal.ChronoUnit/HOURS))", r#""09:00""#)] 2..2
+    ".truncatedTo" "(.truncatedTo moment unit)" "Returns a time truncated to a unit." [("(str (.truncatedTo (java.time.LocalTime/of 9 30 15) java.time.temporal.ChronoUnit/HOURS))", r#""09:00""#)] 2..2
         |_vm, args| truncate(&temporal(&args, 0)?, Unit::of(&args, 1)?).map(Value::from);
-    ".until" "(.until moment end unit)\n(.until date end)" "Returns how many whole units lie between two moments; without a unit the period between two dates." [("(.until (java.time.LocalDate/of 2020 1 1) (java.time.LocalDate/of 2021 1 1) java.time.temporal.ChronoUnit/MONTHS)", "12")] 2..3
+    ".until" "(.until moment end unit)\n(.until date end)" "Returns the number of whole units between two points in time; without a unit, the period between two dates." [("(.until (java.time.LocalDate/of 2020 1 1) (java.time.LocalDate/of 2021 1 1) java.time.temporal.ChronoUnit/MONTHS)", "12")] 2..3
         |_vm, args| match args.len() {
             3 => until(&temporal(&args, 0)?, &temporal(&args, 1)?, Unit::of(&args, 2)?).map(Value::Int),
             _ => Ok(Temporal::Period(period_between(some(&args, 0, date_of)?, some(&args, 1, date_of)?)?).into()),
@@ -304,7 +304,7 @@ fn get(args: &Args<'_>, field: fn(&Temporal) -> Option<Value>) -> Result<Value> 
     some(args, 0, field)
 }
 
-/// What an argument has; one that has it not is refused.
+/// Returns a field of an argument; an argument without the field is rejected.
 fn some<T>(args: &Args<'_>, idx: usize, field: impl Fn(&Temporal) -> Option<T>) -> Result<T> {
     let of = temporal(args, idx)?;
     field(&of).ok_or_else(|| {
@@ -396,7 +396,7 @@ fn compared(args: &Args<'_>) -> Result<std::cmp::Ordering> {
         .ok_or_else(|| args.expected(1, &format!("a {}", left.class_name())))
 }
 
-/// Replaces the date of a date, date and time, or one with zone.
+/// Replaces the date of a date, of a date and time, or of one with a zone.
 fn replace_date(of: &Temporal, date: Date) -> Result<Option<Temporal>> {
     replace(of, |at| date.to_datetime(at.time()), Some(date), None)
 }
@@ -455,7 +455,7 @@ fn with_time(args: &Args<'_>, part: usize) -> Result<Value> {
         .ok_or_else(|| args.expected(0, "a java.time.LocalTime"))
 }
 
-/// `.with`: another date or time, or a move.
+/// `.with`: replaces a date or time, or applies an adjuster.
 fn with_adjuster(of: &Temporal, part: &Temporal) -> Result<Temporal> {
     let changed = match part {
         Temporal::Date(date) => replace_date(of, *date)?,
@@ -501,7 +501,7 @@ fn adjusted(date: Date, adjuster: Adjuster) -> Result<Date> {
     }
 }
 
-/// `java.util.Date`: an instant to the millisecond, which is what `#inst` reads as.
+/// `java.util.Date`: an instant with millisecond precision, as read by `#inst`.
 pub(super) const DATE: &[Native] = natives![
     "new" "(java.util.Date.)\n(java.util.Date. millis)" "Returns the current instant, or the instant at a number of milliseconds after 1970, as an #inst." [("(java.util.Date. 0)", r#"#inst "1970-01-01T00:00:00.000-00:00""#)] 0..1
         |vm, args| {

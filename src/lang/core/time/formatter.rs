@@ -1,4 +1,4 @@
-//! `DateTimeFormatter`: patterns such as `yyyy-MM-dd HH:mm`, to write dates and times and to read them.
+//! `DateTimeFormatter`: patterns such as `yyyy-MM-dd HH:mm`, for writing and parsing dates and times.
 //!
 //! Names of months and days are English, as in Java's root locale for patterns.
 
@@ -21,14 +21,14 @@ pub(super) enum Item {
     Number(Field, usize),
     /// The last two digits of the year.
     ShortYear,
-    /// The month or weekday by its name, cut to three letters or whole.
+    /// The name of the month or weekday, either its first three letters or the whole name.
     Name(Field, bool),
     /// The fraction of a second with a number of digits.
     Fraction(usize),
     AmPm,
-    /// Hours, minutes and seconds, with as many digits of a fraction as there are.
+    /// Hours, minutes and seconds, with all non-zero digits of a fraction.
     IsoTime,
-    /// An offset: what stands for none, with or without colon.
+    /// An offset: the text for UTC, and whether to write a colon.
     Offset {
         zero: &'static str,
         colon: bool,
@@ -36,13 +36,13 @@ pub(super) enum Item {
     },
     /// The name of the zone.
     Zone,
-    /// The name of the zone in brackets, where it has one.
+    /// The name of the zone in brackets, if it has one.
     ZoneInBrackets,
     /// Everything in UTC.
     Instant,
 }
 
-/// What a number stands for.
+/// The field that a number denotes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Field {
     Year,
@@ -57,7 +57,7 @@ pub(super) enum Field {
     Nano,
 }
 
-/// What a text that was read has of a date and time.
+/// The fields of a parsed text.
 #[derive(Debug, Default)]
 pub(super) struct Fields {
     pub date: Option<Date>,
@@ -169,7 +169,7 @@ pub(super) fn constants() -> impl Iterator<Item = (&'static str, &'static str, V
 }
 
 pub(super) const FNS: &[Native] = natives![
-    "ofPattern" "(DateTimeFormatter/ofPattern pattern)\n(DateTimeFormatter/ofPattern pattern locale)" "Returns a formatter of a pattern, such as yyyy-MM-dd HH:mm; names are English." [(r#"(.format (java.time.LocalDate/of 2020 1 31) (java.time.format.DateTimeFormatter/ofPattern "d MMM yyyy"))"#, r#""31 Jan 2020""#)] 1..2
+    "ofPattern" "(DateTimeFormatter/ofPattern pattern)\n(DateTimeFormatter/ofPattern pattern locale)" "Returns a formatter for a pattern, such as yyyy-MM-dd HH:mm; names are English." [(r#"(.format (java.time.LocalDate/of 2020 1 31) (java.time.format.DateTimeFormatter/ofPattern "d MMM yyyy"))"#, r#""31 Jan 2020""#)] 1..2
         |_vm, args| {
             let pattern = args.text(0)?.as_str();
             let items = compile(pattern)?;
@@ -187,7 +187,7 @@ pub(super) const METHODS: &[Native] = natives![
         };
 ];
 
-/// `.format` has its formatter first or last.
+/// `.format` takes its formatter first or last.
 fn write_with(_vm: &mut Vm, args: &Args<'_>) -> Result<Value> {
     let (formatter, at) = match (
         args.get(0).as_host::<Formatter>(),
@@ -205,7 +205,7 @@ fn write_with(_vm: &mut Vm, args: &Args<'_>) -> Result<Value> {
     Ok(Value::text(out))
 }
 
-/// What there is to write.
+/// The values to write.
 struct Parts {
     date: Option<Date>,
     time: Option<Time>,
@@ -388,7 +388,7 @@ fn offset_text(offset: Offset, zero: &str, colon: bool, short: bool) -> String {
     }
 }
 
-/// Reads a pattern of letters; each run of one letter is a field.
+/// Parses a pattern of letters; each run of one letter is a field.
 pub(super) fn compile(pattern: &str) -> Result<Vec<Item>> {
     let mut items = Vec::new();
     let mut rest = pattern;
@@ -415,7 +415,7 @@ pub(super) fn compile(pattern: &str) -> Result<Vec<Item>> {
     Ok(items)
 }
 
-/// A text in quotes and what follows; two quotes are one.
+/// Returns a quoted text and the rest; two quotes denote one.
 fn quoted(rest: &str) -> Option<(String, &str)> {
     if let Some(after) = rest.strip_prefix('\'') {
         return Some(("'".to_owned(), after));
@@ -509,7 +509,7 @@ fn bad_pattern(pattern: &str, what: &str) -> crate::value::Signal {
     .into()
 }
 
-/// Reads a whole text as a pattern says; `None` where it is not so.
+/// Parses a whole text according to a pattern; `None` if it does not match.
 pub(super) fn parse(items: &[Item], text: &str) -> Option<Fields> {
     let mut reader = Reading {
         rest: text,
@@ -539,7 +539,7 @@ struct Reading<'a> {
 }
 
 impl Reading<'_> {
-    /// Reads a part; a number that is followed by another has no more digits than its letters.
+    /// Parses a part; a number followed directly by another one has exactly as many digits as its pattern has letters.
     fn item(&mut self, item: &Item, is_joined: bool) -> Option<()> {
         match item {
             Item::Literal(text) => self.rest = self.rest.strip_prefix(text.as_str())?,
@@ -625,7 +625,7 @@ impl Reading<'_> {
         Some(number)
     }
 
-    /// `HH:mm`, then seconds and a fraction where they are.
+    /// Parses `HH:mm`, then seconds and a fraction if present.
     fn iso_time(&mut self) -> Option<()> {
         let hour = self.digits(2, 2)?;
         self.rest = self.rest.strip_prefix(':')?;
@@ -689,7 +689,7 @@ impl Reading<'_> {
             .map(|(_, number)| *number)
     }
 
-    /// Puts the numbers together; those that are no date or time give nothing.
+    /// Combines the numbers; `None` if they are not a valid date or time.
     fn finish(mut self) -> Option<Fields> {
         if let Some(year) = self.number(Field::Year) {
             let date = match (

@@ -1,4 +1,4 @@
-//! The values of `java.time`: what they hold, their text, order and equality.
+//! The values of `java.time`: their content, text, order and equality.
 
 use std::cmp::Ordering;
 use std::fmt::Write as _;
@@ -32,7 +32,7 @@ pub(super) struct Period {
     pub days: i64,
 }
 
-/// What `java.time.temporal.TemporalAdjusters` gives: the day that a date is moved to.
+/// A result of `java.time.temporal.TemporalAdjusters`: the day that a date is moved to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Adjuster {
     FirstDayOfMonth,
@@ -41,7 +41,7 @@ pub(super) enum Adjuster {
     FirstDayOfYear,
     LastDayOfYear,
     FirstDayOfNextYear,
-    /// A weekday, Monday being 0; before or after; the day itself counts.
+    /// A weekday, Monday being 0; before or after the date; whether the date itself counts.
     Weekday {
         day: i8,
         forward: bool,
@@ -99,7 +99,7 @@ impl HostObject for Temporal {
         other
             .downcast::<Temporal>()
             .is_some_and(|other| match (self, other) {
-                // Two moments are equal where their zones are as well.
+                // Two zoned times are equal if their zones are equal as well.
                 (Temporal::Zoned(left), Temporal::Zoned(right)) => {
                     left == right && left.time_zone() == right.time_zone()
                 }
@@ -138,7 +138,7 @@ fn local(at: DateTime) -> String {
     out
 }
 
-/// Hours and minutes; seconds where there are any, or always; fractions in groups of three digits.
+/// Writes hours and minutes; seconds if they are not zero, or always; fractions in groups of three digits.
 pub(super) fn write_time(out: &mut String, time: Time, seconds: bool) {
     let _ = write!(out, "{:02}:{:02}", time.hour(), time.minute());
     let nanos = time.subsec_nanosecond();
@@ -153,7 +153,7 @@ pub(super) fn write_time(out: &mut String, time: Time, seconds: bool) {
     }
 }
 
-/// `Z`, `+01:00`, with seconds where there are any.
+/// Returns `Z` or an offset such as `+01:00`, with seconds if they are not zero.
 pub(super) fn offset_id(offset: Offset) -> String {
     let seconds = offset.seconds();
     if seconds == 0 {
@@ -168,7 +168,7 @@ pub(super) fn offset_id(offset: Offset) -> String {
     out
 }
 
-/// The name of a zone, or its offset.
+/// Returns the name of a zone, or its offset.
 pub(in crate::core) fn zone_id(zone: &TimeZone) -> String {
     match zone.iana_name() {
         Some(name) => name.to_owned(),
@@ -176,7 +176,7 @@ pub(in crate::core) fn zone_id(zone: &TimeZone) -> String {
     }
 }
 
-/// `PT1H30M`, as Java writes it: days are hours.
+/// Returns `PT1H30M`, as Java writes it: days are hours.
 fn duration_text(duration: SignedDuration) -> String {
     if duration.is_zero() {
         return "PT0S".to_owned();
@@ -240,7 +240,7 @@ pub(super) fn constant(args: &Args<'_>, idx: usize, class: &str) -> Option<&'sta
         .filter(|constant| constant.class == class)
 }
 
-/// A time zone, as one or by its name.
+/// Returns a time zone given as a zone or by its name.
 pub(super) fn zone(args: &Args<'_>, idx: usize) -> Result<TimeZone> {
     match args.get(idx) {
         Value::Text(text) => zone_named(text.as_str()),
@@ -251,7 +251,7 @@ pub(super) fn zone(args: &Args<'_>, idx: usize) -> Result<TimeZone> {
     }
 }
 
-/// The zones of the database that is compiled in, and fixed offsets.
+/// Returns a zone of the bundled database, or a fixed offset.
 pub(super) fn zone_named(name: &str) -> Result<TimeZone> {
     if matches!(name, "Z" | "z") {
         return Ok(fixed(Offset::UTC));
@@ -269,7 +269,7 @@ pub(super) fn zone_named(name: &str) -> Result<TimeZone> {
         .map_err(|_| date_time(format!("there is no time zone `{name}`")))
 }
 
-/// The zone of an offset. That of no offset is apart from the zone called UTC, as in Java.
+/// Returns the zone of an offset. The zone of offset zero differs from the zone named UTC, as in Java.
 pub(super) fn fixed(offset: Offset) -> TimeZone {
     if offset == Offset::UTC {
         return TimeZone::posix("UTC0").unwrap_or(TimeZone::UTC);
@@ -277,7 +277,7 @@ pub(super) fn fixed(offset: Offset) -> TimeZone {
     TimeZone::fixed(offset)
 }
 
-/// `+01`, `+0130`, `+01:30`, `+01:30:15`.
+/// Parses `+01`, `+0130`, `+01:30`, `+01:30:15`.
 pub(super) fn parse_offset(text: &str) -> Option<Offset> {
     let (sign, digits) = match text.split_at_checked(1)? {
         ("+", digits) => (1, digits),
@@ -301,7 +301,7 @@ pub(super) fn parse_offset(text: &str) -> Option<Offset> {
     Offset::from_seconds(sign * (part(0)? * 3600 + part(2)? * 60 + part(4)?)).ok()
 }
 
-/// The exception for what is no date or time.
+/// Returns the exception for an invalid date or time.
 #[cold]
 pub(super) fn date_time(message: impl Into<String>) -> Signal {
     Exception::new(Class::DATE_TIME, "E0361", message.into()).into()
@@ -316,7 +316,7 @@ pub(super) fn no_parse(text: &str, what: &str) -> Signal {
         .into()
 }
 
-/// The exception for a result that no calendar here reaches.
+/// Returns the exception for a result outside of the calendar's range.
 #[cold]
 pub(super) fn out_of_range(error: jiff::Error) -> Signal {
     date_time(format!("out of range: {error}"))

@@ -1,4 +1,5 @@
-//! What makes dates, times and amounts: `LocalDate/of`, `Instant/parse`, `Duration/ofHours` and their kin.
+//! Functions that create dates, times and amounts: `LocalDate/of`, `Instant/parse`, `Duration/ofHours` and similar
+//! ones.
 
 use jiff::civil::{Date, DateTime, Time};
 use jiff::tz::Offset;
@@ -16,7 +17,7 @@ use crate::value::{Native, Result, Value};
 use crate::vm::{Args, Vm};
 
 pub(super) const INSTANT: &[Native] = natives![
-    "now" "(Instant/now)" "Returns the present. In a flow, the journaled time of the run." [("(inst? (java.time.Instant/now))", "true")] 0..0
+    "now" "(Instant/now)" "Returns the current instant. In a flow, the journaled time of the run." [("(inst? (java.time.Instant/now))", "true")] 0..0
         |vm, _args| now(vm).map(|at| Temporal::Instant(at).into());
     "ofEpochMilli" "(Instant/ofEpochMilli millis)" "Returns the instant at a number of milliseconds after 1970." [("(str (java.time.Instant/ofEpochMilli 1000))", r#""1970-01-01T00:00:01Z""#)] 1..1
         |_vm, args| Ok(Temporal::Instant(Timestamp::from_millisecond(args.int(0)?).map_err(out_of_range)?).into());
@@ -26,7 +27,7 @@ pub(super) const INSTANT: &[Native] = natives![
             let nanos = if args.len() == 2 { args.int(1)? } else { 0 };
             units::plus(&Temporal::Instant(at), nanos, units::NANO).map(Value::from)
         };
-    "parse" "(Instant/parse s)" "Returns the instant that an ISO 8601 text is." [(r#"(str (java.time.Instant/parse "2020-01-31T10:00:00Z"))"#, r#""2020-01-31T10:00:00Z""#)] 1..1
+    "parse" "(Instant/parse s)" "Parses an instant in ISO 8601." [(r#"(str (java.time.Instant/parse "2020-01-31T10:00:00Z"))"#, r#""2020-01-31T10:00:00Z""#)] 1..1
         |_vm, args| {
             let text = args.text(0)?.as_str();
             match text.parse::<Timestamp>() {
@@ -37,7 +38,7 @@ pub(super) const INSTANT: &[Native] = natives![
 ];
 
 pub(super) const DATE: &[Native] = natives![
-    "now" "(LocalDate/now)\n(LocalDate/now zone)" "Returns the date of the present in a zone (UTC)." [("(int? (.getYear (java.time.LocalDate/now)))", "true")] 0..1
+    "now" "(LocalDate/now)\n(LocalDate/now zone)" "Returns the current date in a zone (UTC)." [("(int? (.getYear (java.time.LocalDate/now)))", "true")] 0..1
         |vm, args| present(vm, &args).map(|at| Temporal::Date(at.date()).into());
     "of" "(LocalDate/of year month day)" "Returns a date; the month is a number or a java.time.Month." [("(str (java.time.LocalDate/of 2020 1 31))", r#""2020-01-31""#)] 3..3
         |_vm, args| date(&args, 0).map(|date| Temporal::Date(date).into());
@@ -52,7 +53,7 @@ pub(super) const DATE: &[Native] = natives![
             }
             Ok(Temporal::Date(plus_days(first, day - 1)?).into())
         };
-    "parse" "(LocalDate/parse s)\n(LocalDate/parse s formatter)" "Returns the date that a text is, in ISO 8601 or as a formatter says." [(r#"(str (java.time.LocalDate/parse "2020-01-31"))"#, r#""2020-01-31""#)] 1..2
+    "parse" "(LocalDate/parse s)\n(LocalDate/parse s formatter)" "Parses a date, in ISO 8601 or in the format of a formatter." [(r#"(str (java.time.LocalDate/parse "2020-01-31"))"#, r#""2020-01-31""#)] 1..2
         |_vm, args| {
             let (text, fields) = parsed(&args, &formatter::ISO_LOCAL_DATE, "a LocalDate")?;
             fields.date.map(|date| Temporal::Date(date).into()).ok_or_else(|| no_parse(&text, "a LocalDate"))
@@ -60,7 +61,7 @@ pub(super) const DATE: &[Native] = natives![
 ];
 
 pub(super) const TIME: &[Native] = natives![
-    "now" "(LocalTime/now)\n(LocalTime/now zone)" "Returns the time of the present in a zone (UTC)." [("(int? (.getHour (java.time.LocalTime/now)))", "true")] 0..1
+    "now" "(LocalTime/now)\n(LocalTime/now zone)" "Returns the current time in a zone (UTC)." [("(int? (.getHour (java.time.LocalTime/now)))", "true")] 0..1
         |vm, args| present(vm, &args).map(|at| Temporal::Time(at.time()).into());
     "of" "(LocalTime/of hour minute)\n(LocalTime/of hour minute second)\n(LocalTime/of hour minute second nanos)" "Returns a time." [("(str (java.time.LocalTime/of 9 30))", r#""09:30""#)] 2..4
         |_vm, args| time(&args, 0).map(|time| Temporal::Time(time).into());
@@ -69,7 +70,7 @@ pub(super) const TIME: &[Native] = natives![
             seconds @ 0..86_400 => Ok(Temporal::Time(units::time_of(seconds * 1_000_000_000)).into()),
             seconds => Err(date_time(format!("Invalid value for SecondOfDay (valid values 0 - 86399): {seconds}"))),
         };
-    "parse" "(LocalTime/parse s)\n(LocalTime/parse s formatter)" "Returns the time that a text is, in ISO 8601 or as a formatter says." [(r#"(str (java.time.LocalTime/parse "09:30"))"#, r#""09:30""#)] 1..2
+    "parse" "(LocalTime/parse s)\n(LocalTime/parse s formatter)" "Parses a time, in ISO 8601 or in the format of a formatter." [(r#"(str (java.time.LocalTime/parse "09:30"))"#, r#""09:30""#)] 1..2
         |_vm, args| {
             let (text, fields) = parsed(&args, &formatter::ISO_LOCAL_TIME, "a LocalTime")?;
             fields.time.map(|time| Temporal::Time(time).into()).ok_or_else(|| no_parse(&text, "a LocalTime"))
@@ -77,14 +78,14 @@ pub(super) const TIME: &[Native] = natives![
 ];
 
 pub(super) const DATE_TIME: &[Native] = natives![
-    "now" "(LocalDateTime/now)\n(LocalDateTime/now zone)" "Returns the date and time of the present in a zone (UTC)." [("(int? (.getYear (java.time.LocalDateTime/now)))", "true")] 0..1
+    "now" "(LocalDateTime/now)\n(LocalDateTime/now zone)" "Returns the current date and time in a zone (UTC)." [("(int? (.getYear (java.time.LocalDateTime/now)))", "true")] 0..1
         |vm, args| present(vm, &args).map(|at| Temporal::DateTime(at.datetime()).into());
     "of" "(LocalDateTime/of date time)\n(LocalDateTime/of year month day hour minute)\n(LocalDateTime/of year month day hour minute second)\n(LocalDateTime/of year month day hour minute second nanos)"
         "Returns a date with a time." [("(str (java.time.LocalDateTime/of 2020 1 31 9 30))", r#""2020-01-31T09:30""#)] 2..7
         |_vm, args| local(&args, args.len()).map(|at| Temporal::DateTime(at).into());
     "ofInstant" "(LocalDateTime/ofInstant instant zone)" "Returns the date and time of an instant in a zone." [(r#"(str (java.time.LocalDateTime/ofInstant #inst "2020" java.time.ZoneOffset/UTC))"#, r#""2020-01-01T00:00""#)] 2..2
         |_vm, args| Ok(Temporal::DateTime(at_zone(&args)?.datetime()).into());
-    "parse" "(LocalDateTime/parse s)\n(LocalDateTime/parse s formatter)" "Returns the date and time that a text is, in ISO 8601 or as a formatter says." [(r#"(str (java.time.LocalDateTime/parse "2020-01-31T09:30"))"#, r#""2020-01-31T09:30""#)] 1..2
+    "parse" "(LocalDateTime/parse s)\n(LocalDateTime/parse s formatter)" "Parses a date and time, in ISO 8601 or in the format of a formatter." [(r#"(str (java.time.LocalDateTime/parse "2020-01-31T09:30"))"#, r#""2020-01-31T09:30""#)] 1..2
         |_vm, args| {
             let (text, fields) = parsed(&args, &formatter::ISO_LOCAL_DATE_TIME, "a LocalDateTime")?;
             match (fields.date, fields.time) {
@@ -95,7 +96,7 @@ pub(super) const DATE_TIME: &[Native] = natives![
 ];
 
 pub(super) const ZONED: &[Native] = natives![
-    "now" "(ZonedDateTime/now)\n(ZonedDateTime/now zone)" "Returns the present in a zone (UTC)." [("(int? (.getYear (java.time.ZonedDateTime/now)))", "true")] 0..1
+    "now" "(ZonedDateTime/now)\n(ZonedDateTime/now zone)" "Returns the current date and time with its zone (UTC)." [("(int? (.getYear (java.time.ZonedDateTime/now)))", "true")] 0..1
         |vm, args| present(vm, &args).map(|at| Temporal::Zoned(at).into());
     "of" "(ZonedDateTime/of date-time zone)\n(ZonedDateTime/of date time zone)\n(ZonedDateTime/of year month day hour minute second nanos zone)"
         "Returns a date and time in a zone." [(r#"(str (java.time.ZonedDateTime/of (java.time.LocalDateTime/of 2020 7 1 12 0) (java.time.ZoneId/of "Europe/Paris")))"#, r#""2020-07-01T12:00+02:00[Europe/Paris]""#)] 2..8
@@ -109,7 +110,7 @@ pub(super) const ZONED: &[Native] = natives![
         };
     "ofInstant" "(ZonedDateTime/ofInstant instant zone)" "Returns an instant as a date and time in a zone." [(r#"(str (java.time.ZonedDateTime/ofInstant #inst "2020" (java.time.ZoneId/of "Asia/Tokyo")))"#, r#""2020-01-01T09:00+09:00[Asia/Tokyo]""#)] 2..2
         |_vm, args| at_zone(&args).map(|at| Temporal::Zoned(at).into());
-    "parse" "(ZonedDateTime/parse s)\n(ZonedDateTime/parse s formatter)" "Returns the date and time with zone or offset that a text is, in ISO 8601 or as a formatter says." [(r#"(str (java.time.ZonedDateTime/parse "2020-01-31T09:30+01:00"))"#, r#""2020-01-31T09:30+01:00""#)] 1..2
+    "parse" "(ZonedDateTime/parse s)\n(ZonedDateTime/parse s formatter)" "Parses a date and time with zone or offset, in ISO 8601 or in the format of a formatter." [(r#"(str (java.time.ZonedDateTime/parse "2020-01-31T09:30+01:00"))"#, r#""2020-01-31T09:30+01:00""#)] 1..2
         |_vm, args| {
             let (text, fields) = parsed(&args, &formatter::ISO_ZONED_DATE_TIME, "a ZonedDateTime")?;
             let (Some(date), Some(time)) = (fields.date, fields.time) else {
@@ -130,7 +131,7 @@ pub(super) const ZONED: &[Native] = natives![
 ];
 
 pub(super) const DURATION: &[Native] = natives![
-    "between" "(Duration/between from to)" "Returns the time from one moment to another of the same kind." [("(str (java.time.Duration/between (java.time.LocalTime/of 9 0) (java.time.LocalTime/of 10 30)))", r#""PT1H30M""#)] 2..2
+    "between" "(Duration/between from to)" "Returns the duration from one point in time to another of the same kind." [("(str (java.time.Duration/between (java.time.LocalTime/of 9 0) (java.time.LocalTime/of 10 30)))", r#""PT1H30M""#)] 2..2
         |_vm, args| {
             let (from, to) = (temporal(&args, 0)?, temporal(&args, 1)?);
             let seconds = units::until(&from, &to, units::SECOND)?;
@@ -159,10 +160,10 @@ pub(super) const DURATION: &[Native] = natives![
             let all = whole.checked_add(SignedDuration::from_nanos(nanos)).ok_or_else(overflow)?;
             Ok(Temporal::Duration(all).into())
         };
-    "parse" "(Duration/parse s)" "Returns the duration that an ISO 8601 text is." [(r#"(.toMinutes (java.time.Duration/parse "PT1H30M"))"#, "90")] 1..1
+    "parse" "(Duration/parse s)" "Parses a duration in ISO 8601." [(r#"(.toMinutes (java.time.Duration/parse "PT1H30M"))"#, "90")] 1..1
         |_vm, args| {
             let text = args.text(0)?.as_str();
-            // Java's days are 24 hours; years, months and weeks it has none of here.
+            // Java's days are 24 hours; a duration has no years, months or weeks.
             let hours = text.replace("-P", "P").to_ascii_uppercase();
             let fits = hours.starts_with('P') && !hours.split('T').next().unwrap_or("").contains(['Y', 'M', 'W']);
             let span = text.parse::<jiff::Span>().ok().filter(|_| fits);
@@ -179,7 +180,7 @@ pub(super) const PERIOD: &[Native] = natives![
             };
             Ok(Temporal::Period(period_between(from, to)?).into())
         };
-    "of" "(Period/of years months days)" "Returns years, months and days." [("(str (java.time.Period/of 1 2 3))", r#""P1Y2M3D""#)] 3..3
+    "of" "(Period/of years months days)" "Returns a period of years, months and days." [("(str (java.time.Period/of 1 2 3))", r#""P1Y2M3D""#)] 3..3
         |_vm, args| Ok(period(args.int(0)?, args.int(1)?, args.int(2)?));
     "ofDays" "(Period/ofDays n)" "Returns a period of n days." [("(str (java.time.Period/ofDays 3))", r#""P3D""#)] 1..1
         |_vm, args| Ok(period(0, 0, args.int(0)?));
@@ -189,7 +190,7 @@ pub(super) const PERIOD: &[Native] = natives![
         |_vm, args| Ok(period(0, 0, args.int(0)?.checked_mul(7).ok_or_else(overflow)?));
     "ofYears" "(Period/ofYears n)" "Returns a period of n years." [("(str (java.time.Period/ofYears 3))", r#""P3Y""#)] 1..1
         |_vm, args| Ok(period(args.int(0)?, 0, 0));
-    "parse" "(Period/parse s)" "Returns the period that an ISO 8601 text is." [(r#"(.getDays (java.time.Period/parse "P1Y2M3D"))"#, "3")] 1..1
+    "parse" "(Period/parse s)" "Parses a period in ISO 8601." [(r#"(.getDays (java.time.Period/parse "P1Y2M3D"))"#, "3")] 1..1
         |_vm, args| {
             let text = args.text(0)?.as_str();
             match text.parse::<jiff::Span>() {
@@ -206,7 +207,7 @@ pub(super) const PERIOD: &[Native] = natives![
 pub(super) const ZONE: &[Native] = natives![
     "of" "(ZoneId/of name)" "Returns a time zone: a name such as Europe/Paris, UTC, or an offset such as +01:00." [(r#"(str (java.time.ZoneId/of "Europe/Paris"))"#, r#""Europe/Paris""#)] 1..1
         |_vm, args| zone_named(args.text(0)?.as_str()).map(|zone| Temporal::Zone(zone).into());
-    "systemDefault" "(ZoneId/systemDefault)" "Returns UTC: what a program gives must not depend on where it runs." [("(str (java.time.ZoneId/systemDefault))", r#""UTC""#)] 0..0
+    "systemDefault" "(ZoneId/systemDefault)" "Returns UTC: the results of a program must not depend on where it runs." [("(str (java.time.ZoneId/systemDefault))", r#""UTC""#)] 0..0
         |_vm, _args| zone_named("UTC").map(|zone| Temporal::Zone(zone).into());
 ];
 
@@ -250,13 +251,13 @@ pub(super) const ADJUSTERS: &[Native] = natives![
         |_vm, _args| Ok(Temporal::Adjuster(Adjuster::LastDayOfMonth).into());
     "lastDayOfYear" "(TemporalAdjusters/lastDayOfYear)" "Moves to the last day of the year." [("(str (.with (java.time.LocalDate/of 2020 2 15) (java.time.temporal.TemporalAdjusters/lastDayOfYear)))", r#""2020-12-31""#)] 0..0
         |_vm, _args| Ok(Temporal::Adjuster(Adjuster::LastDayOfYear).into());
-    "next" "(TemporalAdjusters/next weekday)" "Moves to the next such weekday after the day." [("(str (.with (java.time.LocalDate/of 2020 2 15) (java.time.temporal.TemporalAdjusters/next java.time.DayOfWeek/SATURDAY)))", r#""2020-02-22""#)] 1..1
+    "next" "(TemporalAdjusters/next weekday)" "Moves to the next such weekday after the date." [("(str (.with (java.time.LocalDate/of 2020 2 15) (java.time.temporal.TemporalAdjusters/next java.time.DayOfWeek/SATURDAY)))", r#""2020-02-22""#)] 1..1
         |_vm, args| to_weekday(&args, true, false);
-    "nextOrSame" "(TemporalAdjusters/nextOrSame weekday)" "Moves to the next such weekday, perhaps the day itself." [("(str (.with (java.time.LocalDate/of 2020 2 15) (java.time.temporal.TemporalAdjusters/nextOrSame java.time.DayOfWeek/SATURDAY)))", r#""2020-02-15""#)] 1..1
+    "nextOrSame" "(TemporalAdjusters/nextOrSame weekday)" "Moves to the next such weekday, or keeps the date if it is one." [("(str (.with (java.time.LocalDate/of 2020 2 15) (java.time.temporal.TemporalAdjusters/nextOrSame java.time.DayOfWeek/SATURDAY)))", r#""2020-02-15""#)] 1..1
         |_vm, args| to_weekday(&args, true, true);
-    "previous" "(TemporalAdjusters/previous weekday)" "Moves to the last such weekday before the day." [("(str (.with (java.time.LocalDate/of 2020 2 15) (java.time.temporal.TemporalAdjusters/previous java.time.DayOfWeek/MONDAY)))", r#""2020-02-10""#)] 1..1
+    "previous" "(TemporalAdjusters/previous weekday)" "Moves to the last such weekday before the date." [("(str (.with (java.time.LocalDate/of 2020 2 15) (java.time.temporal.TemporalAdjusters/previous java.time.DayOfWeek/MONDAY)))", r#""2020-02-10""#)] 1..1
         |_vm, args| to_weekday(&args, false, false);
-    "previousOrSame" "(TemporalAdjusters/previousOrSame weekday)" "Moves to the last such weekday, perhaps the day itself." [("(str (.with (java.time.LocalDate/of 2020 2 15) (java.time.temporal.TemporalAdjusters/previousOrSame java.time.DayOfWeek/SATURDAY)))", r#""2020-02-15""#)] 1..1
+    "previousOrSame" "(TemporalAdjusters/previousOrSame weekday)" "Moves to the last such weekday, or keeps the date if it is one." [("(str (.with (java.time.LocalDate/of 2020 2 15) (java.time.temporal.TemporalAdjusters/previousOrSame java.time.DayOfWeek/SATURDAY)))", r#""2020-02-15""#)] 1..1
         |_vm, args| to_weekday(&args, false, true);
 ];
 
@@ -292,7 +293,7 @@ pub(super) fn period(years: i64, months: i64, days: i64) -> Value {
     .into()
 }
 
-/// Whole months first, then the days that are left.
+/// Counts whole months first, then the remaining days.
 pub(super) fn period_between(from: Date, to: Date) -> Result<Period> {
     let months_of = |date: Date| i64::from(date.year()) * 12 + i64::from(date.month());
     let mut months = months_of(to) - months_of(from);
@@ -315,7 +316,7 @@ fn now(vm: &mut Vm) -> Result<Timestamp> {
     Timestamp::from_millisecond(vm.host().now_millis()?).map_err(out_of_range)
 }
 
-/// The present in the zone that is the only argument, or in UTC.
+/// Returns the current time in the zone given as the only argument, or in UTC.
 fn present(vm: &mut Vm, args: &Args<'_>) -> Result<Zoned> {
     let zone = if args.is_empty() {
         zone_named("UTC")?
@@ -374,7 +375,7 @@ fn time(args: &Args<'_>, from: usize) -> Result<Time> {
     clock_time([part(0)?, part(1)?, part(2)?, part(3)?])
 }
 
-/// A time of hour, minute, second and nanosecond.
+/// Returns a time of hour, minute, second and nanosecond.
 pub(super) fn clock_time(parts: [i64; 4]) -> Result<Time> {
     const NAMES: [(&str, i64); 4] = [
         ("HourOfDay", 23),
@@ -398,7 +399,7 @@ pub(super) fn clock_time(parts: [i64; 4]) -> Result<Time> {
     ))
 }
 
-/// Reads a date and a time, or the numbers of both, from the first `count` arguments.
+/// Reads a date and a time, or their numbers, from the first `count` arguments.
 fn local(args: &Args<'_>, count: usize) -> Result<DateTime> {
     if count == 2 {
         return match (temporal(args, 0)?, temporal(args, 1)?) {
@@ -414,7 +415,7 @@ fn local(args: &Args<'_>, count: usize) -> Result<DateTime> {
     Ok(date(args, 0)?.to_datetime(time))
 }
 
-/// Reads the first argument with the formatter that is the second, or with a default.
+/// Parses the first argument with the formatter given as the second, or with a default.
 fn parsed(
     args: &Args<'_>,
     default: &'static [formatter::Item],

@@ -1,4 +1,4 @@
-//! `ChronoUnit`, `DayOfWeek` and `Month`, and arithmetic in units: what dates and times are moved by.
+//! `ChronoUnit`, `DayOfWeek` and `Month`, and the arithmetic of units on dates and times.
 
 use jiff::civil::{Date, DateTime, Time};
 use jiff::{SignedDuration, Span, Timestamp};
@@ -14,7 +14,7 @@ const MONTH: &str = "java.time.Month";
 
 macro_rules! constants {
     ($table:ident $class:ident $count:literal, $($name:literal)*) => {
-        /// In the order of the class.
+        /// The constants in the order of the class.
         pub(super) static $table: [HostConstant; $count] = {
             let mut ordinal = 0;
             [$(HostConstant {
@@ -48,7 +48,7 @@ pub(super) const HOUR: Unit = Unit::Nanos(3_600_000_000_000);
 const DAY_NANOS: i64 = 86_400_000_000_000;
 
 impl Unit {
-    /// Returns a unit that is an argument.
+    /// Returns a unit argument.
     pub fn of(args: &Args<'_>, idx: usize) -> Result<Unit> {
         let found = constant(args, idx, UNIT);
         let found = found.ok_or_else(|| args.expected(idx, "a java.time.temporal.ChronoUnit"))?;
@@ -72,14 +72,14 @@ impl Unit {
     }
 }
 
-/// Returns a weekday, Monday being 0, that is an argument.
+/// Returns a weekday argument, Monday being 0.
 pub(super) fn weekday(args: &Args<'_>, idx: usize) -> Result<i8> {
     constant(args, idx, WEEKDAY)
         .map(|day| day.ordinal as i8)
         .ok_or_else(|| args.expected(idx, "a java.time.DayOfWeek"))
 }
 
-/// Returns a month, from 1, that is an argument: a number or a constant.
+/// Returns a month argument, from 1: a number or a constant.
 pub(super) fn month(args: &Args<'_>, idx: usize) -> Result<i64> {
     match constant(args, idx, MONTH) {
         Some(month) => Ok(i64::from(month.ordinal) + 1),
@@ -184,7 +184,7 @@ pub(super) fn plus_days(date: Date, days: i64) -> Result<Date> {
     date.checked_add(span).map_err(out_of_range)
 }
 
-/// The day stays where the month has it, else it is the month's last.
+/// Adds months; the day is kept if the month has it, else it is the month's last.
 pub(super) fn plus_months(date: Date, months: i64) -> Result<Date> {
     let span = Span::new().try_months(months).map_err(out_of_range)?;
     date.checked_add(span).map_err(out_of_range)
@@ -212,7 +212,7 @@ pub(super) fn epoch_day(date: Date) -> i64 {
     since.as_hours() / 24
 }
 
-/// How many whole units lie between two moments of the same kind.
+/// Returns the number of whole units between two points in time of the same kind.
 pub(super) fn until(from: &Temporal, to: &Temporal, unit: Unit) -> Result<i64> {
     match (from, to) {
         (Temporal::Date(from), Temporal::Date(to)) => dates_until(*from, *to, unit),
@@ -264,7 +264,7 @@ pub(super) fn until(from: &Temporal, to: &Temporal, unit: Unit) -> Result<i64> {
     }
 }
 
-/// `None` for units that have no fixed length.
+/// Returns the number of whole units; `None` for units without a fixed length.
 fn whole(between: SignedDuration, unit: Unit) -> Option<Result<i64>> {
     let each = match unit {
         Unit::Nanos(each) => i128::from(each),
@@ -300,7 +300,7 @@ fn date_times_until(from: DateTime, to: DateTime, unit: Unit) -> Result<i64> {
     dates_until(from.date(), end, unit)
 }
 
-/// Cuts what is smaller than a unit off a time.
+/// Truncates a time to a unit.
 pub(super) fn truncate(of: &Temporal, unit: Unit) -> Result<Temporal> {
     let cut = |time: Time| {
         let each = match unit {

@@ -1,8 +1,8 @@
 //! Sorted entries: a persistent tree, balanced by size.
 //!
-//! The order is that of `compare`, or of a function. Only the VM can call a function: what goes through
-//! [`Sorted::find`], [`Sorted::insert`] and [`Sorted::remove`] says how to compare. Without a VM a key is
-//! found by `compare`, or by looking at one entry after another.
+//! The order is that of `compare`, or of a function. Only the VM can call a function, so the caller of
+//! [`Sorted::find`], [`Sorted::insert`] and [`Sorted::remove`] passes the comparison. Without a VM, a key is found with
+//! `compare`, or by checking the entries one after another.
 
 use std::cmp::Ordering;
 use std::iter::FusedIterator;
@@ -10,7 +10,7 @@ use std::rc::Rc;
 
 use crate::value::{Result, Unforced, Value, compare};
 
-/// How the caller compares two keys.
+/// A function with which the caller compares two keys.
 pub type Comparison<'a> = dyn FnMut(&Value, &Value) -> Result<Ordering> + 'a;
 
 /// The entries of a sorted map or set.
@@ -27,14 +27,14 @@ type Link = Option<Rc<Node>>;
 pub struct Node {
     key: Value,
     value: Value,
-    /// How many entries there are here and below.
+    /// Number of entries in this subtree.
     size: usize,
     left: Link,
     right: Link,
 }
 
 impl Node {
-    /// Returns how many entries there are here and below.
+    /// Returns the number of entries in this subtree.
     pub(crate) fn len(&self) -> usize {
         self.size
     }
@@ -54,12 +54,12 @@ fn natural(left: &Value, right: &Value) -> Result<Ordering> {
 }
 
 impl Sorted {
-    /// Returns no entries, to be ordered by a function, or by `compare` for nil.
+    /// Returns an empty tree ordered by a function, or by `compare` if `order` is nil.
     pub fn new(order: Value) -> Sorted {
         Sorted { order, root: None }
     }
 
-    /// Tells whether no node belongs to another map too.
+    /// Tells whether no node is shared with another map.
     pub(crate) fn is_unshared(&self) -> bool {
         fn check(link: &Link) -> bool {
             link.as_ref().is_none_or(|node| {
@@ -79,7 +79,7 @@ impl Sorted {
         &self.order
     }
 
-    /// Returns how many entries there are.
+    /// Returns the number of entries.
     pub fn len(&self) -> usize {
         size(&self.root)
     }
@@ -89,10 +89,10 @@ impl Sorted {
         self.root.is_none()
     }
 
-    /// Looks a key up.
+    /// Looks up a key.
     ///
     /// # Errors
-    /// Those of the comparison.
+    /// Any error of the comparison.
     pub fn find(&self, key: &Value, by: &mut Comparison<'_>) -> Result<Option<(&Value, &Value)>> {
         let mut at = &self.root;
         while let Some(node) = at {
@@ -105,13 +105,13 @@ impl Sorted {
         Ok(None)
     }
 
-    /// Puts an entry; a key that compares as equal stays.
+    /// Inserts an entry; a key that compares as equal stays.
     ///
     /// # Errors
-    /// Those of the comparison; nothing is changed then.
+    /// Any error of the comparison; nothing is changed then.
     pub fn insert(&mut self, key: Value, value: Value, by: &mut Comparison<'_>) -> Result<()> {
         if self.root.is_none() {
-            // The first key is compared with itself, so that one without an order is refused at once.
+            // The first key is compared with itself, so that a key that cannot be compared is refused at once.
             by(&key, &key)?;
         }
         insert(&mut self.root, key, value, by).map(|_| ())
@@ -120,7 +120,7 @@ impl Sorted {
     /// Removes an entry.
     ///
     /// # Errors
-    /// Those of the comparison; nothing is changed then.
+    /// Any error of the comparison; nothing is changed then.
     pub fn remove(&mut self, key: &Value, by: &mut Comparison<'_>) -> Result<Option<Value>> {
         if self.find(key, by)?.is_none() {
             return Ok(None);
@@ -128,10 +128,10 @@ impl Sorted {
         remove(&mut self.root, &mut |node| by(key, node)).map(|entry| entry.map(|entry| entry.1))
     }
 
-    /// Returns how many entries come first for which `comes_before` holds.
+    /// Returns the number of leading entries for which `comes_before` holds.
     ///
     /// # Errors
-    /// Those of `comes_before`.
+    /// Any error of `comes_before`.
     pub fn count_while(
         &self,
         comes_before: &mut dyn FnMut(&Value) -> Result<bool>,
@@ -149,7 +149,7 @@ impl Sorted {
         Ok(count)
     }
 
-    /// Returns the entries, in their order.
+    /// Returns the entries in order.
     pub fn iter(&self) -> SortedIter<'_> {
         self.iter_from(0)
     }
@@ -174,7 +174,7 @@ impl Sorted {
         iter
     }
 
-    /// Finds a key without a VM: its index.
+    /// Finds the index of a key without a VM.
     pub fn position(&self, key: &Value) -> Option<usize> {
         if !self.order.is_nil() {
             return self.iter().position(|(other, _)| other == key);
@@ -200,7 +200,7 @@ impl Sorted {
         self.iter_from(idx).next()
     }
 
-    /// Returns the value at an index for a change in place; what others hold is copied.
+    /// Returns the value at an index for modification in place; shared nodes are copied.
     pub fn value_at_mut(&mut self, idx: usize) -> Option<&mut Value> {
         let (mut at, mut skip) = (&mut self.root, idx);
         loop {
@@ -228,7 +228,7 @@ impl Sorted {
     }
 }
 
-/// The turns on the way to an index.
+/// The directions on the path to an index.
 struct Rank(std::vec::IntoIter<Ordering>);
 
 impl Rank {
@@ -256,7 +256,7 @@ impl Rank {
     }
 }
 
-/// Puts an entry; tells whether it is a new one.
+/// Inserts an entry; returns whether its key is new.
 fn insert(link: &mut Link, key: Value, value: Value, by: &mut Comparison<'_>) -> Result<bool> {
     let Some(rc) = link else {
         *link = Some(Rc::new(Node {
@@ -284,7 +284,7 @@ fn insert(link: &mut Link, key: Value, value: Value, by: &mut Comparison<'_>) ->
     Ok(is_new)
 }
 
-/// Removes the entry that the turns lead to.
+/// Removes the entry at the end of the path.
 fn remove(
     link: &mut Link,
     turn: &mut dyn FnMut(&Value) -> Result<Ordering>,
@@ -333,7 +333,7 @@ fn take_first(link: &mut Link) -> Option<(Value, Value)> {
     Some((old.key.clone(), old.value.clone()))
 }
 
-/// How much larger one side may be than the other.
+/// Maximum ratio of the sizes of two siblings.
 const WIDEST: usize = 3;
 
 /// Updates the size of a node, and rotates it if one side has become too large.
@@ -409,7 +409,7 @@ fn rotate_right(link: &mut Link) {
 /// The entries in order.
 #[derive(Clone)]
 pub struct SortedIter<'a> {
-    /// The nodes whose left sides are done, the next one last.
+    /// The nodes whose left sides are done; the next one is the last.
     open: Vec<&'a Node>,
     left: usize,
 }

@@ -1,8 +1,8 @@
 //! A hash trie of 32-way nodes over Clojure's hashes.
 //!
-//! Entries and child nodes share one array, in the order of their five bits of the hash, the lowest bits
-//! at the root. So the order of iteration is that of Clojure's own maps, and depends on the keys only;
-//! keys whose whole hashes collide keep insertion order, nil first.
+//! Entries and child nodes share one array, ordered by their five bits of the hash, the lowest bits at the root. The
+//! order of iteration is therefore that of Clojure's maps, and depends on the keys only; keys whose whole hashes
+//! collide keep insertion order, nil first.
 
 use std::iter::FusedIterator;
 use std::rc::Rc;
@@ -11,9 +11,9 @@ use crate::value::hash::hash_long;
 use crate::value::{Unforced, Value, hash_text, hash_value};
 
 const BITS: u32 = 5;
-/// Here the hash has no bits left: a node at this shift holds keys of equal hashes, in a row.
+/// The shift at which no bits of the hash are left: such a node holds the keys with equal hashes in a row.
 const COLLISION_SHIFT: u32 = 35;
-/// Nodes on the way from the root to a collision.
+/// Maximum number of nodes on the path from the root to a collision.
 const MAX_HEIGHT: usize = 8;
 
 #[derive(Clone, Default)]
@@ -24,7 +24,7 @@ pub struct Trie {
 
 #[derive(Clone, Default)]
 pub struct Node {
-    /// Which of the 32 slots are taken; of no meaning in a collision node.
+    /// Which of the 32 slots are taken; unused in a collision node.
     bitmap: u32,
     slots: Vec<Slot>,
 }
@@ -35,7 +35,7 @@ enum Slot {
     Child(Rc<Node>),
 }
 
-/// Where a hash leads in a node: the bit, and the index among the slots that are taken.
+/// Returns the place of a hash in a node: its bit, and its index among the slots that are taken.
 fn place(bitmap: u32, hash: u32, shift: u32) -> (u32, usize) {
     let bit = 1 << (hash >> shift & 31);
     (bit, (bitmap & (bit - 1)).count_ones() as usize)
@@ -47,7 +47,7 @@ fn hash_of(key: &Value) -> u32 {
         Value::Keyword(keyword) => keyword.hash_code(),
         Value::Int(int) => hash_long(*int),
         Value::Text(text) => text.cached_hash(hash_text),
-        // Keys are realised before they enter a map, so nothing is computed and nothing can fail.
+        // Keys are realised before they enter a map, so nothing is computed and hashing cannot fail.
         key => hash_value(&mut Unforced, key).unwrap_or(0),
     }
 }
@@ -66,7 +66,7 @@ impl Trie {
         self.len
     }
 
-    /// Tells whether no node belongs to another map too.
+    /// Tells whether no node is shared with another map.
     pub fn is_unshared(&self) -> bool {
         fn check(node: &Rc<Node>) -> bool {
             Rc::strong_count(node) == 1
@@ -78,7 +78,7 @@ impl Trie {
         self.root.as_ref().is_none_or(check)
     }
 
-    /// Tells whether dropping this drops entries.
+    /// Tells whether dropping this trie drops its entries.
     pub fn is_owner(&self) -> bool {
         self.root
             .as_ref()
@@ -111,16 +111,16 @@ impl Trie {
         })
     }
 
-    /// Returns the value of a key for a change in place; what others hold is copied.
+    /// Returns the value of a key for modification in place; shared nodes are copied.
     pub fn get_mut(&mut self, key: &Value) -> Option<&mut Value> {
-        // First a look, so that a miss copies no nodes.
+        // Looks the key up first, so that a miss copies no nodes.
         self.get(key)?;
         let hash = hash_of(key);
         let root = self.root.as_mut()?;
         Rc::make_mut(root).get_mut(hash, 0, key)
     }
 
-    /// Puts an entry; an equal key that is there stays.
+    /// Inserts an entry; an equal key that is present stays.
     pub fn insert(&mut self, key: Value, value: Value) {
         let hash = hash_of(&key);
         let root = self.root.get_or_insert_default();
@@ -130,7 +130,7 @@ impl Trie {
     }
 
     pub fn remove(&mut self, key: &Value) -> Option<Value> {
-        // First a look, so that a miss copies no nodes.
+        // Looks the key up first, so that a miss copies no nodes.
         self.get(key)?;
         let hash = hash_of(key);
         let root = self.root.as_mut()?;
@@ -155,7 +155,7 @@ impl Trie {
     }
 }
 
-/// How far an iteration got: for each open node, how many of its slots are behind it.
+/// The position of an iteration: for each open node, the number of slots already passed.
 #[derive(Clone, Copy, Default)]
 pub struct TriePlace {
     behind: [u32; MAX_HEIGHT],
@@ -164,7 +164,7 @@ pub struct TriePlace {
 }
 
 impl Trie {
-    /// Returns where an iteration of this trie stands, so that it can go on later.
+    /// Returns the position of an iteration over this trie, from which it can be resumed.
     pub fn place(&self, iter: &TrieIter<'_>) -> TriePlace {
         let mut place = TriePlace {
             left: iter.left,
@@ -184,7 +184,7 @@ impl Trie {
         place
     }
 
-    /// Returns the rest of an iteration of this very trie.
+    /// Returns the rest of an iteration over this same trie.
     pub fn iter_at(&self, place: &TriePlace) -> TrieIter<'_> {
         let mut iter = TrieIter {
             stack: std::array::from_fn(|_| [].iter()),
@@ -215,7 +215,7 @@ impl Node {
         })
     }
 
-    /// Puts an entry; tells whether it is a new one.
+    /// Inserts an entry; returns whether its key is new.
     fn insert(&mut self, hash: u32, shift: u32, key: Value, value: Value) -> bool {
         if shift >= COLLISION_SHIFT {
             return self.insert_colliding(key, value);
@@ -237,7 +237,7 @@ impl Node {
                 let child = Slot::Child(Rc::new(Node::default()));
                 let old = std::mem::replace(slot, child);
                 if let (Slot::Child(child), Slot::Entry(other, old)) = (slot, old) {
-                    // Nobody else holds the new node, so this changes it in place.
+                    // The new node is not shared, so this changes it in place.
                     let child = Rc::make_mut(child);
                     child.insert(hash_of(&other), shift + BITS, other, old);
                     child.insert(hash, shift + BITS, key, value);
@@ -275,7 +275,7 @@ impl Node {
         true
     }
 
-    /// Removes an entry that is there.
+    /// Removes an entry that is present.
     fn remove(&mut self, hash: u32, shift: u32, key: &Value) -> Option<Value> {
         let idx = if shift >= COLLISION_SHIFT {
             self.slots
@@ -289,7 +289,7 @@ impl Node {
             if let Slot::Child(child) = &mut self.slots[idx] {
                 let child = Rc::make_mut(child);
                 let removed = child.remove(hash, shift + BITS, key);
-                // A node of one entry is not worth a node; order does not depend on it.
+                // A child with a single entry is replaced by the entry; the order does not depend on it.
                 if let [Slot::Entry(key, value)] = child.slots.as_slice() {
                     self.slots[idx] = Slot::Entry(key.clone(), value.clone());
                 }

@@ -1,4 +1,4 @@
-//! Arithmetic where the operands differ in kind or do not fit a long.
+//! Arithmetic on operands that differ in kind or do not fit into a long.
 
 use std::borrow::Cow;
 use std::cmp::Ordering;
@@ -12,7 +12,7 @@ use super::{
 };
 use crate::value::{Class, Exception};
 
-/// Two operands of one kind: the later of the two in the order of contagion.
+/// Two operands converted to the later kind in the order of contagion.
 enum Pair<'a> {
     Ints(i64, i64),
     Bigs(Cow<'a, BigInt>, Cow<'a, BigInt>),
@@ -64,7 +64,7 @@ fn as_ratio(number: Number<'_>) -> Cow<'_, BigRational> {
     }
 }
 
-/// The integer of an integer. A pair of other kinds is never unified to this.
+/// Returns an integer as a big integer. Other kinds of numbers are never converted with this.
 fn as_big(number: Number<'_>) -> Cow<'_, BigInt> {
     match number {
         Number::BigInt(int) => Cow::Borrowed(int),
@@ -103,14 +103,14 @@ pub(super) fn mul(left: &Value, right: &Value) -> Result<Value> {
     })
 }
 
-/// How many binary digits an exact number may have: five million decimal ones. A product of such takes less than a
-/// second, so that a run can be stopped.
+/// Maximum number of binary digits of an exact number: about five million decimal digits. A product of such numbers
+/// takes less than a second, so that a run can be stopped.
 const MOST_BITS: u64 = 1 << 24;
 
 /// Rejects an exact number with more than a maximum number of binary digits.
 ///
 /// # Errors
-/// When that is more than a number may have.
+/// When that exceeds the maximum.
 pub fn check_size(bits: u64) -> Result<()> {
     if bits <= MOST_BITS {
         return Ok(());
@@ -130,7 +130,7 @@ pub(super) fn div(left: &Value, right: &Value) -> Result<Value> {
     Ok(match pair(left, right, "/")? {
         Pair::Floats(left, right) => Value::Float(left / right),
         Pair::Ints(_, 0) => return Err(divide_by_zero()),
-        // A quotient of longs is a long where it is one.
+        // A quotient of longs is a long if they divide.
         Pair::Ints(left, right) => match left.checked_rem(right) {
             Some(0) => Value::Int(left.checked_div(right).ok_or_else(overflow)?),
             None => return Err(overflow()),
@@ -167,7 +167,7 @@ fn quot_floats(left: f64, right: f64) -> Result<f64> {
     if !quotient.is_finite() {
         return Err(Exception::new(Class::NUMBER_FORMAT, "E0323", "Infinite or NaN").into());
     }
-    // What fits into a long goes through one, which has no negative zero.
+    // A quotient that fits into a long is converted through one, which has no negative zero.
     Ok(match quotient.trunc() {
         0.0 => 0.0,
         whole => whole,
@@ -228,10 +228,10 @@ pub(super) fn step(value: &Value, step: i64, operation: &str) -> Result<Value> {
     add(value, &Value::Int(step))
 }
 
-/// `abs`; the least long has none and stays as it is.
+/// `abs`; the absolute value of the least long does not fit, so it is returned unchanged.
 ///
 /// # Errors
-/// When this is no number.
+/// When this is not a number.
 pub fn abs(value: &Value) -> Result<Value> {
     match value.as_number() {
         None => Err(not_a_number("abs", value, 0)),
@@ -246,9 +246,7 @@ pub fn abs(value: &Value) -> Result<Value> {
 macro_rules! promoting {
     ($name:ident, $checked:ident, $plain:ident, $symbol:literal, $operator:tt) => {
         #[doc = concat!("`", $symbol, "` of two: a big integer where a long does not suffice.")]
-        ///
-        /// # Errors
-        /// When an operand is no number.
+        /// ¶ # Errors When an operand is not a number.
         pub fn $name(left: &Value, right: &Value) -> Result<Value> {
             match (left, right) {
                 (Value::Int(left), Value::Int(right)) => Ok(match left.$checked(*right) {
@@ -265,10 +263,10 @@ promoting!(add_promoting, checked_add, add, "+'", +);
 promoting!(sub_promoting, checked_sub, sub, "-'", -);
 promoting!(mul_promoting, checked_mul, mul, "*'", *);
 
-/// `-'` of one.
+/// `-'` of one number.
 ///
 /// # Errors
-/// When this is no number.
+/// When this is not a number.
 pub fn neg_promoting(value: &Value) -> Result<Value> {
     match value {
         Value::Int(i64::MIN) => Ok(Value::from(-BigInt::from(i64::MIN))),
@@ -279,7 +277,7 @@ pub fn neg_promoting(value: &Value) -> Result<Value> {
 /// `inc'` for a step of 1, `dec'` for -1.
 ///
 /// # Errors
-/// When this is no number.
+/// When this is not a number.
 pub fn inc_promoting(value: &Value, by: i64, operation: &str) -> Result<Value> {
     if !value.is_number() {
         return Err(not_a_number(operation, value, 0));
@@ -290,18 +288,18 @@ pub fn inc_promoting(value: &Value, by: i64, operation: &str) -> Result<Value> {
 /// Raises an exact integer to a whole power.
 ///
 /// # Errors
-/// When the power has too many digits, or a limit is met.
+/// When the power has too many digits, or a limit is reached.
 pub fn power(base: &BigInt, exponent: u32) -> Result<BigInt> {
     big::pow(base, exponent)
 }
 
-/// Compares by value; `None` where one is NaN.
+/// Compares by value; `None` if one is NaN.
 ///
 /// # Errors
-/// When a limit is met.
+/// When a limit is reached.
 pub(super) fn order(left: Number<'_>, right: Number<'_>) -> Result<Option<Ordering>> {
     Ok(match (left, right) {
-        // A ratio and a decimal compare exactly, even where the ratio has no decimal.
+        // A ratio and a decimal are compared exactly, even if the ratio has no decimal representation.
         (Number::Ratio(ratio), Number::Decimal(decimal)) => {
             Some(decimal::compare_to_ratio(decimal, ratio)?.reverse())
         }

@@ -1,4 +1,4 @@
-//! Arithmetic on integers of many digits, in pieces: each is paid for before it is done, so that limits act in between.
+//! Arithmetic on large integers, in pieces that are paid for before they are computed, so that limits act in between.
 //!
 //! Small operands go to the library at once. The sizes of results are checked before anything is computed.
 
@@ -20,7 +20,7 @@ const DIV_AT_ONCE: u64 = 1 << 15;
 const GCD_AT_ONCE: u64 = 1 << 12;
 /// Maximum number of digits that are written or read in one call.
 const TEXT_AT_ONCE: usize = 1 << 12;
-/// Cost of a common divisor of small numbers, in products: it works bit by bit.
+/// Cost of a common divisor of small numbers, in multiplications: the algorithm works bit by bit.
 const GCD_ROUNDS: u64 = 64;
 /// Bits of a word of the library.
 const WORD: u64 = 64;
@@ -82,7 +82,7 @@ fn product(left: &BigUint, right: &BigUint) -> Result<BigUint> {
     Ok((high << (2 * half)) + (middle << half) + low)
 }
 
-/// The bits from `at` on, and those below.
+/// Splits a number into the bits from `at` on, and those below.
 fn split(number: &BigUint, at: u64) -> (BigUint, BigUint) {
     let high = number >> at;
     let low = low_bits(number, at);
@@ -127,7 +127,7 @@ fn divide(left: &BigUint, right: &BigUint) -> Result<(BigUint, BigUint)> {
             Ok(block.div_rem(right))
         });
     }
-    // The divisor gets a length that can be halved down to what the library takes, and its highest bit is set.
+    // The divisor is scaled to a length that can be halved down to what the library takes, with its highest bit set.
     let mut halvings = 0;
     while right.bits() >> halvings > DIV_AT_ONCE {
         halvings += 1;
@@ -142,7 +142,7 @@ fn divide(left: &BigUint, right: &BigUint) -> Result<(BigUint, BigUint)> {
     Ok((quotient, rest >> shift))
 }
 
-/// Divides block by block from the top: `step` divides what is left before and the next block.
+/// Divides block by block from the top: `step` divides the remainder so far together with the next block.
 fn in_blocks(
     left: &BigUint,
     length: u64,
@@ -156,7 +156,7 @@ fn in_blocks(
         rest = left;
         quotient.push(next);
     }
-    // Each block has its own place: joined, not added.
+    // Each block has its own position, so the blocks are joined, not added.
     let mut joined = Vec::with_capacity(digits.len());
     for part in quotient.iter().rev() {
         let start = joined.len();
@@ -209,7 +209,7 @@ pub(crate) fn gcd(left: &BigInt, right: &BigInt) -> Result<BigInt> {
         true => (left.abs(), right.abs()),
         false => (right.abs(), left.abs()),
     };
-    // Lehmer's way: several steps of Euclid's are taken on the highest bits alone.
+    // Lehmer's algorithm: several steps of Euclid's algorithm are taken on the highest bits alone.
     while right.bits() > GCD_AT_ONCE {
         pay(words(left.bits()) * 16)?;
         let step = match left.bits() - right.bits() < 32 {
@@ -232,7 +232,7 @@ pub(crate) fn gcd(left: &BigInt, right: &BigInt) -> Result<BigInt> {
     Ok(right.gcd(&rest))
 }
 
-/// The factors of several steps of Euclid's algorithm, as far as the highest 62 bits decide them.
+/// Returns the factors of several steps of Euclid's algorithm, as far as the highest 62 bits determine them.
 fn highest_steps(left: &BigInt, right: &BigInt) -> Option<[i64; 4]> {
     let shift = left.bits() - 62;
     let mut x = (left >> shift).to_i128()?;
@@ -264,10 +264,10 @@ fn highest_steps(left: &BigInt, right: &BigInt) -> Option<[i64; 4]> {
     Some([small(a)?, small(b)?, small(c)?, small(d)?])
 }
 
-/// `left` by a modulus, never negative.
+/// Returns `left` modulo a modulus, never negative.
 ///
 /// # Errors
-/// When a limit is met.
+/// When a limit is reached.
 pub(crate) fn modulo(left: &BigInt, modulus: &BigInt) -> Result<BigInt> {
     let rest = div_rem(left, modulus)?.1;
     Ok(match rest.is_negative() {
@@ -276,10 +276,10 @@ pub(crate) fn modulo(left: &BigInt, modulus: &BigInt) -> Result<BigInt> {
     })
 }
 
-/// `base` to the power of an exponent from 0 by a modulus.
+/// Returns `base` to the power of a non-negative exponent, modulo a modulus.
 ///
 /// # Errors
-/// When a limit is met.
+/// When a limit is reached.
 pub(crate) fn mod_pow(base: &BigInt, exponent: &BigInt, modulus: &BigInt) -> Result<BigInt> {
     let size = exponent.bits().max(modulus.bits());
     if size <= GCD_AT_ONCE / 2 {
@@ -298,10 +298,10 @@ pub(crate) fn mod_pow(base: &BigInt, exponent: &BigInt, modulus: &BigInt) -> Res
     Ok(result)
 }
 
-/// The number that gives 1 when multiplied with `number`, by a modulus; `None` where they have a common divisor.
+/// Returns the multiplicative inverse of `number` modulo a modulus; `None` if they have a common divisor.
 ///
 /// # Errors
-/// When a limit is met.
+/// When a limit is reached.
 pub(crate) fn mod_inverse(number: &BigInt, modulus: &BigInt) -> Result<Option<BigInt>> {
     let (mut left, mut right) = (modulus.clone(), modulo(number, modulus)?);
     let (mut before, mut factor) = (BigInt::ZERO, BigInt::one());
@@ -318,15 +318,15 @@ pub(crate) fn mod_inverse(number: &BigInt, modulus: &BigInt) -> Result<Option<Bi
     }
 }
 
-/// The whole square root of a number from 0.
+/// Returns the integer square root of a non-negative number.
 ///
 /// # Errors
-/// When a limit is met.
+/// When a limit is reached.
 pub(crate) fn sqrt(number: &BigInt) -> Result<BigInt> {
     if number.bits() <= GCD_AT_ONCE {
         return Ok(number.sqrt());
     }
-    // Newton's way, from above: the first guess that does not shrink is the root.
+    // Newton's method, from above: the first guess that does not shrink is the root.
     let mut root = BigInt::one() << number.bits().div_ceil(2);
     loop {
         let next = (&root + div_rem(number, &root)?.0) >> 1u32;
@@ -340,7 +340,7 @@ pub(crate) fn sqrt(number: &BigInt) -> Result<BigInt> {
 /// Raises a number to a power.
 ///
 /// # Errors
-/// When the power has too many digits, or a limit is met.
+/// When the power has too many digits, or a limit is reached.
 pub(crate) fn pow(base: &BigInt, exponent: u32) -> Result<BigInt> {
     // The powers of 0, 1 and -1 do not grow.
     if base.bits() > 1 {
@@ -360,7 +360,7 @@ pub(crate) fn pow(base: &BigInt, exponent: u32) -> Result<BigInt> {
     Ok(result)
 }
 
-/// `10` to a power; 1 for a negative one.
+/// Returns `10` to a power; 1 for a negative one.
 ///
 /// # Errors
 /// As [`pow`].
@@ -390,10 +390,10 @@ pub(crate) fn times_ten_to(number: &BigInt, places: i64) -> Result<BigInt> {
     mul(number, &ten_to(places)?)
 }
 
-/// How many decimal digits a number has; 1 for zero.
+/// Returns the number of decimal digits; 1 for zero.
 ///
 /// # Errors
-/// When a limit is met.
+/// When a limit is reached.
 pub(crate) fn digit_count(number: &BigInt) -> Result<i64> {
     if number.is_zero() {
         return Ok(1);
@@ -412,7 +412,7 @@ pub(crate) fn digit_count(number: &BigInt) -> Result<i64> {
 /// Writes the decimal digits of a number, with its sign.
 ///
 /// # Errors
-/// When a limit is met; a part may be written then.
+/// When a limit is reached; some digits may have been written then.
 pub(crate) fn write(out: &mut String, number: &BigInt) -> Result<()> {
     use std::fmt::Write;
     if number.bits() <= GCD_AT_ONCE {
@@ -427,7 +427,7 @@ pub(crate) fn write(out: &mut String, number: &BigInt) -> Result<()> {
     write_part(out, number.magnitude(), &powers, false)
 }
 
-/// Returns `10^TEXT_AT_ONCE` and its squares, up to half of the digits.
+/// Returns `10^TEXT_AT_ONCE` and its repeated squares, up to half of the digits.
 fn powers_for(digits: usize) -> Result<Vec<BigInt>> {
     let mut powers = Vec::new();
     let mut covered = TEXT_AT_ONCE;
@@ -442,7 +442,7 @@ fn powers_for(digits: usize) -> Result<Vec<BigInt>> {
     Ok(powers)
 }
 
-/// `padded`: zeros in front fill the digits that the powers cover.
+/// `padded`: whether to pad with leading zeros to the number of digits that the powers cover.
 fn write_part(out: &mut String, number: &BigUint, powers: &[BigInt], padded: bool) -> Result<()> {
     let Some((power, smaller)) = powers.split_last() else {
         pay(words(number.bits()).pow(2) * 8)?;
@@ -463,7 +463,7 @@ fn write_part(out: &mut String, number: &BigUint, powers: &[BigInt], padded: boo
     }
 }
 
-/// Reads digits of a base, with a sign in front; `None` for anything else, and when a limit is met.
+/// Parses digits in a base, with an optional sign; `None` for any other text, and when a limit is reached.
 pub(crate) fn parse(text: &str, radix: u32) -> Option<BigInt> {
     if text.len() <= TEXT_AT_ONCE {
         return BigInt::parse_bytes(text.as_bytes(), radix);
@@ -541,7 +541,7 @@ pub(crate) fn mul_ratios(left: &BigRational, right: &BigRational) -> Result<BigR
     reduced(top, mul(left.denom(), right.denom())?)
 }
 
-/// `left / right`, which is not zero.
+/// Returns `left / right`; `right` is not zero.
 ///
 /// # Errors
 /// As [`add_ratios`].
@@ -550,10 +550,10 @@ pub(crate) fn div_ratios(left: &BigRational, right: &BigRational) -> Result<BigR
     reduced(top, mul(left.denom(), right.numer())?)
 }
 
-/// The whole part of a ratio, rounded towards zero.
+/// Returns the whole part of a ratio, rounded towards zero.
 ///
 /// # Errors
-/// When a limit is met.
+/// When a limit is reached.
 pub(crate) fn whole(ratio: &BigRational) -> Result<BigInt> {
     Ok(div_rem(ratio.numer(), ratio.denom())?.0)
 }
@@ -575,7 +575,7 @@ pub(crate) fn compare_ratios(left: &BigRational, right: &BigRational) -> Result<
 mod tests {
     use super::*;
 
-    /// Returns a number of this size in bits without a pattern.
+    /// Returns a pseudo-random number of this size in bits.
     fn number(bits: u64, seed: u64) -> BigInt {
         let mut state = seed;
         let digits = (0..bits.div_ceil(32)).map(|_| {
@@ -604,7 +604,7 @@ mod tests {
     }
 
     #[test]
-    fn divisors_of_extreme_digits_are_divided_by() {
+    fn division_is_correct_for_divisors_with_extreme_digits() {
         for bits in [40_000_u64, 65_536, 131_072, 140_000] {
             let ones = (BigInt::one() << bits) - 1;
             let power = BigInt::one() << bits;

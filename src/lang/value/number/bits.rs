@@ -3,7 +3,7 @@
 use super::{Result, Value};
 use crate::value::{Class, Exception, Signal};
 
-/// Returns a long to operate on bits of.
+/// Returns the long on whose bits an operation works.
 ///
 /// # Errors
 /// When the value is not an integer; `argument` counts from 0.
@@ -37,9 +37,7 @@ fn no_bits(operation: &str, value: &Value, argument: usize) -> Signal {
 macro_rules! binary {
     ($name:ident, $symbol:literal, |$left:ident, $right:ident| $result:expr) => {
         #[doc = concat!("`", $symbol, "`.")]
-        ///
-        /// # Errors
-        /// When an operand is no long.
+        /// ¶ # Errors When an operand is not a long.
         #[inline]
         pub fn $name(left: &Value, right: &Value) -> Result<Value> {
             let ($left, $right) = (long_bits($symbol, left, 0)?, long_bits($symbol, right, 1)?);
@@ -61,10 +59,10 @@ binary!(
     |left, right| (left as u64).wrapping_shr(right as u32) as i64
 );
 
-/// `bit-not`.
+/// `bit-not`: inverts all bits.
 ///
 /// # Errors
-/// When this is no long.
+/// When this is not a long.
 #[inline]
 pub fn bit_not(value: &Value) -> Result<Value> {
     Ok(Value::Int(!long_bits("bit-not", value, 0)?))

@@ -1,4 +1,4 @@
-//! From one kind of number to another, with Java's ranges and rounding.
+//! Conversions between kinds of numbers, with Java's ranges and rounding.
 
 use num_traits::{FromPrimitive, ToPrimitive, Zero};
 
@@ -8,20 +8,20 @@ use super::{
 };
 use crate::value::{Class, Exception, Signal};
 
-/// The nearest double.
+/// Returns the nearest double.
 pub(super) fn big_to_float(int: &BigInt) -> f64 {
     int.to_f64().unwrap_or(f64::NAN)
 }
 
-/// The nearest double.
+/// Returns the nearest double.
 pub(super) fn decimal_to_float(decimal: &BigDecimal) -> f64 {
-    /// A double is decided by its first 768 digits, and by whether any others follow.
+    /// A double is determined by its first 768 digits, and by whether any others follow.
     const DECISIVE: i64 = 800;
     let (mut unscaled, mut scale) = decimal.as_bigint_and_exponent();
     let excess = (unscaled.bits() as f64 * std::f64::consts::LOG10_2) as i64 - DECISIVE;
     if excess > DECISIVE {
         let divided = big::ten_to(excess).and_then(|power| big::div_rem(&unscaled, &power));
-        // Where a limit is met, the machine stops the evaluation.
+        // If a limit is reached, the machine stops the evaluation.
         let Ok((first, rest)) = divided else {
             return f64::NAN;
         };
@@ -31,7 +31,7 @@ pub(super) fn decimal_to_float(decimal: &BigDecimal) -> f64 {
     format!("{unscaled}e{}", -scale).parse().unwrap_or(f64::NAN)
 }
 
-/// The double nearest to the ratio's first 16 digits, as Clojure has it.
+/// Returns the double nearest to the ratio's first 16 digits, as Clojure does.
 pub(super) fn ratio_to_float(ratio: &BigRational) -> f64 {
     const DIGITS: i64 = 18;
     let (top, bottom) = (ratio.numer(), ratio.denom());
@@ -42,18 +42,18 @@ pub(super) fn ratio_to_float(ratio: &BigRational) -> f64 {
     } else {
         big::times_ten_to(bottom, -shift).and_then(|bottom| big::div_rem(top, &bottom))
     };
-    // Where a limit is met, the machine stops the evaluation.
+    // If a limit is reached, the machine stops the evaluation.
     let Ok((quotient, rest)) = divided else {
         return f64::NAN;
     };
-    // A last digit that is never zero where something is left: no rounding takes it for a tie.
+    // The last digit is never zero if there is a remainder, so that rounding does not see a tie.
     let sticky = BigInt::from(rest.sign() as i8 as i64 - 1);
     let long = BigDecimal::new(quotient * 10 + sticky, shift + 1);
     let short = decimal::round_to(&long, 16, decimal::RoundingMode::HalfEven);
     short.map_or(f64::NAN, |short| decimal_to_float(&short))
 }
 
-/// The decimal of a ratio, where it has one.
+/// Returns the decimal of a ratio, if it has one.
 pub(super) fn ratio_to_decimal(ratio: &BigRational) -> Result<BigDecimal> {
     decimal::div(
         &BigDecimal::new(ratio.numer().clone(), 0),
@@ -69,7 +69,7 @@ pub fn float_to_big(float: f64) -> Option<BigInt> {
 /// Returns the double of a number: `double`.
 ///
 /// # Errors
-/// When this is no number.
+/// When this is not a number.
 pub fn to_float(value: &Value, operation: &str) -> Result<f64> {
     value
         .as_number()
@@ -77,10 +77,10 @@ pub fn to_float(value: &Value, operation: &str) -> Result<f64> {
         .ok_or_else(|| not_a_number(operation, value, 0))
 }
 
-/// Converts a number to the double that prints the digits which a float of 32 bits would: `float`.
+/// Converts a number to the double that prints the same digits as a 32-bit float: `float`.
 ///
 /// # Errors
-/// When this is no number, or out of range.
+/// When this is not a number, or out of range.
 pub fn to_short_float(value: &Value, operation: &str) -> Result<f64> {
     let float = to_float(value, operation)?;
     if float.abs() > f64::from(f32::MAX) {
@@ -89,7 +89,7 @@ pub fn to_short_float(value: &Value, operation: &str) -> Result<f64> {
     Ok(shorten(float))
 }
 
-/// Rounds to the precision of 32 bits; the digits are those that such a float prints.
+/// Rounds to 32-bit precision; the result prints the same digits as such a float.
 pub fn shorten(float: f64) -> f64 {
     let short = float as f32;
     if !short.is_finite() {
@@ -150,7 +150,7 @@ pub fn to_int(value: &Value, operation: &str) -> Result<i64> {
     }
 }
 
-/// As [`to_int`], for a smaller type: `name` is `int`, `short`, `byte` or `char`.
+/// Like [`to_int`], for a smaller type: `name` is `int`, `short`, `byte` or `char`.
 ///
 /// # Errors
 /// As [`to_int`].
@@ -193,7 +193,7 @@ pub fn to_big_int(value: &Value, operation: &str) -> Result<BigInt> {
         Some(Number::BigInt(int)) => Ok(int.clone()),
         Some(Number::Ratio(ratio)) => big::whole(ratio),
         Some(Number::Decimal(decimal)) => decimal::whole(decimal),
-        // By the digits that it prints, as a decimal is made of it.
+        // Converted through the digits that it prints, like the decimal of a double.
         Some(Number::Float(float)) if float.is_finite() => {
             let decimal = super::parse::decimal(&format_float(float));
             let decimal = decimal.ok_or_else(|| no_number(value))?;
@@ -234,7 +234,7 @@ fn no_number(value: &Value) -> Signal {
         Class::NUMBER_FORMAT,
         "E0323",
         format!(
-            "no number can be made of {}",
+            "cannot convert {} to a number",
             crate::value::print::brief(value)
         ),
     )
@@ -245,7 +245,7 @@ fn no_number(value: &Value) -> Signal {
 /// `rationalize`: the exact ratio of a decimal, or of the digits that a double prints.
 ///
 /// # Errors
-/// When this is no number, or infinite.
+/// When this is not a number, or infinite.
 pub fn rationalize(value: &Value) -> Result<Value> {
     match value.as_number() {
         None => Err(not_a_number("rationalize", value, 0)),

@@ -1,6 +1,6 @@
 //! Decimal arithmetic with Java's scales: a decimal is an integer times a power of ten.
 //!
-//! A math context, set by `with-precision`, rounds every result; without one division must end.
+//! A math context, set by `with-precision`, rounds every result; without one, a division must terminate.
 
 use std::cell::Cell;
 use std::cmp::Ordering;
@@ -14,12 +14,12 @@ use crate::value::{Class, Exception};
 
 pub use bigdecimal::RoundingMode;
 
-/// How decimal results are rounded: `*math-context*`.
+/// The precision and rounding of decimal results: `*math-context*`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MathContext {
     /// Significant digits, at least 1.
     pub precision: u32,
-    /// Which way to round; `None` refuses to: Java's UNNECESSARY.
+    /// The rounding mode; `None` refuses to round: Java's UNNECESSARY.
     pub rounding: Option<RoundingMode>,
 }
 
@@ -42,7 +42,7 @@ pub(super) fn add(left: &BigDecimal, right: &BigDecimal) -> Result<BigDecimal> {
         if left.is_zero() || right.is_zero() {
             return add_zero(left, right, context);
         }
-        // A summand far below the last digit of the result only decides how that is rounded.
+        // An operand far below the last digit of the result only affects rounding.
         if let Some(left) = aligned(left, right, context)? {
             return sum(&left, right);
         }
@@ -65,7 +65,8 @@ fn sum(left: &BigDecimal, right: &BigDecimal) -> Result<BigDecimal> {
     rounded(BigDecimal::new(sum, scale))
 }
 
-/// Java's sum of which one part is zero, at the scale nearest to the larger one that the context allows.
+/// Returns Java's sum of two decimals of which one is zero, at the scale nearest to the larger one that the context
+/// allows.
 fn add_zero(left: &BigDecimal, right: &BigDecimal, context: MathContext) -> Result<BigDecimal> {
     let preferred = scale_of(left).max(scale_of(right));
     if left.is_zero() && right.is_zero() {
@@ -85,7 +86,7 @@ fn add_zero(left: &BigDecimal, right: &BigDecimal, context: MathContext) -> Resu
     }
 }
 
-/// Returns what stands for `small` beside `large`, where only its sign matters: Java's `preAlign`.
+/// Returns a replacement for `small` if only its sign matters next to `large`: Java's `preAlign`.
 fn aligned(
     small: &BigDecimal,
     large: &BigDecimal,
@@ -93,7 +94,7 @@ fn aligned(
 ) -> Result<Option<BigDecimal>> {
     let (small, small_scale) = small.as_bigint_and_scale();
     let (large, large_scale) = large.as_bigint_and_scale();
-    // Nearly all sums are decided by the scales alone.
+    // The scales alone decide nearly all sums.
     if small_scale - large_scale < 2 {
         return Ok(None);
     }
@@ -110,12 +111,12 @@ fn scale_of(decimal: &BigDecimal) -> i64 {
     decimal.as_bigint_and_scale().1
 }
 
-/// Takes zeros off the end, until the scale is `least`.
+/// Removes trailing zeros until the scale is `least`.
 fn stripped(unscaled: BigInt, scale: i64, least: i64) -> Result<BigDecimal> {
     if unscaled.is_zero() {
         return Ok(BigDecimal::new(unscaled, least));
     }
-    // A number has no more factors of ten than of two.
+    // A number has at most as many factors of ten as of two.
     let most = (scale - least).min(unscaled.trailing_zeros().unwrap_or(0) as i64);
     let (mut unscaled, mut scale) = (unscaled, scale);
     let mut left = most;
@@ -138,10 +139,10 @@ fn stripped(unscaled: BigInt, scale: i64, least: i64) -> Result<BigDecimal> {
     Ok(BigDecimal::new(unscaled, scale))
 }
 
-/// Returns a decimal without the zeros at its end.
+/// Returns a decimal without its trailing zeros.
 ///
 /// # Errors
-/// When a limit is met.
+/// When a limit is reached.
 pub(crate) fn without_zeros(decimal: &BigDecimal) -> Result<BigDecimal> {
     let (unscaled, scale) = decimal.as_bigint_and_exponent();
     if unscaled.is_zero() {
@@ -164,7 +165,7 @@ pub fn compare(left: &BigDecimal, right: &BigDecimal) -> Result<Ordering> {
     if one_scale == other_scale {
         return Ok(one.cmp(&other));
     }
-    // Where the highest digits stand decides nearly always.
+    // The positions of the highest digits decide nearly all comparisons.
     let (one_length, other_length) = (length(&one) - one_scale, length(&other) - other_scale);
     if (one_length - other_length).abs() > 2 {
         let order = one_length.cmp(&other_length);
@@ -212,7 +213,7 @@ pub(super) fn is_beyond_longs(decimal: &BigDecimal) -> bool {
     !unscaled.is_zero() && length(&unscaled) - scale > 20
 }
 
-/// The number of digits, or one less.
+/// Returns the number of digits, or one less.
 fn length(int: &BigInt) -> i64 {
     (int.bits() as f64 * std::f64::consts::LOG10_2) as i64
 }
@@ -231,7 +232,7 @@ pub(super) fn negate(decimal: &BigDecimal) -> BigDecimal {
     BigDecimal::new(-unscaled, scale)
 }
 
-/// The exact quotient at the smallest scale that holds it, but not below the difference of the scales.
+/// Returns the exact quotient at the smallest scale that can represent it, but at least the difference of the scales.
 pub(super) fn div(left: &BigDecimal, right: &BigDecimal) -> Result<BigDecimal> {
     let (left, left_scale) = left.as_bigint_and_exponent();
     let (right, right_scale) = right.as_bigint_and_exponent();
@@ -261,7 +262,7 @@ pub(super) fn div(left: &BigDecimal, right: &BigDecimal) -> Result<BigDecimal> {
         .hint("`(with-precision 10 (/ 1M 3))` rounds; `(/ 1 3)` is an exact ratio")
         .into());
     };
-    // Three more digits than asked for, the last of them odd, so that no rounding takes this for a tie.
+    // Three more digits than requested, the last of them odd, so that rounding does not see a tie.
     let shift =
         i64::from(context.precision) + 3 + big::digit_count(&bottom)? - big::digit_count(&top)?;
     let (top, bottom, scale) = if shift >= 0 {
@@ -274,7 +275,7 @@ pub(super) fn div(left: &BigDecimal, right: &BigDecimal) -> Result<BigDecimal> {
     rounded(BigDecimal::new(quotient * 10 + sticky, scale + 1))
 }
 
-/// The whole part of the quotient, at Java's preferred scale.
+/// Returns the whole part of the quotient, at Java's preferred scale.
 pub(super) fn quot(left: &BigDecimal, right: &BigDecimal) -> Result<BigDecimal> {
     let (one, one_scale) = left.as_bigint_and_exponent();
     let (other, other_scale) = right.as_bigint_and_exponent();
@@ -316,7 +317,7 @@ pub(super) fn to_ratio(decimal: &BigDecimal) -> Result<BigRational> {
 /// Returns the whole part of a decimal, rounded towards zero.
 ///
 /// # Errors
-/// When it has too many digits, or a limit is met.
+/// When it has too many digits, or a limit is reached.
 pub(super) fn whole(decimal: &BigDecimal) -> Result<BigInt> {
     let (unscaled, scale) = decimal.as_bigint_and_exponent();
     if scale <= 0 {
@@ -343,7 +344,7 @@ pub(crate) fn with_scale(
         return Ok(BigDecimal::new(times_ten_to(&unscaled, -excess)?, scale));
     }
     let (mut quotient, is_exact, half) = if length(&unscaled) + 2 < excess {
-        // Less than a tenth of the last place.
+        // The value is less than a tenth of the last place.
         (BigInt::ZERO, unscaled.is_zero(), Ordering::Less)
     } else {
         let power = ten_to(excess)?;
@@ -367,10 +368,10 @@ pub(crate) fn with_scale(
     Ok(BigDecimal::new(quotient, scale))
 }
 
-/// Writes a decimal without an exponent.
+/// Returns a decimal's text without an exponent.
 ///
 /// # Errors
-/// When it has too many digits, or a limit is met.
+/// When it has too many digits, or a limit is reached.
 pub fn plain(decimal: &BigDecimal) -> Result<String> {
     let (unscaled, scale) = decimal.as_bigint_and_exponent();
     let places = usize::try_from(scale).unwrap_or(0);
@@ -390,7 +391,7 @@ pub fn plain(decimal: &BigDecimal) -> Result<String> {
     Ok(digits)
 }
 
-/// Rounds to a number of significant digits; what fits stays as it is.
+/// Rounds to a number of significant digits; a decimal with fewer digits is unchanged.
 pub(super) fn round_to(
     decimal: &BigDecimal,
     precision: u32,
@@ -402,7 +403,7 @@ pub(super) fn round_to(
         return Ok(decimal.clone());
     }
     let shorter = with_scale(decimal, scale - excess, mode)?;
-    // 9.99 to two digits is 10.0: one more digit goes.
+    // 9.99 rounded to two digits is 10.0, so one more digit must be removed.
     let (unscaled, scale) = shorter.as_bigint_and_scale();
     let excess = big::digit_count(&unscaled)? - i64::from(precision);
     if excess <= 0 {
@@ -425,17 +426,17 @@ fn rounded(decimal: BigDecimal) -> Result<BigDecimal> {
     }
     Err(
         Exception::new(Class::ARITHMETIC, "E0324", "Rounding necessary")
-            .hint("give with-precision more digits, or another :rounding than UNNECESSARY")
+            .hint("give with-precision more digits, or a :rounding other than UNNECESSARY")
             .into(),
     )
 }
 
-/// The number of decimal places that dividing by this needs; `None` where the expansion never ends.
+/// Returns the number of decimal places of `1 / divisor`; `None` if the expansion does not terminate.
 fn digits_to_divide(divisor: &BigInt) -> Result<Option<i64>> {
     let twos = divisor.trailing_zeros().unwrap_or(0);
     let mut rest = divisor >> twos;
     let mut fives = 0u64;
-    // Large powers first: few divisions decide for a divisor of many digits.
+    // Large powers come first, so that few divisions are needed for a divisor of many digits.
     let mut step = (rest.bits() / 2).next_power_of_two();
     while step > 0 {
         if step * 2 <= rest.bits() {

@@ -9,7 +9,7 @@ pub fn format_float(float: f64) -> String {
     out
 }
 
-/// Returns a double as `str` gives it: like [`format_float`], but `Infinity` and `NaN`.
+/// Returns a double as `str` writes it: like [`format_float`], but `Infinity` and `NaN`.
 pub fn java_float(float: f64) -> String {
     match special(float) {
         Some(name) => name.trim_start_matches('#').replace("Inf", "Infinity"),
@@ -27,7 +27,7 @@ fn special(float: f64) -> Option<&'static str> {
     }
 }
 
-/// Writes a double to the end of `out`. See [`format_float`].
+/// Appends a double to `out`. See [`format_float`].
 pub fn write_float(out: &mut String, float: f64) {
     if let Some(name) = special(float) {
         out.push_str(name);
@@ -47,7 +47,7 @@ pub fn write_float(out: &mut String, float: f64) {
     let mut buffer = ryu::Buffer::new();
     let (digits, point) = digits(buffer.format_finite(float.abs()));
     if digits.len() == 1 && float.abs() < 1e-300 {
-        // Java writes at least two digits, and with so few bits 4.9E-324 is nearer than 5.0E-324.
+        // Java writes at least two digits, and for such small numbers 4.9E-324 is nearer than 5.0E-324.
         let text = format!("{:.1e}", float.abs());
         if let Some((mantissa, exponent)) = text.split_once('e') {
             out.push_str(mantissa);
@@ -83,7 +83,7 @@ pub fn write_float(out: &mut String, float: f64) {
     }
 }
 
-/// The significant digits of what `ryu` wrote, and where the point stands in them.
+/// Returns the significant digits of `ryu`'s output, and the position of the decimal point.
 fn digits(text: &str) -> (String, i32) {
     let (mantissa, exponent) = text.split_once('e').unwrap_or((text, "0"));
     let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
@@ -102,7 +102,7 @@ fn zeros(out: &mut String, count: i64) {
     }
 }
 
-/// Writes a long.
+/// Appends a long to `out`.
 pub(crate) fn push_int(out: &mut String, int: i64) {
     let mut buffer = [0u8; 20];
     let mut at = buffer.len();
@@ -121,7 +121,7 @@ pub(crate) fn push_int(out: &mut String, int: i64) {
     out.extend(buffer[at..].iter().map(|digit| char::from(*digit)));
 }
 
-/// Writes the digits of an integer. At a limit, a part is written, and the printer asks for the stop.
+/// Writes the digits of an integer. If a limit is reached, only a part is written, and the printer reports the stop.
 pub fn write_big(out: &mut String, int: &BigInt) {
     let _ = big::write(out, int);
 }
@@ -137,7 +137,7 @@ pub fn write_ratio(out: &mut String, ratio: &BigRational) {
 pub fn write_decimal(out: &mut String, decimal: &BigDecimal) {
     let (unscaled, scale) = decimal.as_bigint_and_exponent();
     let mut text = String::new();
-    // At a limit, the printer asks for the stop.
+    // If a limit is reached, the printer reports the stop.
     let _ = big::write(&mut text, &unscaled);
     if text.is_empty() {
         return;

@@ -1,12 +1,12 @@
-//! Numbers from text: every literal that Clojure's reader takes.
+//! Numbers from text: every number literal that Clojure's reader accepts.
 
 use super::{BigDecimal, BigInt, Value, big};
 use num_traits::Zero;
 
-/// Reads a number literal: `12 -0x1F 017 2r101 12N 1.5M 1/3 1e-5`.
+/// Parses a number literal: `12 -0x1F 017 2r101 12N 1.5M 1/3 1e-5`.
 ///
 /// # Errors
-/// Words that say what is wrong with it.
+/// A message that describes what is wrong with it.
 pub fn parse_number(text: &str) -> Result<Value, String> {
     if let Some(int) = short_int(text) {
         return Ok(Value::Int(int));
@@ -27,12 +27,12 @@ pub fn parse_number(text: &str) -> Result<Value, String> {
         .map_err(|problem| format!("{problem}: {}", beginning(text)))
 }
 
-/// Reads a big integer: a sign and decimal digits.
+/// Parses a big integer: a sign and decimal digits.
 pub fn parse_big(text: &str) -> Option<BigInt> {
     big::parse(text, 10)
 }
 
-/// The short way: up to 18 decimal digits that do not start with a zero.
+/// The fast path: up to 18 decimal digits without a leading zero.
 fn short_int(text: &str) -> Option<i64> {
     let bytes = text.as_bytes();
     let (negative, digits) = match bytes.first()? {
@@ -52,7 +52,7 @@ fn short_int(text: &str) -> Option<i64> {
     Some(if negative { -int } else { int })
 }
 
-/// Longer numbers are refused.
+/// Maximum number of digits of a literal; longer ones are refused.
 const MOST_DIGITS: usize = 5_000_000;
 const TOO_LONG: &str = "A number has at most 5,000,000 digits";
 
@@ -99,7 +99,7 @@ fn integer(negative: bool, body: &str) -> Parsed {
     Some(big::parse(&signed, radix).map(Value::from).ok_or(TOO_LONG))
 }
 
-/// Tells whether this starts like `2r` or `36R`.
+/// Tells whether the text starts like `2r` or `36R`.
 fn has_radix(body: &str) -> bool {
     let digits = body.bytes().take_while(u8::is_ascii_digit).count();
     (1..=2).contains(&digits) && matches!(body.as_bytes().get(digits), Some(b'r' | b'R'))
@@ -129,7 +129,7 @@ fn ratio(negative: bool, body: &str) -> Parsed {
     }))
 }
 
-/// Tells whether this is `12 12.5 12. 12e5 1.5E-3`, without a sign.
+/// Tells whether the text is like `12 12.5 12. 12e5 1.5E-3`, without a sign.
 fn is_decimal(body: &str) -> bool {
     let bytes = body.as_bytes();
     let digits = |from: usize| {
@@ -175,7 +175,7 @@ fn decimal_literal(text: &str, body: &str) -> Parsed {
     )
 }
 
-/// Reads what Java's `BigDecimal` constructor takes, keeping the scale.
+/// Parses a text that Java's `BigDecimal` constructor accepts, keeping the scale.
 pub(super) fn decimal(text: &str) -> Option<BigDecimal> {
     let (mantissa, exponent) = match text.find(['e', 'E']) {
         Some(at) => (&text[..at], text[at + 1..].parse::<i32>().ok()?),
@@ -203,7 +203,7 @@ fn float(text: &str, body: &str) -> Parsed {
     Some(text.parse().map(Value::Float).map_err(|_| "Invalid number"))
 }
 
-/// The first digits of a number, for messages.
+/// Returns the first digits of a number, for messages.
 fn beginning(text: &str) -> String {
     const SHOWN: usize = 60;
     match text.char_indices().nth(SHOWN) {
@@ -228,7 +228,7 @@ pub fn parse_long(text: &str) -> Option<i64> {
     text.parse().ok()
 }
 
-/// `parse-double`: what Java's `Double.valueOf` takes.
+/// `parse-double`: a text that Java's `Double.valueOf` accepts.
 pub fn parse_double(text: &str) -> Option<f64> {
     let text = text.trim_matches(|char: char| char <= ' ');
     let is_negative = text.starts_with('-');
@@ -257,7 +257,7 @@ fn parse_decimal(digits: &str) -> Option<f64> {
     digits.parse().ok()
 }
 
-/// Reads hexadecimal digits with a binary exponent, `1.8p3`, which must be there.
+/// Parses hexadecimal digits with a mandatory binary exponent, such as `1.8p3`.
 fn parse_hexadecimal(text: &str) -> Option<f64> {
     let (digits, exponent) = text.split_once(['p', 'P'])?;
     let exponent = parse_exponent(exponent)?;
@@ -265,7 +265,7 @@ fn parse_hexadecimal(text: &str) -> Option<f64> {
     if whole.is_empty() && fraction.is_empty() {
         return None;
     }
-    // The leading 60 bits, and whether any bit below them is set: enough to round.
+    // The leading 60 bits, and whether any bit below them is set, are enough to round.
     let (mut bits, mut scale, mut is_more) = (0u64, 0i64, false);
     for char in whole.chars().chain(fraction.chars()) {
         let digit = u64::from(char.to_digit(16)?);
@@ -281,7 +281,7 @@ fn parse_hexadecimal(text: &str) -> Option<f64> {
     Some(scaled(bits, scale.saturating_add(exponent) - 1))
 }
 
-/// Reads a sign and digits; a number that is too large stays as large as any exponent needs to be.
+/// Parses a sign and digits; a number that is too large becomes larger than any valid exponent.
 fn parse_exponent(text: &str) -> Option<i64> {
     let digits = text.strip_prefix(['+', '-']).unwrap_or(text);
     if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
@@ -291,7 +291,7 @@ fn parse_exponent(text: &str) -> Option<i64> {
     Some(if text.starts_with('-') { -size } else { size })
 }
 
-/// Returns `bits` times two to the power of `exponent`, rounded to the nearest double, halves to the even one.
+/// Returns `bits` times two to the power of `exponent`, rounded to the nearest double, ties to even.
 fn scaled(bits: u64, exponent: i64) -> f64 {
     const FRACTION: i64 = 52;
     const LEAST: i64 = -1022;
@@ -321,7 +321,7 @@ fn scaled(bits: u64, exponent: i64) -> f64 {
             mantissa + u64::from(is_up)
         }
     };
-    // A mantissa that rounds up to one more bit carries into the exponent, as it should.
+    // A mantissa that rounds up to one more bit correctly carries into the exponent.
     if top >= LEAST {
         let biased = (top + 1023).unsigned_abs() << FRACTION;
         f64::from_bits(biased + (mantissa - (1 << FRACTION)))

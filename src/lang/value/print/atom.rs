@@ -1,4 +1,4 @@
-//! Values that hold no others: how each is written by `pr`, `print` and `str`.
+//! Values that hold no others, as written by `pr`, `print` and `str`.
 
 use super::{PrintOptions, inst, print_value};
 use crate::value::meter;
@@ -7,7 +7,7 @@ use crate::value::number::{
 };
 use crate::value::{Force, Object, Result, Symbol, TextReader, TextWriter, Value};
 
-/// Writes a value that holds no others; tells whether it was one.
+/// Writes a value that holds no others; returns false for any other value.
 #[inline]
 pub(super) fn write(out: &mut String, value: &Value, options: PrintOptions) -> bool {
     match value {
@@ -41,7 +41,7 @@ pub(super) fn write(out: &mut String, value: &Value, options: PrintOptions) -> b
             var.name.write_to(out);
         }
         Value::Object(object) => return write_object(out, object),
-        // Metadata goes before it; the symbol itself is written when that is done.
+        // Metadata is written first, and the symbol after it.
         Value::Name(_) => return false,
         Value::Vector(_)
         | Value::Map(_)
@@ -174,7 +174,7 @@ fn write_quoted(out: &mut String, text: &str) {
     out.push('"');
     let mut start = 0;
     for (at, byte) in text.bytes().enumerate() {
-        // What needs an escape is ASCII, so the slices end at character boundaries.
+        // Only ASCII characters are escaped, so the slices end at character boundaries.
         if (byte < b' ' || byte == b'"' || byte == b'\\')
             && let Some(escaped) = escape(byte)
         {
@@ -228,7 +228,7 @@ fn write_uuid(out: &mut String, bits: u128) {
     }
 }
 
-/// Appends a text, and pays for each megabyte of a long one.
+/// Appends a text, and pays for each megabyte of it.
 fn write_text(out: &mut String, text: &str) -> Result<()> {
     const LONG: usize = 1 << 20;
     let mut rest = text;
@@ -242,8 +242,8 @@ fn write_text(out: &mut String, text: &str) -> Result<()> {
     Ok(())
 }
 
-/// Appends a value as `str` gives it: nothing for nil, strings and characters as they are, numbers
-/// without `N` and `M`, everything else as `pr` prints it.
+/// Appends a value as `str` writes it: nothing for nil, strings and characters unquoted, numbers without `N` and `M`,
+/// everything else as `pr` prints it.
 ///
 /// # Errors
 /// As [`print_value`].

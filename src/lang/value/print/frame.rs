@@ -8,7 +8,7 @@ use crate::value::{
     DelayState, Exception, Force, Keyword, Map, Object, PMap, Record, Shape, Symbol, Value,
 };
 
-/// A value of which a part is written.
+/// A value that is partly written.
 pub(super) enum Frame {
     /// The items of a sequence or set.
     Items {
@@ -22,10 +22,10 @@ pub(super) enum Frame {
         written: usize,
         /// The value that belongs to the key written last.
         pending: Option<Value>,
-        /// Whether the keys' namespace stands before the brace.
+        /// Whether the keys' namespace is written before the brace.
         lifted: bool,
     },
-    /// Text and values in turn.
+    /// Text and values in order.
     Parts(std::vec::IntoIter<Part>),
 }
 
@@ -33,11 +33,11 @@ pub(super) enum Frame {
 pub(super) enum Part {
     Text(String),
     Value(Value),
-    /// A value whose metadata is written already.
+    /// A value whose metadata is already written.
     Bare(Value),
 }
 
-/// A walk over entries that owns what it looks at.
+/// A walk over entries that owns its collection.
 pub(super) enum Entries {
     Small { map: Rc<Map>, at: usize },
     Listed(std::vec::IntoIter<(Value, Value)>),
@@ -65,12 +65,12 @@ impl Entries {
 }
 
 impl Frame {
-    /// Tells whether this counts for `*print-level*`.
+    /// Tells whether the frame counts towards `*print-level*`.
     pub(super) fn is_level(&self) -> bool {
         !matches!(self, Frame::Parts(_))
     }
 
-    /// Writes on, up to the next value that has to be opened; `None` when all is written.
+    /// Continues to the next value that has to be opened; returns `None` when everything is written.
     pub(super) fn advance(
         &mut self,
         printer: &mut Printer<'_>,
@@ -113,7 +113,7 @@ impl Frame {
                         Part::Text(text) => printer.out.push_str(&text),
                         Part::Value(value) => return Ok(Some(value)),
                         Part::Bare(value) => {
-                            // Its own frame takes this one's place: the value is the last part.
+                            // The value's own frame replaces this one, because the value is the last part.
                             if let Some(symbol) = value.as_symbol() {
                                 symbol.write_to(printer.out);
                             } else if !super::atom::write(printer.out, &value, printer.options) {
@@ -178,7 +178,7 @@ impl Frame {
     }
 }
 
-/// Tells whether a walk is at its end, by taking a look with a copy.
+/// Tells whether a walk is at its end, by advancing a copy of it.
 fn is_over(walk: &Walk, force: &mut dyn Force) -> Result<bool> {
     Ok(walk.clone().next(force)?.is_none())
 }
@@ -197,7 +197,7 @@ fn write_without_namespace(out: &mut String, key: &Value) {
     }
 }
 
-/// Writes the opening of an object of the program's own that is a collection.
+/// Writes the opening of an object of a program's type that is a collection.
 pub(super) fn open_own(
     printer: &mut Printer<'_>,
     force: &mut dyn Force,
@@ -323,7 +323,7 @@ fn open_map(printer: &mut Printer<'_>, map: &Rc<Map>) -> Frame {
     }
 }
 
-/// The namespace that all keys share, where all are names.
+/// Returns the namespace that all keys share, if all keys are keywords or symbols.
 fn common_namespace(entries: &PMap) -> Option<Rc<str>> {
     let of_key = |key: &Value| match key {
         Value::Keyword(keyword) => keyword.namespace(),
@@ -394,7 +394,7 @@ fn reference(class: &str, status: &str, value: Value) -> Vec<Part> {
 }
 
 fn exception_parts(exception: &Rc<Exception>) -> Vec<Part> {
-    // Outermost first, as `Throwable->map` has it.
+    // Outermost first, as in `Throwable->map`.
     let mut via = vec![exception.clone()];
     while let Some(last) = via.last()
         && let Value::Exception(cause) = &last.cause

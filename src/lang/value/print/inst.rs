@@ -1,33 +1,33 @@
-//! Moments as text, in UTC: the calendar of `#inst`.
+//! Instants as text in UTC: the calendar of `#inst`.
 
 const DAY: i64 = 86_400_000;
 
-/// A moment taken apart, in UTC.
+/// A calendar date and time in UTC.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CivilTime {
     /// The year; 0 is the year before 1.
     pub year: i64,
-    /// From 1.
+    /// The month, from 1 to 12.
     pub month: u32,
-    /// From 1.
+    /// The day of the month, from 1.
     pub day: u32,
-    /// From 0 to 23.
+    /// The hour, from 0 to 23.
     pub hour: u32,
-    /// From 0 to 59.
+    /// The minute, from 0 to 59.
     pub minute: u32,
-    /// From 0 to 59.
+    /// The second, from 0 to 59.
     pub second: u32,
-    /// From 0 to 999.
+    /// The millisecond, from 0 to 999.
     pub millisecond: u32,
-    /// 0 is Sunday.
+    /// The day of the week; 0 is Sunday.
     pub weekday: u32,
 }
 
-/// Takes milliseconds since 1970 apart, in the Gregorian calendar.
+/// Converts milliseconds since 1970 to a date and time in the Gregorian calendar.
 pub fn civil_time(millis: i64) -> CivilTime {
     let days = millis.div_euclid(DAY);
     let rest = millis.rem_euclid(DAY) as u32;
-    // Years from March, so that the leap day comes last.
+    // Years are counted from March, so that the leap day comes last.
     let shifted = days + 719_468;
     let era = shifted.div_euclid(146_097);
     let day_of_era = shifted.rem_euclid(146_097);
@@ -52,7 +52,7 @@ pub fn civil_time(millis: i64) -> CivilTime {
     }
 }
 
-/// Returns the milliseconds since 1970 of a date and time in UTC; `weekday` is not looked at.
+/// Returns the milliseconds since 1970 of a date and time in UTC; `weekday` is ignored.
 pub fn millis_of(time: CivilTime) -> i64 {
     let year = time.year - i64::from(time.month <= 2);
     let era = year.div_euclid(400);
@@ -77,7 +77,7 @@ pub(super) fn write_inst(out: &mut String, millis: i64) {
     ));
 }
 
-/// Writes `Wed Jan 01 00:00:00 UTC 2020`, as `str` gives an instant.
+/// Writes `Wed Jan 01 00:00:00 UTC 2020`, as `str` writes an instant.
 pub(super) fn write_java_date(out: &mut String, millis: i64) {
     const DAYS: [&str; 7] = ["Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat"];
     const MONTHS: [&str; 12] = [

@@ -1,8 +1,8 @@
-//! The blocks of Unicode 13 by the names that Java knows them by.
+//! The blocks of Unicode 13 under their names in Java.
 
 use super::tree::{Set, range};
 
-/// Returns the characters of a block. Case does not matter; blanks may be left out of names that have them.
+/// Returns the characters of a block. Case is ignored, and spaces in names may be left out.
 pub(super) fn block(name: &str) -> Option<Set> {
     let name = name.to_uppercase();
     let is_name =

@@ -4,15 +4,15 @@ use super::fold;
 use super::parse::{Escape, Parsed, Parser};
 use super::tree::{Node, Set, negated, union};
 
-/// What a class holds so far.
+/// The state of a class that is being parsed.
 #[derive(Default)]
 struct Class {
-    /// The characters that are written singly. They are added last, also to an intersection before them.
+    /// The characters that are written singly. They are added last, even to an intersection before them.
     singles: Option<Set>,
-    /// Whether singles are waiting to be added.
+    /// Whether `singles` still have to be added.
     is_waiting: bool,
     whole: Option<Set>,
-    /// What was last added.
+    /// The set that was added last.
     last: Option<Set>,
 }
 
@@ -37,7 +37,7 @@ impl Class {
         self.whole.is_none() && !self.is_waiting
     }
 
-    /// Takes in the singles that wait. As a class of their own they also count as what was last added.
+    /// Adds the pending singles. Like a class of their own, they count as the set that was added last.
     fn settle(&mut self) {
         if !std::mem::take(&mut self.is_waiting) {
             return;
@@ -51,7 +51,7 @@ impl Class {
 }
 
 impl Parser {
-    /// Reads a class from its `[` on, or from after `&&`, where the `]` belongs to the class around it.
+    /// Parses a class from its `[` on, or from after `&&`, where the `]` belongs to the surrounding class.
     pub(super) fn class(&mut self, is_bracketed: bool) -> Parsed<Set> {
         let open = self.source.at;
         let mut class = Class::default();
@@ -104,7 +104,7 @@ impl Parser {
         set
     }
 
-    /// Reads what comes after `&&`.
+    /// Parses the operand of `&&`.
     fn intersection(&mut self, class: &mut Class) -> Parsed<()> {
         let mut right: Option<Set> = None;
         let mut char = self.next();
@@ -147,7 +147,7 @@ impl Parser {
         }
     }
 
-    /// Reads a character, a range or an escape of a class.
+    /// Parses a character, a range or an escape of a class.
     fn member(&mut self, class: &mut Class) -> Parsed<()> {
         let start = self.source.at;
         let low = if self.peek() == '\\' {
@@ -157,7 +157,7 @@ impl Parser {
                 class.add(set);
                 return Ok(());
             }
-            // `\v` is one character where it begins a range.
+            // `\v` is a single character at the beginning of a range.
             let is_range = self.source.get(self.source.at + 2) == '-';
             match self.bound(is_range)? {
                 Escape::Char(code) => code,
@@ -201,7 +201,7 @@ impl Parser {
         }
     }
 
-    /// Reads an escape that may begin or end a range.
+    /// Parses an escape that may begin or end a range.
     fn bound(&mut self, is_range: bool) -> Parsed<Escape> {
         if is_range && self.source.get(self.source.at + 1) == 'v' {
             self.source.at += 2;

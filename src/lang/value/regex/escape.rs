@@ -1,11 +1,11 @@
-//! Escapes of a pattern: what a `\` and the letters after it mean.
+//! Escapes of a pattern: the meaning of a `\` and the letters after it.
 
 use super::parse::{Escape, Flags, Parsed, Parser};
 use super::property;
 use super::tree::{Assert, Node, Set, negated};
 
 impl Parser {
-    /// Reads the escape here, other than `\p`.
+    /// Parses the escape at the current position, other than `\p`.
     pub(super) fn escape(&mut self, in_class: bool) -> Parsed<Escape> {
         let start = self.source.at;
         if start + 1 >= self.source.length {
@@ -42,7 +42,7 @@ impl Parser {
         Ok(Escape::Char(code))
     }
 
-    /// Returns the set that an escape's letter means.
+    /// Returns the set of characters of an escape's letter.
     fn class_escape(&self, char: char) -> Option<Set> {
         let is_unicode = self.flags.has(Flags::UNICODE_CLASSES);
         let set = match char.to_ascii_lowercase() {
@@ -60,7 +60,7 @@ impl Parser {
         })
     }
 
-    /// Reads an escape that means a position, a reference or more than a character.
+    /// Parses an escape that stands for a position, a reference or more than a character.
     fn position(&mut self, start: usize, char: char) -> Parsed<Node> {
         Ok(match char {
             '1'..='9' => self.reference(char),
@@ -104,7 +104,7 @@ impl Parser {
         })
     }
 
-    /// Reads a reference to a group: a further digit belongs to it if that many groups have begun.
+    /// Parses a reference to a group: a further digit belongs to it if that many groups have begun.
     fn reference(&mut self, first: char) -> Node {
         let mut group = first.to_digit(10).unwrap_or_default() as usize;
         while let Some(digit) = self.peek().to_digit(10) {
@@ -191,7 +191,7 @@ impl Parser {
         }
     }
 
-    /// Reads four digits, and those of a second escape that makes a pair with the first.
+    /// Parses four digits, and those of a second escape that forms a surrogate pair with the first.
     fn unicode(&mut self, start: usize) -> Parsed<u32> {
         let high = self.four_digits(start)?;
         if !(0xD800..0xDC00).contains(&high) {

@@ -1,10 +1,10 @@
-//! Letter case as Java compares it: one character to one character.
+//! Letter case as Java compares it, mapping each character to a single character.
 
 use super::tree::{Fold, Set, range, union};
 
 /// Returns the upper case of a character that has a single one, else the character.
 pub(super) fn upper(char: char) -> char {
-    // Letters with an iota below: their full upper case is two characters, the single one a title case.
+    // Letters with an iota below: their full upper case has two characters, the single-character one is a title case.
     let code = u32::from(char);
     let single = match code {
         0x1F80..=0x1F87 | 0x1F90..=0x1F97 | 0x1FA0..=0x1FA7 => Some(code + 8),
@@ -30,7 +30,7 @@ fn only(mut chars: impl Iterator<Item = char>) -> Option<char> {
     chars.next().is_none().then_some(first)
 }
 
-/// Tells whether two characters are the same but for case.
+/// Tells whether two characters are equal if case is ignored.
 pub(super) fn same(one: char, other: char, fold: Fold) -> bool {
     one == other
         || match fold {
@@ -48,7 +48,7 @@ pub(super) fn single(char: char, fold: Fold) -> Set {
     let code = u32::from(char);
     let exact = range(code, code);
     let key = lower(upper(char));
-    // As in Java, a letter without an upper case of its own matches only itself.
+    // As in Java, a letter without an upper-case form matches only itself.
     if fold == Fold::Unicode && key == upper(char) {
         return exact;
     }
@@ -78,7 +78,7 @@ fn with(exact: Set, others: impl Iterator<Item = char>) -> Set {
     })
 }
 
-/// Returns the characters outside of a set that may equal one of it but for case.
+/// Returns the characters outside of a set that may equal one of its characters if case is ignored.
 fn candidates(set: &Set, fold: Fold) -> impl Iterator<Item = char> {
     let mut near = set.clone();
     match fold {
@@ -90,7 +90,7 @@ fn candidates(set: &Set, fold: Fold) -> impl Iterator<Item = char> {
         }
         Fold::Unicode => {
             near.case_fold_simple();
-            // The letters i with and without a dot meet in Java's comparison.
+            // Java's comparison equates the letters i with and without a dot.
             let dots = union(
                 range(0x130, 0x131),
                 &union(range(0x49, 0x49), &range(0x69, 0x69)),

@@ -1,7 +1,7 @@
-//! Patterns that an automaton matches in linear time, and with the same result.
+//! Patterns that an automaton matches in linear time, with the same result as the backtracking machine.
 //!
-//! What an automaton cannot do, or does otherwise than Java, is left to the machine that backtracks. Some
-//! patterns are the automaton's for some texts only, such as `\b` for ASCII: see [`Needs`].
+//! Patterns that an automaton cannot match, or matches differently from Java, are left to that machine. For some
+//! patterns, such as `\b` for ASCII, the automaton is used for some texts only: see [`Needs`].
 
 use regex_automata::meta;
 use regex_automata::util::captures::Captures;
@@ -12,37 +12,37 @@ use super::property::vertical_space;
 use super::tree::{Assert, Greed, Lines, Node, Study, UNBOUNDED, has_captures, is_loop};
 use super::{Groups, Mode};
 
-/// How large a compiled automaton may be, in bytes. A larger pattern is left to the machine.
+/// Maximum size of a compiled automaton in bytes. A larger pattern is left to the backtracking machine.
 const SIZE_LIMIT: usize = 4 << 20;
 
-/// What a text has to be like for the automaton to match as Java does.
+/// Properties that a text must have for the automaton to match as Java does.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Needs {
-    /// ASCII only.
+    /// The text is ASCII only.
     ascii: bool,
-    /// No line terminator at the end.
+    /// The text does not end with a line terminator.
     open_end: bool,
-    /// Neither empty nor with a `\n` at the end.
+    /// The text is neither empty nor ends with a `\n`.
     no_last_newline: bool,
-    /// No line terminator but `\n`.
+    /// The text has no line terminator other than `\n`.
     newlines_only: bool,
 }
 
-/// What a text is like, as far as a pattern asks for it.
+/// Properties of a text, as far as a pattern needs them.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Facts {
     is_ascii: bool,
     has_newlines_only: bool,
 }
 
-/// A pattern in the form of the automaton.
+/// A pattern in the automaton's form.
 pub(super) struct Linear {
     hir: Hir,
     needs: Needs,
 }
 
 impl Linear {
-    /// Returns the pattern for the automaton, if it is one for it.
+    /// Returns the pattern in the automaton's form, if an automaton can match it.
     pub(super) fn new(node: &Node) -> Option<Linear> {
         let mut builder = Builder {
             needs: Needs::default(),
@@ -55,7 +55,7 @@ impl Linear {
         })
     }
 
-    /// Looks at a text for what the pattern needs to know of it.
+    /// Determines the properties of a text that the pattern needs.
     pub(super) fn facts(&self, text: &str) -> Facts {
         let is_ascii = (self.needs.ascii || self.needs.newlines_only) && text.is_ascii();
         Facts {
@@ -66,7 +66,7 @@ impl Linear {
         }
     }
 
-    /// Tells whether the automaton matches as Java does in a text.
+    /// Tells whether the automaton matches this text as Java does.
     pub(super) fn is_for(&self, text: &str, facts: Facts) -> bool {
         let needs = self.needs;
         (!needs.ascii || facts.is_ascii)
@@ -75,7 +75,7 @@ impl Linear {
             && (!needs.open_end || !text.ends_with(['\n', '\r', '\u{85}', '\u{2028}', '\u{2029}']))
     }
 
-    /// Compiles the automaton; nothing where it becomes too large.
+    /// Compiles the automaton; returns `None` if it becomes too large.
     pub(super) fn compile(&self, mode: Mode) -> Option<Automaton> {
         let hir = match mode {
             Mode::Find | Mode::Prefix => self.hir.clone(),
@@ -100,7 +100,7 @@ pub(super) struct Automaton {
 }
 
 impl Automaton {
-    /// Returns the first match from a byte on; with `Prefix` only one that begins there.
+    /// Returns the first match from a byte on; with `Prefix`, only a match that begins there.
     pub(super) fn search(&self, text: &str, from: usize, mode: Mode) -> Option<Groups> {
         let anchored = match mode {
             Mode::Find => Anchored::No,
@@ -198,8 +198,8 @@ impl Builder {
         }))
     }
 
-    /// Tells whether a repetition captures what an automaton captures. Java does not go back into the rounds
-    /// of a body that matches in one way only, nor does it restore what they captured.
+    /// Tells whether a repetition captures the same as in an automaton. Java does not backtrack into the rounds of a
+    /// body that can match in only one way, and does not restore their captures.
     fn is_plain_repeat(&self, body: &Node, greed: Greed) -> bool {
         if is_loop(body, greed) {
             return true;

@@ -1,5 +1,5 @@
-//! The machine that backtracks, as Java's does: what it goes back over is undone, but for what a group that
-//! is matched in one way only, a look-around or an atomic group captured.
+//! The machine that backtracks as Java does: backtracking undoes captures, except those of a group that can match in
+//! only one way, of a look-around, and of an atomic group.
 
 use std::cell::Cell;
 
@@ -12,15 +12,15 @@ use super::tree::{Assert, Fold, Greed, Lengths, Lines, Side, Words};
 use super::{Groups, Mode, STEP_LIMIT, TooManySteps};
 use crate::value::meter;
 
-/// How many ways to go back to are remembered.
+/// Maximum number of entries on the backtracking stack.
 const STACK_LIMIT: usize = 2_000_000;
 
 type Group = Option<(usize, usize)>;
 type Outcome<T> = Result<T, TooManySteps>;
 
-/// What is done when the match goes back.
+/// An entry of the backtracking stack: what to do when the match backtracks.
 enum Back {
-    /// Takes another way.
+    /// Tries the alternative.
     Choice {
         code: usize,
         at: usize,
@@ -40,19 +40,19 @@ enum Back {
         group: usize,
         old: Group,
     },
-    /// Gives back a character of a greedy repetition.
+    /// Gives up one character of a greedy repetition.
     Fewer {
         code: usize,
         low: usize,
         at: usize,
     },
-    /// Takes a character more with a lazy one.
+    /// Takes one more character with a lazy repetition.
     More {
         code: usize,
         at: usize,
         rounds: usize,
     },
-    /// Gives back a round of a repeated group.
+    /// Gives up one round of a repeated group.
     FewerRounds {
         code: usize,
         at: usize,
@@ -65,14 +65,14 @@ enum Back {
         at: usize,
         rounds: usize,
     },
-    /// Does nothing; when the match succeeds, the group is set again, whatever set it since.
+    /// Does nothing while backtracking; if the match succeeds, the group is set to this, whatever set it since.
     Keep {
         group: usize,
         value: Group,
     },
 }
 
-/// A search in a text.
+/// The parameters of a search in a text.
 pub(super) struct Machine<'a> {
     program: &'a Program,
     text: &'a str,
@@ -81,10 +81,10 @@ pub(super) struct Machine<'a> {
     stack: Vec<Back>,
     steps: usize,
     limit: usize,
-    /// The end of the match before this one.
+    /// The end of the previous match.
     last: usize,
     mode: Mode,
-    /// Whether anything depended on where the text ends, as Java's matchers report it.
+    /// Whether the result depends on where the text ends, as Java's matchers report it.
     has_hit_end: Cell<bool>,
 }
 
@@ -104,7 +104,7 @@ impl<'a> Machine<'a> {
         }
     }
 
-    /// Returns the first match that starts at byte `from` or, where it may, later.
+    /// Returns the first match that starts at byte `from` or, if the mode allows it, later.
     pub(super) fn search(mut self, from: usize) -> Outcome<Option<Groups>> {
         self.look_for(from)
     }
@@ -136,7 +136,7 @@ impl<'a> Machine<'a> {
         }
     }
 
-    /// Returns the next place where a match may begin.
+    /// Returns the next position at which a match may begin.
     fn candidate(&self, start: usize) -> Option<usize> {
         if self.program.is_anchored {
             return (start == 0).then_some(0);
@@ -164,7 +164,7 @@ impl<'a> Machine<'a> {
         if self.steps > self.limit || self.stack.len() > STACK_LIMIT {
             return Err(TooManySteps);
         }
-        // The machine of the language sees the stop itself.
+        // The language's machine detects the stop itself.
         meter::spend(u32::try_from(steps).unwrap_or(u32::MAX)).map_err(|_| TooManySteps)
     }
 
@@ -182,7 +182,7 @@ impl<'a> Machine<'a> {
         self.push(Back::Local { local, old });
     }
 
-    /// Runs a body up to its end, and returns where that is in the text. Forgets its other ways.
+    /// Runs a body to its end, and returns the position in the text there. Discards its alternatives.
     fn run(&mut self, code: usize, at: usize, behind: usize) -> Outcome<Option<usize>> {
         let base = self.stack.len();
         let program = self.program;
@@ -251,7 +251,7 @@ impl<'a> Machine<'a> {
         None
     }
 
-    /// Returns the byte after a character of a set, if one is there.
+    /// Returns the byte after a character, if it is in a set.
     fn step(&self, set: &CharSet, at: usize) -> Option<usize> {
         let next = set.step(self.text, at);
         if next.is_none() {
@@ -266,14 +266,14 @@ impl<'a> Machine<'a> {
         Some(at + grapheme.len())
     }
 
-    /// Notes that something depends on whether the text goes on here.
+    /// Records that the result depends on whether the text continues here.
     fn note_end(&self, at: usize) {
         if at == self.text.len() {
             self.has_hit_end.set(true);
         }
     }
 
-    /// Forgets the other ways of a body that matched.
+    /// Discards the alternatives of a body that matched.
     fn succeed(&mut self, base: usize, at: usize) -> usize {
         while self.stack.len() > base {
             if let Some(Back::Keep { group, value }) = self.stack.pop() {
@@ -283,7 +283,7 @@ impl<'a> Machine<'a> {
         at
     }
 
-    /// Undoes what was done since the last choice, and takes its next way.
+    /// Undoes everything since the last choice, and takes its next alternative.
     fn go_back(&mut self, base: usize) -> Outcome<Option<(usize, usize)>> {
         while self.stack.len() > base {
             self.pay(1)?;
@@ -337,7 +337,7 @@ impl<'a> Machine<'a> {
         Ok(None)
     }
 
-    /// Matches a repeated character.
+    /// Matches a repeated character or set.
     fn chars(&mut self, code: usize, counts: Counts, at: usize) -> Outcome<Option<(usize, usize)>> {
         let program = self.program;
         let Inst::Chars { set, .. } = &program.code[code] else {
@@ -591,7 +591,7 @@ impl<'a> Machine<'a> {
             Assert::End => after.is_none(),
             Assert::EndOfText(lines) => {
                 let is_end = self.is_end_of_text(lines, at);
-                // More text after a last line break would make it one among others.
+                // With more text, the last line break would no longer be at the end.
                 self.has_hit_end.set(is_end || self.has_hit_end.get());
                 is_end
             }
@@ -638,7 +638,7 @@ impl<'a> Machine<'a> {
         left != self.is_in_word(words, at)
     }
 
-    /// Tells whether the character at a byte belongs to a word; a mark does with the letter before it.
+    /// Tells whether the character at a byte belongs to a word; a combining mark does if the letter before it does.
     fn is_in_word(&self, words: Words, at: usize) -> bool {
         let Some(char) = self.char_at(at) else {
             return false;

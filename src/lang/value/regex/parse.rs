@@ -1,4 +1,4 @@
-//! Java's syntax of regexes, read into a tree.
+//! The parser of Java's regex syntax.
 
 use super::RegexError;
 use super::fold;
@@ -9,7 +9,7 @@ use super::tree::{
 
 pub(super) type Parsed<T> = Result<T, RegexError>;
 
-/// How many groups may be inside of one another.
+/// Maximum nesting of groups.
 const DEPTH: usize = 200;
 
 /// The flags in force at a place of a pattern.
@@ -29,7 +29,7 @@ impl Flags {
         self.0 & flag != 0
     }
 
-    /// How a pattern's character is compared under these flags.
+    /// Returns how a pattern's character is compared under these flags.
     pub(super) fn fold(self) -> Fold {
         match (self.has(Self::IGNORE_CASE), self.has(Self::UNICODE_CASE)) {
             (false, _) => Fold::Exact,
@@ -55,7 +55,7 @@ impl Flags {
     }
 }
 
-/// A pattern that was read.
+/// A parsed pattern.
 pub(super) struct Pattern {
     pub(super) node: Node,
     /// The number of capturing groups.
@@ -72,10 +72,10 @@ pub(super) struct Parser {
     depth: usize,
 }
 
-/// Reads a pattern.
+/// Parses a pattern.
 ///
 /// # Errors
-/// What Java refuses, and what is not supported.
+/// When Java refuses the pattern, or part of it is not supported.
 pub(super) fn parse(pattern: &str) -> Parsed<Pattern> {
     let mut parser = Parser {
         source: Source::new(pattern),
@@ -200,8 +200,8 @@ impl Parser {
         }
     }
 
-    /// Reads literal characters up to the next thing that is not one, or a single escape. The last node is
-    /// what a repetition after it repeats.
+    /// Parses literal characters up to the next element of another kind, or a single escape. A repetition that follows
+    /// applies to the last node.
     fn atom(&mut self, nodes: &mut Vec<Node>) -> Parsed<()> {
         let start = nodes.len();
         let mut last = self.source.at;
@@ -211,7 +211,7 @@ impl Parser {
             match char {
                 '*' | '+' | '?' | '{' => {
                     if count > 1 {
-                        // The repetition belongs to the last character only.
+                        // The repetition applies to the last character only.
                         self.source.at = last;
                         nodes.pop();
                     }
@@ -250,7 +250,7 @@ impl Parser {
         Ok(())
     }
 
-    /// Returns what a literal character matches under the flags.
+    /// Returns the node of a literal character under the flags.
     fn literal(&self, code: u32) -> Node {
         let Some(char) = char::from_u32(code) else {
             return Node::Set(Set::empty());
@@ -265,7 +265,7 @@ impl Parser {
         }
     }
 
-    /// Reads a group with what repeats it; nothing where it only changes flags.
+    /// Parses a group with its repetition; returns `None` if it only changes flags.
     fn group(&mut self) -> Parsed<Option<Node>> {
         let open = self.source.at;
         self.enter()?;
@@ -293,7 +293,7 @@ impl Parser {
         Ok(Node::Group { index, body })
     }
 
-    /// Reads what is inside of a group, and its `)`.
+    /// Parses the content of a group, and its `)`.
     fn body(&mut self, open: usize) -> Parsed<Node> {
         let body = self.alternatives()?;
         if self.read() == ')' {
@@ -304,7 +304,7 @@ impl Parser {
         ))
     }
 
-    /// Reads a group that begins with `(?`.
+    /// Parses a group that begins with `(?`.
     fn special_group(&mut self, open: usize) -> Parsed<Option<Node>> {
         let kind = self.source.skip();
         let plain = |body| Node::Group {
@@ -330,7 +330,7 @@ impl Parser {
                         return Err(self
                             .source
                             .wrong(format!("there is already a group named `{name}`"))
-                            .hint("give each group a name of its own"));
+                            .hint("give each group a different name"));
                     }
                     self.names.push((name, self.groups + 1));
                     self.capturing(open)?
@@ -381,7 +381,7 @@ impl Parser {
         }
     }
 
-    /// Reads a group's name and the `>` after it.
+    /// Parses a group's name and the `>` after it.
     pub(super) fn group_name(&mut self) -> Parsed<String> {
         let start = self.source.at;
         let mut name = String::new();
@@ -446,7 +446,7 @@ impl Parser {
         }
     }
 
-    /// Reads what repeats a node, if something does.
+    /// Parses the repetition of a node, if there is one.
     fn repeated(&mut self, node: Node) -> Parsed<Node> {
         let body = Box::new(node);
         let (min, max) = match self.peek() {
@@ -485,7 +485,7 @@ impl Parser {
         greed
     }
 
-    /// Reads `{n}`, `{n,}` or `{n,m}`.
+    /// Parses `{n}`, `{n,}` or `{n,m}`.
     fn counts(&mut self) -> Parsed<(i32, i32)> {
         let open = self.source.at;
         if !self.source.get(open + 1).is_ascii_digit() {
@@ -538,9 +538,9 @@ impl Parser {
     }
 }
 
-/// What an escape means.
+/// The meaning of an escape.
 pub(super) enum Escape {
-    /// A character by its code, which may be that of a surrogate.
+    /// A character by its code, which may be a surrogate.
     Char(u32),
     Node(Node),
 }

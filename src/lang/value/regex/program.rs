@@ -1,4 +1,4 @@
-//! A pattern as instructions for the machine that backtracks.
+//! A pattern as instructions for the backtracking machine.
 
 use super::property::{holds, vertical_space};
 use super::tree::{
@@ -8,22 +8,22 @@ use super::tree::{
 /// A pattern's instructions.
 pub(super) struct Program {
     pub(super) code: Vec<Inst>,
-    /// How many places there are for starts of groups and counts of loops.
+    /// The number of slots for starts of groups and counts of loops.
     pub(super) locals: usize,
-    /// The number of groups, the whole match among them.
+    /// The number of groups, including the whole match.
     pub(super) groups: usize,
-    /// The bytes that a match may begin with, where it cannot be empty.
+    /// The bytes that a match may begin with, if it cannot be empty.
     pub(super) first: Option<Box<[bool; 256]>>,
-    /// Whether a match can only begin where the text begins.
+    /// Whether a match can only begin at the start of the text.
     pub(super) is_anchored: bool,
 }
 
-/// An instruction. Those with a body have it right behind them, up to `end`.
+/// An instruction. The body of an instruction follows it directly, up to `end`.
 pub(super) enum Inst {
     Text(Box<str>),
     Set(CharSet),
     Jump(usize),
-    /// Two ways on; the first is tried first.
+    /// Two alternatives; the first is tried first.
     Split(usize, usize),
     Assert(Assert),
     GroupStart {
@@ -50,7 +50,7 @@ pub(super) enum Inst {
         set: CharSet,
         counts: Counts,
     },
-    /// Repeats a body that is matched in one way each time.
+    /// Repeats a body that can match in only one way each time.
     Rounds {
         counts: Counts,
         group: Option<usize>,
@@ -75,7 +75,7 @@ pub(super) enum Inst {
     Match,
 }
 
-/// How often something is repeated.
+/// The minimum and maximum number of repetitions, and which is tried first.
 #[derive(Clone, Copy)]
 pub(super) struct Counts {
     pub(super) min: usize,
@@ -83,7 +83,7 @@ pub(super) struct Counts {
     pub(super) greed: Greed,
 }
 
-/// A set of characters that is fast to ask for ASCII.
+/// A set of characters with a fast test for ASCII.
 pub(super) struct CharSet {
     ascii: u128,
     others: Set,
@@ -100,7 +100,7 @@ impl CharSet {
         }
     }
 
-    /// Returns the byte after the character of the set at a byte, if there is one.
+    /// Returns the byte after the character at a byte, if that is in the set.
     pub(super) fn step(&self, text: &str, at: usize) -> Option<usize> {
         match text.as_bytes().get(at) {
             Some(byte) if byte.is_ascii() => (self.ascii >> byte & 1 == 1).then_some(at + 1),
@@ -122,7 +122,7 @@ impl Program {
         writer.node(node);
         writer.code.push(Inst::Match);
         let mut first = [false; 256];
-        // A place that is passed over captures nothing, which a later match could show.
+        // A skipped position captures nothing, which a later match could reveal.
         let is_useful = first_bytes(node, &mut first) && !keeps_captures(node);
         Program {
             code: writer.code,
@@ -143,7 +143,7 @@ fn is_anchored(node: &Node) -> bool {
     }
 }
 
-/// Adds the bytes that a node may begin with. Tells whether it takes at least a character.
+/// Adds the bytes that a node may begin with. Returns whether it takes at least one character.
 fn first_bytes(node: &Node, bytes: &mut [bool; 256]) -> bool {
     let mut set_bytes = |set: &Set| {
         let mut buffer = [0; 4];
@@ -168,7 +168,7 @@ fn first_bytes(node: &Node, bytes: &mut [bool; 256]) -> bool {
         }
         Node::Concat(nodes) => nodes.iter().any(|node| first_bytes(node, bytes)),
         Node::Either(nodes) => {
-            // Each branch adds its bytes, also after one that may be empty.
+            // Each branch adds its bytes, even after one that may be empty.
             let empty = nodes.iter().filter(|node| !first_bytes(node, bytes));
             empty.count() == 0
         }
@@ -197,7 +197,7 @@ impl Writer {
         self.locals - 1
     }
 
-    /// Writes an instruction with the place where its body ends.
+    /// Writes an instruction with the end of its body.
     fn with_body(&mut self, end: Inst, body: &Node, inst: impl FnOnce(usize) -> Inst) {
         let at = self.code.len();
         self.code.push(Inst::Return);
@@ -368,7 +368,7 @@ impl Writer {
         }
     }
 
-    /// Writes the repetition of a group into whose rounds the match may go back.
+    /// Writes the repetition of a group whose rounds the match may backtrack into.
     fn group_loop(&mut self, index: Option<usize>, inner: &Node, counts: Counts) {
         let (count, start) = (self.local(), self.local());
         let at = self.code.len();

@@ -1,4 +1,4 @@
-//! Character properties: `\p{...}`, and the sets that `\w` and the like mean.
+//! Character properties: `\p{...}`, and the sets of `\w` and similar escapes.
 
 use std::cell::OnceCell;
 
@@ -9,7 +9,7 @@ use super::parse::{Flags, Parsed, Parser};
 use super::tree::{Set, negated, range, ranges, union};
 
 impl Parser {
-    /// Reads a property from its `p` or `P` on.
+    /// Parses a property from its `p` or `P` on.
     pub(super) fn property(&mut self) -> Parsed<Set> {
         let start = self.source.at - 1;
         let is_negated = self.source.get(self.source.at) == 'P';
@@ -79,12 +79,12 @@ impl Parser {
     }
 }
 
-/// Returns the set that a property of the tables means.
+/// Returns the characters of a property from the Unicode tables.
 fn table(name: &str) -> Option<Set> {
     let parsed = regex_syntax::parse(&format!("\\p{{{name}}}")).ok()?;
     match parsed.into_kind() {
         HirKind::Class(Class::Unicode(set)) => Some(set),
-        // A set of one character is a literal.
+        // A set of one character is represented as a literal.
         HirKind::Literal(literal) => {
             let char = std::str::from_utf8(&literal.0).ok()?.chars().next()?;
             Some(range(u32::from(char), u32::from(char)))
@@ -99,7 +99,7 @@ fn tables(names: &[&str]) -> Set {
     })
 }
 
-/// Categories, and names of Java's own.
+/// Returns the characters of a category, or of a property that only Java defines.
 fn java(name: &str, ignores_case: bool) -> Option<Set> {
     const CASED: &[&str] = &["Lu", "Ll", "Lt"];
     Some(match name {
@@ -153,7 +153,7 @@ fn ignorable() -> Set {
     )
 }
 
-/// The classes of POSIX, which are ASCII.
+/// Returns the characters of a POSIX class, which are ASCII.
 fn ascii(name: &str) -> Option<Set> {
     let found = ASCII.iter().find(|(known, _)| *known == name)?;
     Some(ranges(found.1))
@@ -178,7 +178,7 @@ const ASCII: &[(&str, &[(u32, u32)])] = &[
     ("XDigit", &[(0x30, 0x39), (0x41, 0x46), (0x61, 0x66)]),
 ];
 
-/// The properties of Unicode that come after `Is`.
+/// Returns the characters of a Unicode property, by its name after `Is`.
 fn unicode(name: &str, ignores_case: bool) -> Option<Set> {
     let name = name.to_uppercase();
     Some(match name.as_str() {
@@ -208,7 +208,7 @@ fn unicode(name: &str, ignores_case: bool) -> Option<Set> {
     })
 }
 
-/// The classes of POSIX under `(?U)`.
+/// Returns the characters of a POSIX class under `(?U)`.
 fn unicode_posix(name: &str, ignores_case: bool) -> Option<Set> {
     let name = name.to_uppercase();
     let known = match name.as_str() {
@@ -225,7 +225,7 @@ fn unicode_posix(name: &str, ignores_case: bool) -> Option<Set> {
     unicode(known, ignores_case)
 }
 
-/// Scripts by name or by code. The parts of a name are joined by `_`.
+/// Returns the characters of a script by name or code. The parts of a name are joined by `_`.
 fn script(name: &str) -> Option<Set> {
     let is_word = |char: char| char.is_ascii_alphanumeric() || char == '_';
     if !name.chars().all(is_word) {
@@ -251,7 +251,7 @@ const LONG_SCRIPTS: &str = "ANATOLIAN_HIEROGLYPHS BASSA_VAH CANADIAN_ABORIGINAL 
     PSALTER_PAHLAVI SORA_SOMPENG SYLOTI_NAGRI TAI_LE TAI_THAM TAI_VIET WARANG_CITI \
     ZANABAZAR_SQUARE";
 
-/// Returns what `\d` means.
+/// Returns the characters of `\d`.
 pub(super) fn digits(is_unicode: bool) -> Set {
     if is_unicode {
         tables(&["Nd"])
@@ -260,7 +260,7 @@ pub(super) fn digits(is_unicode: bool) -> Set {
     }
 }
 
-/// Returns what `\h` means.
+/// Returns the characters of `\h`.
 pub(super) fn horizontal_space() -> Set {
     ranges(&[
         (9, 9),
@@ -275,12 +275,12 @@ pub(super) fn horizontal_space() -> Set {
     ])
 }
 
-/// Returns what `\v` means, and `\R` for a single character.
+/// Returns the characters of `\v`, and the single characters of `\R`.
 pub(super) fn vertical_space() -> Set {
     ranges(&[(0x0A, 0x0D), (0x85, 0x85), (0x2028, 0x2029)])
 }
 
-/// Returns what `\s` means.
+/// Returns the characters of `\s`.
 pub(super) fn space(is_unicode: bool) -> Set {
     if is_unicode {
         tables(&["White_Space"])
@@ -289,7 +289,7 @@ pub(super) fn space(is_unicode: bool) -> Set {
     }
 }
 
-/// Returns what `\w` means.
+/// Returns the characters of `\w`.
 pub(super) fn word(is_unicode: bool) -> Set {
     if is_unicode {
         let set = tables(&["Alphabetic", "M", "Nd", "Pc"]);
@@ -309,7 +309,7 @@ pub(crate) fn is_digit(char: char) -> bool {
     char.is_ascii_digit() || !char.is_ascii() && with_word_sets(|sets| holds(&sets.digits, char))
 }
 
-/// Sets that are asked for a character at a time.
+/// Sets of characters that are tested one character at a time.
 pub(super) struct WordSets {
     letters: Set,
     digits: Set,
@@ -318,7 +318,7 @@ pub(super) struct WordSets {
     pub(super) unicode_words: Set,
 }
 
-/// Asks the sets of letters, digits and words.
+/// Runs `ask` with the sets of letters, digits and words.
 pub(super) fn with_word_sets<T>(ask: impl FnOnce(&WordSets) -> T) -> T {
     thread_local! {
         static SETS: OnceCell<WordSets> = const { OnceCell::new() };
@@ -334,7 +334,7 @@ pub(super) fn with_word_sets<T>(ask: impl FnOnce(&WordSets) -> T) -> T {
     })
 }
 
-/// Tells whether a set holds a character.
+/// Tells whether a set contains a character.
 pub(super) fn holds(set: &Set, char: char) -> bool {
     set.ranges()
         .binary_search_by(|range| {

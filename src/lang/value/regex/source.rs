@@ -1,13 +1,13 @@
-//! A pattern's text as the parser walks over it: quotations are taken apart, `(?x)` skips blanks.
+//! A pattern's text as the parser reads it: quotations are expanded, `(?x)` skips blanks.
 
 use super::RegexError;
 use super::parse::Flags;
 
-/// A pattern's characters and the place in them.
+/// A pattern's characters and the current position.
 pub(super) struct Source {
-    /// The characters, and two zeros that end them.
+    /// The characters, followed by two zeros as terminators.
     chars: Vec<char>,
-    /// The byte of the pattern from which each comes.
+    /// The byte offset of each character in the pattern.
     bytes: Vec<usize>,
     pub(super) at: usize,
     pub(super) length: usize,
@@ -34,7 +34,7 @@ impl Source {
         source
     }
 
-    /// Replaces each `\Q...\E` by its characters, escaped.
+    /// Replaces each `\Q...\E` with its characters, escaped.
     fn unquote(&mut self) {
         let mut at = 0;
         while at + 1 < self.chars.len() && (self.chars[at], self.chars[at + 1]) != ('\\', 'Q') {
@@ -70,7 +70,7 @@ impl Source {
                     at += 1;
                 }
                 ('\\', None) if !is_quoted => self.extend(&['\\'], byte),
-                // A digit does not lengthen an escape before the quotation.
+                // A quoted digit does not extend an escape before the quotation.
                 (digit, _) if is_quoted && is_first && digit.is_ascii_digit() => {
                     self.extend(&['\\', 'x', '3', digit], byte);
                 }
@@ -94,12 +94,12 @@ impl Source {
         self.chars.get(at).copied().unwrap_or('\0')
     }
 
-    /// Tells whether all was read.
+    /// Tells whether everything was read.
     pub(super) fn is_at_end(&self) -> bool {
         self.at >= self.length
     }
 
-    /// Returns the character here, past blanks.
+    /// Skips blanks and returns the current character.
     pub(super) fn peek(&mut self, flags: Flags) -> char {
         if flags.has(Flags::COMMENTS) {
             self.skip_blanks(flags);
@@ -107,20 +107,20 @@ impl Source {
         self.get(self.at)
     }
 
-    /// Returns the character here, past blanks, and moves on.
+    /// Skips blanks, returns the current character and advances past it.
     pub(super) fn read(&mut self, flags: Flags) -> char {
         let char = self.peek(flags);
         self.at += 1;
         char
     }
 
-    /// Moves on and returns the character there, past blanks.
+    /// Advances and returns the character there, skipping blanks.
     pub(super) fn next(&mut self, flags: Flags) -> char {
         self.at += 1;
         self.peek(flags)
     }
 
-    /// Returns the character after the one here, and moves past both.
+    /// Returns the character after the current one, and advances past both.
     pub(super) fn skip(&mut self) -> char {
         self.at += 2;
         self.get(self.at - 1)

@@ -1,16 +1,16 @@
-//! A pattern as a tree, and what can be known of it before it is matched.
+//! A pattern as a tree, and its properties that are known before matching.
 //!
-//! Flags are resolved: a node says what it matches, whatever flags were in force where it was written.
+//! Flags are resolved: what a node matches no longer depends on the flags in force where it was written.
 
 use regex_syntax::hir::{ClassUnicode, ClassUnicodeRange};
 
 /// A set of characters.
 pub(super) type Set = ClassUnicode;
 
-/// The upper bound of a repetition without one.
+/// The upper bound of an unbounded repetition.
 pub(super) const UNBOUNDED: i32 = i32::MAX;
 
-/// Returns the characters from `low` to `high`. Surrogates, which no text has, are left out.
+/// Returns the characters from `low` to `high`. Surrogates are left out, since a text cannot contain them.
 pub(super) fn range(low: u32, high: u32) -> Set {
     let mut set = Set::empty();
     for (low, high) in [(low, high.min(0xD7FF)), (low.max(0xE000), high)] {
@@ -109,7 +109,7 @@ pub(super) enum Assert {
     LastMatch,
 }
 
-/// What ends a line.
+/// The characters that end a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Lines {
     /// `\n`, `\r\n`, `\r`, U+0085, U+2028 and U+2029
@@ -118,7 +118,7 @@ pub(super) enum Lines {
     Unix,
 }
 
-/// What belongs to a word.
+/// The characters that belong to a word.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Words {
     /// Letters, digits and `_`
@@ -149,7 +149,7 @@ pub(super) struct Lengths {
     pub(super) max: i32,
 }
 
-/// Which of several counts is tried first.
+/// The count that a repetition tries first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Greed {
     Greedy,
@@ -157,17 +157,17 @@ pub(super) enum Greed {
     Possessive,
 }
 
-/// What Java computes of a part of a pattern: whether a look-behind is possible, and whether the
-/// repetitions of a group are matched one by one without going back into them, depend on it.
+/// Java's analysis of a part of a pattern: it determines whether a look-behind is possible, and whether the repetitions
+/// of a group are matched one by one without backtracking into them.
 #[derive(Clone, Copy)]
 pub(super) struct Study {
     min: i32,
-    /// Overflows where Java's does, which decides what counts as bounded.
+    /// Overflows where Java's value does, which decides what counts as bounded.
     max: i32,
-    /// Whether there is an obvious maximum. One thing that repeats without end may be allowed, as in Java.
+    /// Whether there is an obvious maximum. As in Java, one unbounded repetition may be allowed.
     bounded: bool,
     has_endless: bool,
-    /// Whether there is only one way to match.
+    /// Whether there is only one way to match it.
     fixed: bool,
 }
 
@@ -180,19 +180,19 @@ impl Study {
         fixed: true,
     };
 
-    /// Studies a part of a pattern.
+    /// Analyses a part of a pattern.
     pub(super) fn of(node: &Node) -> Study {
         let mut study = Study::NOTHING;
         study.add(node);
         study
     }
 
-    /// Tells whether what was studied may match without taking a character.
+    /// Tells whether the part may match without taking a character.
     pub(super) fn may_be_empty(&self) -> bool {
         self.min == 0
     }
 
-    /// Returns the lengths of a look-behind, where they are bounded.
+    /// Returns the lengths of a look-behind, if they are bounded.
     pub(super) fn lengths(&self) -> Option<Lengths> {
         let max = if self.has_endless {
             UNBOUNDED
@@ -242,7 +242,7 @@ impl Study {
                 max,
                 greed,
             } => {
-                // Studied once: asking `is_loop` as well would double the work at each level.
+                // Analysed once: calling `is_loop` as well would double the work at each level.
                 let study = Study::of(body);
                 let is_group = matches!(**body, Node::Group { .. });
                 let is_loop = is_group && *greed != Greed::Possessive && !study.fixed;
@@ -288,7 +288,7 @@ impl Study {
     }
 }
 
-/// Tells whether a repetition can go back into its earlier rounds. Else each round matches in one way only.
+/// Tells whether a repetition can backtrack into its earlier rounds. Otherwise each round matches in only one way.
 pub(super) fn is_loop(body: &Node, greed: Greed) -> bool {
     match body {
         Node::Group { body, .. } => greed != Greed::Possessive && !is_fixed(body),
@@ -296,12 +296,12 @@ pub(super) fn is_loop(body: &Node, greed: Greed) -> bool {
     }
 }
 
-/// Tells whether there is only one way in which a part of a pattern can match.
+/// Tells whether a part of a pattern can match in only one way.
 pub(super) fn is_fixed(node: &Node) -> bool {
     Study::of(node).fixed
 }
 
-/// Tells whether a part of a pattern holds a capturing group.
+/// Tells whether a part of a pattern contains a capturing group.
 pub(super) fn has_captures(node: &Node) -> bool {
     match node {
         Node::Group { index, body } => index.is_some() || has_captures(body),
@@ -320,7 +320,7 @@ pub(super) fn has_captures(node: &Node) -> bool {
     }
 }
 
-/// Tells whether something captured may stay captured although the match went back over it.
+/// Tells whether a capture may remain although the match backtracked past it.
 pub(super) fn keeps_captures(node: &Node) -> bool {
     match node {
         Node::Look { body, .. } | Node::Atomic(body) => has_captures(body),

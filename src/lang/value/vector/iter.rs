@@ -1,4 +1,4 @@
-//! Walks over the items of a vector, a leaf at a time from either end.
+//! Iteration over the items of a vector, one leaf at a time from either end.
 
 use std::iter::FusedIterator;
 
@@ -9,7 +9,7 @@ use crate::value::Value;
 #[derive(Clone)]
 pub struct VecIter<'a> {
     items: &'a PVec,
-    /// What is left is `front`, the items from `at` up to `end`, and `back`.
+    /// The remaining items are `front`, the items from `at` up to `end`, and `back`.
     front: std::slice::Iter<'a, Value>,
     at: usize,
     end: usize,
@@ -44,7 +44,7 @@ impl<'a> VecIter<'a> {
         if self.at >= self.end {
             return self.front.next_back();
         }
-        // Leaves begin at every 32nd item of the whole, of which this may be a slice: find the last one.
+        // Leaves begin at every 32nd item of the whole vector, of which this may be a slice: find the last one.
         let mut start = self.end.saturating_sub(32).max(self.at);
         let mut chunk = self.items.chunk_at(start);
         while start + chunk.len() < self.end {

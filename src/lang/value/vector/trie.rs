@@ -1,6 +1,6 @@
 //! A 32-way trie of full leaves, with a tail that grows in place.
 //!
-//! A slice is a view: items before `start` and from `end` on are there but hidden.
+//! A slice is a view: items before `start` and from `end` on exist but are hidden.
 
 use std::rc::Rc;
 
@@ -14,12 +14,12 @@ type Leaf = Rc<[Value; WIDTH]>;
 
 #[derive(Clone)]
 pub struct Trie {
-    /// The visible part: indexes of the whole.
+    /// The first visible index of the whole vector; `end` is the one after the last.
     start: usize,
     end: usize,
-    /// How many items the nodes hold; the others of `total` are in the tail.
+    /// Number of items in the nodes; the rest of `total` is in the tail.
     filled: usize,
-    /// The bits below which a node has to look; `BITS` for a root whose children are leaves.
+    /// The shift of the index bits that select a child of the root; `BITS` if its children are leaves.
     shift: usize,
     root: Option<Rc<Branch>>,
     tail: Rc<Vec<Value>>,
@@ -40,7 +40,7 @@ impl Branch {
         matches!(self.0.first(), None | Some(Child::Leaf(_)))
     }
 
-    /// Returns the children that are no leaves.
+    /// Returns the children that are not leaves.
     pub fn into_branches(self) -> impl Iterator<Item = Rc<Branch>> {
         self.0.into_iter().filter_map(|child| match child {
             Child::Branch(branch) => Some(branch),
@@ -68,7 +68,7 @@ impl Trie {
         self.end - self.start
     }
 
-    /// As [`Trie::len`], with the items that a slice hides.
+    /// Like [`Trie::len`], including the items that a slice hides.
     pub fn len_with_hidden(&self) -> usize {
         self.filled + self.tail.len()
     }
@@ -78,7 +78,7 @@ impl Trie {
         self.root
     }
 
-    /// Tells whether no node belongs to another vector too, and no item is hidden.
+    /// Tells whether no node is shared with another vector, and no item is hidden.
     pub fn is_unshared(&self) -> bool {
         fn check(branch: &Rc<Branch>) -> bool {
             Rc::strong_count(branch) == 1
@@ -90,7 +90,7 @@ impl Trie {
         Rc::strong_count(&self.tail) == 1 && self.root.as_ref().is_none_or(check)
     }
 
-    /// Tells whether dropping this drops items.
+    /// Tells whether dropping this trie drops items.
     pub fn is_owner(&self) -> bool {
         Rc::strong_count(&self.tail) == 1
             || self
@@ -111,7 +111,7 @@ impl Trie {
         Some(&self.leaf(idx)?[idx & MASK])
     }
 
-    /// Returns the leaf that holds an index of the whole below `filled`.
+    /// Returns the leaf with an index of the whole vector below `filled`.
     fn leaf(&self, idx: usize) -> Option<&[Value; WIDTH]> {
         let mut branch = self.root.as_deref()?;
         let mut shift = self.shift;
@@ -175,7 +175,7 @@ impl Trie {
     #[cold]
     fn push_slow(&mut self, value: Value) {
         if self.end < self.filled + self.tail.len() {
-            // The end of a slice: a hidden item makes room.
+            // At the end of a slice, the new item replaces a hidden one.
             self.end += 1;
             if let Some(slot) = self.get_mut(self.end - 1 - self.start) {
                 *slot = value;
@@ -189,7 +189,7 @@ impl Trie {
                 self.add_leaf(Rc::new(leaf));
             }
         } else if Rc::get_mut(&mut self.tail).is_none() {
-            // A copy with room: cloning alone would make one without.
+            // Copied with spare capacity: a plain clone would have none.
             let mut copy = Vec::with_capacity((self.tail.len() + 4).min(WIDTH));
             copy.extend_from_slice(&self.tail);
             self.tail = Rc::new(copy);
@@ -219,7 +219,7 @@ impl Trie {
             return None;
         }
         if self.end < self.filled + self.tail.len() {
-            // The end of a slice: what it hides stays.
+            // At the end of a slice, the hidden items are kept.
             let last = self.get(self.len() - 1).cloned();
             self.end -= 1;
             return last;

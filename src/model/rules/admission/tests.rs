@@ -97,7 +97,7 @@ fn a_taken_slot_refuses_where_the_flow_rejects_conflicts() {
     assert_eq!(others.refuses(&reject), Some(&RunId::from_text("a")));
     assert_eq!(others.refuses(&queue), None);
     assert_eq!(others.other, Some(RunId::from_text("c")));
-    // A run of another version is no conflict.
+    // A run of another version does not conflict.
     let others = Others::of(&rows(&[("old", "a")], &[]), "new");
     assert_eq!(others.refuses(&reject), None);
 }

@@ -41,7 +41,7 @@ fn a_running_run_without_an_executor_is_ready() {
 }
 
 #[test]
-fn a_waiting_run_is_ready_when_something_happened() {
+fn a_waiting_run_is_ready_when_a_timer_is_due_or_a_wait_is_answered() {
     let waiting = idle(RunStatus::Waiting);
     assert!(!is_ready(&waiting, NOW_MS));
     for (due_ms, expected) in [(NOW_MS, true), (NOW_MS + 1, false)] {

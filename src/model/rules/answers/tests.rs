@@ -75,7 +75,7 @@ fn one_of_the_roles_may_answer_with_an_offered_action() {
 }
 
 #[test]
-fn an_answer_is_kept_where_no_wait_is_left_for_it() {
+fn an_answer_without_an_open_wait_is_kept() {
     let any = answer("1", &[]);
     assert!(verdict(&any, &[]).is_for_later());
     let closed = wait("a", WaitState::Closed, None, "nil");
@@ -98,7 +98,7 @@ fn a_late_answer_names_the_decision_before_it() {
 }
 
 #[test]
-fn an_event_decides_nothing_for_a_person() {
+fn an_event_cannot_answer_an_approval() {
     let event = |details: &str| {
         let mut sent = answer("{:action :approve}", &[]);
         sent.answer.is_unattended = true;

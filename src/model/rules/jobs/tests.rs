@@ -129,7 +129,7 @@ fn a_call_with_another_token_is_refused() {
 }
 
 #[test]
-fn the_same_end_again_has_the_same_answer() {
+fn a_repeated_end_gets_the_same_answer() {
     let job = held(queued(), "t", 0);
     let done = taken(called(job, &call("t", complete()), 10));
     assert_eq!(
@@ -164,21 +164,21 @@ fn a_failure_is_tried_again_unless_the_worker_says_otherwise() {
 }
 
 #[test]
-fn a_cancelled_job_ends_when_its_worker_reports_or_the_notice_is_over() {
+fn a_cancelled_job_ends_when_its_worker_reports_or_the_notice_period_ends() {
     assert_eq!(cancelled(queued(), 5).status, JobStatus::Cancelled);
     let mut job = held(queued(), "t", 0);
     job.lease.as_mut().expect("a lease").until_ms = 10 * NOTICE_MS;
     let job = cancelled(job, 1_000);
     assert_eq!(job.status, JobStatus::Claimed);
     assert_eq!(due_ms(&job), Some(1_000 + NOTICE_MS));
-    let told = taken(called(
+    let notified = taken(called(
         job.clone(),
         &call("t", progress(Some(3_600_000))),
         2_000,
     ));
-    assert_eq!(due_ms(&told), Some(1_000 + NOTICE_MS));
-    assert_eq!(cancelled(told.clone(), 9_000).cancel_ms, Some(1_000));
-    assert_eq!(at(told, 1_000 + NOTICE_MS).status, JobStatus::Cancelled);
+    assert_eq!(due_ms(&notified), Some(1_000 + NOTICE_MS));
+    assert_eq!(cancelled(notified.clone(), 9_000).cancel_ms, Some(1_000));
+    assert_eq!(at(notified, 1_000 + NOTICE_MS).status, JobStatus::Cancelled);
     let done = taken(called(job.clone(), &call("t", complete()), 2_000));
     assert_eq!(done.status, JobStatus::Succeeded);
     let failed = taken(called(job, &call("t", fail(true)), 2_000));

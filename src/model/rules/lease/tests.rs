@@ -33,7 +33,7 @@ fn progress_starts_the_count_again() {
 }
 
 #[test]
-fn a_single_crash_may_be_enough() {
+fn one_crash_leads_to_quarantine_at_a_limit_of_one() {
     let reason = "the process that executed it ended 1 time without progress of the run";
     let counted = count(&crashes(0, None, 0), 1);
     assert_eq!(counted.quarantine.as_deref(), Some(reason));
@@ -46,7 +46,7 @@ fn a_queued_run_counts_as_not_begun_after_its_release() {
 }
 
 #[test]
-fn a_run_that_does_not_exist_adopts_nothing() {
+fn a_missing_run_cannot_adopt_a_program() {
     let run = RunId::from_text("run");
     let error = check_adoption(&run, None, &Holder::Nobody, "hash").expect_err("refused");
     assert_eq!(error.code(), "E0574");

@@ -66,12 +66,12 @@ fn a_slot_in_use_starts_no_run_that_counts_all_versions() {
 }
 
 #[test]
-fn versions_apart_each_have_a_place() {
+fn versions_that_coexist_each_have_a_place_in_the_slot() {
     check(vec![live("a")], vec![apart(head("b", 1, 0))], &[1], &[]);
     check(vec![live("a")], vec![apart(head("a", 1, 0))], &[], &[]);
     let both = vec![apart(head("a", 1, 0)), apart(head("b", 2, 0))];
     check(vec![], both, &[1, 2], &[]);
-    // The first one counts for the second, which counts all versions.
+    // The first run occupies the slot for the second one, which counts all versions.
     let mixed = vec![apart(head("a", 1, 9)), head("b", 2, 0)];
     check(vec![], mixed, &[1], &[]);
 }

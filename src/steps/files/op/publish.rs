@@ -89,7 +89,7 @@ fn from(call: Call<'_>, manifest: &Manifest) -> Result<From, StepError> {
             if call.fields.has("connection") {
                 return Err(StepError::config(
                     StepError::OPTION_FIT,
-                    "`:connection` means nothing to a source of `:type :dir`",
+                    "`:connection` does not apply to a source of `:type :dir`",
                 )
                 .hint("the commit goes into the repository of that folder, on this machine"));
             }

@@ -1,7 +1,7 @@
-//! A blob that comes a part at a time: a file without a name until its hash is known.
+//! A blob that arrives in parts: a temporary file until its hash is known.
 //!
-//! The file is in a folder beside those of finished blobs, so that the search for unnamed blobs finds what a crash
-//! leaves behind. Dropping an unfinished blob removes it.
+//! The file is in a folder beside those of complete blobs, so that the search for unnamed blobs finds what a crash
+//! leaves behind. Dropping an unfinished blob removes the file.
 
 use std::fs::{self, File};
 use std::io::Write as _;
@@ -17,10 +17,10 @@ use super::{Sharing, is_there, lock, place, unwritable};
 
 /// The folder of unfinished blobs.
 const FOLDER: &str = "incoming";
-/// Parts are gathered up to this size, so that small ones do not cost a change of threads each.
+/// Parts are buffered up to this size, so that small ones do not each cost a switch of threads.
 const GATHERED: usize = 1 << 20;
 
-/// Starts one.
+/// Starts a blob; its parts are written on other threads.
 ///
 /// # Errors
 /// When the folder cannot be written.
@@ -31,7 +31,7 @@ pub fn begin(folder: &Path) -> Result<Incoming, StoreError> {
     })
 }
 
-/// Starts one that is written on this thread.
+/// Starts a blob that is written on this thread.
 ///
 /// # Errors
 /// When the folder cannot be written.
@@ -54,11 +54,11 @@ pub fn begin_here(folder: &Path) -> Result<Written, StoreError> {
 /// A blob that is not complete.
 pub struct Incoming {
     gathered: Vec<u8>,
-    /// `None` after a failure, or while another thread has it.
+    /// The file; `None` after a failure, or while another thread writes to it.
     written: Option<Box<Written>>,
 }
 
-/// What is there of a blob, on the thread that writes it.
+/// The file of an incomplete blob, on the thread that writes it.
 pub struct Written {
     folder: PathBuf,
     file: File,
@@ -67,7 +67,7 @@ pub struct Written {
     size: u64,
 }
 
-/// The file, which goes when nobody says otherwise.
+/// A file that is removed on drop unless it was completed.
 struct Unfinished(PathBuf);
 
 impl Drop for Unfinished {
@@ -114,10 +114,10 @@ impl Incoming {
 }
 
 impl Written {
-    /// Adds bytes.
+    /// Appends bytes.
     ///
     /// # Errors
-    /// When the disk does not take them.
+    /// When they cannot be written.
     pub fn write(&mut self, bytes: &[u8]) -> Result<(), StoreError> {
         let written = self.file.write_all(bytes);
         written.map_err(|error| unwritable(&self.unfinished.0, &error))?;
@@ -126,10 +126,10 @@ impl Written {
         Ok(())
     }
 
-    /// Completes it.
+    /// Completes the blob.
     ///
     /// # Errors
-    /// When the disk does not take it.
+    /// When it cannot be written.
     pub fn finish(self) -> Result<StoredBlob, StoreError> {
         let Written {
             folder,
@@ -147,7 +147,7 @@ impl Written {
             let named = file
                 .sync_all()
                 .and_then(|()| fs::rename(&unfinished.0, &path))
-                // The name itself is on disk when its folder is.
+                // The entry of the file is durable only when its folder is.
                 .and_then(|()| File::open(parent)?.sync_all());
             named.map_err(|error| unwritable(&path, &error))?;
         }
@@ -163,5 +163,5 @@ async fn blocking<T: Send + 'static>(
 }
 
 fn torn() -> StoreError {
-    StoreError::Internal("a blob is written to after it failed".to_owned())
+    StoreError::Internal("a blob was written to after a failure".to_owned())
 }

@@ -1,7 +1,7 @@
-//! The runs that a process executes at the moment, in the file by which the process is known.
+//! The runs that a process executes, recorded in the file by which the process is known.
 //!
-//! The file is written without a sync: what a process wrote is there when only the process ends. Under another boot of
-//! the system it says nothing, because no run can have ended the system.
+//! The file is written without a sync: its contents survive the end of the process. After a reboot of the system the
+//! file is ignored, because the run did not cause that end.
 
 use std::fs::{self, File};
 use std::io::{Seek as _, SeekFrom, Write as _};
@@ -9,15 +9,15 @@ use std::path::Path;
 
 use flowstone_model::ids::RunId;
 
-/// Bytes of a line; longer ids are not noted.
+/// Bytes of a line; longer ids are not recorded.
 const LINE: usize = 64;
-/// Names the boot of the system, where there is such a file.
+/// The file that names the boot of the system, if it exists.
 const BOOT: &str = "/proc/sys/kernel/random/boot_id";
 
 /// The marks of this process.
 pub(super) struct Marks {
     file: File,
-    /// The run of each line after the first.
+    /// The run of each line after the first one.
     lines: Vec<Option<RunId>>,
 }
 
@@ -29,7 +29,7 @@ impl Marks {
         }
     }
 
-    /// Adds or removes a run. Where the file cannot be written, the run only goes uncounted.
+    /// Adds or removes a run. If the file cannot be written, crashes of the run are not counted.
     pub(super) fn mark(&mut self, run: &RunId, is_executing: bool) {
         let line = match is_executing {
             true => self.lines.iter().position(Option::is_none),

@@ -1,4 +1,4 @@
-//! Lists of resources: rows of the registry, and what is found in other tables, in one order.
+//! Lists of resources: rows of the registry and of other tables, in one order.
 
 use flowstone_model::ports::{ResourcePage, ResourceQuery, ResourceRow, ResourceSort, StoreError};
 use flowstone_model::resource::{self, PREFIX, ResourceKind, ResourceName};
@@ -9,13 +9,13 @@ use rusqlite::{Connection, OptionalExtension as _, params, params_from_iter};
 use super::super::failure::{failed, rejected, with_hint};
 use super::registry::{COLUMNS, read};
 
-/// Where a kind of resources has rows outside of the registry. All of it is SQL.
+/// The rows of a kind of resource outside of the registry. All fields are SQL.
 struct Source {
     /// The URI after the prefix.
     uri: &'static str,
-    /// Size, name, content type, when it was made, when it expires.
+    /// Size, name, content type, creation time, expiry time.
     facts: [&'static str; 5],
-    /// The run that made it, and the path of the step there.
+    /// The run that made the resource, and the path of the step.
     made_by: &'static str,
     from: &'static str,
 }
@@ -71,7 +71,7 @@ const CHANGESETS: Source = Source {
     from: "changeset",
 };
 
-/// Returns the rows that a kind of resources has outside of the registry, with the columns of the registry.
+/// Returns the query for the rows of a kind outside of the registry, with the columns of the registry.
 fn source(kind: ResourceKind) -> Option<String> {
     let Source {
         uri,
@@ -96,10 +96,10 @@ fn source(kind: ResourceKind) -> Option<String> {
     ))
 }
 
-/// Gives a connection what lists need.
+/// Prepares a connection for lists.
 ///
 /// # Errors
-/// When SQLite does not take the function.
+/// When SQLite does not accept the function.
 pub fn prepare(db: &Connection) -> rusqlite::Result<()> {
     let flags = FunctionFlags::SQLITE_UTF8 | FunctionFlags::SQLITE_DETERMINISTIC;
     db.create_scalar_function("flowstone_escaped", 1, flags, |args| {
@@ -107,7 +107,7 @@ pub fn prepare(db: &Connection) -> rusqlite::Result<()> {
     })
 }
 
-/// Lists resources.
+/// Returns a page of resources.
 ///
 /// # Errors
 /// When the database cannot be read, or the cursor is malformed.
@@ -135,7 +135,7 @@ pub fn list(db: &Connection, query: &ResourceQuery) -> Result<ResourcePage, Stor
             now,
         );
     }
-    // The first value is there in any case.
+    // The first value always exists.
     condition("(?1 IS NULL OR run = ?1)", None);
     let text = |text: &String| Some(Sql::Text(text.clone()));
     if let Some(step) = &query.step {
@@ -183,7 +183,7 @@ pub fn list(db: &Connection, query: &ResourceQuery) -> Result<ResourcePage, Stor
     }))
 }
 
-/// Returns the selects that a list is put together from.
+/// Returns the selects that a list is composed of.
 fn sources(query: &ResourceQuery) -> Vec<String> {
     let is_wanted = |kind: ResourceKind| match query.kinds.is_empty() {
         true => match kind {
@@ -199,7 +199,7 @@ fn sources(query: &ResourceQuery) -> Vec<String> {
         .filter(|(kind, _)| is_wanted(*kind))
     {
         match source(*kind) {
-            // What a step stored has the name of its output: it is listed once.
+            // A stored result of a step has the name of its output: it is listed once.
             Some(select) if *kind == ResourceKind::StepOutput => sources.push(format!(
                 "SELECT * FROM ({select}) AS output WHERE NOT EXISTS (
                    SELECT 1 FROM resource WHERE resource.run = ?1 AND resource.uri = output.uri)"
@@ -226,12 +226,12 @@ pub(crate) fn position(sort: ResourceSort, row: &ResourceRow) -> String {
     format!("{key}|{}", row.uri)
 }
 
-/// A row's place in a list.
+/// The place of a row in a list.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Place {
-    /// In lists by time.
+    /// The creation time, in lists by time.
     pub created_ms: i64,
-    /// In lists by name: the name in lower case.
+    /// The name in lower case, in lists by name.
     pub name: String,
     pub uri: String,
 }
@@ -268,7 +268,7 @@ pub(crate) fn place(sort: ResourceSort, text: &str) -> Result<Place, StoreError>
         })
     });
     read.ok_or_else(|| {
-        let message = format!("`{text}` is not where a list ended");
+        let message = format!("`{text}` is not a valid cursor");
         let error = rejected("E0618", "bad-config", message);
         with_hint(
             error,
@@ -290,7 +290,7 @@ fn cursor(sort: ResourceSort, text: &str) -> Result<(Sql, Sql), StoreError> {
     Ok((key, Sql::Text(uri)))
 }
 
-/// Finds what is not in the registry.
+/// Finds a resource that is not in the registry.
 pub(super) fn elsewhere(
     db: &Connection,
     name: &ResourceName,

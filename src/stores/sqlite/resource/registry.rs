@@ -1,4 +1,4 @@
-//! Rows of the registry: finding, adding, taking away.
+//! Rows of the registry: finding, adding and removing them.
 
 use flowstone_model::blob::{BlobHash, BlobRow};
 use flowstone_model::ids::RunId;
@@ -16,7 +16,7 @@ use super::listing;
 pub(super) const COLUMNS: &str = "uri, kind, hash, size, filename, content_type, tier, created_ms, expires_ms, run, \
                                   path, bucket, folder, search, gone, gone_ms";
 
-/// Reads a row of [`COLUMNS`]; what is over its time is gone.
+/// Reads a row of [`COLUMNS`]; an expired resource is gone.
 pub(super) fn read(row: &Row<'_>, now_ms: i64) -> rusqlite::Result<ResourceRow> {
     let text = |idx: usize| row.get::<_, Option<String>>(idx);
     let expires_ms: Option<i64> = row.get(8)?;
@@ -74,7 +74,7 @@ fn search_text(entry: &SearchEntry) -> String {
     json.to_string()
 }
 
-/// Returns what a name stands for, wherever it is.
+/// Returns the resource that a name refers to, in the registry or elsewhere.
 ///
 /// # Errors
 /// When the database cannot be read.
@@ -97,7 +97,7 @@ fn registered(db: &Connection, uri: &str, now_ms: i64) -> Result<Option<Resource
         .map_err(failed)
 }
 
-/// Finds what has an id of its own, whatever stands before it.
+/// Finds a resource by the id at the end of its name, whatever precedes it.
 fn by_end(db: &Connection, id: &str, now_ms: i64) -> Result<Option<ResourceRow>, StoreError> {
     db.prepare_cached(&format!(
         "SELECT {COLUMNS} FROM resource
@@ -108,7 +108,7 @@ fn by_end(db: &Connection, id: &str, now_ms: i64) -> Result<Option<ResourceRow>,
     .map_err(failed)
 }
 
-/// Returns a registered blob that is there, whatever its time.
+/// Returns a registered blob that has not been removed, even if it has expired.
 pub(in super::super) fn from_blob(
     db: &Connection,
     uri: &str,
@@ -123,7 +123,7 @@ pub(in super::super) fn from_blob(
     Ok(None)
 }
 
-/// Registers a blob, in place of what had its name.
+/// Registers a blob; a previous blob with its name is replaced.
 ///
 /// # Errors
 /// When the database cannot be written.
@@ -131,7 +131,7 @@ pub fn register(db: &Connection, blob: &BlobRow, now_ms: i64) -> Result<(), Stor
     add(db, "REPLACE", blob, now_ms)
 }
 
-/// Registers a resource that came from elsewhere; one of that name that is here stays.
+/// Registers an imported resource; an existing one with its name stays.
 ///
 /// # Errors
 /// When the database cannot be written.
@@ -167,10 +167,10 @@ fn add(db: &Connection, on_conflict: &str, blob: &BlobRow, now_ms: i64) -> Resul
     Ok(())
 }
 
-/// Takes away what a name stands for. The bytes go when no other name has them.
+/// Removes the resource of a name. The bytes are removed when no other name has them.
 ///
 /// # Errors
-/// [`StoreError::Rejected`] for what is not removed by its name, such as outputs of runs.
+/// [`StoreError::Rejected`] for a resource that cannot be removed by its name, such as an output of a run.
 pub fn delete(db: &Connection, uri: &str, now_ms: i64) -> Result<bool, StoreError> {
     let Some(row) = find(db, uri, now_ms)? else {
         return Ok(false);
@@ -192,22 +192,22 @@ pub fn delete(db: &Connection, uri: &str, now_ms: i64) -> Result<bool, StoreErro
     deleted.map(|count| count > 0).map_err(failed)
 }
 
-/// Refuses to remove what is not removed by its name.
+/// Refuses to remove a resource that cannot be removed by its name.
 pub(crate) fn not_removed(uri: &str, kind: ResourceKind) -> StoreError {
     let message = format!(
-        "`{uri}` is a {}, which is not removed by its name",
+        "`{uri}` is a {}, which cannot be removed by its name",
         kind.name()
     );
     let hint = match kind {
         ResourceKind::StepOutput | ResourceKind::FlowOutput => {
-            "it goes with the run's journal: `flowstone gc`"
+            "it is removed with the run's journal, by `flowstone gc`"
         }
         _ => "the step that makes such resources removes them",
     };
     with_hint(rejected("E0617", "unsupported", message), hint)
 }
 
-/// Says what a registered resource is found by.
+/// Sets the search entry of a registered resource.
 ///
 /// # Errors
 /// When the database cannot be written.
@@ -275,7 +275,7 @@ fn is_in_journal(db: &Connection, run: i64, uri: &str) -> Result<bool, StoreErro
     Ok(false)
 }
 
-/// Takes the contents from what is over its time. Returns how many that were.
+/// Removes the contents of expired resources. Returns their number.
 pub(in super::super) fn expire(db: &Connection, now_ms: i64) -> Result<u64, StoreError> {
     db.prepare_cached(
         "UPDATE resource SET gone = 'expired', gone_ms = expires_ms, hash = '', search = NULL
@@ -286,7 +286,7 @@ pub(in super::super) fn expire(db: &Connection, now_ms: i64) -> Result<u64, Stor
     .map_err(failed)
 }
 
-/// Counts what is over its time and still has its contents.
+/// Counts the expired resources that still have their contents.
 pub(in super::super) fn count_expired(db: &Connection, now_ms: i64) -> Result<u64, StoreError> {
     db.prepare_cached("SELECT count(*) FROM resource WHERE expires_ms <= ?1 AND gone IS NULL")
         .and_then(|mut sql| sql.query_row([now_ms], |row| row.get::<_, i64>(0)))

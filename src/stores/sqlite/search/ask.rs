@@ -1,4 +1,4 @@
-//! Finding by words.
+//! Finds documents by words.
 
 use flowstone_model::ports::{SearchHit, SearchTarget, StoreError, WordQuery};
 use flowstone_model::search::Term;
@@ -8,15 +8,15 @@ use rusqlite::{Connection, params, params_from_iter};
 use super::super::failure::failed;
 use super::docs;
 
-/// Words around what was found.
+/// Number of words in a snippet.
 const SNIPPET_WORDS: u32 = 24;
 
 pub(crate) fn by_words(db: &Connection, query: &WordQuery) -> Result<Vec<SearchHit>, StoreError> {
-    let Some(question) = question(&query.terms, query.all) else {
+    let Some(expression) = expression(&query.terms, query.all) else {
         return Ok(Vec::new());
     };
     let name = query.target.name();
-    let mut values = vec![Sql::Text(question.clone())];
+    let mut values = vec![Sql::Text(expression.clone())];
     let mut sql = format!("SELECT search_{name}.rowid, search_{name}.rank FROM search_{name}");
     let mut conditions = format!("search_{name} MATCH ?");
     if let Some(prefix) = &query.filter.prefix
@@ -45,16 +45,16 @@ pub(crate) fn by_words(db: &Connection, query: &WordQuery) -> Result<Vec<SearchH
     let found: Vec<(i64, f64)> = rows.collect::<rusqlite::Result<_>>().map_err(failed)?;
     found
         .into_iter()
-        .map(|(num, rank)| hit(db, query.target, (num, -rank), &question))
+        .map(|(num, rank)| hit(db, query.target, (num, -rank), &expression))
         .collect()
 }
 
-/// Only for those that are given back: it reads the text.
+/// Returns a hit with its snippet. Called only for hits that are returned, because it reads the text.
 fn hit(
     db: &Connection,
     target: SearchTarget,
     (num, score): (i64, f64),
-    question: &str,
+    expression: &str,
 ) -> Result<SearchHit, StoreError> {
     let name = target.name();
     db.prepare_cached(&format!(
@@ -63,7 +63,7 @@ fn hit(
          WHERE search_{name} MATCH ?1 AND search_{name}.rowid = ?2"
     ))
     .and_then(|mut sql| {
-        sql.query_row(params![question, num], |row| {
+        sql.query_row(params![expression, num], |row| {
             Ok(SearchHit {
                 target,
                 id: row.get(0)?,
@@ -77,13 +77,13 @@ fn hit(
     .map_err(failed)
 }
 
-/// Returns a text with one blank for each stretch of them.
+/// Returns a text with each run of whitespace replaced by one blank.
 pub(crate) fn one_line(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// Writes terms as FTS5 reads them. Each stands in quotes, so that nothing in it is an operator.
-fn question(terms: &[Term], all: bool) -> Option<String> {
+/// Returns terms as an FTS5 query. Each term is quoted, so that nothing in it is an operator.
+fn expression(terms: &[Term], all: bool) -> Option<String> {
     let quoted = |term: &Term| {
         let star = if term.is_prefix { " *" } else { "" };
         format!("\"{}\"{star}", term.text.replace('"', "\"\""))

@@ -1,4 +1,4 @@
-//! The texts that are found: put, read, removed. To be changed inside a transaction.
+//! The texts of the index: storing, reading and removing them. Changes must run in a transaction.
 
 use flowstone_model::codec::digest_bytes;
 use flowstone_model::ports::{SearchDoc, SearchTarget, StoreError};
@@ -7,10 +7,10 @@ use serde_json::Value as Json;
 
 use super::super::failure::failed;
 
-/// Documents that go in one transaction when all go.
+/// Number of documents that are removed in one transaction when all are removed.
 const PART: i64 = 500;
 
-/// Whether a document may still change without being told.
+/// Whether a document may still change without a notification.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Ends {
     No,
@@ -61,7 +61,7 @@ pub(crate) fn put(
     Ok(())
 }
 
-/// Returns what vectors are made of.
+/// Returns the text from which vectors are computed.
 pub(crate) fn embedded_text(title: &str, tags: &str, body: &str) -> String {
     let parts = [title, tags, body];
     let parts: Vec<&str> = parts.into_iter().filter(|part| !part.is_empty()).collect();
@@ -75,7 +75,7 @@ fn facts_text(facts: &[(String, String)]) -> String {
     Json::Object(facts.collect()).to_string()
 }
 
-/// Reads facts as they are kept.
+/// Reads stored facts.
 pub(crate) fn facts(text: &str) -> Vec<(String, String)> {
     match serde_json::from_str(text) {
         Ok(Json::Object(facts)) => facts
@@ -116,7 +116,7 @@ fn doc(row: &Row<'_>) -> rusqlite::Result<SearchDoc> {
     })
 }
 
-/// Marks the resource of that name, if it exists, to be indexed again.
+/// Marks the resource with a name, if it exists, for indexing again.
 pub(crate) fn redo(db: &Connection, uri: &str) -> Result<u64, StoreError> {
     remove(db, SearchTarget::Resources, uri)?;
     db.prepare_cached("INSERT OR IGNORE INTO search_todo SELECT uri FROM resource WHERE uri = ?1")

@@ -1,4 +1,4 @@
-//! Bringing the index up to date with runs and resources, some at a time, each part a transaction of its own.
+//! Updates the index with runs and resources, in parts; each part is a transaction.
 
 use std::collections::HashSet;
 use std::fs::File;
@@ -16,9 +16,9 @@ use super::super::failure::failed;
 use super::super::{Sqlite, blob, resource};
 use super::docs::{self, Ends};
 
-/// Documents that are put in one transaction.
+/// Maximum number of documents that are stored in one transaction.
 const PART: usize = 200;
-/// How much of the input and of the result of a run is indexed, in bytes.
+/// Maximum number of bytes of a run's input, and of its result, that are indexed.
 const VALUE_MAX: usize = 8 << 10;
 
 pub(super) async fn refresh(store: &Sqlite, most: usize) -> Result<Refreshed, StoreError> {
@@ -52,7 +52,7 @@ pub(super) async fn refresh(store: &Sqlite, most: usize) -> Result<Refreshed, St
     }
 }
 
-/// Returns how many documents are not as what they are of.
+/// Returns the number of documents that are out of date.
 fn left(db: &Connection) -> Result<u64, StoreError> {
     db.query_row(
         "SELECT (SELECT count(*) FROM search_todo)
@@ -64,21 +64,21 @@ fn left(db: &Connection) -> Result<u64, StoreError> {
     .map_err(failed)
 }
 
-/// A resource that is to be indexed.
+/// A resource to be indexed.
 struct Todo {
     uri: String,
-    /// `None`: it is gone.
+    /// The row of the registry; `None` if the resource is gone.
     found: Option<Registered>,
 }
 
-/// What the registry says of a resource.
+/// A resource in the registry.
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) struct Registered {
     pub hash: String,
     pub size: i64,
     pub filename: Option<String>,
     pub content_type: Option<String>,
-    /// What it is found by, as the registry keeps it.
+    /// The search entry, as it is stored.
     pub search: Option<String>,
     pub folder: Option<String>,
     /// The kind of resource. Blobs and files have contents; trees and changesets are found by their search text.
@@ -153,7 +153,7 @@ fn todo(db: &Connection, limit: usize) -> Result<Vec<Todo>, StoreError> {
     rows.collect::<rusqlite::Result<_>>().map_err(failed)
 }
 
-/// Puts what was read, unless the resource has changed meanwhile: then it stays on the list.
+/// Stores the document of a resource, unless the resource has changed in the meantime: then it stays on the list.
 fn put_resource(db: &Connection, todo: &Todo, doc: Option<&SearchDoc>) -> Result<(), StoreError> {
     let now = db
         .prepare_cached(&format!("SELECT {REGISTERED} FROM resource WHERE uri = ?1"))
@@ -178,7 +178,7 @@ fn put_resource(db: &Connection, todo: &Todo, doc: Option<&SearchDoc>) -> Result
     Ok(())
 }
 
-/// Returns the document of a resource. `contents`: reads the start of its text.
+/// Returns the document of a resource. `contents` reads the start of its text.
 pub(crate) fn resource_doc(
     uri: &str,
     found: &Registered,
@@ -221,7 +221,7 @@ pub(crate) fn resource_doc(
     }
 }
 
-/// Returns the start of a blob, where it is text. One whose file is gone is found by its name only.
+/// Returns the start of a blob, if it is text. A blob without a file is found by its name only.
 fn start(folder: &Path, hash: &str, size: i64) -> Option<String> {
     let path = blob::place(folder, &BlobHash(hash.to_owned())).ok()?;
     let mut bytes = Vec::new();
@@ -234,7 +234,7 @@ fn start(folder: &Path, hash: &str, size: i64) -> Option<String> {
     Some(text)
 }
 
-/// Indexes runs that are new, and those that were not over and have gone on.
+/// Indexes new runs, and runs that were not over and have changed.
 async fn some_runs(store: &Sqlite, limit: usize) -> Result<u64, StoreError> {
     let (runs, mark) = store.read_aside(move |db| runs(db, limit)).await?;
     if runs.is_empty() {
@@ -243,7 +243,7 @@ async fn some_runs(store: &Sqlite, limit: usize) -> Result<u64, StoreError> {
     let count = runs.len() as u64;
     let put = move |db: &Connection| {
         for (doc, ends) in &runs {
-            // One that was removed meanwhile is not put again.
+            // A run that was removed in the meantime is not added again.
             let is_there = db
                 .prepare_cached("SELECT 1 FROM run WHERE id = ?1")
                 .and_then(|mut sql| sql.exists([&doc.id]))
@@ -312,19 +312,19 @@ fn run(row: &Row<'_>) -> rusqlite::Result<(SearchDoc, Ends)> {
     }))
 }
 
-/// What a run is found by.
+/// The texts by which a run is found.
 pub(crate) struct RunTexts {
     pub id: String,
     pub flow: String,
     pub status: RunStatus,
     pub updated_ms: i64,
-    /// External id, invocation, key, and what started it.
+    /// External id, invocation, key, and origin of the start.
     pub tags: Vec<String>,
     /// Error, input and result.
     pub body: [Option<String>; 3],
 }
 
-/// Returns the document of a run, and whether the run may change it.
+/// Returns the document of a run, and whether the run may still change it.
 pub(crate) fn run_doc(run: &RunTexts) -> (SearchDoc, Ends) {
     let status = run.status.name();
     let ends = match run.status.is_final() {
@@ -350,10 +350,10 @@ pub(crate) fn run_doc(run: &RunTexts) -> (SearchDoc, Ends) {
     (doc, ends)
 }
 
-/// The names of all tables in a document start so.
+/// Prefix of the ids of tables among the documents.
 const TABLES: &str = "result/table/";
 
-/// Indexes tables whose columns have changed, and forgets those that are gone. They are found by names only.
+/// Indexes tables whose columns have changed, and removes those that are gone. Only their names are indexed.
 async fn tables(store: &Sqlite) -> Result<u64, StoreError> {
     let (changed, gone) = store.read_aside(changed_tables).await?;
     if changed.is_empty() && gone.is_empty() {

@@ -1,6 +1,6 @@
-//! Finding by nearness: every vector is compared, in the order in which they lie in the file.
+//! Finds documents by similarity: every vector is compared, in the order of the file.
 //!
-//! Texts are embedded once for each model, whichever documents have them.
+//! Each text is embedded once for each model, even if several documents have it.
 
 use std::collections::{BinaryHeap, HashMap};
 
@@ -15,21 +15,21 @@ use super::super::failure::failed;
 use super::ask::one_line;
 use super::docs;
 
-/// Lanes of a sum: enough for the machine to add several at once.
+/// Number of partial sums: enough for the machine to add several at once.
 const LANES: usize = 8;
-/// Bytes of a number in a vector.
+/// Bytes of one number in a vector.
 const NUMBER: usize = 4;
-/// Characters of a part that was found by its meaning.
+/// Number of characters in the snippet of a chunk.
 const SNIPPET_CHARS: usize = 200;
 
-/// Tells whether the vectors that are kept are those of a model.
+/// Tells whether the stored vectors are those of a model.
 pub(crate) fn is_model(db: &Connection, model: &str) -> Result<bool, StoreError> {
     db.prepare_cached("SELECT 1 FROM search_mark WHERE name = 'model' AND value = ?1")
         .and_then(|mut sql| sql.exists([model]))
         .map_err(failed)
 }
 
-/// Takes another model: its vectors, where there are some, count from now on.
+/// Switches to another model: its vectors, if any exist, are used from now on.
 pub(crate) fn take_model(db: &Connection, model: &str) -> Result<(), StoreError> {
     db.execute("UPDATE search_mark SET value = ?1 WHERE name = 'model'", [model])
         .and_then(|_| {
@@ -43,10 +43,10 @@ pub(crate) fn take_model(db: &Connection, model: &str) -> Result<(), StoreError>
         .map_err(failed)
 }
 
-/// What has no vectors and may have some: a run that is not over soon has another text.
+/// Documents without vectors that may get them: a run that is not over will soon have another text.
 const BARE: &str = "FROM search_doc WHERE target = ?1 AND embedded IS NULL AND is_open = 0";
 
-/// Returns texts without vectors, and how many more documents there are.
+/// Returns texts without vectors, and the number of further documents.
 pub(crate) fn bare(
     db: &Connection,
     targets: &[SearchTarget],
@@ -121,14 +121,14 @@ fn keep_one(db: &Connection, model: &str, text: &Embedded) -> rusqlite::Result<(
     Ok(())
 }
 
-/// How near the nearest chunk of a text is.
+/// The similarity of the nearest chunk of a text.
 #[derive(Clone, Copy)]
 struct Near {
     score: f32,
     chunk: i64,
 }
 
-/// A document on the way into the list of the best: the worst of them is on top.
+/// A candidate for the list of the best documents; the worst one is on top of the heap.
 #[derive(PartialEq)]
 struct Candidate {
     score: f32,
@@ -165,7 +165,7 @@ pub(crate) fn nearest(db: &Connection, query: &VectorQuery) -> Result<Vec<Search
     Ok(hits)
 }
 
-/// Compares all vectors with one; those of other lengths are of other models.
+/// Compares all vectors with one; vectors of another length belong to other models.
 fn compare(db: &Connection, vector: &[f32]) -> Result<HashMap<i64, Near>, StoreError> {
     let mut near: HashMap<i64, Near> = HashMap::new();
     let mut sql = db
@@ -195,7 +195,7 @@ fn compare(db: &Connection, vector: &[f32]) -> Result<HashMap<i64, Near>, StoreE
     Ok(near)
 }
 
-/// Returns the product of a vector as it is kept and another of the same length.
+/// Returns the dot product of a stored vector and another one of the same length.
 fn dot(bytes: &[u8], vector: &[f32]) -> f32 {
     let number = |bytes: &[u8]| match bytes.try_into() {
         Ok(bytes) => f32::from_le_bytes(bytes),
@@ -217,7 +217,7 @@ fn dot(bytes: &[u8], vector: &[f32]) -> f32 {
     sums.iter().sum::<f32>() + rest
 }
 
-/// Returns the nearest documents of a target, the nearest first.
+/// Returns the nearest documents of a target, nearest first.
 fn best(
     db: &Connection,
     query: &VectorQuery,
@@ -228,7 +228,7 @@ fn best(
     let prefix = prefix.filter(|_| target == SearchTarget::Resources);
     let except = query.filter.except.as_ref();
     let except = except.filter(|_| target == SearchTarget::Runs);
-    // The index alone answers where nothing is left out.
+    // Without a filter, the index alone answers.
     let mut sql = db
         .prepare_cached(match prefix.is_some() || except.is_some() {
             false => "SELECT embedded, num FROM search_doc INDEXED BY search_doc_embedded
@@ -302,7 +302,7 @@ mod tests {
     use super::dot;
 
     #[test]
-    fn products_are_summed_whatever_the_length() {
+    fn products_are_correct_for_every_length() {
         for length in [0, 1, 7, 8, 9, 17, 768] {
             let one: Vec<f32> = (0..length).map(|it| it as f32).collect();
             let bytes: Vec<u8> = one.iter().flat_map(|it| it.to_le_bytes()).collect();

@@ -1,6 +1,6 @@
-//! Groups of rows and their figures.
+//! Aggregations: groups of rows and their metrics.
 //!
-//! Rows that fit are read once; groups come in the order of their first row unless the query sorts them.
+//! Matching rows are read once; groups are in the order of their first row unless the query sorts them.
 
 use std::cmp::Ordering;
 
@@ -175,10 +175,10 @@ impl Row<'_> {
                 !missing && matches!(orders.as_slice(), [low, high] if low.is_ge() && high.is_le())
             }
             Test::Contains | Test::NotContains | Test::StartsWith | Test::EndsWith | Test::Like => {
-                let message = format!("`{}` cannot be asked of groups", test.name());
+                let message = format!("`{}` cannot be used on groups", test.name());
                 return Err(with_hint(
                     rejected("E0628", "bad-config", message),
-                    "ask it of rows, in `:where`",
+                    "use it on rows, in `:where`",
                 ));
             }
         })

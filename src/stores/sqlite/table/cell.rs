@@ -1,13 +1,13 @@
-//! Cells: what SQLite keeps for each type of column, and what comes back.
+//! Cells: how SQLite stores each type of column, and how a cell is returned.
 //!
-//! | type | kept as | comes back as |
+//! | type | stored as | returned as |
 //! |---|---|---|
 //! | boolean | 0 or 1 | true or false |
 //! | date | text `2026-01-31` | that text |
 //! | decimal | text, compared as a number | decimal |
 //! | double | integer or real, as given | integer or double |
 //! | enum | text, keywords with their colon | keyword or string, as given |
-//! | json | EDN text | what was given |
+//! | json | EDN text | the same data |
 //! | long | integer | integer |
 //! | string | text | string |
 //! | timestamp | milliseconds | instant |
@@ -28,7 +28,7 @@ use rusqlite::types::Value as Sql;
 
 use crate::edn;
 
-/// Gives a connection the order of decimals and the look into data.
+/// Registers the order of decimals and the functions over data on a connection.
 pub(super) fn prepare(db: &Connection) -> rusqlite::Result<()> {
     db.create_collation("flowstone_decimal", compare_decimals)?;
     let flags = FunctionFlags::SQLITE_UTF8 | FunctionFlags::SQLITE_DETERMINISTIC;
@@ -45,7 +45,7 @@ fn compare_decimals(left: &str, right: &str) -> Ordering {
     }
 }
 
-/// Whether a vector, list or set has an item, a map a key, or a string a part.
+/// Tells whether a vector, list or set has an item, a map has a key, or a string has a substring.
 fn contains(data: &str, item: &str) -> bool {
     let (Ok(data), Ok(item)) = (decode(data), decode(item)) else {
         return false;
@@ -60,7 +60,7 @@ fn contains(data: &str, item: &str) -> bool {
     }
 }
 
-/// Equality in which a keyword is the same as the string of its name.
+/// Compares values; a keyword equals the string of its name.
 fn same(left: &Value, right: &Value) -> bool {
     let name = |value: &Value| match value {
         Value::Keyword(keyword) => Some(keyword.parts().to_string()),
@@ -72,7 +72,7 @@ fn same(left: &Value, right: &Value) -> bool {
     }
 }
 
-/// Returns a cell of a value that is data.
+/// Returns the cell for a value; `None` if the value is not data.
 pub(super) fn from_value(value: &Value) -> Option<Cell> {
     Some(match value {
         Value::Nil => Cell::Nil,
@@ -102,7 +102,7 @@ pub(super) fn infer(cell: &Cell) -> Option<ColumnType> {
     })
 }
 
-/// Returns the type that holds the cells of two, without loss.
+/// Returns the type that holds the cells of two types without loss.
 pub(super) fn unify(left: ColumnType, right: ColumnType) -> Option<ColumnType> {
     use ColumnType::{Decimal, Double, Enum, Long, String};
     Some(match (left, right) {
@@ -114,7 +114,7 @@ pub(super) fn unify(left: ColumnType, right: ColumnType) -> Option<ColumnType> {
     })
 }
 
-/// Returns what SQLite keeps for a cell in a column of this type; `None` where it does not fit.
+/// Returns the stored form of a cell in a column of this type; `None` if the cell does not fit.
 pub(super) fn to_sql(type_: ColumnType, cell: &Cell) -> Option<Sql> {
     Some(match (type_, cell) {
         (_, Cell::Nil) => Sql::Null,
@@ -135,7 +135,7 @@ pub(super) fn to_sql(type_: ColumnType, cell: &Cell) -> Option<Sql> {
     })
 }
 
-/// A string in an enum column: one that looks like a keyword is marked.
+/// Returns the stored form of a string in an enum column: a string that looks like a keyword is marked.
 pub(super) fn enum_text(text: &str) -> String {
     match text.starts_with([':', '\\']) {
         true => format!("\\{text}"),
@@ -143,20 +143,20 @@ pub(super) fn enum_text(text: &str) -> String {
     }
 }
 
-/// Returns a date as it is kept, if it is one.
+/// Returns the stored form of a date; `None` if the text is not a date.
 pub(super) fn date_text(text: &str) -> Option<String> {
     (text.len() == 10)
         .then(|| text.parse::<Date>().ok())?
         .map(|date| date.to_string())
 }
 
-/// Returns year to second of an instant, in UTC.
+/// Returns the fields from year to second of an instant, in UTC.
 pub(super) fn civil(millis: i64) -> Option<DateTime> {
     let timestamp = Timestamp::from_millisecond(millis).ok()?;
     Some(timestamp.to_zoned(TimeZone::UTC).datetime())
 }
 
-/// Returns a cell as EDN text, as it stands in a json column and in results.
+/// Returns a cell as EDN text, in the form of json columns and results.
 pub(super) fn data_text(cell: &Cell) -> Option<String> {
     Some(match cell {
         Cell::Nil => "nil".to_owned(),
@@ -171,7 +171,7 @@ pub(super) fn data_text(cell: &Cell) -> Option<String> {
     })
 }
 
-/// Returns what SQLite kept as EDN text.
+/// Returns a stored cell as EDN text.
 pub(super) fn to_edn(type_: ColumnType, kept: &Sql) -> String {
     match (type_, kept) {
         (_, Sql::Null) => "nil".to_owned(),
@@ -197,7 +197,7 @@ pub(super) fn to_edn(type_: ColumnType, kept: &Sql) -> String {
     }
 }
 
-/// Returns what SQLite kept as a person reads it, for CSV.
+/// Returns a stored cell as plain text, for CSV.
 pub(super) fn to_plain(type_: ColumnType, kept: &Sql) -> String {
     match (type_, kept) {
         (_, Sql::Null) => String::new(),
@@ -230,7 +230,7 @@ fn decimal_edn(digits: &str) -> String {
     }
 }
 
-/// Returns a cell as an error shows it, with its kind.
+/// Returns a cell in the form of error messages, with its kind.
 pub(super) fn shown(cell: &Cell) -> String {
     let kind = match cell {
         Cell::Nil => return "nil".to_owned(),
@@ -250,7 +250,7 @@ pub(super) fn shown(cell: &Cell) -> String {
     }
 }
 
-/// What a column of this type holds, in words.
+/// Describes the cells that a column of this type holds.
 pub(super) fn holds(type_: ColumnType) -> &'static str {
     match type_ {
         ColumnType::Boolean => "booleans",

@@ -1,4 +1,4 @@
-//! Cells of a column that changes its type.
+//! Conversion of cells when a column changes its type.
 
 use std::str::FromStr as _;
 
@@ -19,7 +19,8 @@ const CHUNK: usize = 10_000;
 /// Maximum number of cells named in an error.
 const NAMED: usize = 5;
 
-/// Gives a column another type and brings its cells along; none is changed when one does not fit.
+/// Changes the type of a column and converts its cells; if one does not fit, nothing is changed. Returns the number of
+/// changed cells.
 pub(super) fn retype(
     db: &Connection,
     table: &mut Table,
@@ -63,14 +64,14 @@ pub(super) fn retype(
     changes.write(db, table, name)
 }
 
-/// Cells that change, by the numbers of their rows.
+/// Cells that change, by their row numbers.
 pub(super) struct Changes {
     cells: Vec<(i64, Sql)>,
     bad: Vec<(i64, Sql)>,
     bad_count: usize,
 }
 
-/// Looks at all cells of a column that are not nil.
+/// Checks all cells of a column that are not nil.
 pub(super) fn changes(
     db: &Connection,
     table: &Table,
@@ -114,12 +115,12 @@ pub(super) fn changes(
 }
 
 impl Changes {
-    /// Returns the first rows whose cells cannot be changed, and how many there are.
+    /// Returns the first rows whose cells cannot be converted, and the number of all.
     pub fn bad(&self) -> (&[(i64, Sql)], usize) {
         (&self.bad, self.bad_count)
     }
 
-    /// Writes them.
+    /// Writes the changed cells.
     pub fn write(self, db: &Connection, table: &Table, name: &str) -> Result<usize, StoreError> {
         let column = table.known(name)?.sql();
         let sql = format!("UPDATE {} SET {column} = ?2 WHERE row_id = ?1", table.sql());
@@ -150,7 +151,7 @@ fn shown(type_: ColumnType, cell: &Sql) -> String {
     }
 }
 
-/// Returns what a column of another type keeps for a cell; `None` where that would lose something.
+/// Returns the stored form of a cell in a column of another type; `None` if that would lose information.
 pub(super) fn convert(from: ColumnType, to: ColumnType, kept: &Sql) -> Option<Sql> {
     if matches!(kept, Sql::Null) || from == to {
         return Some(kept.clone());
@@ -178,7 +179,7 @@ pub(super) fn convert(from: ColumnType, to: ColumnType, kept: &Sql) -> Option<Sq
     }
 }
 
-/// Reads text as a cell of a type.
+/// Parses text as a cell of a type.
 fn read(to: ColumnType, text: &str) -> Option<Sql> {
     let text = text.trim();
     Some(match to {

@@ -1,4 +1,4 @@
-//! Adding a column, and changing its definition.
+//! Adds columns, and changes their definitions.
 
 use std::rc::Rc;
 
@@ -35,7 +35,7 @@ pub(super) fn set(db: &Connection, ask: &SetColumn) -> Result<String, StoreError
         .finish())
 }
 
-/// Gives a column what a definition says; returns how many cells changed.
+/// Applies a definition to a column; returns the number of changed cells.
 pub(super) fn define(
     db: &Connection,
     table: &mut Table,
@@ -72,7 +72,7 @@ pub(super) fn define(
         }
     }
     if definition.reference != Patch::Keep && meta.reference != before.meta.reference {
-        still(db, table, name, "its reference cannot change")?;
+        check_not_looked_up(db, table, name, "its reference cannot change")?;
     }
     if definition.options == Patch::Clear {
         meta.options = None;
@@ -82,13 +82,13 @@ pub(super) fn define(
     let mut changed = 0;
     if let Some(wanted) = wanted.filter(|wanted| before.type_ != Some(*wanted)) {
         if before.type_.is_some() {
-            still(db, table, name, "its type cannot change")?;
+            check_not_looked_up(db, table, name, "its type cannot change")?;
         }
         changed += coerce::retype(db, table, name, wanted)?;
         table.declare(db, name)?;
     }
     match &definition.options {
-        // An enum that is declared keeps account of its options.
+        // A declared enum tracks its options.
         Patch::Keep if definition.type_ == Some(ColumnType::Enum) => {
             if table.known(name)?.options.is_none() {
                 changed += set_options(db, table, name, &EnumDefinition::default())?;
@@ -124,19 +124,24 @@ fn patch<T: Clone>(place: &mut Option<T>, change: &Patch<T>) {
     }
 }
 
-/// Refuses a change that a lookup elsewhere would not survive.
-fn still(db: &Connection, table: &Table, name: &str, what: &str) -> Result<(), StoreError> {
+/// Refuses a change that would break a lookup that depends on the column.
+fn check_not_looked_up(
+    db: &Connection,
+    table: &Table,
+    name: &str,
+    what: &str,
+) -> Result<(), StoreError> {
     match computed::dependent(db, table, name)? {
         None => Ok(()),
         Some(dependent) => {
-            let message = format!("`{name}` is what `{dependent}` looks up by, so {what}");
-            let hint = "take the lookup away first, with `:definition {:computed nil}`";
+            let message = format!("`{dependent}` looks up by `{name}`, so {what}");
+            let hint = "remove the lookup first, with `:definition {:computed nil}`";
             Err(with_hint(rejected("E0634", "conflict", message), hint))
         }
     }
 }
 
-/// Finds out what type the column is to have; `None`: the one it has.
+/// Returns the type that the column is to have; `None`: its current one.
 fn wanted_type(
     db: &Connection,
     table: &Table,
@@ -144,7 +149,7 @@ fn wanted_type(
     definition: &ColumnDefinition,
 ) -> Result<Option<ColumnType>, StoreError> {
     let contradiction = |why: String| {
-        let message = format!("`:type-hint` of `{name}` says otherwise: {why}");
+        let message = format!("`:type-hint` of `{name}` contradicts the definition: {why}");
         Err(rejected("E0631", "bad-config", message))
     };
     let column = table.known(name)?;
@@ -152,7 +157,7 @@ fn wanted_type(
         let found = computed::check(db, table, name)?;
         return match (definition.type_, found) {
             (Some(declared), Some(found)) if declared != found => {
-                contradiction(format!("what it looks up is `{}`", found.name()))
+                contradiction(format!("the looked-up column is `{}`", found.name()))
             }
             (declared, found) => Ok(found.or(declared)),
         };
@@ -161,14 +166,14 @@ fn wanted_type(
         return match definition.type_ {
             None | Some(ColumnType::Enum) => Ok(Some(ColumnType::Enum)),
             Some(_) => contradiction(
-                "a column with `:enum` options holds enums; `:enum nil` takes them away".to_owned(),
+                "a column with `:enum` options holds enums; `:enum nil` removes them".to_owned(),
             ),
         };
     }
     Ok(definition.type_)
 }
 
-/// Finds the column that another one refers to, and gives it an index.
+/// Finds the column that another one refers to, and adds an index to it.
 fn referred(
     db: &Connection,
     table: &Table,
@@ -195,7 +200,7 @@ fn referred(
     })
 }
 
-/// Replaces the options of a column, and gives its cells their ids.
+/// Replaces the options of a column, and converts its cells to their ids.
 fn set_options(
     db: &Connection,
     table: &mut Table,

@@ -1,7 +1,7 @@
 //! Computed columns: cells that are looked up in the table that another cell refers to.
 //!
-//! They are kept like other cells, and computed when their row is written and when a flow asks for it; not when
-//! the other table changes. What a lookup leads back to itself is refused when the column is defined.
+//! Their cells are stored like others, and computed when their row is written and when a flow asks for it, but not when
+//! the other table changes. A lookup that depends on itself is refused when the column is defined.
 
 use std::collections::HashSet;
 
@@ -15,7 +15,7 @@ use super::meta::Lookup;
 use super::registry::{Column, Table};
 use crate::edn::MapText;
 
-/// Deeper chains of lookups are refused.
+/// Maximum length of a chain of lookups.
 const MAX_DEPTH: usize = 50;
 
 /// Computes the computed columns of rows again; returns the numbers of the rows that changed.
@@ -49,7 +49,7 @@ pub(super) fn refresh(
     Ok(changed)
 }
 
-/// Answers `:recompute`.
+/// Executes `:recompute`.
 pub(super) fn recompute(db: &Connection, ask: &Recompute) -> Result<String, StoreError> {
     let mut table = Table::open_to_change(db, &ask.table)?;
     let mut condition = Condition::default();
@@ -99,14 +99,14 @@ pub(super) fn recompute(db: &Connection, ask: &Recompute) -> Result<String, Stor
         .finish())
 }
 
-/// A lookup, and where it leads.
+/// A lookup with its target.
 struct Target {
     table: Table,
-    /// The column in which the cell is looked for.
+    /// The column that is searched for the cell.
     key: String,
-    /// The column whose cell is taken.
+    /// The column whose cell is the result.
     field: String,
-    /// The column of this table whose cell is looked for.
+    /// The column of this table whose cell is searched for.
     by: Column,
 }
 
@@ -130,8 +130,8 @@ fn lookup(db: &Connection, table: &Table, name: &str) -> Result<Option<Target>, 
     }))
 }
 
-/// Gives a computed column the type of what it looks up, and returns the lookup as SQL; `None` while there is
-/// nothing to look up.
+/// Sets the type of a computed column to that of its lookup, and returns the lookup as SQL; `None` while a column of
+/// the lookup has no type.
 fn settle_type(
     db: &Connection,
     table: &mut Table,
@@ -158,7 +158,7 @@ fn settle_type(
     )))
 }
 
-/// The computed columns of a table, each after those that it needs.
+/// Returns the computed columns of a table, each after those that it depends on.
 fn order(table: &Table) -> Vec<String> {
     fn visit(table: &Table, name: &str, out: &mut Vec<String>, depth: usize) {
         let Some(column) = table.column(name) else {
@@ -186,7 +186,7 @@ fn order(table: &Table) -> Vec<String> {
     out
 }
 
-/// Checks that a column can be looked up in this way, and returns the type it has then.
+/// Checks that a column can be computed by a lookup, and returns its type.
 pub(super) fn check(
     db: &Connection,
     table: &Table,
@@ -198,11 +198,11 @@ pub(super) fn check(
     let by = table.known(&lookup.reference_column)?;
     let Some(reference) = &by.meta.reference else {
         let message = format!(
-            "`{name}` looks up what `{}` refers to, and that column has no `:reference`",
+            "`{name}` looks up by `{}`, but that column has no `:reference`",
             by.name
         );
         let hint = format!(
-            "say it first: `{{:op :set-column :table \"{}\" :column \"{}\" :definition {{:reference {{:table \"...\" :column \"id\"}}}}}}`",
+            "set it first: `{{:op :set-column :table \"{}\" :column \"{}\" :definition {{:reference {{:table \"...\" :column \"id\"}}}}}}`",
             table.name, by.name
         );
         return Err(with_hint(rejected("E0634", "bad-config", message), hint));
@@ -227,7 +227,7 @@ pub(super) fn check_types(by: &Column, other: &Table, key: &Column) -> Result<()
     }
     let holds = |column: &Column| column.type_.map_or("nothing yet", super::cell::holds);
     let message = format!(
-        "`{}` holds {}, and `{}` of the table `{}` holds {}: they are never the same",
+        "`{}` holds {}, and `{}` of the table `{}` holds {}: they are never equal",
         by.name,
         holds(by),
         key.name,
@@ -246,7 +246,7 @@ fn check_cycle(
 ) -> Result<(), StoreError> {
     if path.len() > MAX_DEPTH {
         let message =
-            format!("the lookups from `{name}` on lead through more than {MAX_DEPTH} columns");
+            format!("the chain of lookups from `{name}` has more than {MAX_DEPTH} columns");
         return Err(rejected("E0634", "too-large", message));
     }
     let Some(Target {
@@ -262,10 +262,7 @@ fn check_cycle(
         let step = (place.id, next.clone());
         if path.contains(&step) {
             let names: Vec<&str> = path.iter().map(|(_, name)| name.as_str()).collect();
-            let message = format!(
-                "the lookup goes round in a circle: {} -> {next}",
-                names.join(" -> ")
-            );
+            let message = format!("the lookups form a cycle: {} -> {next}", names.join(" -> "));
             return Err(rejected("E0634", "bad-config", message));
         }
         path.push(step);

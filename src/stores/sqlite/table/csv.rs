@@ -1,7 +1,7 @@
-//! CSV files into tables and out of them.
+//! Import and export of CSV files.
 //!
-//! A file is staged first, off the thread that writes: copied into the blobs as UTF-8, split, and its columns'
-//! types found. The change that imports it then only reads the copy, so a transaction is as short as it can be.
+//! A file is staged first, outside of the thread that writes: copied into the blobs as UTF-8, split, and the types of
+//! its columns inferred. The change that imports it then only reads the copy, which keeps the transaction short.
 
 mod cell;
 mod export;
@@ -99,7 +99,7 @@ fn unreadable(error: SplitError) -> StoreError {
             );
             with_hint(
                 rejected("E0643", "invalid", message),
-                "close it, or write it twice where it is part of the text",
+                "close it, or double it if it is part of the text",
             )
         }
         SplitError::TooLarge { line, field } => {
@@ -109,13 +109,13 @@ fn unreadable(error: SplitError) -> StoreError {
             );
             with_hint(
                 rejected("E0643", "too-large", message),
-                "a quote or the end of a line may be missing, or the delimiter is another",
+                "a quote or the end of a line may be missing, or the delimiter is a different one",
             )
         }
     }
 }
 
-/// Returns where a blob lies, beside the database.
+/// Returns the path of a blob, beside the database.
 fn place_of(db: &Connection, hash: &BlobHash) -> Result<PathBuf, StoreError> {
     let home = db.path().map(PathBuf::from);
     let folder = home

@@ -1,4 +1,4 @@
-//! What there is to know about a table.
+//! The description of a table: its columns, key, partitions and row count.
 
 use flowstone_model::ports::StoreError;
 use flowstone_model::table::{TableName, TableTarget};
@@ -50,7 +50,7 @@ pub(super) fn schema(db: &Connection, target: &TableTarget) -> Result<String, St
         .finish())
 }
 
-/// What a column refers to, as EDN text.
+/// Returns the reference of a column as EDN text.
 pub(super) fn referred(db: &Connection, column: &Column) -> Result<Option<String>, StoreError> {
     let Some(reference) = &column.meta.reference else {
         return Ok(None);
@@ -64,7 +64,7 @@ pub(super) fn referred(db: &Connection, column: &Column) -> Result<Option<String
     ))
 }
 
-/// What there is to know about a column; `referred` is what it refers to.
+/// Returns the description of a column as EDN text; `referred` is its reference.
 pub(super) fn column_edn(column: &Column, referred: Option<String>) -> String {
     let type_ = column.type_;
     let mut map = MapText::new()

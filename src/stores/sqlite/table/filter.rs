@@ -12,12 +12,12 @@ use super::options::Options;
 use super::partition;
 use super::registry::Table;
 
-/// Deeper conditions are refused.
+/// Maximum depth of a condition.
 const MAX_DEPTH: usize = 50;
-/// As many values may be bound.
+/// Maximum number of bound values.
 const MAX_VALUES: usize = 10_000;
 
-/// A condition under construction: SQL, and what is bound in it.
+/// A condition under construction: SQL, and its bound values.
 #[derive(Default)]
 pub(super) struct Condition {
     pub sql: String,
@@ -35,17 +35,17 @@ impl Condition {
     }
 }
 
-/// Something in a table that can be compared: a column, or the number of the row.
+/// A comparable part of a row: a column, or the row's number.
 pub(super) struct Operand {
     pub name: String,
     pub sql: String,
     pub type_: Option<ColumnType>,
-    /// The options of an enum, where they are declared.
+    /// The options of an enum, if they are declared.
     pub options: Option<Rc<Options>>,
 }
 
 impl Operand {
-    /// Stands for a column of which only name and type matter.
+    /// Returns an operand for a column of which only name and type matter.
     pub fn plain_column(name: &str, type_: ColumnType) -> Operand {
         Operand {
             name: name.to_owned(),
@@ -81,7 +81,7 @@ impl Operand {
         })
     }
 
-    /// What it is ordered by, and what text tests look at: without the marks of an enum.
+    /// Returns the SQL by which the operand is ordered and that text tests use: without the marks of an enum.
     pub fn plain(&self) -> String {
         let sql = &self.sql;
         match self.type_ {
@@ -95,7 +95,7 @@ impl Operand {
     }
 }
 
-/// Writes the condition that chooses rows.
+/// Writes the condition that selects rows.
 pub(super) fn choice(
     table: &Table,
     rows: &RowChoice,
@@ -124,7 +124,7 @@ pub(super) fn choice(
     Ok(())
 }
 
-/// Writes a condition on rows of the partitions that are meant. It is true or not; a missing cell makes no
+/// Writes a condition on rows of the selected partitions. It is either true or false; a missing cell makes no
 /// comparison true.
 pub(super) fn filter(
     table: &Table,
@@ -244,7 +244,7 @@ fn check_count(operand: &Operand, test: Test, cells: &[Cell]) -> Result<(), Stor
         true => Ok(()),
         false => {
             let message = format!(
-                "`{}` on `{}` takes {wanted}, and got {}",
+                "`{}` on `{}` takes {wanted}, got {}",
                 test.name(),
                 operand.name,
                 cells.len()
@@ -254,7 +254,7 @@ fn check_count(operand: &Operand, test: Test, cells: &[Cell]) -> Result<(), Stor
     }
 }
 
-/// Equal to one of some values; nil is equal to a missing cell.
+/// Writes a test for equality with one of several values; nil equals a missing cell.
 fn among(
     operand: &Operand,
     test: Test,
@@ -324,7 +324,7 @@ fn ordered(
     Ok(())
 }
 
-/// A text has a part; data has an item or a key.
+/// Writes a test for a substring of text, or for an item or a key of data.
 fn part(operand: &Operand, test: Test, cell: &Cell, out: &mut Condition) -> Result<(), StoreError> {
     match operand.type_ {
         Some(ColumnType::Json) => {
@@ -353,7 +353,7 @@ fn text_test(
     let length = text.chars().count();
     match test {
         Test::StartsWith => {
-            // A range that an index serves; the comparison that follows is what counts.
+            // A range for which an index can be used; the comparison that follows is exact.
             if let (Some(end), true) = (after_prefix(&text), plain == operand.sql && length > 0) {
                 out.push(&format!("{plain} >= "));
                 out.bind(Sql::Text(text.clone()));
@@ -371,7 +371,7 @@ fn text_test(
     Ok(())
 }
 
-/// The least text that is larger than all that start so, in the order of their bytes.
+/// Returns the smallest text that is larger than all texts with a prefix, in byte order.
 fn after_prefix(text: &str) -> Option<String> {
     let mut kept: Vec<char> = text.chars().collect();
     while let Some(last) = kept.pop() {
@@ -395,7 +395,7 @@ fn text_operand(operand: &Operand, test: Test, cell: &Cell) -> Result<String, St
         ) => Ok(text.clone()),
         (Some(ColumnType::String | ColumnType::Enum | ColumnType::Date) | None, cell) => {
             let message = format!(
-                "`{}` on `{}` takes a string, and got {}",
+                "`{}` on `{}` takes a string, got {}",
                 test.name(),
                 operand.name,
                 shown(cell)
@@ -408,7 +408,7 @@ fn text_operand(operand: &Operand, test: Test, cell: &Cell) -> Result<String, St
 
 fn no_test(operand: &Operand, test: Test) -> StoreError {
     let message = format!(
-        "`{}` cannot be asked of `{}`, which holds {}",
+        "`{}` cannot be used on `{}`, which holds {}",
         test.name(),
         operand.name,
         operand.type_.map_or("nothing yet", holds)
@@ -416,7 +416,7 @@ fn no_test(operand: &Operand, test: Test) -> StoreError {
     rejected("E0624", "bad-config", message)
 }
 
-/// Returns a value to compare with, as the column would keep it.
+/// Returns a value for comparison in the stored form of the column.
 pub(super) fn value(operand: &Operand, test: Test, cell: &Cell) -> Result<Sql, StoreError> {
     let Some(type_) = operand.type_ else {
         return Ok(Sql::Null);
@@ -450,7 +450,7 @@ pub(super) fn value(operand: &Operand, test: Test, cell: &Cell) -> Result<Sql, S
     })
 }
 
-/// Returns the `ORDER BY` of some columns; ties are in the order in which rows were written.
+/// Returns the `ORDER BY` of some columns; rows that are equal are in the order in which they were written.
 pub(super) fn order(table: &Table, sort: &[Sort]) -> Result<String, StoreError> {
     let mut parts = Vec::new();
     for sort in sort {

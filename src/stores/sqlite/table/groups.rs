@@ -1,7 +1,7 @@
-//! Rows into groups: each row is read once, and its group found by the bytes of what it has in common with others.
+//! Grouping of rows: each row is read once, and its group is found by the bytes of its grouping cells.
 //!
-//! A sort, as SQL would group, is not needed. Where finding a group takes more than looking at bytes, because of a
-//! bucket or a decimal, what was found for some bytes is remembered.
+//! A sort, as in SQL's `GROUP BY`, is not needed. If finding a group takes more than comparing bytes, because of a
+//! bucket or a decimal, the group of some raw bytes is remembered.
 
 use std::collections::HashMap;
 
@@ -19,15 +19,15 @@ use super::filter::{Condition, Operand, filter};
 use super::metric::{Figure, Tally, push_identity};
 use super::registry::Table;
 
-/// More groups than this are refused.
+/// Maximum number of groups.
 const MAX_GROUPS: usize = 100_000;
 /// Maximum number of distinct raw values whose groups are remembered.
 const MAX_SEEN: usize = 65_536;
 
-/// The figures of a group, in the order of the columns of the result.
+/// The values of a group: its grouping cells and its metrics, in the order of the columns of the result.
 pub(super) type Group = Vec<Figure>;
 
-/// Reads the rows that fit and returns their groups, in the order of their first rows.
+/// Reads the matching rows and returns their groups, in the order of their first rows.
 pub(super) fn collect(
     db: &Connection,
     table: &Table,
@@ -71,24 +71,24 @@ pub(super) fn collect(
     Ok(groups.finish())
 }
 
-/// Groups while their rows are read.
+/// The groups while their rows are read.
 struct Groups<'a> {
     query: &'a Aggregate,
     by: Vec<Operand>,
     /// The column of each metric; `None` counts rows.
     of: Vec<Option<Operand>>,
-    /// What is read of each row: every column once, the row's number last.
+    /// The columns that are read of each row, each once; the row's number is the last.
     columns: Vec<String>,
-    /// Where among them each column of a group is.
+    /// The index in `columns` of each grouping column.
     by_at: Vec<usize>,
-    /// Where the column of each metric is.
+    /// The index in `columns` of each metric's column.
     of_at: Vec<Option<usize>>,
     tallies: Vec<Tallied>,
-    /// Where the tallies of a group are, by what identifies it.
+    /// The index of a group in `tallies`, by the bytes that identify the group.
     places: HashMap<Vec<u8>, usize>,
-    /// Where they are by the bytes of cells, when that is not the same.
+    /// The index of a group in `tallies`, by the raw bytes of its cells, if these do not identify it.
     seen: HashMap<Vec<u8>, usize>,
-    /// Whether the bytes of cells are what identifies a group.
+    /// Tells whether the raw bytes of the cells identify a group.
     is_plain: bool,
     key: Vec<u8>,
 }
@@ -96,7 +96,7 @@ struct Groups<'a> {
 struct Tallied {
     key: Group,
     tallies: Vec<Tally>,
-    /// The number of the first row.
+    /// The number of the first row of the group.
     first: i64,
 }
 
@@ -174,7 +174,7 @@ impl<'a> Groups<'a> {
             .collect()
     }
 
-    /// Returns what SQL counts, when counting all rows is all that is asked: it need not look at them.
+    /// Returns the SQL of the counts if the query asks for nothing else: then rows are not read one by one.
     fn counts(&self) -> Option<String> {
         let counts = self
             .query
@@ -193,7 +193,7 @@ impl<'a> Groups<'a> {
         (self.by.is_empty() && !counts.is_empty()).then(|| counts.join(", "))
     }
 
-    /// Whether it matters in which order rows come.
+    /// Tells whether the order of rows matters.
     fn needs_order(&self) -> bool {
         let metrics = self.query.metrics.iter();
         metrics
@@ -210,7 +210,7 @@ impl<'a> Groups<'a> {
         for (tally, place) in tallies.iter_mut().zip(&self.of_at) {
             let cell = match place {
                 Some(place) => row.get_ref(*place).map_err(failed)?,
-                // A metric without a column sees a 1.
+                // A metric without a column counts a 1 for each row.
                 None => ValueRef::Integer(1),
             };
             tally.add(cell)?;
@@ -218,14 +218,14 @@ impl<'a> Groups<'a> {
         Ok(())
     }
 
-    /// Finds the group of a row, making it if need be.
+    /// Finds the group of a row, and adds it if necessary.
     fn place(&mut self, row: &rusqlite::Row<'_>) -> Result<usize, StoreError> {
         self.key.clear();
         for (place, operand) in self.by_at.iter().zip(&self.by) {
             let cell = row.get_ref(*place).map_err(failed)?;
             let type_ = match self.is_plain {
                 true => operand.type_.unwrap_or(ColumnType::Json),
-                // As it is: what is remembered is what was made of exactly this.
+                // Raw bytes: the group is remembered for exactly these.
                 false => ColumnType::String,
             };
             push_identity(&mut self.key, type_, cell);
@@ -298,7 +298,7 @@ fn check_bucket(group: &GroupBy, operand: &Operand) -> Result<(), StoreError> {
     let (fits, needs) = match &group.bucket {
         None => (true, ""),
         Some(Bucket::NumericBin { size }) if !size.is_finite() || *size <= 0.0 => {
-            let message = format!("the size of a bin is more than 0, and {size} is not");
+            let message = format!("the size of a bin must be more than 0, got {size}");
             return Err(rejected("E0628", "bad-config", message));
         }
         Some(Bucket::NumericBin { .. }) => (

@@ -1,5 +1,5 @@
-//! What cells go through on their way into a table: enums find their ids, and what a column asks of its cells is
-//! checked. Most tables ask nothing, and have none of this.
+//! Checks of cells before they are stored: enum values are replaced by their ids, and validations are applied. Most
+//! tables have none.
 
 use flowstone_lang::value::Value;
 use flowstone_model::codec::decode;
@@ -16,7 +16,7 @@ use super::metric::compare;
 use super::options::Options;
 use super::registry::{Column, Table, listed};
 
-/// The gates of a table's columns, in their order.
+/// The checks of a table's columns, in their order.
 pub(super) struct Intake {
     gates: Vec<Option<Gate>>,
 }
@@ -29,27 +29,27 @@ struct Gate {
     checks: Vec<Check>,
 }
 
-/// Why a cell is not let in.
+/// The reason why a cell is refused.
 pub(super) struct Refusal {
     pub code: &'static str,
-    /// Such as `should be at most 5, is 7`.
-    pub words: String,
+    /// The problem, such as `should be at most 5, is 7`.
+    pub message: String,
     pub hint: Option<String>,
 }
 
 impl Refusal {
-    /// A cell that must be there.
+    /// Returns the refusal of a missing cell that is required.
     pub fn missing() -> Refusal {
         Refusal {
             code: "E0632",
-            words: "is required".to_owned(),
+            message: "is required".to_owned(),
             hint: None,
         }
     }
 
-    /// Says it of a cell.
+    /// Returns the error for the refused cell of a row.
     pub fn error(self, row: &str, column: &str) -> StoreError {
-        let message = format!("{row}: `{column}` {}", self.words);
+        let message = format!("{row}: `{column}` {}", self.message);
         let error = rejected(self.code, "invalid", message);
         match self.hint {
             Some(hint) => with_hint(error, hint),
@@ -58,7 +58,7 @@ impl Refusal {
     }
 }
 
-/// A rule that is ready to be asked.
+/// A validation rule in prepared form.
 pub(super) enum Check {
     Schema(Schema),
     Required,
@@ -70,7 +70,7 @@ pub(super) enum Check {
 }
 
 impl Intake {
-    /// Returns what the columns ask of their cells; `None` when they ask nothing.
+    /// Returns the checks of a table's columns; `None` if no column has checks.
     pub fn of(table: &Table) -> Result<Option<Intake>, StoreError> {
         let asks = |column: &Column| column.options.is_some() || column.meta.validation.is_some();
         if !table.columns.iter().any(asks) {
@@ -85,7 +85,7 @@ impl Intake {
         }))
     }
 
-    /// Returns what a column, by its place in the table, keeps for a cell; or why it does not.
+    /// Returns the stored form of a cell for the column at an index, or the reason for a refusal.
     pub fn take(&mut self, at: usize, kept: Sql) -> Result<Result<Sql, Refusal>, StoreError> {
         match self.gates.get_mut(at) {
             Some(Some(gate)) => gate.take(kept),
@@ -93,12 +93,12 @@ impl Intake {
         }
     }
 
-    /// Whether a column asks anything.
+    /// Tells whether a column has checks.
     pub fn asks(&self, at: usize) -> bool {
         matches!(self.gates.get(at), Some(Some(_)))
     }
 
-    /// Returns the places of the columns that must have a value and are not among these.
+    /// Returns the index of the first required column that is not among the given ones.
     pub fn missing(&self, given: &[usize]) -> Option<usize> {
         let needs = |gate: &Gate| gate.checks.iter().any(|check| check.refuses_nil());
         (0..self.gates.len())
@@ -144,7 +144,7 @@ impl Gate {
                     None if *closed => {
                         return Ok(Err(Refusal {
                             code: "E0633",
-                            words: format!(
+                            message: format!(
                                 "should be one of the options, is {}",
                                 to_edn(self.type_, &Sql::Text(text))
                             ),
@@ -160,10 +160,10 @@ impl Gate {
             (_, kept) => kept,
         };
         for check in &self.checks {
-            if let Some(words) = check.problem(self.type_, &kept) {
+            if let Some(message) = check.problem(self.type_, &kept) {
                 return Ok(Err(Refusal {
                     code: "E0632",
-                    words,
+                    message,
                     hint: None,
                 }));
             }
@@ -172,7 +172,7 @@ impl Gate {
     }
 }
 
-/// Makes the rules of a column ready, or says which of them makes no sense for it.
+/// Prepares the rules of a column, or reports the one that does not suit its type.
 pub(super) fn checks(
     column: &str,
     type_: ColumnType,
@@ -286,7 +286,7 @@ impl Check {
         }
     }
 
-    /// Says in what a cell differs from the rule.
+    /// Describes how a cell violates the rule; `None` if it does not.
     fn problem(&self, type_: ColumnType, kept: &Sql) -> Option<String> {
         let is_nil = matches!(kept, Sql::Null);
         let shown = || {
@@ -315,9 +315,9 @@ impl Check {
                 .is_gt()
                 .then(|| format!("should be at most {text}, is {}", shown())),
             Check::MinLength(least) => (length() < *least)
-                .then(|| format!("should have {least} characters at least, has {}", length())),
+                .then(|| format!("should have at least {least} characters, has {}", length())),
             Check::MaxLength(most) => (length() > *most)
-                .then(|| format!("should have {most} characters at most, has {}", length())),
+                .then(|| format!("should have at most {most} characters, has {}", length())),
             Check::OneOf(all, texts) => all
                 .iter()
                 .all(|one| compare(type_, kept, one).is_ne())

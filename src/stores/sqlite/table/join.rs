@@ -1,5 +1,5 @@
-//! Joins whose result is a table: done by SQLite, which makes an index on the join fields for as long as it needs
-//! one. Rows come in the order of the left side, then of the right.
+//! Joins whose result is a table. SQLite performs them, with a temporary index on the join fields if it needs one. Rows
+//! are in the order of the left side, then of the right one.
 
 use flowstone_model::codec::digest_bytes;
 use flowstone_model::ports::StoreError;
@@ -22,10 +22,10 @@ use super::write::{
 
 use super::writer::put;
 
-/// As many of the rows written are shown in the result.
+/// Maximum number of written rows that are shown in the result.
 const PREVIEW: usize = 5;
 
-/// Answers `:materialize-join`.
+/// Executes `:materialize-join`.
 pub(super) fn materialize(
     db: &Connection,
     join: &MaterializeJoin,
@@ -90,11 +90,11 @@ fn done_before(db: &Connection, id: &str, digest: &str) -> Result<Option<String>
         None => Ok(None),
         Some((known, answer)) if known == digest => Ok(Some(answer)),
         Some(_) => {
-            let message = format!("`:op-id` `{id}` names another join, which was done before");
+            let message = format!("the `:op-id` `{id}` was used for another join before");
             let error = rejected("E0636", "conflict", message);
             Err(with_hint(
                 error,
-                "give each join a name of its own; a repeated one gives the first answer",
+                "use a different `:op-id` for each join; a repeated one returns the first answer",
             ))
         }
     }
@@ -115,12 +115,12 @@ impl Position {
     }
 }
 
-/// One side: a table, which is made for as long as the join takes when rows were given.
+/// One side: a table, or a temporary one if rows were given.
 struct Side {
     table: Table,
     is_scratch: bool,
     position: Position,
-    /// The names of the columns that may be kept.
+    /// The names of the columns that can be kept.
     fields: Vec<String>,
     rows: Condition,
 }
@@ -142,7 +142,7 @@ impl Side {
                     Position::Left => left,
                     Position::Right => right,
                 });
-                // No rows name no columns, and rows may leave out what is nil in all of them.
+                // An empty list of rows names no columns, and rows may omit cells that are nil in all of them.
                 for name in joined.chain(&side.select) {
                     if table.column(name).is_none() && rows.is_empty() {
                         table.add_column(db, name, None, true)?;
@@ -173,7 +173,7 @@ impl Side {
         })
     }
 
-    /// Returns a column that may be kept.
+    /// Returns a column that can be kept.
     fn field(&self, name: &str) -> Result<&Column, StoreError> {
         let column = known(&self.table, name, self.position)?;
         if self.fields.iter().any(|field| field == name) {
@@ -217,7 +217,7 @@ fn known<'a>(table: &'a Table, name: &str, position: Position) -> Result<&'a Col
 /// A column of the result.
 struct Kept {
     name: String,
-    /// What it is called in SQL: `l.c1`.
+    /// The column in SQL, such as `l.c1`.
     sql: String,
     type_: Option<ColumnType>,
     meta: Meta,
@@ -234,11 +234,11 @@ fn combine(
     let mut into = open(db, &join.into, now_ms)?;
     if [sides.0.table.id, sides.1.table.id].contains(&into.id) {
         let message = format!(
-            "the table `{}` is a side of the join, and its result",
+            "the table `{}` is both a side of the join and its result",
             into.name
         );
         let error = rejected("E0635", "bad-config", message);
-        return Err(with_hint(error, "write the result to a table of its own"));
+        return Err(with_hint(error, "write the result to another table"));
     }
     if join.mode == WriteMode::Replace {
         clear(db, &into)?;
@@ -270,7 +270,7 @@ fn combine(
         .finish())
 }
 
-/// Finds out which fields the result has.
+/// Determines the fields of the result.
 fn projection(
     join: &MaterializeJoin,
     (left, right): (&Side, &Side),
@@ -333,14 +333,14 @@ fn projection(
     }
 }
 
-/// What must be equal, in SQL.
+/// The join conditions in SQL.
 struct Joins {
     conditions: Vec<String>,
-    /// What is computed of right rows for it, `k0`, `k1` ..., so that SQLite can make an index of that too.
+    /// Expressions over right rows, named `k0`, `k1` ..., so that SQLite can index them too.
     made: Vec<String>,
 }
 
-/// Returns what must be equal.
+/// Returns the join conditions.
 fn conditions(join: &MaterializeJoin, (left, right): (&Side, &Side)) -> Result<Joins, StoreError> {
     use ColumnType::{Decimal, Double, Enum, Json, Long};
     let mut made = Vec::new();
@@ -368,9 +368,9 @@ fn conditions(join: &MaterializeJoin, (left, right): (&Side, &Side)) -> Result<J
                 let made = make(format!("CAST({} AS TEXT)", right_column.sql()));
                 format!("{left_sql} = {made}")
             }
-            (Enum, ColumnType::String) => format!("{right_sql} = {}", words(Enum, &left_sql)),
+            (Enum, ColumnType::String) => format!("{right_sql} = {}", text_sql(Enum, &left_sql)),
             (ColumnType::String, Enum) => {
-                let made = make(words(Enum, &right_column.sql()));
+                let made = make(text_sql(Enum, &right_column.sql()));
                 format!("{made} = {left_sql}")
             }
             (left_type, right_type) => {
@@ -387,8 +387,8 @@ fn conditions(join: &MaterializeJoin, (left, right): (&Side, &Side)) -> Result<J
     Ok(Joins { conditions, made })
 }
 
-/// The text of a string or enum, without the mark of an enum.
-fn words(type_: ColumnType, sql: &str) -> String {
+/// Returns the SQL of a string or enum as text, without the mark of an enum.
+fn text_sql(type_: ColumnType, sql: &str) -> String {
     let operand = Operand {
         sql: sql.to_owned(),
         ..Operand::plain_column("", type_)
@@ -396,7 +396,7 @@ fn words(type_: ColumnType, sql: &str) -> String {
     operand.plain()
 }
 
-/// Gives the destination its columns; returns its names in SQL and what goes into them.
+/// Adds the columns of the destination; returns their names in SQL and the expressions for them.
 fn fit(
     db: &Connection,
     into: &mut Table,
@@ -428,7 +428,7 @@ fn fit(
             (Some(own), type_) if own == type_ => kept.sql.clone(),
             (Some(Double), Long) => kept.sql.clone(),
             (Some(Decimal), Long) => format!("CAST({} AS TEXT)", kept.sql),
-            (Some(ColumnType::String), Enum) => words(Enum, &kept.sql),
+            (Some(ColumnType::String), Enum) => text_sql(Enum, &kept.sql),
             (Some(Enum), ColumnType::String) => format!(
                 "(CASE WHEN substr({0}, 1, 1) IN (':', '\\') THEN '\\' || {0} ELSE {0} END)",
                 kept.sql
@@ -450,7 +450,7 @@ fn fit(
     Ok(columns)
 }
 
-/// The `SELECT` of the join, and what is bound in it.
+/// Returns the `SELECT` of the join, and its bound values.
 fn select(
     (left, right): (&Side, &Side),
     (columns, joins): (&[(String, String)], &Joins),
@@ -466,7 +466,7 @@ fn select(
     let made: String = made
         .map(|(idx, sql)| format!(", {sql} AS k{idx}"))
         .collect();
-    // With a limit, it is computed once and not for each pair of rows.
+    // With a limit, the expressions are computed once, not for each pair of rows.
     let once = if made.is_empty() { "" } else { " LIMIT -1" };
     Condition {
         sql: format!(
@@ -483,7 +483,7 @@ fn select(
     }
 }
 
-/// Writes the rows; returns how many there were, and their numbers where they are needed.
+/// Writes the rows; returns their number, and the numbers of those rows that are needed.
 fn insert(
     db: &Connection,
     (into, join): (&Table, &MaterializeJoin),
@@ -558,7 +558,7 @@ fn insert(
     Ok((ids.len(), Some(ids)))
 }
 
-/// A key field is never nil.
+/// Refuses nil in a key field.
 fn check_keys(db: &Connection, into: &Table) -> Result<(), StoreError> {
     for column in into.key() {
         let sql = format!(
@@ -574,7 +574,7 @@ fn check_keys(db: &Connection, into: &Table) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// Does for rows what is done for those that are written one by one.
+/// Completes written rows in the same way as single writes do: checks, enum ids and computed cells.
 fn finish(db: &Connection, into: &mut Table, ids: &[i64]) -> Result<(), StoreError> {
     if let Some(mut intake) = Intake::of(into)? {
         for (place, column) in into.columns.iter().enumerate() {
@@ -619,7 +619,8 @@ fn last_row(db: &Connection, table: &Table) -> Result<i64, StoreError> {
     db.query_row(&sql, [], |row| row.get(0)).map_err(failed)
 }
 
-/// Returns how many rows came after a row, and the first of them, or else of all.
+/// Returns the number of rows after a row, and the numbers of the first of them; without such rows, of the first rows
+/// of the table.
 fn inserted(db: &Connection, table: &Table, after: i64) -> Result<(usize, Vec<i64>), StoreError> {
     let sql = format!("SELECT count(*) FROM {} WHERE row_id > ?1", table.sql());
     let count: i64 = db

@@ -12,7 +12,7 @@ use crate::edn::{self, MapText};
 pub(super) struct Meta {
     pub display_name: Option<String>,
     pub semantic_type: Option<String>,
-    /// Whether its options are declared, and whether they are all there may be.
+    /// Set if the options are declared; tells whether further options are refused.
     pub options: Option<Closed>,
     pub lookup: Option<Lookup>,
     pub reference: Option<Reference>,
@@ -20,11 +20,11 @@ pub(super) struct Meta {
     pub validation: Option<Validation>,
 }
 
-/// Whether an enum accepts values that are not among its options.
+/// Tells whether an enum refuses values that are not among its options.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Closed(pub bool);
 
-/// Where the cells of a computed column come from.
+/// The source of a computed column's cells.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Lookup {
     /// A column of the same table, with a reference.
@@ -33,16 +33,16 @@ pub(super) struct Lookup {
     pub field: String,
 }
 
-/// Whose rows the cells of a column name.
+/// The table and the column that the cells of a column refer to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Reference {
     pub table: i64,
-    /// The column in which the cell is looked for.
+    /// The column that is searched for the cell.
     pub column: String,
 }
 
 impl Meta {
-    /// Reads what the registry has. Keys of later builds are left alone.
+    /// Parses the stored definition. Keys of later builds are ignored.
     pub fn read(text: &str) -> Meta {
         if text == "{}" {
             return Meta::default();
@@ -72,7 +72,7 @@ impl Meta {
         }
     }
 
-    /// Returns it as the registry keeps it.
+    /// Returns the definition in stored form.
     pub fn text(&self) -> String {
         let mut map = Map::new();
         let mut put = |key: &str, value: Option<Json>| {
@@ -101,7 +101,7 @@ impl Meta {
     }
 }
 
-/// Returns a format as it is kept.
+/// Returns a format in stored form.
 pub(super) fn format_json(format: &CellFormat) -> Json {
     match &format.currency {
         None => json!({"display": format.display.name()}),
@@ -109,7 +109,7 @@ pub(super) fn format_json(format: &CellFormat) -> Json {
     }
 }
 
-/// Reads a format as it is kept.
+/// Parses a stored format.
 pub(super) fn read_format(json: &Json) -> Option<CellFormat> {
     let currency = json.get("currency").and_then(Json::as_str);
     Some(CellFormat {
@@ -173,7 +173,7 @@ fn read_rule(json: &Json) -> Option<CheckRule> {
     })
 }
 
-/// Returns what a column's cells must satisfy as EDN text, in the words in which flows say it.
+/// Returns the validation of a column as EDN text, in the form that flows use.
 pub(super) fn validation_edn(validation: &Validation) -> String {
     let rules = match validation {
         Validation::Schema(schema) => return schema.clone(),

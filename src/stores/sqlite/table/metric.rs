@@ -1,4 +1,4 @@
-//! Figures of a group: computed cell by cell, exact where the column is.
+//! Metrics of a group: computed cell by cell, exactly if the column is exact.
 
 use std::cmp::Ordering;
 use std::collections::HashSet;
@@ -12,7 +12,7 @@ use rusqlite::types::{Value as Sql, ValueRef};
 use super::super::failure::rejected;
 use super::cell::{holds, to_edn};
 
-/// A figure and how to write it.
+/// The value of a metric or group, with its type.
 #[derive(Debug, Clone)]
 pub(super) struct Figure {
     pub cell: Sql,
@@ -46,7 +46,7 @@ impl Figure {
     }
 }
 
-/// Adds bytes that are the same for cells that are equal, and for no others.
+/// Adds bytes that are equal exactly for equal cells.
 pub(super) fn push_identity(out: &mut Vec<u8>, type_: ColumnType, cell: ValueRef<'_>) {
     let mut push = |kind: u8, bytes: &[u8]| {
         out.push(kind);
@@ -74,7 +74,7 @@ pub(super) fn push_identity(out: &mut Vec<u8>, type_: ColumnType, cell: ValueRef
     }
 }
 
-/// Compares cells of one type: missing ones first, numbers before text.
+/// Compares cells of one type: missing cells first, numbers before text.
 pub(super) fn compare(type_: ColumnType, left: &Sql, right: &Sql) -> Ordering {
     let rank = |cell: &Sql| match cell {
         Sql::Null => 0,
@@ -98,7 +98,7 @@ fn decimal(digits: &str) -> BigDecimal {
     BigDecimal::from_str(digits).unwrap_or_default()
 }
 
-/// What has been seen of a group, for one metric.
+/// The state of one metric of a group.
 pub(super) struct Tally {
     kind: MetricKind,
     type_: ColumnType,
@@ -150,7 +150,7 @@ impl Tally {
         Ok(Tally { kind, type_, seen })
     }
 
-    /// Looks at the next cell of the group.
+    /// Adds the next cell of the group.
     pub fn add(&mut self, cell: ValueRef<'_>) -> Result<(), StoreError> {
         if matches!(cell, ValueRef::Null) {
             return Ok(());
@@ -190,7 +190,7 @@ impl Tally {
         Ok(())
     }
 
-    /// Returns the figure: nil for what cannot be said of no cells.
+    /// Returns the value of the metric: nil if it is undefined without cells.
     pub fn finish(self) -> Figure {
         match self.seen {
             Seen::Count(count) => Figure::long(count),
@@ -218,9 +218,9 @@ impl Tally {
     }
 }
 
-/// Keeps the first, last, largest or smallest cell.
+/// Keeps the first, last, smallest or largest cell.
 fn choose(chosen: &mut Option<Sql>, kind: MetricKind, type_: ColumnType, cell: ValueRef<'_>) {
-    // Texts are only copied to be kept; those of decimals compare as numbers.
+    // A text is copied only if it is kept; texts of decimals are compared as numbers.
     let order = |best: &Sql| match (best, cell) {
         (Sql::Text(best), ValueRef::Text(text)) if type_ != ColumnType::Decimal => {
             text.cmp(best.as_bytes())
@@ -253,7 +253,7 @@ fn float(cell: ValueRef<'_>) -> f64 {
     }
 }
 
-/// The value below which a share of all lies; between two of them in proportion.
+/// Returns the value below which a share of all values lies, interpolated between two values.
 fn percentile(mut all: Vec<f64>, share: f64) -> Option<f64> {
     all.sort_by(f64::total_cmp);
     let last = all.len().checked_sub(1)?;
@@ -266,8 +266,8 @@ fn percentile(mut all: Vec<f64>, share: f64) -> Option<f64> {
     }
 }
 
-/// Rounds to the 15 significant digits that spreadsheets show: the share is rarely a binary fraction, so that the digits
-/// beyond are those of the computation and not of the data.
+/// Rounds to the 15 significant digits that spreadsheets show: the share is rarely a binary fraction, so further digits
+/// come from the computation, not from the data.
 fn rounded(value: f64) -> f64 {
     format!("{value:.14e}").parse().unwrap_or(value)
 }

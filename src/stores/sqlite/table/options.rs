@@ -1,4 +1,4 @@
-//! The options of an enum column: which ids there are, and what is taken for them.
+//! The options of an enum column: their ids, and the texts that are accepted for them.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -12,31 +12,31 @@ use super::super::failure::{failed, rejected, with_hint};
 use super::cell::{shown, to_edn, to_sql};
 use crate::edn::{self, MapText};
 
-/// An enum has no more options; what varies more is a string.
+/// Maximum number of options of an enum; a column with more values should be a string.
 pub(super) const MAX_OPTIONS: usize = 10_000;
 
 /// The options of a column, in their order.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Options {
     list: Vec<EnumChoice>,
-    /// By id, name and alias as they are written, without the marks of an enum cell.
+    /// Indexes by id, name and alias as they are written, without the marks of enum cells.
     exact: HashMap<String, usize>,
-    /// Index by lower-case name; `None` if two options share that name.
+    /// Indexes by lower-case name; `None` if two options share that name.
     folded: HashMap<String, Option<usize>>,
-    /// How many of them are on disk.
+    /// Number of options on disk.
     stored: usize,
 }
 
 #[derive(Debug, Clone)]
 struct EnumChoice {
-    /// As cells keep it.
+    /// The id in stored form.
     id: String,
     name: Option<String>,
     aliases: Vec<String>,
 }
 
 impl Options {
-    /// Reads what a definition says.
+    /// Creates the options of a definition.
     pub fn of(definition: &EnumDefinition, column: &str) -> Result<Options, StoreError> {
         let mut options = Options::default();
         for option in &definition.options {
@@ -55,7 +55,7 @@ impl Options {
             for word in words {
                 if options.exact.get(word).is_some_and(|known| *known != at) {
                     let message = format!("two options of `{column}` are called `{word}`");
-                    let hint = "ids, names and aliases of an enum are all different";
+                    let hint = "ids, names and aliases of an enum must all be different";
                     return Err(with_hint(rejected("E0633", "bad-config", message), hint));
                 }
                 options.exact.insert(word.to_owned(), at);
@@ -111,7 +111,7 @@ impl Options {
         self.list.push(option);
     }
 
-    /// Returns the id that a cell means, by its id, name or alias; of capitals only where that is clear.
+    /// Returns the id for the text of a cell, by id, name or alias; the case is ignored only if the result is unique.
     pub fn find(&self, kept: &str) -> Option<&str> {
         let word = plain(kept);
         let at = match self.exact.get(word) {
@@ -133,7 +133,7 @@ impl Options {
         Ok(())
     }
 
-    /// Returns the names of the options, as an error lists them.
+    /// Returns the names of the options for error messages.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.list.iter().map(|option| plain(&option.id))
     }
@@ -156,7 +156,7 @@ impl Options {
         Ok(())
     }
 
-    /// Returns them as EDN text.
+    /// Returns the options as EDN text.
     pub fn edn(&self) -> String {
         edn::vector(self.list.iter().map(|option| {
             let id = to_edn(ColumnType::Enum, &Sql::Text(option.id.clone()));
@@ -171,7 +171,7 @@ impl Options {
     }
 }
 
-/// Forgets the options of a column.
+/// Removes the options of a column.
 pub(super) fn clear(db: &Connection, table: i64, idx: i64) -> Result<(), StoreError> {
     db.execute(
         "DELETE FROM table_option WHERE table_id = ?1 AND idx = ?2",
@@ -181,7 +181,7 @@ pub(super) fn clear(db: &Connection, table: i64, idx: i64) -> Result<(), StoreEr
     .map_err(failed)
 }
 
-/// A cell of an enum without its mark.
+/// Returns the cell of an enum without its mark.
 fn plain(kept: &str) -> &str {
     kept.strip_prefix([':', '\\']).unwrap_or(kept)
 }
@@ -191,6 +191,6 @@ fn check_count(count: usize, column: &str) -> Result<(), StoreError> {
         return Ok(());
     }
     let message = format!("the enum `{column}` would have more than {MAX_OPTIONS} options");
-    let hint = "what varies so much is a string: `:definition {:type-hint :string :enum nil}`";
+    let hint = "use a string column instead: `:definition {:type-hint :string :enum nil}`";
     Err(with_hint(rejected("E0633", "too-large", message), hint))
 }

@@ -1,7 +1,7 @@
-//! Partitions: parts of one table that are read, written and removed each by itself.
+//! Partitions: parts of one table that can be read, written and removed separately.
 //!
-//! A row says in the SQL column `part` whose it is, and every index starts with it. A table has partitions
-//! from its first row on, or never.
+//! The SQL column `part` names the partition of a row, and every index starts with it. A table has partitions from its
+//! first row on, or never.
 
 use flowstone_model::diagnostic::nearest;
 use flowstone_model::ports::StoreError;
@@ -11,13 +11,13 @@ use rusqlite::{Connection, OptionalExtension as _, params};
 use super::super::failure::{failed, rejected, with_hint};
 use super::registry::{Table, check_name, listed};
 
-/// A partition and how many rows it has.
+/// A partition and its number of rows.
 pub(super) struct Partition {
     pub key: String,
     pub rows: i64,
 }
 
-/// Notes in a table which of its partitions are meant.
+/// Sets the selected partitions of a table.
 pub(super) fn choose(
     db: &Connection,
     table: &mut Table,
@@ -28,7 +28,7 @@ pub(super) fn choose(
         (false, Partitions::Keys(_)) => Err(not_partitioned(table)),
         (true, Partitions::Unnamed) => {
             let message = format!(
-                "the table `{}` has partitions, and none is named",
+                "the table `{}` has partitions, but none is selected",
                 table.name
             );
             Err(with_hint(
@@ -46,7 +46,7 @@ pub(super) fn choose(
     }
 }
 
-/// Notes in a table the partition to write to, which is made when it is not there.
+/// Sets the partition to write to, and creates it if it does not exist.
 pub(super) fn choose_to_write(
     db: &Connection,
     table: &mut Table,
@@ -67,26 +67,26 @@ pub(super) fn choose_to_write(
     }
 }
 
-/// Changes are made in one partition at a time.
+/// Checks that a change selects a single partition.
 pub(super) fn check_single(table: &Table, partitions: &Partitions) -> Result<(), StoreError> {
     let found = match partitions {
         Partitions::Keys(keys) if keys.len() == 1 => return Ok(()),
-        Partitions::Keys(keys) => format!("{} are named", keys.len()),
-        Partitions::All if table.partitioned => "all are named".to_owned(),
+        Partitions::Keys(keys) => format!("{} are selected", keys.len()),
+        Partitions::All if table.partitioned => "all are selected".to_owned(),
         Partitions::All | Partitions::Unnamed => return Ok(()),
     };
     let message = format!(
-        "the table `{}` is changed in one partition at a time, and {found}",
+        "the table `{}` is changed in one partition at a time, but {found}",
         table.name
     );
     let error = rejected(StoreError::PARTITION, "bad-config", message);
     Err(with_hint(
         error,
-        "one step for each: `:partitions {:key \"a\"}`",
+        "use one step for each partition: `:partitions {:key \"a\"}`",
     ))
 }
 
-/// Makes a partition.
+/// Creates a partition.
 pub(super) fn add(
     db: &Connection,
     table: &Table,
@@ -99,7 +99,7 @@ pub(super) fn add(
         .map_err(failed)
 }
 
-/// Forgets the partitions that are meant; their rows are gone already.
+/// Removes the selected partitions from the registry; their rows are gone already.
 pub(super) fn forget(db: &Connection, table: &Table) -> Result<(), StoreError> {
     for part in table.parts.iter().flatten() {
         db.execute("DELETE FROM table_partition WHERE id = ?1", [part])
@@ -108,7 +108,7 @@ pub(super) fn forget(db: &Connection, table: &Table) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// Returns the keys of the partitions that are meant, or else of all.
+/// Returns the keys of the selected partitions, or of all.
 pub(super) fn keys(db: &Connection, table: &Table) -> Result<Vec<String>, StoreError> {
     let sql = match &table.parts {
         None => "SELECT key FROM table_partition WHERE table_id = ?1 ORDER BY key".to_owned(),

@@ -1,4 +1,4 @@
-//! That indexes are used: what SQLite says it would do for the questions that flows ask.
+//! Checks that indexes are used: the query plans of SQLite for the queries of flows.
 
 use flowstone_model::table::{
     Cell, ColumnDefinition, ColumnType, CreateTable, Filter, NewColumn, Sort, TableName, Test,
@@ -37,7 +37,7 @@ fn database() -> Connection {
     db
 }
 
-/// Returns how rows would be found.
+/// Returns the query plan.
 fn plan(tests: &[(&str, Test, &[Cell])], sort: &[(&str, bool)]) -> String {
     let db = database();
     let name = TableName::Name("t".to_owned());
@@ -125,7 +125,7 @@ fn conditions_on_indexed_columns_use_the_index() {
         ("name", Test::IsNull, &[], "USING INDEX t_1_i2 (c2=?)"),
     ];
     for (column, test, operands, expected) in cases {
-        // A range that is open on one side may be so wide that looking at all rows in their order is quicker.
+        // A range that is open on one side may be so wide that reading all rows in their order is faster.
         let is_open = matches!(test, Test::GreaterOrEqual | Test::Less);
         let by_column = [(*column, false)];
         let sort = if is_open { by_column.as_slice() } else { &[] };
@@ -141,7 +141,7 @@ fn conditions_on_indexed_columns_use_the_index() {
 }
 
 #[test]
-fn sorting_by_an_indexed_column_sorts_nothing() {
+fn sorting_by_an_indexed_column_uses_the_index() {
     for (column, descending) in [("id", false), ("name", false), ("price", false)] {
         let found = plan(&[], &[(column, descending)]);
         assert!(

@@ -1,4 +1,4 @@
-//! What tables there are, and what their columns are.
+//! The registry of tables and their columns.
 
 use std::rc::Rc;
 
@@ -15,14 +15,14 @@ use super::partition;
 const MAX_NAME: usize = 128;
 pub(super) const MAX_COLUMNS: usize = 1000;
 
-/// A table as it is at this moment.
+/// A table in its current state.
 pub(super) struct Table {
     pub id: i64,
     pub name: String,
     pub columns: Vec<Column>,
-    /// Whether its rows belong to partitions, by the SQL column `part`.
+    /// Tells whether its rows belong to partitions, by the SQL column `part`.
     pub partitioned: bool,
-    /// The partitions that are meant; `None`: every row there is.
+    /// The selected partitions; `None`: all rows.
     pub parts: Option<Vec<i64>>,
 }
 
@@ -31,21 +31,21 @@ pub(super) struct Table {
 pub(super) struct Column {
     pub idx: i64,
     pub name: String,
-    /// `None` until a cell that is not nil tells: there is nothing in SQLite for it before.
+    /// The type; `None` until the first cell that is not nil: before that, SQLite has no such column.
     pub type_: Option<ColumnType>,
-    /// Whether the type was taken from cells, not declared.
+    /// Tells whether the type was inferred from cells, not declared.
     pub inferred: bool,
-    /// The position in the key, counted from 1; 0 outside of it.
+    /// The position in the key, counted from 1; 0 if the column is not in the key.
     pub key: i64,
     pub indexed: bool,
-    /// The rest of its definition.
+    /// The rest of the column's definition.
     pub meta: Meta,
-    /// The options of an enum, where they are declared.
+    /// The options of an enum, if they are declared.
     pub options: Option<Rc<Options>>,
 }
 
 impl Column {
-    /// Returns the name it has in SQL; `NULL` while there is nothing yet.
+    /// Returns the column in SQL; `NULL` while it does not exist there.
     pub fn sql(&self) -> String {
         match self.type_ {
             Some(_) => format!("c{}", self.idx),
@@ -55,14 +55,14 @@ impl Column {
 }
 
 impl Table {
-    /// Finds a table and the partitions that are meant, to read from.
+    /// Opens a table with the selected partitions, for reading.
     pub fn open(db: &Connection, target: &TableTarget) -> Result<Table, StoreError> {
         let mut table = Table::root(db, &target.name)?;
         partition::choose(db, &mut table, &target.partitions)?;
         Ok(table)
     }
 
-    /// Finds a table and the one partition chosen, in order to change existing rows.
+    /// Opens a table with the single selected partition, for changes of existing rows.
     pub fn open_to_change(db: &Connection, target: &TableTarget) -> Result<Table, StoreError> {
         let table = Table::open(db, target)?;
         partition::check_single(&table, &target.partitions)?;
@@ -74,7 +74,7 @@ impl Table {
         Table::find(db, name)?.map_or_else(|| Err(missing(db, name)?), Ok)
     }
 
-    /// Finds a table, if there is one.
+    /// Finds a table; `None` if it does not exist.
     pub fn find(db: &Connection, name: &TableName) -> Result<Option<Table>, StoreError> {
         let read = |row: &rusqlite::Row<'_>| {
             Ok(Table {
@@ -100,7 +100,7 @@ impl Table {
         Ok(Some(table))
     }
 
-    /// Makes an empty table, for rows in partitions or without.
+    /// Creates an empty table, with or without partitions.
     pub fn create(
         db: &Connection,
         name: &str,
@@ -116,7 +116,7 @@ impl Table {
         Table::make(db, &format!("\u{1}{name}"), false, 0)
     }
 
-    /// Removes the table altogether.
+    /// Removes the table with its rows.
     pub fn discard(self, db: &Connection) -> Result<(), StoreError> {
         db.execute_batch(&format!(
             "DROP TABLE t_{0};
@@ -156,7 +156,7 @@ impl Table {
         })
     }
 
-    /// Returns what an index of some columns is on: the partition comes first.
+    /// Returns the columns of an index in SQL: the partition comes first.
     fn indexed_sql(&self, columns: &str) -> String {
         match self.partitioned {
             true => format!("part, {columns}"),
@@ -164,12 +164,12 @@ impl Table {
         }
     }
 
-    /// Returns the name it has in SQL.
+    /// Returns the name of the table in SQL.
     pub fn sql(&self) -> String {
         format!("t_{}", self.id)
     }
 
-    /// Returns its `res://` name.
+    /// Returns the `res://` name of the table.
     pub fn uri(&self) -> String {
         format!("res://v1/ws/local/result/table/{}", self.id)
     }
@@ -178,7 +178,7 @@ impl Table {
         self.columns.iter().find(|column| column.name == name)
     }
 
-    /// Returns a column that must be there.
+    /// Returns a column that must exist.
     pub fn known(&self, name: &str) -> Result<&Column, StoreError> {
         self.column(name).ok_or_else(|| {
             let names = || self.columns.iter().map(|column| column.name.as_str());
@@ -253,7 +253,7 @@ impl Table {
         }
     }
 
-    /// Gives a column its type: the first one, or a wider one.
+    /// Sets the type of a column: its first one, or a wider one.
     pub fn set_type(
         &mut self,
         db: &Connection,
@@ -279,7 +279,7 @@ impl Table {
             .map_err(failed)
     }
 
-    /// Makes these columns the key: no two rows agree in all of them.
+    /// Makes these columns the key: no two rows may have the same values in all of them.
     pub fn set_key(&mut self, db: &Connection, names: &[String]) -> Result<(), StoreError> {
         let columns = names
             .iter()
@@ -303,7 +303,7 @@ impl Table {
                 Some(rusqlite::ErrorCode::ConstraintViolation) => {
                     let key = listed(names.iter().map(String::as_str));
                     let message = format!(
-                        "{key} cannot be the key of the table `{}`: two of its rows have the same",
+                        "{key} cannot be the key of the table `{}`: two of its rows have the same values",
                         self.name
                     );
                     with_hint(
@@ -326,7 +326,7 @@ impl Table {
         Ok(())
     }
 
-    /// Makes an index on a column, unless it has one.
+    /// Adds an index on a column, unless it has one.
     pub fn add_index(&mut self, db: &Connection, name: &str) -> Result<(), StoreError> {
         let column = self.known(name)?;
         if column.indexed || column.type_.is_none() {
@@ -367,14 +367,14 @@ impl Table {
         Ok(())
     }
 
-    /// Notes the options of a column, which are on disk.
+    /// Sets the options of a column, which are stored already.
     pub fn set_options(&mut self, name: &str, options: Option<Rc<Options>>) {
         if let Some(column) = self.columns.iter_mut().find(|column| column.name == name) {
             column.options = options;
         }
     }
 
-    /// Takes the type of a column as declared: cells do not widen it any more.
+    /// Marks the type of a column as declared: cells do not widen it any more.
     pub fn declare(&mut self, db: &Connection, name: &str) -> Result<(), StoreError> {
         let idx = self.known(name)?.idx;
         db.execute(
@@ -388,7 +388,7 @@ impl Table {
         Ok(())
     }
 
-    /// Creates a column again in SQL with the order of its new type; its cells and indexes stay.
+    /// Creates a column again in SQL with the collation of its new type; its cells and indexes stay.
     pub fn recollate(
         &mut self,
         db: &Connection,
@@ -428,7 +428,7 @@ impl Table {
     }
 }
 
-/// What a column of a type is ordered by, in SQL.
+/// Returns the collation of a type, in SQL.
 fn collation(type_: ColumnType) -> &'static str {
     match type_ {
         ColumnType::Decimal => " COLLATE flowstone_decimal",
@@ -465,7 +465,7 @@ fn missing(db: &Connection, name: &TableName) -> Result<StoreError, StoreError> 
     let name = match name {
         TableName::Name(name) => name,
         TableName::Id(id) => {
-            let message = format!("the table that the reference ends in, {id}, is not there");
+            let message = format!("the table {id} of the reference does not exist");
             return Ok(with_hint(
                 rejected("E0620", "not-found", message),
                 "it belongs to another project, or was deleted",
@@ -502,7 +502,7 @@ pub(super) fn check_name(name: &str, what: &str, code: &'static str) -> Result<(
     } else if length > MAX_NAME {
         format!("has {length} characters, and at most {MAX_NAME} are allowed")
     } else if name.chars().any(char::is_control) {
-        "has a control character in it".to_owned()
+        "contains a control character".to_owned()
     } else {
         return Ok(());
     };
@@ -513,7 +513,7 @@ pub(super) fn check_name(name: &str, what: &str, code: &'static str) -> Result<(
     ))
 }
 
-/// Names as a sentence shows them, the first twelve.
+/// Returns names for an error message, at most the first twelve.
 pub(super) fn listed<'a>(names: impl Iterator<Item = &'a str>) -> String {
     const SHOWN: usize = 12;
     let names: Vec<&str> = names.collect();

@@ -1,4 +1,4 @@
-//! Pages of rows, and single rows.
+//! Reads pages of rows, and single rows.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -19,7 +19,7 @@ use super::registry::Table;
 use super::update;
 use crate::edn::{self, MapText};
 
-/// Columns to read: what SQL calls them, and how to write their cells.
+/// The selected columns: their SQL, and the format of their cells.
 pub(super) struct Selection {
     pub names: Vec<String>,
     keys: Vec<String>,
@@ -28,7 +28,7 @@ pub(super) struct Selection {
 }
 
 impl Selection {
-    /// Selects columns by name; all of them when there are no names.
+    /// Selects columns by name; all columns if there are no names.
     pub fn of(table: &Table, names: &[String]) -> Result<Selection, StoreError> {
         let names: Vec<String> = match names {
             [] => table
@@ -77,7 +77,7 @@ pub(super) fn page(db: &Connection, query: &RowsQuery) -> Result<String, StoreEr
     let table = Table::open(db, &query.table)?;
     let limit = query.page.limit;
     if !(1..=MAX_PAGE).contains(&limit) {
-        let message = format!("the limit of a page is from 1 to {MAX_PAGE}, and {limit} is not");
+        let message = format!("the limit of a page must be from 1 to {MAX_PAGE}, got {limit}");
         return Err(rejected("E0627", "bad-config", message));
     }
     let selection = Selection::of(&table, &query.select)?;
@@ -151,7 +151,7 @@ pub(super) fn page(db: &Connection, query: &RowsQuery) -> Result<String, StoreEr
     Ok(answer.finish())
 }
 
-/// The number of a row that was read: its last cell.
+/// Returns the number of a row that was read: its last cell.
 fn row_id(cells: &[Sql]) -> Option<i64> {
     match cells.last() {
         Some(Sql::Integer(id)) => Some(*id),
@@ -188,7 +188,7 @@ fn sort_columns(table: &Table, sort: &[Sort]) -> Result<Vec<String>, StoreError>
         .collect()
 }
 
-/// Names the place after a row: what it is sorted by, its number, and which query that is true of.
+/// Returns the cursor after a row: its sort values, its number, and the query that it is valid for.
 fn cursor(table: &Table, sort: &[Sort], last: &[Sql]) -> String {
     let cells = last.iter().map(|cell| match cell {
         Sql::Null | Sql::Blob(_) => Value::Nil,
@@ -212,7 +212,7 @@ fn query_digest(table: &Table, sort: &[Sort]) -> String {
     digest
 }
 
-/// Adds the condition that a row comes after the place of a cursor.
+/// Adds the condition that a row comes after a cursor.
 fn after(
     table: &Table,
     (sort, columns): (&[Sort], &[String]),
@@ -227,11 +227,11 @@ fn after(
         );
         return Err(with_hint(
             error,
-            "take `:next-cursor` of the page before, and keep table and sort as they were",
+            "use `:next-cursor` of the previous page, with the same table and sort",
         ));
     };
     out.sql = format!("({}) AND ", out.sql);
-    // Says less than what follows, but in a form that an index serves.
+    // A weaker condition than the following one, but in a form for which an index can be used.
     if let ([first, ..], [column, ..], [cell, ..]) = (sort, columns, place.as_slice())
         && !first.descending
         && !matches!(cell, Sql::Null)
@@ -249,7 +249,7 @@ fn after(
         let row_id = "row_id".to_owned();
         let column = columns.get(at).unwrap_or(&row_id);
         let descending = sort.get(at).is_some_and(|sort| sort.descending);
-        // Missing cells come first, and last when descending.
+        // Missing cells come first, or last in descending order.
         match (&place[at], descending) {
             (Sql::Null, false) => out.sql.push_str(&format!("{column} IS NOT NULL")),
             (Sql::Null, true) => out.sql.push('0'),

@@ -1,4 +1,4 @@
-//! One cell: what it holds, and how it is shown.
+//! Changes of one cell: its content, and its display.
 
 use flowstone_model::ports::StoreError;
 use flowstone_model::table::{Cell, FormatCell, RowChoice, UpdateCell};
@@ -23,7 +23,7 @@ pub(super) fn cell(db: &Connection, ask: &UpdateCell) -> Result<String, StoreErr
     fit_columns(db, &mut table, &[row])?;
     let column = table.known(&ask.column)?.clone();
     let Some(type_) = column.type_ else {
-        // Nothing but nil was ever there.
+        // The column has no cell that is not nil.
         return answer(&table, id, &column.name, ("nil", "nil"));
     };
     if column.key > 0 && ask.value == Cell::Nil {
@@ -160,7 +160,7 @@ pub(super) fn formats(
     Ok((!all.is_empty()).then(|| edn::vector(all)))
 }
 
-/// Finds the one row that was chosen.
+/// Finds the single row that was selected.
 fn single(db: &Connection, table: &Table, rows: &RowChoice) -> Result<i64, StoreError> {
     let mut condition = Condition::default();
     choice(table, rows, &mut condition)?;

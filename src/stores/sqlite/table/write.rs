@@ -1,4 +1,4 @@
-//! Creating tables, writing rows, deleting rows.
+//! Creates tables, writes rows and deletes rows.
 
 use flowstone_model::ports::StoreError;
 use flowstone_model::table::{
@@ -18,7 +18,7 @@ use super::rows::{Selection, read};
 use super::writer::{Written, put};
 use crate::edn::{self, MapText};
 
-/// As many of the rows written are shown in the result.
+/// Maximum number of written rows that are shown in the result.
 pub(super) const PREVIEW: usize = 5;
 const CONTENT_TYPE: &str = "application/vnd.breyta.table+json";
 
@@ -49,7 +49,7 @@ pub(super) fn create(
         }
         table.add_column(db, &column.name, None, false)?;
     }
-    // What is computed may refer to any other column.
+    // A computed column may refer to any other column.
     let is_computed = |column: &&NewColumn| matches!(column.definition.computed, Patch::Set(_));
     let (computed, plain): (Vec<_>, Vec<_>) = create.columns.iter().partition(is_computed);
     for column in plain.into_iter().chain(computed) {
@@ -64,7 +64,7 @@ pub(super) fn create(
     Ok(reference(&table).bool("created?", true).finish())
 }
 
-/// Creating a table again is fine when nothing about it differs, as when a flow runs a second time.
+/// Checks that an existing table equals the one to be created, as when a flow runs a second time.
 fn check_same(table: &Table, create: &CreateTable) -> Result<(), StoreError> {
     if table.partitioned == create.partitions.is_empty() {
         let message = match table.partitioned {
@@ -106,7 +106,7 @@ fn check_same(table: &Table, create: &CreateTable) -> Result<(), StoreError> {
     ))
 }
 
-/// Returns the type that a column is declared with; a computed one has that of what it looks up.
+/// Returns the declared type of a column; a computed one has the type of its lookup.
 fn declared_type(column: &NewColumn) -> Option<ColumnType> {
     match column.definition.options {
         Patch::Set(_) => Some(ColumnType::Enum),
@@ -131,7 +131,7 @@ pub(super) fn write(db: &Connection, write: &WriteRows, now_ms: i64) -> Result<S
     answer(db, &table, &write.rows, &written)
 }
 
-/// Opens the table to write to and the partition in it; makes them where they are missing.
+/// Opens the table and the partition to write to, and creates them if they do not exist.
 pub(super) fn open(
     db: &Connection,
     target: &TableTarget,
@@ -149,7 +149,7 @@ pub(super) fn open(
     Ok(table)
 }
 
-/// Removes the rows of a table, or of the partitions that are meant.
+/// Removes the rows of a table, or of the selected partitions.
 pub(super) fn clear(db: &Connection, table: &Table) -> Result<(), StoreError> {
     let mut condition = Condition::default();
     choice(table, &RowChoice::All, &mut condition)?;
@@ -194,7 +194,7 @@ pub(super) fn fit_columns(
                 (Some(type_), Some(found)) if type_ == found && !is_nan(cell) => continue,
                 (Some(type_), Some(_)) if to_sql(type_, cell).is_some() => continue,
                 (None, Some(found)) => type_of_all(rows, name, found),
-                // Integers that turn out to have been round doubles.
+                // Integers that turn out to be doubles without a fraction.
                 (Some(ColumnType::Long), Some(ColumnType::Double)) if column.inferred => {
                     Some(ColumnType::Double)
                 }
@@ -213,7 +213,7 @@ fn is_nan(cell: &Cell) -> bool {
     matches!(cell, Cell::Double(double) if double.is_nan())
 }
 
-/// Whether two rows have the same columns in the same order.
+/// Tells whether two rows have the same columns in the same order.
 fn same_columns(left: &Row, right: &Row) -> bool {
     left.len() == right.len()
         && left
@@ -222,7 +222,7 @@ fn same_columns(left: &Row, right: &Row) -> bool {
             .all(|((left, _), (right, _))| left == right)
 }
 
-/// Returns the place of a column that cells are written to; makes it where it is missing.
+/// Returns the index of a column to write to, and adds the column if it does not exist.
 fn place(db: &Connection, table: &mut Table, name: &str) -> Result<usize, StoreError> {
     if table.column(name).is_none() {
         table.add_column(db, name, None, true)?;
@@ -234,7 +234,7 @@ fn place(db: &Connection, table: &mut Table, name: &str) -> Result<usize, StoreE
     Ok(place)
 }
 
-/// A computed column is not written to.
+/// Refuses a write to a computed column.
 pub(super) fn check_given(column: &Column) -> Result<(), StoreError> {
     let Some(lookup) = &column.meta.lookup else {
         return Ok(());
@@ -244,11 +244,11 @@ pub(super) fn check_given(column: &Column) -> Result<(), StoreError> {
         column.name, lookup.reference_column
     );
     let hint =
-        "leave it out of the rows; `:definition {:computed nil}` makes an ordinary column of it";
+        "leave it out of the rows; `:definition {:computed nil}` turns it into an ordinary column";
     Err(with_hint(rejected("E0634", "bad-config", message), hint))
 }
 
-/// The type that holds every cell of a new column, as far as they go together.
+/// Returns the type that holds every cell of a new column, if there is one.
 fn type_of_all(rows: &[Row], name: &str, first: ColumnType) -> Option<ColumnType> {
     let cells = rows
         .iter()
@@ -284,7 +284,7 @@ pub(super) fn misfit(
     with_hint(rejected("E0623", "invalid", message), hint)
 }
 
-/// What a write says of keys.
+/// The key fields of a write.
 pub(super) struct Keyed<'a> {
     pub key_fields: &'a [String],
     pub mode: WriteMode,
@@ -301,7 +301,7 @@ impl Keyed<'_> {
     }
 }
 
-/// Gives the table its key, or checks that it has this one.
+/// Sets the key of the table, or checks that it has this one.
 pub(super) fn settle_key(
     db: &Connection,
     table: &mut Table,
@@ -311,12 +311,12 @@ pub(super) fn settle_key(
     if write.key_fields.is_empty() {
         if write.mode == WriteMode::Upsert && key.is_empty() {
             let message = format!(
-                "the table `{}` has no key, so no row can be the same as another",
+                "the table `{}` has no key by which existing rows could be found",
                 table.name
             );
             return Err(with_hint(
                 rejected(StoreError::ROW_KEY, "bad-config", message),
-                "name what makes a row the same row: `:key-fields [:id]`",
+                "name the fields that identify a row: `:key-fields [:id]`",
             ));
         }
         return Ok(());
@@ -341,7 +341,7 @@ pub(super) fn settle_key(
             .column(name)
             .is_none_or(|column| column.type_.is_none());
         if untyped && write.rows == 0 {
-            // Nothing is written, so nothing needs the key yet.
+            // No row is written, so the key is not needed yet.
             return Ok(());
         }
         if untyped {
@@ -359,7 +359,7 @@ fn key_names(table: &Table) -> Vec<String> {
         .collect()
 }
 
-/// Runs a change.
+/// Executes a change, and returns the number of changed rows.
 pub(super) fn execute(db: &Connection, sql: &str, cells: &[Sql]) -> Result<usize, StoreError> {
     db.prepare_cached(sql)
         .and_then(|mut sql| sql.execute(params_from_iter(cells)))
@@ -375,15 +375,18 @@ pub(super) fn unexecuted(error: rusqlite::Error) -> StoreError {
             let error = rejected(
                 "E0623",
                 "too-large",
-                "a cell is larger than a database takes".to_owned(),
+                "a cell is larger than the database allows".to_owned(),
             );
-            with_hint(error, "keep it in a blob, and its reference in the table")
+            with_hint(
+                error,
+                "store it in a blob, and the blob's reference in the table",
+            )
         }
         _ => failed(error),
     }
 }
 
-/// A row without a part of its key.
+/// The error for a row without a part of its key.
 pub(super) fn no_key(idx: usize, name: &str) -> StoreError {
     let message = format!("row {} has no value for the key field `{name}`", idx + 1);
     with_hint(
@@ -430,7 +433,7 @@ pub(super) fn delete(
         .finish())
 }
 
-/// What a flow uses to refer to a table, as the start of a result.
+/// Returns the reference to a table, as the start of a result.
 pub(super) fn reference(table: &Table) -> MapText {
     let uri = table.uri();
     let inner = MapText::new()
@@ -473,7 +476,7 @@ fn answer(
     Ok(map.raw("preview", &preview).finish())
 }
 
-/// What a flow uses to refer to what was written, with how many rows there are now.
+/// Returns the reference to what was written, with the current number of rows.
 pub(super) fn counted(db: &Connection, table: &Table) -> Result<MapText, StoreError> {
     let within =
         partition::condition(table).map_or(String::new(), |parts| format!(" WHERE {parts}"));
@@ -493,7 +496,7 @@ pub(super) fn counted(db: &Connection, table: &Table) -> Result<MapText, StoreEr
     Ok(answer.raw("row-count", &total.to_string()))
 }
 
-/// Rows as they are now, by their numbers.
+/// Returns the current state of rows, by their numbers.
 pub(super) fn preview(db: &Connection, table: &Table, ids: &[i64]) -> Result<String, StoreError> {
     let selection = Selection::of(table, &[])?;
     let ids: Vec<String> = ids.iter().map(i64::to_string).collect();

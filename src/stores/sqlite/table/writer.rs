@@ -1,4 +1,4 @@
-//! Rows on their way into a table whose columns they fit: with statements that rows of the same columns share.
+//! Writes rows that fit their columns, with statements that rows of the same columns share.
 
 use std::collections::HashMap;
 
@@ -39,14 +39,14 @@ pub(super) fn put(
     Ok(written)
 }
 
-/// What was written.
+/// The outcome of a write.
 #[derive(Default)]
 pub(super) struct Written {
     pub inserted: usize,
     pub updated: usize,
-    /// Of the first rows.
+    /// The numbers of the first rows.
     pub ids: Vec<i64>,
-    /// The rows whose computed cells are to be computed; `None` in a table without.
+    /// The rows whose computed cells are to be computed; `None` in a table without computed columns.
     pub computed: Option<Vec<i64>>,
 }
 
@@ -61,7 +61,7 @@ impl Written {
     }
 }
 
-/// Writes row after row; rows with the same columns share their statements.
+/// Writes rows one by one; rows with the same columns share their statements.
 struct Writer<'a> {
     db: &'a Connection,
     table: &'a Table,
@@ -70,22 +70,22 @@ struct Writer<'a> {
     idx: usize,
     intake: Option<Intake>,
     shapes: HashMap<Vec<String>, Shape<'a>>,
-    /// The columns of the row before.
+    /// The columns of the previous row.
     last: Vec<String>,
     written: Written,
 }
 
-/// How rows with certain columns are written.
+/// The statements for rows with certain columns.
 struct Shape<'a> {
-    /// The places of the columns in the table, and their types; `None` where there is nothing in SQLite yet.
+    /// The indexes of the columns in the table, and their types; `None` if SQLite has no such column yet.
     places: Vec<(usize, Option<ColumnType>)>,
-    /// Where the fields of the key stand in the row.
+    /// The indexes of the key fields in the row.
     key: Vec<Option<usize>>,
     insert: Statement<'a>,
-    /// With a key: finds the row, and changes it. Without columns there is nothing to change.
+    /// With a key: the statements that find the row and change it. Without further columns there is nothing to change.
     find: Option<Statement<'a>>,
     update: Option<Statement<'a>>,
-    /// A column that needs a value and is not among these.
+    /// A required column that is not among these.
     missing: Option<usize>,
 }
 
@@ -259,7 +259,7 @@ impl<'a> Writer<'a> {
     }
 }
 
-/// Returns the key of a row as it is kept.
+/// Returns the key of a row in stored form.
 fn key_cells(
     table: &Table,
     idx: usize,

@@ -10,14 +10,14 @@ use rusqlite::{Connection, params};
 
 use super::super::blob;
 use super::super::failure::failed;
-use super::mentions::{self, Where};
+use super::mentions::{self, Searched};
 
 /// The text before the id in a changeset's name, in any workspace.
 const BEGIN: &str = "/bundle/changeset/files/";
-/// Blobs above this are not texts that hold references.
+/// Maximum size of blobs that are searched; larger ones are not texts with references.
 const READABLE: i64 = 16 << 20;
 
-/// Returns the ids of changesets that were last written before a moment and that nothing mentions.
+/// Returns the ids of changesets that were last written before a time and that nothing mentions.
 pub(super) fn unmentioned(
     db: &Connection,
     blobs: &Path,
@@ -30,18 +30,18 @@ pub(super) fn unmentioned(
     if found.is_empty() {
         return Ok(Vec::new());
     }
-    let places = Where {
+    let places = Searched {
         begin: BEGIN,
         without: &["changeset", "changeset_entry"],
     };
-    mentions::strike_out(db, &places, &mut found, &strike)?;
-    strike_out_blobs(db, blobs, &mut found)?;
+    mentions::remove_mentioned(db, &places, &mut found, &remove_names)?;
+    remove_mentioned_in_blobs(db, blobs, &mut found)?;
     let mut found: Vec<String> = found.into_iter().collect();
     found.sort_unstable();
     Ok(found)
 }
 
-fn strike(text: &str, found: &mut HashSet<String>) {
+fn remove_names(text: &str, found: &mut HashSet<String>) {
     for (at, begin) in text.match_indices(BEGIN) {
         let rest = &text[at + begin.len()..];
         let end = rest.find(|it: char| !it.is_ascii_alphanumeric() && it != '-' && it != '_');
@@ -49,8 +49,8 @@ fn strike(text: &str, found: &mut HashSet<String>) {
     }
 }
 
-/// A value that is kept as a blob is only named in the database.
-fn strike_out_blobs(
+/// Removes the ids that stored values mention: the database has only the names of these blobs.
+fn remove_mentioned_in_blobs(
     db: &Connection,
     blobs: &Path,
     found: &mut HashSet<String>,
@@ -66,17 +66,17 @@ fn strike_out_blobs(
     let mut rows = sql.query([READABLE]).map_err(failed)?;
     while let Some(row) = rows.next().map_err(failed)? {
         let place = blob::place(blobs, &BlobHash(row.get(0).map_err(failed)?));
-        // What has no file mentions nothing.
+        // A blob without a file mentions nothing.
         let Some(bytes) = place.ok().and_then(|place| fs::read(place).ok()) else {
             continue;
         };
-        strike(&String::from_utf8_lossy(&bytes), found);
+        remove_names(&String::from_utf8_lossy(&bytes), found);
     }
     Ok(())
 }
 
-/// Removes changesets, except those that were written since, or that a run mentions which was added since. Counts
-/// changesets; what they take are their entries.
+/// Removes changesets, except those that were written since, or that are mentioned by a run that was added since.
+/// Returns their number; bytes are not counted.
 pub(super) fn remove(
     db: &Connection,
     ids: &[String],

@@ -1,4 +1,4 @@
-//! Looking for names in every text of the database: what is mentioned nowhere may go.
+//! Searches every text of the database for names: what is mentioned nowhere may be removed.
 
 use std::collections::HashSet;
 
@@ -8,23 +8,24 @@ use rusqlite::Connection;
 use super::super::failure::failed;
 use super::super::payload;
 
-/// Where names are looked for.
-pub(super) struct Where<'a> {
-    /// A text without this mentions nothing.
+/// The texts to search.
+pub(super) struct Searched<'a> {
+    /// A text without this string mentions nothing.
     pub begin: &'a str,
-    /// Tables that do not count.
+    /// Tables that are not searched.
     pub without: &'a [&'a str],
 }
 
-/// Removes what a text mentions.
-pub(super) type Strike<'a> = &'a dyn Fn(&str, &mut HashSet<String>);
+/// Removes the names that a text mentions.
+pub(super) type RemoveNames<'a> = &'a dyn Fn(&str, &mut HashSet<String>);
 
-/// Takes out of `found` whatever a row of any table mentions. What is only indexed is mentioned elsewhere.
-pub(super) fn strike_out(
+/// Removes from `found` the names that a row of any table mentions. Index tables are skipped: their texts are in other
+/// tables.
+pub(super) fn remove_mentioned(
     db: &Connection,
-    places: &Where<'_>,
+    places: &Searched<'_>,
     found: &mut HashSet<String>,
-    strike: Strike<'_>,
+    remove_names: RemoveNames<'_>,
 ) -> Result<(), StoreError> {
     for (table, column) in texts(db)? {
         if found.is_empty() {
@@ -41,10 +42,10 @@ pub(super) fn strike_out(
         let mut rows = sql.query([places.begin]).map_err(failed)?;
         while let Some(row) = rows.next().map_err(failed)? {
             let text: String = row.get(0).map_err(failed)?;
-            strike(&text, found);
+            remove_names(&text, found);
         }
     }
-    strike_out_pieces(db, found, strike)
+    remove_mentioned_in_pieces(db, found, remove_names)
 }
 
 /// Returns every column that may hold text.
@@ -65,11 +66,11 @@ fn texts(db: &Connection) -> Result<Vec<(String, String)>, StoreError> {
     rows.collect::<rusqlite::Result<Vec<_>>>().map_err(failed)
 }
 
-/// A name may be cut in two where a large text is cut into pieces.
-fn strike_out_pieces(
+/// Searches large texts as a whole: a name may be split between two pieces.
+fn remove_mentioned_in_pieces(
     db: &Connection,
     found: &mut HashSet<String>,
-    strike: Strike<'_>,
+    remove_names: RemoveNames<'_>,
 ) -> Result<(), StoreError> {
     if found.is_empty() {
         return Ok(());
@@ -84,7 +85,7 @@ fn strike_out_pieces(
         if found.is_empty() {
             break;
         }
-        strike(&text, found);
+        remove_names(&text, found);
     }
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! Names of blobs that nothing mentions: looked for in every text of the database.
+//! Names of blobs that nothing mentions, found by searching every text of the database.
 
 use std::collections::HashSet;
 
@@ -7,13 +7,13 @@ use flowstone_model::resource::uris_in;
 use rusqlite::{Connection, params};
 
 use super::super::failure::failed;
-use super::mentions::{self, Where};
+use super::mentions::{self, Searched};
 
-/// What a name begins with.
+/// The prefix of resource names.
 const BEGIN: &str = "res://";
 
-/// Returns the names that were made before a moment and that no row of any other table mentions. Files that somebody
-/// uploaded stay until somebody removes them.
+/// Returns the names that were created before a time and that no row of any other table mentions. Uploaded files stay
+/// until they are removed explicitly.
 pub(super) fn unmentioned(db: &Connection, before_ms: i64) -> Result<Vec<String>, StoreError> {
     let mut found: HashSet<String> = HashSet::new();
     {
@@ -27,11 +27,11 @@ pub(super) fn unmentioned(db: &Connection, before_ms: i64) -> Result<Vec<String>
             found.insert(uri.map_err(failed)?);
         }
     }
-    let places = Where {
+    let places = Searched {
         begin: BEGIN,
         without: &["resource"],
     };
-    mentions::strike_out(db, &places, &mut found, &|text, found| {
+    mentions::remove_mentioned(db, &places, &mut found, &|text, found| {
         for uri in uris_in(text) {
             found.remove(uri);
         }
@@ -41,7 +41,7 @@ pub(super) fn unmentioned(db: &Connection, before_ms: i64) -> Result<Vec<String>
     Ok(found)
 }
 
-/// Removes names, except those that a run mentions which was added since they were looked for.
+/// Removes names, except those mentioned by a run that was added since the search.
 pub(super) fn remove(db: &Connection, uris: &[String], since_ms: i64) -> Result<u64, StoreError> {
     let mut sql = db
         .prepare_cached(

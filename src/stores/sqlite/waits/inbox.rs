@@ -12,7 +12,7 @@ use super::super::queue::execute;
 /// Separates the roles of the sender of a signal.
 const BETWEEN: char = '\n';
 
-/// Tells whether there is a signal with this `dedup`.
+/// Tells whether a signal with this `dedup` exists.
 pub(super) fn has(db: &Connection, slot: &SignalSlot, dedup: &str) -> Result<bool, StoreError> {
     db.prepare_cached("SELECT 1 FROM inbox WHERE event = ?1 AND key = ?2 AND dedup = ?3")
         .and_then(|mut sql| sql.exists(params![slot.event, slot.key, dedup]))
@@ -26,7 +26,7 @@ pub(super) fn add(
     completion: &Completion,
     state: SignalState,
 ) -> Result<(), StoreError> {
-    // Of a signal that was taken, only the `dedup` is needed.
+    // Only the `dedup` of a taken signal is needed.
     let payload = match state {
         SignalState::Kept => completion.answer.payload.as_str(),
         SignalState::Taken | SignalState::Refused => "nil",
@@ -49,7 +49,7 @@ pub(super) fn add(
     )
 }
 
-/// Notes that a wait took a signal, or refused it.
+/// Records that a wait took a signal, or refused it.
 pub(super) fn settle(
     db: &Connection,
     num: i64,
@@ -67,7 +67,7 @@ pub(super) fn settle(
     )
 }
 
-/// Returns kept signals of an event, or of no event, under one key or under any.
+/// Returns the kept signals of an event, or of none, under one key or under any.
 pub(super) fn kept(
     db: &Connection,
     event: &str,

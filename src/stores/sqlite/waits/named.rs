@@ -1,4 +1,4 @@
-//! Waits by their names, keys and events, and how they are completed.
+//! Waits by their names, keys and events, and their completion.
 
 use flowstone_model::ports::{Completion, Event, StoreError, WaitPlace, WaitRow};
 use flowstone_model::rules::answers::{EarlySignal, SignalSlot, SignalState};

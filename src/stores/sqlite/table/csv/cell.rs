@@ -1,4 +1,4 @@
-//! Cells as CSV has them: which types a text may be of, and what a column keeps for it.
+//! Cells of CSV text: the types that a text may have, and the stored form in a column.
 
 use std::str::FromStr as _;
 
@@ -11,7 +11,7 @@ use rusqlite::types::{ToSqlOutput, Value as Sql, ValueRef};
 
 use super::super::cell::{data_text, enum_text};
 
-/// Types that a text may be of: bits.
+/// A set of types that a text may have, as bits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Kinds(u8);
 
@@ -20,7 +20,7 @@ impl Kinds {
     const NONE: Kinds = Kinds(0);
     const BOOLEAN: Kinds = Kinds(1);
     const LONG: Kinds = Kinds(2 | 4 | 8);
-    /// Too large to be a double exactly.
+    /// An integer that a double cannot represent exactly.
     const LONG_EXACT: Kinds = Kinds(2 | 8);
     const DOUBLE: Kinds = Kinds(4 | 8);
     const DECIMAL: Kinds = Kinds(8);
@@ -51,7 +51,7 @@ impl Kinds {
         self == Kinds::NONE
     }
 
-    /// Looks at a text. Numbers with leading zeros or a plus are codes, not numbers.
+    /// Returns the types of a text. Numbers with leading zeros or a plus sign are codes, not numbers.
     pub fn of(text: &[u8]) -> Kinds {
         match text.first() {
             Some(b'0'..=b'9' | b'-' | b'.') => number(text).unwrap_or_else(|| instant(text)),
@@ -69,17 +69,17 @@ fn boolean_word(text: &[u8]) -> Option<bool> {
     }
 }
 
-/// What a number looks like.
+/// The shape of a number.
 struct Shape {
     whole: usize,
-    /// Digits in all, without leading zeros of a fraction.
+    /// Number of digits, without leading zeros of a fraction.
     digits: usize,
     is_whole: bool,
     has_exponent: bool,
     leads_with_zero: bool,
 }
 
-/// Looks at `-12.5e3`.
+/// Parses the shape of a number such as `-12.5e3`.
 fn shape(text: &[u8]) -> Option<Shape> {
     let unsigned = text.strip_prefix(b"-").unwrap_or(text);
     let count = |text: &[u8]| text.iter().take_while(|byte| byte.is_ascii_digit()).count();
@@ -118,7 +118,7 @@ fn shape(text: &[u8]) -> Option<Shape> {
     })
 }
 
-/// Number of decimal digits that every double keeps.
+/// Number of decimal digits that every double preserves.
 const DOUBLE_DIGITS: usize = 15;
 
 fn number(text: &[u8]) -> Option<Kinds> {
@@ -165,7 +165,7 @@ fn two(text: &[u8]) -> Option<i64> {
     }
 }
 
-/// Returns year, month and day of `2026-01-31`.
+/// Parses year, month and day of `2026-01-31`.
 fn ymd(text: &[u8]) -> Option<(i64, i64, i64)> {
     if text.len() != 10 || text[4] != b'-' || text[7] != b'-' {
         return None;
@@ -187,12 +187,12 @@ fn date(text: &[u8]) -> bool {
     ymd(text).is_some()
 }
 
-/// Returns the milliseconds of an instant; the usual form is read here, which is much quicker.
+/// Returns the milliseconds of an instant; the usual form is parsed here, which is much faster.
 fn millis(text: &str) -> Option<i64> {
     usual_millis(text.as_bytes()).or_else(|| instant_millis(text))
 }
 
-/// Reads `2026-01-31T10:20:30Z`, also with milliseconds or a blank, and without zone as UTC.
+/// Parses `2026-01-31T10:20:30Z`, also with milliseconds, with a blank instead of `T`, or without zone as UTC.
 fn usual_millis(text: &[u8]) -> Option<i64> {
     let (year, month, day) = ymd(text.get(..10)?)?;
     let time = text.get(11..19)?;
@@ -200,7 +200,7 @@ fn usual_millis(text: &[u8]) -> Option<i64> {
         return None;
     }
     let (hour, minute, second) = (two(&time[..2])?, two(&time[3..5])?, two(&time[6..8])?);
-    // The very last moments are left to who knows where time ends.
+    // The last year is left to the general parser, which knows the largest instant.
     if hour > 23 || minute > 59 || second > 59 || year == 9999 {
         return None;
     }
@@ -222,7 +222,7 @@ fn usual_millis(text: &[u8]) -> Option<i64> {
     Some((((days * 24 + hour) * 60 + minute) * 60 + second) * 1000 + milli)
 }
 
-/// What a column keeps for a cell.
+/// The stored form of a cell.
 #[derive(Debug, PartialEq)]
 pub enum Kept<'a> {
     Nil,
@@ -233,7 +233,7 @@ pub enum Kept<'a> {
 }
 
 impl Kept<'_> {
-    /// Returns it as a value of its own.
+    /// Returns the stored form as an owned value.
     pub fn into_sql(self) -> Sql {
         match self {
             Kept::Nil => Sql::Null,
@@ -257,8 +257,8 @@ impl ToSql for Kept<'_> {
     }
 }
 
-/// Returns what a column of this type keeps for a text; `None` where it does not fit. An empty cell is nil; in
-/// quotes it is an empty string where the column holds strings.
+/// Returns the stored form of a text in a column of this type; `None` if it does not fit. An empty cell is nil; in
+/// quotes it is an empty string if the column holds strings.
 pub fn kept(type_: ColumnType, text: &str, quoted: bool) -> Option<Kept<'_>> {
     let is_text = matches!(
         type_,
@@ -283,7 +283,7 @@ pub fn kept(type_: ColumnType, text: &str, quoted: bool) -> Option<Kept<'_>> {
 }
 
 fn double(text: &str) -> Option<Kept<'_>> {
-    // As an export writes them.
+    // In the form that an export writes.
     match text {
         "##Inf" => return Some(Kept::Real(f64::INFINITY)),
         "##-Inf" => return Some(Kept::Real(f64::NEG_INFINITY)),
@@ -322,7 +322,7 @@ fn boolean(text: &str) -> Option<bool> {
     is(&["false", "0", "no", "f", "n"]).then_some(false)
 }
 
-/// JSON where it is JSON, else a string.
+/// Returns JSON text as EDN, and other text as a string.
 fn data(text: &str) -> Option<String> {
     match json::read(text) {
         Ok(value) => encode(&value).ok(),
@@ -335,7 +335,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_text_may_be() {
+    fn each_text_has_the_narrowest_column_type() {
         let cases = [
             ("true", ColumnType::Boolean),
             ("False", ColumnType::Boolean),
@@ -388,7 +388,7 @@ mod tests {
     }
 
     #[test]
-    fn the_quick_way_to_an_instant_is_right() {
+    fn the_fast_parser_agrees_with_the_general_one() {
         for text in [
             "1970-01-01T00:00:00Z",
             "1969-12-31 23:59:59",
@@ -403,7 +403,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_kept() {
+    fn cells_are_converted_to_their_column_type() {
         let cases = [
             (ColumnType::Long, "", Some(Kept::Nil)),
             (ColumnType::Long, " 12 ", Some(Kept::Integer(12))),

@@ -1,7 +1,7 @@
-//! Rows as CSV text, written as they are read.
+//! Export of rows as CSV text, written while they are read.
 //!
-//! What is written comes back the same through an import into columns of the same types: nil is nothing, an empty
-//! string stands in quotes, and doubles have a point.
+//! An import into columns of the same types restores the same cells: nil is an empty field, an empty string is quoted,
+//! and doubles have a point.
 
 use std::path::Path;
 
@@ -20,13 +20,13 @@ use super::super::filter::{Condition, filter, order};
 use super::super::registry::Table;
 use super::super::rows::Selection;
 
-/// Text is handed on in pieces of this size.
+/// Size of the pieces in which text is passed on, in bytes.
 const PIECE: usize = 256 << 10;
 
-/// Writes rows: into text, or where that becomes large, into a blob.
+/// Exports rows as text, or as a blob if the text is large.
 ///
 /// # Errors
-/// [`StoreError::Rejected`] when the question does not fit the table.
+/// [`StoreError::Rejected`] when the query does not fit the table.
 pub(in crate::sqlite) fn export(
     db: &Connection,
     folder: &Path,
@@ -116,7 +116,7 @@ fn write(
     Ok((filename, count))
 }
 
-/// How cells are written.
+/// The format in which cells are written.
 struct Writing {
     escape_formulas: bool,
 }
@@ -126,7 +126,7 @@ impl Writing {
         use std::fmt::Write as _;
         match (type_, cell) {
             (_, ValueRef::Null | ValueRef::Blob(_)) => {}
-            // A number is computed to itself.
+            // A number is not evaluated, so it needs no apostrophe.
             (ColumnType::Decimal, ValueRef::Text(text)) => {
                 push_text(out, &String::from_utf8_lossy(text));
             }
@@ -155,7 +155,7 @@ impl Writing {
     }
 }
 
-/// Data as JSON; a string as it is, unless it would come back as something else.
+/// Returns data as JSON; a string stays as it is, unless an import would read it as something else.
 fn data(edn: &str) -> String {
     let tree = match decode(edn).map(|value| json::to_exact_json(&value)) {
         Ok(Ok(tree)) => tree,
@@ -167,7 +167,7 @@ fn data(edn: &str) -> String {
     }
 }
 
-/// Writes a text, in quotes where it needs them: also an empty one, which would be nil.
+/// Writes a text, in quotes if necessary: also an empty one, which would be nil otherwise.
 fn push_text(out: &mut String, text: &str) {
     let needs_quotes = text.is_empty()
         || text

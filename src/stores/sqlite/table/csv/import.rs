@@ -1,6 +1,6 @@
-//! Importing a staged file: rows go from the copy into the table without becoming values on the way.
+//! Import of a staged file: rows are written from the copy into the table without intermediate values.
 //!
-//! Into a table that is new, rows go first and indexes after, which is much quicker than both at once.
+//! For a new table, indexes are created after the rows, which is much faster than updating them for each row.
 
 use std::fs::File;
 
@@ -23,15 +23,15 @@ use super::split::{Next, Splitter};
 use super::{BadRow, place_of, unreadable};
 use crate::edn;
 
-/// Number of new rows from which it pays to update the planner's statistics.
+/// Minimum number of new rows for which the planner's statistics are updated.
 const WORTH_ANALYSING: u64 = 5_000;
-/// Kilobytes of pages to keep in memory while rows go in.
+/// Size of the page cache during an import, in KiB.
 const CACHE_KB: i64 = 64 << 10;
 
-/// Imports rows and returns the result as EDN text. To be called inside a transaction.
+/// Imports rows and returns the result as EDN text. Must run in a transaction.
 ///
 /// # Errors
-/// [`StoreError::Rejected`] when the file does not fit the table: nothing of it is to be kept.
+/// [`StoreError::Rejected`] when the file does not fit the table: the caller must roll back all of it.
 pub(in crate::sqlite::table) fn import(
     db: &Connection,
     import: &ImportCsv,
@@ -54,7 +54,7 @@ pub(in crate::sqlite::table) fn import(
     let was_empty = is_empty(db, &table)?;
     add_columns(db, &mut table, import)?;
     let key = settle_key(&table, import)?;
-    // Where bad rows are left out, the index of the key says which they are.
+    // If bad rows are left out, the index of the key finds duplicates.
     let is_late =
         was_empty && (import.on_bad_row == OnBadRow::Fail || import.mode == WriteMode::Upsert);
     let has_key = !table.key().is_empty();
@@ -131,7 +131,7 @@ fn rows(db: &Connection, table: &Table) -> Result<u64, StoreError> {
     Ok(u64::try_from(count).unwrap_or(0))
 }
 
-/// Adds the columns of the file that the table does not have; those that it has keep their types.
+/// Adds the columns of the file that the table lacks; existing columns keep their types.
 fn add_columns(db: &Connection, table: &mut Table, import: &ImportCsv) -> Result<(), StoreError> {
     for column in &import.csv.columns {
         match (
@@ -149,7 +149,7 @@ fn add_columns(db: &Connection, table: &mut Table, import: &ImportCsv) -> Result
     Ok(())
 }
 
-/// Returns the key that the table has or gets.
+/// Returns the key of the table, or the one that it gets.
 fn settle_key(table: &Table, import: &ImportCsv) -> Result<Vec<String>, StoreError> {
     let key: Vec<String> = table
         .key()
@@ -159,13 +159,13 @@ fn settle_key(table: &Table, import: &ImportCsv) -> Result<Vec<String>, StoreErr
     let wanted = &import.key_fields;
     if key.is_empty() && wanted.is_empty() && import.mode == WriteMode::Upsert {
         let message = format!(
-            "the table `{}` has no key, so no row can be the same as another",
+            "the table `{}` has no key by which existing rows could be found",
             table.name
         );
         let error = rejected(StoreError::ROW_KEY, "bad-config", message);
         return Err(with_hint(
             error,
-            "name what makes a row the same row: `:key-fields [:id]`",
+            "name the fields that identify a row: `:key-fields [:id]`",
         ));
     }
     if !key.is_empty() && !wanted.is_empty() && key != *wanted {
@@ -198,7 +198,7 @@ fn settle_key(table: &Table, import: &ImportCsv) -> Result<Vec<String>, StoreErr
     }
 }
 
-/// Refuses a file that lacks a column whose cells are required.
+/// Refuses a file that lacks a required column.
 fn check_complete(table: &Table, load: &Load<'_>) -> Result<(), StoreError> {
     let filled = load.columns.iter().flatten();
     let given: Vec<usize> = filled.map(|column| column.place).collect();
@@ -221,14 +221,14 @@ fn check_complete(table: &Table, load: &Load<'_>) -> Result<(), StoreError> {
 /// A column to fill.
 struct Filled {
     name: String,
-    /// Its place in the table.
+    /// The place of the column in the table.
     place: usize,
     type_: ColumnType,
     sql: String,
     is_key: bool,
 }
 
-/// Returns the columns of the file in its order; `None` for one that has no value anywhere.
+/// Returns the columns of the file in its order; `None` for a column without values.
 fn columns(table: &Table, import: &ImportCsv) -> Result<Vec<Option<Filled>>, StoreError> {
     let key: Vec<&String> = match table.key().is_empty() {
         true => import.key_fields.iter().collect(),
@@ -256,15 +256,15 @@ struct Load<'a> {
     import: &'a ImportCsv,
     columns: Vec<Option<Filled>>,
     key: &'a [String],
-    /// What the columns ask of their cells.
+    /// The checks of the columns.
     intake: Option<Intake>,
-    /// The first of the bad rows.
+    /// The first bad rows.
     rejected: Vec<BadRow>,
     bad: u64,
 }
 
 impl Load<'_> {
-    /// Returns how many rows were written.
+    /// Imports the rows, and returns the number of written ones.
     fn run(&mut self, db: &Connection, table: &Table) -> Result<u64, StoreError> {
         let path = place_of(db, &self.import.csv.blob)?;
         let file = open_regular(&path).map_err(|error| StoreError::of_reading(&path, &error))?;
@@ -332,7 +332,7 @@ impl Load<'_> {
                 .map(|column| format!("{0} = excluded.{0}", column.sql))
                 .collect();
             let action = match sets.is_empty() {
-                // Touches the row, so that it counts as written.
+                // Updates the row without a change, so that it counts as written.
                 true => format!("UPDATE SET {0} = excluded.{0}", key[0]),
                 false => format!("UPDATE SET {}", sets.join(", ")),
             };
@@ -341,7 +341,7 @@ impl Load<'_> {
         sql
     }
 
-    /// Writes the row that was read last; returns what is wrong with it.
+    /// Writes the row that was read last; returns the problem of a bad one.
     fn put(
         &mut self,
         insert: &mut Statement<'_>,
@@ -356,7 +356,7 @@ impl Load<'_> {
             place += 1;
             let quoted = splitter.fields[idx].quoted;
             let bytes = splitter.bytes(idx);
-            // What was staged is UTF-8.
+            // Staged text is UTF-8.
             let text = std::str::from_utf8(bytes).unwrap_or_default();
             let bad = |reason| {
                 Ok(Some(BadRow {
@@ -366,7 +366,7 @@ impl Load<'_> {
                 }))
             };
             if column.is_key && text.is_empty() {
-                return bad("it is a key field, and empty".to_owned());
+                return bad("its key field is empty".to_owned());
             }
             let Some(cell) = kept(column.type_, text, quoted) else {
                 return bad(format!(
@@ -385,7 +385,7 @@ impl Load<'_> {
             };
             match intake.take(column.place, cell.into_sql())? {
                 Ok(cell) => insert.raw_bind_parameter(place, cell).map_err(failed)?,
-                Err(refusal) => return bad(format!("it {}", refusal.words)),
+                Err(refusal) => return bad(format!("it {}", refusal.message)),
             }
         }
         match insert.raw_execute() {
@@ -407,7 +407,7 @@ impl Load<'_> {
     }
 }
 
-/// A text as an error shows it.
+/// Returns a text in the form of error messages.
 fn shown(text: &str) -> String {
     match text.char_indices().nth(40) {
         Some((at, _)) => format!("{:?} ...", &text[..at]),
@@ -415,7 +415,7 @@ fn shown(text: &str) -> String {
     }
 }
 
-/// Of rows with the same key, leaves the last.
+/// Removes all but the last of the rows with the same key.
 fn remove_replaced(db: &Connection, table: &Table, key: &[String]) -> Result<(), StoreError> {
     let key = key_sql(table, key)?;
     let sql = format!(
@@ -424,7 +424,7 @@ fn remove_replaced(db: &Connection, table: &Table, key: &[String]) -> Result<(),
              WHERE row_id < last)",
         table.sql()
     );
-    // Usually no row exists yet, and the index shows that faster.
+    // Usually no row exists yet, and the index tells that faster.
     let has_any = format!(
         "SELECT EXISTS (SELECT 1 FROM {} GROUP BY {key} HAVING count(*) > 1)",
         table.sql()
@@ -443,7 +443,7 @@ fn key_sql(table: &Table, key: &[String]) -> Result<String, StoreError> {
     Ok(columns.collect::<Result<Vec<_>, _>>()?.join(", "))
 }
 
-/// Makes the key of rows that are there; two that agree are told by their places.
+/// Sets the key of a table with rows; an error names the places of two rows with the same key.
 fn set_key(db: &Connection, table: &mut Table, key: &[String]) -> Result<(), StoreError> {
     let Err(error) = table.set_key(db, key) else {
         return Ok(());
@@ -471,7 +471,7 @@ fn set_key(db: &Connection, table: &mut Table, key: &[String]) -> Result<(), Sto
             );
             Err(with_hint(
                 rejected(StoreError::ROW_KEY, "conflict", message),
-                "take one out, use `:write-mode :upsert`, or leave such rows out with `:on-bad-row :skip`",
+                "remove one of them, use `:write-mode :upsert`, or leave such rows out with `:on-bad-row :skip`",
             ))
         }
         Err(_) => Err(error),
@@ -483,7 +483,7 @@ fn analyse(db: &Connection, table: &Table) -> Result<(), StoreError> {
     db.execute_batch(&sql).map_err(failed)
 }
 
-/// More memory for pages, until it is dropped.
+/// A larger page cache until it is dropped.
 struct Cache<'a> {
     db: &'a Connection,
     before: i64,
@@ -501,7 +501,7 @@ impl Cache<'_> {
 
 impl Drop for Cache<'_> {
     fn drop(&mut self) {
-        // Where it fails, more memory is kept than need be.
+        // If it fails, the connection keeps more memory than necessary.
         let _ = self.db.pragma_update(None, "cache_size", self.before);
     }
 }

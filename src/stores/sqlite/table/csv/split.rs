@@ -1,16 +1,15 @@
-//! Splits CSV text into records, as RFC 4180 has it, from a stream and in bounded memory.
+//! Splits CSV text into records according to RFC 4180, from a stream and in bounded memory.
 //!
-//! Fields are places in the buffer: nothing is copied. Quotes count at the start of a field only; a field in
-//! quotes may go over several lines. What is wrong with one record does not spoil the next, except for a quote that
-//! nobody closes.
+//! Fields are places in the buffer: nothing is copied. Quotes count only at the start of a field; a quoted field may
+//! span several lines. A problem with one record does not affect the next one, except for a quote that is never closed.
 
 use std::io::Read;
 
 use memchr::{memchr, memchr2, memchr3};
 
-/// A field may not be larger.
+/// Maximum size of a field in bytes.
 pub const MAX_FIELD: usize = 16 << 20;
-/// Nor all fields of a record together.
+/// Maximum size of all fields of a record in bytes.
 const MAX_RECORD: usize = 64 << 20;
 const BUFFER: usize = 1 << 20;
 
@@ -19,27 +18,27 @@ const BUFFER: usize = 1 << 20;
 pub struct Field {
     start: usize,
     end: usize,
-    /// It stood in quotes.
+    /// The field was quoted.
     pub quoted: bool,
-    /// There are doubled quotes in it.
+    /// The field contains doubled quotes.
     escaped: bool,
 }
 
-/// What came.
+/// The outcome of reading a record.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Next {
-    /// A record, whole.
+    /// A complete record.
     Record,
-    /// A record with text after a closing quote, in this field, counted from 1.
+    /// A record with text after a closing quote in this field, counted from 1.
     Torn(usize),
     End,
 }
 
-/// Why reading cannot go on.
+/// The reason why reading cannot continue.
 #[derive(Debug)]
 pub enum SplitError {
     Io(std::io::Error),
-    /// A quote is opened in this line and field, and never closed.
+    /// A quote is opened at this line and field, and never closed.
     Unclosed {
         line: u64,
         field: usize,
@@ -51,19 +50,19 @@ pub enum SplitError {
     },
 }
 
-/// Reads records.
+/// Reads records from a stream.
 pub struct Splitter<R> {
     input: R,
     delimiter: u8,
     buffer: Vec<u8>,
-    /// Where the next record begins.
+    /// The start of the next record in the buffer.
     start: usize,
-    /// Where what was read ends.
+    /// The end of the text in the buffer.
     end: usize,
     is_whole: bool,
-    /// Of the next record, counted from 1.
+    /// The line of the next record, counted from 1.
     next_line: u64,
-    /// Of the record that was read last.
+    /// The line of the record that was read last.
     pub line: u64,
     pub fields: Vec<Field>,
 }
@@ -74,7 +73,7 @@ enum Scan {
         lines: u64,
         torn: Option<usize>,
     },
-    /// More has to be read; the field under way began here.
+    /// More input is needed; the current field began here.
     More {
         from: usize,
     },
@@ -98,8 +97,7 @@ impl<R: Read> Splitter<R> {
         }
     }
 
-    /// Reads the next record into [`Splitter::fields`]; empty lines have no record of their own here, only one
-    /// empty field.
+    /// Reads the next record into [`Splitter::fields`]; an empty line is a record with one empty field.
     pub fn next(&mut self) -> Result<Next, SplitError> {
         loop {
             if self.start == self.end && self.is_whole {
@@ -168,7 +166,7 @@ impl<R: Read> Splitter<R> {
         &self.buffer[field.start..field.end]
     }
 
-    /// Returns the whole text of the last record, with its quotes.
+    /// Returns the complete text of the last record, with its quotes.
     pub fn text(&self) -> &[u8] {
         match (self.fields.first(), self.fields.last()) {
             (Some(first), Some(last)) => &self.buffer[first.start..last.end],
@@ -181,7 +179,7 @@ impl<R: Read> Splitter<R> {
         matches!(self.fields.as_slice(), [only] if only.start == only.end && !only.quoted)
     }
 
-    /// Returns what is read from.
+    /// Returns the input stream.
     pub fn into_input(self) -> R {
         self.input
     }
@@ -252,7 +250,7 @@ impl<R: Read> Splitter<R> {
                 field.end = at;
             }
             let byte = text.get(at).copied();
-            // What ends a line may be of two bytes, and the second not be here yet.
+            // A line end may have two bytes, and the second one may not have been read yet.
             let is_cut = byte == Some(b'\r') || byte.is_none();
             if is_cut && at + 1 >= text.len() && !self.is_whole {
                 return Scan::More { from };
@@ -328,7 +326,7 @@ fn count_lines(text: &[u8]) -> u64 {
 mod tests {
     use super::*;
 
-    /// Gives a byte at a time, as the worst stream does.
+    /// Returns one byte at a time, like the slowest stream.
     struct Drops<'a>(&'a [u8]);
 
     impl Read for Drops<'_> {
@@ -366,7 +364,7 @@ mod tests {
     }
 
     #[test]
-    fn records_and_their_lines() {
+    fn records_are_split_with_their_line_numbers() {
         let cases = [
             ("", ""),
             ("a", r#"1:["a"]"#),
@@ -395,7 +393,7 @@ mod tests {
     }
 
     #[test]
-    fn an_enormous_field_is_refused_before_it_is_in_memory() {
+    fn an_enormous_field_is_refused_before_it_is_read_into_memory() {
         let endless = std::io::repeat(b'x').take(1 << 40);
         let mut splitter = Splitter::new((&b"a,b\n1,"[..]).chain(endless), b',');
         assert_eq!(splitter.next().unwrap(), Next::Record);

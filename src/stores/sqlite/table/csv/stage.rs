@@ -1,4 +1,4 @@
-//! Staging a file: one pass that decodes it, copies it into the blobs, and finds what its columns are.
+//! Staging of a file: one pass that decodes it, copies it into the blobs, and infers the types of its columns.
 
 use std::fs::File;
 use std::io::{self, Cursor, Read};
@@ -20,16 +20,16 @@ use super::cell::Kinds;
 use super::split::{Next, Splitter};
 use super::{BadRow, unreadable};
 
-/// Reads a file once; returns what is in it and where its copy is.
+/// Reads a file once; returns its columns, its number of rows and its copy.
 ///
 /// # Errors
-/// [`StoreError::Rejected`] when it is no CSV, or is in another encoding.
+/// [`StoreError::Rejected`] when it is not CSV, or has another encoding.
 pub(in crate::sqlite) fn stage(folder: &Path, ask: &StageCsv) -> Result<StagedCsv, StoreError> {
     let source = Source::open(folder, ask)?;
     let mut splitter = Splitter::new(source, ask.format.delimiter);
     let read = Survey::of(&mut splitter, ask);
     let mut source = splitter.into_input();
-    // What failed below the reader is the reason for what the reader says.
+    // A failure of the input is the cause of the reader's error.
     if let Some(error) = source.failure.take() {
         return Err(error);
     }
@@ -43,12 +43,12 @@ pub(in crate::sqlite) fn stage(folder: &Path, ask: &StageCsv) -> Result<StagedCs
     })
 }
 
-/// Bytes on their way to the splitter: decoded, and copied as they pass.
+/// The input of the splitter: bytes are decoded, and copied as they are read.
 struct Source<'a> {
     input: Box<dyn Read + 'a>,
     decoder: Option<Decoder>,
     label: &'static str,
-    /// Read and not decoded yet.
+    /// Bytes that were read and not decoded yet.
     raw: Vec<u8>,
     at: usize,
     is_read: bool,
@@ -59,7 +59,7 @@ struct Source<'a> {
 
 enum Copy {
     New(Box<Written>),
-    /// It is a blob already; what is read must have its hash.
+    /// The input is a blob already; its bytes must have its hash.
     There {
         blob: BlobHash,
         digest: Box<Digester>,
@@ -166,7 +166,7 @@ impl<'a> Source<'a> {
                 true => Ok((blob, bytes)),
                 false => Err(StoreError::Damaged {
                     path: format!("the blob {}", blob.0),
-                    detail: "its contents are not what its name says".to_owned(),
+                    detail: "its contents do not match its hash".to_owned(),
                 }),
             },
         }
@@ -197,15 +197,15 @@ fn opened(path: &Path) -> Result<File, StoreError> {
     open_regular(path).map_err(|error| StoreError::of_reading(path, &error))
 }
 
-/// What is known of the columns so far.
+/// The inferred properties of the columns so far.
 struct Survey {
     names: Vec<String>,
-    /// What was said of a column's type.
+    /// The declared type of each column.
     declared: Vec<Option<ColumnType>>,
     kinds: Vec<Kinds>,
-    /// Some cell is not empty.
+    /// Tells for each column whether a cell is not empty.
     seen: Vec<bool>,
-    /// Some cell is an empty text in quotes.
+    /// Tells for each column whether a cell is an empty text in quotes.
     quoted: Vec<bool>,
     rows: u64,
 }
@@ -248,7 +248,7 @@ impl Survey {
                     BadRow::width(splitter.line, found, survey.names.len())
                 }
                 _ => {
-                    survey.look(splitter);
+                    survey.inspect(splitter);
                     continue;
                 }
             };
@@ -278,7 +278,7 @@ impl Survey {
         })
     }
 
-    fn look(&mut self, splitter: &mut Splitter<Source<'_>>) {
+    fn inspect(&mut self, splitter: &mut Splitter<Source<'_>>) {
         for idx in 0..self.names.len() {
             if self.kinds[idx].is_text() {
                 continue;
@@ -310,7 +310,7 @@ impl Survey {
     }
 }
 
-/// Names columns where no header does: as was said, or by number.
+/// Returns the names of columns in a file without a header: the declared ones, or numbered ones.
 fn unnamed(count: usize, ask: &StageCsv) -> Vec<String> {
     match ask.types.is_empty() {
         true => (1..=count)
@@ -331,7 +331,7 @@ fn check_names(names: &[String], ask: &StageCsv, line: u64) -> Result<(), StoreE
         return refused(
             "too-large",
             message,
-            "if that is not so, the delimiter may be another: `:delimiter \";\"`",
+            "if that is wrong, the delimiter may be different: `:delimiter \";\"`",
         );
     }
     let mut places = std::collections::HashMap::new();
@@ -344,7 +344,7 @@ fn check_names(names: &[String], ask: &StageCsv, line: u64) -> Result<(), StoreE
             return refused(
                 "invalid",
                 message,
-                "name it, or say `:header? false` where the first line is a row",
+                "name it, or set `:header? false` if the first line is a row",
             );
         }
         if let Some(first) = places.insert(name.as_str(), idx) {
@@ -359,7 +359,7 @@ fn check_names(names: &[String], ask: &StageCsv, line: u64) -> Result<(), StoreE
             let message = format!(
                 "line {line} of the CSV text: a column is called `{ROW_ID}`, which is the store's own number of a row"
             );
-            return refused("invalid", message, "give it another name, or take it out");
+            return refused("invalid", message, "rename or remove it");
         }
     }
     if let Some((unknown, _)) = ask
@@ -368,23 +368,23 @@ fn check_names(names: &[String], ask: &StageCsv, line: u64) -> Result<(), StoreE
         .find(|(name, _)| !places.contains_key(name.as_str()))
     {
         let message =
-            format!("`:columns` says the type of `{unknown}`, which the CSV text does not have");
+            format!("`:columns` sets the type of `{unknown}`, but the CSV text has no such column");
         let known = format!("it has {}", listed(names.iter().map(String::as_str)));
         return refused("bad-config", message, &known);
     }
     Ok(())
 }
 
-/// Refuses what is no text: it is another encoding, or no CSV.
+/// Refuses bytes that are not text: another encoding, or not CSV.
 fn check_text(splitter: &Splitter<Source<'_>>) -> Result<(), StoreError> {
     let text = splitter.text();
     let line = splitter.line;
     if memchr::memchr(0, text).is_some() {
-        let message = format!("line {line} of the CSV text has a NUL character in it");
+        let message = format!("line {line} of the CSV text contains a NUL character");
         let error = rejected("E0641", "invalid", message);
         return Err(with_hint(
             error,
-            "it may be UTF-16: say `:encoding \"utf-16le\"`; or it is not CSV, but a spreadsheet or an archive",
+            "it may be UTF-16: set `:encoding \"utf-16le\"`; or it is not CSV, but a spreadsheet or an archive",
         ));
     }
     let Err(error) = std::str::from_utf8(text) else {
@@ -398,7 +398,7 @@ fn check_text(splitter: &Splitter<Source<'_>>) -> Result<(), StoreError> {
     ))
 }
 
-/// Text that was checked.
+/// Converts bytes that were checked to text.
 fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }

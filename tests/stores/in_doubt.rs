@@ -1,4 +1,4 @@
-//! Steps that were under way when the process ended: who settles it, and where it is seen.
+//! Steps that were in progress when the process ended: how they are resolved, and where they are shown.
 
 use std::rc::Rc;
 
@@ -8,20 +8,20 @@ use flowstone_engine::ports::{RunQuery, WaitFilter};
 use flowstone_engine::{Engine, ExecuteOptions, StepStatus, codec};
 
 use super::STORE;
-use crate::bench::{Bench, block_on, outcome, words};
+use crate::bench::{Bench, block_on, outcome, outcome_text};
 use crate::crash;
 
-/// Starts a run and lets the process die: before the effect of its first step, or right after it.
+/// Starts a run and ends its process: before the effect of its first step, or right after it.
 fn in_doubt(flow: &str, done: bool) -> (Bench, RunId) {
     let bench = Bench::over(STORE);
-    // The first commit holds the intent; the next one would hold the result.
+    // The first commit contains the intent; the next one would contain the result.
     let engine = bench.engine_over(crash::stores(&bench, i64::from(done), !done));
     let run = bench.start(&engine, flow);
     let end = block_on(engine.execute(&run, Rc::new(NoObserver), ExecuteOptions::default()));
     assert!(
-        words(&end).contains("the process is dead"),
+        outcome_text(&end).contains("the process is dead"),
         "{}",
-        words(&end)
+        outcome_text(&end)
     );
     let effects = if done { "pay=1" } else { "" };
     assert_eq!(bench.effects(), effects, "{flow}");
@@ -37,8 +37,8 @@ fn answer_first(engine: &Engine, text: &str) {
 const ASKED: &str = "waiting: `pay` waits for an answer";
 const DOUBT: &str = "failed E0522 the process ended while the `:write` step was under way, so that it may or may not have been done";
 
-/// What the flow says; what comes of it where the effect had happened, and where it had not; the effects.
-const SETTLED: &[(&str, &str, &str, [&str; 2])] = &[
+/// The policy of the flow; the outcome if the effect had happened, and if it had not; the effects.
+const RESOLVED: &[(&str, &str, &str, [&str; 2])] = &[
     ("", ASKED, ASKED, ["pay=1", ""]),
     (":on-doubt :ask", ASKED, ASKED, ["pay=1", ""]),
     (":on-doubt :retry", ":paid", ":paid", ["pay=2", "pay=1"]),
@@ -137,13 +137,13 @@ const SETTLED: &[(&str, &str, &str, [&str; 2])] = &[
 
 #[test]
 fn a_step_in_doubt_follows_its_policy() {
-    for &(option, done, not_done, effects) in SETTLED {
+    for &(option, done, not_done, effects) in RESOLVED {
         for (was_done, end) in [(true, done), (false, not_done)] {
             let flow = format!("(flow/step :write :pay {{:value :paid {option}}})");
             let (bench, run) = in_doubt(&flow, was_done);
             let found = outcome(&bench.engine(), &run);
             assert!(found.starts_with(end), "{option} done {was_done}: {found}");
-            // An idempotency key of its own is counted under that key.
+            // A step with its own idempotency key is counted under that key.
             assert_eq!(
                 bench.effects(),
                 effects[usize::from(!was_done)],
@@ -188,7 +188,7 @@ fn a_step_in_doubt_is_shown_to_the_person_asked() {
     assert_eq!(seen(), (StepStatus::Done, false, false));
 }
 
-/// A process that dies while it looks, or right after, looks again or knows: nothing is done twice.
+/// A process that ends during a probe, or right after it, repeats the probe or knows its result: nothing is done twice.
 #[test]
 fn a_probe_survives_a_crash_at_any_commit() {
     const FLOW: &str =

@@ -1,4 +1,4 @@
-//! Steps that a step performs: journaled one by one, answered from the journal, waited for, cancelled.
+//! Nested steps: journaled individually, replayed from the journal, suspended, cancelled.
 
 use std::rc::Rc;
 
@@ -12,12 +12,11 @@ use flowstone_flow::step::{
 };
 use flowstone_lang::value::Value;
 
-use crate::bench::{Bench, Recorder, Trip, block_on, execute, outcome, words};
+use crate::bench::{Bench, Recorder, Trip, block_on, execute, outcome, outcome_text};
 use crate::crash::stores;
 
-/// A step that performs `:rounds` one after another, and the steps of a round concurrently. A round is a vector of
-/// maps, each the config of a step with its `:type` and `:id`. The result has, for each round, the results of its
-/// steps, and how long the round took if there was one before it.
+/// A step that performs `:rounds` in sequence, and the steps of a round concurrently. A round is a vector of maps, each
+/// the config of a step with its `:type` and `:id`. The result has, for each round, the results of its steps.
 pub struct Rounds;
 
 static ROUNDS: StepSpec = StepSpec {
@@ -26,12 +25,16 @@ static ROUNDS: StepSpec = StepSpec {
     aliases: &[],
     doc: "A step of the tests.",
     fields: &[
-        Field::required("rounds", FieldType::Items, "What to perform."),
-        Field::optional("limit", FieldType::Int, "How many at once."),
+        Field::required(
+            "rounds",
+            FieldType::Items,
+            "The rounds of steps to perform.",
+        ),
+        Field::optional("limit", FieldType::Int, "Maximum number of steps at once."),
         Field::optional(
             "strict",
             FieldType::Bool,
-            "Fails with the first that fails.",
+            "Fails with the first error of a step.",
         ),
     ],
     examples: &[],
@@ -53,7 +56,7 @@ impl Step for Rounds {
             let is_strict = config.get("strict").is_some();
             let mut gave = Vec::new();
             for round in items(config.get("rounds")) {
-                let steps = items(Some(&round)).iter().map(inside).collect();
+                let steps = items(Some(&round)).iter().map(nested_request).collect();
                 let performed = cx.perform_all(steps, limit as usize).await;
                 let mut row = Vec::new();
                 for performed in performed {
@@ -77,7 +80,7 @@ fn items(value: Option<&Value>) -> Vec<Value> {
         .unwrap_or_default()
 }
 
-fn inside(step: &Value) -> NestedRequest {
+fn nested_request(step: &Value) -> NestedRequest {
     let name = |key: &str| step.get(key).and_then(name_of).unwrap_or_default();
     let entries = step.as_map().expect("a map").iter();
     let config =
@@ -86,7 +89,7 @@ fn inside(step: &Value) -> NestedRequest {
     NestedRequest::new(&name("type"), &*name("id"), config)
 }
 
-/// Reads, writes, own stores, one that fails, one that performs others itself, all in one.
+/// Nested steps that read, write, use the stores and fail, and one that has nested steps itself.
 const FLOW: &str = "(let [a (flow/step :rounds :agent
             {:rounds [[{:type :look :id :turn :value 1}]
                       [{:type :write :id :x :value 2} {:type :put :id :y :value 3} {:type :look :id :z :value 4}]
@@ -102,9 +105,9 @@ fn each_nested_step_is_a_step_of_the_run() {
     let bench = Bench::new();
     let engine = bench.engine();
     let run = bench.start(&engine, FLOW);
-    let said = outcome(&engine, &run);
-    assert!(said.starts_with("[[[1] [2 {"), "{said}");
-    assert!(said.contains("[\"not now\" [[6] [{"), "{said}");
+    let found = outcome(&engine, &run);
+    assert!(found.starts_with("[[[1] [2 {"), "{found}");
+    assert!(found.contains("[\"not now\" [[6] [{"), "{found}");
     assert_eq!(
         bench.effects(),
         "agent/bad=1 agent/sub/turn=1 agent/turn=1 agent/turn#2=1 agent/turn#3=1 agent/x=1 agent/z=1"
@@ -121,7 +124,7 @@ fn each_nested_step_is_a_step_of_the_run() {
 }
 
 #[test]
-fn every_commit_may_be_the_last() {
+fn a_crash_at_any_commit_loses_nothing() {
     let expected = {
         let bench = Bench::new();
         let engine = bench.engine();
@@ -142,7 +145,7 @@ fn every_commit_may_be_the_last() {
             let before = bench.effects.borrow().clone();
             let engine = bench.engine();
             let mut last = outcome(&engine, &run);
-            // A write that was in flight is in doubt, inside a step as elsewhere.
+            // A write that was in progress is in doubt, nested or not.
             while last.starts_with("waiting") {
                 let waits = block_on(engine.list_waits(WaitFilter::default())).expect("waits");
                 assert_eq!(waits[0].path, "agent/x?1");
@@ -151,7 +154,7 @@ fn every_commit_may_be_the_last() {
                 last = outcome(&engine, &run);
             }
             assert_eq!(last, expected, "left {left} silently {silently}");
-            // At most those were done again that were under way side by side.
+            // Only steps that ran concurrently at the end may be done again.
             let twice = bench
                 .effects
                 .borrow()
@@ -181,7 +184,7 @@ fn an_outer_step_is_suspended_with_its_nested_waits_and_resumes() {
     let run = bench.start(&engine, flow);
     assert_eq!(outcome(&engine, &run), "waiting: `ask` waits for an answer");
     assert_eq!(bench.effects(), "agent/beside=1 agent/turn=1");
-    // Another process goes on.
+    // Another process resumes the run.
     drop(engine);
     let engine = bench.engine();
     let waits = block_on(engine.list_waits(WaitFilter::default())).expect("waits");
@@ -203,15 +206,15 @@ fn concurrent_nested_steps_have_their_own_waits() {
         [(if (= n 2) {:type :hold :id :ask} {:type :sleep :id :nap :millis 5000})]
         [{:type :look :id :turn :value (* n n)}]]})) [1 2 3])";
     let run = bench.start(&engine, flow);
-    let said = outcome(&engine, &run);
-    assert_eq!(said, "waiting: `ask` waits for an answer");
+    let found = outcome(&engine, &run);
+    assert_eq!(found, "waiting: `ask` waits for an answer");
     let waits = block_on(engine.list_waits(WaitFilter::default())).expect("waits");
     assert_eq!(waits[0].path, "all.1/agent/ask");
     let answer = Value::map([(Value::keyword("action"), Value::keyword("go"))]);
     block_on(engine.complete_wait(&waits[0].id, &answer, false)).expect("answered");
-    let said = outcome(&engine, &run);
+    let found = outcome(&engine, &run);
     assert_eq!(
-        said,
+        found,
         "[[[1] [nil] [1]] [[2] [{:action :go}] [4]] [[3] [nil] [9]]]"
     );
     assert!(!bench.effects().contains("=2"), "{}", bench.effects());
@@ -225,7 +228,7 @@ fn a_retry_of_the_outer_step_starts_over() {
         :rounds [[{:type :look :id :turn :value 1}]
                  [{:type :look :id :flaky :times 1 :kind :unavailable :retry {:max-attempts 1}}]]})";
     let run = bench.start(&engine, flow);
-    // The key of what is inside a later attempt is another.
+    // The idempotency key of a nested step differs in a later attempt.
     assert_eq!(outcome(&engine, &run), "failed E0799 not now");
     assert_eq!(
         bench.effects(),
@@ -249,8 +252,8 @@ fn common_step_options_apply_to_the_outer_step() {
         };
         let flow = format!("(flow/step :rounds :agent {{:rounds [[{step}]] {options}}})");
         let run = bench.start(&engine, &flow);
-        let said = outcome(&engine, &run);
-        assert!(said.starts_with(expected), "{options}: {said}");
+        let found = outcome(&engine, &run);
+        assert!(found.starts_with(expected), "{options}: {found}");
     }
 }
 
@@ -270,8 +273,8 @@ fn nested_steps_end_at_once_on_interrupt_and_cancel() {
         interrupt,
         ..ExecuteOptions::default()
     };
-    let said = block_on(engine.execute(&run, Rc::new(trip), options));
-    assert_eq!(words(&said), "interrupted");
+    let found = block_on(engine.execute(&run, Rc::new(trip), options));
+    assert_eq!(outcome_text(&found), "interrupted");
     assert_eq!(bench.effects(), "agent/beside=1 agent/turn=1");
     let cancel = block_on(async {
         let executing = engine.execute(&run, Rc::new(NoObserver), ExecuteOptions::default());
@@ -285,11 +288,11 @@ fn nested_steps_end_at_once_on_interrupt_and_cancel() {
             std::future::pending::<()>().await;
         };
         tokio::select! {
-            said = executing => said,
+            found = executing => found,
             () = cancelling => unreachable!("it never ends"),
         }
     });
-    assert_eq!(words(&cancel), "cancelled: enough");
+    assert_eq!(outcome_text(&cancel), "cancelled: enough");
     assert_eq!(bench.effects(), "agent/beside=1 agent/turn=1");
 }
 
