@@ -113,6 +113,8 @@ pub enum EngineError {
         crate::start::MOST_STARTS
     )]
     TooManyStarts { count: usize },
+    #[error("`{name}` is set by the engine, and a caller cannot give it")]
+    ReservedInput { name: String },
     #[error(transparent)]
     Input(#[from] InputError),
     #[error(transparent)]
@@ -165,6 +167,7 @@ impl EngineError {
             EngineError::WaitsForCaller { .. } => "E0557",
             EngineError::BadStarts { .. } => "E0542",
             EngineError::TooManyStarts { .. } => "E0543",
+            EngineError::ReservedInput { .. } => "E1120",
             EngineError::Input(error) => error.code(),
             EngineError::Codec(error) => error.code(),
             EngineError::Resource(error) => error.code(),
@@ -254,6 +257,7 @@ impl EngineError {
                 None => return None,
             },
             EngineError::TooManyStarts { .. } => "make several calls".to_owned(),
+            EngineError::ReservedInput { name } => format!("leave `{name}` out of the input"),
             EngineError::Input(error) => error.hint(),
             EngineError::Resource(error) => error.hint(),
             EngineError::Store(error) => return error.hint(),

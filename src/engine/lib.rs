@@ -28,6 +28,7 @@ pub mod links;
 pub mod lookup;
 pub mod observer;
 pub mod outcome;
+pub mod outside;
 pub mod proofs;
 pub mod redact;
 mod report;

@@ -338,12 +338,11 @@ async fn begin(server: &Shared, caller: Caller, start: Start) -> Result<(Json, b
             let options = StartOptions {
                 invocation: start.invocation,
                 external_id: start.id,
-                is_left: true,
                 started_by: Some(caller.started_by()),
                 priority: start.priority,
                 timeout: start.timeout,
                 trace: start.trace,
-                ..StartOptions::with_input(input)
+                ..StartOptions::from_outside(input)?
             };
             let Some(receipt) = start.receipt else {
                 let started = desk.engine.submit(&flow.loaded, options).await?;

@@ -125,14 +125,24 @@ impl Server {
                 Ok(Caller { token })
             }
             Err(why) => {
-                let peer = parts.extensions.get::<Peer>().map(|peer| peer.0.ip());
                 tracing::warn!(reason = why.name(), "a token was not accepted");
-                self.metrics.refused(why.name());
-                let refused = peer
-                    .and_then(|peer| self.failures.note(peer, ProofClass::Token, Instant::now()));
-                Err(refused.unwrap_or_else(|| unauthorized("the token is not accepted")))
+                let refused = unauthorized("the token is not accepted");
+                Err(self.failed(parts, ProofClass::Token, (why.name(), refused)))
             }
         }
+    }
+
+    /// Counts a failed proof, and returns its answer: that of the proof, or that the sender failed too often.
+    pub(super) fn failed(
+        &self,
+        parts: &Parts,
+        class: ProofClass,
+        (reason, problem): (&str, Problem),
+    ) -> Problem {
+        self.metrics.refused(reason);
+        let peer = parts.extensions.get::<Peer>().map(|peer| peer.0.ip());
+        let noted = peer.and_then(|peer| self.failures.note(peer, class, Instant::now()));
+        noted.unwrap_or(problem)
     }
 }
 

@@ -102,6 +102,7 @@ pub(in super::super) async fn read(
     body: Body,
     most: usize,
 ) -> Result<(Received, Held), Problem> {
+    refuse_large(&parts.headers, most)?;
     let mut query = Vec::new();
     let pairs = parts.uri.query().unwrap_or_default().split('&');
     for pair in pairs.filter(|pair| !pair.is_empty()) {
