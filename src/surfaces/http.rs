@@ -22,6 +22,7 @@ mod operation;
 mod origin;
 mod pages;
 mod problem;
+mod rates;
 mod request;
 mod resources;
 pub(crate) mod runs;
@@ -228,6 +229,7 @@ pub fn serve<E: Send>(
             desks,
             settings,
             failures: access::Failures::default(),
+            rates: rates::Rates::default(),
             room: interfaces::receive::Room::default(),
             readers: feed::Readers::default(),
             sessions: Sessions::default(),

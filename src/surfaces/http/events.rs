@@ -327,7 +327,8 @@ fn prove(
         })?;
         caller.need(Scope::Run)?;
         let labels = desk.catalog.labels(&desk.engine, &row.flow);
-        return match caller.token.reaches_flow(&row.flow, &labels) {
+        let reaches_flow = caller.token.reaches_flow(&row.flow, &labels);
+        return match reaches_flow && !caller.has_own_runs_only() {
             true => Ok(None),
             false => Err(Problem::not_found("there is nothing at this address")),
         };
@@ -428,11 +429,9 @@ async fn publish(
                 keep: starts.is_empty(),
             };
             // Waits of all flows may wait for an event.
-            let answers = match caller.token.limits.flows.is_empty()
-                && caller.token.limits.labels.is_empty()
-            {
-                true => vec![answer],
-                false => Vec::new(),
+            let answers = match caller.is_limited() {
+                true => Vec::new(),
+                false => vec![answer],
             };
             let publication = desk.engine.publish(starts, answers, receipts).await?;
             Ok::<_, Problem>(match publication {

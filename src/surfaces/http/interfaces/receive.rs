@@ -112,8 +112,8 @@ pub(in super::super) async fn read(
     let headers = parts.headers.iter();
     let headers =
         headers.map(|(name, value)| (name.as_str().to_owned(), value.as_bytes().to_vec()));
-    let peer = parts.extensions.get::<Peer>().map(|peer| peer.0.ip());
-    let address = peer.map(|peer| sender(peer, &parts.headers, &server.settings.proxies));
+    // That of the sender, as far as trusted proxies tell.
+    let address = parts.extensions.get::<Peer>().map(|peer| peer.0.ip());
     let (body, held) = bytes(server, body, most).await?;
     let received = Received {
         method: parts.method.to_string(),
@@ -159,7 +159,7 @@ async fn bytes(server: &Server, mut body: Body, most: usize) -> Result<(Vec<u8>,
 }
 
 /// Returns who sent a request: the peer, or, if that is a proxy, the last address before the proxies.
-fn sender(peer: IpAddr, headers: &HeaderMap, proxies: &[Network]) -> IpAddr {
+pub(in super::super) fn sender(peer: IpAddr, headers: &HeaderMap, proxies: &[Network]) -> IpAddr {
     let is_proxy = |address: IpAddr| proxies.iter().any(|proxy| proxy.contains(address));
     if !is_proxy(peer) {
         return peer;

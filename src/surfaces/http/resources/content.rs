@@ -100,12 +100,11 @@ pub(super) async fn signed(
     if let Err(problem) = &found
         && problem.code == forged.code()
         && problem.status == StatusCode::FORBIDDEN
-        && let Some(refused) =
-            server
-                .failures
-                .note(peer.ip(), ProofClass::ResourceLink, Instant::now())
     {
-        return Err(refused);
+        server.metrics.refused("link");
+        let failures = &server.failures;
+        let refused = failures.note(peer.ip(), ProofClass::ResourceLink, Instant::now());
+        return Err(refused.unwrap_or_else(|| problem.clone()));
     }
     Ok(answer(&server, found??, &method, &headers))
 }
