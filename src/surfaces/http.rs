@@ -5,6 +5,7 @@
 
 mod access;
 mod answer;
+mod bodies;
 mod connections;
 mod cursor;
 mod docs;
@@ -199,6 +200,7 @@ pub fn serve<E: Send>(
     let engine = open().map_err(ServeFailure::Open)?;
     let settings = ServerSettings::of(engine.settings(), address);
     let mut settings = settings.map_err(|_| ServeFailure::NoHost)?;
+    let home = engine.home().to_owned();
     drop(engine);
     let is_listening = match &options.door {
         Door::Http(_) => true,
@@ -230,7 +232,8 @@ pub fn serve<E: Send>(
             settings,
             failures: access::Failures::default(),
             rates: rates::Rates::default(),
-            room: interfaces::receive::Room::default(),
+            room: bodies::Room::default(),
+            home,
             readers: feed::Readers::default(),
             sessions: Sessions::default(),
             is_listening,

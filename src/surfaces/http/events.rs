@@ -113,17 +113,20 @@ async fn deliver(State(server): State<Shared>, request: Request) -> Result<Respo
         webhook: Some(flow),
         who: Who::of(caller.as_ref()),
     };
-    let (received, _held) = match receive::read(&server, &mut parts, body, BODY_WEBHOOK).await {
-        Ok(read) => read,
+    let arrived = match receive::read(&server, &mut parts, body, BODY_WEBHOOK).await {
+        Ok(arrived) => arrived,
         Err(problem) => return answer(&server, &parts, about, Err(problem)).await,
     };
     let outcome = server
-        .ask(async move |desk: &Desk| match is_wait {
-            false => match trigger_at(desk, &path) {
+        .ask(async move |desk: &Desk| {
+            let (received, _room) = arrived.open()?;
+            if is_wait {
+                return answer_waits(desk, &path, &received, caller).await;
+            }
+            match trigger_at(desk, &path) {
                 Some(served) => take(desk, &served, &received).await,
                 None => Err(Problem::not_found("the trigger is no longer served")),
-            },
-            true => answer_waits(desk, &path, &received, caller).await,
+            }
         })
         .await;
     answer(&server, &parts, about, outcome).await

@@ -125,12 +125,13 @@ async fn serve(server: &Shared, address: Address, request: Request) -> Result<Re
         who: Who::of(caller.as_ref()),
     };
     let read = receive::read(server, &mut parts, body, most).await;
-    let (received, _held) = match read {
-        Ok(read) => read,
+    let arrived = match read {
+        Ok(arrived) => arrived,
         Err(problem) => return answer(server, &parts, about, Err(problem)).await,
     };
     let outcome = server
         .ask(async move |desk: &Desk| {
+            let (received, _room) = arrived.open()?;
             let method = received.method.parse().unwrap_or(Method::POST);
             let found = find(desk, &address, Some(&method));
             let (served, parameters) = found.ok_or_else(|| nothing(&received.path))?;

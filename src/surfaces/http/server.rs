@@ -1,6 +1,7 @@
 //! The server: its connections, what lies around every route, and its orderly end.
 
 use std::net::{SocketAddr, TcpListener};
+use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
@@ -24,11 +25,13 @@ use tower_http::catch_panic::CatchPanicLayer;
 use tracing::{Instrument as _, Span, info_span};
 
 use super::access::{Caller, Failures, ProofClass, bearer, unauthorized};
+use super::bodies::Room;
 use super::engines::Engines;
 use super::feed::Readers;
-use super::interfaces::receive::{Room, sender};
+use super::interfaces::receive::sender;
 use super::problem::{Problem, codes};
 use super::rates::{self, Addresses, Rates};
+use super::resources::UPLOADS;
 use super::settings::ServerSettings;
 use super::{Backend, origin, pages, routes, trace};
 use crate::mcp::Sessions;
@@ -63,6 +66,8 @@ pub(crate) struct Server {
     pub(super) failures: Failures,
     pub(super) rates: Rates,
     pub(super) room: Room,
+    /// The folder of the project's data, for bodies while they arrive.
+    pub(super) home: PathBuf,
     pub(super) readers: Readers,
     /// Sessions of clients of MCP.
     pub sessions: Sessions,
@@ -281,6 +286,10 @@ async fn around(State(server): State<Shared>, mut request: Request, next: Next) 
     resolve_peer(&server.settings, &mut request);
     let route = request.extensions().get::<MatchedPath>().cloned();
     let shown = route.as_ref().map_or(UNKNOWN, |route| route.as_str());
+    // Files go to the disk as they come, and have a limit of their own.
+    if shown != UPLOADS {
+        request = request.map(|body| server.room.count(body));
+    }
     let span = info_span!("request", request = %id, %method, route = shown);
     let mut response = match checked {
         Ok(()) => next.run(request).instrument(span.clone()).await,
