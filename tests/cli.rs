@@ -22,6 +22,12 @@ mod http;
 mod http_bulk;
 #[cfg(unix)]
 mod http_jobs;
+#[cfg(unix)]
+mod http_metrics;
+#[cfg(unix)]
+mod http_outside;
+#[cfg(unix)]
+mod http_reach;
 mod jobs;
 mod kill;
 mod limits;

@@ -175,6 +175,11 @@ impl Engine {
         &self.services.project_root
     }
 
+    /// Returns the folder of the project's data.
+    pub fn home(&self) -> &Path {
+        &self.services.home
+    }
+
     /// Returns a session in which the `flow` namespace is known.
     pub fn session(&self) -> Session {
         let session = Session::new();

@@ -123,6 +123,8 @@ pub enum EngineError {
     },
     #[error("one call starts at most {} runs, not {count}", MOST_STARTS)]
     TooManyStarts { count: usize },
+    #[error("`{name}` is set by the engine, and a caller cannot give it")]
+    ReservedInput { name: String },
     #[error(transparent)]
     Input(#[from] InputError),
     #[error(transparent)]
@@ -175,6 +177,7 @@ impl EngineError {
             EngineError::WaitsForCaller { .. } => "E0557",
             EngineError::BadStarts { .. } => "E0542",
             EngineError::TooManyStarts { .. } => "E0543",
+            EngineError::ReservedInput { .. } => "E1120",
             EngineError::Input(error) => error.code(),
             EngineError::Codec(error) => error.code(),
             EngineError::Resource(error) => error.code(),
@@ -264,6 +267,7 @@ impl EngineError {
                 None => return None,
             },
             EngineError::TooManyStarts { .. } => "make several calls".to_owned(),
+            EngineError::ReservedInput { name } => format!("leave `{name}` out of the input"),
             EngineError::Input(error) => error.hint(),
             EngineError::Resource(error) => error.hint(),
             EngineError::Store(error) => return error.hint(),

@@ -12,6 +12,7 @@ use crate::codec;
 use crate::engine::Engine;
 use crate::error::EngineError;
 use crate::flow::{Flow, Invocation};
+use crate::outside;
 use crate::ports::{NewReceipt, PastDelivery};
 use crate::proofs::{Presented, Proven, Unproven, verify};
 use content::{Content, Stored};
@@ -45,8 +46,6 @@ pub enum InterfaceError {
     Unset { name: String },
     #[error("the request does not prove who sends it")]
     Unproven(Unproven),
-    #[error("`{name}` is given by the server, not by callers")]
-    Reserved { name: String },
     #[error("`{name}` is given twice")]
     Twice { name: String },
     #[error("the flow has no input `{name}`")]
@@ -340,11 +339,9 @@ fn grouped<'a>(
 
 fn add(given: &mut Vec<(String, Value)>, name: &str, value: Value) -> Result<(), InterfaceError> {
     let name = name.trim_start_matches(':');
-    let head = name.split_once('/').map(|(head, _)| head);
-    if name == crate::flow::ACTIVATION || matches!(head, Some("flow" | "step")) {
-        return Err(InterfaceError::Reserved {
-            name: name.to_owned(),
-        });
+    if outside::is_reserved(name) {
+        let name = name.to_owned();
+        return Err(EngineError::ReservedInput { name }.into());
     }
     if given.iter().any(|(known, _)| known == name) {
         return Err(InterfaceError::Twice {

@@ -30,6 +30,7 @@ pub mod lookup;
 pub mod observer;
 mod open;
 pub mod outcome;
+pub mod outside;
 mod prepare;
 pub mod proofs;
 pub mod redact;

@@ -64,6 +64,7 @@ pub enum RunEvent {
     StepRetrying {
         step: StepNote,
         due_ms: i64,
+        code: &'static str,
         message: String,
     },
     StepSleeping {

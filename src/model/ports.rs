@@ -8,6 +8,7 @@
 mod agenda;
 mod changesets;
 mod clock;
+mod counts;
 mod deliveries;
 mod exchanges;
 mod feed;
@@ -35,6 +36,7 @@ use std::sync::Arc;
 pub use agenda::{Agenda, News, PlanChange, ScheduleRow, Setback, Taken};
 pub use changesets::Changesets;
 pub use clock::{Clock, Random, SystemRandom, mix, wall_clock_ms};
+pub use counts::{CommitCounts, Counts, WaitKind, count_one};
 pub use deliveries::{Delivered, Delivery, NewReceipt, PastDelivery};
 pub use exchanges::{
     AnswerEnd, AnswerFault, AnswerHead, AskedRequest, ExchangeError, Exchanged, Exchanges,

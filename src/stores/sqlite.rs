@@ -7,6 +7,7 @@ mod agenda;
 mod backup;
 pub mod blob;
 pub(crate) mod changeset;
+mod counts;
 mod delivery;
 mod failure;
 mod feed;
@@ -50,8 +51,8 @@ use flowstone_model::ports::{
 };
 use flowstone_model::ports::{
     Adoption, Agenda, BackedUp, Batch, BlobRow, BlobWriter, Blobs, Changesets, Claim, ClaimBy,
-    Completion, Entry, Feed, FeedDetail, FeedPage, FlowVersion, Import, Journal, Kv, NewRun,
-    PlanChange, PortFuture, Probe, Program, ProjectFeedPage, Receipt, Removed, Resources,
+    Completion, Counts, Entry, Feed, FeedDetail, FeedPage, FlowVersion, Import, Journal, Kv,
+    NewRun, PlanChange, PortFuture, Probe, Program, ProjectFeedPage, Receipt, Removed, Resources,
     RunFilter, RunQuery, RunRow, RunStatus, RunSummary, Runs, ScheduleRow, Setback, SignalFilter,
     SignalRow, StoreError, StoredInput, Stores, Sweep, Tables, Taken, Tokens, Upkeep, Usage,
     Verified, WaitFilter, WaitRow, Waits, WaitsAnswer, wall_clock_ms,
@@ -379,10 +380,6 @@ impl Runs for Sqlite {
 
     fn summaries(&self, query: RunQuery) -> PortFuture<'_, Vec<RunSummary>> {
         self.read(|db| listing::list(db, &self.owner, &query))
-    }
-
-    fn live_counts(&self) -> PortFuture<'_, Vec<(RunStatus, u64)>> {
-        self.read_aside(runs::live_counts)
     }
 
     fn program(&self, hash: &str) -> PortFuture<'_, Option<Program>> {
@@ -742,6 +739,11 @@ impl Tokens for Sqlite {
 impl Upkeep for Sqlite {
     fn usage(&self) -> PortFuture<'_, Usage> {
         self.read(upkeep::usage)
+    }
+
+    fn counts(&self) -> PortFuture<'_, Counts> {
+        let commits = self.writer.tally();
+        self.read_aside(move |db| counts::counts(db, commits))
     }
 
     fn journal_usage(&self, run: &RunId) -> PortFuture<'_, Removed> {

@@ -5,6 +5,7 @@
 
 mod access;
 mod answer;
+mod bodies;
 mod connections;
 mod cursor;
 mod docs;
@@ -22,6 +23,7 @@ mod operation;
 mod origin;
 mod pages;
 mod problem;
+mod rates;
 mod request;
 mod resources;
 pub(crate) mod runs;
@@ -198,6 +200,7 @@ pub fn serve<E: Send>(
     let engine = open().map_err(ServeFailure::Open)?;
     let settings = ServerSettings::of(engine.settings(), address);
     let mut settings = settings.map_err(|_| ServeFailure::NoHost)?;
+    let home = engine.home().to_owned();
     drop(engine);
     let is_listening = match &options.door {
         Door::Http(_) => true,
@@ -228,7 +231,9 @@ pub fn serve<E: Send>(
             desks,
             settings,
             failures: access::Failures::default(),
-            room: interfaces::receive::Room::default(),
+            rates: rates::Rates::default(),
+            room: bodies::Room::default(),
+            home,
             readers: feed::Readers::default(),
             sessions: Sessions::default(),
             is_listening,

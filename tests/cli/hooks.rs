@@ -93,14 +93,14 @@ fn an_http_interface_takes_path_query_and_body() {
         (
             canonical,
             json!({"order": "x", "activation": {}}),
-            "400 E1016",
+            "400 E1120",
         ),
         (
             canonical,
             json!({"order": "x", "flow/request": {}}),
-            "400 E1016",
+            "400 E1120",
         ),
-        (canonical, json!({"order": "x", "step/ctx": 1}), "400 E1016"),
+        (canonical, json!({"order": "x", "step/ctx": 1}), "400 E1120"),
         ("/http/orders/x", json!({"order": "y"}), "400 E1016"),
         ("/http/orders/x?count=1&count=2", json!({}), "400 E1016"),
         ("/http/orders/a%2Fb", json!({}), "400 E1016"),

@@ -557,9 +557,6 @@ impl Runs for Nothing {
     fn summaries(&self, _: RunQuery) -> PortFuture<'_, Vec<RunSummary>> {
         unused()
     }
-    fn live_counts(&self) -> PortFuture<'_, Vec<(RunStatus, u64)>> {
-        unused()
-    }
     fn program(&self, _: &str) -> PortFuture<'_, Option<Program>> {
         unused()
     }

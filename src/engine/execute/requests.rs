@@ -201,10 +201,14 @@ impl Executor<'_> {
             }
             Note::Failed(error) => self.announce_failure(request, error),
             Note::Retry {
-                due_ms, message, ..
+                due_ms,
+                message,
+                code,
+                ..
             } => self.emit(&RunEvent::StepRetrying {
                 step: call.note(call.attempts.get()),
                 due_ms: *due_ms,
+                code,
                 message: self.scope.redact(message.clone()),
             }),
             Note::Sleep { due_ms, .. } => self.emit(&RunEvent::StepSleeping {

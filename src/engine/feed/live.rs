@@ -48,7 +48,8 @@ impl Observer for LiveObserver {
                 | Progress::Status(_)
                 | Progress::Count { .. }
                 | Progress::Refused { .. }
-                | Progress::Spent { .. } => {}
+                | Progress::Spent { .. }
+                | Progress::ModelCall(_) => {}
             },
             RunEvent::StepStarted(step)
             | RunEvent::StepFinished { step, .. }

@@ -118,7 +118,7 @@ fn ends_pieces(event: &RunEvent) -> bool {
     !matches!(
         event,
         RunEvent::StepProgress {
-            progress: Progress::Count { .. } | Progress::Spent { .. },
+            progress: Progress::Count { .. } | Progress::Spent { .. } | Progress::ModelCall(_),
             ..
         }
     )
@@ -161,10 +161,12 @@ pub(crate) fn clean(redactor: &Redactor, event: &RunEvent) -> RunEvent {
         RunEvent::StepRetrying {
             step: note,
             due_ms,
+            code,
             message,
         } => RunEvent::StepRetrying {
             step: step(note),
             due_ms: *due_ms,
+            code,
             message: text(message),
         },
         RunEvent::StepSleeping {
@@ -215,6 +217,8 @@ fn progressed(redactor: &Redactor, progress: &Progress) -> Progress {
             what: text(what),
             why: text(why),
         },
-        Progress::Count { .. } | Progress::Spent { .. } => progress.clone(),
+        Progress::Count { .. } | Progress::Spent { .. } | Progress::ModelCall(_) => {
+            progress.clone()
+        }
     }
 }

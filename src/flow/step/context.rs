@@ -162,6 +162,22 @@ pub enum Progress {
     Refused { what: String, why: String },
     /// The usage of a model's answer. Dollars if the price is known.
     Spent { tokens: i64, usd: Option<f64> },
+    /// A model was called once.
+    ModelCall(Box<ModelCall>),
+}
+
+/// One call of a model, for figures. A step may make several.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ModelCall {
+    pub provider: String,
+    pub model: String,
+    pub millis: i64,
+    /// 0 if the call failed.
+    pub input_tokens: i64,
+    /// 0 if the call failed.
+    pub output_tokens: i64,
+    /// Dollars, where the price is known.
+    pub usd: Option<f64>,
 }
 
 /// The view that a step has of its run and of the world.

@@ -21,9 +21,6 @@ pub trait Runs: Send + Sync {
     /// [`super::StoreError::Rejected`] with kind `not-found` when the run [`RunQuery::after`] does not exist.
     fn summaries(&self, query: RunQuery) -> PortFuture<'_, Vec<RunSummary>>;
 
-    /// Counts the runs in each status that is not final.
-    fn live_counts(&self) -> PortFuture<'_, Vec<(RunStatus, u64)>>;
-
     fn program(&self, hash: &str) -> PortFuture<'_, Option<Program>>;
 
     /// Returns the programs of a flow's runs; the program of the newest run comes first.

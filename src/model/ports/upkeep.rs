@@ -4,7 +4,7 @@
 
 use std::path::Path;
 
-use super::PortFuture;
+use super::{Counts, PortFuture};
 use crate::ids::RunId;
 
 /// Measures and removes stored data. Each change is a small transaction: what was removed before a crash stays removed,
@@ -12,6 +12,9 @@ use crate::ids::RunId;
 pub trait Upkeep: Send + Sync {
     /// Returns the disk space that the stores use.
     fn usage(&self) -> PortFuture<'_, Usage>;
+
+    /// Counts runs, waits, jobs and commits. Reads all rows of runs and jobs.
+    fn counts(&self) -> PortFuture<'_, Counts>;
 
     /// Returns the size of the journal of a run.
     fn journal_usage(&self, run: &RunId) -> PortFuture<'_, Removed>;

@@ -1,11 +1,11 @@
 //! Asks, checks the answer, and asks again where it may be repaired.
 
-use flowstone_flow::step::{Progress, StepContext, StepError};
+use flowstone_flow::step::{ModelCall, Progress, StepContext, StepError};
 use flowstone_lang::value::Value;
 
 use super::ask::ask;
 use super::call::{Call, Message, Reply, Role, Usage};
-use super::envelope::{envelope, usage_map};
+use super::envelope::{dollars, envelope, usage_map};
 use super::error::LlmError;
 use super::estimate;
 use super::output::Wanted;
@@ -22,7 +22,10 @@ pub(super) async fn answer(
     let mut asked = 0;
     loop {
         asked += 1;
-        let reply = match ask(cx, endpoint, call).await {
+        let begun_ms = cx.now_ms();
+        let answered = ask(cx, endpoint, call).await;
+        report(cx, endpoint, call, (begun_ms, answered.as_ref().ok()));
+        let reply = match answered {
             Ok(reply) => reply,
             // What was answered before is paid for.
             Err(error) if asked > 1 => return Err(error.with("usage", usage_map(usage))),
@@ -49,6 +52,25 @@ pub(super) async fn answer(
         let ask = format!("That answer is not right: {problem}\nAnswer again{form}.");
         call.messages.push(Message::text(Role::User, ask));
     }
+}
+
+/// Reports a call that began at a time to the run's observers; without a reply, it failed.
+fn report(
+    cx: &StepContext,
+    endpoint: &Endpoint,
+    call: &Call,
+    (begun_ms, reply): (i64, Option<&Reply>),
+) {
+    let usage = reply.map(|reply| estimate::usage(call, reply));
+    let usage = usage.unwrap_or_default();
+    cx.emit(Progress::ModelCall(Box::new(ModelCall {
+        provider: endpoint.provider.clone(),
+        model: endpoint.model.clone(),
+        millis: cx.now_ms().saturating_sub(begun_ms).max(0),
+        input_tokens: usage.prompt,
+        output_tokens: usage.completion,
+        usd: reply.and_then(|reply| dollars(endpoint, reply, &usage)),
+    })));
 }
 
 /// What becomes of a reply.

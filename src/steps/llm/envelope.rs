@@ -16,10 +16,7 @@ pub(super) fn envelope(
     iterations: usize,
 ) -> Value {
     let key = Value::keyword;
-    let model = match reply.model.is_empty() {
-        true => &endpoint.model,
-        false => &reply.model,
-    };
+    let model = answered_by(endpoint, reply);
     let mut facts = vec![(key("content"), content)];
     if !reply.tool_calls.is_empty() {
         let calls = Value::vector(reply.tool_calls.iter().map(tool_call));
@@ -27,11 +24,8 @@ pub(super) fn envelope(
     }
     facts.push((key("usage"), usage_map(usage)));
     facts.push((key("tokens-used"), Value::Int(usage.total)));
-    if usage.estimated.is_none() {
-        let cost = |model: &str| endpoint.prices.cost(&endpoint.provider, model, &usage);
-        let cost = cost(model).or_else(|| cost(&endpoint.model));
-        facts.extend(cost.map(|micros| (key("cost-usd"), Value::Float(micros as f64 / 1e6))));
-    }
+    let usd = dollars(endpoint, reply, &usage);
+    facts.extend(usd.map(|usd| (key("cost-usd"), Value::Float(usd))));
     let text = |name: &str, text: &str| (key(name), Value::from(text));
     facts.push(text("model", model));
     facts.push((key("provider"), Value::keyword(&endpoint.provider)));
@@ -45,6 +39,24 @@ pub(super) fn envelope(
     }
     facts.extend(reply.opaque.as_ref().map(|it| (key("opaque"), opaque(it))));
     Value::map(facts)
+}
+
+/// Returns the model that made a reply: the one that it names, or the one that was asked.
+pub(super) fn answered_by<'a>(endpoint: &'a Endpoint, reply: &'a Reply) -> &'a str {
+    match reply.model.is_empty() {
+        true => &endpoint.model,
+        false => &reply.model,
+    }
+}
+
+/// Returns what tokens cost in dollars; nothing where the price is not known, or the tokens were not counted.
+pub(super) fn dollars(endpoint: &Endpoint, reply: &Reply, usage: &Usage) -> Option<f64> {
+    if usage.estimated.is_some() {
+        return None;
+    }
+    let cost = |model: &str| endpoint.prices.cost(&endpoint.provider, model, usage);
+    let micros = cost(answered_by(endpoint, reply)).or_else(|| cost(&endpoint.model))?;
+    Some(micros as f64 / 1e6)
 }
 
 /// Returns counts of tokens as a flow sees them.

@@ -45,20 +45,6 @@ impl Runs for Session {
         self.read(|tx| listing::list(tx, &query))
     }
 
-    fn live_counts(&self) -> PortFuture<'_, Vec<(RunStatus, u64)>> {
-        self.read(|tx| {
-            let mut counts: Vec<(RunStatus, u64)> = Vec::new();
-            for run in tx.state.runs.values().filter(|run| !run.is_over()) {
-                let status = run.row.status;
-                match counts.iter_mut().find(|(known, _)| *known == status) {
-                    Some((_, count)) => *count += 1,
-                    None => counts.push((status, 1)),
-                }
-            }
-            Ok(counts)
-        })
-    }
-
     fn program(&self, hash: &str) -> PortFuture<'_, Option<Program>> {
         self.read(|tx| Ok(tx.state.programs.get(&hash.to_owned()).cloned()))
     }

@@ -6,8 +6,8 @@ use std::path::Path;
 use flowstone_model::codec::digest_bytes;
 use flowstone_model::ids::RunId;
 use flowstone_model::ports::{
-    BackedUp, Entry, FeedItem, Flaw, Gone, PortFuture, Removed, Sweep, Swept, Upkeep, Usage,
-    Verified,
+    BackedUp, Counts, Entry, FeedItem, Flaw, Gone, PortFuture, Removed, Sweep, Swept, Upkeep,
+    Usage, Verified, WaitKind, WaitState, count_one,
 };
 use flowstone_model::resource::{ResourceKind, uris_in};
 use flowstone_model::rules::answers::SignalState;
@@ -25,6 +25,10 @@ impl Upkeep for Session {
                 free_bytes: 0,
             })
         })
+    }
+
+    fn counts(&self) -> PortFuture<'_, Counts> {
+        self.read(|tx| Ok(counts(tx.state)))
     }
 
     fn journal_usage(&self, run: &RunId) -> PortFuture<'_, Removed> {
@@ -75,6 +79,30 @@ impl Upkeep for Session {
     fn verify(&self) -> PortFuture<'_, Verified> {
         self.read(|tx| Ok(verify(tx.state)))
     }
+}
+
+fn counts(state: &State) -> Counts {
+    let mut counts = Counts::default();
+    for run in state.runs.values().filter(|run| !run.is_over()) {
+        count_one(&mut counts.runs, run.row.status);
+    }
+    let waits = state.waits.values().map(|wait| &wait.row);
+    for row in waits.filter(|row| row.state == WaitState::Open) {
+        let parts = (row.webhook.is_some(), row.event.is_some());
+        count_one(
+            &mut counts.waits,
+            WaitKind::of(&row.key, parts, &row.details),
+        );
+    }
+    let mut jobs = Vec::new();
+    for job in state.jobs.values() {
+        count_one(&mut jobs, (job.kind.clone(), job.status));
+    }
+    let jobs = jobs.into_iter();
+    counts.jobs = jobs
+        .map(|((kind, status), count)| (kind, status, count))
+        .collect();
+    counts
 }
 
 /// Returns the approximate size of an entry in bytes.

@@ -350,26 +350,6 @@ pub(super) fn parent(row: &Row<'_>, at: usize) -> rusqlite::Result<Option<Parent
     }))
 }
 
-/// Counts the runs that are not over, by status. Reads all rows of runs.
-pub(super) fn live_counts(db: &Connection) -> Result<Vec<(RunStatus, u64)>, StoreError> {
-    let mut sql = db
-        .prepare_cached("SELECT status, count(*) FROM run WHERE ended_ms IS NULL GROUP BY status")
-        .map_err(failed)?;
-    let rows = sql
-        .query_map([], |row| {
-            Ok((row.get::<_, String>(0)?, row.get::<_, i64>(1)?))
-        })
-        .map_err(failed)?;
-    let mut counts = Vec::new();
-    for row in rows {
-        let (status, count) = row.map_err(failed)?;
-        if let Some(status) = RunStatus::from_name(&status).filter(|status| !status.is_final()) {
-            counts.push((status, count.unsigned_abs()));
-        }
-    }
-    Ok(counts)
-}
-
 pub(super) fn program(db: &Connection, hash: &str) -> Result<Option<Program>, StoreError> {
     db.prepare_cached("SELECT hash, source, engine_abi FROM program WHERE hash = ?1")
         .and_then(|mut sql| {

@@ -16,13 +16,14 @@ use std::time::{Duration, Instant};
 
 use flowstone_model::ids::RunId;
 use flowstone_model::ports::{
-    Ack, Batch, Change, CommitPhase, Durability, PortFuture, Probe, Receipt, RunStatus, StoreError,
-    StoreOp,
+    Ack, Batch, Change, CommitCounts, CommitPhase, Durability, PortFuture, Probe, Receipt,
+    RunStatus, StoreError, StoreOp,
 };
 use rusqlite::Connection;
 use tokio::sync::{oneshot, watch};
 
 use super::Options;
+use super::counts::Tally;
 use super::failure::{failed, located};
 use super::feed::{Span, Spans};
 use super::journal;
@@ -123,6 +124,7 @@ pub(super) struct Writer {
     /// Counts commits.
     commits: Arc<watch::Sender<u64>>,
     watched: Arc<Watched>,
+    tally: Tally,
     thread: Option<JoinHandle<()>>,
 }
 
@@ -139,6 +141,7 @@ impl Writer {
         let news = Arc::new(watch::Sender::new(0));
         let commits = Arc::new(watch::Sender::new(0));
         let watched = Arc::<Watched>::default();
+        let tally = Tally::default();
         let writing = Loop {
             watched: watched.clone(),
             news: news.clone(),
@@ -154,6 +157,7 @@ impl Writer {
             ahead: VecDeque::new(),
             transactions: 0,
             traced: Traced::new(&options.telemetry),
+            tally: tally.clone(),
         };
         let thread = std::thread::Builder::new()
             .name("writer".to_owned())
@@ -168,6 +172,7 @@ impl Writer {
             news,
             commits,
             watched,
+            tally,
             thread: Some(thread),
         })
     }
@@ -321,6 +326,11 @@ impl Writer {
         }
     }
 
+    /// Returns what was counted of commits.
+    pub(super) fn tally(&self) -> CommitCounts {
+        self.tally.snapshot()
+    }
+
     /// Tells whether there are acknowledged changes that a reader does not see yet.
     pub(super) fn is_unsettled(&self) -> bool {
         self.unsettled.load(Ordering::SeqCst) > 0
@@ -331,6 +341,7 @@ impl Writer {
         if job.ack == Ack::Applied && job.is_public {
             self.unsettled.fetch_add(1, Ordering::SeqCst);
         }
+        self.tally.queue();
         jobs.send(Message::Do(job)).map_err(|_| gone())
     }
 }
@@ -436,6 +447,7 @@ struct Loop {
     ahead: VecDeque<Job>,
     transactions: u32,
     traced: Traced,
+    tally: Tally,
 }
 
 /// A transaction in progress.
@@ -569,7 +581,10 @@ impl Loop {
             runs: &open.runs,
         };
         match &outcome {
-            Ok(()) => self.traced.committed(&self.db, &committed),
+            Ok(()) => {
+                self.tally.committed(committed.begun.elapsed());
+                self.traced.committed(&self.db, &committed);
+            }
             Err(error) => tracing::debug!(target: "flowstone::store", %error, "not committed"),
         }
         for notify in open.ends {
@@ -627,6 +642,7 @@ impl Loop {
 
     fn perform(&self, open: &mut Open, job: Job) {
         open.jobs += 1;
+        self.tally.take();
         if job.news == News::Some {
             open.news = News::Some;
         }

@@ -173,6 +173,7 @@ impl Terminal {
             Progress::Spent { tokens, usd } => {
                 self.state.borrow_mut().nest.spent(run, path, *tokens, *usd);
             }
+            Progress::ModelCall(_) => {}
         }
     }
 

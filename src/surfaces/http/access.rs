@@ -79,6 +79,19 @@ impl Caller {
         }
     }
 
+    /// Tells whether the caller is a person or an app's visitor, who reaches runs of their own only.
+    pub(super) fn has_own_runs_only(&self) -> bool {
+        match self.token.kind {
+            TokenKind::User | TokenKind::Anon => true,
+            TokenKind::Owner | TokenKind::Service => false,
+        }
+    }
+
+    /// Tells whether something that reaches all flows, such as a signal, is out of the caller's reach.
+    pub(super) fn is_limited(&self) -> bool {
+        self.token.is_limited_to_flows() || self.has_own_runs_only()
+    }
+
     /// Tells whether the caller reaches a run: by the token's limits, and users only their own runs.
     pub(super) fn reaches_run(&self, flow: &str, labels: &[String], started_by: &str) -> bool {
         let is_own = started_by == self.started_by();

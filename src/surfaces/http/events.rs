@@ -25,7 +25,7 @@ use super::access::Caller;
 use super::answer::Answer;
 use super::interfaces::receive::{self, BODY_WEBHOOK};
 use super::interfaces::reply::{Outcome, Who};
-use super::interfaces::{answer, class_of, duplicate, other_method, published, refused};
+use super::interfaces::{About, answer, class_of, duplicate, other_method, published, refused};
 use super::operation::{Kind, Operation, Operations, Param, Shape, names};
 use super::problem::{Problem, codes};
 use super::request::{Members, decoded};
@@ -62,11 +62,11 @@ pub(super) fn operations() -> Operations {
     )
 }
 
-/// What has an address below `/{workspace}/events`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// What has an address below `/{workspace}/events`, and the flow that it counts for.
+#[derive(Debug, Clone, PartialEq, Eq)]
 enum Receiver {
-    Trigger,
-    Waits,
+    Trigger { flow: String },
+    Waits { flow: String },
 }
 
 async fn deliver(State(server): State<Shared>, request: Request) -> Result<Response, Problem> {
@@ -86,37 +86,50 @@ async fn deliver(State(server): State<Shared>, request: Request) -> Result<Respo
     let wanted = path.clone();
     let receiver = server
         .ask(async move |desk: &Desk| {
-            if trigger_at(desk, &wanted).is_some() {
-                return Ok(Some(Receiver::Trigger));
+            if let Some(served) = trigger_at(desk, &wanted) {
+                let flow = served.flow.slug.clone();
+                return Ok(Some(Receiver::Trigger { flow }));
             }
             let open = open_waits(desk, &wanted).await?;
-            Ok::<_, Problem>((!open.is_empty()).then_some(Receiver::Waits))
+            let first = open.into_iter().next();
+            Ok::<_, Problem>(first.map(|wait| Receiver::Waits { flow: wait.flow }))
         })
         .await?;
     let receiver = receiver.ok_or_else(nothing)?;
     if let Some(response) = other_method(&parts.method, "POST", &address) {
         return Ok(response);
     }
-    receive::refuse_large(&parts.headers, BODY_WEBHOOK)?;
+    let (flow, is_wait) = match receiver {
+        Receiver::Trigger { flow } => (flow, false),
+        Receiver::Waits { flow } => (flow, true),
+    };
     // Only waits without a proof of their own ask for a token.
-    let is_bearer = parts.headers.contains_key("authorization");
-    let caller = match receiver == Receiver::Waits && is_bearer {
+    let caller = match is_wait && parts.headers.contains_key("authorization") {
         true => server.caller(&parts).await.ok(),
         false => None,
     };
-    let (received, _held) = receive::read(&server, &mut parts, body, BODY_WEBHOOK).await?;
-    let class = class_of(&format!("events/{path}"));
-    let who = Who::of(caller.as_ref());
+    let about = About {
+        class: class_of(&format!("events/{path}")),
+        webhook: Some(flow),
+        who: Who::of(caller.as_ref()),
+    };
+    let arrived = match receive::read(&server, &mut parts, body, BODY_WEBHOOK).await {
+        Ok(arrived) => arrived,
+        Err(problem) => return answer(&server, &parts, about, Err(problem)).await,
+    };
     let outcome = server
-        .ask(async move |desk: &Desk| match receiver {
-            Receiver::Trigger => match trigger_at(desk, &path) {
+        .ask(async move |desk: &Desk| {
+            let (received, _room) = arrived.open()?;
+            if is_wait {
+                return answer_waits(desk, &path, &received, caller).await;
+            }
+            match trigger_at(desk, &path) {
                 Some(served) => take(desk, &served, &received).await,
                 None => Err(Problem::not_found("the trigger is no longer served")),
-            },
-            Receiver::Waits => answer_waits(desk, &path, &received, caller).await,
+            }
         })
         .await;
-    answer(&server, &parts, class, who, outcome).await
+    answer(&server, &parts, about, outcome).await
 }
 
 /// Returns an interface with a path. Several with one path have the same proof.
@@ -317,7 +330,8 @@ fn prove(
         })?;
         caller.need(Scope::Run)?;
         let labels = desk.catalog.labels(&desk.engine, &row.flow);
-        return match caller.token.reaches_flow(&row.flow, &labels) {
+        let reaches_flow = caller.token.reaches_flow(&row.flow, &labels);
+        return match reaches_flow && !caller.has_own_runs_only() {
             true => Ok(None),
             false => Err(Problem::not_found("there is nothing at this address")),
         };
@@ -403,12 +417,14 @@ async fn publish(
             all.retain(|it| caller.token.reaches_flow(&it.flow.slug, &it.flow.labels));
             let starts = all.iter().map(|it| {
                 let options = StartOptions {
+                    invocation: it.interface.invocation.clone(),
                     started_by: Some(caller.started_by()),
-                    ..options(&it.interface.invocation, input_of(&payload), it, trace)
+                    trace,
+                    ..StartOptions::from_outside(input_of(&payload))?
                 };
-                (&it.flow.loaded, options)
+                Ok((&it.flow.loaded, options))
             });
-            let starts: Vec<_> = starts.collect();
+            let starts = starts.collect::<Result<Vec<_>, EngineError>>()?;
             let answer = EventAnswer {
                 target: Target::Event { name, key },
                 payload: payload.clone(),
@@ -416,11 +432,9 @@ async fn publish(
                 keep: starts.is_empty(),
             };
             // Waits of all flows may wait for an event.
-            let answers = match caller.token.limits.flows.is_empty()
-                && caller.token.limits.labels.is_empty()
-            {
-                true => vec![answer],
-                false => Vec::new(),
+            let answers = match caller.is_limited() {
+                true => Vec::new(),
+                false => vec![answer],
             };
             let publication = desk.engine.publish(starts, answers, receipts).await?;
             Ok::<_, Problem>(match publication {

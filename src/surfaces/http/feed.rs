@@ -7,7 +7,8 @@ mod readers;
 mod sse;
 
 use axum::body::Body;
-use axum::extract::{Path, RawQuery, State};
+use axum::extract::{Path, State};
+use axum::http::request::Parts;
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use flowstone_engine::feed_event::FeedEvent;
@@ -17,7 +18,7 @@ use flowstone_engine::token::Scope;
 use flowstone_engine::{EngineError, FeedState, ProjectFeed, RunEvents, RunFeed};
 use serde_json::json;
 
-use super::access::{Caller, bearer, unauthorized};
+use super::access::{Caller, ProofClass, bearer, unauthorized};
 use super::answer::Answer;
 use super::operation::{Content, Kind, Operation, Operations, Param, Shape, names};
 use super::problem::{Problem, codes};
@@ -25,7 +26,7 @@ use super::request::{Members, Query};
 use super::runs::reached;
 use super::server::{Desk, Shared};
 use crate::json::instant;
-pub(super) use readers::Readers;
+pub(super) use readers::{Readers, Streamed};
 use sse::Stream;
 
 /// Maximum number of events that are read at a time.
@@ -136,33 +137,23 @@ async fn stream_token(
 /// Returns who follows events: by the token in a header, or by a stream token in the address.
 async fn follower(
     server: &Shared,
-    headers: &HeaderMap,
+    parts: &Parts,
     query: &Query,
     run: Option<String>,
 ) -> Result<Caller, Problem> {
-    let accepted = match (bearer(headers)?, query.owned("token")) {
-        (Some(text), _) => {
-            let text = text.to_owned();
-            server
-                .ask(async move |desk: &Desk| desk.engine.accept_token(&text).await)
-                .await?
-        }
-        (None, Some(text)) => {
-            server
-                .ask(async move |desk: &Desk| {
-                    desk.engine.accept_stream_token(&text, run.as_deref()).await
-                })
-                .await?
-        }
-        (None, None) => return Err(unauthorized("this address needs a token")),
+    let text = match (bearer(&parts.headers)?, query.owned("token")) {
+        (None, Some(text)) => text,
+        // The token in the header is the caller's own.
+        (Some(_), _) | (None, None) => return server.caller(parts).await,
     };
-    match accepted {
-        Ok(token) => Ok(Caller { token }),
-        Err(why) => {
-            tracing::warn!(reason = why.name(), "a token was not accepted");
-            Err(unauthorized("the token is not accepted"))
-        }
-    }
+    let accepted = server
+        .ask(async move |desk: &Desk| desk.engine.accept_stream_token(&text, run.as_deref()).await)
+        .await?;
+    accepted.map(|token| Caller { token }).map_err(|why| {
+        tracing::warn!(reason = why.name(), "a stream token was not accepted");
+        let refused = unauthorized("the token is not accepted");
+        server.failed(parts, ProofClass::Token, (why.name(), refused))
+    })
 }
 
 /// Returns the number after which a reader continues, if it named one.
@@ -184,12 +175,11 @@ fn position(headers: &HeaderMap, query: &Query) -> Result<Option<i64>, Problem> 
 async fn of_run(
     State(server): State<Shared>,
     Path(id): Path<String>,
-    headers: HeaderMap,
-    RawQuery(query): RawQuery,
+    parts: Parts,
 ) -> Result<Response, Problem> {
-    let query = Query::read(query.as_deref(), &names(OF_RUN))?;
-    let caller = follower(&server, &headers, &query, Some(id.clone())).await?;
-    let since = position(&headers, &query)?;
+    let query = Query::read(parts.uri.query(), &names(OF_RUN))?;
+    let caller = follower(&server, &parts, &query, Some(id.clone())).await?;
+    let since = position(&parts.headers, &query)?;
     let full = query.flag("full")?;
     let asking = caller.clone();
     let (run, feeds) = server
@@ -217,8 +207,8 @@ async fn of_run(
         }
         FeedState::More | FeedState::Open | FeedState::Ended => {}
     }
-    let place = server.readers.enter(&caller.token.id)?;
-    let (stream, response) = Stream::start(server.clone(), caller);
+    let place = server.readers.enter(&caller.token.id, Streamed::Run)?;
+    let (stream, response) = Stream::start(server.clone(), (caller, Streamed::Run));
     tokio::spawn(async move {
         let _place = place;
         follow.send(first, stream).await;
@@ -300,13 +290,9 @@ impl RunFollower {
     }
 }
 
-async fn of_project(
-    State(server): State<Shared>,
-    headers: HeaderMap,
-    RawQuery(query): RawQuery,
-) -> Result<Response, Problem> {
-    let query = Query::read(query.as_deref(), &names(OF_PROJECT))?;
-    let caller = follower(&server, &headers, &query, None).await?;
+async fn of_project(State(server): State<Shared>, parts: Parts) -> Result<Response, Problem> {
+    let query = Query::read(parts.uri.query(), &names(OF_PROJECT))?;
+    let caller = follower(&server, &parts, &query, None).await?;
     caller.need(Scope::Read)?;
     let detail = match query.get("detail") {
         None => FeedDetail::Events,
@@ -319,7 +305,7 @@ async fn of_project(
             ));
         }
     };
-    let since = position(&headers, &query)?;
+    let since = position(&parts.headers, &query)?;
     let feeds = server
         .ask(async |desk: &Desk| Ok::<_, Problem>(desk.engine.feeds()))
         .await?;
@@ -327,8 +313,8 @@ async fn of_project(
         Some(position) => position,
         None => feeds.last_position().await.map_err(EngineError::from)?,
     };
-    let place = server.readers.enter(&caller.token.id)?;
-    let (stream, response) = Stream::start(server.clone(), caller.clone());
+    let place = server.readers.enter(&caller.token.id, Streamed::Project)?;
+    let (stream, response) = Stream::start(server.clone(), (caller.clone(), Streamed::Project));
     let follow = ProjectFollower {
         news: feeds.watch_project(),
         reader: feeds.follow_project(after, detail),

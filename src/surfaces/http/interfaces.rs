@@ -6,7 +6,6 @@ pub(super) mod receive;
 pub(super) mod reply;
 
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
-use std::time::Instant;
 
 use axum::Router;
 use axum::extract::{Path, Request, State};
@@ -18,17 +17,20 @@ use flowstone_engine::catalog::ServedInterface;
 use flowstone_engine::events::Publication;
 use flowstone_engine::interfaces::{InterfaceError, Received};
 use flowstone_engine::ports::PastDelivery;
+use flowstone_engine::proofs::Unproven;
 use flowstone_engine::token::Scope;
 use flowstone_engine::{EngineError, StartOptions, Submitted};
 use flowstone_flow::interfaces::InterfaceKind;
 use flowstone_flow::proof::Proof;
+use serde_json::Value as Json;
 
 use super::access::{Caller, ProofClass};
 use super::problem::{Problem, codes};
 use super::runs::started_json;
-use super::server::{Desk, Peer, Server, Shared};
+use super::server::{Desk, Server, Shared};
 use super::settings::ServerSettings;
 use super::{events, flows, trace};
+use crate::metrics::WebhookOutcome;
 use receive::{BODY_HTTP, BODY_WEBHOOK};
 use reply::{Outcome, Started, Who};
 
@@ -77,6 +79,7 @@ fn nothing(path: &str) -> Problem {
 struct Found {
     method: &'static str,
     kind: InterfaceKind,
+    slug: String,
     place: String,
     needs_token: bool,
 }
@@ -95,6 +98,7 @@ async fn serve(server: &Shared, address: Address, request: Request) -> Result<Re
             Ok::<_, Problem>(found.map(|(served, _)| Found {
                 method: served.interface.method,
                 kind: served.interface.kind,
+                slug: served.flow.slug.clone(),
                 place: format!("{}/{}", served.flow.slug, served.interface.id),
                 needs_token: served.interface.proof.is_none(),
             }))
@@ -108,16 +112,26 @@ async fn serve(server: &Shared, address: Address, request: Request) -> Result<Re
         InterfaceKind::Http => BODY_HTTP,
         InterfaceKind::Webhook | InterfaceKind::Trigger => BODY_WEBHOOK,
     };
-    receive::refuse_large(&parts.headers, most)?;
     let caller = match found.needs_token {
-        true => Some(token(server, &parts).await?),
+        true => {
+            receive::refuse_large(&parts.headers, most)?;
+            Some(token(server, &parts).await?)
+        }
         false => None,
     };
-    let (received, _held) = receive::read(server, &mut parts, body, most).await?;
-    let class = class_of(&found.place);
-    let who = Who::of(caller.as_ref());
+    let about = About {
+        class: class_of(&found.place),
+        webhook: (found.kind != InterfaceKind::Http).then_some(found.slug),
+        who: Who::of(caller.as_ref()),
+    };
+    let read = receive::read(server, &mut parts, body, most).await;
+    let arrived = match read {
+        Ok(arrived) => arrived,
+        Err(problem) => return answer(server, &parts, about, Err(problem)).await,
+    };
     let outcome = server
         .ask(async move |desk: &Desk| {
+            let (received, _room) = arrived.open()?;
             let method = received.method.parse().unwrap_or(Method::POST);
             let found = find(desk, &address, Some(&method));
             let (served, parameters) = found.ok_or_else(|| nothing(&received.path))?;
@@ -128,7 +142,7 @@ async fn serve(server: &Shared, address: Address, request: Request) -> Result<Re
             take(desk, &served, &received, caller).await
         })
         .await;
-    answer(server, &parts, class, who, outcome).await
+    answer(server, &parts, about, outcome).await
 }
 
 impl From<InterfaceError> for Problem {
@@ -142,10 +156,8 @@ impl From<InterfaceError> for Problem {
             )
             .hint("`/readyz` names the secret"),
             // The reason is for the log; `answer` takes it out.
-            InterfaceError::Unproven(why) => unproven().with("unproven", why.name().into()),
-            InterfaceError::Reserved { .. }
-            | InterfaceError::Twice { .. }
-            | InterfaceError::Malformed(_) => Problem::malformed(text),
+            InterfaceError::Unproven(why) => unproven().with(WHY, why.name().into()),
+            InterfaceError::Twice { .. } | InterfaceError::Malformed(_) => Problem::malformed(text),
             InterfaceError::UnknownInput { known, .. } => {
                 Problem::new(StatusCode::UNPROCESSABLE_ENTITY, codes::UNKNOWN_INPUT, text).hint(
                     match known.is_empty() {
@@ -187,29 +199,58 @@ pub(super) fn class_of(place: &str) -> ProofClass {
     ProofClass::Interface(hasher.finish())
 }
 
-/// Makes the answer of what was taken, and counts failed proofs.
+/// Whose request is answered.
+pub(super) struct About {
+    /// What its failed proofs count for.
+    pub class: ProofClass,
+    /// The flow, if its webhook or the webhook of one of its waits was called.
+    pub webhook: Option<String>,
+    pub who: Who,
+}
+
+/// The member of a problem that holds why a proof failed.
+const WHY: &str = "unproven";
+
+/// Makes the answer of what was taken, and counts failed proofs and deliveries.
 pub(super) async fn answer(
     server: &Shared,
     parts: &Parts,
-    class: ProofClass,
-    who: Who,
+    about: About,
     outcome: Result<Outcome, Problem>,
 ) -> Result<Response, Problem> {
+    if let (Some(flow), Some(counted)) = (&about.webhook, counted(&outcome)) {
+        server.metrics.webhook(flow, counted);
+    }
     match outcome {
-        Ok(outcome) => reply::respond(server, outcome, who).await,
+        Ok(outcome) => reply::respond(server, outcome, about.who).await,
         Err(mut problem) => {
-            let Some(why) = problem.more.remove("unproven") else {
+            let Some(why) = problem.more.remove(WHY) else {
                 return Err(problem);
             };
-            tracing::warn!(
-                reason = why.as_str(),
-                path = parts.uri.path(),
-                "a proof failed"
-            );
-            let peer = parts.extensions.get::<Peer>().map(|peer| peer.0.ip());
-            let noted = peer.and_then(|peer| server.failures.note(peer, class, Instant::now()));
-            Err(noted.unwrap_or(problem))
+            let reason = why.as_str().unwrap_or_default();
+            tracing::warn!(reason, path = parts.uri.path(), "a proof failed");
+            Err(server.failed(parts, about.class, (reason, problem)))
         }
+    }
+}
+
+/// Returns what a delivery counts as; nothing for the question whether an address is right, and for our own errors.
+fn counted(outcome: &Result<Outcome, Problem>) -> Option<WebhookOutcome> {
+    let problem = match outcome {
+        Ok(Outcome::Started(_) | Outcome::Published(_)) => return Some(WebhookOutcome::Started),
+        Ok(Outcome::Duplicate { .. }) => return Some(WebhookOutcome::Deduped),
+        Ok(Outcome::Challenge(_)) => return None,
+        Err(problem) => problem,
+    };
+    let is_late = problem.more.get(WHY).and_then(Json::as_str) == Some(Unproven::Late.name());
+    match problem.status {
+        StatusCode::UNAUTHORIZED if is_late => Some(WebhookOutcome::Replayed),
+        StatusCode::UNAUTHORIZED
+        | StatusCode::FORBIDDEN
+        | StatusCode::CONFLICT
+        | StatusCode::SERVICE_UNAVAILABLE => Some(WebhookOutcome::Refused),
+        status if status.is_server_error() => None,
+        _ => Some(WebhookOutcome::Invalid),
     }
 }
 

@@ -10,7 +10,7 @@ use flowstone_engine::ids::RunId;
 use flowstone_engine::jobs::{ClaimOptions, JobEnd, JobError, JobFailure, USUAL_LEASE};
 use flowstone_engine::json::from_json;
 use flowstone_engine::ports::{JobQuery, JobRow, JobStatus, MOST_JOBS};
-use flowstone_engine::token::{Scope, TokenKind};
+use flowstone_engine::token::Scope;
 use serde_json::{Value as Json, json};
 use tokio::sync::oneshot;
 
@@ -235,13 +235,13 @@ async fn reaches(desk: &Desk, caller: &Caller, job: &JobRow) -> Result<bool, Pro
     if !caller.token.reaches_job(&job.kind) {
         return Ok(false);
     }
-    Ok(match caller.token.kind {
-        TokenKind::Owner | TokenKind::Service => caller.token.reaches_flow(&job.flow, &labels),
-        TokenKind::User | TokenKind::Anon => match desk.engine.run(&job.run).await {
-            Ok(run) => caller.reaches_run(&run.flow, &labels, &run.started_by),
-            // It was removed meanwhile.
-            Err(_) => false,
-        },
+    if !caller.has_own_runs_only() {
+        return Ok(caller.token.reaches_flow(&job.flow, &labels));
+    }
+    Ok(match desk.engine.run(&job.run).await {
+        Ok(run) => caller.reaches_run(&run.flow, &labels, &run.started_by),
+        // It was removed meanwhile.
+        Err(_) => false,
     })
 }
 

@@ -24,7 +24,7 @@ use tokio::task::JoinHandle;
 
 use super::access::Caller;
 use super::answer::Answer;
-use super::feed::headers_of_stream;
+use super::feed::{Streamed, headers_of_stream};
 use super::problem::{Problem, codes as problems};
 use super::request::{self, JSON_MAX, refuse_other_types};
 use super::server::Shared;
@@ -397,7 +397,7 @@ async fn stream(
         Problem::new(StatusCode::METHOD_NOT_ALLOWED, problems::METHOD, detail)
             .header(header::ALLOW, "POST")
     })?;
-    let place = server.readers.enter(&caller.token.id)?;
+    let place = server.readers.enter(&caller.token.id, Streamed::Mcp)?;
     let (sender, body) = Channel::<Bytes, Infallible>::new(BACKLOG);
     let mut response = Response::new(Body::new(body));
     headers_of_stream(&mut response);

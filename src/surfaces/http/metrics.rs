@@ -29,17 +29,17 @@ async fn metrics(State(server): State<Shared>, parts: Parts) -> Result<Response,
     let mut now = server
         .ask(async |desk: &Desk| {
             let stores = desk.engine.stores();
-            let live = stores.runs.live_counts().await.map_err(EngineError::from)?;
+            let counts = stores.upkeep.counts().await.map_err(EngineError::from)?;
             let usage = stores.upkeep.usage().await.map_err(EngineError::from)?;
             Ok::<_, EngineError>(Now {
-                live,
+                counts,
                 store_bytes: usage.file_bytes,
-                readers: 0,
                 spans_dropped: telemetry::dropped(),
+                ..Now::default()
             })
         })
         .await?;
-    now.readers = server.readers.count();
+    now.readers = server.readers.counts();
     let text = server.metrics.text(&now).map_err(|_| {
         Problem::new(
             StatusCode::INTERNAL_SERVER_ERROR,

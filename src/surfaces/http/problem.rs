@@ -275,6 +275,7 @@ fn status_of(error: &EngineError) -> StatusCode {
         | EngineError::BadStarts { .. }
         | EngineError::Input(_)
         | EngineError::Codec(_) => StatusCode::UNPROCESSABLE_ENTITY,
+        EngineError::ReservedInput { .. } => StatusCode::BAD_REQUEST,
         EngineError::TooManyStarts { .. } => StatusCode::PAYLOAD_TOO_LARGE,
         EngineError::Resource(error) => match error {
             ResourceError::Missing { .. } => StatusCode::NOT_FOUND,

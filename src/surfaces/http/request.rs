@@ -8,6 +8,7 @@ use axum::http::{HeaderMap, StatusCode, header};
 use flowstone_engine::json::read_strictly;
 use serde_json::{Map, Value as Json};
 
+use super::bodies::broken;
 use super::problem::{Problem, codes};
 
 /// Maximum size of a JSON body of the API.
@@ -15,7 +16,7 @@ pub(super) const JSON_MAX: usize = 10 << 20;
 /// How long a body may pause.
 pub(super) const BODY_PAUSE: Duration = Duration::from_secs(10);
 /// How long a whole body may take.
-const BODY_TIME: Duration = Duration::from_secs(60);
+pub(super) const BODY_TIME: Duration = Duration::from_secs(60);
 /// The default and the maximum number of items on a page.
 const LIMIT: (usize, usize) = (50, 500);
 
@@ -159,8 +160,7 @@ pub(super) async fn bytes(body: Body, most: usize) -> Result<Vec<u8>, Problem> {
             let Some(frame) = frame.await.map_err(|_| slow())? else {
                 return Ok(());
             };
-            let frame =
-                frame.map_err(|_| Problem::malformed("the body of the request is incomplete"))?;
+            let frame = frame.map_err(|error| broken(&error))?;
             if let Some(data) = frame.data_ref() {
                 if bytes.len() + data.len() > most {
                     return Err(too_large(most));

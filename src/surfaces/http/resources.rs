@@ -17,6 +17,8 @@ use flowstone_engine::token::Scope;
 use flowstone_engine::{EngineError, SystemClock};
 use serde_json::{Value as Json, json};
 
+pub(super) use content::whole;
+
 use super::access::Caller;
 use super::answer::Answer;
 use super::cursor;
@@ -46,7 +48,7 @@ pub(super) fn operations() -> Operations {
             list,
         )
         .with(
-            Operation::post("/api/v1/resources", "uploadFile", "Stores a file.")
+            Operation::post(UPLOADS, "uploadFile", "Stores a file.")
                 .scope(Scope::Run)
                 .query(upload::QUERY)
                 .file()
@@ -115,6 +117,9 @@ const LINK: &[Param] = &[
     Param::number("ttl", "How many seconds the link is good for."),
     Param::text("uri", "The resource.").needed(),
 ];
+
+/// The route that takes files.
+pub(super) const UPLOADS: &str = "/api/v1/resources";
 
 /// Maximum number of resources that are read to fill a page of those that the caller reaches.
 const SCANNED_MAX: usize = 5_000;

@@ -338,12 +338,11 @@ async fn begin(server: &Shared, caller: Caller, start: Start) -> Result<(Json, b
             let options = StartOptions {
                 invocation: start.invocation,
                 external_id: start.id,
-                is_left: true,
                 started_by: Some(caller.started_by()),
                 priority: start.priority,
                 timeout: start.timeout,
                 trace: start.trace,
-                ..StartOptions::with_input(input)
+                ..StartOptions::from_outside(input)?
             };
             let Some(receipt) = start.receipt else {
                 let started = desk.engine.submit(&flow.loaded, options).await?;
@@ -553,11 +552,7 @@ async fn list(
     let (limit, full) = (given.limit()?, given.flag("full")?);
     let (runs, next) = server
         .ask(async move |desk: &Desk| {
-            let page = page(desk, &caller, query, limit).await?;
-            let next = page
-                .last()
-                .filter(|_| page.len() == limit)
-                .map(|run| run.id.to_string());
+            let (page, next) = page(desk, &caller, query, limit).await?;
             let doubts = desk.engine.in_doubt(&page).await?;
             let mut runs = Vec::new();
             for run in &page {
@@ -578,31 +573,40 @@ async fn list(
     Ok(Answer::ok(json!({"runs": runs, "next": next})))
 }
 
-/// Returns the runs of a page that the caller reaches.
+/// Returns the runs of a page that the caller reaches, and the run after which the next page begins, if there may be one.
+/// A page may have fewer runs than its limit, even none, and still a next one: where many runs in a row are out of reach.
 async fn page(
     desk: &Desk,
     caller: &Caller,
     mut query: RunQuery,
     limit: usize,
-) -> Result<Vec<Summary>, Problem> {
+) -> Result<(Vec<Summary>, Option<String>), Problem> {
     let mut page = Vec::new();
     let mut scanned = 0;
     query.limit = limit;
-    while page.len() < limit && scanned < SCANNED_MAX {
+    loop {
         let found = desk.engine.summaries(query.clone()).await?;
         scanned += found.len();
         let is_last = found.len() < query.limit;
-        query.after = found.last().map(|run| run.id.clone());
-        page.extend(found.into_iter().filter(|run| {
+        let last = found.last().map(|run| run.id.clone());
+        for run in found {
             let labels = desk.catalog.labels(&desk.engine, &run.flow);
-            caller.reaches_run(&run.flow, &labels, &run.started_by)
-        }));
+            if caller.reaches_run(&run.flow, &labels, &run.started_by) {
+                page.push(run);
+            }
+            if page.len() == limit {
+                let next = page.last().map(|run: &Summary| run.id.to_string());
+                return Ok((page, next));
+            }
+        }
         if is_last {
-            break;
+            return Ok((page, None));
+        }
+        query.after = last;
+        if scanned >= SCANNED_MAX {
+            return Ok((page, query.after.map(|run| run.to_string())));
         }
     }
-    page.truncate(limit);
-    Ok(page)
 }
 
 /// Returns the query of a list, and its filters as one text.

@@ -74,7 +74,8 @@ async fn run(
     Members::read(&headers, body, &[]).await?;
     let shown = server
         .ask(async move |desk: &Desk| {
-            if !reaches(desk, &caller, &flow) {
+            // The run belongs to the schedule, so who reaches runs of their own only would not see it.
+            if caller.has_own_runs_only() || !reaches(desk, &caller, &flow) {
                 return Err(no_flow(&flow));
             }
             let run = desk.engine.start_schedule(&flow, &id, true).await?;

@@ -1,6 +1,7 @@
 //! The server: its connections, what lies around every route, and its orderly end.
 
 use std::net::{SocketAddr, TcpListener};
+use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
@@ -24,10 +25,13 @@ use tower_http::catch_panic::CatchPanicLayer;
 use tracing::{Instrument as _, Span, info_span};
 
 use super::access::{Caller, Failures, ProofClass, bearer, unauthorized};
+use super::bodies::Room;
 use super::engines::Engines;
 use super::feed::Readers;
-use super::interfaces::receive::Room;
+use super::interfaces::receive::sender;
 use super::problem::{Problem, codes};
+use super::rates::{self, Addresses, Rates};
+use super::resources::UPLOADS;
 use super::settings::ServerSettings;
 use super::{Backend, origin, pages, routes, trace};
 use crate::mcp::Sessions;
@@ -60,7 +64,10 @@ pub(crate) struct Server {
     pub(super) desks: Engines<Desk>,
     pub settings: ServerSettings,
     pub(super) failures: Failures,
+    pub(super) rates: Rates,
     pub(super) room: Room,
+    /// The folder of the project's data, for bodies while they arrive.
+    pub(super) home: PathBuf,
     pub(super) readers: Readers,
     /// Sessions of clients of MCP.
     pub sessions: Sessions,
@@ -78,6 +85,10 @@ pub(crate) type Shared = Arc<Server>;
 /// The address that a request comes from.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Peer(pub SocketAddr);
+
+/// Marks requests on a connection of an address that has too many.
+#[derive(Debug, Clone, Copy)]
+struct Crowded;
 
 /// The id of the token that a request was made with, once that is known.
 #[derive(Debug, Clone, Default)]
@@ -122,17 +133,32 @@ impl Server {
                     // A request has one token.
                     let _ = used.0.set(token.id.clone());
                 }
-                Ok(Caller { token })
+                let caller = Caller { token };
+                let peer = parts.extensions.get::<Peer>().map(|peer| peer.0.ip());
+                match self.rates.note(&caller, peer, Instant::now()) {
+                    Some(problem) => Err(problem),
+                    None => Ok(caller),
+                }
             }
             Err(why) => {
-                let peer = parts.extensions.get::<Peer>().map(|peer| peer.0.ip());
                 tracing::warn!(reason = why.name(), "a token was not accepted");
-                self.metrics.refused(why.name());
-                let refused = peer
-                    .and_then(|peer| self.failures.note(peer, ProofClass::Token, Instant::now()));
-                Err(refused.unwrap_or_else(|| unauthorized("the token is not accepted")))
+                let refused = unauthorized("the token is not accepted");
+                Err(self.failed(parts, ProofClass::Token, (why.name(), refused)))
             }
         }
+    }
+
+    /// Counts a failed proof, and returns its answer: that of the proof, or that the sender failed too often.
+    pub(super) fn failed(
+        &self,
+        parts: &Parts,
+        class: ProofClass,
+        (reason, problem): (&str, Problem),
+    ) -> Problem {
+        self.metrics.refused(reason);
+        let peer = parts.extensions.get::<Peer>().map(|peer| peer.0.ip());
+        let noted = peer.and_then(|peer| self.failures.note(peer, class, Instant::now()));
+        noted.unwrap_or(problem)
     }
 }
 
@@ -151,6 +177,7 @@ pub(super) async fn accept(listener: TcpListener, server: Shared) -> std::io::Re
     let app = app(server.clone());
     let graceful = GracefulShutdown::new();
     let places = Arc::new(tokio::sync::Semaphore::new(CONNECTIONS_MAX));
+    let addresses = Addresses::default();
     loop {
         let accepted = tokio::select! {
             accepted = listener.accept() => accepted,
@@ -169,12 +196,19 @@ pub(super) async fn accept(listener: TcpListener, server: Shared) -> std::io::Re
             tracing::warn!(%peer, "a connection is refused: too many are open");
             continue;
         };
+        let from = peer.ip().to_canonical();
+        let is_limited = !from.is_loopback() && !server.settings.is_proxy(from);
+        let own = is_limited.then(|| addresses.enter(from));
+        let is_crowded = matches!(own, Some(None));
         // Answers are small; waiting for more of them costs time.
         let _ = stream.set_nodelay(true);
         let app =
             app.clone()
                 .map_request(move |mut request: hyper::Request<hyper::body::Incoming>| {
                     request.extensions_mut().insert(Peer(peer));
+                    if is_crowded {
+                        request.extensions_mut().insert(Crowded);
+                    }
                     request.map(Body::new)
                 });
         let mut builder = hyper::server::conn::http1::Builder::new();
@@ -187,7 +221,7 @@ pub(super) async fn accept(listener: TcpListener, server: Shared) -> std::io::Re
             builder.serve_connection(TokioIo::new(stream), TowerToHyperService::new(app));
         let connection = graceful.watch(connection);
         tokio::spawn(async move {
-            let _place = place;
+            let (_place, _own) = (place, own);
             // The other side may break off at any time.
             if let Err(error) = connection.await {
                 tracing::debug!(%peer, %error, "a connection ended early");
@@ -245,9 +279,17 @@ async fn around(State(server): State<Shared>, mut request: Request, next: Next) 
     let (method, path) = (request.method().clone(), request.uri().path().to_owned());
     let is_page = pages::is_page(&path);
     let accepts = request.headers().get(header::ACCEPT).cloned();
-    let checked = origin::check(&server.settings, &method, request.headers(), is_page);
+    let checked = match request.extensions().get::<Crowded>() {
+        Some(Crowded) => Err(rates::crowded()),
+        None => origin::check(&server.settings, &method, request.headers(), is_page),
+    };
+    resolve_peer(&server.settings, &mut request);
     let route = request.extensions().get::<MatchedPath>().cloned();
     let shown = route.as_ref().map_or(UNKNOWN, |route| route.as_str());
+    // Files go to the disk as they come, and have a limit of their own.
+    if shown != UPLOADS {
+        request = request.map(|body| server.room.count(body));
+    }
     let span = info_span!("request", request = %id, %method, route = shown);
     let mut response = match checked {
         Ok(()) => next.run(request).instrument(span.clone()).await,
@@ -293,14 +335,28 @@ async fn around(State(server): State<Shared>, mut request: Request, next: Next) 
     response
 }
 
+/// Replaces the address of a proxy by that of the sender that it names, so that limits and failed proofs count for the
+/// sender.
+fn resolve_peer(settings: &ServerSettings, request: &mut Request) {
+    let Some(Peer(peer)) = request.extensions().get::<Peer>().copied() else {
+        return;
+    };
+    let from = sender(
+        peer.ip().to_canonical(),
+        request.headers(),
+        &settings.proxies,
+    );
+    let peer = Peer(SocketAddr::new(from, peer.port()));
+    request.extensions_mut().insert(peer);
+}
+
 /// Returns the id of a request: one of our own, or that of a proxy.
 fn request_id(server: &Server, request: &Request) -> String {
     let peer = request
         .extensions()
         .get::<Peer>()
         .map(|peer| peer.0.ip().to_canonical());
-    let proxies = &server.settings.proxies;
-    let is_proxy = peer.is_some_and(|peer| proxies.iter().any(|proxy| proxy.contains(peer)));
+    let is_proxy = peer.is_some_and(|peer| server.settings.is_proxy(peer));
     let given = request.headers().get(REQUEST_ID);
     let given = given.and_then(|id| id.to_str().ok());
     let is_plain = |id: &&str| {

@@ -94,6 +94,13 @@ impl ServerSettings {
     }
 }
 
+impl ServerSettings {
+    /// Tells whether an address is that of a proxy whose word about senders counts.
+    pub(super) fn is_proxy(&self, address: IpAddr) -> bool {
+        self.proxies.iter().any(|proxy| proxy.contains(address))
+    }
+}
+
 /// Returns the address of a server that listens there.
 fn base_of(address: SocketAddr) -> String {
     let ip = match address.ip() {

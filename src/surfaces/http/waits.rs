@@ -3,6 +3,7 @@
 use axum::body::Body;
 use axum::extract::{Path, RawQuery, State};
 use axum::http::{HeaderMap, StatusCode};
+use flowstone_engine::EngineError;
 use flowstone_engine::ids::RunId;
 use flowstone_engine::json::from_json;
 use flowstone_engine::ports::{Target, WaitFilter, WaitRow};
@@ -187,7 +188,7 @@ async fn list(
         ["flow", "key", "run", "state"].map(|name| query.get(name))
     );
     let after = match query.get("cursor") {
-        Some(text) => Some(cursor::read(text, &filters)?),
+        Some(text) => Some(Place::read(&cursor::read(text, &filters)?)?),
         None => None,
     };
     let filter = WaitFilter {
@@ -200,24 +201,68 @@ async fn list(
     let (waits, next) = server
         .ask(async move |desk: &Desk| {
             let mut waits = desk.engine.list_waits(filter).await?;
-            waits.retain(|wait| {
-                let labels = desk.catalog.labels(&desk.engine, &wait.flow);
-                caller.token.reaches_flow(&wait.flow, &labels)
-            });
-            let start = after.and_then(|after| waits.iter().position(|wait| wait.id == after));
-            let rest = waits
-                .get(start.map_or(0, |at| at + 1)..)
-                .unwrap_or_default();
-            let page = rest.iter().take(limit);
-            let next = rest
-                .get(limit.saturating_sub(1))
-                .filter(|_| rest.len() > limit);
-            let shown: Vec<Json> = page.map(wait_json).collect();
-            Ok::<_, Problem>((shown, next.map(|wait| wait.id.clone())))
+            waits.retain(|wait| after.as_ref().is_none_or(|after| Place::of(wait) > *after));
+            let mut page = Vec::new();
+            for wait in &waits {
+                if page.len() > limit {
+                    break;
+                }
+                if reaches(desk, &caller, wait).await? {
+                    page.push(wait);
+                }
+            }
+            let is_more = page.len() > limit;
+            page.truncate(limit);
+            let next = page.last().filter(|_| is_more).map(|wait| Place::of(wait));
+            let shown: Vec<Json> = page.into_iter().map(wait_json).collect();
+            Ok::<_, Problem>((shown, next))
         })
         .await?;
-    let next = next.map(|after| cursor::write(&after, &filters));
+    let next = next.map(|after| cursor::write(&after.text(), &filters));
     Ok(Answer::ok(json!({"waits": waits, "next": next})))
+}
+
+/// The place of a wait in lists: the oldest is first. A wait that is answered meanwhile leaves its place as it was.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+struct Place {
+    opened_ms: i64,
+    id: String,
+}
+
+impl Place {
+    fn of(wait: &WaitRow) -> Place {
+        Place {
+            opened_ms: wait.opened_ms,
+            id: wait.id.clone(),
+        }
+    }
+
+    fn text(&self) -> String {
+        format!("{} {}", self.opened_ms, self.id)
+    }
+
+    fn read(text: &str) -> Result<Place, Problem> {
+        let parts = text.split_once(' ').and_then(|(opened_ms, id)| {
+            let opened_ms = opened_ms.parse().ok()?;
+            let id = id.to_owned();
+            Some(Place { opened_ms, id })
+        });
+        parts.ok_or_else(|| Problem::malformed("`cursor` is not one that this list returned"))
+    }
+}
+
+/// Tells whether a caller reaches a wait. Users reach those of their own runs.
+async fn reaches(desk: &Desk, caller: &Caller, wait: &WaitRow) -> Result<bool, Problem> {
+    let labels = desk.catalog.labels(&desk.engine, &wait.flow);
+    if !caller.has_own_runs_only() {
+        return Ok(caller.token.reaches_flow(&wait.flow, &labels));
+    }
+    Ok(match desk.engine.run(&wait.run).await {
+        Ok(run) => caller.reaches_run(&run.flow, &labels, &run.started_by),
+        // It was removed meanwhile.
+        Err(EngineError::NoSuchRun { .. }) => false,
+        Err(error) => return Err(error.into()),
+    })
 }
 
 async fn show(
@@ -248,11 +293,10 @@ async fn reached(desk: &Desk, caller: &Caller, id: &str) -> Result<WaitRow, Prob
     };
     let row = match desk.engine.find_wait(id).await {
         Ok(row) if row.id == id => row,
-        Ok(_) | Err(flowstone_engine::EngineError::NoSuchWait { .. }) => return Err(missing()),
+        Ok(_) | Err(EngineError::NoSuchWait { .. }) => return Err(missing()),
         Err(error) => return Err(error.into()),
     };
-    let labels = desk.catalog.labels(&desk.engine, &row.flow);
-    match caller.token.reaches_flow(&row.flow, &labels) {
+    match reaches(desk, caller, &row).await? {
         true => Ok(row),
         false => Err(missing()),
     }
@@ -326,7 +370,7 @@ async fn signal(
     body: Body,
 ) -> Result<Answer, Problem> {
     caller.need(Scope::Run)?;
-    if caller.token.is_limited_to_flows() {
+    if caller.is_limited() {
         return Err(
             Problem::not_found("signals reach all flows, and this token does not")
                 .hint("complete a wait of a flow with `POST /api/v1/waits/{id}/complete`"),

@@ -137,7 +137,7 @@ fn refuse_unknown(offered: &Offered, arguments: &Map<String, Json>) -> Result<()
     let is_own = offered.interface.input_schema.is_some() && is_open;
     let unknown = arguments.keys().find(|name| {
         let is_known = known.is_some_and(|known| known.contains_key(*name));
-        !is_known && !is_own || is_reserved(name)
+        !is_known && !is_own
     });
     let Some(unknown) = unknown else {
         return Ok(());
@@ -154,13 +154,6 @@ fn refuse_unknown(offered: &Offered, arguments: &Map<String, Json>) -> Result<()
     Err(format!(
         "E1045: there is no argument `{unknown}`\nhint: {hint}"
     ))
-}
-
-/// Tells whether a key of the input belongs to the engine.
-fn is_reserved(name: &str) -> bool {
-    let name = name.trim_start_matches(':');
-    let head = name.split_once('/').map(|(head, _)| head);
-    name == flowstone_flow::flow::ACTIVATION || matches!(head, Some("flow" | "step"))
 }
 
 /// Follows the run of a request that is repeated with answers.

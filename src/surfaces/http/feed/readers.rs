@@ -18,15 +18,36 @@ const TOKEN_MAX: usize = 2_000;
 /// Maximum number of runs of which a reader remembers whether it reaches them.
 const REMEMBERED: usize = 1_024;
 
-/// The open streams by token.
+/// What a stream is of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(in crate::http) enum Streamed {
+    /// Messages for a client of MCP.
+    Mcp,
+    Project,
+    Run,
+}
+
+impl Streamed {
+    const ALL: [Streamed; 3] = [Streamed::Mcp, Streamed::Project, Streamed::Run];
+
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Streamed::Mcp => "mcp",
+            Streamed::Project => "project",
+            Streamed::Run => "run",
+        }
+    }
+}
+
+/// The open streams by token and by what they are of.
 #[derive(Debug, Default, Clone)]
-pub(in crate::http) struct Readers(Arc<Mutex<HashMap<String, usize>>>);
+pub(in crate::http) struct Readers(Arc<Mutex<HashMap<(String, Streamed), usize>>>);
 
 /// The place of a stream. Dropping it frees the place.
 #[derive(Debug)]
 pub(in crate::http) struct Place {
     readers: Readers,
-    token: String,
+    key: (String, Streamed),
 }
 
 impl Readers {
@@ -34,10 +55,11 @@ impl Readers {
     ///
     /// # Errors
     /// When too many are open.
-    pub(in crate::http) fn enter(&self, token: &str) -> Result<Place, Problem> {
+    pub(in crate::http) fn enter(&self, token: &str, of: Streamed) -> Result<Place, Problem> {
         let mut counts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let all: usize = counts.values().sum();
-        let own = counts.get(token).copied().unwrap_or(0);
+        let open = |of: Streamed| counts.get(&(token.to_owned(), of)).copied().unwrap_or(0);
+        let own: usize = Streamed::ALL.map(open).iter().sum();
         if all >= ALL_MAX || own >= TOKEN_MAX {
             let problem = Problem::new(
                 StatusCode::TOO_MANY_REQUESTS,
@@ -46,17 +68,21 @@ impl Readers {
             );
             return Err(problem.header(header::RETRY_AFTER, "5"));
         }
-        counts.insert(token.to_owned(), own + 1);
+        let key = (token.to_owned(), of);
+        *counts.entry(key.clone()).or_default() += 1;
         Ok(Place {
             readers: self.clone(),
-            token: token.to_owned(),
+            key,
         })
     }
 
-    /// Returns the number of open streams.
-    pub(in crate::http) fn count(&self) -> usize {
+    /// Returns the number of open streams of each kind, with its name.
+    pub(in crate::http) fn counts(&self) -> [(&'static str, usize); 3] {
         let counts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        counts.values().sum()
+        Streamed::ALL.map(|of| {
+            let open = counts.iter().filter(|((_, it), _)| *it == of);
+            (of.name(), open.map(|(_, count)| count).sum())
+        })
     }
 }
 
@@ -68,11 +94,11 @@ impl Drop for Place {
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
         let left = counts
-            .get(&self.token)
+            .get(&self.key)
             .map_or(0, |count| count.saturating_sub(1));
         match left {
-            0 => counts.remove(&self.token),
-            left => counts.insert(self.token.clone(), left),
+            0 => counts.remove(&self.key),
+            left => counts.insert(self.key.clone(), left),
         };
     }
 }

@@ -12,6 +12,7 @@ use serde_json::Value;
 use tokio::time::{Instant, timeout};
 
 use super::headers_of_stream;
+use super::readers::Streamed;
 use crate::http::access::Caller;
 use crate::http::server::{Desk, Shared};
 
@@ -35,13 +36,14 @@ pub(super) struct Stream {
     sender: Sender<Bytes, Infallible>,
     server: Shared,
     caller: Caller,
+    of: Streamed,
     checked: Instant,
     is_begun: bool,
 }
 
 impl Stream {
     /// Starts a stream. The response is its other end.
-    pub(super) fn start(server: Shared, caller: Caller) -> (Stream, Response) {
+    pub(super) fn start(server: Shared, (caller, of): (Caller, Streamed)) -> (Stream, Response) {
         let (sender, body) = Channel::new(PIECES);
         let mut response = Response::new(Body::new(body));
         headers_of_stream(&mut response);
@@ -49,6 +51,7 @@ impl Stream {
             sender,
             server,
             caller,
+            of,
             checked: Instant::now(),
             is_begun: false,
         };
@@ -101,7 +104,12 @@ impl Stream {
         };
         match timeout(STALLED, self.sender.send_data(Bytes::from(text))).await {
             Ok(Ok(())) => Ok(()),
-            Ok(Err(_)) | Err(_) => Err(Closed),
+            Ok(Err(_)) => Err(Closed),
+            Err(_) => {
+                // It comes back with the number that it has, and is sent what it missed.
+                self.server.metrics.resync(self.of.name());
+                Err(Closed)
+            }
         }
     }
 

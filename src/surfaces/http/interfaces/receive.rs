@@ -1,8 +1,6 @@
 //! Reading requests to interfaces: the path, the query, the headers and the exact bytes of the body.
 
 use std::net::IpAddr;
-use std::sync::Arc;
-use std::time::Duration;
 
 use axum::body::Body;
 use axum::http::request::Parts;
@@ -10,55 +8,16 @@ use axum::http::{HeaderMap, StatusCode, header};
 use flowstone_engine::interfaces::Received;
 use flowstone_flow::proof::Network;
 use http_body_util::BodyExt as _;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
+use super::super::bodies::{Spool, broken};
 use super::super::problem::{Problem, codes};
-use super::super::request::{decoded, too_large};
+use super::super::request::{BODY_PAUSE, BODY_TIME, decoded, slow, too_large};
 use super::super::server::{Peer, Server};
 
 /// Maximum size of the body of an `:http` interface.
 pub(in super::super) const BODY_HTTP: usize = 10 << 20;
 /// Maximum size of the body of a webhook.
 pub(in super::super) const BODY_WEBHOOK: usize = 50_000_000;
-/// How long a body may pause, and how long all of it may take.
-const BODY_PAUSE: Duration = Duration::from_secs(10);
-const BODY_TIME: Duration = Duration::from_secs(60);
-/// Bodies are counted in pieces of this size.
-const PIECE: usize = 16 << 10;
-/// Pieces of all bodies that are in memory.
-const PIECES: usize = (256 << 20) / PIECE;
-
-/// Memory for the bodies of all requests to interfaces.
-#[derive(Debug)]
-pub(in super::super) struct Room(Arc<Semaphore>);
-
-impl Default for Room {
-    fn default() -> Room {
-        Room(Arc::new(Semaphore::new(PIECES)))
-    }
-}
-
-/// The memory of one body, given back when this is dropped.
-#[derive(Debug, Default)]
-pub(in super::super) struct Held(Vec<OwnedSemaphorePermit>);
-
-impl Held {
-    fn grow(&mut self, room: &Room, size: usize) -> Result<(), Problem> {
-        while self.0.len() * PIECE < size {
-            let piece = room.0.clone().try_acquire_owned().map_err(|_| {
-                Problem::new(
-                    StatusCode::SERVICE_UNAVAILABLE,
-                    codes::BUSY,
-                    "too many bodies of requests are being read",
-                )
-                .header(header::RETRY_AFTER, "1")
-            })?;
-            self.0.push(piece);
-        }
-        Ok(())
-    }
-}
-
 /// Splits a path and decodes each part once.
 ///
 /// # Errors
@@ -92,6 +51,28 @@ pub(in super::super) fn refuse_large(headers: &HeaderMap, most: usize) -> Result
     }
 }
 
+/// A request that has come to its end. Its body may lie in a file.
+pub(in super::super) struct Arrived {
+    received: Received,
+    body: Spool,
+    /// Keeps the room that the body takes.
+    room: Body,
+}
+
+impl Arrived {
+    /// Returns the request with its body, and what keeps the room of the body. May wait for the disk.
+    ///
+    /// # Errors
+    /// When the file of the body cannot be read.
+    pub(in super::super) fn open(self) -> Result<(Received, Body), Problem> {
+        let received = Received {
+            body: self.body.load().map_err(|error| unstored(&error))?,
+            ..self.received
+        };
+        Ok((received, self.room))
+    }
+}
+
 /// Reads a request to its end.
 ///
 /// # Errors
@@ -101,7 +82,8 @@ pub(in super::super) async fn read(
     parts: &mut Parts,
     body: Body,
     most: usize,
-) -> Result<(Received, Held), Problem> {
+) -> Result<Arrived, Problem> {
+    refuse_large(&parts.headers, most)?;
     let mut query = Vec::new();
     let pairs = parts.uri.query().unwrap_or_default().split('&');
     for pair in pairs.filter(|pair| !pair.is_empty()) {
@@ -111,44 +93,40 @@ pub(in super::super) async fn read(
     let headers = parts.headers.iter();
     let headers =
         headers.map(|(name, value)| (name.as_str().to_owned(), value.as_bytes().to_vec()));
-    let peer = parts.extensions.get::<Peer>().map(|peer| peer.0.ip());
-    let address = peer.map(|peer| sender(peer, &parts.headers, &server.settings.proxies));
-    let (body, held) = bytes(server, body, most).await?;
+    // That of the sender, as far as trusted proxies tell.
+    let address = parts.extensions.get::<Peer>().map(|peer| peer.0.ip());
+    let (body, room) = bytes(server, body, most).await?;
     let received = Received {
         method: parts.method.to_string(),
         path: parts.uri.path().to_owned(),
         parameters: Vec::new(),
         query,
         headers: headers.collect(),
-        body,
+        body: Vec::new(),
         address,
     };
-    Ok((received, held))
+    Ok(Arrived {
+        received,
+        body,
+        room,
+    })
 }
 
-async fn bytes(server: &Server, mut body: Body, most: usize) -> Result<(Vec<u8>, Held), Problem> {
-    let slow = || {
-        Problem::new(
-            StatusCode::REQUEST_TIMEOUT,
-            codes::SLOW,
-            "the body of the request did not arrive in time",
-        )
-    };
+async fn bytes(server: &Server, mut body: Body, most: usize) -> Result<(Spool, Body), Problem> {
     let reading = async {
-        let (mut bytes, mut held) = (Vec::new(), Held::default());
+        let mut spool = Spool::new(&server.home);
         loop {
             let frame = tokio::time::timeout(BODY_PAUSE, body.frame());
             let Some(frame) = frame.await.map_err(|_| slow())? else {
-                return Ok((bytes, held));
+                return Ok((spool, body));
             };
-            let frame =
-                frame.map_err(|_| Problem::malformed("the body of the request is incomplete"))?;
+            let frame = frame.map_err(|error| broken(&error))?;
             if let Some(data) = frame.data_ref() {
-                if bytes.len() + data.len() > most {
+                if spool.length() + data.len() > most {
                     return Err(too_large(most));
                 }
-                held.grow(&server.room, bytes.len() + data.len())?;
-                bytes.extend_from_slice(data);
+                let added = spool.add(data).await;
+                added.map_err(|error| unstored(&error))?;
             }
         }
     };
@@ -157,8 +135,18 @@ async fn bytes(server: &Server, mut body: Body, most: usize) -> Result<(Vec<u8>,
         .map_err(|_| slow())?
 }
 
+fn unstored(error: &std::io::Error) -> Problem {
+    tracing::warn!(%error, "the body of a request cannot be kept in a file");
+    Problem::new(
+        StatusCode::SERVICE_UNAVAILABLE,
+        codes::BUSY,
+        "the body of the request cannot be kept",
+    )
+    .header(header::RETRY_AFTER, "1")
+}
+
 /// Returns who sent a request: the peer, or, if that is a proxy, the last address before the proxies.
-fn sender(peer: IpAddr, headers: &HeaderMap, proxies: &[Network]) -> IpAddr {
+pub(in super::super) fn sender(peer: IpAddr, headers: &HeaderMap, proxies: &[Network]) -> IpAddr {
     let is_proxy = |address: IpAddr| proxies.iter().any(|proxy| proxy.contains(address));
     if !is_proxy(peer) {
         return peer;

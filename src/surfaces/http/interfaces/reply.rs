@@ -13,8 +13,9 @@ use serde_json::{Map, Value as Json, json};
 use super::super::access::Caller;
 use super::super::answer::Answer;
 use super::super::problem::{Problem, codes};
+use super::super::resources::whole;
 use super::super::runs::ended_within;
-use super::super::server::{Desk, Shared};
+use super::super::server::Shared;
 
 /// The outcome of a request to an interface.
 #[derive(Debug)]
@@ -154,7 +155,7 @@ async fn own_response(
             Some("text/plain; charset=utf-8".to_owned()),
         ),
         Some(other) => match reference(other) {
-            Some(uri) => stored(server, uri).await?,
+            Some(uri) => whole(server, uri).await?,
             None => (
                 Body::from(other.to_string()),
                 Some("application/json".to_owned()),
@@ -218,18 +219,6 @@ fn reference(value: &Json) -> Option<&str> {
     let keys = ["uri", "resource-uri", "ref", "blob-ref"];
     let found = keys.into_iter().find_map(|key| members.get(key)?.as_str());
     found.filter(|uri| uri.starts_with("res://"))
-}
-
-async fn stored(server: &Shared, uri: &str) -> Result<(Body, Option<String>), Problem> {
-    let uri = uri.to_owned();
-    let (bytes, media) = server
-        .ask(async move |desk: &Desk| {
-            let row = desk.engine.live_resource(&uri).await?;
-            let bytes = desk.engine.resource_bytes(&row).await?;
-            Ok::<_, Problem>((bytes, row.content_type))
-        })
-        .await?;
-    Ok((Body::from(bytes), media))
 }
 
 #[cfg(test)]

@@ -100,12 +100,11 @@ pub(super) async fn signed(
     if let Err(problem) = &found
         && problem.code == forged.code()
         && problem.status == StatusCode::FORBIDDEN
-        && let Some(refused) =
-            server
-                .failures
-                .note(peer.ip(), ProofClass::ResourceLink, Instant::now())
     {
-        return Err(refused);
+        server.metrics.refused("link");
+        let failures = &server.failures;
+        let refused = failures.note(peer.ip(), ProofClass::ResourceLink, Instant::now());
+        return Err(refused.unwrap_or_else(|| problem.clone()));
     }
     Ok(answer(&server, found??, &method, &headers))
 }
@@ -125,6 +124,28 @@ async fn contents(desk: &Desk, row: ResourceRow) -> Result<(ResourceRow, Content
         _ => Contents::Text(desk.engine.resource_bytes(&row).await?),
     };
     Ok((row, contents))
+}
+
+/// Returns all bytes of a live resource as a body that is read as fast as it is taken, and their content type.
+///
+/// # Errors
+/// When there is no such resource, or it is deleted or expired.
+pub(in crate::http) async fn whole(
+    server: &Shared,
+    uri: &str,
+) -> Result<(Body, Option<String>), Problem> {
+    let uri = uri.to_owned();
+    let (row, contents) = server
+        .ask(async move |desk: &Desk| {
+            let row = desk.engine.live_resource(&uri).await?;
+            contents(desk, row).await
+        })
+        .await?;
+    let body = match contents {
+        Contents::File { hash, size } => file(server, hash, 0, size),
+        Contents::Text(bytes) => Body::from(bytes),
+    };
+    Ok((body, row.content_type))
 }
 
 fn answer(

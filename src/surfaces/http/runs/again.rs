@@ -4,8 +4,9 @@ use axum::body::Body;
 use axum::extract::{Path, State};
 use axum::http::{HeaderMap, StatusCode, header};
 use flowstone_engine::json::from_json;
+use flowstone_engine::outside::refuse_reserved_setting;
 use flowstone_engine::token::Scope;
-use flowstone_engine::{ForkOptions, Setting};
+use flowstone_engine::{EngineError, ForkOptions, Setting};
 
 use super::super::access::Caller;
 use super::super::answer::Answer;
@@ -114,14 +115,15 @@ pub(super) async fn fork(
                 Some(version) => Some(served(desk, &caller, &row.flow, Some(&version))?),
                 None => None,
             };
-            let settings = set.into_iter().map(|(path, value)| Setting {
-                path,
-                value: from_json(&value),
+            let settings = set.into_iter().map(|(path, value)| {
+                let value = from_json(&value);
+                refuse_reserved_setting(&path, &value)?;
+                Ok(Setting { path, value })
             });
             let options = ForkOptions {
                 at,
                 flow: flow.map(|flow| flow.loaded.clone()),
-                settings: settings.collect(),
+                settings: settings.collect::<Result<_, EngineError>>()?,
                 reuse,
             };
             let fork = desk.engine.fork(&row.id, options).await?;

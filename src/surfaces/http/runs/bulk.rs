@@ -110,21 +110,22 @@ impl Start {
         }
     }
 
-    fn options(&self, caller: &Caller) -> StartOptions {
+    /// # Errors
+    /// When the input has a key that callers cannot give.
+    fn options(&self, caller: &Caller) -> Result<StartOptions, EngineError> {
         let input = self
             .input
             .as_ref()
             .map_or_else(|| Value::map([]), from_json);
-        StartOptions {
+        Ok(StartOptions {
             invocation: self.invocation.clone(),
             external_id: self.id.clone(),
-            is_left: true,
             started_by: Some(caller.started_by()),
             priority: self.priority,
             timeout: self.timeout,
             trace: self.trace,
-            ..StartOptions::with_input(input)
-        }
+            ..StartOptions::from_outside(input)?
+        })
     }
 }
 
@@ -205,6 +206,25 @@ async fn check(
     same.try_for_each(|row| refuse_others(desk, caller, row))
 }
 
+/// Returns the options of all starts.
+///
+/// # Errors
+/// A malformed request that names each start whose input has a key that callers cannot give.
+fn options_of(caller: &Caller, starts: &[Start]) -> Result<Vec<StartOptions>, Problem> {
+    let (mut all, mut errors) = (Vec::new(), Vec::new());
+    for (index, start) in starts.iter().enumerate() {
+        match start.options(caller) {
+            Ok(options) => all.push(options),
+            Err(error) => errors.push((index, Problem::from(error))),
+        }
+    }
+    let Some((_, first)) = errors.first() else {
+        return Ok(all);
+    };
+    let entries: Vec<Json> = errors.iter().map(|(idx, it)| it.to_entry(*idx)).collect();
+    Err(first.clone().with("errors", json!(entries)))
+}
+
 /// Starts all runs, and returns the outcome of each, and whether that was done before with the same key.
 async fn submit(
     desk: &Desk,
@@ -212,6 +232,7 @@ async fn submit(
     starts: &[Start],
     receipt: Option<NewReceipt>,
 ) -> Result<(Vec<Json>, bool), Problem> {
+    let options = options_of(caller, starts)?;
     let (mut flows, mut errors) = (Vec::new(), Vec::new());
     for (index, start) in starts.iter().enumerate() {
         let slug = start.flow.as_deref().unwrap_or_default();
@@ -235,9 +256,10 @@ async fn submit(
         return Err(Problem::new(status, bad.code(), detail).with("errors", json!(errors)));
     }
     let digest = receipt.as_ref().map(|receipt| receipt.digest.clone());
-    let bulk = starts.iter().zip(&flows).map(|(start, flow)| BulkStart {
+    let bulk = options.into_iter().zip(&flows);
+    let bulk = bulk.map(|(options, flow)| BulkStart {
         loaded: &flow.loaded,
-        options: start.options(caller),
+        options,
     });
     let receipts = receipt.into_iter().collect();
     let submitted = desk.engine.submit_many_once(bulk.collect(), receipts);
