@@ -3,6 +3,7 @@
 //! A definition that has passed its checks is read here; what is wrong with one is found by the checks.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::time::Duration;
 
 use flowstone_lang::value::{Span, Value};
@@ -136,6 +137,15 @@ impl PathPattern {
         parts
             .map(|part| matches!(part, PathPart::Parameter(_)))
             .collect()
+    }
+}
+
+impl fmt::Display for PathPattern {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.parts.iter().try_for_each(|part| match part {
+            PathPart::Plain(text) => write!(out, "/{text}"),
+            PathPart::Parameter(name) => write!(out, "/{{{name}}}"),
+        })
     }
 }
 
