@@ -64,6 +64,7 @@ use crate::telemetry;
 pub(crate) use access::Caller;
 pub(crate) use problem::Problem;
 pub(crate) use server::{Desk, Shared};
+pub(crate) use trace::HEADER as TRACE_HEADER;
 
 /// The routes that are not part of the API, sorted.
 const ROUTES: &[fn() -> Router<Shared>] = &[
@@ -199,13 +200,9 @@ pub fn serve<E: Send>(
     let settings = ServerSettings::of(engine.settings(), address);
     let mut settings = settings.map_err(|_| ServeFailure::NoHost)?;
     drop(engine);
-    let is_listening = match &options.door {
-        Door::Http(_) => true,
-        Door::Stdio { base, .. } => {
-            settings.base = base.clone().unwrap_or_default();
-            base.is_some()
-        }
-    };
+    if let Door::Stdio { base, .. } = &options.door {
+        settings.base = base.clone().unwrap_or_default();
+    }
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
@@ -231,7 +228,6 @@ pub fn serve<E: Send>(
             room: interfaces::receive::Room::default(),
             readers: feed::Readers::default(),
             sessions: Sessions::default(),
-            is_listening,
             metrics: options.metrics.clone(),
             telemetry: telemetry::port(),
             interrupt: options.interrupt.clone(),

@@ -138,7 +138,7 @@ fn interfaces(flow: &ServedFlow) -> Vec<FlowInterface> {
         id: it.name,
         invocation: Some(it.invocation),
         method: None,
-        addresses: Vec::new(),
+        addresses: vec!["/mcp".to_owned()],
         event: None,
     });
     called.chain(offered).collect()

@@ -194,7 +194,7 @@ fn interface_row(interface: &Json) -> Vec<String> {
     let reached = match (maybe(interface, "method"), maybe(interface, "event")) {
         (Some(method), _) => format!("{method} {addresses}"),
         (None, Some(event)) => format!("event {event}"),
-        (None, None) => "-".to_owned(),
+        (None, None) => or_dash(addresses),
     };
     vec![
         text(interface, "id"),
