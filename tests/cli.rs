@@ -47,6 +47,8 @@ mod recording;
 mod reference;
 #[cfg(unix)]
 mod remote;
+#[cfg(unix)]
+mod remote_text;
 mod repl;
 mod resources;
 mod resources_table;

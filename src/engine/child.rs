@@ -18,6 +18,7 @@ use crate::ids::RunId;
 use crate::limits::Limits;
 use crate::ports::{NewRun, Parent, RunRow, mix};
 use crate::sealed;
+use crate::spans::send_ends;
 use crate::start;
 use crate::step::{LocalFuture, Outcome, Step, StepContext, StepError, StepSpec};
 use crate::trace::TraceOrigin;
@@ -114,8 +115,11 @@ pub async fn start(cx: &StepContext, config: &Value) -> Result<RunId, StepError>
             close: call_flow::close(config),
         }),
     };
+    let now_ms = run.now_ms;
     let started = start::admit(cx.stores(), &loaded.flow, &input, run).await;
-    let created = started.map_err(refused)?.run;
+    let started = started.map_err(refused)?;
+    send_ends(&cx.scope().services, &started.replaced, now_ms).await?;
+    let created = started.run;
     if created == id {
         return Ok(id);
     }

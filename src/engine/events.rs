@@ -62,7 +62,7 @@ impl Engine {
             let prepared = prepared.and_then(|(run, input)| with_rules(flow, &input, run));
             match prepared {
                 Ok((run, rules)) => {
-                    flows.push((flow, run.key.clone()));
+                    flows.push((flow, run.key.clone(), run.now_ms));
                     runs.push((run, rules));
                 }
                 Err(error) => published.refused.push(error),
@@ -95,9 +95,12 @@ impl Engine {
             Delivered::Known(past) => return Ok(Publication::Known(past)),
             Delivered::Taken { answers, runs } => (answers, runs),
         };
-        for (admission, (flow, key)) in admissions.into_iter().zip(flows) {
+        for (admission, (flow, key, now_ms)) in admissions.into_iter().zip(flows) {
             match started(admission, &flow.slug, key) {
-                Ok(run) => published.runs.push(run),
+                Ok(run) => {
+                    self.send_ends(&run.replaced, now_ms).await?;
+                    published.runs.push(run);
+                }
                 Err(error) => published.refused.push(error),
             }
         }

@@ -155,6 +155,26 @@ impl Engine {
         self.choose(&wait.row.id, &action, remark, how).await
     }
 
+    /// Returns the link that chooses an action of a wait; nothing if no server is known, or the wait does not offer the
+    /// action.
+    ///
+    /// # Errors
+    /// When the wait cannot be read.
+    pub async fn wait_link(
+        &self,
+        row: &WaitRow,
+        action: &str,
+    ) -> Result<Option<String>, EngineError> {
+        let Some(token) = self.services.stores.waits.token(&row.id).await? else {
+            return Ok(None);
+        };
+        let links = self.wait_links(row, &codec::decode(&row.details)?, &token);
+        let mut links = links.into_iter();
+        Ok(links
+            .find(|(known, _)| known == action)
+            .map(|(_, link)| link))
+    }
+
     /// Returns the links that decide an open wait, each with its action; none if no server is known.
     pub(crate) fn wait_links(
         &self,

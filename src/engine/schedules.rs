@@ -26,17 +26,18 @@ impl ScheduleReport {
         note.or(self.run.as_ref().map(|run| run.status.name()))
     }
 
-    /// Returns an instant as a clock in the schedule's time zone shows it.
-    pub fn local(&self, ms: i64) -> String {
-        let name = self.row.timing.rsplit(' ').next().unwrap_or("UTC");
-        let zone = TimeZone::get(name).unwrap_or(TimeZone::UTC);
-        match Timestamp::from_millisecond(ms) {
-            Ok(instant) => {
-                let instant = instant.to_zoned(zone);
-                instant.strftime("%Y-%m-%d %H:%M:%S %:z").to_string()
-            }
-            Err(_) => codec::instant(ms),
+}
+
+/// Returns an instant as a clock in a schedule's time zone shows it. The zone is the last word of `timing`.
+pub fn local_time(timing: &str, ms: i64) -> String {
+    let name = timing.rsplit(' ').next().unwrap_or("UTC");
+    let zone = TimeZone::get(name).unwrap_or(TimeZone::UTC);
+    match Timestamp::from_millisecond(ms) {
+        Ok(instant) => {
+            let instant = instant.to_zoned(zone);
+            instant.strftime("%Y-%m-%d %H:%M:%S %:z").to_string()
         }
+        Err(_) => codec::instant(ms),
     }
 }
 

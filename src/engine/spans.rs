@@ -12,7 +12,10 @@ use crate::engine::Engine;
 use crate::error::EngineError;
 use crate::ids::RunId;
 use crate::outcome::decode_failure;
-use crate::ports::{EventKind, FeedItem, FinishedSpan, RunFilter, RunRow, RunStatus, SpanKind};
+use crate::ports::{
+    EventKind, FeedItem, FinishedSpan, RunFilter, RunRow, RunStatus, SpanKind, StoreError,
+};
+use crate::step::Services;
 use crate::trace::{RunTrace, SpanPlace};
 
 pub(crate) use recorder::Recorder;
@@ -97,8 +100,9 @@ fn other() -> String {
 }
 
 impl Engine {
-    /// Returns the spans of a run's last pass as its journal has them, in the order of their ends. That of the run itself
-    /// is the last one, once the run is over.
+    /// Returns the spans of a run as its journal has them, in the order of their ends: those of its last pass, because a
+    /// pass that continues as new removes the journal before it. That of the run itself is the last one, once the run is
+    /// over.
     ///
     /// # Errors
     /// When the store cannot be read.
@@ -118,12 +122,13 @@ impl Engine {
             for row in rows {
                 match row.item {
                     FeedItem::Entry(entry) => fold.take(&entry, &mut spans),
-                    FeedItem::Event(event) => match event.kind {
-                        EventKind::RunStarted | EventKind::RunContinued => {
-                            fold.begin(event.at_ms);
-                        }
-                        _ => {}
-                    },
+                    FeedItem::Event(event) if event.kind == EventKind::RunContinued => {
+                        fold.next_pass(event.at_ms);
+                    }
+                    FeedItem::Event(event) if event.kind == EventKind::RunStarted => {
+                        fold.begin(event.at_ms);
+                    }
+                    FeedItem::Event(_) => {}
                 }
             }
         }
@@ -136,23 +141,7 @@ impl Engine {
 
     /// Sends the spans of runs that a change at a time has ended without executing them, and of the runs below them.
     pub(crate) async fn send_ends(&self, runs: &[RunId], at_ms: i64) -> Result<(), EngineError> {
-        let telemetry = &self.services.telemetry;
-        if !telemetry.is_on() {
-            return Ok(());
-        }
-        let mut left = runs.to_vec();
-        while let Some(run) = left.pop() {
-            let row = self.run_row(&run).await?;
-            if !row.status.is_final() || row.ended_ms != Some(at_ms) {
-                continue;
-            }
-            let facts = RunFacts::of(&row);
-            if telemetry.samples(facts.trace.trace, facts.trace.remote) {
-                telemetry.send(vec![facts.span(row.status, row.error.as_deref(), at_ms)]);
-            }
-            left.extend(self.children_of(&run).await?);
-        }
-        Ok(())
+        Ok(send_ends(&self.services, runs, at_ms).await?)
     }
 
     /// Sends the spans of runs that ended because a run above them did.
@@ -160,7 +149,7 @@ impl Engine {
         if !self.services.telemetry.is_on() {
             return Ok(());
         }
-        let children = self.children_of(run).await?;
+        let children = children_of(&self.services, run).await?;
         if children.is_empty() {
             return Ok(());
         }
@@ -170,12 +159,40 @@ impl Engine {
         }
     }
 
-    async fn children_of(&self, run: &RunId) -> Result<Vec<RunId>, EngineError> {
-        let filter = RunFilter {
-            parent: Some(run.clone()),
-            ..RunFilter::default()
-        };
-        let children = self.stores().runs.list(filter).await?;
-        Ok(children.into_iter().map(|row| row.id).collect())
+}
+
+/// As [`Engine::send_ends`], for a step that started a run.
+pub(crate) async fn send_ends(
+    services: &Services,
+    runs: &[RunId],
+    at_ms: i64,
+) -> Result<(), StoreError> {
+    let telemetry = &services.telemetry;
+    if !telemetry.is_on() {
+        return Ok(());
     }
+    let mut left = runs.to_vec();
+    while let Some(run) = left.pop() {
+        let Some(row) = services.stores.runs.find(&run).await? else {
+            continue;
+        };
+        if !row.status.is_final() || row.ended_ms != Some(at_ms) {
+            continue;
+        }
+        let facts = RunFacts::of(&row);
+        if telemetry.samples(facts.trace.trace, facts.trace.remote) {
+            telemetry.send(vec![facts.span(row.status, row.error.as_deref(), at_ms)]);
+        }
+        left.extend(children_of(services, &run).await?);
+    }
+    Ok(())
+}
+
+async fn children_of(services: &Services, run: &RunId) -> Result<Vec<RunId>, StoreError> {
+    let filter = RunFilter {
+        parent: Some(run.clone()),
+        ..RunFilter::default()
+    };
+    let children = services.stores.runs.list(filter).await?;
+    Ok(children.into_iter().map(|row| row.id).collect())
 }

@@ -89,16 +89,21 @@ impl Engine {
         let (run, input) = self.new_run(loaded, options)?;
         let (run, rules) = with_rules(flow, &input, run)?;
         let key = run.key.clone();
+        let now_ms = run.now_ms;
         let delivery = Delivery {
             receipts,
-            now_ms: run.now_ms,
+            now_ms,
             runs: vec![(run, rules)],
             answers: Vec::new(),
         };
         match self.services.stores.queue.deliver(delivery).await? {
             Delivered::Known(past) => Ok(Submitted::Known(past)),
             Delivered::Taken { runs, .. } => match runs.into_iter().next() {
-                Some(admission) => started(admission, &flow.slug, key).map(Submitted::Started),
+                Some(admission) => {
+                    let started = started(admission, &flow.slug, key)?;
+                    self.send_ends(&started.replaced, now_ms).await?;
+                    Ok(Submitted::Started(started))
+                }
                 None => Err(EngineError::Internal("a start has no outcome".to_owned())),
             },
         }
@@ -144,7 +149,7 @@ impl Engine {
             match checked {
                 Ok((run, rules)) => {
                     keys.push(run.key.clone());
-                    flows.push(flow.slug.to_string());
+                    flows.push((flow.slug.to_string(), run.now_ms));
                     runs.push((run, rules));
                 }
                 Err(error) => errors.push((idx, error)),
@@ -163,7 +168,7 @@ impl Engine {
             BulkAdmission::Admitted(admissions) => admissions,
             BulkAdmission::Known(past) => return Ok(SubmittedMany::Known(past)),
             BulkAdmission::Refused { idx, admission } => {
-                let (flow, key) = (flows.swap_remove(idx), keys.swap_remove(idx));
+                let ((flow, _), key) = (flows.swap_remove(idx), keys.swap_remove(idx));
                 let refused = started(*admission, &flow, key);
                 return Err(match refused {
                     Err(error) => EngineError::BadStarts {
@@ -174,8 +179,9 @@ impl Engine {
             }
         };
         let mut all = Vec::new();
-        for ((admission, flow), key) in admissions.into_iter().zip(flows).zip(keys) {
+        for ((admission, (flow, now_ms)), key) in admissions.into_iter().zip(flows).zip(keys) {
             let run = started(admission, &flow, key)?;
+            self.send_ends(&run.replaced, now_ms).await?;
             let status = match run.decision {
                 StartDecision::Blocked | StartDecision::Queued => RunStatus::Queued,
                 StartDecision::Coexisted | StartDecision::Started => RunStatus::Running,

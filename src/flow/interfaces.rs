@@ -4,6 +4,7 @@
 //! Reads definitions that have passed their checks; the checks report malformed entries.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::time::Duration;
 
 use flowstone_lang::value::{Span, Value};
@@ -139,6 +140,15 @@ impl PathPattern {
         parts
             .map(|part| matches!(part, PathPart::Parameter(_)))
             .collect()
+    }
+}
+
+impl fmt::Display for PathPattern {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.parts.iter().try_for_each(|part| match part {
+            PathPart::Plain(text) => write!(out, "/{text}"),
+            PathPart::Parameter(name) => write!(out, "/{{{name}}}"),
+        })
     }
 }
 

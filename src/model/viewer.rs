@@ -15,6 +15,8 @@ use crate::words::printed;
 const MAX_DEPTH: usize = 8;
 /// The namespace of the keys of an envelope.
 const NAMESPACE: &str = "breyta.viewer";
+/// The kind of an envelope of envelopes.
+const GROUP: &str = "group";
 /// The path of a link to a resource, up to the query with its name.
 const CONTENT: &str = "/api/resources/content?";
 
@@ -88,6 +90,49 @@ impl MediaKind {
         let kind = essence.split('/').next().unwrap_or_default();
         MediaKind::named(kind).unwrap_or(MediaKind::Download)
     }
+}
+
+/// A part of a result that says how it is shown.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Part {
+    /// The kind that its envelope names; `None` for data without an envelope in a group.
+    pub kind: Option<String>,
+    pub value: Value,
+}
+
+/// Returns the parts of a viewer envelope in order, those of groups one by one; `None` if the value is not an envelope.
+pub fn parts(value: &Value) -> Option<Vec<Part>> {
+    envelope(value, "kind")?;
+    let mut parts = Vec::new();
+    add_parts(value, 0, &mut parts);
+    Some(parts)
+}
+
+fn add_parts(value: &Value, depth: usize, parts: &mut Vec<Part>) {
+    let Some(kind) = envelope(value, "kind").filter(|_| depth <= MAX_DEPTH) else {
+        parts.push(Part {
+            kind: None,
+            value: value.clone(),
+        });
+        return;
+    };
+    match name_of(&kind).as_deref() {
+        Some(GROUP) => {
+            for item in members(value) {
+                add_parts(&item, depth + 1, parts);
+            }
+        }
+        kind => parts.push(Part {
+            kind: kind.map(str::to_owned),
+            value: envelope(value, "value").unwrap_or(Value::Nil),
+        }),
+    }
+}
+
+/// Returns the members of a group.
+fn members(group: &Value) -> Vec<Value> {
+    let listed = envelope(group, "items").or_else(|| envelope(group, "value"));
+    listed.as_ref().and_then(items).unwrap_or_default()
 }
 
 impl View {
@@ -198,15 +243,10 @@ fn enveloped(map: &Value, kind: &Value, depth: usize) -> View {
             .map_or_else(|| printed(&value), str::to_owned)
     };
     let view = match kind {
-        "group" => {
-            let listed = envelope(map, "items").or_else(|| envelope(map, "value"));
-            let listed = listed.as_ref().and_then(items).unwrap_or_default();
-            View::Group(
-                listed
-                    .iter()
-                    .map(|item| View::inner(item, depth + 1))
-                    .collect(),
-            )
+        GROUP => {
+            let inner = members(map);
+            let inner = inner.iter().map(|item| View::inner(item, depth + 1));
+            View::Group(inner.collect())
         }
         "markdown" => View::Markdown {
             text: text(),
@@ -381,6 +421,18 @@ mod tests {
     fn check(text: &str, expected: &str) {
         let value = codec::decode(text).expect("EDN");
         assert_eq!(shown(&View::of(&value)), expected, "{text}");
+    }
+
+    #[test]
+    fn parts_of_groups_are_listed_one_by_one() {
+        let text = "{:breyta.viewer/kind :group :breyta.viewer/items
+            [{:breyta.viewer/kind :image :breyta.viewer/value \"a\"} {:n 1}
+             {\"breyta.viewer/kind\" \"group\" \"breyta.viewer/value\" [{:breyta.viewer/kind :text :breyta.viewer/value \"b\"}]}]}";
+        let found = parts(&codec::decode(text).expect("EDN")).expect("an envelope");
+        let kinds: Vec<Option<&str>> = found.iter().map(|part| part.kind.as_deref()).collect();
+        assert_eq!(kinds, [Some("image"), None, Some("text")]);
+        assert_eq!(found[2].value.as_str(), Some("b"));
+        assert_eq!(parts(&codec::decode("{:n 1}").expect("EDN")), None);
     }
 
     #[test]

@@ -133,7 +133,7 @@ impl Step for Workspace {
             let value = match &*op {
                 "docs/find" => docs::find(&args)?,
                 "docs/show" => docs::show(&args)?,
-                "feedback/send" => return feedback::send(cx, &args).map(Outcome::Commit),
+                "feedback/send" => return feedback::send(cx, &args).await.map(Outcome::Commit),
                 "flows/list" => flows::list(cx, &args)?,
                 "flows/pull" => flows::pull(cx, &args).await?,
                 "flows/push-draft" => flows::push_draft(cx, &args)?,

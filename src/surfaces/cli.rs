@@ -34,6 +34,7 @@ mod remote;
 mod repl;
 mod report;
 mod resources;
+mod rows;
 mod run;
 mod runs;
 mod runtime;

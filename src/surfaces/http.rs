@@ -66,6 +66,7 @@ use crate::telemetry;
 pub(crate) use access::Caller;
 pub(crate) use problem::Problem;
 pub(crate) use server::{Desk, Shared};
+pub(crate) use trace::HEADER as TRACE_HEADER;
 
 /// The routes that are not part of the API, sorted.
 const ROUTES: &[fn() -> Router<Shared>] = &[
@@ -202,13 +203,9 @@ pub fn serve<E: Send>(
     let mut settings = settings.map_err(|_| ServeFailure::NoHost)?;
     let home = engine.home().to_owned();
     drop(engine);
-    let is_listening = match &options.door {
-        Door::Http(_) => true,
-        Door::Stdio { base, .. } => {
-            settings.base = base.clone().unwrap_or_default();
-            base.is_some()
-        }
-    };
+    if let Door::Stdio { base, .. } = &options.door {
+        settings.base = base.clone().unwrap_or_default();
+    }
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
@@ -236,7 +233,6 @@ pub fn serve<E: Send>(
             home,
             readers: feed::Readers::default(),
             sessions: Sessions::default(),
-            is_listening,
             metrics: options.metrics.clone(),
             telemetry: telemetry::port(),
             interrupt: options.interrupt.clone(),

@@ -1,5 +1,7 @@
 //! Spans as a collector receives them, and traces that come in and go out.
 
+mod ends;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 

@@ -231,14 +231,14 @@ fn end_of(row: &RunRow) -> String {
     }
 }
 
-/// Returns the end of a side as text: a value as EDN, or the message of an error.
-pub fn shown_end(side: &StepSide) -> String {
-    match &side.end {
+/// Returns the end of a step as text: its value as EDN, or the message of its error. `end`: the stored value or error.
+pub fn shown_end(end: Option<&str>, is_failed: bool) -> String {
+    match end {
         None => "(not over)".to_owned(),
-        Some(text) if side.failed => match codec::decode(text) {
+        Some(text) if is_failed => match codec::decode(text) {
             Ok(Value::Exception(exception)) => exception.shown().to_owned(),
-            _ => text.clone(),
+            _ => text.to_owned(),
         },
-        Some(text) => text.clone(),
+        Some(text) => text.to_owned(),
     }
 }

@@ -87,6 +87,11 @@ impl Fold {
         self.began_ms = at_ms;
     }
 
+    /// Forgets the entries that were read: another pass begins.
+    pub(super) fn next_pass(&mut self, at_ms: i64) {
+        *self = Fold::new(self.trace.clone(), at_ms, self.has_content);
+    }
+
     /// Takes in an entry, and adds the spans that it ends.
     pub(super) fn take(&mut self, entry: &Entry, spans: &mut Vec<FinishedSpan>) {
         let is_step = !matches!(

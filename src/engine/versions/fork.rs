@@ -111,7 +111,9 @@ impl Engine {
         };
         cut.kept.append(&mut cut.reusable);
         let started = admit_with(&self.services.stores, &flow, &input, fork, cut.kept);
-        Ok(started.await?.run)
+        let started = started.await?;
+        self.send_ends(&started.replaced, now_ms).await?;
+        Ok(started.run)
     }
 }
 

@@ -12,7 +12,7 @@ const TABLE: &str = "feedback";
 /// Longer notes are no notes.
 const MOST_CHARS: usize = 20_000;
 
-pub(super) fn send(cx: &StepContext, args: &Args) -> Result<StoreOp, StepError> {
+pub(super) async fn send(cx: &StepContext, args: &Args) -> Result<StoreOp, StepError> {
     let message = args.needed_text("message")?;
     if message.chars().count() > MOST_CHARS {
         return Err(args.wrong(format!("a note has at most {MOST_CHARS} characters")));
@@ -20,6 +20,9 @@ pub(super) fn send(cx: &StepContext, args: &Args) -> Result<StoreOp, StepError> 
     let maybe = |text: Option<&str>| text.map_or(Cell::Nil, |text| Cell::Text(text.to_owned()));
     let title = args.name("title")?;
     let about = args.name("flow-slug")?;
+    // A step that is performed directly has a run that nobody can look at.
+    let run = cx.stores().runs.find(cx.run_id()).await?;
+    let own = run.as_ref().map(|run| run.flow.as_str());
     let row = [
         // One step leaves one note.
         ("id", Cell::Text(cx.idempotency_key().to_owned())),
@@ -27,9 +30,9 @@ pub(super) fn send(cx: &StepContext, args: &Args) -> Result<StoreOp, StepError> 
         ("message", Cell::Text(message.to_owned())),
         (
             "flow",
-            maybe(Some(about.as_deref().unwrap_or(&cx.flow().slug))),
+            maybe(about.as_deref().or(own)),
         ),
-        ("run", Cell::Text(cx.run_id().to_string())),
+        ("run", maybe(run.as_ref().map(|run| run.id.as_str()))),
         ("sent_at", Cell::Instant(cx.now_ms())),
     ];
     Ok(StoreOp::Table(Box::new(TableOp::Write(WriteRows {

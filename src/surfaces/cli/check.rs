@@ -245,7 +245,8 @@ fn is_flow(path: &Path) -> bool {
             .is_ok_and(|text| text.contains(":flow") || text.contains("(flow/step"))
 }
 
-fn summary(files: usize, errors: usize, warnings: usize) -> String {
+/// Returns the last line of the command.
+pub fn summary(files: usize, errors: usize, warnings: usize) -> String {
     let count = |number: usize, word: &str| match number {
         1 => format!("1 {word}"),
         _ => format!("{number} {word}s"),

@@ -7,7 +7,7 @@ use flowstone_engine::Engine;
 use flowstone_engine::diagnostic::nearest;
 use flowstone_flow::flow::Flow;
 use flowstone_lang::value::Value;
-use flowstone_project::connections::{ConnectionReport, ConnectionTest, PriceReport, Verdict};
+use flowstone_project::connections::{ConnectionReport, PriceReport, Verdict};
 use serde_json::{Value as Json, json};
 
 use super::args::{
@@ -17,6 +17,7 @@ use super::args::{
 use super::exit::Exit;
 use super::home::Project;
 use super::report::Report;
+use super::rows::{list as list_of, maybe, text};
 use super::run::load_file;
 use super::runtime::Runtime;
 use super::table::{Column, table};
@@ -80,10 +81,15 @@ fn list(args: &ConnectionsList, app: &dyn App) -> Result<Exit, Report> {
         let looked = look(app, (&args.home, &args.bound), &args.flows).await?;
         Ok::<_, Report>(reports(app, &looked))
     })?;
-    if args.json {
-        let connections: Vec<Json> = reports.iter().map(connection_json).collect();
+    tell_list(reports.iter().map(connection_json).collect(), args.json);
+    Ok(Exit::Completed)
+}
+
+/// Prints connections, as the API answers them.
+pub fn tell_list(connections: Vec<Json>, as_json: bool) {
+    if as_json {
         output::json(&json!({"ok": true, "connections": connections}));
-    } else if reports.is_empty() {
+    } else if connections.is_empty() {
         output::note(
             "there are no connections; describe one in flowstone.edn, or set the key of a model provider such as OPENAI_API_KEY",
         );
@@ -96,37 +102,37 @@ fn list(args: &ConnectionsList, app: &dyn App) -> Result<Exit, Report> {
             Column::Cut("secret"),
             Column::Whole("is set"),
         ];
-        output::data(&table(&columns, reports.iter().map(in_words)));
-        for report in reports.iter().filter(|it| !it.is_optional) {
-            if let Some(problem) = &report.problem {
-                output::note(&format!("{}: {problem}", report.name));
+        output::data(&table(&columns, connections.iter().map(in_words)));
+        let needed = connections.iter().filter(|it| it["optional"] != true);
+        for connection in needed {
+            if let Some(problem) = maybe(connection, "problem") {
+                output::note(&format!("{}: {problem}", text(connection, "name")));
             }
         }
     }
-    Ok(Exit::Completed)
 }
 
-fn in_words(report: &ConnectionReport) -> Vec<String> {
-    let or_none = |text: Option<&String>| text.map_or_else(|| "-".to_owned(), String::clone);
-    let kind = match &report.backend {
-        Some(backend) => format!("{} {backend}", report.kind),
-        None => report.kind.clone(),
+fn in_words(connection: &Json) -> Vec<String> {
+    let or_none = |text: Option<String>| text.unwrap_or_else(|| "-".to_owned());
+    let kind = match maybe(connection, "backend") {
+        Some(backend) => format!("{} {backend}", text(connection, "type")),
+        None => text(connection, "type"),
     };
-    let address = match &report.bound_to {
-        Some(bound) => format!("{bound} ({})", or_none(report.base_url.as_ref())),
-        None => or_none(report.base_url.as_ref()),
-    };
-    let secret = report.secret.as_ref();
+    let base = or_none(maybe(connection, "baseUrl"));
+    let secret = &connection["secret"];
     vec![
-        report.name.clone(),
-        report.source.clone(),
+        text(connection, "name"),
+        text(connection, "source"),
         kind,
-        address,
-        secret.map_or_else(|| "-".to_owned(), |it| it.place.clone()),
-        match secret {
-            None => "-",
-            Some(secret) if secret.is_set => "yes",
-            Some(_) => "no",
+        match maybe(connection, "boundTo") {
+            Some(bound) => format!("{bound} ({base})"),
+            None => base,
+        },
+        or_none(maybe(secret, "place")),
+        match (secret.is_null(), secret["isSet"] == true) {
+            (true, _) => "-",
+            (false, true) => "yes",
+            (false, false) => "no",
         }
         .to_owned(),
     ]
@@ -144,28 +150,38 @@ fn test(args: &ConnectionsTest, app: &dyn App) -> Result<Exit, Report> {
                 .iter()
                 .find(|flow| *flow.slug == *report.source);
             let test = app.try_connection(&looked.engine, flow.unwrap_or(&bare), report);
-            let test = test.await;
+            let test = connection_test_json(&test.await);
             if !args.json {
-                output::data(&line(&test));
-                test.hints
-                    .iter()
-                    .for_each(|hint| output::note(&format!("  hint: {hint}")));
+                tell_test(&test);
             }
             tests.push(test);
         }
         Ok::<_, Report>(tests)
     })?;
-    let is_well = tests.iter().all(|it| it.verdict != Verdict::Fails);
-    if args.json {
-        let tests: Vec<Json> = tests.iter().map(connection_test_json).collect();
+    Ok(end_tests(&tests, args.json))
+}
+
+/// Prints a test, as the API answers it.
+pub fn tell_test(test: &Json) {
+    output::data(&line(test));
+    let hints = list_of(test, "hints").filter_map(Json::as_str);
+    hints.for_each(|hint| output::note(&format!("  hint: {hint}")));
+}
+
+/// Ends the output about tests.
+pub fn end_tests(tests: &[Json], as_json: bool) -> Exit {
+    let is_well = tests
+        .iter()
+        .all(|test| test["verdict"] != Verdict::Fails.name());
+    if as_json {
         output::json(&json!({"ok": is_well, "connections": tests}));
     } else if tests.is_empty() {
         output::note("there are no connections to try");
     }
-    Ok(match is_well {
+    match is_well {
         true => Exit::Completed,
         false => Exit::Failed,
-    })
+    }
 }
 
 /// Returns the connections with a name, or all.
@@ -185,20 +201,14 @@ fn chosen(all: Vec<ConnectionReport>, name: Option<&str>) -> Result<Vec<Connecti
     })
 }
 
-fn line(test: &ConnectionTest) -> String {
-    let code = test
-        .code
-        .as_ref()
-        .map_or_else(String::new, |code| format!("{code} "));
-    let verdict = match test.verdict {
-        Verdict::Works => "works ",
-        Verdict::Fails => "FAILS ",
-        Verdict::Untried => "untried",
+fn line(test: &Json) -> String {
+    let code = maybe(test, "code").map_or_else(String::new, |code| format!("{code} "));
+    let verdict = match text(test, "verdict") {
+        verdict if verdict == Verdict::Fails.name() => "FAILS ".to_owned(),
+        verdict => format!("{verdict:<6}"),
     };
-    format!(
-        "{verdict} {}  {} ms  {code}{}\n",
-        test.name, test.millis, test.detail
-    )
+    let [name, detail] = ["name", "detail"].map(|name| text(test, name));
+    format!("{verdict} {name}  {} ms  {code}{detail}\n", test["millis"])
 }
 
 fn prices(args: &ConnectionsPrices, app: &dyn App) -> Result<Exit, Report> {

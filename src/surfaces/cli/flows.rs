@@ -1,4 +1,6 @@
-//! `flowstone flows`: which flows from elsewhere are trusted, and with which permissions.
+//! `flowstone flows`: lists and shows flows, and which flows from elsewhere are trusted with which permissions.
+
+pub mod served;
 
 use std::io::{self, BufRead as _, IsTerminal as _};
 use std::path::PathBuf;
@@ -20,15 +22,30 @@ use super::{App, flow_file, output, run};
 
 /// Runs one of the commands.
 pub fn run(args: &Flows, app: &dyn App) -> Exit {
+    let as_json = as_json(&args.command);
     let done = match &args.command {
+        FlowsCommand::List(args) => served::list(args, app),
+        FlowsCommand::Show(args) => served::show(args, app),
+        FlowsCommand::Versions(args) => served::versions(args, app),
         FlowsCommand::Trust(args) => give(args, app),
         FlowsCommand::Trusted(args) => list(args),
         FlowsCommand::Untrust(args) => take(args),
     };
     done.unwrap_or_else(|report| {
-        output::failure(&report, false);
+        output::failure(&report, as_json);
         Exit::Failed
     })
+}
+
+/// Tells whether a command prints JSON.
+pub fn as_json(command: &FlowsCommand) -> bool {
+    match command {
+        FlowsCommand::List(args) => args.json,
+        FlowsCommand::Show(args) => args.json,
+        FlowsCommand::Versions(args) => args.json,
+        FlowsCommand::Trusted(args) => args.json,
+        FlowsCommand::Trust(_) | FlowsCommand::Untrust(_) => false,
+    }
 }
 
 fn failed(error: &io::Error) -> Report {

@@ -1,10 +1,12 @@
 //! `--server URL`: commands that ask the API of a server instead of opening the project's stores.
 
 mod commands;
+mod connections;
+mod flows;
 mod jobs;
 mod resources;
-mod rows;
 mod run;
+mod runs;
 mod tokens;
 mod waits;
 
@@ -354,15 +356,6 @@ fn is_loopback(base: &Url) -> bool {
 fn local_only(what: &str) -> Report {
     Report::error(LOCAL_ONLY, format!("{what} cannot ask a server"))
         .hint("leave out --server and FLOWSTONE_SERVER to use the project in this folder")
-}
-
-/// Reports a form of output that exists only without a server.
-fn json_only(what: &str) -> Report {
-    Report::error(
-        LOCAL_ONLY,
-        format!("{what} shows what a server answers only as JSON"),
-    )
-    .hint("add --json")
 }
 
 /// Prints a failure and returns its exit code.

@@ -5,7 +5,7 @@ use std::fmt::Write;
 use flowstone_lang::diagnostic::Role;
 
 use super::paint::{BOLD, BOLD_BLUE, BOLD_RED, BOLD_YELLOW, DIM, GREEN, PLAIN, Paint};
-use crate::json::report_json;
+use crate::json::{report_json, role_from_name};
 
 pub use flowstone_lang::diagnostic::{Diagnostic as Report, Severity};
 
@@ -31,6 +31,19 @@ impl Shown for Report {
     fn to_json(&self) -> serde_json::Value {
         report_json(self)
     }
+}
+
+/// Draws an error that is JSON: a list of pieces of text with their roles. Pieces of one role can be left out.
+pub fn draw_pieces(pieces: &serde_json::Value, left_out: Option<&str>) -> String {
+    let mut out = String::new();
+    for piece in pieces.as_array().into_iter().flatten() {
+        let [role, text] = ["role", "text"].map(|name| piece[name].as_str().unwrap_or_default());
+        if Some(role) != left_out {
+            let style = style(role_from_name(role));
+            let _ = write!(out, "{style}{text}{style:#}");
+        }
+    }
+    out
 }
 
 fn style(role: Role) -> Paint {

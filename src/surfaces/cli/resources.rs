@@ -2,14 +2,14 @@
 
 mod delete;
 mod get;
-mod list;
+pub mod list;
 mod read;
-mod render;
+pub mod render;
 mod search_index;
 mod table;
 mod upload;
 mod url;
-mod workflow;
+pub mod workflow;
 
 use flowstone_engine::ports::{ResourceRow, SearchTarget};
 use flowstone_engine::{Engine, EngineError};

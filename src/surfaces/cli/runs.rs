@@ -1,8 +1,8 @@
 //! `flowstone runs`: shows, resumes, ends and moves runs. One file per subcommand.
 
 mod cancel;
-mod diff;
-mod events;
+pub mod diff;
+pub mod events;
 mod export;
 pub mod feed;
 pub mod fork;
@@ -11,7 +11,7 @@ mod import;
 mod list;
 pub mod replay;
 mod resume;
-mod show;
+pub mod show;
 mod spans;
 pub mod url;
 pub mod verify;
@@ -22,14 +22,17 @@ pub use list::RunTable;
 
 use flowstone_engine::ports::{RunRow, RunStatus};
 use flowstone_engine::{Engine, EngineError};
+use serde_json::Value;
 
-use super::args::{Gc, Home, Runs, RunsCommand};
+use super::args::{Gc, Home, INTERRUPTED, Runs, RunsCommand};
 use super::exit::Exit;
 use super::home::Project;
 use super::outcome::of_engine_error;
 use super::report::Report;
+use super::rows::{maybe, text};
 use super::runtime::Runtime;
 use super::{App, Open, output};
+use crate::json::row_json;
 
 /// Performs the command.
 pub fn run(args: &Runs, app: &dyn App) -> Exit {
@@ -83,16 +86,25 @@ pub const NOT_BEGUN: &str = "not begun";
 
 /// Describes the state of a run as far as its row tells.
 pub fn status_words(run: &RunRow) -> String {
-    if let Some(reason) = &run.quarantine {
+    state_words(&row_json(run))
+}
+
+/// Describes the state of a run that is JSON.
+fn state_words(run: &Value) -> String {
+    let is = |name: &str| run[name] == true;
+    if let Some(reason) = maybe(run, "quarantine") {
         return format!("quarantined: {reason}");
     }
-    if run.held {
+    if is("held") {
         return "on hold: imported while unfinished".to_owned();
     }
-    match (run.status, &run.wait_reason) {
-        (RunStatus::Running, _) if !run.executing && !run.begun => NOT_BEGUN.to_owned(),
-        (RunStatus::Running, _) if !run.executing => "interrupted".to_owned(),
-        (RunStatus::Waiting, Some(reason)) => format!("waiting: {reason}"),
-        (status, _) => status.name().to_owned(),
+    let status = text(run, "status");
+    // Of a run out of reach, it is not known whether a process executes it.
+    let is_executed = run["driven"] != false;
+    match (RunStatus::from_name(&status), maybe(run, "waitReason")) {
+        (Some(RunStatus::Running), _) if !is_executed && !is("begun") => NOT_BEGUN.to_owned(),
+        (Some(RunStatus::Running), _) if !is_executed => INTERRUPTED.to_owned(),
+        (Some(RunStatus::Waiting), Some(reason)) => format!("waiting: {reason}"),
+        _ => status,
     }
 }

@@ -1,13 +1,14 @@
 //! `flowstone schedules`: lists schedules, and starts them by hand.
 
-use flowstone_engine::schedules::ScheduleReport;
-use serde_json::json;
+use flowstone_engine::schedules::local_time;
+use serde_json::{Value as Json, json};
 
 use super::args::{Schedules, SchedulesCommand, SchedulesList, SchedulesRun};
 use super::exit::Exit;
 use super::home::Project;
 use super::outcome::{of_engine_error, tell};
 use super::report::Report;
+use super::rows::{maybe, ms, text};
 use super::run::{tell_left, watched};
 use super::runtime::Runtime;
 use super::table::{Column, table};
@@ -36,8 +37,13 @@ fn list(args: &SchedulesList, app: &dyn App) -> Result<Exit, Report> {
         let schedules = engine.schedules().await;
         schedules.map_err(|error| of_engine_error(&error))
     })?;
-    if args.json {
-        let schedules: Vec<_> = schedules.iter().map(schedule_json).collect();
+    tell_list(schedules.iter().map(schedule_json).collect(), args.json);
+    Ok(Exit::Completed)
+}
+
+/// Prints schedules, as the API answers them.
+pub fn tell_list(schedules: Vec<Json>, as_json: bool) {
+    if as_json {
         output::json(&json!({"ok": true, "schedules": schedules}));
     } else if schedules.is_empty() {
         output::note("no schedules are known; `flowstone serve` reads them from the flows");
@@ -53,23 +59,23 @@ fn list(args: &SchedulesList, app: &dyn App) -> Result<Exit, Report> {
         ];
         output::data(&table(&columns, schedules.iter().map(in_words)));
     }
-    Ok(Exit::Completed)
 }
 
-fn in_words(schedule: &ScheduleReport) -> Vec<String> {
-    let row = &schedule.row;
-    let tick =
-        |ms: Option<i64>, none: &str| ms.map_or_else(|| none.to_owned(), |ms| schedule.local(ms));
+fn in_words(schedule: &Json) -> Vec<String> {
+    let times = text(schedule, "times");
+    let tick = |name: &str, none: &str| {
+        let tick = ms(&schedule[name]);
+        tick.map_or_else(|| none.to_owned(), |ms| local_time(&times, ms))
+    };
+    let or_none = |name: &str| maybe(schedule, name).unwrap_or_else(|| "-".to_owned());
     vec![
-        row.flow.clone(),
-        row.id.clone(),
-        row.timing.clone(),
-        tick(row.next_ms, "off"),
-        tick(row.last_ms, "-"),
-        row.last_run
-            .as_ref()
-            .map_or_else(|| "-".to_owned(), ToString::to_string),
-        schedule.outcome().unwrap_or("-").to_owned(),
+        text(schedule, "flow"),
+        text(schedule, "id"),
+        times.clone(),
+        tick("next", "off"),
+        tick("last", "-"),
+        or_none("run"),
+        or_none("outcome"),
     ]
 }
 

@@ -2,13 +2,15 @@
 
 use flowstone_engine::ports::SearchTarget;
 use flowstone_engine::{Engine, EngineError};
-use flowstone_project::search::{Ask, Found, FoundHit, Hydrate, SearchError, Seeker};
+use flowstone_project::search::{Ask, Found, Hydrate, SearchError, Seeker};
+use serde_json::Value as Json;
 
 use super::args::Search;
 use super::exit::Exit;
 use super::home::Project;
 use super::outcome::of_engine_error;
 use super::report::Report;
+use super::rows::{list, maybe, text};
 use super::runtime::Runtime;
 use super::table::{Column, table};
 use super::{App, Open, output};
@@ -20,7 +22,7 @@ pub fn run(args: &Search, app: &dyn App, everywhere: &[SearchTarget]) -> Exit {
     let found = find(args, app, everywhere);
     match found {
         Ok(found) => {
-            tell(&found, as_json);
+            tell(found_json(&found), as_json);
             Exit::Completed
         }
         Err(report) => {
@@ -97,41 +99,38 @@ const COLUMNS: [Column<'static>; 4] = [
     Column::Whole("is"),
 ];
 
-fn tell(found: &Found, as_json: bool) {
+/// Prints what was found, as the API answers it.
+pub fn tell(found: Json, as_json: bool) {
     if as_json {
-        output::json(&ok(found_json(found)));
+        output::json(&ok(found));
         return;
     }
-    for warning in &found.warnings {
+    for warning in list(&found, "warnings").filter_map(Json::as_str) {
         output::note(&format!("warning: {warning}"));
     }
-    if found.hits.is_empty() {
+    let hits: Vec<&Json> = list(&found, "results").collect();
+    if hits.is_empty() {
         output::note("nothing was found");
         return;
     }
-    let rows = found.hits.iter().map(line);
-    output::data(&table(&COLUMNS, rows));
-    let contents = found.hits.iter().filter_map(content);
+    output::data(&table(&COLUMNS, hits.iter().map(|hit| line(hit))));
+    let contents = hits.iter().filter_map(|hit| content(hit));
     contents.for_each(|content| output::data(&content));
 }
 
-fn line(found: &FoundHit) -> Vec<String> {
-    let hit = &found.hit;
+fn line(hit: &Json) -> Vec<String> {
+    let id = maybe(hit, "uri").filter(|_| hit["id"].is_null());
     vec![
-        hit.target.name().to_owned(),
-        hit.title.clone(),
-        hit.snippet.clone(),
-        hit.id.clone(),
+        text(hit, "target"),
+        text(hit, "title"),
+        text(hit, "snippet"),
+        id.unwrap_or_else(|| text(hit, "id")),
     ]
 }
 
-fn content(found: &FoundHit) -> Option<String> {
-    use flowstone_project::search::Content;
-    match found.content.as_ref()? {
-        Content::Text { text, is_cut } => {
-            let more = if *is_cut { "\n…" } else { "" };
-            Some(format!("\n== {}\n{text}{more}", found.hit.title))
-        }
-        Content::Omitted => None,
-    }
+fn content(hit: &Json) -> Option<String> {
+    let content = maybe(hit, "content")?;
+    let is_cut = hit["contentTruncated"] == true;
+    let more = if is_cut { "\n…" } else { "" };
+    Some(format!("\n== {}\n{content}{more}", text(hit, "title")))
 }

@@ -107,7 +107,7 @@ fn flows(args: &Serve, project: &Project) -> Vec<PathBuf> {
 }
 
 /// Returns the given files and folders, or else the project's folder of flows, if it exists.
-pub(super) fn flows_of(project: &Project, given: Vec<PathBuf>) -> Vec<PathBuf> {
+pub fn flows_of(project: &Project, given: Vec<PathBuf>) -> Vec<PathBuf> {
     let usual = project.root.join(FLOWS);
     match given.is_empty() {
         true if usual.is_dir() => vec![usual],

@@ -17,13 +17,15 @@ use tokio::sync::oneshot;
 use super::access::Caller;
 use super::answer::Answer;
 use super::cursor;
-use super::operation::{self as shape, CURSOR, Kind, LIMIT, Operation, Operations, Param, names};
+use super::operation::{
+    self as shape, CURSOR, Kind, LIMIT, Operation, Operations, Param, VALUES, names,
+};
 use super::problem::Problem;
 use super::request::{Members, Query};
 use super::server::{Desk, Shared};
 use crate::json::{
-    ClaimedJob, EndedJob, ExtendedLease, Job, claimed_json, ended_job_json, job_json,
-    progress_json, unended_job_json,
+    ClaimedJob, EndedJob, ExtendedLease, Job, Values, claimed_json_as, ended_job_json, job_json,
+    job_json_as, progress_json, unended_job_json,
 };
 
 /// Maximum number of jobs that are read to fill a page of those that the caller reaches.
@@ -45,6 +47,7 @@ fn reading() -> Operations {
         .with(
             Operation::get("/api/v1/jobs/{id}", "getJob", "Returns a job.")
                 .scope(Scope::Read)
+                .query(&[VALUES])
                 .ok(shape::of::<Job>()),
             show,
         )
@@ -155,6 +158,7 @@ const CLAIM: &[Param] = &[
         "Maximum number of jobs, from 1 to 100; 1 if it is left out.",
     ),
     Param::new("types", Kind::Texts, "Job types.").needed(),
+    VALUES,
     Param::new(
         "wait",
         Kind::Duration,
@@ -175,7 +179,7 @@ async fn claim(
 ) -> Result<Answer, Problem> {
     caller.need(Scope::Work)?;
     let given = Members::read(&headers, body, &names(CLAIM)).await?;
-    let options = claim_options(&given, &caller)?;
+    let (options, values) = (claim_options(&given, &caller)?, given.values()?);
     // A client that goes away takes no job: its request is dropped, and with it this.
     let (present, gone) = oneshot::channel::<()>();
     let mut stopping = server.stopping.subscribe();
@@ -188,7 +192,8 @@ async fn claim(
                 _ = gone => Vec::new(),
                 _ = stopping.wait_for(|stops| *stops) => Vec::new(),
             };
-            Ok::<_, Problem>(claimed.iter().map(claimed_json).collect::<Vec<Json>>())
+            let shown = claimed.iter().map(|job| claimed_json_as(job, values));
+            Ok::<_, Problem>(shown.collect::<Vec<Json>>())
         })
         .await?;
     drop(present);
@@ -443,12 +448,14 @@ async fn fail(
 }
 
 const FILTERS: &[Param] = &[
+    Param::text("after", "Only jobs that the list has after this one."),
     Param::text("batch", "Only jobs of this batch."),
     CURSOR,
     LIMIT,
     Param::text("run", "Only jobs that this run submitted."),
     Param::text("status", "Only jobs with this status."),
     Param::text("type", "Only jobs of this type."),
+    VALUES,
 ];
 
 async fn list(
@@ -458,7 +465,7 @@ async fn list(
 ) -> Result<Answer, Problem> {
     caller.need(Scope::Read)?;
     let given = Query::read(query.as_deref(), &names(FILTERS))?;
-    let limit = given.limit()?;
+    let (limit, values) = (given.limit()?, given.values()?);
     let status = match given.get("status") {
         None => None,
         Some(name) => Some(JobStatus::from_name(name).ok_or_else(|| {
@@ -467,11 +474,11 @@ async fn list(
             Problem::malformed(format!("`status` must be one of {names}, got `{name}`"))
         })?),
     };
-    let filters = ["batch", "run", "status", "type"];
+    let filters = ["after", "batch", "run", "status", "type"];
     let filters = format!("jobs {:?}", filters.map(|name| given.get(name)));
     let after = match given.get("cursor") {
         Some(text) => Some(cursor::read(text, &filters)?),
-        None => None,
+        None => given.owned("after"),
     };
     let query = JobQuery {
         kind: given.owned("type"),
@@ -482,7 +489,7 @@ async fn list(
         ..JobQuery::default()
     };
     let (jobs, next) = server
-        .ask(async move |desk: &Desk| page(desk, &caller, query, limit).await)
+        .ask(async move |desk: &Desk| page(desk, &caller, query, (limit, values)).await)
         .await?;
     let next = next.map(|after| cursor::write(&after, &filters));
     Ok(Answer::ok(json!({"jobs": jobs, "next": next})))
@@ -493,7 +500,7 @@ async fn page(
     desk: &Desk,
     caller: &Caller,
     mut query: JobQuery,
-    limit: usize,
+    (limit, values): (usize, Values),
 ) -> Result<(Vec<Json>, Option<String>), Problem> {
     let mut jobs = Vec::new();
     let mut scanned = 0;
@@ -502,7 +509,7 @@ async fn page(
         let found = desk.engine.list_jobs(query.clone()).await?;
         for (idx, job) in found.jobs.iter().enumerate() {
             if reaches(desk, caller, job).await? {
-                jobs.push(job_json(job));
+                jobs.push(job_json_as(job, values));
             }
             if jobs.len() == limit {
                 let has_more = idx + 1 < found.jobs.len() || found.next.is_some();
@@ -527,10 +534,11 @@ async fn show(
     RawQuery(query): RawQuery,
 ) -> Result<Answer, Problem> {
     caller.need(Scope::Read)?;
-    Query::read(query.as_deref(), &[])?;
+    let values = Query::read(query.as_deref(), &names(&[VALUES]))?.values()?;
     let shown = server
         .ask(async move |desk: &Desk| {
-            Ok::<_, Problem>(job_json(&reached(desk, &caller, &id).await?))
+            let job = reached(desk, &caller, &id).await?;
+            Ok::<_, Problem>(job_json_as(&job, values))
         })
         .await?;
     Ok(Answer::ok(shown))

@@ -16,6 +16,7 @@ use axum::response::{IntoResponse as _, Response};
 use axum::routing::post;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use flowstone_engine::trace::TraceParent;
 use http_body_util::channel::{Channel, Sender};
 use hyper::body::Bytes;
 use serde_json::{Map, Value as Json};
@@ -28,6 +29,7 @@ use super::feed::{Streamed, headers_of_stream};
 use super::problem::{Problem, codes as problems};
 use super::request::{self, JSON_MAX, refuse_other_types};
 use super::server::Shared;
+use super::trace;
 use crate::mcp::{
     self, Era, Incoming, LEGACY, META_VERSION, Request, RpcError, STATELESS, Session, codes,
 };
@@ -62,7 +64,10 @@ async fn message(
         Incoming::Request { id, method, params } => {
             let asked = Asked { id, method, params };
             match prepared(&server, &caller, &headers, &asked) {
-                Ok((era, session)) => Ok(answered(server, caller, (era, session), asked).await),
+                Ok((era, session)) => {
+                    let from = (caller, trace::parent(&headers));
+                    Ok(answered(server, from, (era, session), asked).await)
+                }
                 Err(Refused::Rpc(status, error)) => Ok(rpc(status, &asked.id, &Err(error))),
                 Err(Refused::Problem(problem)) => Err(*problem),
             }
@@ -297,7 +302,7 @@ impl Pending {
 
 async fn answered(
     server: Shared,
-    caller: Caller,
+    (caller, parent): (Caller, Option<TraceParent>),
     (era, session): (Era, Option<Arc<Session>>),
     asked: Asked,
 ) -> Response {
@@ -309,6 +314,7 @@ async fn answered(
         era,
         session: session.clone(),
         meta: meta.cloned().unwrap_or_default(),
+        parent,
         out,
     };
     let is_first = asked.method == "initialize" && session.is_some();

@@ -9,6 +9,7 @@ use utoipa::ToSchema;
 use utoipa::openapi::{RefOr, Schema};
 
 use super::server::Shared;
+use crate::json::Values;
 
 /// A parameter of an address, or a member of a body.
 #[derive(Debug, Clone, Copy)]
@@ -72,6 +73,11 @@ impl Param {
 
 /// The parameters of a list that has pages.
 pub(super) const LIMIT: Param = Param::number("limit", "Maximum number of items, from 1 to 500.");
+pub(super) const VALUES: Param = Param::new(
+    "values",
+    Kind::OneOf(Values::NAMES),
+    "How values of flows are written: `json`, or `edn` for strings of EDN; `json` if it is left out.",
+);
 pub(super) const CURSOR: Param = Param::text("cursor", "`next` of the page before.");
 
 /// Returns the names of parameters: a request may have no others.

@@ -10,6 +10,7 @@ use serde_json::{Map, Value as Json};
 
 use super::bodies::broken;
 use super::problem::{Problem, codes};
+use crate::json::Values;
 
 /// Maximum size of a JSON body of the API.
 pub(super) const JSON_MAX: usize = 10 << 20;
@@ -108,6 +109,11 @@ impl Query {
         given.ok_or_else(|| Problem::malformed(format!("the parameter `{name}` is missing")))
     }
 
+    /// Returns how values of flows are written.
+    pub(super) fn values(&self) -> Result<Values, Problem> {
+        values(self.get("values"))
+    }
+
     /// Returns a whole number.
     pub(super) fn number(&self, name: &str) -> Result<Option<i64>, Problem> {
         let Some(text) = self.get(name) else {
@@ -120,6 +126,16 @@ impl Query {
             ))),
         }
     }
+}
+
+fn values(name: Option<&str>) -> Result<Values, Problem> {
+    let Some(name) = name else {
+        return Ok(Values::default());
+    };
+    Values::from_name(name).ok_or_else(|| {
+        let names = Values::NAMES.join(" or ");
+        Problem::malformed(format!("`values` must be {names}, got `{name}`"))
+    })
 }
 
 /// Decodes the escapes of an address once.
@@ -266,6 +282,11 @@ impl Members {
             Some(Json::String(text)) => Ok(Some(text.clone())),
             Some(other) => Err(wrong(name, "a string", other)),
         }
+    }
+
+    /// Returns how values of flows are written in the answer.
+    pub(super) fn values(&self) -> Result<Values, Problem> {
+        values(self.text("values")?.as_deref())
     }
 
     pub(super) fn flag(&self, name: &str) -> Result<Option<bool>, Problem> {

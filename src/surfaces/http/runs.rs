@@ -18,7 +18,7 @@ use flowstone_engine::ports::{
     StartDecision, WaitFilter, WaitState, wall_clock_ms,
 };
 use flowstone_engine::token::{Scope, TokenKind};
-use flowstone_engine::trace::TraceOrigin;
+use flowstone_engine::trace::{TraceOrigin, TraceParent};
 use flowstone_engine::{StartOptions, StartedRun, Submitted};
 use flowstone_lang::value::Value;
 use serde_json::{Value as Json, json};
@@ -372,7 +372,7 @@ pub(crate) async fn start_interface(
     server: &Shared,
     caller: Caller,
     (flow, invocation): (String, String),
-    input: Json,
+    (input, trace): (Json, Option<TraceParent>),
 ) -> Result<RunId, Problem> {
     caller.need(Scope::Run)?;
     let start = Start {
@@ -385,7 +385,7 @@ pub(crate) async fn start_interface(
         id: None,
         priority: None,
         timeout: None,
-        trace: None,
+        trace: trace.map(TraceOrigin::Parent),
     };
     let (started, _) = begin(server, caller, start).await?;
     let id = started["id"].as_str().unwrap_or_default();

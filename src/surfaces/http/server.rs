@@ -71,8 +71,6 @@ pub(crate) struct Server {
     pub(super) readers: Readers,
     /// Sessions of clients of MCP.
     pub sessions: Sessions,
-    /// Whether links to this server lead somewhere.
-    pub is_listening: bool,
     pub metrics: Arc<Metrics>,
     pub telemetry: Arc<dyn Telemetry>,
     pub interrupt: Interrupt,

@@ -8,7 +8,7 @@ use flowstone_engine::ports::{FinishedSpan, Random as _, SpanKind, SystemRandom,
 use flowstone_engine::trace::{SpanId, TraceId, TraceOrigin, TraceParent};
 
 /// The header that names the span of a caller.
-const HEADER: &str = "traceparent";
+pub(crate) const HEADER: &str = "traceparent";
 
 /// Returns the trace of a caller with a token: what they start belongs to it.
 pub(super) fn of_caller(headers: &HeaderMap) -> Option<TraceOrigin> {

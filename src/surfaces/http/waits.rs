@@ -16,12 +16,12 @@ use super::access::Caller;
 use super::answer::Answer;
 use super::cursor;
 use super::operation::{
-    self as shape, CURSOR, Kind, LIMIT, Operation, Operations, Param, Shape, names,
+    self as shape, CURSOR, Kind, LIMIT, Operation, Operations, Param, Shape, VALUES, names,
 };
 use super::problem::Problem;
 use super::request::{Members, Query};
 use super::server::{Desk, Shared};
-use crate::json::{Run, Wait, row_json, wait_json};
+use crate::json::{Run, Wait, row_json, wait_json, wait_json_as};
 
 pub(super) fn operations() -> Operations {
     Operations::default()
@@ -39,6 +39,7 @@ pub(super) fn operations() -> Operations {
                 "Returns a wait, without its token.",
             )
             .scope(Scope::Read)
+            .query(&[VALUES])
             .ok(shape::of::<Wait>()),
             show,
         )
@@ -86,6 +87,7 @@ const FILTERS: &[Param] = &[
         Kind::OneOf(&["open", "all"]),
         "`all`: also waits that are over.",
     ),
+    VALUES,
 ];
 
 const SIGNAL: &[Param] = &[
@@ -173,7 +175,7 @@ async fn list(
 ) -> Result<Answer, Problem> {
     caller.need(Scope::Read)?;
     let query = Query::read(query.as_deref(), &names(FILTERS))?;
-    let limit = query.limit()?;
+    let (limit, values) = (query.limit()?, query.values()?);
     let all = match query.get("state") {
         None | Some("open") => false,
         Some("all") => true,
@@ -214,7 +216,7 @@ async fn list(
             let is_more = page.len() > limit;
             page.truncate(limit);
             let next = page.last().filter(|_| is_more).map(|wait| Place::of(wait));
-            let shown: Vec<Json> = page.into_iter().map(wait_json).collect();
+            let shown: Vec<Json> = page.into_iter().map(|wait| wait_json_as(wait, values)).collect();
             Ok::<_, Problem>((shown, next))
         })
         .await?;
@@ -272,10 +274,11 @@ async fn show(
     RawQuery(query): RawQuery,
 ) -> Result<Answer, Problem> {
     caller.need(Scope::Read)?;
-    Query::read(query.as_deref(), &[])?;
+    let values = Query::read(query.as_deref(), &names(&[VALUES]))?.values()?;
     let shown = server
         .ask(async move |desk: &Desk| {
-            Ok::<_, Problem>(wait_json(&reached(desk, &caller, &id).await?))
+            let wait = reached(desk, &caller, &id).await?;
+            Ok::<_, Problem>(wait_json_as(&wait, values))
         })
         .await?;
     Ok(Answer::ok(shown))

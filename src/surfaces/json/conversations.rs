@@ -5,7 +5,7 @@ use serde::Serialize;
 use serde_json::Value as Json;
 use utoipa::ToSchema;
 
-use super::values::stored_json;
+use super::values::Values;
 
 /// The conversation of an agent.
 #[derive(Debug, Serialize, ToSchema)]
@@ -42,17 +42,18 @@ pub struct AgentToolCall {
     result: Option<Json>,
 }
 
-/// Returns the conversation of an agent. The names of the fields are stable.
-pub fn conversation(conversation: &AgentConversation) -> Conversation {
+/// Returns the conversation of an agent, with values in a form. The names of the fields are stable.
+pub fn conversation(conversation: &AgentConversation, values: Values) -> Conversation {
+    let turns = conversation.turns.iter();
     Conversation {
         path: conversation.path.clone(),
         title: conversation.title.clone(),
         objective: conversation.objective.clone(),
-        turns: conversation.turns.iter().map(turn).collect(),
+        turns: turns.map(|it| turn(it, values)).collect(),
     }
 }
 
-fn turn(turn: &Turn) -> AgentTurn {
+fn turn(turn: &Turn, values: Values) -> AgentTurn {
     AgentTurn {
         path: turn.path.clone(),
         status: turn.status.name(),
@@ -61,18 +62,19 @@ fn turn(turn: &Turn) -> AgentTurn {
         model: turn.model.clone(),
         tokens: turn.tokens,
         millis: turn.millis,
-        tool_calls: turn.calls.iter().map(call).collect(),
+        tool_calls: turn.calls.iter().map(|it| call(it, values)).collect(),
     }
 }
 
-fn call(call: &ToolCall) -> AgentToolCall {
+fn call(call: &ToolCall, values: Values) -> AgentToolCall {
     let step = call.step.as_ref();
+    let gave = step.and_then(|step| step.gave.as_deref());
     AgentToolCall {
         name: call.name.clone(),
-        arguments: stored_json(&call.arguments),
+        arguments: values.shown(&call.arguments),
         path: step.map(|step| step.path.clone()),
         status: step.map(|step| step.status.name()),
         millis: step.and_then(|step| step.millis),
-        result: step.and_then(|step| step.gave.as_deref()).map(stored_json),
+        result: gave.map(|text| values.shown(text)),
     }
 }

@@ -5,10 +5,11 @@ use serde::Serialize;
 use serde_json::Value as Json;
 use utoipa::ToSchema;
 
-use super::values::{object, stored_json};
+use super::values::{Values, object};
 
 /// The differences between two runs.
 #[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
 pub struct Difference {
     same: bool,
     /// The id of the first run.
@@ -17,11 +18,23 @@ pub struct Difference {
     b: String,
     /// If the flows differ: each text that differs, as a unified diff.
     flow: Option<Vec<String>>,
+    /// The names of both flows, if they are different flows.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    flows: Option<Names>,
     /// Both inputs, if they differ.
     input: Option<Inputs>,
+    /// The number of steps that are the same.
+    same_steps: usize,
     steps: Vec<StepDifference>,
     /// How both ended, if that differs.
     end: Option<Ends>,
+}
+
+/// The flows of two runs.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct Names {
+    a: String,
+    b: String,
 }
 
 /// The inputs of two runs.
@@ -57,20 +70,27 @@ pub struct StepSide {
     result: Option<Json>,
 }
 
-/// Returns the differences as JSON. The names of the fields are stable.
-pub fn diff_json(diff: &RunDiff, all: bool) -> Json {
-    let steps = diff.steps.iter();
-    let steps = steps.filter(|step| all || step.verdict != StepVerdict::Same);
+/// Returns the differences as JSON, with values in a form. With `all`, equal steps are part of it. The names of the fields
+/// are stable.
+pub fn diff_json(diff: &RunDiff, all: bool, values: Values) -> Json {
+    let is_same = |step: &&Step| step.verdict == StepVerdict::Same;
+    let steps = diff.steps.iter().filter(|step| all || !is_same(step));
+    let is_one_flow = diff.a.flow == diff.b.flow;
     object(&Difference {
         same: diff.is_same(),
         a: diff.a.id.to_string(),
         b: diff.b.id.to_string(),
         flow: diff.flow.clone(),
-        input: diff.input.as_ref().map(|(a, b)| Inputs {
-            a: stored_json(a),
-            b: stored_json(b),
+        flows: (!is_one_flow).then(|| Names {
+            a: diff.a.flow.clone(),
+            b: diff.b.flow.clone(),
         }),
-        steps: steps.map(step).collect(),
+        input: diff.input.as_ref().map(|(a, b)| Inputs {
+            a: values.shown(a),
+            b: values.shown(b),
+        }),
+        same_steps: diff.steps.iter().filter(is_same).count(),
+        steps: steps.map(|it| step(it, values)).collect(),
         end: diff.end.as_ref().map(|(a, b)| Ends {
             a: a.clone(),
             b: b.clone(),
@@ -78,20 +98,20 @@ pub fn diff_json(diff: &RunDiff, all: bool) -> Json {
     })
 }
 
-fn step(step: &Step) -> StepDifference {
+fn step(step: &Step, values: Values) -> StepDifference {
     StepDifference {
         path: step.path.clone(),
         difference: step.verdict.name(),
-        a: step.a.as_ref().map(side),
-        b: step.b.as_ref().map(side),
+        a: step.a.as_ref().map(|it| side(it, values)),
+        b: step.b.as_ref().map(|it| side(it, values)),
     }
 }
 
-fn side(side: &Side) -> StepSide {
+fn side(side: &Side, values: Values) -> StepSide {
     StepSide {
         r#type: side.what.clone(),
         request: side.request.clone(),
         failed: side.failed,
-        result: side.end.as_deref().map(stored_json),
+        result: side.end.as_deref().map(|text| values.shown(text)),
     }
 }

@@ -3,11 +3,13 @@
 use flowstone_engine::json::to_exact_json;
 use flowstone_engine::outcome::{Failure, FailurePlace};
 use flowstone_flow::step::StepError;
-use flowstone_lang::diagnostic::Diagnostic as Report;
+use flowstone_lang::diagnostic::{Diagnostic as Report, Role, Severity};
 use flowstone_lang::value::{
     Exception, PrintOptions, Sources, Unforced, Value, is_written_within, print_value,
 };
+use serde::Serialize;
 use serde_json::{Map, json};
+use utoipa::ToSchema;
 
 use super::reports::report_json;
 
@@ -76,6 +78,61 @@ pub fn error_json(report: &Report, exception: &Exception) -> serde_json::Value {
     json
 }
 
+/// A part of the text of an error.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct TextPiece {
+    /// What it is: `error`, `warning`, `message`, `gutter`, `text`, `note`, `data` or `hint`.
+    role: &'static str,
+    text: String,
+}
+
+/// Returns an error as people read it, in pieces, each with its role. The line with the error's data is one piece.
+pub fn error_text(report: &Report) -> Vec<TextPiece> {
+    let data = report.data.as_ref().map(|data| format!("  data: {data}"));
+    let mut data = data.as_deref();
+    let mut pieces: Vec<TextPiece> = Vec::new();
+    for piece in report.pieces() {
+        if let Some(last) = pieces.last_mut().filter(|it| it.role == DATA && !it.text.ends_with('\n')) {
+            last.text += &piece.text;
+            continue;
+        }
+        let is_data = data.is_some_and(|data| piece.role == Role::Note && piece.text == data);
+        if is_data {
+            data = None;
+        }
+        pieces.push(TextPiece {
+            role: if is_data { DATA } else { role_name(piece.role) },
+            text: piece.text,
+        });
+    }
+    pieces
+}
+
+/// The role of the line with an error's data.
+const DATA: &str = "data";
+/// The names of roles.
+const ROLES: &[(Role, &str)] = &[
+    (Role::Severity(Severity::Error), "error"),
+    (Role::Severity(Severity::Warning), "warning"),
+    (Role::Message, "message"),
+    (Role::Gutter, "gutter"),
+    (Role::Text, "text"),
+    (Role::Note, "note"),
+    (Role::Note, DATA),
+    (Role::Hint, "hint"),
+];
+
+fn role_name(role: Role) -> &'static str {
+    let named = ROLES.iter().find(|(known, _)| *known == role);
+    named.map_or("text", |(_, name)| name)
+}
+
+/// Returns the role with a name; that of plain text, if the name is not known.
+pub fn role_from_name(name: &str) -> Role {
+    let named = ROLES.iter().find(|(_, known)| *known == name);
+    named.map_or(Role::Text, |(role, _)| *role)
+}
+
 /// Maximum size of printed data. Parts that values share would be written once for each use.
 const DATA_MAX: u64 = 50_000_000;
 
@@ -112,7 +169,8 @@ fn name(key: &Value) -> String {
     }
 }
 
-fn printed(value: &Value) -> String {
+/// Prints a value readably.
+pub(super) fn printed(value: &Value) -> String {
     let mut out = String::new();
     match print_value(&mut out, &mut Unforced, value, PrintOptions::READABLE) {
         Ok(()) => out,

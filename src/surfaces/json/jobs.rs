@@ -6,7 +6,7 @@ use serde::Serialize;
 use serde_json::Value as Json;
 use utoipa::ToSchema;
 
-use super::values::{instant, object, stored_json};
+use super::values::{Values, instant, object};
 
 /// A job of a worker outside, as everybody may see it.
 #[derive(Debug, Serialize, ToSchema)]
@@ -34,6 +34,9 @@ pub struct Job {
     worker: Option<String>,
     lease_until: Option<Json>,
     cancel_requested: bool,
+    /// When it was asked to stop.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cancel_requested_at: Option<Json>,
     progress: Option<Json>,
     result: Option<Json>,
     error: Option<Json>,
@@ -45,6 +48,12 @@ pub struct Job {
 
 /// Returns a job as everybody may see it.
 pub fn job_json(job: &JobRow) -> Json {
+    job_json_as(job, Values::Json)
+}
+
+/// Returns a job as everybody may see it, with its values in a form.
+pub fn job_json_as(job: &JobRow, values: Values) -> Json {
+    let shown = |text: &str| values.shown(text);
     object(&Job {
         id: job.id.clone(),
         r#type: job.kind.clone(),
@@ -53,8 +62,8 @@ pub fn job_json(job: &JobRow) -> Json {
         flow: job.flow.clone(),
         path: job.path.clone(),
         batch: job.batch.clone(),
-        payload: stored_json(&job.payload),
-        metadata: job.metadata.as_deref().map(stored_json),
+        payload: values.shown(&job.payload),
+        metadata: job.metadata.as_deref().map(shown),
         priority: job.priority,
         attempt: job.attempt,
         max_attempts: job.max_attempts,
@@ -62,9 +71,13 @@ pub fn job_json(job: &JobRow) -> Json {
         worker: job.worker.clone(),
         lease_until: job.lease.as_ref().map(|lease| instant(lease.until_ms)),
         cancel_requested: job.cancel_ms.is_some() && !job.status.is_final(),
-        progress: job.progress.as_deref().map(stored_json),
-        result: job.result.as_deref().map(stored_json),
-        error: job.error.as_deref().map(stored_json),
+        cancel_requested_at: job
+            .cancel_ms
+            .filter(|_| !job.status.is_final())
+            .map(instant),
+        progress: job.progress.as_deref().map(shown),
+        result: job.result.as_deref().map(shown),
+        error: job.error.as_deref().map(shown),
         created_at: instant(job.created_ms),
         updated_at: instant(job.updated_ms),
         ended_at: job.ended_ms.map(instant),
@@ -99,11 +112,17 @@ pub struct Lease {
 
 /// Returns a job as the worker sees it that claimed it.
 pub fn claimed_json(job: &engine::ClaimedJob) -> Json {
+    claimed_json_as(job, Values::Json)
+}
+
+/// Returns a job as the worker sees it that claimed it, with its values in a form.
+pub fn claimed_json_as(job: &engine::ClaimedJob, values: Values) -> Json {
+    let shown = |text: &str| values.shown(text);
     object(&ClaimedJob {
         id: job.id.clone(),
         r#type: job.kind.clone(),
-        payload: stored_json(&job.payload),
-        metadata: job.metadata.as_deref().map(stored_json),
+        payload: values.shown(&job.payload),
+        metadata: job.metadata.as_deref().map(shown),
         attempt: job.attempt,
         max_attempts: job.max_attempts,
         lease: job.lease.as_ref().map(|lease| Lease {

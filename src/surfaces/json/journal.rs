@@ -5,7 +5,7 @@ use serde::Serialize;
 use serde_json::Value as Json;
 use utoipa::ToSchema;
 
-use super::values::{instant, object, stored_json};
+use super::values::{Values, instant, object};
 
 /// An entry of a journal.
 #[derive(Debug, Serialize, ToSchema)]
@@ -24,8 +24,8 @@ pub struct JournalEntry {
     payload: Json,
 }
 
-/// Returns an entry of a journal as JSON. The names of the fields are stable.
-pub fn event_json(event: &RunEventRow) -> Json {
+/// Returns an entry of a journal as JSON, with its payload in a form. The names of the fields are stable.
+pub fn event_json(event: &RunEventRow, values: Values) -> Json {
     let entry = &event.entry;
     object(&JournalEntry {
         seq: event.seq,
@@ -36,6 +36,6 @@ pub fn event_json(event: &RunEventRow) -> Json {
         r#type: entry.what.clone(),
         digest: entry.digest.clone(),
         request: entry.request.clone(),
-        payload: stored_json(&entry.payload),
+        payload: values.shown(&entry.payload),
     })
 }

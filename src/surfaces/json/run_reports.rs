@@ -1,19 +1,22 @@
 //! A run with its steps, and one step with all that is known of it.
 
+use flowstone_engine::codec;
 use flowstone_engine::json::to_json;
 use flowstone_engine::ports::Durability;
 use flowstone_engine::{
     Attempt as Try, CompensationReport, CostLine, LogLine as Line, RunReport, StepDetails,
-    StepReport,
+    StepReport, StepStatus,
 };
+use flowstone_lang::diagnostic::Diagnostic;
+use flowstone_lang::value::Value;
 use serde::Serialize;
 use serde_json::{Value as Json, json};
 use utoipa::ToSchema;
 
 use super::conversations::{Conversation, conversation};
-use super::errors::failure_json;
-use super::runs::{QueueEntry, queue_entry, row_json};
-use super::values::{instant, object, stored_json};
+use super::errors::{TextPiece, error_text, failure_json, of_failure, on_line, printed};
+use super::runs::{QueueEntry, queue_entry, row_json_as};
+use super::values::{Values, instant, object};
 use super::waits::{Wait, shown_wait};
 
 /// What a run has beside its row.
@@ -33,6 +36,12 @@ pub struct RunParts {
     conversations: Vec<Conversation>,
     log: Vec<LogLine>,
     waits: Vec<Wait>,
+    /// With `values=edn`: the error as people read it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error_text: Option<Vec<TextPiece>>,
+    /// With `values=edn`: the whole data of the error.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error_data: Option<String>,
 }
 
 /// A step of a run.
@@ -72,6 +81,9 @@ pub struct StepParts {
     request_is_whole: bool,
     place: Option<SourcePlace>,
     waits: Vec<Wait>,
+    /// With `values=edn`: the error as people read it, with its place.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error_text: Option<Vec<TextPiece>>,
 }
 
 /// A place in a flow's text.
@@ -124,10 +136,14 @@ pub struct LogLine {
     line: Json,
 }
 
-/// Returns a run with its steps as JSON. The names of the fields are stable.
-pub fn run_report_json(shown: &RunReport) -> Json {
-    let mut run = row_json(&shown.row);
+/// Returns a run with its steps as JSON, with values in a form. The names of the fields are stable.
+pub fn run_report_json(shown: &RunReport, values: Values) -> Json {
+    let mut run = row_json_as(&shown.row, values);
     let conversations = shown.conversations();
+    let conversations = conversations.iter();
+    let failure = shown.failure.as_ref().filter(|_| values == Values::Edn);
+    let has_data = |data: &Value| data.as_map().is_some_and(|data| !data.is_empty());
+    let data = failure.map(|it| &it.exception.data);
     let parts = object(&RunParts {
         cost_micros: shown.cost_micros,
         queue: shown.queue.as_ref().map(queue_entry),
@@ -135,12 +151,24 @@ pub fn run_report_json(shown: &RunReport) -> Json {
             Durability::Full => "full",
             Durability::Relaxed => "relaxed",
         },
-        steps: shown.steps.iter().map(step).collect(),
-        children: shown.children.iter().map(row_json).collect(),
+        steps: shown.steps.iter().map(|it| step(it, values)).collect(),
+        children: shown
+            .children
+            .iter()
+            .map(|it| row_json_as(it, values))
+            .collect(),
         undone: shown.compensations.iter().map(compensation).collect(),
-        conversations: conversations.iter().map(conversation).collect(),
-        log: shown.lines.iter().map(line).collect(),
-        waits: shown.waits.iter().map(shown_wait).collect(),
+        conversations: conversations.map(|it| conversation(it, values)).collect(),
+        log: shown.lines.iter().map(|it| line(it, values)).collect(),
+        waits: shown
+            .waits
+            .iter()
+            .map(|it| shown_wait(it, values))
+            .collect(),
+        error_text: failure.map(|failure| error_text(&of_failure(failure))),
+        error_data: data
+            .filter(|data| has_data(data))
+            .map(|data| codec::encode(data).unwrap_or_else(|_| printed(data))),
     });
     if let (Some(fields), Json::Object(parts)) = (run.as_object_mut(), parts) {
         if let Some(failure) = &shown.failure {
@@ -151,13 +179,13 @@ pub fn run_report_json(shown: &RunReport) -> Json {
     run
 }
 
-/// Returns one step of a run as JSON. The names of the fields are stable.
-pub fn step_details_json(details: &StepDetails) -> Json {
-    let mut shown = object(&step(&details.step));
+/// Returns one step of a run as JSON, with values in a form. The names of the fields are stable.
+pub fn step_details_json(details: &StepDetails, values: Values) -> Json {
+    let mut shown = object(&step(&details.step, values));
     let request = details.request.as_deref();
     let parts = object(&StepParts {
         request: match details.is_whole {
-            true => request.map(stored_json),
+            true => request.map(|text| values.shown(text)),
             false => request.map(|text| json!(text)),
         },
         request_is_whole: details.is_whole,
@@ -166,7 +194,12 @@ pub fn step_details_json(details: &StepDetails) -> Json {
             line: place.line,
             column: place.column,
         }),
-        waits: details.waits.iter().map(shown_wait).collect(),
+        waits: details
+            .waits
+            .iter()
+            .map(|it| shown_wait(it, values))
+            .collect(),
+        error_text: step_error(details).filter(|_| values == Values::Edn),
     });
     if let (Some(fields), Json::Object(parts)) = (shown.as_object_mut(), parts) {
         fields.extend(parts);
@@ -174,7 +207,17 @@ pub fn step_details_json(details: &StepDetails) -> Json {
     shown
 }
 
-fn step(step: &StepReport) -> Step {
+/// Returns the error of a step that failed, with the place of the step in the flow.
+fn step_error(details: &StepDetails) -> Option<Vec<TextPiece>> {
+    let is_failed = details.step.status == StepStatus::Failed;
+    let place = details.place.as_ref().filter(|_| is_failed)?;
+    let error = details.step.error.as_deref()?;
+    let report = Diagnostic::error("", error.to_owned());
+    Some(error_text(&on_line(report, place)))
+}
+
+fn step(step: &StepReport, values: Values) -> Step {
+    let shown = |text: &str| values.shown(text);
     Step {
         path: step.path.clone(),
         r#type: step.kind.clone(),
@@ -186,15 +229,15 @@ fn step(step: &StepReport) -> Step {
         tries: step.tries.iter().map(attempt).collect(),
         in_doubt: step.in_doubt,
         error: step.error.clone(),
-        error_data: step.error_data.as_deref().map(stored_json),
+        error_data: step.error_data.as_deref().map(shown),
         costs: step.costs.iter().map(cost).collect(),
         started_at: instant(step.started_ms),
         completed_at: step.ended_ms.map(instant),
         millis: step.ended_ms.map(|ended| (ended - step.started_ms).max(0)),
         request: step.request.as_ref().map(|text| json!(text)),
         result_bytes: step.result_bytes,
-        result: step.result.as_deref().map(stored_json),
-        notification: step.notification.as_deref().map(stored_json),
+        result: step.result.as_deref().map(shown),
+        notification: step.notification.as_deref().map(shown),
     }
 }
 
@@ -227,10 +270,13 @@ fn cost(cost: &CostLine) -> Cost {
     }
 }
 
-fn line(line: &Line) -> LogLine {
+fn line(line: &Line, values: Values) -> LogLine {
     LogLine {
         at: instant(line.at_ms),
         what: line.what.clone(),
-        line: to_json(&line.line).unwrap_or_default(),
+        line: match values {
+            Values::Json => to_json(&line.line).unwrap_or_default(),
+            Values::Edn => json!(codec::encode(&line.line).unwrap_or_else(|_| printed(&line.line))),
+        },
     }
 }

@@ -7,7 +7,7 @@ use serde::Serialize;
 use serde_json::{Map, Value as Json};
 use utoipa::ToSchema;
 
-use super::values::{instant, object, stored_json};
+use super::values::{Values, instant, object, stored_json};
 
 /// A run, without its steps.
 #[derive(Debug, Serialize, ToSchema)]
@@ -57,6 +57,9 @@ pub struct Run {
     cancel_requested: Option<String>,
     /// Its journal was not removed.
     journal: bool,
+    /// When its journal was removed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    journal_removed_at: Option<Json>,
     /// With `[secret]` for each secret.
     input: Json,
     result: Option<Json>,
@@ -123,6 +126,11 @@ pub struct StartMarks {
 
 /// Returns a run's row as JSON. The names of the fields are stable.
 pub fn row_json(run: &RunRow) -> Json {
+    row_json_as(run, Values::Json)
+}
+
+/// Returns a run's row as JSON, with its values in a form. The names of the fields are stable.
+pub fn row_json_as(run: &RunRow, values: Values) -> Json {
     let parent = run.parent.as_ref();
     object(&Run {
         id: run.id.to_string(),
@@ -151,9 +159,10 @@ pub fn row_json(run: &RunRow) -> Json {
         origin: run.origin.as_ref().map(ToString::to_string),
         cancel_requested: run.cancel_requested.clone(),
         journal: run.pruned_ms.is_none(),
-        input: stored_json(&run.input),
-        result: run.result.as_deref().map(stored_json),
-        error: run.error.as_deref().map(stored_json),
+        journal_removed_at: run.pruned_ms.map(instant),
+        input: values.shown(&run.input),
+        result: run.result.as_deref().map(|text| values.shown(text)),
+        error: run.error.as_deref().map(|text| values.shown(text)),
     })
 }
 

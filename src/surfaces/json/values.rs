@@ -5,6 +5,46 @@ use flowstone_engine::json::to_exact_json;
 use flowstone_lang::value::{Object, Value};
 use serde_json::json;
 
+/// How an answer writes the values of flows: inputs, requests, results and payloads.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Values {
+    /// As JSON, in which keywords are strings.
+    #[default]
+    Json,
+    /// As strings of EDN, which lose nothing. The command line prints these.
+    Edn,
+}
+
+impl Values {
+    /// The names in an address.
+    pub const NAMES: &[&str] = &["json", "edn"];
+
+    /// Returns the form with a name.
+    pub fn from_name(name: &str) -> Option<Values> {
+        match name {
+            "json" => Some(Values::Json),
+            "edn" => Some(Values::Edn),
+            _ => None,
+        }
+    }
+
+    /// Returns the name in an address.
+    pub fn name(self) -> &'static str {
+        match self {
+            Values::Json => "json",
+            Values::Edn => "edn",
+        }
+    }
+
+    /// Returns a stored EDN text in this form.
+    pub fn shown(self, text: &str) -> serde_json::Value {
+        match self {
+            Values::Json => stored_json(text),
+            Values::Edn => json!(text),
+        }
+    }
+}
+
 /// Returns stored EDN text as JSON, or as text if that fails.
 pub fn stored_json(text: &str) -> serde_json::Value {
     codec::decode(text)

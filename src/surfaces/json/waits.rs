@@ -8,7 +8,7 @@ use serde::Serialize;
 use serde_json::{Value as Json, json};
 use utoipa::ToSchema;
 
-use super::values::{instant, object, stored_json};
+use super::values::{Values, instant, object, stored_json};
 
 /// What a run waits for.
 #[derive(Debug, Serialize, ToSchema)]
@@ -52,11 +52,16 @@ pub struct WaitEvent {
 
 /// Returns a wait as JSON. The names of the fields are stable.
 pub fn wait_json(wait: &WaitRow) -> Json {
-    object(&shown_wait(wait))
+    wait_json_as(wait, Values::Json)
+}
+
+/// Returns a wait as JSON, with its values in a form. The names of the fields are stable.
+pub fn wait_json_as(wait: &WaitRow, values: Values) -> Json {
+    object(&shown_wait(wait, values))
 }
 
 /// Returns what is shown of a wait.
-pub fn shown_wait(wait: &WaitRow) -> Wait {
+pub fn shown_wait(wait: &WaitRow, values: Values) -> Wait {
     let details = codec::decode(&wait.details).unwrap_or(Value::Nil);
     Wait {
         id: wait.id.clone(),
@@ -72,12 +77,12 @@ pub fn shown_wait(wait: &WaitRow) -> Wait {
         event: wait.event.as_ref().map(|event| WaitEvent {
             name: event.name.clone(),
             key: event.key.clone(),
-            path: event.path.as_deref().map(stored_json),
+            path: event.path.as_deref().map(|text| values.shown(text)),
         }),
         webhook: wait.webhook.clone(),
         digest: wait.digest.clone(),
-        details: stored_json(&wait.details),
-        payload: wait.payload.as_deref().map(stored_json),
+        details: values.shown(&wait.details),
+        payload: wait.payload.as_deref().map(|text| values.shown(text)),
         decided_by: wait.decided_by.clone(),
         decided_at: wait.decided_ms.map(instant),
     }

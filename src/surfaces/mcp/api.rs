@@ -63,6 +63,9 @@ pub(super) async fn call(
     if body.is_some() {
         request = request.header(header::CONTENT_TYPE, "application/json");
     }
+    if let Some(trace) = rq.trace() {
+        request = request.header(http::TRACE_HEADER, trace.to_string());
+    }
     let body = body_text.map_or_else(Body::empty, Body::from);
     let mut request = request
         .body(body)

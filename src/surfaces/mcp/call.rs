@@ -117,7 +117,7 @@ pub(super) async fn start(
         &rq.server,
         rq.caller.clone(),
         (offered.slug.clone(), offered.interface.invocation.clone()),
-        Json::Object(arguments.clone()),
+        (Json::Object(arguments.clone()), rq.trace()),
     );
     Ok(match started.await {
         Ok(run) => Ok(run),

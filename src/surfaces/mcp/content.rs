@@ -5,8 +5,10 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use flowstone_engine::json::{from_json, to_exact_json};
 use flowstone_engine::ports::RunRow;
 use flowstone_engine::resource::PREFIX;
+use flowstone_engine::viewer;
 use serde_json::{Map, Value as Json, json};
 
 use super::api;
@@ -31,8 +33,8 @@ pub(super) async fn tool_result(rq: &Request, row: &RunRow) -> Result<Json, RpcE
     if row.status.name() != "completed" {
         return Ok(failure(row));
     }
-    if is_viewer(&result) {
-        let content = shown(rq, &result).await?;
+    if let Some(parts) = parts_of(&result) {
+        let content = shown(rq, &parts).await?;
         return Ok(json!({"content": content, "isError": false, "_meta": meta}));
     }
     let structured = match &result {
@@ -104,31 +106,30 @@ fn member<'a>(value: &'a Json, names: &[&str]) -> Option<&'a Json> {
         .filter(|it| !it.is_null())
 }
 
-fn kind_of(value: &Json) -> Option<&str> {
-    let kind = member(value, &["breyta.viewer/kind", ":breyta.viewer/kind"])?;
-    kind.as_str().map(|kind| kind.trim_start_matches(':'))
+/// The parts of a result, each with the kind that its envelope names.
+type Parts = Vec<(Option<String>, Json)>;
+
+/// Returns the parts of a result that says how it is to be shown; nothing if it does not.
+pub(super) fn parts_of(value: &Json) -> Option<Parts> {
+    let parts = viewer::parts(&from_json(value))?.into_iter();
+    let parts = parts.map(|part| {
+        let value = to_exact_json(&part.value).unwrap_or_default();
+        (part.kind, value)
+    });
+    Some(parts.collect())
 }
 
-/// Tells whether a result says how it is to be shown.
-pub(super) fn is_viewer(value: &Json) -> bool {
-    kind_of(value).is_some()
-}
-
-/// Returns the contents of a result that says how it is to be shown, in order.
+/// Returns the parts of a result as contents, in order.
 ///
 /// # Errors
 /// When something stored cannot be read.
-pub(super) async fn shown(rq: &Request, viewer: &Json) -> Result<Vec<Json>, RpcError> {
-    let mut open = vec![viewer];
+async fn shown(rq: &Request, parts: &Parts) -> Result<Vec<Json>, RpcError> {
     let mut contents = Vec::new();
-    while let Some(viewer) = open.pop() {
-        let items = member(viewer, &["breyta.viewer/items", ":breyta.viewer/items"]);
-        let value = member(viewer, &["breyta.viewer/value", ":breyta.viewer/value"]);
-        match (kind_of(viewer), items.and_then(Json::as_array)) {
-            (Some("group"), Some(items)) => open.extend(items.iter().rev()),
-            (Some(kind), _) => contents.push(one(rq, kind, value.unwrap_or(&Json::Null)).await?),
-            (None, _) => contents.push(text(as_text(viewer))),
-        }
+    for (kind, value) in parts {
+        contents.push(match kind {
+            Some(kind) => one(rq, kind, value).await?,
+            None => text(as_text(value)),
+        });
     }
     Ok(contents)
 }
@@ -284,11 +285,11 @@ pub(super) async fn prompt_messages(rq: &Request, result: &Json) -> Result<Json,
     for message in &given {
         let role = message.get("role").and_then(Json::as_str);
         let role = role.map_or("user", |role| role.trim_start_matches(':'));
-        let content = member(message, &["content"]).filter(|_| !is_viewer(message));
+        let content = member(message, &["content"]).filter(|_| parts_of(message).is_none());
         let content = content.unwrap_or(message);
-        let contents = match is_viewer(content) {
-            true => shown(rq, content).await?,
-            false => vec![text(as_text(content))],
+        let contents = match parts_of(content) {
+            Some(parts) => shown(rq, &parts).await?,
+            None => vec![text(as_text(content))],
         };
         messages.extend(
             contents
@@ -312,10 +313,8 @@ pub(super) async fn resource_contents(
     (uri, media): (&str, Option<&str>),
     result: &Json,
 ) -> Result<Json, RpcError> {
-    let value = match is_viewer(result) {
-        true => member(result, &["breyta.viewer/value", ":breyta.viewer/value"]).unwrap_or(result),
-        false => result,
-    };
+    let parts = parts_of(result).unwrap_or_default();
+    let value = parts.first().map_or(result, |(_, value)| value);
     let mut content = Map::new();
     content.insert("uri".to_owned(), json!(uri));
     if let Some((found, data)) = bytes_of(rq, value).await? {

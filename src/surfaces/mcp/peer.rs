@@ -4,10 +4,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use flowstone_engine::token::Scope;
+use flowstone_engine::trace::TraceParent;
 use serde_json::{Map, Value as Json, json};
 use tokio::sync::mpsc;
 
-use super::protocol::{Era, META_CAPABILITIES, META_LOG_LEVEL, RpcError, TASKS, codes};
+use super::protocol::{Era, META_CAPABILITIES, META_LOG_LEVEL, META_TRACE, RpcError, TASKS, codes};
 use super::sessions::Session;
 use crate::http::{Caller, Problem, Shared};
 
@@ -34,6 +35,8 @@ pub(crate) struct Request {
     pub session: Option<Arc<Session>>,
     /// `_meta` of the request.
     pub meta: Map<String, Json>,
+    /// The span that the transport names as the one above.
+    pub parent: Option<TraceParent>,
     /// Messages that reach the client before the answer.
     pub out: mpsc::Sender<Json>,
 }
@@ -49,6 +52,12 @@ pub(super) enum Unanswered {
 }
 
 impl Request {
+    /// Returns the span of the client that a run of this request is below: that of `_meta`, or else of the transport.
+    pub(super) fn trace(&self) -> Option<TraceParent> {
+        let own = self.meta.get(META_TRACE).and_then(Json::as_str);
+        own.and_then(TraceParent::parse).or(self.parent)
+    }
+
     /// Returns what the client can do.
     fn capabilities(&self) -> Json {
         match (&self.session, self.era) {

@@ -12,6 +12,8 @@ pub(crate) const LEGACY: &[&str] = &["2025-11-25", "2025-06-18", "2025-03-26", "
 pub(crate) const META_VERSION: &str = "io.modelcontextprotocol/protocolVersion";
 pub(super) const META_CAPABILITIES: &str = "io.modelcontextprotocol/clientCapabilities";
 pub(super) const META_LOG_LEVEL: &str = "io.modelcontextprotocol/logLevel";
+/// The name in `_meta` under which clients name their span.
+pub(super) const META_TRACE: &str = "traceparent";
 pub(super) const META_SERVER: &str = "io.modelcontextprotocol/serverInfo";
 /// The extension with which the stateless revision has tasks.
 pub(super) const TASKS: &str = "io.modelcontextprotocol/tasks";

@@ -317,32 +317,20 @@ fn as_form(schema: Json) -> Option<Json> {
     Some(form)
 }
 
-/// Returns the link to the page on which people decide; nothing without a server.
+/// Returns the link with which people decide; nothing if no server is known.
 async fn link(
     rq: &Request,
     wait: &WaitRow,
     action: Option<&String>,
 ) -> Result<Option<String>, RpcError> {
-    let settings = &rq.server.settings;
-    let (Some(action), true) = (action, rq.server.is_listening) else {
+    let Some(action) = action.cloned() else {
         return Ok(None);
     };
-    let id = wait.id.clone();
-    let token = rq
+    let wait = wait.clone();
+    let made = rq
         .server
-        .ask(async move |desk: &Desk| {
-            let token = desk.engine.stores().waits.token(&id).await?;
-            Ok::<_, EngineError>(token)
-        })
-        .await
-        .map_err(|problem| refused(&problem))?;
-    Ok(token.map(|token| {
-        let (base, workspace) = (&settings.base, &settings.workspace);
-        format!(
-            "{base}/{workspace}/waits/{}/{action}?token={token}",
-            wait.id
-        )
-    }))
+        .ask(async move |desk: &Desk| desk.engine.wait_link(&wait, &action).await);
+    made.await.map_err(|problem| refused(&problem))
 }
 
 /// Takes an answer of the client. Returns whether the wait is over.

@@ -211,6 +211,7 @@ impl Talk {
             era,
             session: self.session.clone().filter(|_| !era.is_stateless()),
             meta: meta.unwrap_or_default(),
+            parent: None,
             out: self.out.clone(),
         };
         let key = id.to_string();

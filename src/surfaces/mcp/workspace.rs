@@ -3,10 +3,15 @@
 //! The list is data. A tool is shown to a token that has its scope; those that write are not shown to a token that is
 //! limited to some flows.
 
+mod operations;
+
 use axum::http::Method;
-use flowstone_engine::json::from_json;
+use flowstone_engine::Direct;
+use flowstone_engine::json::{from_json, to_json};
 use flowstone_engine::token::Scope;
 use flowstone_flow::mcp_interfaces::WORKSPACE;
+use flowstone_flow::step::StepError;
+use flowstone_lang::value::Value;
 use flowstone_project::workspace;
 use serde_json::{Map, Value as Json, json};
 
@@ -14,6 +19,7 @@ use super::peer::Request;
 use super::protocol::RpcError;
 use super::{api, content};
 use crate::http::{Caller, Desk, Problem};
+use operations::OPERATIONS;
 
 /// A tool of the workspace.
 #[derive(Debug)]
@@ -33,8 +39,12 @@ enum Call {
     Get(&'static str),
     /// Sends a request with a body.
     Post(&'static str),
+    /// Deletes something. All arguments are in the path or the query.
+    Delete(&'static str),
     /// Looks at the documentation: an operation of `:workspace`.
     Docs(&'static str),
+    /// Performs an operation of `:workspace` that changes something.
+    Step(&'static str),
     /// Returns the text of a flow.
     Source,
 }
@@ -47,315 +57,6 @@ struct Param {
     doc: &'static str,
     is_required: bool,
 }
-
-const fn text(name: &'static str, doc: &'static str) -> Param {
-    Param {
-        name,
-        kind: "string",
-        doc,
-        is_required: false,
-    }
-}
-
-const fn typed(name: &'static str, kind: &'static str, doc: &'static str) -> Param {
-    Param {
-        name,
-        kind,
-        doc,
-        is_required: false,
-    }
-}
-
-impl Param {
-    const fn needed(self) -> Param {
-        Param {
-            is_required: true,
-            ..self
-        }
-    }
-}
-
-const CURSOR: Param = text("cursor", "`next` of the page before.");
-const LIMIT: Param = typed("limit", "integer", "Maximum number of items on a page.");
-const RUN: Param = text("id", "The id of the run.").needed();
-const SLUG: Param = text("slug", "The slug of the flow.").needed();
-const WAIT: Param = text("id", "The id of the wait.").needed();
-const DIGEST: Param = text(
-    "digest",
-    "The digest that the wait shows: refused if it has changed.",
-);
-
-/// All tools, sorted.
-const OPERATIONS: &[Operation] = &[
-    Operation {
-        name: "connections_list",
-        doc: "Lists the connections of the project by name and type, without secrets.",
-        scope: Scope::Read,
-        call: Call::Get("/api/v1/connections"),
-        params: &[],
-    },
-    Operation {
-        name: "docs_find",
-        doc: "Finds pages of Flowstone's documentation by words.",
-        scope: Scope::Read,
-        call: Call::Docs("docs/find"),
-        params: &[text("query", "What is looked for.").needed(), LIMIT],
-    },
-    Operation {
-        name: "docs_show",
-        doc: "Shows a page of Flowstone's documentation, or one of its sections.",
-        scope: Scope::Read,
-        call: Call::Docs("docs/show"),
-        params: &[
-            text("page", "The page, such as `guide/steps` or `errors/E0420`.").needed(),
-            text("section", "A heading of the page."),
-        ],
-    },
-    Operation {
-        name: "flows_check",
-        doc: "Checks a flow as it is in its file, or another text for it. Nothing is run or stored.",
-        scope: Scope::Edit,
-        call: Call::Post("/api/v1/flows/{slug}/check"),
-        params: &[
-            SLUG,
-            text("source", "The text to check instead of the file."),
-        ],
-    },
-    Operation {
-        name: "flows_list",
-        doc: "Lists the flows of the project.",
-        scope: Scope::Read,
-        call: Call::Get("/api/v1/flows"),
-        params: &[LIMIT, CURSOR],
-    },
-    Operation {
-        name: "flows_pull",
-        doc: "Returns the text of a flow.",
-        scope: Scope::Read,
-        call: Call::Source,
-        params: &[SLUG],
-    },
-    Operation {
-        name: "flows_run",
-        doc: "Starts a run of a flow. With `wait`, returns it when it is over, or as it is after that time.",
-        scope: Scope::Run,
-        call: Call::Post("/api/v1/flows/{slug}/runs"),
-        params: &[
-            SLUG,
-            typed("input", "object", "The input of the run."),
-            text("invocation", "Which of the flow's invocations is called."),
-            text(
-                "id",
-                "A name of your own: the same one starts one run only.",
-            ),
-            text("wait", "How long to wait for the end, such as `30s`."),
-        ],
-    },
-    Operation {
-        name: "flows_show",
-        doc: "Shows what a flow takes and how it is started.",
-        scope: Scope::Read,
-        call: Call::Get("/api/v1/flows/{slug}"),
-        params: &[SLUG],
-    },
-    Operation {
-        name: "flows_versions",
-        doc: "Lists the versions of a flow: the one that is served, and those of its runs.",
-        scope: Scope::Read,
-        call: Call::Get("/api/v1/flows/{slug}/versions"),
-        params: &[SLUG, LIMIT, CURSOR],
-    },
-    Operation {
-        name: "resources_list",
-        doc: "Lists what is stored in the project.",
-        scope: Scope::Read,
-        call: Call::Get("/api/v1/resources"),
-        params: &[
-            text("types", "Types of resources, separated by commas."),
-            text("prefix", "The beginning of names."),
-            text("run", "The run that stored them."),
-            LIMIT,
-            CURSOR,
-        ],
-    },
-    Operation {
-        name: "resources_read",
-        doc: "Returns the contents of something stored.",
-        scope: Scope::Read,
-        call: Call::Get("/api/v1/resources/content"),
-        params: &[text("uri", "Its name, `res://...`.").needed()],
-    },
-    Operation {
-        name: "runs_cancel",
-        doc: "Cancels a run: its cleanup is executed. With `force`, it ends at once.",
-        scope: Scope::Run,
-        call: Call::Post("/api/v1/runs/{id}/cancel"),
-        params: &[
-            RUN,
-            text("reason", "Why."),
-            typed("force", "boolean", "Whether it ends without cleanup."),
-        ],
-    },
-    Operation {
-        name: "runs_events",
-        doc: "Lists the journal of a run: what its steps requested and returned.",
-        scope: Scope::Read,
-        call: Call::Get("/api/v1/runs/{id}/journal"),
-        params: &[
-            RUN,
-            typed("after", "integer", "`next` of the page before."),
-            LIMIT,
-        ],
-    },
-    Operation {
-        name: "runs_list",
-        doc: "Lists runs, newest first.",
-        scope: Scope::Read,
-        call: Call::Get("/api/v1/runs"),
-        params: &[
-            text("flow", "The slug of a flow."),
-            text(
-                "status",
-                "Statuses, separated by commas, such as `running,waiting`.",
-            ),
-            text("since", "An instant, or how long ago, such as `2h`."),
-            text("until", "An instant, or how long ago."),
-            text("key", "The concurrency key."),
-            text("text", "Words of the input, the result or the error."),
-            LIMIT,
-            CURSOR,
-        ],
-    },
-    Operation {
-        name: "runs_resume",
-        doc: "Releases a run that is on hold or in quarantine.",
-        scope: Scope::Run,
-        call: Call::Post("/api/v1/runs/{id}/resume"),
-        params: &[RUN],
-    },
-    Operation {
-        name: "runs_show",
-        doc: "Shows a run. With `full`, also its steps and waits; with `step`, one of its steps.",
-        scope: Scope::Read,
-        call: Call::Get("/api/v1/runs/{id}"),
-        params: &[
-            RUN,
-            typed("full", "boolean", "Whether its steps are shown."),
-            text("step", "The path of a step."),
-        ],
-    },
-    Operation {
-        name: "schedules_list",
-        doc: "Lists the schedules of the project and when they are due.",
-        scope: Scope::Read,
-        call: Call::Get("/api/v1/schedules"),
-        params: &[],
-    },
-    Operation {
-        name: "search",
-        doc: "Searches resources, flows, runs and connections.",
-        scope: Scope::Read,
-        call: Call::Get("/api/v1/search"),
-        params: &[
-            text("q", "What is looked for.").needed(),
-            text("targets", "What is searched, separated by commas."),
-            LIMIT,
-        ],
-    },
-    Operation {
-        name: "steps_list",
-        doc: "Lists the types of steps that a flow can use.",
-        scope: Scope::Read,
-        call: Call::Get("/api/v1/steps"),
-        params: &[],
-    },
-    Operation {
-        name: "steps_schema",
-        doc: "Returns the JSON Schema of the config of a type of steps.",
-        scope: Scope::Read,
-        call: Call::Get("/api/v1/steps/{type}/schema"),
-        params: &[text("type", "The type, such as `http`.").needed()],
-    },
-    Operation {
-        name: "tables_query",
-        doc: "Queries a table.",
-        scope: Scope::Read,
-        call: Call::Post("/api/v1/tables/{name}/query"),
-        params: &[
-            text("name", "The name of the table.").needed(),
-            typed("where", "array", "Conditions, as in a `:table` step."),
-            typed("select", "array", "Columns."),
-            typed("sort", "array", "Columns to sort by."),
-            typed("page", "object", "`limit` and `offset`."),
-        ],
-    },
-    Operation {
-        name: "tables_rows",
-        doc: "Lists the rows of a table.",
-        scope: Scope::Read,
-        call: Call::Get("/api/v1/tables/{name}/rows"),
-        params: &[
-            text("name", "The name of the table.").needed(),
-            LIMIT,
-            CURSOR,
-        ],
-    },
-    Operation {
-        name: "waits_approve",
-        doc: "Approves what a run asks for. Only for what a person has decided.",
-        scope: Scope::Approve,
-        call: Call::Post("/api/v1/waits/{id}/approve"),
-        params: &[
-            WAIT,
-            DIGEST,
-            text("comment", "What is noted with the decision."),
-            typed(
-                "fields",
-                "object",
-                "What the wait asks for beside the decision.",
-            ),
-        ],
-    },
-    Operation {
-        name: "waits_complete",
-        doc: "Answers a wait with a value.",
-        scope: Scope::Approve,
-        call: Call::Post("/api/v1/waits/{id}/complete"),
-        params: &[
-            WAIT,
-            DIGEST,
-            typed("value", "object", "The answer.").needed(),
-        ],
-    },
-    Operation {
-        name: "waits_list",
-        doc: "Lists what runs wait for.",
-        scope: Scope::Read,
-        call: Call::Get("/api/v1/waits"),
-        params: &[
-            text("flow", "The slug of a flow."),
-            text("run", "The id of a run."),
-            text("key", "The key of the wait."),
-            text("state", "`open` or `all`."),
-            LIMIT,
-            CURSOR,
-        ],
-    },
-    Operation {
-        name: "waits_reject",
-        doc: "Rejects what a run asks for.",
-        scope: Scope::Approve,
-        call: Call::Post("/api/v1/waits/{id}/reject"),
-        params: &[WAIT, DIGEST, text("reason", "Why.")],
-    },
-    Operation {
-        name: "waits_show",
-        doc: "Shows what a run asks for, and how it was answered.",
-        scope: Scope::Read,
-        call: Call::Get("/api/v1/waits/{id}"),
-        params: &[WAIT],
-    },
-];
 
 impl Operation {
     fn is_for(&self, caller: &Caller) -> bool {
@@ -430,24 +131,34 @@ pub(super) async fn call(
     match operation.call {
         Call::Docs(op) => Ok(documentation(op, arguments)),
         Call::Source => source(rq, arguments).await,
+        Call::Step(op) => Ok(performed(rq, op, arguments).await),
         Call::Get(path) => {
-            let (path, rest) = filled(path, arguments);
-            let pairs = rest.iter().map(|(name, value)| {
-                let value = content::as_text(value);
-                format!("{}={}", api::escaped(name), api::escaped(&value))
-            });
-            let query: Vec<String> = pairs.collect();
-            let path = match query.is_empty() {
-                true => path,
-                false => format!("{path}?{}", query.join("&")),
-            };
+            let path = with_query(path, arguments);
             answered(&api::call(rq, Method::GET, &path, None).await?)
+        }
+        Call::Delete(path) => {
+            let path = with_query(path, arguments);
+            answered(&api::call(rq, Method::DELETE, &path, None).await?)
         }
         Call::Post(path) => {
             let (path, rest) = filled(path, arguments);
             let answer = api::call(rq, Method::POST, &path, Some(&Json::Object(rest))).await?;
             answered(&answer)
         }
+    }
+}
+
+/// Returns an address with arguments: those that its path does not have are its query.
+fn with_query(path: &str, arguments: &Map<String, Json>) -> String {
+    let (path, rest) = filled(path, arguments);
+    let pairs = rest.iter().map(|(name, value)| {
+        let value = content::as_text(value);
+        format!("{}={}", api::escaped(name), api::escaped(&value))
+    });
+    let query: Vec<String> = pairs.collect();
+    match query.is_empty() {
+        true => path,
+        false => format!("{path}?{}", query.join("&")),
     }
 }
 
@@ -478,6 +189,7 @@ fn check(operation: &Operation, arguments: &Map<String, Json>) -> Result<(), Str
         let fits = match param.kind {
             "string" => given.as_str().is_some_and(|text| !text.is_empty()),
             "integer" => given.is_i64() || given.is_u64(),
+            "number" => given.is_number(),
             "boolean" => given.is_boolean(),
             "array" => given.is_array(),
             // An answer may be any value.
@@ -512,6 +224,9 @@ fn answered(answer: &api::Answer) -> Result<Json, RpcError> {
     if let Some(problem) = answer.problem() {
         return Ok(content::failed(&problem, json!({})));
     }
+    if answer.bytes.is_empty() {
+        return Ok(of_json(&json!({"done": true})));
+    }
     if !answer.media.starts_with("application/json") {
         return Ok(match std::str::from_utf8(&answer.bytes) {
             Ok(text) => json!({"content": [content::text(text)], "isError": false}),
@@ -539,28 +254,65 @@ fn of_json(found: &Json) -> Json {
 fn documentation(op: &str, arguments: &Map<String, Json>) -> Json {
     let found = workspace::documentation(op, &from_json(&Json::Object(arguments.clone())));
     match found {
-        Ok(found) => of_json(&flowstone_engine::json::to_json(&found).unwrap_or(Json::Null)),
-        Err(error) => {
-            let hint = error.hints.first().map(|hint| format!("\nhint: {hint}"));
-            let message = format!(
-                "{}: {}{}",
-                error.code,
-                error.message,
-                hint.unwrap_or_default()
-            );
-            content::failed(&message, json!({}))
+        Ok(found) => of_json(&to_json(&found).unwrap_or(Json::Null)),
+        Err(error) => content::failed(&error_text(&error), json!({})),
+    }
+}
+
+/// Returns an error of a step as one text.
+fn error_text(error: &StepError) -> String {
+    let hint = error.hints.first().map(|hint| format!("\nhint: {hint}"));
+    let hint = hint.unwrap_or_default();
+    format!("{}: {}{hint}", error.code, error.message)
+}
+
+/// Performs an operation of `:workspace` for the caller, whose scope allows it.
+async fn performed(rq: &Request, op: &'static str, arguments: &Map<String, Json>) -> Json {
+    let arguments = Json::Object(arguments.clone());
+    let done = rq.server.ask(async move |desk: &Desk| {
+        let entries = [
+            ("op", Value::keyword(op)),
+            ("mutations", Value::keyword("write")),
+            ("args", from_json(&arguments)),
+        ];
+        let entries = entries.map(|(key, value)| (Value::keyword(key), value));
+        let direct = Direct {
+            kind: "workspace",
+            config: Value::map(entries),
+            folder: None,
+        };
+        // Values stay on their thread.
+        let done = desk.engine.perform(direct).await;
+        let done = done.map(|done| to_json(&done).unwrap_or(Json::Null));
+        Ok::<_, Problem>(done.map_err(|error| error_text(&error)))
+    });
+    match done.await {
+        Ok(Ok(done)) => of_json(&done),
+        Ok(Err(message)) => content::failed(&message, json!({})),
+        Err(problem) => {
+            content::failed(&format!("{}: {}", problem.code, problem.detail), json!({}))
         }
     }
 }
 
-/// Returns the text of a flow as it is in its file.
+/// Returns the text of a flow as it is in its file, or that of its draft.
 async fn source(rq: &Request, arguments: &Map<String, Json>) -> Result<Json, RpcError> {
     let slug = arguments.get("slug").and_then(Json::as_str);
     let slug = slug.unwrap_or_default().to_owned();
+    let is_of_file = matches!(
+        arguments.get("source").and_then(Json::as_str),
+        None | Some("active")
+    );
+    // A draft may be of a flow that nothing serves, so it is out of reach of a token that is limited to flows.
+    if !is_of_file && !rq.caller.token.is_limited_to_flows() {
+        return Ok(performed(rq, "flows/pull", arguments).await);
+    }
     let caller = rq.caller.clone();
     let found = rq.server.ask(async move |desk: &Desk| {
         let flow = desk.catalog.flow(&desk.engine, &slug);
-        let flow = flow.filter(|flow| caller.token.reaches_flow(&flow.slug, &flow.labels));
+        let flow = flow.filter(|flow| {
+            is_of_file && caller.token.reaches_flow(&flow.slug, &flow.labels)
+        });
         let flow = flow.ok_or_else(|| Problem::not_found(format!("there is no flow `{slug}`")))?;
         let text = std::fs::read_to_string(&flow.path);
         let text = text.map_err(|error| {
@@ -590,7 +342,7 @@ mod tests {
         sorted.sort_unstable();
         assert_eq!(names, sorted);
         for operation in OPERATIONS {
-            let (Call::Get(path) | Call::Post(path)) = operation.call else {
+            let (Call::Delete(path) | Call::Get(path) | Call::Post(path)) = operation.call else {
                 continue;
             };
             let parts = path.split('/').filter_map(|part| part.strip_prefix('{'));

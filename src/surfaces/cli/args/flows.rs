@@ -6,7 +6,7 @@ use clap::{Args, Subcommand, ValueHint};
 
 use super::Home;
 
-/// Shows which flows from elsewhere are trusted, and with which permissions
+/// Lists and shows flows, and grants permissions to flows from elsewhere
 #[derive(Debug, Args)]
 pub struct Flows {
     #[command(subcommand)]
@@ -15,9 +15,75 @@ pub struct Flows {
 
 #[derive(Debug, Subcommand)]
 pub enum FlowsCommand {
+    List(FlowsList),
+    Show(FlowsShow),
     Trust(FlowsTrust),
     Trusted(FlowsTrusted),
     Untrust(FlowsUntrust),
+    Versions(FlowsVersions),
+}
+
+/// Lists the flows that `serve` would serve
+///
+/// For each: its slug, title, inputs, interfaces, schedules and version, which is the digest of its program.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  flowstone flows list
+  flowstone flows list team/ extra.edn
+  flowstone --server http://127.0.0.1:7373 flows list --json")]
+pub struct FlowsList {
+    /// Flow files, or folders of flow files [default: flows/]
+    #[arg(value_hint = ValueHint::AnyPath)]
+    pub paths: Vec<PathBuf>,
+
+    #[command(flatten)]
+    pub home: Home,
+
+    /// Print one JSON object
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Shows a flow: its inputs, interfaces, schedules and version
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  flowstone flows show report
+  flowstone flows show report --json | jq .inputs")]
+pub struct FlowsShow {
+    /// The slug of the flow
+    pub slug: String,
+
+    /// File or folder with the flow; may be repeated [default: flows/]
+    #[arg(long = "flows", value_name = "PATH", value_hint = ValueHint::AnyPath)]
+    pub paths: Vec<PathBuf>,
+
+    #[command(flatten)]
+    pub home: Home,
+
+    /// Print one JSON object
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Lists the versions of a flow: the one in its file, and those of its runs
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  flowstone flows versions report
+  flowstone flows versions report --json")]
+pub struct FlowsVersions {
+    /// The slug of the flow
+    pub slug: String,
+
+    /// File or folder with the flow; may be repeated [default: flows/]
+    #[arg(long = "flows", value_name = "PATH", value_hint = ValueHint::AnyPath)]
+    pub paths: Vec<PathBuf>,
+
+    #[command(flatten)]
+    pub home: Home,
+
+    /// Print one JSON object
+    #[arg(long)]
+    pub json: bool,
 }
 
 /// Shows which permissions a flow needs, and grants them

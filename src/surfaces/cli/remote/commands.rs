@@ -2,35 +2,36 @@
 
 use std::path::Path;
 
-use flowstone_engine::SystemClock;
-use flowstone_engine::codec;
-use flowstone_engine::ids::RunId;
-use flowstone_engine::ports::{Clock as _, RunOrder};
+use flowstone_engine::ports::SearchTarget;
 use serde_json::{Value, json};
 
 use super::{
-    PAGE, Remote, ServerOptions, failed, jobs, json_only, local_only, resources, run, tokens, waits,
+    PAGE, Remote, ServerOptions, connections, failed, flows, jobs, local_only, resources, run,
+    runs, tokens, waits,
 };
 use crate::cli::args::{
-    Command, INTERRUPTED, JobsCommand, Resources, ResourcesCommand, ResourcesList, ResourcesUrl,
-    Runs, RunsCancel, RunsCommand, RunsDiff, RunsEvents, RunsList, RunsShow, SchedulesCommand,
-    Search, Status, WaitsCommand,
+    Command, ConnectionsCommand, Flows, FlowsCommand, JobsCommand, Resources, ResourcesCommand,
+    ResourcesList, ResourcesUrl, ResourcesWorkflow, Runs, SchedulesCommand, Search, WaitsCommand,
+    WorkflowCommand, WorkflowList,
 };
 use crate::cli::exit::Exit;
-use crate::cli::output;
+use crate::cli::flows::as_json;
 use crate::cli::report::Report;
-use crate::cli::runs::RunTable;
+use crate::cli::resources::list::tell as tell_resources;
+use crate::cli::rows::list as list_of;
 use crate::cli::tokens::TokensCommand;
+use crate::cli::{output, schedules, search};
 use crate::json::ok;
 
 /// Performs a command on a server. `None`: the command has nothing to do with a project's stores, and is performed here.
 pub fn perform(command: &Command, address: &str, options: &ServerOptions) -> Option<Exit> {
     let is_explicit = options.server.is_some();
     let (as_json, done) = match command {
-        Command::Check(_)
-        | Command::Completions(_)
+        Command::Completions(_)
         | Command::Eval(_)
-        | Command::Flows(_)
+        | Command::Flows(Flows {
+            command: FlowsCommand::Trust(_) | FlowsCommand::Trusted(_) | FlowsCommand::Untrust(_),
+        })
         | Command::Key(_)
         | Command::Mcp(_)
         | Command::Reference(_)
@@ -42,13 +43,23 @@ pub fn perform(command: &Command, address: &str, options: &ServerOptions) -> Opt
         {
             return None;
         }
-        Command::Runs(Runs { command }) => runs(command, address, options),
+        // Without `--server`, the files are checked here.
+        Command::Check(_) if !is_explicit => return None,
+        Command::Check(args) => (
+            args.json,
+            open(address, options, args.home.home.as_deref())
+                .and_then(|remote| flows::check(&remote, args)),
+        ),
+        Command::Connections(args) => of_connections(&args.command, address, options),
+        Command::Flows(Flows { command }) => of_flows(command, address, options),
+        Command::Runs(Runs { command }) => runs::perform(command, address, options),
         Command::Schedules(args) => match &args.command {
             SchedulesCommand::List(args) => (
                 args.json,
                 open(address, options, args.home.home.as_deref()).and_then(|remote| {
                     let answer = remote.get(&["schedules"], &[])?;
-                    printed(answer, args.json, "`schedules list`")
+                    schedules::tell_list(list_of(&answer, "schedules").cloned().collect(), args.json);
+                    Ok(Exit::Completed)
                 }),
             ),
             SchedulesCommand::Run(args) => (
@@ -92,7 +103,7 @@ pub fn perform(command: &Command, address: &str, options: &ServerOptions) -> Opt
         Command::Search(args) => (
             args.json,
             open(address, options, args.home.home.as_deref())
-                .and_then(|remote| search(&remote, args)),
+                .and_then(|remote| search(&remote, args, &SearchTarget::ALL)),
         ),
         _ => (false, Err(local_only("this command"))),
     };
@@ -110,6 +121,18 @@ fn of_resources(
             args.output.json,
             open(address, options, args.output.home.home.as_deref())
                 .and_then(|remote| list_resources(&remote, args)),
+        ),
+        ResourcesCommand::Search(args) => (
+            args.json,
+            open(address, options, args.home.home.as_deref())
+                .and_then(|remote| search(&remote, args, &[SearchTarget::Resources])),
+        ),
+        ResourcesCommand::Workflow(ResourcesWorkflow {
+            command: WorkflowCommand::List(args),
+        }) => (
+            args.output.json,
+            open(address, options, args.output.home.home.as_deref())
+                .and_then(|remote| of_run(&remote, args)),
         ),
         ResourcesCommand::Url(args) => (
             args.output.json,
@@ -176,196 +199,53 @@ fn of_waits(command: &WaitsCommand) -> (Option<&Path>, bool) {
     (answer.home.home.as_deref(), answer.show.json)
 }
 
-fn open(address: &str, options: &ServerOptions, home: Option<&Path>) -> Result<Remote, Report> {
-    Remote::open(address, options, home)
-}
-
-fn runs(
-    command: &RunsCommand,
+/// Performs a command about flows; tells whether it prints JSON.
+fn of_flows(
+    command: &FlowsCommand,
     address: &str,
     options: &ServerOptions,
 ) -> (bool, Result<Exit, Report>) {
-    let remote = |home: Option<&Path>| open(address, options, home);
+    let home = match command {
+        FlowsCommand::List(args) => &args.home,
+        FlowsCommand::Show(args) => &args.home,
+        FlowsCommand::Versions(args) => &args.home,
+        FlowsCommand::Trust(_) | FlowsCommand::Trusted(_) | FlowsCommand::Untrust(_) => {
+            return (as_json(command), Err(local_only("trusting flows")));
+        }
+    };
+    let remote = open(address, options, home.home.as_deref());
+    let done = remote.and_then(|remote| flows::perform(&remote, command));
+    (as_json(command), done)
+}
+
+/// Performs a command about connections; tells whether it prints JSON.
+fn of_connections(
+    command: &ConnectionsCommand,
+    address: &str,
+    options: &ServerOptions,
+) -> (bool, Result<Exit, Report>) {
     match command {
-        RunsCommand::Cancel(args) => {
-            let remote = remote(args.home.home.as_deref());
-            (args.json, remote.and_then(|remote| cancel(&remote, args)))
-        }
-        RunsCommand::Diff(args) => {
-            let remote = remote(args.home.home.as_deref());
-            (args.json, remote.and_then(|remote| diff(&remote, args)))
-        }
-        RunsCommand::Events(args) => {
-            let remote = remote(args.home.home.as_deref());
-            (args.json, remote.and_then(|remote| events(&remote, args)))
-        }
-        RunsCommand::List(args) => {
-            let remote = remote(args.home.home.as_deref());
-            (args.json, remote.and_then(|remote| list(&remote, args)))
-        }
-        RunsCommand::Show(args) => {
-            let remote = remote(args.home.home.as_deref());
-            (args.json, remote.and_then(|remote| show(&remote, args)))
-        }
-        RunsCommand::Url(args) => {
-            let remote = remote(args.home.home.as_deref());
-            let made = remote.and_then(|remote| {
-                remote.post(&["runs", &args.id, "url"], &json!({"ttl": args.ttl}))
-            });
-            (args.json, made.map(|made| link(made, args.json)))
-        }
-        RunsCommand::Fork(args) => {
-            let remote = remote(args.home.home.as_deref());
-            (
-                args.show.json,
-                remote.and_then(|remote| run::fork(&remote, args)),
-            )
-        }
-        RunsCommand::Resume(args) => {
-            let remote = remote(args.home.home.as_deref());
-            (
-                args.show.json,
-                remote.and_then(|remote| run::resume(&remote, args)),
-            )
-        }
-        _ => (false, Err(local_only("this command of `runs`"))),
-    }
-}
-
-/// Prints an answer as the command does with `--json`.
-fn printed(answer: Value, as_json: bool, what: &str) -> Result<Exit, Report> {
-    if !as_json {
-        return Err(json_only(what));
-    }
-    output::json(&ok(answer));
-    Ok(Exit::Completed)
-}
-
-fn cancel(remote: &Remote, args: &RunsCancel) -> Result<Exit, Report> {
-    let mut body = json!({"force": args.force});
-    if let Some(reason) = &args.reason {
-        body["reason"] = json!(reason);
-    }
-    let run = remote.post(&["runs", &args.id, "cancel"], &body)?;
-    let run = run["id"].as_str().unwrap_or(&args.id);
-    let words = match args.force {
-        true => "terminated",
-        false => "cancellation requested; another process executes it",
-    };
-    if args.json {
-        output::json(&json!({"ok": true, "run": run, "status": words}));
-    } else {
-        output::note(&format!("run {run} is {words}"));
-    }
-    Ok(Exit::Completed)
-}
-
-fn diff(remote: &Remote, args: &RunsDiff) -> Result<Exit, Report> {
-    if !args.json {
-        return Err(json_only("`runs diff`"));
-    }
-    let query = [("all", args.all.to_string())];
-    let diff = remote.get(&["runs", &args.a, "diff", &args.b], &query)?;
-    let is_same = diff["same"] == json!(true);
-    output::json(&ok(diff));
-    Ok(match is_same {
-        true => Exit::Completed,
-        false => Exit::Failed,
-    })
-}
-
-fn events(remote: &Remote, args: &RunsEvents) -> Result<Exit, Report> {
-    if !args.json {
-        return Err(json_only("`runs events`"));
-    }
-    if args.follow {
-        return Err(local_only("`runs events --follow`"));
-    }
-    let mut after = args.after;
-    loop {
-        let query = [("after", after.to_string()), ("limit", PAGE.to_string())];
-        let page = remote.get(&["runs", &args.id, "journal"], &query)?;
-        for entry in page["entries"].as_array().into_iter().flatten() {
-            output::json_line(entry);
-        }
-        match page["next"].as_i64() {
-            Some(next) => after = next,
-            None => return Ok(Exit::Completed),
+        ConnectionsCommand::List(args) => (
+            args.json,
+            open(address, options, args.home.home.as_deref())
+                .and_then(|remote| connections::list(&remote, args)),
+        ),
+        ConnectionsCommand::Test(args) => (
+            args.json,
+            open(address, options, args.home.home.as_deref())
+                .and_then(|remote| connections::test(&remote, args)),
+        ),
+        ConnectionsCommand::Prices(args) => {
+            (args.json, Err(local_only("`connections prices`")))
         }
     }
 }
 
-fn show(remote: &Remote, args: &RunsShow) -> Result<Exit, Report> {
-    let query = match &args.step {
-        Some(step) => ("step", step.clone()),
-        None => ("full", "true".to_owned()),
-    };
-    if !args.json {
-        return Err(json_only("`runs show`"));
-    }
-    let run = remote.get(&["runs", &args.id], &[query])?;
-    printed(run, args.json, "`runs show`")
-}
-
-fn list(remote: &Remote, args: &RunsList) -> Result<Exit, Report> {
-    let mut filters: Vec<(&str, String)> = Vec::new();
-    let texts = [
-        ("before", &args.before),
-        ("flow", &args.flow),
-        ("key", &args.key),
-        ("parent", &args.parent),
-        ("startedBy", &args.started_by),
-        ("text", &args.text),
-    ];
-    for (name, text) in texts {
-        filters.extend(text.iter().map(|text| (name, text.clone())));
-    }
-    for (name, at) in [("since", args.since), ("until", args.until)] {
-        filters.extend(at.map(|at| (name, codec::instant(at))));
-    }
-    let statuses = args.status.iter().map(|status| match status {
-        Status::Stored(status) => status.name(),
-        Status::Interrupted => INTERRUPTED,
-    });
-    let statuses: Vec<&str> = statuses.collect();
-    if !statuses.is_empty() {
-        filters.push(("status", statuses.join(",")));
-    }
-    if args.sort != RunOrder::default() {
-        let names = RunOrder::NAMES.iter();
-        let named = names.filter(|(order, _)| *order == args.sort);
-        filters.extend(named.map(|(_, name)| ("sort", (*name).to_owned())));
-    }
-    if args.full {
-        filters.push(("full", "true".to_owned()));
-    }
-    let mut table = RunTable::new(args, SystemClock.now_ms());
-    let mut cursor: Option<String> = None;
-    loop {
-        let left = match args.limit {
-            0 => PAGE,
-            limit => (limit - table.count()).min(PAGE),
-        };
-        let mut query = filters.clone();
-        query.push(("limit", left.to_string()));
-        query.extend(cursor.take().map(|cursor| ("cursor", cursor)));
-        let page = remote.get(&["runs"], &query)?;
-        let runs: Vec<Value> = page["runs"].as_array().cloned().unwrap_or_default();
-        let last = runs.last().and_then(|run| run["id"].as_str());
-        table.add(&runs, last.map(RunId::from_text));
-        cursor = page["next"].as_str().map(str::to_owned);
-        if cursor.is_none() || (args.limit > 0 && table.count() >= args.limit) {
-            break;
-        }
-    }
-    table.end();
-    Ok(Exit::Completed)
+pub(super) fn open(address: &str, options: &ServerOptions, home: Option<&Path>) -> Result<Remote, Report> {
+    Remote::open(address, options, home)
 }
 
 fn list_resources(remote: &Remote, args: &ResourcesList) -> Result<Exit, Report> {
-    if !args.output.json {
-        return Err(json_only("`resources list`"));
-    }
     let mut query: Vec<(&str, String)> = Vec::new();
     let kinds: Vec<&str> = args.kinds.iter().map(|kind| kind.name()).collect();
     if !kinds.is_empty() {
@@ -388,11 +268,15 @@ fn list_resources(remote: &Remote, args: &ResourcesList) -> Result<Exit, Report>
     }
     let most = PAGE as u64;
     query.push(("limit", args.limit.min(most).to_string()));
-    printed(
-        remote.get(&["resources"], &query)?,
-        true,
-        "`resources list`",
-    )
+    tell_resources(remote.get(&["resources"], &query)?, args.output.json);
+    Ok(Exit::Completed)
+}
+
+/// Lists the resources that a run created.
+fn of_run(remote: &Remote, args: &WorkflowList) -> Result<Exit, Report> {
+    let query = [("run", args.run.clone()), ("limit", PAGE.to_string())];
+    tell_resources(remote.get(&["resources"], &query)?, args.output.json);
+    Ok(Exit::Completed)
 }
 
 fn url(remote: &Remote, args: &ResourcesUrl) -> Result<Exit, Report> {
@@ -405,7 +289,7 @@ fn url(remote: &Remote, args: &ResourcesUrl) -> Result<Exit, Report> {
 }
 
 /// Prints a link that was made.
-fn link(made: Value, as_json: bool) -> Exit {
+pub(super) fn link(made: Value, as_json: bool) -> Exit {
     match as_json {
         true => output::json(&ok(made)),
         false => output::data(made["url"].as_str().unwrap_or_default()),
@@ -413,10 +297,8 @@ fn link(made: Value, as_json: bool) -> Exit {
     Exit::Completed
 }
 
-fn search(remote: &Remote, args: &Search) -> Result<Exit, Report> {
-    if !args.json {
-        return Err(json_only("`search`"));
-    }
+/// Searches. Without explicit targets, `everywhere` is searched.
+fn search(remote: &Remote, args: &Search, everywhere: &[SearchTarget]) -> Result<Exit, Report> {
     if args.storage_backend.is_some() || args.storage_root.is_some() {
         return Err(local_only("`search` in a storage of its own"));
     }
@@ -424,10 +306,12 @@ fn search(remote: &Remote, args: &Search) -> Result<Exit, Report> {
         ("q", args.query.join(" ")),
         ("limit", args.limit.to_string()),
     ];
-    let targets: Vec<&str> = args.targets.iter().map(|target| target.name()).collect();
-    if !targets.is_empty() {
-        query.push(("targets", targets.join(",")));
-    }
+    let targets = match args.targets.is_empty() {
+        true => everywhere,
+        false => &args.targets,
+    };
+    let targets: Vec<&str> = targets.iter().map(|target| target.name()).collect();
+    query.push(("targets", targets.join(",")));
     query.extend(args.mode.map(|mode| ("mode", mode.name().to_owned())));
     query.extend(
         args.path_prefix
@@ -439,5 +323,6 @@ fn search(remote: &Remote, args: &Search) -> Result<Exit, Report> {
         query.push(("topK", args.top_k.to_string()));
         query.push(("maxChars", args.max_chars.to_string()));
     }
-    printed(remote.get(&["search"], &query)?, true, "`search`")
+    search::tell(remote.get(&["search"], &query)?, args.json);
+    Ok(Exit::Completed)
 }

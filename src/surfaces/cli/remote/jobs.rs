@@ -5,15 +5,15 @@ use flowstone_engine::ports::JobRow;
 use serde_json::{Value, json};
 
 use super::Remote;
-use super::rows::job;
 use crate::cli::args::{
     JobsClaim, JobsCommand, JobsComplete, JobsFail, JobsList, JobsProgress, JobsShow,
 };
 use crate::cli::exit::Exit;
 use crate::cli::jobs::{claim_table, list_table, show_words, told_words};
 use crate::cli::report::Report;
+use crate::cli::rows::job;
 use crate::cli::{input, output};
-use crate::json::ok;
+use crate::json::{Values, ok};
 
 pub(super) fn perform(remote: &Remote, command: &JobsCommand) -> Result<Exit, Report> {
     match command {
@@ -34,6 +34,7 @@ fn claim(remote: &Remote, args: &JobsClaim) -> Result<Exit, Report> {
         "max": args.max,
         "lease": millis(args.lease),
         "wait": millis(args.wait),
+        "values": values(args.json),
     });
     let claimed = remote.post(&["jobs", "claim"], &body)?;
     if args.json {
@@ -135,11 +136,9 @@ fn told(ended: &Value, as_json: bool) -> Exit {
 }
 
 fn list(remote: &Remote, args: &JobsList) -> Result<Exit, Report> {
-    if args.after.is_some() {
-        return Err(super::local_only("`jobs list --after`"));
-    }
-    let mut filters: Vec<(&str, String)> = Vec::new();
+    let mut filters: Vec<(&str, String)> = vec![("values", values(args.json).to_owned())];
     let texts = [
+        ("after", &args.after),
         ("batch", &args.batch),
         ("run", &args.run),
         ("type", &args.kind),
@@ -150,26 +149,34 @@ fn list(remote: &Remote, args: &JobsList) -> Result<Exit, Report> {
     let status = args.status.map(|status| status.name().to_owned());
     filters.extend(status.map(|status| ("status", status)));
     let (jobs, next) = remote.pages(&["jobs"], "jobs", &filters, args.limit)?;
+    let next = jobs.last().filter(|_| next).map(|job| job["id"].clone());
     if args.json {
-        let last = jobs.last().filter(|_| next);
-        let next = last.map(|job| job["id"].clone());
         output::json(&json!({"ok": true, "jobs": jobs, "next": next}));
         return Ok(Exit::Completed);
     }
     list_table(&jobs.iter().map(job).collect::<Vec<_>>());
-    if next {
-        output::note("there are more: --limit N");
+    if let Some(next) = next.as_ref().and_then(Value::as_str) {
+        output::note(&format!("there are more: --after {next}"));
     }
     Ok(Exit::Completed)
 }
 
 fn show(remote: &Remote, args: &JobsShow) -> Result<Exit, Report> {
-    let shown = remote.get(&["jobs", &args.id], &[])?;
+    let query = [("values", values(args.json).to_owned())];
+    let shown = remote.get(&["jobs", &args.id], &query)?;
     match args.json {
         true => output::json(&json!({"ok": true, "job": shown})),
         false => show_words(&job(&shown)),
     }
     Ok(Exit::Completed)
+}
+
+/// Returns the form of the values that a command prints.
+pub(super) fn values(as_json: bool) -> &'static str {
+    match as_json {
+        true => Values::Json.name(),
+        false => Values::Edn.name(),
+    }
 }
 
 /// Reads a value of the command line as JSON.

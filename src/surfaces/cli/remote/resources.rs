@@ -12,6 +12,7 @@ use crate::cli::args::{
 use crate::cli::exit::Exit;
 use crate::cli::output;
 use crate::cli::report::Report;
+use crate::cli::resources::render::facts;
 use crate::json::ok;
 
 /// Returns the resource of a name.
@@ -55,17 +56,6 @@ fn write(file: &Path, bytes: &[u8]) -> Result<(), Report> {
     fs::write(file, bytes).map_err(|error| {
         Report::error("E0916", format!("cannot write {}: {error}", file.display()))
     })
-}
-
-/// Describes a resource, a fact on each line.
-fn facts(row: &Value) -> String {
-    let members = row.as_object().into_iter().flatten();
-    let given = members.filter(|(_, value)| !value.is_null());
-    let lines = given.map(|(name, value)| match value.as_str() {
-        Some(text) => format!("{name}: {text}\n"),
-        None => format!("{name}: {value}\n"),
-    });
-    lines.collect()
 }
 
 pub(super) fn read(remote: &Remote, args: &ResourcesRead) -> Result<Exit, Report> {

@@ -5,19 +5,23 @@ use std::thread;
 use std::time::Duration;
 
 use flowstone_engine::SystemClock;
+use flowstone_engine::codec;
 use flowstone_engine::disk::load;
-use flowstone_engine::json::{from_json, to_exact_json};
+use flowstone_engine::json::to_exact_json;
 use flowstone_engine::ports::{Clock as _, Random as _, RunStatus, SystemRandom};
 use flowstone_lang::session::Session;
+use flowstone_lang::value::Value as Language;
 use serde_json::{Value, json};
 
-use super::rows::{self, wait};
+use super::jobs::values;
 use super::{Remote, local_only};
 use crate::cli::args::{Permits, Run, RunLimits, RunsResume, SchedulesRun, Show};
 use crate::cli::exit::Exit;
 use crate::cli::outcome::how_to_answer;
 use crate::cli::pretty::pretty;
-use crate::cli::report::Report;
+use crate::cli::queue::place_of_json;
+use crate::cli::report::{Report, draw_pieces};
+use crate::cli::rows::{self, wait};
 use crate::cli::runs::fork::RunsFork;
 use crate::cli::{ask, input, output};
 use crate::json::ok;
@@ -257,56 +261,73 @@ fn follow(remote: &Remote, mut run: Value, show: &Show) -> Result<Exit, Report> 
 fn tell(remote: &Remote, run: &Value, as_json: bool) -> Result<Exit, Report> {
     let id = rows::text(run, "id");
     let status = rows::text(run, "status");
-    let (exit, name, value) = match RunStatus::from_name(&status) {
-        Some(RunStatus::Completed) => (Exit::Completed, "result", run["result"].clone()),
-        Some(RunStatus::Failed) => {
-            let whole = remote.get(&["runs", &id], &[("full", "true".to_owned())])?;
-            (Exit::Failed, "error", whole["error"].clone())
+    let known = RunStatus::from_name(&status).unwrap_or(RunStatus::Running);
+    let exit = match known {
+        RunStatus::Completed => Exit::Completed,
+        RunStatus::Failed | RunStatus::FailedCompensating => Exit::Failed,
+        RunStatus::Cancelled | RunStatus::Terminated | RunStatus::TimedOut => Exit::Cancelled,
+        RunStatus::Queued | RunStatus::Waiting | RunStatus::Running => Exit::Waiting,
+    };
+    let whole = |name: &str| {
+        let query = [("full", "true".to_owned()), ("values", values(as_json).to_owned())];
+        Ok(remote.get(&["runs", &id], &query)?[name].take())
+    };
+    let (name, value) = match known {
+        RunStatus::Completed if as_json => ("result", run["result"].clone()),
+        RunStatus::Completed => ("result", whole("result")?),
+        RunStatus::Failed if as_json => ("error", whole("error")?),
+        RunStatus::Failed => ("error", whole("errorText")?),
+        RunStatus::FailedCompensating => ("reason", run["waitReason"].clone()),
+        RunStatus::Cancelled | RunStatus::Terminated | RunStatus::TimedOut => {
+            ("reason", run["cancelRequested"].clone())
         }
-        Some(RunStatus::FailedCompensating) => (Exit::Failed, "reason", run["waitReason"].clone()),
-        Some(RunStatus::Cancelled | RunStatus::Terminated | RunStatus::TimedOut) => {
-            (Exit::Cancelled, "reason", run["cancelRequested"].clone())
-        }
-        Some(RunStatus::Queued) => {
-            let whole = remote.get(&["runs", &id], &[("full", "true".to_owned())])?;
-            (Exit::Waiting, "queue", whole["queue"].clone())
-        }
-        Some(RunStatus::Waiting | RunStatus::Running) | None => {
-            let waits = remote.get(&["waits"], &[("run", id.clone())])?;
-            (Exit::Waiting, "waits", waits["waits"].clone())
+        RunStatus::Queued => ("queue", whole("queue")?),
+        RunStatus::Waiting | RunStatus::Running => {
+            let query = [("run", id.clone()), ("values", values(as_json).to_owned())];
+            ("waits", remote.get(&["waits"], &query)?["waits"].take())
         }
     };
-    if as_json {
-        let is_good = !matches!(exit, Exit::Failed | Exit::Cancelled);
-        let mut object = json!({"ok": is_good, "run": id, "status": status});
-        object[name] = value;
-        for key in ["concurrencyDecision", "concurrencyKey", "replaced"] {
-            if let Some(mark) = run.get(key) {
-                object[key] = mark.clone();
-            }
-        }
-        output::json(&object);
-        return Ok(exit);
+    match as_json {
+        true => tell_json((run, &status), (name, value), exit),
+        false => tell_words((run, &id, &status), (name, &value)),
     }
-    let reason = value.as_str().unwrap_or_default();
+    Ok(exit)
+}
+
+fn tell_json((run, status): (&Value, &str), (name, value): (&str, Value), exit: Exit) {
+    let is_good = !matches!(exit, Exit::Failed | Exit::Cancelled);
+    let mut object = json!({"ok": is_good, "run": run["id"], "status": status});
+    object[name] = value;
+    for key in ["concurrencyDecision", "concurrencyKey", "replaced"] {
+        if let Some(mark) = run.get(key) {
+            object[key] = mark.clone();
+        }
+    }
+    output::json(&object);
+}
+
+fn tell_words((run, id, status): (&Value, &str, &str), (name, value): (&str, &Value)) {
+    let text = value.as_str().unwrap_or_default();
     match name {
-        "result" => match &value {
-            Value::String(text) => output::data(text),
-            value => output::data(&pretty(&from_json(value))),
+        "result" => match codec::decode(text) {
+            Ok(Language::Text(text)) => output::data(&text),
+            Ok(value) => output::data(&pretty(&value)),
+            Err(_) => output::data(text),
         },
         "error" => {
-            let code = value["code"].as_str().unwrap_or("E0500");
-            let report = Report::error(code, value["message"].as_str().unwrap_or_default());
-            output::report(&report.note(format!("run {id}")));
+            output::note(draw_pieces(value, None).trim_end());
+            output::note(&format!("  run {id}"));
+        }
+        "queue" if value.is_object() => {
+            output::note(&format!("run {id} is {}", place_of_json(value)));
         }
         "waits" => {
-            let why = run["waitReason"].as_str().unwrap_or(&status);
+            let why = run["waitReason"].as_str().unwrap_or(status);
             output::note(&format!("run {id} waits: {why}"));
             for shown in value.as_array().into_iter().flatten() {
                 output::note(&format!("  answer {}", how_to_answer(&wait(shown))));
             }
         }
-        _ => output::note(&format!("run {id} is {status}: {reason}")),
+        _ => output::note(&format!("run {id} is {status}: {text}")),
     }
-    Ok(exit)
 }

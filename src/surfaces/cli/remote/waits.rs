@@ -3,8 +3,7 @@
 use flowstone_engine::ports::WaitRow;
 use serde_json::{Value, json};
 
-use super::jobs::value;
-use super::rows::wait;
+use super::jobs::{value, values};
 use super::{Remote, local_only};
 use crate::cli::args::{
     Answer, WaitsApprove, WaitsCancel, WaitsCommand, WaitsComplete, WaitsEvent, WaitsList,
@@ -13,6 +12,7 @@ use crate::cli::args::{
 use crate::cli::exit::Exit;
 use crate::cli::output;
 use crate::cli::report::Report;
+use crate::cli::rows::wait;
 use crate::cli::waits::{list_table, show_words};
 use crate::json::ok;
 
@@ -33,7 +33,7 @@ fn list(remote: &Remote, args: &WaitsList) -> Result<Exit, Report> {
     if args.signals {
         return Err(local_only("`waits list --signals`"));
     }
-    let mut filters: Vec<(&str, String)> = Vec::new();
+    let mut filters: Vec<(&str, String)> = vec![("values", values(args.json).to_owned())];
     for (name, text) in [("flow", &args.flow), ("key", &args.key), ("run", &args.run)] {
         filters.extend(text.iter().map(|text| (name, text.clone())));
     }
@@ -54,7 +54,8 @@ fn show(remote: &Remote, args: &WaitsShow) -> Result<Exit, Report> {
     if !args.roles.is_empty() {
         return Err(local_only("`waits show --role`"));
     }
-    let shown = remote.get(&["waits", &args.id], &[])?;
+    let query = [("values", values(args.json).to_owned())];
+    let shown = remote.get(&["waits", &args.id], &query)?;
     match args.json {
         true => output::json(&ok(shown)),
         false => show_words(wait(&shown)),

@@ -33,7 +33,7 @@ pub(super) fn run(args: &ResourcesGet, app: &dyn App) -> Result<Exit, Report> {
     if output.json {
         output::json(&json!({"ok": true, "resource": resource_json(&row), "file": args.out}));
     } else {
-        output::data(&facts(&row));
+        output::data(&facts(&resource_json(&row)));
     }
     Ok(Exit::Completed)
 }

@@ -1,19 +1,20 @@
 //! `flowstone resources list`: prints resources in a table, one page at a time.
 
 use flowstone_engine::SystemClock;
-use flowstone_engine::ports::{Clock as _, ResourcePage, ResourceQuery, ResourceRow};
+use flowstone_engine::ports::{Clock as _, ResourcePage, ResourceQuery};
 use flowstone_engine::{Engine, EngineError};
-use serde_json::json;
+use serde_json::{Value as Json, json};
 
 use super::ask_engine;
-use super::render::size;
 use crate::cli::args::ResourcesList;
 use crate::cli::exit::Exit;
 use crate::cli::home::Project;
 use crate::cli::report::Report;
+use crate::cli::rows::{list as listed, maybe, ms, text};
+use crate::cli::runs::size;
 use crate::cli::table::{Column, ago, table};
 use crate::cli::{App, Open, output};
-use crate::json::{resource_json, resource_state as state};
+use crate::json::{ok, resource_json};
 
 /// Lists the resources.
 pub(super) fn run(args: &ResourcesList, app: &dyn App) -> Result<Exit, Report> {
@@ -23,7 +24,7 @@ pub(super) fn run(args: &ResourcesList, app: &dyn App) -> Result<Exit, Report> {
         })?,
         false => ResourcePage::default(),
     };
-    tell(&page, args.output.json);
+    tell(page_json(&page), args.output.json);
     Ok(Exit::Completed)
 }
 
@@ -47,19 +48,25 @@ async fn list(engine: &Engine, args: &ResourcesList) -> Result<ResourcePage, Eng
     Ok(engine.stores().resources.list(query).await?)
 }
 
-/// Prints a page.
-pub(super) fn tell(page: &ResourcePage, as_json: bool) {
+/// Returns a page as the API answers it.
+pub(super) fn page_json(page: &ResourcePage) -> Json {
+    let rows: Vec<Json> = page.rows.iter().map(resource_json).collect();
+    json!({"resources": rows, "next": page.next})
+}
+
+/// Prints a page, as the API answers it.
+pub fn tell(page: Json, as_json: bool) {
     if as_json {
-        let rows: Vec<_> = page.rows.iter().map(resource_json).collect();
-        output::json(&json!({"ok": true, "resources": rows, "next": page.next}));
+        output::json(&ok(page));
         return;
     }
-    if page.rows.is_empty() {
+    let rows: Vec<&Json> = listed(&page, "resources").collect();
+    if rows.is_empty() {
         output::note("no resources");
         return;
     }
     let now_ms = SystemClock.now_ms();
-    let rows = page.rows.iter().map(|row| line(row, now_ms));
+    let rows = rows.iter().map(|row| line(row, now_ms));
     output::data(&table(
         &[
             Column::Cut("name"),
@@ -70,21 +77,22 @@ pub(super) fn tell(page: &ResourcePage, as_json: bool) {
         ],
         rows,
     ));
-    if let Some(next) = &page.next {
+    if let Some(next) = maybe(&page, "next") {
         output::note(&format!("more resources: --after '{next}'"));
     }
 }
 
-fn line(row: &ResourceRow, now_ms: i64) -> Vec<String> {
-    let kind = match row.gone {
-        None => row.kind.name().to_owned(),
-        Some(_) => format!("{}, {}", row.kind.name(), state(row)),
+fn line(row: &Json, now_ms: i64) -> Vec<String> {
+    let kind = match row["goneAt"].is_null() {
+        true => text(row, "type"),
+        false => format!("{}, {}", text(row, "type"), text(row, "state")),
     };
+    let or_none = |text: Option<String>| text.unwrap_or_else(|| "-".to_owned());
     vec![
-        row.name.clone().unwrap_or_else(|| "-".to_owned()),
+        or_none(maybe(row, "name")),
         kind,
-        size(row),
-        ago(now_ms, row.created_ms),
-        row.uri.clone(),
+        or_none(row["sizeBytes"].as_u64().map(size)),
+        ago(now_ms, ms(&row["createdAt"]).unwrap_or(now_ms)),
+        text(row, "uri"),
     ]
 }

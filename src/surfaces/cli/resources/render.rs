@@ -1,42 +1,39 @@
 //! Output of a resource as lines.
 
-use flowstone_engine::ports::ResourceRow;
+use serde_json::Value as Json;
 
-use crate::json::resource_state as state;
+use crate::cli::rows::{list, maybe, text};
+use crate::cli::runs::size;
 
-/// Describes the size of the resource.
-pub(super) fn size(row: &ResourceRow) -> String {
-    row.size
-        .map_or_else(|| "-".to_owned(), crate::cli::runs::size)
-}
-
-/// Returns the metadata for a person, one item per line.
-pub(super) fn facts(row: &ResourceRow) -> String {
-    let words = flowstone_engine::codec::instant;
-    let search = row.search.as_ref();
+/// Returns the metadata of a resource, as the API answers it, for a person: one item per line.
+pub fn facts(row: &Json) -> String {
+    let search = &row["searchIndex"];
+    let tags = search.is_object().then(|| {
+        let tags: Vec<&str> = list(search, "tags").filter_map(Json::as_str).collect();
+        tags.join(", ")
+    });
     let facts = [
-        ("name", row.name.clone()),
-        ("type", Some(row.kind.name().to_owned())),
-        ("content", row.content_type.clone()),
-        ("size", row.size.map(crate::cli::runs::size)),
-        ("sha256", row.hash.as_ref().map(|hash| hash.0.clone())),
-        ("tier", Some(row.tier.name().to_owned())),
-        ("made", Some(words(row.created_ms))),
-        ("expires", row.expires_ms.map(words)),
-        ("run", row.run.clone()),
-        ("step", row.path.clone()),
-        ("bucket", row.bucket.clone()),
-        ("folder", row.folder.clone()),
-        ("label", search.and_then(|it| it.source_label.clone())),
-        ("tags", search.map(|it| it.tags.join(", "))),
+        ("name", maybe(row, "name")),
+        ("type", maybe(row, "type")),
+        ("content", maybe(row, "contentType")),
+        ("size", row["sizeBytes"].as_u64().map(size)),
+        ("sha256", maybe(row, "sha256")),
+        ("tier", maybe(row, "tier")),
+        ("made", maybe(row, "createdAt")),
+        ("expires", maybe(row, "expiresAt")),
+        ("run", maybe(row, "run")),
+        ("step", maybe(row, "step")),
+        ("bucket", maybe(row, "bucket")),
+        ("folder", maybe(row, "folder")),
+        ("label", maybe(search, "sourceLabel")),
+        ("tags", tags),
         (
             "gone",
-            row.gone
-                .map(|(_, at_ms)| format!("{} {}", state(row), words(at_ms))),
+            maybe(row, "goneAt").map(|at| format!("{} {at}", text(row, "state"))),
         ),
     ];
     let lines = facts
         .into_iter()
         .filter_map(|(name, fact)| Some(format!("  {name:<9} {}\n", fact?)));
-    format!("{}\n{}", row.uri, lines.collect::<String>())
+    format!("{}\n{}", text(row, "uri"), lines.collect::<String>())
 }

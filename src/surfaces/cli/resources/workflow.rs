@@ -13,7 +13,7 @@ use crate::cli::{App, Open};
 const LIMIT: usize = 1000;
 
 /// Returns the output options of the command.
-pub(super) fn output_of(args: &ResourcesWorkflow) -> &ResourcesOutput {
+pub fn output_of(args: &ResourcesWorkflow) -> &ResourcesOutput {
     match &args.command {
         WorkflowCommand::List(args) => &args.output,
         WorkflowCommand::Step(args) => &args.output,
@@ -36,6 +36,6 @@ pub(super) fn run(args: &ResourcesWorkflow, app: &dyn App) -> Result<Exit, Repor
         };
         Ok(engine.stores().resources.list(query).await?)
     })?;
-    list::tell(&page, output_of(args).json);
+    list::tell(list::page_json(&page), output_of(args).json);
     Ok(Exit::Completed)
 }

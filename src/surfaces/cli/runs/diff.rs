@@ -1,14 +1,16 @@
 //! `flowstone runs diff`: prints the differences between two runs.
 
-use flowstone_engine::{RunDiff, StepDiff, StepSide, StepVerdict, shown_end};
+use flowstone_engine::{StepVerdict, shown_end};
+use serde_json::Value as Json;
 
 use super::ask;
 use crate::cli::args::RunsDiff;
 use crate::cli::exit::Exit;
 use crate::cli::paint::{DIM, GREEN as COME, PLAIN, RED as GONE};
 use crate::cli::report::Report;
+use crate::cli::rows::{list, maybe, text};
 use crate::cli::{App, output};
-use crate::json::{diff_json, ok};
+use crate::json::{Values, diff_json, ok};
 
 /// How many characters of a value are shown.
 const BRIEF: usize = 200;
@@ -20,29 +22,45 @@ pub(super) fn run(args: &RunsDiff, app: &dyn App) -> Result<Exit, Report> {
     let diff = ask(app, &args.home, async |engine| {
         let a = engine.find_run(&args.a).await?.id;
         let b = engine.find_run(&args.b).await?.id;
-        engine.compare_runs(&a, &b).await
+        let diff = engine.compare_runs(&a, &b).await?;
+        Ok(diff_json(&diff, args.all, values(args)))
     })?;
-    if args.json {
-        output::json(&ok(diff_json(&diff, args.all)));
-    } else if diff.is_same() && !args.all {
-        output::note("nothing differs");
-    } else {
-        output::data(&in_words(&diff, args.all));
-    }
-    Ok(match diff.is_same() {
-        true => Exit::Completed,
-        false => Exit::Failed,
-    })
+    Ok(tell(diff, args))
 }
 
-fn in_words(diff: &RunDiff, all: bool) -> String {
+/// Returns the form of the values that the command prints.
+pub fn values(args: &RunsDiff) -> Values {
+    match args.json {
+        true => Values::Json,
+        false => Values::Edn,
+    }
+}
+
+/// Prints differences, as the API answers them.
+pub fn tell(diff: Json, args: &RunsDiff) -> Exit {
+    let is_same = diff["same"] == true;
+    if args.json {
+        output::json(&ok(diff));
+    } else if is_same && !args.all {
+        output::note("nothing differs");
+    } else {
+        output::data(&in_words(&diff));
+    }
+    match is_same {
+        true => Exit::Completed,
+        false => Exit::Failed,
+    }
+}
+
+fn in_words(diff: &Json) -> String {
     let mut out = String::new();
-    if let Some(texts) = &diff.flow {
+    if let Some(texts) = diff["flow"].as_array() {
         out.push_str("flow\n");
-        if diff.a.flow != diff.b.flow {
-            pair(&mut out, &diff.a.flow, &diff.b.flow);
+        if diff["flows"].is_object() {
+            both(&mut out, &diff["flows"]);
         }
-        for line in texts.iter().flat_map(|text| text.lines()) {
+        let texts = texts.iter().filter_map(Json::as_str);
+        for line in texts.flat_map(str::lines) {
             let style = match line.as_bytes().first() {
                 Some(b'-') => GONE,
                 Some(b'+') => COME,
@@ -51,55 +69,59 @@ fn in_words(diff: &RunDiff, all: bool) -> String {
             out.push_str(&format!("  {style}{line}{style:#}\n"));
         }
     }
-    if let Some((a, b)) = &diff.input {
+    if diff["input"].is_object() {
         out.push_str("input\n");
-        pair(&mut out, a, b);
+        both(&mut out, &diff["input"]);
     }
-    for step in &diff.steps {
-        if all || step.verdict != StepVerdict::Same {
-            out.push_str(&format!(
-                "step {}  {DIM}{}{DIM:#}\n",
-                step.path,
-                step.verdict.name()
-            ));
-            step_words(&mut out, step);
-        }
+    let steps: Vec<&Json> = list(diff, "steps").collect();
+    for step in &steps {
+        let [path, difference] = ["path", "difference"].map(|name| text(step, name));
+        out.push_str(&format!("step {path}  {DIM}{difference}{DIM:#}\n"));
+        step_words(&mut out, step, &difference);
     }
-    if let Some((a, b)) = &diff.end {
+    if diff["end"].is_object() {
         out.push_str("end\n");
-        pair(&mut out, a, b);
+        both(&mut out, &diff["end"]);
     }
-    let same = |step: &&StepDiff| step.verdict == StepVerdict::Same;
-    let same = diff.steps.iter().filter(same).count();
-    out.push_str(&format!(
-        "{same} of {} steps are the same\n",
-        diff.steps.len()
-    ));
+    let is_same = |step: &&&Json| step["difference"] == StepVerdict::Same.name();
+    let listed = steps.iter().filter(is_same).count() as u64;
+    let same = diff["sameSteps"].as_u64().unwrap_or(listed);
+    let all = steps.len() as u64 - listed + same;
+    out.push_str(&format!("{same} of {all} steps are the same\n"));
     out
 }
 
-fn step_words(out: &mut String, step: &StepDiff) {
-    let request = |side: &StepSide| {
-        format!(
-            ":{} {}",
-            side.what,
-            side.request.as_deref().unwrap_or("(not kept)")
-        )
+/// Writes the two sides of a difference.
+fn both(out: &mut String, sides: &Json) {
+    pair(out, &text(sides, "a"), &text(sides, "b"));
+}
+
+fn step_words(out: &mut String, step: &Json, difference: &str) {
+    let (a, b) = (&step["a"], &step["b"]);
+    let request = |side: &Json| {
+        let asked = maybe(side, "request").unwrap_or_else(|| "(not kept)".to_owned());
+        format!(":{} {asked}", text(side, "type"))
     };
-    match (&step.a, &step.b, step.verdict) {
-        (Some(a), Some(b), StepVerdict::Request) => pair(out, &request(a), &request(b)),
-        (Some(a), Some(b), StepVerdict::Result) => {
-            let (words_a, words_b) = (shown_end(a), shown_end(b));
+    match (a.is_object(), b.is_object()) {
+        (true, true) if difference == StepVerdict::Request.name() => {
+            pair(out, &request(a), &request(b));
+        }
+        (true, true) if difference == StepVerdict::Result.name() => {
+            let (words_a, words_b) = (end_words(a), end_words(b));
             // Errors with the same message differ in their data.
-            match (words_a == words_b, &a.end, &b.end) {
-                (true, Some(a), Some(b)) => pair(out, a, b),
+            match (words_a == words_b, maybe(a, "result"), maybe(b, "result")) {
+                (true, Some(a), Some(b)) => pair(out, &a, &b),
                 _ => pair(out, &words_a, &words_b),
             }
         }
-        (Some(a), None, _) => gone(out, &request(a)),
-        (None, Some(b), _) => come(out, &request(b)),
+        (true, false) => gone(out, &request(a)),
+        (false, true) => come(out, &request(b)),
         _ => {}
     }
+}
+
+fn end_words(side: &Json) -> String {
+    shown_end(maybe(side, "result").as_deref(), side["failed"] == true)
 }
 
 fn pair(out: &mut String, a: &str, b: &str) {

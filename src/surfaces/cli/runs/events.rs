@@ -2,19 +2,20 @@
 
 use std::time::Duration;
 
-use flowstone_engine::{Engine, EngineError, EventsPage, RunEventRow};
-use serde_json::json;
+use flowstone_engine::{Engine, EngineError, EventsPage};
+use serde_json::{Value as Json, json};
 
 use super::ask;
 use crate::cli::args::RunsEvents;
 use crate::cli::exit::Exit;
 use crate::cli::interrupt::Interrupt;
 use crate::cli::report::Report;
+use crate::cli::rows::text;
 use crate::cli::{App, output};
-use crate::json::{event_json, instant};
+use crate::json::{Values, event_json, instant};
 
 /// How often the journal is polled while nothing happens.
-const LOOK_EVERY: Duration = Duration::from_millis(150);
+pub const LOOK_EVERY: Duration = Duration::from_millis(150);
 /// How many characters of a payload are shown to people.
 const BRIEF: usize = 100;
 
@@ -43,7 +44,8 @@ async fn follow(
         }
         if !args.follow || page.row.status.is_final() {
             if args.follow {
-                end(&page, args.json);
+                let ended = page.row.ended_ms.map(instant);
+                end(page.row.status.name(), &ended.into(), args.json);
             }
             return Ok(Exit::Completed);
         }
@@ -56,40 +58,49 @@ async fn follow(
 
 fn tell(page: &EventsPage, as_json: bool) {
     for event in &page.events {
-        if as_json {
-            output::json_line(&event_json(event));
-        } else {
-            output::data(&line(event));
-        }
+        print(&event_json(event, values(as_json)), as_json);
+    }
+}
+
+/// Returns the form of the payloads that the command prints.
+pub fn values(as_json: bool) -> Values {
+    match as_json {
+        true => Values::Json,
+        false => Values::Edn,
+    }
+}
+
+/// Prints an entry, as the API answers it.
+pub fn print(entry: &Json, as_json: bool) {
+    match as_json {
+        true => output::json_line(entry),
+        false => output::data(&line(entry)),
     }
 }
 
 /// Reports how the run ended, if the command waited for that.
-fn end(page: &EventsPage, as_json: bool) {
-    let status = page.row.status.name();
+pub fn end(status: &str, ended_at: &Json, as_json: bool) {
     if as_json {
         output::json_line(&json!({
             "kind": "end",
             "status": status,
-            "at": page.row.ended_ms.map(instant),
+            "at": ended_at,
         }));
     } else {
         output::note(&format!("the run is {status}"));
     }
 }
 
-fn line(event: &RunEventRow) -> String {
-    let entry = &event.entry;
-    let at = instant(entry.at_ms);
-    let what = format!(":{}", entry.what);
+fn line(entry: &Json) -> String {
+    let what = format!(":{}", text(entry, "type"));
     format!(
         "{:>5}  {}  {:<7} {:<12} {}  {}",
-        event.seq,
-        at.as_str().unwrap_or_default(),
-        entry.kind.name(),
+        entry["seq"].as_i64().unwrap_or_default(),
+        text(entry, "at"),
+        text(entry, "kind"),
         what,
-        entry.path,
-        brief(&entry.payload)
+        text(entry, "path"),
+        brief(&text(entry, "payload"))
     )
 }
 

@@ -1,178 +1,197 @@
-//! `flowstone runs show`: prints one run with its steps.
+//! `flowstone runs show`: prints one run with its steps, as the API answers them.
 
 mod conversation;
 mod one_step;
 
 use flowstone_engine::codec;
-use flowstone_engine::outcome::Failure;
-use flowstone_engine::ports::{Durability, WaitRow, WaitState};
-use flowstone_engine::{RunReport, StepReport, StepStatus};
+use flowstone_engine::{RunReport, StepStatus};
+use serde_json::Value as Json;
 
-use super::{ask, status_words};
+use super::{ask, state_words};
 use crate::cli::App;
 use crate::cli::args::RunsShow;
 use crate::cli::exit::Exit;
-use crate::cli::outcome::{how_to_answer, of_failure};
+use crate::cli::outcome::how_to_answer;
 use crate::cli::output;
 use crate::cli::pretty::pretty;
 use crate::cli::progress::seconds;
-use crate::cli::queue::place_words;
-use crate::cli::report::{Report, Shown};
+use crate::cli::queue::place_of_json;
+use crate::cli::report::{Report, draw_pieces};
+use crate::cli::rows::{self, list, maybe, ms, text};
 use crate::cli::table::{Column, table};
-use crate::json::{instant, ok, run_report_json};
+use crate::json::{Values, ok, run_report_json, step_details_json};
 
 /// How many characters of a value fit on a line.
 const BRIEF: usize = 60;
 
 /// Prints the run, or one step of it.
 pub(super) fn run(args: &RunsShow, app: &dyn App) -> Result<Exit, Report> {
-    if let Some(path) = &args.step {
-        let details = ask(app, &args.home, async |engine| {
-            let run = engine.find_run(&args.id).await?.id;
-            engine.show_step(&run, path).await
-        })?;
-        one_step::tell(&details, args.json);
-        return Ok(Exit::Completed);
-    }
+    let values = values(args);
     let shown = ask(app, &args.home, async |engine| {
-        engine.show_run(&engine.find_run(&args.id).await?.id).await
-    })?;
-    if args.json {
-        output::json(&ok(run_report_json(&shown)));
-    } else {
-        output::data(&in_words(&shown, args.full));
-        if let Some(failure) = &shown.failure {
-            output::data(&error_page(failure, args.full));
+        let run = engine.find_run(&args.id).await?.id;
+        match &args.step {
+            Some(path) => {
+                let details = engine.show_step(&run, path).await?;
+                Ok(step_details_json(&details, values))
+            }
+            None => Ok(run_report_json(&engine.show_run(&run).await?, values)),
         }
-    }
+    })?;
+    tell(shown, args);
     Ok(Exit::Completed)
 }
 
-/// Returns why a run failed, as part of its page.
-fn error_page(failure: &Failure, full: bool) -> String {
-    let mut report = of_failure(failure);
-    let data = &failure.exception.data;
-    let has_data = data.as_map().is_some_and(|data| !data.is_empty());
-    if !full || !has_data {
-        return format!("\n{}", report.draw());
+/// Returns the form of the values that the command prints.
+pub fn values(args: &RunsShow) -> Values {
+    match args.json {
+        true => Values::Json,
+        false => Values::Edn,
     }
-    report.data = None;
-    format!("\n{}\nerror data\n{}\n", report.draw(), pretty(data))
 }
 
-pub(super) fn in_words(shown: &RunReport, full: bool) -> String {
-    let row = &shown.row;
-    let mut out = String::new();
-    for (name, words) in heading(shown) {
-        out.push_str(&format!("{name:<7} {words}\n"));
-    }
-    for child in &shown.children {
-        let status = status_words(child);
-        out.push_str(&format!("child   {}  {}  {status}\n", child.id, child.flow));
-    }
-    if !shown.steps.is_empty() {
-        out.push('\n');
-        let rows = shown
-            .steps
-            .iter()
-            .map(|step| step_row(step, row.created_ms));
-        let columns = [
-            Column::Whole("step"),
-            Column::Extra("type"),
-            Column::Cut("status"),
-            Column::Extra("at"),
-            Column::Extra("took"),
-            Column::Extra("bytes"),
-            Column::Cut("result"),
-        ];
-        out.push_str(&table(&columns, rows));
-    }
-    for step in &shown.steps {
-        out.push_str(&more(step, shown, full));
-    }
-    if shown.steps.iter().any(|step| !step.costs.is_empty()) {
-        out.push_str(&format!("\ncost    {}\n", dollars(shown.cost_micros)));
-    }
-    for step in &shown.steps {
-        if let Some(notification) = &step.notification {
-            out.push_str(&format!("{} notified  {notification}\n", step.path));
+/// Prints a run, or one step of it, as the API answers it.
+pub fn tell(shown: Json, args: &RunsShow) {
+    match (&args.step, args.json) {
+        (_, true) => output::json(&ok(shown)),
+        (Some(_), false) => one_step::tell(&shown),
+        (None, false) => {
+            output::data(&words(&shown, args.full));
+            if !shown["errorText"].is_null() {
+                output::data(&error_page(&shown, args.full));
+            }
         }
     }
-    for conversation in shown.conversations() {
-        out.push_str(&conversation::in_words(&conversation, full));
+}
+
+/// Returns the page of a run without its error.
+pub(super) fn in_words(shown: &RunReport, full: bool) -> String {
+    words(&run_report_json(shown, Values::Edn), full)
+}
+
+/// Returns why a run failed, as part of its page.
+fn error_page(shown: &Json, full: bool) -> String {
+    let pieces = &shown["errorText"];
+    match maybe(shown, "errorData").filter(|_| full) {
+        None => format!("\n{}", draw_pieces(pieces, None)),
+        Some(data) => format!(
+            "\n{}\nerror data\n{}\n",
+            draw_pieces(pieces, Some("data")),
+            laid_out(&data)
+        ),
     }
-    for compensation in &shown.compensations {
-        let status = match &compensation.message {
+}
+
+/// Lays out a value that is EDN text.
+fn laid_out(text: &str) -> String {
+    codec::decode(text).map_or_else(|_| text.to_owned(), |value| pretty(&value))
+}
+
+fn words(run: &Json, full: bool) -> String {
+    let created_ms = ms(&run["createdAt"]).unwrap_or_default();
+    let steps: Vec<&Json> = list(run, "steps").collect();
+    let mut out = String::new();
+    for (name, words) in heading(run) {
+        out.push_str(&format!("{name:<7} {words}\n"));
+    }
+    for child in list(run, "children") {
+        out.push_str(&child_line(child));
+    }
+    if !steps.is_empty() {
+        out.push('\n');
+        out.push_str(&step_table(&steps, created_ms));
+    }
+    for step in &steps {
+        out.push_str(&more(step, run, full));
+    }
+    if steps.iter().any(|step| list(step, "costs").next().is_some()) {
+        let micros = run["costMicros"].as_i64().unwrap_or_default();
+        out.push_str(&format!("\ncost    {}\n", dollars(micros)));
+    }
+    for step in &steps {
+        if let Some(notification) = maybe(step, "notification") {
+            out.push_str(&format!("{} notified  {notification}\n", text(step, "path")));
+        }
+    }
+    for conversation in list(run, "conversations") {
+        out.push_str(&conversation::in_words(conversation, full));
+    }
+    out.push_str(&endings(run));
+    out
+}
+
+/// Describes a child. Of one that the caller does not reach, only id and status are known.
+fn child_line(child: &Json) -> String {
+    let status = state_words(child);
+    let names = [Some(text(child, "id")), maybe(child, "flow"), Some(status)];
+    let names: Vec<String> = names.into_iter().flatten().collect();
+    format!("child   {}\n", names.join("  "))
+}
+
+/// Returns what follows the steps: compensations, log lines, open questions and the result.
+fn endings(run: &Json) -> String {
+    let mut out = String::new();
+    for compensation in list(run, "undone") {
+        let status = match maybe(compensation, "message") {
             Some(message) => format!("failed: {message}"),
             None => "done".to_owned(),
         };
-        out.push_str(&format!(
-            "{}  {}  {status}\n",
-            compensation.what, compensation.path
-        ));
+        let [what, path] = ["what", "path"].map(|name| text(compensation, name));
+        out.push_str(&format!("{what}  {path}  {status}\n"));
     }
-    for line in &shown.lines {
-        out.push_str(&format!("{}  {}\n", line.what, pretty(&line.line)));
+    for line in list(run, "log") {
+        let words = laid_out(&text(line, "line"));
+        out.push_str(&format!("{}  {words}\n", text(line, "what")));
     }
-    for wait in shown.waits.iter().filter(|wait| wait.payload.is_none()) {
-        if wait.state == WaitState::Open && wait.is_question() {
-            out.push_str(&format!("\nanswer {}\n", how_to_answer(wait)));
+    for wait in list(run, "waits") {
+        if wait["payload"].is_null() && wait["state"] == "open" {
+            let answer = how_to_answer(&rows::wait(wait));
+            out.push_str(&format!("\nanswer {answer}\n"));
         }
     }
-    if let Some(result) = &row.result {
-        let value = codec::decode(result).map_or_else(|_| result.clone(), |value| pretty(&value));
-        out.push_str(&format!("\nresult\n{value}\n"));
+    if let Some(result) = maybe(run, "result") {
+        out.push_str(&format!("\nresult\n{}\n", laid_out(&result)));
     }
     out
 }
 
 /// Describes the run as a whole; default values are left out.
-fn heading(shown: &RunReport) -> Vec<(&'static str, String)> {
-    let row = &shown.row;
-    let shown_at = |ms: i64| instant(ms).as_str().unwrap_or_default().to_owned();
+fn heading(run: &Json) -> Vec<(&'static str, String)> {
+    let created = text(run, "createdAt");
+    let status = match &run["queue"] {
+        Json::Null => state_words(run),
+        place => place_of_json(place),
+    };
     let mut lines = vec![
-        ("run", row.id.to_string()),
-        ("flow", row.flow.clone()),
-        (
-            "status",
-            shown
-                .queue
-                .as_ref()
-                .map_or_else(|| status_words(row), place_words),
-        ),
-        ("input", row.input.clone()),
-        (
-            "started",
-            format!("{} by {}", shown_at(row.created_ms), row.started_by),
-        ),
+        ("run", text(run, "id")),
+        ("flow", text(run, "flow")),
+        ("status", status),
+        ("input", text(run, "input")),
+        ("started", format!("{created} by {}", text(run, "startedBy"))),
     ];
-    if let Some(ended) = row.ended_ms {
-        let took = seconds(ended.saturating_sub(row.created_ms).max(0));
-        lines.push(("ended", format!("{} after {took}", shown_at(ended))));
+    if let (Some(ended), Some(began_ms)) = (maybe(run, "endedAt"), ms(&run["createdAt"])) {
+        let ended_ms = ms(&run["endedAt"]).unwrap_or(began_ms);
+        let took = seconds(ended_ms.saturating_sub(began_ms).max(0));
+        lines.push(("ended", format!("{ended} after {took}")));
     }
+    let number = |name: &str| run[name].as_i64().filter(|number| *number != 0);
+    let is_over = !run["endedAt"].is_null();
     let texts = [
-        ("known as", row.external_id.clone()),
-        ("invoked as", row.invocation.clone()),
-        ("key", row.key.clone()),
-        ("cancel", row.cancel_requested.clone()),
-        ("made from", row.origin.as_ref().map(ToString::to_string)),
+        ("known as", maybe(run, "externalId")),
+        ("invoked as", maybe(run, "invocation")),
+        ("key", maybe(run, "key")),
+        ("cancel", maybe(run, "cancelRequested")),
+        ("made from", maybe(run, "origin")),
         (
             "parent",
-            row.parent
-                .as_ref()
-                .map(|parent| format!("{} (root {})", parent.run, parent.root)),
+            maybe(run, "parent").map(|parent| format!("{parent} (root {})", text(run, "root"))),
         ),
+        ("due", maybe(run, "due").filter(|_| !is_over)),
+        ("priority", number("priority").map(|it| it.to_string())),
+        ("pass", number("pass").map(|it| (it + 1).to_string())),
         (
-            "due",
-            row.due_ms.filter(|_| !row.status.is_final()).map(shown_at),
-        ),
-        (
-            "priority",
-            (row.priority != 0).then(|| row.priority.to_string()),
-        ),
-        (
-            "pass",
-            (row.pass != 0).then(|| row.pass.saturating_add(1).to_string()),
+            "journal",
+            maybe(run, "journalRemovedAt")
+                .map(|at| format!("removed by gc at {at}; the steps are no longer available")),
         ),
     ];
     lines.extend(
@@ -180,18 +199,11 @@ fn heading(shown: &RunReport) -> Vec<(&'static str, String)> {
             .into_iter()
             .filter_map(|(name, text)| Some((name, text?))),
     );
-    if let Some(pruned) = row.pruned_ms {
-        let words = format!(
-            "removed by gc at {}; the steps are no longer available",
-            shown_at(pruned)
-        );
-        lines.push(("journal", words));
-    }
     lines.push((
         "durability",
-        match shown.durability {
-            Durability::Full => "full: finished work survives a power failure",
-            Durability::Relaxed => "relaxed: finished work survives a crash of the process",
+        match run["durability"].as_str() {
+            Some("relaxed") => "relaxed: finished work survives a crash of the process",
+            _ => "full: finished work survives a power failure",
         }
         .to_owned(),
     ));
@@ -199,37 +211,38 @@ fn heading(shown: &RunReport) -> Vec<(&'static str, String)> {
 }
 
 /// Prints details that do not fit into the table.
-fn more(step: &StepReport, shown: &RunReport, full: bool) -> String {
+fn more(step: &Json, run: &Json, full: bool) -> String {
     let mut out = String::new();
-    let created_ms = shown.row.created_ms;
-    if step.tries.len() > 1 {
-        for attempt in &step.tries {
-            out.push_str(&format!(
-                "  {} attempt {} at {}: {}\n",
-                step.path,
-                attempt.number,
-                seconds((attempt.started_ms - created_ms).max(0)),
-                attempt.error.as_deref().unwrap_or(match attempt.ended_ms {
-                    Some(_) => "done",
-                    None => "under way",
-                })
-            ));
-        }
+    let path = text(step, "path");
+    let created_ms = ms(&run["createdAt"]).unwrap_or_default();
+    let tries: Vec<&Json> = list(step, "tries").collect();
+    for attempt in tries.iter().filter(|_| tries.len() > 1) {
+        let started_ms = ms(&attempt["startedAt"]).unwrap_or(created_ms);
+        let end = maybe(attempt, "error").unwrap_or_else(|| {
+            match attempt["endedAt"].is_null() {
+                true => "under way",
+                false => "done",
+            }
+            .to_owned()
+        });
+        out.push_str(&format!(
+            "  {path} attempt {} at {}: {end}\n",
+            attempt["number"],
+            seconds((started_ms - created_ms).max(0)),
+        ));
     }
-    let questions = format!("{}?", step.path);
-    for wait in &shown.waits {
-        if wait.path == step.path || wait.path.starts_with(&questions) {
+    let questions = format!("{path}?");
+    for wait in list(run, "waits") {
+        let at = text(wait, "step");
+        if at == path || at.starts_with(&questions) {
             out.push_str(&format!("  {}\n", wait_words(wait)));
         }
     }
     if full {
-        let request = step.request.as_deref().unwrap_or("(not kept)");
-        let result = step.result.as_deref().unwrap_or("(none)");
-        out.push_str(&format!(
-            "  {}\n    asked {request}\n    gave  {result}\n",
-            step.path
-        ));
-        if let Some(data) = &step.error_data {
+        let request = maybe(step, "request").unwrap_or_else(|| "(not kept)".to_owned());
+        let result = maybe(step, "result").unwrap_or_else(|| "(none)".to_owned());
+        out.push_str(&format!("  {path}\n    asked {request}\n    gave  {result}\n"));
+        if let Some(data) = maybe(step, "errorData") {
             out.push_str(&format!("    data  {data}\n"));
         }
     }
@@ -237,19 +250,17 @@ fn more(step: &StepReport, shown: &RunReport, full: bool) -> String {
 }
 
 /// Describes how long a wait took, and who answered it.
-fn wait_words(wait: &WaitRow) -> String {
-    let who = match &wait.decided_by {
-        Some(who) => format!(" by {who}"),
-        None => String::new(),
-    };
-    match (wait.decided_ms, wait.state) {
-        (Some(decided), _) => format!(
-            "{} waited {} for an answer{who}",
-            wait.path,
-            seconds((decided - wait.opened_ms).max(0))
-        ),
-        (None, WaitState::Open) => format!("{} waits under the key {}", wait.path, wait.key),
-        (None, _) => format!("{} waited, and was not answered", wait.path),
+fn wait_words(wait: &Json) -> String {
+    let path = text(wait, "step");
+    let who = maybe(wait, "decidedBy").map_or_else(String::new, |who| format!(" by {who}"));
+    match (ms(&wait["decidedAt"]), wait["state"] == "open") {
+        (Some(decided_ms), _) => {
+            let opened_ms = ms(&wait["opened"]).unwrap_or(decided_ms);
+            let took = seconds((decided_ms - opened_ms).max(0));
+            format!("{path} waited {took} for an answer{who}")
+        }
+        (None, true) => format!("{path} waits under the key {}", text(wait, "key")),
+        (None, false) => format!("{path} waited, and was not answered"),
     }
 }
 
@@ -258,34 +269,50 @@ fn dollars(micros: i64) -> String {
     format!("${}.{:06}", micros / 1_000_000, micros % 1_000_000)
 }
 
-fn step_row(step: &StepReport, created_ms: i64) -> Vec<String> {
-    let took = step
-        .ended_ms
-        .map(|ended| seconds((ended - step.started_ms).max(0)));
-    let tries = match step.attempts {
-        0 | 1 => String::new(),
-        attempts => format!(", {attempts} attempts"),
+fn step_table(steps: &[&Json], created_ms: i64) -> String {
+    let columns = [
+        Column::Whole("step"),
+        Column::Extra("type"),
+        Column::Cut("status"),
+        Column::Extra("at"),
+        Column::Extra("took"),
+        Column::Extra("bytes"),
+        Column::Cut("result"),
+    ];
+    table(&columns, steps.iter().map(|step| step_row(step, created_ms)))
+}
+
+fn step_row(step: &Json, created_ms: i64) -> Vec<String> {
+    let started_ms = ms(&step["startedAt"]).unwrap_or(created_ms);
+    let tries = match step["attempts"].as_u64() {
+        Some(attempts @ 2..) => format!(", {attempts} attempts"),
+        _ => String::new(),
     };
-    let doubt = match step.in_doubt && step.status != StepStatus::InDoubt {
-        true => ", in doubt",
-        false => "",
-    };
-    let title = match &step.title {
-        Some(title) => format!(" {}", brief(title)),
+    let status = text(step, "status");
+    let is_in_doubt = step["inDoubt"] == true && status != StepStatus::InDoubt.name();
+    let doubt = if is_in_doubt { ", in doubt" } else { "" };
+    let title = match maybe(step, "title") {
+        Some(title) => format!(" {}", brief(&title)),
         None => String::new(),
     };
+    let depth = step["depth"].as_u64().unwrap_or_default();
+    let indent = "  ".repeat(usize::try_from(depth).unwrap_or_default());
+    let kind = text(step, "type");
     vec![
-        format!("{}{}{title}", "  ".repeat(step.depth), step.path),
-        match &step.packaged {
-            Some(id) => format!("{} {id}", step.kind),
-            None => step.kind.clone(),
+        format!("{indent}{}{title}", text(step, "path")),
+        match maybe(step, "packaged") {
+            Some(id) => format!("{kind} {id}"),
+            None => kind,
         },
-        format!("{}{tries}{doubt}", step.status.name()),
-        format!("+{}", seconds((step.started_ms - created_ms).max(0))),
-        took.unwrap_or_else(|| "-".to_owned()),
-        step.result_bytes
+        format!("{status}{tries}{doubt}"),
+        format!("+{}", seconds((started_ms - created_ms).max(0))),
+        step["millis"]
+            .as_i64()
+            .map_or_else(|| "-".to_owned(), seconds),
+        step["resultBytes"]
+            .as_u64()
             .map_or_else(|| "-".to_owned(), |bytes| bytes.to_string()),
-        brief(step.result.as_deref().unwrap_or("")),
+        brief(&text(step, "result")),
     ]
 }
 

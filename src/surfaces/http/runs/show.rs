@@ -7,14 +7,16 @@ use serde_json::{Value as Json, json};
 
 use super::super::access::Caller;
 use super::super::answer::Answer;
-use super::super::operation::{LIMIT, Operation, Operations, Param, Shape, names, of, type_of};
+use super::super::operation::{
+    LIMIT, Operation, Operations, Param, Shape, VALUES, names, of, type_of,
+};
 use super::super::problem::Problem;
 use super::super::request::Query;
 use super::super::server::{Desk, Shared};
 use super::reached;
 use crate::json::{
-    Difference, JournalEntry, Run, RunParts, Step, StepParts, diff_json, event_json, row_json,
-    run_report_json, step_details_json,
+    Difference, JournalEntry, Run, RunParts, Step, StepParts, Values, diff_json, event_json,
+    row_json_as, run_report_json, step_details_json,
 };
 
 pub(super) fn operations() -> Operations {
@@ -76,11 +78,13 @@ const SHOW: &[Param] = &[
         "step",
         "The path of a step, which is returned instead of the run.",
     ),
+    VALUES,
 ];
-const DIFF: &[Param] = &[Param::flag("all", "Also steps that are the same.")];
+const DIFF: &[Param] = &[Param::flag("all", "Also steps that are the same."), VALUES];
 const JOURNAL: &[Param] = &[
     Param::number("after", "The position after which the page begins."),
     LIMIT,
+    VALUES,
 ];
 
 /// `GET /api/v1/runs/{id}`: its row; with `full` its steps, too; with `step` one of its steps.
@@ -92,6 +96,7 @@ pub(super) async fn show(
 ) -> Result<Answer, Problem> {
     let query = Query::read(query.as_deref(), &names(SHOW))?;
     let (full, step) = (query.flag("full")?, query.owned("step"));
+    let values = query.values()?;
     if full && step.is_some() {
         return Err(Problem::malformed("`full` and `step` exclude each other"));
     }
@@ -100,14 +105,14 @@ pub(super) async fn show(
             let row = reached(desk, &caller, &id).await?;
             if let Some(path) = step {
                 let details = desk.engine.show_step(&row.id, &path).await?;
-                return Ok::<_, Problem>(step_details_json(&details));
+                return Ok::<_, Problem>(step_details_json(&details, values));
             }
             match full {
                 true => {
                     let report = desk.engine.show_run(&row.id).await?;
-                    Ok(report_json(desk, &caller, &report))
+                    Ok(report_json(desk, &caller, (&report, values)))
                 }
-                false => Ok(row_json(&row)),
+                false => Ok(row_json_as(&row, values)),
             }
         })
         .await?;
@@ -115,8 +120,8 @@ pub(super) async fn show(
 }
 
 /// Returns a run with its steps. Of children that the caller does not reach, it contains only id and status.
-fn report_json(desk: &Desk, caller: &Caller, report: &RunReport) -> Json {
-    let mut shown = run_report_json(report);
+fn report_json(desk: &Desk, caller: &Caller, (report, values): (&RunReport, Values)) -> Json {
+    let mut shown = run_report_json(report, values);
     let children = shown["children"].as_array_mut();
     for (child, shown) in report.children.iter().zip(children.into_iter().flatten()) {
         let labels = desk.catalog.labels(&desk.engine, &child.flow);
@@ -136,11 +141,13 @@ pub(super) async fn journal(
 ) -> Result<Answer, Problem> {
     let query = Query::read(query.as_deref(), &names(JOURNAL))?;
     let (after, limit) = (query.number("after")?.unwrap_or(0), query.limit()?);
+    let values = query.values()?;
     let page = server
         .ask(async move |desk: &Desk| {
             let row = reached(desk, &caller, &id).await?;
             let page = desk.engine.journal_page(&row.id, after, limit).await?;
-            let entries: Vec<Json> = page.events.iter().map(event_json).collect();
+            let entries = page.events.iter().map(|it| event_json(it, values));
+            let entries: Vec<Json> = entries.collect();
             let last = page.events.last().filter(|_| page.is_full);
             Ok::<_, Problem>(json!({"entries": entries, "next": last.map(|event| event.seq)}))
         })
@@ -156,13 +163,14 @@ pub(super) async fn diff(
     RawQuery(query): RawQuery,
 ) -> Result<Answer, Problem> {
     caller.need(Scope::Read)?;
-    let all = Query::read(query.as_deref(), &names(DIFF))?.flag("all")?;
+    let query = Query::read(query.as_deref(), &names(DIFF))?;
+    let (all, values) = (query.flag("all")?, query.values()?);
     let shown = server
         .ask(async move |desk: &Desk| {
             let a = reached(desk, &caller, &id).await?;
             let b = reached(desk, &caller, &other).await?;
             let diff = desk.engine.compare_runs(&a.id, &b.id).await?;
-            Ok::<_, Problem>(diff_json(&diff, all))
+            Ok::<_, Problem>(diff_json(&diff, all, values))
         })
         .await?;
     Ok(Answer::ok(shown))

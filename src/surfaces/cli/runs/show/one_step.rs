@@ -1,84 +1,65 @@
 //! `flowstone runs show --step`: prints one step with its whole request and result.
 
-use flowstone_engine::{StepDetails, StepStatus, codec};
+use flowstone_engine::StepStatus;
+use serde_json::Value as Json;
 
-use super::wait_words;
+use super::{laid_out, wait_words};
 use crate::cli::output;
-use crate::cli::pretty::pretty;
 use crate::cli::progress::seconds;
-use crate::cli::report::{Report, Shown};
-use crate::json::{ok, step_details_json};
+use crate::cli::report::draw_pieces;
+use crate::cli::rows::{list, maybe, text};
 
-/// Shows the step.
-pub(super) fn tell(details: &StepDetails, as_json: bool) {
-    if as_json {
-        output::json(&ok(step_details_json(details)));
-        return;
-    }
-    output::data(&in_words(details));
-    if details.step.status == StepStatus::Failed
-        && let Some(report) = failure(details)
-    {
-        output::data(&format!("\n{}", report.draw()));
+/// Prints the step.
+pub(super) fn tell(step: &Json) {
+    output::data(&in_words(step));
+    if !step["errorText"].is_null() {
+        output::data(&format!("\n{}", draw_pieces(&step["errorText"], None)));
     }
 }
 
-fn in_words(details: &StepDetails) -> String {
-    let step = &details.step;
-    let mut out = format!("step     {}\ntype     :{}\n", step.path, step.kind);
-    if let Some(title) = &step.title {
+fn in_words(step: &Json) -> String {
+    let status = text(step, "status");
+    let mut out = format!(
+        "step     {}\ntype     :{}\n",
+        text(step, "path"),
+        text(step, "type")
+    );
+    if let Some(title) = maybe(step, "title") {
         out.push_str(&format!("title    {title}\n"));
     }
-    let took = step.ended_ms.map(|ended| (ended - step.started_ms).max(0));
+    let took = step["millis"].as_i64();
     let took = took.map_or_else(String::new, |millis| format!(" after {}", seconds(millis)));
-    out.push_str(&format!("status   {}{took}\n", step.status.name()));
-    if let Some(place) = &details.place {
-        out.push_str(&format!(
-            "asked at {}:{}:{}\n",
-            place.file, place.line, place.column
-        ));
+    out.push_str(&format!("status   {status}{took}\n"));
+    let place = &step["place"];
+    if let Some(file) = maybe(place, "file") {
+        let (line, column) = (&place["line"], &place["column"]);
+        out.push_str(&format!("asked at {file}:{line}:{column}\n"));
     }
-    for attempt in step.tries.iter().filter(|_| step.tries.len() > 1) {
-        let end = attempt.error.as_deref().unwrap_or("done");
-        out.push_str(&format!("attempt  {}: {end}\n", attempt.number));
+    let tries: Vec<&Json> = list(step, "tries").collect();
+    for attempt in tries.iter().filter(|_| tries.len() > 1) {
+        let end = maybe(attempt, "error").unwrap_or_else(|| "done".to_owned());
+        out.push_str(&format!("attempt  {}: {end}\n", attempt["number"]));
     }
-    for wait in &details.waits {
+    for wait in list(step, "waits") {
         out.push_str(&format!("wait     {}\n", wait_words(wait)));
     }
-    if let Some(request) = &details.request {
-        let cut = match details.is_whole {
+    if let Some(request) = maybe(step, "request") {
+        let cut = match step["requestIsWhole"] == true {
             true => "",
             false => " (shortened in the journal)",
         };
-        out.push_str(&format!("\nrequest{cut}\n{}\n", shown(request)));
+        out.push_str(&format!("\nrequest{cut}\n{}\n", laid_out(&request)));
     }
-    if let Some(result) = &step.result {
-        let name = match step.status {
-            StepStatus::Failed | StepStatus::Skipped => "error",
-            _ => "result",
+    if let Some(result) = maybe(step, "result") {
+        let failures = [StepStatus::Failed.name(), StepStatus::Skipped.name()];
+        let name = match failures.contains(&&*status) {
+            true => "error",
+            false => "result",
         };
-        out.push_str(&format!("\n{name}\n{}\n", shown(result)));
+        out.push_str(&format!("\n{name}\n{}\n", laid_out(&result)));
     }
-    if let Some(data) = &step.error_data {
-        out.push_str(&format!("\ndata\n{}\n", shown(data)));
+    if let Some(data) = maybe(step, "errorData") {
+        out.push_str(&format!("\ndata\n{}\n", laid_out(&data)));
     }
     out
-}
-
-fn shown(text: &str) -> String {
-    codec::decode(text).map_or_else(|_| text.to_owned(), |value| pretty(&value))
-}
-
-/// Returns the error with the place of the step in the flow.
-fn failure(details: &StepDetails) -> Option<Report> {
-    let place = details.place.as_ref()?;
-    let error = details.step.error.as_deref()?;
-    let report = Report::error("", error.to_owned());
-    Some(report.on_line(
-        &place.file,
-        place.line,
-        place.column,
-        place.width,
-        &place.text,
-    ))
 }

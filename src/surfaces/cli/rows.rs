@@ -1,8 +1,6 @@
-//! What a server answered, as rows that the commands know how to print.
+//! What the API answers with `values=edn`, as rows that the commands know how to print.
 
-use flowstone_engine::codec;
 use flowstone_engine::ids::RunId;
-use flowstone_engine::json::from_json;
 use flowstone_engine::ports::{
     JobLease, JobRow, JobStatus, WaitEnding, WaitEvent, WaitRow, WaitState,
 };
@@ -10,7 +8,7 @@ use flowstone_engine::read_instant;
 use serde_json::Value;
 
 /// Returns a job of the API. A lease has no token, unless the answer to a claim has one.
-pub(super) fn job(shown: &Value) -> JobRow {
+pub fn job(shown: &Value) -> JobRow {
     let lease = &shown["lease"];
     let until_ms = ms(&lease["until"]).or_else(|| ms(&shown["leaseUntil"]));
     let number = |name: &str| shown[name].as_u64().and_then(|it| u32::try_from(it).ok());
@@ -22,8 +20,8 @@ pub(super) fn job(shown: &Value) -> JobRow {
         path: text(shown, "path"),
         kind: text(shown, "type"),
         status: JobStatus::from_name(&text(shown, "status")).unwrap_or(JobStatus::Claimed),
-        payload: edn(&shown["payload"]),
-        metadata: maybe_edn(shown, "metadata"),
+        payload: text(shown, "payload"),
+        metadata: maybe(shown, "metadata"),
         priority: shown["priority"].as_i64().unwrap_or_default(),
         attempt: number("attempt").unwrap_or_default(),
         max_attempts: number("maxAttempts").unwrap_or_default(),
@@ -38,28 +36,18 @@ pub(super) fn job(shown: &Value) -> JobRow {
             length_ms: 0,
         }),
         worker: maybe(shown, "worker"),
-        progress: maybe_edn(shown, "progress"),
-        result: maybe_edn(shown, "result"),
-        error: maybe_edn(shown, "error"),
-        cancel_ms: (shown["cancelRequested"] == true)
-            .then(|| ms(&shown["updatedAt"]))
-            .flatten(),
+        progress: maybe(shown, "progress"),
+        result: maybe(shown, "result"),
+        error: maybe(shown, "error"),
+        cancel_ms: ms(&shown["cancelRequestedAt"]),
         last_call: None,
     }
 }
 
 /// Returns a wait of the API.
-pub(super) fn wait(shown: &Value) -> WaitRow {
+pub fn wait(shown: &Value) -> WaitRow {
     let state = text(shown, "state");
     let event = &shown["event"];
-    let mut details = shown["details"].clone();
-    if let (Some(members), Some([_, ..])) = (
-        details.as_object_mut(),
-        shown["actions"].as_array().map(Vec::as_slice),
-    ) {
-        // JSON has no keywords, so the schema would not fit the actions that it is for.
-        members.remove("validation");
-    }
     WaitRow {
         id: text(shown, "id"),
         run: RunId::from_text(text(shown, "run")),
@@ -72,9 +60,9 @@ pub(super) fn wait(shown: &Value) -> WaitRow {
             _ => WaitState::Completed,
         },
         deadline_ms: ms(&shown["deadline"]),
-        details: edn(&details),
+        details: text(shown, "details"),
         digest: text(shown, "digest"),
-        payload: maybe_edn(shown, "payload"),
+        payload: maybe(shown, "payload"),
         opened_ms: ms(&shown["opened"]).unwrap_or_default(),
         ending: WaitEnding::from_name(&state),
         decided_by: maybe(shown, "decidedBy"),
@@ -82,29 +70,28 @@ pub(super) fn wait(shown: &Value) -> WaitRow {
         event: event["name"].as_str().map(|name| WaitEvent {
             name: name.to_owned(),
             key: maybe(event, "key"),
-            path: maybe_edn(event, "path"),
+            path: maybe(event, "path"),
         }),
         webhook: maybe(shown, "webhook"),
     }
 }
 
-/// Returns JSON as EDN text.
-pub(super) fn edn(json: &Value) -> String {
-    codec::encode(&from_json(json)).unwrap_or_else(|_| json.to_string())
-}
-
-fn maybe_edn(shown: &Value, name: &str) -> Option<String> {
-    Some(&shown[name]).filter(|value| !value.is_null()).map(edn)
-}
-
-pub(super) fn text(shown: &Value, name: &str) -> String {
+/// Returns a member that is a string; an empty one if it is not.
+pub fn text(shown: &Value, name: &str) -> String {
     maybe(shown, name).unwrap_or_default()
 }
 
-fn maybe(shown: &Value, name: &str) -> Option<String> {
+/// Returns a member if it is a string.
+pub fn maybe(shown: &Value, name: &str) -> Option<String> {
     shown[name].as_str().map(str::to_owned)
 }
 
-fn ms(instant: &Value) -> Option<i64> {
+/// Returns the items of a member that is a list.
+pub fn list<'a>(shown: &'a Value, name: &str) -> impl Iterator<Item = &'a Value> {
+    shown[name].as_array().into_iter().flatten()
+}
+
+/// Returns an instant as milliseconds since 1970.
+pub fn ms(instant: &Value) -> Option<i64> {
     read_instant(instant.as_str()?, 0)
 }

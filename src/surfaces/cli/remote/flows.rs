@@ -1,0 +1,147 @@
+//! `flowstone flows` and `flowstone check` against a server.
+
+use std::fs;
+use std::path::Path;
+
+use flowstone_engine::disk::load;
+use flowstone_lang::session::Session;
+use serde_json::{Value, json};
+
+use super::{Remote, local_only};
+use crate::cli::args::{Check, FlowsCommand};
+use crate::cli::check::{gather, summary};
+use crate::cli::exit::Exit;
+use crate::cli::flows::served;
+use crate::cli::report::{Report, Severity, unreadable};
+use crate::cli::rows::{list, maybe, text};
+use crate::cli::output;
+
+pub(super) fn perform(remote: &Remote, command: &FlowsCommand) -> Result<Exit, Report> {
+    match command {
+        FlowsCommand::List(args) => {
+            own_flows(args.paths.is_empty())?;
+            let (flows, _) = remote.pages(&["flows"], "flows", &[], 0)?;
+            served::tell_list(flows, args.json);
+        }
+        FlowsCommand::Show(args) => {
+            own_flows(args.paths.is_empty())?;
+            served::tell(remote.get(&["flows", &args.slug], &[])?, args.json);
+        }
+        FlowsCommand::Versions(args) => {
+            own_flows(args.paths.is_empty())?;
+            let path = ["flows", &*args.slug, "versions"];
+            let (versions, _) = remote.pages(&path, "versions", &[], 0)?;
+            served::tell_versions(versions, args.json);
+        }
+        FlowsCommand::Trust(_) | FlowsCommand::Trusted(_) | FlowsCommand::Untrust(_) => {
+            return Err(local_only("trusting flows"));
+        }
+    }
+    Ok(Exit::Completed)
+}
+
+/// Refuses paths: a server has flows of its own.
+fn own_flows(has_no_paths: bool) -> Result<(), Report> {
+    match has_no_paths {
+        true => Ok(()),
+        false => Err(local_only("`flows` with paths")),
+    }
+}
+
+/// Checks texts as the flows of a server: each file is sent as a text for the flow with its slug. An argument that is not
+/// a file is the slug of a flow that the server checks as it is.
+pub(super) fn check(remote: &Remote, args: &Check) -> Result<Exit, Report> {
+    if args.against_running {
+        return Err(local_only("`check --against-running`"));
+    }
+    let (mut reports, mut findings, mut count) = (Vec::new(), Vec::new(), 0);
+    for path in &args.paths {
+        let mut files = Vec::new();
+        let name = path.display().to_string();
+        if !path.exists() {
+            files.push((name.clone(), None));
+        } else {
+            let mut found = Vec::new();
+            gather(path, &mut found).map_err(|error| unreadable(&name, &error))?;
+            for file in found {
+                let name = file.display().to_string();
+                let text = fs::read_to_string(&file).map_err(|error| unreadable(&name, &error))?;
+                files.push((slug(&file, &name)?, Some((name, text))));
+            }
+        }
+        for (slug, sent) in &files {
+            count += 1;
+            let body = match sent {
+                Some((_, text)) => json!({ "source": text }),
+                None => json!({}),
+            };
+            let answer = remote.post(&["flows", slug, "check"], &body)?;
+            for finding in list(&answer, "findings") {
+                reports.push(report(finding, sent.as_ref()));
+                findings.push(finding.clone());
+            }
+        }
+    }
+    let is_error = |report: &&Report| report.severity == Severity::Error;
+    let errors = reports.iter().filter(is_error).count();
+    if args.json {
+        output::json(&json!({"ok": errors == 0, "files": count, "findings": findings}));
+    } else {
+        reports.iter().for_each(output::report);
+        output::note(&summary(count, errors, reports.len() - errors));
+    }
+    Ok(match errors {
+        0 => Exit::Completed,
+        _ => Exit::Failed,
+    })
+}
+
+/// Returns the slug of the flow in a file, also of one that has errors elsewhere. A file that holds no flow has the
+/// slug of its name.
+fn slug(file: &Path, name: &str) -> Result<String, Report> {
+    if let Some(loaded) = load(&Session::new(), file, name).loaded {
+        return Ok(loaded.flow.slug.to_string());
+    }
+    let stem = file.file_stem().map(|stem| stem.to_string_lossy());
+    let stem = stem.ok_or_else(|| Report::error("E0910", format!("{name} has no slug")))?;
+    Ok(stem.into_owned())
+}
+
+/// Returns a finding with its place in the text that was sent.
+fn report(finding: &Value, sent: Option<&(String, String)>) -> Report {
+    let code = maybe(finding, "code").unwrap_or_default();
+    let message = text(finding, "message");
+    let mut report = match finding["severity"] == Severity::Warning.name() {
+        true => Report::warning(&code, message),
+        false => Report::error(&code, message),
+    };
+    let number = |name: &str| finding[name].as_u64().and_then(|it| usize::try_from(it).ok());
+    if let (Some(line), Some(column)) = (number("line"), number("column")) {
+        report = match sent {
+            Some((name, text)) => in_text(report, (name, text), (line, column), finding),
+            None => report.note(format!("at {}:{line}:{column}", text(finding, "file"))),
+        };
+    }
+    report.label = maybe(finding, "label").unwrap_or_default();
+    let hints = list(finding, "hints").filter_map(Value::as_str);
+    report.hints.extend(hints.map(str::to_owned));
+    report
+}
+
+fn in_text(
+    report: Report,
+    (name, text): (&str, &str),
+    (line, column): (usize, usize),
+    finding: &Value,
+) -> Report {
+    let mut report = report.in_text(name, text, line, column);
+    let end_line = finding["end_line"].as_u64();
+    let end_column = finding["end_column"].as_u64();
+    if let (Some(place), Some(end_column)) = (&mut report.place, end_column) {
+        let end = usize::try_from(end_column).unwrap_or(column);
+        if end_line == Some(line as u64) && end > column {
+            place.length = end - column;
+        }
+    }
+    report
+}

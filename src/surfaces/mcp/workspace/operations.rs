@@ -1,0 +1,498 @@
+//! The tools of the workspace as data: names, scopes, routes and arguments.
+
+use flowstone_engine::token::Scope;
+
+use super::{Call, Operation, Param};
+
+const fn text(name: &'static str, doc: &'static str) -> Param {
+    Param {
+        name,
+        kind: "string",
+        doc,
+        is_required: false,
+    }
+}
+
+const fn typed(name: &'static str, kind: &'static str, doc: &'static str) -> Param {
+    Param {
+        name,
+        kind,
+        doc,
+        is_required: false,
+    }
+}
+
+impl Param {
+    const fn needed(self) -> Param {
+        Param {
+            is_required: true,
+            ..self
+        }
+    }
+}
+
+const CURSOR: Param = text("cursor", "`next` of the page before.");
+const LIMIT: Param = typed("limit", "integer", "Maximum number of items on a page.");
+const RUN: Param = text("id", "The id of the run.").needed();
+const SLUG: Param = text("slug", "The slug of the flow.").needed();
+const WAIT: Param = text("id", "The id of the wait.").needed();
+const JOB: Param = text("id", "The id of the job.").needed();
+const LEASE: Param = text("lease", "`lease.token` of the job as it was claimed.").needed();
+const DIGEST: Param = text(
+    "digest",
+    "The digest that the wait shows: refused if it has changed.",
+);
+
+/// All tools, sorted.
+pub(super) const OPERATIONS: &[Operation] = &[
+    Operation {
+        name: "connections_list",
+        doc: "Lists the connections of the project by name and type, without secrets.",
+        scope: Scope::Read,
+        call: Call::Get("/api/v1/connections"),
+        params: &[],
+    },
+    Operation {
+        name: "docs_find",
+        doc: "Finds pages of Flowstone's documentation by words.",
+        scope: Scope::Read,
+        call: Call::Docs("docs/find"),
+        params: &[text("query", "What is looked for.").needed(), LIMIT],
+    },
+    Operation {
+        name: "docs_show",
+        doc: "Shows a page of Flowstone's documentation, or one of its sections.",
+        scope: Scope::Read,
+        call: Call::Docs("docs/show"),
+        params: &[
+            text("page", "The page, such as `guide/steps` or `errors/E0420`.").needed(),
+            text("section", "A heading of the page."),
+        ],
+    },
+    Operation {
+        name: "events_publish",
+        doc: "Publishes an event: waits for it are answered, and flows with a trigger for it start.",
+        scope: Scope::Run,
+        call: Call::Post("/api/v1/events"),
+        params: &[
+            text("name", "The name of the event.").needed(),
+            typed("payload", "object", "What the event says.").needed(),
+            text("key", "The key of the event."),
+            text("dedup", "The same event is taken once."),
+        ],
+    },
+    Operation {
+        name: "feedback_send",
+        doc: "Keeps a note for the people of the project in the table `feedback`.",
+        scope: Scope::Edit,
+        call: Call::Step("feedback/send"),
+        params: &[
+            text("message", "The note.").needed(),
+            text("title", "What it is about, in a few words."),
+            text("flow", "The slug of the flow that it is about."),
+        ],
+    },
+    Operation {
+        name: "flows_check",
+        doc: "Checks a flow as it is in its file, or another text for it. Nothing is run or stored.",
+        scope: Scope::Edit,
+        call: Call::Post("/api/v1/flows/{slug}/check"),
+        params: &[
+            SLUG,
+            text("source", "The text to check instead of the file."),
+        ],
+    },
+    Operation {
+        name: "flows_list",
+        doc: "Lists the flows of the project.",
+        scope: Scope::Read,
+        call: Call::Get("/api/v1/flows"),
+        params: &[LIMIT, CURSOR],
+    },
+    Operation {
+        name: "flows_pull",
+        doc: "Returns the text of a flow, or of its draft.",
+        scope: Scope::Read,
+        call: Call::Source,
+        params: &[
+            SLUG,
+            text("source", "`active` for the flow that is served, `draft`, or `latest` for the younger of both."),
+        ],
+    },
+    Operation {
+        name: "flows_push_draft",
+        doc: "Keeps the text of a flow as a draft, if it has no errors. Nothing runs a draft, and the file of the flow stays as it is.",
+        scope: Scope::Edit,
+        call: Call::Step("flows/push-draft"),
+        params: &[
+            text("flow_literal", "The whole text of the flow, one EDN map.").needed(),
+        ],
+    },
+    Operation {
+        name: "flows_run",
+        doc: "Starts a run of a flow. With `wait`, returns it when it is over, or as it is after that time.",
+        scope: Scope::Run,
+        call: Call::Post("/api/v1/flows/{slug}/runs"),
+        params: &[
+            SLUG,
+            typed("input", "object", "The input of the run."),
+            text("invocation", "Which of the flow's invocations is called."),
+            text(
+                "id",
+                "A name of your own: the same one starts one run only.",
+            ),
+            text("wait", "How long to wait for the end, such as `30s`."),
+        ],
+    },
+    Operation {
+        name: "flows_show",
+        doc: "Shows what a flow takes and how it is started.",
+        scope: Scope::Read,
+        call: Call::Get("/api/v1/flows/{slug}"),
+        params: &[SLUG],
+    },
+    Operation {
+        name: "flows_versions",
+        doc: "Lists the versions of a flow: the one that is served, and those of its runs.",
+        scope: Scope::Read,
+        call: Call::Get("/api/v1/flows/{slug}/versions"),
+        params: &[SLUG, LIMIT, CURSOR],
+    },
+    Operation {
+        name: "jobs_claim",
+        doc: "Leases queued jobs. Each call about a job names the token of its lease.",
+        scope: Scope::Work,
+        call: Call::Post("/api/v1/jobs/claim"),
+        params: &[
+            typed("types", "array", "Types of jobs.").needed(),
+            text("worker", "Your name, for people who look at the jobs.").needed(),
+            typed("max", "integer", "Maximum number of jobs, up to 100."),
+            text("lease", "How long the lease lasts, such as `30s`."),
+            text("wait", "How long to wait where no job is queued, up to `30s`."),
+        ],
+    },
+    Operation {
+        name: "jobs_complete",
+        doc: "Completes a job that you have leased.",
+        scope: Scope::Work,
+        call: Call::Post("/api/v1/jobs/{id}/complete"),
+        params: &[
+            JOB,
+            LEASE,
+            typed("result", "object", "What the job gave."),
+            text("status", "`succeeded` or `no_changes`."),
+        ],
+    },
+    Operation {
+        name: "jobs_fail",
+        doc: "Reports that a job failed. It is queued again, unless `retry` is false.",
+        scope: Scope::Work,
+        call: Call::Post("/api/v1/jobs/{id}/fail"),
+        params: &[
+            JOB,
+            LEASE,
+            typed("error", "object", "The error: its `message`, and perhaps `kind` and `data`.").needed(),
+            typed("retry", "boolean", "Whether it is tried again."),
+        ],
+    },
+    Operation {
+        name: "jobs_list",
+        doc: "Lists jobs, newest first.",
+        scope: Scope::Read,
+        call: Call::Get("/api/v1/jobs"),
+        params: &[
+            text("type", "The type of the jobs."),
+            text("status", "Such as `queued`, `claimed` or `failed`."),
+            text("batch", "The batch of the jobs."),
+            text("run", "The run that submitted them."),
+            LIMIT,
+            CURSOR,
+        ],
+    },
+    Operation {
+        name: "jobs_progress",
+        doc: "Extends the lease of a job, and notes how far it is. The answer says whether to stop.",
+        scope: Scope::Work,
+        call: Call::Post("/api/v1/jobs/{id}/progress"),
+        params: &[
+            JOB,
+            LEASE,
+            typed("progress", "object", "How far it is."),
+            text("extend", "How long the lease lasts from now, such as `1m`."),
+        ],
+    },
+    Operation {
+        name: "jobs_show",
+        doc: "Shows a job.",
+        scope: Scope::Read,
+        call: Call::Get("/api/v1/jobs/{id}"),
+        params: &[
+            JOB,
+        ],
+    },
+    Operation {
+        name: "resources_delete",
+        doc: "Deletes something stored.",
+        scope: Scope::Edit,
+        call: Call::Delete("/api/v1/resources"),
+        params: &[
+            text("uri", "Its name, `res://...`.").needed(),
+            typed("force", "boolean", "Whether it is deleted although an unfinished run needs it."),
+        ],
+    },
+    Operation {
+        name: "resources_list",
+        doc: "Lists what is stored in the project.",
+        scope: Scope::Read,
+        call: Call::Get("/api/v1/resources"),
+        params: &[
+            text("types", "Types of resources, separated by commas."),
+            text("prefix", "The beginning of names."),
+            text("run", "The run that stored them."),
+            LIMIT,
+            CURSOR,
+        ],
+    },
+    Operation {
+        name: "resources_read",
+        doc: "Returns the contents of something stored.",
+        scope: Scope::Read,
+        call: Call::Get("/api/v1/resources/content"),
+        params: &[text("uri", "Its name, `res://...`.").needed()],
+    },
+    Operation {
+        name: "resources_url",
+        doc: "Makes a link to something stored, for people without a token.",
+        scope: Scope::Read,
+        call: Call::Post("/api/v1/resources/url"),
+        params: &[
+            text("uri", "Its name, `res://...`.").needed(),
+            typed("ttl", "integer", "How long the link is good for, in seconds."),
+        ],
+    },
+    Operation {
+        name: "runs_cancel",
+        doc: "Cancels a run: its cleanup is executed. With `force`, it ends at once.",
+        scope: Scope::Run,
+        call: Call::Post("/api/v1/runs/{id}/cancel"),
+        params: &[
+            RUN,
+            text("reason", "Why."),
+            typed("force", "boolean", "Whether it ends without cleanup."),
+        ],
+    },
+    Operation {
+        name: "runs_diff",
+        doc: "Compares two runs by their journals.",
+        scope: Scope::Read,
+        call: Call::Get("/api/v1/runs/{id}/diff/{other}"),
+        params: &[
+            RUN,
+            text("other", "The id of the other run.").needed(),
+            typed("all", "boolean", "Whether steps that are the same are listed."),
+        ],
+    },
+    Operation {
+        name: "runs_events",
+        doc: "Lists the journal of a run: what its steps requested and returned.",
+        scope: Scope::Read,
+        call: Call::Get("/api/v1/runs/{id}/journal"),
+        params: &[
+            RUN,
+            typed("after", "integer", "`next` of the page before."),
+            LIMIT,
+        ],
+    },
+    Operation {
+        name: "runs_fork",
+        doc: "Starts a run with the results of another one, up to a step.",
+        scope: Scope::Run,
+        call: Call::Post("/api/v1/runs/{id}/fork"),
+        params: &[
+            RUN,
+            text("at", "The step from which on the fork executes by itself."),
+            typed("set", "object", "Values to change, by `input.name` or the path of a step."),
+            typed("reuse", "boolean", "Whether later results are used where the requests are the same."),
+        ],
+    },
+    Operation {
+        name: "runs_list",
+        doc: "Lists runs, newest first.",
+        scope: Scope::Read,
+        call: Call::Get("/api/v1/runs"),
+        params: &[
+            text("flow", "The slug of a flow."),
+            text(
+                "status",
+                "Statuses, separated by commas, such as `running,waiting`.",
+            ),
+            text("since", "An instant, or how long ago, such as `2h`."),
+            text("until", "An instant, or how long ago."),
+            text("key", "The concurrency key."),
+            text("text", "Words of the input, the result or the error."),
+            LIMIT,
+            CURSOR,
+        ],
+    },
+    Operation {
+        name: "runs_resume",
+        doc: "Releases a run that is on hold or in quarantine.",
+        scope: Scope::Run,
+        call: Call::Post("/api/v1/runs/{id}/resume"),
+        params: &[RUN],
+    },
+    Operation {
+        name: "runs_show",
+        doc: "Shows a run. With `full`, also its steps and waits; with `step`, one of its steps.",
+        scope: Scope::Read,
+        call: Call::Get("/api/v1/runs/{id}"),
+        params: &[
+            RUN,
+            typed("full", "boolean", "Whether its steps are shown."),
+            text("step", "The path of a step."),
+        ],
+    },
+    Operation {
+        name: "schedules_list",
+        doc: "Lists the schedules of the project and when they are due.",
+        scope: Scope::Read,
+        call: Call::Get("/api/v1/schedules"),
+        params: &[],
+    },
+    Operation {
+        name: "schedules_run",
+        doc: "Starts the run of a schedule now.",
+        scope: Scope::Run,
+        call: Call::Post("/api/v1/schedules/{flow}/{id}/run"),
+        params: &[
+            text("flow", "The slug of the flow.").needed(),
+            text("id", "The id of the schedule.").needed(),
+        ],
+    },
+    Operation {
+        name: "search",
+        doc: "Searches resources, flows, runs and connections.",
+        scope: Scope::Read,
+        call: Call::Get("/api/v1/search"),
+        params: &[
+            text("q", "What is looked for.").needed(),
+            text("targets", "What is searched, separated by commas."),
+            LIMIT,
+        ],
+    },
+    Operation {
+        name: "signals_send",
+        doc: "Answers the waits of a key, or keeps the answer for a later wait. Approvals also need the scope `approve`.",
+        scope: Scope::Run,
+        call: Call::Post("/api/v1/signals"),
+        params: &[
+            text("key", "The key of the waits.").needed(),
+            typed("value", "object", "The answer.").needed(),
+            text("dedup", "The same signal is taken once."),
+        ],
+    },
+    Operation {
+        name: "steps_list",
+        doc: "Lists the types of steps that a flow can use.",
+        scope: Scope::Read,
+        call: Call::Get("/api/v1/steps"),
+        params: &[],
+    },
+    Operation {
+        name: "steps_schema",
+        doc: "Returns the JSON Schema of the config of a type of steps.",
+        scope: Scope::Read,
+        call: Call::Get("/api/v1/steps/{type}/schema"),
+        params: &[text("type", "The type, such as `http`.").needed()],
+    },
+    Operation {
+        name: "tables_query",
+        doc: "Queries a table.",
+        scope: Scope::Read,
+        call: Call::Post("/api/v1/tables/{name}/query"),
+        params: &[
+            text("name", "The name of the table.").needed(),
+            typed("where", "array", "Conditions, as in a `:table` step."),
+            typed("select", "array", "Columns."),
+            typed("sort", "array", "Columns to sort by."),
+            typed("page", "object", "`limit` and `offset`."),
+        ],
+    },
+    Operation {
+        name: "tables_rows",
+        doc: "Lists the rows of a table.",
+        scope: Scope::Read,
+        call: Call::Get("/api/v1/tables/{name}/rows"),
+        params: &[
+            text("name", "The name of the table.").needed(),
+            LIMIT,
+            CURSOR,
+        ],
+    },
+    Operation {
+        name: "waits_approve",
+        doc: "Approves what a run asks for. Only for what a person has decided.",
+        scope: Scope::Approve,
+        call: Call::Post("/api/v1/waits/{id}/approve"),
+        params: &[
+            WAIT,
+            DIGEST,
+            text("comment", "What is noted with the decision."),
+            typed(
+                "fields",
+                "object",
+                "What the wait asks for beside the decision.",
+            ),
+        ],
+    },
+    Operation {
+        name: "waits_cancel",
+        doc: "Cancels a wait: its step fails.",
+        scope: Scope::Approve,
+        call: Call::Post("/api/v1/waits/{id}/cancel"),
+        params: &[
+            WAIT,
+            DIGEST,
+            text("reason", "Why."),
+        ],
+    },
+    Operation {
+        name: "waits_complete",
+        doc: "Answers a wait with a value.",
+        scope: Scope::Approve,
+        call: Call::Post("/api/v1/waits/{id}/complete"),
+        params: &[
+            WAIT,
+            DIGEST,
+            typed("value", "object", "The answer.").needed(),
+        ],
+    },
+    Operation {
+        name: "waits_list",
+        doc: "Lists what runs wait for.",
+        scope: Scope::Read,
+        call: Call::Get("/api/v1/waits"),
+        params: &[
+            text("flow", "The slug of a flow."),
+            text("run", "The id of a run."),
+            text("key", "The key of the wait."),
+            text("state", "`open` or `all`."),
+            LIMIT,
+            CURSOR,
+        ],
+    },
+    Operation {
+        name: "waits_reject",
+        doc: "Rejects what a run asks for.",
+        scope: Scope::Approve,
+        call: Call::Post("/api/v1/waits/{id}/reject"),
+        params: &[WAIT, DIGEST, text("reason", "Why.")],
+    },
+    Operation {
+        name: "waits_show",
+        doc: "Shows what a run asks for, and how it was answered.",
+        scope: Scope::Read,
+        call: Call::Get("/api/v1/waits/{id}"),
+        params: &[WAIT],
+    },
+];
