@@ -38,6 +38,8 @@ pub struct Trees<'a> {
     process: &'a str,
     /// Who answers, as the journal has it.
     by: Option<String>,
+    /// Whether documents of other projects become runs.
+    imports: bool,
 }
 
 /// How a tree is started.
@@ -80,6 +82,15 @@ impl<'a> Trees<'a> {
             engine,
             process,
             by,
+            imports: true,
+        }
+    }
+
+    /// Returns the same trees for a caller who may only read: no document is imported.
+    pub fn reading(self) -> Trees<'a> {
+        Trees {
+            imports: false,
+            ..self
         }
     }
 
@@ -400,7 +411,11 @@ impl<'a> Trees<'a> {
     async fn at(&self, handle: &Handle) -> Result<Position, TreeError> {
         let run = match self.find(handle).await? {
             Some(run) => run,
-            None => document::import(self, handle).await?,
+            None if self.imports => document::import(self, handle).await?,
+            None => {
+                let uri = handle.uri.clone();
+                return Err(TreeError::NotFound { uri });
+            }
         };
         let position = self.settle(&run).await?;
         document::compare(self, handle, &position)?;

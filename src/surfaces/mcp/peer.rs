@@ -9,6 +9,7 @@ use tokio::sync::mpsc;
 
 use super::protocol::{Era, META_CAPABILITIES, META_LOG_LEVEL, RpcError, TASKS, codes};
 use super::sessions::Session;
+use super::sets::ToolSets;
 use crate::http::{Caller, Problem, Shared};
 
 /// How long a person may take to answer what their client asks them.
@@ -30,6 +31,7 @@ const LEVELS: &[&str] = &[
 pub(crate) struct Request {
     pub server: Shared,
     pub caller: Caller,
+    pub sets: ToolSets,
     pub era: Era,
     pub session: Option<Arc<Session>>,
     /// `_meta` of the request.
