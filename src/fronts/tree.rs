@@ -18,7 +18,7 @@ mod scope;
 pub mod tools;
 
 pub use check::{Checked, check};
-pub use driver::{Answer, Start, Trees};
+pub use driver::{Answer, Executor, Start, Trees};
 pub use error::TreeError;
 pub use find::has_trees;
 pub use handle::Handle;

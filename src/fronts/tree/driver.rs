@@ -9,7 +9,7 @@ use std::time::Duration;
 use flowstone_engine::ids::RunId;
 use flowstone_engine::observer::NoObserver;
 use flowstone_engine::ports::{
-    RunFilter, RunRow, StartDecision, Target, WaitFilter, WaitRow, WaitState,
+    News, RunFilter, RunRow, StartDecision, StoreError, Target, WaitFilter, WaitRow, WaitState,
 };
 use flowstone_engine::{
     Answering, Caller, Engine, EngineError, ExecuteOptions, StartOptions, Stay,
@@ -28,8 +28,9 @@ use super::position::{Position, occurrence, path_after};
 use super::{compile, scope};
 
 /// How often a position is read again that another process is changing.
-const TRIES: u32 = 2_000;
-const PAUSE: Duration = Duration::from_millis(3);
+const TRIES: u32 = 600;
+/// How long a change is waited for before the position is read again.
+const PAUSE: Duration = Duration::from_millis(50);
 
 /// The runs of trees in one engine, for one driver.
 pub struct Trees<'a> {
@@ -40,6 +41,16 @@ pub struct Trees<'a> {
     by: Option<String>,
     /// Whether documents of other projects become runs.
     imports: bool,
+    executor: Executor,
+}
+
+/// Who executes the runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Executor {
+    /// The caller, who has the engine: a command.
+    Caller,
+    /// A worker of this process: a server.
+    Worker,
 }
 
 /// How a tree is started.
@@ -83,6 +94,15 @@ impl<'a> Trees<'a> {
             process,
             by,
             imports: true,
+            executor: Executor::Caller,
+        }
+    }
+
+    /// Returns the same trees where a worker of this process executes their runs.
+    pub fn beside_worker(self) -> Trees<'a> {
+        Trees {
+            executor: Executor::Worker,
+            ..self
         }
     }
 
@@ -153,6 +173,7 @@ impl<'a> Trees<'a> {
         let options = StartOptions {
             external_id,
             started_by: Some("tree".to_owned()),
+            is_left: self.executor == Executor::Worker,
             ..StartOptions::with_input(input)
         };
         let started = self.engine.submit(&loaded, options).await?;
@@ -444,7 +465,6 @@ impl<'a> Trees<'a> {
             Err(EngineError::AlreadyDecided(_)) => return Ok(None),
             Err(error) => return Err(error.into()),
         }
-        self.execute(&position.run.id).await?;
         self.after(&position.run.id, position.answers + 1)
             .await
             .map(Some)
@@ -453,7 +473,9 @@ impl<'a> Trees<'a> {
     /// Returns the position after a number of answers, also if there are more by now.
     async fn after(&self, run: &RunId, answers: u64) -> Result<Position, TreeError> {
         let path = path_after(answers);
+        let mut news = self.engine.stores().feed.watch(run);
         for _ in 0..TRIES {
+            news.mark_seen();
             let waits = &self.engine.stores().waits;
             let row = self.engine.run(run).await?;
             if let Some(wait) = waits.at(run, &path).await.map_err(EngineError::from)? {
@@ -462,8 +484,7 @@ impl<'a> Trees<'a> {
             if row.status.is_final() {
                 return self.ended(row).await;
             }
-            self.execute(run).await?;
-            tokio::time::sleep(PAUSE).await;
+            self.execute(run, &mut *news).await?;
         }
         Err(TreeError::Busy {
             run: run.to_string(),
@@ -472,7 +493,9 @@ impl<'a> Trees<'a> {
 
     /// Executes a run until it waits for its driver or has ended, and returns where it is.
     pub(super) async fn settle(&self, run: &RunId) -> Result<Position, TreeError> {
-        for attempt in 0..TRIES {
+        let mut news = self.engine.stores().feed.watch(run);
+        for _ in 0..TRIES {
+            news.mark_seen();
             let row = self.engine.run(run).await?;
             if row.status.is_final() {
                 return self.ended(row).await;
@@ -489,10 +512,7 @@ impl<'a> Trees<'a> {
             if let Some(position) = open {
                 return Ok(position);
             }
-            self.execute(run).await?;
-            if attempt > 0 {
-                tokio::time::sleep(PAUSE).await;
-            }
+            self.execute(run, &mut *news).await?;
         }
         Err(TreeError::Busy {
             run: run.to_string(),
@@ -512,7 +532,21 @@ impl<'a> Trees<'a> {
         Position::at_end(row, last).ok_or_else(|| not_tree(&run))
     }
 
-    async fn execute(&self, run: &RunId) -> Result<(), TreeError> {
+    /// Gets a run further: executes it here, or waits until another one has.
+    async fn execute(&self, run: &RunId, news: &mut dyn News) -> Result<(), TreeError> {
+        let is_held = match self.executor {
+            Executor::Caller => self.execute_here(run).await?,
+            Executor::Worker => true,
+        };
+        if is_held {
+            // A change of another process is noticed a little later.
+            let _ = tokio::time::timeout(PAUSE, news.changed()).await;
+        }
+        Ok(())
+    }
+
+    /// Executes a run up to its next wait. Returns whether another process does that.
+    async fn execute_here(&self, run: &RunId) -> Result<bool, TreeError> {
         let options = ExecuteOptions {
             stay: Stay::No,
             ..ExecuteOptions::default()
@@ -521,7 +555,9 @@ impl<'a> Trees<'a> {
             .engine
             .execute_with_parents(run, Rc::new(NoObserver), options);
         match executed.await {
-            Ok(_) | Err(EngineError::Held { .. }) => Ok(()),
+            Ok(_) => Ok(false),
+            Err(EngineError::Held { .. }) => Ok(true),
+            Err(EngineError::Store(StoreError::LeaseLost { .. })) => Ok(true),
             Err(error) => Err(error.into()),
         }
     }

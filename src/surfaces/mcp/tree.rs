@@ -77,7 +77,7 @@ pub(super) async fn call(
 ) -> Result<Json, RpcError> {
     let by = rq.caller.token.attributed_to().to_owned();
     let asked = rq.server.ask(async move |desk: &Desk| {
-        let trees = Trees::new(&desk.engine, process(), Some(by));
+        let trees = Trees::new(&desk.engine, process(), Some(by)).beside_worker();
         let trees = match tool.reads {
             true => trees.reading(),
             false => trees,
