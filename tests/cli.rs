@@ -17,6 +17,8 @@ mod gallery;
 mod help;
 #[cfg(unix)]
 mod hooks;
+#[cfg(unix)]
+mod hostile;
 mod http;
 #[cfg(unix)]
 mod http_bulk;

@@ -46,6 +46,7 @@ mod steps;
 mod table;
 mod test;
 mod tokens;
+mod tree;
 mod waits;
 
 use std::process::ExitCode;
@@ -273,6 +274,7 @@ fn perform(cli: &Cli, app: &'static dyn App) -> exit::Exit {
         Command::Serve(args) => serve::run(args, app),
         Command::Steps(args) => steps::run(args, app),
         Command::Tokens(args) => tokens::run(args, app),
+        Command::Tree(args) => tree::run(args, app),
         Command::Waits(args) => waits::run(args, app),
     }
 }

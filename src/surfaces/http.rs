@@ -59,7 +59,7 @@ use operation::Operations;
 use server::Server;
 use settings::ServerSettings;
 
-use crate::mcp::{Sessions, stdio};
+use crate::mcp::{Sessions, ToolSets, stdio};
 use crate::metrics::Metrics;
 use crate::telemetry;
 
@@ -159,6 +159,8 @@ pub enum Door {
     Stdio {
         /// What the owner's rights are narrowed to; everything if empty.
         scopes: Vec<Scope>,
+        /// The tools that are offered.
+        sets: ToolSets,
         /// The address of another server of the project, for links.
         base: Option<String>,
     },
@@ -242,8 +244,8 @@ pub fn serve<E: Send>(
             ready();
             let listener = match options.door {
                 Door::Http(listener) => listener,
-                Door::Stdio { scopes, .. } => {
-                    let talked = stdio::talk(server, scopes).await;
+                Door::Stdio { scopes, sets, .. } => {
+                    let talked = stdio::talk(server, scopes, sets).await;
                     return talked.map_err(|problem| std::io::Error::other(problem.detail));
                 }
             };

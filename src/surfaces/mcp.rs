@@ -16,9 +16,11 @@ mod protocol;
 mod questions;
 mod resources;
 mod sessions;
+mod sets;
 pub(crate) mod stdio;
 mod tasks;
 mod tools;
+mod tree;
 mod workspace;
 
 pub(crate) use dispatch::answer;
@@ -28,3 +30,4 @@ pub(crate) use protocol::{
     response,
 };
 pub(crate) use sessions::{Session, Sessions};
+pub(crate) use sets::{ToolSet, ToolSets};

@@ -38,7 +38,7 @@ fn project() -> Scratch {
 }
 
 /// Returns the HMAC-SHA256 of a text, in hexadecimal.
-fn hmac(secret: &str, body: &str) -> String {
+pub(super) fn hmac(secret: &str, body: &str) -> String {
     let pad = |byte: u8| {
         let mut key = secret.as_bytes().to_vec();
         key.resize(64, 0);

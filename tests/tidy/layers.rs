@@ -1,4 +1,4 @@
-//! Imports go one way: app, then surfaces, then project, then engine and steps, then flow, then model, then lang. Stores
+//! Imports go one way: app, then surfaces, then fronts, then project, then engine and steps, then flow, then model, then lang. Stores
 //! need the model alone, and steps know nothing of the engine.
 
 use super::tree::{files, none, text};
@@ -8,6 +8,11 @@ const CRATES: &[(&str, &str, &[&str])] = &[
     ("embed", "src/embed", &["lang"]),
     ("engine", "src/engine", &["flow", "lang", "model"]),
     ("flow", "src/flow", &["lang", "model"]),
+    (
+        "fronts",
+        "src/fronts",
+        &["engine", "flow", "lang", "model", "project", "steps"],
+    ),
     ("lang", "src/lang", &[]),
     ("model", "src/model", &["lang"]),
     (
@@ -21,7 +26,7 @@ const CRATES: &[(&str, &str, &[&str])] = &[
     (
         "surfaces",
         "src/surfaces",
-        &["engine", "flow", "lang", "project"],
+        &["engine", "flow", "fronts", "lang", "project"],
     ),
 ];
 

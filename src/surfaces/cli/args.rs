@@ -13,6 +13,7 @@ mod search;
 mod serve;
 mod steps;
 mod tables;
+mod tree;
 mod waits;
 
 use std::path::PathBuf;
@@ -36,6 +37,7 @@ pub use search::*;
 pub use serve::*;
 pub use steps::*;
 pub use tables::*;
+pub use tree::*;
 pub use waits::*;
 
 /// Runs agent workflows written in Clojure syntax, and journals every finished step
@@ -92,6 +94,7 @@ pub enum Command {
     Steps(Steps),
     Test(super::test::Test),
     Tokens(super::tokens::Tokens),
+    Tree(Tree),
     Waits(Waits),
 }
 

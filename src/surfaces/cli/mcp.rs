@@ -16,6 +16,7 @@ use super::serve::listen::{API_THREADS, Behind, of_failure};
 use super::serve::{Lines, cores, flows_of};
 use super::{App, Open};
 use crate::http::{self, Door, ServeOptions};
+use crate::mcp::ToolSets;
 use crate::metrics::Metrics;
 
 /// Talks with one client until it goes, and executes runs meanwhile.
@@ -49,6 +50,7 @@ fn talk(args: &Mcp, app: &'static dyn App) -> Result<(), Report> {
         backend: Arc::new(Behind(app)),
         door: Door::Stdio {
             scopes: args.scopes.iter().map(|right| right.0).collect(),
+            sets: ToolSets::of(&args.tools),
             base: server_file::running(&project.home),
         },
         threads: API_THREADS,

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use axum::Router;
 use axum::body::Body;
-use axum::extract::State;
+use axum::extract::{RawQuery, State};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::post;
@@ -31,7 +31,8 @@ use super::request::{self, JSON_MAX, refuse_other_types};
 use super::server::Shared;
 use super::trace;
 use crate::mcp::{
-    self, Era, Incoming, LEGACY, META_VERSION, Request, RpcError, STATELESS, Session, codes,
+    self, Era, Incoming, LEGACY, META_VERSION, Request, RpcError, STATELESS, Session, ToolSets,
+    codes,
 };
 
 const SESSION: HeaderName = HeaderName::from_static("mcp-session-id");
@@ -51,10 +52,12 @@ pub(super) fn routes() -> Router<Shared> {
 async fn message(
     State(server): State<Shared>,
     caller: Caller,
+    RawQuery(query): RawQuery,
     headers: HeaderMap,
     body: Body,
 ) -> Result<Response, Problem> {
     refuse_other_types(&headers)?;
+    let sets = ToolSets::of_query(query.as_deref()).map_err(|name| unknown_set(&name))?;
     let bytes = request::bytes(body, JSON_MAX).await?;
     let message = match mcp::read(&bytes) {
         Ok(message) => message,
@@ -62,7 +65,12 @@ async fn message(
     };
     match message {
         Incoming::Request { id, method, params } => {
-            let asked = Asked { id, method, params };
+            let asked = Asked {
+                id,
+                method,
+                params,
+                sets,
+            };
             match prepared(&server, &caller, &headers, &asked) {
                 Ok((era, session)) => {
                     let from = (caller, trace::parent(&headers));
@@ -90,11 +98,17 @@ async fn message(
     }
 }
 
+fn unknown_set(name: &str) -> Problem {
+    Problem::not_found(format!("there is no tool set `{name}`"))
+        .hint("the tool sets are flows, tree and workspace")
+}
+
 /// A request that is to be answered.
 struct Asked {
     id: Json,
     method: String,
     params: Map<String, Json>,
+    sets: ToolSets,
 }
 
 /// Why a request is not answered.
@@ -311,6 +325,7 @@ async fn answered(
     let rq = Request {
         server: server.clone(),
         caller,
+        sets: asked.sets.clone(),
         era,
         session: session.clone(),
         meta: meta.cloned().unwrap_or_default(),
@@ -318,7 +333,9 @@ async fn answered(
         out,
     };
     let is_first = asked.method == "initialize" && session.is_some();
-    let Asked { id, method, params } = asked;
+    let Asked {
+        id, method, params, ..
+    } = asked;
     let cancelled = session.as_ref().map(|session| session.begin(&id));
     let work = tokio::spawn(async move { mcp::answer(&rq, &method, &params).await });
     let mut pending = Pending {

@@ -10,6 +10,7 @@ use tokio::sync::mpsc;
 
 use super::protocol::{Era, META_CAPABILITIES, META_LOG_LEVEL, META_TRACE, RpcError, TASKS, codes};
 use super::sessions::Session;
+use super::sets::ToolSets;
 use crate::http::{Caller, Problem, Shared};
 
 /// How long a person may take to answer what their client asks them.
@@ -31,6 +32,7 @@ const LEVELS: &[&str] = &[
 pub(crate) struct Request {
     pub server: Shared,
     pub caller: Caller,
+    pub sets: ToolSets,
     pub era: Era,
     pub session: Option<Arc<Session>>,
     /// `_meta` of the request.

@@ -16,6 +16,7 @@ use super::protocol::{
     Era, Incoming, LEGACY, META_VERSION, RpcError, STATELESS, check_meta, codes, read, response,
 };
 use super::sessions::Session;
+use super::sets::ToolSets;
 use crate::http::{Caller, Desk, Problem, Shared};
 
 /// Maximum length of a message.
@@ -25,11 +26,16 @@ const LAST: Duration = Duration::from_secs(60);
 /// Messages that wait to be read or written.
 const BACKLOG: usize = 64;
 
-/// Talks with a client until it closes its end, or the process is to stop. `scopes` narrows the owner's rights.
+/// Talks with a client until it closes its end, or the process is to stop. `scopes` narrows the owner's rights, `sets` the
+/// tools.
 ///
 /// # Errors
 /// When the owner's token cannot be read.
-pub(crate) async fn talk(server: Shared, scopes: Vec<Scope>) -> Result<(), Problem> {
+pub(crate) async fn talk(
+    server: Shared,
+    scopes: Vec<Scope>,
+    sets: ToolSets,
+) -> Result<(), Problem> {
     let caller = owner(&server, scopes).await?;
     let (out, outgoing) = mpsc::channel(BACKLOG);
     let writer = std::thread::spawn(move || write_all(outgoing));
@@ -37,6 +43,7 @@ pub(crate) async fn talk(server: Shared, scopes: Vec<Scope>) -> Result<(), Probl
     let mut talk = Talk {
         server: server.clone(),
         caller,
+        sets,
         session: None,
         out,
         active: HashMap::new(),
@@ -127,6 +134,7 @@ fn write_all(mut outgoing: mpsc::Receiver<Json>) {
 struct Talk {
     server: Shared,
     caller: Caller,
+    sets: ToolSets,
     session: Option<Arc<Session>>,
     out: mpsc::Sender<Json>,
     /// Requests that are being answered, by their ids as text.
@@ -208,6 +216,7 @@ impl Talk {
         let rq = Request {
             server: self.server.clone(),
             caller: self.caller.clone(),
+            sets: self.sets.clone(),
             era,
             session: self.session.clone().filter(|_| !era.is_stateless()),
             meta: meta.unwrap_or_default(),

@@ -1,4 +1,4 @@
-//! `tools/list` and `tools/call`: the tools of flows, and those of the workspace.
+//! `tools/list` and `tools/call`: the tools of flows, those of the workspace, and those that drive trees.
 
 use flowstone_flow::mcp_interfaces::McpKind;
 use serde_json::{Map, Value as Json, json};
@@ -6,19 +6,23 @@ use serde_json::{Map, Value as Json, json};
 use super::call::{Offered, arguments_of, offered, tool};
 use super::peer::Request;
 use super::protocol::RpcError;
-use super::workspace;
+use super::sets::ToolSet;
+use super::{tree, workspace};
 
 /// Returns all tools that the caller may use, by name.
 ///
 /// # Errors
 /// When nobody can be asked.
 pub(super) async fn list(rq: &Request) -> Result<Json, RpcError> {
-    let mut tools: Vec<Json> = offered(rq, McpKind::Tool)
-        .await?
-        .iter()
-        .map(|it| described(rq, it))
-        .collect();
-    tools.extend(workspace::list(&rq.caller));
+    let mut tools = Vec::new();
+    if rq.sets.has(ToolSet::Flows) {
+        let flows = offered(rq, McpKind::Tool).await?;
+        tools.extend(flows.iter().map(|it| described(rq, it)));
+    }
+    if rq.sets.has(ToolSet::Workspace) {
+        tools.extend(workspace::list(&rq.caller));
+    }
+    tools.extend(tree::list(rq).await?);
     tools.sort_by(|a, b| a["name"].as_str().cmp(&b["name"].as_str()));
     Ok(json!({"tools": tools}))
 }
@@ -53,10 +57,17 @@ fn described(rq: &Request, offered: &Offered) -> Json {
 pub(super) async fn call(rq: &Request, params: &Map<String, Json>) -> Result<Json, RpcError> {
     let name = params.get("name").and_then(Json::as_str);
     let name = name.ok_or_else(|| RpcError::params("`name` must be the name of a tool"))?;
-    if let Some(operation) = workspace::find(&rq.caller, name) {
+    if let Some(tool) = tree::find(rq, name) {
+        return tree::call(rq, tool, arguments_of(params)?).await;
+    }
+    let has_workspace = rq.sets.has(ToolSet::Workspace);
+    if let Some(operation) = workspace::find(&rq.caller, name).filter(|_| has_workspace) {
         return workspace::call(rq, operation, &arguments_of(params)?).await;
     }
-    let all = offered(rq, McpKind::Tool).await?;
+    let all = match rq.sets.has(ToolSet::Flows) {
+        true => offered(rq, McpKind::Tool).await?,
+        false => Vec::new(),
+    };
     let found = all.iter().find(|it| it.interface.name == name);
     match found {
         Some(found) => tool(rq, found, params).await,

@@ -7,6 +7,7 @@ use clap::{Args, ValueHint};
 
 use super::{Home, Permits, RunLimits};
 use crate::cli::tokens::Right;
+use crate::mcp::ToolSet;
 
 /// Offers flows and the project to a client of the Model Context Protocol, on standard input and output
 ///
@@ -17,6 +18,7 @@ use crate::cli::tokens::Right;
 #[command(after_help = "Examples:
   flowstone mcp
   flowstone mcp --scope read --scope run
+  flowstone mcp --tools tree
   flowstone mcp team/flows")]
 pub struct Mcp {
     /// Flow files, or folders of flow files, that are offered [default: flows/ in the project]
@@ -26,6 +28,11 @@ pub struct Mcp {
     /// What the client may do; may be repeated [default: everything]
     #[arg(long = "scope", value_enum, value_name = "SCOPE")]
     pub scopes: Vec<Right>,
+
+    /// The tools that the client is offered; may be repeated [default: flows and workspace, and tree if the project has tree
+    /// files in `trees` or `flows`]
+    #[arg(long, value_enum, value_name = "SET")]
+    pub tools: Vec<ToolSet>,
 
     /// Maximum number of runs that one thread executes concurrently
     #[arg(long, value_name = "N", default_value = "256", value_parser = super::serve::concurrency)]

@@ -1,0 +1,25 @@
+//! Behaviour trees: a tree file becomes a flow, and an agent outside answers its requests one at a time.
+//!
+//! The flow ticks the tree with the pure functions of the namespace `flow.tree` and opens one `:wait` for each answer. So
+//! the journal has every answer, the store decides which of two drivers was first, and replay rebuilds the state. This
+//! module knows neither the command line nor MCP; [`tools`] lists what both offer.
+
+mod check;
+pub mod compile;
+mod document;
+mod driver;
+mod error;
+mod file;
+mod find;
+mod handle;
+mod node;
+mod position;
+mod scope;
+pub mod tools;
+
+pub use check::{Checked, check};
+pub use driver::{Answer, Executor, Start, Trees};
+pub use error::TreeError;
+pub use find::has_trees;
+pub use handle::Handle;
+pub use node::{Composite, Dialect, Node, Step, Tree};

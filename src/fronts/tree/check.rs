@@ -1,0 +1,518 @@
+//! From the parsed files of a tree to the tree, with every problem on the way.
+//!
+//! References are replaced by what they name while the nodes are read, so that a run keeps the whole tree. A reference
+//! to a node around it stays as a marker.
+
+use std::path::Path;
+use std::rc::Rc;
+
+use serde_json::{Map, Value as Json};
+
+use super::error::TreeError;
+use super::file::Files;
+use super::node::{Composite, Dialect, Node, Step, Tree};
+
+/// Maximum number of nodes after references are replaced.
+const NODES_MAX: usize = 10_000;
+/// Maximum depth of nodes.
+const DEPTH_MAX: usize = 48;
+/// Maximum number of retries of one node.
+const RETRIES_MAX: u64 = 10_000;
+/// Maximum number of problems that are reported.
+const PROBLEMS_MAX: usize = 100;
+/// Members of a node that mean something. The first four may appear on any node; `state` counts on the root.
+const NODE_KEYS: &[&str] = &[
+    "$schema",
+    "description",
+    "state",
+    "version",
+    "children",
+    "name",
+    "retries",
+    "steps",
+    "type",
+];
+const WRAPPER_KEYS: &[&str] = &["$schema", "description", "name", "state", "tree", "version"];
+
+/// A tree, and what its author may want to know.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Checked {
+    pub tree: Tree,
+    /// Members that mean nothing, as `path: message`.
+    pub warnings: Vec<String>,
+}
+
+/// Reads the tree in a file below a project's folder. `path` is absolute, or relative to that folder.
+///
+/// # Errors
+/// [`TreeError::Unreadable`] when the file cannot be read, and [`TreeError::BadTree`] with all problems.
+pub fn check(project: &Path, path: &Path) -> Result<Checked, TreeError> {
+    let uri = path.display().to_string();
+    let unreadable = |why: String| TreeError::Unreadable {
+        uri: uri.clone(),
+        why,
+    };
+    let mut files = Files::below(project).map_err(unreadable)?;
+    let file = files.path_of(path, "").map_err(unreadable)?;
+    let json = files.get(&file).map_err(unreadable)?;
+    let mut reading = Reading {
+        files,
+        main: file.clone(),
+        is_bare: false,
+        problems: Vec::new(),
+        warnings: Vec::new(),
+        nodes: 0,
+        open: Vec::new(),
+    };
+    let tree = reading.file(&file, &json);
+    match tree {
+        Some(tree) if reading.problems.is_empty() => Ok(Checked {
+            tree,
+            warnings: reading.warnings,
+        }),
+        _ => Err(TreeError::BadTree {
+            name: file,
+            problems: reading.problems,
+        }),
+    }
+}
+
+/// Where something is: a file, and the keys from its root.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Place {
+    file: Rc<str>,
+    keys: Vec<String>,
+}
+
+impl Place {
+    fn at(&self, key: impl ToString) -> Place {
+        let mut place = self.clone();
+        place.keys.push(key.to_string());
+        place
+    }
+}
+
+struct Reading {
+    files: Files,
+    main: String,
+    /// The main file is a node itself.
+    is_bare: bool,
+    problems: Vec<String>,
+    warnings: Vec<String>,
+    nodes: usize,
+    /// The nodes around the one that is being read.
+    open: Vec<Place>,
+}
+
+impl Reading {
+    fn file(&mut self, file: &str, json: &Json) -> Option<Tree> {
+        let place = Place {
+            file: file.into(),
+            keys: Vec::new(),
+        };
+        let Json::Object(members) = json else {
+            self.problem(&place, "must be a map with `tree`, or a node with `type`");
+            return None;
+        };
+        match is_wrapper(members) {
+            true => self.wrapper(&place, members),
+            false => self.bare(&place, members),
+        }
+    }
+
+    fn wrapper(&mut self, place: &Place, members: &Map<String, Json>) -> Option<Tree> {
+        self.keys(place, members, WRAPPER_KEYS);
+        let name = self.text(place, members, "name");
+        match members.get("version") {
+            Some(Json::String(_)) => {}
+            _ => self.problem(&place.at("version"), "must be a text, such as \"1.0.0\""),
+        }
+        let description = self.description(place, members);
+        let (dialect, var, constants) = self.state(place, members, true);
+        let tree = members.get("tree").unwrap_or(&Json::Null);
+        let root = self.node(&place.at("tree"), tree);
+        Some(Tree {
+            name: name?,
+            description,
+            dialect,
+            root: root?,
+            var,
+            constants,
+        })
+    }
+
+    fn bare(&mut self, place: &Place, members: &Map<String, Json>) -> Option<Tree> {
+        self.is_bare = true;
+        if members.contains_key("$ref") {
+            self.problem(place, "the root of a tree file must be a node, not a `$ref`");
+            return None;
+        }
+        let description = self.description(place, members);
+        let (_, var, constants) = self.state(place, members, false);
+        let root = self.node(place, &Json::Object(members.clone()))?;
+        Some(Tree {
+            name: root.name().to_owned(),
+            description,
+            dialect: Dialect::Bare,
+            root,
+            var,
+            constants,
+        })
+    }
+
+    fn description(&mut self, place: &Place, members: &Map<String, Json>) -> Option<String> {
+        match members.get("description") {
+            None | Some(Json::Null) => None,
+            Some(Json::String(text)) => Some(text.trim().to_owned()),
+            Some(_) => {
+                self.problem(&place.at("description"), "must be a text");
+                None
+            }
+        }
+    }
+
+    /// Reads the two stores. A wrapper may name them `local` and `global`.
+    fn state(
+        &mut self,
+        place: &Place,
+        members: &Map<String, Json>,
+        is_wrapper: bool,
+    ) -> (Dialect, Map<String, Json>, Map<String, Json>) {
+        let place = place.at("state");
+        let none = Map::new();
+        let state = match members.get("state") {
+            None | Some(Json::Null) => &none,
+            Some(Json::Object(state)) => state,
+            Some(_) => {
+                self.problem(&place, "must be a map of stores");
+                &none
+            }
+        };
+        let has = |names: &[&str]| names.iter().any(|name| state.contains_key(*name));
+        let is_old = is_wrapper && has(&["local", "global"]);
+        if is_old && has(&["var", "const"]) {
+            self.problem(&place, "names the stores `var` and `const`, or `local` and `global`, not both");
+        }
+        let (names, dialect) = match (is_wrapper, is_old) {
+            (true, true) => (["local", "global"], Dialect::LocalGlobal),
+            (true, false) => (["var", "const"], Dialect::Wrapper),
+            (false, _) => (["var", "const"], Dialect::Bare),
+        };
+        for key in state.keys().filter(|key| !names.contains(&key.as_str())) {
+            if !(is_old && ["var", "const"].contains(&key.as_str())) {
+                let message = format!("is not a store; the stores are `{}` and `{}`", names[0], names[1]);
+                self.problem(&place.at(key), &message);
+            }
+        }
+        let [var, constants] = names.map(|name| self.store(&place.at(name), state.get(name)));
+        (dialect, var, constants)
+    }
+
+    fn store(&mut self, place: &Place, store: Option<&Json>) -> Map<String, Json> {
+        match store {
+            None | Some(Json::Null) => Map::new(),
+            Some(Json::Object(entries)) => {
+                if let Some(key) = super::scope::refused_key(&Json::Object(entries.clone())) {
+                    self.problem(place, &format!("has the key `{key}`, which is refused"));
+                }
+                entries.clone()
+            }
+            Some(_) => {
+                self.problem(place, "must be a map");
+                Map::new()
+            }
+        }
+    }
+
+    fn node(&mut self, place: &Place, json: &Json) -> Option<Node> {
+        self.nodes += 1;
+        if self.nodes > NODES_MAX {
+            self.problem(place, &format!("the tree has more than {NODES_MAX} nodes"));
+            return None;
+        }
+        if self.open.len() >= DEPTH_MAX {
+            self.problem(place, &format!("is deeper than {DEPTH_MAX} nodes"));
+            return None;
+        }
+        let Json::Object(members) = json else {
+            let message = match json {
+                Json::Null => "is missing: a node is a map with `type`, or with `$ref`",
+                _ => "must be a node: a map with `type`, or with `$ref`",
+            };
+            self.problem(place, message);
+            return None;
+        };
+        if let Some(reference) = members.get("$ref") {
+            return self.reference(place, reference);
+        }
+        self.open.push(place.clone());
+        let node = self.own_node(place, members);
+        self.open.pop();
+        node
+    }
+
+    fn own_node(&mut self, place: &Place, members: &Map<String, Json>) -> Option<Node> {
+        self.keys(place, members, NODE_KEYS);
+        let kind = members.get("type").and_then(Json::as_str);
+        let name = self.node_name(place, members);
+        let retries = self.retries(place, members);
+        if kind == Some("action") {
+            self.absent(place, members, "children", "an action has `steps`");
+            let steps = self.steps(place, members);
+            return Some(Node::Action {
+                name: name?,
+                retries: retries?,
+                steps: steps?,
+            });
+        }
+        let composite = Composite::NAMES.iter().find(|(_, name)| Some(*name) == kind);
+        let Some((composite, _)) = composite else {
+            let found = match members.get("type") {
+                None => "is missing".to_owned(),
+                Some(Json::String(text)) => format!("`{text}` is not a type of node"),
+                Some(other) => format!("`{other}` is not a type of node"),
+            };
+            let message = format!("{found}; expected action, parallel, selector or sequence");
+            self.problem(&place.at("type"), &message);
+            return None;
+        };
+        self.absent(place, members, "steps", "only an action has steps");
+        let children = self.children(place, members);
+        Some(Node::Composite {
+            kind: *composite,
+            name: name?,
+            retries: retries?,
+            children: children?,
+        })
+    }
+
+    fn absent(&mut self, place: &Place, members: &Map<String, Json>, key: &str, why: &str) {
+        if members.contains_key(key) {
+            self.problem(&place.at(key), &format!("must not be here: {why}"));
+        }
+    }
+
+    fn node_name(&mut self, place: &Place, members: &Map<String, Json>) -> Option<String> {
+        let name = self.text(place, members, "name")?;
+        if self.is_bare && name.contains(['/', '@']) {
+            self.problem(&place.at("name"), "must not contain `/` or `@`");
+            return None;
+        }
+        Some(name)
+    }
+
+    fn retries(&mut self, place: &Place, members: &Map<String, Json>) -> Option<u32> {
+        let given = match members.get("retries") {
+            None => return Some(0),
+            Some(given) => given,
+        };
+        let retries = given.as_u64().filter(|it| (1..=RETRIES_MAX).contains(it));
+        if retries.is_none() {
+            let message =
+                format!("must be a whole number from 1 to {RETRIES_MAX}, got `{}`", cut(given));
+            self.problem(&place.at("retries"), &message);
+        }
+        retries.and_then(|retries| u32::try_from(retries).ok())
+    }
+
+    fn children(&mut self, place: &Place, members: &Map<String, Json>) -> Option<Vec<Node>> {
+        let place = place.at("children");
+        let items = match members.get("children") {
+            Some(Json::Array(items)) if !items.is_empty() => items,
+            _ => {
+                self.problem(&place, "must be a list of at least one node");
+                return None;
+            }
+        };
+        let nodes: Vec<Option<Node>> = items
+            .iter()
+            .enumerate()
+            .map(|(idx, item)| self.node(&place.at(idx), item))
+            .collect();
+        nodes.into_iter().collect()
+    }
+
+    fn steps(&mut self, place: &Place, members: &Map<String, Json>) -> Option<Vec<Step>> {
+        let place = place.at("steps");
+        let items = match members.get("steps") {
+            Some(Json::Array(items)) if !items.is_empty() => items,
+            _ => {
+                self.problem(&place, "must be a list of at least one step");
+                return None;
+            }
+        };
+        let steps: Vec<Option<Step>> = items
+            .iter()
+            .enumerate()
+            .map(|(idx, item)| self.step(&place.at(idx), item))
+            .collect();
+        steps.into_iter().collect()
+    }
+
+    fn step(&mut self, place: &Place, json: &Json) -> Option<Step> {
+        let members = match json {
+            Json::Object(members) => members,
+            _ => {
+                self.problem(place, "must be a map with `evaluate` or `instruct`");
+                return None;
+            }
+        };
+        self.keys(place, members, &["evaluate", "instruct"]);
+        let make = match (members.get("evaluate"), members.get("instruct")) {
+            (Some(_), None) => ("evaluate", Step::Evaluate as fn(String) -> Step),
+            (None, Some(_)) => ("instruct", Step::Instruct as fn(String) -> Step),
+            (Some(_), Some(_)) => {
+                self.problem(place, "has both `evaluate` and `instruct`; a step has exactly one");
+                return None;
+            }
+            (None, None) => {
+                self.problem(place, "has neither `evaluate` nor `instruct`; a step has exactly one");
+                return None;
+            }
+        };
+        let text = self.text(place, members, make.0)?;
+        Some(make.1(text.trim().to_owned()))
+    }
+
+    fn reference(&mut self, place: &Place, reference: &Json) -> Option<Node> {
+        let at = place.at("$ref");
+        let Some(reference) = reference.as_str() else {
+            self.problem(&at, "must be a text");
+            return None;
+        };
+        let (file, pointer) = reference.split_once('#').unwrap_or((reference, ""));
+        let found = self.target(&place.file, file, pointer);
+        let (target, json) = match found {
+            Ok(found) => found,
+            Err(why) => {
+                self.problem(&at, &format!("`{reference}` cannot be used: {why}"));
+                return None;
+            }
+        };
+        if self.open.contains(&target) {
+            return Some(Node::Cycle {
+                reference: reference.to_owned(),
+            });
+        }
+        // A reference to a reference may go round without a node on the way.
+        self.open.push(place.clone());
+        let node = self.node(&target, &json);
+        self.open.pop();
+        node
+    }
+
+    /// Finds what a reference names. A reference to a wrapper means its tree.
+    fn target(&mut self, beside: &str, file: &str, pointer: &str) -> Result<(Place, Json), String> {
+        let path = match file.split_once("://") {
+            None if file.is_empty() => beside.to_owned(),
+            None => self.files.path_of(Path::new(&decoded(file)), beside)?,
+            Some(("file", path)) => self.files.path_of(Path::new(&decoded(path)), beside)?,
+            Some((scheme, _)) => return Err(format!("references to {scheme}:// are off")),
+        };
+        let json = self.files.get(&path)?;
+        let mut keys: Vec<String> = Vec::new();
+        let mut found: &Json = &json;
+        let parts = match pointer.strip_prefix('/') {
+            Some(rest) => rest.split('/').collect(),
+            None if pointer.is_empty() => Vec::new(),
+            None => return Err("what follows `#` must begin with `/`".to_owned()),
+        };
+        for part in parts {
+            let key = decoded(part).replace("~1", "/").replace("~0", "~");
+            let next = match found {
+                Json::Object(members) => members.get(&key),
+                Json::Array(items) => key.parse::<usize>().ok().and_then(|idx| items.get(idx)),
+                _ => None,
+            };
+            found = next.ok_or_else(|| format!("there is nothing at `#{pointer}`"))?;
+            keys.push(key);
+        }
+        if keys.is_empty()
+            && let Some(tree) = found.as_object().filter(|it| is_wrapper(it)).and_then(|it| it.get("tree"))
+        {
+            found = tree;
+            keys.push("tree".to_owned());
+        }
+        let place = Place {
+            file: path.as_str().into(),
+            keys,
+        };
+        Ok((place, found.clone()))
+    }
+
+    /// Reads a text that has more than blanks.
+    fn text(&mut self, place: &Place, members: &Map<String, Json>, key: &str) -> Option<String> {
+        let message = match members.get(key) {
+            Some(Json::String(text)) if !text.trim().is_empty() => return Some(text.clone()),
+            Some(Json::String(_)) => "must not be empty",
+            None | Some(Json::Null) => "is missing",
+            Some(_) => "must be a text",
+        };
+        self.problem(&place.at(key), message);
+        None
+    }
+
+    /// Warns of members that mean nothing.
+    fn keys(&mut self, place: &Place, members: &Map<String, Json>, known: &[&str]) {
+        for key in members.keys().filter(|key| !known.contains(&key.as_str())) {
+            let line = self.line(&place.at(key), "is not used");
+            if self.warnings.len() < PROBLEMS_MAX && !self.warnings.contains(&line) {
+                self.warnings.push(line);
+            }
+        }
+    }
+
+    fn problem(&mut self, place: &Place, message: &str) {
+        let line = self.line(place, message);
+        // A part that is named twice has its problems once.
+        if self.problems.len() < PROBLEMS_MAX && !self.problems.contains(&line) {
+            self.problems.push(line);
+        }
+    }
+
+    fn line(&self, place: &Place, message: &str) -> String {
+        let keys = match place.keys.is_empty() {
+            true => "(root)".to_owned(),
+            false => place.keys.join("."),
+        };
+        match *place.file == *self.main {
+            true => format!("{keys}: {message}"),
+            false => format!("{}#{keys}: {message}", place.file),
+        }
+    }
+}
+
+/// Tells whether a file's root wraps a tree and is not a node.
+fn is_wrapper(members: &Map<String, Json>) -> bool {
+    members.contains_key("tree") || !(members.contains_key("type") || members.contains_key("$ref"))
+}
+
+/// Replaces `%20` and the like.
+pub(super) fn decoded(text: &str) -> String {
+    let mut bytes = Vec::new();
+    let mut rest = text.as_bytes();
+    while let Some((first, after)) = rest.split_first() {
+        let digits = after.get(..2).and_then(|digits| std::str::from_utf8(digits).ok());
+        let byte = digits.and_then(|digits| u8::from_str_radix(digits, 16).ok());
+        match (first, byte) {
+            (b'%', Some(byte)) => {
+                bytes.push(byte);
+                rest = after.get(2..).unwrap_or_default();
+            }
+            _ => {
+                bytes.push(*first);
+                rest = after;
+            }
+        }
+    }
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+/// Writes a value into a message, and not more of it than a line takes.
+fn cut(value: &Json) -> String {
+    let text = value.to_string();
+    match text.char_indices().nth(40) {
+        Some((at, _)) => format!("{}…", &text[..at]),
+        None => text,
+    }
+}

@@ -1,0 +1,692 @@
+//! What a driver can do with the run of a tree: each answer is one answer to the run's open wait.
+//!
+//! An answer is checked against the position that the driver sees, and names the wait of that position, so that the store
+//! refuses the second of two drivers. It is durable before this module replies, and so is the wait that follows it.
+
+use std::rc::Rc;
+use std::time::Duration;
+
+use flowstone_engine::ids::RunId;
+use flowstone_engine::observer::NoObserver;
+use flowstone_engine::ports::{
+    News, RunFilter, RunRow, StartDecision, StoreError, Target, WaitFilter, WaitRow, WaitState,
+};
+use flowstone_engine::{
+    Answering, Caller, Engine, EngineError, ExecuteOptions, StartOptions, Stay,
+};
+use flowstone_flow::flow::LoadedFlow;
+use flowstone_lang::value::Value;
+use flowstone_model::json::from_json_with_string_keys;
+use flowstone_project::flow_files;
+use serde_json::{Value as Json, json};
+
+use super::check::check;
+use super::document;
+use super::error::TreeError;
+use super::handle::{Handle, HandleKind};
+use super::position::{Position, occurrence, path_after};
+use super::{compile, scope};
+
+/// How often a position is read again that another process is changing.
+const TRIES: u32 = 600;
+/// How long a change is waited for before the position is read again.
+const PAUSE: Duration = Duration::from_millis(50);
+
+/// The runs of trees in one engine, for one driver.
+pub struct Trees<'a> {
+    pub(super) engine: &'a Engine,
+    /// Distinguishes the process, for handles that live as long as it does.
+    process: &'a str,
+    /// Who answers, as the journal has it.
+    by: Option<String>,
+    /// Whether documents of other projects become runs.
+    imports: bool,
+    executor: Executor,
+}
+
+/// Who executes the runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Executor {
+    /// The caller, who has the engine: a command.
+    Caller,
+    /// A worker of this process: a server.
+    Worker,
+}
+
+/// How a tree is started.
+#[derive(Debug, Clone)]
+pub struct Start {
+    /// As the driver writes it.
+    pub tree_uri: String,
+    /// The file, absolute or relative to the project's folder.
+    pub path: std::path::PathBuf,
+    pub handle: Handle,
+    /// Whether the driver has to accept the protocol before the first request.
+    pub gate: bool,
+}
+
+/// What a driver answers.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Answer {
+    Eval {
+        result: bool,
+        note: Option<String>,
+    },
+    Submit {
+        /// `success`, `failure` or `running`.
+        status: String,
+        note: Option<String>,
+    },
+    Think {
+        thought: String,
+    },
+    VarWrite {
+        path: String,
+        value: Json,
+    },
+}
+
+impl<'a> Trees<'a> {
+    /// Returns the trees of an engine. `process` is the same for all calls of a process, and for no other process.
+    pub fn new(engine: &'a Engine, process: &'a str, by: Option<String>) -> Trees<'a> {
+        Trees {
+            engine,
+            process,
+            by,
+            imports: true,
+            executor: Executor::Caller,
+        }
+    }
+
+    /// Returns the same trees where a worker of this process executes their runs.
+    pub fn beside_worker(self) -> Trees<'a> {
+        Trees {
+            executor: Executor::Worker,
+            ..self
+        }
+    }
+
+    /// Returns the same trees for a caller who may only read: no document is imported.
+    pub fn reading(self) -> Trees<'a> {
+        Trees {
+            imports: false,
+            ..self
+        }
+    }
+
+    /// Reads a handle.
+    ///
+    /// # Errors
+    /// [`TreeError::BadHandle`], as of [`Handle::read`].
+    pub fn handle(&self, text: &str) -> Result<Handle, TreeError> {
+        Handle::read(text, self.engine.project_root(), None)
+    }
+
+    /// Returns the name that the store keeps for the run of a handle.
+    pub(super) fn external_id(&self, handle: &Handle) -> Option<String> {
+        handle.external_id(self.process)
+    }
+
+    /// Starts a tree, and returns `{ok, schema_version, uri, tree_uri, slug}` with the id of its run.
+    ///
+    /// # Errors
+    /// When the tree has problems, or the handle is taken: then nothing was started.
+    pub async fn start(&self, start: &Start) -> Result<(Json, RunId), TreeError> {
+        if self.find(&start.handle).await?.is_some() || document::exists(self, &start.handle)? {
+            return Err(self.taken(&start.handle));
+        }
+        let tree = check(self.engine.project_root(), &start.path)?.tree;
+        let text = compile::flow_text(&tree, self.engine.settings());
+        let input = input(start.gate, &start.handle.uri, &start.tree_uri, None);
+        let external = start.handle.external_id(self.process);
+        let run = self.begin(&text, input, external).await?;
+        let run = run.ok_or_else(|| self.taken(&start.handle))?;
+        let uri = match &start.handle.kind {
+            HandleKind::Run(name) if name.is_empty() => format!("run://{run}"),
+            HandleKind::File(_) | HandleKind::Memory(_) | HandleKind::Run(_) => {
+                start.handle.uri.clone()
+            }
+        };
+        let position = self.settle(&run).await?;
+        document::write(self, &start.handle, &position).await?;
+        let answer = json!({
+            "ok": true, "schema_version": document::SCHEMA_VERSION, "uri": uri,
+            "tree_uri": start.tree_uri, "slug": tree.slug(),
+        });
+        Ok((answer, run))
+    }
+
+    fn taken(&self, handle: &Handle) -> TreeError {
+        TreeError::Exists {
+            uri: handle.uri.clone(),
+        }
+    }
+
+    /// Adds the run of a flow's text; nothing where one with this name exists.
+    pub(super) async fn begin(
+        &self,
+        text: &str,
+        input: Value,
+        external_id: Option<String>,
+    ) -> Result<Option<RunId>, TreeError> {
+        let loaded = self.loaded(text)?;
+        let options = StartOptions {
+            external_id,
+            started_by: Some("tree".to_owned()),
+            is_left: self.executor == Executor::Worker,
+            ..StartOptions::with_input(input)
+        };
+        let started = self.engine.submit(&loaded, options).await?;
+        Ok((started.decision != StartDecision::Deduped).then_some(started.run))
+    }
+
+    fn loaded(&self, text: &str) -> Result<LoadedFlow, TreeError> {
+        let session = self.engine.session();
+        let checked = self.engine.check_text(&session, text);
+        let first = checked.findings.first().map(|it| it.message.clone());
+        match checked.loaded.filter(|_| first.is_none()) {
+            Some(loaded) => Ok(loaded),
+            None => {
+                let message = first.unwrap_or_default();
+                let message = format!("the flow of a tree has a problem: {message}");
+                Err(EngineError::Internal(message).into())
+            }
+        }
+    }
+
+    /// Returns the request to answer next: `{type, name, expression or instruction, cursor}`, or how the tree ended.
+    ///
+    /// # Errors
+    /// When there is no such run, or its document differs from it.
+    pub async fn next(&self, handle: &Handle) -> Result<Json, TreeError> {
+        loop {
+            let position = self.at(handle).await?;
+            if let Some(request) = position.request() {
+                document::catch_up(self, handle, &position).await?;
+                return Ok(request);
+            }
+            let op = Value::map([(Value::keyword("op"), Value::keyword("next"))]);
+            if let Some(after) = self.give(&position, &op).await? {
+                document::write(self, handle, &after).await?;
+                if let Some(request) = after.request() {
+                    return Ok(request);
+                }
+            }
+        }
+    }
+
+    /// Takes an answer to the open request, a thought, or a value for `$VAR`, and returns the position after it.
+    /// `expected`: the cursor of the request that the driver answers.
+    ///
+    /// # Errors
+    /// When the run is in another phase, another request is open, or the answer does not fit. Nothing has changed then.
+    pub async fn answer(
+        &self,
+        handle: &Handle,
+        answer: &Answer,
+        expected: Option<&str>,
+    ) -> Result<Json, TreeError> {
+        loop {
+            let position = self.at(handle).await?;
+            let payload = self.checked(&position, answer, expected)?;
+            if let Some(after) = self.give(&position, &payload).await? {
+                document::write(self, handle, &after).await?;
+                return Ok(reply(answer, after.text("outcome")));
+            }
+        }
+    }
+
+    /// Checks an answer, and returns what the wait is answered with.
+    fn checked(
+        &self,
+        position: &Position,
+        answer: &Answer,
+        expected: Option<&str>,
+    ) -> Result<Value, TreeError> {
+        let phase = position.phase();
+        let wrong = |wanted| TreeError::WrongPhase {
+            wanted,
+            current: phase.to_owned(),
+        };
+        let is_open = match answer {
+            Answer::VarWrite { .. } => true,
+            Answer::Eval { .. } | Answer::Submit { .. } | Answer::Think { .. } => {
+                position.request_name().is_some()
+            }
+        };
+        if let Some(given) = expected.filter(|given| is_open && *given != position.cursor()) {
+            return Err(TreeError::StaleCursor {
+                given: given.chars().take(100).collect(),
+                open: position.cursor(),
+            });
+        }
+        let mut fields = Vec::new();
+        let op = match answer {
+            Answer::Eval { result, note } => {
+                if phase != "evaluating" {
+                    return Err(wrong("evaluating"));
+                }
+                fields.push(("result", Value::Bool(*result)));
+                fields.extend(noted(note.as_deref())?);
+                "eval"
+            }
+            Answer::Submit { status, note } => {
+                if !matches!(phase, "performing" | "protocol") {
+                    return Err(wrong("performing"));
+                }
+                fields.push(("status", Value::from(status.as_str())));
+                fields.extend(noted(note.as_deref())?);
+                "submit"
+            }
+            Answer::Think { thought } => {
+                if !matches!(phase, "evaluating" | "performing") {
+                    return Err(TreeError::NothingOpen);
+                }
+                let thought = scope::note("thought", thought)?;
+                fields.push(("thought", Value::from(thought)));
+                "think"
+            }
+            Answer::VarWrite { path, value } => {
+                let keys = scope::keys(path)?;
+                if position.wait.is_none() {
+                    return Err(TreeError::Over {
+                        run: position.run.id.to_string(),
+                        status: position.text("status").to_owned(),
+                    });
+                }
+                scope::check_write(&position.var(), &keys, value)?;
+                let keys = keys.into_iter().map(Value::from);
+                fields.push(("path", Value::vector(keys)));
+                fields.push(("value", from_json_with_string_keys(value)));
+                "var-write"
+            }
+        };
+        fields.push(("op", Value::keyword(op)));
+        let fields = fields.into_iter();
+        Ok(Value::map(
+            fields.map(|(key, value)| (Value::keyword(key), value)),
+        ))
+    }
+
+    /// Begins the tree again: the trace is empty, the stores hold what they held at the start, and the gate is closed if
+    /// the run began with one. A run that has ended is followed by a new one under the same handle.
+    ///
+    /// # Errors
+    /// When there is no such run.
+    pub async fn reset(&self, handle: &Handle) -> Result<Json, TreeError> {
+        loop {
+            let position = self.at(handle).await?;
+            let after = match position.wait {
+                Some(_) => {
+                    let op = Value::map([(Value::keyword("op"), Value::keyword("reset"))]);
+                    self.give(&position, &op).await?
+                }
+                None => self.begin_again(handle, &position).await?,
+            };
+            if let Some(after) = after {
+                document::write(self, handle, &after).await?;
+                return Ok(json!({"status": "reset"}));
+            }
+        }
+    }
+
+    async fn begin_again(
+        &self,
+        handle: &Handle,
+        position: &Position,
+    ) -> Result<Option<Position>, TreeError> {
+        let text = self.program_text(&position.run).await?;
+        let (base, generation) = self.generation(handle, &position.run.id).await?;
+        let given = flowstone_engine::codec::decode(&position.run.input);
+        let given = given.unwrap_or(Value::Nil);
+        let of = |key: &str| given.get(key).and_then(Value::as_str).unwrap_or_default();
+        let input = input(position.has_gate(), of("handle"), of("tree-uri"), None);
+        let name = format!("{base}#{}", generation + 1);
+        match self.begin(&text, input, Some(name)).await? {
+            Some(run) => self.settle(&run).await.map(Some),
+            // Another driver was faster.
+            None => Ok(None),
+        }
+    }
+
+    /// Returns what confirms that a run can be driven.
+    ///
+    /// # Errors
+    /// When there is no such run.
+    pub async fn resume(&self, handle: &Handle) -> Result<Json, TreeError> {
+        let position = self.at(handle).await?;
+        document::catch_up(self, handle, &position).await?;
+        Ok(json!({
+            "ok": true, "uri": handle.uri, "status": position.text("status"),
+            "phase": position.phase(), "protocol_accepted": position.is_accepted(),
+        }))
+    }
+
+    /// Returns `$VAR`, or `{path, value}` of a place in it.
+    ///
+    /// # Errors
+    /// When there is no such run, or the path is malformed.
+    pub async fn var(&self, handle: &Handle, path: Option<&str>) -> Result<Json, TreeError> {
+        let position = self.at(handle).await?;
+        part(&position.var(), path)
+    }
+
+    /// Returns `$CONST`, or `{path, value}` of a place in it.
+    ///
+    /// # Errors
+    /// When there is no such run, or the path is malformed.
+    pub async fn constants(&self, handle: &Handle, path: Option<&str>) -> Result<Json, TreeError> {
+        let position = self.at(handle).await?;
+        let tree = self.tree_of(&position.run).await?;
+        part(&document::constants(&tree), path)
+    }
+
+    /// Returns the trace since the start or the last reset, from an index to before another, counted from 0.
+    ///
+    /// # Errors
+    /// When there is no such run.
+    pub async fn trace(
+        &self,
+        handle: &Handle,
+        from: Option<u64>,
+        to: Option<u64>,
+    ) -> Result<Json, TreeError> {
+        let position = self.at(handle).await?;
+        let trace = document::trace(self, &position).await?;
+        let place = |given: u64| usize::try_from(given).unwrap_or(usize::MAX).min(trace.len());
+        let (from, to) = (place(from.unwrap_or(0)), place(to.unwrap_or(u64::MAX)));
+        let part = trace.get(from..to.max(from)).unwrap_or_default();
+        Ok(Json::Array(part.to_vec()))
+    }
+
+    /// Returns the document of a run without its tree: only what was visited.
+    ///
+    /// # Errors
+    /// When there is no such run.
+    pub async fn execution(&self, handle: &Handle) -> Result<Json, TreeError> {
+        let mut document = self.export(handle).await?;
+        if let Some(members) = document.as_object_mut() {
+            members.shift_remove("tree");
+        }
+        Ok(document)
+    }
+
+    /// Returns the whole document of a run, for inspectors.
+    ///
+    /// # Errors
+    /// When there is no such run.
+    pub async fn export(&self, handle: &Handle) -> Result<Json, TreeError> {
+        let position = self.at(handle).await?;
+        document::of(self, &handle.uri, &position).await
+    }
+
+    /// Returns the id of the run of a handle.
+    ///
+    /// # Errors
+    /// When there is no such run.
+    pub async fn run(&self, handle: &Handle) -> Result<RunId, TreeError> {
+        Ok(self.at(handle).await?.run.id)
+    }
+
+    /// Returns where the run of a handle is, after its document was compared with it.
+    async fn at(&self, handle: &Handle) -> Result<Position, TreeError> {
+        let run = match self.find(handle).await? {
+            Some(run) => run,
+            None if self.imports => document::import(self, handle).await?,
+            None => {
+                let uri = handle.uri.clone();
+                return Err(TreeError::NotFound { uri });
+            }
+        };
+        let position = self.settle(&run).await?;
+        document::compare(self, handle, &position)?;
+        Ok(position)
+    }
+
+    /// Answers the wait of a position and executes the run up to the next one. Nothing: the position has changed.
+    async fn give(
+        &self,
+        position: &Position,
+        payload: &Value,
+    ) -> Result<Option<Position>, TreeError> {
+        let Some(wait) = &position.wait else {
+            return Ok(None);
+        };
+        let how = Answering {
+            caller: Caller {
+                name: self.by.clone(),
+                ..Caller::default()
+            },
+            ..Answering::default()
+        };
+        let target = Target::Name(wait.id.clone());
+        match self.engine.answer_waits(target, payload, how).await {
+            Ok(_) => {}
+            Err(EngineError::AlreadyDecided(_)) => return Ok(None),
+            Err(error) => return Err(error.into()),
+        }
+        self.after(&position.run.id, position.answers + 1)
+            .await
+            .map(Some)
+    }
+
+    /// Returns the position after a number of answers, also if there are more by now.
+    async fn after(&self, run: &RunId, answers: u64) -> Result<Position, TreeError> {
+        let path = path_after(answers);
+        let mut news = self.engine.stores().feed.watch(run);
+        for _ in 0..TRIES {
+            news.mark_seen();
+            let waits = &self.engine.stores().waits;
+            let row = self.engine.run(run).await?;
+            if let Some(wait) = waits.at(run, &path).await.map_err(EngineError::from)? {
+                return Position::at_wait(row, wait).ok_or_else(|| not_tree(run));
+            }
+            if row.status.is_final() {
+                return self.ended(row).await;
+            }
+            self.execute(run, &mut *news).await?;
+        }
+        Err(TreeError::Busy {
+            run: run.to_string(),
+        })
+    }
+
+    /// Executes a run until it waits for its driver or has ended, and returns where it is.
+    pub(super) async fn settle(&self, run: &RunId) -> Result<Position, TreeError> {
+        let mut news = self.engine.stores().feed.watch(run);
+        for _ in 0..TRIES {
+            news.mark_seen();
+            let row = self.engine.run(run).await?;
+            if row.status.is_final() {
+                return self.ended(row).await;
+            }
+            let filter = WaitFilter {
+                run: Some(run.clone()),
+                ..WaitFilter::default()
+            };
+            let waits = self.engine.stores().waits.list(filter).await;
+            let waits = waits.map_err(EngineError::from)?.into_iter();
+            let open = waits
+                .filter(|wait| wait.state == WaitState::Open)
+                .find_map(|wait| Position::at_wait(row.clone(), wait));
+            if let Some(position) = open {
+                return Ok(position);
+            }
+            self.execute(run, &mut *news).await?;
+        }
+        Err(TreeError::Busy {
+            run: run.to_string(),
+        })
+    }
+
+    async fn ended(&self, row: RunRow) -> Result<Position, TreeError> {
+        let filter = WaitFilter {
+            run: Some(row.id.clone()),
+            all: true,
+            ..WaitFilter::default()
+        };
+        let waits = self.engine.stores().waits.list(filter).await;
+        let waits: Vec<WaitRow> = waits.map_err(EngineError::from)?;
+        let last = waits.into_iter().max_by_key(|wait| occurrence(&wait.path));
+        let run = row.id.clone();
+        Position::at_end(row, last).ok_or_else(|| not_tree(&run))
+    }
+
+    /// Gets a run further: executes it here, or waits until another one has.
+    async fn execute(&self, run: &RunId, news: &mut dyn News) -> Result<(), TreeError> {
+        let is_held = match self.executor {
+            Executor::Caller => self.execute_here(run).await?,
+            Executor::Worker => true,
+        };
+        if is_held {
+            // A change of another process is noticed a little later.
+            let _ = tokio::time::timeout(PAUSE, news.changed()).await;
+        }
+        Ok(())
+    }
+
+    /// Executes a run up to its next wait. Returns whether another process does that.
+    async fn execute_here(&self, run: &RunId) -> Result<bool, TreeError> {
+        let options = ExecuteOptions {
+            stay: Stay::No,
+            ..ExecuteOptions::default()
+        };
+        let executed = self
+            .engine
+            .execute_with_parents(run, Rc::new(NoObserver), options);
+        match executed.await {
+            Ok(_) => Ok(false),
+            Err(EngineError::Held { .. }) => Ok(true),
+            Err(EngineError::Store(StoreError::LeaseLost { .. })) => Ok(true),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Finds the run of a handle: the last one where it was reset after its end.
+    async fn find(&self, handle: &Handle) -> Result<Option<RunId>, TreeError> {
+        let named = match handle.external_id(self.process) {
+            Some(external) => self.named(&external).await?,
+            None => None,
+        };
+        let found = match (named, &handle.kind) {
+            (Some(run), _) => Some(run),
+            (None, HandleKind::Run(id)) if !id.is_empty() => {
+                match self.engine.find_run(id).await {
+                    Ok(row) => Some(row.id),
+                    Err(EngineError::NoSuchRun { .. }) => None,
+                    Err(error) => return Err(error.into()),
+                }
+            }
+            (None, _) => None,
+        };
+        let Some(first) = found else {
+            return Ok(None);
+        };
+        let base = self.base(handle, &first);
+        let mut last = first;
+        let mut generation = 2;
+        while let Some(run) = self.named(&format!("{base}#{generation}")).await? {
+            last = run;
+            generation += 1;
+        }
+        Ok(Some(last))
+    }
+
+    async fn generation(
+        &self,
+        handle: &Handle,
+        run: &RunId,
+    ) -> Result<(String, u32), TreeError> {
+        let row = self.engine.run(run).await?;
+        let numbered = row.external_id.as_deref().and_then(|name| name.rsplit_once('#'));
+        let number = numbered.and_then(|(base, number)| Some((base, number.parse().ok()?)));
+        Ok(match number {
+            Some((base, number)) => (base.to_owned(), number),
+            None => (self.base(handle, run), 1),
+        })
+    }
+
+    /// Returns what the names of later runs of a handle begin with.
+    fn base(&self, handle: &Handle, first: &RunId) -> String {
+        match &handle.kind {
+            HandleKind::Run(_) => format!("tree:again:{first}"),
+            HandleKind::File(_) | HandleKind::Memory(_) => {
+                handle.external_id(self.process).unwrap_or_default()
+            }
+        }
+    }
+
+    async fn named(&self, external: &str) -> Result<Option<RunId>, TreeError> {
+        let filter = RunFilter {
+            id_prefix: Some(external.to_owned()),
+            limit: 1,
+            ..RunFilter::default()
+        };
+        let found = self.engine.list_runs(filter).await?;
+        Ok(found.into_iter().next().map(|row| row.id))
+    }
+
+    /// Returns the text of the flow that a run executes.
+    async fn program_text(&self, run: &RunRow) -> Result<String, TreeError> {
+        let program = self.engine.stores().runs.program(&run.program).await;
+        let program = program.map_err(EngineError::from)?;
+        let text = program.and_then(|program| flow_files::text_of(&program));
+        text.ok_or_else(|| not_tree(&run.id))
+    }
+
+    /// Returns the tree that a run executes, as its flow has it.
+    pub(super) async fn tree_of(&self, run: &RunRow) -> Result<Value, TreeError> {
+        let text = self.program_text(run).await?;
+        compile::tree_of(&text).ok_or_else(|| not_tree(&run.id))
+    }
+}
+
+fn not_tree(run: &RunId) -> TreeError {
+    TreeError::NotTree {
+        run: run.to_string(),
+    }
+}
+
+/// Returns the input of a tree's flow.
+pub(super) fn input(gate: bool, handle: &str, tree_uri: &str, from: Option<Value>) -> Value {
+    let entries = [
+        ("gate", Some(Value::Bool(gate))),
+        ("handle", Some(Value::from(handle))),
+        ("tree-uri", Some(Value::from(tree_uri))),
+        ("from", from),
+    ];
+    let entries = entries.into_iter();
+    Value::map(entries.filter_map(|(key, value)| Some((Value::keyword(key), value?))))
+}
+
+fn noted(note: Option<&str>) -> Result<Option<(&'static str, Value)>, TreeError> {
+    let note = note.map(|note| scope::note("note", note)).transpose()?;
+    Ok(note.map(|note| ("note", Value::from(note))))
+}
+
+fn part(store: &Json, path: Option<&str>) -> Result<Json, TreeError> {
+    match path {
+        None => Ok(store.clone()),
+        Some(path) => {
+            let value = scope::read(store, &scope::keys(path)?);
+            Ok(json!({"path": path, "value": value}))
+        }
+    }
+}
+
+/// Returns what the driver gets for an answer.
+fn reply(answer: &Answer, outcome: &str) -> Json {
+    let message = match (answer, outcome) {
+        (Answer::VarWrite { path, value }, _) => return json!({"path": path, "value": value}),
+        (Answer::Think { .. }, _) => return json!({"status": "recorded"}),
+        (_, "evaluation_passed") => "The condition holds. Get the next request.",
+        (_, "evaluation_failed") => "The condition does not hold. The action has failed.",
+        (_, "step_complete") => "The step is done. The action has further steps.",
+        (_, "action_complete") => "The action is done.",
+        (_, "action_failed") => "The action has failed.",
+        (_, "protocol_accepted") => "The protocol is accepted. Get the first request of the tree.",
+        (_, "protocol_rejected") => "The protocol is not accepted. The run has ended.",
+        (_, _) => "Recorded. The request stays open.",
+    };
+    json!({"status": outcome, "message": message})
+}

@@ -1,0 +1,129 @@
+//! The files of a tree: read below the project's folder, within limits, each once.
+
+use std::collections::HashMap;
+use std::io::Read as _;
+use std::path::{Component, Path, PathBuf};
+use std::rc::Rc;
+
+use flowstone_engine::rooted::Root;
+use flowstone_model::json::to_json;
+use flowstone_steps::http::yaml;
+use serde_json::Value as Json;
+
+/// Maximum size of one file, in bytes.
+const FILE_MAX: u64 = 1 << 20;
+/// Maximum number of files of one tree.
+const FILES_MAX: usize = 256;
+
+/// The files that were read, by their paths below the project's folder.
+pub(super) struct Files {
+    root: Root,
+    read: HashMap<String, Rc<Json>>,
+}
+
+impl Files {
+    /// Returns the files below a folder; none is read yet.
+    ///
+    /// # Errors
+    /// Why the folder cannot be opened.
+    pub fn below(folder: &Path) -> Result<Files, String> {
+        let root = Root::open(folder).map_err(|error| said(&error))?;
+        Ok(Files {
+            root,
+            read: HashMap::new(),
+        })
+    }
+
+    /// Returns the path of a file below the project's folder: of an absolute path, or of one that is relative to `beside`.
+    /// Links are not followed here; what they lead to is checked when the file is read.
+    ///
+    /// # Errors
+    /// When it lies outside the folder.
+    pub fn path_of(&self, path: &Path, beside: &str) -> Result<String, String> {
+        let outside = || format!("`{}` is outside the project's folder", path.display());
+        let joined = match path.is_absolute() {
+            true => match path.strip_prefix(self.root.path()) {
+                Ok(inside) => inside.to_owned(),
+                // The way to the folder may lead through links.
+                Err(_) => {
+                    let real = std::fs::canonicalize(path).map_err(|_| outside())?;
+                    let inside = real.strip_prefix(self.root.path());
+                    inside.map_err(|_| outside())?.to_owned()
+                }
+            },
+            false => {
+                let folder = Path::new(beside).parent().unwrap_or(Path::new(""));
+                folder.join(path)
+            }
+        };
+        let mut parts = PathBuf::new();
+        for part in joined.components() {
+            match part {
+                Component::Normal(name) => parts.push(name),
+                Component::CurDir => {}
+                Component::ParentDir if parts.pop() => {}
+                Component::ParentDir | Component::RootDir | Component::Prefix(_) => {
+                    return Err(outside());
+                }
+            }
+        }
+        let path = parts.to_str().ok_or_else(outside)?;
+        Ok(path.to_owned())
+    }
+
+    /// Returns what a file holds.
+    ///
+    /// # Errors
+    /// When there is no such file, a link leads out of the folder, or the file is too large or malformed.
+    pub fn get(&mut self, path: &str) -> Result<Rc<Json>, String> {
+        if let Some(read) = self.read.get(path) {
+            return Ok(read.clone());
+        }
+        if self.read.len() >= FILES_MAX {
+            return Err(format!("the tree has more than {FILES_MAX} files"));
+        }
+        let text = self.text(path)?;
+        let json = Rc::new(parsed(path, &text)?);
+        self.read.insert(path.to_owned(), json.clone());
+        Ok(json)
+    }
+
+    fn text(&self, path: &str) -> Result<String, String> {
+        let real = std::fs::canonicalize(self.root.path().join(path));
+        let real = real.map_err(|error| said(&error))?;
+        let inside = real.strip_prefix(self.root.path()).ok();
+        let inside = inside.and_then(Path::to_str);
+        let inside = inside.ok_or("it leads outside the project's folder")?;
+        let file = self.root.file(inside).map_err(|error| said(&error))?;
+        let mut text = String::new();
+        let read = file.take(FILE_MAX + 1).read_to_string(&mut text);
+        match read.map_err(|error| said(&error))? as u64 > FILE_MAX {
+            true => Err(format!("it has more than {FILE_MAX} bytes")),
+            false => Ok(text),
+        }
+    }
+}
+
+/// Parses a file by its extension.
+fn parsed(path: &str, text: &str) -> Result<Json, String> {
+    let extension = Path::new(path).extension().and_then(|it| it.to_str());
+    match extension.map(str::to_ascii_lowercase).as_deref() {
+        Some("json") => {
+            serde_json::from_str(text).map_err(|error| format!("it is not JSON: {error}"))
+        }
+        Some("yaml" | "yml") => {
+            let value = yaml::read(text).map_err(|error| format!("it is not YAML: {error}"))?;
+            to_json(&value).map_err(|error| error.to_string())
+        }
+        _ => Err("the name of a tree file ends in .yaml, .yml or .json".to_owned()),
+    }
+}
+
+fn said(error: &std::io::Error) -> String {
+    match error.kind() {
+        std::io::ErrorKind::NotFound => "there is no such file".to_owned(),
+        std::io::ErrorKind::InvalidData => "it is not UTF-8 text".to_owned(),
+        std::io::ErrorKind::IsADirectory => "it is a folder".to_owned(),
+        _ => error.to_string(),
+    }
+}

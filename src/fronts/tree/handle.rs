@@ -1,0 +1,110 @@
+//! Handles: the address that a driver chooses for a run, and the name under which the store knows it.
+
+use std::path::{Component, Path, PathBuf};
+
+use super::check::decoded;
+use super::error::TreeError;
+
+/// The address of a run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Handle {
+    /// As the driver writes it.
+    pub uri: String,
+    pub(super) kind: HandleKind,
+}
+
+/// What a handle addresses.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum HandleKind {
+    /// A document below the project's folder: its path from there.
+    File(String),
+    /// A name that the server process knows as long as it lives.
+    Memory(String),
+    /// A name, or the id of a run. Empty: the run's own id.
+    Run(String),
+}
+
+/// Maximum length of a handle, in bytes.
+const LONGEST: usize = 1_000;
+
+impl Handle {
+    /// Reads a handle. `folder`: where relative paths begin. A text without a scheme is the path of a document if it ends
+    /// in `.json`, and else the name or id of a run.
+    ///
+    /// # Errors
+    /// [`TreeError::BadHandle`] for another scheme, a path that is not absolute or leads outside the project, and an empty
+    /// name.
+    pub fn read(text: &str, project: &Path, folder: Option<&Path>) -> Result<Handle, TreeError> {
+        let bad = |why: &str| TreeError::BadHandle {
+            uri: text.chars().take(200).collect(),
+            why: why.to_owned(),
+        };
+        if text.len() > LONGEST || text.chars().any(char::is_control) {
+            return Err(bad("it is too long or has control characters"));
+        }
+        let named = |name: &str| match name.is_empty() {
+            true => Err(bad("the name is empty")),
+            false => Ok(name.to_owned()),
+        };
+        let (uri, kind) = match (text.split_once("://"), folder) {
+            (Some(("file", path)), _) => {
+                let path = path.strip_prefix("localhost").unwrap_or(path);
+                let path = below(project, Path::new(&decoded(path))).map_err(|why| bad(&why))?;
+                (text.to_owned(), HandleKind::File(path))
+            }
+            (Some(("memory", name)), _) => (text.to_owned(), HandleKind::Memory(named(name)?)),
+            (Some(("run", name)), _) => (text.to_owned(), HandleKind::Run(name.to_owned())),
+            (Some((scheme, _)), _) => {
+                return Err(bad(&format!("the scheme {scheme}:// is unknown")));
+            }
+            (None, Some(folder)) if text.ends_with(".json") => {
+                let path = folder.join(text);
+                let uri = format!("file://{}", path.display());
+                let path = below(project, &path).map_err(|why| bad(&why))?;
+                (uri, HandleKind::File(path))
+            }
+            (None, Some(_)) => (format!("run://{text}"), HandleKind::Run(named(text)?)),
+            (None, None) => return Err(bad("it has no scheme")),
+        };
+        Ok(Handle { uri, kind })
+    }
+
+    /// Returns the name that the store keeps for a run of this handle. `process`: what distinguishes this process.
+    pub(super) fn external_id(&self, process: &str) -> Option<String> {
+        match &self.kind {
+            HandleKind::File(path) => Some(format!("tree:file:{path}")),
+            HandleKind::Memory(name) => Some(format!("tree:memory:{process}:{name}")),
+            HandleKind::Run(name) if name.is_empty() => None,
+            HandleKind::Run(name) => Some(format!("tree:run:{name}")),
+        }
+    }
+}
+
+/// Returns the path of a document from the project's folder. Its folder must be there, without links that lead out.
+fn below(project: &Path, path: &Path) -> Result<String, String> {
+    if !path.is_absolute() {
+        return Err("the path is not absolute".to_owned());
+    }
+    if path.components().any(|part| part == Component::ParentDir) {
+        return Err("the path has `..`".to_owned());
+    }
+    let outside = || "it is outside the project's folder".to_owned();
+    let project = std::fs::canonicalize(project).map_err(|error| error.to_string())?;
+    let (Some(folder), Some(name)) = (path.parent(), path.file_name()) else {
+        return Err(outside());
+    };
+    let folder = match std::fs::canonicalize(folder) {
+        Ok(folder) => folder,
+        Err(_) if folder.starts_with(&project) => {
+            return Err("its folder does not exist".to_owned());
+        }
+        Err(_) => return Err(outside()),
+    };
+    let path: PathBuf = folder.join(name);
+    let inside = path.strip_prefix(&project).map_err(|_| outside())?;
+    if inside.starts_with(".flowstone") {
+        return Err("`.flowstone` belongs to the runtime".to_owned());
+    }
+    let inside = inside.to_str().ok_or_else(outside)?;
+    Ok(inside.to_owned())
+}

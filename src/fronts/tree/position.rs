@@ -1,0 +1,182 @@
+//! Where a run is: the state that its flow computed last, from the open wait or from the end of the run.
+
+use flowstone_engine::codec;
+use flowstone_engine::ports::{RunRow, RunStatus, WaitRow};
+use flowstone_lang::value::Value;
+use flowstone_model::json::to_json;
+use serde_json::{Map, Value as Json, json};
+
+/// The id of the wait step in a tree's flow.
+const STEP: &str = "answer";
+
+/// A run of a tree, and its state.
+#[derive(Debug, Clone)]
+pub(super) struct Position {
+    pub run: RunRow,
+    /// The wait that the next answer is for; none once the run has ended.
+    pub wait: Option<WaitRow>,
+    /// The state, as `flow.tree` has it.
+    state: Value,
+    /// The number of answers so far.
+    pub answers: u64,
+}
+
+impl Position {
+    /// Returns the position of a run at one of its waits; nothing where that is not the wait of a tree.
+    pub fn at_wait(run: RunRow, wait: WaitRow) -> Option<Position> {
+        let details = codec::decode(&wait.details).ok()?;
+        let state = details.get("show")?.get("data")?.get("state")?.clone();
+        let answers = occurrence(&wait.path)? - 1;
+        Some(Position {
+            run,
+            wait: Some(wait),
+            state,
+            answers,
+        })
+    }
+
+    /// Returns the position of a run that has ended. `last`: its last wait, where it had one.
+    pub fn at_end(run: RunRow, last: Option<WaitRow>) -> Option<Position> {
+        let stored = match run.status {
+            RunStatus::Completed => run.result.as_deref(),
+            _ => run.error.as_deref(),
+        };
+        let stored = stored.and_then(|text| codec::decode(text).ok());
+        let found = stored.as_ref().and_then(state_in).cloned();
+        let is_answered = last.as_ref().is_some_and(|last| last.payload.is_some());
+        let before = last.and_then(|last| Position::at_wait(run.clone(), last));
+        let answers = before.as_ref().map_or(0, |before| before.answers);
+        let state = match found {
+            Some(state) => state,
+            // It was cancelled: the state is that of its last wait.
+            None => failed(&before?.state),
+        };
+        Some(Position {
+            run,
+            wait: None,
+            state,
+            answers: answers + u64::from(is_answered),
+        })
+    }
+
+    /// Tells whether the run follows another one that was reset after its end.
+    pub fn is_reset(&self) -> bool {
+        let name = self.run.external_id.as_deref().unwrap_or_default();
+        name.rsplit_once('#').is_some_and(|(_, number)| number.parse::<u32>().is_ok())
+    }
+
+    /// Returns a text of the state, such as its `phase`; empty where it has none.
+    pub fn text(&self, key: &str) -> &str {
+        self.state.get(key).and_then(Value::as_str).unwrap_or_default()
+    }
+
+    pub fn phase(&self) -> &str {
+        self.text("phase")
+    }
+
+    /// Tells whether the driver has accepted the protocol, or need not.
+    pub fn is_accepted(&self) -> bool {
+        self.state.get("accepted") == Some(&Value::Bool(true))
+    }
+
+    /// Tells whether the run began with the gate.
+    pub fn has_gate(&self) -> bool {
+        self.state.get("gate") == Some(&Value::Bool(true))
+    }
+
+    /// Returns `$VAR`.
+    pub fn var(&self) -> Json {
+        self.json("var")
+    }
+
+    /// Returns what the documents call `runtime`.
+    pub fn bookkeeping(&self) -> Json {
+        json!({
+            "node_status": self.json("node-status"),
+            "step_index": self.json("step-index"),
+            "retry_count": self.json("retry-count"),
+        })
+    }
+
+    /// Returns the name of this offer of a request: the same place has another one after a retry.
+    pub fn cursor(&self) -> String {
+        let offer = match self.state.get("offer") {
+            Some(Value::Int(offer)) => *offer,
+            _ => 0,
+        };
+        let id = self.run.id.as_str();
+        let short = id.get(id.len().saturating_sub(6)..).unwrap_or(id);
+        format!("{short}-{offer}")
+    }
+
+    /// Returns the open request, or how the tree ended; nothing while the run is idle.
+    pub fn request(&self) -> Option<Json> {
+        match self.text("status") {
+            "complete" => return Some(json!({"status": "done"})),
+            "failed" => return Some(json!({"status": "failure"})),
+            _ => {}
+        }
+        let at = self.state.get("at")?;
+        let text = |key: &str| at.get(key).and_then(Value::as_str);
+        let field = match text("type")? {
+            "evaluate" => "expression",
+            _ => "instruction",
+        };
+        let mut request = Map::new();
+        request.insert("type".to_owned(), json!(text("type")));
+        request.insert("name".to_owned(), json!(text("name")));
+        request.insert(field.to_owned(), json!(text("text")));
+        request.insert("cursor".to_owned(), json!(self.cursor()));
+        Some(Json::Object(request))
+    }
+
+    /// Returns the name of the open request.
+    pub fn request_name(&self) -> Option<&str> {
+        self.state.get("at")?.get("name")?.as_str()
+    }
+
+    fn json(&self, key: &str) -> Json {
+        let found = self.state.get(key).map(to_json);
+        match found {
+            Some(Ok(Json::Object(found))) => Json::Object(found),
+            _ => json!({}),
+        }
+    }
+}
+
+/// Returns a state as that of a tree that failed.
+fn failed(state: &Value) -> Value {
+    let ended = [("status", "failed"), ("phase", "idle"), ("cursor", "null")];
+    let ended = ended.map(|(key, value)| (Value::keyword(key), Value::from(value)));
+    let entries = state.as_map().into_iter().flat_map(|map| map.iter());
+    let entries = entries
+        .filter(|(key, _)| **key != Value::keyword("at"))
+        .map(|(key, value)| (key.clone(), value.clone()));
+    Value::map(entries.collect::<Vec<_>>().into_iter().chain(ended))
+}
+
+/// Returns the path of the wait after a number of answers.
+pub(super) fn path_after(answers: u64) -> String {
+    match answers {
+        0 => STEP.to_owned(),
+        answers => format!("{STEP}#{}", answers + 1),
+    }
+}
+
+/// Returns which of the waits a path is, counted from 1.
+pub(super) fn occurrence(path: &str) -> Option<u64> {
+    let rest = path.strip_prefix(STEP)?;
+    match rest.strip_prefix('#') {
+        Some(number) => number.parse().ok(),
+        None => rest.is_empty().then_some(1),
+    }
+}
+
+/// Finds the state in the result of a run, or in the error of a failed one.
+fn state_in(stored: &Value) -> Option<&Value> {
+    if stored.get("phase").is_some() {
+        return Some(stored);
+    }
+    let inner = ["state", "data", "error"];
+    inner.iter().find_map(|key| state_in(stored.get(key)?))
+}

@@ -1,0 +1,135 @@
+//! Paths into the stores of a tree, and what may be written there.
+
+use serde_json::{Map, Value as Json};
+
+use super::error::TreeError;
+
+/// Keys that programs of other languages take for something else.
+const REFUSED: &[&str] = &["__proto__", "constructor", "prototype"];
+/// Maximum size of `$VAR`, as JSON, in bytes.
+const STORE_MAX: usize = 256 << 10;
+/// Maximum size of a note or a thought, in bytes.
+const NOTE_MAX: usize = 16 << 10;
+/// Maximum number of keys of a path.
+const KEYS_MAX: usize = 32;
+
+/// Returns the keys of a dotted path.
+///
+/// # Errors
+/// [`TreeError::BadPath`] when a key is empty or refused, or there are too many.
+pub(super) fn keys(path: &str) -> Result<Vec<&str>, TreeError> {
+    let bad = |why: String| TreeError::BadPath {
+        path: path.chars().take(200).collect(),
+        why,
+    };
+    let keys: Vec<&str> = path.split('.').collect();
+    if keys.len() > KEYS_MAX {
+        return Err(bad(format!("it has more than {KEYS_MAX} keys")));
+    }
+    for key in &keys {
+        if key.is_empty() {
+            return Err(bad("a key is empty".to_owned()));
+        }
+        if REFUSED.contains(key) {
+            return Err(bad(format!("the key `{key}` is refused")));
+        }
+    }
+    Ok(keys)
+}
+
+/// Returns what a store has at a path; null where there is nothing.
+pub(super) fn read(store: &Json, keys: &[&str]) -> Json {
+    let mut found = store;
+    for key in keys {
+        let next = match found {
+            Json::Object(members) => members.get(*key),
+            Json::Array(items) => index(key).and_then(|idx| items.get(idx)),
+            _ => None,
+        };
+        match next {
+            Some(next) => found = next,
+            None => return Json::Null,
+        }
+    }
+    found.clone()
+}
+
+/// Checks that a value can be written at a path of a store.
+///
+/// # Errors
+/// [`TreeError::BadPath`] when a list on the way has no such place or the value has a refused key, and
+/// [`TreeError::TooLarge`] when the store would become too large.
+pub(super) fn check_write(store: &Json, keys: &[&str], value: &Json) -> Result<(), TreeError> {
+    let path = keys.join(".");
+    let bad = |why: String| TreeError::BadPath {
+        path: path.clone(),
+        why,
+    };
+    if let Some(key) = refused_key(value) {
+        return Err(bad(format!("the value has the key `{key}`, which is refused")));
+    }
+    let mut found = store;
+    for key in keys {
+        let next = match found {
+            Json::Object(members) => members.get(*key),
+            Json::Array(items) => match index(key).filter(|idx| *idx <= items.len()) {
+                Some(idx) => items.get(idx),
+                None => {
+                    let count = items.len();
+                    return Err(bad(format!("`{key}` is not an index of a list of {count} items")));
+                }
+            },
+            _ => None,
+        };
+        found = next.unwrap_or(&Json::Null);
+    }
+    let size = size(store).saturating_sub(size(found)) + size(value) + path.len();
+    check_size("$VAR", size, STORE_MAX)
+}
+
+/// Checks the size of a note or a thought, and removes blanks around it.
+///
+/// # Errors
+/// [`TreeError::TooLarge`], and [`TreeError::Argument`] for an empty one.
+pub(super) fn note<'a>(name: &'static str, text: &'a str) -> Result<&'a str, TreeError> {
+    check_size(name, text.len(), NOTE_MAX)?;
+    match text.trim() {
+        "" => Err(TreeError::Argument {
+            name,
+            why: "must not be empty".to_owned(),
+        }),
+        text => Ok(text),
+    }
+}
+
+fn check_size(what: &'static str, size: usize, most: usize) -> Result<(), TreeError> {
+    match size > most {
+        true => Err(TreeError::TooLarge { what, size, most }),
+        false => Ok(()),
+    }
+}
+
+fn size(value: &Json) -> usize {
+    serde_json::to_string(value).map_or(usize::MAX / 4, |text| text.len())
+}
+
+fn index(key: &str) -> Option<usize> {
+    let is_number = key.len() <= 9 && key.bytes().all(|byte| byte.is_ascii_digit());
+    is_number.then(|| key.parse().ok())?
+}
+
+/// Returns a key anywhere in a value that is refused.
+pub(super) fn refused_key(value: &Json) -> Option<&str> {
+    match value {
+        Json::Object(members) => refused_of(members),
+        Json::Array(items) => items.iter().find_map(refused_key),
+        Json::Null | Json::Bool(_) | Json::Number(_) | Json::String(_) => None,
+    }
+}
+
+fn refused_of(members: &Map<String, Json>) -> Option<&str> {
+    members.iter().find_map(|(key, value)| match REFUSED.contains(&key.as_str()) {
+        true => Some(key.as_str()),
+        false => refused_key(value),
+    })
+}

@@ -1,0 +1,109 @@
+//! The tools that drive behaviour trees: each is one call of `flowstone_fronts::tree`.
+
+use std::sync::OnceLock;
+
+use flowstone_engine::ports::{Random as _, SystemRandom};
+use flowstone_engine::token::Scope;
+use flowstone_fronts::tree::{TreeError, Trees, has_trees, tools};
+use serde_json::{Map, Value as Json, json};
+
+use super::peer::Request;
+use super::protocol::RpcError;
+use super::sets::ToolSet;
+use super::{content, peer};
+use crate::http::{Caller, Desk, Problem};
+
+/// Distinguishes this process: `memory://` handles end with it.
+static PROCESS: OnceLock<String> = OnceLock::new();
+
+fn process() -> &'static str {
+    PROCESS.get_or_init(|| format!("{:016x}", SystemRandom.next()))
+}
+
+/// Returns the tools, as clients see them; none if the client has not chosen them and the project has no tree files.
+///
+/// # Errors
+/// When nobody can be asked.
+pub(super) async fn list(rq: &Request) -> Result<Vec<Json>, RpcError> {
+    if !rq.sets.has(ToolSet::Tree) {
+        return Ok(Vec::new());
+    }
+    if !rq.sets.is_chosen() {
+        let found = rq.server.ask(async |desk: &Desk| {
+            Ok::<_, Problem>(has_trees(desk.engine.project_root()))
+        });
+        if !found.await.map_err(|problem| peer::refused(&problem))? {
+            return Ok(Vec::new());
+        }
+    }
+    let offered = tools::TOOLS.iter().filter(|tool| is_for(tool, &rq.caller));
+    Ok(offered
+        .map(|tool| {
+            json!({
+                "name": tool.name,
+                "title": tool.title,
+                "description": tool.doc,
+                "inputSchema": tool.schema(),
+                "annotations": {"readOnlyHint": tool.reads, "openWorldHint": false},
+            })
+        })
+        .collect())
+}
+
+/// Tells whether a caller may use a tool. The trees of a project belong to nobody in particular, so a token that is limited
+/// to some flows does not reach them.
+fn is_for(tool: &tools::Tool, caller: &Caller) -> bool {
+    let scope = match tool.reads {
+        true => Scope::Read,
+        false => Scope::Run,
+    };
+    caller.token.has(scope) && !caller.token.is_limited_to_flows()
+}
+
+/// Finds a tool that the caller may use.
+pub(super) fn find(rq: &Request, name: &str) -> Option<&'static tools::Tool> {
+    let tool = tools::find(name).filter(|_| rq.sets.has(ToolSet::Tree))?;
+    is_for(tool, &rq.caller).then_some(tool)
+}
+
+/// Calls a tool. What is refused is the tool's answer, with the code beside it.
+///
+/// # Errors
+/// When nobody can be asked.
+pub(super) async fn call(
+    rq: &Request,
+    tool: &'static tools::Tool,
+    arguments: Map<String, Json>,
+) -> Result<Json, RpcError> {
+    let by = rq.caller.token.attributed_to().to_owned();
+    let asked = rq.server.ask(async move |desk: &Desk| {
+        let trees = Trees::new(&desk.engine, process(), Some(by)).beside_worker();
+        let trees = match tool.reads {
+            true => trees.reading(),
+            false => trees,
+        };
+        let called = tools::call(&trees, tool, &arguments).await;
+        Ok::<_, Problem>(called.map_err(|error| described(&error)))
+    });
+    Ok(match asked.await {
+        Ok(Ok(answer)) => {
+            let text = content::text(content::as_text(&answer));
+            let mut result = json!({"content": [text], "isError": false});
+            if answer.is_object() {
+                result["structuredContent"] = answer;
+            }
+            result
+        }
+        Ok(Err((message, meta))) => content::failed(&message, meta),
+        Err(problem) => return Err(peer::refused(&problem)),
+    })
+}
+
+/// Returns the text of an error, and its code and hint for programs.
+fn described(error: &TreeError) -> (String, Json) {
+    let mut meta = json!({"code": error.code()});
+    if let Some(hint) = error.hint() {
+        meta["hint"] = json!(hint);
+    }
+    (error.to_string(), meta)
+}

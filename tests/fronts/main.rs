@@ -1,0 +1,3 @@
+//! The fronts: formats of other systems on the engine.
+
+mod tree;

@@ -1,0 +1,4 @@
+//! Behaviour trees.
+
+mod project;
+mod walk;
