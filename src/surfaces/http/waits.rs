@@ -216,7 +216,10 @@ async fn list(
             let is_more = page.len() > limit;
             page.truncate(limit);
             let next = page.last().filter(|_| is_more).map(|wait| Place::of(wait));
-            let shown: Vec<Json> = page.into_iter().map(|wait| wait_json_as(wait, values)).collect();
+            let shown: Vec<Json> = page
+                .into_iter()
+                .map(|wait| wait_json_as(wait, values))
+                .collect();
             Ok::<_, Problem>((shown, next))
         })
         .await?;

@@ -39,14 +39,21 @@ fn a_tree_is_driven_to_its_end() {
         let project = Project::with(&[("deploy.yaml", DEPLOY)]);
         let uri = &project.uri("run.json");
         let started = project
-            .on(uri, "start_execution", json!({"tree_uri": project.uri("deploy.yaml")}))
+            .on(
+                uri,
+                "start_execution",
+                json!({"tree_uri": project.uri("deploy.yaml")}),
+            )
             .await;
         println!("{started:#}");
         for (tool, arguments) in [
             ("next_step", json!({})),
             ("submit", json!({"status": "success"})),
             ("next_step", json!({})),
-            ("var_write", json!({"path": "tests_passed", "value": "true"})),
+            (
+                "var_write",
+                json!({"path": "tests_passed", "value": "true"}),
+            ),
             ("think", json!({"thought": "green"})),
             ("submit", json!({"status": "success", "note": "n"})),
             ("eval", json!({"result": true})),
@@ -59,9 +66,15 @@ fn a_tree_is_driven_to_its_end() {
             ("read_trace", json!({})),
             ("get_execution", json!({})),
         ] {
-            println!("{tool} {arguments}\n  {:#}", project.on(uri, tool, arguments.clone()).await);
+            println!(
+                "{tool} {arguments}\n  {:#}",
+                project.on(uri, tool, arguments.clone()).await
+            );
         }
-        println!("{}", std::fs::read_to_string(project.path("run.json")).unwrap_or_default());
+        println!(
+            "{}",
+            std::fs::read_to_string(project.path("run.json")).unwrap_or_default()
+        );
         panic!("look");
     });
 }

@@ -58,7 +58,10 @@ pub fn perform(command: &Command, address: &str, options: &ServerOptions) -> Opt
                 args.json,
                 open(address, options, args.home.home.as_deref()).and_then(|remote| {
                     let answer = remote.get(&["schedules"], &[])?;
-                    schedules::tell_list(list_of(&answer, "schedules").cloned().collect(), args.json);
+                    schedules::tell_list(
+                        list_of(&answer, "schedules").cloned().collect(),
+                        args.json,
+                    );
                     Ok(Exit::Completed)
                 }),
             ),
@@ -235,13 +238,15 @@ fn of_connections(
             open(address, options, args.home.home.as_deref())
                 .and_then(|remote| connections::test(&remote, args)),
         ),
-        ConnectionsCommand::Prices(args) => {
-            (args.json, Err(local_only("`connections prices`")))
-        }
+        ConnectionsCommand::Prices(args) => (args.json, Err(local_only("`connections prices`"))),
     }
 }
 
-pub(super) fn open(address: &str, options: &ServerOptions, home: Option<&Path>) -> Result<Remote, Report> {
+pub(super) fn open(
+    address: &str,
+    options: &ServerOptions,
+    home: Option<&Path>,
+) -> Result<Remote, Report> {
     Remote::open(address, options, home)
 }
 

@@ -12,9 +12,9 @@ use crate::cli::args::{Check, FlowsCommand};
 use crate::cli::check::{gather, summary};
 use crate::cli::exit::Exit;
 use crate::cli::flows::served;
+use crate::cli::output;
 use crate::cli::report::{Report, Severity, unreadable};
 use crate::cli::rows::{list, maybe, text};
-use crate::cli::output;
 
 pub(super) fn perform(remote: &Remote, command: &FlowsCommand) -> Result<Exit, Report> {
     match command {
@@ -115,7 +115,11 @@ fn report(finding: &Value, sent: Option<&(String, String)>) -> Report {
         true => Report::warning(&code, message),
         false => Report::error(&code, message),
     };
-    let number = |name: &str| finding[name].as_u64().and_then(|it| usize::try_from(it).ok());
+    let number = |name: &str| {
+        finding[name]
+            .as_u64()
+            .and_then(|it| usize::try_from(it).ok())
+    };
     if let (Some(line), Some(column)) = (number("line"), number("column")) {
         report = match sent {
             Some((name, text)) => in_text(report, (name, text), (line, column), finding),
