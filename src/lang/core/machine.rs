@@ -103,7 +103,7 @@ fn trailing(vm: &mut Vm, last: Value) -> Result<Vec<(Value, Value)>> {
             let shown = vm.print(other, PrintOptions::BRIEF)?;
             let message = format!("No value supplied for key: {shown}");
             Err(Exception::new(Class::ILLEGAL_ARGUMENT, "E0313", message)
-                .words(format!("the keyword argument {shown} has no value"))
+                .display_message(format!("the keyword argument {shown} has no value"))
                 .hint("keyword arguments are keys and values in turn, or one map: (f :key value) or (f {:key value})")
                 .into())
         }
