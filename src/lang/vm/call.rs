@@ -431,9 +431,9 @@ pub(crate) fn out_of_bounds(idx: i64, count: usize) -> Exception {
     )
     .hint(match count {
         0 => "the collection is empty: check it with (seq coll) first".to_owned(),
-        1 => "the only position is 0; (get coll index) gives nil for any other".to_owned(),
+        1 => "the only position is 0; (get coll index) returns nil for any other".to_owned(),
         _ => format!(
-            "positions go from 0 to {}; (get coll index) gives nil for any other",
+            "positions go from 0 to {}; (get coll index) returns nil for any other",
             count - 1
         ),
     })

@@ -700,7 +700,7 @@ pub(super) fn native_stack_overflow() -> Signal {
         "E0302",
         "the native stack is used up: functions of the library call one another too deep",
     )
-    .hint("sequences made of thousands of lazy steps are like this: use loop and recur, or doall in between")
+    .hint("sequences with thousands of nested lazy steps cause this: use loop and recur, or doall in between")
     .into()
 }
 
