@@ -13,10 +13,10 @@
 //!
 //! Programs that embed the language use the crate `flowstone-embed`: typed functions and data through serde.
 //!
-//! This crate is pure: it uses no time, files, sockets, threads, tokio or runs. A program reaches the world only through
-//! a [`vm::Host`], and a step leaves the VM as [`fiber::Exit::Step`]. There are no globals: sessions do not see each
-//! other's namespaces, and any number of them may live on one thread. Values stay on their thread; only text crosses.
-//! Inside, imports go one way: session → compiler, core → vm → value, and compiler → reader → value.
+//! This crate is pure: it uses no time, files, sockets, threads, tokio or runs. A program reaches the world only
+//! through a [`vm::Host`], and a step leaves the VM as [`fiber::Exit::Step`]. There are no globals: sessions do not see
+//! each other's namespaces, and any number of them may live on one thread. Values stay on their thread; only text
+//! crosses. Inside, imports go one way: session → compiler, core → vm → value, and compiler → reader → value.
 
 #![warn(missing_docs)]
 

@@ -170,7 +170,7 @@ const IS_EMPTY: Native = Native {
 const GET: Native = Native {
     name: "get",
     usage: "(get coll key)\n(get coll key default)",
-    doc: "Returns the value of coll at key, or default (nil) if there is none.",
+    doc: "Returns the value of coll at key, or default (nil) if coll does not contain it.",
     examples: &[
         ("(get {:a 1} :a)", "1"),
         ("(get {:a 1} :b 0)", "0"),
@@ -321,7 +321,7 @@ const POP: Native = Native {
 const RSEQ: Native = Native {
     name: "rseq",
     usage: "(rseq coll)",
-    doc: "Returns the items of a vector or sorted collection in reverse order, or nil if there are none.",
+    doc: "Returns the items of a vector or sorted collection in reverse order, or nil if it is empty.",
     examples: &[("(rseq [1 2 3])", "(3 2 1)"), ("(rseq [])", "nil")],
     arity: Arity::exactly(1),
     run: |vm, args| match args.get(0) {

@@ -113,7 +113,7 @@ fn trailing(vm: &mut Vm, last: Value) -> Result<Vec<(Value, Value)>> {
 const DESTRUCTURE_REQUIRED: Native = Native {
     name: "destructure-required",
     usage: "(destructure-required map key)",
-    doc: "Returns the value of key in map; throws if there is none. Implements {:keys! [key]}.",
+    doc: "Returns the value of key in map; throws if the map does not contain it. Implements {:keys! [key]}.",
     examples: &[("(destructure-required {:a 1} :a)", "1")],
     arity: Arity::exactly(2),
     run: |vm, args| {

@@ -19,7 +19,8 @@ const USABLE_BYTES: usize = 2 << 20;
 struct Handed<T>(T);
 
 // SAFETY: the sender blocks on the answering channel right after the hand-over, or ends. Before the answer arrives, it
-// accesses neither the values that it handed over nor any that share counters with them. So the channels order all uses.
+// accesses neither the values that it handed over nor any that share counters with them, so the channels order all
+// uses.
 unsafe impl<T> Send for Handed<T> {}
 
 impl<T> Handed<T> {
