@@ -71,13 +71,13 @@ impl Question {
             };
         };
         Some(match &*name {
-            "apropos" => Question::Apropos(words(about)?),
+            "apropos" => Question::Apropos(name_or_text(about)?),
             "dir" => Question::Dir(about.as_symbol()?),
             "doc" => match about {
                 Value::Keyword(kind) => Question::Step(kind.to_string().replacen(':', "", 1)),
                 _ => Question::Doc(about.as_symbol()?),
             },
-            "find-doc" => Question::FindDoc(words(about)?),
+            "find-doc" => Question::FindDoc(name_or_text(about)?),
             "pst" => Question::LastError,
             "source" => Question::Source(about.as_symbol()?),
             _ => return None,
@@ -128,7 +128,7 @@ pub fn argument(form: &Value) -> Option<&Value> {
     }
 }
 
-fn words(value: &Value) -> Option<String> {
+fn name_or_text(value: &Value) -> Option<String> {
     match value {
         Value::Text(text) => Some(text.to_string()),
         other => other.as_symbol().map(|symbol| symbol.to_string()),

@@ -1,8 +1,7 @@
 //! Executing a run: resumes its fiber, performs its requests, journals their outcomes, and resumes it again.
 //!
 //! Replay is the same loop with answers from the journal. Anything that must be on disk before an effect starts is
-//! committed with the effect's intent; results that can be computed again at no cost are handed to the writer without
-//! waiting.
+//! committed with its intent; results that are cheap to compute again go to the writer without waiting.
 
 mod ask;
 mod attempt;

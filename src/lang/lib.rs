@@ -11,13 +11,12 @@
 //! # Ok::<(), flowstone_lang::Failure>(())
 //! ```
 //!
-//! Programs that hold the language inside use the crate `flowstone-embed`: typed functions and data through serde.
+//! Programs that embed the language use the crate `flowstone-embed`: typed functions and data through serde.
 //!
-//! Pure: this crate knows no time, files, sockets, threads, tokio or runs. Whatever a program wants from
-//! the world it asks of a [`vm::Host`], and a step leaves the VM as [`fiber::Exit::Step`].
-//! There are no globals: sessions do not see one another's namespaces, and as many of them as wanted may
-//! live on one thread. Values stay on their thread; what crosses is text.
-//! Inside, imports go one way: session → compiler, core → vm → value, and compiler → reader → value.
+//! This crate is pure: it uses no time, files, sockets, threads, tokio or runs. A program reaches the world only
+//! through a [`vm::Host`], and a step leaves the VM as [`fiber::Exit::Step`]. There are no globals: sessions do not see
+//! each other's namespaces, and any number of them may live on one thread. Values stay on their thread; only text
+//! crosses. Inside, imports go one way: session → compiler, core → vm → value, and compiler → reader → value.
 
 #![warn(missing_docs)]
 

@@ -7,6 +7,7 @@
 
 mod build;
 mod character;
+mod clojure;
 mod code;
 mod complete;
 mod dispatch;
@@ -19,7 +20,6 @@ mod scan;
 mod string;
 mod syntax_quote;
 mod token;
-mod words;
 
 use crate::value::{Conditionals, SourceId, Span, Symbol, Value, meter};
 

@@ -194,7 +194,7 @@ impl Value {
         Value::Set(Rc::new(Set::new(items.into_iter().collect())))
     }
 
-    /// Returns a list of `items`; the empty list if there are none.
+    /// Returns a list of `items`, which may be the empty list.
     pub fn list(items: impl IntoIterator<Item = Value, IntoIter: DoubleEndedIterator>) -> Value {
         List::of(items)
     }

@@ -44,7 +44,7 @@ pub(super) fn describe(vm: &Vm, scopes: &Scopes, symbol: Symbol, span: Span) -> 
         None => format!("Unable to resolve symbol: {symbol} in this context"),
     };
     let words = refused.text().to_owned();
-    let mut refused = refused.words(words);
+    let mut refused = refused.display_message(words);
     refused.message = Some(message.into());
     refused
 }

@@ -114,10 +114,10 @@ const COUNT: Native = Native {
         if let Some(count) = known_count(&coll) {
             return Ok(Value::from(count));
         }
-        if let Some(count) = vm.ask_any(&coll, &["count", "size", "length"], &[])? {
+        if let Some(count) = vm.call_first_own_method(&coll, &["count", "size", "length"], &[])? {
             return Ok(count);
         }
-        let coll = match vm.ask(&coll, "seq", &[])? {
+        let coll = match vm.call_own_method(&coll, "seq", &[])? {
             Some(seq) => vm.seq(&seq)?,
             None => coll,
         };
@@ -148,7 +148,7 @@ const EMPTY: Native = Native {
         ("(empty 1)", "nil"),
     ],
     arity: Arity::exactly(1),
-    run: |vm, args| match vm.ask(args.get(0), "empty", &[])? {
+    run: |vm, args| match vm.call_own_method(args.get(0), "empty", &[])? {
         Some(coll) => Ok(coll),
         None => empty(args.get(0)),
     },
@@ -170,7 +170,7 @@ const IS_EMPTY: Native = Native {
 const GET: Native = Native {
     name: "get",
     usage: "(get coll key)\n(get coll key default)",
-    doc: "Returns the value of coll at key, or default (nil) if there is none.",
+    doc: "Returns the value of coll at key, or default (nil) if coll does not contain it.",
     examples: &[
         ("(get {:a 1} :a)", "1"),
         ("(get {:a 1} :b 0)", "0"),
@@ -297,7 +297,7 @@ const PEEK: Native = Native {
             Object::Queue { items, taken, .. } => {
                 Ok(items.get(*taken).cloned().unwrap_or(Value::Nil))
             }
-            _ => match vm.ask(args.get(0), "peek", &[])? {
+            _ => match vm.call_own_method(args.get(0), "peek", &[])? {
                 Some(item) => Ok(item),
                 None => Err(args.expected(0, "a vector, list or queue")),
             },
@@ -312,7 +312,7 @@ const POP: Native = Native {
     doc: "Returns coll without the item that peek returns; an empty coll is an error.",
     examples: &[("(pop [1 2 3])", "[1 2]"), ("(pop '(1 2 3))", "(2 3)")],
     arity: Arity::exactly(1),
-    run: |vm, mut args| match vm.ask(args.get(0), "pop", &[])? {
+    run: |vm, mut args| match vm.call_own_method(args.get(0), "pop", &[])? {
         Some(coll) => Ok(coll),
         None => pop(&mut args),
     },
@@ -321,7 +321,7 @@ const POP: Native = Native {
 const RSEQ: Native = Native {
     name: "rseq",
     usage: "(rseq coll)",
-    doc: "Returns the items of a vector or sorted collection in reverse order, or nil if there are none.",
+    doc: "Returns the items of a vector or sorted collection in reverse order, or nil if it is empty.",
     examples: &[("(rseq [1 2 3])", "(3 2 1)"), ("(rseq [])", "nil")],
     arity: Arity::exactly(1),
     run: |vm, args| match args.get(0) {
@@ -332,7 +332,7 @@ const RSEQ: Native = Native {
                 Value::Nil,
             ))
         }
-        coll @ Value::Object(_) => match vm.ask(coll, "rseq", &[])? {
+        coll @ Value::Object(_) => match vm.call_own_method(coll, "rseq", &[])? {
             Some(items) => Ok(items),
             None => Err(args.expected(0, "a vector or a sorted collection")),
         },
@@ -389,7 +389,7 @@ pub(crate) fn conj(vm: &mut Vm, mut coll: Value, item: Value) -> Result<Value> {
                 }));
             }
             _ => {
-                return match vm.ask(&coll, "cons", &[item])? {
+                return match vm.call_own_method(&coll, "cons", &[item])? {
                     Some(coll) => Ok(coll),
                     None => Err(wrong_type(&coll, "a collection", 0).into()),
                 };
@@ -482,7 +482,7 @@ pub(crate) fn assoc(vm: &mut Vm, mut coll: Value, key: Value, value: Value) -> R
             return Ok(Value::map([(key, value)]));
         }
         _ => {
-            return match vm.ask(&coll, "assoc", &[key, value])? {
+            return match vm.call_own_method(&coll, "assoc", &[key, value])? {
                 Some(coll) => Ok(coll),
                 None => Err(wrong_type(&coll, "a map, a record or a vector", 0).into()),
             };
@@ -537,7 +537,7 @@ fn contains(vm: &mut Vm, args: &Args<'_>) -> Result<bool> {
         Value::Object(object) if matches!(**object, Object::Transient(_)) => {
             Ok(vm.lookup(coll, key)?.is_some())
         }
-        _ if let Some(answer) = vm.ask_any(
+        _ if let Some(answer) = vm.call_first_own_method(
             coll,
             &["containsKey", "contains"],
             std::slice::from_ref(key),
@@ -712,8 +712,8 @@ fn nth_of_object(
 ) -> Result<Option<Value>> {
     let idx = Value::Int(idx);
     match default {
-        Some(default) => vm.ask(coll, "nth", &[idx, default.clone()]),
-        None => vm.ask(coll, "nth", &[idx]),
+        Some(default) => vm.call_own_method(coll, "nth", &[idx, default.clone()]),
+        None => vm.call_own_method(coll, "nth", &[idx]),
     }
 }
 

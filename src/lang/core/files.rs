@@ -32,7 +32,7 @@ const SLURP: Native = Native {
         if let Some(reader) = TextReader::of(args.get(0)) {
             return super::streams::read_all(vm, reader);
         }
-        if let Some(text) = vm.ask(args.get(0), "readText", &[])? {
+        if let Some(text) = vm.call_own_method(args.get(0), "readText", &[])? {
             return Ok(text);
         }
         let path = path(vm, &args)?;
@@ -53,7 +53,7 @@ const SPIT: Native = Native {
 
 /// Returns the path of a file: a string, or the path of a `java.io.File` object.
 fn path(vm: &mut Vm, args: &Args<'_>) -> Result<String> {
-    if let Some(Value::Text(path)) = vm.ask(args.get(0), "getPath", &[])? {
+    if let Some(Value::Text(path)) = vm.call_own_method(args.get(0), "getPath", &[])? {
         return Ok(path.as_str().to_owned());
     }
     Ok(args.text(0)?.as_str().to_owned())

@@ -200,7 +200,7 @@ fn no_field(directive: &Directive<'_>, value: &Value, idx: usize, field: &str) -
     );
     Exception::new(class, "E0382", message)
         .argument(idx)
-        .hint("a zone gives an instant all fields: `.atZone`; a date gets a time with `.atStartOfDay`")
+        .hint("add a zone to an instant with `.atZone`, or a time to a date with `.atStartOfDay`")
         .into()
 }
 

@@ -46,7 +46,8 @@ const COMPARE: Native = Native {
             return Ok(Value::Int(0));
         }
         if let Value::Object(_) = args.get(0)
-            && let Some(order) = vm.ask(args.get(0), "compareTo", &[args.get(1).clone()])?
+            && let Some(order) =
+                vm.call_own_method(args.get(0), "compareTo", &[args.get(1).clone()])?
         {
             return Ok(order);
         }
@@ -68,7 +69,8 @@ const HASH: Native = Native {
     arity: Arity::exactly(1),
     run: |vm, args| {
         if let Value::Object(_) = args.get(0)
-            && let Some(hash) = vm.ask_any(args.get(0), &["hasheq", "hashCode"], &[])?
+            && let Some(hash) =
+                vm.call_first_own_method(args.get(0), &["hasheq", "hashCode"], &[])?
         {
             return Ok(hash);
         }

@@ -216,6 +216,6 @@ fn for_input(text: &str) -> Signal {
 fn number_format(message: String) -> Signal {
     Exception::new(Class::NUMBER_FORMAT, "E0323", message)
         .argument(0)
-        .hint("`parse-long` and `parse-double` give nil for text that is not a number")
+        .hint("`parse-long` and `parse-double` return nil for text that is not a number")
         .into()
 }

@@ -103,7 +103,7 @@ fn trailing(vm: &mut Vm, last: Value) -> Result<Vec<(Value, Value)>> {
             let shown = vm.print(other, PrintOptions::BRIEF)?;
             let message = format!("No value supplied for key: {shown}");
             Err(Exception::new(Class::ILLEGAL_ARGUMENT, "E0313", message)
-                .words(format!("the keyword argument {shown} has no value"))
+                .display_message(format!("the keyword argument {shown} has no value"))
                 .hint("keyword arguments are keys and values in turn, or one map: (f :key value) or (f {:key value})")
                 .into())
         }
@@ -113,7 +113,7 @@ fn trailing(vm: &mut Vm, last: Value) -> Result<Vec<(Value, Value)>> {
 const DESTRUCTURE_REQUIRED: Native = Native {
     name: "destructure-required",
     usage: "(destructure-required map key)",
-    doc: "Returns the value of key in map; throws if there is none. Implements {:keys! [key]}.",
+    doc: "Returns the value of key in map; throws if the map does not contain it. Implements {:keys! [key]}.",
     examples: &[("(destructure-required {:a 1} :a)", "1")],
     arity: Arity::exactly(2),
     run: |vm, args| {

@@ -221,7 +221,9 @@ const REDUCE_KV: Native = Native {
         let function = args.take(0);
         if let coll @ Value::Object(_) = args.get(2) {
             let given = [function.clone(), args.get(1).clone()];
-            if let Some(answer) = vm.ask_any(coll, &["kvreduce", "kv-reduce"], &given)? {
+            if let Some(answer) =
+                vm.call_first_own_method(coll, &["kvreduce", "kv-reduce"], &given)?
+            {
                 return Ok(answer);
             }
         }
@@ -412,7 +414,7 @@ pub(crate) fn odd_keyvals(name: &str, last: &Value) -> crate::value::Signal {
         "E0337",
         format!("No value supplied for key: {shown}"),
     )
-    .words(format!(
+    .display_message(format!(
         "{name} needs a value for each key; {shown} has none"
     ))
     .hint("keys and values alternate: count them, one is missing")
@@ -506,7 +508,7 @@ pub(crate) fn dissoc(vm: &mut Vm, mut coll: Value, key: &Value) -> Result<Value>
             })));
         }
         _ => {
-            return match vm.ask(&coll, "without", std::slice::from_ref(key))? {
+            return match vm.call_own_method(&coll, "without", std::slice::from_ref(key))? {
                 Some(coll) => Ok(coll),
                 None => Err(wrong_type(&coll, "a map", 0).into()),
             };

@@ -233,7 +233,7 @@ pub(super) fn write_to(vm: &mut Vm, out: &Value, text: &str) -> Result<()> {
             }
             Object::Instance(_) => {
                 let text = Value::from(text);
-                if vm.ask(out, "write", &[text])?.is_some() {
+                if vm.call_own_method(out, "write", &[text])?.is_some() {
                     return Ok(());
                 }
             }

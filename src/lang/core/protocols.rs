@@ -87,7 +87,7 @@ const INVOKE_METHOD: Native = Native {
         let short = short.trim_start_matches('.');
         let object = args.get(1).clone();
         let mut own: Vec<Value> = (1..args.len()).map(|idx| args.get(idx).clone()).collect();
-        if let Some(answer) = vm.ask(&object, short, &own[1..])? {
+        if let Some(answer) = vm.call_own_method(&object, short, &own[1..])? {
             return Ok(answer);
         }
         if object.is_nil() {
@@ -120,7 +120,7 @@ const INVOKE_METHOD: Native = Native {
             };
             return Err(refused
                 .clojure(message)
-                .words(format!(
+                .display_message(format!(
                     "`.{short}` is not defined: {of} has no such method here"
                 ))
                 .into());
@@ -708,7 +708,7 @@ fn no_method(method: &Value, protocol: &Value, target: &Value) -> crate::value::
     )
     .argument(0)
     .got(target)
-    .words(format!(
+    .display_message(format!(
         "`{short}` of the protocol {} has no implementation for {}",
         brief(protocol),
         crate::value::describe(target)

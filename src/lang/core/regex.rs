@@ -107,7 +107,7 @@ const RE_MATCHES: Native = Native {
 const RE_SEQ: Native = Native {
     name: "re-seq",
     usage: "(re-seq re s)",
-    doc: "Returns a lazy sequence of the matches of re in s, each in the form that re-find returns, or nil if there are none.",
+    doc: "Returns a lazy sequence of the matches of re in s, each in the form that re-find returns, or nil without a match.",
     examples: &[(r#"(re-seq #"\w+" "one two")"#, r#"("one" "two")"#)],
     arity: Arity::exactly(2),
     run: |vm, mut args| {

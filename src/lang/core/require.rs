@@ -420,7 +420,7 @@ pub(crate) fn load_library(vm: &mut Vm, name: Symbol, reload: bool) -> Result<()
             "E0345",
             format!("loading {name} needs {name} itself"),
         )
-        .words(format!("{way}, which requires {name} again"))
+        .display_message(format!("{way}, which requires {name} again"))
         .hint("move what both need into a third namespace")
         .into());
     }

@@ -26,7 +26,7 @@ pub(super) const FNS: &[Native] = &[
 const BUTLAST: Native = Native {
     name: "butlast",
     usage: "(butlast coll)",
-    doc: "Returns the items of coll except the last, or nil if there are none.",
+    doc: "Returns the items of coll except the last, or nil if coll has fewer than two.",
     examples: &[("(butlast [1 2 3])", "(1 2)"), ("(butlast [1])", "nil")],
     arity: Arity::exactly(1),
     run: |vm, mut args| {
@@ -335,7 +335,7 @@ const SEQ: Native = Native {
     },
 };
 
-/// Returns the first item; nil if there is none. Takes the value, so that its head is not held.
+/// Returns the first item; nil for an empty sequence. Takes the value, so that its head is not held.
 pub(crate) fn first(vm: &mut Vm, coll: Value) -> Result<Value> {
     Ok(vm.uncons(coll)?.map_or(Value::Nil, |(first, _)| first))
 }

@@ -84,7 +84,7 @@ pub(crate) fn disj(vm: &mut Vm, mut coll: Value, item: &Value) -> Result<Value> 
             }
         }
         _ => {
-            return match vm.ask(&coll, "disjoin", std::slice::from_ref(item))? {
+            return match vm.call_own_method(&coll, "disjoin", std::slice::from_ref(item))? {
                 Some(coll) => Ok(coll),
                 None => Err(wrong_type(&coll, "a set", 0).into()),
             };

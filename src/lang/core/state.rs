@@ -210,7 +210,7 @@ const META: Native = Native {
     run: |vm, args| match args.get(0) {
         Value::Var(var) => var_meta(vm, var),
         list @ Value::List(_) => Ok(list_meta(vm, list)),
-        Value::Object(_) => match vm.ask(args.get(0), "meta", &[])? {
+        Value::Object(_) => match vm.call_own_method(args.get(0), "meta", &[])? {
             Some(meta) => Ok(meta),
             None => Ok(held_meta(args.get(0))),
         },
@@ -358,13 +358,14 @@ const VARY_META: Native = Native {
         let (value, function) = (args.take(0), args.take(1));
         let mut all = take_from(&mut args, 1);
         let own = match &value {
-            Value::Object(_) => vm.ask(&value, "meta", &[])?,
+            Value::Object(_) => vm.call_own_method(&value, "meta", &[])?,
             _ => None,
         };
         all[0] = own.unwrap_or_else(|| value.meta());
         let meta = vm.invoke(&function, &mut all)?;
         if let Value::Object(_) = value
-            && let Some(changed) = vm.ask(&value, "withMeta", std::slice::from_ref(&meta))?
+            && let Some(changed) =
+                vm.call_own_method(&value, "withMeta", std::slice::from_ref(&meta))?
         {
             return Ok(changed);
         }
@@ -413,7 +414,8 @@ const WITH_META: Native = Native {
     run: |vm, mut args| {
         let (value, meta) = (args.take(0), args.take(1));
         if let Value::Object(_) = value
-            && let Some(changed) = vm.ask(&value, "withMeta", std::slice::from_ref(&meta))?
+            && let Some(changed) =
+                vm.call_own_method(&value, "withMeta", std::slice::from_ref(&meta))?
         {
             return Ok(changed);
         }
@@ -560,7 +562,7 @@ pub(crate) fn deref(vm: &mut Vm, cell: &Value) -> Result<Value> {
             Object::Volatile(cell) => Ok(cell.borrow().clone()),
             Object::Reduced(value) => Ok(value.clone()),
             Object::Delay(_) => force(vm, object),
-            Object::Instance(_) => match vm.ask(cell, "deref", &[])? {
+            Object::Instance(_) => match vm.call_own_method(cell, "deref", &[])? {
                 Some(value) => Ok(value),
                 None => Err(wrong_type(cell, "something that deref reads", 0).into()),
             },

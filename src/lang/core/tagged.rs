@@ -26,7 +26,7 @@ const FROM_STRING: Native = Native {
             let message = format!("Invalid UUID string: {text}");
             Exception::new(Class::ILLEGAL_ARGUMENT, "E0323", message)
                 .argument(0)
-                .hint("`parse-uuid` gives nil for a text that is not a UUID")
+                .hint("`parse-uuid` returns nil for a text that is not a UUID")
         })?;
         Ok(Object::Uuid(bits).into())
     },

@@ -135,7 +135,7 @@ pub(super) fn constants() -> Vec<(&'static str, &'static str, Value)> {
 }
 
 /// A value of `java.time` that is a point in time, or a part of one.
-pub(super) enum Moment {
+pub(super) enum PointInTime {
     Instant(jiff::Timestamp),
     Date(jiff::civil::Date),
     Time(jiff::civil::Time),
@@ -143,15 +143,15 @@ pub(super) enum Moment {
     Zoned(jiff::Zoned),
 }
 
-impl Moment {
-    /// Returns the moment that a value is.
-    pub(super) fn of(value: &Value) -> Option<Moment> {
+impl PointInTime {
+    /// Returns the point in time, if the value is one.
+    pub(super) fn of(value: &Value) -> Option<PointInTime> {
         Some(match value.as_host::<Temporal>()? {
-            Temporal::Instant(at) => Moment::Instant(*at),
-            Temporal::Date(date) => Moment::Date(*date),
-            Temporal::Time(time) => Moment::Time(*time),
-            Temporal::DateTime(at) => Moment::DateTime(*at),
-            Temporal::Zoned(at) => Moment::Zoned(at.clone()),
+            Temporal::Instant(at) => PointInTime::Instant(*at),
+            Temporal::Date(date) => PointInTime::Date(*date),
+            Temporal::Time(time) => PointInTime::Time(*time),
+            Temporal::DateTime(at) => PointInTime::DateTime(*at),
+            Temporal::Zoned(at) => PointInTime::Zoned(at.clone()),
             Temporal::Duration(_)
             | Temporal::Period(_)
             | Temporal::Zone(_)

@@ -121,7 +121,7 @@ const IS_REDUCED: Native = Native {
 const SEQUENCE: Native = Native {
     name: "sequence",
     usage: "(sequence coll)\n(sequence xform coll)\n(sequence xform coll & colls)",
-    doc: "Returns a sequence of the items of coll, passed through a transducer; () if there are none.",
+    doc: "Returns a sequence of the items of coll, passed through a transducer; () if no items pass.",
     examples: &[
         ("(sequence (map inc) [1 2])", "(2 3)"),
         ("(sequence nil)", "()"),

@@ -43,7 +43,7 @@ const CONJ: Native = Native {
         0 => Ok(transient(Value::vector([]))),
         1 => Ok(args.take(0)),
         _ => change(vm, args.take(0), |vm, coll| {
-            match vm.ask(&coll, "conj", std::slice::from_ref(args.get(1)))? {
+            match vm.call_own_method(&coll, "conj", std::slice::from_ref(args.get(1)))? {
                 Some(own) => Ok(own),
                 None => conj(vm, coll, args.take(1)),
             }
@@ -60,7 +60,7 @@ const DISJ: Native = Native {
     run: |vm, mut args| {
         change(vm, args.take(0), |vm, mut coll| {
             for item in args.from(1) {
-                coll = match vm.ask(&coll, "disjoin", std::slice::from_ref(item))? {
+                coll = match vm.call_own_method(&coll, "disjoin", std::slice::from_ref(item))? {
                     Some(own) => own,
                     None => disj(vm, coll, item)?,
                 };
@@ -96,7 +96,7 @@ const PERSISTENT: Native = Native {
     examples: &[("(persistent! (transient [1 2]))", "[1 2]")],
     arity: Arity::exactly(1),
     run: |vm, args| {
-        if let Some(own) = vm.ask(args.get(0), "persistent", &[])? {
+        if let Some(own) = vm.call_own_method(args.get(0), "persistent", &[])? {
             return Ok(own);
         }
         let inner = cell(&args)?.borrow_mut().take();
@@ -112,7 +112,7 @@ const POP: Native = Native {
     arity: Arity::exactly(1),
     run: |vm, mut args| {
         change(vm, args.take(0), |vm, mut coll| {
-            if let Some(own) = vm.ask(&coll, "pop", &[])? {
+            if let Some(own) = vm.call_own_method(&coll, "pop", &[])? {
                 return Ok(own);
             }
             let Value::Vector(vector) = &mut coll else {
@@ -141,7 +141,7 @@ const TRANSIENT: Native = Native {
         Value::Map(map) if map.entries().sorted().is_none() => Ok(transient(args.take(0))),
         Value::Set(set) if set.items().sorted().is_none() => Ok(transient(args.take(0))),
         Value::Vector(_) => Ok(transient(args.take(0))),
-        own if let Some(own) = vm.ask(own, "asTransient", &[])? => Ok(own),
+        own if let Some(own) = vm.call_own_method(own, "asTransient", &[])? => Ok(own),
         _ => Err(args.expected(0, "a vector, map or set that is not sorted")),
     },
 };

@@ -19,7 +19,7 @@ fn ask(vm: &mut Vm, question: i64) -> Result<i64> {
 }
 
 /// Returns the value that a body requests.
-fn asked(exit: Exit) -> Value {
+fn requested(exit: Exit) -> Value {
     match exit {
         Exit::Step(request) => request.take().expect("a value"),
         exit => panic!("{exit:?}"),
@@ -34,8 +34,8 @@ fn a_body_makes_a_request_and_resumes_with_the_answer() {
             let second = ask(vm, 2)?;
             Ok(Value::Int(first + second))
         }));
-        assert_eq!(asked(fiber.resume(Ok(Value::Nil))), Value::Int(1));
-        assert_eq!(asked(fiber.resume(Ok(Value::Int(10)))), Value::Int(2));
+        assert_eq!(requested(fiber.resume(Ok(Value::Nil))), Value::Int(1));
+        assert_eq!(requested(fiber.resume(Ok(Value::Int(10)))), Value::Int(2));
         assert!(matches!(
             fiber.resume(Ok(Value::Int(20))),
             Exit::Done(Value::Int(30))
@@ -76,7 +76,7 @@ fn names_are_the_same_inside_and_outside_of_a_fiber() {
             Ok(Value::from(answer == Value::keyword("only-made-outside")))
         }));
         assert_eq!(
-            asked(fiber.resume(Ok(Value::Nil))),
+            requested(fiber.resume(Ok(Value::Nil))),
             Value::keyword("only-made-inside")
         );
         let exit = fiber.resume(Ok(Value::keyword("only-made-outside")));

@@ -18,9 +18,9 @@ const USABLE_BYTES: usize = 2 << 20;
 /// A value whose owner changes from one thread to another.
 struct Handed<T>(T);
 
-// SAFETY: the sender blocks on the answering channel right after the hand-over, or ends, and touches nothing of what
-// it handed over, or of what that shares counters with, before the answer has come. So all uses are ordered by
-// the channels.
+// SAFETY: the sender blocks on the answering channel right after the hand-over, or ends. Before the answer arrives, it
+// accesses neither the values that it handed over nor any that share counters with them, so the channels order all
+// uses.
 unsafe impl<T> Send for Handed<T> {}
 
 impl<T> Handed<T> {

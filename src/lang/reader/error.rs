@@ -88,7 +88,7 @@ impl ReadError {
 
     /// Returns the exception that a program sees.
     pub fn into_exception(self) -> Exception {
-        let words = self.clojure_words();
+        let words = self.clojure_message();
         let mut exception = Exception::new(self.class(), self.code, self.message).at(self.span);
         if let Some(words) = words {
             exception = exception.clojure(words);

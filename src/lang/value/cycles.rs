@@ -356,7 +356,7 @@ fn values_in(value: &Value, see: &mut dyn FnMut(&Value)) {
                 entries_in(&watches, see);
             }
         }
-        Value::Var(var) => var.look_inside(see),
+        Value::Var(var) => var.visit_values(see),
         Value::Exception(exception) => {
             see(&exception.data);
             see(&exception.cause);
@@ -406,7 +406,7 @@ fn values_in_object(object: &Object, see: &mut dyn FnMut(&Value)) {
         }
         Object::State(state) => {
             if let Some(promise) = state.downcast_ref::<Promise>() {
-                promise.look_inside(see);
+                promise.visit_values(see);
             }
         }
         Object::Reduced(value)

@@ -136,7 +136,7 @@ pub fn equal(force: &mut dyn Force, left: &Value, right: &Value) -> Result<bool>
     while same && let Some((left, right)) = comparison.deferred.pop() {
         same = comparison.equal(&left, &right, 0)?;
     }
-    comparison.settle()?;
+    comparison.pay()?;
     if is_outermost && TOO_DEEP.get() {
         return Err(Exception::new(
             Class::STACK_OVERFLOW,
@@ -223,7 +223,7 @@ const FEW: u32 = 32;
 
 impl Comparison<'_> {
     /// Pays for the pairs since the last payment.
-    fn settle(&mut self) -> Result<()> {
+    fn pay(&mut self) -> Result<()> {
         match self.work % MANY {
             0..FEW => Ok(()),
             pairs => self.force.charge(pairs),

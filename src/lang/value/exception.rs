@@ -245,7 +245,7 @@ pub struct Exception {
     /// Another exception, or nil.
     pub cause: Value,
     /// The message for people, if `message` keeps Clojure's text.
-    pub words: Option<Box<str>>,
+    pub display_message: Option<Box<str>>,
     /// Suggestions of what to try.
     pub hints: Vec<Hint>,
     /// The argument at fault in the failing call, and its value.
@@ -341,7 +341,7 @@ impl Exception {
             message: Some(message.into().into_boxed_str()),
             data: Value::Nil,
             cause: Value::Nil,
-            words: None,
+            display_message: None,
             hints: Vec::new(),
             fault: None,
             origin: RefCell::default(),
@@ -369,7 +369,7 @@ impl Exception {
             message: self.message.clone(),
             data: self.data.clone(),
             cause: self.cause.clone(),
-            words: self.words.clone(),
+            display_message: self.display_message.clone(),
             hints: self.hints.clone(),
             fault: self.fault.clone(),
             origin: RefCell::new(origin),
@@ -419,14 +419,14 @@ impl Exception {
     /// Sets Clojure's text as the message for programs; people still see the current message.
     #[must_use]
     pub fn clojure(mut self, message: impl Into<String>) -> Exception {
-        self.words = self.message.replace(message.into().into());
+        self.display_message = self.message.replace(message.into().into());
         self
     }
 
     /// Sets the text for people; programs still see the message.
     #[must_use]
-    pub fn words(mut self, words: impl Into<String>) -> Exception {
-        self.words = Some(words.into().into_boxed_str());
+    pub fn display_message(mut self, message: impl Into<String>) -> Exception {
+        self.display_message = Some(message.into().into_boxed_str());
         self
     }
 
@@ -504,7 +504,9 @@ impl Exception {
 
     /// Returns the text shown to people.
     pub fn shown(&self) -> &str {
-        self.words.as_deref().unwrap_or_else(|| self.text())
+        self.display_message
+            .as_deref()
+            .unwrap_or_else(|| self.text())
     }
 
     /// Names the function that rejected its argument, and the argument's place in the whole call.

@@ -136,7 +136,7 @@ pub fn spend(units: u32) -> Result<()> {
             CREDIT.set(left);
             Ok(())
         }
-        None => settle(units, false),
+        None => pay(units, false),
     }
 }
 
@@ -151,7 +151,7 @@ pub fn spend_in_turns(units: u32) -> Result<()> {
             CREDIT.set(left);
             Ok(())
         }
-        None => settle(units, true),
+        None => pay(units, true),
     }
 }
 
@@ -171,12 +171,12 @@ pub fn spend_watched(units: u32) -> Result<()> {
             CREDIT.set(RATION);
             Ok(())
         }
-        None => settle(units, false),
+        None => pay(units, false),
     }
 }
 
 #[cold]
-fn settle(units: u32, in_turns: bool) -> Result<()> {
+fn pay(units: u32, in_turns: bool) -> Result<()> {
     let spent = u64::from(RATION.saturating_sub(CREDIT.get())) + u64::from(units);
     CREDIT.set(RATION);
     let (watch, stop) = METER.with_borrow(|meter| (meter.watch.clone(), meter.stop.clone()));
@@ -245,7 +245,7 @@ pub(super) fn note_growth() {
 #[cold]
 pub(crate) fn take_due() -> Result<bool> {
     let turn_is_due = TURN_IS_DUE.replace(false);
-    settle(0, false)?;
+    pay(0, false)?;
     TURN_IS_DUE.set(false);
     set_due(false);
     Ok(turn_is_due)

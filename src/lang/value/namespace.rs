@@ -143,7 +143,7 @@ impl Var {
             .and_then(|meta| meta.get(&Value::Keyword(Keyword::new(key))).cloned())
     }
 
-    pub(super) fn look_inside(&self, see: &mut dyn FnMut(&Value)) {
+    pub(super) fn visit_values(&self, see: &mut dyn FnMut(&Value)) {
         if let Ok(Some(root)) = self.root.try_borrow().as_deref() {
             see(root);
         }

@@ -81,7 +81,7 @@ impl Promise {
         }
     }
 
-    pub(super) fn look_inside(&self, see: &mut dyn FnMut(&Value)) {
+    pub(super) fn visit_values(&self, see: &mut dyn FnMut(&Value)) {
         if let Ok(Some(Ok(value))) = self.outcome.try_borrow().as_deref() {
             see(value);
         }

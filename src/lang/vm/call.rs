@@ -43,7 +43,7 @@ impl Vm {
         native: &'static Native,
         args: Args<'_>,
     ) -> Result<Value> {
-        self.settled(Ok(()))?;
+        self.finish_native(Ok(()))?;
         match self.world().has_replaced.get() {
             true => self.call_replaced(native, args),
             false => (native.run)(self, args),
@@ -145,7 +145,7 @@ impl Vm {
         }
         let count = args.len();
         let result = (native.run)(self, Args::new(args));
-        self.settled(result)
+        self.finish_native(result)
             .map_err(|signal| blame_native(native, count, signal))
     }
 
@@ -230,7 +230,7 @@ impl Vm {
 
     /// Calls the method `invoke` of an object.
     fn call_object(&mut self, function: &Value, args: &mut [Value]) -> Result<Value> {
-        match self.ask(function, "invoke", args)? {
+        match self.call_own_method(function, "invoke", args)? {
             Some(answer) => Ok(answer),
             None => Err(self.not_callable(function)),
         }
@@ -417,7 +417,7 @@ pub(crate) fn arity_error(name: &str, arity: Arity, got: usize) -> Exception {
         "E0305",
         format!("Wrong number of args ({got}) passed to: {name}"),
     )
-    .words(format!("{name} takes {arity}, and got {got}"))
+    .display_message(format!("{name} takes {arity}, and got {got}"))
 }
 
 /// Returns the exception for an index outside of a collection of `count` items.
@@ -431,9 +431,9 @@ pub(crate) fn out_of_bounds(idx: i64, count: usize) -> Exception {
     )
     .hint(match count {
         0 => "the collection is empty: check it with (seq coll) first".to_owned(),
-        1 => "the only position is 0; (get coll index) gives nil for any other".to_owned(),
+        1 => "the only position is 0; (get coll index) returns nil for any other".to_owned(),
         _ => format!(
-            "positions go from 0 to {}; (get coll index) gives nil for any other",
+            "positions go from 0 to {}; (get coll index) returns nil for any other",
             count - 1
         ),
     })

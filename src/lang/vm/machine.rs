@@ -168,7 +168,7 @@ impl Vm {
     /// Checks the limits after native work, and yields to others: returns the result, or the stop.
     #[cold]
     #[inline(never)]
-    pub(super) fn settle<T>(&mut self, result: Result<T>) -> Result<T> {
+    pub(super) fn check_limits<T>(&mut self, result: Result<T>) -> Result<T> {
         let turn_is_due = meter::take_due()?;
         let unpaid = meter::take_unpaid();
         let value = result?;
@@ -183,9 +183,9 @@ impl Vm {
 
     /// Returns the result of native work, unless a limit was reached meanwhile.
     #[inline(always)]
-    pub(super) fn settled<T>(&mut self, result: Result<T>) -> Result<T> {
+    pub(super) fn finish_native<T>(&mut self, result: Result<T>) -> Result<T> {
         match meter::is_due() {
-            true => self.settle(result),
+            true => self.check_limits(result),
             false => result,
         }
     }
@@ -340,7 +340,7 @@ impl Vm {
         if self.frames.depth() == 0 {
             return self.call_outermost(function, args);
         }
-        self.call_inside(function, args)
+        self.call_in_segment(function, args)
     }
 
     /// Makes the first call from outside, which functions in vars must outlive.
@@ -349,15 +349,15 @@ impl Vm {
     fn call_outermost(&mut self, function: &Value, args: &mut [Value]) -> Result<Value> {
         let watch = self.watch();
         let running = Running::begin();
-        let result = self.call_inside(function, args);
+        let result = self.call_in_segment(function, args);
         drop(running);
-        let result = self.settled(result);
+        let result = self.finish_native(result);
         drop(watch);
         result
     }
 
     #[inline(always)]
-    fn call_inside(&mut self, function: &Value, args: &mut [Value]) -> Result<Value> {
+    fn call_in_segment(&mut self, function: &Value, args: &mut [Value]) -> Result<Value> {
         let outer = self.top;
         let room = (self.stack_end as usize) - (outer as usize);
         if room <= size_of_val(args) {
@@ -440,7 +440,7 @@ impl Vm {
         let outer = self.top;
         let window = self.stack.advance(args.len() + 1);
         self.stack_end = self.stack.end();
-        // SAFETY: as in `call_inside`; the segment was made for it.
+        // SAFETY: as in `call_in_segment`; the segment was made for it.
         let result = unsafe { self.call_at(window, function, args) };
         self.stack.retreat();
         self.stack_end = self.stack.end();
@@ -490,7 +490,8 @@ impl Vm {
     /// Compares two values as `compare` does.
     pub fn compare(&mut self, left: &Value, right: &Value) -> Result<Ordering> {
         if let Value::Object(_) = left
-            && let Some(answer) = self.ask(left, "compareTo", std::slice::from_ref(right))?
+            && let Some(answer) =
+                self.call_own_method(left, "compareTo", std::slice::from_ref(right))?
         {
             return Ok(answer.as_int().unwrap_or(0).cmp(&0));
         }
@@ -646,7 +647,7 @@ impl Force for Vm {
     }
 
     fn own_text(&mut self, value: &Value) -> Result<Option<String>> {
-        let text = self.ask(value, "toString", &[])?;
+        let text = self.call_own_method(value, "toString", &[])?;
         Ok(text.and_then(|text| text.as_str().map(str::to_owned)))
     }
 

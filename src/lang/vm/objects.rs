@@ -45,7 +45,7 @@ impl Vm {
     ///
     /// # Errors
     /// Any exception that the method throws.
-    pub(crate) fn ask(
+    pub(crate) fn call_own_method(
         &mut self,
         value: &Value,
         name: &str,
@@ -64,15 +64,15 @@ impl Vm {
     /// Calls the first of several methods that the type defines.
     ///
     /// # Errors
-    /// As [`Vm::ask`].
-    pub(crate) fn ask_any(
+    /// As [`Vm::call_own_method`].
+    pub(crate) fn call_first_own_method(
         &mut self,
         value: &Value,
         names: &[&str],
         args: &[Value],
     ) -> Result<Option<Value>> {
         for name in names {
-            if let Some(answer) = self.ask(value, name, args)? {
+            if let Some(answer) = self.call_own_method(value, name, args)? {
                 return Ok(Some(answer));
             }
         }
@@ -91,7 +91,7 @@ impl Vm {
                 || implements_named(object, "Map")
             {
                 true => Ok(self
-                    .ask(object, "get", std::slice::from_ref(key))?
+                    .call_own_method(object, "get", std::slice::from_ref(key))?
                     .filter(|found| !found.is_nil())),
                 false => Ok(None),
             };
@@ -103,28 +103,30 @@ impl Vm {
         if takes_default {
             // A value that is equal to nothing else marks a missing key.
             let missing = Value::from(Object::Reduced(Value::Nil));
-            let found = self.ask(object, "valAt", &[key.clone(), missing.clone()])?;
+            let found = self.call_own_method(object, "valAt", &[key.clone(), missing.clone()])?;
             return Ok(found.filter(|found| match (found, &missing) {
                 (Value::Object(found), Value::Object(missing)) => !Rc::ptr_eq(found, missing),
                 _ => true,
             }));
         }
-        let found = self.ask(object, "valAt", std::slice::from_ref(key))?;
+        let found = self.call_own_method(object, "valAt", std::slice::from_ref(key))?;
         Ok(found.filter(|found| !found.is_nil()))
     }
 
     /// Returns the sequence of an object with a method `seq`, or with `first` and `next` if it is a sequence itself;
     /// `None` for any other object.
     pub(crate) fn seq_of_object(&mut self, object: &Value) -> Result<Option<Value>> {
-        let Some(seq) = self.ask(object, "seq", &[])? else {
+        let Some(seq) = self.call_own_method(object, "seq", &[])? else {
             return Ok(None);
         };
         match (&seq, object) {
             (Value::Object(same), Value::Object(own)) if Rc::ptr_eq(same, own) => {
-                let first = self.ask(object, "first", &[])?.unwrap_or(Value::Nil);
+                let first = self
+                    .call_own_method(object, "first", &[])?
+                    .unwrap_or(Value::Nil);
                 let object = object.clone();
                 let rest = Lazy::native(move |vm| {
-                    let rest = vm.ask_any(&object, &["more", "next"], &[])?;
+                    let rest = vm.call_first_own_method(&object, &["more", "next"], &[])?;
                     Ok(rest.unwrap_or(Value::Nil))
                 });
                 Ok(Some(List::cons(first, rest)))
@@ -137,8 +139,11 @@ impl Vm {
     pub(crate) fn equal_objects(&mut self, left: &Value, right: &Value) -> Result<Option<bool>> {
         for (own, other) in [(left, right), (right, left)] {
             if matches!(own, Value::Object(_))
-                && let Some(answer) =
-                    self.ask_any(own, &["equiv", "equals"], std::slice::from_ref(other))?
+                && let Some(answer) = self.call_first_own_method(
+                    own,
+                    &["equiv", "equals"],
+                    std::slice::from_ref(other),
+                )?
             {
                 return Ok(Some(answer.is_truthy()));
             }

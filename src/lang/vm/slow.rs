@@ -51,14 +51,14 @@ impl Vm {
 
     #[inline(always)]
     fn answer(&mut self, result: Result<bool>) -> Answer {
-        let result = self.settled(result);
+        let result = self.finish_native(result);
         self.done(result).map_or(FAILED, Answer::from)
     }
 
     /// Stores a result in a register.
     #[inline(always)]
     pub(super) unsafe fn put(&mut self, to: *mut Value, result: Result<Value>) -> bool {
-        let result = self.settled(result);
+        let result = self.finish_native(result);
         // SAFETY: the caller's slot is a register.
         match unsafe { slots::put_result(to, result) } {
             None => true,
@@ -700,7 +700,7 @@ pub(super) fn native_stack_overflow() -> Signal {
         "E0302",
         "the native stack is used up: functions of the library call one another too deep",
     )
-    .hint("sequences made of thousands of lazy steps are like this: use loop and recur, or doall in between")
+    .hint("sequences with thousands of nested lazy steps cause this: use loop and recur, or doall in between")
     .into()
 }
 
@@ -718,7 +718,7 @@ pub(super) fn wrong_arity(proto: &super::Proto, got: usize) -> Exception {
         "E0305",
         format!("Wrong number of args ({got}) passed to: {name}"),
     )
-    .words(format!(
+    .display_message(format!(
         "{shown} takes {}, and got {got}",
         proto.arity_text()
     ))

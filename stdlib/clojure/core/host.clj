@@ -159,7 +159,7 @@
   (if (map-entry? x) (val x) (inc (-ordinal x))))
 
 (defn .indexOf
-  "Returns the index of a substring or character of a string, or of an item of a list; -1 if there is none."
+  "Returns the index of a substring or character of a string, or of an item of a list; -1 if it does not occur."
   {:examples '[[(.indexOf "abc" "c") 2]
                [(.indexOf [1 2] 5) -1]]}
   ([x item] (.indexOf x item 0))
@@ -199,7 +199,7 @@
   (set (keys m)))
 
 (defn .lastIndexOf
-  "Returns the last index of a substring or character of a string, or of an item of a list; -1 if there is none."
+  "Returns the last index of a substring or character of a string, or of an item of a list; -1 if it does not occur."
   {:examples '[[(.lastIndexOf "abcb" "b") 3]]}
   [x item]
   (if (string? x)

@@ -1,5 +1,5 @@
-;; Asks Clojure on the JVM what the expressions of `tables/` and those of `random.clj` give, and writes
-;; the answers beside them as `stored/<name>.tsv`. Needs Clojure 1.11 or later; run in this folder:
+;; Evaluates the expressions of `tables/` and of `random.clj` with Clojure on the JVM, and writes
+;; the results to `stored/<name>.tsv`. Needs Clojure 1.11 or later; run in this folder:
 ;;
 ;;   clojure generate.clj            every table, and the generated programs
 ;;   clojure generate.clj maps sets  only these
@@ -7,17 +7,17 @@
 ;; A line of a table is an expression. `‹a ¦ b ¦ c›` stands for each of its choices in turn, `‹name›` for
 ;; the choices that a line `name = a ¦ b ¦ c` of the table gave earlier. Lines with `;` are comments.
 ;;
-;; A stored line is: expression, outcome, and what was printed, if something was. An outcome is the value as
-;; `pr-str` prints it, or `!` and the class of what was thrown, with the message where programs rely on it.
+;; A stored line has the expression, its outcome, and the printed text, if any. An outcome is the value as
+;; `pr-str` prints it, or `!` and the class of the exception, with the message if programs rely on it.
 
 (require '[clojure.string :as str] '[clojure.java.io :as io])
 
 (def message-matters
-  "Classes whose messages are part of what is compared: those of programs themselves, and arithmetic."
+  "Classes whose messages are compared: those of programs themselves, and arithmetic."
   #{"ExceptionInfo" "ArithmeticException" "Exception" "AssertionError" "Error"})
 
 (def same-as
-  "What differs between versions of the JVM, or with how an expression happens to be compiled."
+  "Classes that differ between versions of the JVM, or depending on how an expression is compiled."
   {"ArrayIndexOutOfBoundsException" "IndexOutOfBoundsException"
    "long overflow" "integer overflow"
    "/ by zero" "Divide by zero"})
@@ -57,7 +57,7 @@
       parts)))
 
 (defn expand
-  "All expressions that a line stands for."
+  "Returns all expressions of a line."
   [sets line]
   (if-let [[_ before inside after] (re-matches #"(?s)(.*?)‹([^›]*)›(.*)" line)]
     (for [choice (choices sets inside)

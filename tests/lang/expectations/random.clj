@@ -1,6 +1,6 @@
-;; Small programs at random, the same ones each time: what `generate.clj` asks the JVM beside the tables.
-;; Each function takes how deep a form may still be and returns its text. Programs always end: what is
-;; counted to is small, and sequences without an end are only taken from.
+;; Small pseudo-random programs, the same ones each time, which `generate.clj` evaluates besides the tables.
+;; Each function takes the remaining depth of a form and returns its text. Programs always end:
+;; loops are short, and only a part of an infinite sequence is taken.
 
 (ns random
   (:require [clojure.string :as str]))
@@ -292,7 +292,7 @@
   (call "all-of" (str "\"" (pattern 2) "\"") (str "\"" (subject) "\"")))
 
 (def prelude
-  "What the programs use beside the language itself."
+  "Definitions that the programs use in addition to the language itself."
   ["(defn cycle-2 [xs] (take 5 (cycle xs)))"
    "(defn type? [x] (cond (nil? x) :nil (number? x) :number (string? x) :string (coll? x) :coll :else :other))"
    "(defn identical-type? [x y] (= (type? x) (type? y)))"

@@ -479,13 +479,13 @@ fn regexes_that_java_refuses_or_has_alone() {
     check(
         "#\"(?P<n>x)\"",
         expect![[r#"
-        E0114 2..3 "(" this regex is wrong: there is no such kind of group after `(?`
+        E0114 2..3 "(" this regex is wrong: unknown kind of group after `(?`
         hint: a named group is written `(?<name>...)`"#]],
     );
     check(
         "#\"(?#c)\"",
         expect![[r#"
-        E0114 2..3 "(" this regex is wrong: there is no such kind of group after `(?`
+        E0114 2..3 "(" this regex is wrong: unknown kind of group after `(?`
         hint: comments are written `# ...` up to the line end, under `(?x)`"#]],
     );
     check(

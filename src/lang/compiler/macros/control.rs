@@ -93,7 +93,7 @@ const COMMENT: Native = Native {
 const COND: Native = Native {
     name: "cond",
     usage: "(cond test expression ...)",
-    doc: "Returns the value of the expression after the first truthy test; nil if there is none.",
+    doc: "Returns the value of the expression after the first truthy test; nil if no test is truthy.",
     examples: &[("(cond false 1 :else 2)", "2")],
     arity: Arity::at_least(2),
     run: |_, args| -> Expansion {

@@ -126,7 +126,9 @@ pub(super) fn recur(cx: &mut Analyzer<'_>, form: &Value, items: &[Value]) -> Res
         .clojure(format!(
             "Mismatched argument count to recur, expected: {wanted} args, got: {count}"
         ))
-        .hint("recur gives a new value to each name of the loop or each parameter of the function")
+        .hint(
+            "recur assigns a new value to each name of the loop or each parameter of the function",
+        )
         .into());
     }
     let args = cx.not_tail(|cx| {

@@ -4,7 +4,7 @@ use jiff::civil::{Date, Time};
 use jiff::tz::{Offset, TimeZone};
 use jiff::{Timestamp, Zoned};
 
-use crate::core::time::{Moment, zone_id};
+use crate::core::time::{PointInTime, zone_id};
 use crate::value::{Object, Result, Value};
 
 /// The second letters of the directives.
@@ -62,26 +62,26 @@ fn parts(value: &Value) -> Option<Parts> {
     match value {
         Value::Int(millis) => of_millis(*millis),
         Value::Object(object) if let Object::Inst(millis) = &**object => of_millis(*millis),
-        value => Some(match Moment::of(value)? {
-            Moment::Instant(at) => Parts {
+        value => Some(match PointInTime::of(value)? {
+            PointInTime::Instant(at) => Parts {
                 nanos: Some(at.as_nanosecond().rem_euclid(1_000_000_000) as i32),
                 instant: Some(at),
                 ..none
             },
-            Moment::Date(date) => Parts {
+            PointInTime::Date(date) => Parts {
                 date: Some(date),
                 ..none
             },
-            Moment::Time(time) => Parts {
+            PointInTime::Time(time) => Parts {
                 time: Some(time),
                 ..none
             },
-            Moment::DateTime(at) => Parts {
+            PointInTime::DateTime(at) => Parts {
                 date: Some(at.date()),
                 time: Some(at.time()),
                 ..none
             },
-            Moment::Zoned(at) => zoned(at, false),
+            PointInTime::Zoned(at) => zoned(at, false),
         }),
     }
 }

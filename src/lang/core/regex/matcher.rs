@@ -421,7 +421,7 @@ pub(in crate::core) fn nth(
     )
 }
 
-/// Returns the index of a byte, counted in characters; -1 if there is none.
+/// Returns the index of a byte, counted in characters; -1 for `None`.
 fn index(matcher: &Matcher, byte: Option<usize>) -> Value {
     match byte {
         None => Value::Int(-1),

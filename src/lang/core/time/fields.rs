@@ -164,7 +164,7 @@ pub(super) const METHODS: &[Native] = natives![
             };
             Ok(Temporal::DateTime(date.to_datetime(time)).into())
         };
-    ".atZone" "(.atZone moment zone)" "Returns an instant, or a date and time, in a zone." [(r#"(str (.atZone (java.time.Instant/ofEpochSecond 0) (java.time.ZoneId/of "Asia/Tokyo")))"#, r#""1970-01-01T09:00+09:00[Asia/Tokyo]""#)] 2..2
+    ".atZone" "(.atZone temporal zone)" "Returns an instant, or a date and time, in a zone." [(r#"(str (.atZone (java.time.Instant/ofEpochSecond 0) (java.time.ZoneId/of "Asia/Tokyo")))"#, r#""1970-01-01T09:00+09:00[Asia/Tokyo]""#)] 2..2
         |_vm, args| match temporal(&args, 0)? {
             Temporal::Instant(at) => Ok(Temporal::Zoned(at.to_zoned(zone(&args, 1)?)).into()),
             Temporal::DateTime(at) => Ok(Temporal::Zoned(at.to_zoned(zone(&args, 1)?).map_err(out_of_range)?).into()),
@@ -181,13 +181,13 @@ pub(super) const METHODS: &[Native] = natives![
         |_vm, args| zone(&args, 0).map(|zone| Value::text(super::kinds::zone_id(&zone)));
     ".getTime" "(.getTime date)" "Returns the milliseconds of an #inst since 1970." [(r#"(.getTime #inst "1970-01-01T00:00:01Z")"#, "1000")] 1..1
         |_vm, args| some(&args, 0, instant_of).map(|at| Value::Int(at.as_millisecond()));
-    ".isAfter" "(.isAfter moment other)" "Tells whether a point in time is after another of the same kind." [("(.isAfter (java.time.LocalDate/of 2020 1 2) (java.time.LocalDate/of 2020 1 1))", "true")] 2..2
+    ".isAfter" "(.isAfter temporal other)" "Tells whether a point in time is after another of the same kind." [("(.isAfter (java.time.LocalDate/of 2020 1 2) (java.time.LocalDate/of 2020 1 1))", "true")] 2..2
         |_vm, args| compared(&args).map(|order| Value::Bool(order.is_gt()));
-    ".isBefore" "(.isBefore moment other)" "Tells whether a point in time is before another of the same kind." [("(.isBefore (java.time.LocalDate/of 2020 1 2) (java.time.LocalDate/of 2020 1 1))", "false")] 2..2
+    ".isBefore" "(.isBefore temporal other)" "Tells whether a point in time is before another of the same kind." [("(.isBefore (java.time.LocalDate/of 2020 1 2) (java.time.LocalDate/of 2020 1 1))", "false")] 2..2
         |_vm, args| compared(&args).map(|order| Value::Bool(order.is_lt()));
-    ".isEqual" "(.isEqual moment other)" "Tells whether two points in time are the same instant, whatever their zones." [("(.isEqual (java.time.LocalDate/of 2020 1 1) (java.time.LocalDate/of 2020 1 1))", "true")] 2..2
+    ".isEqual" "(.isEqual temporal other)" "Tells whether two points in time are the same instant, whatever their zones." [("(.isEqual (java.time.LocalDate/of 2020 1 1) (java.time.LocalDate/of 2020 1 1))", "true")] 2..2
         |_vm, args| compared(&args).map(|order| Value::Bool(order.is_eq()));
-    ".minus" "(.minus moment n unit)\n(.minus moment amount)" "Returns a date, time or amount with a number of units, or a duration or period, subtracted." [("(str (.minus (java.time.LocalDate/of 2020 3 31) (java.time.Period/ofMonths 1)))", r#""2020-02-29""#)] 2..3
+    ".minus" "(.minus temporal n unit)\n(.minus temporal amount)" "Returns a date, time or amount with a number of units, or a duration or period, subtracted." [("(str (.minus (java.time.LocalDate/of 2020 3 31) (java.time.Period/ofMonths 1)))", r#""2020-02-29""#)] 2..3
         |_vm, args| moved(&args, -1);
     ".multipliedBy" "(.multipliedBy amount n)" "Returns a duration or period multiplied by n." [("(str (.multipliedBy (java.time.Duration/ofMinutes 45) 2))", r#""PT1H30M""#)] 2..2
         |_vm, args| times(&args, args.int(1)?);
@@ -199,16 +199,16 @@ pub(super) const METHODS: &[Native] = natives![
             let months = of.years.checked_mul(12).and_then(|years| years.checked_add(of.months)).ok_or_else(overflow)?;
             Ok(period(months / 12, months % 12, of.days))
         };
-    ".plus" "(.plus moment n unit)\n(.plus moment amount)" "Returns a date, time or amount with a number of units, or a duration or period, added." [("(str (.plus (java.time.LocalTime/of 9 0) 90 java.time.temporal.ChronoUnit/MINUTES))", r#""10:30""#)] 2..3
+    ".plus" "(.plus temporal n unit)\n(.plus temporal amount)" "Returns a date, time or amount with a number of units, or a duration or period, added." [("(str (.plus (java.time.LocalTime/of 9 0) 90 java.time.temporal.ChronoUnit/MINUTES))", r#""10:30""#)] 2..3
         |_vm, args| moved(&args, 1);
-    ".truncatedTo" "(.truncatedTo moment unit)" "Returns a time truncated to a unit." [("(str (.truncatedTo (java.time.LocalTime/of 9 30 15) java.time.temporal.ChronoUnit/HOURS))", r#""09:00""#)] 2..2
+    ".truncatedTo" "(.truncatedTo temporal unit)" "Returns a time truncated to a unit." [("(str (.truncatedTo (java.time.LocalTime/of 9 30 15) java.time.temporal.ChronoUnit/HOURS))", r#""09:00""#)] 2..2
         |_vm, args| truncate(&temporal(&args, 0)?, Unit::of(&args, 1)?).map(Value::from);
-    ".until" "(.until moment end unit)\n(.until date end)" "Returns the number of whole units between two points in time; without a unit, the period between two dates." [("(.until (java.time.LocalDate/of 2020 1 1) (java.time.LocalDate/of 2021 1 1) java.time.temporal.ChronoUnit/MONTHS)", "12")] 2..3
+    ".until" "(.until temporal end unit)\n(.until date end)" "Returns the number of whole units between two points in time; without a unit, the period between two dates." [("(.until (java.time.LocalDate/of 2020 1 1) (java.time.LocalDate/of 2021 1 1) java.time.temporal.ChronoUnit/MONTHS)", "12")] 2..3
         |_vm, args| match args.len() {
             3 => until(&temporal(&args, 0)?, &temporal(&args, 1)?, Unit::of(&args, 2)?).map(Value::Int),
             _ => Ok(Temporal::Period(period_between(some(&args, 0, date_of)?, some(&args, 1, date_of)?)?).into()),
         };
-    ".with" "(.with moment part)" "Returns a date and time with another date or time, or moved by one of java.time.temporal.TemporalAdjusters." [("(str (.with (java.time.LocalDateTime/of 2020 1 31 9 30) (java.time.LocalTime/of 12 0)))", r#""2020-01-31T12:00""#)] 2..2
+    ".with" "(.with temporal part)" "Returns a date and time with another date or time, or moved by one of java.time.temporal.TemporalAdjusters." [("(str (.with (java.time.LocalDateTime/of 2020 1 31 9 30) (java.time.LocalTime/of 12 0)))", r#""2020-01-31T12:00""#)] 2..2
         |_vm, args| with_adjuster(&temporal(&args, 0)?, &temporal(&args, 1)?).map(Value::from);
     ".withDayOfMonth" "(.withDayOfMonth date day)" "Returns a date with another day of the month." [("(str (.withDayOfMonth (java.time.LocalDate/of 2020 1 31) 1))", r#""2020-01-01""#)] 2..2
         |_vm, args| with_date(&args, |date, day| calendar_date(i64::from(date.year()), i64::from(date.month()), day));
@@ -238,12 +238,12 @@ pub(super) const METHODS: &[Native] = natives![
             let first = calendar_date(year, i64::from(date.month()), 1)?;
             calendar_date(year, i64::from(date.month()), i64::from(date.day().min(first.days_in_month())))
         });
-    ".withZoneSameInstant" "(.withZoneSameInstant moment zone)" "Returns the same instant in another zone." [(r#"(str (.withZoneSameInstant (java.time.ZonedDateTime/parse "2020-01-31T09:30+01:00") java.time.ZoneOffset/UTC))"#, r#""2020-01-31T08:30Z""#)] 2..2
+    ".withZoneSameInstant" "(.withZoneSameInstant temporal zone)" "Returns the same instant in another zone." [(r#"(str (.withZoneSameInstant (java.time.ZonedDateTime/parse "2020-01-31T09:30+01:00") java.time.ZoneOffset/UTC))"#, r#""2020-01-31T08:30Z""#)] 2..2
         |_vm, args| match temporal(&args, 0)? {
             Temporal::Zoned(at) => Ok(Temporal::Zoned(at.with_time_zone(zone(&args, 1)?)).into()),
             _ => Err(args.expected(0, "a java.time.ZonedDateTime")),
         };
-    ".withZoneSameLocal" "(.withZoneSameLocal moment zone)" "Returns the same date and time in another zone." [(r#"(str (.withZoneSameLocal (java.time.ZonedDateTime/parse "2020-01-31T09:30+01:00") java.time.ZoneOffset/UTC))"#, r#""2020-01-31T09:30Z""#)] 2..2
+    ".withZoneSameLocal" "(.withZoneSameLocal temporal zone)" "Returns the same date and time in another zone." [(r#"(str (.withZoneSameLocal (java.time.ZonedDateTime/parse "2020-01-31T09:30+01:00") java.time.ZoneOffset/UTC))"#, r#""2020-01-31T09:30Z""#)] 2..2
         |_vm, args| match temporal(&args, 0)? {
             Temporal::Zoned(at) => Ok(Temporal::Zoned(at.datetime().to_zoned(zone(&args, 1)?).map_err(out_of_range)?).into()),
             _ => Err(args.expected(0, "a java.time.ZonedDateTime")),

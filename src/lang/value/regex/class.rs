@@ -38,7 +38,7 @@ impl Class {
     }
 
     /// Adds the pending singles. Like a class of their own, they count as the set that was added last.
-    fn settle(&mut self) {
+    fn add_singles(&mut self) {
         if !std::mem::take(&mut self.is_waiting) {
             return;
         }
@@ -86,7 +86,7 @@ impl Parser {
                     if is_bracketed {
                         self.next();
                     }
-                    class.settle();
+                    class.add_singles();
                     let set = class.whole.unwrap_or_else(Set::empty);
                     return Ok(if is_negated { negated(set) } else { set });
                 }
@@ -124,7 +124,7 @@ impl Parser {
             });
             char = self.peek();
         }
-        class.settle();
+        class.add_singles();
         if let Some(right) = &right {
             class.last = Some(right.clone());
         }

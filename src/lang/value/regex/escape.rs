@@ -185,7 +185,7 @@ impl Parser {
             if code > 0x0010_FFFF {
                 return Err(self
                     .source
-                    .wrong_at(start, "there is no character with so high a code")
+                    .wrong_at(start, "no character has such a high code")
                     .hint("codes end at 10FFFF"));
             }
         }

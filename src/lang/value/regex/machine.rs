@@ -106,17 +106,17 @@ impl<'a> Machine<'a> {
 
     /// Returns the first match that starts at byte `from` or, if the mode allows it, later.
     pub(super) fn search(mut self, from: usize) -> Outcome<Option<Groups>> {
-        self.look_for(from)
+        self.find_match(from)
     }
 
     /// Tells whether a search from byte `from` on depends on where the text ends.
     pub(super) fn hits_end(mut self, from: usize) -> Outcome<bool> {
-        let is_found = self.look_for(from)?.is_some();
+        let is_found = self.find_match(from)?.is_some();
         let has_passed_all = !is_found && self.mode == Mode::Find && !self.program.is_anchored;
         Ok(has_passed_all || self.has_hit_end.get())
     }
 
-    fn look_for(&mut self, from: usize) -> Outcome<Option<Groups>> {
+    fn find_match(&mut self, from: usize) -> Outcome<Option<Groups>> {
         let mut start = from;
         loop {
             if self.mode == Mode::Find {
@@ -210,7 +210,7 @@ impl<'a> Machine<'a> {
                     self.reference(*group, *fold, at).map(|at| (code + 1, at))
                 }
                 Inst::Look { side, negated, end } => {
-                    let is_found = self.look(*side, code + 1, at)?;
+                    let is_found = self.look_around(*side, code + 1, at)?;
                     (is_found != *negated).then_some((*end, at))
                 }
                 Inst::Atomic { end } => {
@@ -544,7 +544,7 @@ impl<'a> Machine<'a> {
         (body, at)
     }
 
-    fn look(&mut self, side: Side, code: usize, at: usize) -> Outcome<bool> {
+    fn look_around(&mut self, side: Side, code: usize, at: usize) -> Outcome<bool> {
         let Lengths { min, max } = match side {
             Side::Ahead => return Ok(self.run(code, at, usize::MAX)?.is_some()),
             Side::Behind(lengths) => lengths,

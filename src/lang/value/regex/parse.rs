@@ -367,14 +367,14 @@ impl Parser {
     fn unknown_group(&self, open: usize) -> RegexError {
         let error = self
             .source
-            .wrong_at(open, "there is no such kind of group after `(?`");
+            .wrong_at(open, "unknown kind of group after `(?`");
         match (self.source.get(open + 2), self.source.get(open + 3)) {
             ('P', '<') => error.hint("a named group is written `(?<name>...)`"),
             ('P', _) => error.hint("a reference to a named group is written `\\k<name>`"),
             ('#', _) => error.hint("comments are written `# ...` up to the line end, under `(?x)`"),
-            ('(', _) => error.hint("there are no conditions; write the alternatives out"),
+            ('(', _) => error.hint("conditions are not supported; write the alternatives out"),
             ('R' | '0'..='9' | '&', _) => error.hint("a pattern cannot call itself"),
-            ('|', _) => error.hint("there is no branch reset; number the groups by their order"),
+            ('|', _) => error.hint("branch resets are not supported; number the groups by their order"),
             _ => error.hint(
                 "groups are `(?:...)`, `(?<name>...)`, `(?=...)`, `(?!...)`, `(?<=...)`, `(?<!...)`, `(?>...)`; flags are `(?idmsuxU)`",
             ),

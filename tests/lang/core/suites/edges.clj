@@ -1,4 +1,4 @@
-;; What test suites of other dialects ask at the edges of functions.
+;; Edge cases of functions from the test suites of other dialects.
 (ns edges.suite
   (:require [clojure.instant :as instant]
             [clojure.string :as string]
@@ -13,15 +13,15 @@
   (is (thrown? #?(:clj Exception) (/ 1 0)))
   (is (thrown? (assert false))))
 
-(deftest mapcat-looks-at-its-arguments-at-once
+(deftest mapcat-checks-its-arguments-at-once
   (are [call] (thrown? Exception call)
     (mapcat identity 5)
     (mapcat 42 [1 2])
     (mapcat nil [1]))
   (is (= [] (mapcat identity nil))))
 
-(deftest keys-that-have-no-order
-  (testing "NaN: the second argument is asked for <, the further ones for <="
+(deftest max-key-and-min-key-handle-keys-without-order
+  (testing "NaN: the second argument is compared with <, the further ones with <="
     (is (= ##-Inf (min-key identity ##-Inf 1 ##NaN)))
     (is (NaN? (min-key identity ##-Inf ##NaN 1)))
     (is (NaN? (max-key identity 1 ##NaN)))
@@ -34,7 +34,7 @@
     max-key [[1] [2]])
   (is (= "x" (min-key identity "x"))))
 
-(deftest positions-may-be-any-number
+(deftest positions-may-be-of-any-number-type
   (is (= [2] (subvec [0 1 2] 2.7 3.9)))
   (is (= [0 1] (subvec [0 1 2] 1/2 5/2)))
   (is (= [] (subvec [0 1 2] ##NaN ##NaN)))
@@ -45,21 +45,21 @@
   (is (nil? (nthnext nil nil)))
   (is (thrown? Exception (nthnext [1] nil))))
 
-(deftest select-keys-asks-only-for-the-keys-given
+(deftest select-keys-looks-up-only-the-given-keys
   (is (= {} (select-keys #{1} [])))
   (is (thrown? Exception (select-keys #{1} [1])))
   (is (thrown? Exception (select-keys "a" [0]))))
 
-(deftest shuffle-takes-collections-that-are-no-maps
+(deftest shuffle-accepts-collections-other-than-maps
   (are [x] (thrown? Exception (shuffle x)) nil "abc" {} 1)
   (is (= #{1 2 3} (set (shuffle '(1 2 3))))))
 
-(deftest symbols-of-two-parts-are-made-of-strings
+(deftest symbols-of-two-parts-need-strings
   (is (= 'abc (symbol nil "abc")))
   (are [ns name] (thrown? ClassCastException (symbol ns name))
     'a "b", "a" 'b, :a "b", "a" :b))
 
-(deftest transients-answer-as-their-collection-does
+(deftest transients-are-called-like-their-collection
   (is (= 2 (nth (transient [1 2]) 1)))
   (is (= :none (nth (transient [1 2]) 5 :none)))
   (is (= 2 ((transient [1 2]) 1)))
@@ -77,19 +77,19 @@
   (are [h] (thrown? Exception (underive h :a/b :a/c)) nil {} [] 42 :z)
   (is (= (make-hierarchy) (underive (make-hierarchy) :a/b :a/c))))
 
-(deftest rounding-that-is-refused
+(deftest the-mode-unnecessary-refuses-rounding
   (is (= 2M (with-precision 1 :rounding UNNECESSARY (* 2M 1M))))
   (are [form] (thrown-with-msg? ArithmeticException #"Rounding necessary" form)
     (with-precision 1 :rounding UNNECESSARY (* 1.5M 1M))
     (with-precision 2 :rounding UNNECESSARY (+ 100M 11M))
     (with-precision 2 :rounding UNNECESSARY (/ 1M 3))))
 
-(deftest realized-is-for-what-waits
+(deftest realized-needs-a-pending-value
   (are [x] (thrown? Exception (realized? x)) '() '(1) [] {} nil 1 :a)
   (is (not (realized? (map inc [1]))))
   (is (realized? (doall (map inc [1])))))
 
-(deftest strings-of-any-value
+(deftest string-functions-accept-any-value
   (are [expected actual] (= expected actual)
     "1" (string/capitalize 1)
     ":a/b" (string/capitalize :A/B)
@@ -101,16 +101,16 @@
   (are [f] (thrown? NullPointerException (f nil))
     string/capitalize string/upper-case string/lower-case #(string/replace % "a" "b")))
 
-(deftest instants-from-text
+(deftest instants-are-parsed-from-text
   (is (= #inst "2020-01-02" (instant/read-instant-date "2020-01-02")))
   (is (= 482196050520 (.getTime (instant/read-instant-date "1985-04-12T23:20:50.52Z"))))
   (is (thrown? Exception (instant/read-instant-date "never"))))
 
-(deftest names-of-special-forms
+(deftest special-forms-are-symbols
   (is (special-symbol? 'deftype*))
   (is (not (special-symbol? 'defn))))
 
-(deftest data-as-the-edn-format-has-it
+(deftest edn-data-is-read-as-the-format-defines
   (are [expected text] (= expected (clojure.edn/read-string text))
     '% "%"
     3 ";to the end of the line\r3\n5"

@@ -1,4 +1,4 @@
-;; Types of a program that stand in for collections, functions and cells.
+;; Types of a program that act as collections, functions and cells.
 (ns types-of.suite
   (:require [clojure.test :refer [are deftest is testing]]))
 
@@ -41,7 +41,7 @@
 (deftest a-set-field-is-seen-in-closures-and-hidden-by-locals
   (is (= [1 :shadowed 2] ((->Tally 0)))))
 
-(deftest methods-of-object
+(deftest methods-of-object-are-used-by-core
   (let [gauge (->Gauge 6 nil)]
     (are [expected actual] (= expected actual)
       "gauge 6" (str gauge)
@@ -74,7 +74,7 @@
   (invoke [_ k] (nth items (mod k (count items))))
   (invoke [_ a b] [a b]))
 
-(deftest a-type-as-a-collection
+(deftest a-type-can-act-as-a-collection
   (let [ring (->Ring [1 2 3])]
     (are [expected actual] (= expected actual)
       2 (get ring 1)
@@ -108,7 +108,7 @@
   (more [_] (From. (inc n)))
   (next [_] (From. (inc n))))
 
-(deftest a-type-as-a-sequence
+(deftest a-type-can-act-as-a-sequence
   (is (= [5 6 7] (take 3 (->From 5))))
   (is (= 7 (nth (->From 5) 2))))
 
@@ -118,7 +118,7 @@
   clojure.lang.IFn
   (invoke [_ more] (+ cents more)))
 
-(deftest records-have-methods-too
+(deftest records-can-define-methods
   (let [money (->Money 150)]
     (is (= "150 cents" (str money)))
     (is (= 151 (money 1)))
@@ -126,7 +126,7 @@
     (is (= money (->Money 150)))
     (is (instance? clojure.lang.IFn money))))
 
-(deftest reify-answers-for-interfaces
+(deftest reified-objects-implement-interfaces
   (let [thing (reify
                 clojure.lang.IFn (invoke [_ x] (inc x))
                 clojure.lang.ILookup (valAt [_ k] [k])
@@ -142,11 +142,11 @@
     (is (ifn? thing))
     (is (thrown? IllegalArgumentException (.shout 5 "hi")))))
 
-(deftest types-have-classes-by-name
+(deftest types-are-classes-with-names
   (is (instance? types_of.suite.Ring (->Ring [])))
   (is (instance? Gauge (->Gauge 1 2)))
   (is (not (instance? Ring (->Gauge 1 2))))
-  (testing "what they implement is above them"
+  (testing "implemented interfaces are superclasses"
     (is (contains? (parents Gauge) types_of.suite.Shape))
     (is (contains? (supers Money) Object)))
   (is (contains? (parents String) Object))

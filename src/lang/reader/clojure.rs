@@ -5,7 +5,7 @@ use crate::value::Class;
 
 impl ReadError {
     /// Returns Clojure's message, if there is one that does not name the host's parts.
-    pub(super) fn clojure_words(&self) -> Option<String> {
+    pub(super) fn clojure_message(&self) -> Option<String> {
         let token = self.message.split('`').nth(1).unwrap_or("");
         let last = self.message.split('`').nth_back(1).unwrap_or("");
         Some(match self.code {
