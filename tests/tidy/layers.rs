@@ -8,6 +8,11 @@ const CRATES: &[(&str, &str, &[&str])] = &[
     ("embed", "src/embed", &["lang"]),
     ("engine", "src/engine", &["flow", "lang", "model"]),
     ("flow", "src/flow", &["lang", "model"]),
+    (
+        "fronts",
+        "src/fronts",
+        &["engine", "flow", "lang", "model", "project"],
+    ),
     ("lang", "src/lang", &[]),
     ("model", "src/model", &["lang"]),
     (
@@ -21,7 +26,7 @@ const CRATES: &[(&str, &str, &[&str])] = &[
     (
         "surfaces",
         "src/surfaces",
-        &["engine", "flow", "lang", "project"],
+        &["engine", "flow", "fronts", "lang", "project"],
     ),
 ];
 

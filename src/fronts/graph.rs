@@ -1,0 +1,19 @@
+//! Graph agents: JSON specs of nodes and edges, compiled to ordinary flows.
+//!
+//! A spec is checked here ([`validate`]), compiled ([`compile`]) and run by the engine like any flow. What its runs report is a
+//! projection of their journals ([`events`]). This module knows nothing of HTTP, terminals or files.
+
+pub mod builtin;
+pub mod compile;
+pub mod known;
+pub mod models;
+pub mod shape;
+pub mod spec;
+pub mod template;
+pub mod validate;
+
+/// The codes of errors of this front, as in `docs/errors`.
+pub mod codes {
+    /// A graph spec is not valid.
+    pub const INVALID_SPEC: &str = "E1230";
+}
