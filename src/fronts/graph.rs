@@ -7,6 +7,8 @@ pub mod builtin;
 pub mod compile;
 pub mod known;
 pub mod models;
+pub mod project;
+pub mod registry;
 pub mod shape;
 pub mod spec;
 pub mod template;
@@ -16,4 +18,13 @@ pub mod validate;
 pub mod codes {
     /// A graph spec is not valid.
     pub const INVALID_SPEC: &str = "E1230";
+    /// The project lacks a tool or a model of a spec.
+    pub const LACKING: &str = "E1231";
+}
+
+/// Returns what an author should know about a valid spec in a project: what it lacks, and what has no effect.
+pub fn project_warnings(spec: &spec::GraphSpec, target: &compile::Target<'_>) -> Vec<shape::Issue> {
+    let mut found = compile::lacks(spec, target);
+    found.extend(compile::remarks(spec, target));
+    found
 }

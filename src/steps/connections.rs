@@ -124,6 +124,7 @@ const KEYS: &[&str] = &[
     "kind",
     "label",
     "model",
+    "models",
     "oauth",
     "optional",
     "provided-by",
