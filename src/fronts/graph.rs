@@ -3,8 +3,10 @@
 //! A spec is checked here ([`validate`]), compiled ([`compile`]) and run by the engine like any flow. What its runs report is a
 //! projection of their journals ([`events`]). This module knows nothing of HTTP, terminals or files.
 
+pub mod audit;
 pub mod builtin;
 pub mod compile;
+pub mod events;
 pub mod known;
 pub mod models;
 pub mod project;

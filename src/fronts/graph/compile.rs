@@ -352,31 +352,30 @@ impl Flow<'_> {
             super::spec::Mode::ReadWrite => " :asks? true",
         };
         let head = format!(
-            "{} {{:name {} :source {}{asks}",
-            keyword(&used.key),
+            "{{:name {} :source {}{asks}",
             quoted(tool.name),
             quoted(tool.source().name())
         );
         let described = |description: &str, schema: &Json| {
-            vec![format!("  :description {}", quoted(description)), format!("  :schema {}", edn(schema))]
+            vec![format!(" :description {}", quoted(description)), format!(" :schema {}", edn(schema))]
         };
         let (mut lines, call) = match &tool.origin {
             Origin::Builtin(builtin) => (
                 described(builtin.doc, &builtin.schema()),
                 match builtin.function {
-                    Some(function) => format!("  :call flow.graph/{function}}}"),
-                    None => "  :interrupt? true}".to_owned(),
+                    Some(function) => format!(" :call flow.graph/{function}}}"),
+                    None => " :interrupt? true}".to_owned(),
                 },
             ),
             Origin::Function(function) => (
                 described(&function.description, &function.input_schema),
                 match &function.body {
                     super::known::FunctionBody::Code(_) => format!(
-                        "  :call (fn [id args timeout] (flow/step :function id {{:ref {} :input args :timeout timeout}}))}}",
+                        " :call (fn [id args timeout] (flow/step :function id {{:ref {} :input args :timeout timeout}}))}}",
                         keyword(&function.name)
                     ),
                     super::known::FunctionBody::Flow { slug } => format!(
-                        "  :call (fn [id args timeout] (flow/step :call-flow id {{:flow-slug {} :input args :timeout timeout}}))}}",
+                        " :call (fn [id args timeout] (flow/step :call-flow id {{:flow-slug {} :input args :timeout timeout}}))}}",
                         keyword(slug)
                     ),
                 },
@@ -391,17 +390,18 @@ impl Flow<'_> {
                 };
                 (
                     vec![
-                        format!("  :description (:description (server-{} {name}))", idx + 1),
-                        format!("  :schema (:schema (server-{} {name}))", idx + 1),
+                        format!(" :description (:description (server-{} {name}))", idx + 1),
+                        format!(" :schema (:schema (server-{} {name}))", idx + 1),
                     ],
                     format!(
-                        "  :call (fn [id args timeout] (:content (flow/step :mcp id {{:adapter {} :tool {name} :arguments args{reads} :timeout timeout}})))}}",
+                        " :call (fn [id args timeout] (:content (flow/step :mcp id {{:adapter {} :tool {name} :arguments args{reads} :timeout timeout}})))}}",
                         adapter(idx)
                     ),
                 )
             }
         };
         lines.insert(0, head);
+        lines.insert(0, keyword(&used.key));
         lines.push(call);
         lines
     }
