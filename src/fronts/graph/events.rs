@@ -17,6 +17,8 @@ use super::audit::Call;
 
 /// The key under which the input of a run is kept that is not an object.
 pub const BARE_INPUT: &str = "graph/value";
+/// The key under which the input of a flow has the address that is called when the run is over.
+pub const WEBHOOK: &str = "graph/webhook";
 /// The kind of the exceptions that `flow.graph` throws.
 const KIND: &str = "graph";
 
@@ -131,6 +133,11 @@ impl Projection {
             FeedItem::Event(event) => self.event(event, row, &mut out),
         }
         out
+    }
+
+    /// Returns the name of the agent.
+    pub fn agent(&self) -> &str {
+        &self.chain.agent
     }
 
     /// Returns what the run waits for, if a person has to answer.
@@ -364,10 +371,14 @@ fn as_json(value: &Value) -> Json {
 /// Returns the input of a run.
 pub fn input_of(row: &RunRow) -> Json {
     let input = codec::decode(&row.input).unwrap_or(Value::Nil);
-    match input.get(BARE_INPUT) {
+    let mut input = match input.get(BARE_INPUT) {
         Some(bare) => as_json(bare),
         None => as_json(&input),
+    };
+    if let Json::Object(members) = &mut input {
+        members.remove(WEBHOOK);
     }
+    input
 }
 
 /// Returns the output of a completed run.
