@@ -196,10 +196,20 @@ pub fn check_text(
     folder: &Path,
     steps: &[Box<dyn Step>],
 ) -> Checked {
+    check_made(session, (text, "draft.edn"), folder, steps)
+}
+
+/// As [`check_text`], with the name that errors give the text.
+pub fn check_made(
+    session: &Session,
+    (text, name): (&str, &str),
+    folder: &Path,
+    steps: &[Box<dyn Step>],
+) -> Checked {
     let main = Main {
-        name: "draft.edn",
+        name,
         text,
-        stem: "draft",
+        stem: name.trim_end_matches(".edn"),
         is_stored: false,
     };
     let checked = read(session, &DiskFiles::below(folder), &main);

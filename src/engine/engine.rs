@@ -209,6 +209,23 @@ impl Engine {
         disk::check_text(session, text, root, &self.services.steps)
     }
 
+    /// As [`Engine::check_to_run`], for a text that was made from another format; `name` is what errors call it.
+    pub fn check_made(&self, session: &Rc<Session>, text: &str, name: &str) -> Checked {
+        let services = &self.services;
+        let mut checked = disk::check_made(
+            session,
+            (text, name),
+            &services.project_root,
+            &services.steps,
+        );
+        let body = checked.body.take().filter(|_| !checked.has_errors());
+        if let (Some(body), Some(loaded)) = (body, &checked.loaded) {
+            self.sessions
+                .keep(&loaded.program.hash, session, &loaded.flow, body);
+        }
+        checked
+    }
+
     /// As [`Engine::check`], for a file that is to be run: the next run of it need not read and compile it again.
     pub fn check_to_run(&self, session: &Rc<Session>, path: &Path, name: &str) -> Checked {
         let mut checked = self.check(session, path, name);

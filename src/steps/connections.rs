@@ -117,6 +117,7 @@ const KEYS: &[&str] = &[
     "kind",
     "label",
     "model",
+    "models",
     "oauth",
     "optional",
     "provided-by",

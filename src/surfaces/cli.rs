@@ -13,6 +13,7 @@ mod eval;
 mod exit;
 mod flow_file;
 mod flows;
+mod graph;
 mod home;
 mod input;
 mod interrupt;
@@ -260,6 +261,7 @@ fn perform(cli: &Cli, app: &'static dyn App) -> exit::Exit {
         Command::Eval(args) => eval::run(args, app),
         Command::Flows(args) => flows::run(args, app),
         Command::Gc(args) => runs::collect_garbage(args, app),
+        Command::Graph(args) => graph::run(args, app),
         Command::Jobs(args) => jobs::run(args, app),
         Command::Key(args) => key::run(args, app),
         Command::Mcp(args) => mcp::run(args, app),

@@ -2,6 +2,7 @@
 
 mod connections;
 mod flows;
+mod graph;
 mod jobs;
 mod limits;
 mod mcp;
@@ -26,6 +27,7 @@ use super::home::ExchangesWith;
 
 pub use connections::*;
 pub use flows::*;
+pub use graph::*;
 pub use jobs::*;
 pub use limits::*;
 pub use mcp::*;
@@ -79,6 +81,7 @@ pub enum Command {
     Eval(Eval),
     Flows(Flows),
     Gc(Gc),
+    Graph(Graph),
     Jobs(Jobs),
     Key(super::key::Key),
     Mcp(Mcp),

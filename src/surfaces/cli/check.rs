@@ -22,7 +22,7 @@ use super::home::{Project, SETTINGS};
 use super::needs::Needs;
 use super::output;
 use super::report::{self, Report, Shown, unreadable};
-use super::{App, against, ask, flow_file};
+use super::{App, against, ask, flow_file, graph};
 pub use crate::json::of_findings;
 
 /// File extensions of possible flows.
@@ -65,6 +65,10 @@ pub fn run(args: &Check, app: &dyn App) -> Exit {
     let permissions = app.permissions(&project).unwrap_or_default();
     seen.permissions = permissions;
     for file in &files {
+        if let Some(found) = graph::reports(file) {
+            reports.extend(found);
+            continue;
+        }
         reports.extend(check(file, &app.session(), (&steps, around), &mut seen));
     }
     reports.extend(unknown_slugs(&settings, &project.root, &seen));

@@ -25,7 +25,7 @@ use super::report::{Report, Severity};
 use super::resources::references;
 use super::runtime::Runtime;
 use super::{App, Open};
-use super::{ask, flow_file, output, permission};
+use super::{ask, flow_file, graph, output, permission};
 use crate::json::{add_decision, place_json};
 use crate::telemetry;
 
@@ -58,7 +58,10 @@ async fn execute(args: &Run, app: &dyn App) -> Result<Exit, Report> {
             return Ok(Exit::Usage);
         }
     };
-    let loaded = load(&engine, args)?;
+    let loaded = match graph::of_file(&engine, &args.file, args.show.json).await? {
+        Some(loaded) => loaded,
+        None => load(&engine, args)?,
+    };
     let input = with_uploads(&engine, input, &args.uploads).await?;
     let whose = (&*loaded.flow, args.invocation.as_deref());
     let input = match args.show.json || args.show.quiet {

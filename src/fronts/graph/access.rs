@@ -1,0 +1,232 @@
+//! Who may start runs of an agent, and how many.
+
+use flowstone_engine::feed_event::instant;
+use flowstone_engine::ids::RunId;
+use flowstone_engine::ports::{RunQuery, RunSummary};
+use flowstone_engine::{Engine, EngineError};
+use serde_json::{Value as Json, json};
+
+use super::agents::Agent;
+use super::codes;
+use super::compile::slug;
+use super::error::{GraphError, Status};
+use super::runs;
+use super::spec::Audience;
+
+const HOUR_MS: i64 = 3_600_000;
+const DAY_MS: i64 = 86_400_000;
+
+/// Who makes a request.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Who {
+    pub kind: Kind,
+    /// The person, or the name of the token.
+    pub id: String,
+    /// The address that the request comes from.
+    pub address: String,
+    /// What a run of an owner has as the one who started it.
+    pub owner_name: String,
+}
+
+/// A kind of callers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// The owner of the project, or a program of the owner.
+    Owner,
+    /// A person who is signed in to an app.
+    User,
+    /// Somebody with the project's anonymous key.
+    Anonymous,
+}
+
+/// The beginning of what runs of users have as the one who started them.
+const OF_USERS: &str = "graph:";
+
+impl Who {
+    /// Returns what a run has as the one who started it.
+    pub fn started_by(&self) -> String {
+        match self.kind {
+            Kind::Owner => self.owner_name.clone(),
+            Kind::User => format!("{OF_USERS}user:{}@{}", self.id, self.address),
+            Kind::Anonymous => format!("{OF_USERS}anon:{}@{}", self.id, self.address),
+        }
+    }
+
+    /// Returns the caller to whom keys of requests belong.
+    pub fn identity(&self) -> String {
+        match self.kind {
+            Kind::Owner => format!("owner {}", self.id),
+            Kind::User => format!("user {}", self.id),
+            Kind::Anonymous => format!("address {}", self.address),
+        }
+    }
+
+    /// Tells whether a run is the caller's own.
+    pub fn has_started(&self, started_by: &str) -> bool {
+        match self.kind {
+            Kind::Owner => started_by == self.owner_name,
+            Kind::User => started_by.starts_with(&format!("{OF_USERS}user:{}@", self.id)),
+            Kind::Anonymous => started_by == self.started_by(),
+        }
+    }
+
+    /// Returns the audience of the tools that a run of the caller sees.
+    pub fn audience(&self) -> Audience {
+        match self.kind {
+            Kind::Owner => Audience::DeveloperOnly,
+            Kind::User | Kind::Anonymous => Audience::EndUser,
+        }
+    }
+}
+
+/// Refuses callers whom the visibility of an agent leaves out, on the public routes.
+///
+/// # Errors
+/// With status 403.
+pub fn may_use(agent: &Agent, who: &Who) -> Result<(), GraphError> {
+    let is_allowed = match (agent.visibility(), who.kind) {
+        ("public", _) => true,
+        ("authenticated", Kind::Owner | Kind::User) => true,
+        (_, _) => false,
+    };
+    match is_allowed {
+        true => Ok(()),
+        false => Err(GraphError::new(
+            Status::Forbidden,
+            codes::NOT_ALLOWED,
+            format!("the agent `{}` is {}", agent.name, agent.visibility()),
+        )),
+    }
+}
+
+/// Refuses a start over a limit of the agent. Runs of the owner are neither limited nor counted.
+///
+/// # Errors
+/// With status 429, and the limit that is reached.
+pub async fn within_limits(engine: &Engine, agent: &Agent, who: &Who) -> Result<(), GraphError> {
+    if who.kind == Kind::Owner {
+        return Ok(());
+    }
+    let now_ms = engine.now_ms();
+    let hour = Started::since(engine, agent, now_ms - HOUR_MS).await?;
+    let user = format!("{OF_USERS}user:{}@", who.id);
+    let address = format!("@{}", who.address);
+    let is_user = |run: &&RunSummary| who.kind == Kind::User && run.started_by.starts_with(&user);
+    hour.check(agent, "max_runs_per_user_per_hour", now_ms, is_user)?;
+    hour.check(agent, "max_runs_per_ip_per_hour", now_ms, |run| {
+        run.started_by.ends_with(&address)
+    })?;
+    hour.check(agent, "max_runs_per_app_per_hour", now_ms, |_| true)?;
+    if let Some(most) = agent.limit("max_concurrent_runs") {
+        let live = Started::live(engine, agent).await?;
+        let current = live.0.len() as f64;
+        if current >= most {
+            return Err(limited("max_concurrent_runs", current, most, Json::Null, 1));
+        }
+    }
+    if let Some(most) = agent.limit("daily_budget_usd") {
+        let midnight = now_ms - now_ms.rem_euclid(DAY_MS);
+        let today = Started::since(engine, agent, midnight).await?;
+        let spent = today.cost(engine).await?;
+        if spent >= most {
+            let reset = midnight + DAY_MS;
+            let wait = (reset - now_ms + 999) / 1_000;
+            return Err(limited(
+                "daily_budget_usd",
+                spent,
+                most,
+                instant(reset),
+                wait,
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// Runs of an agent that users started, newest first.
+struct Started(Vec<RunSummary>);
+
+impl Started {
+    async fn since(engine: &Engine, agent: &Agent, since_ms: i64) -> Result<Started, EngineError> {
+        let query = RunQuery {
+            flow: Some(slug(&agent.name)),
+            since_ms: Some(since_ms),
+            ..RunQuery::default()
+        };
+        Started::of(engine, query).await
+    }
+
+    async fn live(engine: &Engine, agent: &Agent) -> Result<Started, EngineError> {
+        use flowstone_engine::ports::RunStatus::{FailedCompensating, Queued, Running, Waiting};
+        let query = RunQuery {
+            flow: Some(slug(&agent.name)),
+            statuses: vec![Queued, Running, Waiting, FailedCompensating],
+            ..RunQuery::default()
+        };
+        Started::of(engine, query).await
+    }
+
+    async fn of(engine: &Engine, query: RunQuery) -> Result<Started, EngineError> {
+        let mut runs = engine.summaries(query).await?;
+        runs.retain(|run| run.started_by.starts_with(OF_USERS));
+        Ok(Started(runs))
+    }
+
+    /// Refuses one more start if as many as the limit allows fit a condition.
+    fn check(
+        &self,
+        agent: &Agent,
+        limit: &'static str,
+        now_ms: i64,
+        counts: impl Fn(&&RunSummary) -> bool,
+    ) -> Result<(), GraphError> {
+        let Some(most) = agent.limit(limit) else {
+            return Ok(());
+        };
+        let counted: Vec<&RunSummary> = self.0.iter().filter(counts).collect();
+        let current = counted.len() as f64;
+        if current < most {
+            return Ok(());
+        }
+        // One more may start when the oldest of the last ones leaves the hour.
+        let freeing = counted.get(most as usize - 1).or(counted.last());
+        let reset = freeing.map_or(now_ms, |run| run.created_ms) + HOUR_MS;
+        let wait = (reset - now_ms + 999) / 1_000;
+        Err(limited(limit, current, most, instant(reset), wait))
+    }
+
+    /// Returns what the models of the runs have cost, in dollars.
+    async fn cost(&self, engine: &Engine) -> Result<f64, GraphError> {
+        let mut dollars = 0.0;
+        for run in &self.0 {
+            dollars += cost_of(engine, &run.id).await?;
+        }
+        Ok(dollars)
+    }
+}
+
+async fn cost_of(engine: &Engine, run: &RunId) -> Result<f64, GraphError> {
+    let row = engine.run(run).await?;
+    let Some(mut reader) = runs::Reader::open(engine, &row).await? else {
+        return Ok(0.0);
+    };
+    reader.read_all().await?;
+    Ok(reader.projection().cost_usd())
+}
+
+fn limited(limit: &'static str, current: f64, most: f64, reset_at: Json, wait: i64) -> GraphError {
+    let number = |value: f64| match value.fract() == 0.0 {
+        true => json!(value as i64),
+        false => json!(value),
+    };
+    GraphError::new(
+        Status::TooMany,
+        codes::LIMITED,
+        format!("the limit `{limit}` is reached: {current} of {most}"),
+    )
+    .with("limit", json!(limit))
+    .with("current", number(current))
+    .with("max", number(most))
+    .with("reset_at", reset_at)
+    .after(wait)
+}

@@ -1,0 +1,517 @@
+//! From a spec to a flow: the text of an ordinary flow definition, as a person would write it with `flow.graph`.
+//!
+//! The text depends on the spec, the project's tools and its model connections only, so equal inputs make one version of the
+//! flow.
+
+mod text;
+
+use flowstone_engine::codec::digest_bytes;
+use serde_json::{Value as Json, json};
+
+use super::known::{Known, Missing, Origin, Reach, Tool};
+use super::models::{Chosen, Models};
+use super::shape::Issue;
+use super::spec::{Audience, GraphSpec, LlmNode, Node, ToolRef};
+use text::{Lines, edn, keyword, quoted};
+
+/// What a spec is compiled for.
+#[derive(Debug, Clone, Copy)]
+pub struct Target<'a> {
+    /// The name of the agent, or of the file.
+    pub name: &'a str,
+    /// Who starts the run: end users see only tools that are exposed to them.
+    pub caller: Audience,
+    pub known: &'a Known,
+    pub models: &'a Models,
+    /// Whether the definition holds the spec itself.
+    pub keeps_spec: Option<&'a Json>,
+}
+
+/// Returns the slug of the flow of an agent.
+pub fn slug(name: &str) -> String {
+    let words = |byte: char| byte.is_ascii_alphanumeric() || byte == '-' || byte == '_';
+    let name: String = name
+        .chars()
+        .map(|it| if words(it) { it } else { '-' })
+        .collect();
+    match name.starts_with(|first: char| first.is_ascii_alphabetic()) {
+        true => name,
+        false => format!("agent-{name}"),
+    }
+}
+
+/// Returns what is wrong with a spec in a project: the tools and models that it lacks, each once.
+pub fn lacks(spec: &GraphSpec, target: &Target<'_>) -> Vec<Issue> {
+    let mut issues = Vec::new();
+    for id in spec.chain() {
+        let path = vec![json!("nodes"), json!(id)];
+        let mut refs: Vec<(Vec<Json>, &ToolRef)> = Vec::new();
+        match spec.nodes.get(id) {
+            Some(Node::Llm(node)) => {
+                if target.models.choose(&node.model).is_none() {
+                    let at = [&path[..], &[json!("model")]].concat();
+                    let message = format!(
+                        "no connection of the project answers for the model `{}`",
+                        node.model
+                    );
+                    issues.push(Issue::at(&at, message));
+                }
+                let tools = node.tools.iter().enumerate();
+                refs.extend(tools.map(|(idx, tool)| {
+                    ([&path[..], &[json!("tools"), json!(idx)]].concat(), tool)
+                }));
+            }
+            Some(Node::Tool(node)) => {
+                refs.push(([&path[..], &[json!("tool_ref")]].concat(), &node.tool_ref));
+            }
+            Some(Node::End(_)) | None => {}
+        }
+        for (at, tool) in refs {
+            let is_node = matches!(at.last(), Some(Json::String(_)));
+            issues.extend(lacking(spec, target, tool, is_node).map(|why| Issue::at(&at, why)));
+        }
+    }
+    issues
+}
+
+/// Returns why a run cannot start with a reference; a function that is not marked is left out, unless a node is only its call.
+fn lacking(spec: &GraphSpec, target: &Target<'_>, tool: &ToolRef, is_node: bool) -> Option<String> {
+    let name = &tool.name;
+    match target.known.tool(spec, tool) {
+        Ok(found) if is_node && !found.is_seen_by(target.caller) => {
+            Some(format!("the tool `{name}` is not exposed to end users"))
+        }
+        Ok(_) => None,
+        Err(Missing::Unmarked) if !is_node => None,
+        Err(Missing::Unmarked) => Some(format!(
+            "the function `{name}` is not marked as a tool: `agent_tool` is false"
+        )),
+        Err(Missing::Unknown) => Some(match (&tool.server_id, tool.source) {
+            (Some(server), super::spec::Source::Mcp) => {
+                format!("the tool `{name}` does not exist: there is no MCP server `{server}`")
+            }
+            (_, source) => format!(
+                "the tool `{name}` does not exist: there is no {} of that name",
+                noun(source)
+            ),
+        }),
+    }
+}
+
+fn noun(source: super::spec::Source) -> &'static str {
+    match source {
+        super::spec::Source::Builtin => "built-in tool",
+        super::spec::Source::Function => "function or flow",
+        super::spec::Source::Mcp => "tool of an MCP server",
+    }
+}
+
+/// Returns what an author should know about a spec in a project, beside what it lacks.
+pub fn remarks(spec: &GraphSpec, target: &Target<'_>) -> Vec<Issue> {
+    let mut remarks = Vec::new();
+    for id in spec.chain() {
+        let Some(Node::Llm(node)) = spec.nodes.get(id) else {
+            continue;
+        };
+        for (idx, tool) in node.tools.iter().enumerate() {
+            if target.known.tool(spec, tool).err() == Some(Missing::Unmarked) {
+                let path = [json!("nodes"), json!(id), json!("tools"), json!(idx)];
+                let message = format!(
+                    "the function `{}` is not marked as a tool (`agent_tool` is false), so the model does not see it",
+                    tool.name
+                );
+                remarks.push(Issue::at(&path, message));
+            }
+        }
+    }
+    remarks
+}
+
+/// Compiles a spec to the text of a flow.
+///
+/// # Errors
+/// What the project lacks: see [`lacks`].
+pub fn compile(spec: &GraphSpec, target: &Target<'_>) -> Result<String, Vec<Issue>> {
+    let lacks = lacks(spec, target);
+    if !lacks.is_empty() {
+        return Err(lacks);
+    }
+    let flow = Flow {
+        spec,
+        target,
+        tools: tools(spec, target),
+    };
+    Ok(flow.text())
+}
+
+/// A tool that nodes use, with its key in the flow.
+struct Used<'a> {
+    key: String,
+    reference: &'a ToolRef,
+    tool: Tool<'a>,
+}
+
+fn tools<'a>(spec: &'a GraphSpec, target: &Target<'a>) -> Vec<Used<'a>> {
+    let mut used: Vec<Used<'_>> = Vec::new();
+    for reference in spec.used_tools() {
+        let Ok(tool) = target.known.tool(spec, reference) else {
+            continue;
+        };
+        if !tool.is_seen_by(target.caller) {
+            continue;
+        }
+        let same = used.iter().filter(|it| it.tool.name == tool.name).count();
+        let key = match same {
+            0 => tool.name.to_owned(),
+            same => format!("{}.{}", tool.name, same + 1),
+        };
+        used.push(Used {
+            key: format!("tool.{key}"),
+            reference,
+            tool,
+        });
+    }
+    used
+}
+
+struct Flow<'a> {
+    spec: &'a GraphSpec,
+    target: &'a Target<'a>,
+    tools: Vec<Used<'a>>,
+}
+
+impl Flow<'_> {
+    fn text(&self) -> String {
+        let mut out = Lines::default();
+        let target = self.target;
+        out.line(
+            0,
+            &format!(";; The graph agent `{}` as a flow.", target.name),
+        );
+        out.line(0, &format!("{{:slug {}", keyword(&slug(target.name))));
+        if let Some(description) = &self.spec.description {
+            out.line(1, &format!(":description {}", quoted(description)));
+        }
+        out.line(1, &format!(":graph/agent {}", quoted(target.name)));
+        let nodes: Vec<String> = self
+            .spec
+            .chain()
+            .iter()
+            .map(|id| self.node_row(id))
+            .collect();
+        out.line(1, &format!(":graph/nodes [{}]", nodes.join(" ")));
+        out.line(
+            1,
+            &format!(":graph/max-steps {}", self.spec.limits.max_steps),
+        );
+        if let Some(spec) = target.keeps_spec {
+            let text = spec.to_string();
+            out.line(
+                1,
+                &format!(":graph/hash {}", quoted(&digest_bytes(text.as_bytes()))),
+            );
+            out.line(1, &format!(":graph/spec {}", quoted(&text)));
+        }
+        self.functions(&mut out);
+        self.servers(&mut out);
+        out.line(1, ":flow");
+        self.body(&mut out);
+        out.text()
+    }
+
+    fn node_row(&self, id: &str) -> String {
+        let kind = match self.spec.nodes.get(id) {
+            Some(Node::Llm(_)) => "llm",
+            Some(Node::Tool(_)) => "tool",
+            Some(Node::End(_)) | None => "end",
+        };
+        format!("[{} {}]", quoted(id), keyword(kind))
+    }
+
+    fn functions(&self, out: &mut Lines) {
+        let mut rows = Vec::new();
+        for used in &self.tools {
+            if let Origin::Function(function) = &used.tool.origin
+                && let super::known::FunctionBody::Code(code) = &function.body
+            {
+                let id = keyword(&function.name);
+                let row = format!("{{:id {id} :language :clojure :code {}}}", quoted(code));
+                if !rows.contains(&row) {
+                    rows.push(row);
+                }
+            }
+        }
+        out.list(":functions", &rows);
+    }
+
+    fn servers(&self, out: &mut Lines) {
+        let (mut slots, mut adapters) = (Vec::new(), Vec::new());
+        for (idx, (server, tools)) in self.used_servers().into_iter().enumerate() {
+            let tools: Vec<String> = tools.iter().map(|name| quoted(name)).collect();
+            let (connection, transport) = match &server.reach {
+                Reach::Connection { name, is_program } => {
+                    let transport = if *is_program {
+                        " :transport :stdio"
+                    } else {
+                        ""
+                    };
+                    (keyword(name), transport)
+                }
+                Reach::Address { url, secret } => {
+                    let slot = format!(":mcp-{}", server.id);
+                    let auth = match secret {
+                        Some(name) => {
+                            format!(" :auth {{:type :bearer :secret-ref {}}}", keyword(name))
+                        }
+                        None => String::new(),
+                    };
+                    slots.push(format!(
+                        "{{:slot {slot} :type :http-api :base-url {}{auth}}}",
+                        quoted(url)
+                    ));
+                    (slot, "")
+                }
+            };
+            adapters.push(format!(
+                "{{:id {} :connection {connection}{transport} :allow-tools [{}]}}",
+                adapter(idx),
+                tools.join(" ")
+            ));
+        }
+        out.list(":requires", &slots);
+        out.list(":mcp", &adapters);
+    }
+
+    /// Returns the servers that nodes use, with the tools of each.
+    fn used_servers(&self) -> Vec<(&super::known::Server, Vec<&str>)> {
+        let mut servers: Vec<(&super::known::Server, Vec<&str>)> = Vec::new();
+        for used in &self.tools {
+            let Origin::Mcp(server) = used.tool.origin else {
+                continue;
+            };
+            let found = servers.iter_mut().find(|(known, _)| known.id == server.id);
+            match found {
+                Some((_, tools)) if tools.contains(&used.tool.name) => {}
+                Some((_, tools)) => tools.push(used.tool.name),
+                None => servers.push((server, vec![used.tool.name])),
+            }
+        }
+        servers
+    }
+
+    fn body(&self, out: &mut Lines) {
+        let limits = &self.spec.limits;
+        let mut bind = Binder::new(out);
+        for (idx, (_, tools)) in self.used_servers().into_iter().enumerate() {
+            let tools: Vec<String> = tools.iter().map(|name| quoted(name)).collect();
+            bind.binding(
+                &format!("server-{}", idx + 1),
+                &[format!(
+                    "(flow.graph/pinned {} (flow/step :mcp :tools-{} {{:op :list-tools :adapter {}}}) [{}])",
+                    keyword(&self.spec.entry),
+                    idx + 1,
+                    adapter(idx),
+                    tools.join(" ")
+                )],
+            );
+        }
+        let rows: Vec<String> = self
+            .tools
+            .iter()
+            .flat_map(|used| self.tool_lines(used))
+            .collect();
+        let mut lines = vec!["{".to_owned() + rows.first().map_or("", String::as_str)];
+        lines.extend(rows.iter().skip(1).map(|line| format!(" {line}")));
+        if let Some(last) = lines.last_mut() {
+            last.push('}');
+        }
+        bind.binding("tools", &lines);
+        bind.binding(
+            "run",
+            &[format!(
+                "(flow.graph/begin (flow/input) {{:steps {} :calls {} :parallel {} :seconds {} :human-seconds {}}} tools)",
+                limits.max_steps,
+                limits.max_tool_calls,
+                limits.max_parallel_tools,
+                limits.timeout_seconds,
+                limits.human_timeout_seconds
+            )],
+        );
+        bind.binding("state", &["(flow.graph/state run)".to_owned()]);
+        let mut end = String::new();
+        for id in self.spec.chain() {
+            match self.spec.nodes.get(id) {
+                Some(Node::Llm(node)) => bind.binding("state", &self.llm_lines(id, node)),
+                Some(Node::Tool(node)) => {
+                    let args = edn(&Json::Object(node.args_template.clone()));
+                    bind.binding(
+                        "state",
+                        &[
+                            "(flow.graph/tool run state".to_owned(),
+                            format!("  {{:node {}", keyword(id)),
+                            format!("   :tool {}", self.key(&node.tool_ref)),
+                            format!("   :args {args}"),
+                            format!("   :as {}}})", quoted(&node.output_key)),
+                        ],
+                    );
+                }
+                Some(Node::End(node)) => {
+                    let output = quoted(&node.output_template);
+                    end = format!(
+                        "(flow.graph/end run state {{:node {} :output {output}}})",
+                        keyword(id)
+                    );
+                }
+                None => {}
+            }
+        }
+        bind.end(&end);
+    }
+
+    fn key(&self, reference: &ToolRef) -> String {
+        let used = self.tools.iter().find(|it| it.reference == reference);
+        used.map_or_else(|| ":tool".to_owned(), |it| keyword(&it.key))
+    }
+
+    fn llm_lines(&self, id: &str, node: &LlmNode) -> Vec<String> {
+        let offered = node
+            .tools
+            .iter()
+            .filter(|it| self.tools.iter().any(|used| used.reference == *it));
+        let offered: Vec<String> = offered.map(|it| self.key(it)).collect();
+        let chosen = self.target.models.choose(&node.model);
+        vec![
+            "(flow.graph/llm run state".to_owned(),
+            format!("  {{:node {}", keyword(id)),
+            format!("   :system {}", quoted(&node.system_prompt)),
+            format!("   :prompt {}", quoted(&node.input_template)),
+            format!("   :tools [{}]", offered.join(" ")),
+            format!("   :as {}", quoted(&node.output_key)),
+            format!(
+                "   :ask (fn [turn] (flow/step :llm {} (merge {} turn)))}})",
+                keyword(id),
+                of_model(node, chosen.as_ref())
+            ),
+        ]
+    }
+
+    /// Returns the lines of a tool in the map of tools.
+    fn tool_lines(&self, used: &Used<'_>) -> Vec<String> {
+        let tool = &used.tool;
+        let asks = match tool.mode {
+            super::spec::Mode::ReadOnly => "",
+            super::spec::Mode::ReadWrite => " :asks? true",
+        };
+        let head = format!(
+            "{{:name {} :source {}{asks}",
+            quoted(tool.name),
+            quoted(tool.source().name())
+        );
+        let described = |description: &str, schema: &Json| {
+            vec![
+                format!(" :description {}", quoted(description)),
+                format!(" :schema {}", edn(schema)),
+            ]
+        };
+        let (mut lines, call) = match &tool.origin {
+            Origin::Builtin(builtin) => (
+                described(builtin.doc, &builtin.schema()),
+                match builtin.function {
+                    Some(function) => format!(" :call flow.graph/{function}}}"),
+                    None => " :interrupt? true}".to_owned(),
+                },
+            ),
+            Origin::Function(function) => (
+                described(&function.description, &function.input_schema),
+                match &function.body {
+                    super::known::FunctionBody::Code(_) => format!(
+                        " :call (fn [id args timeout] (flow/step :function id {{:ref {} :input args :timeout timeout}}))}}",
+                        keyword(&function.name)
+                    ),
+                    super::known::FunctionBody::Flow { slug } => format!(
+                        " :call (fn [id args timeout] (flow/step :call-flow id {{:flow-slug {} :input args :timeout timeout}}))}}",
+                        keyword(slug)
+                    ),
+                },
+            ),
+            Origin::Mcp(server) => {
+                let servers = self.used_servers();
+                let idx = servers
+                    .iter()
+                    .position(|(known, _)| known.id == server.id)
+                    .unwrap_or(0);
+                let name = quoted(tool.name);
+                let reads = match tool.mode {
+                    super::spec::Mode::ReadOnly => " :read-only? true",
+                    super::spec::Mode::ReadWrite => "",
+                };
+                (
+                    vec![
+                        format!(" :description (:description (server-{} {name}))", idx + 1),
+                        format!(" :schema (:schema (server-{} {name}))", idx + 1),
+                    ],
+                    format!(
+                        " :call (fn [id args timeout] (:content (flow/step :mcp id {{:adapter {} :tool {name} :arguments args{reads} :timeout timeout}})))}}",
+                        adapter(idx)
+                    ),
+                )
+            }
+        };
+        lines.insert(0, head);
+        lines.insert(0, keyword(&used.key));
+        lines.push(call);
+        lines
+    }
+}
+
+/// Returns the id of the adapter of a server.
+fn adapter(idx: usize) -> String {
+    format!(":graph/server-{}", idx + 1)
+}
+
+fn of_model(node: &LlmNode, chosen: Option<&Chosen>) -> String {
+    let mut parts = Vec::new();
+    if let Some(chosen) = chosen {
+        parts.push(format!(":connection {}", keyword(&chosen.connection)));
+        parts.extend(
+            chosen
+                .model
+                .as_ref()
+                .map(|model| format!(":model {}", quoted(model))),
+        );
+    }
+    parts.extend(node.temperature.map(|it| format!(":temperature {it:?}")));
+    parts.extend(node.max_tokens.map(|it| format!(":max-tokens {it}")));
+    format!("{{{}}}", parts.join(" "))
+}
+
+/// Writes the bindings of the `let` around the body.
+struct Binder<'a> {
+    out: &'a mut Lines,
+    is_first: bool,
+}
+
+impl<'a> Binder<'a> {
+    fn new(out: &'a mut Lines) -> Binder<'a> {
+        Binder {
+            out,
+            is_first: true,
+        }
+    }
+
+    fn binding(&mut self, name: &str, lines: &[String]) {
+        let head = if self.is_first { "'(let [" } else { "       " };
+        self.is_first = false;
+        let mut prefix = format!("{head}{name} ");
+        let indent = " ".repeat(prefix.len());
+        for line in lines {
+            self.out.line(1, &format!("{prefix}{line}"));
+            prefix.clone_from(&indent);
+        }
+    }
+
+    fn end(self, body: &str) {
+        self.out.close("]");
+        self.out.line(1, &format!("   {body})}}"));
+    }
+}

@@ -1,0 +1,425 @@
+//! The events of a graph run: a pure fold over the rows of the run's feed.
+//!
+//! A row of the journal gives no event, one or several. Their numbers count from 1 without gaps, and are the same whenever
+//! the rows are read, because rows are only added. Node events follow from the sequence of the nodes: a node begins when the
+//! one before it ends.
+
+use std::collections::HashMap;
+
+use flowstone_engine::codec;
+use flowstone_engine::ports::{Entry, EntryKind, Event, EventKind, FeedItem, RunRow};
+use flowstone_flow::flow::{Flow, name_of};
+use flowstone_lang::value::Value;
+use flowstone_model::json::{items, to_json};
+use serde_json::{Map, Value as Json, json};
+
+use super::audit::Call;
+
+/// The key under which the input of a run is kept that is not an object.
+pub const BARE_INPUT: &str = "graph/value";
+/// The key under which the input of a flow has the address that is called when the run is over.
+pub const WEBHOOK: &str = "graph/webhook";
+/// The kind of the exceptions that `flow.graph` throws.
+const KIND: &str = "graph";
+
+/// An event of a run.
+#[derive(Debug, Clone, PartialEq)]
+pub struct RunEvent {
+    /// The number in the run, counted from 1.
+    pub seq: i64,
+    /// Such as `node_start`.
+    pub kind: &'static str,
+    pub at_ms: i64,
+    pub data: Map<String, Json>,
+}
+
+/// The nodes that a run visits.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Chain {
+    /// The agent, or the file that the spec came from.
+    pub agent: String,
+    nodes: Vec<(String, NodeKind)>,
+    max_steps: usize,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum NodeKind {
+    Llm,
+    Tool,
+    End,
+}
+
+/// What a run waits for a person to say.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Pause {
+    /// The id of the wait, which is the token of the answer.
+    pub wait: String,
+    /// The answer approves a call; otherwise it is the input that an `interrupt` asks for.
+    pub is_approval: bool,
+    /// The payload of `run_paused`.
+    pub payload: Json,
+    /// Somebody has answered, and the run has not continued yet.
+    pub is_answered: bool,
+}
+
+/// What the rows of a run say so far.
+#[derive(Debug)]
+pub struct Projection {
+    chain: Chain,
+    seq: i64,
+    /// How many nodes have begun.
+    begun: usize,
+    /// The number of nodes that have ended.
+    ended: usize,
+    /// Calls that have not ended, by id.
+    open: HashMap<String, Call>,
+    calls: Vec<Call>,
+    /// The payload of a wait that is about to open.
+    asked: Option<Json>,
+    pause: Option<Pause>,
+    is_over: bool,
+    cost_usd: f64,
+}
+
+impl Chain {
+    /// Reads the nodes from the definition of a flow; nothing for a flow that was not made from a graph spec.
+    pub fn of(flow: &Flow) -> Option<Chain> {
+        let definition = &flow.definition;
+        let rows = items(definition.get("graph/nodes")?)?;
+        let nodes = rows.iter().map(|row| {
+            let row = items(row)?;
+            let kind = match &*name_of(row.get(1)?)? {
+                "llm" => NodeKind::Llm,
+                "tool" => NodeKind::Tool,
+                "end" => NodeKind::End,
+                _ => return None,
+            };
+            Some((name_of(row.first()?)?.to_string(), kind))
+        });
+        let max_steps = definition.get("graph/max-steps").and_then(Value::as_int);
+        let agent = definition.get("graph/agent").and_then(name_of);
+        Some(Chain {
+            agent: agent.map_or_else(|| flow.slug.to_string(), |agent| agent.to_string()),
+            nodes: nodes.collect::<Option<_>>()?,
+            max_steps: max_steps
+                .and_then(|most| usize::try_from(most).ok())
+                .unwrap_or(usize::MAX),
+        })
+    }
+}
+
+impl Projection {
+    pub fn new(chain: Chain) -> Projection {
+        Projection {
+            chain,
+            seq: 0,
+            begun: 0,
+            ended: 0,
+            open: HashMap::new(),
+            calls: Vec::new(),
+            asked: None,
+            pause: None,
+            is_over: false,
+            cost_usd: 0.0,
+        }
+    }
+
+    /// Returns the events of a row. `row` is the run as it is now; it is used where the row says that the run was created or
+    /// ended.
+    pub fn take(&mut self, item: &FeedItem, row: &RunRow) -> Vec<RunEvent> {
+        let mut out = Vec::new();
+        match item {
+            FeedItem::Entry(entry) => self.entry(entry, &mut out),
+            FeedItem::Event(event) => self.event(event, row, &mut out),
+        }
+        out
+    }
+
+    /// Returns the name of the agent.
+    pub fn agent(&self) -> &str {
+        &self.chain.agent
+    }
+
+    /// Returns what the run waits for, if a person has to answer.
+    pub fn pause(&self) -> Option<&Pause> {
+        self.pause.as_ref()
+    }
+
+    /// Returns the calls of tools so far, in the order in which they began.
+    pub fn calls(&self) -> &[Call] {
+        &self.calls
+    }
+
+    /// Returns the node that is visited or was visited last, with the number of the visit.
+    pub fn node(&self) -> Option<(&str, usize)> {
+        let (id, _) = self.chain.nodes.get(self.begun.checked_sub(1)?)?;
+        Some((id, self.begun))
+    }
+
+    /// Returns what the models of the run have cost so far, in dollars.
+    pub fn cost_usd(&self) -> f64 {
+        self.cost_usd
+    }
+
+    fn push(&mut self, at_ms: i64, kind: &'static str, data: Json, out: &mut Vec<RunEvent>) {
+        self.seq += 1;
+        let data = match data {
+            Json::Object(members) => members,
+            _ => Map::new(),
+        };
+        out.push(RunEvent {
+            seq: self.seq,
+            kind,
+            at_ms,
+            data,
+        });
+    }
+
+    fn begin_node(&mut self, at_ms: i64, out: &mut Vec<RunEvent>) {
+        let Some((id, _)) = self.chain.nodes.get(self.begun) else {
+            return;
+        };
+        // A visit over the limit does not begin.
+        if self.begun < self.chain.max_steps {
+            let step = self.begun + 1;
+            let data = json!({"node_id": id, "step": step});
+            self.begun = step;
+            self.push(at_ms, "node_start", data, out);
+        }
+    }
+
+    fn end_node(&mut self, at_ms: i64, out: &mut Vec<RunEvent>) {
+        let Some((id, _)) = self.chain.nodes.get(self.ended) else {
+            return;
+        };
+        let step = self.ended + 1;
+        let data = json!({"node_id": id, "step": step});
+        self.ended = step;
+        self.push(at_ms, "node_end", data, out);
+        self.begin_node(at_ms, out);
+    }
+
+    fn kind(&self) -> Option<NodeKind> {
+        self.chain.nodes.get(self.ended).map(|(_, kind)| *kind)
+    }
+
+    fn entry(&mut self, entry: &Entry, out: &mut Vec<RunEvent>) {
+        match (entry.kind, &*entry.what) {
+            (EntryKind::Log, "flow/emit") => {
+                let record = codec::decode(&entry.payload).unwrap_or(Value::Nil);
+                let name = record.get("name").and_then(name_of);
+                let data = record.get("data").map_or(Json::Null, as_json);
+                match name.as_deref() {
+                    Some("graph.call") => self.call_began(entry.at_ms, &data, out),
+                    Some("graph.called") => self.call_ended(entry.at_ms, &data, out),
+                    Some("graph.pause") => self.asked = Some(data),
+                    Some(_) | None => {}
+                }
+            }
+            (EntryKind::Result, "llm") if !entry.path.contains('/') => {
+                let reply = codec::decode(&entry.payload).unwrap_or(Value::Nil);
+                self.turn_ended(entry.at_ms, &reply, out);
+            }
+            _ => {}
+        }
+    }
+
+    fn turn_ended(&mut self, at_ms: i64, reply: &Value, out: &mut Vec<RunEvent>) {
+        let usage = reply.get("usage");
+        let count = |key: &str| {
+            let tokens = usage
+                .and_then(|usage| usage.get(key))
+                .and_then(Value::as_int);
+            tokens.unwrap_or(0)
+        };
+        let (input, output) = (count("prompt-tokens"), count("completion-tokens"));
+        let data = json!({
+            "input_tokens": input,
+            "output_tokens": output,
+            "prompt_tokens": input,
+            "completion_tokens": output,
+            "total_tokens": input + output,
+            "node_id": self.node().map(|(id, _)| id),
+            "model": reply.get("model").map_or(Json::Null, as_json),
+        });
+        if let Some(dollars) = reply
+            .get("cost-usd")
+            .and_then(flowstone_model::json::number_float)
+        {
+            self.cost_usd += dollars;
+        }
+        self.push(at_ms, "llm_token_usage", data, out);
+        let calls = reply.get("tool-calls").and_then(items).unwrap_or_default();
+        if calls.is_empty() && self.kind() == Some(NodeKind::Llm) {
+            self.end_node(at_ms, out);
+        }
+    }
+
+    fn call_began(&mut self, at_ms: i64, data: &Json, out: &mut Vec<RunEvent>) {
+        let call = Call::began(at_ms, data, self.node().map(|(id, _)| id.to_owned()));
+        let fields = call.fields();
+        self.open.insert(call.id.clone(), call.clone());
+        self.calls.push(call);
+        self.push(at_ms, "tool_call_start", Json::Object(fields), out);
+    }
+
+    fn call_ended(&mut self, at_ms: i64, data: &Json, out: &mut Vec<RunEvent>) {
+        let id = data.get("id").and_then(Json::as_str).unwrap_or_default();
+        let Some(mut call) = self.open.remove(id) else {
+            return;
+        };
+        call.end(at_ms, data);
+        let mut fields = call.fields();
+        fields.extend(call.outcome(data));
+        let is_ok = call.status.as_deref() == Some("ok");
+        if let Some(known) = self.calls.iter_mut().rfind(|known| known.id == call.id) {
+            *known = call;
+        }
+        self.push(at_ms, "tool_call_end", Json::Object(fields), out);
+        if is_ok && self.kind() == Some(NodeKind::Tool) {
+            self.end_node(at_ms, out);
+        }
+    }
+
+    fn event(&mut self, event: &Event, row: &RunRow, out: &mut Vec<RunEvent>) {
+        let at_ms = event.at_ms;
+        match event.kind {
+            EventKind::RunCreated => {
+                let data = json!({"input": input_of(row)});
+                self.push(at_ms, "run_start", data, out);
+            }
+            EventKind::RunStarted => self.begin_node(at_ms, out),
+            EventKind::RunResumed => {
+                if self.pause.as_ref().is_some_and(|pause| pause.is_answered) {
+                    self.pause = None;
+                }
+            }
+            EventKind::WaitOpened => self.paused(event, out),
+            EventKind::WaitAnswered | EventKind::WaitTimedOut => {
+                if let Some(pause) = &mut self.pause {
+                    pause.is_answered = true;
+                }
+            }
+            EventKind::RunCompleted => {
+                if self.kind() == Some(NodeKind::End) {
+                    self.end_node(at_ms, out);
+                }
+                let data = json!({"output": output_of(row)});
+                self.over(at_ms, "run_end", data, out);
+            }
+            EventKind::RunFailed => {
+                let data = failure_of(row);
+                self.over(at_ms, "run_failed", data, out);
+            }
+            EventKind::RunTimedOut => {
+                let data = json!({"error": "the run took longer than it may", "reason": "timeout"});
+                self.over(at_ms, "run_failed", data, out);
+            }
+            EventKind::RunCancelled | EventKind::RunTerminated => {
+                self.over(at_ms, "run_cancelled", json!({}), out);
+            }
+            EventKind::RunContinued
+            | EventKind::RunCancelling
+            | EventKind::JobClaimed
+            | EventKind::JobProgress => {}
+        }
+    }
+
+    fn paused(&mut self, event: &Event, out: &mut Vec<RunEvent>) {
+        let Some(mut payload) = self.asked.take() else {
+            return;
+        };
+        let data = codec::decode(&event.data).unwrap_or(Value::Nil);
+        let wait = data
+            .get("wait")
+            .and_then(Value::as_str)
+            .unwrap_or_default()
+            .to_owned();
+        payload["approval_token"] = json!(wait);
+        let data = json!({"payload": payload});
+        self.pause = Some(Pause {
+            wait,
+            is_approval: event.path.ends_with(".approval"),
+            payload,
+            is_answered: false,
+        });
+        self.push(event.at_ms, "run_paused", data, out);
+    }
+
+    fn over(&mut self, at_ms: i64, kind: &'static str, data: Json, out: &mut Vec<RunEvent>) {
+        if !std::mem::replace(&mut self.is_over, true) {
+            self.pause = None;
+            self.push(at_ms, kind, data, out);
+        }
+    }
+}
+
+impl RunEvent {
+    /// Tells whether nothing follows it.
+    pub fn is_last(&self) -> bool {
+        ["run_end", "run_failed", "run_cancelled"].contains(&self.kind)
+    }
+
+    /// Returns the event in a list: `{seq, type, data, created_at}`.
+    pub fn to_json(&self) -> Json {
+        json!({
+            "seq": self.seq,
+            "type": self.kind,
+            "data": self.data,
+            "payload": self.data,
+            "created_at": flowstone_engine::feed_event::instant(self.at_ms),
+        })
+    }
+}
+
+/// Returns a value as JSON; one that JSON cannot represent as text.
+fn as_json(value: &Value) -> Json {
+    to_json(value).unwrap_or_else(|_| codec::encode(value).map_or(Json::Null, Json::String))
+}
+
+/// Returns the input of a run.
+pub fn input_of(row: &RunRow) -> Json {
+    let input = codec::decode(&row.input).unwrap_or(Value::Nil);
+    let mut input = match input.get(BARE_INPUT) {
+        Some(bare) => as_json(bare),
+        None => as_json(&input),
+    };
+    if let Json::Object(members) = &mut input {
+        members.remove(WEBHOOK);
+    }
+    input
+}
+
+/// Returns the output of a completed run.
+pub fn output_of(row: &RunRow) -> Json {
+    let result = row
+        .result
+        .as_deref()
+        .and_then(|text| codec::decode(text).ok());
+    result.map_or(Json::Null, |value| as_json(&value))
+}
+
+/// Returns `{error, reason}` of a failed run.
+pub fn failure_of(row: &RunRow) -> Json {
+    let failure = row
+        .error
+        .as_deref()
+        .and_then(|text| codec::decode(text).ok());
+    let Some(Value::Exception(error)) = failure.as_ref().and_then(|it| it.get("error")) else {
+        return json!({"error": "the run failed", "reason": "internal"});
+    };
+    let is_own = error.data.get("kind").and_then(name_of).as_deref() == Some(KIND);
+    let reason = error
+        .data
+        .get("reason")
+        .and_then(name_of)
+        .filter(|_| is_own);
+    let mut data = json!({
+        "error": error.shown().to_string(),
+        "reason": reason.as_deref().unwrap_or("internal"),
+    });
+    if is_own && let Some(node) = error.data.get("node").and_then(name_of) {
+        data["node_id"] = json!(&*node);
+    }
+    data
+}

@@ -1,0 +1,192 @@
+//! What a project has for graph specs, and flows made from them.
+
+use std::rc::Rc;
+
+use flowstone_engine::diagnostic::Severity;
+use flowstone_engine::{Engine, EngineError, disk};
+use flowstone_flow::flow::{Checked, name_of};
+use flowstone_flow::mcp_interfaces::input_schema;
+use flowstone_lang::session::Session;
+use flowstone_lang::value::Value;
+use serde_json::Value as Json;
+
+use super::compile::{self, Target, compile};
+use super::known::{FunctionBody, FunctionTool, Known, Reach, Server, with_properties};
+use super::models::{Fallback, Models};
+use super::registry::Registry;
+use super::shape::Issue;
+use super::spec::{Audience, GraphSpec, Mode, Overrides};
+
+/// Reads what a project has of the tools that a spec names.
+///
+/// # Errors
+/// When the store cannot be read.
+pub async fn known(engine: &Engine, spec: &GraphSpec) -> Result<Known, EngineError> {
+    let mut known = Known::default();
+    for name in &spec.tools.functions {
+        if let Some(tool) = function(engine, name).await? {
+            known.functions.insert(name.clone(), tool);
+        }
+    }
+    for listed in &spec.tools.mcp_servers {
+        if let Some(server) = server(engine, &listed.server_id).await? {
+            known.servers.insert(listed.server_id.clone(), server);
+        }
+    }
+    Ok(known)
+}
+
+/// Returns the model connections of a project.
+pub fn models(engine: &Engine, fallback: Fallback) -> Models {
+    Models::of_settings(engine.settings(), fallback)
+}
+
+/// What models a spec in a file falls back to: the connection that flows call `:ai` by convention.
+pub fn file_fallback() -> Fallback {
+    Fallback {
+        default_model: None,
+        connection: Some("ai".to_owned()),
+    }
+}
+
+async fn function(engine: &Engine, name: &str) -> Result<Option<FunctionTool>, EngineError> {
+    if let Some(row) = Registry::Functions.get(engine, name).await? {
+        return Ok(Some(function_of_row(name, &row)));
+    }
+    Ok(function_of_flow(engine, name))
+}
+
+/// Reads a stored function.
+pub fn function_of_row(name: &str, row: &Json) -> FunctionTool {
+    let text = |key: &str| row.get(key).and_then(Json::as_str);
+    FunctionTool {
+        name: name.to_owned(),
+        body: FunctionBody::Code(text("code").unwrap_or_default().to_owned()),
+        input_schema: with_properties(row.get("input_schema")),
+        agent_tool: row
+            .get("agent_tool")
+            .and_then(Json::as_bool)
+            .unwrap_or(false),
+        description: text("agent_tool_description")
+            .unwrap_or_default()
+            .to_owned(),
+        mode: text("agent_tool_mode")
+            .and_then(Mode::named)
+            .unwrap_or_default(),
+        exposed_to: text("agent_tool_exposed_to")
+            .and_then(Audience::named)
+            .unwrap_or_default(),
+    }
+}
+
+/// Reads the marks of a flow of the project: `:graph/agent-tool` and its companions.
+fn function_of_flow(engine: &Engine, name: &str) -> Option<FunctionTool> {
+    let path = disk::find(engine.project_root(), None, name).ok()?.path;
+    let session = engine.session();
+    let checked = engine.check(&session, &path, name);
+    let flow = checked.loaded?.flow;
+    let mark = |key: &str| flow.definition.get(key).cloned();
+    let named = |key: &str| {
+        mark(key)
+            .as_ref()
+            .and_then(name_of)
+            .map(|it| it.replace('-', "_"))
+    };
+    let description = mark("graph/agent-tool-description");
+    let description = description.as_ref().and_then(Value::as_str);
+    Some(FunctionTool {
+        name: name.to_owned(),
+        body: FunctionBody::Flow {
+            slug: flow.slug.to_string(),
+        },
+        input_schema: with_properties(Some(&input_schema(flow.default_invocation()))),
+        agent_tool: matches!(mark("graph/agent-tool"), Some(Value::Bool(true))),
+        description: description
+            .or(flow.description.as_deref())
+            .unwrap_or_default()
+            .to_owned(),
+        mode: named("graph/agent-tool-mode")
+            .and_then(|name| Mode::named(&name))
+            .unwrap_or_default(),
+        exposed_to: named("graph/agent-tool-exposed-to")
+            .and_then(|name| Audience::named(&name))
+            .unwrap_or_default(),
+    })
+}
+
+async fn server(engine: &Engine, id: &str) -> Result<Option<Server>, EngineError> {
+    if let Some(row) = Registry::Servers.get(engine, id).await? {
+        return Ok(Some(server_of_row(id, &row)));
+    }
+    let connections = engine.settings().get("connections");
+    let connection = connections.and_then(|all| all.get(id));
+    let backend = connection
+        .and_then(|it| it.get("backend"))
+        .and_then(name_of);
+    Ok(connection
+        .filter(|_| backend.as_deref() == Some("mcp"))
+        .map(|connection| Server {
+            id: id.to_owned(),
+            name: id.to_owned(),
+            reach: Reach::Connection {
+                name: id.to_owned(),
+                is_program: connection.get("command").is_some(),
+            },
+            overrides: std::collections::BTreeMap::new(),
+        }))
+}
+
+/// Returns the name of the secret of a registered server.
+pub fn secret_of_server(id: &str) -> String {
+    format!("mcp-server-{id}")
+}
+
+fn server_of_row(id: &str, row: &Json) -> Server {
+    let text = |key: &str| row.get(key).and_then(Json::as_str).unwrap_or_default();
+    let overrides = row.get("tool_acl").and_then(Json::as_object);
+    let overrides = overrides.into_iter().flatten().filter_map(|(tool, given)| {
+        let given: Overrides = serde_json::from_value(given.clone()).ok()?;
+        Some((tool.clone(), given))
+    });
+    Server {
+        id: id.to_owned(),
+        name: text("name").to_owned(),
+        reach: Reach::Address {
+            url: text("url").to_owned(),
+            secret: row.get("sealed").is_some().then(|| secret_of_server(id)),
+        },
+        overrides: overrides.collect(),
+    }
+}
+
+/// A flow that was made from a spec.
+pub struct Made {
+    pub text: String,
+    pub checked: Checked,
+}
+
+/// Compiles a spec and checks the flow like any other.
+///
+/// # Errors
+/// What the project lacks for the spec.
+pub fn make(
+    engine: &Engine,
+    session: &Rc<Session>,
+    spec: &GraphSpec,
+    target: &Target<'_>,
+) -> Result<Made, Vec<Issue>> {
+    let text = compile(spec, target)?;
+    let checked = engine.check_made(
+        session,
+        &text,
+        &format!("{}.edn", compile::slug(target.name)),
+    );
+    Ok(Made { text, checked })
+}
+
+/// Returns the first error of a flow that was made from a spec.
+pub fn problem(made: &Made) -> Option<String> {
+    let mut findings = made.checked.findings.iter();
+    let error = findings.find(|finding| finding.severity == Severity::Error);
+    error.map(|finding| format!("{}: {}", finding.code, finding.message))
+}

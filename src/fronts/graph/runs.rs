@@ -1,0 +1,727 @@
+//! Runs of stored agents: starting, showing, answering and cancelling them, and their events.
+
+use std::rc::Rc;
+
+use flowstone_engine::codec::digest_bytes;
+use flowstone_engine::feed_event::instant;
+use flowstone_engine::ids::RunId;
+use flowstone_engine::json::from_json;
+use flowstone_engine::ports::{
+    Delivered, Delivery, NewReceipt, News, RunQuery, RunRow, RunStatus, RunSummary, Stores,
+    WaitFilter, WaitRow, WaitState,
+};
+use flowstone_engine::{Engine, EngineError, StartOptions, Submitted};
+use flowstone_flow::flow::reload;
+use flowstone_lang::value::Value;
+use serde_json::{Value as Json, json};
+
+use super::access::{Kind, Who, within_limits};
+use super::agents::{self, Agent};
+use super::audit::canonical;
+use super::codes;
+use super::compile::{Target, slug};
+use super::error::{GraphError, Status};
+use super::events::{BARE_INPUT, Chain, Projection, RunEvent, failure_of, input_of, output_of};
+use super::project;
+use super::shape::{self, Issue, Member, Shape};
+
+/// How long an idempotency key is kept.
+const KEY_MS: i64 = 86_400_000;
+/// Number of rows of a feed that are read at a time.
+const PAGE: usize = 500;
+/// How long an idempotency key may be.
+const KEY_MAX: usize = 128;
+/// Maximum number of runs in a list.
+const LISTED: usize = 500;
+
+/// A request to start a run.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Start {
+    pub input: Json,
+    pub idempotency_key: Option<String>,
+    pub webhook_url: Option<String>,
+    /// Of the whole body.
+    digest: String,
+}
+
+const START: Shape = Shape::Object(&[
+    Member::optional(
+        "input",
+        Shape::Any,
+        "The input; an empty object if it is left out.",
+    ),
+    Member::optional(
+        "idempotency_key",
+        Shape::Text(KEY_MAX),
+        "The same key starts one run within 24 hours.",
+    ),
+    Member::optional(
+        "webhook_url",
+        Shape::Text(2_000),
+        "An address that is called when the run is over.",
+    ),
+    Member::optional(
+        "caller_user_id",
+        Shape::Text(256),
+        "Accepted for compatibility; a caller is known by the token.",
+    ),
+]);
+
+impl Start {
+    /// Reads the body of a start.
+    ///
+    /// # Errors
+    /// What is wrong with it, all at once.
+    pub fn read(body: &Json) -> Result<Start, GraphError> {
+        let mut issues = Vec::new();
+        shape::check(&START, body, &[], &mut issues);
+        let text = |key: &str| body.get(key).and_then(Json::as_str).map(str::to_owned);
+        if text("idempotency_key").is_some_and(|key| key.is_empty()) {
+            issues.push(Issue::at(
+                &[json!("idempotency_key")],
+                "expected 1 to 128 characters, got none",
+            ));
+        }
+        let is_http = |url: &String| url.starts_with("http://") || url.starts_with("https://");
+        if text("webhook_url").is_some_and(|url| !is_http(&url)) {
+            issues.push(Issue::at(
+                &[json!("webhook_url")],
+                "expected an address that begins with http:// or https://",
+            ));
+        }
+        if !issues.is_empty() {
+            return Err(GraphError::invalid(
+                codes::MALFORMED,
+                "the body is not valid",
+                &issues,
+            ));
+        }
+        Ok(Start {
+            input: match body.get("input") {
+                None | Some(Json::Null) => json!({}),
+                Some(input) => input.clone(),
+            },
+            idempotency_key: text("idempotency_key"),
+            webhook_url: text("webhook_url"),
+            digest: digest_bytes(canonical(body).as_bytes()),
+        })
+    }
+
+    /// Returns the receipt under which the start takes place once; nothing if it may take place again.
+    fn receipt(&self, agent: &Agent, who: &Who, now_ms: i64) -> Option<NewReceipt> {
+        let scope = format!("graph agent {} {}", agent.name, who.identity());
+        if let Some(key) = &self.idempotency_key {
+            return Some(NewReceipt {
+                scope,
+                key: format!("key {key}"),
+                digest: digest_bytes(canonical(&self.input).as_bytes()),
+                until_ms: now_ms.saturating_add(KEY_MS),
+            });
+        }
+        if who.kind == Kind::Anonymous || agent.dedupe_seconds() == 0 {
+            return None;
+        }
+        Some(NewReceipt {
+            scope,
+            key: match agent.is_strict() {
+                true => "body".to_owned(),
+                false => format!("body {}", self.digest),
+            },
+            digest: self.digest.clone(),
+            until_ms: now_ms.saturating_add(agent.dedupe_seconds().saturating_mul(1_000)),
+        })
+    }
+
+    /// Returns the input of the flow: an object, with what else the flow needs.
+    fn flow_input(&self) -> Value {
+        let mut input = match &self.input {
+            Json::Object(members) => members.clone(),
+            bare => [(BARE_INPUT.to_owned(), bare.clone())]
+                .into_iter()
+                .collect(),
+        };
+        if let Some(url) = &self.webhook_url {
+            input.insert(super::events::WEBHOOK.to_owned(), json!(url));
+        }
+        from_json(&Json::Object(input))
+    }
+}
+
+/// A run that was started, now or before.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StartedRun {
+    pub run: RunId,
+    pub status: &'static str,
+    /// The same request had started it before.
+    pub is_replay: bool,
+}
+
+/// Starts a run of an agent, unless the same request has done so before.
+///
+/// # Errors
+/// When the agent is disabled, the project lacks a tool or a model, a limit is reached, or another request has the same key.
+pub async fn start(
+    engine: &Engine,
+    agent: &Agent,
+    who: &Who,
+    start: &Start,
+) -> Result<StartedRun, GraphError> {
+    if agent.is_disabled() {
+        let error = format!("the agent `{}` is disabled", agent.name);
+        return Err(GraphError::new(Status::BadRequest, codes::DISABLED, error));
+    }
+    let now_ms = engine.now_ms();
+    let receipts: Vec<NewReceipt> = start.receipt(agent, who, now_ms).into_iter().collect();
+    if let Some(known) = replayed(engine, start, &receipts, now_ms).await? {
+        return Ok(known);
+    }
+    let spec = agent.spec()?;
+    let known = project::known(engine, &spec).await?;
+    let models = project::models(engine, agent.fallback());
+    let target = Target {
+        name: &agent.name,
+        caller: who.audience(),
+        known: &known,
+        models: &models,
+        keeps_spec: Some(agent.spec_json()),
+    };
+    let session = Rc::new(engine.session());
+    let made = project::make(engine, &session, &spec, &target).map_err(|issues| {
+        let texts: Vec<&str> = issues.iter().map(|issue| issue.message.as_str()).collect();
+        GraphError::invalid(codes::LACKING, texts.join("; "), &issues)
+    })?;
+    if let Some(problem) = project::problem(&made) {
+        return Err(GraphError::new(Status::BadRequest, codes::LACKING, problem));
+    }
+    let loaded = made.checked.loaded.ok_or_else(|| {
+        GraphError::new(Status::BadRequest, codes::LACKING, "the spec made no flow")
+    })?;
+    within_limits(engine, agent, who).await?;
+    let options = StartOptions {
+        is_left: true,
+        started_by: Some(who.started_by()),
+        ..StartOptions::with_input(start.flow_input())
+    };
+    let digest = receipts.first().map(|receipt| receipt.digest.clone());
+    match engine.submit_once(&loaded, options, receipts).await? {
+        Submitted::Started(started) => Ok(StartedRun {
+            run: started.run,
+            status: "queued",
+            is_replay: false,
+        }),
+        // Another request came between.
+        Submitted::Known(past) => of_past(engine, start, digest.as_deref(), &past).await,
+    }
+}
+
+/// Returns the run that the same request has started before.
+async fn replayed(
+    engine: &Engine,
+    start: &Start,
+    receipts: &[NewReceipt],
+    now_ms: i64,
+) -> Result<Option<StartedRun>, GraphError> {
+    if receipts.is_empty() {
+        return Ok(None);
+    }
+    // A delivery without runs writes no receipt.
+    let delivery = Delivery {
+        receipts: receipts.to_vec(),
+        now_ms,
+        ..Delivery::default()
+    };
+    match engine.stores().queue.deliver(delivery).await? {
+        Delivered::Taken { .. } => Ok(None),
+        Delivered::Known(past) => {
+            let digest = receipts.first().map(|receipt| receipt.digest.as_str());
+            of_past(engine, start, digest, &past).await.map(Some)
+        }
+    }
+}
+
+async fn of_past(
+    engine: &Engine,
+    start: &Start,
+    digest: Option<&str>,
+    past: &flowstone_engine::ports::PastDelivery,
+) -> Result<StartedRun, GraphError> {
+    let run = past
+        .runs
+        .first()
+        .cloned()
+        .unwrap_or_else(|| RunId::from_text(String::new()));
+    if digest != Some(past.digest.as_str()) {
+        let error = match start.idempotency_key {
+            Some(_) => "idempotency_key_reuse",
+            None => "another body was sent to this agent within its dedupe window",
+        };
+        return Err(GraphError::new(Status::Conflict, codes::REUSED, error)
+            .with("existing_run_id", json!(run.as_str())));
+    }
+    let row = engine.run(&run).await?;
+    Ok(StartedRun {
+        status: status(engine, &row).await?,
+        run,
+        is_replay: true,
+    })
+}
+
+/// Returns a run of an agent.
+///
+/// # Errors
+/// When the agent has no such run.
+pub async fn find(engine: &Engine, agent: &str, id: &str) -> Result<RunRow, GraphError> {
+    let row = any(engine, id).await?;
+    match row.flow == slug(agent) {
+        true => Ok(row),
+        false => Err(no_run(id)),
+    }
+}
+
+/// Returns a run.
+///
+/// # Errors
+/// When there is none.
+pub async fn any(engine: &Engine, id: &str) -> Result<RunRow, GraphError> {
+    match engine.run(&RunId::from_text(id)).await {
+        Ok(row) => Ok(row),
+        Err(EngineError::NoSuchRun { .. }) => Err(no_run(id)),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// The answer to the id of a run that does not exist, or that the caller may not know of.
+pub fn no_run(id: &str) -> GraphError {
+    GraphError::new(
+        Status::NotFound,
+        codes::MISSING,
+        format!("there is no run `{id}`"),
+    )
+}
+
+/// Returns the state of a run in the words of graph agents.
+///
+/// # Errors
+/// When the store cannot be read.
+pub async fn status(engine: &Engine, row: &RunRow) -> Result<&'static str, EngineError> {
+    let facts = (row.status, row.begun, row.cancel_requested.is_some());
+    status_of(engine, &row.id, facts).await
+}
+
+async fn status_of(
+    engine: &Engine,
+    run: &RunId,
+    (status, begun, is_cancelling): (RunStatus, bool, bool),
+) -> Result<&'static str, EngineError> {
+    Ok(match status {
+        RunStatus::Queued => "queued",
+        RunStatus::Completed => "completed",
+        RunStatus::Failed | RunStatus::FailedCompensating | RunStatus::TimedOut => "failed",
+        RunStatus::Cancelled | RunStatus::Terminated => "cancelled",
+        RunStatus::Running | RunStatus::Waiting if is_cancelling => "cancelling",
+        RunStatus::Running if !begun => "queued",
+        RunStatus::Running => "running",
+        RunStatus::Waiting => match open_wait(&waits(engine, run).await?) {
+            Some(_) => "paused",
+            None => "running",
+        },
+    })
+}
+
+async fn waits(engine: &Engine, run: &RunId) -> Result<Vec<WaitRow>, EngineError> {
+    let filter = WaitFilter {
+        run: Some(run.clone()),
+        all: true,
+        ..WaitFilter::default()
+    };
+    engine.list_waits(filter).await
+}
+
+fn open_wait(waits: &[WaitRow]) -> Option<&WaitRow> {
+    waits.iter().find(|wait| wait.state == WaitState::Open)
+}
+
+/// Returns a run as answers show it.
+///
+/// # Errors
+/// When the store cannot be read.
+pub async fn show(engine: &Engine, row: &RunRow) -> Result<Json, GraphError> {
+    let status = status(engine, row).await?;
+    let mut run = json!({
+        "id": row.id.as_str(),
+        "run_id": row.id.as_str(),
+        "status": status,
+        "input": input_of(row),
+        "output": Json::Null,
+        "error": Json::Null,
+        "created_at": instant(row.created_ms),
+        "updated_at": instant(row.updated_ms),
+        "finished_at": row.ended_ms.map_or(Json::Null, instant),
+    });
+    match row.status {
+        RunStatus::Completed => run["output"] = output_of(row),
+        RunStatus::Failed | RunStatus::FailedCompensating => {
+            let failure = failure_of(row);
+            run["error"] = failure["error"].clone();
+            run["reason"] = failure["reason"].clone();
+        }
+        RunStatus::TimedOut => run["reason"] = json!("timeout"),
+        RunStatus::Queued
+        | RunStatus::Running
+        | RunStatus::Waiting
+        | RunStatus::Cancelled
+        | RunStatus::Terminated => {}
+    }
+    if let Some(mut reader) = Reader::open(engine, row).await? {
+        reader.read_all().await?;
+        let projection = reader.projection();
+        run["agent"] = json!(projection.agent());
+        if let Some((node, step)) = projection.node() {
+            run["checkpoint"] = json!({"step": step, "node_id": node});
+        }
+        if let (Some(pause), "paused") = (projection.pause(), status) {
+            run["pause"] = pause.payload.clone();
+        }
+    }
+    Ok(run)
+}
+
+/// Returns the runs of an agent, newest first, without their inputs and outputs.
+///
+/// # Errors
+/// When the store cannot be read.
+pub async fn list(
+    engine: &Engine,
+    agent: &str,
+    is_seen: impl Fn(&RunSummary) -> bool,
+) -> Result<Vec<Json>, GraphError> {
+    let query = RunQuery {
+        flow: Some(slug(agent)),
+        limit: LISTED,
+        ..RunQuery::default()
+    };
+    let mut runs = Vec::new();
+    for run in engine.summaries(query).await? {
+        if !is_seen(&run) {
+            continue;
+        }
+        let facts = (run.status, run.begun, run.is_cancel_requested);
+        runs.push(json!({
+            "id": run.id.as_str(),
+            "run_id": run.id.as_str(),
+            "agent": agent,
+            "status": status_of(engine, &run.id, facts).await?,
+            "created_at": instant(run.created_ms),
+            "updated_at": instant(run.updated_ms),
+            "finished_at": run.ended_ms.map_or(Json::Null, instant),
+        }));
+    }
+    Ok(runs)
+}
+
+/// Cancels a run, and returns its state then.
+///
+/// # Errors
+/// When it is over.
+pub async fn cancel(engine: &Engine, row: &RunRow, by: &str) -> Result<&'static str, GraphError> {
+    if row.status.is_final() {
+        return Err(over(engine, row).await?);
+    }
+    engine
+        .request_cancel(&row.id, &format!("cancelled by {by}"))
+        .await?;
+    Ok(status(engine, &engine.run(&row.id).await?).await?)
+}
+
+async fn over(engine: &Engine, row: &RunRow) -> Result<GraphError, GraphError> {
+    let status = status(engine, row).await?;
+    Ok(GraphError::new(
+        Status::Conflict,
+        codes::OVER,
+        format!("the run `{}` is {status}", row.id),
+    )
+    .with("run_status", json!(status)))
+}
+
+/// What a person says to a paused run.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Answer {
+    token: Option<String>,
+    said: Said,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+enum Said {
+    Approved(bool),
+    Input(Json),
+}
+
+const RESUME: Shape = Shape::Object(&[
+    Member::optional(
+        "approval_token",
+        Shape::Text(256),
+        "The token of `run_paused`.",
+    ),
+    Member::optional("approved", Shape::Bool, "Whether the call may run."),
+    Member::optional("input", Shape::Any, "What an `interrupt` asks for."),
+    Member::optional("reason", Shape::Text(10_000), "Why the call may not run."),
+]);
+
+impl Answer {
+    /// Reads the body of a resume.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub fn read(body: &Json) -> Result<Answer, GraphError> {
+        let mut issues = Vec::new();
+        shape::check(&RESUME, body, &[], &mut issues);
+        let token = body
+            .get("approval_token")
+            .and_then(Json::as_str)
+            .map(str::to_owned);
+        let approved = body.get("approved").and_then(Json::as_bool);
+        let said = match (approved, body.get("input")) {
+            (Some(_), None) if token.is_none() => {
+                issues.push(Issue::at(
+                    &[json!("approval_token")],
+                    "`approval_token` is missing",
+                ));
+                None
+            }
+            (Some(approved), None) => Some(Said::Approved(approved)),
+            (None, Some(input)) => Some(Said::Input(input.clone())),
+            (None, None) | (Some(_), Some(_)) => {
+                if issues.is_empty() {
+                    issues.push(Issue::at(
+                        &[],
+                        "expected `approved` with `approval_token`, or `input`",
+                    ));
+                }
+                None
+            }
+        };
+        match said {
+            Some(said) if issues.is_empty() => Ok(Answer { token, said }),
+            Some(_) | None => Err(GraphError::invalid(
+                codes::MALFORMED,
+                "the body is not valid",
+                &issues,
+            )),
+        }
+    }
+
+    /// Tells whether it decides about a call, which needs the right to approve.
+    pub fn is_decision(&self) -> bool {
+        matches!(self.said, Said::Approved(_))
+    }
+}
+
+/// Gives a paused run the answer of a person, and returns its state then.
+///
+/// # Errors
+/// When the run is not paused, the token is not that of the pause, or the answer is of the wrong kind.
+pub async fn resume(
+    engine: &Engine,
+    row: &RunRow,
+    answer: &Answer,
+    caller: flowstone_engine::Caller,
+) -> Result<&'static str, GraphError> {
+    let waits = waits(engine, &row.id).await?;
+    let open = open_wait(&waits);
+    if let Some(token) = &answer.token {
+        let named = waits.iter().find(|wait| wait.id == *token);
+        if named.is_none() && open.is_some() {
+            return Err(GraphError::new(
+                Status::Forbidden,
+                codes::NOT_PAUSED,
+                "the approval token is not that of this pause",
+            ));
+        }
+        if named.is_some_and(|wait| wait.state != WaitState::Open) {
+            return Err(GraphError::new(
+                Status::Conflict,
+                codes::NOT_PAUSED,
+                "the approval token was used before",
+            ));
+        }
+    }
+    let Some(wait) = open.filter(|_| !row.status.is_final()) else {
+        let error = format!("the run `{}` is not paused", row.id);
+        return Err(GraphError::new(Status::Conflict, codes::NOT_PAUSED, error));
+    };
+    let is_approval = wait.path.ends_with(".approval");
+    let how = flowstone_engine::Answering {
+        caller,
+        ..flowstone_engine::Answering::default()
+    };
+    match (&answer.said, is_approval) {
+        (Said::Approved(approved), true) => {
+            let remark = flowstone_engine::Remark::default();
+            engine.decide_wait(&wait.id, *approved, remark, how).await
+        }
+        (Said::Input(input), false) => {
+            let payload = Value::map([(Value::keyword("input"), from_json(input))]);
+            let target = flowstone_engine::ports::Target::Name(wait.id.clone());
+            engine.answer_waits(target, &payload, how).await
+        }
+        (Said::Approved(_), false) => {
+            return Err(wrong_kind("the run asks for `input`, not for an approval"));
+        }
+        (Said::Input(_), true) => {
+            return Err(wrong_kind("the run asks for an approval, not for `input`"));
+        }
+    }
+    .map_err(decided)?;
+    Ok(match status(engine, &engine.run(&row.id).await?).await? {
+        // Answered; a worker continues it.
+        "running" => "queued",
+        status => status,
+    })
+}
+
+fn wrong_kind(error: &str) -> GraphError {
+    GraphError::new(Status::BadRequest, codes::MALFORMED, error)
+}
+
+/// Of two answers at the same time, one counts.
+fn decided(error: EngineError) -> GraphError {
+    match error {
+        EngineError::AlreadyDecided(_) => GraphError::new(
+            Status::Conflict,
+            codes::NOT_PAUSED,
+            "the approval token was used before",
+        ),
+        error => error.into(),
+    }
+}
+
+/// Whether there is more of a run's events.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Stand {
+    More,
+    /// The run is not over.
+    Open,
+    Ended,
+}
+
+/// Reads the events of a run.
+pub struct Reader {
+    stores: Stores,
+    run: RunId,
+    /// The number of the last row that was read.
+    after: i64,
+    projection: Projection,
+}
+
+impl Reader {
+    /// Opens the events of a run; nothing for a run whose flow was not made from a graph spec.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub async fn open(engine: &Engine, row: &RunRow) -> Result<Option<Reader>, EngineError> {
+        let Some(program) = engine.stores().runs.program(&row.program).await? else {
+            return Ok(None);
+        };
+        let checked = reload(&engine.session(), &program);
+        let chain = checked.loaded.and_then(|loaded| Chain::of(&loaded.flow));
+        Ok(chain.map(|chain| Reader {
+            stores: engine.stores().clone(),
+            run: row.id.clone(),
+            after: 0,
+            projection: Projection::new(chain),
+        }))
+    }
+
+    /// Returns what changes whenever there may be more events.
+    pub fn news(&self) -> Box<dyn News> {
+        self.stores.feed.watch(&self.run)
+    }
+
+    /// Returns the next events. An empty page does not mean that there are no more.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub async fn page(&mut self) -> Result<(Vec<RunEvent>, Stand), EngineError> {
+        let page = self.stores.feed.read(&self.run, self.after, PAGE).await?;
+        let Some(page) = page.filter(|page| !page.is_pruned) else {
+            return Ok((Vec::new(), Stand::Ended));
+        };
+        let stand = match (page.rows.len() >= PAGE, page.status.is_final()) {
+            (true, _) => Stand::More,
+            (false, true) => Stand::Ended,
+            (false, false) => Stand::Open,
+        };
+        if page.rows.is_empty() {
+            return Ok((Vec::new(), stand));
+        }
+        let Some(row) = self.stores.runs.find(&self.run).await? else {
+            return Ok((Vec::new(), Stand::Ended));
+        };
+        let mut events = Vec::new();
+        for found in &page.rows {
+            events.extend(self.projection.take(&found.item, &row));
+            self.after = found.seq;
+        }
+        Ok((events, stand))
+    }
+
+    /// Reads all events that there are.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub async fn read_all(&mut self) -> Result<Vec<RunEvent>, EngineError> {
+        let mut all = Vec::new();
+        loop {
+            let (events, stand) = self.page().await?;
+            all.extend(events);
+            if stand != Stand::More {
+                return Ok(all);
+            }
+        }
+    }
+
+    pub fn projection(&self) -> &Projection {
+        &self.projection
+    }
+}
+
+/// Returns the events of a run after a number.
+///
+/// # Errors
+/// When the store cannot be read.
+pub async fn events(
+    engine: &Engine,
+    row: &RunRow,
+    after: i64,
+    limit: usize,
+) -> Result<Vec<Json>, GraphError> {
+    let Some(mut reader) = Reader::open(engine, row).await? else {
+        return Ok(Vec::new());
+    };
+    let all = reader.read_all().await?;
+    let later = all.iter().filter(|event| event.seq > after);
+    Ok(later.take(limit).map(RunEvent::to_json).collect())
+}
+
+/// Returns the rows of the audit of a run.
+///
+/// # Errors
+/// When the run was not made from a graph spec.
+pub async fn tool_calls(engine: &Engine, row: &RunRow) -> Result<Vec<Json>, GraphError> {
+    let Some(mut reader) = Reader::open(engine, row).await? else {
+        return Err(no_run(row.id.as_str()));
+    };
+    reader.read_all().await?;
+    let calls = reader.projection().calls().iter();
+    Ok(calls.map(|call| call.row(row.id.as_str())).collect())
+}
+
+/// Returns the name of the agent of a run.
+///
+/// # Errors
+/// When there is no such agent any more.
+pub async fn agent_of(engine: &Engine, row: &RunRow) -> Result<Agent, GraphError> {
+    let reader = Reader::open(engine, row).await?;
+    let reader = reader.ok_or_else(|| no_run(row.id.as_str()))?;
+    agents::get(engine, reader.projection().agent()).await
+}

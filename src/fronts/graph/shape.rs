@@ -1,0 +1,396 @@
+//! The shapes of JSON values, as data: one description for the checks and for the JSON Schema.
+
+use serde_json::{Map, Value as Json, json};
+
+/// What a value must be.
+#[derive(Debug, Clone, Copy)]
+pub enum Shape {
+    /// Anything.
+    Any,
+    Bool,
+    /// Exactly this text.
+    Const(&'static str),
+    /// A whole number within these bounds.
+    Int(i64, i64),
+    List(&'static Shape),
+    /// An object whose keys are names, with values of one shape.
+    MapOf(Name, &'static Shape),
+    /// An object with any members.
+    MapOfAny,
+    Name(Name),
+    /// A number within these bounds.
+    Number(f64, f64),
+    Object(&'static [Member]),
+    OneOf(&'static [&'static str]),
+    /// An object whose other members depend on the text of one member.
+    Tagged(&'static str, &'static [(&'static str, &'static [Member])]),
+    /// A text of at most this many bytes.
+    Text(usize),
+}
+
+/// A member of an object.
+#[derive(Debug, Clone, Copy)]
+pub struct Member {
+    pub name: &'static str,
+    pub shape: Shape,
+    pub is_required: bool,
+    pub doc: &'static str,
+}
+
+impl Member {
+    pub const fn required(name: &'static str, shape: Shape, doc: &'static str) -> Member {
+        Member {
+            name,
+            shape,
+            is_required: true,
+            doc,
+        }
+    }
+
+    pub const fn optional(name: &'static str, shape: Shape, doc: &'static str) -> Member {
+        Member {
+            name,
+            shape,
+            is_required: false,
+            doc,
+        }
+    }
+}
+
+/// A kind of names.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Name {
+    /// Of an agent.
+    Agent,
+    /// Of a node or a key of the state.
+    Key,
+    /// Of a tool, as providers accept it.
+    Tool,
+}
+
+impl Name {
+    /// Returns the pattern, as a regular expression.
+    pub fn pattern(self) -> &'static str {
+        match self {
+            Name::Agent => "^[a-z0-9][a-z0-9_-]{0,63}$",
+            Name::Key => "^[A-Za-z_][A-Za-z0-9_-]{0,63}$",
+            Name::Tool => "^[a-zA-Z0-9_-]{1,64}$",
+        }
+    }
+
+    /// Tells whether a text is such a name.
+    pub fn fits(self, text: &str) -> bool {
+        let (first, rest) = match text.as_bytes() {
+            [first, rest @ ..] if text.len() <= 64 => (*first, rest),
+            _ => return false,
+        };
+        let is_word = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-';
+        let is_lower = |byte: u8| !byte.is_ascii_uppercase();
+        match self {
+            Name::Agent => {
+                first.is_ascii_alphanumeric()
+                    && is_lower(first)
+                    && rest.iter().all(|byte| is_word(*byte) && is_lower(*byte))
+            }
+            Name::Key => {
+                (first.is_ascii_alphabetic() || first == b'_') && rest.iter().all(|it| is_word(*it))
+            }
+            Name::Tool => is_word(first) && rest.iter().all(|it| is_word(*it)),
+        }
+    }
+}
+
+/// A place in a JSON value: names of members and positions in lists.
+pub type Path = Vec<Json>;
+
+/// Something that is wrong with a value, or that its author should know.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Issue {
+    pub path: Path,
+    pub message: String,
+}
+
+impl Issue {
+    pub fn at(path: &[Json], message: impl Into<String>) -> Issue {
+        Issue {
+            path: path.to_vec(),
+            message: message.into(),
+        }
+    }
+
+    /// Returns `{"path": [...], "message": "..."}`.
+    pub fn to_json(&self) -> Json {
+        json!({"path": self.path, "message": self.message})
+    }
+
+    /// Returns the path as `nodes.classify.tools[0]`; `the spec` for the value itself.
+    pub fn place(&self) -> String {
+        let mut text = String::new();
+        for part in &self.path {
+            match part {
+                Json::String(name) if text.is_empty() => text.push_str(name),
+                Json::String(name) => {
+                    text.push('.');
+                    text.push_str(name);
+                }
+                part => text.push_str(&format!("[{part}]")),
+            }
+        }
+        match text.is_empty() {
+            true => "the spec".to_owned(),
+            false => text,
+        }
+    }
+}
+
+/// Returns a path with one more part.
+pub fn below(path: &[Json], part: impl Into<Json>) -> Path {
+    let mut path = path.to_vec();
+    path.push(part.into());
+    path
+}
+
+/// Adds all that is wrong with a value.
+pub fn check(shape: &Shape, value: &Json, path: &[Json], issues: &mut Vec<Issue>) {
+    let problem = match (shape, value) {
+        (Shape::Any, _) | (Shape::Bool, Json::Bool(_)) | (Shape::MapOfAny, Json::Object(_)) => None,
+        (Shape::Const(text), found) => {
+            (found != text).then(|| format!("expected {text:?}, got {}", shown(found)))
+        }
+        (Shape::Int(low, high), found) => {
+            let fits = found
+                .as_i64()
+                .is_some_and(|it| (*low..=*high).contains(&it));
+            (!fits).then(|| {
+                let found = shown(found);
+                format!("expected a whole number from {low} to {high}, got {found}")
+            })
+        }
+        (Shape::Number(low, high), found) => {
+            let fits = found
+                .as_f64()
+                .is_some_and(|it| (*low..=*high).contains(&it));
+            (!fits).then(|| {
+                format!(
+                    "expected a number from {low} to {high}, got {}",
+                    shown(found)
+                )
+            })
+        }
+        (Shape::List(item), Json::Array(items)) => {
+            for (idx, value) in items.iter().enumerate() {
+                check(item, value, &below(path, idx), issues);
+            }
+            None
+        }
+        (Shape::MapOf(name, item), Json::Object(entries)) => {
+            for (key, value) in entries {
+                let path = below(path, key.as_str());
+                if !name.fits(key) {
+                    issues.push(Issue::at(&path, not_a_name(*name, key)));
+                }
+                check(item, value, &path, issues);
+            }
+            None
+        }
+        (Shape::Name(name), Json::String(text)) => {
+            (!name.fits(text)).then(|| not_a_name(*name, text))
+        }
+        (Shape::Object(members), Json::Object(given)) => {
+            object(members, given, None, path, issues);
+            None
+        }
+        (Shape::OneOf(names), found) => {
+            let fits = found.as_str().is_some_and(|it| names.contains(&it));
+            (!fits).then(|| format!("expected {}, got {}", choice(names), shown(found)))
+        }
+        (Shape::Tagged(tag, variants), Json::Object(given)) => {
+            tagged(tag, variants, given, path, issues);
+            None
+        }
+        (Shape::Text(most), Json::String(text)) => (text.len() > *most).then(|| {
+            let length = text.len();
+            format!("expected a text of at most {most} bytes, got {length} bytes")
+        }),
+        (
+            Shape::Bool
+            | Shape::List(_)
+            | Shape::MapOf(..)
+            | Shape::MapOfAny
+            | Shape::Name(_)
+            | Shape::Object(_)
+            | Shape::Tagged(..)
+            | Shape::Text(_),
+            found,
+        ) => Some(format!("expected {}, got {}", shape.noun(), shown(found))),
+    };
+    issues.extend(problem.map(|message| Issue::at(path, message)));
+}
+
+fn tagged(
+    tag: &str,
+    variants: &[(&str, &[Member])],
+    given: &Map<String, Json>,
+    path: &[Json],
+    issues: &mut Vec<Issue>,
+) {
+    let names: Vec<&str> = variants.iter().map(|(name, _)| *name).collect();
+    let found = given.get(tag);
+    let variant = found
+        .and_then(Json::as_str)
+        .and_then(|text| variants.iter().find(|(name, _)| *name == text));
+    match (variant, found) {
+        (Some((_, members)), _) => object(members, given, Some(tag), path, issues),
+        (None, Some(found)) => {
+            let message = format!("expected {}, got {}", choice(&names), shown(found));
+            issues.push(Issue::at(&below(path, tag), message));
+        }
+        (None, None) => {
+            let message = format!("`{tag}` is missing: expected {}", choice(&names));
+            issues.push(Issue::at(&below(path, tag), message));
+        }
+    }
+}
+
+fn object(
+    members: &[Member],
+    given: &Map<String, Json>,
+    tag: Option<&str>,
+    path: &[Json],
+    issues: &mut Vec<Issue>,
+) {
+    for member in members {
+        let at = below(path, member.name);
+        match given.get(member.name) {
+            // As left out, where it may be.
+            Some(Json::Null) if !member.is_required => {}
+            Some(value) => check(&member.shape, value, &at, issues),
+            None if member.is_required => {
+                let message = format!(
+                    "`{}` is missing: expected {}",
+                    member.name,
+                    member.shape.noun()
+                );
+                issues.push(Issue::at(&at, message));
+            }
+            None => {}
+        }
+    }
+    for key in given.keys() {
+        let is_known = Some(key.as_str()) == tag || members.iter().any(|it| it.name == key);
+        if !is_known {
+            let names: Vec<&str> = tag
+                .into_iter()
+                .chain(members.iter().map(|it| it.name))
+                .collect();
+            let message = format!("unknown member `{key}`: expected {}", choice(&names));
+            issues.push(Issue::at(&below(path, key.as_str()), message));
+        }
+    }
+}
+
+fn not_a_name(name: Name, text: &str) -> String {
+    let shown = shown(&Json::from(text));
+    format!(
+        "expected a name that matches {}, got {shown}",
+        name.pattern()
+    )
+}
+
+/// Returns names as a choice: `"a", "b" or "c"`.
+fn choice(names: &[&str]) -> String {
+    let quoted: Vec<String> = names.iter().map(|name| format!("{name:?}")).collect();
+    match quoted.split_last() {
+        None => "nothing".to_owned(),
+        Some((last, [])) => last.clone(),
+        Some((last, rest)) => format!("{} or {last}", rest.join(", ")),
+    }
+}
+
+/// Returns a value as messages show it: cut, so that an oversized one does not fill the answer.
+pub fn shown(value: &Json) -> String {
+    const MOST: usize = 60;
+    match value {
+        Json::Array(items) => format!("a list of {}", items.len()),
+        Json::Object(_) => "an object".to_owned(),
+        value => {
+            let text = value.to_string();
+            match text.char_indices().nth(MOST) {
+                None => text,
+                Some((end, _)) => format!("{}...", &text[..end]),
+            }
+        }
+    }
+}
+
+impl Shape {
+    /// Returns what a value of this shape is called.
+    fn noun(&self) -> String {
+        match self {
+            Shape::Any => "a value".to_owned(),
+            Shape::Bool => "true or false".to_owned(),
+            Shape::Const(text) => format!("{text:?}"),
+            Shape::Int(low, high) => format!("a whole number from {low} to {high}"),
+            Shape::List(_) => "a list".to_owned(),
+            Shape::MapOf(..) | Shape::MapOfAny | Shape::Object(_) | Shape::Tagged(..) => {
+                "an object".to_owned()
+            }
+            Shape::Name(_) | Shape::Text(_) => "a text".to_owned(),
+            Shape::Number(low, high) => format!("a number from {low} to {high}"),
+            Shape::OneOf(names) => choice(names),
+        }
+    }
+
+    /// Returns the JSON Schema (2020-12) of the shape.
+    pub fn schema(&self) -> Json {
+        match self {
+            Shape::Any => json!({}),
+            Shape::Bool => json!({"type": "boolean"}),
+            Shape::Const(text) => json!({"const": text}),
+            Shape::Int(low, high) => json!({"type": "integer", "minimum": low, "maximum": high}),
+            Shape::List(item) => json!({"type": "array", "items": item.schema()}),
+            Shape::MapOf(name, item) => json!({
+                "type": "object",
+                "propertyNames": {"pattern": name.pattern()},
+                "additionalProperties": item.schema(),
+            }),
+            Shape::MapOfAny => json!({"type": "object"}),
+            Shape::Name(name) => json!({"type": "string", "pattern": name.pattern()}),
+            Shape::Number(low, high) => json!({"type": "number", "minimum": low, "maximum": high}),
+            Shape::Object(members) => object_schema(members, None),
+            Shape::OneOf(names) => json!({"enum": names}),
+            Shape::Tagged(tag, variants) => {
+                let variants = variants.iter();
+                let variants =
+                    variants.map(|(name, members)| object_schema(members, Some((tag, name))));
+                json!({"oneOf": variants.collect::<Vec<_>>()})
+            }
+            Shape::Text(most) => json!({"type": "string", "maxLength": most}),
+        }
+    }
+}
+
+fn object_schema(members: &[Member], tag: Option<(&str, &str)>) -> Json {
+    let mut properties = Map::new();
+    let mut required = Vec::new();
+    if let Some((tag, name)) = tag {
+        properties.insert(tag.to_owned(), json!({"const": name}));
+        required.push(tag);
+    }
+    for member in members {
+        let mut schema = member.shape.schema();
+        if let Json::Object(schema) = &mut schema {
+            schema.insert("description".to_owned(), json!(member.doc));
+        }
+        properties.insert(member.name.to_owned(), schema);
+        if member.is_required {
+            required.push(member.name);
+        }
+    }
+    json!({
+        "type": "object",
+        "properties": properties,
+        "required": required,
+        "additionalProperties": false,
+    })
+}

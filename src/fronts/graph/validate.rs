@@ -1,0 +1,348 @@
+//! All that is wrong with a spec, at once.
+//!
+//! The shape is checked first. The checks of meaning (edges, templates, tools) then look at the parts that are well formed, so
+//! that one malformed node hides nothing about the others.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::{Map, Value as Json, json};
+
+use super::shape::{self, Issue};
+use super::spec::{GraphSpec, SPEC, SPEC_MAX};
+use super::template;
+
+/// The outcome of a validation.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Report {
+    /// What keeps the spec from being stored. Empty: it is valid.
+    pub issues: Vec<Issue>,
+    /// What its author should know.
+    pub warnings: Vec<Issue>,
+}
+
+impl Report {
+    pub fn is_valid(&self) -> bool {
+        self.issues.is_empty()
+    }
+
+    /// Returns `{"valid": ..., "issues": [...], "warnings": [...]}`; empty lists are left out.
+    pub fn to_json(&self) -> Json {
+        let mut members = Map::new();
+        members.insert("valid".to_owned(), json!(self.is_valid()));
+        for (name, found) in [("issues", &self.issues), ("warnings", &self.warnings)] {
+            if !found.is_empty() {
+                let list: Vec<Json> = found.iter().map(Issue::to_json).collect();
+                members.insert(name.to_owned(), Json::Array(list));
+            }
+        }
+        Json::Object(members)
+    }
+}
+
+/// Checks a spec, and reads it if it is valid. What depends on a project (tools, models) is not checked.
+pub fn validate(spec: &Json) -> (Option<GraphSpec>, Report) {
+    let mut report = Report::default();
+    let length = spec.to_string().len();
+    if length > SPEC_MAX {
+        let message = format!("expected a spec of at most {SPEC_MAX} bytes, got {length} bytes");
+        report.issues.push(Issue::at(&[], message));
+        return (None, report);
+    }
+    shape::check(&SPEC, spec, &[], &mut report.issues);
+    let parts = Parts::of(spec);
+    parts.check_edges(&mut report);
+    parts.check_templates(&mut report);
+    parts.check_tools(&mut report);
+    if !report.is_valid() {
+        return (None, report);
+    }
+    match GraphSpec::read(spec) {
+        Ok(spec) => {
+            warn_of_steps(&spec, &mut report);
+            (Some(spec), report)
+        }
+        Err(error) => {
+            // The shape and the types say the same; a difference is a defect of ours.
+            let message = format!("internal error: the spec cannot be read: {error}");
+            report.issues.push(Issue::at(&[], message));
+            (None, report)
+        }
+    }
+}
+
+fn warn_of_steps(spec: &GraphSpec, report: &mut Report) {
+    let visits = i64::try_from(spec.chain().len()).unwrap_or(i64::MAX);
+    let most = spec.limits.max_steps;
+    if visits > most {
+        let path = [json!("limits"), json!("max_steps")];
+        let message = format!("a run visits {visits} nodes, so it always fails after {most}");
+        report.warnings.push(Issue::at(&path, message));
+    }
+}
+
+/// The parts of a spec that are well formed enough to be looked at.
+struct Parts<'a> {
+    spec: &'a Json,
+    entry: Option<&'a str>,
+    nodes: Vec<(&'a str, &'a Json)>,
+    /// Position, from, to.
+    edges: Vec<(usize, &'a str, &'a str)>,
+}
+
+impl<'a> Parts<'a> {
+    fn of(spec: &'a Json) -> Parts<'a> {
+        let nodes = spec.get("nodes").and_then(Json::as_object);
+        let edges = spec.get("edges").and_then(Json::as_array);
+        let text = |edge: &'a Json, key: &str| edge.get(key).and_then(Json::as_str);
+        Parts {
+            spec,
+            entry: spec.get("entry").and_then(Json::as_str),
+            nodes: nodes
+                .into_iter()
+                .flat_map(|nodes| nodes.iter().map(|(id, node)| (id.as_str(), node)))
+                .collect(),
+            edges: edges
+                .into_iter()
+                .flatten()
+                .enumerate()
+                .filter_map(|(idx, edge)| Some((idx, text(edge, "from")?, text(edge, "to")?)))
+                .collect(),
+        }
+    }
+
+    fn node(&self, id: &str) -> Option<&'a Json> {
+        let found = self.nodes.iter().find(|(known, _)| *known == id);
+        found.map(|(_, node)| *node)
+    }
+
+    fn kind(&self, id: &str) -> Option<&'a str> {
+        self.node(id)?.get("type").and_then(Json::as_str)
+    }
+
+    fn check_edges(&self, report: &mut Report) {
+        let issues = &mut report.issues;
+        if let Some(entry) = self.entry.filter(|entry| self.node(entry).is_none()) {
+            let message = format!("there is no node `{entry}`");
+            issues.push(Issue::at(&[json!("entry")], message));
+        }
+        let mut next: BTreeMap<&str, &str> = BTreeMap::new();
+        for (idx, from, to) in &self.edges {
+            let at = |end: &str| vec![json!("edges"), json!(idx), json!(end)];
+            for (end, id) in [("from", from), ("to", to)] {
+                if self.node(id).is_none() {
+                    issues.push(Issue::at(&at(end), format!("there is no node `{id}`")));
+                }
+            }
+            if self.kind(from) == Some("end") {
+                let message = format!("the end node `{from}` cannot have an outgoing edge");
+                issues.push(Issue::at(&at("from"), message));
+            }
+            if let Some(other) = next.get(from) {
+                let message = format!(
+                    "the node `{from}` has an edge to `{other}` already: expected at most one outgoing edge"
+                );
+                issues.push(Issue::at(&at("from"), message));
+                continue;
+            }
+            next.insert(from, to);
+        }
+        self.check_cycles(&next, issues);
+        self.check_reach(&next, report);
+    }
+
+    /// Each cycle is reported once. A node has one successor, so a cycle is what a walk comes back to.
+    fn check_cycles(&self, next: &BTreeMap<&str, &str>, issues: &mut Vec<Issue>) {
+        let mut done: BTreeSet<&str> = BTreeSet::new();
+        for start in next.keys() {
+            let mut walk: Vec<&str> = Vec::new();
+            let mut at = Some(*start);
+            while let Some(id) = at {
+                if let Some(first) = walk.iter().position(|seen| *seen == id) {
+                    let cycle = [&walk[first..], &[id]].concat().join(" -> ");
+                    let message = format!("the edges form a cycle: {cycle}");
+                    issues.push(Issue::at(&[json!("edges")], message));
+                    break;
+                }
+                if done.contains(id) {
+                    break;
+                }
+                walk.push(id);
+                at = next.get(id).copied();
+            }
+            done.extend(walk);
+        }
+    }
+
+    fn check_reach(&self, next: &BTreeMap<&str, &str>, report: &mut Report) {
+        let Some(entry) = self.entry.filter(|entry| self.node(entry).is_some()) else {
+            return;
+        };
+        let mut reached: BTreeSet<&str> = BTreeSet::new();
+        let mut at = entry;
+        loop {
+            if !reached.insert(at) {
+                // A cycle, which is an issue of its own.
+                break;
+            }
+            let Some(to) = next.get(at) else {
+                if self.kind(at).is_some_and(|kind| kind != "end") {
+                    let path = [json!("nodes"), json!(at)];
+                    let message = format!(
+                        "the node `{at}` is not an end node and has no outgoing edge, so no `end` is reached from `{entry}`"
+                    );
+                    report.issues.push(Issue::at(&path, message));
+                }
+                break;
+            };
+            if self.node(to).is_none() {
+                break;
+            }
+            at = to;
+        }
+        for (id, _) in &self.nodes {
+            if !reached.contains(id) {
+                let path = [json!("nodes"), json!(id)];
+                let message = format!("the node `{id}` is not reached from `{entry}`");
+                report.warnings.push(Issue::at(&path, message));
+            }
+        }
+    }
+
+    fn check_templates(&self, report: &mut Report) {
+        let written: BTreeSet<&str> = self
+            .nodes
+            .iter()
+            .filter_map(|(_, node)| node.get("output_key").and_then(Json::as_str))
+            .collect();
+        for (id, node) in &self.nodes {
+            let Some(node) = node.as_object() else {
+                continue;
+            };
+            for field in [
+                "system_prompt",
+                "input_template",
+                "output_template",
+                "args_template",
+            ] {
+                let Some(value) = node.get(field) else {
+                    continue;
+                };
+                let path = [json!("nodes"), json!(id), json!(field)];
+                template::texts(value, &path, &mut |text, path| {
+                    check_template(text, path, &written, report);
+                });
+            }
+        }
+    }
+
+    fn check_tools(&self, report: &mut Report) {
+        let allowed = Allowed::of(self.spec);
+        for (id, node) in &self.nodes {
+            let path = [json!("nodes"), json!(id)];
+            if let Some(tool) = node.get("tool_ref") {
+                allowed.check(tool, &shape::below(&path, "tool_ref"), &mut report.issues);
+            }
+            let path = shape::below(&path, "tools");
+            let mut names: Vec<&str> = Vec::new();
+            let tools = node.get("tools").and_then(Json::as_array);
+            for (idx, tool) in tools.into_iter().flatten().enumerate() {
+                let at = shape::below(&path, idx);
+                allowed.check(tool, &at, &mut report.issues);
+                let Some(name) = tool.get("name").and_then(Json::as_str) else {
+                    continue;
+                };
+                if names.contains(&name) {
+                    let message = format!(
+                        "the node lists two tools called `{name}`, and a model knows tools by their names"
+                    );
+                    report.issues.push(Issue::at(&at, message));
+                }
+                names.push(name);
+            }
+        }
+    }
+}
+
+fn check_template(text: &str, path: &[Json], written: &BTreeSet<&str>, report: &mut Report) {
+    let found = template::check(text, path, &mut report.issues, &mut report.warnings);
+    for reference in found {
+        if let ["state", key, ..] = reference[..]
+            && key != "human_input"
+            && !written.contains(key)
+        {
+            let message = format!("no node writes `state.{key}`, so the input must have `{key}`");
+            report.warnings.push(Issue::at(path, message));
+        }
+    }
+}
+
+/// The tools of the top-level block.
+struct Allowed<'a> {
+    builtin: Vec<&'a str>,
+    functions: Vec<&'a str>,
+    /// By server.
+    mcp: Vec<(&'a str, Vec<&'a str>)>,
+}
+
+impl<'a> Allowed<'a> {
+    fn of(spec: &'a Json) -> Allowed<'a> {
+        let tools = spec.get("tools");
+        let names = |value: Option<&'a Json>| -> Vec<&'a str> {
+            let items = value.and_then(Json::as_array).into_iter().flatten();
+            items.filter_map(Json::as_str).collect()
+        };
+        let servers = tools
+            .and_then(|it| it.get("mcp_servers"))
+            .and_then(Json::as_array);
+        Allowed {
+            builtin: names(tools.and_then(|it| it.get("builtin"))),
+            functions: names(tools.and_then(|it| it.get("functions"))),
+            mcp: servers
+                .into_iter()
+                .flatten()
+                .filter_map(|server| {
+                    let id = server.get("server_id").and_then(Json::as_str)?;
+                    Some((id, names(server.get("tools"))))
+                })
+                .collect(),
+        }
+    }
+
+    fn check(&self, tool: &Json, path: &[Json], issues: &mut Vec<Issue>) {
+        let text = |key: &str| tool.get(key).and_then(Json::as_str);
+        let (Some(source), Some(name)) = (text("source"), text("name")) else {
+            return;
+        };
+        let (is_listed, place) = match source {
+            "builtin" => (
+                is_builtin_listed(&self.builtin, name),
+                "tools.builtin".to_owned(),
+            ),
+            "function" => (self.functions.contains(&name), "tools.functions".to_owned()),
+            "mcp" => {
+                let Some(id) = text("server_id") else {
+                    return;
+                };
+                let mut servers = self.mcp.iter();
+                let is_listed = servers.any(|(known, tools)| *known == id && tools.contains(&name));
+                (
+                    is_listed,
+                    format!("tools.mcp_servers for the server `{id}`"),
+                )
+            }
+            _ => return,
+        };
+        if !is_listed {
+            let message = format!("the tool `{name}` is not listed in {place}");
+            issues.push(Issue::at(path, message));
+        }
+    }
+}
+
+/// A built-in tool is listed under one of its names.
+fn is_builtin_listed(listed: &[&str], name: &str) -> bool {
+    let same = super::builtin::canonical(name);
+    listed
+        .iter()
+        .any(|known| super::builtin::canonical(known) == same)
+}

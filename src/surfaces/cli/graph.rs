@@ -1,0 +1,222 @@
+//! `flowstone graph`: checks graph specs and prints the flows that are made from them; and graph specs as arguments of other
+//! commands.
+
+use std::path::Path;
+use std::rc::Rc;
+
+use flowstone_engine::Engine;
+use flowstone_engine::diagnostic::Severity as Found;
+use flowstone_flow::flow::LoadedFlow;
+use flowstone_flow::step::real_path;
+use flowstone_fronts::graph::compile::Target;
+use flowstone_fronts::graph::shape::Issue;
+use flowstone_fronts::graph::spec::{Audience, GraphSpec, schema};
+use flowstone_fronts::graph::validate::{self, validate};
+use flowstone_fronts::graph::{codes, project};
+use serde_json::{Value as Json, json};
+
+use super::args::{Graph, GraphCommand, GraphEject, GraphValidate};
+use super::check::of_findings;
+use super::exit::Exit;
+use super::home::Project;
+use super::outcome::of_engine_error;
+use super::report::{Report, Severity, unreadable};
+use super::runtime::Runtime;
+use super::{App, Open, output};
+
+/// Performs the command.
+pub fn run(args: &Graph, app: &dyn App) -> Exit {
+    let (done, as_json) = match &args.command {
+        GraphCommand::Eject(args) => (eject(args, app), args.json),
+        GraphCommand::Schema(_) => {
+            output::json(&schema());
+            (Ok(Exit::Completed), false)
+        }
+        GraphCommand::Validate(args) => (show(args, app), args.json),
+    };
+    done.unwrap_or_else(|report| {
+        output::failure(&report, as_json);
+        Exit::Failed
+    })
+}
+
+fn show(args: &GraphValidate, app: &dyn App) -> Result<Exit, Report> {
+    let text = read(&args.file)?;
+    let (spec, mut report) = validate(&text);
+    if let Some(spec) = spec {
+        let engine = app.open(&Project::find(&args.home), Open::OrMake)?;
+        let name = stem(&args.file);
+        let found =
+            Runtime::start()?.block_on(with_target(&engine, &spec, &name, None, |target| {
+                flowstone_fronts::graph::project_warnings(&spec, target)
+            }))?;
+        report.warnings.extend(found);
+    }
+    let exit = match report.is_valid() {
+        true => Exit::Completed,
+        false => Exit::Failed,
+    };
+    if args.json {
+        let mut object = report.to_json();
+        object["ok"] = json!(report.is_valid());
+        output::json(&object);
+        return Ok(exit);
+    }
+    for report in drawn(&args.file, &report) {
+        output::report(&report);
+    }
+    if report.is_valid() {
+        output::note(&format!("{} is a valid graph spec", args.file.display()));
+    }
+    Ok(exit)
+}
+
+fn eject(args: &GraphEject, app: &dyn App) -> Result<Exit, Report> {
+    let spec = valid(&args.file)?;
+    let engine = app.open(&Project::find(&args.home), Open::OrMake)?;
+    let name = stem(&args.file);
+    let made = Runtime::start()?.block_on(with_target(&engine, &spec, &name, None, |target| {
+        flowstone_fronts::graph::compile::compile(&spec, target)
+    }))?;
+    let text = made.map_err(|issues| lacking(&args.file, &issues))?;
+    match args.json {
+        true => output::json(&json!({"ok": true, "flow": text})),
+        false => output::data(text.trim_end()),
+    }
+    Ok(Exit::Completed)
+}
+
+/// Calls a function with what a spec in a file is compiled for.
+async fn with_target<A>(
+    engine: &Engine,
+    spec: &GraphSpec,
+    name: &str,
+    keeps_spec: Option<&Json>,
+    each: impl FnOnce(&Target<'_>) -> A,
+) -> Result<A, Report> {
+    let known = project::known(engine, spec).await;
+    let known = known.map_err(|error| of_engine_error(&error))?;
+    let models = project::models(engine, project::file_fallback());
+    Ok(each(&Target {
+        name,
+        caller: Audience::DeveloperOnly,
+        known: &known,
+        models: &models,
+        keeps_spec,
+    }))
+}
+
+/// Returns the flow of a graph spec in a file; nothing for a file that is not one.
+///
+/// # Errors
+/// When the spec is not valid, or the project lacks something for it.
+pub async fn of_file(
+    engine: &Engine,
+    file: &Path,
+    quietly: bool,
+) -> Result<Option<LoadedFlow>, Report> {
+    if spec_in(file).is_none() {
+        return Ok(None);
+    }
+    let spec = valid(file)?;
+    let text = read(file)?;
+    let session = Rc::new(engine.session());
+    let name = stem(file);
+    let made = with_target(engine, &spec, &name, Some(&text), |target| {
+        project::make(engine, &session, &spec, target)
+    });
+    let made = made.await?.map_err(|issues| lacking(file, &issues))?;
+    let is_error =
+        |finding: &&flowstone_engine::diagnostic::Diagnostic| finding.severity == Found::Error;
+    let errors: Vec<_> = made
+        .checked
+        .findings
+        .iter()
+        .filter(is_error)
+        .cloned()
+        .collect();
+    let mut errors = of_findings(&session, &errors).into_iter();
+    if let Some(first) = errors.next() {
+        if !quietly {
+            errors.for_each(|report| output::report(&report));
+        }
+        return Err(first);
+    }
+    let Some(mut loaded) = made.checked.loaded else {
+        return Err(Report::error(codes::INVALID_SPEC, "the spec made no flow"));
+    };
+    loaded.is_outside = !real_path(file).starts_with(real_path(engine.project_root()));
+    Ok(Some(loaded))
+}
+
+/// Returns what is wrong with a graph spec in a file; nothing for a file that is not one.
+pub fn reports(file: &Path) -> Option<Vec<Report>> {
+    let (_, report) = validate(&spec_in(file)?);
+    Some(drawn(file, &report))
+}
+
+/// Returns the JSON of a file that is a graph spec, valid or not.
+fn spec_in(file: &Path) -> Option<Json> {
+    file.extension().filter(|ending| *ending == "json")?;
+    let text = std::fs::read_to_string(file).ok()?;
+    let json: Json = serde_json::from_str(&text).ok()?;
+    let is_spec = json.get("spec_version").is_some() || json.get("nodes").is_some();
+    is_spec.then_some(json)
+}
+
+fn read(file: &Path) -> Result<Json, Report> {
+    let shown = file.display().to_string();
+    let text = std::fs::read_to_string(file).map_err(|error| unreadable(&shown, &error))?;
+    serde_json::from_str(&text).map_err(|error| {
+        Report::error(codes::INVALID_SPEC, format!("{shown} is not JSON: {error}"))
+    })
+}
+
+fn valid(file: &Path) -> Result<GraphSpec, Report> {
+    let (spec, report) = validate(&read(file)?);
+    match spec {
+        Some(spec) => Ok(spec),
+        None => {
+            let mut reports = drawn(file, &report).into_iter();
+            let first = reports.next();
+            reports.for_each(|report| output::report(&report));
+            Err(first
+                .unwrap_or_else(|| Report::error(codes::INVALID_SPEC, "the spec is not valid")))
+        }
+    }
+}
+
+/// Returns the issues and warnings of a validation as reports.
+fn drawn(file: &Path, report: &validate::Report) -> Vec<Report> {
+    let of = |issue: &Issue| {
+        let message = format!("{}: {}: {}", file.display(), issue.place(), issue.message);
+        Report::error(codes::INVALID_SPEC, message)
+    };
+    let issues = report.issues.iter().map(of);
+    let warnings = report.warnings.iter().map(|issue| {
+        let mut report = of(issue);
+        report.severity = Severity::Warning;
+        report
+    });
+    issues.chain(warnings).collect()
+}
+
+fn lacking(file: &Path, issues: &[Issue]) -> Report {
+    let texts: Vec<String> = issues
+        .iter()
+        .map(|issue| format!("{}: {}", issue.place(), issue.message))
+        .collect();
+    let message = format!(
+        "{} cannot run in this project: {}",
+        file.display(),
+        texts.join("; ")
+    );
+    Report::error(codes::LACKING, message).hint(
+        "a model needs a connection in flowstone.edn that lists it under `:models`, or one called `:ai`; a function needs a flow with `:graph/agent-tool true`, or `POST /v1/default/functions`",
+    )
+}
+
+fn stem(file: &Path) -> String {
+    let stem = file.file_stem().map(|stem| stem.to_string_lossy());
+    stem.map_or_else(|| "agent".to_owned(), |stem| stem.into_owned())
+}

@@ -1,0 +1,393 @@
+(ns flow.graph
+  "What flows made of graph specs call: templates, limits, model turns and tool calls of agents.")
+
+(defn- fail
+  "Ends the run with one of the reasons that clients of graph agents know."
+  [reason node message data]
+  (throw (ex-info message (merge {:kind :graph :reason reason :node (name node)} data))))
+
+(defn- failed?
+  "Tells whether an exception is one of fail."
+  [error]
+  (= :graph (:kind (ex-data error))))
+
+;; Templates
+
+(defn- child
+  "Returns [value] for the part of a path below a value; nil if there is none."
+  [value part]
+  (cond
+    (map? value) (cond
+                   (contains? value (keyword part)) [(get value (keyword part))]
+                   (contains? value part) [(get value part)])
+    (and (sequential? value) (re-matches #"\d{1,9}" part)) (let [idx (parse-long part)]
+                                                             (when (< idx (count value)) [(nth value idx)]))))
+
+(defn- resolve-path [data node path]
+  (loop [value data, parts (clojure.string/split path #"\."), seen []]
+    (if-let [[part & more] (seq parts)]
+      (if-let [[found] (child value part)]
+        (recur found more (conj seen part))
+        (fail "template" node
+              (str "the template of `" (name node) "` needs `" path "`, and `"
+                   (if (seq seen) (clojure.string/join "." seen) "the data") "` has no `" part "`")
+              {:key path}))
+      value)))
+
+(defn- as-text [value]
+  (if (string? value) value (json/write-str value)))
+
+(defn render
+  "Returns a template with the values of its paths in place of `{{ root.path }}`: texts as they are, other values as JSON.
+  data has the roots. A path that leads nowhere ends the run."
+  [node template data]
+  (loop [out [], rest-of template]
+    (let [open (clojure.string/index-of rest-of "{{")
+          close (when open (clojure.string/index-of rest-of "}}" open))]
+      (if close
+        (recur (conj out (subs rest-of 0 open)
+                     (as-text (resolve-path data node (clojure.string/trim (subs rest-of (+ 2 open) close)))))
+               (subs rest-of (+ 2 close)))
+        (apply str (conj out rest-of))))))
+
+(defn render-all
+  "Renders each text in a value, at any depth."
+  [node value data]
+  (cond
+    (string? value) (render node value data)
+    (map? value) (into {} (map (fn [[key item]] [key (render-all node item data)])) value)
+    (sequential? value) (mapv (fn [item] (render-all node item data)) value)
+    :else value))
+
+;; Runs
+
+(defn input
+  "Returns what the templates of a run find under `input`."
+  [given]
+  (let [given (if (map? given) (dissoc given :flow/ctx) given)]
+    (if (and (map? given) (= [:graph/value] (keys given))) (:graph/value given) given)))
+
+(defn begin
+  "Starts the bookkeeping of a run. limits: :steps, :calls, :parallel, :seconds and :human-seconds. tools: by key, each with
+  :name, :source, :call, :description, :schema and, where a person has to approve each call, :asks?. A tool with :interrupt? asks
+  a person itself."
+  [given limits tools]
+  {:input (input given)
+   :limits limits
+   :tools tools
+   :steps (atom 0)
+   :calls (atom 0)
+   :until (atom (+ (flow/now-ms) (* 1000 (:seconds limits))))})
+
+(defn state
+  "Returns the state that a run starts with: the members of its input."
+  [{:keys [input]}]
+  (if (map? input) input {}))
+
+(defn- visit
+  "Counts the visit of a node."
+  [{:keys [steps limits]} node]
+  (when (> (swap! steps inc) (:steps limits))
+    (fail "max_steps" node (str "the run may visit " (:steps limits) " nodes, and `" (name node) "` is one more") {})))
+
+(defn- left
+  "Returns the time that the run has, as the `:timeout` of a step."
+  [{:keys [until limits]} node]
+  (let [millis (- @until (flow/now-ms))]
+    (when-not (pos? millis)
+      (fail "timeout" node (str "the run took longer than " (:seconds limits) " seconds") {}))
+    (str millis "ms")))
+
+(defn- in-time
+  "Calls f, and ends the run if it took longer than the run may."
+  [run node f]
+  (try (f)
+       (catch Exception error
+         (when (= :timeout (:kind (ex-data error)))
+           (left run node))
+         (throw error))))
+
+(defn- paused
+  "Asks a person, and does not count the time that this takes."
+  [{:keys [until limits]} node id payload config]
+  (let [asked (flow/now-ms)
+        _ (flow/emit "graph.pause" payload)
+        answer (flow/step :wait id (merge {:timeout (:human-seconds limits)
+                                           :on-timeout :continue
+                                           :default-value {:graph/late true}
+                                           :data payload}
+                                          config))]
+    (swap! until + (- (flow/now-ms) asked))
+    (when (:graph/late answer)
+      (fail "human_timeout" node (str "nobody answered within " (:human-seconds limits) " seconds") {}))
+    answer))
+
+;; Tool calls
+
+(defn- started [{:keys [id name args source]}]
+  (flow/emit "graph.call" {:id id :name name :args args :source source}))
+
+(defn- ended
+  "Notes the end of a call, and returns what the model receives."
+  [{:keys [id] :as call} status outcome]
+  (flow/emit "graph.called" (merge {:id id :status status} outcome))
+  (merge call {:status status} outcome))
+
+(defn- refuse [call status message]
+  (started call)
+  (ended call status {:error message}))
+
+(defn- perform [run node {:keys [tool args step] :as call}]
+  (let [timeout (left run node)
+        outcome (try {:result (in-time run node (fn [] ((:call tool) step args timeout)))}
+                     (catch Exception error
+                       (if (failed? error) (throw error) {:error (ex-message error)})))]
+    (ended call (if (contains? outcome :error) "error" "ok") outcome)))
+
+(defn- approve
+  "Asks whether a call may run, and runs it."
+  [run node {:keys [id name args step] :as call}]
+  (started call)
+  (let [payload {:tool_call_id id :tool_name name :args args}
+        {:keys [action reason]} (paused run node (keyword (str (clojure.core/name step) ".approval")) payload
+                                        {:message (str "Run the tool `" name "`?") :approval {}})]
+    (if (= :approve action)
+      (perform run node call)
+      (do (ended call "denied" {:error (str "the call was not approved" (when reason (str ": " reason)))})
+          (fail "approval_denied" node (str "the call of `" name "` was not approved") {:tool name})))))
+
+(defn- interrupt
+  "Asks a person for a value on behalf of the model."
+  [run node {:keys [id args step] :as call}]
+  (started call)
+  (let [payload {:tool_call_id id :reason (:reason args) :data (:data args)}
+        answer (paused run node (keyword (str (clojure.core/name step) ".input")) payload
+                       {:message (str (or (:reason args) "The agent asks for input"))})]
+    (assoc (ended call "ok" {:result (:input answer)}) :human [(:input answer)])))
+
+(defn- numbered
+  "Returns a requested call with its step and tool, and counts it."
+  [{:keys [calls limits]} node turn offered idx {:keys [tool-call-id name arguments arguments-text]}]
+  (let [tool (get offered name)
+        over? (> (swap! calls inc) (:calls limits))]
+    {:id (or tool-call-id (str (clojure.core/name node) "-" turn "-" (inc idx)))
+     :name name
+     :args (or arguments {})
+     :source (:source tool)
+     :step (keyword (str (clojure.core/name node) "." turn "." (inc idx)))
+     :tool tool
+     :refusal (cond
+                over? ["budget" (str "not performed: the run may make " (:calls limits) " tool calls")]
+                (nil? tool) ["error" (str "there is no tool `" name "`")]
+                arguments-text ["error" "the arguments are not JSON"])}))
+
+(defn- asks? [{:keys [tool refusal]}]
+  (and (not refusal) (or (:asks? tool) (:interrupt? tool))))
+
+(defn- reads
+  "Performs the calls that only read, several at a time."
+  [{:keys [limits] :as run} node calls]
+  (let [one (fn [{:keys [refusal] :as call}]
+              (if-let [[status message] refusal]
+                (refuse call status message)
+                (do (started call) (perform run node call))))]
+    (if (or (next calls) (not (seq calls)))
+      (flow/pmap {:max (:parallel limits) :id (keyword (str (name node) ".calls"))} one calls)
+      [(one (first calls))])))
+
+(defn- ask [run node {:keys [tool] :as call}]
+  (if (:interrupt? tool) (interrupt run node call) (approve run node call)))
+
+(defn- perform-all
+  "Performs the calls of a turn: first those that only read, then those that ask, in their order."
+  [run node calls]
+  (let [done (into (vec (when (some (complement asks?) calls) (reads run node (vec (remove asks? calls)))))
+                   (mapv (fn [call] (ask run node call)) (filter asks? calls)))
+        by-step (into {} (map (juxt :step identity)) done)]
+    (mapv (comp by-step :step) calls)))
+
+(defn- human
+  "Returns the state with what a person answered last."
+  [state calls]
+  (if-let [[value] (last (keep :human calls))] (assoc state :human_input value) state))
+
+;; Nodes
+
+(defn- offered-tools
+  "Returns some of the tools of a run by the names that models know."
+  [{:keys [tools]} offered]
+  (into {} (map (fn [key] (let [tool (get tools key)] [(:name tool) tool]))) offered))
+
+(defn- definition [{:keys [name description schema]}]
+  {:name name :description description :input-schema schema})
+
+(defn- answered [{:keys [id name] :as call}]
+  {:role :tool :tool-call-id id :name name
+   :content (if (contains? call :error) {:error (:error call)} (:result call))})
+
+(defn- turn-of [run node ask config]
+  (let [timeout (left run node)]
+    (try (in-time run node (fn [] (ask (assoc config :timeout timeout))))
+         (catch Exception error
+           (if (failed? error)
+             (throw error)
+             (fail "model" node (ex-message error) {:error (select-keys (ex-data error) [:kind :code :status])}))))))
+
+(defn llm
+  "Visits an `llm` node: asks the model until it answers without calling tools, and returns the state with its last text.
+  spec: :node, :system and :prompt (templates), :tools (keys of the run's tools), :as (the key of the answer), and :ask, which performs the
+  `:llm` step with what it is given."
+  [{:keys [input limits] :as run} state {:keys [node system prompt as ask tools]}]
+  (visit run node)
+  (let [data {:input input :state state}
+        system (render node system data)
+        offered (offered-tools run tools)
+        definitions (mapv definition (sort-by :name (vals offered)))
+        config (cond-> {}
+                 (seq system) (assoc :system system)
+                 (seq definitions) (assoc :tools {:definitions definitions}))]
+    (loop [turn 1, state state, messages [{:role :user :content (render node prompt data)}]]
+      (when (> turn (:steps limits))
+        (fail "max_steps" node (str "the model of `" (name node) "` had " (:steps limits) " turns without an answer") {}))
+      (let [{:keys [content tool-calls opaque]} (turn-of run node ask (assoc config :messages messages))
+            calls (map-indexed (fn [idx call] (numbered run node turn offered idx call)) tool-calls)]
+        (if (seq calls)
+          (let [done (perform-all run node (vec calls))
+                said (cond-> {:role :assistant :tool-calls (mapv (fn [call requested] (assoc requested :tool-call-id (:id call))) calls tool-calls)}
+                       (seq content) (assoc :content content)
+                       opaque (assoc :opaque opaque))]
+            (recur (inc turn) (human state done) (into (conj messages said) (map answered) done)))
+          (assoc state (keyword as) content))))))
+
+(defn tool
+  "Visits a `tool` node: calls a tool with rendered arguments, and returns the state with its result.
+  spec: :node, :tool (a key of the run's tools), :args (templates at any depth), :as (the key of the result)."
+  [{:keys [input] :as run} state {:keys [node args as] key :tool}]
+  (visit run node)
+  (let [args (render-all node args {:input input :state state})
+        name (get-in run [:tools key :name])
+        call (assoc (numbered run node 1 (offered-tools run [key]) 0 {:name name :arguments args})
+                    :id (clojure.core/name node))
+        done (cond
+               (:refusal call) (apply refuse call (:refusal call))
+               (asks? call) (ask run node call)
+               :else (do (started call) (perform run node call)))]
+    (when (contains? done :error)
+      (fail "internal" node (str "the tool `" name "` failed: " (:error done)) {:tool name}))
+    (assoc (human state [done]) (keyword as) (:result done))))
+
+(defn end
+  "Visits an `end` node: returns the rendered output of the run."
+  [{:keys [input] :as run} state {:keys [node output]}]
+  (visit run node)
+  (render node output {:input input :state state}))
+
+;; Built-in tools
+
+(defn- own-table
+  "Refuses tables that hold agents, functions and servers."
+  [table]
+  (let [table (str table)]
+    (when (re-find #"^(flowstone_|res://)" table)
+      (throw (ex-info (str "the table `" table "` is not for agents") {:kind :denied})))
+    table))
+
+(defn- column [name] (keyword name))
+
+(defn- condition [{:keys [op value] :as given}]
+  [(column (:column given)) (keyword (or op "=")) value])
+
+(defn- conditions
+  "Returns the conditions of a tool call: a map of equal cells, or a list of {column, op, value}."
+  [where]
+  (if (map? where)
+    (mapv (fn [[name value]] [(column name) := value]) where)
+    (mapv condition where)))
+
+(defn- whole [value]
+  (if (string? value) (parse-long value) value))
+
+(defn- sorting [sort]
+  (mapv (fn [item]
+          (if (map? item) [(column (:column item)) (keyword (or (:direction item) "asc"))] [(column item) :asc]))
+        (if (sequential? sort) sort [sort])))
+
+(defn query-table
+  "Reads rows of a table."
+  [id {:keys [table where select sort limit offset]} timeout]
+  (flow/step :table id
+             (cond-> {:op :query :table (own-table table) :timeout timeout
+                      :page {:limit (min 1000 (or (whole limit) 100)) :offset (or (whole offset) 0)}}
+               (seq where) (assoc :where (conditions where))
+               (seq select) (assoc :select (mapv column select))
+               (seq sort) (assoc :sort (sorting sort)))))
+
+(defn insert-row
+  "Adds a row to a table."
+  [id {:keys [table row key]} timeout]
+  (flow/step :table id (cond-> {:op :insert :table (own-table table) :rows [row] :timeout timeout}
+                         (seq key) (assoc :key-fields (mapv column key)))))
+
+(defn upsert-row
+  "Adds a row to a table, or changes the row with the same key."
+  [id {:keys [table row key]} timeout]
+  (flow/step :table id (cond-> {:op :upsert :table (own-table table) :rows [row] :timeout timeout}
+                         (seq key) (assoc :key-fields (mapv column key)))))
+
+(defn update-row
+  "Changes cells of an existing row."
+  [id {:keys [table key values]} timeout]
+  (let [table (own-table table)
+        found (flow/step :table (keyword (str (name id) ".found")) {:op :get-row :table table :key key :timeout timeout})]
+    (when-not (:row found)
+      (throw (ex-info (str "the table `" table "` has no such row") {:kind :not-found})))
+    (flow/step :table id {:op :upsert :table table :rows [(merge key values)] :key-fields (vec (keys key)) :timeout timeout})))
+
+(defn delete-row
+  "Deletes the row with a key."
+  [id {:keys [table key]} timeout]
+  (flow/step :table id {:op :delete :table (own-table table) :key key :timeout timeout}))
+
+(defn user-lookup
+  "Reads a person from the project's table `users`."
+  [id {:keys [user_id email]} timeout]
+  (query-table id {:table "users" :where (if user_id {:id user_id} {:email email}) :limit 1} timeout))
+
+(defn- storage-key [path] (str "storage/" path))
+
+(defn read-storage
+  "Reads a stored value by its path, or a resource by its `res://` name."
+  [id {:keys [path]} timeout]
+  (if (clojure.string/starts-with? (str path) "res://")
+    (flow/step :function id {:code '(fn [{:keys [content]}] {:content content})
+                             :input {:content path} :load [:content] :timeout timeout})
+    (let [{:keys [value exists?]}
+          (flow/step :kv id {:operation :get :key (storage-key path) :timeout timeout})]
+      (if exists?
+        {:path path :content value}
+        (throw (ex-info (str "nothing is stored under `" path "`") {:kind :not-found}))))))
+
+(defn write-storage
+  "Stores a value under a path."
+  [id {:keys [path content]} timeout]
+  (flow/step :kv id {:operation :set :key (storage-key path) :value content :timeout timeout})
+  {:path path :stored true})
+
+(defn delete-storage
+  "Deletes the value under a path."
+  [id {:keys [path]} timeout]
+  (flow/step :kv id {:operation :delete :key (storage-key path) :timeout timeout})
+  {:path path :deleted true})
+
+;; Tools of MCP servers
+
+(defn pinned
+  "Returns the descriptions and schemas of some tools of a server's list, by name. A name that the list lacks ends the run."
+  [node {:keys [tools]} names]
+  (let [listed (into {} (map (juxt :name identity)) tools)]
+    (into {} (map (fn [name]
+                    (let [{:keys [description input-schema]} (listed name)]
+                      (when-not (contains? listed name)
+                        (fail "tool_missing" node (str "the server has no tool `" name "`") {:tool name}))
+                      [name {:description description :schema (merge {:type "object" :properties {}} input-schema)}])))
+          names)))
