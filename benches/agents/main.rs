@@ -9,8 +9,11 @@ mod held;
 #[path = "../durable/machine.rs"]
 mod machine;
 mod many;
+#[path = "../shared/process.rs"]
 mod process;
 mod resume;
+#[path = "../shared/run.rs"]
+mod run;
 mod turns;
 mod world;
 

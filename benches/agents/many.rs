@@ -5,7 +5,8 @@ use std::path::Path;
 use std::time::Instant;
 
 use crate::process::{Process, Watched};
-use crate::world::{AGENT, Script, Tool, World, block_on};
+use crate::run::block_on;
+use crate::world::{AGENT, Script, Tool, World};
 use crate::{Measured, Row};
 
 const AGENTS: usize = 1_000;

@@ -8,7 +8,8 @@ use flowstone_engine::ids::RunId;
 use flowstone_engine::ports::{EntryKind, RunFilter};
 
 use crate::process::Process;
-use crate::world::{AGENT, Script, Tool, World, block_on, execute, median, write_flow};
+use crate::run::block_on;
+use crate::world::{AGENT, Script, Tool, World, execute, median, write_flow};
 use crate::{Measured, Row};
 
 const TURNS: usize = 12;

@@ -3,7 +3,8 @@
 use std::io::{Error, Result};
 use std::path::Path;
 
-use crate::world::{AGENT, Clock, Script, Took, Tool, World, block_on, execute, median};
+use crate::run::block_on;
+use crate::world::{AGENT, Clock, Script, Took, Tool, World, execute, median};
 use crate::{Measured, Row};
 
 const RUNS: usize = 9;

@@ -2,19 +2,17 @@
 
 use std::io::{Error, Result};
 use std::path::{Path, PathBuf};
-use std::rc::Rc;
 use std::time::Instant;
 
-use flowstone_engine::disk::load;
 use flowstone_engine::ids::RunId;
-use flowstone_engine::observer::NoObserver;
 use flowstone_engine::outcome::RunOutcome;
-use flowstone_engine::ports::{NewRun, Random as _, RunFilter, RunStatus, Stores, SystemRandom};
-use flowstone_engine::{Engine, EngineConfig, ExecuteOptions, Stay};
+use flowstone_engine::ports::{RunFilter, RunStatus, Stores};
+use flowstone_engine::{Engine, EngineConfig};
 use flowstone_flow::flow::LoadedFlow;
-use flowstone_lang::session::Session;
 use flowstone_lang::value::Value;
 use nix::sys::resource::{UsageWho, getrusage};
+
+use crate::run::{self, block_on};
 
 /// What the flow has beside its body: tools that are packaged steps. `bench/add` counts in our own store.
 const TOOLS: &str = ":functions [{:id :look :code (fn [{:keys [n]}] {:found n :text (str \"what there is at \" n)})}
@@ -117,25 +115,11 @@ impl World {
 
     /// Adds runs of a flow with this body, for any worker to execute.
     pub async fn add_runs(&self, body: &str, count: usize) -> Result<Vec<RunId>> {
-        let loaded = self.flow(body)?;
-        let mut added = Vec::new();
-        for number in 0..count {
-            let number = i64::try_from(number).unwrap_or(0);
-            let id = RunId::new(1_700_000_000_000 + number, SystemRandom.next());
-            added.push(self.stores.runs.create(new_run(id, &loaded)));
-        }
-        let mut runs = Vec::new();
-        for added in added {
-            runs.push(added.await.map_err(Error::other)?);
-        }
-        Ok(runs)
+        run::add_runs(&self.stores, &self.flow(body)?, count).await
     }
 
     fn flow(&self, body: &str) -> Result<LoadedFlow> {
-        let path = write_flow(&self.folder, body)?;
-        let checked = load(&Session::new(), &path, "flow.clj");
-        let found = format!("{:?}", checked.findings);
-        checked.loaded.ok_or_else(|| Error::other(found))
+        run::flow(&write_flow(&self.folder, body)?)
     }
 
     /// How often `bench/add` was called.
@@ -167,47 +151,12 @@ pub fn write_flow(folder: &Path, body: &str) -> Result<PathBuf> {
     Ok(path)
 }
 
-fn new_run(id: RunId, loaded: &LoadedFlow) -> NewRun {
-    NewRun {
-        id,
-        external_id: None,
-        program: loaded.program.clone(),
-        flow: loaded.flow.slug.to_string(),
-        input: "{}".to_owned(),
-        seed: SystemRandom.next(),
-        now_ms: 1_700_000_000_000,
-        invocation: None,
-        key: None,
-        priority: 0,
-        bindings: None,
-        started_by: "manual".to_owned(),
-        origin: None,
-        parent: None,
-        deadline_ms: None,
-        trace: None,
-        is_taken: false,
-    }
-}
-
 /// Executes a run in this thread, and returns its value.
 pub async fn execute(engine: &Engine, run: &RunId) -> Result<Value> {
-    let options = ExecuteOptions {
-        stay: Stay::No,
-        ..ExecuteOptions::default()
-    };
-    let outcome = engine.execute(run, Rc::new(NoObserver), options).await;
-    match outcome.map_err(Error::other)? {
+    match run::execute(engine, run).await? {
         RunOutcome::Completed(value) => Ok(value),
         other => Err(Error::other(format!("{other:?}"))),
     }
-}
-
-/// Runs a future to its end on a runtime of one thread.
-pub fn block_on<T>(future: impl Future<Output = Result<T>>) -> Result<T> {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()?;
-    tokio::task::LocalSet::new().block_on(&runtime, future)
 }
 
 /// Seconds, by the wall and of the processor, with all threads of this process.

@@ -4,6 +4,8 @@
 //! A row goes through an engine over a real database, as a flow's step does. Missing tools are reported.
 
 mod files;
+#[path = "../shared/run.rs"]
+mod run;
 mod tables;
 mod world;
 

@@ -1,20 +1,16 @@
 //! A project whose steps are timed: an engine over a real database, and the tools beside it.
 
-use std::future::Future;
 use std::io::{Error, Result};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::rc::Rc;
 use std::time::{Duration, Instant};
 
-use flowstone_engine::disk::load;
-use flowstone_engine::ids::RunId;
-use flowstone_engine::observer::NoObserver;
 use flowstone_engine::outcome::RunOutcome;
-use flowstone_engine::ports::{NewRun, Random as _, Stores, SystemRandom};
-use flowstone_engine::{Engine, EngineConfig, ExecuteOptions, Stay};
-use flowstone_lang::session::Session;
+use flowstone_engine::ports::Stores;
+use flowstone_engine::{Engine, EngineConfig};
 use flowstone_lang::value::Value;
+
+use crate::run::{self, block_on};
 
 /// A project folder with its stores.
 pub struct World {
@@ -54,50 +50,19 @@ impl World {
     pub fn run(&self, engine: &Engine, expression: &str) -> Result<Ran> {
         let path = self.folder.join(".flowstone").join("bench.edn");
         std::fs::write(&path, format!("{{:slug :bench :flow '{expression}}}"))?;
-        let checked = load(&Session::new(), &path, "bench.edn");
-        let found = format!("{:?}", checked.findings);
-        let loaded = checked.loaded.ok_or_else(|| Error::other(found))?;
-        let new = NewRun {
-            id: RunId::new(1_700_000_000_000, SystemRandom.next()),
-            external_id: None,
-            program: loaded.program.clone(),
-            flow: loaded.flow.slug.to_string(),
-            input: "{}".to_owned(),
-            seed: SystemRandom.next(),
-            now_ms: 1_700_000_000_000,
-            invocation: None,
-            key: None,
-            priority: 0,
-            bindings: None,
-            started_by: "manual".to_owned(),
-            origin: None,
-            parent: None,
-            deadline_ms: None,
-            trace: None,
-            is_taken: false,
-        };
+        let loaded = run::flow(&path)?;
         block_on(async {
+            let new = run::new_run(&loaded, 0, "{}".to_owned());
             let run = self.stores.runs.create(new).await.map_err(Error::other)?;
-            let options = ExecuteOptions {
-                stay: Stay::No,
-                ..ExecuteOptions::default()
-            };
             let begun = Instant::now();
-            let outcome = engine.execute(&run, Rc::new(NoObserver), options).await;
+            let outcome = run::execute(engine, &run).await?;
             let took = begun.elapsed();
-            match outcome.map_err(Error::other)? {
+            match outcome {
                 RunOutcome::Completed(value) => Ok(Ran { value, took }),
                 other => Err(Error::other(format!("the run ended so: {other:?}"))),
             }
         })
     }
-}
-
-fn block_on<T>(future: impl Future<Output = Result<T>>) -> Result<T> {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()?;
-    tokio::task::LocalSet::new().block_on(&runtime, future)
 }
 
 /// Runs a tool and returns what it prints and how long it took; `None` when it is not installed.

@@ -9,7 +9,8 @@ use std::time::{Duration, Instant};
 
 use crate::Measured;
 use crate::process::Process;
-use crate::world::{World, block_on};
+use crate::run::block_on;
+use crate::world::World;
 
 /// Pairs of a call outside and a change of our own store.
 const PAIRS: usize = 300;

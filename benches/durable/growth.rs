@@ -10,7 +10,8 @@ use flowstone_engine::ports::{
 };
 
 use crate::Measured;
-use crate::world::{World, add_runs, block_on, each_once, execute, flow};
+use crate::run::{add_runs, block_on, execute};
+use crate::world::{World, each_once, flow};
 
 const STEPS: usize = 10_000;
 const LONG: usize = 100_000;

@@ -6,7 +6,10 @@
 mod crash;
 mod growth;
 mod machine;
+#[path = "../shared/process.rs"]
 mod process;
+#[path = "../shared/run.rs"]
+mod run;
 mod server;
 mod steps;
 mod waking;

@@ -12,7 +12,8 @@ use flowstone_engine::worker::{Until, Watch, WorkerEvent, WorkerOptions, serve};
 use flowstone_flow::Interrupt;
 
 use crate::Measured;
-use crate::world::{World, add_runs, block_on, each_once, engine, execute, flow};
+use crate::run::{add_runs, block_on, execute};
+use crate::world::{World, each_once, engine, flow};
 
 const IN_A_ROW: usize = 1_000;
 const RUNS: usize = 1_000;

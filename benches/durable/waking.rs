@@ -10,7 +10,8 @@ use flowstone_lang::value::Value;
 
 use crate::Measured;
 use crate::process::Process;
-use crate::world::{World, add_runs, block_on, each_once, execute, flow};
+use crate::run::{add_runs, block_on, execute};
+use crate::world::{World, each_once, flow};
 
 const SUSPENDED: usize = 10_000;
 const LONG: usize = 10_000;

@@ -3,23 +3,19 @@
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::fs::{File, OpenOptions};
-use std::future::Future;
 use std::io::{Error, Result, Write};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
-use flowstone_engine::disk::load;
-use flowstone_engine::ids::RunId;
-use flowstone_engine::observer::NoObserver;
-use flowstone_engine::outcome::RunOutcome;
-use flowstone_engine::ports::{NewRun, Random as _, Stores, SystemRandom};
-use flowstone_engine::{Engine, EngineConfig, ExecuteOptions, Stay};
+use flowstone_engine::ports::Stores;
+use flowstone_engine::{Engine, EngineConfig};
 use flowstone_flow::flow::LoadedFlow;
 use flowstone_flow::step::{
     Effect, Field, FieldType, LocalFuture, Outcome, Step, StepContext, StepError, StepSpec,
 };
-use flowstone_lang::session::Session;
 use flowstone_lang::value::Value;
+
+use crate::run;
 
 /// A project with one flow.
 pub struct World {
@@ -55,66 +51,11 @@ pub fn engine(home: &Path, effects: &Path, stores: Stores) -> Result<Engine> {
     }))
 }
 
-/// Loads a flow text.
+/// Writes a flow to a file and loads it.
 pub fn flow(folder: &Path, text: &str) -> Result<LoadedFlow> {
     let path = folder.join("flow.clj");
     std::fs::write(&path, text)?;
-    let checked = load(&Session::new(), &path, "flow.clj");
-    let found = format!("{:?}", checked.findings);
-    checked.loaded.ok_or_else(|| Error::other(found))
-}
-
-/// Adds runs of a flow, for any worker to execute.
-pub async fn add_runs(stores: &Stores, loaded: &LoadedFlow, count: usize) -> Result<Vec<RunId>> {
-    let mut added = Vec::new();
-    for number in 0..count {
-        let id = RunId::new(
-            i64::try_from(number).unwrap_or(0) + 1_700_000_000_000,
-            SystemRandom.next(),
-        );
-        added.push(stores.runs.create(NewRun {
-            id,
-            external_id: None,
-            program: loaded.program.clone(),
-            flow: loaded.flow.slug.to_string(),
-            input: format!("{{:number {number}}}"),
-            seed: SystemRandom.next(),
-            now_ms: 1_700_000_000_000,
-            invocation: None,
-            key: None,
-            priority: 0,
-            bindings: None,
-            started_by: "manual".to_owned(),
-            origin: None,
-            parent: None,
-            deadline_ms: None,
-            trace: None,
-            is_taken: false,
-        }));
-    }
-    let mut runs = Vec::new();
-    for added in added {
-        runs.push(added.await.map_err(Error::other)?);
-    }
-    Ok(runs)
-}
-
-/// Executes a run in this thread, to its end or to where it waits.
-pub async fn execute(engine: &Engine, run: &RunId) -> Result<RunOutcome> {
-    let options = ExecuteOptions {
-        stay: Stay::No,
-        ..ExecuteOptions::default()
-    };
-    let outcome = engine.execute(run, Rc::new(NoObserver), options).await;
-    outcome.map_err(Error::other)
-}
-
-/// Runs a future to its end on a runtime of one thread.
-pub fn block_on<T>(future: impl Future<Output = Result<T>>) -> Result<T> {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()?;
-    tokio::task::LocalSet::new().block_on(&runtime, future)
+    run::flow(&path)
 }
 
 /// How often each effect ran.

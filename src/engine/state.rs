@@ -5,6 +5,8 @@
 //! action follows. If the journal has everything that is needed, the action follows from the folded state alone, so a
 //! run that continues and a run that resumes after a crash behave alike. `execute` performs the actions.
 
+#![warn(clippy::wildcard_enum_match_arm)]
+
 mod accepted;
 mod calls;
 mod checked;

@@ -4,6 +4,8 @@
 //! procedures read those rows and write the outcome through the traits in [`rows`]. A second store implements the
 //! traits and gets the same behaviour. Nothing here knows SQL, reads a clock or awaits.
 
+#![warn(clippy::wildcard_enum_match_arm)]
+
 pub mod admission;
 pub mod agenda;
 pub mod answers;

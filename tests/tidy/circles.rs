@@ -11,6 +11,7 @@ const FOLDERS: &[&str] = &[
     "src/embed",
     "src/engine",
     "src/flow",
+    "src/fronts",
     "src/lang",
     "src/model",
     "src/project",
@@ -30,6 +31,11 @@ const CIRCLES: &[(&str, &[&str], &str)] = &[
         "src/steps",
         &["agent", "llm"],
         "an `:llm` step with tools is an agent, and an agent calls models",
+    ),
+    (
+        "src/surfaces",
+        &["http", "mcp"],
+        "`/mcp` is a route of the server, and the tools of the workspace call its other routes",
     ),
 ];
 

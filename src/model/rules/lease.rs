@@ -177,12 +177,14 @@ pub fn check_adoption(
     let is_as_seen = row.is_some_and(|row| row.program == seen && !row.status.is_final());
     match holder {
         Holder::Nobody | Holder::This | Holder::Ended(_) if is_as_seen => Ok(()),
-        _ => Err(StoreError::Rejected {
-            code: "E0574",
-            kind: "conflict",
-            message: format!("the run {run} has changed in the meantime"),
-            hint: None,
-        }),
+        Holder::Nobody | Holder::This | Holder::Ended(_) | Holder::Living(_) => {
+            Err(StoreError::Rejected {
+                code: "E0574",
+                kind: "conflict",
+                message: format!("the run {run} has changed in the meantime"),
+                hint: None,
+            })
+        }
     }
 }
 
