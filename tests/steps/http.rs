@@ -305,7 +305,7 @@ fn secrets_are_added_and_never_written_down() {
         &world,
         "{:url \"URL/a\" :auth {:type :google-service-account :secret-ref :my-token}}",
         expect![[r#"
-            E0753 bad-config: `:auth` does not say its `:scopes`
+            E0753 bad-config: `:auth` needs `:scopes`
               hint: as in `:scopes ["https://www.googleapis.com/auth/spreadsheets.readonly"]`"#]],
     );
 }

@@ -212,7 +212,7 @@ fn read(rows: &Value, place: &str, source: &'static str) -> Result<Vec<Price>, S
         let place = format!("{place}, row {}", at + 1);
         known(row, KEYS, &place)?;
         let text = |key: &str| row.get(key).and_then(name_of).map(|it| it.to_string());
-        let needed = |key: &str| format!("{place} does not say its `:{key}`");
+        let needed = |key: &str| format!("{place} needs `:{key}`");
         prices.push(Price {
             provider: text("provider").ok_or_else(|| needed("provider"))?,
             model: text("model").ok_or_else(|| needed("model"))?,
@@ -285,7 +285,7 @@ fn rates(row: &Value, place: &str) -> Result<Rates, String> {
             )),
         },
     };
-    let needed = |key: &str| rate(key)?.ok_or_else(|| format!("{place} does not say its `:{key}`"));
+    let needed = |key: &str| rate(key)?.ok_or_else(|| format!("{place} needs `:{key}`"));
     Ok(Rates {
         input: needed("input")?,
         cached: rate("cached")?,
@@ -302,7 +302,7 @@ fn long(row: &Value, place: &str) -> Result<Option<(i64, Rates)>, String> {
     known(long, &[RATES, &["over"]].concat(), &place)?;
     let over = long.get("over").and_then(Value::as_int);
     let over = over.filter(|it| *it > 0);
-    let over = over.ok_or_else(|| format!("{place} does not say over how many tokens, `:over`"))?;
+    let over = over.ok_or_else(|| format!("{place} needs `:over`, a number of tokens"))?;
     Ok(Some((over, rates(long, &place)?)))
 }
 
@@ -398,11 +398,11 @@ mod tests {
         let cases = [
             (
                 "{:prices [{:provider :a :model \"m\" :input 1}]}",
-                "`:prices`, row 1 does not say its `:output`",
+                "`:prices`, row 1 needs `:output`",
             ),
             (
                 "{:prices [{:provider :a :input 1 :output 1}]}",
-                "does not say its `:model`",
+                "needs `:model`",
             ),
             (
                 "{:prices [{:provider :a :model \"m\" :input \"1\" :output 1}]}",
@@ -423,7 +423,7 @@ mod tests {
             ),
             (
                 "{:prices [{:provider :a :model \"m\" :input 1 :output 1 :long {:input 1 :output 1}}]}",
-                "over how many tokens",
+                "needs `:over`",
             ),
         ];
         for (settings, expected) in cases {

@@ -223,7 +223,7 @@ fn environment(
                 let fields = Fields::inside(&at, value)?;
                 fields.only(&["secret-ref"])?;
                 let Some(secret) = fields.name("secret-ref")? else {
-                    return Err(wrong(format!("`{at}` does not say its `:secret-ref`")));
+                    return Err(wrong(format!("`{at}` needs `:secret-ref`")));
                 };
                 let found = cx.secret_of_settings(&secret);
                 found
