@@ -572,13 +572,13 @@ fn requests_that_cannot_be_are_named() {
         (
             "{:url \"nonsense\"}",
             expect![[r#"
-            E0730 bad-url: `nonsense` is not an address that can be asked: relative URL without a base
+            E0730 bad-url: `nonsense` is not a valid address: relative URL without a base
               hint: an address looks like https://host/path"#]],
         ),
         (
             "{:url \"file:///etc/passwd\"}",
             expect![[r#"
-            E0730 bad-url: `file:///etc/passwd` is not an address that can be asked: `file:` is not HTTP
+            E0730 bad-url: `file:///etc/passwd` is not a valid address: `file:` is not HTTP
               hint: an address looks like https://host/path"#]],
         ),
         (

@@ -347,7 +347,7 @@ fn where_nobody_listens_and_where_nobody_may_ask_is_said() {
     .assert_eq(&text);
     let (_project, text) = run("ftp://127.0.0.1/", "");
     expect![[r#"
-        E0730 `ftp://127.0.0.1/mcp` is not an address that can be asked: `ftp:` is not HTTP
+        E0730 `ftp://127.0.0.1/mcp` is not a valid address: `ftp:` is not HTTP
           an address looks like https://host/path"#]]
     .assert_eq(&text);
 }

@@ -19,7 +19,7 @@ pub const MOST_SHOWN: usize = 64 << 10;
 /// The reason why a request has no usable answer.
 #[derive(Debug, thiserror::Error)]
 pub enum HttpError {
-    #[error("`{url}` is not an address that can be asked: {why}")]
+    #[error("`{url}` is not a valid address: {why}")]
     BadUrl { url: String, why: String },
     #[error("{message}")]
     BadRequest { message: String },

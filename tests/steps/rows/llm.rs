@@ -253,7 +253,7 @@ fn template_and_data() {
     let body = asked("{:connection :ai :template :hi :data {:name \"Ada\"}}").body();
     assert_eq!(body["messages"][0]["content"], "Greet.");
     assert_eq!(body["messages"][1]["content"], "Greet Ada");
-    // What the step says itself wins.
+    // Options of the step override it.
     let body = asked("{:connection :ai :template :hi :system \"Own.\" :messages [{:role :user :content \"own\"}]}").body();
     assert_eq!(
         body["messages"],
