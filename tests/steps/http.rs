@@ -434,7 +434,7 @@ fn a_status_that_is_an_error_says_what_the_server_said() {
         expect![[r#"
             E0734 rate-limited: http://HOST/a answered 429 Too Many Requests
               retry: after 7s
-              hint: the server wants fewer requests; `:retry` waits as long as it asks for
+              hint: the server limits the rate of requests; `:retry` waits as long as it asks for
               data: {:url "http://HOST/a" :method "GET" :status 429 :headers {:connection "close" :content-length "0" :retry-after "7"}}"#]],
     );
     for (headers, words) in [

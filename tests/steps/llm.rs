@@ -606,7 +606,7 @@ fn what_cannot_be_done_fails_before_the_call() {
         (
             "{:connection :ai :prompt \"x\" :max-tool-calls 3}",
             expect![[r#"
-                E0820 bad-config: `:max-tool-calls` needs tools that are executed, and the call has no such tools
+                E0820 bad-config: `:max-tool-calls` needs tools that are executed, but the call has none
                   hint: name some: `:tools {:mode :execute :allowed ["files"]}` or `:available-steps [:files]`"#]],
         ),
         (

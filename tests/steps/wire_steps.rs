@@ -100,7 +100,7 @@ fn what_a_model_does_not_take_fails_before_the_call() {
             "{:connection :claude :prompt \"x\" :provider-opts {:anthropic {:responses {:store false}}}}",
             expect![[r#"
                 E0809 bad-config: `:anthropic` has no Responses interface to give `:responses` to
-                  hint: leave them out, or say `:family :openai` in its connection"#]],
+                  hint: remove them, or set `:family :openai` in its connection"#]],
         ),
     ] {
         let shown = wait(async {
@@ -144,7 +144,7 @@ fn errors_of_the_server_are_named() {
             "<!DOCTYPE html>\n<html><head><title>Just a\n moment...</title></head><body>Cloudflare</body></html>",
             expect![[r#"
                 E0808 bad-response: a proxy or firewall before anthropic answered with a web page (403): "Just a moment..."
-                  hint: the key was not looked at: check the connection's `:base-url`, and what the network lets pass
+                  hint: the key was not checked: check the connection's `:base-url`, and what the network lets pass
                   data: {:status 403}"#]],
         ),
         (

@@ -522,7 +522,7 @@ mod tests {
                     ("strict", Value::Bool(true)),
                     ("enforce", Value::Bool(false)),
                 ]),
-                "`:plan` is `:strict`, and `:enforce` says that there need be none",
+                "`:plan` is `:strict`, but `:enforce` is false",
             ),
         ];
         for (config, problem) in cases {
