@@ -397,7 +397,7 @@ fn operations_are_held_against_what_they_need_and_take() {
             E0765 <:value> `:value` does not apply to `:operation :get`
                 it takes `:key` `:default`
             E0830 <{:adapter> `:op :call` needs `:tool`
-                `:tool`: The tool, as the server calls it.
+                `:tool`: The name of the tool on the server.
             E0830 <:a/b> the flow has no adapter `:a/b`
                 describe it in the flow: `:mcp [{:id :linear/issues :connection :linear-mcp :allow-tools [...]}]`
         "#]],

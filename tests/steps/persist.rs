@@ -128,7 +128,7 @@ fn what_is_wrong_is_said() {
         (
             "{:a 1 :b 2}",
             "{:type :table :table \"t\"}",
-            "E0768 the result is a map, and nothing says where its rows are | add `:rows-path [...]`; the result has :a :b",
+            "E0768 the result is a map, but the place of its rows is not set | add `:rows-path [...]`; the result has :a :b",
         ),
         (
             "{:a {:c []}}",

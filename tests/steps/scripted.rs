@@ -112,7 +112,7 @@ fn a_turn_may_expect_its_request() {
         ),
         (
             config("Be brief.", "please", "").replace("\"m\"", "\"n\""),
-            "it should ask `m`, and asks `n`",
+            "it should be for `m`, but is for `n`",
         ),
     ] {
         let shown = says(config);
