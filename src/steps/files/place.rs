@@ -17,7 +17,7 @@ pub(super) struct Perms {
 }
 
 impl Perms {
-    /// Returns the permissions of the file that is replaced, if it exists. The executable flag follows from `executable`.
+    /// Returns the permissions of the file that is replaced, if it exists. `executable` sets the executable flag.
     pub fn of(root: &Root, path: &str, executable: Option<bool>) -> Perms {
         #[cfg(unix)]
         {

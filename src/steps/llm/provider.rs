@@ -439,7 +439,7 @@ fn custom(cx: &StepContext, id: &str) -> Result<Option<Custom>, StepError> {
         None => OPENAI_COMPATIBLE,
     };
     let dialect = Dialect {
-        // The row's own address and key belong to another provider.
+        // Address, keys and model of the row belong to the provider that the row describes.
         base_url: None,
         key: None,
         other_key: None,

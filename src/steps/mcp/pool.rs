@@ -28,7 +28,7 @@ const IDLE: Duration = Duration::from_secs(60);
 /// The interval of checks for idle connections.
 const LOOK: Duration = Duration::from_secs(5);
 
-/// Maximum number of kept connections; connections in use do not count.
+/// Maximum number of kept connections. More are kept only while they are in use.
 const MOST: usize = 32;
 
 /// The channel to the thread. It ends, with all connections, when the last user is dropped.
