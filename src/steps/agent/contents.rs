@@ -64,7 +64,7 @@ fn without(value: &Value, depth: usize, images: &mut Vec<Value>) -> Value {
     }
 }
 
-/// Returns the `data:` address of a part: of `{:type :image :url "data:..."}`, or of a content in the form of MCP servers,
+/// Returns the `data:` address of a part: of `{:type :image :url "data:..."}`, or of a content of an MCP server,
 /// `{:type "image" :data "..." :mimeType "image/png"}` or `{:uri "..." :blob "..." :mimeType "..."}`.
 fn address(value: &Value) -> Option<Cow<'_, str>> {
     let text = |key: &str| value.get(key).and_then(Value::as_str);
