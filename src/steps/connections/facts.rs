@@ -37,7 +37,7 @@ pub struct ConnectionTest {
     pub name: String,
     pub verdict: Verdict,
     pub millis: u64,
-    /// The request that was made, with the answer or the reason why there is none.
+    /// The request that was made, with the answer or the error.
     pub detail: String,
     pub code: Option<String>,
     pub hints: Vec<String>,
