@@ -48,7 +48,7 @@ const SPEC: StepSpec = StepSpec {
     operations: None,
     aliases: &[],
     doc: "Lets a model work towards an objective with tools, and returns its last answer.\n\n\
-        Each turn of the model and each call of a tool is a step of the run: a run that was killed goes on at the \
+        Each turn of the model and each call of a tool is a step of the run: a run that was killed resumes at the \
         turn where it stopped. Tools are chosen by `:available-steps` and `:tools`; a call that fails is reported to \
         the model, which may try something else. Gives `{:content :tool-calls :tool-call-stats :usage :tokens-used \
         :model :provider :finish-reason :iterations}`.",
@@ -128,17 +128,17 @@ const FIELDS: &[Field] = &[
     Field::optional(
         "after-tool-call",
         FieldType::Function,
-        "Called after the calls of a turn, with `{:iteration :tools :tool-calls :last-results :usage}`. May return `{:tools map}` or `{:abort true :content :abort-reason}`.",
+        "A function that is called after the tool calls of a turn, with `{:iteration :tools :tool-calls :last-results :usage}`. May return `{:tools map}` or `{:abort true :content :abort-reason}`.",
     ),
     Field::optional(
         "api-version",
         FieldType::Text,
-        "For Azure: the version of its interface.",
+        "For Azure: the version of the API.",
     ),
     Field::optional(
         "approval",
         FieldType::Either(&[FieldType::Bool, FieldType::Map, FieldType::Name]),
-        "Which calls need a person's approval: `true` for whatever changes something, `{:mode :tools :tool-names #{...}}`, `{:mode :plan-steps :step-names #{...}}`. With `:resume :in-place` the agent itself waits.",
+        "The calls that need a person's approval: `true` for all that change something, `{:mode :tools :tool-names #{...}}`, `{:mode :plan-steps :step-names #{...}}`. With `:resume :in-place` the agent itself waits.",
     ),
     Field::optional(
         "auth",
@@ -153,17 +153,17 @@ const FIELDS: &[Field] = &[
     Field::optional(
         "base-url",
         FieldType::Text,
-        "Where the provider is, instead of its usual address.",
+        "The URL of the provider, instead of its default.",
     ),
     Field::optional(
         "before-tool-call",
         FieldType::Function,
-        "Called before the calls of a turn, with `{:iteration :tools :tool-calls :proposed-tool-calls :usage}`. May return what `:after-tool-call` may.",
+        "A function that is called before the tool calls of a turn, with `{:iteration :tools :tool-calls :proposed-tool-calls :usage}`. May return the same as `:after-tool-call`.",
     ),
     Field::optional(
         "cache-system?",
         FieldType::Bool,
-        "The provider is to cache the system prompt and the tools.",
+        "Whether the provider should cache the system prompt and the tools.",
     ),
     Field::optional(
         "connection",
@@ -180,7 +180,7 @@ const FIELDS: &[Field] = &[
     Field::optional(
         "evaluate",
         evaluate::FIELD,
-        "Has the answer scored by a model: `{:criteria [:relevance] :model \"...\" :persist-to-memory true}`.",
+        "Lets a model score the answer: `{:criteria [:relevance] :model \"...\" :persist-to-memory true}`.",
     ),
     Field::optional("frequency-penalty", FieldType::Number, "Forwarded."),
     Field::optional(
@@ -201,54 +201,50 @@ const FIELDS: &[Field] = &[
     Field::optional(
         "max-depth",
         FieldType::IntIn(0, 16),
-        "How deep in delegations from agent to agent this one may be; 0 is what the flow calls itself. Default 4, or `:agent {:max-depth n}` of flowstone.edn.",
+        "Maximum depth of delegation from agent to agent; an agent that the flow itself calls has depth 0. Default 4, or `:agent {:max-depth n}` of flowstone.edn.",
     ),
     Field::optional(
         "max-iterations",
         FieldType::IntIn(1, 100),
-        "How many turns there may be before the one that concludes, whatever happens in them. Default 20.",
+        "Maximum number of turns before the concluding one. Default 20.",
     ),
     Field::optional(
         "max-repeated-tool-calls",
         FieldType::IntIn(1, 100),
-        "How often the same tool may be called with the same arguments. No limit by default.",
+        "Maximum number of calls of the same tool with the same arguments. No limit by default.",
     ),
     Field::optional(
         "max-tokens",
         FieldType::Int,
-        "How long the answer of a turn may be.",
+        "Maximum length of the answer of a turn, in tokens.",
     ),
     Field::optional(
         "max-tokens-budget",
         FieldType::IntIn(1, i64::MAX),
-        "How many tokens all turns may use together, with those of agents that are called. The loop then ends with what there is.",
+        "Maximum number of tokens of all turns together, including those of called agents. The loop then ends with its current state.",
     ),
     Field::optional(
         "max-tool-calls",
         FieldType::IntIn(1, 1000),
-        "How many calls of tools there may be, with those that are refused. Default 100.",
+        "Maximum number of tool calls, including refused ones. Default 100.",
     ),
     Field::optional(
         "memory",
         FieldType::Either(&[FieldType::Text, FieldType::Map]),
-        "A table that keeps what agents note: its name, a reference, or `{:table :scope :scope-key :auto-recall :auto-summarize :recall-limit :types :plan}`.",
+        "A table for the notes of agents: its name, a reference, or `{:table :scope :scope-key :auto-recall :auto-summarize :recall-limit :types :plan}`.",
     ),
-    Field::optional("model", FieldType::Text, "Which model."),
+    Field::optional("model", FieldType::Text, "The name of the model."),
     Field::required("objective", FieldType::Text, "The goal, in plain language."),
-    Field::optional(
-        "openai",
-        FieldType::Map,
-        "Options of the Responses interface.",
-    ),
+    Field::optional("openai", FieldType::Map, "Options of the Responses API."),
     Field::optional(
         "output",
         FieldType::Either(&[FieldType::Map, FieldType::Name]),
-        "`{:format :json :schema [...]}`: the form of the last answer. A Malli form, or JSON Schema as a map.",
+        "`{:format :json :schema [...]}`: the format of the last answer. A Malli form, or JSON Schema as a map.",
     ),
     Field::optional(
         "output-persist",
         output::FIELD,
-        "Keeps the answer as a resource, under `:persisted-ref`: `true`, or `{:name :content-type}`.",
+        "Stores the answer as a resource, under `:persisted-ref`: `true`, or `{:name :content-type}`.",
     ),
     Field::optional("presence-penalty", FieldType::Number, "Forwarded."),
     Field::optional(
@@ -260,12 +256,12 @@ const FIELDS: &[Field] = &[
     Field::optional(
         "provider",
         FieldType::Name,
-        "Which provider: `:openai`, `:anthropic`, one of `:llm-providers` ...",
+        "The provider: `:openai`, `:anthropic`, one of `:llm-providers` ...",
     ),
     Field::optional(
         "provider-opts",
         FieldType::Map,
-        "`{:openrouter {...}}`: added to the requests as it is.",
+        "`{:openrouter {...}}`: added to the requests unchanged.",
     ),
     Field::optional(
         "reasoning-effort",
@@ -275,39 +271,39 @@ const FIELDS: &[Field] = &[
     Field::optional(
         "repair",
         FieldType::IntIn(0, 10),
-        "How often a wrong last answer goes back to the model with the problem. Default 0.",
+        "How many times a wrong last answer is sent back to the model with the problem. Default 0.",
     ),
     Field::optional(
         "response-format",
         FieldType::Any,
-        "`:json`, or the provider's own map. Wins over `:output`.",
+        "`:json`, or the provider's own map. Overrides `:output`.",
     ),
     Field::optional("seed", FieldType::Int, "Forwarded."),
     Field::optional(
         "stop",
         FieldType::Either(&[FieldType::Text, FieldType::List(&FieldType::Text)]),
-        "Where an answer ends.",
+        "Texts at which an answer ends.",
     ),
     Field::optional("temperature", FieldType::Number, "Forwarded."),
     Field::optional(
         "template",
         FieldType::Name,
-        "A template of type `:llm-prompt`, which says the prompt. It finds `objective`, `instructions`, `inputs`, `input-summary` and `tool-summary` beside `:data`.",
+        "A template of type `:llm-prompt`, which contains the prompt. It has the variables `objective`, `instructions`, `inputs`, `input-summary` and `tool-summary`, in addition to `:data`.",
     ),
     Field::optional(
         "tools",
         FieldType::Either(&[FieldType::Map, FieldType::Items]),
-        "`{:allowed [\"files\"] :steps [:ns/id] :agents [:ns/id] :mcp [:ns/tool] :breyta {...} :require {...}}` and limits, which win over those of the step.",
+        "`{:allowed [\"files\"] :steps [:ns/id] :agents [:ns/id] :mcp [:ns/tool] :breyta {...} :require {...}}` and limits, which override those of the step.",
     ),
     Field::optional("top-p", FieldType::Number, "Forwarded."),
     Field::optional(
         "trace",
         trace::FIELD,
-        "Keeps all that happened as one resource, under `:trace-ref`: `true`, or `{:name \"...\"}`.",
+        "Stores all turns and calls as one resource, under `:trace-ref`: `true`, or `{:name \"...\"}`.",
     ),
     Field::optional(
         "workspace-id",
         FieldType::Text,
-        "Which workspace it is for; kept in what is recorded. There is one here.",
+        "The workspace, which is recorded. There is only one here.",
     ),
 ];

@@ -1,14 +1,14 @@
 //! Reports about a project's connections.
 //!
-//! Plain facts: what a connection is and how it is tried is known by the steps. A secret appears by its name and its
-//! place only.
+//! Plain facts: the steps know what a connection is and how it is tested. A secret appears only by its name and its
+//! source.
 
 /// A connection, or a slot of a flow.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ConnectionReport {
     /// The name that a flow uses.
     pub name: String,
-    /// Who says that it exists: `flowstone.edn`, `environment`, or the slug of a flow.
+    /// The origin of the connection: `flowstone.edn`, `environment`, or the slug of a flow.
     pub source: String,
     /// `http-api`, `secret` ...
     pub kind: String,
@@ -18,15 +18,15 @@ pub struct ConnectionReport {
     pub bound_to: Option<String>,
     pub is_optional: bool,
     pub secret: Option<SecretReport>,
-    /// Why it cannot be used as it is.
+    /// The reason why it cannot be used as it is.
     pub problem: Option<String>,
 }
 
-/// A secret, without what it is.
+/// A secret, without its value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SecretReport {
     pub name: String,
-    /// Where it is looked for.
+    /// The places that are searched for it.
     pub place: String,
     pub is_set: bool,
 }
@@ -37,7 +37,7 @@ pub struct ConnectionTest {
     pub name: String,
     pub verdict: Verdict,
     pub millis: u64,
-    /// What was asked, and what it answered or why it did not.
+    /// The request that was made, with the answer or the error.
     pub detail: String,
     pub code: Option<String>,
     pub hints: Vec<String>,
@@ -48,7 +48,7 @@ pub struct ConnectionTest {
 pub enum Verdict {
     Works,
     Fails,
-    /// Nothing is known of how to try it.
+    /// It is not known how to test the connection.
     Untried,
 }
 

@@ -1,4 +1,4 @@
-//! Which connections there are, and where each has its secret.
+//! Reports the connections of a project, with the sources of their secrets.
 
 use flowstone_flow::flow::{Flow, name_of};
 use flowstone_lang::value::Value;
@@ -10,7 +10,7 @@ use crate::json::items;
 use crate::llm::PROVIDERS;
 use crate::llm::dialect::Dialect;
 
-/// What connections are looked up in.
+/// The sources in which connections are looked up.
 #[derive(Clone, Copy)]
 pub struct Around<'a> {
     pub settings: &'a Value,
@@ -18,8 +18,7 @@ pub struct Around<'a> {
     pub secrets: &'a dyn Secrets,
 }
 
-/// Returns the slots of flows, what the settings describe, and the providers that the environment knows, in this
-/// order.
+/// Returns the slots of flows, the connections in the settings, and the providers in the environment, in this order.
 pub fn report(around: &Around<'_>, flows: &[&Flow]) -> Vec<ConnectionReport> {
     let mut reports = Vec::new();
     let settings = around.settings;
@@ -52,7 +51,7 @@ pub fn report(around: &Around<'_>, flows: &[&Flow]) -> Vec<ConnectionReport> {
     reports
 }
 
-/// Returns the names in a map, in their order.
+/// Returns the names in a map, sorted.
 fn names(map: Option<&Value>) -> Vec<String> {
     let map = map.and_then(Value::as_map);
     let names = map.into_iter().flat_map(|map| map.iter());
@@ -108,7 +107,7 @@ fn of_name(around: &Around<'_>, flow: &Flow, name: &str, source: &str) -> Connec
     report
 }
 
-/// Fills in what a connection says of itself, and what its provider says for it.
+/// Adds the facts of a connection, and those of its provider.
 fn describe(around: &Around<'_>, report: &mut ConnectionReport, connection: &Connection) {
     let dialect = connection.backend.as_deref();
     let dialect = dialect.and_then(|id| PROVIDERS.iter().find(|it| it.id == id));
@@ -124,7 +123,7 @@ fn describe(around: &Around<'_>, report: &mut ConnectionReport, connection: &Con
         (Auth::None, _) | (Auth::Unsaid, None) => return,
         (auth, dialect) => match auth.secret_name() {
             Some(name) => vec![name.to_owned()],
-            // A provider without a key, whatever the flow says of keys in general.
+            // A provider without a key needs none, whatever the flow sets for keys in general.
             None if dialect.is_some_and(|it| it.keys().next().is_none()) => return,
             None => {
                 let keys = dialect
@@ -141,12 +140,12 @@ fn describe(around: &Around<'_>, report: &mut ConnectionReport, connection: &Con
     }
 }
 
-/// No setting asks for a key: only the provider's own is looked for.
+/// Tells whether no setting names a key, so that only the provider's own key is looked up.
 fn own_is_guess(auth: &Auth) -> bool {
     *auth == Auth::Unsaid
 }
 
-/// Returns the secret of these names that is set; else the first, which is not.
+/// Returns the first of these secrets that is set; otherwise the first one, as missing.
 fn secret(around: &Around<'_>, names: &[String]) -> SecretReport {
     let profile = around.profile;
     let secrets = around.secrets;
@@ -214,7 +213,7 @@ fn of_environment(around: &Around<'_>, dialect: &Dialect) -> ConnectionReport {
     report
 }
 
-/// Returns where a provider is when no connection says it.
+/// Returns the address of a provider for connections that set none.
 fn usual_address(around: &Around<'_>, dialect: &Dialect) -> Option<String> {
     let configured = around.settings.get("environment");
     let of = |name: &str| configured?.get(name)?.as_str().map(str::to_owned);

@@ -404,7 +404,7 @@ impl Auth {
             Some("google-service-account") => {
                 let scopes = fields.texts("scopes")?;
                 if scopes.is_empty() {
-                    let message = format!("`{place}` does not say its `:scopes`");
+                    let message = format!("`{place}` needs `:scopes`");
                     return Err(StepError::config("E0753", message).hint(
                         "as in `:scopes [\"https://www.googleapis.com/auth/spreadsheets.readonly\"]`",
                     ));
@@ -425,7 +425,7 @@ impl Auth {
             other => {
                 let message = match other {
                     Some(other) => format!("`{place}` has no type `:{other}`"),
-                    None => format!("`{place}` does not say its `:type`"),
+                    None => format!("`{place}` needs `:type`"),
                 };
                 Err(StepError::config("E0753", message)
                     .hint("there are `:bearer`, `:api-key`, `:basic`, `:google-service-account`, `:aws-sigv4` and `:none`"))
@@ -460,10 +460,9 @@ impl Auth {
             Some(name) => cx
                 .secret_for(name, host)?
                 .ok_or_else(|| missing_secret(cx, name, owner)),
-            None if owner.is_empty() => Err(StepError::config(
-                "E0753",
-                "`:auth` does not say its `:secret-ref`",
-            )),
+            None if owner.is_empty() => {
+                Err(StepError::config("E0753", "`:auth` needs `:secret-ref`"))
+            }
             None => {
                 let names = [
                     format!("{owner}-api-key"),

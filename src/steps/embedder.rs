@@ -1,4 +1,4 @@
-//! Vectors from a server that speaks the embeddings of OpenAI.
+//! Vectors from a server with the embeddings interface of OpenAI.
 //!
 //! The key is looked up when a request is made. Requests are retried like those of other steps; a server's message
 //! about a refused request is reported without the key.
@@ -26,12 +26,12 @@ use crate::http::route::Route;
 use crate::http::settings::usual_of;
 use crate::llm::PROVIDERS;
 
-/// Texts and bytes of one request.
+/// Maximum numbers of texts and bytes of one request.
 const BATCH: usize = 64;
 const BATCH_BYTES: usize = 96 << 10;
-/// How often a request is made at most.
+/// Maximum number of attempts at a request.
 const ATTEMPTS: u32 = 3;
-/// A server that wants more time than this is as good as down.
+/// Maximum delay that a server may request; beyond it, the server counts as unavailable.
 const PATIENCE: Duration = Duration::from_secs(20);
 /// Maximum length of a server's refusal in an error, in characters.
 const SAID: usize = 200;
@@ -40,11 +40,11 @@ const KEYS: &[&str] = &["base-url", "connection", "dimensions", "model"];
 
 type Find<'a> = Box<dyn Fn(&str) -> Option<Secret> + 'a>;
 
-/// An embedder that is asked over HTTP.
+/// An embedder that is called over HTTP.
 pub struct HttpEmbedder<'a> {
-    /// Names the model and the length of its vectors.
+    /// The name of the model, with the length of its vectors.
     model: String,
-    /// What the server calls the model.
+    /// The name of the model on the server.
     wire_model: String,
     dimensions: Option<i64>,
     url: Url,
@@ -59,15 +59,15 @@ pub struct HttpEmbedder<'a> {
 /// Checks `:search` of a project's settings.
 ///
 /// # Errors
-/// Words that say what is wrong.
+/// A message that states what is wrong.
 pub fn check_settings(settings: &Value) -> Result<(), String> {
     embedder(settings, |_| None).map(drop)
 }
 
-/// Returns the embedder that a project's settings describe, if they do. `find` looks secrets up.
+/// Returns the embedder of a project's settings, if they contain one. `find` looks up secrets.
 ///
 /// # Errors
-/// Words that say what is wrong with the settings.
+/// A message that states what is wrong with the settings.
 pub fn embedder<'a>(
     settings: &Value,
     find: impl Fn(&str) -> Option<Secret> + 'a,
@@ -87,7 +87,7 @@ pub fn embedder<'a>(
     fields.only(KEYS).map_err(words)?;
     let model = fields.text("model").map_err(words)?;
     let model = model.filter(|model| !model.is_empty());
-    let model = model.ok_or_else(|| format!("`{place}` does not say its `:model`"))?;
+    let model = model.ok_or_else(|| format!("`{place}` needs `:model`"))?;
     let dimensions = fields.int("dimensions", 1, 16_384).map_err(words)?;
     let mut connection = connection(settings, fields)?;
     if let Some(base) = fields.text("base-url").map_err(words)? {
@@ -98,9 +98,9 @@ pub fn embedder<'a>(
         .ok()
         .filter(|url| matches!(url.scheme(), "http" | "https"))
         .ok_or_else(|| format!("the address of `{place}` is not one of HTTP"))?;
-    // A file of authorities is found from where the process was started.
+    // The path of a file of authorities is relative to the working directory of the process.
     let mut usual = usual_of(settings, Path::new(""), &connection).map_err(words)?;
-    // The settings name this server, and no other is asked.
+    // The settings name this server, and requests go to no other.
     usual.route.guard.net = Arc::new(NetAllow {
         rows: vec![NetRow::of(&host_of(&url))],
         ..NetAllow::default()
@@ -129,7 +129,7 @@ pub fn of_project<'a>(
     embedder(settings, move |name| secrets.find(name))
 }
 
-/// Returns the connection that is named: one of the settings, or a provider.
+/// Returns the named connection: one of the settings, or a provider.
 fn connection(settings: &Value, fields: Fields<'_>) -> Result<Connection, String> {
     let words = |error: flowstone_flow::step::StepError| error.message;
     let Some(name) = fields.name("connection").map_err(words)? else {
@@ -162,7 +162,7 @@ fn connection(settings: &Value, fields: Fields<'_>) -> Result<Connection, String
     Ok(connection)
 }
 
-/// Returns the address of a connection, and the names under which its key may be known.
+/// Returns the address of a connection, and the names that its key may have.
 fn whereabouts(settings: &Value, connection: &Connection) -> Result<(String, Vec<String>), String> {
     let backend = connection.backend.as_deref().unwrap_or_default();
     let dialect = PROVIDERS.iter().find(|it| it.id == backend);
@@ -213,7 +213,7 @@ impl Embedder for HttpEmbedder<'_> {
     }
 }
 
-/// Returns how many texts go into the next request.
+/// Returns the number of texts in the next request.
 fn batch(texts: &[String]) -> usize {
     let mut bytes = 0;
     let fitting = texts.iter().take(BATCH).take_while(|text| {
@@ -252,10 +252,10 @@ impl HttpEmbedder<'_> {
             code: "E0729",
             kind: "bad-response",
             message: format!(
-                "the embedder at {} does not answer with a vector for each text",
+                "the embedder at {} did not return a vector for each text",
                 self.host()
             ),
-            hint: Some("check that `:model` is one for embeddings".to_owned()),
+            hint: Some("check that `:model` is an embedding model".to_owned()),
         })
     }
 
@@ -289,7 +289,7 @@ impl HttpEmbedder<'_> {
         }
     }
 
-    /// Returns the key, where one is needed.
+    /// Returns the key, if one is needed.
     fn key(&self) -> Result<Option<Secret>, EmbedError> {
         let named = match &self.auth {
             Auth::None => return Ok(None),
@@ -300,7 +300,8 @@ impl HttpEmbedder<'_> {
                 return Err(EmbedError {
                     code: "E0753",
                     kind: "bad-config",
-                    message: "the embedder cannot sign, or use a service account".to_owned(),
+                    message: "the embedder cannot sign requests or use a service account"
+                        .to_owned(),
                     hint: Some("give it an `:api-key` or a `:bearer` token".to_owned()),
                 });
             }
@@ -313,7 +314,7 @@ impl HttpEmbedder<'_> {
         let name = named.or(self.keys.last().map(String::as_str));
         match (found, name) {
             (Some(key), _) => Ok(Some(key)),
-            // A server of one's own often wants none.
+            // A private server often needs no key.
             (None, _) if self.auth == Auth::Unsaid && !self.is_public() => Ok(None),
             (None, name) => {
                 let name = name.unwrap_or("embedder-api-key");
@@ -330,13 +331,13 @@ impl HttpEmbedder<'_> {
         }
     }
 
-    /// Passes its requests to the recorder or replayer of a run.
+    /// Passes the requests to the recorder or replayer of a run.
     pub fn seen_by(mut self, witness: Option<Witness>) -> Self {
         self.route.witness = witness;
         self
     }
 
-    /// Tells whether this is the address of a provider that always wants a key.
+    /// Tells whether this is the address of a provider that always requires a key.
     fn is_public(&self) -> bool {
         PROVIDERS.iter().any(|it| {
             it.key.is_some()
@@ -376,7 +377,7 @@ impl HttpEmbedder<'_> {
     }
 
     fn failed(&self, error: &HttpError, key: Option<&Secret>) -> EmbedError {
-        let mut message = format!("the embedder cannot be asked: {error}");
+        let mut message = format!("the request to the embedder failed: {error}");
         if let (HttpError::Status { .. }, Some(configured)) = (error, error.preview()) {
             let configured = match key {
                 Some(key) if !key.reveal().is_empty() => {
@@ -466,7 +467,7 @@ mod tests {
             ),
             (
                 "{:search {:embedder {:connection :openai}}}",
-                "`flowstone.edn :search :embedder` does not say its `:model`",
+                "`flowstone.edn :search :embedder` needs `:model`",
             ),
             (
                 "{:search {:embedder {:connection :mine :model \"m\"}}}",

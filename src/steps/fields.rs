@@ -17,7 +17,7 @@ use crate::json::items;
 #[derive(Clone, Copy)]
 pub struct Fields<'a> {
     pub map: &'a Value,
-    /// Such as `:source`; empty for the step's config itself.
+    /// The key that contains the map, such as `:source`; empty for the step's config itself.
     at: &'a str,
 }
 

@@ -102,7 +102,8 @@ impl Step for Files {
         }
     }
 
-    /// Publishing finds its own commit or open change request after a crash; a folder is recognised as the step's own.
+    /// After a crash, publishing finds its own commit or open change request, and a folder is recognised as the step's
+    /// own.
     fn repeats_safely(&self, _config: &Value) -> bool {
         true
     }
@@ -145,7 +146,7 @@ impl Step for Files {
                 "search" => op::search::run(call).await,
                 "write-file" => op::write_file::run(call).await,
                 "write-out" => op::write_out::run(call).await,
-                other => unreachable!("`:op :{other}` is listed and not made"),
+                other => unreachable!("`:op :{other}` is listed but not implemented"),
             }
         })
     }
@@ -159,7 +160,7 @@ struct Call<'a> {
     fields: Fields<'a>,
 }
 
-/// Runs blocking work on a thread of its own. When the step is dropped, the work is interrupted.
+/// Runs blocking work on a separate thread. If the step is dropped, the work is interrupted.
 async fn blocking<T: Send + 'static>(
     work: impl FnOnce(Arc<AtomicBool>) -> Result<T, FilesError> + Send + 'static,
 ) -> Result<T, StepError> {

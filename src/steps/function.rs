@@ -17,7 +17,7 @@ const SPEC: StepSpec = StepSpec {
     kind: "function",
     operations: None,
     aliases: &["code"],
-    doc: "Calls a function with a map and returns what it gives.\n\n\
+    doc: "Calls a function with a map and returns its value.\n\n\
         The function gets `:input` with `:flow/ctx` and `:step/ctx` added. It has no clock, no randomness, no files and \
         no steps, so it is not stored but computed again when a run is resumed. Beside the language it has \
         `flow.util` (Base64, hashes, CSV, instants ...) and `json`.",
@@ -27,11 +27,11 @@ const SPEC: StepSpec = StepSpec {
             FieldType::Function,
             "A quoted `(fn [input] ...)`, or its text.",
         ),
-        Field::optional("input", FieldType::Map, "What the function is called with.").or("{}"),
+        Field::optional("input", FieldType::Map, "The argument of the function.").or("{}"),
         Field::optional(
             "load",
             FieldType::Items,
-            "Keys of `:input` whose values are references: the function gets what they refer to.",
+            "Keys of `:input` whose values are references: the function gets the contents that they refer to.",
         ),
         Field::optional(
             "ref",

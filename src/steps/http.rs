@@ -53,7 +53,7 @@ const SPEC: StepSpec = StepSpec {
     aliases: &[],
     doc: "Sends a request to a server and returns `{:status :headers :body}`.\n\n\
         A status of 400 or above is an error whose `:data` holds `:url`, `:method`, `:status`, `:body` and `:headers`. The body is read by its content \
-        type, or as `:response-as` says; JSON keys become keywords of the same spelling. A body that is not text is \
+        type, or as `:response-as` specifies; JSON keys become keywords of the same spelling. A body that is not text is \
         a byte array. With `:persist {:type :blob}` the body goes into storage as it comes, and `:body` says that it \
         is omitted.",
     fields: FIELDS,
@@ -70,7 +70,7 @@ const FIELDS: &[Field] = &[
     Field::optional(
         "accept",
         FieldType::Name,
-        "What to ask for: `:json`, `:xml`, `:text` or a MIME type.",
+        "The accepted type: `:json`, `:xml`, `:text` or a MIME type.",
     ),
     Field::optional(
         "auth",
@@ -81,19 +81,19 @@ const FIELDS: &[Field] = &[
     Field::optional(
         "auto-search-index?",
         FieldType::Bool,
-        "Whether the blob that `:persist` stores is found by what is in it. Default true; with false, `:search` finds it \
-         by its name and `:search-index` alone.",
+        "Whether the contents of the blob that `:persist` stores are indexed. Default true; with false, `:search` finds it \
+         only by its name and `:search-index`.",
     ),
     Field::optional("body", FieldType::Any, "A raw body: text or bytes."),
     Field::optional(
         "body-from-ref",
         FieldType::Any,
-        "A reference to stored content that is the body.",
+        "A reference to stored content, as the body.",
     ),
     Field::optional(
         "client-opts",
         FieldType::Keys(CLIENT_OPTIONS),
-        "How the request goes, where the project's settings say something else.",
+        "Options of the request that override the project's settings.",
     ),
     Field::optional(
         "connection",
@@ -103,17 +103,21 @@ const FIELDS: &[Field] = &[
     Field::optional(
         "content-type",
         FieldType::Text,
-        "What the body is, where that is not plain from its key.",
+        "The media type of the body, if it does not follow from its key.",
     ),
     Field::optional("data", FieldType::Map, "The data of the `:template`."),
-    Field::optional("form", FieldType::Map, "A body as a web form sends it."),
+    Field::optional(
+        "form",
+        FieldType::Map,
+        "A body in the format of a web form.",
+    ),
     Field::optional("headers", FieldType::Map, "Headers to send."),
     Field::optional(
         "include-headers",
         FieldType::Either(&[FieldType::Bool, FieldType::Items]),
-        "Whether to return the answer's headers, or which. Default true.",
+        "Whether to return the answer's headers, or a list of names to return. Default true.",
     ),
-    Field::optional("json", FieldType::Any, "A body as JSON. Wins over `:body`."),
+    Field::optional("json", FieldType::Any, "A body as JSON. Overrides `:body`."),
     Field::optional(
         "method",
         FieldType::OneOf(METHODS),
@@ -127,7 +131,7 @@ const FIELDS: &[Field] = &[
     Field::optional(
         "parser-fn",
         FieldType::Function,
-        "Makes the body from its text, or from what `:response-as` makes of it.",
+        "A function that makes the body from its text, or from the value of `:response-as`.",
     ),
     Field::optional(
         "path",
@@ -137,7 +141,7 @@ const FIELDS: &[Field] = &[
     Field::optional(
         "query",
         FieldType::Map,
-        "What to ask for, after the `?`. A vector repeats its key.",
+        "The query parameters. A vector repeats its key.",
     ),
     Field::optional(
         "response-as",
@@ -148,7 +152,7 @@ const FIELDS: &[Field] = &[
     Field::optional(
         "template",
         FieldType::Name,
-        "A template of type `:http-request`. What the step says itself wins.",
+        "A template of type `:http-request`. Options of the step override it.",
     ),
     Field::optional(
         "url",
@@ -161,34 +165,38 @@ const CLIENT_OPTIONS: &[Field] = &[
     Field::optional(
         "allow-link-local",
         FieldType::Bool,
-        "Also link-local and metadata addresses.",
+        "Whether link-local and metadata addresses are allowed.",
     ),
     Field::optional(
         "connect-timeout",
         FieldType::Duration,
-        "How long connecting may take. Default 10 s.",
+        "Maximum time for connecting. Default 10 s.",
     ),
     Field::optional(
         "max-redirects",
         FieldType::IntIn(0, 50),
-        "As many redirects are followed. Default 10.",
+        "Maximum number of redirects to follow. Default 10.",
     ),
     Field::optional(
         "max-response-bytes",
         FieldType::IntIn(1, i64::MAX),
-        "A longer answer is an error. Default 50 MiB; 4 GiB where it is stored with `:tier :ephemeral`.",
+        "Maximum size of the answer in bytes; a larger one is an error. Default 50 MiB; 4 GiB if it is stored with `:tier :ephemeral`.",
     ),
     Field::optional(
         "proxy",
         FieldType::Either(&[FieldType::Text, FieldType::Bool]),
-        "The address of a proxy, or false for none, whatever the environment says.",
+        "The address of a proxy, or false for none, independent of the environment.",
     ),
 ];
 
 const PART: &[Field] = &[
     Field::optional("content", FieldType::Any, "Text, bytes, or data as JSON."),
-    Field::optional("content-type", FieldType::Text, "What the part is."),
-    Field::optional("filename", FieldType::Text, "What its file is called."),
+    Field::optional(
+        "content-type",
+        FieldType::Text,
+        "The media type of the part.",
+    ),
+    Field::optional("filename", FieldType::Text, "The file name of the part."),
     Field::optional(
         "from-ref",
         FieldType::Any,

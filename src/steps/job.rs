@@ -1,7 +1,7 @@
-//! `:job`: work for workers outside. A step puts jobs into a queue, looks at them, or waits for their end.
+//! `:job`: work for external workers. A step puts jobs into a queue, reads them, or waits for their end.
 //!
-//! Jobs are rows of our own stores, so `:submit` commits with the step's journal row. `:await` suspends the run as `:wait`
-//! does; the end of the job is reported by the store, in the transaction that ends it.
+//! Jobs are rows of Flowstone's own stores, so `:submit` commits with the step's journal row. `:await` suspends the run
+//! as `:wait` does; the store reports the end of the job in the transaction that ends it.
 
 use std::time::Duration;
 
@@ -30,10 +30,10 @@ const SPEC: StepSpec = StepSpec {
     kind: "job",
     operations: Some(OPERATIONS),
     aliases: &[],
-    doc: "Hands work to workers outside, and waits for it.\n\n\
+    doc: "Passes work to external workers, and waits for it.\n\n\
         `:submit` puts a job into the queue together with the run's journal entry: exactly once. A worker claims it with \
         `flowstone jobs claim`, reports progress, and completes or fails it; a worker that stops reporting loses the job to \
-        another one. `:await` suspends the run until the job has ended, and returns it; look at its `:status`.",
+        another one. `:await` suspends the run until the job has ended, and returns it with its `:status`.",
     fields: FIELDS,
     examples: &[
         "(flow/step :job :resize {:op :submit :job-type \"image\" :payload {:uri uri :width 800}})",
@@ -51,7 +51,7 @@ const FIELDS: &[Field] = &[
     Field::optional(
         "backoff",
         poll::BACKOFF,
-        "How the pauses of `:interval` grow, as in `flow/poll`. It counts with `:max-attempts` only.",
+        "The growth of the pauses of `:interval`, as in `flow/poll`. Only has an effect with `:max-attempts`.",
     ),
     Field::optional("batch-id", FieldType::Name, "The id of a batch of jobs."),
     Field::optional(
@@ -62,8 +62,8 @@ const FIELDS: &[Field] = &[
     Field::optional(
         "interval",
         MILLIS,
-        "The pause between two looks, of which `:max-attempts` are made. Default 5 s. The run is woken when the job ends, \
-         not at the next look.",
+        "The pause between two polls, of which `:max-attempts` are counted. Default 5 s. The run is woken when the job ends, \
+         not at the next poll.",
     ),
     Field::optional("job-id", FieldType::Name, "The id of a job."),
     Field::optional(
@@ -74,23 +74,23 @@ const FIELDS: &[Field] = &[
     Field::optional(
         "jobs",
         FieldType::List(&FieldType::Keys(JOB)),
-        "The jobs of a batch, at most 1000. What one leaves out is taken from the step.",
+        "The jobs of a batch, at most 1000. Missing keys are taken from the step.",
     ),
     Field::optional(
         "limit",
         FieldType::IntIn(1, 1_000),
-        "How many jobs `:get-batch` returns. Default 100.",
+        "Maximum number of jobs that `:get-batch` returns. Default 100.",
     ),
     Field::optional(
         "max-attempts",
         ATTEMPTS,
-        "For `:submit`: how often the job may be claimed, up to 100; default 3. For `:await`: after how many looks it stops \
+        "For `:submit`: maximum number of claims of the job, up to 100; default 3. For `:await`: number of polls after which it stops \
          waiting.",
     ),
     Field::optional(
         "metadata",
         FieldType::Map,
-        "What workers and listings show beside the payload.",
+        "Data that workers and listings show in addition to the payload.",
     ),
     Field::required(
         "op",
@@ -98,16 +98,16 @@ const FIELDS: &[Field] = &[
         "What to do: `:submit :submit-batch :get :get-batch :await :await-batch`.",
     )
     .also(&["operation"]),
-    Field::optional("payload", FieldType::Any, "What the worker gets: data."),
+    Field::optional("payload", FieldType::Any, "The data for the worker."),
     Field::optional(
         "priority",
         FieldType::Int,
-        "Jobs of a higher one are claimed first. Default 0.",
+        "Jobs with a higher priority are claimed first. Default 0.",
     ),
     Field::optional(
         "timeout",
         FieldType::Duration,
-        "For `:submit`: how long the job may take until its end; then it is `:timed_out`. For `:await`: how long to wait, \
+        "For `:submit`: maximum time until the end of the job; then it is `:timed_out`. For `:await`: how long to wait, \
          default 24 h; then the step fails, and the job stays as it is.",
     ),
 ];
@@ -117,7 +117,7 @@ const JOB: &[Field] = &[
     Field::optional("job-type", FieldType::Name, "As `:job-type` of the step."),
     Field::optional("max-attempts", ATTEMPTS, "As `:max-attempts` of the step."),
     Field::optional("metadata", FieldType::Map, "As `:metadata` of the step."),
-    Field::optional("payload", FieldType::Any, "What the worker gets: data."),
+    Field::optional("payload", FieldType::Any, "The data for the worker."),
     Field::optional("priority", FieldType::Int, "As `:priority` of the step."),
 ];
 
@@ -153,7 +153,7 @@ const OPERATIONS: Operations = Operations {
         },
         Operation {
             name: "get",
-            doc: "Returns a job as it is now.",
+            doc: "Returns the current state of a job.",
             needs: &["job-id"],
             takes: &[],
             gives: JOB_SHAPE,
@@ -162,7 +162,7 @@ const OPERATIONS: Operations = Operations {
         },
         Operation {
             name: "get-batch",
-            doc: "Returns a batch as it is now: how many of its jobs have which status.",
+            doc: "Returns the current state of a batch: the number of its jobs in each status.",
             needs: &["batch-id"],
             takes: &["include-jobs?", "limit"],
             gives: BATCH_SHAPE,
@@ -196,13 +196,13 @@ const OPERATIONS: Operations = Operations {
     ],
 };
 
-/// The code of a config that does not fit.
+/// The code of an invalid config.
 const CONFIG: &str = "E0748";
 /// The code of a job or batch that does not exist.
 const MISSING: &str = "E0749";
 const LONGEST_TYPE: usize = 128;
 const USUAL_INTERVAL: Duration = Duration::from_secs(5);
-/// Later pauses are not counted: they do not fit into the longest duration.
+/// Maximum number of pauses that are counted; later ones exceed the longest duration.
 const MOST_PAUSES: i64 = 100_000;
 
 impl Step for Job {
@@ -302,7 +302,7 @@ fn submit_batch(cx: &StepContext, fields: Fields<'_>) -> Result<JobOp, StepError
     })
 }
 
-/// Reads a job. What its own fields leave out is taken from those of the step.
+/// Reads a job. Missing fields are taken from the step.
 fn new_job(
     cx: &StepContext,
     (own, step): (Fields<'_>, Fields<'_>),
@@ -355,10 +355,10 @@ fn bounded(cx: &StepContext, key: &str, value: &Value) -> Result<String, StepErr
     match text.len() <= most {
         true => Ok(text),
         false => Err(wrong(format!(
-            "`:{key}` of a job has {} bytes, and at most {most} are allowed",
+            "`:{key}` of a job has {} bytes, but at most {most} are allowed",
             text.len()
         ))
-        .hint("keep large data in a file, table or blob, and hand over a reference")),
+        .hint("keep large data in a file, table or blob, and pass a reference")),
     }
 }
 
@@ -395,7 +395,7 @@ async fn get_batch(cx: &StepContext, fields: Fields<'_>) -> Result<Value, StepEr
         ..JobQuery::default()
     };
     let jobs: Result<Vec<JobRow>, StoreError> = cx.stores().jobs.list(query).await;
-    // In the order in which they were submitted.
+    // Jobs are returned in the order in which they were submitted.
     let jobs = jobs?.iter().rev().map(job_value).collect();
     Ok(with_jobs(&value, jobs))
 }
@@ -421,7 +421,8 @@ fn waiting(cx: &StepContext, fields: Fields<'_>, key: String) -> Result<Outcome,
     })))
 }
 
-/// Returns how many milliseconds `:max-attempts` looks take, with the pauses of `:interval` and `:backoff` between them.
+/// Returns the duration of `:max-attempts` polls in milliseconds, with the pauses of `:interval` and `:backoff` between
+/// them.
 fn looking(fields: Fields<'_>) -> Result<Option<i64>, StepError> {
     let interval = match fields.get("interval") {
         None => USUAL_INTERVAL,

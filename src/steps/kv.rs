@@ -22,9 +22,9 @@ const SPEC: StepSpec = StepSpec {
     kind: "kv",
     operations: Some(OPERATIONS),
     aliases: &[],
-    doc: "Keeps values under keys, for other runs and other flows.\n\n\
-        Keys have up to 256 letters, digits, `_`, `-` and `:`. Values come back as they were put in. A key with a \
-        `:ttl` is gone when its time is over. Each change commits with the run's journal: it happens exactly once.",
+    doc: "Stores values under keys, for other runs and other flows.\n\n\
+        Keys have up to 256 letters, digits, `_`, `-` and `:`. Values are returned as they were stored. A key with a \
+        `:ttl` expires after that time. Each change commits with the run's journal: it happens exactly once.",
     fields: FIELDS,
     examples: &[
         "(flow/step :kv :seen {:operation :get :key \"feed:seen\" :default #{}})",
@@ -38,20 +38,20 @@ const FIELDS: &[Field] = &[
     Field::optional(
         "default",
         FieldType::Any,
-        "What `:get` gives for a missing key.",
+        "The value that `:get` returns for a missing key.",
     ),
     Field::optional(
         "delta",
         FieldType::Number,
-        "What `:increment` adds. Default 1.",
+        "The number that `:increment` adds. Default 1.",
     ),
     Field::optional(
         "if-not-exists",
         FieldType::Bool,
-        "Whether `:set` leaves a value that is there.",
+        "Whether `:set` keeps an existing value.",
     ),
-    Field::optional("item", FieldType::Any, "What `:append` adds."),
-    Field::optional("items", FieldType::Items, "What `:append` adds, several."),
+    Field::optional("item", FieldType::Any, "The item that `:append` adds."),
+    Field::optional("items", FieldType::Items, "The items that `:append` adds."),
     Field::optional(
         "key",
         FieldType::Name,
@@ -60,14 +60,18 @@ const FIELDS: &[Field] = &[
     Field::optional(
         "limit",
         FieldType::Int,
-        "How many keys `:list-keys` gives, at most 1000. Default 100.",
+        "Maximum number of keys that `:list-keys` returns, up to 1000. Default 100.",
     ),
     Field::optional(
         "max-length",
         FieldType::Int,
-        "How many items `:append` keeps, the newest. Default and most 1000.",
+        "The number of newest items that `:append` keeps. Default and maximum 1000.",
     ),
-    Field::optional("metadata", FieldType::Map, "What is kept beside the value."),
+    Field::optional(
+        "metadata",
+        FieldType::Map,
+        "Metadata that is stored with the value.",
+    ),
     Field::required(
         "operation",
         FieldType::Name,
@@ -77,14 +81,14 @@ const FIELDS: &[Field] = &[
     Field::optional(
         "prefix",
         FieldType::Text,
-        "What the keys of `:list-keys` start with.",
+        "The prefix of the keys of `:list-keys`.",
     ),
     Field::optional(
         "ttl",
         FieldType::Int,
-        "Seconds until the key is gone, up to a year.",
+        "Seconds until the key expires, up to a year.",
     ),
-    Field::optional("value", FieldType::Any, "What `:set` puts there."),
+    Field::optional("value", FieldType::Any, "The value that `:set` stores."),
 ];
 
 const OPERATIONS: Operations = Operations {
@@ -111,7 +115,7 @@ const OPERATIONS: Operations = Operations {
         },
         Operation {
             name: "exists",
-            doc: "Tells whether a key is there.",
+            doc: "Tells whether a key exists.",
             needs: &["key"],
             takes: &[],
             gives: r#"[:map [:success :boolean] [:key :string] [:exists? :boolean]]"#,
@@ -138,7 +142,7 @@ const OPERATIONS: Operations = Operations {
         },
         Operation {
             name: "list-keys",
-            doc: "Lists keys by their beginning.",
+            doc: "Lists keys by their prefix.",
             needs: &[],
             takes: &["limit", "prefix"],
             gives: r#"[:map [:success :boolean] [:keys [:vector :string]] [:count :int]]"#,
@@ -147,7 +151,7 @@ const OPERATIONS: Operations = Operations {
         },
         Operation {
             name: "set",
-            doc: "Puts a value under a key.",
+            doc: "Stores a value under a key.",
             needs: &["key"],
             takes: &["if-not-exists", "metadata", "ttl", "value"],
             gives: r#"[:map [:success :boolean] [:key :string] [:created? :boolean]]"#,
@@ -285,7 +289,7 @@ fn change(
             let Some(value) = config.get("value") else {
                 return Err(
                     StepError::config("E0765", "`:operation :set` needs `:value`")
-                        .hint("`:value nil` puts nil there"),
+                        .hint("`:value nil` stores nil"),
                 );
             };
             KvOp::Set(KvSet {

@@ -1,4 +1,4 @@
-//! One file for each step type, one for each model provider.
+//! The step types and the model providers, one file each.
 
 #![forbid(unsafe_code)]
 

@@ -197,12 +197,15 @@ async fn call(
     };
     let tools = definitions::read(fields)?;
     if !tools.tools.is_empty() && !endpoint.can(Capability::ToolCalling) {
-        return Err(unable(endpoint, "has no tools, and `:tools` gives it some"));
+        return Err(unable(
+            endpoint,
+            "does not support tools, but the step has `:tools`",
+        ));
     }
     if wanted.is_held() && !endpoint.can(Capability::StructuredOutput) {
         return Err(unable(
             endpoint,
-            "cannot be held to a schema, and `:output` has `:strict? true`",
+            "cannot be constrained to a schema, but `:output` has `:strict? true`",
         ));
     }
     Ok(Call {
@@ -243,7 +246,7 @@ fn refuse_unsupported(fields: Fields<'_>, endpoint: &Endpoint) -> Result<(), Ste
 fn unable(endpoint: &Endpoint, what: &str) -> StepError {
     let message = format!("`{}` of `:{}` {what}", endpoint.model, endpoint.provider);
     StepError::new("E0821", "unsupported", message)
-        .hint("use another `:model`, or say what this one can do: `:capabilities` in its connection or in `:llm-providers`")
+        .hint("use another `:model`, or declare the abilities of this one: `:capabilities` in its connection or in `:llm-providers`")
 }
 
 /// Rejects executed tools for models that are not known to call tools well.
@@ -272,7 +275,7 @@ fn refuse_of_model(names: &[&str], endpoint: &Endpoint) -> Result<(), StepError>
         return Ok(());
     }
     let message = format!(
-        "`{}` of `:{}` does not take {} as the step has it",
+        "`{}` of `:{}` does not accept {} as set by the step",
         endpoint.model,
         endpoint.provider,
         listed(names)

@@ -51,10 +51,10 @@ pub(crate) const SPEC: StepSpec = StepSpec {
     operations: Some(OPERATIONS),
     aliases: &[],
     doc: "Calls a tool of a server of the Model Context Protocol.\n\n\
-        The server is one of the flow's `:mcp` adapters. Arguments are held against the tool's schema before it is \
-        called. `:content` is what the tool gave as data, else its text; images and other contents are in `:parts`, an \
-        image as `{:type :image :url \"data:...\"}`, which a message to a model takes as it is. What a tool says went \
-        wrong is an error of kind `:tool-error`. Connections are kept for the next call.",
+        The server is one of the flow's `:mcp` adapters. Arguments are checked against the tool's schema before it is \
+        called. `:content` is the tool's result as data, or else its text; images and other contents are in `:parts`, an \
+        image as `{:type :image :url \"data:...\"}`, which a message to a model accepts unchanged. An error that a tool reports \
+        is an error of kind `:tool-error`. Connections are kept for the next call.",
     fields: FIELDS,
     examples: &[
         "(flow/step :mcp :issues {:adapter :linear/issues :tool \"list_issues\" :arguments {:team_id \"T1\"} :read-only? true})",
@@ -72,7 +72,7 @@ const FIELDS: &[Field] = &[
     Field::optional(
         "arguments",
         FieldType::Map,
-        "What the tool is given. Default nothing.",
+        "The arguments of the tool. Default: none.",
     ),
     Field::optional(
         "op",
@@ -85,7 +85,11 @@ const FIELDS: &[Field] = &[
         FieldType::Bool,
         "The tool changes nothing, so the call is repeated after a crash without asking. Default: the adapter's setting for the tool, otherwise false.",
     ),
-    Field::optional("tool", FieldType::Text, "The tool, as the server calls it."),
+    Field::optional(
+        "tool",
+        FieldType::Text,
+        "The name of the tool on the server.",
+    ),
 ];
 
 const OPERATIONS: Operations = Operations {
@@ -103,7 +107,7 @@ const OPERATIONS: Operations = Operations {
         },
         Operation {
             name: "list-tools",
-            doc: "Asks which tools the adapter lets be used.",
+            doc: "Lists the tools that the adapter allows.",
             needs: &["adapter"],
             takes: &[],
             gives: "[:map [:tools [:vector [:map [:name :string] [:description :string] [:input-schema :map] [:read-only? :boolean]]]]]",

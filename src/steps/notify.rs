@@ -27,8 +27,8 @@ const SPEC: StepSpec = StepSpec {
     operations: None,
     aliases: &[],
     doc: "Sends a message and returns `{:sent? true :channels {:http {:sent? true :status 202}}}`.\n\n\
-        The strings of a channel are templates over the flow's input with `:data` over it. A message that is not taken \
-        gives `{:sent? false :errors [...]}`; where the step has `:retry` or `:on-error`, it is an error.",
+        The strings of a channel are templates over the flow's input with `:data` over it. A message that is not accepted \
+        returns `{:sent? false :errors [...]}`; if the step has `:retry` or `:on-error`, it is an error.",
     fields: FIELDS,
     examples: &[
         "(flow/step :notify :tell {:channels {:http {:connection :chat :path \"/messages\" :json {:text \"Order {{order-id}} is paid\"}}}})",
@@ -45,7 +45,7 @@ const FIELDS: &[Field] = &[
     Field::optional(
         "data",
         FieldType::Map,
-        "What the texts may name, over the flow's input.",
+        "Variables of the texts, which override the flow's input.",
     ),
     Field::optional(
         "template",

@@ -1,6 +1,6 @@
 //! Addresses as messages show them.
 
-/// Returns an address without the password that it may carry.
+/// Returns an address without its password.
 pub fn without_password(repo: &str) -> String {
     let Some((scheme, rest)) = repo.split_once("://") else {
         return repo.to_string();

@@ -397,7 +397,7 @@ fn operations_are_held_against_what_they_need_and_take() {
             E0765 <:value> `:value` does not apply to `:operation :get`
                 it takes `:key` `:default`
             E0830 <{:adapter> `:op :call` needs `:tool`
-                `:tool`: The tool, as the server calls it.
+                `:tool`: The name of the tool on the server.
             E0830 <:a/b> the flow has no adapter `:a/b`
                 describe it in the flow: `:mcp [{:id :linear/issues :connection :linear-mcp :allow-tools [...]}]`
         "#]],
@@ -701,9 +701,9 @@ fn requests_that_cannot_be_sent_as_written_are_found() {
          (flow/step :http :d {:url \"http://x\" :json {:a 1} :form {:b 2}})
          (let [u \"http://x\" b nil] (flow/step :http :e {:url u :json [1] :body b}))",
         expect![[r#"
-            E0730 <"127.0.0.1:8765/x"> `127.0.0.1:8765/x` is not an address that can be asked: relative URL without a base
+            E0730 <"127.0.0.1:8765/x"> `127.0.0.1:8765/x` is not a valid address: relative URL without a base
                 an address looks like https://host/path
-            E0730 <"localhost:8765/x"> `localhost:8765/x` is not an address that can be asked: `localhost:` is not HTTP
+            E0730 <"localhost:8765/x"> `localhost:8765/x` is not a valid address: `localhost:` is not HTTP
                 an address looks like https://host/path
             warning E0738 <"b"> `:body` is not sent: `:json` wins over it
                 leave one of them out

@@ -226,10 +226,7 @@ fn wrong_bindings_are_refused() {
             "must not contain the secret itself",
         ),
         ("{:profiles {:prod []}}", "takes a map"),
-        (
-            "{:prices [{:provider :openai}]}",
-            "does not say its `:model`",
-        ),
+        ("{:prices [{:provider :openai}]}", "needs `:model`"),
     ];
     for (text, expected) in settings {
         scratch.write("flowstone.edn", text);

@@ -229,7 +229,7 @@ fn damaged_and_missing_files_of_source_trees_are_found() {
             std::fs::write(&path, bytes).expect("written");
         }
     }
-    let changed = "its contents are not what its hash says";
+    let changed = "its contents do not match its hash";
     let expected = [
         format!("file a.txt: {changed}"),
         format!("file (hash): {changed}"),

@@ -93,15 +93,15 @@ fn text_is_replaced_where_it_is_once() {
             ),
             (
                 r#"{:op :replace :path "a.txt" :old "one" :new "1"}"#,
-                "E0784 `:old` is 2 times in `a.txt`, in lines 1, 3 | take more lines around it into `:old`, or change all with `:all? true`",
+                "E0784 `:old` occurs 2 times in `a.txt`, in lines 1, 3 | include more of the surrounding lines in `:old`, or replace all with `:all? true`",
             ),
             (
                 r#"{:op :replace :path "a.txt" :old "twoo" :new "2"}"#,
-                "E0784 `:old` is not in `a.txt`; line 2 is like its first one: `two` | spaces and line ends count: look at the lines around 2 with `:op :read`",
+                "E0784 `:old` is not in `a.txt`; line 2 is similar to its first one: `two` | spaces and line ends count: look at the lines around 2 with `:op :read`",
             ),
             (
                 r#"{:op :replace :path "a.txt" :old "" :new "2"}"#,
-                "E0725 `:old` is empty | name the text to replace; `:op :replace-lines` puts lines in",
+                "E0725 `:old` is empty | give the text to replace; `:op :replace-lines` inserts lines",
             ),
             (
                 r#"{:op :replace :path "b.txt" :old "one" :new "2"}"#,
@@ -134,11 +134,11 @@ fn lines_are_replaced_put_in_and_taken_out() {
             ),
             (
                 r#"{:op :replace-lines :path "a.txt" :start-line 2 :end-line 9 :content ""}"#,
-                "E0785 `a.txt` has 3 lines, and `:end-line` is 9 | lines are counted from 1; `:end-line` one below `:start-line` puts lines in before it",
+                "E0785 `a.txt` has 3 lines, but `:end-line` is 9 | lines are counted from 1; `:end-line` one below `:start-line` puts lines in before it",
             ),
             (
                 r#"{:op :replace-lines :path "a.txt" :start-line 3 :end-line 1 :content ""}"#,
-                "E0785 `a.txt` has 3 lines, and `:end-line` 1 is before `:start-line` 3 | lines are counted from 1; `:end-line` one below `:start-line` puts lines in before it",
+                "E0785 `a.txt` has 3 lines, but `:end-line` 1 is before `:start-line` 3 | lines are counted from 1; `:end-line` one below `:start-line` puts lines in before it",
             ),
         ],
     );
@@ -208,7 +208,7 @@ fn patches_apply_to_several_files_or_to_none() {
             ),
             (
                 &patch(wrong),
-                "E0786 hunk 1 of `a.txt` (@@ -1,3 +1,3 @@) does not apply: line 2 is `two` where it has `2` | nothing was changed, also in other files; read the file again and make the patch for what is there",
+                "E0786 hunk 1 of `a.txt` (@@ -1,3 +1,3 @@) does not apply: line 2 is `two` where it has `2` | no file was changed; read the file again and make a patch for its current content",
             ),
             (
                 &patch("--- a/a.txt\n+++ b/a.txt\n@@ -1,3 +1,3 @@\n one\n-two\n+TWO\n"),
@@ -228,13 +228,13 @@ fn patches_apply_to_several_files_or_to_none() {
             ),
             (
                 &patch("--- a/a.txt\n+++ /dev/null\n@@ -1 +0,0 @@\n-one\n"),
-                "E0786 the patch does not apply to `a.txt`: it deletes the file, and leaves 7 lines | nothing was changed, also in other files; read the file again and make the patch for what is there",
+                "E0786 the patch does not apply to `a.txt`: it deletes the file, but leaves 7 lines | no file was changed; read the file again and make a patch for its current content",
             ),
             (
                 &patch(
                     "diff --git a/l b/l\nnew file mode 120000\n--- /dev/null\n+++ b/l\n@@ -0,0 +1 @@\n+/etc/passwd\n",
                 ),
-                "E0786 line 2 of the patch: links are not made or changed by a diff | nothing was changed; a diff as `git diff` writes it is understood",
+                "E0786 line 2 of the patch: a diff cannot create or change links | nothing was changed; a diff as `git diff` writes it is understood",
             ),
             (
                 &patch("--- a/../x\n+++ b/../x\n@@ -0,0 +1 @@\n+x\n"),
@@ -250,7 +250,7 @@ fn patches_apply_to_several_files_or_to_none() {
             ),
             (
                 r#"{:op :apply-edit}"#,
-                "E0727 `:apply-edit` takes `:patch` or `:edits`, one of them | `:patch` is a unified diff, `:edits` a vector of {:path :old :new}",
+                "E0727 `:apply-edit` needs either `:patch` or `:edits` | `:patch` is a unified diff, `:edits` a vector of {:path :old :new}",
             ),
         ],
     );
@@ -365,7 +365,7 @@ fn bytes_and_blobs_are_content_and_too_much_is_not() {
         ("7", "E0780 `:content` takes text or bytes, not "),
         (
             "(apply str (repeat 1048577 \"sixteen letters!\"))",
-            "E0788 the content of `x` has 16777232 bytes, and at most 16777216 are written",
+            "E0788 the content of `x` has 16777232 bytes, but at most 16777216 can be written",
         ),
     ] {
         let shown = with_draft(
@@ -396,7 +396,7 @@ fn what_is_no_changeset_is_named() {
         ),
         (
             r#"{:op :list :changeset "res://v1/ws/local/bundle/changeset/files/cs-0" :source {:type :dir :path "."}}"#,
-            "E0781 the step takes `:source` or `:changeset`, not both | a changeset knows its source",
+            "E0781 the step takes `:source` or `:changeset`, not both | a changeset includes its source",
         ),
         (
             r#"{:op :list}"#,

@@ -252,7 +252,7 @@ fn openrouter() {
             r#"{"id":"gen","error":{"code":429,"message":"Rate limited upstream"},"choices":[{"delta":{"content":""},"finish_reason":"error"}]}"#,
         ],
         expect![
-            "E0804 rate-limited: openrouter wants fewer requests: Rate limited upstream (Later)"
+            "E0804 rate-limited: openrouter limits the rate of requests: Rate limited upstream (Later)"
         ],
     );
     reads(

@@ -397,7 +397,7 @@ fn links_are_followed_inside_only() {
         &read("circle"),
         expect![[r#"
         E0770 bad-path: the link `circle` leads in a circle
-          hint: read the file that the links were meant to reach
+          hint: read the target file of the links directly
           data: {:path "circle"}"#]],
     );
     check(

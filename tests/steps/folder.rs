@@ -290,11 +290,12 @@ fn a_folder_is_filled_beside_what_is_in_it() {
     assert_eq!(to("empty", ""), r#"{:path "empty" :files 1}"#);
     assert!(
         to("full/a.txt", "")
-            .starts_with("E0787 nothing is put into `full/a.txt`: a part of it is a file")
+            .starts_with("E0787 nothing was written to `full/a.txt`: a part of it is a file")
     );
     #[cfg(unix)]
     assert!(
-        to("link/x", "").starts_with("E0787 nothing is put into `link/x`: a part of it is a link")
+        to("link/x", "")
+            .starts_with("E0787 nothing was written to `link/x`: a part of it is a link")
     );
     for path in ["..", "../x", "/tmp/x", ".git", ".flowstone/x", "/", ""] {
         let shown = to(path, ":overwrite? true");

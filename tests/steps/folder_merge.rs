@@ -104,7 +104,7 @@ fn files_with_other_content_are_named_and_nothing_is_written() {
     project.write("out/keep.txt", b"keep\n");
     let found = written(&project, "", ":to \"out\"");
     assert!(
-        found.starts_with("E0787 nothing is put into `out`: 2 files are there with other content: `a.txt`, `c.txt`"),
+        found.starts_with("E0787 nothing was written to `out`: 2 files are there with other content: `a.txt`, `c.txt`"),
         "{found}"
     );
     assert!(found.contains(":overwrite? true"), "{found}");
@@ -177,7 +177,7 @@ fn links_and_folders_in_the_way_are_refused() {
     symlink(outside.path(), project.path().join("linked/sub")).expect("a link");
     let found = written(&project, "", ":to \"linked\" :overwrite? true");
     assert!(
-        found.starts_with("E0787 nothing is put into `linked`: `sub` there is a link"),
+        found.starts_with("E0787 nothing was written to `linked`: `sub` there is a link"),
         "{found}"
     );
     assert!(
@@ -189,7 +189,7 @@ fn links_and_folders_in_the_way_are_refused() {
     project.write("folder/file/theirs.txt", b"theirs\n");
     let found = written(&project, "", ":to \"folder\" :overwrite? true");
     assert!(
-        found.starts_with("E0787 nothing is put into `folder`: `file` there is a folder"),
+        found.starts_with("E0787 nothing was written to `folder`: `file` there is a folder"),
         "{found}"
     );
     assert_eq!(read(&project, "folder/sub/x.txt"), None);
@@ -271,7 +271,7 @@ fn one_file_is_written_out() {
     );
     let refused = out(r#":path "reports/old.md" :content "new""#);
     assert!(
-        refused.starts_with("E0787 `reports/old.md` is there already, with other content")
+        refused.starts_with("E0787 `reports/old.md` already exists with other content")
             && refused.contains(":overwrite? true"),
         "{refused}"
     );

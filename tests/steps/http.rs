@@ -305,7 +305,7 @@ fn secrets_are_added_and_never_written_down() {
         &world,
         "{:url \"URL/a\" :auth {:type :google-service-account :secret-ref :my-token}}",
         expect![[r#"
-            E0753 bad-config: `:auth` does not say its `:scopes`
+            E0753 bad-config: `:auth` needs `:scopes`
               hint: as in `:scopes ["https://www.googleapis.com/auth/spreadsheets.readonly"]`"#]],
     );
 }
@@ -434,7 +434,7 @@ fn a_status_that_is_an_error_says_what_the_server_said() {
         expect![[r#"
             E0734 rate-limited: http://HOST/a answered 429 Too Many Requests
               retry: after 7s
-              hint: the server wants fewer requests; `:retry` waits as long as it asks for
+              hint: the server limits the rate of requests; `:retry` waits as long as it asks for
               data: {:url "http://HOST/a" :method "GET" :status 429 :headers {:connection "close" :content-length "0" :retry-after "7"}}"#]],
     );
     for (headers, words) in [
@@ -572,13 +572,13 @@ fn requests_that_cannot_be_are_named() {
         (
             "{:url \"nonsense\"}",
             expect![[r#"
-            E0730 bad-url: `nonsense` is not an address that can be asked: relative URL without a base
+            E0730 bad-url: `nonsense` is not a valid address: relative URL without a base
               hint: an address looks like https://host/path"#]],
         ),
         (
             "{:url \"file:///etc/passwd\"}",
             expect![[r#"
-            E0730 bad-url: `file:///etc/passwd` is not an address that can be asked: `file:` is not HTTP
+            E0730 bad-url: `file:///etc/passwd` is not a valid address: `file:` is not HTTP
               hint: an address looks like https://host/path"#]],
         ),
         (

@@ -188,7 +188,7 @@ fn what_is_wrong_is_said() {
             ),
             (
                 "{:operation :set :key \"k\"}",
-                "E0765 `:operation :set` needs `:value` | `:value nil` puts nil there",
+                "E0765 `:operation :set` needs `:value` | `:value nil` stores nil",
             ),
             (
                 "{:operation :set :key \"k\" :value 1 :ttl 0}",

@@ -455,7 +455,7 @@ fn errors_have_the_same_codes_for_every_provider() {
                 r#"{"error":{"message":"slow down"}}"#,
             ),
             expect![[r#"
-                E0804 rate-limited: openai wants fewer requests: slow down
+                E0804 rate-limited: openai limits the rate of requests: slow down
                   retry: after 3s
                   hint: `:retry` waits as long as the provider asks for"#]],
         ),
@@ -606,14 +606,14 @@ fn what_cannot_be_done_fails_before_the_call() {
         (
             "{:connection :ai :prompt \"x\" :max-tool-calls 3}",
             expect![[r#"
-                E0820 bad-config: `:max-tool-calls` needs tools that are executed, and the call has no such tools
+                E0820 bad-config: `:max-tool-calls` needs tools that are executed, but the call has none
                   hint: name some: `:tools {:mode :execute :allowed ["files"]}` or `:available-steps [:files]`"#]],
         ),
         (
             "{:connection :ai :prompt \"x\" :provider :anthropic}",
             expect![[r#"
-                E0810 bad-config: the step asks for `:anthropic`, and its connection `:ai` is for `:openai`
-                  hint: leave out `:provider`, or name a connection of that provider"#]],
+                E0810 bad-config: the step names `:anthropic`, but its connection `:ai` is for `:openai`
+                  hint: remove `:provider`, or name a connection of that provider"#]],
         ),
         (
             "{:connection :ia :prompt \"x\"}",

@@ -217,21 +217,19 @@ fn a_hostile_server_does_no_harm() {
     );
     check_call(
         r#"reply '"result":{"tools":[]}'"#,
-        expect![
-            "E0832 `:fake` breaks the protocol: it answered with something else than a tool's result"
-        ],
+        expect!["E0832 `:fake` breaks the protocol: it did not answer with a tool's result"],
     );
     check_call(
         r#"reply '"result":{"resultType":"input_required","inputRequests":{},"requestState":"s"}'"#,
         expect![[r#"
             E0832 the tool `echo` of `:fake` asks for more input, which is not available here
-              give the tool all it needs in `:arguments`, or ask a person in a step before it"#]],
+              pass everything that the tool needs in `:arguments`, or ask a person in a step before it"#]],
     );
     check_call(
         r#"printf '{"jsonrpc":"2.0","id":"q","method":"elicitation/create","params":{"mode":"form","message":"Who?","requestedSchema":{"type":"object","properties":{}}}}\n'; IFS= read -r answer; echo "$answer" >> answers.txt; reply '"result":{"isError":true,"content":[{"type":"text","text":"declined"}]}'"#,
         expect![[r#"
             E0832 the tool `echo` of `:fake` asks for an answer of a person, which is not available here
-              give the tool all it needs in `:arguments`, or ask a person in a step before it"#]],
+              pass everything that the tool needs in `:arguments`, or ask a person in a step before it"#]],
     );
 }
 
@@ -262,7 +260,7 @@ fn a_server_that_does_not_shake_hands_is_named_with_what_it_said() {
             },
             expect![[r#"
                 E0831 `:fake` does not follow the MCP protocol: it ended before it answered (exit status: 3); its error output: no such folder
-                  look at `:base-url` of the connection and `:path` of the adapter, or at `:command`"#]],
+                  check `:base-url` of the connection and `:path` of the adapter, or `:command`"#]],
         ),
         (
             Fake {
@@ -271,7 +269,7 @@ fn a_server_that_does_not_shake_hands_is_named_with_what_it_said() {
             },
             expect![[r#"
                 E0831 `:fake` does not follow the MCP protocol: it ended before it answered (exit status: 0); its output has a line that is not a message: `Usage: server DIR`
-                  look at `:base-url` of the connection and `:path` of the adapter, or at `:command`"#]],
+                  check `:base-url` of the connection and `:path` of the adapter, or `:command`"#]],
         ),
         (
             Fake {
@@ -280,7 +278,7 @@ fn a_server_that_does_not_shake_hands_is_named_with_what_it_said() {
             },
             expect![[r#"
                 E0831 `:fake` does not follow the MCP protocol: it refuses the handshake: license expired (code -32000)
-                  look at `:base-url` of the connection and `:path` of the adapter, or at `:command`"#]],
+                  check `:base-url` of the connection and `:path` of the adapter, or `:command`"#]],
         ),
         (
             Fake {
@@ -289,7 +287,7 @@ fn a_server_that_does_not_shake_hands_is_named_with_what_it_said() {
             },
             expect![[r#"
                 E0831 `:fake` does not follow the MCP protocol: its answer to the handshake is invalid
-                  look at `:base-url` of the connection and `:path` of the adapter, or at `:command`"#]],
+                  check `:base-url` of the connection and `:path` of the adapter, or `:command`"#]],
         ),
         (
             Fake {
@@ -299,7 +297,7 @@ fn a_server_that_does_not_shake_hands_is_named_with_what_it_said() {
             },
             expect![[r#"
                 E0831 `:fake` does not follow the MCP protocol: it ended before it answered (exit status: 1)
-                  look at `:base-url` of the connection and `:path` of the adapter, or at `:command`"#]],
+                  check `:base-url` of the connection and `:path` of the adapter, or `:command`"#]],
         ),
     ];
     for (fake, expected) in cases {
@@ -421,7 +419,7 @@ fn adapters_and_tools_that_are_not_there_are_named() {
             "{:adapter :f/all}",
             expect![[r#"
             E0830 `:op :call` needs `:tool`
-              `:tool`: The tool, as the server calls it."#]],
+              `:tool`: The name of the tool on the server."#]],
         ),
         (
             "{:adapter :f/all :op :list-tools :tool \"echo\"}",
@@ -493,7 +491,7 @@ fn what_is_wrong_with_a_connection_is_said() {
             expect![[r#"
                 E0830 no command is set for the connection `:fake` in flowstone.edn
                   as in `{:connections {:fake {:backend :mcp :command ["node" "server.js" "."]}}}`
-                  a flow cannot say it: a flow from elsewhere must not start programs"#]],
+                  a flow cannot set it: a flow from elsewhere must not start programs"#]],
         ),
         (
             "{:connections {:fake {:backend :openai :command [\"sh\"]}}}",
@@ -517,7 +515,7 @@ fn what_is_wrong_with_a_connection_is_said() {
             "{:connections {:fake {:backend :mcp :command [\"./no-such-program\"]}}}",
             expect![[r#"
                 E0831 the command `ROOT/./no-such-program` of `:fake` cannot be started: No such file or directory (os error 2)
-                  look at `:command` of the connection in flowstone.edn; a path in it starts at the project's folder"#]],
+                  check `:command` of the connection in flowstone.edn; a path in it starts at the project's folder"#]],
         ),
         (
             "{:connections {:fake {:backend :mcp :command [\"sh\"] :cwd \"nowhere\"}}}",

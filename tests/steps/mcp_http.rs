@@ -257,14 +257,14 @@ fn a_server_that_refuses_or_is_none_is_named() {
             "",
         )),
         expect![[r#"
-            E0831 `:fake` refuses us: it wants Bearer realm="x"
-              give the connection an `:auth`, and see that its secret is set and valid"#]],
+            E0831 `:fake` denies access: it wants Bearer realm="x"
+              give the connection an `:auth`, and check that its secret is set and valid"#]],
     );
     check(
         all(Say::Http("403 Forbidden", "no")),
         expect![[r#"
-            E0831 `:fake` refuses us: status 403
-              give the connection an `:auth`, and see that its secret is set and valid"#]],
+            E0831 `:fake` denies access: status 403
+              give the connection an `:auth`, and check that its secret is set and valid"#]],
     );
     check(
         all(Say::Http(
@@ -273,7 +273,7 @@ fn a_server_that_refuses_or_is_none_is_named() {
         )),
         expect![[r#"
             E0831 `:fake` does not follow the MCP protocol: its answer is text/html, not JSON
-              look at `:base-url` of the connection and `:path` of the adapter, or at `:command`"#]],
+              check `:base-url` of the connection and `:path` of the adapter, or `:command`"#]],
     );
     check(
         all(Say::Http(
@@ -282,7 +282,7 @@ fn a_server_that_refuses_or_is_none_is_named() {
         )),
         expect![[r#"
             E0831 `:fake` does not follow the MCP protocol: it answers a line that is not a message: EOF while parsing a value at line 1 column 8: {"half":
-              look at `:base-url` of the connection and `:path` of the adapter, or at `:command`"#]],
+              check `:base-url` of the connection and `:path` of the adapter, or `:command`"#]],
     );
     // Nobody follows it.
     check(
@@ -292,7 +292,7 @@ fn a_server_that_refuses_or_is_none_is_named() {
         )),
         expect![[r#"
             E0831 `:fake` does not follow the MCP protocol: it answers HTTP 302 Found
-              look at `:base-url` of the connection and `:path` of the adapter, or at `:command`"#]],
+              check `:base-url` of the connection and `:path` of the adapter, or `:command`"#]],
     );
 }
 
@@ -347,7 +347,7 @@ fn where_nobody_listens_and_where_nobody_may_ask_is_said() {
     .assert_eq(&text);
     let (_project, text) = run("ftp://127.0.0.1/", "");
     expect![[r#"
-        E0730 `ftp://127.0.0.1/mcp` is not an address that can be asked: `ftp:` is not HTTP
+        E0730 `ftp://127.0.0.1/mcp` is not a valid address: `ftp:` is not HTTP
           an address looks like https://host/path"#]]
     .assert_eq(&text);
 }

@@ -128,7 +128,7 @@ fn what_is_wrong_is_said() {
         (
             "{:a 1 :b 2}",
             "{:type :table :table \"t\"}",
-            "E0768 the result is a map, and nothing says where its rows are | add `:rows-path [...]`; the result has :a :b",
+            "E0768 the result is a map, but the place of its rows is not set | add `:rows-path [...]`; the result has :a :b",
         ),
         (
             "{:a {:c []}}",
@@ -279,7 +279,7 @@ fn the_name_and_the_type_of_a_file_decide_its_bytes() {
         (
             "{:x 1}",
             ":filename \"a.csv\"",
-            "E0768 a table is made of a vector of maps or of vectors",
+            "E0768 a table needs a vector of maps or of vectors",
         ),
         (
             "[1 2]",
@@ -289,7 +289,7 @@ fn the_name_and_the_type_of_a_file_decide_its_bytes() {
         (
             "{:x 1}",
             ":filename \"a.ndjson\"",
-            "E0768 JSON Lines are made of a vector",
+            "E0768 JSON Lines need a vector",
         ),
     ] {
         let found = bytes(value, persist).1;

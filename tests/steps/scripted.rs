@@ -112,7 +112,7 @@ fn a_turn_may_expect_its_request() {
         ),
         (
             config("Be brief.", "please", "").replace("\"m\"", "\"n\""),
-            "it should ask `m`, and asks `n`",
+            "it should be for `m`, but is for `n`",
         ),
     ] {
         let shown = says(config);
@@ -128,7 +128,7 @@ fn a_turn_may_fail_as_providers_do() {
     for (error, expected) in [
         (
             ":rate-limited :retry-after-ms 1500",
-            "E0804 rate-limited: scripted wants fewer requests: as the script says\n  retry: after 1.5s\n",
+            "E0804 rate-limited: scripted limits the rate of requests: as the script says\n  retry: after 1.5s\n",
         ),
         (
             ":unavailable :message \"gone\"",

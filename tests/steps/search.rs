@@ -85,7 +85,7 @@ fn an_embedder_that_is_down_leaves_the_words() {
     assert_eq!(ask(&project, ":query \"soup\"", of), "[[\"menu.md\"] 1]");
     let found = ask(&project, ":query \"soup\" :mode :semantic", of);
     assert!(
-        found.starts_with("E0729 the embedder cannot be asked"),
+        found.starts_with("E0729 the request to the embedder failed"),
         "{found}"
     );
     // Two that pass are made good.

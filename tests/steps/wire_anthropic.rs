@@ -718,7 +718,7 @@ fn what_goes_wrong_in_a_stream() {
     };
     let cases = [
         (error("overloaded_error", "Overloaded"), expect!["E0805 unavailable: anthropic cannot answer now (529): Overloaded (Later)"]),
-        (error("rate_limit_error", "Slow down"), expect!["E0804 rate-limited: anthropic wants fewer requests: Slow down (Later)"]),
+        (error("rate_limit_error", "Slow down"), expect!["E0804 rate-limited: anthropic limits the rate of requests: Slow down (Later)"]),
         (error("api_error", "Internal"), expect!["E0805 unavailable: anthropic cannot answer now (500): Internal (Later)"]),
         (error("authentication_error", "invalid x-api-key"), expect!["E0801 unauthorized: anthropic does not accept the key: invalid x-api-key (Never)"]),
         (error("permission_error", "not yours"), expect!["E0801 unauthorized: anthropic does not accept the key: not yours (Never)"]),

@@ -567,7 +567,7 @@ fn exceptions_in_a_stream() {
     );
     shown.push_str(&stream(BEDROCK, &error));
     expect![[r#"
-        throttlingException: E0804 rate-limited: bedrock wants fewer requests: Too many requests (Later)
+        throttlingException: E0804 rate-limited: bedrock limits the rate of requests: Too many requests (Later)
         modelStreamErrorException: E0805 unavailable: bedrock cannot answer now (500): it broke (Later)
         modelStreamErrorException: E0805 unavailable: bedrock cannot answer now (424): oh (Later)
         validationException: E0803 too-long: the conversation is too long for the model: Input is too long for requested model. (Never)
@@ -778,17 +778,17 @@ fn errors_before_a_stream() {
               hint: check the key; it belongs to one provider and may have been revoked
             E0803 too-long: the conversation is too long for the model: Input is too long for requested model.
               hint: send less, or use a model with a larger context
-            E0804 rate-limited: bedrock wants fewer requests: quota
+            E0804 rate-limited: bedrock limits the rate of requests: quota
               retry: later
               hint: `:retry` waits as long as the provider asks for
-            E0804 rate-limited: bedrock wants fewer requests: Too many tokens, please wait before trying again.
+            E0804 rate-limited: bedrock limits the rate of requests: Too many tokens, please wait before trying again.
               retry: later
               hint: `:retry` waits as long as the provider asks for
             E0805 unavailable: bedrock cannot answer now (424): the model failed
               retry: later
               hint: try again later, or use another `:provider`
               data: {:status 424}
-            E0808 bad-response: bedrock sent something that is not an answer: the sum of a message's lengths is wrong
+            E0808 bad-response: bedrock sent something that is not an answer: the checksum of a message's lengths is wrong
               retry: later
               hint: check that the connection's `:base-url` is that of such a provider
               data: {:preview "�������Rl�v�\u000b:event-type��\u000cmessageStart\r:content-type���application/json\r:message-type���event{\"role\":\"assistant\",\"p\":\"abcd\"}�pY+�������WL;^_\u000b:event-type���contentBlockDelta\r:content-type���application/json\r:message-type���event{\"contentBlockIndex\":0,\"delta\":{\"text\":\"Grüß \"}}��z5����������������������������������������"}

@@ -465,7 +465,7 @@ fn errors_in_a_stream() {
             TEXT[1],
             r#"{"error":{"code":429,"message":"slow down","status":"RESOURCE_EXHAUSTED","details":[{"@type":"t/RetryInfo","retryDelay":"1.5s"}]}}"#,
         ],
-        expect!["E0804 rate-limited: google wants fewer requests: slow down (After(1.5s))"],
+        expect!["E0804 rate-limited: google limits the rate of requests: slow down (After(1.5s))"],
     );
     reads(
         &[

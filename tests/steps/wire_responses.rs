@@ -497,7 +497,7 @@ fn what_goes_wrong_in_a_stream() {
     };
     let cases = [
         (failed("server_error", "The server had an error"), expect!["E0805 unavailable: openai cannot answer now (500): The server had an error (Later)"]),
-        (failed("rate_limit_exceeded", "Slow down"), expect!["E0804 rate-limited: openai wants fewer requests: Slow down (Later)"]),
+        (failed("rate_limit_exceeded", "Slow down"), expect!["E0804 rate-limited: openai limits the rate of requests: Slow down (Later)"]),
         (failed("insufficient_quota", "Pay"), expect!["E0804 no-credit: the account at openai has no credit left: Pay (Never)"]),
         (failed("invalid_image", "no picture"), expect!["E0813 bad-request: openai does not accept the request (400): no picture (Never)"]),
         (failed("context_length_exceeded", "too long"), expect!["E0803 too-long: the conversation is too long for the model: too long (Never)"]),

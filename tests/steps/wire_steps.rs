@@ -81,7 +81,7 @@ fn what_a_model_does_not_take_fails_before_the_call() {
         (
             "{:connection :claude :prompt \"x\" :temperature 0.2}",
             expect![[r#"
-                E0809 bad-config: `claude-sonnet-5-5` of `:anthropic` does not take `:temperature` as the step has it
+                E0809 bad-config: `claude-sonnet-5-5` of `:anthropic` does not accept `:temperature` as set by the step
                   hint: leave it out, or use another `:model`"#]],
         ),
         (
@@ -94,13 +94,13 @@ fn what_a_model_does_not_take_fails_before_the_call() {
             "{:connection :claude :model \"claude-3-5-haiku-latest\" :prompt \"x\" :reasoning-effort :low}",
             expect![[r#"
                 E0821 unsupported: `claude-3-5-haiku-latest` of `:anthropic` does not take `:reasoning-effort`
-                  hint: use another `:model`, or say what this one can do: `:capabilities` in its connection or in `:llm-providers`"#]],
+                  hint: use another `:model`, or declare the abilities of this one: `:capabilities` in its connection or in `:llm-providers`"#]],
         ),
         (
             "{:connection :claude :prompt \"x\" :provider-opts {:anthropic {:responses {:store false}}}}",
             expect![[r#"
                 E0809 bad-config: `:anthropic` has no Responses interface to give `:responses` to
-                  hint: leave them out, or say `:family :openai` in its connection"#]],
+                  hint: remove them, or set `:family :openai` in its connection"#]],
         ),
     ] {
         let shown = wait(async {
@@ -144,7 +144,7 @@ fn errors_of_the_server_are_named() {
             "<!DOCTYPE html>\n<html><head><title>Just a\n moment...</title></head><body>Cloudflare</body></html>",
             expect![[r#"
                 E0808 bad-response: a proxy or firewall before anthropic answered with a web page (403): "Just a moment..."
-                  hint: the key was not looked at: check the connection's `:base-url`, and what the network lets pass
+                  hint: the key was not checked: check the connection's `:base-url`, and what the network lets pass
                   data: {:status 403}"#]],
         ),
         (

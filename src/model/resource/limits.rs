@@ -175,11 +175,11 @@ mod tests {
             ("7", "`:resources` takes a map, not an integer"),
             (
                 "{:max-retained 0}",
-                "`:max-retained` is a size such as \"50MB\"",
+                "`:max-retained` must be a size such as \"50MB\"",
             ),
             (
                 "{:max-value \"big\"}",
-                "`:max-value` is a size such as \"50MB\"",
+                "`:max-value` must be a size such as \"50MB\"",
             ),
             (
                 "{:ephemeral-ttl 0}",

@@ -64,7 +64,7 @@ impl Answer {
     /// Returns the parts of `:expect` that do not hold.
     ///
     /// # Errors
-    /// When the expectation itself cannot be checked.
+    /// Fails if the expectation itself cannot be checked.
     pub fn unmet(&self, cx: &StepContext, content: &Value) -> Result<Option<String>, StepError> {
         match check_at_once(cx, &self.expect, content) {
             Ok(()) => Ok(None),

@@ -1,4 +1,4 @@
-//! What surrounds the loop of an agent: memory and plan, budget and ledger, evaluation, trace, the answer as a resource.
+//! The parts around the loop of an agent: memory and plan, budget and ledger, evaluation, trace, the stored answer.
 //!
 //! The loop calls this before its first turn, at each turn, and with its result. All steps are nested in the agent's. A
 //! failure after the answer never loses the answer: the result gets a warning.
@@ -19,7 +19,7 @@ use super::tool::Tool;
 use super::trace::{Beside, Called, Trace};
 use crate::fields::Fields;
 
-/// The parsed options of a config beside the loop.
+/// The parsed options of a config other than those of the loop.
 pub(super) struct Around {
     memory: Option<Rc<Memory>>,
     cost: Option<Cost>,

@@ -64,8 +64,8 @@ fn without(value: &Value, depth: usize, images: &mut Vec<Value>) -> Value {
     }
 }
 
-/// Returns the `data:` address of a part: of `{:type :image :url "data:..."}`, or of a content as servers of MCP write it
-/// in their data, `{:type "image" :data "..." :mimeType "image/png"}` or `{:uri "..." :blob "..." :mimeType "..."}`.
+/// Returns the `data:` address of a part: of `{:type :image :url "data:..."}`, or of a content of an MCP server,
+/// `{:type "image" :data "..." :mimeType "image/png"}` or `{:uri "..." :blob "..." :mimeType "..."}`.
 fn address(value: &Value) -> Option<Cow<'_, str>> {
     let text = |key: &str| value.get(key).and_then(Value::as_str);
     let is_kind = || {

@@ -17,13 +17,13 @@ pub(super) const FIELD: FieldType = FieldType::Either(&[
         Field::optional(
             "budget",
             BUDGET,
-            "What all runs of the flow may use together.",
+            "The budget of all runs of the flow together.",
         )
         .or_nil(),
         Field::optional(
             "enabled",
             FieldType::Bool,
-            "Whether a ledger is kept. It is, unless this is false.",
+            "Whether a ledger is kept. Default true.",
         )
         .or_nil(),
     ]),
@@ -32,13 +32,13 @@ const BUDGET: FieldType = FieldType::Keys(&[
     Field::optional(
         "max-tokens-total",
         FieldType::IntIn(1, i64::MAX),
-        "How many tokens.",
+        "Maximum number of tokens.",
     )
     .or_nil(),
     Field::optional(
         "window-hours",
         FieldType::IntIn(1, MOST_HOURS),
-        "In how many hours; without it, in the last 100 runs.",
+        "The period in hours; without it, the last 100 runs count.",
     )
     .or_nil(),
 ]);

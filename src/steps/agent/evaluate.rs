@@ -16,19 +16,19 @@ pub(super) const FIELD: FieldType = FieldType::Either(&[
         Field::optional(
             "criteria",
             FieldType::List(&FieldType::Name),
-            "What is scored. Default `[:relevance :completeness :accuracy]`.",
+            "The criteria to score. Default `[:relevance :completeness :accuracy]`.",
         )
         .or_nil(),
         Field::optional(
             "model",
             FieldType::Text,
-            "Which model scores; else the agent's.",
+            "The model that scores. Default: the agent's.",
         )
         .or_nil(),
         Field::optional(
             "persist-to-memory",
             FieldType::Bool,
-            "Whether the scores become a row of the `:memory`.",
+            "Whether the scores are stored as a row of the `:memory`.",
         )
         .or_nil(),
     ]),

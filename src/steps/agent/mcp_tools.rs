@@ -1,9 +1,9 @@
-//! Tools of servers for agents: what the references in `:tools {:mcp [...]}` stand for.
+//! Tools of servers for agents: the references in `:tools {:mcp [...]}`.
 //!
-//! A reference is an adapter's id, which publishes what its `:allow-tools` name, or an adapter's namespace with the
-//! name of a tool, which publishes that tool alone. What a tool is is taken from the definition; where that does not
-//! say it, an inner step asks the server, so that a resumed run needs no server for it. Only the definition says that a
-//! tool changes nothing: what a server says about itself gives it no rights.
+//! A reference is an adapter's id, which stands for the tools in its `:allow-tools`, or an adapter's namespace with the
+//! name of a tool, which stands for that tool alone. The description of a tool is taken from the definition. If it has
+//! none, a nested step asks the server, so that a resumed run needs no server for it. Only the definition can declare
+//! that a tool changes nothing: a server's own description grants no permission.
 
 use std::rc::Rc;
 
@@ -20,14 +20,14 @@ use crate::json::{items, to_json};
 use crate::mcp::answer::for_model;
 use crate::mcp::{SPEC, with_near};
 
-/// The id of the inner step that asks a server for its tools.
+/// The id of the nested step that asks a server for its tools.
 const LISTING: &str = "mcp_tools";
 
-/// Returns the tools that references stand for, in their order, each once. References have no colon.
+/// Returns the tools of the references, in their order, without duplicates. References have no colon.
 ///
 /// # Errors
-/// E0830 when a reference means no adapter or tool, or means all tools of an adapter that allows none by name; what an
-/// inner step that asks a server fails with.
+/// E0830 if a reference does not name an adapter or tool, or names all tools of an adapter without a list of allowed
+/// ones; the error of a nested step that asks a server.
 pub(crate) async fn of(cx: &StepContext, references: &[Rc<str>]) -> Result<Vec<Tool>, StepError> {
     let mut meant: Vec<(Rc<McpAdapter>, Vec<Rc<str>>)> = Vec::new();
     for reference in references {
@@ -61,7 +61,7 @@ pub(crate) async fn of(cx: &StepContext, references: &[Rc<str>]) -> Result<Vec<T
     Ok(all)
 }
 
-/// Returns the adapter of a reference, and which of its tools.
+/// Returns the adapter of a reference, and the names of its tools.
 fn resolve(flow: &Flow, reference: &str) -> Result<(Rc<McpAdapter>, Vec<Rc<str>>), StepError> {
     match (find(flow, reference), reference) {
         (Some((adapter, Some(tool))), _) => Ok((adapter.clone(), vec![tool.into()])),
@@ -69,7 +69,7 @@ fn resolve(flow: &Flow, reference: &str) -> Result<(Rc<McpAdapter>, Vec<Rc<str>>
             Some(tools) => Ok((adapter.clone(), tools.clone())),
             None => Err(StepError::config(
                 "E0830",
-                format!("the adapter `:{reference}` does not say which tools it publishes"),
+                format!("the adapter `:{reference}` does not list its tools"),
             )
             .hint("name them: `:allow-tools [\"...\"]`; a server's tools are never all published automatically")
             .hint(format!("or refer to one tool: `:{}/the_tool`", adapter.namespace()))),
@@ -82,7 +82,7 @@ fn resolve(flow: &Flow, reference: &str) -> Result<(Rc<McpAdapter>, Vec<Rc<str>>
     }
 }
 
-/// Asks a server for its tools, by a step inside the one that runs.
+/// Asks a server for its tools, by a nested step.
 async fn ask(cx: &StepContext, adapter: &McpAdapter) -> Result<Vec<Value>, StepError> {
     let config = Value::map([
         (Value::keyword("op"), Value::keyword("list-tools")),
@@ -142,7 +142,7 @@ fn tool_of(
     })
 }
 
-/// Returns the inner step of a call, when its arguments fit.
+/// Returns the nested step of a call, if its arguments match.
 fn step(
     (adapter, tool): (&str, &str),
     shape: &Shape,

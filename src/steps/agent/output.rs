@@ -15,13 +15,13 @@ pub(super) const FIELD: FieldType = FieldType::Either(&[
         Field::optional(
             "content-type",
             FieldType::Text,
-            "Its type; else JSON, Markdown or plain text, by its content.",
+            "The content type. Default: JSON, Markdown or plain text, by the content.",
         )
         .or_nil(),
         Field::optional(
             "name",
             FieldType::Text,
-            "Its name as a file; else of the step.",
+            "The file name. Default: that of the step.",
         )
         .or_nil(),
         Field::optional("type", FieldType::Name, "`:blob`.").or_nil(),

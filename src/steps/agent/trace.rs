@@ -19,7 +19,7 @@ pub(super) const FIELD: FieldType = FieldType::Either(&[
     FieldType::Keys(&[Field::optional(
         "name",
         FieldType::Text,
-        "Its name as a file; else of the step.",
+        "The file name. Default: that of the step.",
     )
     .or_nil()]),
 ]);

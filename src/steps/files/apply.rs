@@ -1,6 +1,7 @@
-//! Applies a diff, or a list of replacements, to a changeset: all of it or nothing.
+//! Applies a diff or a list of replacements to a changeset, all or nothing.
 //!
-//! All files of a diff are looked at as they are before it, and changed together afterwards: so files may be swapped.
+//! All files of a diff are read in their state before the diff and changed together afterwards, so files may be
+//! swapped.
 
 use std::collections::BTreeMap;
 
@@ -13,10 +14,10 @@ use super::patch::{self, FilePatch, Mark};
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Applied {
     pub path: String,
-    /// Its path before.
+    /// The path before the change.
     pub from: Option<String>,
     pub status: Status,
-    /// Lines.
+    /// The number of added lines.
     pub added: usize,
     pub removed: usize,
 }
@@ -41,17 +42,17 @@ impl Status {
     }
 }
 
-/// One of `:edits`.
+/// An entry of `:edits`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Edit {
     pub path: String,
-    /// Empty: the file is new.
+    /// The text to replace; empty for a new file.
     pub old: String,
     pub new: String,
     pub which: Which,
 }
 
-/// What a path is to hold after a diff.
+/// The state of a path after a diff.
 struct Written {
     text: String,
     executable: Option<bool>,
@@ -84,7 +85,7 @@ pub(super) fn diff(draft: &mut Draft, patches: &[FilePatch]) -> Result<Vec<Appli
                 if !text.is_empty() {
                     return Err(FilesError::PatchMisfit {
                         why: format!(
-                            "it deletes the file, and leaves {} lines",
+                            "it deletes the file, but leaves {} lines",
                             text.lines().count()
                         ),
                         path,

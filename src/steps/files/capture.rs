@@ -1,7 +1,7 @@
-//! What was changed in a folder, taken over into a changeset.
+//! Captures the changes in a folder as changes of a changeset.
 //!
-//! The folder is compared with what was put there, not with what the changeset has become since: what others have changed
-//! meanwhile stays, and where both changed the same path nothing is taken over.
+//! The folder is compared with the tree that was written to it, not with the current state of the changeset. Changes
+//! that others made to the changeset meanwhile are kept; if both changed the same path, nothing is captured.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -20,25 +20,25 @@ pub struct Captured {
     pub status: Status,
 }
 
-/// What was found in a folder.
+/// The result of comparing a folder.
 pub struct Found {
     pub captured: Vec<Captured>,
     pub skipped: Vec<Skipped>,
-    /// What the changeset has to hold once that is done.
+    /// The entries that the changeset must have afterwards.
     pub taken: Vec<(String, Option<Entry>)>,
 }
 
-/// What was in a folder before.
+/// The earlier state of a folder.
 #[derive(Clone, Copy)]
 pub(super) struct Before<'a> {
-    /// What was put there.
+    /// The tree that was written to the folder.
     pub tree: &'a Manifest,
-    /// What else was there, which the changeset does not know. Sorted by path.
+    /// Other files in the folder at that time, which are not part of the changeset. Sorted by path.
     pub beside: &'a [Entry],
 }
 
 impl Before<'_> {
-    /// Tells whether an entry was there in the same form, and is nothing of the changeset's.
+    /// Tells whether an entry was in the folder unchanged without being part of the changeset.
     fn has_beside(&self, entry: &Entry) -> bool {
         let at = self
             .beside
@@ -47,7 +47,7 @@ impl Before<'_> {
     }
 }
 
-/// Takes over what differs between `before` and `now`, which was found in `root`; `take` reads a file that the walk has
+/// Captures the differences between `before` and `now`, which was found in `root`. `take` reads a file that the walk
 /// left out because of ignore rules.
 pub(super) fn capture(
     draft: &mut Draft,
@@ -65,7 +65,7 @@ pub(super) fn capture(
             continue;
         }
         match folder::why_not(entry) {
-            // It was not written there, so that it says nothing.
+            // The file was not written to the folder, so its absence means nothing.
             Some(_) if old.is_some_and(|old| folder::why_not(old).is_some()) => {}
             Some(why) => skipped.push(Skipped {
                 path: entry.path.clone(),
@@ -92,7 +92,7 @@ pub(super) fn capture(
             }
         }
     }
-    // What the changeset has already is not written again.
+    // Changes that the changeset already contains are not written again.
     changes.retain(|path, change| !folder::same(change.as_ref(), draft.manifest.get(path)));
     let has_changed = |path: &&String| !folder::same(before.get(path), draft.manifest.get(path));
     if let Some(path) = changes.keys().find(has_changed) {
@@ -107,7 +107,7 @@ pub(super) fn capture(
     })
 }
 
-/// Lays the changes over the tree; what went and came with the same content was moved.
+/// Applies the changes to the tree. A file that disappears while another with the same content appears was moved.
 fn lay(
     draft: &mut Draft,
     before: &Manifest,
@@ -165,7 +165,7 @@ fn lay(
     Ok(captured)
 }
 
-/// Refuses a folder that is outside of the project.
+/// Rejects a folder outside of the project.
 pub fn check_root(root: &Path, allowed: &[&Path], shown: &str) -> Result<(), FilesError> {
     let canonical = |path: &Path| std::fs::canonicalize(path).ok();
     let is_inside = |root: &Path| {

@@ -1,7 +1,7 @@
 //! Pull requests of GitHub and merge requests of GitLab, over their REST interfaces.
 //!
-//! One that is open for the same branches is found rather than opened again, so a crash between request and journal
-//! does no harm. Knows nothing of flows: plain data in and out.
+//! An open change request for the same branches is found instead of opened again, so a crash between request and
+//! journal does no harm. Knows nothing of flows: plain data in and out.
 
 use flowstone_flow::step::{Retry, StepError};
 use reqwest::{Method, Url};
@@ -11,7 +11,7 @@ use crate::http::client::{self, Limits, Request};
 use crate::http::error::{Again, Answer, HttpError, retry_after};
 use crate::http::route::Route;
 
-/// Who keeps the repository.
+/// The service that hosts the repository.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Provider {
     GitHub,
@@ -19,7 +19,7 @@ pub enum Provider {
 }
 
 impl Provider {
-    /// Returns the provider that is named, or that the host's name tells.
+    /// Returns the named provider, or the one that follows from the host's name.
     pub fn of(named: Option<&str>, repo: &Repo) -> Result<Provider, StepError> {
         let host = repo.host.to_ascii_lowercase();
         match named {
@@ -35,15 +35,15 @@ impl Provider {
             None => Err(StepError::config(
                 "E0796",
                 format!(
-                    "whether {} is a GitHub or a GitLab cannot be seen",
+                    "it is not known whether {} is a GitHub or a GitLab server",
                     repo.host
                 ),
             )
-            .hint("say it: `:provider :github` or `:provider :gitlab`")),
+            .hint("set `:provider :github` or `:provider :gitlab`")),
         }
     }
 
-    /// Returns its name, which is also the usual name of its connection.
+    /// Returns the name, which is also the default name of its connection.
     pub fn name(self) -> &'static str {
         match self {
             Provider::GitHub => "github",
@@ -56,14 +56,14 @@ impl Provider {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Repo {
     pub host: String,
-    /// Where its pages are: scheme, host and port.
+    /// The origin of its pages: scheme, host and port.
     pub origin: String,
-    /// Such as `owner/name`, or with groups between.
+    /// The path, such as `owner/name`, or with groups in between.
     pub path: String,
 }
 
 impl Repo {
-    /// Reads the address that git is given.
+    /// Reads the address of a git repository.
     pub fn read(address: &str) -> Result<Repo, StepError> {
         let bad = || {
             let shown = crate::shown_url::without_password(address);
@@ -103,7 +103,7 @@ impl Repo {
     }
 }
 
-/// Returns the address of the interface.
+/// Returns the address of the REST interface.
 pub fn api(provider: Provider, repo: &Repo, configured: Option<&str>) -> Result<Url, StepError> {
     let address = match (configured, provider) {
         (Some(configured), _) => configured.trim_end_matches('/').to_string(),
@@ -122,27 +122,27 @@ pub fn api(provider: Provider, repo: &Repo, configured: Option<&str>) -> Result<
         })
 }
 
-/// Says that nobody has told us who we are.
+/// Returns the error for a request without a connection.
 pub fn without_connection(provider: Provider, repo: &Repo) -> StepError {
     let name = provider.name();
-    StepError::config("E0796", format!("no `:connection` says who asks {}", repo.host)).hint(format!(
+    StepError::config("E0796", format!("no `:connection` is set for {}", repo.host)).hint(format!(
         "describe it in flowstone.edn: {{:connections {{:{name} {{:auth {{:type :bearer :secret-ref :{name}-token}}}}}}}}"
     ))
 }
 
-/// What is asked for.
+/// The change request to open.
 #[derive(Clone, Debug)]
 pub struct Asked {
     /// The branch with the changes.
     pub branch: String,
-    /// The branch that is to take them; else the repository's own first one.
+    /// The branch to merge into; by default the repository's default branch.
     pub base: Option<String>,
     pub title: String,
     pub body: String,
     pub draft: bool,
 }
 
-/// A change request.
+/// An open change request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Opened {
     pub url: String,
@@ -150,7 +150,7 @@ pub struct Opened {
     pub created: bool,
 }
 
-/// A repository on a server, and how to talk to it.
+/// A repository on a server, with the connection to it.
 pub struct Server {
     pub provider: Provider,
     pub api: Url,
@@ -185,7 +185,7 @@ impl Server {
                 Some(self.body(asked, &base)),
             )
             .await?;
-        // Somebody was quicker: there is one now.
+        // Another process has opened one in the meantime.
         if matches!(answer.status, 409 | 422)
             && let Some(found) = self.find(asked, &base).await?
         {
@@ -268,7 +268,7 @@ impl Server {
             _ => Err(StepError::new(
                 "E0798",
                 "bad-response",
-                format!("the answer of {} holds no `{number}`", self.repo.host),
+                format!("the answer of {} has no `{number}`", self.repo.host),
             )
             .hint("check that `:base-url` of the connection is the address of the REST interface")),
         }
@@ -281,7 +281,7 @@ impl Server {
         })
     }
 
-    /// Returns the address of something of the repository.
+    /// Returns the address of a part of the repository.
     fn project(&self, rest: &[&str]) -> Result<Url, StepError> {
         let mut url = self.api.clone();
         {
@@ -353,14 +353,14 @@ impl Server {
             200..=299 => return Ok(body),
             _ if is_rationed => {
                 let retry = retry_after(&answer).map_or(Retry::Backoff, Retry::After);
-                StepError::new("E0799", "rate-limited", message(format!("{host} wants fewer requests")))
+                StepError::new("E0799", "rate-limited", message(format!("{host} limits the rate of requests")))
                     .hint("wait, or give the step a `:retry`")
                     .retry(retry)
             }
-            401 | 403 => StepError::new("E0797", "denied", message(format!("{host} does not let us open a change request for {path}")))
-                .hint("the token of the `:connection` needs the right to write pull requests (GitHub) or the scope `api` (GitLab)"),
-            404 => StepError::new("E0797", "not-found", message(format!("{host} knows no {path}")))
-                .hint("check the repository's address; a private one looks missing to a token that may not see it"),
+            401 | 403 => StepError::new("E0797", "denied", message(format!("{host} does not allow this connection to open a change request for {path}")))
+                .hint("the token of the `:connection` needs the permission to write pull requests (GitHub) or the scope `api` (GitLab)"),
+            404 => StepError::new("E0797", "not-found", message(format!("{host} has no repository {path}")))
+                .hint("check the repository's address; a private repository is reported as missing to a token without access"),
             400..=499 => StepError::new("E0798", "invalid", message(format!("{host} refused the change request with {}", answer.status)))
                 .hint("the branch must be published, differ from the base, and the base must exist"),
             status => StepError::new("E0799", "unavailable", message(format!("{host} answered {status}")))
@@ -371,7 +371,7 @@ impl Server {
     }
 }
 
-/// What the server says about a failure.
+/// Returns the server's message about a failure.
 fn detail_of(body: &Json) -> String {
     let text = |value: &Json| match value {
         Json::String(text) => Some(text.clone()),

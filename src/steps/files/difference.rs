@@ -1,6 +1,6 @@
-//! The difference of a changeset from its tree, as `git diff` writes it: `git apply` and `patch` understand it.
+//! The difference between a changeset and its tree, in the format of `git diff`, for `git apply` and `patch`.
 //!
-//! Only what the changeset touches is read. A file that was moved is one entry, as long as nothing is at its old path.
+//! Only paths that the changeset changes are read. A moved file is one entry unless another file is at its old path.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -17,12 +17,12 @@ use super::error::FilesError;
 use super::manifest::{Changed, Entry, Kind, Manifest};
 use super::objects::Objects;
 
-/// What is compared, and how it is written.
+/// The options of a comparison.
 #[derive(Debug, Clone)]
 pub struct Wanted {
-    /// Files or folders; none: all.
+    /// Files or folders to compare; empty for all.
     pub paths: Vec<String>,
-    /// Lines around a change.
+    /// The number of unchanged lines around a change.
     pub context: usize,
 }
 
@@ -38,7 +38,7 @@ pub struct FileDifference {
     pub text: String,
 }
 
-/// Comparing two files takes no longer; what is left is then shown as replaced.
+/// Maximum time for comparing two files; the rest is then shown as replaced.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Returns the differences, in the order of paths.
@@ -55,7 +55,7 @@ pub fn differences(
         let from = moves.get(change.path).copied();
         let is_wanted = is_wanted(wanted, change.path)
             || from.is_some_and(|from| is_wanted(wanted, &from.path));
-        // It is shown where it went.
+        // The file is shown at its new path.
         let is_moved_away = change.now.is_none() && gone.contains(&change.path);
         if !is_wanted || is_moved_away {
             continue;
@@ -80,7 +80,7 @@ fn is_wanted(wanted: &Wanted, path: &str) -> bool {
         })
 }
 
-/// Returns what was moved: new path to old entry, each old one once.
+/// Returns the moved files: new path to old entry, each old entry once.
 fn moves<'a>(manifest: &'a Manifest, changed: &[Changed<'a>]) -> BTreeMap<&'a str, &'a Entry> {
     let mut moves: BTreeMap<&str, &Entry> = BTreeMap::new();
     for change in changed {
@@ -137,7 +137,7 @@ impl Pair<'_> {
         };
         let (old, new) = (self.bytes(self.old)?, self.bytes(self.new)?);
         let (Some(old), Some(new)) = (old, new) else {
-            // Its content is not kept: there is nothing to compare.
+            // Without the stored content, there is nothing to compare.
             found.binary = true;
             return Ok(found);
         };
@@ -164,7 +164,7 @@ impl Pair<'_> {
         Ok(found)
     }
 
-    /// A file became a link, or a link a file: one goes, the other comes.
+    /// Compares a file with a link: one is deleted, the other added.
     fn replaced(&self, path: &str, context: usize) -> Result<FileDifference, FilesError> {
         let half = |old, new, status| {
             Pair {
@@ -185,7 +185,7 @@ impl Pair<'_> {
         })
     }
 
-    /// The lines before the names.
+    /// Returns the lines before the names.
     fn head(&self, path: &str, found: &FileDifference, ids: &[String; 2]) -> String {
         let from = found.from.as_deref().unwrap_or(path);
         let mut head = format!("diff --git {} {}\n", name("a/", from), name("b/", path));
@@ -222,7 +222,7 @@ impl Pair<'_> {
         head
     }
 
-    /// Returns the content; nothing for what is not there, `None` where it was not kept.
+    /// Returns the content: empty if the entry is missing, `None` if the content was not stored.
     fn bytes(&self, entry: Option<&Entry>) -> Result<Option<Vec<u8>>, FilesError> {
         let Some(entry) = entry else {
             return Ok(Some(Vec::new()));
@@ -251,7 +251,7 @@ fn mode(entry: &Entry) -> &'static str {
 }
 
 fn names(old: Option<&str>, new: Option<&str>) -> String {
-    // What follows a space would be taken for a time without the tab.
+    // Without the tab, text after a space would be read as a time.
     let line = |mark: &str, prefix: &str, path: Option<&str>| match path {
         None => format!("{mark} /dev/null\n"),
         Some(path) if path.contains(' ') => format!("{mark} {}\t\n", name(prefix, path)),
@@ -260,7 +260,7 @@ fn names(old: Option<&str>, new: Option<&str>) -> String {
     line("---", "a/", old) + &line("+++", "b/", new)
 }
 
-/// Writes a name, in quotes where it needs them.
+/// Formats a name, in quotes if necessary.
 fn name(prefix: &str, path: &str) -> String {
     let is_odd = |char: char| char.is_control() || char == '"' || char == '\\';
     if !path.contains(is_odd) {
@@ -346,7 +346,7 @@ impl Hunks {
     }
 }
 
-/// Returns git's name of a content.
+/// Returns git's object id of a content.
 fn git_id(bytes: &[u8]) -> String {
     let mut digest = Sha1::new();
     digest.update(format!("blob {}\0", bytes.len()));
@@ -387,7 +387,7 @@ fn literal(bytes: &[u8]) -> String {
     text
 }
 
-/// Writes up to four bytes as five characters.
+/// Encodes up to four bytes as five characters.
 fn base85(group: &[u8], text: &mut String) {
     const DIGITS: &[u8; 85] =
         b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz!#$%&()*+-;<=>?@^_`{|}~";

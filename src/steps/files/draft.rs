@@ -1,7 +1,7 @@
-//! A changeset that is about to be changed: what it would look like, and which of its paths would differ.
+//! A changeset under change: its future state, and the paths that will differ.
 //!
-//! Nothing here reaches the store: the caller passes all changes to it as one operation. Before that, the contents are
-//! in the object store, and synced.
+//! Nothing here writes to the store: the caller passes all changes to it as one operation. The contents are stored and
+//! synced in the object store before that.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -19,10 +19,10 @@ use super::snapshot::Content;
 use super::tree::Tree;
 use super::value;
 
-/// What is written to a file is no longer than this.
+/// Maximum size of a written file.
 pub const MAX_FILE: usize = 16 << 20;
 
-/// See the module.
+/// A changeset under change.
 pub(super) struct Draft {
     id: String,
     /// The changeset's `res://` name.
@@ -33,7 +33,7 @@ pub(super) struct Draft {
     touched: BTreeSet<String>,
 }
 
-/// What may be at a path that is written.
+/// The kinds of entries that may be replaced at a path.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Place {
     File,
@@ -107,7 +107,7 @@ impl Draft {
         }
     }
 
-    /// Returns what is at a path itself: nothing is changed through a link.
+    /// Returns the entry at a path itself, because nothing is changed through a link.
     pub fn file(&self, asked: &str) -> Result<&Entry, FilesError> {
         let path = path::writable(asked)?;
         if let Some(entry) = self.manifest.get(&path) {
@@ -122,20 +122,20 @@ impl Draft {
         Err(self.manifest.missing(asked, &path))
     }
 
-    /// Takes away what is at a path.
+    /// Deletes the entry at a path.
     pub fn delete(&mut self, asked: &str) -> Result<String, FilesError> {
         let path = self.file(asked)?.path.clone();
         self.remove(&path);
         Ok(path)
     }
 
-    /// Takes away what is at a normal path.
+    /// Deletes the entry at a normal path.
     pub fn remove(&mut self, path: &str) {
         self.manifest.set(path, None);
         self.touched.insert(path.to_string());
     }
 
-    /// Moves a file or link; nothing may be where it goes.
+    /// Moves a file or link; its new path must be free.
     pub fn rename(&mut self, from: &str, to: &str) -> Result<(String, String), FilesError> {
         let entry = self.file(from)?.clone();
         let origin = self.origin(&entry.path);
@@ -153,7 +153,7 @@ impl Draft {
         Ok((old, to))
     }
 
-    /// Returns where in the source tree the file at a path comes from, if it does.
+    /// Returns the path in the source tree from which the file at a path comes, if it comes from there.
     pub fn origin(&self, path: &str) -> Option<String> {
         let origin = match self.manifest.before(path) {
             Some(_) => Some(path),
@@ -162,7 +162,7 @@ impl Draft {
         origin.map(str::to_string)
     }
 
-    /// Lays an entry over the tree as it is.
+    /// Puts an entry over the tree unchanged.
     pub fn put(&mut self, entry: Entry, moved_from: Option<String>) {
         let path = entry.path.clone();
         let moved_from = moved_from.filter(|from| *from != path);
@@ -176,7 +176,7 @@ impl Draft {
         self.place(asked, Place::File)
     }
 
-    /// The same, where a link may be replaced.
+    /// Returns the normal form of a path at which a file or link may be written.
     pub fn place_for_link_or_file(&self, asked: &str) -> Result<String, FilesError> {
         self.place(asked, Place::LinkOrFile)
     }
@@ -211,7 +211,7 @@ impl Draft {
         }
     }
 
-    /// Hands the changes over. `result` is what the operation gives, to which the changeset is added.
+    /// Returns the operation for the store. `result` is the result of the step, to which the changeset is added.
     pub fn commit(self, on_race: OnRace, result: Vec<(&str, Value)>) -> Result<Outcome, StepError> {
         let changeset = ("changeset", Value::from(self.uri.as_str()));
         let answer = value::answer(&value::map(result.into_iter().chain([changeset])))?;

@@ -1,4 +1,4 @@
-//! Changes of a text: a part that is replaced, a range of lines.
+//! Edits of a text: replacing a part of it, or a range of lines.
 
 use flowstone_flow::diagnostic::nearest;
 
@@ -11,8 +11,8 @@ pub enum Which {
     All,
 }
 
-/// Replaces `old` and returns the new text, and how often it was there. It must be there, and only once unless all are
-/// meant.
+/// Replaces `old`, and returns the new text with the number of replacements. `old` must occur exactly once, unless all
+/// occurrences are to be replaced.
 pub fn replace(
     path: &str,
     text: &str,
@@ -37,7 +37,7 @@ fn line_of(text: &str, at: usize) -> usize {
     memchr::memchr_iter(b'\n', &text.as_bytes()[..at]).count() + 1
 }
 
-/// Returns the line that is most like the first one of `old` that says something.
+/// Returns the line that is most similar to the first line of `old` that is not blank.
 fn near(text: &str, old: &str) -> Option<(usize, String)> {
     const LINES: usize = 20_000;
     let wanted = old.lines().map(str::trim).find(|line| !line.is_empty())?;
@@ -59,7 +59,7 @@ fn near(text: &str, old: &str) -> Option<(usize, String)> {
     Some((at + 1, shown))
 }
 
-/// Replaces the lines from `start` to `end`, counted from 1; with an end before the start, puts lines in.
+/// Replaces the lines from `start` to `end`, counted from 1. If the end is before the start, inserts lines.
 pub fn replace_lines(
     path: &str,
     text: &str,

@@ -1,4 +1,4 @@
-//! What can be wrong with a source or with what is asked of it.
+//! Errors of sources and of operations on them.
 
 use std::io;
 use std::path::Path;
@@ -31,19 +31,19 @@ pub enum FilesError {
     UnknownChangeset { id: String },
     #[error("`{path}` cannot be written: {why}")]
     NotWritable { path: String, why: String },
-    #[error("`{path}` is not UTF-8 text, and would be damaged by an edit")]
+    #[error("`{path}` is not UTF-8 text, so an edit would damage it")]
     NotText { path: String },
     #[error("there is a `{path}` already")]
     Exists { path: String },
     #[error("`:old` is not in `{path}`{}", looks_like(near))]
     NoMatch {
         path: String,
-        /// The line that is most like its first one.
+        /// The line that is most similar to the first line of `:old`.
         near: Option<(usize, String)>,
     },
-    #[error("`:old` is {} times in `{path}`, in lines {}", lines.len(), listed(lines))]
+    #[error("`:old` occurs {} times in `{path}`, in lines {}", lines.len(), listed(lines))]
     NotUnique { path: String, lines: Vec<usize> },
-    #[error("`{path}` has {lines} lines, and {what}")]
+    #[error("`{path}` has {lines} lines, but {what}")]
     BadRange {
         path: String,
         lines: usize,
@@ -60,19 +60,19 @@ pub enum FilesError {
     },
     #[error("the patch does not apply to `{path}`: {why}")]
     PatchMisfit { path: String, why: String },
-    #[error("nothing is put into `{path}`: {why}")]
+    #[error("nothing was written to `{path}`: {why}")]
     BadTarget { path: String, why: String },
-    #[error("nothing is put into `{path}`: {} there with other content: {}", are(files.len()), named(files))]
+    #[error("nothing was written to `{path}`: {} there with other content: {}", are(files.len()), named(files))]
     Differs {
         path: String,
-        /// The paths of the tree, sorted.
+        /// The differing paths of the tree, sorted.
         files: Vec<String>,
     },
-    #[error("`{path}` is there already, with other content")]
+    #[error("`{path}` already exists with other content")]
     Taken { path: String },
     #[error("`{path}` was changed in the changeset since the folder was made")]
     ChangedMeanwhile { path: String },
-    #[error("the content of `{path}` has {size} bytes, and at most {limit} are written")]
+    #[error("the content of `{path}` has {size} bytes, but at most {limit} can be written")]
     ContentTooLarge { path: String, size: u64, limit: u64 },
     #[error("the stored content of the source is damaged: {cause}")]
     Damaged { cause: String },
@@ -123,7 +123,7 @@ impl From<PublishError> for FilesError {
 }
 
 impl FilesError {
-    /// What could not be written under our own folder, and why.
+    /// Returns the error for a path under Flowstone's own folder that could not be written.
     pub fn storage(path: &Path, error: &io::Error) -> FilesError {
         let path = path.display().to_string();
         match is_full(error) {
@@ -135,7 +135,7 @@ impl FilesError {
         }
     }
 
-    /// Returns the code and the kind a flow can match on.
+    /// Returns the code, and the kind that a flow can match on.
     pub fn code(&self) -> (&'static str, &'static str) {
         match self {
             Self::BadPath { .. } | Self::LinkOutside { .. } | Self::LinkCircle { .. } => {
@@ -170,12 +170,12 @@ impl FilesError {
         }
     }
 
-    /// Returns what a person may do about it.
+    /// Returns a hint for a person.
     pub fn hint(&self) -> String {
         match self {
             Self::BadPath { .. } => "use a path as `:list` returns it, such as `src/main.rs`".into(),
             Self::LinkOutside { .. } => "only links to files of the same source are followed".into(),
-            Self::LinkCircle { .. } => "read the file that the links were meant to reach".into(),
+            Self::LinkCircle { .. } => "read the target file of the links directly".into(),
             Self::NotFound { near, .. } => match near.as_slice() {
                 [] => "`:op :list` returns the paths that exist".into(),
                 near => format!("did you mean {}?", quoted(near)),
@@ -193,20 +193,20 @@ impl FilesError {
                 _ => "name a smaller folder, or raise `:max-bytes` on the `:source`".into(),
             },
             Self::UnknownChangeset { .. } => "`:op :init-changeset` makes one; it may have been made in another project folder".into(),
-            Self::NotText { .. } => "write it whole, as bytes, with `:op :write-file`".into(),
+            Self::NotText { .. } => "write the whole file, as bytes, with `:op :write-file`".into(),
             Self::Exists { .. } => "delete it first, or choose another path".into(),
             Self::NoMatch { near: Some((line, _)), .. } => format!("spaces and line ends count: look at the lines around {line} with `:op :read`"),
             Self::NoMatch { near: None, .. } => "spaces and line ends count: look at the file with `:op :read`".into(),
-            Self::NotUnique { .. } => "take more lines around it into `:old`, or change all with `:all? true`".into(),
+            Self::NotUnique { .. } => "include more of the surrounding lines in `:old`, or replace all with `:all? true`".into(),
             Self::BadRange { .. } => "lines are counted from 1; `:end-line` one below `:start-line` puts lines in before it".into(),
             Self::BadPatch { .. } => "nothing was changed; a diff as `git diff` writes it is understood".into(),
-            Self::Misfit { .. } | Self::PatchMisfit { .. } => "nothing was changed, also in other files; read the file again and make the patch for what is there".into(),
+            Self::Misfit { .. } | Self::PatchMisfit { .. } => "no file was changed; read the file again and make a patch for its current content".into(),
             Self::BadTarget { .. } => "choose another folder of the project, or leave `:to` out for a temporary one".into(),
             Self::Differs { .. } => "`:overwrite? true` replaces these files and leaves all others as they are; or choose another `:to`".into(),
             Self::Taken { .. } => "`:overwrite? true` replaces it; or choose another `:path`".into(),
             Self::ChangedMeanwhile { .. } => "nothing was written; materialize the changeset again and repeat the work there".into(),
             Self::NotWritable { .. } => "files are written in folders of the tree, never through links; `:op :list` shows what is there".into(),
-            Self::ContentTooLarge { .. } => "keep what is this large in a blob: `:persist {:type :blob}`".into(),
+            Self::ContentTooLarge { .. } => "store content of this size in a blob: `:persist {:type :blob}`".into(),
             Self::UnknownTree { .. } => "resolve the source again; the tree may have been made in another project folder".into(),
             Self::Damaged { .. } => "resolve the source again; what is missing is stored again".into(),
             Self::Full { .. } => "free some space, then resume the run with `flowstone runs resume`".into(),
@@ -224,7 +224,7 @@ impl FilesError {
         }
     }
 
-    /// Returns the path that it is about, for the flow.
+    /// Returns the path that the error concerns, for the flow.
     pub fn path(&self) -> Option<&str> {
         match self {
             Self::BadPath { path, .. }
@@ -249,7 +249,7 @@ impl FilesError {
         }
     }
 
-    /// Returns the files that it is about, for the flow.
+    /// Returns the files that the error concerns, for the flow.
     pub fn files(&self) -> Option<&[String]> {
         match self {
             Self::Differs { files, .. } => Some(files),
@@ -266,7 +266,7 @@ impl FilesError {
     }
 }
 
-/// Tells whether there is no room for what was to be written.
+/// Tells whether an error means that the disk is full.
 pub fn is_full(error: &io::Error) -> bool {
     use io::ErrorKind::{FileTooLarge, QuotaExceeded, StorageFull};
     matches!(error.kind(), FileTooLarge | QuotaExceeded | StorageFull)
@@ -274,7 +274,7 @@ pub fn is_full(error: &io::Error) -> bool {
 
 fn looks_like(near: &Option<(usize, String)>) -> String {
     match near {
-        Some((line, text)) => format!("; line {line} is like its first one: `{text}`"),
+        Some((line, text)) => format!("; line {line} is similar to its first one: `{text}`"),
         None => String::new(),
     }
 }

@@ -1,8 +1,8 @@
-//! A tree as a folder on disk, and back: what `:materialize` writes and `:capture` reads.
+//! Trees as folders on disk: `:materialize` writes them, `:capture` reads them.
 //!
-//! A new folder is written beside its place and renamed into it, so that nobody finds half of it; a folder that is there
-//! already is merged. A record beside the object store says which tree was put where, so that what is captured later is
-//! compared with that, and a step that is performed again after a crash may put it there again.
+//! A new folder is written next to its place and renamed, so that no reader finds a partial one; an existing folder is
+//! merged. A record next to the object store contains the tree that was written to a folder. A later capture compares
+//! the folder with that tree, and a step that is performed again after a crash may replace its own files.
 
 use std::fs;
 use std::io::{self, Write as _};
@@ -18,33 +18,33 @@ use super::manifest::{Entry, Kind, Manifest};
 use super::objects::{self, Objects};
 use super::{merge, path, place};
 
-/// What is to be put where.
+/// A tree to write, with its destination.
 pub struct Rendering<'a> {
     pub manifest: &'a Manifest,
     pub objects: &'a Objects,
     /// The hash of the manifest without its changeset.
     pub base: &'a str,
     pub target: &'a Target,
-    /// What the folder was filled with before.
+    /// The tree that was written to the folder before.
     pub earlier: Option<&'a Earlier>,
     pub cancelled: &'a AtomicBool,
 }
 
-/// What was put into a folder before, as far as that is still known.
+/// The tree that was written to a folder before, as far as it is still known.
 pub struct Earlier {
     pub record: Record,
     pub tree: Option<Manifest>,
 }
 
-/// What was done.
+/// The result of writing a tree.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rendered {
-    /// How many files and links of the tree are in the folder now.
+    /// The number of files and links of the tree that are in the folder now.
     pub files: usize,
     pub skipped: Vec<Skipped>,
-    /// Of these, how many were not there in the same form before.
+    /// The number of those that were missing or different before.
     pub written: usize,
-    /// How many were there and are deleted in the tree.
+    /// The number of files that were removed because the tree has deleted them.
     pub removed: usize,
 }
 
@@ -52,70 +52,70 @@ pub struct Rendered {
 #[derive(Debug, Clone)]
 pub struct Target {
     pub path: PathBuf,
-    /// As it is shown.
+    /// The path as it is shown to people.
     pub shown: String,
-    /// The step that fills it: what the same step has put there before, it may replace.
+    /// The step that fills the folder: it may replace its own files from an earlier attempt.
     pub by: String,
-    /// Replace files of the same names, whatever is in them.
+    /// Whether files of the same names are replaced, independent of their content.
     pub overwrite: bool,
-    /// It belongs to the run alone, and need not survive a loss of power.
+    /// Whether the folder belongs to the run alone, and need not survive a loss of power.
     pub is_temporary: bool,
-    /// The project's home folder, which is never written to; empty for a folder inside of it.
+    /// The project's home folder, which is never written to; empty for a folder inside it.
     pub without: PathBuf,
-    /// Where records are.
+    /// The place of the records.
     pub records: Records,
 }
 
-/// Where it is noted what was put where.
+/// The records of which tree was written to which folder.
 #[derive(Debug, Clone)]
 pub struct Records {
     pub folder: PathBuf,
-    /// The project's folder, which may be moved with all that is in it.
+    /// The project's folder, which may be moved with its contents.
     pub project: PathBuf,
 }
 
 impl Records {
-    /// Returns where the record about a folder is, which is given by its canonical path.
+    /// Returns the path of the record about a folder, which is given by its canonical path.
     fn place(&self, of: &Path) -> PathBuf {
         let name = objects::hash(self.inside(of).as_os_str().as_encoded_bytes());
         self.folder.join(format!("{}.json", &name[..32]))
     }
 
-    /// Returns a folder, given by its canonical path, as it is called inside the project.
+    /// Returns the path of a folder relative to the project, given its canonical path.
     fn inside(&self, of: &Path) -> PathBuf {
         let project = fs::canonicalize(&self.project).unwrap_or_else(|_| self.project.clone());
         of.strip_prefix(&project).unwrap_or(of).to_path_buf()
     }
 }
 
-/// What was left out, and why.
+/// A file that was left out, with the reason.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Skipped {
     pub path: String,
     pub why: &'static str,
 }
 
-/// What was put where.
+/// The record of a tree that was written to a folder.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Record {
     pub by: String,
-    /// Which folder it is about: in the project, where it is inside.
+    /// The folder that the record is about: relative to the project, if it is inside.
     #[serde(default)]
     pub folder: String,
     /// The hash of the manifest without its changeset.
     pub base: String,
-    /// What the changeset had changed.
+    /// The changes of the changeset.
     pub over: Vec<(String, Option<Entry>)>,
-    /// What was taken over from the folder since, if the changeset has it.
+    /// The changes that were captured from the folder since, if the changeset contains them.
     #[serde(default)]
     pub taken: Vec<(String, Option<Entry>)>,
-    /// What else was in the folder, as it was then.
+    /// The other files in the folder at that time.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub beside: Vec<Entry>,
 }
 
 impl Record {
-    /// Returns the record of a tree that is put into the folder at `place`.
+    /// Returns the record of a tree that is written to the folder at `place`.
     pub(super) fn of(rendering: &Rendering<'_>, place: &Path) -> Record {
         Record {
             by: rendering.target.by.clone(),
@@ -132,7 +132,7 @@ impl Record {
         serde_json::from_slice(&fs::read(file).ok()?).ok()
     }
 
-    /// Returns where its folder is.
+    /// Returns the place of the record's folder.
     pub fn place(&self, records: &Records) -> Option<PathBuf> {
         (!self.folder.is_empty()).then(|| records.project.join(&self.folder))
     }
@@ -151,8 +151,8 @@ impl Record {
         written.map_err(|error| FilesError::storage(&records.folder, &error))
     }
 
-    /// Counts what was taken over as what was put there, if the changeset has all of it: a capture that did not come to
-    /// its end is done again.
+    /// Treats captured changes as written ones, if the changeset contains all of them. Otherwise the capture was
+    /// interrupted, and is repeated.
     pub fn settle(&mut self, changeset: &Manifest) {
         let has =
             |(path, taken): &(String, Option<Entry>)| same(taken.as_ref(), changeset.get(path));
@@ -163,7 +163,7 @@ impl Record {
     }
 }
 
-/// Returns the canonical form of a folder's path, whose last part need not be there.
+/// Returns the canonical form of a folder's path, whose last part may be missing.
 pub fn canonical(folder: &Path) -> io::Result<PathBuf> {
     if let Ok(found) = fs::canonicalize(folder) {
         return Ok(found);
@@ -172,7 +172,7 @@ pub fn canonical(folder: &Path) -> io::Result<PathBuf> {
     Ok(fs::canonicalize(parent)?.join(folder.file_name().unwrap_or_default()))
 }
 
-/// Puts a tree into a folder.
+/// Writes a tree to a folder.
 pub fn render(rendering: &Rendering<'_>) -> Result<Rendered, FilesError> {
     let target = rendering.target;
     let failed = |error: &io::Error| refused(target, error);
@@ -182,15 +182,15 @@ pub fn render(rendering: &Rendering<'_>) -> Result<Rendered, FilesError> {
     }
     let parent = target.path.parent().unwrap_or(Path::new("."));
     fs::create_dir_all(parent).map_err(|error| failed(&error))?;
-    // The same text whatever way leads there.
+    // The path must be the same for every way to the folder.
     let place = canonical(&target.path).map_err(|error| failed(&error))?;
     let name = place.file_name().unwrap_or_default().to_string_lossy();
     let mark = &objects::hash(target.by.as_bytes())[..8];
     let fresh = place.with_file_name(format!(".{name}.new-{mark}"));
-    // What a crash has left.
+    // Left over from a crash.
     remove(&fresh).map_err(|error| failed(&error))?;
     let filled = fill(rendering, &fresh).and_then(|filled| {
-        // Before: a folder that is there without it would be taken for somebody else's.
+        // The record comes first: without it, the folder would later be taken for another owner's.
         Record::of(rendering, &place).save(&target.records, &place)?;
         fs::rename(&fresh, &place).map_err(|error| failed(&error))?;
         place::sync_folder(place.parent().unwrap_or(Path::new(".")));
@@ -202,7 +202,7 @@ pub fn render(rendering: &Rendering<'_>) -> Result<Rendered, FilesError> {
     filled
 }
 
-/// Tells whether there is a folder that can be merged with the tree.
+/// Tells whether the folder exists and can be merged with the tree.
 fn is_there(target: &Target) -> Result<bool, FilesError> {
     let refuse = |why: &str| {
         Err(FilesError::BadTarget {
@@ -212,7 +212,7 @@ fn is_there(target: &Target) -> Result<bool, FilesError> {
     };
     match fs::symlink_metadata(&target.path) {
         Err(_) => Ok(false),
-        // The project's own folder may be reached through one.
+        // The project's own folder may be reached through a link.
         Ok(found) if found.file_type().is_symlink() && !target.is_project() => {
             refuse("it is a link")
         }
@@ -227,7 +227,7 @@ impl Target {
     }
 }
 
-/// The error for a folder that cannot be written.
+/// Returns the error for a folder that cannot be written.
 fn refused(target: &Target, error: &io::Error) -> FilesError {
     let path = target.shown.clone();
     match is_full(error) {
@@ -239,7 +239,7 @@ fn refused(target: &Target, error: &io::Error) -> FilesError {
     }
 }
 
-/// Tells whether the same is at a path in two trees.
+/// Tells whether a path has the same content in two trees.
 pub fn same(one: Option<&Entry>, other: Option<&Entry>) -> bool {
     match (one, other) {
         (Some(one), Some(other)) => one.same_content(other),
@@ -248,7 +248,7 @@ pub fn same(one: Option<&Entry>, other: Option<&Entry>) -> bool {
     }
 }
 
-/// What is no text is not found again, and its record stays.
+/// Returns a path as text. A path that is not text is not found again, and its record stays.
 fn text(path: &Path) -> String {
     path.to_str().unwrap_or_default().to_owned()
 }
@@ -289,7 +289,7 @@ fn fill(rendering: &Rendering<'_>, folder: &Path) -> Result<Rendered, FilesError
         root.make_link(target, &entry.path).map_err(failed)?;
     }
     if !rendering.target.is_temporary {
-        // After all are written: the first of them brings most of the others along.
+        // Synced after all files are written, because the first sync then writes most of the others too.
         in_parallel(files.len(), cancelled, &|idx| {
             let file = root.file(&files[idx].path);
             file.and_then(|file| file.sync_all()).map_err(failed)
@@ -307,17 +307,17 @@ fn fill(rendering: &Rendering<'_>, folder: &Path) -> Result<Rendered, FilesError
 /// The links of a tree, through which other links may lead.
 pub struct Links<'a> {
     manifest: &'a Manifest,
-    /// What is in the folder already.
+    /// The contents of the folder before writing.
     there: Option<&'a Manifest>,
 }
 
 impl<'a> Links<'a> {
-    /// Returns the links of a tree that is written over what is `there`.
+    /// Returns the links of a tree that is written over the contents of `there`.
     pub fn of(manifest: &'a Manifest, there: Option<&'a Manifest>) -> Links<'a> {
         Links { manifest, there }
     }
 
-    /// Tells why an entry is not written to disk.
+    /// Returns the reason why an entry is not written to disk, if there is one.
     pub fn why_not(&self, entry: &Entry) -> Option<&'static str> {
         why_not(entry).or_else(|| {
             let target = entry.target.as_deref().unwrap_or_default();
@@ -326,14 +326,14 @@ impl<'a> Links<'a> {
         })
     }
 
-    /// Tells whether a link stays inside of the tree, as a system would follow it: through the tree's other links. Each of
-    /// its steps counts, also one that leads out and back in.
+    /// Tells whether a link stays inside the tree when a system follows it through the tree's other links. Each step
+    /// counts, even one that leaves the tree and returns.
     fn stays(&self, at: &str, target: &str) -> bool {
-        /// As many links are followed on one way as systems do.
+        /// Maximum number of links on one path, as in operating systems.
         const MOST_LINKS: usize = 40;
         let mut place: Vec<&str> = at.split('/').collect();
         place.pop();
-        // The last part to be followed comes first.
+        // The parts to follow, last part first.
         let mut ahead: Vec<&str> = target.split('/').rev().collect();
         let mut links = 0;
         while let Some(part) = ahead.pop() {
@@ -355,7 +355,7 @@ impl<'a> Links<'a> {
             };
             links += 1;
             let target = found.target.as_deref().unwrap_or_default();
-            // One that cannot be written is not followed, but who knows what else is put in its place.
+            // A link that cannot be written is not followed, because another file may take its place.
             if links > MOST_LINKS || target.starts_with('/') {
                 return false;
             }
@@ -366,7 +366,7 @@ impl<'a> Links<'a> {
     }
 }
 
-/// Tells why an entry is not written to disk, whatever else is in its tree.
+/// Returns the reason why an entry is not written to disk, independent of the rest of its tree.
 pub(super) fn why_not(entry: &Entry) -> Option<&'static str> {
     if path::writable(&entry.path).is_err() {
         return Some("its name is not safe on disk");
@@ -390,7 +390,7 @@ pub(super) fn why_not(entry: &Entry) -> Option<&'static str> {
 }
 
 fn make_folders<'a>(root: &Root, paths: impl Iterator<Item = &'a str>) -> io::Result<()> {
-    // Paths are sorted, so that most have the folder of the one before.
+    // Paths are sorted, so most share the folder of the previous one.
     let mut last = "";
     for path in paths {
         let folder = path.rsplit_once('/').map_or("", |(folder, _)| folder);
@@ -402,7 +402,7 @@ fn make_folders<'a>(root: &Root, paths: impl Iterator<Item = &'a str>) -> io::Re
     Ok(())
 }
 
-/// Does the work for each of `count` files, on the processors there are, until one fails.
+/// Processes `count` files on all processors, until one fails.
 pub(super) fn in_parallel(
     count: usize,
     cancelled: &AtomicBool,

@@ -1,8 +1,8 @@
 //! Git sources, through the `git` command: its credentials, proxies and protocols just work.
 //!
-//! A folder on this machine that is a repository is read where it is; anything else is fetched,
-//! one commit deep, into a bare repository under the project's home. What a person writes never
-//! becomes an option of the command, no prompt is ever shown, and each call has a deadline.
+//! A repository in a folder on this machine is read in place; any other is fetched, one commit deep, into a bare
+//! repository under the project's home. Text of a person never becomes an option of the command, no prompt is ever
+//! shown, and each call has a deadline.
 
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader, Read as _};
@@ -17,16 +17,16 @@ use super::objects::{self, Objects};
 use super::process::{Git, Limit};
 use super::snapshot::{Content, Limits};
 
-/// A repository and what to take from it.
+/// A repository, with the commit to read.
 #[derive(Clone)]
 pub struct Repository {
     /// An address that git can fetch from, or a folder.
     pub repo: String,
     /// A branch, a tag, `HEAD` or a commit.
     pub reference: String,
-    /// Where relative paths start.
+    /// The folder that relative paths start from.
     pub base: PathBuf,
-    /// A git setting and its value, with a secret in it: given to git by its environment.
+    /// A git setting with a secret in its value, which is passed to git in the environment.
     pub header: Option<(String, String)>,
     /// The name of the connection that the header is from.
     pub connection: Option<String>,
@@ -60,12 +60,12 @@ pub fn snapshot(
     let manifest = export(&git, &commit, repository.limits, home, objects)?;
     let id = objects.put(&manifest.encode())?;
     if let Err(error) = objects::replace_file(&known, id.as_bytes()) {
-        tracing::debug!(%error, "the commit's tree was not remembered");
+        tracing::debug!(%error, "the commit's tree was not cached");
     }
     Ok((manifest, commit))
 }
 
-/// Returns the tree of a commit that was exported before, if all of it is still stored.
+/// Returns the tree of a commit that was exported before, if its contents are still stored.
 fn remembered(known: &Path, objects: &Objects) -> Option<Manifest> {
     let id = fs::read_to_string(known).ok()?;
     let manifest = Manifest::decode(&objects.get(id.trim()).ok()?).ok()?;
@@ -103,7 +103,7 @@ pub(super) fn check(repository: &Repository) -> Result<(), FilesError> {
     Ok(())
 }
 
-/// Returns the folder that an address names, when it is one on this machine.
+/// Returns the folder that an address names, if it is on this machine.
 pub(super) fn local_folder(base: &Path, repo: &str) -> Option<PathBuf> {
     let repo = repo.strip_prefix("file://").unwrap_or(repo);
     if repo.contains("://") {
@@ -135,7 +135,7 @@ fn is_hash(text: &str) -> bool {
     matches!(text.len(), 40 | 64) && text.bytes().all(|byte| byte.is_ascii_hexdigit())
 }
 
-/// Returns the folder of our own repository for an address, which is made.
+/// Returns the folder of our own repository for an address, and creates it if necessary.
 pub(super) fn cache(home: &Path, address: &str) -> Result<PathBuf, FilesError> {
     let cache = home
         .join("git")
@@ -148,7 +148,8 @@ fn storage(cache: &Path, error: &std::io::Error) -> FilesError {
     FilesError::storage(cache, error)
 }
 
-/// Waits for our own repository: one user at a time, also between processes; git's own lock files would fail, not wait.
+/// Locks our own repository. Only one user at a time, even across processes; git's own lock files would fail instead of
+/// waiting.
 pub(super) fn lock(cache: &Path) -> Result<File, FilesError> {
     let lock = File::create(cache.join("flowstone.lock"));
     let lock = lock.map_err(|error| storage(cache, &error))?;
@@ -156,7 +157,7 @@ pub(super) fn lock(cache: &Path) -> Result<File, FilesError> {
     Ok(lock)
 }
 
-/// Waits for our own repository and makes it, where it is not there.
+/// Locks our own repository, and creates it if it is missing.
 pub(super) fn prepare(cache: &Path, git: &Git) -> Result<File, FilesError> {
     let lock = lock(cache)?;
     if !cache.join("HEAD").is_file() {
@@ -201,7 +202,7 @@ pub(super) fn fetch(
     let target = "refs/flowstone/fetched";
     match fetch(&["--depth=1"], &format!("+{reference}:{target}")) {
         Ok(_) => {}
-        // Not every server hands out a single commit by its hash; all branches hold it then.
+        // Some servers do not return a single commit by its hash; one of all branches contains it then.
         Err(FilesError::Git { .. }) if is_hash(reference) => {
             fetch(&["--unshallow"], "+refs/heads/*:refs/flowstone/heads/*")
                 .or_else(|_| fetch(&[], "+refs/heads/*:refs/flowstone/heads/*"))?;
@@ -214,7 +215,7 @@ pub(super) fn fetch(
     Ok((git, commit))
 }
 
-/// Lists a commit and stores the contents that are not stored yet.
+/// Lists a commit, and stores the contents that are missing.
 fn export(
     git: &Git,
     commit: &str,
@@ -331,7 +332,7 @@ fn read_contents(
         .filter(|file| file.wants_content(limits))
         .map(|file| format!("{}\n", file.object))
         .collect();
-    // The list goes in as a file: written to a pipe it could block on answers that nobody reads yet.
+    // The list is passed as a file: writing it to a pipe could block while git waits for its answers to be read.
     let list = home.join(objects::temporary_name());
     let storage = |error: std::io::Error| FilesError::storage(home, &error);
     private::make_folder(home)
@@ -368,13 +369,12 @@ fn next_object(output: &mut impl BufRead) -> std::io::Result<Vec<u8>> {
         .ok_or_else(|| std::io::Error::other(format!("it answered `{}`", header.trim_end())))?;
     let mut bytes = Vec::new();
     output.by_ref().take(size).read_to_end(&mut bytes)?;
-    // The line's end.
+    // Skips the line end.
     output.read_exact(&mut [0])?;
     Ok(bytes)
 }
 
-/// Returns the address without what is secret in it, so that it still works: a user's name stays where it is not a
-/// token.
+/// Returns the address without secrets, so that it still works: a user name is kept unless it is a token.
 pub fn address(repo: &str) -> String {
     let bare = crate::shown_url::without_password(repo);
     let (Some((scheme, rest)), Some((_, host))) = (repo.split_once("://"), bare.split_once("://"))

@@ -1,7 +1,7 @@
 //! The commits of a repository, through `git log`.
 //!
-//! A repository on this machine is read where it is; another is fetched with its whole history, into a repository of
-//! our own beside those that hold single commits.
+//! A repository on this machine is read in place. Another is fetched with its whole history, into a separate repository
+//! of our own.
 
 use std::fs;
 use std::path::Path;
@@ -11,29 +11,29 @@ use super::git::{self, Repository};
 use super::process::{Git, Limit};
 use super::source::Spec;
 
-/// Which commits.
+/// The selection of commits.
 pub(super) struct Question {
     pub limit: usize,
-    /// A tag, a branch or a commit: only what came after it.
+    /// A tag, a branch or a commit: only later commits are listed.
     pub since: Option<String>,
-    /// Only those that touch one of these.
+    /// If not empty, only commits that change one of these paths.
     pub paths: Vec<String>,
 }
 
-/// A commit.
+/// A commit of the history.
 pub(super) struct Commit {
     pub hash: String,
     pub author: String,
     pub email: String,
-    /// Of its author, as ISO 8601 with an offset.
+    /// The author's date, as ISO 8601 with an offset.
     pub date: String,
     pub subject: String,
     pub body: String,
-    /// What it changed; none for a merge.
+    /// The changed files; empty for a merge.
     pub files: Vec<String>,
 }
 
-/// Returns the commits, the newest first, and one more than the limit when there are more.
+/// Returns the commits, newest first, and one more than the limit if there are more.
 pub(super) fn read(
     spec: &Spec,
     question: &Question,
@@ -109,7 +109,7 @@ pub(super) fn read(
     Ok(text.split('\u{1}').filter_map(parse).collect())
 }
 
-/// Fetches a branch with all its history.
+/// Fetches a branch with its whole history.
 fn whole(
     repository: &Repository,
     home: &Path,

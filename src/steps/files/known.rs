@@ -1,6 +1,7 @@
-//! The files that an earlier snapshot of a folder read, with what tells without reading that they are the same.
+//! The files that an earlier snapshot of a folder read, with the metadata by which unchanged files are recognised.
 //!
-//! The table only saves time: one that is missing, damaged or of another build is empty. Rows are sorted by path.
+//! The table only saves time: a table that is missing, damaged or of another build counts as empty. Rows are sorted by
+//! path.
 
 use std::fs::{self, Metadata};
 use std::path::Path;
@@ -12,7 +13,7 @@ use super::snapshot::{Found, Taken};
 
 const MAGIC: &[u8; 8] = b"FSKNOWN1";
 
-/// What tells that a file is still the same.
+/// The metadata by which an unchanged file is recognised.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Stamp {
     size: u64,
@@ -49,7 +50,7 @@ fn nanoseconds(time: SystemTime) -> i64 {
     i64::try_from(since).unwrap_or(i64::MAX)
 }
 
-/// A file that was read.
+/// A file that an earlier snapshot read.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Known {
     path: String,
@@ -60,7 +61,7 @@ pub(super) struct Known {
 }
 
 impl Known {
-    /// Writes what is known into an entry.
+    /// Adds the known facts to an entry.
     pub fn apply(&self, entry: &mut Entry) {
         entry.kind = if self.binary {
             Kind::Binary
@@ -132,7 +133,7 @@ fn take<'a>(from: &mut &'a [u8], count: usize) -> Option<&'a [u8]> {
 #[derive(Default)]
 pub(super) struct Table {
     files: Vec<Known>,
-    /// When the table was written, by the clock of the same disk.
+    /// The time at which the table was written, by the clock of the same disk.
     written: i64,
 }
 
@@ -148,7 +149,7 @@ impl Table {
         }
     }
 
-    /// Returns for each file that was found, in the order of paths, what is known of it and still holds.
+    /// Returns, for each found file in the order of paths, the known facts that are still valid.
     pub fn beside<'a>(&'a self, found: &[Found]) -> Vec<Option<&'a Known>> {
         let mut known = self.files.iter().peekable();
         found
@@ -163,13 +164,13 @@ impl Table {
     }
 
     fn holds(&self, known: &Known, stamp: &Stamp) -> bool {
-        // A file changed in the same instant as the table was written may have changed once more
-        // without a new time, so such an entry is not believed.
+        // A file that was changed in the same instant as the table was written may have changed once more without a new
+        // time, so such an entry is not used.
         const TICK: i64 = 2_000_000_000;
         known.stamp == *stamp && stamp.modified.max(stamp.changed) + TICK < self.written
     }
 
-    /// Tells whether the table says just this already.
+    /// Tells whether the table already has exactly these rows.
     pub fn says(&self, taken: &[Taken]) -> bool {
         let mut files = self.files.iter();
         let same = taken.iter().filter_map(Known::of).all(|known| {

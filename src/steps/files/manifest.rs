@@ -1,8 +1,8 @@
-//! The manifest of a source tree: what it holds, by content. Immutable once written.
+//! The manifest of a source tree: its entries, by content. Immutable once written.
 //!
-//! Stored as JSON with a version, so that a later build reads an earlier tree. Entries are sorted
-//! by path, and equal trees have equal bytes, hence equal ids. A changeset lies over a manifest: both are
-//! read as one, in the order of paths, without copying what did not change.
+//! Stored as JSON with a version, so that a later build reads an earlier tree. Entries are sorted by path, and equal
+//! trees have equal bytes and therefore equal ids. A changeset is put over a manifest: both are read as one, in the
+//! order of paths, without copying unchanged entries.
 
 use std::iter::Peekable;
 use std::slice;
@@ -17,17 +17,17 @@ use super::path;
 
 const VERSION: u32 = 1;
 
-/// What an entry is.
+/// The kind of an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Kind {
-    /// A file that is text.
+    /// A text file.
     File,
-    /// A file that is not text: listed, never read as such.
+    /// A file that is not text: listed, but never read as text.
     Binary,
-    /// A file above the size limit: listed, content not kept.
+    /// A file above the size limit: listed, but its content is not stored.
     Large,
-    /// A symbolic link; `target` says where to.
+    /// A symbolic link to `target`.
     Link,
     /// A repository inside the repository.
     Submodule,
@@ -51,7 +51,7 @@ impl Kind {
         }
     }
 
-    /// Returns the kind of a name.
+    /// Returns the kind with a name.
     pub fn named(name: &str) -> Option<Kind> {
         [
             Kind::File,
@@ -84,15 +84,15 @@ pub struct Entry {
     pub path: String,
     pub size: u64,
     pub kind: Kind,
-    /// The content's address in the object store; empty where none is kept.
+    /// The content's address in the object store; empty if the content is not stored.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub hash: String,
-    /// How many lines; a last one without a newline counts.
+    /// The number of lines; a last line without a newline counts.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub lines: u64,
     #[serde(default, skip_serializing_if = "is_false")]
     pub executable: bool,
-    /// Where a link points to, as it is written in the link.
+    /// The target of a link, as it is written in the link.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub target: Option<String>,
 }
@@ -106,7 +106,7 @@ fn is_false(flag: &bool) -> bool {
 }
 
 impl Entry {
-    /// Returns what a changeset keeps of it.
+    /// Returns the state that a changeset stores.
     pub fn state(&self) -> FileState {
         FileState {
             kind: self.kind.name().to_string(),
@@ -133,7 +133,7 @@ impl Entry {
         })
     }
 
-    /// Tells whether the same is at both paths: what it is, its content, and whether it may be executed.
+    /// Tells whether two entries have the same kind, content and executable flag.
     pub fn same_content(&self, other: &Entry) -> bool {
         (
             self.kind,
@@ -151,20 +151,20 @@ impl Entry {
     }
 }
 
-/// Where a tree came from.
+/// The origin of a tree.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "lowercase")]
 pub enum Origin {
     Dir {
-        /// As the source says it.
+        /// The path as it is written in the source.
         path: String,
-        /// Also files that `.gitignore` leaves out.
+        /// Whether files that `.gitignore` excludes are included.
         ignored: bool,
-        /// Also files whose name starts with a dot.
+        /// Whether files whose name starts with a dot are included.
         hidden: bool,
     },
     Git {
-        /// As the source says it, without a password.
+        /// The repository as it is written in the source, without a password.
         repo: String,
         reference: String,
         commit: String,
@@ -173,7 +173,7 @@ pub enum Origin {
     },
 }
 
-/// All entries of a tree, and what a changeset changes of them.
+/// All entries of a tree, with the changes of a changeset.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Manifest {
     /// Sorted by path.
@@ -183,11 +183,11 @@ pub struct Manifest {
     origin: Option<Origin>,
 }
 
-/// What a changeset says of a path.
+/// The state of a path in a changeset.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Over {
     path: String,
-    /// `None`: nothing is there.
+    /// The entry at the path; `None` if it is deleted.
     now: Option<Entry>,
     moved_from: Option<String>,
 }
@@ -201,7 +201,7 @@ pub struct Changed<'a> {
     pub moved_from: Option<&'a str>,
 }
 
-/// What is stored.
+/// The stored form of a manifest.
 #[derive(Deserialize)]
 struct Stored {
     version: u32,
@@ -219,7 +219,7 @@ struct Storing<'a> {
 }
 
 impl Manifest {
-    /// Returns the manifest of these entries.
+    /// Returns a manifest of these entries.
     pub fn new(mut entries: Vec<Entry>) -> Manifest {
         entries.sort_by(|a, b| a.path.cmp(&b.path));
         Manifest {
@@ -229,7 +229,7 @@ impl Manifest {
         }
     }
 
-    /// Notes where the tree came from.
+    /// Sets the origin of the tree.
     #[must_use]
     pub fn from_origin(mut self, origin: Origin) -> Manifest {
         self.origin = Some(origin);
@@ -240,7 +240,7 @@ impl Manifest {
         self.origin.as_ref()
     }
 
-    /// Returns whether files that ignore rules leave out and those with a dot in front are part of the tree.
+    /// Returns whether the tree includes ignored files, and files whose name starts with a dot.
     pub fn rules(&self) -> (bool, bool) {
         match &self.origin {
             Some(Origin::Dir {
@@ -269,14 +269,14 @@ impl Manifest {
         })
     }
 
-    /// Returns what lies over the tree.
+    /// Returns the changes over the tree.
     pub fn over(&self) -> Vec<(String, Option<Entry>)> {
         let over = self.over.iter();
         over.map(|over| (over.path.clone(), over.now.clone()))
             .collect()
     }
 
-    /// Returns the tree with other entries laid over it.
+    /// Returns the tree with other entries over it.
     #[must_use]
     pub fn with_over(&self, over: Vec<(String, Option<Entry>)>) -> Manifest {
         let mut manifest = self.clone();
@@ -303,7 +303,7 @@ impl Manifest {
         }
     }
 
-    /// Returns how many entries there are.
+    /// Returns the number of entries.
     pub fn count(&self) -> usize {
         match self.over.is_empty() {
             true => self.base.len(),
@@ -311,7 +311,7 @@ impl Manifest {
         }
     }
 
-    /// Returns the paths that the changeset makes different from the tree, in their order.
+    /// Returns the paths that the changeset changes, in their order.
     pub fn changed(&self) -> impl Iterator<Item = Changed<'_>> {
         let changed = self.over.iter().map(|over| Changed {
             path: &over.path,
@@ -325,7 +325,7 @@ impl Manifest {
         })
     }
 
-    /// Returns the bytes that are stored: of the tree, without a changeset.
+    /// Returns the bytes to store: those of the tree, without a changeset.
     pub fn encode(&self) -> Vec<u8> {
         let storing = Storing {
             version: VERSION,
@@ -335,7 +335,7 @@ impl Manifest {
         serde_json::to_vec(&storing).expect("a manifest holds only text and numbers")
     }
 
-    /// Reads what `encode` wrote.
+    /// Reads the output of `encode`.
     pub fn decode(bytes: &[u8]) -> Result<Manifest, FilesError> {
         let stored: Stored =
             serde_json::from_slice(bytes).map_err(|error| FilesError::Damaged {
@@ -367,7 +367,7 @@ impl Manifest {
         }
     }
 
-    /// Returns where a path was moved from, as the changeset says.
+    /// Returns the path from which a path was moved, if the changeset records a move.
     pub fn moved_from(&self, path: &str) -> Option<&str> {
         let at = self
             .over
@@ -375,7 +375,7 @@ impl Manifest {
         self.over[at.ok()?].moved_from.as_deref()
     }
 
-    /// Lays an entry over the tree at a normal path, or nothing. What was moved there stays so until it goes.
+    /// Puts an entry over the tree at a normal path, or deletes it. A recorded move is kept until the entry is deleted.
     pub fn set(&mut self, path: &str, now: Option<Entry>) {
         let at = self
             .over
@@ -396,7 +396,7 @@ impl Manifest {
         over.now = now;
     }
 
-    /// Says where a path that was laid over the tree was moved from.
+    /// Sets the path from which a changed path was moved.
     pub fn set_moved_from(&mut self, path: &str, moved_from: Option<String>) {
         let at = self
             .over
@@ -406,7 +406,7 @@ impl Manifest {
         }
     }
 
-    /// Returns what the tree has at a path, without the changeset.
+    /// Returns the entry of the tree at a path, without the changeset.
     pub fn before(&self, path: &str) -> Option<&Entry> {
         let at = self
             .base
@@ -444,7 +444,7 @@ impl Manifest {
         Err(FilesError::LinkCircle { path: normal })
     }
 
-    /// Returns the link that is `path` or the first of its folders that is one.
+    /// Returns the first link on a path: one of its folders, or the entry itself.
     pub fn first_link(&self, path: &str) -> Option<&Entry> {
         path.match_indices('/')
             .map(|(at, _)| at)
@@ -453,7 +453,7 @@ impl Manifest {
             .find(|entry| entry.kind == Kind::Link)
     }
 
-    /// Returns the error for a path at which nothing is.
+    /// Returns the error for a path without an entry.
     pub fn missing(&self, asked: &str, path: &str) -> FilesError {
         if path.is_empty() || self.has_folder(path) {
             return FilesError::NotReadable {
@@ -467,7 +467,7 @@ impl Manifest {
         }
     }
 
-    /// Tells whether something is in a folder of this path.
+    /// Tells whether any entry is in a folder with this path.
     pub fn has_folder(&self, path: &str) -> bool {
         let prefix = format!("{path}/");
         self.starting_at(&prefix)
@@ -475,7 +475,7 @@ impl Manifest {
             .is_some_and(|entry| entry.path.starts_with(&prefix))
     }
 
-    /// Returns up to two paths that look like `path`: the same file name elsewhere first.
+    /// Returns up to two similar paths, those with the same file name first.
     fn near(&self, path: &str) -> Vec<String> {
         let name = path.rsplit('/').next().unwrap_or(path);
         let same_name = self.entries().filter(|entry| {

@@ -1,8 +1,8 @@
-//! A tree written into a folder that is there already: only what the tree knows is written and removed.
+//! Writes a tree into an existing folder: only files of the tree are written and removed.
 //!
 //! Everything that would be lost is found before anything is changed. New contents are written to temporary files and
 //! synced; then the record is written, and only then are they renamed. An interrupted merge is repeated: files that are
-//! in place stay, and the contents of the others are in the source or the record.
+//! in place are kept, and the contents of the others are in the source or the record.
 
 use std::collections::{BTreeSet, HashMap};
 use std::fs;
@@ -18,14 +18,14 @@ use super::objects;
 use super::place::{self, Perms};
 use super::snapshot::{self, Folder, Limits};
 
-/// What has to be done in a folder.
+/// The changes to make in a folder.
 struct Plan<'a> {
     write: Vec<&'a Entry>,
     remove: Vec<&'a str>,
     skipped: Vec<Skipped>,
-    /// How many files and links are in the folder afterwards.
+    /// The number of files and links in the folder afterwards.
     files: usize,
-    /// What is there beside the tree, as it is now.
+    /// The current files of the folder that are not part of the tree.
     beside: Vec<Entry>,
 }
 
@@ -72,15 +72,15 @@ pub(super) fn merge(rendering: &Rendering<'_>, place: &Path) -> Result<Rendered,
     })
 }
 
-/// What is needed to decide.
+/// The facts that the plan is made from.
 struct Planning<'a, 'b> {
     rendering: &'a Rendering<'b>,
     place: &'a Path,
-    /// What is in the folder, as far as ignore rules let it be seen.
+    /// The contents of the folder, except for ignored files.
     there: Manifest,
-    /// What was taken over from the folder since it was filled.
+    /// The changes that were captured from the folder since it was filled.
     taken: HashMap<&'a str, &'a Entry>,
-    /// Whether what is there may be replaced, whatever it is.
+    /// Whether any existing file may be replaced.
     overwrite: bool,
     mark: String,
 }
@@ -163,7 +163,7 @@ impl<'a, 'b> Planning<'a, 'b> {
         }
     }
 
-    /// Returns what is at a path of the folder, if it is a file or a link.
+    /// Returns the current entry at a path of the folder, if it is a file or a link.
     fn at(&self, path: &str) -> Result<Option<Entry>, FilesError> {
         if let Some(entry) = self.there.get(path)
             && entry.kind != Kind::Unreadable
@@ -176,7 +176,7 @@ impl<'a, 'b> Planning<'a, 'b> {
         }
     }
 
-    /// Returns what is there of a file that the changeset has deleted, if its removal is for this step.
+    /// Returns the current entry of a file that the changeset has deleted, if this step may remove it.
     fn removable(&self, before: &Entry) -> Result<Option<Entry>, FilesError> {
         let is_kept = match before.kind {
             Kind::Submodule | Kind::Unreadable | Kind::Folder => true,
@@ -190,7 +190,8 @@ impl<'a, 'b> Planning<'a, 'b> {
         }
     }
 
-    /// Tells whether nothing is lost when what is there goes: the source has it, or it was put there or taken over.
+    /// Tells whether replacing an entry loses nothing: the source has its content, or it was written or captured
+    /// before.
     fn may_replace(&self, there: &Entry) -> bool {
         let path = there.path.as_str();
         let is_known = |known: Option<&Entry>| {
@@ -206,14 +207,14 @@ impl<'a, 'b> Planning<'a, 'b> {
             || is_known(self.taken.get(path).copied())
     }
 
-    /// Tells why nothing is written at a path of the home folder.
+    /// Returns the reason why nothing is written at a path of the home folder.
     fn is_ours(&self, path: &str) -> Option<&'static str> {
         let home = &self.rendering.target.without;
         let is_inside = !home.as_os_str().is_empty() && self.place.join(path).starts_with(home);
-        is_inside.then_some("it is inside of the folder that holds the project's data")
+        is_inside.then_some("it is inside the folder that holds the project's data")
     }
 
-    /// Refuses a file whose folders are not folders, or one that would take the place of a folder with other contents.
+    /// Rejects a file below something that is not a folder, and one that would replace a folder with other contents.
     fn check_way(&self, path: &str, going: &BTreeSet<&str>) -> Result<(), FilesError> {
         let refuse = |why: String| {
             Err(FilesError::BadTarget {
@@ -247,7 +248,7 @@ impl<'a, 'b> Planning<'a, 'b> {
         }
     }
 
-    /// Tells whether nothing of a folder stays once these paths are gone.
+    /// Tells whether a folder becomes empty when these paths are removed.
     fn vanishes(&self, folder: &Path, path: &str, going: &BTreeSet<&str>) -> bool {
         let Ok(inside) = fs::read_dir(folder) else {
             return false;
@@ -269,7 +270,7 @@ impl<'a, 'b> Planning<'a, 'b> {
         some
     }
 
-    /// Returns what is in the folder and not in the tree.
+    /// Returns the entries of the folder that are not in the tree.
     fn beside(&self) -> Vec<Entry> {
         let leftover = format!(".new-{}", self.mark);
         let manifest = self.rendering.manifest;
@@ -282,12 +283,12 @@ impl<'a, 'b> Planning<'a, 'b> {
     }
 }
 
-/// What tells the temporary files of one step from those of another.
+/// Returns the mark that distinguishes the temporary files of one step from those of another.
 fn mark(target: &Target) -> String {
     objects::hash(target.by.as_bytes())[..8].to_string()
 }
 
-/// Returns where the new content of a path waits: in the closest of its folders that is there.
+/// Returns the path for the new content of a path until it is renamed: in the closest existing folder.
 fn fresh_place(root: &Root, path: &str, mark: &str) -> String {
     let ends = path.match_indices('/').map(|(end, _)| end);
     let folders = ends.map(|end| &path[..end]);
@@ -300,7 +301,7 @@ fn fresh_place(root: &Root, path: &str, mark: &str) -> String {
     }
 }
 
-/// Writes the new content of an entry beside its place, and syncs it.
+/// Writes the new content of an entry next to its place, and syncs it.
 fn put_beside(
     rendering: &Rendering<'_>,
     root: &Root,
@@ -309,7 +310,7 @@ fn put_beside(
 ) -> Result<(), FilesError> {
     let failed = |error: io::Error| at(rendering.target, &entry.path, &error);
     if entry.kind == Kind::Link {
-        // What a crash has left.
+        // Left over from a crash.
         root.remove(fresh).ok();
         let target = entry.target.as_deref().unwrap_or_default();
         return root.make_link(target, fresh).map_err(failed);
@@ -336,7 +337,7 @@ fn put_in_place(root: &Root, path: &str, fresh: &str) -> io::Result<()> {
     root.rename(fresh, path)
 }
 
-/// Removes a folder in which there are only folders.
+/// Removes a folder that contains only folders.
 fn clear_folders(folder: &Path) -> io::Result<()> {
     for entry in fs::read_dir(folder)? {
         clear_folders(&entry?.path())?;
@@ -355,7 +356,8 @@ fn prune(root: &Path, path: &str) {
     }
 }
 
-/// Makes renames and removals last through a loss of power. A file system that cannot do it does not fail the step.
+/// Syncs folders, so that renames and removals survive a loss of power. A file system that cannot do so does not fail
+/// the step.
 fn sync_folders<'a>(root: &Path, paths: impl Iterator<Item = &'a str>) {
     let folders: BTreeSet<&str> = paths
         .map(|path| path.rsplit_once('/').map_or("", |(folder, _)| folder))

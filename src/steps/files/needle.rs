@@ -1,4 +1,4 @@
-//! What is searched for: a text or a pattern, tried on whole files first and then on single lines.
+//! Search patterns: a text or a regular expression, tried on whole files first and then on single lines.
 //!
 //! Patterns go through the engine of ripgrep, which is linear and never matches across lines. Features that it lacks
 //! (look-around, back references, anchors of the whole text) are matched line by line by a backtracking engine with a
@@ -10,10 +10,10 @@ use grep_regex::{RegexMatcher, RegexMatcherBuilder};
 
 use super::error::FilesError;
 
-/// A regular expression gives up on a line after this many steps back.
+/// Maximum number of backtracking steps on a line.
 const BACKTRACKS: usize = 1_000_000;
 
-/// What a compiled pattern may take.
+/// Maximum size of a compiled pattern.
 const PATTERN_BYTES: usize = 10 << 20;
 
 /// A text or a pattern, ready to search.
@@ -55,7 +55,7 @@ impl Needle {
             })
     }
 
-    /// Returns a place in the first line that may match; none of the lines before it does.
+    /// Returns an offset in the first line that may match; no earlier line matches.
     pub fn candidate(&self, text: &[u8]) -> Option<usize> {
         match self {
             Needle::Lines(matcher) => match matcher.find_candidate_line(text) {
@@ -63,14 +63,14 @@ impl Needle {
                     Some(at.min(text.len().saturating_sub(1)))
                 }
                 Ok(None) => None,
-                // It cannot fail; every line is tried then.
+                // This cannot fail; otherwise every line would be tried.
                 Err(_) => Some(0),
             },
             Needle::Backtracking(_) => Some(0),
         }
     }
 
-    /// Returns where in a line it is; an error when that takes too long.
+    /// Returns the offset of the first match in a line; an error if matching takes too long.
     pub fn find(&self, line: &[u8]) -> Result<Option<usize>, ()> {
         match self {
             Needle::Lines(matcher) => {
@@ -86,7 +86,7 @@ impl Needle {
     }
 }
 
-/// Tells whether a pattern may hold an anchor of the whole text: to people who search, that is a line.
+/// Tells whether a pattern may contain an anchor of the whole text, which in a search means the line.
 fn means_the_whole_text(pattern: &str) -> bool {
     let takes_flags_back = |(at, _): (usize, &str)| {
         let flags = pattern[at + 2..].trim_start_matches(|it: char| it.is_ascii_alphabetic());
@@ -98,7 +98,7 @@ fn means_the_whole_text(pattern: &str) -> bool {
         || pattern.match_indices("(?").any(takes_flags_back)
 }
 
-/// Returns where in a line a place in its text is: what is no UTF-8 takes three bytes there.
+/// Returns the offset in a line for an offset in its text, where invalid UTF-8 takes three bytes.
 fn place_in(line: &[u8], place: usize) -> usize {
     const REPLACED: usize = char::REPLACEMENT_CHARACTER.len_utf8();
     let (mut bytes, mut text) = (0, 0);

@@ -20,7 +20,7 @@ use super::packs::{Found, Pack, PackWriter, Packs};
 
 static UNIQUE: AtomicU64 = AtomicU64::new(0);
 
-/// What takes contents, each with its place in the order: returns whether it wants more.
+/// A receiver of contents, each with its position in the order. Returns whether it wants more.
 pub(super) type Take<'a> = &'a mut dyn FnMut(usize, &[u8]) -> Result<bool, FilesError>;
 
 /// The SHA-256 of a content.
@@ -34,21 +34,21 @@ pub struct Objects {
 }
 
 impl Objects {
-    /// Opens the store in `root`, which is made when the first object is written.
+    /// Opens the store in `root`, which is created when the first object is written.
     pub fn new(root: impl Into<PathBuf>) -> Objects {
         let root = root.into();
         let packs = Packs::of(&root.join("packs"));
         Objects { root, packs }
     }
 
-    /// Tells whether an object is there, with the size it should have.
+    /// Tells whether an object exists with the expected size.
     pub fn has(&self, hash: &str, size: u64) -> bool {
         self.packed(hash)
             .is_some_and(|found| found.row.size == size)
             || fs::metadata(self.place(hash)).is_ok_and(|it| it.len() == size)
     }
 
-    /// Stores `bytes` and returns their hash: they are on disk then.
+    /// Stores `bytes` on disk, and returns their hash.
     pub fn put(&self, bytes: &[u8]) -> Result<String, FilesError> {
         let batch = self.batch()?;
         let hash = batch.put(bytes)?;
@@ -56,12 +56,12 @@ impl Objects {
         Ok(hash)
     }
 
-    /// Stores `bytes` so that a loss of power does not lose them, and returns their hash.
+    /// Stores `bytes` so that they survive a loss of power, and returns their hash.
     pub fn keep(&self, bytes: &[u8]) -> Result<String, FilesError> {
         self.put(bytes)
     }
 
-    /// Begins to store contents together. Nothing is removed meanwhile.
+    /// Begins to store contents together. Nothing is removed until the batch ends.
     pub fn batch(&self) -> Result<Batch, FilesError> {
         let lock = self.lock(false).map_err(|error| self.storage(&error))?;
         self.packs.refresh();
@@ -81,7 +81,7 @@ impl Objects {
         Ok(bytes)
     }
 
-    /// Returns the bytes of an object, of which only a sum is checked where there is one.
+    /// Returns the bytes of an object. Checks only a checksum if there is one.
     pub(super) fn get_quickly(&self, hash: &str) -> Result<Vec<u8>, FilesError> {
         for _ in 0..2 {
             if let Some(found) = self.packed(hash) {
@@ -103,7 +103,7 @@ impl Objects {
         })
     }
 
-    /// Returns what is wrong with an object; `None` for one that has the contents of its hash. Nothing is changed.
+    /// Returns the flaw of an object; `None` if its contents match its hash. Changes nothing.
     pub(super) fn flaw(&self, hash: &str) -> Option<String> {
         let read = match self.packed(hash) {
             Some(found) => found.read(),
@@ -111,7 +111,7 @@ impl Objects {
         };
         match read {
             Ok(Some(bytes)) if self::hash(&bytes) == hash => None,
-            Ok(_) => Some("its contents are not what its hash says".to_owned()),
+            Ok(_) => Some("its contents do not match its hash".to_owned()),
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 Some("its contents are missing".to_owned())
             }
@@ -119,13 +119,13 @@ impl Objects {
         }
     }
 
-    /// Returns where in a pack an object is.
+    /// Returns the place of an object in a pack.
     pub(super) fn packed(&self, hash: &str) -> Option<Found> {
         self.packs.find(&unhex(hash)?)
     }
 
-    /// Hands the bytes of objects over, in this order, with their place in it, until `take` says that it is enough.
-    /// Those that lie side by side in a pack are read at once.
+    /// Passes the bytes of objects to `take` in this order, with their positions, until it wants no more. Neighbours in
+    /// a pack are read at once.
     pub(super) fn each(&self, hashes: &[&str], take: Take<'_>) -> Result<(), FilesError> {
         let mut from = 0;
         while from < hashes.len() {
@@ -159,7 +159,7 @@ impl Objects {
         Ok(())
     }
 
-    /// Returns the first of these objects that lie close together in one pack; none when the first is in none.
+    /// Returns the first of these objects that are close together in one pack; empty if the first is not in a pack.
     fn stretch(&self, hashes: &[&str]) -> Vec<Found> {
         const MOST: u64 = 8 << 20;
         let mut stretch: Vec<Found> = Vec::new();
@@ -184,15 +184,15 @@ impl Objects {
         stretch
     }
 
-    /// Looks which packs there are.
+    /// Looks up the existing packs again.
     pub(super) fn refresh(&self) {
         self.packs.refresh();
     }
 
-    /// Moves damaged contents away, so that resolving the source again stores them again.
+    /// Moves damaged contents aside, so that resolving the source again stores them again.
     fn set_aside(&self, hash: &str) -> FilesError {
         let removed = match self.packed(hash) {
-            // Does not wait for the lock: the caller may hold it itself while it stores something.
+            // Does not wait for the lock: the caller may hold it while it stores something.
             Some(found) => match self.lock_file().map(|file| (file.try_lock().is_ok(), file)) {
                 Ok((true, _lock)) => self.packs.rewrite(&found.pack, &|it| *it != found.row.hash),
                 Ok((false, _)) => Ok(()),
@@ -205,22 +205,20 @@ impl Objects {
         }
         self.packs.refresh();
         FilesError::Damaged {
-            cause: format!(
-                "the object {} does not have the content it had",
-                short(hash)
-            ),
+            cause: format!("the object {} has changed content", short(hash)),
         }
     }
 
-    /// Tells whether an object of this hash is there at all.
+    /// Tells whether an object with this hash exists.
     pub fn contains(&self, hash: &str) -> bool {
         self.packed(hash).is_some() || self.place(hash).is_file()
     }
 
-    /// Removes what `is_live` does not name and nobody has touched since a moment, and says how much that was.
+    /// Removes the objects that `is_live` does not name and that were not touched recently, and returns their number
+    /// and size.
     ///
     /// # Errors
-    /// When the folder cannot be read or written.
+    /// Fails if the folder cannot be read or written.
     pub fn sweep(
         &self,
         is_live: &dyn Fn(&str) -> bool,
@@ -241,7 +239,7 @@ impl Objects {
             if dead == 0 || !is_old(&pack.path) {
                 continue;
             }
-            // A pack of which little can go is left until more can.
+            // A pack with few removable contents is kept until more can be removed.
             let held: u64 = pack.rows().iter().map(|row| row.size).sum();
             if dead < pack.rows().len() && size < held / 4 {
                 continue;
@@ -316,7 +314,7 @@ impl Objects {
     }
 }
 
-/// Where in their pack contents begin and end.
+/// Returns the start and end of contents in their pack.
 fn span(stretch: &[Found]) -> (u64, u64) {
     stretch.iter().fold((u64::MAX, 0), |(start, end), found| {
         (
@@ -326,7 +324,7 @@ fn span(stretch: &[Found]) -> (u64, u64) {
     })
 }
 
-/// How many contents of a pack nothing names, and their bytes.
+/// Returns the number and total size of unreferenced contents in a pack.
 fn unnamed(pack: &Pack, is_live: &dyn Fn(&str) -> bool) -> (usize, u64) {
     pack.rows()
         .iter()
@@ -336,10 +334,10 @@ fn unnamed(pack: &Pack, is_live: &dyn Fn(&str) -> bool) -> (usize, u64) {
 
 /// Number of contents of a batch that are stored as separate files.
 const FEW: usize = 8;
-/// A batch of more bytes is a pack.
+/// Maximum size in bytes of a batch that is stored as separate files.
 const SMALL: usize = 1 << 20;
 
-/// Contents that are stored together: on disk when [`Batch::finish`] returns.
+/// Contents that are stored together; they are on disk when [`Batch::finish`] returns.
 #[derive(Debug)]
 pub struct Batch {
     objects: Objects,
@@ -353,7 +351,7 @@ struct Pending {
     bytes: usize,
     pack: Option<PackWriter>,
     seen: HashSet<Hash>,
-    /// Packs that hold what was asked for already.
+    /// Packs that already contain added contents.
     reused: Vec<Arc<Pack>>,
 }
 
@@ -365,7 +363,7 @@ impl Batch {
         Ok(hex(&digest))
     }
 
-    /// Adds contents that belong together, with their hashes: they will lie side by side.
+    /// Adds related contents, with their hashes; they are stored side by side.
     pub(super) fn add(&self, contents: Vec<(Hash, Vec<u8>)>) -> Result<(), FilesError> {
         let new: Vec<_> = contents
             .into_iter()
@@ -383,7 +381,7 @@ impl Batch {
         Ok(())
     }
 
-    /// Tells whether a content is stored already; it stays then, even if nothing names it yet.
+    /// Tells whether a content is already stored. It is then kept, even without a reference.
     pub(super) fn reuse(&self, hash: &Hash, size: u64) -> bool {
         if let Some(found) = self.objects.packs.find(hash) {
             let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
@@ -404,7 +402,7 @@ impl Batch {
             && file.set_modified(SystemTime::now()).is_ok()
     }
 
-    /// Brings all to the disk.
+    /// Writes all contents to disk.
     pub fn finish(self) -> Result<(), FilesError> {
         let state = self
             .state

@@ -1,4 +1,4 @@
-//! The operations of `:files`, a file each: what it is, as data, and what it does.
+//! The operations of `:files`, one file each: their descriptions as data, and their code.
 
 pub(super) mod apply_edit;
 pub(super) mod capture;

@@ -1,8 +1,8 @@
 //! Packs: many contents in one file, so that a tree of 100,000 files is one write, one sync and a few long reads.
 //!
-//! A pack is written beside its place, synced and renamed into it; it never changes after that. Contents come
-//! first, then a row for each, sorted by hash, then a tail that says where the rows start. A file that is not
-//! whole is not opened. Which packs there are is looked up again when the folder has changed.
+//! A pack is written next to its place, synced and renamed; it never changes after that. Contents come first, then a
+//! row for each, sorted by hash, then a tail with the start of the rows. An incomplete file is not opened. The list of
+//! packs is read again when the folder has changed.
 
 use std::collections::HashMap;
 use std::fs::{self, File};
@@ -22,13 +22,13 @@ const TAIL: usize = 8 + 8 + 4 + 8;
 /// Number of unused folders that stay open.
 const FOLDERS: usize = 16;
 
-/// Where a content lies in its pack.
+/// The place of a content in its pack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Row {
     pub hash: Hash,
     pub offset: u64,
     pub size: u64,
-    /// Of the content: cheap to check on each read.
+    /// The checksum of the content: cheap to check on each read.
     pub sum: u32,
 }
 
@@ -64,7 +64,7 @@ pub(super) struct Pack {
 }
 
 fn damaged() -> io::Error {
-    io::Error::new(io::ErrorKind::InvalidData, "the pack is not whole")
+    io::Error::new(io::ErrorKind::InvalidData, "the pack is incomplete")
 }
 
 impl Pack {
@@ -101,7 +101,7 @@ impl Pack {
         &self.rows
     }
 
-    /// Returns the row of a hash. Hashes are spread evenly, so it lies close to where its first bytes say.
+    /// Returns the row of a hash. Hashes are spread evenly, so its position is estimated from its first bytes.
     fn find(&self, hash: &Hash) -> Option<&Row> {
         let first = u64::from_be_bytes(hash[..8].try_into().ok()?);
         let count = self.rows.len();
@@ -133,7 +133,7 @@ impl Pack {
         Ok(bytes)
     }
 
-    /// Says that somebody is about to refer to what it holds.
+    /// Marks the pack as recently used, because its contents are about to be referred to.
     pub fn touch(&self) -> io::Result<()> {
         File::options()
             .write(true)
@@ -163,7 +163,7 @@ pub(super) struct Found {
 }
 
 impl Found {
-    /// Reads the content; `None` when it is not what was written.
+    /// Reads the content; `None` if it does not match its checksum.
     pub fn read(&self) -> io::Result<Option<Vec<u8>>> {
         let bytes = self.pack.bytes(self.row.offset, self.row.size)?;
         Ok((crc32fast::hash(&bytes) == self.row.sum).then_some(bytes))
@@ -206,7 +206,7 @@ impl Packs {
         packs
     }
 
-    /// Looks which packs there are, if the folder has changed since.
+    /// Reads the list of packs again, if the folder has changed since.
     pub fn refresh(&self) {
         let Ok(now) = fs::metadata(&self.folder).and_then(|it| it.modified()) else {
             let mut open = self.open.write().unwrap_or_else(PoisonError::into_inner);
@@ -235,7 +235,7 @@ impl Packs {
                 },
             }
         }
-        // A pack that came within the tick of the folder's clock may not have changed its time.
+        // A pack that was added within the resolution of the folder's clock may not have changed its time.
         let settled = now.elapsed().is_ok_and(|age| age.as_millis() > 50);
         *open = Open {
             packs,
@@ -243,7 +243,7 @@ impl Packs {
         };
     }
 
-    /// Returns where a content is, by what is known of the folder.
+    /// Returns the place of a content in the known packs.
     pub fn find(&self, hash: &Hash) -> Option<Found> {
         let open = self.open.read().unwrap_or_else(PoisonError::into_inner);
         open.packs.iter().rev().find_map(|pack| {
@@ -268,7 +268,7 @@ impl Packs {
         &self.folder
     }
 
-    /// Writes the contents that `keep` names into a pack of their own, and removes the old one.
+    /// Writes the contents that `keep` names into a new pack, and removes the old one.
     pub fn rewrite(&self, pack: &Pack, keep: &dyn Fn(&Hash) -> bool) -> io::Result<()> {
         let mut writer = PackWriter::new(&self.folder)?;
         for row in pack.rows.iter().filter(|row| keep(&row.hash)) {
@@ -335,7 +335,7 @@ impl PackWriter {
         Ok(())
     }
 
-    /// Brings it to the disk under its name, and returns where; `None` when it holds nothing.
+    /// Writes the pack to disk under its name, and returns the path; `None` if it is empty.
     pub fn finish(mut self) -> io::Result<Option<PathBuf>> {
         if self.rows.is_empty() {
             return Ok(None);

@@ -1,27 +1,27 @@
-//! Unified diffs, read: which files they change, and how.
+//! Parser of unified diffs.
 //!
-//! Understands what `diff -u` and `git diff` write. Nothing is guessed: a hunk whose header does not fit its lines, or a
-//! line outside of one, is an error, because it would be lost otherwise.
+//! Reads the output of `diff -u` and `git diff`. Nothing is guessed: a hunk whose header does not match its lines, or a
+//! line outside of a hunk, is an error, because it would be lost otherwise.
 
-/// What a diff does to one file.
+/// The changes of a diff to one file.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct FilePatch {
     /// `None`: the file is new.
     pub old: Option<String>,
-    /// `None`: the file goes.
+    /// `None`: the file is deleted.
     pub new: Option<String>,
     pub renames: bool,
-    /// Where the diff says so.
+    /// The executable flag, if the diff sets it.
     pub executable: Option<bool>,
     pub hunks: Vec<Hunk>,
 }
 
-/// Lines that are to stand together in the file.
+/// Lines that are adjacent in the file.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Hunk {
-    /// Such as `@@ -1,3 +1,4 @@`.
+    /// The header, such as `@@ -1,3 +1,4 @@`.
     pub header: String,
-    /// Where it starts in the old file, counted from 1.
+    /// The first line in the old file, counted from 1.
     pub old_start: usize,
     pub lines: Vec<Line>,
 }
@@ -40,10 +40,10 @@ pub enum Mark {
     In,
 }
 
-/// What is wrong with the text of a diff.
+/// An error in the text of a diff.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BadPatch {
-    /// Counted from 1.
+    /// The line, counted from 1.
     pub line: usize,
     pub why: String,
 }
@@ -80,7 +80,7 @@ struct Reader<'a> {
 #[derive(Default)]
 struct Open {
     line: usize,
-    /// From `diff --git`: names have prefixes.
+    /// The names in `diff --git`, with their prefixes.
     names: Option<(String, String)>,
     patch: FilePatch,
     has_names: bool,
@@ -139,7 +139,7 @@ impl<'a> Reader<'a> {
             .is_some_and(|line| line.starts_with(start))
     }
 
-    /// Reads a line between `diff --git` and the names; others are words before or between the files.
+    /// Reads a line between `diff --git` and the names; unknown lines are comments.
     fn extended(&mut self, line: &str) -> Result<(), BadPatch> {
         let at = self.at;
         let Some(open) = self.open.as_mut().filter(|open| open.names.is_some()) else {
@@ -148,8 +148,8 @@ impl<'a> Reader<'a> {
         let mode = |mode: &str| match mode.trim() {
             "100644" => Ok(Some(false)),
             "100755" => Ok(Some(true)),
-            "120000" => Err("links are not made or changed by a diff".to_string()),
-            "160000" => Err("submodules are not made or changed by a diff".to_string()),
+            "120000" => Err("a diff cannot create or change links".to_string()),
+            "160000" => Err("a diff cannot create or change submodules".to_string()),
             other => Err(format!("`{other}` is not a file mode")),
         };
         let moded = if let Some(text) = line.strip_prefix("new file mode ") {
@@ -171,7 +171,7 @@ impl<'a> Reader<'a> {
             open.patch.new = Some(unquote(name));
             Ok(None)
         } else if line.starts_with("copy from ") || line.starts_with("copy to ") {
-            Err("copies are not applied: give the new file whole".to_string())
+            Err("copies are not applied: write the new file instead".to_string())
         } else {
             return Ok(());
         };
@@ -247,7 +247,7 @@ impl<'a> Reader<'a> {
                     self.at += 1;
                     continue;
                 }
-                // Editors cut the space of an empty line off.
+                // Editors remove the space of an empty line.
                 Some(b'\n' | b'\r') => (Mark::Same, *line),
                 _ => break,
             };
@@ -255,7 +255,7 @@ impl<'a> Reader<'a> {
             news += usize::from(mark != Mark::Out);
             let mut text = text.to_string();
             if !text.ends_with('\n') {
-                // The end of the whole diff, which was trimmed.
+                // The end of the whole diff was trimmed.
                 text.push('\n');
             }
             hunk.lines.push(Line { mark, text });
@@ -292,7 +292,7 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    /// Ends the part of a file.
+    /// Ends the part of the current file.
     fn close(&mut self) -> Result<(), BadPatch> {
         let Some(mut open) = self.open.take() else {
             return Ok(());
@@ -306,7 +306,7 @@ impl<'a> Reader<'a> {
         if !open.has_names {
             // Only a mode, or an empty file: the names are in the first line.
             let Some((old, new)) = open.names else {
-                return bad("the names of its files cannot be told apart");
+                return bad("the names of its files are ambiguous");
             };
             open.patch.old = (!open.is_new).then_some(old);
             open.patch.new = (!open.is_gone).then_some(new);
@@ -315,7 +315,7 @@ impl<'a> Reader<'a> {
             && !(open.is_new || open.is_gone || open.patch.renames)
             && open.patch.executable.is_none();
         if says_nothing {
-            return bad("it changes nothing: it has no hunk");
+            return bad("it changes nothing, because it has no hunk");
         }
         if open.patch.renames && (open.patch.old.is_none() || open.patch.new.is_none()) {
             return bad("`rename from` and `rename to` belong together");
@@ -324,7 +324,7 @@ impl<'a> Reader<'a> {
             && let (Some(old), Some(new)) = (&open.patch.old, &open.patch.new)
             && old != new
         {
-            // `diff -u old/x new/x`: the new name says which file.
+            // `diff -u old/x new/x`: the new name identifies the file.
             open.patch.old = Some(new.clone());
         }
         self.files.push(open.patch);
@@ -350,7 +350,7 @@ fn ranges(header: &str) -> Option<((usize, usize), (usize, usize))> {
     Some((range(old)?, range(new)?))
 }
 
-/// Reads a name after `---` or `+++`, which a time may follow; `None` for `/dev/null`.
+/// Reads a name after `---` or `+++`, which may be followed by a time; `None` for `/dev/null`.
 fn name(text: &str) -> Option<String> {
     let text = text.split('\t').next().unwrap_or_default();
     match text.trim_end() {
@@ -359,7 +359,7 @@ fn name(text: &str) -> Option<String> {
     }
 }
 
-/// Reads the names of `diff --git a/x b/x`, where they are the same but for their prefixes.
+/// Reads the names of `diff --git a/x b/x`, if they only differ in their prefixes.
 fn split_names(text: &str) -> Option<(String, String)> {
     if let Some(rest) = text.strip_prefix('"') {
         let end = rest.find("\" \"")? + 2;
@@ -369,7 +369,7 @@ fn split_names(text: &str) -> Option<(String, String)> {
     text.match_indices(' ')
         .find_map(|(at, _)| same_names(&text[..at], &text[at + 1..]))
         .or_else(|| {
-            // A rename, whose own lines say the names.
+            // For a rename, the names are in lines of their own.
             Some((String::new(), String::new()))
         })
 }
@@ -383,7 +383,7 @@ fn same_names(old: &str, new: &str) -> Option<(String, String)> {
     }
 }
 
-/// Reads a name in quotes, as C writes it; others are as they are.
+/// Reads a quoted name with the escapes of C; other names are returned unchanged.
 pub fn unquote(name: &str) -> String {
     let Some(inside) = name
         .strip_prefix('"')
@@ -420,7 +420,7 @@ pub fn unquote(name: &str) -> String {
 }
 
 impl Hunk {
-    /// Returns the lines that the old file has.
+    /// Returns the lines of the old file.
     pub fn old_lines(&self) -> impl Iterator<Item = &str> {
         self.lines
             .iter()
@@ -429,23 +429,23 @@ impl Hunk {
     }
 }
 
-/// Why a hunk does not apply.
+/// The reason why a hunk does not apply.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Misfit {
-    /// Which one, counted from 1.
+    /// The number of the hunk, counted from 1.
     pub hunk: usize,
     pub header: String,
     pub why: String,
 }
 
-/// Applies hunks to a text. Their lines must be there exactly; where, may differ from what the headers say.
+/// Applies hunks to a text. Their lines must match exactly, but may be at other places than the headers state.
 pub fn apply(text: &str, hunks: &[Hunk]) -> Result<String, Misfit> {
     let lines: Vec<&str> = text.split_inclusive('\n').collect();
     let mut out = String::with_capacity(text.len());
     let (mut done, mut shift) = (0, 0_isize);
     for (idx, hunk) in hunks.iter().enumerate() {
         let old: Vec<&str> = hunk.old_lines().collect();
-        // Without old lines, the number says after which line it goes.
+        // Without old lines, the number is that of the line before.
         let stated = match old.is_empty() {
             true => hunk.old_start,
             false => hunk.old_start.saturating_sub(1),
@@ -464,7 +464,7 @@ pub fn apply(text: &str, hunks: &[Hunk]) -> Result<String, Misfit> {
         out.extend(lines[done..at].iter().copied());
         for line in hunk.lines.iter().filter(|line| line.mark != Mark::Out) {
             if !out.is_empty() && !out.ends_with('\n') {
-                // Something is put after a last line that has no end.
+                // Lines are added after a last line without a newline.
                 out.push('\n');
             }
             out.push_str(&line.text);
@@ -485,7 +485,7 @@ pub fn apply(text: &str, hunks: &[Hunk]) -> Result<String, Misfit> {
     Ok(out)
 }
 
-/// Returns where the old lines stand, as near as can be to where they are wanted.
+/// Returns the place of the old lines that is closest to the wanted one.
 fn find(lines: &[&str], old: &[&str], least: usize, wanted: usize) -> Option<usize> {
     let most = lines.len().checked_sub(old.len())?;
     let fits = |at: usize| at >= least && at <= most && lines[at..at + old.len()] == *old;
@@ -498,7 +498,7 @@ fn find(lines: &[&str], old: &[&str], least: usize, wanted: usize) -> Option<usi
     })
 }
 
-/// Says what is different at the place where most of the old lines stand.
+/// Describes the difference at the place where most of the old lines match.
 fn misfit(lines: &[&str], old: &[&str], least: usize, wanted: usize) -> String {
     let fitting = |at: usize| {
         let there = lines.get(at..).unwrap_or_default();
@@ -529,7 +529,7 @@ fn misfit(lines: &[&str], old: &[&str], least: usize, wanted: usize) -> String {
     }
 }
 
-/// Shows a line in an error.
+/// Formats a line for an error.
 pub fn quoted(line: &str) -> String {
     let line = line.trim_end_matches(['\n', '\r']);
     match line.char_indices().nth(80) {

@@ -1,13 +1,13 @@
 //! Paths inside a source tree: relative, separated by `/`, and unable to leave it.
 //!
-//! Pure text: nothing here looks at a disk, so a path means the same on every system.
+//! Pure text: nothing here accesses a disk, so a path has the same meaning on every system.
 
 use super::error::FilesError;
 
-/// Returns `path` in its one normal form (`a/b.txt`; empty for the root), or why it is refused.
+/// Returns `path` in its normal form (`a/b.txt`; empty for the root), or the reason why it is rejected.
 ///
-/// `.` and doubled slashes are dropped. Everything that could name something outside the tree, or
-/// the repository's own files, is refused rather than repaired.
+/// `.` and doubled slashes are dropped. Everything that could refer to something outside the tree, or to the
+/// repository's own files, is rejected and not repaired.
 pub fn normal(path: &str) -> Result<String, FilesError> {
     let refuse = |why| {
         Err(FilesError::BadPath {
@@ -41,7 +41,7 @@ pub fn normal(path: &str) -> Result<String, FilesError> {
     Ok(parts.join("/"))
 }
 
-/// Returns the normal form of a path that may be written: one that no file system or git takes for something else.
+/// Returns the normal form of a path that may be written: one that no file system and no git interprets differently.
 pub fn writable(path: &str) -> Result<String, FilesError> {
     let normal = normal(path)?;
     let refuse = |why| {
@@ -70,12 +70,12 @@ pub fn writable(path: &str) -> Result<String, FilesError> {
     Ok(normal)
 }
 
-/// Bytes of a path, and of each part of it.
+/// Maximum lengths in bytes of a path, and of each part of it.
 const MAX_PATH: usize = 4096;
 const MAX_NAME: usize = 255;
 
-/// Tells whether some file system reads a name as one that is reserved: case does not matter there, or dots and
-/// spaces at the end, what follows a colon, short names of old, or characters that are not seen.
+/// Tells whether some file system reads a name as a reserved one: some ignore case, dots and spaces at the end, text
+/// after a colon, or invisible characters, and some have short names.
 pub fn is_disguised(name: &str) -> bool {
     let seen: String = name.chars().filter(|char| !is_unseen(*char)).collect();
     let stem = seen.split(':').next().unwrap_or_default();
@@ -87,13 +87,13 @@ pub fn is_disguised(name: &str) -> bool {
     is_reserved(&stem) || is_short(&stem, "git~") || is_short(&stem, "flowst~")
 }
 
-/// The characters that HFS+ leaves out of names.
+/// Tells whether HFS+ ignores a character in names.
 fn is_unseen(char: char) -> bool {
     matches!(char,
         '\u{200c}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{206a}'..='\u{206f}' | '\u{feff}')
 }
 
-/// Returns where a link in the folder of `at` leads, or `None` when that is outside the tree.
+/// Returns the target of a link in the folder of `at`, or `None` if it is outside the tree.
 pub fn link_target(at: &str, target: &str) -> Option<String> {
     if target.is_empty()
         || target.starts_with('/')

@@ -1,4 +1,4 @@
-//! Places in the project's folder: which may be written, and how a file gets there whole or not at all.
+//! Places in the project's folder: which may be written, and how a file is written whole or not at all.
 
 use std::fs::{self, File};
 use std::io::{self, Read as _, Write as _};
@@ -9,7 +9,7 @@ use flowstone_flow::rooted::Root;
 use super::error::FilesError;
 use super::{objects, path};
 
-/// Who may do what with a file that is written.
+/// The permissions of a written file.
 pub(super) struct Perms {
     #[cfg(unix)]
     mode: Option<u32>,
@@ -17,7 +17,7 @@ pub(super) struct Perms {
 }
 
 impl Perms {
-    /// Those of the file that is replaced, where there is one. Whether it may be executed is as `executable` says.
+    /// Returns the permissions of the file that is replaced, if it exists. `executable` sets the executable flag.
     pub fn of(root: &Root, path: &str, executable: Option<bool>) -> Perms {
         #[cfg(unix)]
         {
@@ -37,7 +37,7 @@ impl Perms {
     }
 }
 
-/// Writes a new file at a place where a crash may have left one, and syncs it.
+/// Writes a new file, possibly over one that a crash left there, and syncs it.
 pub(super) fn write_synced(root: &Root, path: &str, bytes: &[u8], perms: &Perms) -> io::Result<()> {
     match root.remove(path) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
@@ -55,7 +55,7 @@ pub(super) fn write_synced(root: &Root, path: &str, bytes: &[u8], perms: &Perms)
     if let Some(mode) = perms.mode {
         use std::os::unix::fs::PermissionsExt as _;
         let mode = match perms.executable {
-            // Everyone who may read it may execute it.
+            // Everyone with read permission gets execute permission.
             Some(true) if mode & 0o111 == 0 => mode | (mode & 0o444) >> 2,
             Some(false) => mode & !0o111,
             Some(true) | None => mode,
@@ -65,7 +65,7 @@ pub(super) fn write_synced(root: &Root, path: &str, bytes: &[u8], perms: &Perms)
     file.sync_all()
 }
 
-/// Makes what was renamed in a folder last through a loss of power. A file system that cannot do it does not fail.
+/// Syncs a folder, so that renames in it survive a loss of power. A file system that cannot do so does not fail.
 pub(super) fn sync_folder(folder: &Path) {
     #[cfg(unix)]
     if let Ok(folder) = File::open(folder) {
@@ -75,8 +75,8 @@ pub(super) fn sync_folder(folder: &Path) {
     let _ = folder;
 }
 
-/// Returns where a folder that a flow names is in the project; `.` is the project itself. Nothing on the way there may
-/// be a link, and nothing of the home folder is in it.
+/// Returns the place in the project of a folder that a flow names; `.` is the project itself. No part of its path may
+/// be a link, and it must not be in the home folder.
 pub(super) fn folder(root: &Path, home: &Path, asked: &str) -> Result<PathBuf, FilesError> {
     let trimmed = asked.trim_end_matches('/');
     match !asked.starts_with('/') && !trimmed.is_empty() && path::normal(trimmed)?.is_empty() {
@@ -85,7 +85,7 @@ pub(super) fn folder(root: &Path, home: &Path, asked: &str) -> Result<PathBuf, F
     }
 }
 
-/// Returns where a file that a flow names is in the project: the folders on the way there are no links.
+/// Returns the place in the project of a file that a flow names: no folder of its path may be a link.
 pub(super) fn file(root: &Path, home: &Path, asked: &str) -> Result<PathBuf, FilesError> {
     let normal = path::writable(asked)?;
     let place = match normal.rsplit_once('/') {
@@ -136,8 +136,9 @@ fn is_inside(home: &Path, place: &Path) -> bool {
     }
 }
 
-/// Writes a file below `root`, which is shown as `shown`, so that a reader sees the old content or the new, and a loss of power loses neither. Folders on
-/// the way are made. One that is there with other content is replaced where `overwrite` says so.
+/// Writes a file below `root`, which is shown as `shown`, so that a reader sees the old or the new content, and a loss
+/// of power loses neither. Missing folders are created. An existing file with other content is replaced if `overwrite`
+/// is set.
 pub(super) fn replace(
     root: &Path,
     (inside, shown): (&str, &str),
@@ -156,7 +157,7 @@ pub(super) fn replace(
     let path = path::writable(inside)?;
     let root = Root::open(root).map_err(failed)?;
     match root.file(&path).and_then(|file| is_same(file, bytes)) {
-        // An attempt that was interrupted has done it.
+        // An interrupted attempt has already done it.
         Ok(true) => return Ok(()),
         Ok(false) if !overwrite => {
             return Err(FilesError::Taken {
@@ -185,7 +186,7 @@ pub(super) fn replace(
     Ok(())
 }
 
-/// Tells whether a file holds these bytes; no more of it is read.
+/// Tells whether a file has exactly these bytes; reads no more than necessary.
 fn is_same(file: File, bytes: &[u8]) -> io::Result<bool> {
     let mut there = Vec::new();
     file.take(bytes.len() as u64 + 1).read_to_end(&mut there)?;

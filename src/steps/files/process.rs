@@ -1,7 +1,7 @@
 //! Runs the `git` command: without prompts, with a deadline, killed when the step is cancelled.
 //!
-//! Blocking; called on a thread that may wait. A repository that is read or published to may be hostile: nothing that its
-//! configuration or its hooks name is executed, on this side or on the other side of a transfer on this machine.
+//! Blocking; called on a thread that may wait. A repository that is read or published to may be hostile: nothing that
+//! its configuration or its hooks name is executed, on this side or on the other side of a transfer on this machine.
 
 use std::ffi::OsString;
 use std::io::{self, Read};
@@ -17,12 +17,12 @@ use super::error::FilesError;
 use super::reach;
 use crate::guard::Guard;
 
-/// How long a command may take, and whether anybody still waits for it.
+/// The deadline of a command, and the flag by which it is cancelled.
 #[derive(Clone, Debug)]
 pub struct Limit {
     pub timeout: Duration,
     pub cancelled: Arc<AtomicBool>,
-    /// Decides about the servers that it may talk to.
+    /// Decides about the servers that the command may connect to.
     pub guard: Guard,
 }
 
@@ -52,22 +52,22 @@ impl Git {
         }
     }
 
-    /// Returns the same in another folder.
+    /// Returns the same command in another folder.
     pub fn elsewhere(&self, folder: &Path) -> Git {
         Git::new(Some(folder), self.limit.clone())
     }
 
-    /// Adds a setting that must not be seen in the list of processes.
+    /// Adds a setting that must not appear in the list of processes.
     pub fn with_setting(self, setting: Option<(String, String)>) -> Git {
         Git { setting, ..self }
     }
 
-    /// Returns what the command prints, as text.
+    /// Returns the output of the command, as text.
     pub fn text(&self, what: &str, args: &[&str]) -> Result<String, FilesError> {
         Ok(String::from_utf8_lossy(&self.bytes(what, args)?).into_owned())
     }
 
-    /// Returns what the command prints.
+    /// Returns the output of the command.
     pub fn bytes(&self, what: &str, args: &[&str]) -> Result<Vec<u8>, FilesError> {
         let mut bytes = Vec::new();
         self.stream(what, args, Stdio::null(), |output| {
@@ -79,7 +79,7 @@ impl Git {
         Ok(bytes)
     }
 
-    /// Hands what the command prints to `take` while it runs.
+    /// Passes the output of the command to `take` while it runs.
     pub fn stream(
         &self,
         what: &str,
@@ -94,7 +94,7 @@ impl Git {
         }
     }
 
-    /// Runs the command and returns what it says, also when it fails.
+    /// Runs the command, and returns its output even if it fails.
     pub fn attempt(&self, what: &str, args: &[&str]) -> Result<Attempt, FilesError> {
         let mut output = Vec::new();
         let (is_done, taken, complaints) = self.run(what, args, Stdio::null(), |from| {
@@ -141,7 +141,7 @@ impl Git {
                     },
                 })?;
         let (output, complaints) = (child.stdout.take(), child.stderr.take());
-        // Read beside the output, or a long complaint would fill its pipe and block the command.
+        // Read in parallel with the output; otherwise a long error output would fill its pipe and block the command.
         let complaints = std::thread::spawn(move || {
             let mut text = Vec::new();
             if let Some(complaints) = complaints {
@@ -190,7 +190,7 @@ impl Git {
             .env("GCM_INTERACTIVE", "never")
             .env("GIT_OPTIONAL_LOCKS", "0")
             .env("GIT_ALLOW_PROTOCOL", "file:git:http:https:ssh")
-            // A missing object is not fetched from where the repository says.
+            // A missing object is not fetched from the server that the repository names.
             .env("GIT_NO_LAZY_FETCH", "1")
             .env("LC_ALL", "C");
         if let Some((key, value)) = &self.setting {
@@ -210,7 +210,8 @@ impl Git {
             .stdin(input)
             .stdout(Stdio::piped())
             .stderr(Stdio::piped());
-        // A group of its own: what it starts (ssh, a server's side on this machine) ends with it.
+        // A separate process group: processes that the command starts (ssh, a server's side on this machine) end with
+        // it.
         #[cfg(unix)]
         std::os::unix::process::CommandExt::process_group(&mut command, 0);
         command
@@ -224,15 +225,15 @@ const NO_PROGRAMS: &[&str] = &[
     "core.gitProxy=none",
     "core.hooksPath=/dev/null",
     "fetch.uriProtocols=",
-    // The guard decides about one server, not about where that one sends us.
+    // The guard decides about one server, not about the target of a redirect.
     "http.followRedirects=false",
     "log.showSignature=false",
     "receive.autogc=false",
     "transfer.bundleURI=false",
 ];
 
-/// Returns the arguments with an option that gives the other side of a transfer the same settings. Git does not hand them on, and
-/// only on this machine is the other side a program that we start.
+/// Returns the arguments with an option that gives the other side of a transfer the same settings. Git does not pass
+/// them on, and the other side is only a program that we start if it is on this machine.
 fn with_safe_peer(args: &[&str]) -> Vec<OsString> {
     let mut all: Vec<OsString> = args.iter().map(OsString::from).collect();
     let program = match args.first() {
@@ -250,19 +251,19 @@ fn with_safe_peer(args: &[&str]) -> Vec<OsString> {
     all
 }
 
-/// Returns the address of the repository that a command talks to.
+/// Returns the address of the repository that a command connects to.
 fn address<'a>(args: &[&'a str]) -> Option<&'a str> {
     let talks = matches!(args.first(), Some(&("fetch" | "ls-remote" | "push")));
     let behind = args.iter().skip_while(|arg| **arg != "--").nth(1);
     behind.copied().filter(|_| talks)
 }
 
-/// The same, where it is a server.
+/// Returns the address of the repository that a command connects to, if it is a server.
 fn remote<'a>(args: &[&'a str]) -> Option<&'a str> {
     address(args).filter(|address| !is_on_this_machine(address))
 }
 
-/// Tells whether git takes an address for a path: no scheme but `file`, and no colon before the first slash.
+/// Tells whether git treats an address as a path: no scheme but `file`, and no colon before the first slash.
 fn is_on_this_machine(address: &str) -> bool {
     if let Some((scheme, _)) = address.split_once("://") {
         return scheme.eq_ignore_ascii_case("file");
@@ -271,18 +272,18 @@ fn is_on_this_machine(address: &str) -> bool {
     !address.find(':').is_some_and(is_host)
 }
 
-/// What a command said.
+/// The output of a command.
 pub(super) struct Attempt {
     pub is_done: bool,
     pub output: String,
     pub complaints: String,
 }
 
-/// Ends a command and all that it has started.
+/// Kills a command with all processes that it has started.
 fn kill(child: &mut Child) {
     #[cfg(unix)]
     if let Ok(group) = i32::try_from(child.id())
-        // Once it was waited for, its number may be somebody else's.
+        // After it was waited for, its process id may belong to another process.
         && matches!(child.try_wait(), Ok(None))
     {
         use nix::sys::signal::{Signal, killpg};
@@ -299,7 +300,7 @@ enum End {
     Lost(io::Error),
 }
 
-/// A thread that kills the command when its time is up or nobody waits for it.
+/// A thread that kills the command when its time is up or it is cancelled.
 struct Watch {
     child: Arc<Mutex<Child>>,
     done: mpsc::Sender<()>,
@@ -337,7 +338,7 @@ impl Watch {
         }
     }
 
-    /// Waits for the command, which has closed its output or been killed.
+    /// Waits for the end of the command, which has closed its output or was killed.
     fn finish(self) -> End {
         let status = loop {
             let status = self
@@ -346,7 +347,7 @@ impl Watch {
                 .unwrap_or_else(PoisonError::into_inner)
                 .try_wait();
             match status {
-                // Its output is closed, so it is about to end; the watch may still kill it meanwhile.
+                // Its output is closed, so it will end soon; the watch may still kill it.
                 Ok(None) => std::thread::sleep(Duration::from_millis(1)),
                 Ok(Some(status)) => break Ok(status),
                 Err(error) => break Err(error),
@@ -361,7 +362,7 @@ impl Watch {
     }
 }
 
-/// Makes an error of what git wrote; its last `fatal:` or `error:` line says most.
+/// Makes an error of git's error output; the last `fatal:` or `error:` line is the most useful.
 pub(super) fn failed(what: &str, complaints: &str) -> FilesError {
     let lines: Vec<&str> = complaints
         .lines()

@@ -1,9 +1,9 @@
-//! Makes a commit of a changeset and pushes it, with `git`, in a repository of our own: nobody's index or work tree
-//! is touched.
+//! Makes a commit of a changeset and pushes it, with `git`, in a repository of our own: no other index or work tree is
+//! touched.
 //!
-//! Only the changed paths are written over the tree of the base commit, so modes, links and submodules stay. The last
-//! line of the commit message names its request. So a repetition after a crash finds the commit on the branch; and
-//! because its dates do not come from the clock, it would be the same commit.
+//! Only the changed paths are written over the tree of the base commit, so modes, links and submodules are kept. The
+//! last line of the commit message names its request, by which a repetition after a crash finds the commit on the
+//! branch. Because its dates do not come from the clock, the repeated commit would be the same.
 
 mod commit;
 mod error;
@@ -20,32 +20,32 @@ use super::objects::{self, Objects};
 use super::process::{Attempt, Git, Limit, failed};
 use super::snapshot::Limits;
 
-/// What the last line of a commit begins with.
+/// The key of the last line of a commit message.
 const TRAILER: &str = "Flowstone-Publish";
 
-/// What is to be published.
+/// The changeset to publish.
 #[derive(Clone)]
 pub struct Publication {
     pub from: From,
     pub branch: String,
-    /// What to put the commit on: a branch, a tag or a commit; else what the changeset was made from.
+    /// The base of the commit: a branch, a tag or a commit. Default: the commit that the changeset was made from.
     pub base: Option<String>,
     pub message: String,
     pub author: Option<Person>,
-    /// The same for every attempt at this step, and for no other.
+    /// A text that is the same for every attempt at this step, and unique among steps.
     pub key: String,
-    /// When the run was started, if its name tells.
+    /// The start time of the run, if its id contains one.
     pub started_ms: Option<i64>,
     pub changes: Vec<Change>,
 }
 
-/// Where the changeset's source came from.
+/// The origin of the changeset's source.
 #[derive(Clone)]
 pub enum From {
     Git {
         repo: String,
         commit: String,
-        /// Where relative paths start.
+        /// The folder that relative paths start from.
         root: PathBuf,
         header: Option<(String, String)>,
     },
@@ -53,7 +53,7 @@ pub enum From {
     Folder(PathBuf),
 }
 
-/// Who made a commit.
+/// The author of a commit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Person {
     pub name: String,
@@ -73,13 +73,13 @@ pub struct Change {
 pub struct Published {
     pub branch: String,
     pub commit: String,
-    /// The commit below it.
+    /// The parent of the commit.
     pub base: String,
-    /// Without a password.
+    /// The address of the repository, without a password.
     pub url: String,
 }
 
-/// Makes the commit and pushes it; when that was done already, says so again.
+/// Makes the commit and pushes it; if that was already done, returns the same result.
 pub fn publish(
     publication: &Publication,
     home: &Path,
@@ -112,7 +112,7 @@ fn lock(cache: &Path) -> Result<File, FilesError> {
     git::lock(cache)
 }
 
-/// Refuses what git would take for something else, or would refuse after much work.
+/// Rejects names that git would interpret differently, or would reject only after much work.
 fn check(publication: &Publication) -> Result<(), FilesError> {
     let branch = publication.branch.as_str();
     let bad = |why: &'static str| {
@@ -130,7 +130,7 @@ fn check(publication: &Publication) -> Result<(), FilesError> {
     } else if branch.starts_with("refs/") {
         bad("it is given without `refs/heads/`")
     } else if branch == "HEAD" || branch == "@" {
-        bad("it refers to another branch")
+        bad("it is the name of another reference")
     } else if branch.contains(is_odd) || branch.contains("..") || branch.contains("@{") {
         bad("it holds a character that git refuses")
     } else if parts_are_odd || branch.ends_with('.') || branch.len() > 200 {
@@ -150,16 +150,16 @@ fn check(publication: &Publication) -> Result<(), FilesError> {
 
 /// The repository that takes the commit.
 struct Place {
-    /// What git is given: an address, or the path of a folder.
+    /// The address for git: an address, or the path of a folder.
     address: String,
-    /// What people are told: as the source says it, without a password.
+    /// The address for people: as written in the source, without a password.
     shown: String,
     header: Option<(String, String)>,
-    /// The source's own folder in it, with a slash at the end; empty for all of it.
+    /// The source's own folder in the repository, with a slash at the end; empty for the whole repository.
     prefix: String,
-    /// What the changeset was made from.
+    /// The commit that the changeset was made from.
     commit: Option<String>,
-    /// Where the person's own settings are.
+    /// The folder with the person's own settings.
     folder: Option<PathBuf>,
 }
 
@@ -190,7 +190,7 @@ impl Place {
         }
     }
 
-    /// Finds the repository whose work tree a folder belongs to.
+    /// Finds the repository whose work tree contains a folder.
     fn around(path: &Path, limit: &Limit) -> Result<Place, FilesError> {
         let git = Git::new(Some(path), limit.clone());
         let none = |cause: String| PublishError::NoRepository {
@@ -222,7 +222,7 @@ impl Place {
     }
 }
 
-/// Returns where a repository on this machine is pushed to.
+/// Returns the push address of a repository on this machine.
 pub fn remote_of(folder: &Path, limit: &Limit) -> Result<String, FilesError> {
     let git = Git::new(Some(folder), limit.clone());
     let found = git.attempt("find the remote", &["config", "--get", "remote.origin.url"])?;
@@ -237,7 +237,7 @@ pub fn remote_of(folder: &Path, limit: &Limit) -> Result<String, FilesError> {
     }
 }
 
-/// Looks whether an earlier attempt at the same step has pushed its commit.
+/// Finds the commit that an earlier attempt at the same step has pushed.
 fn earlier(
     publication: &Publication,
     place: &Place,
@@ -287,7 +287,7 @@ fn earlier(
     }))
 }
 
-/// Fetches the commit that ours is put on.
+/// Fetches the parent of our commit.
 fn base(
     publication: &Publication,
     place: &Place,
@@ -380,7 +380,7 @@ fn inside_parentheses(text: &str) -> String {
     inside.map_or(text, |(inside, _)| inside).to_string()
 }
 
-/// What hooks of the other side print.
+/// Returns the messages that hooks of the other side printed.
 fn complaint_of_the_remote(complaints: &str) -> String {
     let lines: Vec<&str> = complaints
         .lines()
@@ -398,7 +398,7 @@ fn last_line(text: &str) -> String {
         .to_string()
 }
 
-/// Makes an error of what the other side did not let us do.
+/// Makes an error of a rejected push.
 fn remote_failure(what: &str, attempt: &Attempt) -> FilesError {
     let complaints = attempt.complaints.as_str();
     let is_denied = [
@@ -422,7 +422,7 @@ fn remote_failure(what: &str, attempt: &Attempt) -> FilesError {
     }
 }
 
-/// Opens a scratch file beside the repository; it has no name any more.
+/// Opens a scratch file next to the repository, which is already unlinked.
 fn scratch(cache: &Path) -> Result<File, FilesError> {
     let path = cache.join(objects::temporary_name());
     let file = File::options()

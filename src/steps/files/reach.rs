@@ -1,7 +1,7 @@
-//! Which servers git may talk to: the guard of HTTP requests decides.
+//! The servers that git may connect to, as the guard of HTTP requests decides.
 //!
-//! Git resolves names by itself. For HTTP it is given the addresses that were checked, so that a name cannot change its
-//! meaning in between; SSH and git's own protocol are checked just before.
+//! Git resolves names itself. For HTTP it gets the checked addresses, so that a name cannot change its meaning in
+//! between; for SSH and git's own protocol, the addresses are checked just before.
 
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs as _};
 
@@ -12,7 +12,7 @@ use crate::guard::{Guard, Zone, allowed, literal};
 use crate::http::error::HttpError;
 use crate::shown_url::without_password;
 
-/// A server, as the address of a repository names it.
+/// The server in the address of a repository.
 #[derive(Debug, PartialEq, Eq)]
 struct Server {
     host: String,
@@ -20,10 +20,10 @@ struct Server {
     is_http: bool,
 }
 
-/// Checks the server of a repository. Returns the settings under which git talks to that server alone.
+/// Checks the server of a repository. Returns settings with which git only connects to that server.
 ///
 /// # Errors
-/// When the guard refuses it.
+/// Fails if the guard refuses the server.
 pub(super) fn settings(guard: &Guard, address: &str) -> Result<Vec<String>, FilesError> {
     let refused = |error: HttpError| FilesError::Refused {
         repo: without_password(address),
@@ -54,7 +54,7 @@ pub(super) fn settings(guard: &Guard, address: &str) -> Result<Vec<String>, File
     }
     let found: Vec<SocketAddr> = match (server.host.as_str(), server.port).to_socket_addrs() {
         Ok(found) => found.collect(),
-        // An alias of the SSH configuration, or a name that only a proxy knows: git says what is wrong with it.
+        // An alias of the SSH configuration, or a name that only a proxy knows: git reports errors of the name.
         Err(_) => return Ok(Vec::new()),
     };
     let allowed = allowed(guard, &server.host, found, Zone::Loopback)
@@ -125,7 +125,7 @@ mod tests {
 
     use flowstone_flow::permission::NetAllow;
 
-    /// Returns a guard that lets a flow connect to every address that it does not refuse.
+    /// Returns a guard that allows a flow to connect to every address that is not refused.
     fn open() -> Guard {
         let net = NetAllow {
             any: true,

@@ -1,7 +1,7 @@
-//! Text search in a tree, line by line, on the processors there are.
+//! Text search in a tree, line by line, on all processors.
 //!
-//! Files are searched in lots; whatever order they end in, the matches come in the order of path and line, and
-//! no lot is begun that could not contribute any more.
+//! Files are searched in batches. The matches are in the order of path and line, independent of the order in which
+//! batches end, and no batch is started that could not contribute a match.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -11,24 +11,24 @@ use super::manifest::{Entry, Kind};
 use super::needle::Needle;
 use super::view::{Selection, View};
 
-/// What to search for, and how much to return.
+/// The search pattern, and the limits of the result.
 #[derive(Clone, Debug)]
 pub struct Query {
     pub text: String,
     pub regex: bool,
     pub case_sensitive: bool,
     pub selection: Selection,
-    /// How many lines before and after a match to return.
+    /// The number of lines to return before and after a match.
     pub context: usize,
     pub limit: usize,
 }
 
-/// One match: the line it is on, and its neighbours.
+/// A match: its line, and the lines around it.
 pub struct Match {
     pub path: String,
-    /// Counted from 1.
+    /// The line, counted from 1.
     pub line: usize,
-    /// Counted from 1, in characters.
+    /// The column, counted from 1, in characters.
     pub column: usize,
     pub text: String,
     pub before: Vec<String>,
@@ -38,14 +38,14 @@ pub struct Match {
 /// The matches, in the order of path and line.
 pub struct Found {
     pub matches: Vec<Match>,
-    /// There are more.
+    /// Whether there are more matches.
     pub truncated: bool,
 }
 
-/// A longer line is cut around its match.
+/// Maximum length of a line in characters; longer ones are cut around the match.
 const LINE_CHARS: usize = 500;
 
-/// Number of files that are searched at a time.
+/// Number of files in a batch.
 const LOT: usize = 128;
 
 impl View<'_> {
@@ -113,9 +113,9 @@ struct Search<'a> {
 
 struct Done {
     lots: Vec<Option<Result<Vec<Match>, FilesError>>>,
-    /// Number of consecutive finished lots, from the first on.
+    /// Number of consecutive finished batches, starting with the first.
     whole: usize,
-    /// In these.
+    /// Number of matches in these batches.
     matches: usize,
 }
 
@@ -138,7 +138,7 @@ impl Search<'_> {
         }
     }
 
-    /// Searches some files, until more was found than is wanted.
+    /// Searches some files, until there are more matches than wanted.
     fn lot(&self, lot: &[&Entry]) -> Result<Vec<Match>, FilesError> {
         let mut matches = Vec::new();
         let hashes: Vec<&str> = lot.iter().map(|entry| entry.hash.as_str()).collect();
@@ -155,7 +155,7 @@ impl Search<'_> {
             path: path.to_string(),
             line,
         };
-        // Lines before `counted` are counted.
+        // Lines before `counted` have been counted.
         let (mut at, mut counted, mut number) = (0, 0, 1);
         while at < bytes.len() && matches.len() <= self.query.limit {
             let Some(candidate) = self.needle.candidate(&bytes[at..]) else {
@@ -203,12 +203,12 @@ impl Search<'_> {
     }
 }
 
-/// Where a line is in a text.
+/// The place of a line in a text.
 struct Line {
     start: usize,
-    /// Without what ends it.
+    /// The end without the line end.
     end: usize,
-    /// Where the next one starts.
+    /// The start of the next line.
     next: usize,
 }
 

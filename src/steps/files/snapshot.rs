@@ -1,7 +1,7 @@
-//! Takes a snapshot of a folder: walks it, stores what is new, and lists it in a manifest.
+//! Takes a snapshot of a folder: walks it, stores new contents, and lists the files in a manifest.
 //!
-//! Each file is read once, and exactly the bytes that were hashed are stored, so a tree never mixes
-//! two states of one file. A file whose size and times are those of the last snapshot is not read again.
+//! Each file is read once, and exactly the hashed bytes are stored, so a tree never mixes two states of one file. A
+//! file with the size and times of the last snapshot is not read again.
 
 use std::fs::{self, Metadata};
 use std::io::{self, Read};
@@ -19,36 +19,36 @@ use super::manifest::{Entry, Kind, Manifest};
 use super::objects::{self, Batch, Objects};
 use super::path::is_reserved;
 
-/// What to take into a snapshot.
+/// A folder, with the rules for including files.
 #[derive(Clone, Debug)]
 pub struct Folder {
     pub path: PathBuf,
-    /// The path as the source says it.
+    /// The path as it is written in the source.
     pub shown: String,
-    /// Also files that `.gitignore` leaves out.
+    /// Whether files that `.gitignore` excludes are included.
     pub ignored: bool,
-    /// Whether files such as `.env` are read, too.
+    /// Whether files such as `.env` are included.
     pub environment: bool,
-    /// Also files whose name starts with a dot.
+    /// Whether files whose name starts with a dot are included.
     pub hidden: bool,
-    /// Also the ignore files of the folders above it.
+    /// Whether the ignore files of the folders above apply.
     pub parents: bool,
-    /// A folder to leave out wherever it lies: our own data.
+    /// A folder to leave out: Flowstone's own data.
     pub without: PathBuf,
     pub limits: Limits,
 }
 
-/// How much a source may hold.
+/// The maximum size of a source.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
     pub files: u64,
     pub bytes: u64,
-    /// A file above this is listed, but its content is not kept.
+    /// Maximum size of a file whose content is stored; larger files are only listed.
     pub file_bytes: u64,
 }
 
 impl Limits {
-    /// Everything, however much there is.
+    /// No limits.
     pub const NONE: Limits = Limits {
         files: u64::MAX,
         bytes: u64::MAX,
@@ -66,7 +66,7 @@ impl Default for Limits {
     }
 }
 
-/// Takes the snapshot. `cache` is where the table of known files is kept.
+/// Takes the snapshot. `cache` is the place of the table of known files.
 pub fn snapshot(folder: &Folder, cache: &Path, objects: &Objects) -> Result<Manifest, FilesError> {
     let bad = |error: io::Error| FilesError::BadFolder {
         path: folder.path.display().to_string(),
@@ -95,7 +95,7 @@ pub fn snapshot(folder: &Folder, cache: &Path, objects: &Objects) -> Result<Mani
     ))
 }
 
-/// Lists what is in a folder by content, and stores nothing.
+/// Lists the entries of a folder by content, and stores nothing.
 pub fn look(folder: &Folder) -> Result<Manifest, FilesError> {
     let bad = |error: io::Error| FilesError::BadFolder {
         path: folder.path.display().to_string(),
@@ -110,7 +110,7 @@ pub fn look(folder: &Folder) -> Result<Manifest, FilesError> {
     ))
 }
 
-/// Returns what is at one path of a folder, whatever ignore files say of it, and stores nothing.
+/// Returns the entry at one path of a folder, independent of ignore files, and stores nothing.
 pub fn state(root: &Path, path: &str) -> Result<Option<Entry>, FilesError> {
     let Some((root, found)) = Found::at(root, path) else {
         return Ok(None);
@@ -119,7 +119,7 @@ pub fn state(root: &Path, path: &str) -> Result<Option<Entry>, FilesError> {
     Ok(taken.map(|taken| taken.entry))
 }
 
-/// Takes one file of a folder, whatever ignore files say of it; `None` when it is not there.
+/// Stores one file of a folder, independent of ignore files; `None` if it does not exist.
 pub fn one(root: &Path, path: &str, objects: &Objects) -> Result<Option<Entry>, FilesError> {
     let Some((root, found)) = Found::at(root, path) else {
         return Ok(None);
@@ -142,11 +142,11 @@ pub fn one(root: &Path, path: &str, objects: &Objects) -> Result<Option<Entry>, 
 pub(super) struct Found {
     pub path: String,
     is_link: bool,
-    /// Its name is text; others are listed only, because nobody could ask for them.
+    /// Whether its name is text. Other files are only listed, because they cannot be referred to.
     is_named: bool,
-    /// Of a file that is not a link.
+    /// The metadata of a file that is not a link.
     pub metadata: io::Result<Metadata>,
-    /// Where it is, where its name is not text.
+    /// The path of a file whose name is not text.
     place: PathBuf,
 }
 
@@ -203,7 +203,7 @@ fn walk(folder: &Folder, root: &Path) -> Result<Vec<Found>, FilesError> {
         };
         let count = &count;
         Box::new(move |entry| {
-            // A folder that may not be opened, or one that has just gone, has no files to list.
+            // A folder that cannot be opened, or that was just removed, has no files to list.
             let Some(found) = entry.ok().and_then(|entry| come_to(entry, root)) else {
                 return WalkState::Continue;
             };
@@ -225,13 +225,14 @@ fn walk(folder: &Folder, root: &Path) -> Result<Vec<Found>, FilesError> {
     Ok(found)
 }
 
-/// Tells whether the ignore file of a folder can be read without waiting. A folder with a fifo there is left out.
+/// Tells whether the ignore file of a folder can be read without blocking. A folder whose ignore file is a fifo is left
+/// out.
 fn is_readable_rule(folder: &Path) -> bool {
     let rules = fs::metadata(folder.join(".gitignore"));
     rules.map_or(true, |rules| rules.is_file())
 }
 
-/// Refuses a folder where the rules that hold for all of it cannot be read: those of the folder and of the ones above it.
+/// Rejects a folder whose ignore rules, or those of a folder above it, cannot be read.
 fn check_rules(folder: &Folder, root: &Path) -> Result<(), FilesError> {
     let above = root
         .ancestors()
@@ -247,7 +248,7 @@ fn check_rules(folder: &Folder, root: &Path) -> Result<(), FilesError> {
     Ok(())
 }
 
-/// What one thread of the walk has found, handed over when it ends.
+/// The files that one thread of the walk has found; they are merged when it ends.
 struct Mine<'a> {
     found: Vec<Found>,
     all: &'a Mutex<Vec<Found>>,
@@ -298,11 +299,11 @@ pub(super) struct Taken {
     pub stamp: Option<Stamp>,
 }
 
-/// What the threads share that read the files.
+/// The state that the reading threads share.
 struct Taking<'a> {
-    /// Where the files are opened: the walk goes by names, and a name may stand for something else by now.
+    /// The folder in which the files are opened: the walk goes by names, and a name may refer to another file by now.
     root: &'a Root,
-    /// Where contents go; nowhere, when they are only looked at.
+    /// The store for contents; `None` if contents are only inspected.
     batch: Option<&'a Batch>,
     left: AtomicU64,
     limits: Limits,
@@ -321,8 +322,8 @@ impl<'a> Taking<'a> {
         }
     }
 
-    /// Takes each file, on the processors there are, in lots: neighbours stay together, and no thread waits for a
-    /// slow one. The order stays.
+    /// Reads all files on all processors, in batches: neighbours stay together, and no thread waits for a slow one. The
+    /// order is kept.
     fn all(&self, found: &[Found], known: &[Option<&Known>]) -> Result<Vec<Taken>, FilesError> {
         const LOT: usize = 64;
         let next = AtomicU64::new(0);
@@ -413,8 +414,8 @@ impl<'a> Taking<'a> {
         Ok((bytes.len() as u64 <= limit).then_some(bytes))
     }
 
-    /// Tells whether something that is listed without being opened is in the folder: the walk goes by names, and may have
-    /// come to another place.
+    /// Tells whether an entry that is listed without being opened is in the folder: the walk goes by names, and may
+    /// have reached another place.
     fn is_there(&self, found: &Found) -> bool {
         let looked = match found.is_named {
             true => self.root.look(&found.path),
@@ -423,11 +424,11 @@ impl<'a> Taking<'a> {
         looked.is_ok_and(|looked| looked.is_file() || looked.is_symlink())
     }
 
-    /// Returns the entry of one file, and its content when that is to be stored; no entry when it is gone by now.
+    /// Returns the entry of one file, with its content if that is to be stored; no entry if the file is gone.
     fn one(&self, found: &Found, known: Option<&Known>) -> Result<One, FilesError> {
         let without_content = |entry| Ok((Some(Taken { entry, stamp: None }), None));
         let gone_or = |error: &io::Error, size| match error.kind() {
-            // Also what is no longer a file, or is behind a link by now.
+            // The file is gone, is no longer a file, or is behind a link now.
             io::ErrorKind::NotFound | io::ErrorKind::InvalidInput => Ok((None, None)),
             _ if is_loop(error) || !self.is_there(found) => Ok((None, None)),
             _ => without_content(entry(found, size, Kind::Unreadable)),
@@ -487,13 +488,13 @@ impl<'a> Taking<'a> {
     }
 }
 
-/// The most that is allocated before anything was read: what the system says of a size may be wrong.
+/// Maximum allocation before anything was read, because the reported size may be wrong.
 const LIKELY_MAX: u64 = 16 << 20;
 
-/// An entry, and its content where that is to be stored.
+/// An entry, with its content if that is to be stored.
 type One = (Option<Taken>, Option<(objects::Hash, Vec<u8>)>);
 
-/// Tells whether a link is where none was.
+/// Tells whether an error means that a file was replaced by a link.
 fn is_loop(error: &io::Error) -> bool {
     #[cfg(target_os = "linux")]
     return error.raw_os_error() == Some(rustix::io::Errno::LOOP.raw_os_error());
@@ -513,7 +514,7 @@ fn entry(found: &Found, size: u64, kind: Kind) -> Entry {
     }
 }
 
-/// What reading a file tells of it.
+/// The facts about a file that reading it reveals.
 #[derive(Clone, Debug)]
 pub(super) struct Content {
     pub hash: String,
@@ -522,7 +523,7 @@ pub(super) struct Content {
 }
 
 impl Content {
-    /// Says what the bytes of a hash are.
+    /// Returns the facts about the bytes with a hash.
     pub fn of(bytes: &[u8], hash: String) -> Content {
         let binary = is_binary(bytes);
         let lines = if binary { 0 } else { count_lines(bytes) };
@@ -533,12 +534,12 @@ impl Content {
         }
     }
 
-    /// Stores the bytes so that a loss of power does not lose them, and says what they are.
+    /// Stores the bytes so that they survive a loss of power, and returns their facts.
     pub fn keep(bytes: &[u8], objects: &Objects) -> Result<Content, FilesError> {
         Ok(Content::of(bytes, objects.keep(bytes)?))
     }
 
-    /// Writes it into an entry.
+    /// Adds the facts to an entry.
     pub fn apply(self, entry: &mut Entry) {
         entry.kind = if self.binary {
             Kind::Binary
@@ -550,7 +551,7 @@ impl Content {
     }
 }
 
-/// Tells whether bytes are not text: a NUL early on, or control characters in what is not UTF-8.
+/// Tells whether bytes are not text: they have a NUL near the start, or are not UTF-8 and have control characters.
 pub fn is_binary(bytes: &[u8]) -> bool {
     let start = &bytes[..bytes.len().min(8192)];
     if memchr::memchr(0, start).is_some() {
@@ -577,7 +578,7 @@ fn is_executable(_: &Metadata) -> bool {
     false
 }
 
-/// Says an IO error without the number that the system gives it.
+/// Formats an IO error without the system's error number.
 pub(super) fn plain(error: &io::Error) -> String {
     match error.kind() {
         io::ErrorKind::NotFound => "it does not exist".into(),

@@ -1,4 +1,4 @@
-//! What stands under `:source` or `:changeset`: where files are, or a reference to what was made before.
+//! `:source` and `:changeset` of a step: the place of files, or a reference to a tree or changeset.
 
 use std::time::Duration;
 
@@ -17,17 +17,17 @@ use crate::http::error::HttpError;
 use crate::http::settings;
 use crate::{resource, words};
 
-/// What the URI of a source tree starts with.
+/// The prefix of the URI of a source tree.
 pub(super) const URI: &str = "res://v1/ws/local/bundle/source-tree/";
 
-/// A `:source`, read.
+/// A parsed `:source`.
 pub(super) enum Source {
     Tree { id: String, uri: String },
     Changeset { id: String },
     Spec(Spec),
 }
 
-/// Where files are.
+/// The place of files.
 #[derive(Clone)]
 pub(super) enum Spec {
     Folder(Folder),
@@ -35,7 +35,7 @@ pub(super) enum Spec {
 }
 
 impl Spec {
-    /// Returns what decides about the servers that are talked to for it.
+    /// Returns the guard for the servers of the source.
     pub fn guard(&self, cx: &StepContext) -> Result<Guard, StepError> {
         match self {
             Spec::Folder(_) => Ok(Guard::default()),
@@ -43,7 +43,7 @@ impl Spec {
         }
     }
 
-    /// Says what it is, for the progress line.
+    /// Returns a description of the source for the progress line.
     pub fn words(&self) -> String {
         match self {
             Spec::Folder(folder) => folder.path.display().to_string(),
@@ -56,7 +56,7 @@ impl Spec {
     }
 }
 
-/// Reads what an operation looks at: `:source` or `:changeset`.
+/// Reads the source of a reading operation: `:source` or `:changeset`.
 pub(super) fn readable(cx: &StepContext, fields: Fields<'_>) -> Result<Source, StepError> {
     match (fields.has("source"), fields.has("changeset")) {
         (false, true) => Ok(Source::Changeset {
@@ -66,7 +66,7 @@ pub(super) fn readable(cx: &StepContext, fields: Fields<'_>) -> Result<Source, S
             "E0781",
             "the step takes `:source` or `:changeset`, not both",
         )
-        .hint("a changeset knows its source")),
+        .hint("a changeset includes its source")),
         (false, false) => Err(
             StepError::config("E0781", "the step needs `:source` or `:changeset`").hint(
                 "`:source {:type :dir :path \".\"}` is the project's folder; `:changeset` takes what `:op :init-changeset` returned",
@@ -116,7 +116,7 @@ pub(super) fn read(cx: &StepContext, fields: Fields<'_>) -> Result<Source, StepE
         Some("dir") => folder(cx, fields).map(|it| Source::Spec(Spec::Folder(it))),
         Some("git") => git(cx, fields).map(|it| Source::Spec(Spec::Git(it))),
         Some(other) => Err(bad(format!("`:source` has no type `:{other}`"))),
-        None => Err(bad("`:source` does not say its `:type`")),
+        None => Err(bad("`:source` needs `:type`")),
     }
 }
 
@@ -126,7 +126,7 @@ fn bad(message: impl Into<String>) -> StepError {
     )
 }
 
-/// Reads the URI of a tree: its last part is the hash of the manifest.
+/// Reads the URI of a tree, whose last part is the hash of the manifest.
 fn tree(uri: &str) -> Result<Source, StepError> {
     if let Some(id) = changeset_id(uri) {
         return Ok(Source::Changeset { id: id.to_string() });
@@ -147,7 +147,7 @@ fn tree(uri: &str) -> Result<Source, StepError> {
     }
 }
 
-/// A file is held in memory while it is read.
+/// Maximum of `:max-file-bytes`, because a file is held in memory while it is read.
 const FILE_BYTES_MAX: i64 = 1_000_000_000;
 
 const LIMITS: [&str; 3] = ["max-bytes", "max-file-bytes", "max-files"];
@@ -171,7 +171,7 @@ fn folder(cx: &StepContext, fields: Fields<'_>) -> Result<Folder, StepError> {
         .text("path")?
         .ok_or_else(|| bad("a `:dir` source needs a `:path`"))?;
     if path.contains('\0') {
-        return Err(bad("the `:path` of the source holds a NUL character"));
+        return Err(bad("the `:path` of the source contains a NUL character"));
     }
     let folder = cx.project_root().join(path);
     cx.gate().read(&folder)?;
@@ -188,7 +188,7 @@ fn folder(cx: &StepContext, fields: Fields<'_>) -> Result<Folder, StepError> {
     })
 }
 
-/// Returns what decides about the servers that git talks to: the project's settings, and its connection where one is named.
+/// Returns the guard for the servers of git: from the project's settings, and from its connection if one is named.
 pub(super) fn guard(cx: &StepContext, connection: Option<&str>) -> Result<Guard, StepError> {
     let connection = match connection {
         Some(name) => connections::find(cx, name)?,
@@ -231,7 +231,7 @@ fn git(cx: &StepContext, fields: Fields<'_>) -> Result<Repository, StepError> {
     })
 }
 
-/// Asks whether the server of a repository may be asked, as far as its address says.
+/// Checks whether the server of a repository may be reached, as far as its address shows.
 pub(super) fn reach(cx: &StepContext, repo: &str) -> Result<(), StepError> {
     // `user@host:path` is the short form of SSH.
     let short = repo.split_once(':').filter(|(host, _)| !host.contains('/'));
@@ -248,7 +248,7 @@ pub(super) fn reach(cx: &StepContext, repo: &str) -> Result<(), StepError> {
     Ok(checked.map_err(HttpError::from)?)
 }
 
-/// Makes the header that shows a connection's secret to the repository's server, and to no other.
+/// Returns the header that sends a connection's secret to the repository's server, and to no other.
 pub(super) fn authorization(
     cx: &StepContext,
     connection: &Value,
@@ -281,7 +281,7 @@ pub(super) fn authorization(
     Ok((format!("http.{server}/.extraHeader"), value))
 }
 
-/// Tells whether an address is on this machine, so that nobody on the way reads along.
+/// Tells whether an address is on this machine, so that requests cannot be read on the way.
 fn is_here(url: &reqwest::Url) -> bool {
     let host = url.host_str().unwrap_or_default();
     let host = host.trim_start_matches('[').trim_end_matches(']');

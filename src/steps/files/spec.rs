@@ -1,4 +1,4 @@
-//! What there is to know about `:files`, as data: its fields, and the list of its operations.
+//! The description of `:files`, as data: its fields, and the list of its operations.
 
 use flowstone_flow::step::{Effect, Field, FieldType, Operations, StepError, StepSpec};
 
@@ -14,8 +14,8 @@ pub(super) const SPEC: StepSpec = StepSpec {
     aliases: &[],
     doc: "Lists, reads, searches and changes the files of a folder or a git repository.\n\n\
         The source becomes an immutable tree first: with `:op :resolve-source`, which returns a reference to use as \
-        `:source` of later steps, or by itself, when `:source` says where the files are. Changes are made in a \
-        changeset, which lies over a tree: `:op :init-changeset` makes one, and its reference is the `:changeset` of \
+        `:source` of later steps, or automatically, if `:source` is a folder or repository. Changes are made in a \
+        changeset, which is based on a tree: `:op :init-changeset` creates one, and its reference is the `:changeset` of \
         later steps. `:op :materialize` writes a tree or a changeset into a folder, and `:op :write-out` a single file. Paths are relative to the source, use `/` and cannot leave it. Files that `.gitignore` leaves \
         out are not part of a folder's tree.",
     fields: FIELDS,
@@ -60,53 +60,53 @@ const FIELDS: &[Field] = &[
     Field::optional(
         "all?",
         FieldType::Bool,
-        "Whether `:replace` changes every place where `:old` is. Default false: it must be there once.",
+        "Whether `:replace` changes every occurrence of `:old`. Default false: it must occur exactly once.",
     ),
     Field::optional(
         "author",
         FieldType::Either(&[FieldType::Text, FieldType::Map]),
-        "Who made the commit: `\"Name <email>\"` or `{:name \"...\" :email \"...\"}`. Default: who commits, as the settings of git say.",
+        "The author of the commit: `\"Name <email>\"` or `{:name \"...\" :email \"...\"}`. Default: the committer in the settings of git.",
     ),
     Field::optional(
         "base",
         FieldType::Name,
-        "The branch, tag or commit that the commit is put on (default: what the source was read from), or the branch that is to take a change request over (default: the first branch of the repository).",
+        "The branch, tag or commit that the commit is based on (default: that of the source), or the branch to merge a change request into (default: the default branch of the repository).",
     ),
     Field::optional("body", FieldType::Text, "The text of a change request."),
     Field::optional(
         "branch",
         FieldType::Text,
-        "The branch to publish to, or the one to ask for.",
+        "The branch to publish to, or to open a change request for.",
     ),
     Field::optional(
         "case-sensitive?",
         FieldType::Bool,
-        "Whether `:search` tells `a` from `A`. Default false.",
+        "Whether `:search` is case-sensitive. Default false.",
     ),
     Field::optional(
         "changeset",
         FieldType::Either(&[FieldType::Map, FieldType::Text]),
-        "The changeset to change or to look at: what `:init-changeset` returned, or its URI.",
+        "The changeset to change or to read: the value of `:init-changeset`, or its URI.",
     ),
     Field::optional(
         "connection",
         FieldType::Name,
-        "The connection whose secret the server is shown. Default: that of the source.",
+        "The connection whose secret is sent to the server. Default: that of the source.",
     ),
     Field::optional(
         "content",
         FieldType::Any,
-        "What to write: text, bytes, or the reference of a stored blob.",
+        "The content to write: text, bytes, or the reference of a stored blob.",
     ),
     Field::optional(
         "context",
         FieldType::Int,
-        "How many lines around a match to return, 0 to 20 (default 0), or around a difference (default 3).",
+        "The number of lines to return around a match, 0 to 20 (default 0), or around a difference (default 3).",
     ),
     Field::optional(
         "cursor",
         FieldType::Text,
-        "The `:next-cursor` of the page before.",
+        "The `:next-cursor` of the previous page.",
     ),
     Field::optional(
         "draft?",

@@ -17,7 +17,7 @@ pub(super) fn folders(home: &Path) -> PathBuf {
     home.join("materialized")
 }
 
-/// Where it is noted what was put where.
+/// The records of which tree was written to which folder.
 pub(super) fn records(home: &Path, project: &Path) -> Records {
     Records {
         folder: home.join("trees").join("materialized"),

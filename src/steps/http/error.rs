@@ -19,7 +19,7 @@ pub const MOST_SHOWN: usize = 64 << 10;
 /// The reason why a request has no usable answer.
 #[derive(Debug, thiserror::Error)]
 pub enum HttpError {
-    #[error("`{url}` is not an address that can be asked: {why}")]
+    #[error("`{url}` is not a valid address: {why}")]
     BadUrl { url: String, why: String },
     #[error("{message}")]
     BadRequest { message: String },
@@ -316,7 +316,7 @@ fn status_hint(status: u16) -> &'static str {
         401 => "check the secret that `:auth` or the connection names",
         403 => "the secret is known but may not do this",
         404 | 410 => "check the address",
-        429 => "the server wants fewer requests; `:retry` waits as long as it asks for",
+        429 => "the server limits the rate of requests; `:retry` waits as long as it asks for",
         500..=599 => "the server has a problem; `:retry {:max-attempts 3}` tries again",
         _ => "the error's `:data` has the whole answer, under `:body`",
     }

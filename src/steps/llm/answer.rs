@@ -1,4 +1,4 @@
-//! Asks, checks the answer, and asks again where it may be repaired.
+//! Requests an answer, checks it, and requests another if it can be repaired.
 
 use flowstone_flow::step::{ModelCall, Progress, StepContext, StepError};
 use flowstone_lang::value::Value;
@@ -27,7 +27,7 @@ pub(super) async fn answer(
         report(cx, endpoint, call, (begun_ms, answered.as_ref().ok()));
         let reply = match answered {
             Ok(reply) => reply,
-            // What was answered before is paid for.
+            // Earlier answers are paid for.
             Err(error) if asked > 1 => return Err(error.with("usage", usage_map(usage))),
             Err(error) => return Err(error),
         };
@@ -73,11 +73,11 @@ fn report(
     })));
 }
 
-/// What becomes of a reply.
+/// The result of checking a reply.
 enum Verdict {
     /// The step's result.
     Good(Value),
-    /// What is wrong, in words for the model, and the error where it is not to try again.
+    /// The problem, as a message for the model, and the error if no attempt is left.
     Bad(String, StepError),
 }
 
@@ -124,7 +124,7 @@ fn refused(endpoint: &Endpoint, reply: &Reply) -> Result<(), LlmError> {
             message,
         });
     }
-    // What was said before a refusal is not an answer.
+    // Text before a refusal is not an answer.
     if reply.finish_reason == "refusal" || !reply.refusal.is_empty() && reply.content.is_empty() {
         return Err(LlmError::Refused {
             message: reply.refusal.clone(),

@@ -24,7 +24,7 @@ pub struct Anthropic;
 /// The family's name, also that of its opaque blocks.
 const ID: &str = "anthropic";
 
-/// What a schema of `output_config` may not hold.
+/// Keywords that a schema of `output_config` must not contain.
 const NOT_IN_SCHEMA: &[&str] = &[
     "$schema",
     "exclusiveMaximum",
@@ -45,7 +45,7 @@ const NOT_IN_SCHEMA: &[&str] = &[
 /// newest, which the next turn reads, and the one before, which this turn reads.
 pub(super) const MARKED: usize = 2;
 
-/// The fewest tokens to think with.
+/// Minimum number of thinking tokens.
 const LEAST_BUDGET: i64 = 1024;
 
 impl Family for Anthropic {
@@ -53,7 +53,7 @@ impl Family for Anthropic {
         ID
     }
 
-    /// The makers' tools want a base without `v1`, ours one with it: both are understood.
+    /// Anthropic's own tools expect a base without `v1`, ours one with it; both are accepted.
     fn address(&self, base: &Url, _call: &Call) -> Url {
         match base.path().trim_end_matches('/').ends_with("/v1") {
             true => family::below(base, "messages"),
@@ -124,14 +124,14 @@ fn encode(call: &Call, dialect: &Dialect) -> Json {
     Json::Object(body)
 }
 
-/// How a model is brought to the form of answer that is wanted.
+/// The way in which a model is made to return the wanted format.
 enum Shape<'a> {
     Text,
-    /// It is only told.
+    /// By an instruction only.
     Instructed,
     /// As `output_config.format`.
     Format(Json),
-    /// As the arguments of a tool. Whether it can be made to call it differs.
+    /// As the arguments of a tool, which some models can be forced to call.
     Tool {
         schema: &'a Json,
         forced: bool,
@@ -162,7 +162,7 @@ impl<'a> Shape<'a> {
     }
 }
 
-/// One that thinks cannot be made to call a tool.
+/// A model that thinks cannot be forced to call a tool.
 pub(super) fn may_force(call: &Call) -> bool {
     let thinks = matches!(effort(call), Effort::Budget(_) | Effort::Adaptive(_));
     !thinks && Claude::can_be_forced(&call.model)
@@ -210,7 +210,7 @@ fn system(call: &Call, shape: &Shape<'_>) -> Option<Json> {
     Some(Json::Array(blocks))
 }
 
-/// Marks the end of what is to be kept.
+/// Marks the end of the prefix to cache.
 fn cached(blocks: &mut [Json]) {
     if let Some(last) = blocks.last_mut() {
         last["cache_control"] = json!({"type": "ephemeral"});
@@ -255,7 +255,7 @@ fn tool_choice(call: &Call, shape: &Shape<'_>) -> Option<Json> {
         ToolChoice::Auto
     };
     match (shape, choice) {
-        // With other tools it may call those first.
+        // With other tools, it may call those first.
         (
             Shape::Tool {
                 schema,
@@ -316,7 +316,7 @@ fn options(call: &Call, shape: &Shape<'_>, body: &mut Map<String, Json>) {
     );
 }
 
-/// Returns what tells a model of this line how much to think, for others who pass it on.
+/// Returns the fields that control the amount of thinking, also for other families with Claude models.
 pub(super) fn thinking(call: &Call) -> Map<String, Json> {
     let mut body = Map::new();
     options(call, &Shape::Text, &mut body);
@@ -327,10 +327,10 @@ pub(super) fn thinking(call: &Call) -> Map<String, Json> {
 /// The translation of `:reasoning-effort`.
 enum Effort {
     Unsaid,
-    /// This model has no such thing.
+    /// The model does not support the setting.
     Unknown,
     Off,
-    /// It cannot be stopped from thinking, but asked for little.
+    /// Thinking cannot be turned off, but can be reduced to a minimum.
     Least,
     Budget(i64),
     Adaptive(String),
@@ -351,7 +351,7 @@ fn effort(call: &Call) -> Effort {
             None => Effort::Unknown,
         },
         (_, "minimal") => Effort::Adaptive("low".into()),
-        // The generation in which the word came.
+        // The generation that introduced the value.
         (Thinking::Asked, "xhigh") if !Claude::hides_thoughts(&call.model) => {
             Effort::Adaptive("high".into())
         }
@@ -370,7 +370,7 @@ fn budget(effort: &str) -> Option<i64> {
     })
 }
 
-/// Thoughts count as a part of the answer: they get at most three quarters of it.
+/// Thoughts count as part of the answer: they get at most three quarters of it.
 fn within(budget: i64, call: &Call) -> i64 {
     (limit(call) / 4 * 3).min(budget).max(LEAST_BUDGET)
 }
@@ -381,7 +381,7 @@ fn limit(call: &Call) -> i64 {
         .unwrap_or_else(|| Claude::usual_limit(&call.model))
 }
 
-/// The limit must be above the budget: one too low for any thought is raised by the least budget.
+/// The limit must be above the budget: a limit too low for any thinking is raised by the minimum budget.
 pub(super) fn max_tokens(call: &Call) -> i64 {
     match effort(call) {
         Effort::Budget(budget) if budget >= limit(call) => budget.saturating_add(limit(call)),
@@ -389,7 +389,7 @@ pub(super) fn max_tokens(call: &Call) -> i64 {
     }
 }
 
-/// Returns the conversation. Neighbours of one role are one message, in which answers of tools come first.
+/// Returns the conversation. Neighbours of one role are one message, in which results of tools come first.
 fn messages(call: &Call) -> Json {
     let spoken = call
         .messages
@@ -401,7 +401,7 @@ fn messages(call: &Call) -> Json {
             Role::Assistant => ("assistant", assistant(message)),
             Role::Tool => ("user", vec![tool_result(message)]),
             Role::User => ("user", parts(&message.content)),
-            // In the middle there is no place for them but a user's.
+            // In the middle of a conversation, a system message can only be sent as a user's.
             Role::System => ("user", vec![text_block(&family::aside(&text_of(message)))]),
         };
         match turns.last_mut() {
@@ -435,7 +435,7 @@ fn text_block(text: &str) -> Json {
     json!({"type": "text", "text": text})
 }
 
-/// Empty text is refused, so it is left out.
+/// Empty text is rejected, so it is left out.
 fn parts(parts: &[Part]) -> Vec<Json> {
     let blocks = parts.iter().filter_map(|part| match part {
         Part::Text(text) if text.is_empty() => None,
@@ -467,7 +467,7 @@ fn tool_result(message: &Message) -> Json {
     block
 }
 
-/// Ids of other providers may hold what is refused here.
+/// Ids of other providers may contain characters that are rejected here.
 fn plain(id: &str) -> String {
     let fits = |it: char| it.is_ascii_alphanumeric() || it == '_' || it == '-';
     id.chars()
@@ -479,13 +479,13 @@ fn tool_use(call: &ToolCall) -> Json {
     let input = match serde_json::from_str::<Json>(&call.arguments) {
         Ok(input @ Json::Object(_)) => input,
         _ if call.arguments.trim().is_empty() => json!({}),
-        // What the model wrote is no object: it sees it as text again.
+        // If the model's text is not an object, it is sent back as text.
         _ => json!({"arguments_text": call.arguments}),
     };
     json!({"type": "tool_use", "id": plain(&call.id), "name": call.name, "input": input})
 }
 
-/// Returns an assistant's blocks: those that it wants back at their places, text and calls as they are now.
+/// Returns an assistant's blocks: those to send back unchanged at their places, with the current text and calls.
 fn assistant(message: &Message) -> Vec<Json> {
     let text = text_of(message);
     let places = places(message, &text, ID, stream::mark);
@@ -497,7 +497,7 @@ fn assistant(message: &Message) -> Vec<Json> {
     blocks.collect()
 }
 
-/// Returns what of an answer goes back unchanged, if anything.
+/// Returns the blocks of an answer that are sent back unchanged, if there are any.
 fn opaque(blocks: Vec<Json>) -> Option<Opaque> {
     let is_ours = |block: &Json| !matches!(stream::mark(block), Mark::Block);
     (!blocks.iter().all(is_ours)).then(|| Opaque {

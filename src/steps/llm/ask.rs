@@ -1,6 +1,6 @@
-//! Sends one call and puts the streamed answer together.
+//! Sends one call, and joins the streamed answer.
 //!
-//! The future may be dropped at any moment: the response goes with it, and the server sees the connection close.
+//! The future may be dropped at any time: the response is dropped with it, and the server sees the connection close.
 
 use std::time::Duration;
 
@@ -19,13 +19,13 @@ use crate::http::client::{self, Incoming, Limits, Request};
 use crate::http::error::{Again, HttpError, header};
 use crate::{http, sse};
 
-/// How long a stream may say nothing. Models that think can be silent for minutes.
+/// Maximum time between two pieces of a stream. Models that think can be silent for minutes.
 const IDLE: Duration = Duration::from_secs(180);
 
-/// How long a call may take when the step has no `:timeout`.
+/// Maximum time of a call if the step has no `:timeout`.
 const TOTAL: Duration = Duration::from_secs(1800);
 
-/// Sends a call and returns the whole answer. Its pieces are told as they come.
+/// Sends a call, and returns the whole answer. Its pieces are reported as they arrive.
 pub(super) async fn ask(
     cx: &StepContext,
     endpoint: &Endpoint,
@@ -57,7 +57,7 @@ async fn asked(cx: &StepContext, endpoint: &Endpoint, call: &Call) -> Result<Rep
     }
 }
 
-/// Asks, and goes on as long as the provider pauses in the middle of an answer.
+/// Sends a call, and continues while the provider pauses in the middle of an answer.
 async fn ask_on(
     cx: &StepContext,
     endpoint: &Endpoint,
@@ -69,7 +69,7 @@ async fn ask_on(
         let Some(further) = pause::further(call, &reply) else {
             break;
         };
-        // Boxed: few answers pause, and every call that waits would have the room for it.
+        // Boxed: few answers pause, and every waiting call would need the memory for it.
         let next = Box::pin(ask_server(cx, endpoint, server, &further)).await?;
         reply = pause::joined(reply, next);
     }
@@ -104,12 +104,12 @@ async fn ask_server(
         }
     };
     stop::cut(&mut reply, stops);
-    // Zeros are what servers send that do not count.
+    // Servers that do not count tokens send zeros.
     reply.usage = reply.usage.filter(|usage| usage.total > 0);
     Ok(reply)
 }
 
-/// Reads an answer that did not stream.
+/// Reads an answer that was not streamed.
 fn whole(
     cx: &StepContext,
     provider: &str,
@@ -150,7 +150,7 @@ fn request(cx: &StepContext, endpoint: &Endpoint, server: &Server, call: &Call) 
         url,
         headers,
         secret_headers: server.secret_headers.clone(),
-        // No secret reaches a model, also where a flow puts one into a prompt.
+        // No secret is sent to a model, even if a flow puts one into a prompt.
         body: Some(
             cx.redactor()
                 .json(family.encode(call, &endpoint.dialect))
@@ -182,7 +182,7 @@ async fn streamed(
     stops: &[String],
     mut incoming: Incoming,
 ) -> Result<Reply, LlmError> {
-    /// No event of an honest server is larger.
+    /// Maximum size of an event.
     const MOST: usize = 18 << 20;
     let mut stream = family.stream(provider);
     let mut gate = Gate::new(stops);
@@ -212,7 +212,7 @@ async fn streamed(
         any = true;
         take(cx, &mut *stream, &mut gate, &joined(&mut joiner, event))?;
     }
-    // Some do not stream, and do not say what they send instead.
+    // Some servers do not stream, and do not declare what they send instead.
     let is_json = matches!(first.trim_ascii_start().first(), Some(b'{' | b'['));
     if !any && is_json {
         return whole(cx, provider, family, stops, &first);
@@ -258,7 +258,7 @@ fn not_a_stream(provider: &str, cause: &str, first: &[u8]) -> LlmError {
     }
 }
 
-/// Names what happened to a stream that was under way.
+/// Returns the error for a stream that broke off.
 fn broken(provider: &str, stream: &dyn Stream, error: HttpError) -> LlmError {
     let provider = provider.to_string();
     match error {

@@ -1,4 +1,4 @@
-//! Who asks a provider of AWS, and in which region.
+//! The region and the credentials for providers of AWS.
 
 use flowstone_flow::ports::Secret;
 use flowstone_flow::step::{StepContext, StepError};
@@ -8,10 +8,10 @@ use super::sigv4::Signer;
 use crate::connections::{Auth, AwsNames, Connection, missing_secret};
 use crate::guard::host_of;
 
-/// The environment variables that say a region.
+/// The environment variables that set a region.
 pub(super) const REGIONS: [&str; 2] = ["AWS_REGION", "AWS_DEFAULT_REGION"];
 
-/// The region of those who are asked elsewhere than at AWS, where it does not matter.
+/// The region for servers outside AWS, where it has no effect.
 const ANY_REGION: &str = "us-east-1";
 
 /// Returns the region of a connection.
@@ -25,10 +25,10 @@ pub(super) fn region(cx: &StepContext, connection: &Connection, auth: &Auth) -> 
         .or_else(|| REGIONS.iter().find_map(|name| environment(cx, name)))
 }
 
-/// Returns where Bedrock is.
+/// Returns the address of Bedrock.
 ///
 /// # Errors
-/// When no region is configured.
+/// Fails if no region is configured.
 pub(super) fn base_url(
     cx: &StepContext,
     connection: &Connection,
@@ -47,10 +47,10 @@ pub(super) fn base_url(
     }
 }
 
-/// Returns who signs, with credentials that are looked up now. None when a bearer token is to be shown instead.
+/// Returns the signer, with credentials that are looked up now; `None` if a bearer token is used instead.
 ///
 /// # Errors
-/// When a credential is missing.
+/// Fails if a credential is missing.
 pub(super) fn signer(
     cx: &StepContext,
     connection: &Connection,
@@ -75,7 +75,7 @@ pub(super) fn signer(
             cx.secret_for(name, &host)?
                 .ok_or_else(|| missing_secret(cx, name, owner))?,
         ),
-        // Credentials of one's own do not go with a token of the environment's.
+        // Configured credentials are not combined with a session token of the environment.
         None if names.access_key_id.is_some() => None,
         None => cx.secret_for("AWS_SESSION_TOKEN", &host)?,
     };
@@ -91,11 +91,11 @@ pub(super) fn signer(
     }))
 }
 
-/// Returns the region that an address of AWS names.
+/// Returns the region in an address of AWS.
 fn region_of(base: &str) -> Option<String> {
     let (_, rest) = base.split_once("bedrock-runtime")?;
     let mut words = rest.split(['.', '/']);
-    // Between them are the region and, for some, `-fips`.
+    // Between them are the region and, for some addresses, `-fips`.
     words.next()?;
     let region = words.next()?;
     rest.contains(".amazonaws.").then(|| region.to_string())

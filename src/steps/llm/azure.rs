@@ -1,12 +1,12 @@
-//! Where Azure is asked: by deployment, or the way OpenAI itself is.
+//! Addresses of Azure: by deployment, or as for OpenAI itself.
 
 use super::sigv4::escaped;
 use crate::http::joined;
 
-/// The version of the interface when nobody says one.
+/// The default version of the API.
 const VERSION: &str = "2024-10-21";
 
-/// Returns the address of calls. The base may end before `openai`, with it, or with what follows.
+/// Returns the address of calls. The base may end before `openai`, with it, or after it.
 pub(super) fn address(
     base: &str,
     deployment: Option<&str>,

@@ -1,8 +1,8 @@
 //! The Converse format of Amazon Bedrock: calls to JSON. Answers are read in [`stream`].
 //!
-//! Pure. One format for models of many makers: what they share has fields of its own, the rest goes in
-//! `additionalModelRequestFields`. Data by a schema comes as the arguments of a tool that the model is made to
-//! call, where it can be made to. What it thought goes back as it came.
+//! Pure. One format for models of many makers: common options have their own fields, others go into
+//! `additionalModelRequestFields`. Data with a schema is returned as the arguments of a tool that the model is forced
+//! to call, if it can be forced. Thoughts are sent back unchanged.
 
 mod stream;
 
@@ -95,7 +95,7 @@ fn refuses(call: &Call) -> Vec<&'static str> {
     names
 }
 
-/// Whose model it is, as far as that matters.
+/// The maker of a model, as far as it matters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Maker {
     Amazon,
@@ -118,7 +118,7 @@ impl Maker {
     }
 }
 
-/// Tells whether a model can be made to call a tool.
+/// Tells whether a model can be forced to call a tool.
 fn may_force(call: &Call) -> bool {
     match Maker::of(&call.model) {
         Maker::Anthropic => anthropic::may_force(call),
@@ -128,11 +128,11 @@ fn may_force(call: &Call) -> bool {
     }
 }
 
-/// How the model is brought to the form of answer that is wanted.
+/// The way in which a model is made to return the wanted format.
 enum Shape<'a> {
     Text,
     Instructed,
-    /// As the arguments of a tool that it is made to call.
+    /// As the arguments of a tool that it is forced to call.
     Tool(&'a Json),
 }
 
@@ -221,7 +221,7 @@ fn inference_config(call: &Call) -> Map<String, Json> {
         }
     };
     let limit = match Maker::of(&call.model) {
-        // Thoughts are a part of the answer there.
+        // Thoughts count as part of the answer there.
         Maker::Anthropic if options.reasoning_effort.is_some() || options.max_tokens.is_some() => {
             Some(anthropic::max_tokens(call))
         }
@@ -251,7 +251,7 @@ fn system(call: &Call, shape: &Shape<'_>) -> Vec<Json> {
         ToolChoice::Required if !call.tools.is_empty() && !may_force(call) => {
             tell("Call at least one of the tools now.".into());
         }
-        // The format has no word for it, and wants the tools that were called before.
+        // The format has no such choice, and requires the definitions of tools that were called before.
         ToolChoice::None if !named(call).is_empty() => {
             tell("Answer now without calling a tool.".into());
         }
@@ -283,7 +283,7 @@ fn tool_config(call: &Call, shape: &Shape<'_>) -> Option<Json> {
     let mut tools: Vec<Json> = own
         .map(|it| spec(&it.name, it.description.as_deref(), &it.parameters))
         .collect();
-    // A conversation with calls is refused unless its tools are described.
+    // A conversation with calls is rejected unless its tools are defined.
     let unknown = before
         .iter()
         .filter(|name| !call.tools.iter().any(|it| it.name == **name));
@@ -304,7 +304,7 @@ fn tool_config(call: &Call, shape: &Shape<'_>) -> Option<Json> {
                 &json!({"type": "object", "properties": {"answer": schema}, "required": ["answer"]}),
             ),
         });
-        // With other tools it may call those first.
+        // With other tools, it may call those first.
         choice = Some(match has_tools && call.tool_choice != ToolChoice::None {
             true => json!({"any": {}}),
             false => json!({"tool": {"name": name}}),
@@ -339,7 +339,7 @@ fn answer_tool(schema: &Json) -> &'static str {
     }
 }
 
-/// Returns the conversation. Neighbours of one role are one message, in which answers of tools come first.
+/// Returns the conversation. Neighbours of one role are one message, in which results of tools come first.
 fn messages(call: &Call) -> Json {
     let spoken = call
         .messages
@@ -377,7 +377,7 @@ fn messages(call: &Call) -> Json {
         .collect()
 }
 
-/// Returns what the model said, as it came if it was of this family.
+/// Returns the contents of an assistant's message, unchanged if it is of this family.
 fn contents_of(message: &Message) -> Vec<Json> {
     if let Some(opaque) = &message.opaque
         && opaque.family == ID
@@ -409,7 +409,7 @@ fn tool_result(message: &Message) -> Json {
     json!({"toolResult": {"toolUseId": call_id::fitting(id), "content": content, "status": status}})
 }
 
-/// Empty text is refused, so it is left out.
+/// Empty text is rejected, so it is left out.
 fn parts(parts: &[Part]) -> Vec<Json> {
     let blocks = parts.iter().filter_map(|part| match part {
         Part::Text(text) if text.trim().is_empty() => None,
@@ -419,7 +419,7 @@ fn parts(parts: &[Part]) -> Vec<Json> {
     blocks.collect()
 }
 
-/// Images stand in the request, or in a bucket.
+/// Images are in the request, or in a bucket.
 fn image(url: &str) -> Option<Json> {
     if url.starts_with("s3://") {
         let ending = url.rsplit('.').next().unwrap_or_default();

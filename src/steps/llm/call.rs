@@ -2,21 +2,21 @@
 
 use serde_json::Value as Json;
 
-/// What to ask a model.
+/// A request to a model.
 #[derive(Clone, Debug, Default)]
 pub struct Call {
     pub model: String,
     pub messages: Vec<Message>,
     pub tools: Vec<Tool>,
-    /// Whether it must call a tool.
+    /// Whether the model must call a tool.
     pub tool_choice: ToolChoice,
     pub options: Options,
     pub output: Output,
-    /// Laid over the request's body at the end, as they are.
+    /// Fields that are merged into the request's body at the end, unchanged.
     pub extra: Vec<(String, Json)>,
 }
 
-/// Who says a message.
+/// The author of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
     System,
@@ -36,24 +36,24 @@ impl Role {
     }
 }
 
-/// One message of the conversation.
+/// A message of the conversation.
 #[derive(Clone, Debug)]
 pub struct Message {
     pub role: Role,
     pub content: Vec<Part>,
-    /// The calls that an assistant's message asked for.
+    /// The tool calls of an assistant's message.
     pub tool_calls: Vec<ToolCall>,
-    /// Which call a tool's message answers.
+    /// The id of the call that a tool's message answers.
     pub tool_call_id: Option<String>,
-    /// Which tool that was: some formats want its name again.
+    /// The name of that tool, which some formats require again.
     pub tool_name: Option<String>,
-    /// The tool failed.
+    /// Whether the tool failed.
     pub is_error: bool,
-    /// What the provider gave with an assistant's message and wants back unchanged: reasoning, signatures.
+    /// Blocks of an assistant's message that the provider requires back unchanged: reasoning, signatures.
     pub opaque: Option<Opaque>,
 }
 
-/// What a provider wants back as it gave it. Only the family that wrote it reads it.
+/// Blocks that a provider requires back unchanged. Only the family that wrote them reads them.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Opaque {
     /// The id of the family.
@@ -71,7 +71,7 @@ impl Message {
         }
     }
 
-    /// Returns its text, without what else is in it.
+    /// Returns the text of the message, without its other parts.
     pub fn words(&self) -> String {
         let texts = self.content.iter().filter_map(|part| match part {
             Part::Text(text) => Some(text.as_str()),
@@ -80,7 +80,7 @@ impl Message {
         texts.collect()
     }
 
-    /// Returns a message that says nothing yet.
+    /// Returns a message without contents.
     pub fn empty(role: Role) -> Message {
         Message {
             role,
@@ -94,7 +94,7 @@ impl Message {
     }
 }
 
-/// A piece of a message.
+/// A part of a message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Part {
     Text(String),
@@ -111,7 +111,7 @@ impl Part {
     }
 }
 
-/// A tool that the model may ask for.
+/// A tool that the model may call.
 #[derive(Clone, Debug)]
 pub struct Tool {
     pub name: String,
@@ -123,16 +123,16 @@ pub struct Tool {
 /// Whether a model must call a tool.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ToolChoice {
-    /// As it likes.
+    /// The model decides.
     #[default]
     Auto,
     /// At least one.
     Required,
-    /// None, though it knows them.
+    /// No tool, although tools are defined.
     None,
 }
 
-/// What steers the answer. All optional: a provider's own defaults hold else.
+/// Options of the answer. All are optional; the provider's own defaults apply.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
     pub temperature: Option<f64>,
@@ -144,30 +144,30 @@ pub struct Options {
     pub frequency_penalty: Option<f64>,
     pub reasoning_effort: Option<String>,
     pub prompt_cache_key: Option<String>,
-    /// The provider is to keep what it made of the system prompt and the tools.
+    /// Whether the provider should cache the system prompt and the tools.
     pub cache_system: bool,
-    /// The answer that this call goes on from, where the provider keeps answers.
+    /// The id of the answer that this call continues, if the provider stores answers.
     pub previous_response_id: Option<String>,
 }
 
-/// What form the answer has.
+/// The format of the answer.
 #[derive(Clone, Debug, Default)]
 pub enum Output {
     #[default]
     Text,
     /// Any JSON.
     Json,
-    /// JSON by a schema.
+    /// JSON that matches a schema.
     Schema {
         name: String,
         schema: Json,
         strict: bool,
     },
-    /// The provider's own words for it.
+    /// The provider's own description of the format.
     Raw(Json),
 }
 
-/// A call of a tool that the model asks for.
+/// A tool call that the model requests.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ToolCall {
     pub id: String,
@@ -176,43 +176,43 @@ pub struct ToolCall {
     pub arguments: String,
 }
 
-/// What a model answered.
+/// The answer of a model.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Reply {
     pub content: String,
     pub reasoning: String,
-    /// Why it did not want to.
+    /// The model's reason for a refusal.
     pub refusal: String,
     pub tool_calls: Vec<ToolCall>,
     /// `stop`, `length`, `tool_calls`, `content_filter`; empty when the stream ended without one.
     pub finish_reason: String,
     pub model: String,
-    /// The provider's name of the answer.
+    /// The provider's id of the answer.
     pub id: String,
     pub usage: Option<Usage>,
-    /// To be sent back with this answer in further calls.
+    /// Blocks that are sent back with this answer in further calls.
     pub opaque: Option<Opaque>,
 }
 
-/// How many tokens a call took, counted the same way for every family: cached ones are among the prompt's, and
-/// reasoning ones among the completion's.
+/// The token counts of a call, with the same meaning for every family: cached tokens are included in those of the
+/// prompt, and reasoning tokens in those of the completion.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Usage {
     pub prompt: i64,
     pub completion: i64,
     pub total: i64,
-    /// Of the prompt's, those that the provider had kept.
+    /// Prompt tokens read from the provider's cache.
     pub cached: Option<i64>,
-    /// Of the prompt's, those that it keeps from now on.
+    /// Prompt tokens written to the provider's cache.
     pub cache_write: Option<i64>,
-    /// Of the completion's, those that it thought with.
+    /// Completion tokens used for reasoning.
     pub reasoning: Option<i64>,
-    /// Of all, those that the provider did not count.
+    /// Tokens that the provider did not count, and that are estimated.
     pub estimated: Option<i64>,
 }
 
 impl Usage {
-    /// Returns both together.
+    /// Returns the sum of both.
     #[must_use]
     pub fn plus(self, other: Usage) -> Usage {
         let both = |a: Option<i64>, b: Option<i64>| match (a, b) {
@@ -231,7 +231,7 @@ impl Usage {
     }
 }
 
-/// A piece of an answer on its way.
+/// A piece of a streamed answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Delta {
     Text(String),

@@ -1,6 +1,6 @@
-//! Ids of tool calls where a provider gives none, or takes only some.
+//! Ids of tool calls for providers that send none, or accept only some.
 //!
-//! Made of what was said, so that the same answer gives the same ids when it is read again.
+//! Derived from the answer, so that the same answer gives the same ids when it is read again.
 
 use std::collections::HashSet;
 
@@ -8,10 +8,10 @@ use sha2::{Digest, Sha256};
 
 use super::call::ToolCall;
 
-/// What every id made here begins with.
+/// The prefix of every id that is made here.
 pub const MADE: &str = "made_";
 
-/// Gives an id to each call that has none, or that of another.
+/// Gives an id to each call that has none, or a duplicate.
 pub fn complete(answer: &str, calls: &mut [ToolCall]) {
     let mut seen = HashSet::new();
     for (at, call) in calls.iter_mut().enumerate() {
@@ -23,7 +23,7 @@ pub fn complete(answer: &str, calls: &mut [ToolCall]) {
     }
 }
 
-/// Returns an id of nine letters and digits: the id itself, or one that follows from it.
+/// Returns an id of nine letters and digits: the id itself, or one derived from it.
 pub fn nine(id: &str) -> String {
     match id.len() == 9 && id.bytes().all(|it| it.is_ascii_alphanumeric()) {
         true => id.to_string(),
@@ -31,7 +31,7 @@ pub fn nine(id: &str) -> String {
     }
 }
 
-/// Returns an id of letters, digits, `_` and `-`, at most 64: the id itself, or one that follows from it.
+/// Returns an id of at most 64 letters, digits, `_` and `-`: the id itself, or one derived from it.
 pub fn fitting(id: &str) -> String {
     let fits = |it: u8| it.is_ascii_alphanumeric() || it == b'_' || it == b'-';
     match (1..=64).contains(&id.len()) && id.bytes().all(fits) {

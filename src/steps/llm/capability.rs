@@ -1,20 +1,20 @@
-//! What not every provider can do.
+//! Capabilities that not every provider has.
 //!
-//! One list for all: what a provider's row lacks, what `:capabilities` of `:llm-providers` declares, and what a step
-//! asks for are said in these words. A step that asks for more fails before the call.
+//! One list for all: the capabilities that a provider's row lacks, that `:capabilities` of `:llm-providers` declares,
+//! and that a step needs. A step that needs a missing one fails before the call.
 
-/// Something that a step may ask for and a provider may lack.
+/// A capability that a step may need and a provider may lack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Capability {
-    /// Running tools in a loop. Off for servers that nobody vouches for.
+    /// Running tools in a loop. Not assumed for unknown servers.
     AgenticToolLoop,
-    /// Marking the system prompt to be kept.
+    /// Marking the system prompt for caching.
     CacheSystem,
     FrequencyPenalty,
     /// Fetching images from an address.
     ImageUrls,
     PresencePenalty,
-    /// Going on from an answer that the provider keeps.
+    /// Continuing an answer that the provider stores.
     PreviousResponse,
     PromptCacheKey,
     ReasoningEffort,
@@ -52,7 +52,7 @@ impl Capability {
         Capability::Vision,
     ];
 
-    /// What `:capabilities` may declare: what is not declared there is lacking.
+    /// The capabilities that `:capabilities` may declare; those that are not declared are missing.
     pub const DECLARED: &[Capability] = &[
         Capability::AgenticToolLoop,
         Capability::Streaming,
@@ -61,7 +61,7 @@ impl Capability {
         Capability::Vision,
     ];
 
-    /// Returns its name in `:capabilities`, or the field of a step that asks for it.
+    /// Returns the name in `:capabilities`, or the field of a step that needs the capability.
     pub fn name(self) -> &'static str {
         match self {
             Capability::AgenticToolLoop => "agentic-tool-loop",
@@ -84,13 +84,13 @@ impl Capability {
         }
     }
 
-    /// Tells whether a field of that name asks for it.
+    /// Tells whether a field of that name needs the capability.
     pub fn is_field(self) -> bool {
         !Capability::DECLARED.contains(&self)
     }
 }
 
-/// A set of capabilities that are lacking.
+/// A set of missing capabilities.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Lacks(u32);
 
@@ -107,7 +107,7 @@ impl Lacks {
         Lacks(bits)
     }
 
-    /// Returns both sets together.
+    /// Returns the union of both sets.
     #[must_use]
     pub const fn and(self, list: &[Capability]) -> Lacks {
         Lacks(self.0 | Lacks::of(list).0)

@@ -1,6 +1,6 @@
 //! The chat completions wire format: calls to JSON. Answers are read in [`answer`].
 //!
-//! Pure: bytes in, data out. What one provider does differently stands in its [`Dialect`].
+//! Pure: bytes in, data out. Differences between providers are in their [`Dialect`]s.
 
 mod answer;
 
@@ -22,7 +22,7 @@ pub struct ChatCompletions;
 /// The family's name, also that of its opaque blocks.
 const ID: &str = "chat-completions-compatible";
 
-/// What the opaque blocks may hold, and a message takes back.
+/// Keys of opaque blocks that a message may contain.
 const KEPT: [&str; 2] = ["reasoning_content", "reasoning_details"];
 
 impl Family for ChatCompletions {
@@ -109,7 +109,7 @@ fn options(call: &Call, dialect: &Dialect, body: &mut Map<String, Json>) {
         Effort::Word => put("reasoning_effort", word()),
         Effort::WordParsed => {
             put("reasoning_effort", word());
-            // One line of models does so anyway, and refuses to be asked.
+            // One line of models reasons anyway, and rejects the option.
             let is_asked = effort.is_some() && !call.model.contains("gpt-oss");
             put("reasoning_format", is_asked.then(|| json!("parsed")));
         }
@@ -150,8 +150,8 @@ fn messages(call: &Call, dialect: &Dialect) -> Json {
     Json::Array(messages)
 }
 
-/// Says in words what form the answer has: to those who cannot be held to a schema, and to those who refuse to
-/// answer with JSON when nobody speaks of it.
+/// Returns an instruction about the format of the answer: for models that cannot be constrained to a schema, and for
+/// those that only answer with JSON if the conversation mentions it.
 fn instruction(call: &Call, dialect: &Dialect) -> Option<String> {
     let speaks = |it: &Message| it.words().to_ascii_lowercase().contains("json");
     match &call.output {
@@ -163,7 +163,7 @@ fn instruction(call: &Call, dialect: &Dialect) -> Option<String> {
     }
 }
 
-/// Shows the images that tools gave: the answer of a tool can only be text.
+/// Shows the images of tool results in a separate message, because the result of a tool can only be text.
 fn show(pictures: &mut Vec<Json>, messages: &mut Vec<Json>) {
     if pictures.is_empty() {
         return;
@@ -173,8 +173,8 @@ fn show(pictures: &mut Vec<Json>, messages: &mut Vec<Json>) {
     messages.push(json!({"role": "user", "content": content}));
 }
 
-/// Adds what the provider gave to be sent back, where it takes it: one line of models wants its thoughts back in
-/// the turns since the user spoke last, and only there.
+/// Adds what the provider requires back, if it accepts it: one line of models requires its thoughts back in the turns
+/// since the last message of the user, and only there.
 fn keep(message: &Message, dialect: &Dialect, is_recent: bool, json: &mut Json) {
     let kept = message.opaque.as_ref().filter(|it| it.family == ID);
     for key in KEPT {
@@ -191,7 +191,7 @@ fn keep(message: &Message, dialect: &Dialect, is_recent: bool, json: &mut Json) 
     }
 }
 
-/// Marks the end of the system's words as the end of what is to be kept.
+/// Marks the end of the system message as the end of the prefix to cache.
 fn cached(messages: &mut [Json]) {
     let system = messages.iter_mut().take_while(|it| it["role"] == "system");
     let Some(content) = system.last().and_then(|it| it.get_mut("content")) else {

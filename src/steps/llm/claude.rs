@@ -1,7 +1,7 @@
-//! What a model of the Claude line takes, told from its name.
+//! The features of Claude models, derived from their names.
 //!
-//! The interface changed from one generation to the next, and refuses what it no longer takes. A name that
-//! is not of the line belongs to a server that imitates the interface: it gets the oldest, widest known form.
+//! The API changed from one generation to the next, and rejects options that it no longer supports. Other names belong
+//! to servers that imitate the API, and get the oldest known form, which is the most widely supported.
 
 /// A generation: `claude-opus-4-8` is 4.8.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -13,23 +13,23 @@ pub struct Claude {
 /// How a request controls the amount of thinking.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Thinking {
-    /// It does not think.
+    /// The model does not think.
     Never,
-    /// In tokens, a part of the answer's limit.
+    /// A budget in tokens, which is part of the answer's limit.
     Budget,
-    /// By effort; it decides itself how much. Without being asked it does not.
+    /// By effort; the model decides the amount. By default, it does not think.
     Asked,
-    /// By effort; it thinks unless told not to.
+    /// By effort; the model thinks unless thinking is turned off.
     Usual,
-    /// By effort; it cannot be told not to.
+    /// By effort; thinking cannot be turned off.
     Always,
 }
 
 impl Claude {
-    /// The newest known.
+    /// The newest known generation.
     const NEWEST: Claude = Claude { major: 5, minor: 5 };
 
-    /// Reads a model's name, as the makers or a cloud write it: `claude-3-5-sonnet-20241022`,
+    /// Reads the name of a model, as Anthropic or a cloud writes it: `claude-3-5-sonnet-20241022`,
     /// `eu.anthropic.claude-opus-4-5-20251101-v1:0`, `anthropic/claude-4.6-sonnet`.
     pub fn of(model: &str) -> Option<Claude> {
         let lower = model.to_ascii_lowercase();
@@ -38,7 +38,7 @@ impl Claude {
         for word in rest.split(|it: char| !it.is_ascii_alphanumeric()) {
             match word.parse::<u32>() {
                 Ok(number) if number < 100 => numbers.push(number),
-                // A date, or a version of the cloud's: what follows is no longer the generation.
+                // A date, or a version of the cloud, which is not part of the generation.
                 Ok(_) => break,
                 Err(_) if numbers.is_empty() => {}
                 Err(_) => break,
@@ -61,22 +61,22 @@ impl Claude {
         self >= Claude { major, minor }
     }
 
-    /// Tells whether it can be held to a JSON Schema.
+    /// Tells whether a model can be constrained to a JSON Schema.
     pub fn takes_schema(model: &str) -> bool {
         Claude::of(model).is_some_and(|it| it.is_from(4, 5))
     }
 
-    /// Tells whether `temperature` and `top_p` may be other than usual.
+    /// Tells whether `temperature` and `top_p` may be changed.
     pub fn takes_sampling(model: &str) -> bool {
         Claude::of(model).is_none_or(|it| !it.is_from(4, 7))
     }
 
-    /// Tells whether it may be made to call a tool.
+    /// Tells whether a model can be forced to call a tool.
     pub fn can_be_forced(model: &str) -> bool {
         Claude::of(model).is_none_or(|it| !it.is_from(5, 5))
     }
 
-    /// Tells how it thinks.
+    /// Returns how the thinking of a model is controlled.
     pub fn thinking(model: &str) -> Thinking {
         match Claude::of(model) {
             None => Thinking::Budget,
@@ -88,12 +88,12 @@ impl Claude {
         }
     }
 
-    /// Tells whether its thoughts come only when asked for.
+    /// Tells whether the thoughts of a model are only returned on request.
     pub fn hides_thoughts(model: &str) -> bool {
         Claude::of(model).is_some_and(|it| it.is_from(4, 7))
     }
 
-    /// Returns how long an answer may be when nobody says it. With thoughts that count, more is needed.
+    /// Returns the default maximum length of an answer. With thoughts that count, more is needed.
     pub fn usual_limit(model: &str) -> i64 {
         match Claude::of(model) {
             Some(it) if it.is_from(4, 6) => 32_000,

@@ -1,4 +1,4 @@
-//! `:tools` of a call: what the model may ask for, and whether the asking is left to the flow or answered here.
+//! `:tools` of a call: the tools that the model may call, and whether they are executed here or by the flow.
 
 use flowstone_flow::flow::name_of;
 use flowstone_flow::step::StepError;
@@ -10,7 +10,7 @@ use super::messages::as_json;
 use crate::fields::{Fields, listed};
 use crate::{json as convert, schema};
 
-/// Keys of `:tools` that name something to be executed.
+/// Keys of `:tools` that name tools to be executed.
 const EXECUTED: &[&str] = &[
     "agents",
     "allowed",
@@ -21,14 +21,14 @@ const EXECUTED: &[&str] = &[
     "workspace",
 ];
 
-/// Limits of the loop; they mean something only where tools are executed.
+/// Limits of the loop, which only have an effect if tools are executed.
 pub(super) const LIMITS: &[&str] = &[
     "max-iterations",
     "max-repeated-tool-calls",
     "max-tool-calls",
 ];
 
-/// Tells whether a config of `:llm` has tools that are executed, so that the step is a loop of several calls.
+/// Tells whether an `:llm` config has tools to be executed, so that the step is a loop of several calls.
 pub fn executes(config: &Value) -> bool {
     let has = |map: &Value, key: &str| map.get(key).is_some_and(|it| !it.is_nil());
     if has(config, "available-steps") {
@@ -51,7 +51,7 @@ pub(super) struct Definitions {
     pub choice: ToolChoice,
 }
 
-/// Reads the tools that the model may ask for.
+/// Reads the tools that the model may call.
 pub(super) fn read(fields: Fields<'_>) -> Result<Definitions, StepError> {
     let limits = |given: Fields<'_>| {
         LIMITS
@@ -110,7 +110,7 @@ fn idle_limits(given: &[&str]) -> Result<(), StepError> {
         return Ok(());
     }
     let message = format!(
-        "{} needs tools that are executed, and the call has no such tools",
+        "{} needs tools that are executed, but the call has none",
         listed(given)
     );
     Err(StepError::config("E0820", message).hint(

@@ -1,4 +1,4 @@
-//! Who speaks which wire format, and in what each differs from the others.
+//! The providers, with their wire formats and the differences between them.
 
 use super::anthropic::Anthropic;
 use super::bedrock::Bedrock;
@@ -15,54 +15,54 @@ use super::responses;
 /// A provider's row.
 #[derive(Clone, Copy)]
 pub struct Dialect {
-    /// What flows call it.
+    /// The name in flows.
     pub id: &'static str,
     pub family: &'static dyn Family,
-    /// Where it is; None when only the user knows.
+    /// The URL; `None` if only the user knows it.
     pub base_url: Option<&'static str>,
-    /// The environment variable of its key; None where none is needed.
+    /// The environment variable of the key; `None` if no key is needed.
     pub key: Option<&'static str>,
     /// Another name under which its key is often set.
     pub other_key: Option<&'static str>,
-    /// Whose environment variables it goes by, where not by its own.
+    /// The provider whose environment variables are used, if not its own.
     pub variables_of: Option<&'static str>,
-    /// The model when nobody says one.
+    /// The default model.
     pub model: Option<&'static str>,
-    /// The header of the key, where that is not `Authorization: Bearer`.
+    /// The header of the key, if it is not `Authorization: Bearer`.
     pub key_header: Option<&'static str>,
-    /// What it cannot do.
+    /// The missing capabilities.
     pub lacks: Lacks,
-    /// How it speaks chat completions, if that is its family.
+    /// The variant of chat completions, if that is its family.
     pub chat: Chat,
-    /// Whether its Responses interface knows the form of the answer only by the name of chat completions.
+    /// Whether its Responses API only accepts the format of the answer under the name of chat completions.
     pub older_format: bool,
 }
 
-/// In what those who speak chat completions differ.
+/// The differences between providers with chat completions.
 #[derive(Clone, Copy)]
 pub struct Chat {
     /// The name of the limit on the answer's tokens.
     pub max_tokens: &'static str,
     pub seed: &'static str,
-    /// The word for "it must call a tool".
+    /// The value that forces a tool call.
     pub required: &'static str,
     pub usage: AskUsage,
     pub effort: Effort,
     pub call_ids: CallIds,
-    /// Whether it wants the reasoning of the turns with tools back.
+    /// Whether it requires the reasoning of turns with tools back.
     pub reasoning_back: bool,
-    /// Whether it takes back what its thoughts were as data.
+    /// Whether it accepts its thoughts back as data.
     pub details_back: bool,
 }
 
-/// How a stream is made to tell the usage.
+/// The option by which a stream reports the usage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AskUsage {
     /// `stream_options: {include_usage: true}`.
     StreamOptions,
     /// `usage: {include: true}`.
     Include,
-    /// It tells without being asked, and refuses to be asked.
+    /// Usage is always reported, and the option is rejected.
     Unasked,
 }
 
@@ -71,17 +71,17 @@ pub enum AskUsage {
 pub enum Effort {
     /// `reasoning_effort: "low"`.
     Word,
-    /// The same, and that the thoughts are to come apart from the answer.
+    /// The same, and thoughts are returned separately from the answer.
     WordParsed,
     /// `reasoning: {effort: "low"}`.
     Object,
 }
 
-/// What the ids of tool calls may look like.
+/// The allowed form of the ids of tool calls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CallIds {
     Any,
-    /// Nine letters and digits; others are replaced, the same each time.
+    /// Nine letters and digits; others are replaced, always by the same id.
     Nine,
 }
 
@@ -96,7 +96,7 @@ const CHAT: Chat = Chat {
     details_back: false,
 };
 
-/// What chat completions have no place for.
+/// Capabilities that chat completions lack.
 const CHAT_LACKS: Lacks = Lacks::of(&[CacheSystem, PreviousResponse, Responses]);
 
 const PLAIN: Dialect = Dialect {
@@ -120,7 +120,7 @@ pub const ANTHROPIC: Dialect = Dialect {
     key: Some("ANTHROPIC_API_KEY"),
     model: Some("claude-sonnet-5-5"),
     key_header: Some("x-api-key"),
-    // More may be lacking, by the model.
+    // Single models may lack more.
     lacks: Lacks::of(&[
         FrequencyPenalty,
         PresencePenalty,
@@ -143,7 +143,7 @@ pub const AZURE_OPENAI: Dialect = Dialect {
     ..PLAIN
 };
 
-/// Where it is follows from the region. Requests are signed, unless there is a token.
+/// The URL follows from the region. Requests are signed, unless there is a token.
 pub const BEDROCK: Dialect = Dialect {
     id: "bedrock",
     family: &Bedrock,
@@ -191,7 +191,7 @@ pub const FIREWORKS: Dialect = Dialect {
     ..PLAIN
 };
 
-/// Keeps prompts by itself; what is to be kept longer is named by `:provider-opts {:google {:cachedContent ..}}`.
+/// Caches prompts automatically; a longer cache is named by `:provider-opts {:google {:cachedContent ..}}`.
 pub const GOOGLE: Dialect = Dialect {
     id: "google",
     family: &Gemini,
@@ -272,7 +272,7 @@ pub const OPENAI: Dialect = Dialect {
     ..PLAIN
 };
 
-/// The same over its older interface, which others imitate.
+/// OpenAI over its older API, which others imitate.
 pub const OPENAI_CHAT: Dialect = Dialect {
     id: "openai-chat",
     family: &ChatCompletions,
@@ -285,7 +285,7 @@ pub const OPENAI_CHAT: Dialect = Dialect {
     ..OPENAI
 };
 
-/// A server that nobody vouches for.
+/// An unknown server with the API of OpenAI.
 pub const OPENAI_COMPATIBLE: Dialect = Dialect {
     lacks: CHAT_LACKS.and(&[AgenticToolLoop]),
     ..PLAIN
@@ -306,7 +306,7 @@ pub const OPENROUTER: Dialect = Dialect {
     ..PLAIN
 };
 
-/// Answers that were written beforehand. It speaks no format: nothing is sent.
+/// Scripted answers. It has no wire format: nothing is sent.
 pub const SCRIPTED: Dialect = Dialect {
     id: super::scripted::ID,
     model: Some("scripted"),
@@ -330,7 +330,7 @@ pub const VLLM: Dialect = Dialect {
 };
 
 impl Dialect {
-    /// Tells whether it can do that.
+    /// Tells whether it has a capability.
     pub fn can(&self, capability: Capability) -> bool {
         !self.lacks.contains(capability)
     }
@@ -340,12 +340,12 @@ impl Dialect {
         self.key.into_iter().chain(self.other_key)
     }
 
-    /// Returns the environment variable that says where it is: `OPENAI_BASE_URL`.
+    /// Returns the environment variable for the URL: `OPENAI_BASE_URL`.
     pub fn base_variable(&self) -> String {
         format!("{}_BASE_URL", self.variable())
     }
 
-    /// Returns the environment variable that says which model: `OLLAMA_MODEL`.
+    /// Returns the environment variable for the model: `OLLAMA_MODEL`.
     pub fn model_variable(&self) -> String {
         format!("{}_MODEL", self.variable())
     }
@@ -354,7 +354,7 @@ impl Dialect {
         crate::secrets::variable(self.variables_of.unwrap_or(self.id))
     }
 
-    /// Returns this provider, spoken to in the wire format of another row.
+    /// Returns this provider with the wire format of another row.
     #[must_use]
     pub fn speaking(self, row: &Dialect) -> Dialect {
         Dialect {

@@ -1,4 +1,4 @@
-//! What a flow gets of a reply, and what of it can be sent back in a later call.
+//! The value that a flow gets for a reply, including what can be sent back in a later call.
 
 use flowstone_lang::value::Value;
 
@@ -59,7 +59,7 @@ pub(super) fn dollars(endpoint: &Endpoint, reply: &Reply, usage: &Usage) -> Opti
     Some(micros as f64 / 1e6)
 }
 
-/// Returns counts of tokens as a flow sees them.
+/// Returns token counts in the form for flows.
 pub(super) fn usage_map(usage: Usage) -> Value {
     let counts = [
         ("prompt-tokens", Some(usage.prompt)),
@@ -77,7 +77,7 @@ pub(super) fn usage_map(usage: Usage) -> Value {
     )
 }
 
-/// Returns a call of a tool. Arguments that are not JSON are handed over as the model wrote them.
+/// Returns a tool call. Arguments that are not JSON are returned as the model wrote them.
 fn tool_call(call: &ToolCall) -> Value {
     let text = match call.arguments.trim().is_empty() {
         true => "{}",
@@ -97,7 +97,8 @@ fn tool_call(call: &ToolCall) -> Value {
     ])
 }
 
-/// Returns what a provider wants back. The blocks are JSON text: what is signed must come back to the letter.
+/// Returns the blocks that a provider requires back. They are JSON text, because signed blocks must be sent back
+/// unchanged.
 fn opaque(opaque: &Opaque) -> Value {
     Value::map([
         (

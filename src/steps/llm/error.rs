@@ -7,7 +7,7 @@ use serde_json::Value as Json;
 
 use crate::http::error::{Again, Answer, HttpError, preview, retry_after, seconds};
 
-/// Why there is no usable answer.
+/// The reason why there is no usable answer.
 #[derive(Debug, thiserror::Error)]
 pub enum LlmError {
     #[error("{provider} does not accept the key: {message}")]
@@ -16,7 +16,7 @@ pub enum LlmError {
     NotFound { provider: String, message: String },
     #[error("the conversation is too long for the model: {message}")]
     TooLong { message: String },
-    #[error("{provider} wants fewer requests: {message}")]
+    #[error("{provider} limits the rate of requests: {message}")]
     RateLimited {
         provider: String,
         message: String,
@@ -78,7 +78,7 @@ pub enum LlmError {
 }
 
 impl LlmError {
-    /// Returns the code and the kind a flow can match on.
+    /// Returns the code, and the kind that a flow can match on.
     pub fn code(&self) -> (&'static str, &'static str) {
         match self {
             Self::Unauthorized { .. } => ("E0801", "unauthorized"),
@@ -101,7 +101,7 @@ impl LlmError {
         }
     }
 
-    /// Returns what a person may do about it.
+    /// Returns a hint for a person.
     pub fn hint(&self) -> String {
         match self {
             Self::Unauthorized { .. } => {
@@ -125,7 +125,7 @@ impl LlmError {
                 "try again later, or check the proxies between this machine and the provider".into()
             }
             Self::WebPage { .. } => {
-                "the key was not looked at: check the connection's `:base-url`, and what the network lets pass".into()
+                "the key was not checked: check the connection's `:base-url`, and what the network lets pass".into()
             }
             Self::CutShort { .. } => "raise `:max-tokens`".into(),
             Self::BadOutput { .. } => {
@@ -159,7 +159,7 @@ impl LlmError {
         }
     }
 
-    /// Makes an error of an answer with a status of 400 or above.
+    /// Returns the error for an answer with a status of 400 or above.
     pub fn from_answer(provider: &str, answer: &Answer) -> LlmError {
         let body: Option<Json> = serde_json::from_slice(&answer.body).ok();
         let mut found = ProviderError::read(body.as_ref());
@@ -186,7 +186,7 @@ impl LlmError {
         found.error(provider, answer.status, message, after)
     }
 
-    /// Makes an error of one that came inside a stream.
+    /// Returns the error for an error inside a stream.
     pub fn from_event(provider: &str, event: &Json) -> LlmError {
         let found = ProviderError::read(Some(event));
         let status = found.status();
@@ -195,19 +195,19 @@ impl LlmError {
     }
 }
 
-/// What a provider says of an error.
+/// A provider's description of an error.
 struct ProviderError {
     message: String,
-    /// Its codes and types, in lower case.
+    /// The codes and types, in lower case.
     code: String,
     kind: String,
-    /// When to try again, of those who say it here and not in a header.
+    /// The time to wait, for providers that do not send it in a header.
     after: Option<Duration>,
 }
 
 impl ProviderError {
-    /// Reads the several shapes there are: `{error: {message, code, type}}`, `{error: text}`, `{message}`,
-    /// `{detail}`, `{error: {status, details: [{reason}, {retryDelay}]}}`, `{__type, message}`, a list of one.
+    /// Reads the known forms: `{error: {message, code, type}}`, `{error: text}`, `{message}`, `{detail}`, `{error:
+    /// {status, details: [{reason}, {retryDelay}]}}`, `{__type, message}`, a list of one.
     fn read(body: Option<&Json>) -> ProviderError {
         let text = |json: Option<&Json>| match json {
             Some(Json::String(text)) => text.clone(),
@@ -253,7 +253,7 @@ impl ProviderError {
         }
     }
 
-    /// Returns the status that an error without one of its own would have come with.
+    /// Returns the status that corresponds to an error without one.
     fn status(&self) -> u16 {
         const NAMED: &[(&str, u16)] = &[
             ("overloaded", 529),
@@ -341,7 +341,7 @@ impl ProviderError {
     }
 }
 
-/// Tells whether an answer with this status may be another one later.
+/// Tells whether a request that failed with this status may succeed later.
 fn passes(status: u16) -> bool {
     matches!(status, 408 | 425 | 429 | 500..=599)
 }

@@ -1,14 +1,14 @@
-//! About how many tokens texts have, where nobody counts them: four bytes each.
+//! Estimates of token counts that no provider reports: four bytes each.
 
 use super::call::{Call, Message, Part, Reply, ToolCall, Usage};
 
-/// The bytes of a token.
+/// The number of bytes per token.
 const BYTES: usize = 4;
 
-/// What an image counts as.
+/// The estimate for an image, in bytes.
 const IMAGE: usize = BYTES * 800;
 
-/// The count of `:usage` that says how many of its tokens are an estimate.
+/// The key of `:usage` for the number of estimated tokens.
 pub(crate) const ESTIMATED: &str = "estimated-tokens";
 
 /// Returns the approximate number of tokens in a number of bytes.
@@ -16,14 +16,14 @@ pub(super) fn of_bytes(bytes: usize) -> i64 {
     i64::try_from(bytes.div_ceil(BYTES)).unwrap_or(i64::MAX)
 }
 
-/// Returns about how many tokens a request has.
+/// Returns the estimated number of tokens of a request.
 pub(super) fn of_call(call: &Call) -> i64 {
     let of_message = |message: &Message| {
         let parts = message.content.iter().map(|part| match part {
             Part::Text(text) => text.len(),
             Part::Image { .. } => IMAGE,
         });
-        // A role and its marks.
+        // A role, with its markup.
         16 + parts.sum::<usize>() + of_calls(&message.tool_calls)
     };
     let messages: usize = call.messages.iter().map(of_message).sum();
@@ -34,13 +34,13 @@ pub(super) fn of_call(call: &Call) -> i64 {
     of_bytes(messages + tools.sum::<usize>())
 }
 
-/// Returns the bytes of calls of tools.
+/// Returns the number of bytes of tool calls.
 pub(super) fn of_calls(calls: &[ToolCall]) -> usize {
     let bytes = calls.iter().map(|it| it.name.len() + it.arguments.len());
     bytes.sum()
 }
 
-/// Returns what a call took: as the provider reports it, or about that.
+/// Returns the usage of a call: as the provider reports it, or estimated.
 pub(super) fn usage(call: &Call, reply: &Reply) -> Usage {
     if let Some(usage) = reply.usage {
         return usage;

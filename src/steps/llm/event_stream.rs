@@ -1,30 +1,30 @@
 //! The binary framing of AWS: `application/vnd.amazon.eventstream`.
 //!
-//! Incremental: bytes in, events out. A message is its length, that of its headers, a sum of both, headers,
-//! payload, and a sum of all. It knows nothing of sockets or of what the events mean.
+//! Incremental: bytes in, events out. A message consists of its length, the length of its headers, a checksum of both,
+//! headers, payload, and a checksum of the whole. It knows nothing of sockets or of the meaning of events.
 
 use serde_json::json;
 
 use crate::sse::Event;
 
-/// Two lengths and their sum.
+/// The size of two lengths and their checksum.
 const PRELUDE: usize = 12;
-/// The sum at the end.
+/// The size of the checksum at the end.
 const SUM: usize = 4;
-/// No honest message is longer.
+/// Maximum size of a message.
 const MOST: usize = 17 << 20;
 
-/// Collects bytes until they make events.
+/// Collects bytes until they form events.
 #[derive(Debug, Default)]
 pub struct Parser {
     bytes: Vec<u8>,
 }
 
 impl Parser {
-    /// Takes the next bytes and returns the events that they complete.
+    /// Adds bytes, and returns the events that they complete.
     ///
     /// # Errors
-    /// When a length or a sum is wrong: nothing after it can be read.
+    /// Fails if a length or a checksum is wrong: nothing after it can be read.
     pub fn push(&mut self, bytes: &[u8]) -> Result<Vec<Event>, String> {
         self.bytes.extend_from_slice(bytes);
         let mut events = Vec::new();
@@ -43,13 +43,13 @@ impl Parser {
     }
 }
 
-/// Returns the length of the first message when all of it is there.
+/// Returns the length of the first message, if it is complete.
 fn whole(bytes: &[u8]) -> Result<Option<usize>, String> {
     if bytes.len() < PRELUDE {
         return Ok(None);
     }
     if crc32fast::hash(&bytes[..8]) != number(&bytes[8..]) {
-        return Err("the sum of a message's lengths is wrong".into());
+        return Err("the checksum of a message's lengths is wrong".into());
     }
     let (length, headers) = (number(bytes) as usize, number(&bytes[4..]) as usize);
     if length > MOST || headers > length || length - headers < PRELUDE + SUM {
@@ -62,7 +62,7 @@ fn whole(bytes: &[u8]) -> Result<Option<usize>, String> {
 fn message(bytes: &[u8]) -> Result<Event, String> {
     let (body, sum) = bytes.split_at(bytes.len() - SUM);
     if crc32fast::hash(body) != number(sum) {
-        return Err("the sum of a message is wrong".into());
+        return Err("the checksum of a message is wrong".into());
     }
     let (mut headers, payload) = body[PRELUDE..].split_at(number(&body[4..]) as usize);
     let (mut kind, mut code, mut message) = (String::new(), String::new(), String::new());
@@ -86,7 +86,7 @@ fn message(bytes: &[u8]) -> Result<Event, String> {
     Ok(event)
 }
 
-/// Takes a header off the front: its name, and its value if that is text.
+/// Removes the first header: its name, and its value if that is text.
 fn header(bytes: &mut &[u8]) -> Option<(String, Option<String>)> {
     let length = usize::from(take(bytes, 1)?[0]);
     let name = String::from_utf8_lossy(take(bytes, length)?).into_owned();
@@ -116,7 +116,7 @@ fn take<'a>(bytes: &mut &'a [u8], count: usize) -> Option<&'a [u8]> {
     Some(taken)
 }
 
-/// Reads the first four bytes; the caller knows that they are there.
+/// Reads the first four bytes, which must exist.
 fn number(bytes: &[u8]) -> u32 {
     u32::from_be_bytes([bytes[0], bytes[1], bytes[2], bytes[3]])
 }

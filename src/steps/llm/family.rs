@@ -1,6 +1,6 @@
-//! What a wire format is: pure functions from calls to bodies, and from bodies and events to replies.
+//! The contract of a wire format: pure functions from calls to bodies, and from bodies and events to replies.
 //!
-//! One file a format. Who speaks which, and with what small differences, stands in the [`Dialect`]s.
+//! One file per format. The providers of each format, with their small differences, are in the [`Dialect`]s.
 
 use reqwest::Url;
 use serde_json::{Map, Value as Json};
@@ -13,38 +13,38 @@ use crate::sse;
 
 /// A wire format.
 pub trait Family: Sync {
-    /// What flows call it: `chat-completions-compatible`, `anthropic` ...
+    /// Returns the name in flows: `chat-completions-compatible`, `anthropic` ...
     fn id(&self) -> &'static str;
 
-    /// Returns where a streamed call goes. `base` ends without a slash.
+    /// Returns the address of a streamed call. `base` ends without a slash.
     fn address(&self, base: &Url, call: &Call) -> Url;
 
-    /// Returns the headers that are always the same.
+    /// Returns the constant headers.
     fn headers(&self) -> &'static [(&'static str, &'static str)] {
         &[]
     }
 
-    /// Tells whether it has stop sequences. Where it has none, the answer is cut here.
+    /// Tells whether it supports stop sequences. Otherwise the answer is cut here.
     fn stops(&self) -> bool {
         true
     }
 
-    /// Returns the fields of the call that it has no place for and that an answer does without.
+    /// Returns the fields of the call that it does not support and that can be ignored.
     fn leaves_out(&self, _call: &Call) -> Vec<&'static str> {
         Vec::new()
     }
 
-    /// Returns the fields of the call that the model asked does not take.
+    /// Returns the fields of the call that the requested model does not support.
     fn refuses(&self, _call: &Call) -> Vec<&'static str> {
         Vec::new()
     }
 
-    /// Tells whether requests may be signed, as AWS wants it.
+    /// Tells whether requests may be signed for AWS.
     fn is_signed(&self) -> bool {
         false
     }
 
-    /// Returns how its streams are cut into events.
+    /// Returns how its streams are divided into events.
     fn frames(&self) -> Frames {
         Frames::Sse
     }
@@ -55,46 +55,46 @@ pub trait Family: Sync {
     /// Reads a whole answer, from a server that does not stream.
     ///
     /// # Errors
-    /// When it is an error, or no answer of this format.
+    /// Fails if it is an error, or not an answer of this format.
     fn decode(&self, provider: &str, body: &[u8]) -> Result<Reply, LlmError>;
 
-    /// Begins to put a streamed answer together.
+    /// Begins to join a streamed answer.
     fn stream(&self, provider: &str) -> Box<dyn Stream>;
 }
 
-/// A streamed answer being put together.
+/// A streamed answer under construction.
 pub trait Stream {
-    /// Takes one event and returns what it adds.
+    /// Adds one event, and returns what it adds to the answer.
     ///
     /// # Errors
-    /// When it is an error, or no event of this format.
+    /// Fails if it is an error, or not an event of this format.
     fn push(&mut self, event: &sse::Event) -> Result<Vec<Delta>, LlmError>;
 
-    /// Tells whether nothing more is to come.
+    /// Tells whether the stream is complete.
     fn is_done(&self) -> bool;
 
-    /// Returns how many characters of text have come.
+    /// Returns the number of characters of text so far.
     fn chars(&self) -> usize;
 
     /// Returns the reply, at the end of the stream.
     ///
     /// # Errors
-    /// When the stream broke off before its end.
+    /// Fails if the stream ended before the answer was complete.
     fn finish(self: Box<Self>) -> Result<Reply, LlmError>;
 }
 
-/// The tool that a model answers with, where that is how a format gets data by a schema.
+/// The tool by which a model answers, in formats that get data with a schema in this way.
 pub const ANSWER_TOOL: &str = "flowstone_answer";
 
-/// The same for data that is no object: it stands under `answer`, since a tool takes an object.
+/// The same for data that is not an object: it is under `answer`, because the arguments of a tool are an object.
 pub const ANSWER_VALUE_TOOL: &str = "flowstone_answer_value";
 
-/// Says what the system says in the middle of a conversation, where a format has only a user's place for it.
+/// Marks a system message in the middle of a conversation, for formats that only allow a user's message there.
 pub fn aside(text: &str) -> String {
     format!("<system>\n{text}\n</system>")
 }
 
-/// Tells a model that cannot be held to a form which form the answer has.
+/// Returns an instruction about the format of the answer, for models that cannot be constrained to it.
 pub fn instructions(output: &Output) -> Option<String> {
     const ONE: &str = "Answer with one JSON document and nothing else.";
     match output {
@@ -106,7 +106,7 @@ pub fn instructions(output: &Output) -> Option<String> {
     }
 }
 
-/// Writes 1.0 as 1: what a person would write.
+/// Converts 1.0 to 1, as a person would write it.
 pub fn number(number: f64) -> Json {
     match number.fract() == 0.0 && number.abs() < 1e15 {
         true => Json::from(number as i64),
@@ -114,8 +114,8 @@ pub fn number(number: f64) -> Json {
     }
 }
 
-/// Lays what a step adds over a body: maps into maps, nothing (`nil`) takes away, all else replaces. Tools stand beside
-/// those of the call: a provider's own ones are added so.
+/// Merges a field of the step into a body: maps are merged, nil removes a key, other values replace it. Tools are added
+/// to those of the call, so that a provider's own tools can be added.
 pub fn lay_over(body: &mut Map<String, Json>, key: &str, value: &Json) {
     match (body.get_mut(key), value) {
         (_, Json::Null) => {
@@ -135,7 +135,7 @@ pub fn lay_over(body: &mut Map<String, Json>, key: &str, value: &Json) {
     }
 }
 
-/// Returns type and Base64 text of a `data:` address; None for other addresses.
+/// Returns the type and the Base64 text of a `data:` address; `None` for other addresses.
 pub fn data_url(url: &str) -> Option<(String, String)> {
     use base64::Engine as _;
     let (kind, data) = url.strip_prefix("data:")?.split_once(',')?;
@@ -150,7 +150,7 @@ pub fn data_url(url: &str) -> Option<(String, String)> {
     Some((kind_of(kind), text))
 }
 
-/// Returns bytes that are written in percent.
+/// Decodes percent-encoded bytes.
 fn unescaped(text: &str) -> Vec<u8> {
     let digit = |at: Option<&u8>| at.and_then(|it| char::from(*it).to_digit(16));
     let (bytes, mut at, mut plain) = (text.as_bytes(), 0, Vec::new());
@@ -169,7 +169,7 @@ fn unescaped(text: &str) -> Vec<u8> {
     plain
 }
 
-/// Reads JSON that came from a provider.
+/// Parses JSON from a provider.
 pub fn parsed(provider: &str, what: &str, text: &[u8]) -> Result<Json, LlmError> {
     serde_json::from_slice(text)
         .map_err(|error| malformed(provider, &format!("{what} is not JSON ({error})"), text))
@@ -182,10 +182,10 @@ pub fn count(json: Option<&Json>) -> Option<i64> {
     (0..=MOST).contains(&count).then_some(count)
 }
 
-/// Reads a field that holds text. One that is missing or null is `None`.
+/// Reads a text field. Returns `None` if it is missing or null.
 ///
 /// # Errors
-/// When it holds something else: what that would mean is not known, so that it is not taken for nothing.
+/// Fails if it is something else, because its meaning is not known.
 pub fn text_of<'a>(
     provider: &str,
     json: &'a Json,
@@ -202,7 +202,7 @@ pub fn text_of<'a>(
     }
 }
 
-/// Says that something is not of the format.
+/// Returns the error for text that does not match the format.
 pub fn malformed(provider: &str, cause: &str, text: &[u8]) -> LlmError {
     LlmError::Malformed {
         provider: provider.to_string(),
@@ -211,7 +211,7 @@ pub fn malformed(provider: &str, cause: &str, text: &[u8]) -> LlmError {
     }
 }
 
-/// Adds segments to the path of an address.
+/// Appends segments to the path of an address.
 pub fn below(base: &Url, segments: &str) -> Url {
     let mut url = base.clone();
     let path = format!("{}/{segments}", base.path().trim_end_matches('/'));

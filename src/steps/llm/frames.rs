@@ -1,19 +1,19 @@
-//! How a stream is cut into events: a family says which way, and reads the events whichever it is.
+//! The division of a stream into events, which a family selects.
 
 use super::event_stream;
 use crate::sse::{self, Event};
 
-/// A way to cut a stream.
+/// A way to divide a stream into events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Frames {
     /// Server-sent events.
     Sse,
-    /// Messages of AWS, with sums. Their type is the event's name.
+    /// Messages of AWS, with checksums. Their type is the event's name.
     AwsEvents,
 }
 
 impl Frames {
-    /// Returns what the request says that it accepts.
+    /// Returns the value of the request's `Accept` header.
     pub fn accept(self) -> &'static str {
         match self {
             Frames::Sse => "text/event-stream, application/json",
@@ -29,17 +29,17 @@ impl Frames {
     }
 }
 
-/// Collects bytes until they make events.
+/// Collects bytes until they form events.
 pub enum Decoder {
     Sse(sse::Parser),
     AwsEvents(event_stream::Parser),
 }
 
 impl Decoder {
-    /// Takes the next bytes and returns the events that they complete.
+    /// Adds bytes, and returns the events that they complete.
     ///
     /// # Errors
-    /// When the bytes cannot be of such a stream.
+    /// Fails if the bytes cannot be part of such a stream.
     pub fn push(&mut self, bytes: &[u8]) -> Result<Vec<Event>, String> {
         match self {
             Decoder::Sse(parser) => Ok(parser.push(bytes)),

@@ -1,7 +1,7 @@
 //! Google's `generateContent`: calls to JSON. Answers are read in [`stream`].
 //!
-//! Pure. Tools answer by name, and ids are optional: where the model gives none we make one, and keep it to
-//! ourselves. What carries a signature goes back part by part as it came.
+//! Pure. Tool results refer to tools by name, and ids are optional: missing ids are made here, and never sent. Parts
+//! with a signature are sent back unchanged.
 
 mod stream;
 
@@ -20,7 +20,7 @@ pub struct Gemini;
 /// The family's name, also that of its opaque blocks.
 const ID: &str = "google";
 
-/// Stands for a signature that a call of another provider's model does not have.
+/// Replaces the signature of a call that came from another provider's model.
 const NO_SIGNATURE: &str = "skip_thought_signature_validator";
 
 impl Family for Gemini {
@@ -28,7 +28,7 @@ impl Family for Gemini {
         ID
     }
 
-    /// The base may end with the version or before it; a model may come with its collection.
+    /// The base may end with the version or before it; a model may be given with its collection.
     fn address(&self, base: &Url, call: &Call) -> Url {
         let is_version = |it: &str| {
             let mut chars = it.chars();
@@ -99,7 +99,7 @@ fn tool(tool: &super::call::Tool) -> Json {
     json
 }
 
-/// Returns the instructions: what the system says before anybody else, and the wished form if it goes in words.
+/// Returns the instructions: the system messages at the beginning, and the requested format if it is described in text.
 fn system(call: &Call) -> Vec<Json> {
     let opening = call.messages.iter().take(opening(call));
     let mut parts: Vec<Json> = opening.flat_map(|it| it.content.iter().map(part)).collect();
@@ -109,26 +109,26 @@ fn system(call: &Call) -> Vec<Json> {
     parts
 }
 
-/// Counts the messages of the system before those of others.
+/// Returns the number of system messages at the beginning.
 fn opening(call: &Call) -> usize {
     let mut messages = call.messages.iter();
     let others = messages.position(|it| it.role != Role::System);
     others.unwrap_or(call.messages.len())
 }
 
-/// Tells whether tools and a form for the answer go together.
+/// Tells whether tools and an answer format can be combined.
 fn takes_both(call: &Call) -> bool {
     generation(&call.model).is_some_and(|it| it >= 3)
 }
 
-/// Returns the generation of a model: 2 of `gemini-2.5-flash`.
+/// Returns the generation of a model: 2 for `gemini-2.5-flash`.
 fn generation(model: &str) -> Option<u32> {
     let (_, rest) = model.rsplit_once("gemini-")?;
     let digits: String = rest.chars().take_while(char::is_ascii_digit).collect();
     digits.parse().ok()
 }
 
-/// Messages that follow one another from the same side are one content.
+/// Consecutive messages of the same side become one content.
 fn contents(call: &Call) -> Json {
     let mut contents: Vec<(&str, Vec<Json>)> = Vec::new();
     for message in &call.messages[opening(call)..] {
@@ -148,7 +148,7 @@ fn contents(call: &Call) -> Json {
         }
     }
     for (_, parts) in &mut contents {
-        // The answers of a turn's tools stand together, the images that they brought after them.
+        // The results of a turn's tools are adjacent, followed by their images.
         parts.sort_by_key(|part| part.get("functionResponse").is_none());
     }
     let contents = contents.into_iter().filter(|(_, parts)| !parts.is_empty());
@@ -157,7 +157,7 @@ fn contents(call: &Call) -> Json {
         .collect()
 }
 
-/// Returns what the model said, as it came if it was of this family.
+/// Returns the parts of an assistant's message, unchanged if it is of this family.
 fn contents_of(call: &Call, message: &Message) -> Vec<Json> {
     if let Some(opaque) = &message.opaque
         && opaque.family == ID
@@ -165,7 +165,7 @@ fn contents_of(call: &Call, message: &Message) -> Vec<Json> {
     {
         return parts.clone();
     }
-    // Beside calls, empty texts are dropped.
+    // With calls, empty texts are dropped.
     let is_something = |it: &&Part| !matches!(it, Part::Text(text) if text.is_empty());
     let content = message.content.iter().filter(is_something);
     let mut parts: Vec<Json> = content.map(part).collect();
@@ -184,7 +184,7 @@ fn contents_of(call: &Call, message: &Message) -> Vec<Json> {
     parts
 }
 
-/// Returns an id, unless it is one that we made.
+/// Returns an id, unless it was made here.
 pub(super) fn own_id(id: &str) -> Option<&str> {
     (!id.is_empty() && !id.starts_with(call_id::MADE)).then_some(id)
 }
@@ -197,7 +197,7 @@ fn arguments(call: &ToolCall) -> Json {
     }
 }
 
-/// Returns what a tool answered. Its images follow it: not every model takes them inside.
+/// Returns the result of a tool, followed by its images: not every model accepts them inside.
 fn answered(call: &Call, message: &Message) -> Vec<Json> {
     let id = message.tool_call_id.as_deref().unwrap_or_default();
     let calls = call.messages.iter().flat_map(|it| &it.tool_calls);
@@ -215,7 +215,7 @@ fn answered(call: &Call, message: &Message) -> Vec<Json> {
     }
     let value = serde_json::from_str(&text).unwrap_or(Json::String(text));
     let response = match (message.is_error, value) {
-        // What went wrong in an agent's tool comes as such an object already.
+        // The error of an agent's tool already is such an object.
         (true, Json::Object(object)) if object.contains_key("error") => Json::Object(object),
         (true, value) => json!({"error": value}),
         (false, object @ Json::Object(_)) => object,
@@ -289,7 +289,7 @@ fn generation_config(call: &Call) -> Map<String, Json> {
     config
 }
 
-/// Newer models take a level, older ones a number of tokens.
+/// Newer models have levels of effort, older ones a number of tokens.
 fn thinking(model: &str, effort: &str) -> Json {
     let is_by_level = generation(model).is_none_or(|it| it >= 3);
     let budget = match effort {

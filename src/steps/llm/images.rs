@@ -1,7 +1,7 @@
-//! Images in messages: addresses, and resources of the own stores, checked before anybody sees them.
+//! Images in messages: addresses, and resources of Flowstone's own stores, checked before they are sent.
 //!
-//! A resource is read through the registry and nowhere else. Its bytes must be what its content type says; how large
-//! a picture is, is read from its head before it is decoded.
+//! A resource is only read through the registry. Its bytes must match its content type; the dimensions of a picture are
+//! read from its header before it is decoded.
 
 mod picture;
 
@@ -16,19 +16,19 @@ use crate::fields::Fields;
 use crate::resource;
 use picture::{MOST_BYTES, Picture, PictureError, Processing, unreadable};
 
-/// The known abilities of the model that will see the images of a call.
+/// The known abilities of the model that receives the images of a call.
 pub(super) struct Sight<'a> {
     pub provider: &'a str,
     pub model: &'a str,
-    /// Whether it takes images at all.
+    /// Whether it accepts images.
     pub sees: bool,
-    /// Whether it fetches them from an address.
+    /// Whether it fetches images from an address.
     pub fetches: bool,
-    /// Whether an image that is larger than all providers take is made smaller.
+    /// Whether images that are too large for some provider are reduced.
     pub is_fitting: bool,
 }
 
-/// How long a signed link to an image is good for: as long as a call may wait for its turn.
+/// The lifetime of a signed link to an image: as long as a call may wait for its turn.
 const LINK_MS: i64 = 900_000;
 
 impl Sight<'_> {
@@ -37,11 +37,11 @@ impl Sight<'_> {
             return Ok(());
         }
         let message = format!(
-            "`{}` of `:{}` takes no images, and a message has one",
+            "`{}` of `:{}` does not accept images, but a message has one",
             self.model, self.provider
         );
         Err(StepError::new("E0821", "unsupported", message).hint(
-            "use a model that sees, or say that this one does: `:capabilities #{:vision ...}` in its connection or in `:llm-providers`",
+            "use a model that accepts images, or declare that this one does: `:capabilities #{:vision ...}` in its connection or in `:llm-providers`",
         ))
     }
 
@@ -56,13 +56,13 @@ impl Sight<'_> {
         if self.fetches {
             return Ok(());
         }
-        let message = format!("`:{}` fetches no images from an address", self.provider);
+        let message = format!("`:{}` does not fetch images from an address", self.provider);
         Err(StepError::config("E0824", message)
             .hint("store the image and send it itself: `{:type :image-resource :resource ref}`"))
     }
 }
 
-/// Reads an image that is given by its address.
+/// Reads an image given by its address.
 pub(super) async fn by_address(fields: Fields<'_>, sight: &Sight<'_>) -> Result<Part, StepError> {
     fields.only(&["detail", "type", "url"])?;
     sight.check()?;
@@ -90,7 +90,7 @@ pub(super) async fn by_address(fields: Fields<'_>, sight: &Sight<'_>) -> Result<
     Ok(inline(&picture, detail))
 }
 
-/// Reads an image of the own stores.
+/// Reads an image of Flowstone's own stores.
 pub(super) async fn of_resource(
     cx: &StepContext,
     fields: Fields<'_>,
@@ -124,7 +124,7 @@ pub(super) async fn of_resource(
                     "E0824",
                     "an image with `:processing` cannot be sent by `:transport :signed-url`",
                 )
-                .hint("a link leads to what is stored: leave one of them out"));
+                .hint("a link refers to the stored image: remove one of them"));
             }
             checked(bytes, kind, processing, &uri).await?;
             Ok(Part::Image {
@@ -164,7 +164,7 @@ fn inline(picture: &Picture, detail: Option<String>) -> Part {
     }
 }
 
-/// Checks and processes an image on a thread that may take its time.
+/// Checks and processes an image on a thread that may block.
 async fn checked(
     bytes: Vec<u8>,
     content_type: String,
@@ -188,7 +188,7 @@ fn link(cx: &StepContext, uri: &str) -> Result<String, StepError> {
             "E0824",
             "an image cannot be sent by `:transport :signed-url`: no public URL is set for this project",
         )
-        .hint("say it in flowstone.edn, `{:server {:url \"https://...\"}}`, or leave out `:transport`"));
+        .hint("set it in flowstone.edn, `{:server {:url \"https://...\"}}`, or leave out `:transport`"));
     };
     Ok(resource::signer(cx)?.link(base, uri, cx.now_ms().saturating_add(LINK_MS)))
 }

@@ -1,7 +1,7 @@
 //! The conversation of a call: `:prompt`, `:messages`, `:system`, `:input`.
 //!
-//! A message is data that a flow, an agent or a journal holds, and reads back as it was: calls of tools, their
-//! results, and what a provider wants returned unchanged.
+//! A message is data of a flow, an agent or a journal, and is read back unchanged: tool calls, their results, and
+//! blocks that a provider requires back.
 
 use flowstone_flow::step::{Retry, StepContext, StepError};
 use flowstone_lang::value::Value;
@@ -25,7 +25,7 @@ pub(super) async fn read(
     for key in ["messages", "prompt", "system"] {
         if fields.has(key) && input.has(key) {
             let twice = format!("`:{key}` is set in the step and in its `:input`");
-            return Err(unfit(twice).hint("say it once"));
+            return Err(unfit(twice).hint("set it only once"));
         }
     }
     let pick = |key: &str| fields.get(key).or_else(|| input.get(key));
@@ -55,7 +55,7 @@ pub(super) async fn read(
     Ok(messages)
 }
 
-/// The error of a call without a question.
+/// Returns the error for a call without a question.
 pub(super) fn nothing_to_ask() -> StepError {
     unfit("there is nothing to ask").hint("give it a `:prompt` or `:messages`")
 }
@@ -64,7 +64,7 @@ fn unfit(message: impl Into<String>) -> StepError {
     StepError::config("E0809", message)
 }
 
-/// Text as it is, data as JSON.
+/// Returns text unchanged, and data as JSON.
 pub(super) fn text_of(key: &str, value: &Value) -> Result<String, StepError> {
     match value {
         Value::Text(text) => Ok(text.to_string()),
@@ -147,7 +147,7 @@ fn role(fields: Fields<'_>) -> Result<Role, StepError> {
     }
 }
 
-/// Refuses what only messages of another role have.
+/// Rejects keys that belong to messages of another role.
 fn only_of(role: Role, fields: Fields<'_>) -> Result<(), StepError> {
     let others: &[&str] = match role {
         Role::Assistant => &["error?", "name", "tool-call-id"],
@@ -171,7 +171,7 @@ async fn content(
 ) -> Result<Vec<Part>, StepError> {
     let parts = match (role, fields.given("content")) {
         (_, None) => return Ok(Vec::new()),
-        // A tool may give nothing, and the model is to know.
+        // A tool may return nothing, which the model must be told.
         (Role::Tool, Some(Value::Nil)) => return Ok(vec![Part::Text("null".into())]),
         (_, Some(Value::Nil)) => return Ok(Vec::new()),
         (_, Some(Value::Text(text))) => return Ok(vec![Part::Text(text.to_string())]),
@@ -193,7 +193,7 @@ async fn content(
     Ok(content)
 }
 
-/// Tells parts of a message from a tool's plain data.
+/// Distinguishes the parts of a message from a tool's plain data.
 fn are_parts(items: &[Value]) -> bool {
     let is_part = |item: &Value| {
         let kind = item.get("type").and_then(flowstone_flow::flow::name_of);
@@ -204,7 +204,8 @@ fn are_parts(items: &[Value]) -> bool {
 
 const PARTS: &[&str] = &["image", "image-resource", "image-url", "text"];
 
-/// Reads a part. An image with `:optional? true` is made to fit, and a line of text stands where it cannot be shown.
+/// Reads a part. An image with `:optional? true` is reduced if necessary, and replaced by a line of text if it cannot
+/// be shown.
 async fn part_or_line(
     cx: &StepContext,
     entry: &Value,
@@ -257,7 +258,7 @@ async fn part(cx: &StepContext, entry: &Value, sight: &Sight<'_>) -> Result<Part
 fn tool_call(call: &Value) -> Result<ToolCall, StepError> {
     let fields = Fields::inside("a call of :tool-calls", call)?;
     let need = |what: &str| unfit(format!("a call of `:tool-calls` needs `:{what}`"));
-    // As the model wrote it, where that was no JSON.
+    // The model's own text, if it was not JSON.
     let arguments = match (fields.text("arguments-text")?, fields.get("arguments")) {
         (Some(text), _) => text.to_string(),
         (None, None) => "{}".to_string(),
@@ -275,7 +276,7 @@ fn tool_call(call: &Value) -> Result<ToolCall, StepError> {
     })
 }
 
-/// Reads what the envelope wrote: the blocks are JSON text, so that they come back to the letter.
+/// Reads the form that the envelope writes: the blocks are JSON text, so that they are sent back unchanged.
 fn opaque(value: &Value) -> Result<Opaque, StepError> {
     let fields = Fields::inside(":opaque", value)?;
     fields.only(&["blocks", "family"])?;

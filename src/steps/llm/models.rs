@@ -1,11 +1,11 @@
-//! What is known of models by their names: what a provider can do, some of its models cannot.
+//! Known limits of models by their names: capabilities of a provider that some of its models lack.
 //!
-//! A small table, not a catalogue: a name that is not in it may do all that its provider does. `:capabilities` of
-//! `:llm-providers` or of a connection is believed instead.
+//! A small table, not a catalogue: a name that is not in it has all capabilities of its provider. `:capabilities` of
+//! `:llm-providers` or of a connection take precedence.
 
 use super::capability::Capability::{self, ReasoningEffort, ToolCalling, Vision};
 
-/// How a model's name begins, without its maker, and what such models lack.
+/// Prefixes of the names of models, without their makers, and the capabilities that such models lack.
 const LACKING: &[(&str, &[Capability])] = &[
     ("chatgpt-4o", &[ReasoningEffort, ToolCalling]),
     ("claude-2", &[ReasoningEffort, ToolCalling, Vision]),
@@ -30,11 +30,11 @@ const LACKING: &[(&str, &[Capability])] = &[
     ("smollm", &[ReasoningEffort, Vision]),
 ];
 
-/// Names that begin as one of the above, and are other models.
+/// Names with one of these prefixes that are other models.
 const OTHERS: &[(&str, Capability)] =
     &[("claude-3-7", ReasoningEffort), ("llama3.2-vision", Vision)];
 
-/// Tells whether a model can do that, as far as its name says.
+/// Tells whether a model has a capability, as far as its name shows.
 pub(super) fn can(model: &str, capability: Capability) -> bool {
     let name = model.rsplit('/').next().unwrap_or(model);
     let name = name.to_ascii_lowercase();

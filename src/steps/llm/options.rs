@@ -1,4 +1,4 @@
-//! What steers a call: temperature and the like, and what goes into the request as it is.
+//! Options of a call: temperature and similar ones, and fields that are added to the request unchanged.
 
 use flowstone_flow::flow::name_of;
 use flowstone_flow::step::StepError;
@@ -18,7 +18,7 @@ pub(super) fn read(
     endpoint: &Endpoint,
     wanted: &Wanted,
 ) -> Result<Options, StepError> {
-    // A wish, not an order: models without a temperature are as they are.
+    // A wish only: models without a temperature are used unchanged.
     let is_calm = wanted.is_deterministic && endpoint.can(Capability::Temperature);
     Ok(Options {
         temperature: fields.number("temperature")?.or(is_calm.then_some(0.0)),
@@ -42,7 +42,7 @@ pub(super) fn extra(
     dialect: &Dialect,
 ) -> Result<Vec<(String, Json)>, StepError> {
     let mut extra = Vec::new();
-    // Only a provider with that interface gets this far with it.
+    // Only providers with that API reach this code.
     if let Some(options) = fields.map("openai")? {
         Fields::inside(":openai", options)?.only(&["responses"])?;
         if let Json::Object(options) = as_json(":openai", options)? {
@@ -72,7 +72,7 @@ pub(super) fn extra(
             "E0809",
             format!("`:{provider}` has no Responses interface to give `:responses` to"),
         )
-        .hint("leave them out, or say `:family :openai` in its connection"));
+        .hint("remove them, or set `:family :openai` in its connection"));
     }
     let ours = ["contents", "input", "messages", "stream", "stream_options"];
     let inner = responses.and_then(|(_, options)| options.as_object());

@@ -1,4 +1,4 @@
-//! Structured output: what the flow asks for, what the provider gets, and whether the answer conforms.
+//! Structured output: the requested format, its description for the provider, and the check of the answer.
 //!
 //! The answer is always checked here, whatever the provider promises.
 
@@ -12,18 +12,18 @@ use super::call::Output;
 use crate::fields::Fields;
 use crate::{json, schema};
 
-/// What the flow wants.
+/// The requested output.
 pub(crate) struct Wanted {
-    /// What to tell the provider.
+    /// The description for the provider.
     pub output: Output,
     check: Check,
-    /// What else the answer must be: `:expect` of the step.
+    /// A further condition of the answer: `:expect` of the step.
     expect: Option<Value>,
-    /// How often to send a wrong answer back.
+    /// How many times a wrong answer is sent back.
     pub repairs: usize,
-    /// The same question is to get the same answer.
+    /// Whether the same question should get the same answer.
     pub is_deterministic: bool,
-    /// The flow insists that the provider holds the model to the schema.
+    /// Whether the provider must constrain the model to the schema.
     is_held: bool,
 }
 
@@ -34,13 +34,13 @@ enum Check {
     JsonSchema(Box<jsonschema::Validator>),
 }
 
-/// The most that a problem's text may hold.
+/// Maximum length of a problem's text in characters.
 const PROBLEM_CHARS: usize = 2000;
 
 impl Wanted {
     pub fn read(fields: Fields<'_>) -> Result<Wanted, StepError> {
         let nothing = Value::map([]);
-        // A keyword alone is the format.
+        // A keyword alone sets the format.
         let short = fields
             .get("output")
             .and_then(name_of)
@@ -161,10 +161,10 @@ impl Wanted {
         ))
     }
 
-    /// Returns what is wrong with the content by `:expect`, in words for the model, and the error to fail with.
+    /// Returns the message for the model and the error if the content does not satisfy `:expect`.
     ///
     /// # Errors
-    /// When the expectation itself cannot be checked.
+    /// Fails if the expectation itself cannot be checked.
     pub fn unexpected(
         &self,
         cx: &StepContext,
@@ -182,20 +182,20 @@ impl Wanted {
         }
     }
 
-    /// Tells whether the flow insists that the provider itself holds the model to the schema.
+    /// Tells whether the provider itself must constrain the model to the schema.
     pub fn is_held(&self) -> bool {
         self.is_held
     }
 
-    /// Tells whether the answer is to be data.
+    /// Tells whether the answer must be data.
     pub fn is_data(&self) -> bool {
         !matches!(self.check, Check::Text)
     }
 
-    /// Returns the answer as the flow gets it.
+    /// Returns the answer in the form for the flow.
     ///
     /// # Errors
-    /// What is wrong with it, in words for a person and for the model.
+    /// A message about the problem, for a person and for the model.
     pub fn take(&self, content: &str) -> Result<Value, String> {
         if let Check::Text = self.check {
             return Ok(Value::from(content));
@@ -247,7 +247,7 @@ fn validator(schema: &Json) -> Result<jsonschema::Validator, StepError> {
     jsonschema::validator_for(schema).map_err(|error| bad_schema(&error))
 }
 
-/// Returns what is inside a code fence, which some models cannot help.
+/// Returns the text inside a code fence, which some models always add.
 fn unfenced(content: &str) -> &str {
     let text = content.trim();
     let Some(rest) = text.strip_prefix("```") else {
@@ -262,8 +262,8 @@ fn unfenced(content: &str) -> &str {
         .trim()
 }
 
-/// Tells whether providers that can hold a model to a schema will accept this one: every object closed,
-/// every property required.
+/// Tells whether providers that constrain a model to a schema accept this one: every object closed, every property
+/// required.
 fn may_be_strict(schema: &Json) -> bool {
     match schema {
         Json::Object(object) => {

@@ -2,7 +2,7 @@
 
 use super::call::{Call, Message, Part, Reply, Role, Usage};
 
-/// How often an answer is gone on with.
+/// Maximum number of continuations of an answer.
 pub(super) const MOST: usize = 10;
 
 /// Returns the call that continues a reply, if the reply was interrupted.
@@ -20,7 +20,7 @@ pub(super) fn further(call: &Call, reply: &Reply) -> Option<Call> {
     Some(call)
 }
 
-/// Returns both parts as one reply.
+/// Joins both parts into one reply.
 pub(super) fn joined(before: Reply, now: Reply) -> Reply {
     let usage = match (before.usage, now.usage) {
         (Some(before), Some(now)) => Some(Usage::plus(before, now)),
@@ -36,7 +36,7 @@ pub(super) fn joined(before: Reply, now: Reply) -> Reply {
             Some(before)
         }
         (Some(mut before), None) => {
-            // What was said since stands after it.
+            // The later blocks come after it.
             if let Some(blocks) = before.blocks.as_array_mut() {
                 let length = now.content.chars().count();
                 blocks.push(serde_json::json!({"type": "text", "length": length}));

@@ -1,33 +1,32 @@
-//! An assistant's message as its provider wants it back: what it gave unchanged at its places, text and calls as they
-//! are now.
+//! An assistant's message in the form that its provider requires back: its blocks unchanged at their places, with the
+//! current text and calls.
 //!
-//! What is kept of an answer is a list of blocks. Text and calls of tools leave only marks there, since hooks, stops and
-//! renamed ids may change them.
+//! The kept blocks of an answer are a list. Text and tool calls only leave marks there, because hooks, stop sequences
+//! and renamed ids may change them.
 
 use serde_json::Value as Json;
 
 use super::call::{Message, ToolCall};
 
-/// What a kept block stands for.
+/// The meaning of a kept block.
 pub(super) enum Mark<'a> {
     /// A number of characters of text.
     Text(usize),
     /// A call of a tool, by its id.
     Call(&'a str),
-    /// Itself.
+    /// A block that is sent back unchanged.
     Block,
 }
 
-/// What stands at a place of the message.
+/// The contents of a place in the message.
 pub(super) enum Place<'a> {
-    /// Text, with its mark where there is one.
+    /// Text, with its mark if there is one.
     Text(&'a str, Option<&'a Json>),
     Call(&'a ToolCall),
     Block(&'a Json),
 }
 
-/// Returns the places of a message of this family: those of the kept blocks, then text and calls that none of them
-/// stands for.
+/// Returns the places of a message of this family: those of the kept blocks, followed by text and calls without a mark.
 pub(super) fn places<'a>(
     message: &'a Message,
     text: &'a str,

@@ -1,6 +1,6 @@
-//! What calls of models cost: a table that comes with the program, and what the project says over it.
+//! Prices of model calls: a built-in table, overridden by the project.
 //!
-//! A model that no row names has no price: nothing is guessed, from neither names nor neighbours.
+//! A model without a row has no price: nothing is guessed from similar names.
 
 use std::sync::LazyLock;
 
@@ -12,7 +12,7 @@ use flowstone_lang::value::Value;
 use super::call::Usage;
 use crate::json::items;
 
-/// The table that comes with the program.
+/// The built-in table.
 const OWN: &str = include_str!("prices.edn");
 
 const KEYS: &[&str] = &[
@@ -37,24 +37,24 @@ pub struct PriceReport {
     pub output: f64,
     /// The input and output prices that apply above a number of input tokens.
     pub long: Option<(i64, f64, f64)>,
-    /// Who says so.
+    /// The origin of the price.
     pub source: String,
 }
 
-/// The price of the models that a pattern names, at one provider.
+/// The price of the models that match a pattern, at one provider.
 #[derive(Debug, Clone, PartialEq)]
 struct Price {
     provider: String,
-    /// A model's name, in which `*` stands for anything.
+    /// A model's name, in which `*` matches any text.
     model: String,
     rates: Rates,
     /// The number of input tokens above which other rates apply.
     long: Option<(i64, Rates)>,
-    /// Who says so.
+    /// The origin of the price.
     source: &'static str,
 }
 
-/// US dollars for a million tokens.
+/// The rates in US dollars for a million tokens.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct Rates {
     pub input: f64,
@@ -63,7 +63,7 @@ struct Rates {
     pub output: f64,
 }
 
-/// The prices that a flow and its project give. They win over the table that comes with the program, which all calls share.
+/// The prices of a flow and its project. They override the built-in table, which all calls share.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Prices(Vec<Price>);
 
@@ -75,15 +75,15 @@ static OWN_PRICES: LazyLock<(String, Vec<Price>)> = LazyLock::new(|| {
     (as_of.unwrap_or_default().to_owned(), rows)
 });
 
-/// Returns up to when the table that comes with the program was gathered.
+/// Returns the date of the built-in table.
 pub fn as_of() -> &'static str {
     &OWN_PRICES.0
 }
 
-/// Returns the table of a project, those rows first that win.
+/// Returns the table of a project, in the order of precedence.
 ///
 /// # Errors
-/// When a price in the settings is not right.
+/// Fails if a price in the settings is invalid.
 pub fn report(settings: &Value) -> Result<Vec<PriceReport>, String> {
     let prices = Prices::of(&Value::Nil, settings)?;
     let report = |price: &Price| PriceReport {
@@ -121,22 +121,22 @@ fn of_settings(settings: &Value) -> Result<Vec<Price>, String> {
 }
 
 impl Prices {
-    /// Returns what holds for a flow in a project.
+    /// Returns the prices for a flow in a project.
     ///
     /// # Errors
-    /// When a price is not right.
+    /// Fails if a price is invalid.
     pub fn of(flow_providers: &Value, settings: &Value) -> Result<Prices, String> {
         let mut prices = of_providers(Some(flow_providers), "the flow")?;
         prices.extend(of_settings(settings)?);
         Ok(Prices(prices))
     }
 
-    /// Returns all prices that hold, those first that win.
+    /// Returns all applicable prices, in the order of precedence.
     fn all(&self) -> impl DoubleEndedIterator<Item = &Price> {
         self.0.iter().chain(&OWN_PRICES.1)
     }
 
-    /// Returns what a call cost, in millionths of a US dollar; nothing where no row names the model.
+    /// Returns the cost of a call, in millionths of a US dollar; `None` if no row matches the model.
     pub fn cost(&self, provider: &str, model: &str, usage: &Usage) -> Option<i64> {
         let rates = self.find(provider, model)?.rates_for(usage.prompt);
         let (cached, written) = (usage.cached.unwrap_or(0), usage.cache_write.unwrap_or(0));
@@ -158,7 +158,7 @@ impl Prices {
         };
         let source = self.all().find(fits)?.source;
         let found = self.all().filter(|it| it.source == source).filter(fits);
-        // Of two that are as long, the one that comes first.
+        // Of two patterns of the same length, the first one.
         found.rev().max_by_key(|price| {
             let letters = price.model.chars().filter(|it| *it != '*').count();
             (!price.model.contains('*'), letters)
@@ -175,7 +175,7 @@ impl Price {
     }
 }
 
-/// Tells whether a name fits a pattern in which `*` stands for anything.
+/// Tells whether a name matches a pattern in which `*` matches any text.
 fn matches(pattern: &str, name: &str) -> bool {
     let Some((start, rest)) = pattern.split_once('*') else {
         return pattern == name;
@@ -187,7 +187,7 @@ fn matches(pattern: &str, name: &str) -> bool {
     ends.into_iter().any(|at| matches(rest, &name[at..]))
 }
 
-/// Returns a model's name without the date at its end: `-20250514`, `-2025-04-14`.
+/// Returns a model's name without a date at its end: `-20250514`, `-2025-04-14`.
 fn without_date(model: &str) -> &str {
     for shape in ["-00000000", "-0000-00-00"] {
         let at = model.len().saturating_sub(shape.len());
@@ -212,7 +212,7 @@ fn read(rows: &Value, place: &str, source: &'static str) -> Result<Vec<Price>, S
         let place = format!("{place}, row {}", at + 1);
         known(row, KEYS, &place)?;
         let text = |key: &str| row.get(key).and_then(name_of).map(|it| it.to_string());
-        let needed = |key: &str| format!("{place} does not say its `:{key}`");
+        let needed = |key: &str| format!("{place} needs `:{key}`");
         prices.push(Price {
             provider: text("provider").ok_or_else(|| needed("provider"))?,
             model: text("model").ok_or_else(|| needed("model"))?,
@@ -285,7 +285,7 @@ fn rates(row: &Value, place: &str) -> Result<Rates, String> {
             )),
         },
     };
-    let needed = |key: &str| rate(key)?.ok_or_else(|| format!("{place} does not say its `:{key}`"));
+    let needed = |key: &str| rate(key)?.ok_or_else(|| format!("{place} needs `:{key}`"));
     Ok(Rates {
         input: needed("input")?,
         cached: rate("cached")?,
@@ -302,11 +302,11 @@ fn long(row: &Value, place: &str) -> Result<Option<(i64, Rates)>, String> {
     known(long, &[RATES, &["over"]].concat(), &place)?;
     let over = long.get("over").and_then(Value::as_int);
     let over = over.filter(|it| *it > 0);
-    let over = over.ok_or_else(|| format!("{place} does not say over how many tokens, `:over`"))?;
+    let over = over.ok_or_else(|| format!("{place} needs `:over`, a number of tokens"))?;
     Ok(Some((over, rates(long, &place)?)))
 }
 
-/// Returns a number, whole or not.
+/// Returns a number as a float.
 fn number(value: &Value) -> Option<f64> {
     match crate::json::to_json(value).ok()? {
         serde_json::Value::Number(number) => number.as_f64(),
@@ -398,11 +398,11 @@ mod tests {
         let cases = [
             (
                 "{:prices [{:provider :a :model \"m\" :input 1}]}",
-                "`:prices`, row 1 does not say its `:output`",
+                "`:prices`, row 1 needs `:output`",
             ),
             (
                 "{:prices [{:provider :a :input 1 :output 1}]}",
-                "does not say its `:model`",
+                "needs `:model`",
             ),
             (
                 "{:prices [{:provider :a :model \"m\" :input \"1\" :output 1}]}",
@@ -423,7 +423,7 @@ mod tests {
             ),
             (
                 "{:prices [{:provider :a :model \"m\" :input 1 :output 1 :long {:input 1 :output 1}}]}",
-                "over how many tokens",
+                "needs `:over`",
             ),
         ];
         for (settings, expected) in cases {

@@ -1,4 +1,4 @@
-//! Which provider a call goes to: from the step, its connection, the settings or the environment.
+//! The choice of the provider of a call: from the step, its connection, the settings or the environment.
 
 use flowstone_flow::diagnostic::nearest;
 use flowstone_flow::flow::name_of;
@@ -24,25 +24,25 @@ use crate::http::route::Route;
 use crate::http::settings;
 use crate::json as convert;
 
-/// Who is asked.
+/// The server and the model of a call.
 pub(super) struct Endpoint {
-    /// What flows call the provider.
+    /// The name of the provider in flows.
     pub provider: String,
     pub dialect: Dialect,
     pub model: String,
     pub prices: Prices,
-    /// A setting lists its capabilities, so they are not derived from the name of the model.
+    /// Whether a setting lists its capabilities, so that they are not derived from the name of the model.
     pub is_vouched: bool,
     pub way: Way,
 }
 
 impl Endpoint {
-    /// Tells whether the model asked can do that, as far as is known.
+    /// Tells whether the model has a capability, as far as is known.
     pub fn can(&self, capability: Capability) -> bool {
         self.dialect.can(capability) && (self.is_vouched || models::can(&self.model, capability))
     }
 
-    /// Takes over what its connection says that it can do.
+    /// Adds the capabilities that its connection declares.
     fn declare(&mut self, connection: &Connection, is_vouched: bool) -> Result<(), StepError> {
         let place = format!(":connections :{}", connection.id);
         let declared = connection.capabilities.as_ref();
@@ -52,25 +52,25 @@ impl Endpoint {
     }
 }
 
-/// How to get an answer.
+/// The way to get an answer.
 pub(super) enum Way {
     Server(Box<Server>),
     Script(Script),
 }
 
-/// Where a call goes.
+/// The target of a call.
 pub(super) struct Server {
-    /// Where calls go, where that is not as the family has it.
+    /// The address of calls, if it is not that of the family.
     pub url: Option<Url>,
     pub base: Url,
     pub headers: Vec<(String, String)>,
     pub secret_headers: Vec<(String, String)>,
-    /// Who signs each request, where that is how one shows who one is.
+    /// The signer of each request, if requests are signed.
     pub signer: Option<Signer>,
     pub route: Route,
 }
 
-/// Who is asked first when nobody says whom.
+/// The providers that are tried, in this order, if none is set.
 const BY_ENVIRONMENT: &[&str] = &[
     "openai",
     "anthropic",
@@ -85,7 +85,7 @@ const BY_ENVIRONMENT: &[&str] = &[
     "bedrock",
 ];
 
-/// Families that the reference knows.
+/// Families that are documented but not available yet.
 const LATER: &[&str] = &["mcp"];
 
 const PROVIDER_KEYS: &[&str] = &[
@@ -205,10 +205,10 @@ fn said_twice(id: &str, connection: &Connection) -> StepError {
         "both `:llm-providers` and the connection `:{}` set the family of `:{id}`",
         connection.id
     ))
-    .hint("leave it out of the connection")
+    .hint("remove it from the connection")
 }
 
-/// Returns how one shows who one is: what the step says wins, then its connection.
+/// Returns the authentication: that of the step, or else that of its connection.
 fn auth(
     fields: Fields<'_>,
     connection: &Connection,
@@ -221,7 +221,7 @@ fn auth(
     })
 }
 
-/// Returns the provider whose answers were written beforehand.
+/// Returns the provider of scripted answers.
 fn scripted(
     cx: &StepContext,
     fields: Fields<'_>,
@@ -250,7 +250,7 @@ fn scripted(
     })
 }
 
-/// Tells whether a connection stands in for any provider: its answers were written beforehand.
+/// Tells whether a connection replaces any provider, because its answers are scripted.
 fn is_scripted(connection: &Connection) -> bool {
     connection.backend.as_deref() == Some(scripted::ID)
 }
@@ -259,16 +259,16 @@ fn contradicts(asked: Option<&str>, connection: &Connection) -> Result<(), StepE
     match (asked, connection.backend.as_deref()) {
         (Some(asked), Some(backend)) if asked != backend && !is_scripted(connection) => {
             Err(unclear(format!(
-                "the step asks for `:{asked}`, and its connection `:{}` is for `:{backend}`",
+                "the step names `:{asked}`, but its connection `:{}` is for `:{backend}`",
                 connection.id
             ))
-            .hint("leave out `:provider`, or name a connection of that provider"))
+            .hint("remove `:provider`, or name a connection of that provider"))
         }
         _ => Ok(()),
     }
 }
 
-/// Returns the model to ask: of the step, of what it names, of the environment, or the usual one.
+/// Returns the model: that of the step, its connection or provider, the environment, or the default.
 fn model(
     cx: &StepContext,
     fields: Fields<'_>,
@@ -309,7 +309,7 @@ fn is_openai_itself(base: &str) -> bool {
     host == "api.openai.com" || host.ends_with(".api.openai.com")
 }
 
-/// Returns the row of OpenAI as Azure has it, where a step says `:deployment` or `:api-version`.
+/// Returns the row of OpenAI with the format of Azure, if a step sets `:deployment` or `:api-version`.
 fn as_azure(fields: Fields<'_>, dialect: Dialect, base: &str) -> Dialect {
     let says = fields.has("deployment") || fields.has("api-version");
     match dialect.id == OPENAI.id && says && !is_openai_itself(base) {
@@ -341,8 +341,8 @@ fn unknown(id: &str) -> StepError {
     ))
 }
 
-/// Returns the step's connection. One that nobody describes stands for whatever the environment offers,
-/// unless others are described: then it is a mistake.
+/// Returns the step's connection. A connection that is not described stands for any provider of the environment; if
+/// others are described, it is an error.
 fn connection(cx: &StepContext, fields: Fields<'_>) -> Result<Connection, StepError> {
     let Some(name) = fields.name("connection")? else {
         return Ok(Connection::default());
@@ -368,7 +368,7 @@ fn connection(cx: &StepContext, fields: Fields<'_>) -> Result<Connection, StepEr
     }
 }
 
-/// Returns the provider when neither step nor connection name one.
+/// Returns the provider if neither step nor connection name one.
 fn unnamed(
     cx: &StepContext,
     fields: Fields<'_>,
@@ -405,13 +405,13 @@ fn unnamed(
         .hint("or describe a connection in flowstone.edn: {:connections {:ai {:backend :openai :model \"...\"}}}"))
 }
 
-/// A provider of `:llm-providers`.
+/// An entry of `:llm-providers`.
 struct Custom {
     connection: Connection,
     dialect: Dialect,
 }
 
-/// Returns the provider that the flow or the settings describe under this id; the flow wins.
+/// Returns the provider that the flow or the settings define under this id; the flow takes precedence.
 fn custom(cx: &StepContext, id: &str) -> Result<Option<Custom>, StepError> {
     let lists = [
         Some(&cx.flow().llm_providers),
@@ -439,7 +439,7 @@ fn custom(cx: &StepContext, id: &str) -> Result<Option<Custom>, StepError> {
         None => OPENAI_COMPATIBLE,
     };
     let dialect = Dialect {
-        // What the row says of the provider itself is not meant.
+        // Address, keys and model of the row belong to the provider that the row describes.
         base_url: None,
         key: None,
         other_key: None,
@@ -458,7 +458,7 @@ fn custom(cx: &StepContext, id: &str) -> Result<Option<Custom>, StepError> {
     }))
 }
 
-/// Returns the row of a family that stands for all who speak it.
+/// Returns the row that stands for all providers of a family.
 fn of_family(place: &str, family: &str) -> Result<Dialect, StepError> {
     if matches!(family, "chat-completions-compatible" | "openai-compatible") {
         return Ok(OPENAI_COMPATIBLE);
@@ -483,7 +483,7 @@ fn of_connection(connection: &Connection) -> Result<Option<Dialect>, StepError> 
     family.map(|family| of_family(&place, family)).transpose()
 }
 
-/// Returns what a provider lacks by its `:capabilities`; where it says none, what its row lacks.
+/// Returns the missing capabilities of a provider by its `:capabilities`; by default, those of its row.
 fn lacks(place: &str, row: Lacks, declared: Option<&Value>) -> Result<Lacks, StepError> {
     let Some(declared) = declared else {
         return Ok(row);
@@ -512,7 +512,7 @@ fn lacks(place: &str, row: Lacks, declared: Option<&Value>) -> Result<Lacks, Ste
 
 const OLLAMA_HOST: &str = "OLLAMA_HOST";
 
-/// Returns the names of the environment variables that say where providers are and which model to ask.
+/// Returns the names of the environment variables with addresses of providers and names of models.
 pub(super) fn variables() -> Vec<String> {
     let own = PROVIDERS
         .iter()
@@ -567,7 +567,7 @@ fn nowhere(id: &str, dialect: &Dialect) -> StepError {
     ))
 }
 
-/// Makes an address of `OLLAMA_HOST`, which may be `host`, `host:port` or a whole one.
+/// Returns the address in `OLLAMA_HOST`, which may be `host`, `host:port` or a whole address.
 fn ollama(host: &str) -> String {
     let text = if host.contains("://") {
         host.to_string()
@@ -578,7 +578,7 @@ fn ollama(host: &str) -> String {
         return text;
     };
     if url.host_str() == Some("0.0.0.0") {
-        // Where a server listens on, not where it is.
+        // An address to listen on stands for this machine.
         url.set_host(Some("127.0.0.1")).ok();
     }
     if url.port().is_none() && url.scheme() == "http" && !host.contains("://") {
@@ -587,7 +587,7 @@ fn ollama(host: &str) -> String {
     crate::http::joined(url.as_str(), "v1")
 }
 
-/// Returns the address of calls, where it is not as the family has it.
+/// Returns the address of calls, if it is not that of the family.
 fn address(fields: Fields<'_>, dialect: &Dialect, base: &str) -> Result<Option<Url>, StepError> {
     let (deployment, version) = (fields.text("deployment")?, fields.text("api-version")?);
     let is_newer = dialect.family.id() == OPENAI.family.id();
@@ -595,11 +595,10 @@ fn address(fields: Fields<'_>, dialect: &Dialect, base: &str) -> Result<Option<U
     let is_azure =
         dialect.id == AZURE_OPENAI.id || dialect.id == OPENAI.id && says && !is_openai_itself(base);
     if is_newer && deployment.is_some() && is_azure {
-        return Err(StepError::config(
-            "E0809",
-            "an Azure `:deployment` is asked over chat completions",
-        )
-        .hint("over the Responses interface, say the deployment as `:model`"));
+        return Err(
+            StepError::config("E0809", "an Azure `:deployment` needs chat completions")
+                .hint("with the Responses API, set the deployment as `:model`"),
+        );
     }
     if is_azure {
         let call = match is_newer {
@@ -612,7 +611,7 @@ fn address(fields: Fields<'_>, dialect: &Dialect, base: &str) -> Result<Option<U
         return Err(StepError::config(
             "E0809",
             format!(
-                "`:deployment` and `:api-version` mean nothing to `:{}`",
+                "`:deployment` and `:api-version` do not apply to `:{}`",
                 dialect.id
             ),
         ));
@@ -641,7 +640,7 @@ fn proof(
     base: &str,
 ) -> Result<Vec<(String, String)>, StepError> {
     let host = &host_of(&parsed(base)?);
-    // A token that is named as one is shown as one.
+    // A secret that is configured as a bearer token is sent as one.
     let is_token = matches!(auth, Auth::Bearer { secret: Some(_) });
     let own_way = |key: &str| match dialect.key_header {
         Some(header) if !is_token => vec![(header.to_string(), key.to_string())],
@@ -649,7 +648,7 @@ fn proof(
     };
     let secret = match auth {
         Auth::None => return Ok(Vec::new()),
-        // An API key without a header of its own is shown as the provider wants it.
+        // An API key without a configured header is sent in the provider's own.
         Auth::ApiKey {
             secret,
             place: KeyPlace::Header { name, prefix },
@@ -664,7 +663,7 @@ fn proof(
                 Proof::None => Ok(Vec::new()),
                 Proof::Query(..) => Err(StepError::config(
                     "E0753",
-                    "a model provider's key goes into a header, not into the query",
+                    "a model provider's key must be sent in a header, not in the query",
                 )),
             };
         }
@@ -692,7 +691,7 @@ fn proof(
         (None, None) if *auth != Auth::Unsaid => {
             Err(missing_secret(cx, &format!("{owner}-api-key"), owner))
         }
-        // A server of one's own often wants none.
+        // A private server often needs no key.
         (None, _) => Ok(Vec::new()),
     }
 }

@@ -1,7 +1,7 @@
 //! The Responses format of OpenAI: calls to JSON. Answers are read in [`stream`].
 //!
-//! Pure. The conversation is a list of items; reasoning goes back as the items that it came as, encrypted
-//! where the provider keeps nothing, at the places where they were.
+//! Pure. The conversation is a list of items. Reasoning is sent back as the original items at their places, encrypted
+//! if the provider does not store them.
 
 mod stream;
 
@@ -22,7 +22,7 @@ pub struct Responses;
 /// The family's name, also that of its opaque blocks.
 const ID: &str = "openai";
 
-/// Under which key options of this format stand apart from those of the provider's others.
+/// The key for options of this format among those of the provider.
 const OWN_OPTIONS: &str = "responses";
 
 impl Family for Responses {
@@ -71,7 +71,7 @@ fn encode(call: &Call, dialect: &Dialect) -> Json {
                 json["description"] = json!(description);
             }
             json["parameters"] = tool.parameters.clone();
-            // Otherwise the provider makes every parameter required.
+            // By default, the provider makes every parameter required.
             json["strict"] = json!(false);
             json
         });
@@ -102,7 +102,7 @@ fn encode(call: &Call, dialect: &Dialect) -> Json {
             value => family::lay_over(&mut body, key, value),
         }
     }
-    // Where nothing is kept there, what was thought can only be sent whole.
+    // If the provider does not store answers, thoughts can only be sent back as a whole.
     let keeps = body.get("store") != Some(&Json::Bool(false));
     let mut items: Vec<Json> = instruction(call, dialect).into_iter().collect();
     items.extend(input(call, keeps));
@@ -138,7 +138,7 @@ fn options(call: &Call, body: &mut Map<String, Json>) {
     put("previous_response_id", text(&options.previous_response_id));
 }
 
-/// Tells whether a model is one that reasons; others refuse to be asked for it.
+/// Tells whether a model reasons; others reject the option.
 fn reasons(model: &str) -> bool {
     let name = model.rsplit('/').next().unwrap_or(model);
     let digit = |prefix: &str| {
@@ -158,8 +158,8 @@ fn instructions(call: &Call) -> Option<String> {
     (!texts.is_empty()).then(|| texts.join("\n\n"))
 }
 
-/// Says what form the answer has, to one that is not held to it. It must stand in the input: there the provider
-/// looks for the word when JSON is asked for.
+/// Returns an instruction about the format of the answer, for models that are not constrained to it. It must be in the
+/// input, because the provider searches there for the word JSON.
 fn instruction(call: &Call, dialect: &Dialect) -> Option<Json> {
     let is_held =
         matches!(call.output, Output::Schema { .. }) && dialect.can(Capability::StructuredOutput);
@@ -182,7 +182,7 @@ fn format(output: &Output, dialect: &Dialect) -> Option<Json> {
             Some(json!({"type": "json_schema", "name": name, "schema": schema, "strict": strict}))
         }
         Output::Json | Output::Schema { .. } => Some(json!({"type": "json_object"})),
-        // As chat completions have it: there the schema's facts are one level deeper.
+        // In chat completions, the facts of the schema are one level deeper.
         Output::Raw(raw) => match (raw.get("type"), raw.get("json_schema")) {
             (Some(kind), Some(Json::Object(facts))) => {
                 let mut flat = facts.clone();
@@ -250,7 +250,7 @@ fn function_call(call: &ToolCall) -> Json {
     json!({"type": "function_call", "call_id": call.id, "name": call.name, "arguments": arguments})
 }
 
-/// Adds an assistant's items: those that it wants back at their places, text and calls as they are now.
+/// Adds an assistant's items: those to send back unchanged at their places, with the current text and calls.
 fn assistant(message: &Message, keeps: bool, items: &mut Vec<Json>) {
     let text = text_of(message);
     let places = places(message, &text, ID, stream::mark);
@@ -262,12 +262,12 @@ fn assistant(message: &Message, keeps: bool, items: &mut Vec<Json>) {
     }));
 }
 
-/// Tells whether an item only names thoughts that the provider has not kept.
+/// Tells whether an item only refers to thoughts that the provider has not stored.
 fn is_lost(item: &Json) -> bool {
     item["type"] == "reasoning" && item.get("encrypted_content").is_none_or(Json::is_null)
 }
 
-/// Returns what of an answer goes back unchanged, if anything.
+/// Returns the items of an answer that are sent back unchanged, if there are any.
 fn opaque(items: Vec<Json>) -> Option<Opaque> {
     let is_ours = |item: &Json| !matches!(stream::mark(item), Mark::Block);
     (!items.iter().all(is_ours)).then(|| Opaque {

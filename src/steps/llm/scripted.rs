@@ -1,7 +1,7 @@
-//! `:provider :scripted`: answers that were written beforehand, for tests and benchmarks.
+//! `:provider :scripted`: scripted answers, for tests and benchmarks.
 //!
-//! A script is data: `{:turns [...]}`. Which turn answers follows from the request alone (how many messages of the
-//! assistant it holds), so that a retry and a replay get the same one.
+//! A script is data: `{:turns [...]}`. The turn follows from the request alone (the number of its assistant messages),
+//! so that a retry and a replay get the same one.
 
 mod request;
 mod turn;
@@ -17,35 +17,35 @@ use crate::json as convert;
 use request::shown;
 use turn::Turn;
 
-/// What flows call it.
+/// The name in flows.
 pub(super) const ID: &str = "scripted";
 
-/// Answers that were written beforehand.
+/// A script of answers.
 #[derive(Debug)]
 pub(super) struct Script {
     /// Scripts; the first one that matches a request answers it.
     parts: Vec<Act>,
     latency: Duration,
-    /// Between the pieces of an answer.
+    /// The pause between the pieces of an answer.
     pause: Duration,
 }
 
 /// Turns of one conversation.
 #[derive(Debug)]
 struct Act {
-    /// Text of the last message of the user, or of a system prompt; none means every request.
+    /// Text that the last message of the user, or a system prompt, must contain; `None` matches every request.
     when: Option<String>,
     turns: Vec<Turn>,
 }
 
-/// How the pieces of an answer are cut.
+/// Number of words in a piece of an answer.
 const PIECE_WORDS: usize = 4;
 
 impl Script {
     /// Reads `{:turns [...] :scripts [{:when "..." :turns [...]}] :latency-ms n :piece-ms n}`.
     ///
     /// # Errors
-    /// When it is something else.
+    /// Fails if it is something else.
     pub fn read(at: &str, value: &Value) -> Result<Script, StepError> {
         let fields = Fields::inside(at, value)?;
         fields.only(&["latency-ms", "piece-ms", "scripts", "turns"])?;
@@ -79,7 +79,7 @@ impl Script {
     /// Answers a call.
     ///
     /// # Errors
-    /// What the turn says, and when no turn is left or the request is not what the turn expects.
+    /// The error of the turn; or an error if no turn is left, or the request is not the expected one.
     pub async fn answer(&self, cx: &StepContext, call: &Call) -> Result<Reply, StepError> {
         let (turn, at) = self.turn(call)?;
         turn.expects(call)?;
@@ -99,7 +99,7 @@ impl Script {
         Ok(turn.reply(call, at))
     }
 
-    /// Tells a piece, and lets others have their turn as a stream does.
+    /// Reports a piece, and yields as a stream does.
     async fn emit(&self, cx: &StepContext, piece: Progress) {
         cx.emit(piece);
         match self.pause.is_zero() {
@@ -137,7 +137,7 @@ impl Script {
     }
 }
 
-/// Returns the texts that choose a script: of the last message of the user, and of the system.
+/// Returns the texts that select a script: of the last message of the user, and of the system.
 fn texts_of(call: &Call) -> impl Iterator<Item = String> {
     let last = call.messages.iter().rfind(|it| it.role == Role::User);
     let system = call.messages.iter().filter(|it| it.role == Role::System);
@@ -170,12 +170,12 @@ fn needs_turns(at: &str) -> StepError {
     unfit(format!("`{at}` needs `:turns`, the answers in their order"))
 }
 
-/// Says what a script cannot answer, and shows what was asked.
+/// Returns the error for a request without a scripted answer, with the request.
 fn failed(message: impl Into<String>, call: &Call) -> StepError {
     StepError::new("E0825", "no-turn", message).with("request", shown(call))
 }
 
-/// Cuts a text into the pieces in which it streams: a few words each.
+/// Splits a text into the pieces in which it streams: a few words each.
 fn pieces(text: &str) -> impl Iterator<Item = &str> {
     let mut rest = text;
     std::iter::from_fn(move || {

@@ -1,18 +1,18 @@
-//! Signature Version 4 of AWS: the headers that prove who sends a request.
+//! Signature Version 4 of AWS: the headers that authenticate a request.
 //!
-//! Pure: the time is given. The whole body is signed, so a request is signed last.
+//! Pure: the time is a parameter. The whole body is signed, so a request is signed last.
 
 use flowstone_flow::ports::Secret;
 use reqwest::Url;
 use ring::hmac;
 use sha2::{Digest, Sha256};
 
-/// Who signs, and for what.
+/// The credentials of a signature, and its scope.
 #[derive(Clone, Debug)]
 pub struct Signer {
     pub access_key_id: Secret,
     pub secret_access_key: Secret,
-    /// Credentials that last only a while have one.
+    /// The token of temporary credentials.
     pub session_token: Option<Secret>,
     pub region: String,
     pub service: String,
@@ -21,7 +21,7 @@ pub struct Signer {
 const ALGORITHM: &str = "AWS4-HMAC-SHA256";
 
 impl Signer {
-    /// Returns the headers to add. `headers` are signed too; the address is as it is sent.
+    /// Returns the headers to add. `headers` are signed too; the address must be the one that is sent.
     pub fn sign(
         &self,
         method: &str,
@@ -43,7 +43,7 @@ impl Signer {
             .chain(&added)
             .map(|(name, value)| (name.to_ascii_lowercase(), trimmed(value)))
             .collect();
-        // Stable: values of one name stay in their order.
+        // A stable sort: values of one name keep their order.
         signed.sort_by(|(a, _), (b, _)| a.cmp(b));
         let (lines, names) = canonical_headers(&signed);
         let request = format!(
@@ -94,7 +94,7 @@ fn host(url: &Url) -> String {
     }
 }
 
-/// Without the spaces at the ends, and with one for each row of them inside.
+/// Removes spaces at the ends, and replaces sequences of spaces by one.
 fn trimmed(value: &str) -> String {
     let words: Vec<&str> = value.split_ascii_whitespace().collect();
     words.join(" ")
@@ -118,7 +118,7 @@ fn canonical_headers(signed: &[(String, String)]) -> (String, String) {
     (lines, names.join(";"))
 }
 
-/// The path as it is sent, written in percent once more: so all services but one have it.
+/// Returns the path as it is sent, percent-encoded once more: all services but one require this.
 fn canonical_path(url: &Url) -> String {
     let segments: Vec<String> = url.path().split('/').map(escaped).collect();
     segments.join("/")
@@ -137,7 +137,7 @@ fn canonical_query(url: &Url) -> String {
     pairs.join("&")
 }
 
-/// Writes all but letters, digits and `-._~` in percent.
+/// Percent-encodes all characters but letters, digits and `-._~`.
 pub fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for byte in text.bytes() {
@@ -151,7 +151,7 @@ pub fn escaped(text: &str) -> String {
     out
 }
 
-/// Returns a time as `20150830T123600Z`.
+/// Formats a time as `20150830T123600Z`.
 fn time(ms: i64) -> String {
     let instant = jiff::Timestamp::from_millisecond(ms).unwrap_or_default();
     instant.strftime("%Y%m%dT%H%M%SZ").to_string()

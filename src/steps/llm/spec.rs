@@ -1,4 +1,4 @@
-//! What there is to know about `:llm`, as data.
+//! The description of `:llm`, as data.
 
 use flowstone_flow::step::{Effect, Field, FieldType, StepSpec};
 
@@ -8,7 +8,7 @@ pub(super) const SPEC: StepSpec = StepSpec {
     aliases: &[],
     doc: "Asks a model and returns `{:content :usage :model :provider :finish-reason}`.\n\n\
         With `:output {:format :json :schema [...]}` the content is data, checked here against the schema. Text \
-        streams to the run's observers. Which provider is asked follows from `:provider`, the connection, or the \
+        streams to the run's observers. The provider follows from `:provider`, the connection, or the \
         keys in the environment.",
     fields: FIELDS,
     examples: &[
@@ -24,7 +24,7 @@ const FIELDS: &[Field] = &[
     Field::optional(
         "api-version",
         FieldType::Text,
-        "For Azure: the version of its interface.",
+        "For Azure: the version of the API.",
     ),
     Field::optional(
         "auth",
@@ -39,12 +39,12 @@ const FIELDS: &[Field] = &[
     Field::optional(
         "base-url",
         FieldType::Text,
-        "Where the provider is, instead of its usual address.",
+        "The URL of the provider, instead of its default.",
     ),
     Field::optional(
         "cache-system?",
         FieldType::Bool,
-        "Whether the provider is to keep the system prompt and the tools: cheaper when they are sent again.",
+        "Whether the provider should cache the system prompt and the tools, which makes sending them again cheaper.",
     ),
     Field::optional(
         "connection",
@@ -67,34 +67,38 @@ const FIELDS: &[Field] = &[
     Field::optional(
         "max-iterations",
         FieldType::Int,
-        "How many turns the model has while tools are executed, at most 100. Default 20.",
+        "Maximum number of turns while tools are executed, up to 100. Default 20.",
     ),
     Field::optional(
         "max-repeated-tool-calls",
         FieldType::Int,
-        "How often the same call with the same arguments is executed, at most 100.",
+        "Maximum number of calls of the same tool with the same arguments, up to 100.",
     ),
-    Field::optional("max-tokens", FieldType::Int, "How long the answer may be."),
+    Field::optional(
+        "max-tokens",
+        FieldType::Int,
+        "Maximum length of the answer, in tokens.",
+    ),
     Field::optional(
         "max-tool-calls",
         FieldType::Int,
-        "How many calls of tools are executed, at most 1000. Default 100.",
+        "Maximum number of executed tool calls, up to 1000. Default 100.",
     ),
     Field::optional(
         "messages",
         FieldType::Items,
         "The conversation: `[{:role :user :content \"...\"}]`. Content may be parts: `{:type :text}`, `{:type :image :url}`, `{:type :image-resource :resource :detail :transport :processing}`. Answers and results of tools go back as `{:role :assistant :tool-calls :opaque}` and `{:role :tool :tool-call-id :content}`.",
     ),
-    Field::optional("model", FieldType::Text, "Which model."),
+    Field::optional("model", FieldType::Text, "The name of the model."),
     Field::optional(
         "openai",
         FieldType::Map,
-        "`{:responses {...}}`: added to a request of OpenAI's Responses interface as it is.",
+        "`{:responses {...}}`: added unchanged to a request of OpenAI's Responses API.",
     ),
     Field::optional(
         "output",
         FieldType::Either(&[FieldType::Map, FieldType::Name]),
-        "`{:format :json :schema [...] :style :deterministic :strict? true}`: a Malli form, or JSON Schema as a map. `:style :deterministic` asks with temperature 0.",
+        "`{:format :json :schema [...] :style :deterministic :strict? true}`: a Malli form, or JSON Schema as a map. `:style :deterministic` sets temperature 0.",
     ),
     Field::optional("presence-penalty", SCALAR, "Forwarded."),
     Field::optional(
@@ -105,18 +109,18 @@ const FIELDS: &[Field] = &[
     Field::optional(
         "prompt",
         FieldType::Any,
-        "What to ask, instead of `:messages`. Data is sent as JSON.",
+        "The question, instead of `:messages`. Data is sent as JSON.",
     ),
     Field::optional("prompt-cache-key", FieldType::Text, "Forwarded."),
     Field::optional(
         "provider",
         FieldType::Name,
-        "Which provider: `:openai`, `:ollama`, one of `:llm-providers` ...",
+        "The provider: `:openai`, `:ollama`, one of `:llm-providers` ...",
     ),
     Field::optional(
         "provider-opts",
         FieldType::Map,
-        "`{:openrouter {...}}`: added to the request as it is.",
+        "`{:openrouter {...}}`: added to the request unchanged.",
     ),
     Field::optional(
         "reasoning-effort",
@@ -126,18 +130,18 @@ const FIELDS: &[Field] = &[
     Field::optional(
         "repair",
         FieldType::Int,
-        "How often an answer that is not what `:output` or `:expect` says goes back to the model with the problem. Default 0.",
+        "How many times an answer that does not satisfy `:output` or `:expect` is sent back to the model with the problem. Default 0.",
     ),
     Field::optional(
         "response-format",
         FieldType::Any,
-        "`:json`, or the provider's own map. Wins over `:output`.",
+        "`:json`, or the provider's own map. Overrides `:output`.",
     ),
     Field::optional("seed", FieldType::Int, "Forwarded."),
     Field::optional(
         "stop",
         FieldType::Either(&[FieldType::Text, FieldType::Items]),
-        "Where the answer ends.",
+        "Texts at which the answer ends.",
     ),
     Field::optional("system", FieldType::Text, "The system prompt."),
     Field::optional("temperature", SCALAR, "Forwarded."),

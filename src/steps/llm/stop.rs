@@ -1,10 +1,10 @@
-//! Stop sequences for formats that have none: the answer is cut where one begins.
+//! Stop sequences for formats that do not support them: the answer is cut where one begins.
 //!
-//! What comes after is not shown to who watches, nor is what may turn out to be the beginning of one.
+//! Text after a stop sequence is not shown to observers, nor is text that may turn out to be the beginning of one.
 
 use super::call::{Delta, Reply};
 
-/// Lets the pieces of an answer through up to the first of some texts.
+/// Passes the pieces of an answer up to the first stop sequence.
 pub struct Gate<'a> {
     stops: &'a [String],
     text: String,
@@ -22,7 +22,7 @@ impl<'a> Gate<'a> {
         }
     }
 
-    /// Returns what of a piece may be shown now.
+    /// Returns the part of a piece that may be shown now.
     pub fn pass(&mut self, delta: Delta) -> Option<Delta> {
         let Delta::Text(piece) = delta else {
             return (!self.closed).then_some(delta);
@@ -44,7 +44,7 @@ impl<'a> Gate<'a> {
         self.give(end)
     }
 
-    /// Returns what was held back, at the end of the stream.
+    /// Returns the text that was held back, at the end of the stream.
     pub fn rest(&mut self) -> Option<Delta> {
         if self.closed {
             return None;
@@ -59,7 +59,7 @@ impl<'a> Gate<'a> {
         (!text.is_empty()).then_some(Delta::Text(text))
     }
 
-    /// Returns how many bytes at the end may be the beginning of a stop.
+    /// Returns the number of bytes at the end that may be the beginning of a stop sequence.
     fn doubtful(&self) -> usize {
         let longest = |stop: &String| {
             let ends = stop.char_indices().map(|(at, _)| at).rev();
@@ -71,7 +71,7 @@ impl<'a> Gate<'a> {
     }
 }
 
-/// Cuts a reply at the first of the stops. Calls of tools come after the text, so they go too.
+/// Cuts a reply at the first stop sequence. Tool calls come after the text, so they are removed too.
 pub fn cut(reply: &mut Reply, stops: &[String]) {
     if let Some(at) = place(&reply.content, stops) {
         reply.content.truncate(at);

@@ -1,11 +1,11 @@
-//! A JSON Schema without what a provider refuses in one.
+//! Removes the keywords of a JSON Schema that a provider rejects.
 //!
-//! What is left out is written into the description, so the model still knows it; the answer is held
-//! against the whole schema afterwards anyway.
+//! Removed keywords are added to the description, so the model still sees them. The answer is checked against the whole
+//! schema afterwards anyway.
 
 use serde_json::{Map, Value as Json};
 
-/// Where a schema holds others by name.
+/// Keywords that contain other schemas by name.
 const NAMED: &[&str] = &[
     "$defs",
     "definitions",
@@ -14,7 +14,7 @@ const NAMED: &[&str] = &[
     "properties",
 ];
 
-/// Where it holds others, one or several.
+/// Keywords that contain one or several other schemas.
 const WITHIN: &[&str] = &[
     "additionalProperties",
     "allOf",
@@ -48,7 +48,7 @@ pub fn without(schema: &Json, keywords: &[&str]) -> Json {
             kept.insert(key.clone(), value.clone());
         }
     }
-    // Where a schema comes from says nothing about the answer.
+    // The origin of a schema has no meaning for the answer.
     left_out.retain(|it| !it.starts_with('$'));
     if !left_out.is_empty() {
         let description = kept

@@ -1,11 +1,11 @@
-//! Characters that servers cut in two: an escaped surrogate pair, `\ud83e\udd80`, whose halves are in two events.
+//! Repairs characters that servers split: an escaped surrogate pair, `\ud83e\udd80`, whose halves are in two events.
 //!
-//! JSON with half a pair cannot be read. The first half is taken out of its event and put before the second one; a half
-//! that stays alone becomes U+FFFD.
+//! JSON with half a pair cannot be read. The first half is removed from its event and put before the second one; a
+//! single half becomes U+FFFD.
 
 use std::borrow::Cow;
 
-/// Joins the halves over the events of a stream.
+/// Joins the halves across the events of a stream.
 #[derive(Debug, Default)]
 pub struct Joiner {
     /// The first half of a pair, as it was escaped.
@@ -27,7 +27,7 @@ impl Joiner {
             let (before, escape) = rest.split_at(at);
             out.push_str(before);
             let Some(unit) = unit(escape) else {
-                // A backslash and what it escapes.
+                // A backslash with the character that it escapes.
                 let end = escape.char_indices().nth(2).map_or(escape.len(), |it| it.0);
                 out.push_str(&escape[..end]);
                 rest = &escape[end..];
@@ -42,7 +42,7 @@ impl Joiner {
                         out.push_str(&after[..ESCAPE]);
                         rest = &after[ESCAPE..];
                     }
-                    // Only at the end of a text may the other half be yet to come.
+                    // Only at the end of a text may the other half still follow.
                     _ if after.starts_with('"') => self.high = Some(own.to_owned()),
                     _ => out.push('\u{fffd}'),
                 },
@@ -95,17 +95,17 @@ mod tests {
                 vec![r#"{"t":"a\ud83e"}"#, r#"{"t":"\udd80b"}"#],
                 vec![r#"{"t":"a"}"#, r#"{"t":"\ud83e\udd80b"}"#],
             ),
-            // What is between them does not part them.
+            // Text between the halves does not separate them.
             (
                 vec![r#"{"t":"\uD83E"}"#, r#"{"ping":1}"#, r#"{"t":"\uDD80"}"#],
                 vec![r#"{"t":""}"#, r#"{"ping":1}"#, r#"{"t":"\uD83E\uDD80"}"#],
             ),
-            // Halves that stay alone.
+            // Single halves.
             (
                 vec![r#"{"t":"\udd80 \ud83e."}"#],
                 vec!["{\"t\":\"\u{fffd} \u{fffd}.\"}"],
             ),
-            // Whole pairs, other escapes, and JSON inside of JSON stay as they are.
+            // Whole pairs, other escapes, and JSON inside JSON are unchanged.
             (
                 vec![r#"{"t":"\ud83e\udd80\n\u00e9\\ud83e\"\ud83"}"#],
                 vec![r#"{"t":"\ud83e\udd80\n\u00e9\\ud83e\"\ud83"}"#],

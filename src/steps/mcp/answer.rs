@@ -1,4 +1,4 @@
-//! What a tool gave, as plain data and as a value for flows and models.
+//! The result of a tool, as plain data and as a value for flows and models.
 
 use flowstone_flow::flow::McpAdapter;
 use flowstone_lang::value::Value;
@@ -14,7 +14,7 @@ pub(super) struct Answer {
     pub parts: Vec<Part>,
 }
 
-/// A part of an answer. Contents that are no text are `data:` addresses, as `:llm` takes images.
+/// A part of an answer. Contents that are not text are `data:` addresses, in the form that `:llm` accepts.
 #[derive(Debug, Clone)]
 pub(super) enum Part {
     Text(String),
@@ -49,7 +49,7 @@ impl Answer {
         }
     }
 
-    /// Returns the texts in it, the first of it where that is much.
+    /// Returns its texts, truncated if they are long.
     pub fn text(&self) -> String {
         let whole = self.texts();
         let whole = match (whole.is_empty(), &self.structured) {
@@ -73,8 +73,8 @@ impl Answer {
         texts.collect::<Vec<_>>().join("\n")
     }
 
-    /// Returns the step's value: `:content` is the structured answer, else the text; `:parts` are there where
-    /// there is more than text.
+    /// Returns the step's value: `:content` is the structured answer, or else the text. `:parts` exist if there is more
+    /// than text.
     pub fn to_value(&self) -> Value {
         let content = match &self.structured {
             Some(data) => json::from_json(data),
@@ -125,7 +125,7 @@ fn part(block: ContentBlock) -> Option<Part> {
                 mime_type,
                 text: None,
             },
-            // What a later revision adds.
+            // Kinds of a later revision.
             _ => return None,
         },
         ContentBlock::ResourceLink(link) => Part::Link {
@@ -208,7 +208,7 @@ pub(crate) fn for_model(value: &Value) -> Value {
     Value::from(texts.join("\n"))
 }
 
-/// Returns a tool as `:list-tools` gives it.
+/// Returns a tool in the form of `:list-tools`.
 pub(super) fn listed(adapter: &McpAdapter, tool: &ServerTool) -> Value {
     let description = tool.description.as_deref().or(tool.title.as_deref());
     let hinted = tool.annotations.as_ref().and_then(|it| it.read_only_hint);

@@ -1,16 +1,16 @@
-//! Arguments against the schema of a tool, before it is called.
+//! Checks arguments against the schema of a tool, before it is called.
 
 use serde_json::Value as Json;
 
 use super::error::McpError;
 
-/// As many problems are told.
+/// Maximum number of reported problems.
 const PROBLEMS: usize = 10;
 
 /// Checks arguments. Errors are reported in terms that a model can act on.
 pub(super) fn fit(tool: &str, schema: &Json, arguments: &Json) -> Result<(), McpError> {
     let Ok(validator) = jsonschema::validator_for(schema) else {
-        // A schema that cannot be read here is for the server to hold arguments against.
+        // If the schema cannot be read here, the server checks the arguments.
         tracing::debug!(tool, "the input schema of an MCP tool cannot be used");
         return Ok(());
     };

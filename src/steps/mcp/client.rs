@@ -1,6 +1,7 @@
-//! What we are to a server: who we say we are, and what becomes of what it asks or tells us.
+//! The client side of a connection: its identity, and its handling of a server's requests and notifications.
 //!
-//! We can do nothing for servers: no sampling, no questions to people. What they ask is declined and noted.
+//! No capabilities are offered to servers: no sampling, no questions to people. Their requests are declined and
+//! recorded.
 
 use std::sync::Arc;
 use std::sync::PoisonError;
@@ -24,7 +25,7 @@ pub(super) struct Client {
     output: Output,
 }
 
-/// How far a call is.
+/// The progress of a call.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Heard {
     pub done: f64,
@@ -32,7 +33,7 @@ pub(super) struct Heard {
     pub message: Option<String>,
 }
 
-/// Where progress goes; what comes faster than it is taken is dropped.
+/// The receiver of progress. Reports that arrive faster than they are processed are dropped.
 pub(super) type Watcher = mpsc::Sender<Heard>;
 
 impl Client {

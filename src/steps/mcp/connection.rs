@@ -1,6 +1,6 @@
-//! One connection to a server: its handshake, in whichever revision it speaks, its list of tools, calls, its end.
+//! One connection to a server: its handshake, in the server's revision, its list of tools, calls, and its end.
 //!
-//! Lives on the thread of the pool. What crosses to it and back is plain data.
+//! Lives on the thread of the pool. Only plain data is passed to it and back.
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
@@ -35,53 +35,53 @@ use super::process::{Output, Process};
 use super::server::{HttpServer, Server, Target};
 use crate::http;
 
-/// No message of a server is larger.
+/// Maximum size of a message.
 pub(super) const MOST_BYTES: usize = 16 << 20;
 
 /// Maximum time for the handshake of a server.
 const HANDSHAKE: Duration = Duration::from_secs(30);
 
-/// A list of tools is asked for again when it is older and lacks what is asked for.
+/// The age after which a list of tools is requested again if it lacks the requested tool.
 const FRESH: Duration = Duration::from_secs(60);
 
-/// No server has more tools, on no more pages.
+/// Maximum numbers of tools and pages of a server.
 const MOST_TOOLS: usize = 2000;
 const MOST_PAGES: usize = 100;
 
-/// How long the end of a connection may take.
+/// Maximum time for closing a connection.
 const CLOSING: Duration = Duration::from_secs(1);
 
-/// A connection that was made.
+/// An open connection.
 pub(super) struct Connection {
-    /// What the server is called in errors.
+    /// The name of the server in errors.
     name: String,
     peer: Peer<RoleClient>,
     service: RefCell<Option<RunningService<RoleClient, Client>>>,
     process: RefCell<Option<Process>>,
     output: Output,
     watchers: Watchers,
-    /// The server announced that its tools have changed.
+    /// Whether the server announced a change of its tools.
     changed: Arc<AtomicBool>,
     tools: RefCell<Option<(Instant, Rc<Vec<Tool>>)>>,
     is_broken: Cell<bool>,
 }
 
-/// Who hears of the progress of which request.
+/// The receivers of progress, by request.
 pub(super) type Watchers = Arc<Mutex<HashMap<ProgressToken, Watcher>>>;
 
-/// What to call.
+/// A tool call.
 #[derive(Debug)]
 pub(super) struct ToolCall {
     pub tool: String,
     pub arguments: Map<String, Json>,
-    /// What the arguments must be, where the flow says so itself; else the server is asked.
+    /// The schema of the arguments, if the flow has one; otherwise the server is asked.
     pub schema: Option<Json>,
     /// The span that the call belongs to.
     pub trace_parent: Option<Box<str>>,
 }
 
 impl Connection {
-    /// Makes a connection. A server that breaks off when it is asked in the newer way is asked again in the older.
+    /// Opens a connection. If a server breaks off during the newer handshake, the older one is tried.
     pub async fn open(target: &Target) -> Result<Connection, McpError> {
         let newest = ClientLifecycleMode::Auto {
             preferred_versions: vec![ProtocolVersion::V_2026_07_28],
@@ -151,17 +151,17 @@ impl Connection {
         })
     }
 
-    /// Tells whether calls can still be made over it.
+    /// Tells whether the connection can still be used.
     pub fn is_open(&self) -> bool {
         !self.is_broken.get() && !self.peer.is_transport_closed()
     }
 
-    /// Takes the connection out of use.
+    /// Marks the connection as broken.
     pub fn broke(&self) {
         self.is_broken.set(true);
     }
 
-    /// Ends it, the process included.
+    /// Closes the connection, and ends the process.
     pub async fn close(&self) {
         self.broke();
         let service = self.service.borrow_mut().take();
@@ -174,7 +174,7 @@ impl Connection {
         }
     }
 
-    /// Calls a tool, after its arguments have been looked at.
+    /// Calls a tool, after checking its arguments.
     pub async fn call(&self, call: ToolCall, heard: Watcher) -> Result<Answer, McpError> {
         let schema = match &call.schema {
             Some(schema) => schema.clone(),
@@ -182,7 +182,7 @@ impl Connection {
         };
         arguments::fit(&call.tool, &schema, &Json::Object(call.arguments.clone()))?;
         match self.call_once(&call, heard.clone()).await {
-            // The server wants arguments in headers, which are known from its list.
+            // The server requires arguments in headers, which are known from its list of tools.
             Err(McpError::Rpc { code, .. }) if code == ErrorCode::HEADER_MISMATCH.0 => {
                 self.list().await?;
                 self.call_once(&call, heard).await
@@ -226,7 +226,7 @@ impl Connection {
             ServerResult::CreateTaskResult(_) => {
                 Err(self.broken("it created a task that was not requested"))
             }
-            _ => Err(self.broken("it answered with something else than a tool's result")),
+            _ => Err(self.broken("it did not answer with a tool's result")),
         }
     }
 
@@ -322,7 +322,7 @@ impl Connection {
             error,
             ServiceError::TransportClosed | ServiceError::TransportSend(_)
         ) {
-            // Its last words are part of why.
+            // Its last output is part of the reason.
             let process = self.process.borrow_mut().take();
             if let Some(mut process) = process {
                 process.ended().await;
@@ -339,7 +339,7 @@ impl Connection {
         )
     }
 
-    /// Says that a call took too long.
+    /// Returns the error for a call that took too long.
     pub fn late(&self, limit: Duration, tool: Option<String>) -> McpError {
         McpError::TimedOut {
             server: self.name.clone(),
@@ -363,7 +363,7 @@ async fn transport(
     let mut config = StreamableHttpClientTransportConfig::with_uri(server.url.as_str());
     config.custom_headers = named.collect();
     config.max_sse_event_size = MOST_BYTES;
-    // A stream that broke off is taken up again once or twice; then the call is over.
+    // A stream that broke off is resumed once or twice; then the call fails.
     let mut again = FixedInterval::default();
     again.max_times = Some(2);
     again.duration = Duration::from_millis(250);
@@ -371,7 +371,7 @@ async fn transport(
     Ok(StreamableHttpClientTransport::with_client(client, config))
 }
 
-/// Who hears of a request's progress, until it is over.
+/// The registration of a receiver of progress, until the request is over.
 struct Watch {
     watchers: Watchers,
     token: ProgressToken,
@@ -407,7 +407,7 @@ impl Drop for Pending<'_> {
             return;
         };
         let peer = self.peer.clone();
-        // Without a runtime the connection is at its end too.
+        // Without a runtime, the connection is closed too.
         let Ok(runtime) = tokio::runtime::Handle::try_current() else {
             return;
         };
@@ -419,7 +419,7 @@ impl Drop for Pending<'_> {
     }
 }
 
-/// What is heard of a call while it runs.
+/// Converts a progress notification.
 impl From<rmcp::model::ProgressNotificationParam> for Heard {
     fn from(progress: rmcp::model::ProgressNotificationParam) -> Heard {
         Heard {

@@ -1,4 +1,4 @@
-//! What can go wrong with a server of the Model Context Protocol, and whether trying again may help.
+//! Errors of servers of the Model Context Protocol, and whether another attempt may succeed.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use serde_json::Value as Json;
 use super::answer::Answer;
 use crate::http::error::{HttpError, seconds};
 
-/// A call that did not succeed. Plain data: it crosses threads.
+/// The error of a call. Plain data, because it is passed between threads.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum McpError {
     #[error("the command `{command}` of {server} cannot be started: {cause}")]
@@ -20,7 +20,7 @@ pub(super) enum McpError {
     },
     #[error(transparent)]
     Http(HttpError),
-    #[error("{server} refuses us: {cause}")]
+    #[error("{server} denies access: {cause}")]
     Refused { server: String, cause: String },
     #[error("{server} answers with status {status}")]
     Status {
@@ -101,7 +101,7 @@ fn during(tool: &Option<String>) -> String {
 }
 
 impl McpError {
-    /// Returns the code and the kind that a flow can match on.
+    /// Returns the code, and the kind that a flow can match on.
     fn code(&self) -> (&'static str, &'static str) {
         match self {
             McpError::NoTool { .. } => ("E0830", "not-found"),
@@ -127,11 +127,11 @@ impl McpError {
             } => format!("did you mean `{near}`?"),
             McpError::NoTool { known, .. } => format!("it has {}", listed(known)),
             McpError::NotStarted { .. } => {
-                "look at `:command` of the connection in flowstone.edn; a path in it starts at the project's folder".into()
+                "check `:command` of the connection in flowstone.edn; a path in it starts at the project's folder".into()
             }
-            McpError::Refused { .. } => "give the connection an `:auth`, and see that its secret is set and valid".into(),
+            McpError::Refused { .. } => "give the connection an `:auth`, and check that its secret is set and valid".into(),
             McpError::Handshake { .. } => {
-                "look at `:base-url` of the connection and `:path` of the adapter, or at `:command`".into()
+                "check `:base-url` of the connection and `:path` of the adapter, or `:command`".into()
             }
             McpError::Gone { .. } => {
                 "whether the tool did its work is not known; `:retry` tries again, with a new connection".into()
@@ -139,7 +139,7 @@ impl McpError {
             McpError::TimedOut { .. } => "raise `:timeout-ms` of the adapter, or `:timeout` of the step".into(),
             McpError::TooLarge { .. } => "ask the tool for less".into(),
             McpError::AsksBack { .. } => {
-                "give the tool all it needs in `:arguments`, or ask a person in a step before it".into()
+                "pass everything that the tool needs in `:arguments`, or ask a person in a step before it".into()
             }
             McpError::BadArguments { .. } => "the tool was not called".into(),
             McpError::Status { .. }
@@ -172,7 +172,7 @@ impl McpError {
         }
     }
 
-    /// Tells whether the connection cannot be used any more.
+    /// Tells whether the connection can no longer be used.
     pub fn ends_connection(&self) -> bool {
         match self {
             McpError::Http(_)
@@ -193,7 +193,7 @@ impl McpError {
     }
 }
 
-/// As many names are listed.
+/// Maximum number of listed names.
 const LISTED: usize = 20;
 
 fn listed(names: &[String]) -> String {

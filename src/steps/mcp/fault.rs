@@ -1,4 +1,4 @@
-//! Errors of the protocol's library, in our words.
+//! Conversion of the protocol library's errors.
 
 use std::error::Error;
 use std::time::Duration;
@@ -13,7 +13,7 @@ use super::error::McpError;
 use super::process::Output;
 use crate::http;
 
-/// Around what something went wrong.
+/// The context of an error.
 pub(super) struct Why<'a> {
     pub server: &'a str,
     pub tool: Option<&'a str>,
@@ -22,7 +22,7 @@ pub(super) struct Why<'a> {
 
 type Http = StreamableHttpError<reqwest::Error>;
 
-/// Says why there is no connection. `ended` is how the server's process ended.
+/// Returns the error of a failed handshake. `ended` describes how the server's process ended.
 pub(super) fn of_handshake(
     error: &ClientInitializeError,
     server: &str,
@@ -78,7 +78,7 @@ pub(super) fn of_handshake(
     }
 }
 
-/// Says why a request has no answer.
+/// Returns the error of a request without an answer.
 pub(super) fn of_service(error: ServiceError, why: &Why<'_>) -> McpError {
     let gone = || McpError::Gone {
         server: why.server.to_owned(),
@@ -101,7 +101,7 @@ pub(super) fn of_service(error: ServiceError, why: &Why<'_>) -> McpError {
             _ => protocol(format!("{} (code {})", error.message, error.code.0)),
         },
         ServiceError::TransportSend(error) => match of_transport(&error, why.server, why.output) {
-            // The server was one before.
+            // The server has completed its handshake before.
             McpError::Handshake { cause, .. } => protocol(cause),
             other => other,
         },
@@ -132,7 +132,7 @@ fn too_large(server: &str) -> McpError {
 fn of_transport(error: &DynamicTransportError, server: &str, output: &Output) -> McpError {
     let inner: &(dyn Error + 'static) = error.error.as_ref();
     let Some(error) = inner.downcast_ref::<Http>() else {
-        // A pipe that nobody reads any more.
+        // A pipe whose other end is closed.
         return McpError::Handshake {
             server: server.to_owned(),
             cause: "it broke off".to_owned(),
@@ -200,7 +200,7 @@ fn of_http(error: &Http, server: &str) -> McpError {
     }
 }
 
-/// Returns what the library says of an answer that it cannot read, without the names of its types.
+/// Returns the library's message about an answer that it cannot read, without names of its types.
 fn unparsed(response: &str) -> String {
     match response.split_once("ServerJsonRpcMessage: ") {
         Some((_, why)) => format!("a line that is not a message: {why}"),

@@ -8,7 +8,7 @@ use super::answer::Answer;
 use super::arguments;
 use super::error::McpError;
 
-/// Returns the value of a tool's answer, given as a message of a server or as a result alone; `None` for anything else.
+/// Returns the value of a tool's answer, given as a server's message or as the result alone; `None` for anything else.
 pub fn answer_of(json: &[u8]) -> Option<Value> {
     let result = match serde_json::from_slice(json) {
         Ok(ServerJsonRpcMessage::Response(response)) => match response.result {
@@ -22,7 +22,7 @@ pub fn answer_of(json: &[u8]) -> Option<Value> {
     Some(answer.to_value())
 }
 
-/// Returns what is wrong with arguments by the description of a tool, both as JSON; nothing where either is malformed.
+/// Returns the problems of arguments according to a tool's description, both as JSON; empty if either is malformed.
 pub fn misfits(tool: &[u8], given: &[u8]) -> Vec<String> {
     let tool = serde_json::from_slice::<Tool>(tool);
     let given = serde_json::from_slice::<Json>(given);

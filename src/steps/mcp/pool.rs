@@ -1,6 +1,6 @@
-//! The connections to servers, on a thread of their own: kept between calls, closed when nobody needs them.
+//! The connections to servers, on a separate thread: kept between calls, and closed when they are idle.
 //!
-//! All steps of a process share them. A call is a message to that thread; who stops waiting for it cancels it.
+//! All steps of a process share them. A call is a message to that thread, and is cancelled when its caller drops it.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -19,28 +19,28 @@ use super::connection::{Connection, ToolCall};
 use super::error::McpError;
 use super::server::Target;
 
-/// As many calls wait to be taken up.
+/// Maximum number of calls that wait for the thread.
 const WAITING: usize = 256;
 
-/// A connection that nobody used for so long is closed.
+/// The time after which an idle connection is closed.
 const IDLE: Duration = Duration::from_secs(60);
 
-/// As often that is looked at.
+/// The interval of checks for idle connections.
 const LOOK: Duration = Duration::from_secs(5);
 
-/// As many connections are kept; those in use are not counted out.
+/// Maximum number of kept connections. More are kept only while they are in use.
 const MOST: usize = 32;
 
-/// The way to the thread. It ends, with all connections, when the last of its users is dropped.
+/// The channel to the thread. It ends, with all connections, when the last user is dropped.
 pub(super) struct Pool {
     jobs: Option<mpsc::Sender<Job>>,
     thread: Option<JoinHandle<()>>,
 }
 
-/// What to do.
+/// A request to the thread.
 pub(super) enum Ask {
     Call(ToolCall, Watcher),
-    /// Which tools there are.
+    /// Lists the tools.
     List,
 }
 
@@ -88,7 +88,7 @@ impl Pool {
         })
     }
 
-    /// Has something done; `None` where the thread is gone.
+    /// Performs a request; `None` if the thread is gone.
     pub async fn ask(
         &self,
         target: Target,
@@ -116,7 +116,7 @@ impl Drop for Pool {
     }
 }
 
-/// The pool as a step holds it: started at its first use.
+/// The pool of a step, which is started on first use.
 #[derive(Default)]
 pub(super) struct Lazy(OnceLock<Arc<Pool>>);
 
@@ -129,7 +129,7 @@ impl Lazy {
     }
 }
 
-/// A connection, or the place of one that is being made.
+/// A connection, or the place of a connection that is being opened.
 struct Slot {
     target: Target,
     connection: OnceCell<Connection>,
@@ -139,7 +139,7 @@ struct Slot {
 
 type Slots = Rc<RefCell<Vec<Rc<Slot>>>>;
 
-/// Takes jobs until there is nobody left to send any, then ends all connections.
+/// Performs jobs until no sender is left, then closes all connections.
 async fn serve(mut jobs: mpsc::Receiver<Job>) {
     let slots = Slots::default();
     let mut look = interval(LOOK);
@@ -157,7 +157,7 @@ async fn serve(mut jobs: mpsc::Receiver<Job>) {
     close(all).await;
 }
 
-/// Takes out what is to be closed: what broke, what is idle, what is too much.
+/// Removes the connections to close: broken, idle and surplus ones.
 fn old(slots: &Slots) -> Vec<Rc<Slot>> {
     let mut slots = slots.borrow_mut();
     slots.sort_by_key(|slot| slot.used.get());
@@ -187,7 +187,7 @@ async fn close(slots: Vec<Rc<Slot>>) {
     while closing.join_next().await.is_some() {}
 }
 
-/// Returns the place of a target's connection.
+/// Returns the slot of a target's connection.
 fn slot(slots: &Slots, target: &Target) -> Rc<Slot> {
     let mut slots = slots.borrow_mut();
     let is_open = |slot: &&Rc<Slot>| {
@@ -230,7 +230,7 @@ async fn perform(slots: Slots, job: Job) {
     }
     drop(busy);
     reply.send(done).ok();
-    // Nobody finds it any more: who uses it last ends it.
+    // The slot is no longer listed, so its last user closes the connection.
     let is_last = slot.busy.get() == 0 && slot.connection.get().is_some_and(|it| !it.is_open());
     if is_last {
         close(vec![slot]).await;
@@ -268,7 +268,7 @@ async fn within(slot: &Slot, ask: Ask, limit: Duration) -> Result<Reply, McpErro
     }
 }
 
-/// A connection that is in use is not closed.
+/// Marks a connection as being in use, so that it is not closed.
 struct Busy(Rc<Slot>);
 
 impl Busy {

@@ -1,4 +1,4 @@
-//! Servers that are child processes: started, listened to, and ended with all that they started themselves.
+//! Servers that are child processes: starting them, reading their output, and ending them with their own children.
 
 use std::io;
 use std::path::PathBuf;
@@ -15,33 +15,33 @@ use tokio::time::timeout;
 
 use super::connection::MOST_BYTES;
 
-/// A command that is a server. Not to be printed: its environment holds secrets.
+/// The command of a server. Not printable: its environment contains secrets.
 #[derive(Clone, PartialEq, Eq)]
 pub(super) struct Program {
     pub command: Vec<String>,
-    /// All that it sees of the environment.
+    /// The complete environment of the process.
     pub env: Vec<(String, String)>,
     pub cwd: PathBuf,
 }
 
-/// A child process with what it is talked to through.
+/// A child process with its pipes.
 pub(super) struct Started {
     pub process: Process,
     pub input: ChildStdin,
     pub output: Watched,
 }
 
-/// A child process; it is killed when this is dropped.
+/// A child process, which is killed when this is dropped.
 pub(super) struct Process {
     child: Child,
-    /// Its group, which is named after it and lives as long as anything that it started.
+    /// Its process group, which has its id and lives as long as any process in it.
     #[cfg(unix)]
     group: Option<i32>,
     /// Reads its error output to the end.
     listener: Option<JoinHandle<()>>,
 }
 
-/// How long a server may take to end after its input has ended, and again after it was told to.
+/// How long a server may take to end after its input has ended, and again after it was asked to terminate.
 const GRACE: Duration = Duration::from_millis(500);
 
 impl Program {
@@ -59,7 +59,7 @@ impl Program {
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .kill_on_drop(true);
-        // A group of its own: it is ended with what it started, and an interrupt at the terminal is ours to handle.
+        // A separate process group: it is ended with its children, and does not get interrupts of the terminal.
         #[cfg(unix)]
         command.process_group(0);
         let mut child = command.spawn()?;
@@ -93,21 +93,21 @@ impl Process {
             self.signal(End::Terminate);
             timeout(GRACE, self.child.wait()).await.ok();
         }
-        // Also what it started itself and left behind.
+        // Kills children that it left behind.
         self.signal(End::Kill);
         timeout(GRACE, self.child.wait()).await.ok();
         #[cfg(unix)]
         {
-            // The name may be another's from now on.
+            // The id may belong to another group from now on.
             self.group = None;
         }
     }
 
-    /// Returns how the process ended, where it has. Its last words have been heard then.
+    /// Returns how the process ended, if it has. Its last output has been read then.
     pub async fn ended(&mut self) -> Option<String> {
         let status = timeout(GRACE, self.child.wait()).await.ok()?.ok()?;
         if let Some(listener) = self.listener.take() {
-            // What it left behind may keep its error output open.
+            // Children that it left behind may keep its error output open.
             timeout(GRACE, listener).await.ok();
         }
         Some(status.to_string())
@@ -154,14 +154,14 @@ pub(super) struct Output(Arc<Mutex<Notes>>);
 struct Notes {
     /// The end of its error output.
     complaints: String,
-    /// The first line of its output that was no message.
+    /// The first line of its output that was not a message.
     stray: Option<String>,
-    /// What it asked us for.
+    /// The last request of the server.
     asked: Option<String>,
     is_too_large: bool,
 }
 
-/// As much of what a server says beside its answers is kept.
+/// Maximum number of bytes of other output that are kept.
 const KEPT: usize = 4096;
 
 /// Maximum length of the program's error output in an error, in characters.
@@ -187,7 +187,7 @@ impl Output {
         self.notes().asked = Some(what.to_owned());
     }
 
-    /// Returns what the server asked us for since this was asked last.
+    /// Returns the request of the server since the last call.
     pub fn take_asked(&self) -> Option<String> {
         self.notes().asked.take()
     }
@@ -200,7 +200,7 @@ impl Output {
         self.notes().is_too_large
     }
 
-    /// Returns in words what a person should know of it.
+    /// Returns a description of the output for a person.
     pub fn text(&self) -> String {
         let notes = self.notes();
         let complaints = notes.complaints.trim();
@@ -240,13 +240,13 @@ async fn listen(complaints: ChildStderr, output: Output) {
     }
 }
 
-/// The output of a server: notes what is no message in it, and ends where a line has no end.
+/// The output of a server. Records lines that are not messages, and ends if a line is too long.
 pub(super) struct Watched {
     inner: ChildStdout,
     output: Output,
-    /// How long the line is that is being read.
+    /// The length of the current line.
     line: usize,
-    /// How it begins.
+    /// The beginning of the current line.
     start: Vec<u8>,
 }
 
@@ -254,7 +254,7 @@ pub(super) struct Watched {
 const START: usize = 120;
 
 impl Watched {
-    /// Looks at what was read; false where there is too much of it.
+    /// Inspects the bytes that were read. Returns false if a line is too long.
     fn see(&mut self, bytes: &[u8]) -> bool {
         for part in bytes.split_inclusive(|byte| *byte == b'\n') {
             let free = START.saturating_sub(self.start.len());
@@ -293,7 +293,7 @@ impl AsyncRead for Watched {
         if let Poll::Ready(Ok(())) = polled
             && !this.see(&buffer.filled()[before..])
         {
-            // Nothing more is read: the connection ends.
+            // Nothing more is read, so the connection ends.
             buffer.set_filled(before);
         }
         polled

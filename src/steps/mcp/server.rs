@@ -1,6 +1,6 @@
-//! Which server an adapter means: an address or a command, from the project's settings and the flow's `:requires`.
+//! The server of an adapter: an address or a command, from the project's settings and the flow's `:requires`.
 //!
-//! A command stands in the settings alone. It sees of the environment what every program needs, and what `:env` says.
+//! A command is only accepted from the settings. Its environment contains common variables, and those in `:env`.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -19,14 +19,14 @@ use crate::http::error::HttpError;
 use crate::http::route::Route;
 use crate::json::items;
 
-/// A server and what it is called.
+/// A server, with its name.
 #[derive(Clone)]
 pub(super) struct Target {
     pub name: String,
     pub server: Server,
 }
 
-/// How a server is reached. Connections are shared by what is equal; not to be printed, it holds secrets.
+/// The way to reach a server. Equal ones share a connection. Not printable: it contains secrets.
 #[derive(Clone, PartialEq, Eq)]
 pub(super) enum Server {
     Http(Box<HttpServer>),
@@ -134,7 +134,7 @@ fn address(
         Proof::Header(name, value) => headers.push((name, value)),
         Proof::Query(name, value) => {
             url.query_pairs_mut().append_pair(&name, &value);
-            // As it stands in the address.
+            // In the encoding of the address.
             if let Some((_, encoded)) = url.query().and_then(|query| query.rsplit_once('=')) {
                 cx.hide(&Secret::new(encoded));
             }
@@ -156,7 +156,7 @@ fn program(cx: &StepContext, name: &str, setting: &Value) -> Result<Program, Ste
         .hint(format!(
             "as in `{{:connections {{:{name} {{:backend :mcp :command [\"node\" \"server.js\" \".\"]}}}}}}`"
         ))
-        .hint("a flow cannot say it: a flow from elsewhere must not start programs"));
+        .hint("a flow cannot set it: a flow from elsewhere must not start programs"));
     };
     let words: Option<Vec<String>> = items(command).and_then(|words| {
         let text = |word: &Value| word.as_str().map(str::to_owned);
@@ -223,7 +223,7 @@ fn environment(
                 let fields = Fields::inside(&at, value)?;
                 fields.only(&["secret-ref"])?;
                 let Some(secret) = fields.name("secret-ref")? else {
-                    return Err(wrong(format!("`{at}` does not say its `:secret-ref`")));
+                    return Err(wrong(format!("`{at}` needs `:secret-ref`")));
                 };
                 let found = cx.secret_of_settings(&secret);
                 found

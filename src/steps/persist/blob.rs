@@ -22,7 +22,7 @@ pub(super) use config::{Blob, KEYS, plan};
 /// The bytes to store.
 enum Payload {
     Here(Vec<u8>),
-    /// They came in parts, and are in the store.
+    /// A body that was received in parts and is already stored.
     Stored(StoredBlob),
 }
 
@@ -35,17 +35,17 @@ impl Payload {
     }
 }
 
-/// What is stored of a step's value.
+/// The content of a step's value to store.
 struct Content {
     payload: Payload,
     content_type: String,
     filename: Option<String>,
-    /// What stays in the step's value.
+    /// The keys that remain in the step's value.
     kept: Vec<(&'static str, Value)>,
 }
 
 impl Blob {
-    /// Puts the value's bytes; what registers them is for the commit.
+    /// Stores the value's bytes; the commit registers them.
     pub(super) async fn store(&self, cx: &StepContext, value: Value) -> Result<StoreOp, StepError> {
         let limits = ResourceLimits::of(cx.settings());
         self.check_bucket(cx, &limits)?;
@@ -56,9 +56,9 @@ impl Blob {
             return Err(StepError::new(
                 UNFIT,
                 "too-large",
-                format!("the result has {bytes} bytes, and a blob holds {most}"),
+                format!("the result has {bytes} bytes, but a blob can have at most {most}"),
             )
-            .hint("store less of it, or raise `:resources :max-retained` in flowstone.edn"));
+            .hint("store a smaller result, or raise `:resources :max-retained` in flowstone.edn"));
         }
         let content_type = self.content_type.clone().unwrap_or(content.content_type);
         let filename = self
@@ -133,7 +133,7 @@ impl Blob {
                 _ => self.plain(cx, body)?,
             };
             let media_type = media_type.and_then(|media_type| match body {
-                // Whatever it was written in, it is stored as UTF-8.
+                // Stored as UTF-8, whatever its original encoding was.
                 Value::Text(_) => {
                     let kind = media_type.split(';').next().unwrap_or_default().trim();
                     Some(format!("{kind}; charset=utf-8"))
@@ -147,7 +147,7 @@ impl Blob {
                 ..content
             });
         }
-        // A file as our own steps hand it over, such as the CSV of a table.
+        // A file in the form that our own steps return, such as the CSV of a table.
         if let (Some(Value::Text(text)), Some(content_type)) = (
             value.get("content"),
             value.get("content-type").and_then(Value::as_str),
@@ -165,7 +165,7 @@ impl Blob {
         self.plain(cx, value)
     }
 
-    /// Returns the content type that the flow asks for: outright, or by the file's name.
+    /// Returns the content type that the flow sets, directly or by the file's name.
     fn wanted(&self) -> Option<&str> {
         let by_name = || media::of_name(self.filename.as_deref()?);
         self.content_type.as_deref().or_else(by_name)

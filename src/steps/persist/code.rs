@@ -1,4 +1,4 @@
 //! Error codes that several kinds of `:persist` share.
 
-/// The result cannot be stored as the config asks.
+/// The error code of a result that cannot be stored as the config requires.
 pub(in crate::persist) const UNFIT: &str = "E0768";

@@ -22,10 +22,10 @@ pub(super) const KEYS: &[&str] = &[
     "write-mode",
 ];
 
-/// Which rows to write where.
+/// The rows to write, and the table.
 pub(super) struct Plan {
     write: WriteRows,
-    /// The path to the rows, where it is given.
+    /// The path to the rows, if it is set.
     path: Option<Value>,
 }
 
@@ -37,7 +37,7 @@ pub(super) fn plan(fields: Fields<'_>) -> Result<Plan, StepError> {
     {
         return Err(
             StepError::config("E0763", "`:table` and `:name` say different things")
-                .hint("they are two names for the same key: leave one out"),
+                .hint("they are two names for the same key: remove one of them"),
         );
     }
     let Some(table) = named.or(also) else {
@@ -72,7 +72,7 @@ pub(super) fn plan(fields: Fields<'_>) -> Result<Plan, StepError> {
         table.partitions = partitions(given)?;
     }
     if let Partitions::All = table.partitions {
-        let error = StepError::config("E0720", "rows are written to one partition, not to all");
+        let error = StepError::config("E0720", "rows can only be written to one partition");
         return Err(error.hint("as in `:partitions {:key \"2026-03\"}`"));
     }
     let write = WriteRows {
@@ -93,7 +93,7 @@ pub(super) fn put(plan: Plan, value: &Value) -> Result<StoreOp, StepError> {
     }))))
 }
 
-/// Finds the rows in a step's value: at a path, or where there is no doubt.
+/// Finds the rows in a step's value: at a path, or without one if they are unambiguous.
 fn found(value: &Value, path: Option<&Value>) -> Result<Value, StepError> {
     let Some(path) = path else {
         let rows = value.get("rows").filter(|rows| items(rows).is_some());
@@ -104,7 +104,7 @@ fn found(value: &Value, path: Option<&Value>) -> Result<Value, StepError> {
                 Err(StepError::new(
                     UNFIT,
                     "invalid",
-                    "the result is a map, and nothing says where its rows are",
+                    "the result is a map, but the place of its rows is not set",
                 )
                 .hint(format!(
                     "add `:rows-path [...]`; the result has {}",

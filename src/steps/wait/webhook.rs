@@ -41,7 +41,7 @@ fn check(auth: Fields<'_>) -> Result<(), StepError> {
     else {
         let message = match kind {
             Some(kind) => format!("`:webhook :auth` has no type `:{kind}`"),
-            None => "`:webhook :auth` does not say its `:type`".to_owned(),
+            None => "`:webhook :auth` needs `:type`".to_owned(),
         };
         return Err(wrong(message).hint(format!("there are {}", listed(&kinds))));
     };

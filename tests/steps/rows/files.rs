@@ -307,7 +307,7 @@ fn source_type() {
         ),
         (
             &listed("{:op :list :source {:path \".\"}}"),
-            "E0782 `:source` does not say its `:type`...",
+            "E0782 `:source` needs `:type`...",
         ),
     ]);
 }

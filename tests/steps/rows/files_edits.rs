@@ -316,7 +316,7 @@ fn materialize_overwrite() {
         (
             "(do (flow/step :files :it {:op :write-out :path \"twice/a.txt\" :content \"theirs\"})
                  (flow/step :files :it {:op :materialize :source SRC :to \"twice\"}))",
-            "E0787 nothing is put into `twice`: a file is there with other content: `a.txt`...",
+            "E0787 nothing was written to `twice`: a file is there with other content: `a.txt`...",
         ),
         (
             "(do (flow/step :files :it {:op :materialize :source SRC :to \"again\"})
@@ -343,7 +343,7 @@ fn op_write_out() {
         ),
         (
             "(flow/step :files :it {:op :write-out :path \"tree/a.txt\" :content \"new\"})",
-            "E0787 `tree/a.txt` is there already, with other content...",
+            "E0787 `tree/a.txt` already exists with other content...",
         ),
         (
             "(flow/step :files :it {:op :write-out :path \"tree/a.txt\" :content \"new\" :overwrite? true})",

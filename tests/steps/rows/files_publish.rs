@@ -115,7 +115,7 @@ fn publish_branch() {
     let taken = git(&bare, &["rev-parse", "bot/readme"]);
     let shown = publish(&project, &url(&bare), "{}");
     assert!(
-        shown.contains("E0793") && shown.contains("has commits that this one does not follow"),
+        shown.contains("E0793") && shown.contains("has commits that this one is not based on"),
         "{shown}"
     );
     assert_eq!(git(&bare, &["rev-parse", "bot/readme"]), taken);
@@ -562,7 +562,7 @@ fn open_change_request_hosts() {
         (
             "404 Not Found",
             r#"{"message": "Not Found"}"#,
-            "knows no group/app",
+            "has no repository group/app",
         ),
         (
             "422 Unprocessable Entity",

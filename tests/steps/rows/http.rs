@@ -392,7 +392,7 @@ fn template_and_data() {
     let requests = net.server.requests();
     contains(&requests[0], "PUT /a?q=7 HTTP/1.1\nx-a: 7\nx-b: t\n");
     contains(&requests[0], "{\"n\":\"7\"}");
-    // What the step says itself wins.
+    // Options of the step override it.
     contains(&requests[1], "POST /b?q=7&r=1 HTTP/1.1\nx-a: 7\nx-b: own\n");
     contains(&requests[1], "\n\nown");
     contains(

@@ -37,7 +37,7 @@ fn auth() {
     );
     contains(
         &net.sent("{:url \"URL\" :auth {:secret-ref :x}}"),
-        "does not say its `:type`",
+        "needs `:type`",
     );
     contains(
         &net.sent("{:url \"URL\" :auth {:type :bearer :scopes [\"a\"] :secret-ref :x}}"),
@@ -60,7 +60,7 @@ fn auth_bearer() {
     );
     contains(
         &net.sent("{:url \"URL\" :auth {:type :bearer}}"),
-        "`:auth` does not say its `:secret-ref`",
+        "`:auth` needs `:secret-ref`",
     );
 }
 
@@ -148,7 +148,7 @@ fn auth_google_service_account() {
             "r",
             &ask.replace(":scopes [\"https://example.com/read\"]", ""),
         ),
-        "E0753 `:auth` does not say its `:scopes`",
+        "E0753 `:auth` needs `:scopes`",
     );
 }
 

@@ -64,7 +64,7 @@ fn op_set() {
             ),
             (
                 "{:operation :set :key \"a\"}",
-                "E0765 `:operation :set` needs `:value` | `:value nil` puts nil there",
+                "E0765 `:operation :set` needs `:value` | `:value nil` stores nil",
             ),
         ],
     );

@@ -253,7 +253,7 @@ fn template_and_data() {
     let body = asked("{:connection :ai :template :hi :data {:name \"Ada\"}}").body();
     assert_eq!(body["messages"][0]["content"], "Greet.");
     assert_eq!(body["messages"][1]["content"], "Greet Ada");
-    // What the step says itself wins.
+    // Options of the step override it.
     let body = asked("{:connection :ai :template :hi :system \"Own.\" :messages [{:role :user :content \"own\"}]}").body();
     assert_eq!(
         body["messages"],
@@ -276,7 +276,7 @@ fn provider() {
     assert_eq!(sent(":provider :openai")["model"], "m");
     wrong(
         ":provider :groq",
-        "E0810 bad-config: the step asks for `:groq`, and its connection `:ai` is for `:openai`",
+        "E0810 bad-config: the step names `:groq`, but its connection `:ai` is for `:openai`",
     );
 }
 
@@ -513,7 +513,7 @@ fn deployment() {
         vec![answers("x")],
         "{:connection :ai :prompt \"x\" :deployment \"d\"}",
     )
-    .refused("E0809 bad-config: `:deployment` and `:api-version` mean nothing to `:groq`");
+    .refused("E0809 bad-config: `:deployment` and `:api-version` do not apply to `:groq`");
 }
 
 #[test]
@@ -527,7 +527,7 @@ fn api_version() {
         vec![answers("x")],
         "{:connection :ai :prompt \"x\" :api-version \"v\"}",
     )
-    .refused("E0809 bad-config: `:deployment` and `:api-version` mean nothing to `:groq`");
+    .refused("E0809 bad-config: `:deployment` and `:api-version` do not apply to `:groq`");
 }
 
 #[test]

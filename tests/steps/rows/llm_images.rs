@@ -155,7 +155,7 @@ fn image_resource() {
     let bomb = bench.store("e.png", None, &bomb);
     bench.refused(
         &part(&bomb, ":processing {:max-width 10}"),
-        "is 100000 by 100000 pixels, and the limit is 50000000",
+        "is 100000 by 100000 pixels, but the limit is 50000000",
     );
     // A model that does not see is not asked.
     let blind = Bench::new(&OPENAI.replace("gpt-5.4", "gpt-3.5-turbo"), "");
@@ -235,7 +235,7 @@ fn image_transport() {
     let uri = ollama.store("a.png", None, &png(4, 2));
     ollama.refused(
         &part(&uri, ":transport :signed-url"),
-        "`:ollama` fetches no images from an address",
+        "`:ollama` does not fetch images from an address",
     );
     ollama.sent(&part(&uri, ""));
 }

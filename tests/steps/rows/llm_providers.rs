@@ -120,8 +120,9 @@ fn provider_deepseek() {
         "{}",
         called.shown
     );
-    over(deepseek, vec![answers("x")], &config(":strict? true"))
-        .refused("E0821 unsupported: `deepseek-chat` of `:deepseek` cannot be held to a schema");
+    over(deepseek, vec![answers("x")], &config(":strict? true")).refused(
+        "E0821 unsupported: `deepseek-chat` of `:deepseek` cannot be constrained to a schema",
+    );
 }
 
 #[test]

@@ -204,7 +204,7 @@ fn mcp_connection() {
         &adapter(":other"),
         "[:f/all]",
         expect![
-            "E0831 the command `no-such-program` of `:other` cannot be started: No such file or directory (os error 2) | look at `:command` of the connection in flowstone.edn; a path in it starts at the project's folder"
+            "E0831 the command `no-such-program` of `:other` cannot be started: No such file or directory (os error 2) | check `:command` of the connection in flowstone.edn; a path in it starts at the project's folder"
         ],
     );
     check(

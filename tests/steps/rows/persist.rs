@@ -409,7 +409,7 @@ fn retained_size() {
     );
     let large = stored(&project, "\"0123456789x\"", "{:type :blob}", "r");
     assert!(
-        large.starts_with("E0768 the result has 11 bytes, and a blob holds 10 | "),
+        large.starts_with("E0768 the result has 11 bytes, but a blob can have at most 10 | "),
         "{large}"
     );
 }

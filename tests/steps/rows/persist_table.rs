@@ -108,7 +108,7 @@ fn table_name() {
     let both = ":table \"orders\" :name \"others\"";
     assert_eq!(
         stored(&project, "[{:id 1}]", both, "r"),
-        "E0763 `:table` and `:name` say different things | they are two names for the same key: leave one out"
+        "E0763 `:table` and `:name` say different things | they are two names for the same key: remove one of them"
     );
     let same = ":table \"orders\" :name :orders";
     assert_eq!(stored(&project, "[{:id 2}]", same, "(:row-count r)"), "2");

@@ -352,7 +352,7 @@ fn llm_prompt_system_and_prompt() {
         asked,
         json!([{"role": "system", "content": "You are a <critic>."}, {"role": "user", "content": "1;b;"}])
     );
-    // What the step says itself wins.
+    // Options of the step override it.
     flow(
         &net,
         template,

@@ -111,10 +111,8 @@ impl Plan {
         let strict = fields.bool("strict")?.unwrap_or(false);
         let enforce = fields.bool("enforce")?;
         if strict && enforce == Some(false) {
-            return Err(
-                wrong("`:plan` is `:strict`, and `:enforce` says that there need be none")
-                    .hint("leave out `:enforce false`"),
-            );
+            return Err(wrong("`:plan` is `:strict`, but `:enforce` is false")
+                .hint("leave out `:enforce false`"));
         }
         let rule = match (strict, enforce.unwrap_or(false)) {
             (true, _) => Rule::Strict,
@@ -524,7 +522,7 @@ mod tests {
                     ("strict", Value::Bool(true)),
                     ("enforce", Value::Bool(false)),
                 ]),
-                "`:plan` is `:strict`, and `:enforce` says that there need be none",
+                "`:plan` is `:strict`, but `:enforce` is false",
             ),
         ];
         for (config, problem) in cases {

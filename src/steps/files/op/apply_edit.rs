@@ -1,4 +1,4 @@
-//! `:apply-edit`: a unified diff over several files, or replacements in several files, all or nothing.
+//! `:apply-edit`: applies a unified diff or replacements to several files, all or nothing.
 
 use flowstone_flow::changeset::OnRace;
 use flowstone_flow::step::{Effect, Field, FieldType, Operation, Outcome, StepError};
@@ -23,12 +23,12 @@ pub(in super::super) const OPERATION: Operation = Operation {
     for_agents: true,
 };
 
-/// One of `:edits`.
+/// An entry of `:edits`.
 pub(in super::super) const EDIT: FieldType = FieldType::Keys(&[
     Field::optional(
         "all?",
         FieldType::Bool,
-        "Replace it as often as it is there.",
+        "Whether every occurrence is replaced.",
     ),
     Field::required("new", FieldType::Text, "The replacement."),
     Field::optional(
@@ -94,7 +94,7 @@ fn wanted(fields: Fields<'_>) -> Result<Wanted, StepError> {
         }
         _ => Err(StepError::config(
             StepError::OPTION_FIT,
-            "`:apply-edit` takes `:patch` or `:edits`, one of them",
+            "`:apply-edit` needs either `:patch` or `:edits`",
         )
         .hint("`:patch` is a unified diff, `:edits` a vector of {:path :old :new}")),
     }

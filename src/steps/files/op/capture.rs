@@ -1,4 +1,4 @@
-//! `:capture`: what was changed in a folder, as changes of a changeset.
+//! `:capture`: captures the changes in a folder as changes of a changeset.
 
 use std::path::PathBuf;
 
@@ -17,7 +17,7 @@ use super::materialize::{folders, listed, records};
 
 pub(in super::super) const OPERATION: Operation = Operation {
     name: "capture",
-    doc: "Takes over what was changed in a folder that :materialize has written, or in any folder of the project.",
+    doc: "Captures the changes in a folder that :materialize has written, or in any folder of the project.",
     needs: &["changeset", "path"],
     takes: &[],
     gives: r#"[:map [:files [:vector [:map [:path :string] [:status :keyword]]]] [:skipped [:vector [:map [:path :string] [:why :string]]]] [:changeset :string]]"#,
@@ -35,7 +35,7 @@ pub(in super::super) async fn run(call: Call<'_>) -> Result<Outcome, StepError> 
         ));
     }
     let root = cx.project_root().join(&shown);
-    // A temporary folder is the run's own.
+    // A temporary folder belongs to the run.
     if capture::check_root(&root, &[&folders(cx)], &shown).is_err() {
         cx.gate().read(&root)?;
         capture::check_root(&root, &[&root], &shown)?;
@@ -60,9 +60,9 @@ pub(in super::super) async fn run(call: Call<'_>) -> Result<Outcome, StepError> 
         shown,
         ignored,
         hidden,
-        // Above it are other rules, which are not those of the source.
+        // Ignore rules above the folder are not those of the source.
         parents: false,
-        // A temporary folder is inside of it.
+        // A temporary folder is inside the home folder.
         without: match root.starts_with(std::fs::canonicalize(cx.home()).unwrap_or_default()) {
             true => PathBuf::new(),
             false => cx.home().to_path_buf(),
@@ -75,7 +75,7 @@ pub(in super::super) async fn run(call: Call<'_>) -> Result<Outcome, StepError> 
         if let Some(record) = &mut record {
             record.settle(&draft.manifest);
         }
-        // Where nobody has noted what was put there, the changeset itself is what it was.
+        // Without a record of the written tree, the folder is compared with the changeset itself.
         let before = match (&record, base) {
             (Some(record), Some(base)) => base.with_over(record.over.clone()),
             _ => draft.manifest.clone(),

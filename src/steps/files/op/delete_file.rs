@@ -1,4 +1,4 @@
-//! `:delete-file`: a file goes.
+//! `:delete-file`: deletes a file.
 
 use flowstone_flow::changeset::OnRace;
 use flowstone_flow::step::{Effect, Operation, Outcome, StepError};

@@ -1,4 +1,4 @@
-//! `:diff`: what a changeset makes different from its tree.
+//! `:diff`: shows the changes of a changeset.
 
 use flowstone_flow::step::{Effect, Operation, Outcome, StepError};
 use flowstone_lang::value::Value;

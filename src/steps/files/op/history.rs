@@ -1,4 +1,4 @@
-//! `:history`: the commits of a repository, newest first. The flow format has no such operation: it is an extension.
+//! `:history`: lists the commits of a repository, newest first. An extension of the flow format.
 
 use flowstone_flow::step::{Effect, Operation, Outcome, StepError};
 use flowstone_lang::value::Value;
@@ -11,7 +11,7 @@ use super::super::{Call, Limit, blocking};
 
 pub(in super::super) const OPERATION: Operation = Operation {
     name: "history",
-    doc: "Lists the commits of a git repository, the newest first.",
+    doc: "Lists the commits of a git repository, newest first.",
     needs: &["source"],
     takes: &["limit", "paths", "since"],
     gives: r#"[:map [:commits [:vector [:map [:commit :string] [:author :string] [:email :string] [:date :string] [:subject :string] [:body :string] [:files [:vector :string]]]]] [:truncated? :boolean]]"#,
@@ -58,7 +58,7 @@ pub(in super::super) async fn run(call: Call<'_>) -> Result<Outcome, StepError> 
     ])))
 }
 
-/// Returns the source that a tree came from.
+/// Returns the source that a tree was made from.
 fn again(call: Call<'_>, origin: Option<&Origin>) -> Result<Spec, StepError> {
     let spec = match origin {
         Some(Origin::Dir { path, .. }) => map([
@@ -87,7 +87,7 @@ fn again(call: Call<'_>, origin: Option<&Origin>) -> Result<Spec, StepError> {
         Source::Tree { .. } | Source::Changeset { .. } => Err(StepError::new(
             "E0790",
             "bad-source",
-            "the source does not say which repository it came from",
+            "the repository of the source is not known",
         )),
     }
 }

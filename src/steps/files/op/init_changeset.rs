@@ -1,4 +1,4 @@
-//! `:init-changeset`: a changeset over a tree, without changes.
+//! `:init-changeset`: creates a changeset without changes over a tree.
 
 use flowstone_flow::changeset::{ChangesetOp, NewChangeset};
 use flowstone_flow::codec;
@@ -13,7 +13,7 @@ use super::super::value::{answer, reference};
 
 pub(in super::super) const OPERATION: Operation = Operation {
     name: "init-changeset",
-    doc: "Begins a changeset over a tree: what is changed in it leaves the tree as it is.",
+    doc: "Creates a changeset over a tree; its changes leave the tree unchanged.",
     needs: &["source"],
     takes: &[],
     gives: r#"[:map [:type [:= :resource-ref]] [:uri :string] [:source :string] [:files :int]]"#,
@@ -47,8 +47,8 @@ pub(in super::super) async fn run(call: Call<'_>) -> Result<Outcome, StepError> 
     ))))
 }
 
-/// Makes an id from the step's place in its run, so that a step that is performed again after a crash makes the same;
-/// a later pass of the run makes another.
+/// Makes an id from the path of the step in its run, so that a step that is performed again after a crash makes the
+/// same id. A later pass of the run makes another.
 async fn free_id(cx: &StepContext) -> Result<String, StepError> {
     let mut pass = 0;
     loop {

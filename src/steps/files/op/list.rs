@@ -1,4 +1,4 @@
-//! `:list`: which entries a tree has.
+//! `:list`: lists the entries of a tree.
 
 use flowstone_flow::step::{Effect, Operation, Outcome, StepError};
 use flowstone_lang::value::Value;

@@ -1,4 +1,4 @@
-//! `:materialize`: a tree or changeset as a folder on disk.
+//! `:materialize`: writes a tree or changeset to a folder on disk.
 
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
@@ -17,11 +17,11 @@ use super::super::{Call, blocking, place, temporary};
 
 pub(in super::super) const OPERATION: Operation = Operation {
     name: "materialize",
-    doc: "Writes a tree or a changeset into a folder of the project (:to), or into a temporary one. Only what the tree knows is written and removed.",
+    doc: "Writes a tree or a changeset into a folder of the project (:to), or into a temporary one. Only files of the tree are written and removed.",
     needs: &[],
     takes: &["changeset", "overwrite?", "source", "to"],
     gives: r#"[:map [:path :string] [:files :int] [:skipped [:vector [:map [:path :string] [:why :string]]]] [:written :int] [:removed :int]]"#,
-    // Performed again, it puts the same there: its own folder it may replace.
+    // If it is performed again, it writes the same files and may replace its own folder.
     effect: Effect::Read,
     for_agents: false,
 };
@@ -56,7 +56,7 @@ pub(in super::super) async fn run(call: Call<'_>) -> Result<Outcome, StepError> 
     ])))
 }
 
-/// Asks about the files that a permission for the folder around them does not cover, where they would change.
+/// Asks for permission for changed files that a permission for the enclosing folder does not cover.
 fn ask_for_protected(cx: &StepContext, tree: &Manifest, folder: &Path) -> Result<(), StepError> {
     let is_kept = |path: &str| path.split('/').any(is_write_protected);
     let there = Root::open(folder).ok();
@@ -83,7 +83,7 @@ fn ask_for_protected(cx: &StepContext, tree: &Manifest, folder: &Path) -> Result
     Ok(())
 }
 
-/// Returns what the folder was filled with before. A tree that is not kept any more is not known.
+/// Returns the tree that was written to the folder before; without a stored tree, it is not known.
 async fn earlier(call: Call<'_>, target: &Target) -> Option<Earlier> {
     let folder = folder::canonical(&target.path).ok()?;
     let record = Record::load(&target.records, &folder)?;
@@ -94,7 +94,7 @@ async fn earlier(call: Call<'_>, target: &Target) -> Option<Earlier> {
     })
 }
 
-/// What was left out, as a value.
+/// Returns the files that were left out, as a value.
 pub(super) fn listed(skipped: Vec<Skipped>) -> Value {
     Value::vector(
         skipped
@@ -131,17 +131,17 @@ fn target(call: Call<'_>) -> Result<Target, StepError> {
     })
 }
 
-/// Where temporary folders are, in one of each run.
+/// Returns the folder that contains the temporary folders, one for each run.
 pub(super) fn folders(cx: &StepContext) -> PathBuf {
     temporary::folders(cx.home())
 }
 
-/// Where it is noted what was put where.
+/// Returns the records of which tree was written to which folder.
 pub(super) fn records(cx: &StepContext) -> Records {
     temporary::records(cx.home(), cx.project_root())
 }
 
-/// Returns a path as a flow may use it: relative to the project, where it is inside.
+/// Returns a path for use in a flow: relative to the project, if it is inside.
 fn shown(cx: &StepContext, path: &Path) -> String {
     let inside = path.strip_prefix(cx.project_root()).unwrap_or(path);
     match inside.as_os_str().is_empty() {

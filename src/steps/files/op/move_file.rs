@@ -1,4 +1,4 @@
-//! `:move-file`: a file gets another path.
+//! `:move-file`: moves a file to another path.
 
 use flowstone_flow::changeset::OnRace;
 use flowstone_flow::step::{Effect, Operation, Outcome, StepError};
@@ -8,7 +8,7 @@ use super::super::Call;
 
 pub(in super::super) const OPERATION: Operation = Operation {
     name: "move-file",
-    doc: "Moves or renames a file; nothing may be at its new path.",
+    doc: "Moves or renames a file; the new path must be free.",
     needs: &["changeset", "from", "to"],
     takes: &[],
     gives: r#"[:map [:from :string] [:to :string] [:changeset :string]]"#,

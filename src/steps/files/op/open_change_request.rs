@@ -1,4 +1,4 @@
-//! `:open-change-request`: asks on GitHub or GitLab that a branch be taken over.
+//! `:open-change-request`: opens a request on GitHub or GitLab to merge a branch.
 
 use flowstone_flow::flow::name_of;
 use flowstone_flow::permission::Host;
@@ -15,7 +15,7 @@ use crate::guard::host_of;
 
 pub(in super::super) const OPERATION: Operation = Operation {
     name: "open-change-request",
-    doc: "Opens a pull request on GitHub or a merge request on GitLab, or finds the one that is open.",
+    doc: "Opens a pull request on GitHub or a merge request on GitLab, or returns the open one.",
     needs: &["branch", "title"],
     takes: &[
         "base",
@@ -49,7 +49,7 @@ pub(in super::super) async fn run(call: Call<'_>) -> Result<Outcome, StepError> 
     let provider = Provider::of(asked.as_deref().or(backend.as_deref()), &repo)?;
     let connection = match connection {
         Some(connection) => connection,
-        // The usual name is looked for, so that one entry in the settings does for all flows.
+        // The default connection is tried, so that one entry in the settings is enough for all flows.
         None if connections::is_known(cx, provider.name()) => {
             connections::find(cx, provider.name())?
         }
@@ -98,7 +98,7 @@ async fn repository(call: Call<'_>) -> Result<(String, Option<String>), StepErro
                 StepError::new(
                     "E0796",
                     "bad-source",
-                    "the source does not say which repository it came from",
+                    "the repository of the source is not known",
                 )
             })?
         }
@@ -112,7 +112,7 @@ async fn repository(call: Call<'_>) -> Result<(String, Option<String>), StepErro
             None => return Ok((repo, connection)),
         },
     };
-    // A repository on this machine: where it is pushed to is what counts.
+    // For a repository on this machine, the push address counts.
     let address = blocking(move |cancelled| {
         let limit = Limit {
             cancelled,
@@ -124,7 +124,7 @@ async fn repository(call: Call<'_>) -> Result<(String, Option<String>), StepErro
     Ok((address, connection))
 }
 
-/// Makes the header that shows who we are.
+/// Returns the header that authenticates requests.
 fn header(
     call: Call<'_>,
     connection: &Connection,
@@ -139,7 +139,7 @@ fn header(
         Proof::None | Proof::Query(..) => Err(StepError::config(
             "E0796",
             format!(
-                "the connection `:{}` shows its secret in no header",
+                "the connection `:{}` sends no secret in a header",
                 connection.id
             ),
         )

@@ -1,4 +1,4 @@
-//! `:publish`: a commit of a changeset, on a branch of the repository that its source came from.
+//! `:publish`: commits a changeset to a branch of the repository of its source.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ use super::super::{Call, Limit, blocking, git};
 
 pub(in super::super) const OPERATION: Operation = Operation {
     name: "publish",
-    doc: "Commits a changeset on a branch and pushes it to the repository that its source came from.",
+    doc: "Commits a changeset on a branch and pushes it to the repository of its source.",
     needs: &["changeset", "branch", "message"],
     takes: &["author", "base", "connection"],
     gives: r#"[:map [:branch :string] [:commit :string] [:base :string] [:url :string]]"#,
@@ -22,7 +22,7 @@ pub(in super::super) const OPERATION: Operation = Operation {
     for_agents: false,
 };
 
-/// One command of git may take so long; `:timeout` holds for all of the step.
+/// Maximum time of one git command; `:timeout` limits the whole step.
 const PATIENCE: Duration = Duration::from_secs(300);
 
 pub(in super::super) async fn run(call: Call<'_>) -> Result<Outcome, StepError> {
@@ -33,7 +33,7 @@ pub(in super::super) async fn run(call: Call<'_>) -> Result<Outcome, StepError> 
     if message.trim().is_empty() || message.contains('\0') {
         return Err(StepError::config(
             StepError::OPTION_BOUNDS,
-            "`:message` says what the commit does, and holds no NUL",
+            "`:message` must describe the commit, without NUL characters",
         ));
     }
     let publication = Publication {
@@ -118,13 +118,13 @@ fn from(call: Call<'_>, manifest: &Manifest) -> Result<From, StepError> {
         None => Err(StepError::new(
             "E0790",
             "bad-source",
-            "the source does not say which repository it came from",
+            "the repository of the source is not known",
         )
-        .hint("resolve the source again, and make the changes on that")),
+        .hint("resolve the source again, and make the changes on the new tree")),
     }
 }
 
-/// Returns the name of the connection: that of the step, or else the one by which the source was read.
+/// Returns the name of the connection: that of the step, or else the one that the source was read with.
 fn connection(call: Call<'_>, manifest: &Manifest) -> Option<Value> {
     let kept = match manifest.origin() {
         Some(Origin::Git { connection, .. }) => connection.as_deref().map(Value::from),
@@ -167,8 +167,7 @@ fn author(call: Call<'_>) -> Result<Option<Person>, StepError> {
     }))
 }
 
-/// Returns when the run was started, as its name says: the same for every attempt. A name that was made otherwise
-/// says nothing.
+/// Returns the start time of the run from its id: the same for every attempt. Ids of other forms contain no time.
 fn started(cx: &StepContext) -> Option<i64> {
     const DAY: i64 = 86_400_000;
     let started = cx.run_id().started_ms()?;

@@ -76,7 +76,7 @@ fn paths(fields: Fields<'_>) -> Result<Vec<String>, StepError> {
             paths.len()
         );
         return Err(StepError::config(StepError::OPTION_BOUNDS, message)
-            .hint("read them in lots: `(partition-all 50 paths)`"));
+            .hint("read them in batches: `(partition-all 50 paths)`"));
     }
     Ok(paths)
 }

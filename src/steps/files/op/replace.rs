@@ -1,4 +1,4 @@
-//! `:replace`: a text in a file for another.
+//! `:replace`: replaces a text in a file.
 
 use flowstone_flow::changeset::OnRace;
 use flowstone_flow::step::{Effect, Operation, Outcome, StepError};
@@ -10,7 +10,7 @@ use super::super::{Call, blocking};
 
 pub(in super::super) const OPERATION: Operation = Operation {
     name: "replace",
-    doc: "Replaces a text in a file, which must be there once, or as often as it is there.",
+    doc: "Replaces a text in a file: the only occurrence, or all occurrences.",
     needs: &["changeset", "path", "old", "new"],
     takes: &["all?"],
     gives: r#"[:map [:path :string] [:size :int] [:replaced :int] [:changeset :string]]"#,
@@ -25,7 +25,7 @@ pub(in super::super) async fn run(call: Call<'_>) -> Result<Outcome, StepError> 
     if old.is_empty() {
         return Err(
             StepError::config(StepError::OPTION_BOUNDS, "`:old` is empty")
-                .hint("name the text to replace; `:op :replace-lines` puts lines in"),
+                .hint("give the text to replace; `:op :replace-lines` inserts lines"),
         );
     }
     let which = match fields.bool("all?")? {

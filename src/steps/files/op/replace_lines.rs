@@ -1,4 +1,4 @@
-//! `:replace-lines`: a range of lines for others.
+//! `:replace-lines`: replaces a range of lines.
 
 use flowstone_flow::changeset::OnRace;
 use flowstone_flow::step::{Effect, Operation, Outcome, StepError};
@@ -10,7 +10,7 @@ use super::super::{Call, blocking, edit};
 
 pub(in super::super) const OPERATION: Operation = Operation {
     name: "replace-lines",
-    doc: "Replaces the lines from :start-line to :end-line; with an end one before the start, puts lines in.",
+    doc: "Replaces the lines from :start-line to :end-line; with an end one before the start, inserts lines.",
     needs: &["changeset", "path", "start-line", "end-line", "content"],
     takes: &[],
     gives: r#"[:map [:path :string] [:size :int] [:lines :int] [:changeset :string]]"#,
@@ -33,7 +33,7 @@ pub(in super::super) async fn run(call: Call<'_>) -> Result<Outcome, StepError> 
     })
     .await?;
     draft.commit(
-        // The numbers are those of the text that was read before.
+        // The line numbers refer to the text that was read before.
         OnRace::Fail,
         vec![
             ("path", Value::from(path)),

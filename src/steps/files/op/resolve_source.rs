@@ -1,4 +1,4 @@
-//! `:resolve-source`: an immutable tree of a folder or a commit.
+//! `:resolve-source`: makes an immutable tree of a folder or a commit.
 
 use flowstone_flow::blob::{BlobHash, BlobOp, BlobRow};
 use flowstone_flow::ports::StoreOp;
@@ -22,7 +22,7 @@ pub(in super::super) const OPERATION: Operation = Operation {
     for_agents: false,
 };
 
-/// Makes the reference to a tree, which the store registers together with the step's journal row.
+/// Returns the reference to a tree, which the store registers together with the step's journal row.
 pub(in super::super) async fn run(call: Call<'_>) -> Result<Outcome, StepError> {
     let source = source::read(call.cx, call.fields)?;
     if let Source::Tree { .. } | Source::Changeset { .. } = source {

@@ -1,4 +1,4 @@
-//! `:search`: lines that hold a text or match a pattern.
+//! `:search`: finds lines that contain a text or match a pattern.
 
 use flowstone_flow::step::{Effect, Operation, Outcome, StepError};
 use flowstone_lang::value::Value;

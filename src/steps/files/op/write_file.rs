@@ -1,4 +1,4 @@
-//! `:write-file`: a file with this content, new or not.
+//! `:write-file`: writes a new or existing file.
 
 use flowstone_flow::changeset::OnRace;
 use flowstone_flow::step::{Effect, Operation, Outcome, StepError};

@@ -1,4 +1,4 @@
-//! `:write-out`: one file of the project, written whole or not at all.
+//! `:write-out`: writes one file of the project, whole or not at all.
 
 use flowstone_flow::step::{Effect, Operation, Outcome, StepError};
 use flowstone_lang::value::Value;
@@ -9,7 +9,7 @@ use super::write_file::content;
 
 pub(in super::super) const OPERATION: Operation = Operation {
     name: "write-out",
-    doc: "Writes one file into the project's folder; folders on the way are made.",
+    doc: "Writes one file into the project's folder; missing folders are created.",
     needs: &["path", "content"],
     takes: &["overwrite?"],
     gives: r#"[:map [:path :string] [:size :int]]"#,

@@ -1,4 +1,4 @@
-//! The commit itself: contents go in through `git fast-import`, and are compared with the base before it is made.
+//! Makes the commit: contents are passed to `git fast-import`, and are compared with the base before.
 
 use std::collections::HashMap;
 use std::fs;
@@ -11,10 +11,10 @@ use crate::files::manifest::{Entry, Kind};
 use crate::files::objects::{self, Objects};
 use crate::files::process::Git;
 
-/// The object of a content, as git names it.
+/// Git's object id of a content.
 type Object = String;
 
-/// Makes the commit, or finds it made, and returns its hash.
+/// Makes the commit, or finds the existing one, and returns its hash.
 pub(super) fn make(
     publication: &Publication,
     place: &Place,
@@ -57,7 +57,7 @@ pub(super) fn make(
         .into());
     }
     if written.is_empty() {
-        let why = "the base has these changes already";
+        let why = "the base already has these changes";
         return Err(PublishError::Nothing { why }.into());
     }
     let reference = format!(
@@ -76,7 +76,7 @@ pub(super) fn make(
     Ok(made.trim().to_string())
 }
 
-/// Hands all contents to git, those before and those now, and returns their objects by our hash of them.
+/// Passes all contents to git, old and new, and returns their object ids by our hashes.
 fn store(
     changes: &[Change],
     git: &Git,
@@ -128,7 +128,7 @@ fn store(
     Ok(seen)
 }
 
-/// The name of a content in the dialogue with git; `None` if it has none.
+/// The key of a content in the dialogue with git; `None` if it has no content.
 fn key(entry: &Entry) -> Option<String> {
     match (&entry.target, entry.kind) {
         (Some(target), _) => Some(format!("link {target}")),
@@ -148,7 +148,7 @@ fn mode(entry: &Entry) -> &'static str {
     }
 }
 
-/// What a commit has at a path.
+/// The entry of a commit at a path.
 struct There {
     mode: String,
     object: Object,
@@ -160,7 +160,7 @@ fn is_same(there: &There, entry: &Entry, stored: &HashMap<String, Object>) -> bo
             stored.get(&key) == Some(&there.object)
                 && (there.mode == "120000") == (entry.kind == Kind::Link)
         }
-        // What was not read cannot be compared; what it is must be the same.
+        // A content that was not read cannot be compared, but its kind must be the same.
         None => (there.mode == "160000") == (entry.kind == Kind::Submodule),
     }
 }
@@ -186,7 +186,7 @@ fn listing(git: &Git, commit: &str) -> Result<HashMap<String, There>, FilesError
         .collect())
 }
 
-/// Writes the commit down for `git fast-import`.
+/// Writes the commit in the format of `git fast-import`.
 fn text(
     publication: &Publication,
     place: &Place,
@@ -222,7 +222,7 @@ fn text(
     Ok(stream.into_bytes())
 }
 
-/// Who commits: as git's own settings say.
+/// Returns the committer from git's own settings.
 fn person(place: &Place, git: &Git) -> Result<Person, FilesError> {
     let own = place.folder.as_deref().map(|folder| git.elsewhere(folder));
     let git = own.as_ref().unwrap_or(git);
@@ -242,7 +242,7 @@ fn line(person: &Person) -> String {
     format!("{} <{}>", plain(&person.name), plain(&person.email))
 }
 
-/// Adds our line to a message, below its other last lines of that kind.
+/// Adds our trailer to a message, after its other trailers.
 fn with_trailer(message: &str, key: &str) -> String {
     let message = message.trim_end();
     let last = message.rsplit_once("\n\n").map(|(_, last)| last);

@@ -1,21 +1,21 @@
-//! Why a changeset was not published.
+//! Errors of publishing a changeset.
 
-/// See its display; what to do about it is in [`PublishError::hint`].
+/// The hints are in [`PublishError::hint`].
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum PublishError {
     #[error("`{path}` cannot take a commit: {cause}")]
     NoRepository { path: String, cause: String },
     #[error("there is nothing to publish: {why}")]
     Nothing { why: &'static str },
-    #[error("`{}` is not a name for a branch: {why}", branch.escape_debug())]
+    #[error("`{}` is not a valid name of a branch: {why}", branch.escape_debug())]
     BadBranch { branch: String, why: &'static str },
     #[error("{url} has no `{base}` to base the commit on")]
     NoBase { base: String, url: String },
-    #[error("the branch `{branch}` of {url} has commits that this one does not follow")]
+    #[error("the branch `{branch}` of {url} has commits that this one is not based on")]
     Diverged { branch: String, url: String },
     #[error("{} changed in {base} since the source was read", paths(paths_))]
     Outdated { base: String, paths_: Vec<String> },
-    #[error("`{path}` cannot be written into a commit: its content is not kept")]
+    #[error("`{path}` cannot be written into a commit: its content is not stored")]
     NoContent { path: String },
     #[error("{url} refused the branch `{branch}`: {why}{}", lines(complaint))]
     Rejected {
@@ -44,7 +44,7 @@ fn lines(complaint: &str) -> String {
 }
 
 impl PublishError {
-    /// Returns the code and the kind a flow can match on.
+    /// Returns the code, and the kind that a flow can match on.
     pub fn code(&self) -> (&'static str, &'static str) {
         match self {
             Self::NoRepository { .. } => ("E0790", "bad-source"),
@@ -56,14 +56,14 @@ impl PublishError {
         }
     }
 
-    /// Returns what a person may do about it.
+    /// Returns a hint for a person.
     pub fn hint(&self) -> String {
         match self {
             Self::NoRepository { .. } => {
                 "publish from a source that is a git repository with at least one commit: `git init`, then `git commit`".into()
             }
             Self::Nothing { .. } => {
-                "ask `:op :diff` first, and publish only when it lists files".into()
+                "check with `:op :diff` first, and publish only if it lists files".into()
             }
             Self::BadBranch { .. } => "a branch is named like `changelog-update` or `bot/fix-1`".into(),
             Self::NoBase { .. } => "`:base` takes a branch, a tag or a full commit hash of that repository".into(),
@@ -73,7 +73,7 @@ impl PublishError {
             Self::Outdated { .. } => {
                 "resolve the source again, make the changes there, and publish that".into()
             }
-            Self::NoContent { .. } => "raise `:max-file-bytes` on the `:source`, or leave the file where it is".into(),
+            Self::NoContent { .. } => "raise `:max-file-bytes` on the `:source`, or leave the file unchanged".into(),
             Self::Rejected { why, .. } if why.contains("checked out") => {
                 "the branch is checked out in that folder, so git leaves it alone: publish to another branch".into()
             }

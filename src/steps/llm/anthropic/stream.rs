@@ -1,8 +1,7 @@
-//! Answers of the Messages format: events and whole ones to a reply.
+//! Answers of the Messages format: converts events and complete answers to a reply.
 //!
-//! An answer is a list of blocks; each is put together from its pieces, whatever the order in which those of
-//! several blocks come. Unknown events, blocks and pieces are let pass; a known one that is not as it should
-//! be is an error.
+//! An answer is a list of blocks. Each is joined from its pieces, in any order of those of several blocks. Unknown
+//! events, blocks and pieces are ignored; a malformed known one is an error.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +14,7 @@ use super::super::family::{self, ANSWER_TOOL, ANSWER_VALUE_TOOL, malformed};
 use super::super::places::Mark;
 use crate::sse;
 
-/// Puts a streamed answer together.
+/// Joins a streamed answer.
 pub(super) struct Stream {
     provider: String,
     reply: Reply,
@@ -25,17 +24,17 @@ pub(super) struct Stream {
     done: bool,
 }
 
-/// A block on its way.
+/// An incomplete block.
 #[derive(Default)]
 struct Block {
     kind: String,
-    /// As it began, with what its pieces added.
+    /// The block as it began, with the additions of its pieces.
     json: Map<String, Json>,
-    /// The text of a tool's input, whose pieces are no JSON by themselves.
+    /// The text of a tool's input, whose pieces are not valid JSON.
     input: String,
 }
 
-/// The counts as the provider has them; later events replace single ones.
+/// The counts as the provider reports them; later events replace single ones.
 #[derive(Default)]
 struct Counts {
     input: Option<i64>,
@@ -71,7 +70,7 @@ pub(super) fn whole(provider: &str, body: &[u8]) -> Result<Reply, LlmError> {
     Ok(stream.reply())
 }
 
-/// Returns what a kept block stands for.
+/// Returns the meaning of a kept block.
 pub(super) fn mark(kept: &Json) -> Mark<'_> {
     let length = kept.get("length").and_then(Json::as_u64);
     let length = length.and_then(|it| usize::try_from(it).ok());
@@ -179,7 +178,7 @@ impl Stream {
             let cause = "the text of a block is not text";
             return Err(malformed(&self.provider, cause, data.as_bytes()));
         }
-        // Most begin empty.
+        // Most blocks begin empty.
         let text = block.text("text").to_string();
         let thought = block.text("thinking").to_string();
         self.blocks.insert(index, block);
@@ -205,7 +204,7 @@ impl Stream {
             None => Err(bad(&self.provider, "a piece has no `type`")),
             Some("text_delta") => {
                 let text = text("text")?;
-                // Text of another block would be shown, and missing from the answer.
+                // Text of another kind of block would be shown, but missing from the answer.
                 if block.text("type") != "text" {
                     return Err(bad(&self.provider, "text for a block that is not text"));
                 }
@@ -239,7 +238,7 @@ impl Stream {
         }
     }
 
-    /// Makes a reply of what has come.
+    /// Makes a reply of the received blocks.
     fn reply(mut self) -> Reply {
         let mut kept = Vec::new();
         let mut answer = None;
@@ -267,7 +266,7 @@ impl Stream {
                 }
             }
         }
-        // The answer by a tool is the content; words around it are not. Beside other calls it is too early.
+        // The answer by a tool is the content; text around it is not. With other calls, it is too early.
         if let Some(answer) = answer
             && self.reply.tool_calls.is_empty()
         {
@@ -301,7 +300,7 @@ impl Block {
         })
     }
 
-    /// Tells whether it is a text block whose text is something else.
+    /// Tells whether it is a text block whose text is not a string.
     fn is_textless(&self) -> bool {
         let text = self.json.get("text");
         self.kind == "text" && text.is_some_and(|text| !text.is_string())
@@ -342,7 +341,7 @@ impl Block {
         input.map_or_else(|| "{}".to_string(), Json::to_string)
     }
 
-    /// Returns what stands under `answer` of the input.
+    /// Returns the value under `answer` of the input.
     fn answer(&self) -> String {
         let arguments = self.arguments();
         match serde_json::from_str::<Json>(&arguments) {
@@ -359,7 +358,7 @@ impl Block {
         }
     }
 
-    /// Returns the block as it would have come in one piece.
+    /// Returns the block as if it had been sent in one piece.
     fn finished(mut self) -> Map<String, Json> {
         if !self.input.trim().is_empty()
             && let Ok(input) = serde_json::from_str(&self.input)
@@ -387,7 +386,7 @@ impl Counts {
         );
     }
 
-    /// The provider counts what it had kept, and what it keeps, apart from the input.
+    /// The provider counts tokens read from and written to its cache separately from the input.
     fn usage(&self) -> Option<Usage> {
         if self.input.is_none() && self.output.is_none() {
             return None;

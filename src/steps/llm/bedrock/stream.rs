@@ -1,4 +1,4 @@
-//! Answers of Converse: whole ones, and streams of blocks that are told piece by piece.
+//! Answers of Converse: complete ones, and streams of blocks in pieces.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use crate::llm::error::LlmError;
 use crate::llm::family::{self, ANSWER_TOOL, ANSWER_VALUE_TOOL, Stream as _};
 use crate::sse;
 
-/// Puts an answer together.
+/// Joins a streamed answer.
 pub(super) struct Stream {
     provider: String,
     reply: Reply,
@@ -19,7 +19,7 @@ pub(super) struct Stream {
     done: bool,
 }
 
-/// A block of the answer being told.
+/// An incomplete block of the answer.
 #[derive(Default)]
 struct Block {
     text: String,
@@ -49,7 +49,7 @@ pub(super) fn whole(provider: &str, body: &[u8]) -> Result<Reply, LlmError> {
     stream.finish()
 }
 
-/// Refuses a block whose text is not text.
+/// Rejects a block whose text is not a string.
 fn check_text(provider: &str, block: &Json, whole: &[u8]) -> Result<(), LlmError> {
     match block.get("text") {
         None | Some(Json::String(_)) => Ok(()),
@@ -183,7 +183,7 @@ impl Stream {
                 self.metadata(&json);
                 self.done = true;
             }
-            // `messageStart`, `contentBlockStop`, and what is yet to come.
+            // `messageStart`, `contentBlockStop`, and future events.
             _ => {}
         }
         Ok(None)
@@ -246,7 +246,7 @@ impl family::Stream for Stream {
             is_signed |= !block.signature.is_empty() || !block.redacted.is_empty();
             kept.extend(block.kept());
             if let Some(answer) = block.answer() {
-                // The text around it is not part of it.
+                // The text around it is not part of the answer.
                 reply.content = answer;
                 is_answer = true;
                 continue;
@@ -272,7 +272,7 @@ impl family::Stream for Stream {
 }
 
 impl Block {
-    /// Returns the answer that a tool was called with, if it is that tool.
+    /// Returns the answer in the arguments of a tool, if it is the answer tool.
     fn answer(&self) -> Option<String> {
         let call = self.call.as_ref()?;
         match call.name.as_str() {
@@ -287,7 +287,7 @@ impl Block {
         }
     }
 
-    /// Returns the block as it is to be sent back.
+    /// Returns the block in the form in which it is sent back.
     fn kept(&self) -> Option<Json> {
         if let Some(call) = &self.call {
             let input = super::arguments(call);
@@ -322,7 +322,7 @@ impl Block {
     }
 }
 
-/// What was kept, and what is to be kept, is counted apart from the rest of the prompt.
+/// Tokens read from and written to the cache are counted separately from the rest of the prompt.
 fn usage(json: &Json) -> Option<Usage> {
     let count = |key: &str| json.get(key).and_then(Json::as_i64).filter(|it| *it >= 0);
     let (input, completion) = (count("inputTokens")?, count("outputTokens").unwrap_or(0));

@@ -1,7 +1,7 @@
-//! Answers in chat completions: whole ones, and streams of pieces.
+//! Answers in chat completions: complete ones, and streams of pieces.
 //!
-//! Many servers imitate the format, each in its own way: what is missing, null, repeated or in another shape is
-//! understood as far as its meaning is plain.
+//! Many servers imitate the format, each in its own way: missing, null, repeated or differently shaped values are
+//! accepted if their meaning is clear.
 
 use serde_json::{Map, Value as Json, json};
 
@@ -40,17 +40,17 @@ fn refused(provider: &str, json: &Json) -> Result<(), LlmError> {
     }
 }
 
-/// Puts a streamed answer together.
+/// Joins a streamed answer.
 pub(super) struct Stream {
     provider: String,
     reply: Reply,
-    /// Where each tool call being told is: the number that the provider gives it.
+    /// The provider's number of each incomplete tool call.
     indexes: Vec<u64>,
-    /// The thoughts in the words of those who want them back.
+    /// The thoughts as text, for providers that require them back.
     thoughts: String,
-    /// Thoughts as data, of those who want that back.
+    /// The thoughts as data, for providers that require that back.
     details: Vec<Map<String, Json>>,
-    /// Whether a message came, be it an empty one.
+    /// Whether a message was received, even an empty one.
     has_message: bool,
     done: bool,
 }
@@ -80,12 +80,12 @@ impl Stream {
         let json = family::parsed(&self.provider, "an event", data.as_bytes())?;
         refused(&self.provider, &json)?;
         self.common(&json);
-        // The first event of some and the last of most have no choices.
+        // The first event of some providers and the last of most have no choices.
         let Some(choice) = json.pointer("/choices/0") else {
             return Ok(Vec::new());
         };
         refused(&self.provider, choice)?;
-        // Some send the whole at once, though as an event.
+        // Some servers send the whole answer at once, though as an event.
         let message = choice.get("delta").or_else(|| choice.get("message"));
         let deltas = self.message(message.unwrap_or(&Json::Null), data.as_bytes())?;
         self.finish_reason(choice, data.as_bytes())?;
@@ -103,7 +103,7 @@ impl Stream {
         if let Some(id) = text("id") {
             self.reply.id = id;
         }
-        // One provider puts it aside.
+        // One provider puts the usage elsewhere.
         let places = ["/usage", "/x_groq/usage", "/choices/0/usage"];
         let counted = places.iter().find_map(|it| usage(json.pointer(it)?));
         if let Some(usage) = counted {
@@ -179,8 +179,8 @@ impl Stream {
         }
     }
 
-    /// One provider gives its content in parts: text, or thoughts that are parts again. Returns whether it is one of
-    /// these.
+    /// Reads a part of the content: one provider sends parts that are text, or thoughts that consist of parts again.
+    /// Returns whether the part is one of these.
     fn part(&mut self, part: &Json, deltas: &mut Vec<Delta>) -> bool {
         let text = match part {
             Json::String(text) => Some(text.as_str()),
@@ -207,7 +207,7 @@ impl Stream {
         true
     }
 
-    /// Joins the pieces of one detail: same number and type, one after the other.
+    /// Joins the pieces of one detail, which follow one another with the same number and type.
     fn detail(&mut self, piece: &Map<String, Json>) {
         const JOINED: [&str; 3] = ["data", "summary", "text"];
         let is_same = |last: &Map<String, Json>| {
@@ -251,7 +251,7 @@ impl Stream {
         let known = known.filter(|at| !begins(&calls[*at], id, name));
         let at = known.unwrap_or_else(|| {
             self.reply.tool_calls.push(ToolCall::default());
-            // Numbers that no provider gives keep the unnumbered apart.
+            // Calls without numbers get numbers that no provider uses.
             let unnumbered = u64::MAX - self.indexes.len() as u64;
             self.indexes.push(index.unwrap_or(unnumbered));
             self.reply.tool_calls.len() - 1
@@ -261,7 +261,7 @@ impl Stream {
             call.id = id.to_string();
         }
         match name {
-            // Some say the whole name again with each piece.
+            // Some servers repeat the whole name in each piece.
             Some(name) if name != call.name => call.name.push_str(name),
             _ => {}
         }
@@ -295,7 +295,7 @@ impl Stream {
     }
 }
 
-/// Tells whether a piece begins another call than the one that its number points at.
+/// Tells whether a piece begins a new call, and does not continue the one with its number.
 fn begins(call: &ToolCall, id: Option<&str>, name: Option<&str>) -> bool {
     if name.is_none() || call.name.is_empty() {
         return false;

@@ -1,6 +1,6 @@
-//! Answers of `generateContent`: a stream is a row of them, each with what is new.
+//! Answers of `generateContent`: a stream is a sequence of answers, each with the new parts.
 //!
-//! Nothing marks the end of a stream but a reason for it and the connection's end.
+//! The end of a stream is only marked by a finish reason and the end of the connection.
 
 use serde_json::{Map, Value as Json};
 
@@ -11,18 +11,18 @@ use crate::llm::error::LlmError;
 use crate::llm::family::{self, Stream as _};
 use crate::sse;
 
-/// Puts an answer together.
+/// Joins a streamed answer.
 pub(super) struct Stream {
     provider: String,
     reply: Reply,
-    /// The parts as they came, pieces of one text joined.
+    /// The received parts, with the pieces of one text joined.
     parts: Vec<Json>,
     is_signed: bool,
-    /// Whether content came, be it empty.
+    /// Whether content was received, even if it is empty.
     has_content: bool,
 }
 
-/// Reads a whole answer, or all of a stream at once, as servers send it that know no events.
+/// Reads a complete answer, or all of a stream at once, for servers that do not send events.
 pub(super) fn whole(provider: &str, body: &[u8]) -> Result<Reply, LlmError> {
     let mut stream = Box::new(Stream::new(provider));
     let json = family::parsed(provider, "the answer", body)?;
@@ -144,8 +144,8 @@ impl Stream {
         })
     }
 
-    /// Keeps a part to be sent back. What has a signature is not joined with anything; thoughts without one
-    /// are of no use to the model.
+    /// Keeps a part to be sent back. Parts with a signature are not joined with others; thoughts without one have no
+    /// use for the model.
     fn keep(&mut self, part: &Map<String, Json>) {
         let is_signed = |part: &Map<String, Json>| part.contains_key("thoughtSignature");
         self.is_signed |= is_signed(part);
@@ -267,7 +267,7 @@ fn is_thought(part: &Map<String, Json>) -> bool {
     part.get("thought").and_then(Json::as_bool) == Some(true)
 }
 
-/// Thoughts are counted apart from the answer, what tools added apart from the prompt.
+/// Thoughts are counted separately from the answer, tool results separately from the prompt.
 fn usage(json: &Json) -> Option<Usage> {
     let count = |key: &str| json.get(key).and_then(Json::as_i64).filter(|it| *it >= 0);
     let thoughts = count("thoughtsTokenCount");

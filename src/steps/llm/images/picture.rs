@@ -1,4 +1,4 @@
-//! One image as bytes: is it what it says, is it not too large, and how it is made smaller.
+//! One image as bytes: checks its type and size, and reduces it.
 //!
 //! Blocking; nothing here knows of steps.
 
@@ -14,11 +14,11 @@ use image::{DynamicImage, ImageDecoder as _, ImageFormat, ImageReader, Rgb, RgbI
 
 use crate::fields::Fields;
 
-/// The most bytes that an image may have as it is stored.
+/// Maximum size of a stored image in bytes.
 pub(super) const MOST_BYTES: u64 = 20 << 20;
-/// The most pixels that an image may have: 50 million take 200 MB when they are decoded.
+/// Maximum number of pixels of an image: 50 million take 200 MB when decoded.
 const MOST_PIXELS: u64 = 50_000_000;
-/// What decoding may take.
+/// Maximum memory for decoding.
 const MOST_MEMORY: u64 = 512 << 20;
 /// The default quality of a JPEG.
 const QUALITY: u8 = 85;
@@ -30,25 +30,25 @@ pub(super) struct Picture {
     pub bytes: Vec<u8>,
 }
 
-/// What is to be done to an image.
+/// The processing of an image.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Processing {
     max_width: Option<u32>,
     max_height: Option<u32>,
     format: Option<ImageFormat>,
     quality: Option<u8>,
-    /// Only where the picture is larger than all providers take.
+    /// Whether only pictures that are too large for some provider are processed.
     is_fitting: bool,
 }
 
-/// What all providers take: 5 MB in Base64, and as many pixels on a side.
+/// The limits that all providers accept: 5 MB in Base64, and a number of pixels per side.
 const FITTING_BYTES: usize = 3_750_000;
 const FITTING_SIDE: u32 = 8_000;
-/// To what a side is reduced where a picture is larger than that.
+/// The side length to which a larger picture is reduced.
 const REDUCED_SIDE: u32 = 2_048;
 
 impl Processing {
-    /// Returns what makes a picture fit where it is too large for a provider, and leaves others as they are.
+    /// Returns the processing that reduces pictures that are too large for some provider, and leaves others unchanged.
     pub fn fitting() -> Processing {
         Processing {
             max_width: Some(REDUCED_SIDE),
@@ -82,7 +82,7 @@ impl Processing {
         if quality.is_some() && format.is_some_and(|it| it != ImageFormat::Jpeg) {
             return Err(StepError::config(
                 "E0822",
-                "`:quality` of `:processing` is for `:format :jpeg`: the others lose nothing",
+                "`:quality` of `:processing` is only for `:format :jpeg`: the others are lossless",
             ));
         }
         Ok(Processing {
@@ -101,7 +101,7 @@ impl Processing {
             || self.quality.is_some()
     }
 
-    /// Returns the size that a picture is to have: within the bounds, of the same shape, never larger.
+    /// Returns the new size of a picture: within the bounds, with the same aspect ratio, never larger.
     fn size(self, (width, height): (u32, u32)) -> (u32, u32) {
         let ratio = |most: Option<u32>, has: u32| {
             most.map_or(1.0, |most| f64::from(most) / f64::from(has.max(1)))
@@ -115,14 +115,14 @@ impl Processing {
     }
 }
 
-/// Why an image cannot be sent.
+/// The reason why an image cannot be sent.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum PictureError {
     #[error("{name} cannot be read as an image: {why}")]
     Unreadable { name: String, why: String },
-    #[error("the image {name} has {size} bytes, and the limit is {MOST_BYTES}")]
+    #[error("the image {name} has {size} bytes, but the limit is {MOST_BYTES}")]
     TooManyBytes { name: String, size: u64 },
-    #[error("the image {name} is {width} by {height} pixels, and the limit is {MOST_PIXELS}")]
+    #[error("the image {name} is {width} by {height} pixels, but the limit is {MOST_PIXELS}")]
     TooManyPixels {
         name: String,
         width: u32,
@@ -150,10 +150,10 @@ pub(super) fn unreadable(name: &str, why: &str) -> PictureError {
     }
 }
 
-/// Checks an image, and does to it what is asked.
+/// Checks an image, and processes it.
 ///
 /// # Errors
-/// When the bytes are not an image, do not match their content type, or are too large.
+/// Fails if the bytes are not an image, do not match their content type, or are too large.
 pub(super) fn process(
     bytes: Vec<u8>,
     content_type: &str,
@@ -214,7 +214,7 @@ pub(super) fn process(
     Ok(picture)
 }
 
-/// Returns the format by the first bytes, which must be what the content type says.
+/// Returns the format according to the first bytes, which must match the content type.
 fn format_of(bytes: &[u8], content_type: &str, name: &str) -> Result<ImageFormat, PictureError> {
     let found = match bytes {
         [0x89, b'P', b'N', b'G', 0x0d, 0x0a, 0x1a, 0x0a, ..] => Some(ImageFormat::Png),
@@ -263,7 +263,7 @@ fn format_of(bytes: &[u8], content_type: &str, name: &str) -> Result<ImageFormat
     Ok(format)
 }
 
-/// Reads how large a picture is from its head.
+/// Reads the dimensions of a picture from its header.
 fn dimensions(bytes: &[u8], format: ImageFormat, name: &str) -> Result<(u32, u32), PictureError> {
     if format == ImageFormat::Gif {
         let side = |at: usize| {
@@ -280,7 +280,7 @@ fn dimensions(bytes: &[u8], format: ImageFormat, name: &str) -> Result<(u32, u32
         .map_err(|error| unreadable(name, &error.to_string()))
 }
 
-/// Decodes a picture, the right way up.
+/// Decodes a picture, and rotates it upright.
 fn decoded(bytes: &[u8], format: ImageFormat, name: &str) -> Result<DynamicImage, PictureError> {
     let wrong = |error: image::ImageError| unreadable(name, &error.to_string());
     let mut reader = ImageReader::with_format(Cursor::new(bytes), format);
@@ -306,7 +306,7 @@ fn encoded(
             flat.write_with_encoder(JpegEncoder::new_with_quality(&mut out, quality))?;
         }
         ImageFormat::WebP => {
-            // Its encoder takes these two.
+            // The encoder only accepts these two formats.
             let plain = match picture.color().has_alpha() {
                 true => DynamicImage::ImageRgba8(picture.to_rgba8()),
                 false => DynamicImage::ImageRgb8(picture.to_rgb8()),
@@ -318,7 +318,7 @@ fn encoded(
     Ok(out)
 }
 
-/// Lays what is transparent over white: a JPEG has no transparency, and would show it as black.
+/// Draws a transparent picture over white: a JPEG has no transparency, and would show black.
 fn on_white(picture: &DynamicImage) -> RgbImage {
     if !picture.color().has_alpha() {
         return picture.to_rgb8();

@@ -1,4 +1,4 @@
-//! Answers of the Responses format: events and whole ones to a reply.
+//! Answers of the Responses format: converts events and complete answers to a reply.
 //!
 //! An answer is a list of items. A complete item replaces what its pieces made, and the complete answer in the last
 //! event replaces them all; if a server leaves those out, the pieces are enough. Unknown events and items are ignored;
@@ -15,7 +15,7 @@ use super::super::family::{self, count, malformed};
 use super::super::places::Mark;
 use crate::sse;
 
-/// Puts a streamed answer together.
+/// Joins a streamed answer.
 pub(super) struct Stream {
     provider: String,
     reply: Reply,
@@ -25,10 +25,10 @@ pub(super) struct Stream {
     done: bool,
 }
 
-/// An item on its way.
+/// An incomplete item.
 #[derive(Default)]
 struct Item {
-    /// As it began, or as it was told at its end.
+    /// The item as it began, or in its final form.
     json: Json,
     text: String,
     refusal: String,
@@ -58,7 +58,7 @@ pub(super) fn whole(provider: &str, body: &[u8]) -> Result<Reply, LlmError> {
     Ok(stream.reply())
 }
 
-/// Returns what a kept item stands for.
+/// Returns the meaning of a kept item.
 pub(super) fn mark(kept: &Json) -> Mark<'_> {
     let length = kept.get("length").and_then(Json::as_u64);
     let length = length.and_then(|it| usize::try_from(it).ok());
@@ -70,7 +70,7 @@ pub(super) fn mark(kept: &Json) -> Mark<'_> {
     }
 }
 
-/// Returns a message as it came, with this text.
+/// Returns a kept message with this text.
 pub(super) fn with_text(kept: &Json, text: &str) -> Json {
     let mut item = kept.clone();
     if let Some(item) = item.as_object_mut() {
@@ -158,7 +158,8 @@ impl Stream {
         text.ok_or_else(|| self.bad(&format!("an event has no `{key}`"), data))
     }
 
-    /// Returns the item that an event is about: by its place, by its id, or the last. Some servers tell only one.
+    /// Returns the item that an event refers to: by its index, by its id, or the last one. Some servers send only one
+    /// of them.
     fn item(
         &mut self,
         event: &Json,
@@ -206,7 +207,7 @@ impl Stream {
         }
     }
 
-    /// Takes the answer as the last event tells it.
+    /// Takes the answer from the last event.
     fn ended(&mut self, kind: &str, response: &Json) -> Result<(), LlmError> {
         self.common(response);
         let status = response.get("status").and_then(Json::as_str);
@@ -245,7 +246,7 @@ impl Stream {
         Ok(())
     }
 
-    /// Makes a reply of what has come.
+    /// Makes a reply of the received items.
     fn reply(mut self) -> Reply {
         let mut kept = Vec::new();
         for item in std::mem::take(&mut self.items).into_values() {
@@ -273,7 +274,7 @@ impl Stream {
 }
 
 impl Item {
-    /// Says what is wrong with a message whose content is not a list of parts with their texts.
+    /// Returns the error of a message whose content is not a list of parts with texts.
     fn misfit(&self) -> Option<&'static str> {
         match self.json.get("type").and_then(Json::as_str) {
             Some("message") => {}
@@ -333,7 +334,7 @@ impl Item {
                 kept.push(self.json);
             }
             Some(_) => kept.push(self.json),
-            // A server that tells no items, only pieces.
+            // Some servers send no items, only pieces.
             None => {
                 reply.content.push_str(&self.text);
                 reply.refusal.push_str(&self.refusal);
@@ -342,7 +343,7 @@ impl Item {
         }
     }
 
-    /// Returns what a message says, and what it refuses.
+    /// Returns the text of a message, and its refusal.
     fn spoken(&self) -> (String, String) {
         let parts = self.json.get("content").and_then(Json::as_array);
         let Some(parts) = parts.filter(|it| !it.is_empty()) else {

@@ -1,10 +1,10 @@
-//! A request as a script sees it: its texts, how long it is, and how it is shown to a person.
+//! A request in the view of a script: its texts, its length, and its form for people.
 
 use std::fmt::Write as _;
 
 use super::super::call::{Call, Message, Part};
 
-/// The most of a message that is shown.
+/// Maximum number of characters of a message that are shown.
 const SHOWN_CHARS: usize = 300;
 
 /// Returns the text of a message.
@@ -16,7 +16,7 @@ pub(super) fn text(message: &Message) -> String {
     texts.collect::<Vec<_>>().join("\n")
 }
 
-/// Returns a request in a few lines.
+/// Formats a request in a few lines.
 pub(super) fn shown(call: &Call) -> String {
     let mut out = format!("model {}", call.model);
     if !call.tools.is_empty() {

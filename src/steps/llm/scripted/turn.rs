@@ -22,7 +22,7 @@ pub(super) struct Turn {
     refusal: String,
     tool_calls: Vec<ToolCall>,
     usage: Usage,
-    /// Whether the usage is as it was written, or to be counted.
+    /// Whether the usage is set by the script; otherwise it is counted.
     counted: bool,
     finish_reason: Option<String>,
     model: Option<String>,
@@ -30,7 +30,7 @@ pub(super) struct Turn {
     error: Option<Wrong>,
 }
 
-/// What the request must be for this turn to be the right one.
+/// The conditions of a turn for its request.
 #[derive(Debug, Default)]
 struct Expect {
     messages: Option<usize>,
@@ -47,7 +47,7 @@ struct Wrong {
     kind: String,
     message: String,
     after: Option<Duration>,
-    /// How many attempts fail; all where it is left out.
+    /// The number of attempts that fail; by default all.
     times: Option<u32>,
 }
 
@@ -103,7 +103,7 @@ impl Turn {
         })
     }
 
-    /// Checks that the request is the one that this turn is for.
+    /// Checks that the request is the expected one.
     pub fn expects(&self, call: &Call) -> Result<(), StepError> {
         match self.expect.unmet(call) {
             None => Ok(()),
@@ -114,7 +114,7 @@ impl Turn {
         }
     }
 
-    /// Returns the error of this attempt, if it is to fail.
+    /// Returns the error of this attempt, if it should fail.
     pub fn error(&self, attempt: u32) -> Option<LlmError> {
         let wrong = self.error.as_ref()?;
         wrong
@@ -123,7 +123,7 @@ impl Turn {
             .then(|| wrong.error(&self.content))
     }
 
-    /// Returns the reply. `at` is the turn's place in its script.
+    /// Returns the reply. `at` is the index of the turn in its script.
     pub fn reply(&self, call: &Call, at: usize) -> Reply {
         let calls = self.tool_calls.iter().enumerate();
         let tool_calls: Vec<ToolCall> = calls
@@ -189,7 +189,7 @@ fn tool_call(value: &Value) -> Result<ToolCall, StepError> {
         name: name.to_string(),
         arguments: match fields.get("arguments") {
             None => "{}".to_string(),
-            // Also what is no JSON: models write that.
+            // Also text that is not JSON, which models sometimes write.
             Some(Value::Text(text)) => text.to_string(),
             Some(data) => as_json(":arguments", data)?.to_string(),
         },
@@ -234,17 +234,17 @@ impl Expect {
         })
     }
 
-    /// Returns what is not as expected.
+    /// Returns a description of the first unmet condition.
     fn unmet(&self, call: &Call) -> Option<String> {
         if let Some(count) = self.messages.filter(|it| *it != call.messages.len()) {
             return Some(format!(
-                "it should have {count} messages, and has {}",
+                "it should have {count} messages, but has {}",
                 call.messages.len()
             ));
         }
         if let Some(model) = self.model.as_ref().filter(|it| **it != call.model) {
             return Some(format!(
-                "it should ask `{model}`, and asks `{}`",
+                "it should be for `{model}`, but is for `{}`",
                 call.model
             ));
         }
@@ -268,7 +268,7 @@ impl Expect {
     }
 }
 
-/// Returns what a role says last: its messages after the last one of somebody else, and all of the system.
+/// Returns the last texts of a role: its messages after the last one of another role, and all of the system.
 fn texts_of(call: &Call, role: Role) -> String {
     let of_role = call.messages.iter().filter(|it| it.role == role);
     let texts: Vec<String> = match role {

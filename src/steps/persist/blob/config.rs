@@ -19,11 +19,11 @@ pub(in super::super) const KEYS: &[&str] = &[
     "signed-url",
     "tier",
 ];
-/// The bucket that is always there.
+/// The bucket that always exists.
 const DEFAULT_BUCKET: &str = "default";
-/// The step types that hand over bytes as they come.
+/// The step types that stream bytes.
 const STREAMING: &[&str] = &["http"];
-/// Characters of what a search index is given.
+/// Maximum number of characters of the text for a search index.
 const MAX_TEXT: usize = 100_000;
 const MAX_TAGS: usize = 100;
 
@@ -34,7 +34,7 @@ pub(in super::super) struct Blob {
     pub(super) tier: Tier,
     pub(super) bucket: Option<String>,
     pub(super) search: Option<SearchEntry>,
-    /// Seconds that a signed link is good for.
+    /// The lifetime of a signed link, in seconds.
     pub(super) signed_ttl: Option<i64>,
 }
 
@@ -77,7 +77,7 @@ fn filename(fields: Fields<'_>) -> Result<Option<String>, StepError> {
         && given != name
     {
         return Err(wrong("`:filename` and `:name` say different things")
-            .hint("`:name` is another word for `:filename`: give one of them"));
+            .hint("`:name` is another name of `:filename`: give one of them"));
     }
     let name = given.or(name);
     let is_bad = |name: &&str| {
@@ -143,7 +143,7 @@ fn search(fields: Fields<'_>) -> Result<Option<SearchEntry>, StepError> {
     let text = given.text("text")?;
     if let Some(long) = text.filter(|text| text.chars().count() > MAX_TEXT) {
         return Err(wrong(format!(
-            "`:search-index :text` has at most {MAX_TEXT} characters, and this one has {}",
+            "`:search-index :text` has at most {MAX_TEXT} characters, but this one has {}",
             long.chars().count()
         )));
     }
@@ -192,7 +192,7 @@ fn signed_ttl(fields: Fields<'_>) -> Result<Option<i64>, StepError> {
 }
 
 impl Blob {
-    /// Refuses a bucket that the project does not have, where it says which it has.
+    /// Rejects a bucket that the project does not have, if the project lists its buckets.
     pub(super) fn check_bucket(
         &self,
         cx: &StepContext,

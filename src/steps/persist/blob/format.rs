@@ -1,4 +1,4 @@
-//! Data as the bytes of a content type.
+//! Encoding of data in the format of a content type.
 
 use flowstone_flow::codec;
 use flowstone_flow::resource::media::Format;
@@ -8,18 +8,18 @@ use flowstone_lang::value::Value;
 use crate::json::{compact, items, pretty, read, to_exact_json, write as write_json};
 use crate::persist::code::UNFIT;
 
-/// Writes data.
+/// Encodes data.
 pub(super) fn write(cx: &StepContext, value: &Value, format: Format) -> Result<Vec<u8>, StepError> {
     let text = match format {
         Format::Edn | Format::Text => edn(value)?,
         Format::Json => compact(&json(value)?),
-        // All JSON is YAML.
+        // JSON is valid YAML.
         Format::Yaml => format!("{}\n", pretty(&json(value)?)),
         Format::JsonLines => {
             let lines = items(value).filter(|_| value.as_map().is_none());
             let lines = lines.ok_or_else(|| {
                 wrong(format!(
-                    "JSON Lines are made of a vector, and the result is {}",
+                    "JSON Lines need a vector, but the result is {}",
                     value.kind()
                 ))
             })?;
@@ -36,7 +36,7 @@ pub(super) fn write(cx: &StepContext, value: &Value, format: Format) -> Result<V
     Ok(text.into_bytes())
 }
 
-/// Tells whether a value is what reading JSON gives, so that nothing of it is lost when it is written as JSON.
+/// Tells whether a value is equal after it was written as JSON and read back.
 pub(super) fn is_plain(value: &Value) -> bool {
     let text = |value: &Value| codec::encode(value).ok();
     match write_json(value).ok().and_then(|text| read(&text).ok()) {
@@ -45,7 +45,7 @@ pub(super) fn is_plain(value: &Value) -> bool {
     }
 }
 
-/// Tells whether a text can be what a file's name says of it.
+/// Tells whether a text is valid for the content type of its file name.
 pub(super) fn holds(content_type: &str, text: &str) -> bool {
     let is_json = |text: &str| serde_json::from_str::<serde::de::IgnoredAny>(text).is_ok();
     match Format::of(content_type) {
@@ -53,7 +53,7 @@ pub(super) fn holds(content_type: &str, text: &str) -> bool {
         Some(Format::JsonLines) => text
             .lines()
             .all(|line| line.trim().is_empty() || is_json(line)),
-        // A text is also a value, such as a symbol, and would be read as that.
+        // A text is also a valid value, such as a symbol, and would be read back as that.
         Some(Format::Edn) => false,
         Some(Format::Csv | Format::Text | Format::Tsv | Format::Yaml) => true,
         None => {
@@ -63,13 +63,13 @@ pub(super) fn holds(content_type: &str, text: &str) -> bool {
     }
 }
 
-/// The error for data that is to be something that only a program of its own can write.
+/// Returns the error for data in a content type that only other programs can write.
 pub(super) fn not_data(value: &Value, content_type: &str) -> StepError {
     wrong(format!(
         "the result is {}, which cannot be stored as {content_type}",
         value.kind()
     ))
-    .hint("make text or bytes of it first, or store it as JSON, CSV, YAML or EDN")
+    .hint("convert it to text or bytes first, or store it as JSON, CSV, YAML or EDN")
 }
 
 fn wrong(message: String) -> StepError {
@@ -90,11 +90,11 @@ fn json(value: &Value) -> Result<serde_json::Value, StepError> {
     to_exact_json(value).map_err(|error| wrong(error.to_string()))
 }
 
-/// Writes rows as the language's own function does.
+/// Encodes rows with the language's own function.
 fn table(cx: &StepContext, rows: &Value, separator: &str) -> Result<String, StepError> {
     if rows.as_map().is_some() || items(rows).is_none() || rows.is_nil() {
         return Err(wrong(format!(
-            "a table is made of a vector of maps or of vectors, and the result is {}",
+            "a table needs a vector of maps or of vectors, but the result is {}",
             rows.kind()
         )));
     }

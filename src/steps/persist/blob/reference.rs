@@ -11,7 +11,7 @@ use flowstone_lang::value::{Object, Value};
 
 use crate::resource;
 
-/// Returns what a reference says beside the name.
+/// Returns the keys of a reference other than the name.
 pub(super) fn facts(blob: &BlobRow) -> Vec<(&'static str, Value)> {
     let text = |text: &Option<String>| text.as_deref().map(Value::from);
     let size = i64::try_from(blob.size).unwrap_or(i64::MAX);
@@ -43,7 +43,7 @@ pub(super) fn facts(blob: &BlobRow) -> Vec<(&'static str, Value)> {
     facts
 }
 
-/// Where it is: the bucket, and the name without the workspace.
+/// Returns the path of a blob: the bucket, and the name without the workspace.
 fn path(blob: &BlobRow) -> String {
     let rest = blob.uri.strip_prefix(PREFIX).unwrap_or(&blob.uri);
     match &blob.bucket {
