@@ -29,6 +29,7 @@ mod schedules;
 mod search;
 mod server;
 mod settings;
+mod stall;
 mod steps;
 mod tables;
 mod tokens;
