@@ -1,5 +1,6 @@
 //! The built program as a process: started, waited for, looked at, killed.
 
+use std::ffi::OsString;
 use std::io::{BufRead as _, BufReader, Error, Result};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -13,6 +14,12 @@ pub struct Served {
     pub token: String,
 }
 
+/// The program that is measured: `FLOWSTONE_BENCH_PROGRAM`, or the one that was built with the benchmark.
+fn program() -> OsString {
+    std::env::var_os("FLOWSTONE_BENCH_PROGRAM")
+        .unwrap_or_else(|| env!("CARGO_BIN_EXE_flowstone").into())
+}
+
 /// A process that is killed when it is let go.
 pub struct Process {
     child: Child,
@@ -21,7 +28,7 @@ pub struct Process {
 impl Process {
     /// Starts the program in a folder, whose `home` keeps its runs.
     pub fn start(folder: &Path, args: &[&str]) -> Result<Process> {
-        let child = Command::new(env!("CARGO_BIN_EXE_flowstone"))
+        let child = Command::new(program())
             .args(args)
             .current_dir(folder)
             .env("FLOWSTONE_HOME", folder.join("home"))
@@ -56,7 +63,7 @@ impl Process {
 
     /// Starts a server and returns what it writes until it is ready.
     fn ready(folder: &Path, args: &[&str]) -> Result<(Process, String)> {
-        let mut child = Command::new(env!("CARGO_BIN_EXE_flowstone"))
+        let mut child = Command::new(program())
             .args(args)
             .current_dir(folder)
             .env("FLOWSTONE_HOME", folder.join("home"))
