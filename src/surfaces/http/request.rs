@@ -150,8 +150,8 @@ pub(super) fn decoded(text: &str, is_query: bool) -> Result<String, Problem> {
 /// # Errors
 /// When it is too large, pauses too long, or its connection fails.
 pub(super) async fn bytes(body: Body, most: usize) -> Result<Vec<u8>, Problem> {
-    use hyper::body::Body as _;
     use http_body_util::BodyExt as _;
+    use hyper::body::Body as _;
     let mut body = body;
     // One that says that it is too large is refused before any of it is read.
     if body.size_hint().lower() > most as u64 {
