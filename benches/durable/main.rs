@@ -1,8 +1,10 @@
 //! Durable runs in figures: each row with its target, the machine, and a file that proves how often each effect ran.
-//! `cargo bench --bench durable`, or with parts of names after it; `FLOWSTONE_BENCH_DIR` says on which disk.
+//! `cargo bench --bench durable`, or with parts of names after it; `FLOWSTONE_BENCH_DIR` says on which disk, and
+//! `FLOWSTONE_BENCH_PROGRAM` which program is measured where a process is the unit.
 //!
 //! Every row commits with FULL durability. Where a process is the unit, it is the built `flowstone`.
 
+mod counter;
 mod crash;
 mod growth;
 mod machine;
@@ -94,9 +96,14 @@ const ROWS: &[Row] = &[
         measure: server::starts,
     },
     Row {
-        name: "1,000 runs of 10 steps over HTTP",
+        name: "1,000 runs of 10 calls over HTTP",
         target: ">= 5,000 steps/s",
         measure: server::external_steps,
+    },
+    Row {
+        name: "1,000 runs of 10 steps over HTTP",
+        target: ">= 5,000 steps/s",
+        measure: server::own_steps,
     },
     Row {
         name: "1,000 readers of one run",

@@ -2,6 +2,7 @@
 
 #![allow(dead_code, reason = "each benchmark uses a part")]
 
+use std::ffi::OsString;
 use std::io::{BufRead as _, BufReader, Error, Result};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -17,6 +18,12 @@ pub struct Served {
     pub address: String,
     /// The owner's token.
     pub token: String,
+}
+
+/// Returns the program that is measured: `FLOWSTONE_BENCH_PROGRAM`, or the one that was built with the benchmark.
+fn program() -> OsString {
+    std::env::var_os("FLOWSTONE_BENCH_PROGRAM")
+        .unwrap_or_else(|| env!("CARGO_BIN_EXE_flowstone").into())
 }
 
 /// A process that is killed when it is dropped.
@@ -146,7 +153,7 @@ impl Process {
 }
 
 fn command(folder: &Path, args: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_flowstone"));
+    let mut command = Command::new(program());
     command
         .args(args)
         .current_dir(folder)

@@ -31,6 +31,7 @@ mod schedules;
 mod search;
 mod server;
 mod settings;
+mod stall;
 mod steps;
 mod tables;
 mod tokens;

@@ -168,6 +168,32 @@ fn the_feed_of_the_project_has_the_runs_that_a_token_reaches() {
 }
 
 #[test]
+fn a_reader_that_goes_frees_its_place_at_once() {
+    let scratch = project();
+    let api = Api::serve(&scratch);
+    let run = start(&api, "ask", "60s");
+    let path = format!("/api/v1/runs/{run}/events");
+    let open = || {
+        let metrics = api.get("/metrics").body;
+        let mut lines = metrics
+            .lines()
+            .filter(|line| line.starts_with("flowstone_sse_readers"));
+        let line = lines.next().expect("the figure").to_owned();
+        line.rsplit(' ').next().expect("a number").to_owned()
+    };
+    let mut readers: Vec<_> = (0..20).map(|_| api.follow(&path, None)).collect();
+    let seen = readers.iter_mut().filter_map(Iterator::next);
+    assert_eq!(seen.count(), 20);
+    assert_eq!(open(), "20");
+    drop(readers);
+    let begun = Instant::now();
+    while open() != "0" {
+        // The run is quiet: what is noticed earlier than this is not noticed by writing.
+        assert!(begun.elapsed() < Duration::from_secs(10), "{}", open());
+    }
+}
+
+#[test]
 fn a_stream_token_is_good_for_one_run() {
     let scratch = project();
     let api = Api::serve(&scratch);

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use rows::{BODY, DECIDE, ELSEWHERE, FORM, JSON, PATHS, PROOFS, TOKENS};
+use rows::{BODY, DECIDE, ELSEWHERE, FORM, JSON, PATHS, PROOFS, TOKENS, TWO_WAYS};
 
 use super::hooks::hmac;
 use crate::api::{Api, Reply};
@@ -198,7 +198,7 @@ fn what_is_refused_changes_nothing() {
     let target = Target::new();
     let before = target.state();
     let mut wrong = Vec::new();
-    for (what, headers, body, expected) in [ELSEWHERE, TOKENS, PROOFS, PATHS].concat() {
+    for (what, headers, body, expected) in [ELSEWHERE, TWO_WAYS, TOKENS, PROOFS, PATHS].concat() {
         let reply = target.send((what, headers, body));
         let found = match reply.body.is_empty() {
             true => reply.status.to_string(),

@@ -126,14 +126,22 @@ def killed_in_the_middle(modules, program):
     """`kill -9` of the server while runs and their readers are at work, and another one on the same port."""
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
-        killed, readers = threading.Event(), None
-        # From here on nobody is answered, so that effects are under way when the server is killed.
-        counter = Counter(lambda number: number < AT_KILL or killed.wait(SECONDS))
+        read, killed, readers = threading.Event(), threading.Event(), None
+
+        def before(number):
+            # First all readers come. Later nobody is answered, so that effects are under way when the server is killed.
+            read.wait(SECONDS)
+            if number >= AT_KILL:
+                killed.wait(SECONDS)
+
+        counter = Counter(before)
         project(folder, "kill", EFFECTS, 300, counter.url)
         server = Server(program, folder)
         try:
             runs = [server.start("kill") for _ in range(RUNS)]
             readers = Readers(modules, [f"http://{server.host}{server.events(run)}" for run in runs])
+            until(lambda: readers.total >= 2 * RUNS)
+            read.set()
             until(lambda: len(counter.performed) >= AT_KILL)
             server.kill()
             at_kill = (readers.total, len(counter.performed))
@@ -150,6 +158,7 @@ def killed_in_the_middle(modules, program):
             cut = sum(one["connections"] > 1 for one in found)
             assert cut > 0, "no reader was cut off"
         finally:
+            read.set()
             killed.set()
             if readers:
                 readers.process.kill()

@@ -1,5 +1,6 @@
 //! The agenda: runs that can continue. Each kind of them has an index of its own, so finished and waiting runs cost
-//! nothing, however many there are.
+//! nothing, however many there are. The queries name their indexes, because without statistics SQLite prefers the index
+//! over all statuses.
 
 use flowstone_model::ids::RunId;
 use flowstone_model::ports::{Setback, StoreError, Taken};
@@ -27,19 +28,19 @@ CREATE INDEX run_setback ON run (again_ms) WHERE setback IS NOT NULL;
 
 /// Queries for the numbers and priorities of runs; `?1` is the current time, `?2` the maximum number of runs.
 const READY: &[&str] = &[
-    "SELECT num, priority FROM run
+    "SELECT num, priority FROM run INDEXED BY run_free
      WHERE status = 'running' AND lease_owner IS NULL
        AND held = 0 AND program <> 'interactive' AND (setback IS NULL OR again_ms <= ?1)
      ORDER BY priority DESC, num LIMIT ?2",
-    "SELECT num, priority FROM run
+    "SELECT num, priority FROM run INDEXED BY run_due
      WHERE due_ms IS NOT NULL AND due_ms <= ?1
        AND status = 'waiting' AND held = 0 AND lease_owner IS NULL AND (setback IS NULL OR again_ms <= ?1)
      ORDER BY due_ms LIMIT ?2",
-    "SELECT run.num, run.priority FROM wait CROSS JOIN run ON run.num = wait.run
+    "SELECT run.num, run.priority FROM wait INDEXED BY wait_answered CROSS JOIN run ON run.num = wait.run
      WHERE wait.state = 'completed'
        AND run.status = 'waiting' AND run.held = 0 AND run.lease_owner IS NULL AND (run.setback IS NULL OR run.again_ms <= ?1)
      LIMIT ?2",
-    "SELECT num, priority FROM run
+    "SELECT num, priority FROM run INDEXED BY run_cancel
      WHERE cancel IS NOT NULL AND ended_ms IS NULL
        AND status IN ('running', 'waiting') AND lease_owner IS NULL AND held = 0
        AND program <> 'interactive'
@@ -102,11 +103,12 @@ pub(super) fn next_ms(db: &Connection) -> Result<Option<i64>, StoreError> {
             .and_then(|mut sql| sql.query_row([], |row| row.get::<_, i64>(0)).optional())
             .map_err(failed)
     };
-    let due = ask("SELECT due_ms FROM run
+    let due = ask("SELECT due_ms FROM run INDEXED BY run_due
          WHERE due_ms IS NOT NULL AND status = 'waiting' AND held = 0 AND lease_owner IS NULL AND setback IS NULL
          ORDER BY due_ms LIMIT 1")?;
-    let again =
-        ask("SELECT again_ms FROM run WHERE setback IS NOT NULL ORDER BY again_ms LIMIT 1")?;
+    let again = ask(
+        "SELECT again_ms FROM run INDEXED BY run_setback WHERE setback IS NOT NULL ORDER BY again_ms LIMIT 1",
+    )?;
     let turn = queue::next_ms(db)?;
     let job = super::jobs::next_ms(db)?;
     Ok([due, again, turn, job].into_iter().flatten().min())

@@ -158,16 +158,20 @@ async fn follower(
 
 /// Returns the number after which a reader continues, if it named one.
 fn position(headers: &HeaderMap, query: &Query) -> Result<Option<i64>, Problem> {
-    let last = headers.get("last-event-id");
-    let last = match last.map(|value| value.to_str()) {
-        None => query.get("since_seq"),
-        Some(text) => Some(text.unwrap_or("?")),
+    let mut sent = headers.get_all("last-event-id").iter();
+    let text = match (sent.next(), sent.next()) {
+        (None, _) => query.get("since_seq"),
+        (Some(last), None) => Some(last.to_str().unwrap_or("?")),
+        (Some(_), Some(_)) => Some("?"),
     };
-    match last.map(str::parse::<i64>) {
-        None => Ok(None),
-        Some(Ok(number)) if number >= 0 => Ok(Some(number)),
-        Some(_) => Err(Problem::malformed(
-            "`Last-Event-ID` and `since_seq` must be numbers of events",
+    let Some(text) = text else {
+        return Ok(None);
+    };
+    let is_number = text.bytes().all(|byte| byte.is_ascii_digit());
+    match text.parse::<i64>() {
+        Ok(number) if is_number => Ok(Some(number)),
+        Ok(_) | Err(_) => Err(Problem::malformed(
+            "`Last-Event-ID` and `since_seq` must be one number of an event",
         )),
     }
 }

@@ -5,10 +5,12 @@
 use std::sync::LazyLock;
 
 use axum::extract::RawQuery;
+use axum::http::header;
+use axum::response::{IntoResponse as _, Response};
+use hyper::body::Bytes;
 use serde_json::{Map, Value as Json, json};
 
 use super::access::Caller;
-use super::answer::Answer;
 use super::operation::{
     Content, Kind, Operation, Operations, Param, Payload, Reply, Shape, Type, of,
 };
@@ -31,10 +33,12 @@ pub(super) fn operations() -> Operations {
     )
 }
 
-async fn show(_caller: Caller, RawQuery(query): RawQuery) -> Result<Answer, Problem> {
-    static DOCUMENT: LazyLock<Json> = LazyLock::new(document);
+async fn show(_caller: Caller, RawQuery(query): RawQuery) -> Result<Response, Problem> {
+    // It is large, so it is written once.
+    static DOCUMENT: LazyLock<Bytes> = LazyLock::new(|| document().to_string().into());
     Query::read(query.as_deref(), &[])?;
-    Ok(Answer::ok(DOCUMENT.clone()))
+    let kind = [(header::CONTENT_TYPE, "application/json")];
+    Ok((kind, DOCUMENT.clone()).into_response())
 }
 
 /// Returns the API's document.

@@ -3,24 +3,31 @@
 //! A page of another site can have a browser send requests to a server on this machine, also under a name that the page's
 //! owner points here. Both are refused before anything else is looked at.
 
-use axum::http::{HeaderMap, Method, StatusCode, header};
+use axum::http::{HeaderMap, Method, StatusCode, Uri, header};
 
 use super::problem::{Problem, codes};
 use super::settings::ServerSettings;
 
-/// Checks the headers of a request. `is_page` tells whether the address is a page that people open from elsewhere.
+/// Checks the address and the headers of a request. `is_page` tells whether the address is a page that people open from elsewhere.
 ///
 /// # Errors
 /// When the host or the origin is not this server's, or one of the headers is malformed.
 pub(super) fn check(
     settings: &ServerSettings,
-    method: &Method,
+    (method, uri): (&Method, &Uri),
     headers: &HeaderMap,
     is_page: bool,
 ) -> Result<(), Problem> {
+    single(headers, &header::CONTENT_TYPE, "Content-Type")?;
     let host = single(headers, &header::HOST, "Host")?
         .ok_or_else(|| Problem::malformed("the request has no `Host` header"))?;
-    if !settings.hosts.contains(&host) {
+    // An address with a host of its own overrides the header.
+    let named = uri.authority().map(|it| it.as_str().to_ascii_lowercase());
+    if let Some(host) = [Some(host), named]
+        .into_iter()
+        .flatten()
+        .find(|host| !settings.hosts.contains(host))
+    {
         return Err(Problem::new(
             StatusCode::FORBIDDEN,
             codes::HOST,
@@ -85,13 +92,23 @@ mod tests {
     use flowstone_lang::value::Value;
 
     fn answer(method: Method, is_page: bool, pairs: &[(&'static str, &'static str)]) -> String {
+        answer_at("/", method, is_page, pairs)
+    }
+
+    fn answer_at(
+        target: &'static str,
+        method: Method,
+        is_page: bool,
+        pairs: &[(&'static str, &'static str)],
+    ) -> String {
         let address = "127.0.0.1:7373".parse().expect("an address");
         let settings = ServerSettings::of(&Value::Nil, address).expect("settings");
         let mut headers = HeaderMap::new();
         for (name, value) in pairs {
             headers.append(*name, HeaderValue::from_static(value));
         }
-        match check(&settings, &method, &headers, is_page) {
+        let uri = Uri::from_static(target);
+        match check(&settings, (&method, &uri), &headers, is_page) {
             Ok(()) => "ok".to_owned(),
             Err(problem) => format!("{} {}", problem.status.as_u16(), problem.code),
         }
@@ -120,6 +137,25 @@ mod tests {
         ] {
             assert_eq!(answer(Method::POST, false, &pairs), expected, "{pairs:?}");
         }
+    }
+
+    #[test]
+    fn an_address_with_another_host_is_refused_whatever_the_header_says() {
+        let pairs = [("host", "127.0.0.1:7373")];
+        for (address, expected) in [
+            ("http://127.0.0.1:7373/api", "ok"),
+            ("http://LOCALHOST:7373/api", "ok"),
+            ("http://evil.example/api", "403 E1012"),
+            ("http://x@127.0.0.1:7373/api", "403 E1012"),
+            ("evil.example:80", "403 E1012"),
+        ] {
+            let found = answer_at(address, Method::GET, false, &pairs);
+            assert_eq!(found, expected, "{address}");
+        }
+        let types = [pairs[0], ("content-type", "application/json")];
+        assert_eq!(answer(Method::POST, false, &types), "ok");
+        let types = [types[0], types[1], ("content-type", "text/plain")];
+        assert_eq!(answer(Method::POST, false, &types), "400 E1016");
     }
 
     #[test]

@@ -33,6 +33,7 @@ use super::problem::{Problem, codes};
 use super::rates::{self, Addresses, Rates};
 use super::resources::UPLOADS;
 use super::settings::ServerSettings;
+use super::stall::Stalling;
 use super::{Backend, origin, pages, routes, trace};
 use crate::mcp::Sessions;
 use crate::metrics::Metrics;
@@ -42,6 +43,8 @@ const HEADER_TIME: Duration = Duration::from_secs(10);
 /// Maximum size of the request line and the headers.
 const HEADER_BYTES: usize = 16 << 10;
 const HEADER_FIELDS: usize = 100;
+/// How long the other side may take nothing of an answer.
+const STALLED: Duration = Duration::from_secs(30);
 /// Maximum number of connections.
 const CONNECTIONS_MAX: usize = 10_000;
 /// How long connections may take to finish when the server stops.
@@ -215,8 +218,10 @@ pub(super) async fn accept(listener: TcpListener, server: Shared) -> std::io::Re
             .header_read_timeout(HEADER_TIME)
             .max_buf_size(HEADER_BYTES)
             .max_headers(HEADER_FIELDS);
-        let connection =
-            builder.serve_connection(TokioIo::new(stream), TowerToHyperService::new(app));
+        let connection = builder.serve_connection(
+            TokioIo::new(Stalling::new(stream, STALLED)),
+            TowerToHyperService::new(app),
+        );
         let connection = graceful.watch(connection);
         tokio::spawn(async move {
             let (_place, _own) = (place, own);
@@ -277,9 +282,10 @@ async fn around(State(server): State<Shared>, mut request: Request, next: Next) 
     let (method, path) = (request.method().clone(), request.uri().path().to_owned());
     let is_page = pages::is_page(&path);
     let accepts = request.headers().get(header::ACCEPT).cloned();
+    let asked = (&method, request.uri());
     let checked = match request.extensions().get::<Crowded>() {
         Some(Crowded) => Err(rates::crowded()),
-        None => origin::check(&server.settings, &method, request.headers(), is_page),
+        None => origin::check(&server.settings, asked, request.headers(), is_page),
     };
     resolve_peer(&server.settings, &mut request);
     let route = request.extensions().get::<MatchedPath>().cloned();

@@ -90,6 +90,91 @@ pub const ELSEWHERE: &[Row] = &[
 ];
 pub const DECIDE: &str = "token=<TICKET>&digest=<DIGEST>&action=approve";
 
+/// Requests that can be read in two ways.
+pub const TWO_WAYS: &[Row] = &[
+    (START, &["<OWNER>", "<OWNER>", JSON], HELLO, "400 E1016"),
+    (
+        START,
+        &["<OWNER>", JSON, "content-type: text/plain"],
+        HELLO,
+        "400 E1016",
+    ),
+    (
+        START,
+        &["<OWNER>", JSON, "idempotency-key: a", "idempotency-key: b"],
+        HELLO,
+        "400 E1016",
+    ),
+    (
+        START,
+        &["<OWNER>", JSON, "host: 127.0.0.1:1", "host: 127.0.0.1:2"],
+        HELLO,
+        "400 E1016",
+    ),
+    (START, &["<OWNER>", JSON, "content-length: 2"], HELLO, "400"),
+    (
+        START,
+        &["<OWNER>", JSON, "transfer-encoding: identity"],
+        HELLO,
+        "400",
+    ),
+    (
+        START,
+        &["<OWNER>", JSON, "transfer-encoding: xchunked"],
+        HELLO,
+        "400",
+    ),
+    (
+        "POST http://evil.example/api/v1/flows/greet/runs",
+        &["<OWNER>", JSON],
+        HELLO,
+        "403 E1012",
+    ),
+    ("CONNECT evil.example:80", &["<OWNER>"], "", "403 E1012"),
+    (
+        "GET /api/v1/runs/<RUN>/events",
+        &["<OWNER>", "last-event-id: 1", "last-event-id: 2"],
+        "",
+        "400 E1016",
+    ),
+    (
+        "GET /api/v1/runs/<RUN>/events",
+        &["<OWNER>", "last-event-id: +1"],
+        "",
+        "400 E1016",
+    ),
+    (
+        "GET /api/v1/runs/<RUN>/events",
+        &["<OWNER>", "last-event-id: -1"],
+        "",
+        "400 E1016",
+    ),
+    (
+        "GET /api/v1/runs/<RUN>/events",
+        &["<OWNER>", "last-event-id: 1,2"],
+        "",
+        "400 E1016",
+    ),
+    (
+        "GET /api/v1/runs/<RUN>/events",
+        &["<OWNER>", "last-event-id:"],
+        "",
+        "400 E1016",
+    ),
+    (
+        "GET /api/v1/runs/<RUN>/events",
+        &["<OWNER>", "last-event-id: 99999999999999999999"],
+        "",
+        "400 E1016",
+    ),
+    (
+        "GET /api/v1/events?since_seq=1e3",
+        &["<OWNER>"],
+        "",
+        "400 E1016",
+    ),
+];
+
 /// Tokens that are missing, over, or of others.
 pub const TOKENS: &[Row] = &[
     (START, &[JSON], HELLO, "401 E1010"),

@@ -1,14 +1,16 @@
 //! One stream of server-sent events.
 
 use std::convert::Infallible;
+use std::pin::Pin;
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 use axum::body::Body;
 use axum::response::Response;
 use flowstone_engine::feed_event::FeedEvent;
-use http_body_util::channel::{Channel, Sender};
-use hyper::body::Bytes;
+use hyper::body::{Bytes, Frame};
 use serde_json::Value;
+use tokio::sync::mpsc;
 use tokio::time::{Instant, timeout};
 
 use super::headers_of_stream;
@@ -31,9 +33,25 @@ const PIECES: usize = 8;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Closed;
 
+/// The body of a response: what the stream sends. It is dropped with the connection.
+struct Pieces(mpsc::Receiver<Bytes>);
+
+impl hyper::body::Body for Pieces {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        let piece = self.0.poll_recv(cx);
+        piece.map(|piece| piece.map(|piece| Ok(Frame::data(piece))))
+    }
+}
+
 /// A stream that is sent.
 pub(super) struct Stream {
-    sender: Sender<Bytes, Infallible>,
+    sender: mpsc::Sender<Bytes>,
     server: Shared,
     caller: Caller,
     of: Streamed,
@@ -44,8 +62,8 @@ pub(super) struct Stream {
 impl Stream {
     /// Starts a stream. The response is its other end.
     pub(super) fn start(server: Shared, (caller, of): (Caller, Streamed)) -> (Stream, Response) {
-        let (sender, body) = Channel::new(PIECES);
-        let mut response = Response::new(Body::new(body));
+        let (sender, pieces) = mpsc::channel(PIECES);
+        let mut response = Response::new(Body::new(Pieces(pieces)));
         headers_of_stream(&mut response);
         let stream = Stream {
             sender,
@@ -73,12 +91,14 @@ impl Stream {
         self.send(format!("event: {name}\ndata: {data}\n\n")).await
     }
 
-    /// Keeps a quiet stream alive. Returns when it is to be closed.
+    /// Keeps a quiet stream alive. Returns when it is to be closed: at once if the client goes, so that one that comes
+    /// back finds its place free.
     pub(super) async fn idle(&mut self) -> Closed {
         let mut stopping = self.server.stopping.subscribe();
         loop {
             let is_stopping = tokio::select! {
                 () = tokio::time::sleep(HEARTBEAT) => false,
+                () = self.sender.closed() => return Closed,
                 // The sender is gone only when the server is.
                 _ = stopping.wait_for(|is_stopping| *is_stopping) => true,
             };
@@ -102,7 +122,7 @@ impl Stream {
             true => text,
             false => format!("retry: {RETRY_MS}\n\n{text}"),
         };
-        match timeout(STALLED, self.sender.send_data(Bytes::from(text))).await {
+        match timeout(STALLED, self.sender.send(Bytes::from(text))).await {
             Ok(Ok(())) => Ok(()),
             Ok(Err(_)) => Err(Closed),
             Err(_) => {
