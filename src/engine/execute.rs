@@ -33,12 +33,13 @@ mod writer;
 use std::cell::{Cell, RefCell};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
+use std::sync::Arc;
 
 use flowstone_lang::fiber::{Exit, Fiber};
 use flowstone_lang::session::{Body, Session};
 use flowstone_lang::value::{Class, Exception, Result as Evaluated, Stop, Value, free_deferred};
 use flowstone_lang::vm::{self, Vm};
-use tokio::sync::Notify;
+use tokio::sync::{Notify, Semaphore};
 
 use crate::asker::Asker;
 use crate::codec::{self, CodecError};
@@ -85,6 +86,8 @@ pub struct ExecuteOptions {
     pub leave_children: bool,
     /// Asks a person for a permission that the flow lacks.
     pub asker: Asker,
+    /// Runs that may stay in memory for an answer, beside those that `stay` keeps there.
+    pub keep_alive: Option<Arc<Semaphore>>,
     /// Whether a person named the run. Does not hold for its children and parents.
     pub by: ClaimBy,
 }

@@ -346,6 +346,7 @@
               "The driver asks for the next request.")
    :data {:state (dissoc state :event)}
    :timeout timeout
+   :keep-alive "30s"
    :on-timeout :continue
    :default-value {:op :timeout}
    :validation (into [:or] (concat (answers-of phase) anywhere))})

@@ -1,6 +1,7 @@
 //! Waiting for a time or for an answer: in the process if the options say so, otherwise as a row.
 
 use flowstone_lang::value::Value;
+use tokio::sync::OwnedSemaphorePermit;
 
 use super::branch::Waiting;
 use super::call::StepCall;
@@ -10,7 +11,7 @@ use crate::codec;
 use crate::error::EngineError;
 use crate::observer::RunEvent;
 use crate::ports::{
-    BATCH_KEY, Change, Entry, EntryKind, JOB_KEY, NewWait, RunStatus, RunUpdate, StoreError,
+    BATCH_KEY, Change, Entry, EntryKind, JOB_KEY, News, NewWait, RunStatus, RunUpdate, StoreError,
     WaitEnding, WaitRow, WaitState,
 };
 use crate::state::{Event, Note};
@@ -26,6 +27,16 @@ pub(super) enum Waited {
     /// EDN text.
     Answered(String),
     TimedOut,
+}
+
+/// A run that stays in memory for a while.
+struct Alive {
+    /// One of the places for such runs.
+    _permit: OwnedSemaphorePermit,
+    /// How long after the wait has opened.
+    millis: i64,
+    /// Changes with the answer.
+    news: Box<dyn News>,
 }
 
 impl Executor<'_> {
@@ -345,7 +356,11 @@ impl Executor<'_> {
         wake_ms: Option<i64>,
     ) -> Result<Option<(WaitRow, Waited)>, Halt> {
         let mut is_told = false;
+        let mut alive = self.kept_alive(call);
         loop {
+            if let Some(alive) = &mut alive {
+                alive.news.mark_seen();
+            }
             let mut row = self.find_wait(path).await?;
             if row.is_for_job() && row.state == WaitState::Open {
                 // The lease of its worker may be over.
@@ -393,6 +408,9 @@ impl Executor<'_> {
                 (Stay::Briefly, wake) => wake.is_some_and(|wake| wake - now_ms <= SHORT_MS),
                 (Stay::No, _) => false,
             };
+            let left_alive = alive.as_ref().map(|alive| row.opened_ms.saturating_add(alive.millis));
+            let is_alive = left_alive.is_some_and(|until| until > now_ms);
+            let stays = stays || is_alive;
             let due_ms = [row.deadline_ms, wake_ms].into_iter().flatten().min();
             let waiting = Waiting {
                 reason: waits_for_key(call, &row.key),
@@ -407,12 +425,31 @@ impl Executor<'_> {
             let next = now_ms + POLL_EVERY_MS;
             let due_ms = due_ms.map_or(next, |due| due.min(next));
             let clock = self.engine.services.clock.clone();
+            let news = async {
+                match &mut alive {
+                    Some(alive) => alive.news.changed().await,
+                    None => std::future::pending().await,
+                }
+            };
             tokio::select! {
                 biased;
                 () = clock.sleep_until(due_ms) => {}
+                () = news => {}
                 halt = self.halted() => return Err(halt),
             }
         }
+    }
+
+    /// Returns what keeps the run in memory for a quick answer to a step's wait, if the step asks for that and few runs do.
+    fn kept_alive(&self, call: &StepCall<'_>) -> Option<Alive> {
+        let room = self.options.keep_alive.clone()?;
+        let long = call.step.keep_alive(&call.config)?;
+        let _permit = room.try_acquire_owned().ok()?;
+        Some(Alive {
+            _permit,
+            millis: crate::duration::millis(long),
+            news: self.engine.services.stores.feed.watch(&self.scope.run),
+        })
     }
 
     pub(super) async fn find_wait(&self, path: &str) -> Result<WaitRow, Halt> {
