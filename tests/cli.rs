@@ -61,4 +61,5 @@ mod system;
 #[cfg(unix)]
 mod telemetry;
 mod test;
+mod tree;
 mod waits;
