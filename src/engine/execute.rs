@@ -74,6 +74,7 @@ use end::{Executed, TOO_LONG, stored_outcome};
 use host::{CancelRequests, FlowHost, Shared};
 pub(crate) use run_tree::RunTree;
 use usage::Usage;
+pub use wait::Stay;
 pub(crate) use verify::verify;
 pub(crate) use writer::JournalWriter;
 
@@ -90,20 +91,6 @@ pub struct ExecuteOptions {
     pub keep_alive: Option<Arc<Semaphore>>,
     /// Whether a person named the run. Does not hold for its children and parents.
     pub by: ClaimBy,
-}
-
-/// Which waits keep the execution in the process.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Stay {
-    /// Neither timers nor answers: the caller finds due runs itself.
-    No,
-    /// Pauses that are shorter than leaving and coming back is worth.
-    Briefly,
-    /// Sleeps and retries; not answers from outside.
-    #[default]
-    Timers,
-    /// Also answers from outside.
-    Always,
 }
 
 /// Why a step's answer is not there yet, and the execution ends.

@@ -6,7 +6,7 @@ use tokio::sync::OwnedSemaphorePermit;
 use super::branch::Waiting;
 use super::call::StepCall;
 use super::requests::{Performed, Request};
-use super::{Executor, Halt, Stay};
+use super::{Executor, Halt};
 use crate::codec;
 use crate::error::EngineError;
 use crate::observer::RunEvent;
@@ -16,6 +16,20 @@ use crate::ports::{
 };
 use crate::state::{Event, Note};
 use crate::step::{OnTimeout, StepError, WaitSpec};
+
+/// Which waits keep the execution in the process.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Stay {
+    /// Neither timers nor answers: the caller finds due runs itself.
+    No,
+    /// Pauses that are shorter than leaving and coming back is worth.
+    Briefly,
+    /// Sleeps and retries; not answers from outside.
+    #[default]
+    Timers,
+    /// Also answers from outside.
+    Always,
+}
 
 /// A pause up to this long is not worth a status.
 const SHORT_MS: i64 = 1_000;

@@ -1,4 +1,4 @@
-//! A second way to tick a tree, as plain as possible: each node keeps what became of it, and clears its children itself.
+//! A second way to tick a tree, as plain as possible: each node keeps its own state, and clears its children itself.
 
 /// A node.
 #[derive(Debug, Clone)]
@@ -11,7 +11,7 @@ pub enum Shape {
     Cycle,
 }
 
-/// A node, its retries, and what became of it.
+/// A node, its retries, and its state.
 #[derive(Debug, Clone)]
 pub struct Tree {
     pub shape: Shape,
@@ -104,7 +104,7 @@ impl Tree {
         }
     }
 
-    /// Forgets what became of the node and of all below it. Used retries stay used.
+    /// Clears the state of the node and of all below it. Used retries stay used.
     fn clear(&mut self) {
         self.ended = None;
         self.step = 0;
