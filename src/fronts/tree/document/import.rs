@@ -43,7 +43,7 @@ pub(in super::super) async fn import(
         return Err(missing());
     };
     let position = trees.settle(&run).await?;
-    super::write(trees, handle, &position).await?;
+    super::write(trees, handle, &position, None).await?;
     Ok(run)
 }
 
