@@ -53,6 +53,12 @@ struct Alive {
     news: Box<dyn News>,
 }
 
+impl Alive {
+    fn lasts(&self, row: &WaitRow, now_ms: i64) -> bool {
+        row.opened_ms.saturating_add(self.millis) > now_ms
+    }
+}
+
 impl Executor<'_> {
     /// Does nothing until a time. `value`: what a step that sleeps answers then.
     pub(super) async fn sleep(
@@ -422,9 +428,7 @@ impl Executor<'_> {
                 (Stay::Briefly, wake) => wake.is_some_and(|wake| wake - now_ms <= SHORT_MS),
                 (Stay::No, _) => false,
             };
-            let left_alive = alive.as_ref().map(|alive| row.opened_ms.saturating_add(alive.millis));
-            let is_alive = left_alive.is_some_and(|until| until > now_ms);
-            let stays = stays || is_alive;
+            let stays = stays || alive.as_ref().is_some_and(|alive| alive.lasts(&row, now_ms));
             let due_ms = [row.deadline_ms, wake_ms].into_iter().flatten().min();
             let waiting = Waiting {
                 reason: waits_for_key(call, &row.key),
@@ -438,19 +442,24 @@ impl Executor<'_> {
             let _waiting = call.branch.wait(waiting);
             let next = now_ms + POLL_EVERY_MS;
             let due_ms = due_ms.map_or(next, |due| due.min(next));
-            let clock = self.engine.services.clock.clone();
-            let news = async {
-                match &mut alive {
-                    Some(alive) => alive.news.changed().await,
-                    None => std::future::pending().await,
-                }
-            };
-            tokio::select! {
-                biased;
-                () = clock.sleep_until(due_ms) => {}
-                () = news => {}
-                halt = self.halted() => return Err(halt),
+            self.rest(due_ms, alive.as_mut()).await?;
+        }
+    }
+
+    /// Waits until a time, or until something about the run has changed.
+    async fn rest(&self, due_ms: i64, alive: Option<&mut Alive>) -> Result<(), Halt> {
+        let clock = self.engine.services.clock.clone();
+        let news = async {
+            match alive {
+                Some(alive) => alive.news.changed().await,
+                None => std::future::pending().await,
             }
+        };
+        tokio::select! {
+            biased;
+            () = clock.sleep_until(due_ms) => Ok(()),
+            () = news => Ok(()),
+            halt = self.halted() => Err(halt),
         }
     }
 
