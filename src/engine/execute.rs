@@ -74,8 +74,8 @@ use end::{Executed, TOO_LONG, stored_outcome};
 use host::{CancelRequests, FlowHost, Shared};
 pub(crate) use run_tree::RunTree;
 use usage::Usage;
-pub use wait::Stay;
 pub(crate) use verify::verify;
+pub use wait::Stay;
 pub(crate) use writer::JournalWriter;
 
 /// How to execute a run.

@@ -135,7 +135,11 @@ fn an_agent_drives_a_tree_over_stdio() {
     let mut client = Client::begin(&scratch, &["--tools", "tree"]);
     assert_eq!(client.tools(), TOOLS);
     let uri = "memory://release-1";
-    let started = client.call("start_execution", uri, json!({"tree_uri": "trees/release.yaml"}));
+    let started = client.call(
+        "start_execution",
+        uri,
+        json!({"tree_uri": "trees/release.yaml"}),
+    );
     let expected = json!({
         "ok": true, "schema_version": 1, "uri": uri, "tree_uri": "trees/release.yaml",
         "slug": "release",
@@ -152,9 +156,11 @@ fn an_agent_drives_a_tree_over_stdio() {
         names.push(request["name"].as_str().expect("a name").to_owned());
         let cursor = &request["cursor"];
         let answered = match request["type"].as_str() {
-            Some("evaluate") => {
-                client.call("eval", uri, json!({"result": true, "expected_cursor": cursor}))
-            }
+            Some("evaluate") => client.call(
+                "eval",
+                uri,
+                json!({"result": true, "expected_cursor": cursor}),
+            ),
             _ => {
                 let mut answer = submit.clone();
                 answer["expected_cursor"] = cursor.clone();
@@ -163,7 +169,10 @@ fn an_agent_drives_a_tree_over_stdio() {
         };
         answered.expect("it is taken");
     }
-    assert_eq!(names, ["Acknowledge_Protocol", "Test", "Test", "Docs", "Package"]);
+    assert_eq!(
+        names,
+        ["Acknowledge_Protocol", "Test", "Test", "Docs", "Package"]
+    );
     let refused = client.call("eval", uri, json!({"result": true}));
     let expected = "Execution is not in evaluating phase (current: idle)";
     assert_eq!(refused, Err(expected.to_owned()));
@@ -178,13 +187,49 @@ fn an_agent_drives_a_tree_over_stdio() {
 }
 
 #[test]
+fn a_run_that_is_answered_quickly_is_not_replayed() {
+    let scratch = project();
+    let actions: Vec<Value> = (0..40)
+        .map(|idx| json!({"type": "action", "name": format!("A{idx}"), "steps": [{"instruct": "x"}]}))
+        .collect();
+    let tree = json!({"type": "sequence", "name": "Long", "children": actions});
+    scratch.write("trees/long.json", tree.to_string());
+    let mut client = Client::begin(&scratch, &["--tools", "tree"]);
+    let uri = "run://long";
+    let arguments = json!({"tree_uri": "trees/long.json", "gate": false});
+    client
+        .call("start_execution", uri, arguments)
+        .expect("it starts");
+    for _ in 0..40 {
+        client.call("next_step", uri, json!({})).expect("a request");
+        client
+            .call("submit", uri, json!({"status": "success"}))
+            .expect("it is taken");
+    }
+    assert_eq!(
+        client.call("next_step", uri, json!({})),
+        Ok(json!({"status": "done"}))
+    );
+    client.end();
+    let runs = scratch.json_of(&["runs", "list"]);
+    let run = runs["runs"][0]["id"].as_str().expect("an id");
+    let feed = scratch.run(&["runs", "feed", run]).out;
+    let count = |kind: &str| feed.lines().filter(|line| line.contains(kind)).count();
+    assert_eq!(count("wait.answered"), 81, "{feed}");
+    // Without `:keep-alive`, each answer resumes it.
+    assert!(count("run.resumed") < 10, "{}", count("run.resumed"));
+}
+
+#[test]
 fn a_killed_server_loses_no_answer() {
     let scratch = project();
     let folder = std::fs::canonicalize(scratch.path()).expect("a folder");
     let uri = &format!("file://{}/run.json", folder.display());
     let mut client = Client::begin(&scratch, &["--tools", "tree"]);
     let arguments = json!({"tree_uri": "trees/release.yaml", "gate": false});
-    client.call("start_execution", uri, arguments).expect("it starts");
+    client
+        .call("start_execution", uri, arguments)
+        .expect("it starts");
     let success = json!({"status": "success"});
     let calls = [
         ("next_step", json!({})),
@@ -205,15 +250,22 @@ fn a_killed_server_loses_no_answer() {
         client.kill();
         let document: Value = serde_json::from_str(&scratch.read("run.json")).expect("JSON");
         client = Client::begin(&scratch, &["--tools", "tree"]);
-        let execution = client.call("get_execution", uri, json!({})).expect("it is known");
+        let execution = client
+            .call("get_execution", uri, json!({}))
+            .expect("it is known");
         for key in ["status", "phase", "cursor", "var", "runtime", "trace"] {
             assert_eq!(execution[key], document[key], "{tool}: {key}");
         }
     }
-    assert_eq!(client.call("next_step", uri, json!({})), Ok(json!({"status": "done"})));
+    assert_eq!(
+        client.call("next_step", uri, json!({})),
+        Ok(json!({"status": "done"}))
+    );
     let trace = client.call("read_trace", uri, json!({})).expect("a trace");
     let outcomes = trace.as_array().expect("a list").iter();
-    let outcomes: Vec<&str> = outcomes.map(|it| it["outcome"].as_str().expect("a text")).collect();
+    let outcomes: Vec<&str> = outcomes
+        .map(|it| it["outcome"].as_str().expect("a text"))
+        .collect();
     let expected = [
         "step_complete",
         "evaluation_passed",
@@ -234,16 +286,22 @@ fn of_two_servers_one_takes_the_answer() {
     );
     let uri = "run://shared";
     let arguments = json!({"tree_uri": "trees/release.yaml", "gate": false});
-    one.call("start_execution", uri, arguments.clone()).expect("it starts");
+    one.call("start_execution", uri, arguments.clone())
+        .expect("it starts");
     let exists = other.call("start_execution", uri, arguments);
     assert_eq!(exists, Err(format!("Execution already exists: {uri}")));
     let request = one.call("next_step", uri, json!({})).expect("a request");
     assert_eq!(other.call("next_step", uri, json!({})), Ok(request.clone()));
     let answer = json!({"status": "success", "expected_cursor": request["cursor"]});
-    other.call("submit", uri, answer.clone()).expect("it is taken");
+    other
+        .call("submit", uri, answer.clone())
+        .expect("it is taken");
     other.call("next_step", uri, json!({})).expect("a request");
     let late = one.call("submit", uri, answer).expect_err("it is refused");
-    assert!(late.contains("performing phase (current: evaluating)") || late.contains("is stale"), "{late}");
+    assert!(
+        late.contains("performing phase (current: evaluating)") || late.contains("is stale"),
+        "{late}"
+    );
     one.end();
     other.end();
 }
@@ -259,12 +317,18 @@ fn trees_are_offered_where_the_project_has_them() {
     scratch.write("flows/a/release.yaml", TREE);
     let mut client = Client::begin(&scratch, &[]);
     let tools = client.tools();
-    assert!(tools.contains(&"next_step".to_owned()) && tools.contains(&"workspace_runs_list".to_owned()));
+    assert!(
+        tools.contains(&"next_step".to_owned())
+            && tools.contains(&"workspace_runs_list".to_owned())
+    );
     client.end();
     let mut client = Client::begin(&scratch, &["--tools", "flows"]);
     assert_eq!(client.tools(), Vec::<String>::new());
     let params = json!({"name": "next_step", "arguments": {"trace_output": "run://a"}});
-    assert_eq!(client.ask("tools/call", &params)["error"]["message"], "there is no tool `next_step`");
+    assert_eq!(
+        client.ask("tools/call", &params)["error"]["message"],
+        "there is no tool `next_step`"
+    );
     client.end();
     let mut client = Client::begin(&scratch, &["--scope", "read", "--tools", "tree"]);
     let reading = ["const_read", "get_execution", "read_trace", "var_read"];
@@ -296,25 +360,44 @@ fn an_agent_drives_a_tree_over_http() {
         if !name.is_empty() {
             headers.push(&named);
         }
-        api.request(&format!("POST /mcp{query}"), &headers, &body.to_string()).json()
+        api.request(&format!("POST /mcp{query}"), &headers, &body.to_string())
+            .json()
     };
     let listed = send("?tools=tree", "tools/list", json!({}));
     let tools = listed["result"]["tools"].as_array().expect("a list");
     assert_eq!(tools.len(), TOOLS.len(), "{listed}");
     let refused = send("?tools=forest", "tools/list", json!({}));
-    assert!(refused.to_string().contains("there is no tool set `forest`"), "{refused}");
+    assert!(
+        refused
+            .to_string()
+            .contains("there is no tool set `forest`"),
+        "{refused}"
+    );
     let call = |tool: &str, mut arguments: Value| -> Value {
         arguments["trace_output"] = json!("memory://http");
-        let answer = send("", "tools/call", json!({"name": tool, "arguments": arguments}));
+        let answer = send(
+            "",
+            "tools/call",
+            json!({"name": tool, "arguments": arguments}),
+        );
         let text = answer["result"]["content"][0]["text"].as_str();
         let text = text.unwrap_or_else(|| panic!("{answer}"));
         serde_json::from_str(text).unwrap_or_else(|_| json!(text))
     };
-    call("start_execution", json!({"tree_uri": "trees/release.yaml", "gate": false}));
+    call(
+        "start_execution",
+        json!({"tree_uri": "trees/release.yaml", "gate": false}),
+    );
     assert_eq!(call("next_step", json!({}))["name"], "Test");
-    assert_eq!(call("submit", json!({"status": "success"}))["status"], "step_complete");
+    assert_eq!(
+        call("submit", json!({"status": "success"}))["status"],
+        "step_complete"
+    );
     assert_eq!(call("next_step", json!({}))["type"], "evaluate");
-    assert_eq!(call("eval", json!({"result": false}))["status"], "evaluation_failed");
+    assert_eq!(
+        call("eval", json!({"result": false}))["status"],
+        "evaluation_failed"
+    );
     assert_eq!(call("next_step", json!({})), json!({"status": "failure"}));
 }
 
@@ -326,26 +409,53 @@ fn a_person_drives_a_tree_by_commands() {
         assert_eq!(ran.code, Some(0), "{args:?}: {ran:?}");
         ran.out.trim_end().to_owned()
     };
-    assert_eq!(text(&["check", "trees/release.yaml"]), "trees/release.yaml: release (5 nodes)");
-    assert_eq!(text(&["start", "trees/release.yaml", "run.json"]), "run.json");
-    assert_eq!(text(&["next", "run.json"]), "instruct Test\n\nRun the tests.");
+    assert_eq!(
+        text(&["check", "trees/release.yaml"]),
+        "trees/release.yaml: release (5 nodes)"
+    );
+    assert_eq!(
+        text(&["start", "trees/release.yaml", "run.json"]),
+        "run.json"
+    );
+    assert_eq!(
+        text(&["next", "run.json"]),
+        "instruct Test\n\nRun the tests."
+    );
     assert_eq!(text(&["think", "run.json", "-1 of 3"]), "recorded");
     assert_eq!(text(&["var", "run.json", "offset", "--set", "-1"]), "-1");
-    assert_eq!(text(&["var", "run.json", "flag", "--set", "--json"]), "--json");
+    assert_eq!(
+        text(&["var", "run.json", "flag", "--set", "--json"]),
+        "--json"
+    );
     assert_eq!(text(&["const", "run.json", "branch"]), "main");
-    assert_eq!(text(&["submit", "run.json", "success", "--note", "-"]), "step_complete");
-    assert_eq!(text(&["next", "run.json"]), "evaluate Test\n\n$VAR.passed is true.");
+    assert_eq!(
+        text(&["submit", "run.json", "success", "--note", "-"]),
+        "step_complete"
+    );
+    assert_eq!(
+        text(&["next", "run.json"]),
+        "evaluate Test\n\n$VAR.passed is true."
+    );
     let request = scratch.json_of(&["tree", "next", "run.json"]);
     let cursor = request["cursor"].as_str().expect("a cursor");
     let stale = scratch.run(&["tree", "eval", "run.json", "true", "--expect", "old"]);
     assert_eq!(stale.code, Some(1));
     assert!(stale.err.contains("E1206"), "{stale:?}");
-    assert_eq!(text(&["eval", "run.json", "true", "--expect", cursor]), "evaluation_passed");
+    assert_eq!(
+        text(&["eval", "run.json", "true", "--expect", cursor]),
+        "evaluation_passed"
+    );
     text(&["next", "run.json"]);
     let shown = text(&["show", "run.json"]);
     assert!(shown.contains("    action Test: success\n"), "{shown}");
-    assert!(shown.contains("      action Docs: open at step 1\n"), "{shown}");
-    assert!(shown.contains("      action Package"), "the inspector shows all: {shown}");
+    assert!(
+        shown.contains("      action Docs: open at step 1\n"),
+        "{shown}"
+    );
+    assert!(
+        shown.contains("      action Package"),
+        "the inspector shows all: {shown}"
+    );
     let trace = text(&["trace", "run.json"]);
     assert_eq!(trace.lines().count(), 3, "{trace}");
     let document: Value = serde_json::from_str(&text(&["export", "run.json"])).expect("JSON");
@@ -358,7 +468,10 @@ fn a_person_drives_a_tree_by_commands() {
     assert_eq!(runs["runs"][0]["status"], "waiting");
     assert_eq!(text(&["next", &run]), "instruct Test\n\nRun the tests.");
     let memory = scratch.run(&["tree", "start", "trees/release.yaml", "memory://a"]);
-    assert!(memory.err.contains("E1202") && memory.code == Some(1), "{memory:?}");
+    assert!(
+        memory.err.contains("E1202") && memory.code == Some(1),
+        "{memory:?}"
+    );
 }
 
 #[test]
@@ -368,24 +481,56 @@ fn forks_and_waits_know_the_runs_of_trees() {
     scratch.json_of(&["tree", "next", "one"]);
     scratch.json_of(&["tree", "submit", "one", "success", "--note", "first"]);
     let waits = scratch.json_of(&["waits", "list"]);
-    assert_eq!(waits["waits"].as_array().expect("a list").len(), 1, "{waits}");
+    assert_eq!(
+        waits["waits"].as_array().expect("a list").len(),
+        1,
+        "{waits}"
+    );
     let wait = waits["waits"][0]["id"].as_str().expect("an id").to_owned();
-    let wrong = scratch.run(&["waits", "complete", &wait, "--value", "{:op :eval :result true}"]);
-    assert_eq!(wrong.code, Some(1), "the wait takes what its phase takes: {wrong:?}");
+    let wrong = scratch.run(&[
+        "waits",
+        "complete",
+        &wait,
+        "--value",
+        "{:op :eval :result true}",
+    ]);
+    assert_eq!(
+        wrong.code,
+        Some(1),
+        "the wait takes what its phase takes: {wrong:?}"
+    );
     // Anybody who may answer waits may answer this one.
     scratch.run(&["waits", "complete", &wait, "--value", "{:op :next}"]);
-    assert_eq!(scratch.json_of(&["tree", "next", "one"])["type"], "evaluate");
+    assert_eq!(
+        scratch.json_of(&["tree", "next", "one"])["type"],
+        "evaluate"
+    );
     let runs = scratch.json_of(&["runs", "list"]);
     let run = runs["runs"][0]["id"].as_str().expect("an id").to_owned();
     let fork = scratch.json_of(&["runs", "fork", &run, "--at", "answer#3"]);
-    let fork = fork["run"].as_str().unwrap_or_else(|| panic!("{fork}")).to_owned();
+    let fork = fork["run"]
+        .as_str()
+        .unwrap_or_else(|| panic!("{fork}"))
+        .to_owned();
     assert_ne!(fork, run);
     let trace = scratch.json_of(&["tree", "trace", &fork]);
     assert_eq!(trace["trace"][0]["note"], "first", "{trace}");
-    assert_eq!(scratch.json_of(&["tree", "next", &fork])["type"], "evaluate");
-    assert_eq!(scratch.json_of(&["tree", "eval", &fork, "false"])["status"], "evaluation_failed");
-    assert_eq!(scratch.json_of(&["tree", "next", &fork])["status"], "failure");
-    assert_eq!(scratch.json_of(&["tree", "eval", "one", "true"])["status"], "evaluation_passed");
+    assert_eq!(
+        scratch.json_of(&["tree", "next", &fork])["type"],
+        "evaluate"
+    );
+    assert_eq!(
+        scratch.json_of(&["tree", "eval", &fork, "false"])["status"],
+        "evaluation_failed"
+    );
+    assert_eq!(
+        scratch.json_of(&["tree", "next", &fork])["status"],
+        "failure"
+    );
+    assert_eq!(
+        scratch.json_of(&["tree", "eval", "one", "true"])["status"],
+        "evaluation_passed"
+    );
 }
 
 #[test]
@@ -405,7 +550,10 @@ fn an_ejected_tree_is_a_flow_that_runs() {
 #[test]
 fn problems_of_a_tree_file_are_listed() {
     let scratch = project();
-    scratch.write("bad.yaml", "{type: sequence, name: S, children: [], retries: -1}");
+    scratch.write(
+        "bad.yaml",
+        "{type: sequence, name: S, children: [], retries: -1}",
+    );
     let ran = scratch.run(&["tree", "check", "bad.yaml", "trees/release.yaml", "--json"]);
     assert_eq!(ran.code, Some(1));
     let said = ran.json();
@@ -416,6 +564,10 @@ fn problems_of_a_tree_file_are_listed() {
     assert_eq!(said["files"][0]["problems"], expected, "{said}");
     assert_eq!(said["files"][1]["ok"], true);
     let ran = scratch.run(&["tree", "start", "bad.yaml"]);
-    assert!(ran.err.contains("error[E1200]: the tree file bad.yaml has 2 problems"), "{ran:?}");
+    assert!(
+        ran.err
+            .contains("error[E1200]: the tree file bad.yaml has 2 problems"),
+        "{ran:?}"
+    );
     assert_eq!(scratch.json_of(&["runs", "list"])["runs"], json!([]));
 }

@@ -68,7 +68,10 @@ fn a_release_goes_through_its_checklist() {
     assert_eq!(said, expected);
     let runs = scratch.json_of(&["runs", "list"]);
     assert_eq!(runs["runs"][0]["status"], "completed", "{runs}");
-    assert_eq!(scratch.json_of(&["tree", "var", "r1", "version"])["value"], "1.4.0");
+    assert_eq!(
+        scratch.json_of(&["tree", "var", "r1", "version"])["value"],
+        "1.4.0"
+    );
 }
 
 #[test]
@@ -79,7 +82,15 @@ fn a_release_without_approval_is_not_published() {
         "success", "true", "success", "true", "success", "true", "true", "success", "false",
     ];
     let said = drive(&scratch, "r2", &answers);
-    assert_eq!(said[6..], ["Changelog_Is_Written true", "Ask_For_Approval success", "Ask_For_Approval false", "failure"]);
+    assert_eq!(
+        said[6..],
+        [
+            "Changelog_Is_Written true",
+            "Ask_For_Approval success",
+            "Ask_For_Approval false",
+            "failure"
+        ]
+    );
 }
 
 #[test]
@@ -95,8 +106,15 @@ fn a_bug_is_fixed_in_three_attempts_or_reported() {
     answers.push("success");
     let said = drive(&scratch, "b1", &answers);
     let attempts = said.iter().filter(|it| *it == "Change success").count();
-    assert_eq!((attempts, &*said[said.len() - 2]), (3, "Report success"), "{said:?}");
+    assert_eq!(
+        (attempts, &*said[said.len() - 2]),
+        (3, "Report success"),
+        "{said:?}"
+    );
     assert_eq!(said.last().map(String::as_str), Some("done"));
     let var: Value = scratch.json_of(&["tree", "var", "b1"]);
-    assert_eq!(var["var"]["attempts"], json!(["a change", "a change", "a change"]));
+    assert_eq!(
+        var["var"]["attempts"],
+        json!(["a change", "a change", "a change"])
+    );
 }

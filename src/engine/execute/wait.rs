@@ -11,7 +11,7 @@ use crate::codec;
 use crate::error::EngineError;
 use crate::observer::RunEvent;
 use crate::ports::{
-    BATCH_KEY, Change, Entry, EntryKind, JOB_KEY, News, NewWait, RunStatus, RunUpdate, StoreError,
+    BATCH_KEY, Change, Entry, EntryKind, JOB_KEY, NewWait, News, RunStatus, RunUpdate, StoreError,
     WaitEnding, WaitRow, WaitState,
 };
 use crate::state::{Event, Note};
@@ -428,7 +428,10 @@ impl Executor<'_> {
                 (Stay::Briefly, wake) => wake.is_some_and(|wake| wake - now_ms <= SHORT_MS),
                 (Stay::No, _) => false,
             };
-            let stays = stays || alive.as_ref().is_some_and(|alive| alive.lasts(&row, now_ms));
+            let stays = stays
+                || alive
+                    .as_ref()
+                    .is_some_and(|alive| alive.lasts(&row, now_ms));
             let due_ms = [row.deadline_ms, wake_ms].into_iter().flatten().min();
             let waiting = Waiting {
                 reason: waits_for_key(call, &row.key),

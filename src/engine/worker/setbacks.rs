@@ -78,3 +78,23 @@ impl Setbacks {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_run_that_comes_to_another_wait_each_time_is_not_circling() {
+        let setbacks = Setbacks::default();
+        let run = RunId::from_text("a");
+        let waits = (0..200).map(|number| format!("w{number}"));
+        for wait in waits {
+            assert!(!setbacks.is_circling(&run, Some(&wait), 0), "{wait}");
+        }
+        let mut circles = (0..200).map(|_| setbacks.is_circling(&run, Some("w"), 0));
+        assert!(circles.any(|is_circling| is_circling));
+        let other = RunId::from_text("b");
+        let mut circles = (0..200).map(|_| setbacks.is_circling(&other, None, 0));
+        assert!(circles.any(|is_circling| is_circling));
+    }
+}

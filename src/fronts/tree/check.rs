@@ -144,7 +144,10 @@ impl Reading {
     fn bare(&mut self, place: &Place, members: &Map<String, Json>) -> Option<Tree> {
         self.is_bare = true;
         if members.contains_key("$ref") {
-            self.problem(place, "the root of a tree file must be a node, not a `$ref`");
+            self.problem(
+                place,
+                "the root of a tree file must be a node, not a `$ref`",
+            );
             return None;
         }
         let description = self.description(place, members);
@@ -191,7 +194,10 @@ impl Reading {
         let has = |names: &[&str]| names.iter().any(|name| state.contains_key(*name));
         let is_old = is_wrapper && has(&["local", "global"]);
         if is_old && has(&["var", "const"]) {
-            self.problem(&place, "names the stores `var` and `const`, or `local` and `global`, not both");
+            self.problem(
+                &place,
+                "names the stores `var` and `const`, or `local` and `global`, not both",
+            );
         }
         let (names, dialect) = match (is_wrapper, is_old) {
             (true, true) => (["local", "global"], Dialect::LocalGlobal),
@@ -200,7 +206,10 @@ impl Reading {
         };
         for key in state.keys().filter(|key| !names.contains(&key.as_str())) {
             if !(is_old && ["var", "const"].contains(&key.as_str())) {
-                let message = format!("is not a store; the stores are `{}` and `{}`", names[0], names[1]);
+                let message = format!(
+                    "is not a store; the stores are `{}` and `{}`",
+                    names[0], names[1]
+                );
                 self.problem(&place.at(key), &message);
             }
         }
@@ -265,7 +274,9 @@ impl Reading {
                 steps: steps?,
             });
         }
-        let composite = Composite::NAMES.iter().find(|(_, name)| Some(*name) == kind);
+        let composite = Composite::NAMES
+            .iter()
+            .find(|(_, name)| Some(*name) == kind);
         let Some((composite, _)) = composite else {
             let found = match members.get("type") {
                 None => "is missing".to_owned(),
@@ -308,8 +319,10 @@ impl Reading {
         };
         let retries = given.as_u64().filter(|it| (1..=RETRIES_MAX).contains(it));
         if retries.is_none() {
-            let message =
-                format!("must be a whole number from 1 to {RETRIES_MAX}, got `{}`", cut(given));
+            let message = format!(
+                "must be a whole number from 1 to {RETRIES_MAX}, got `{}`",
+                cut(given)
+            );
             self.problem(&place.at("retries"), &message);
         }
         retries.and_then(|retries| u32::try_from(retries).ok())
@@ -362,11 +375,17 @@ impl Reading {
             (Some(_), None) => ("evaluate", Step::Evaluate as fn(String) -> Step),
             (None, Some(_)) => ("instruct", Step::Instruct as fn(String) -> Step),
             (Some(_), Some(_)) => {
-                self.problem(place, "has both `evaluate` and `instruct`; a step has exactly one");
+                self.problem(
+                    place,
+                    "has both `evaluate` and `instruct`; a step has exactly one",
+                );
                 return None;
             }
             (None, None) => {
-                self.problem(place, "has neither `evaluate` nor `instruct`; a step has exactly one");
+                self.problem(
+                    place,
+                    "has neither `evaluate` nor `instruct`; a step has exactly one",
+                );
                 return None;
             }
         };
@@ -428,7 +447,10 @@ impl Reading {
             keys.push(key);
         }
         if keys.is_empty()
-            && let Some(tree) = found.as_object().filter(|it| is_wrapper(it)).and_then(|it| it.get("tree"))
+            && let Some(tree) = found
+                .as_object()
+                .filter(|it| is_wrapper(it))
+                .and_then(|it| it.get("tree"))
         {
             found = tree;
             keys.push("tree".to_owned());
@@ -492,7 +514,9 @@ pub(super) fn decoded(text: &str) -> String {
     let mut bytes = Vec::new();
     let mut rest = text.as_bytes();
     while let Some((first, after)) = rest.split_first() {
-        let digits = after.get(..2).and_then(|digits| std::str::from_utf8(digits).ok());
+        let digits = after
+            .get(..2)
+            .and_then(|digits| std::str::from_utf8(digits).ok());
         let byte = digits.and_then(|digits| u8::from_str_radix(digits, 16).ok());
         match (first, byte) {
             (b'%', Some(byte)) => {

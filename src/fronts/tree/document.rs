@@ -101,10 +101,7 @@ fn with_state(mut root: Json, tree: &Value) -> Json {
 }
 
 /// Returns the entries of the trace since the start or the last reset, oldest first.
-pub(super) async fn trace(
-    trees: &Trees<'_>,
-    position: &Position,
-) -> Result<Vec<Json>, TreeError> {
+pub(super) async fn trace(trees: &Trees<'_>, position: &Position) -> Result<Vec<Json>, TreeError> {
     let journal = &trees.engine.stores().journal;
     let entries = journal.load(&position.run.id).await;
     let mut trace = Vec::new();
@@ -256,7 +253,9 @@ fn read(trees: &Trees<'_>, handle: &Handle) -> Result<Option<Json>, TreeError> {
     let size = file.take(DOCUMENT_MAX).read_to_string(&mut text);
     size.map_err(|error| bad(error.to_string()))?;
     let document = serde_json::from_str(&text);
-    document.map(Some).map_err(|error| bad(format!("it is not JSON: {error}")))
+    document
+        .map(Some)
+        .map_err(|error| bad(format!("it is not JSON: {error}")))
 }
 
 fn folder(trees: &Trees<'_>, handle: &Handle) -> Result<Root, TreeError> {

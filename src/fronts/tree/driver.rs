@@ -393,7 +393,11 @@ impl<'a> Trees<'a> {
     ) -> Result<Json, TreeError> {
         let position = self.at(handle).await?;
         let trace = document::trace(self, &position).await?;
-        let place = |given: u64| usize::try_from(given).unwrap_or(usize::MAX).min(trace.len());
+        let place = |given: u64| {
+            usize::try_from(given)
+                .unwrap_or(usize::MAX)
+                .min(trace.len())
+        };
         let (from, to) = (place(from.unwrap_or(0)), place(to.unwrap_or(u64::MAX)));
         let part = trace.get(from..to.max(from)).unwrap_or_default();
         Ok(Json::Array(part.to_vec()))
@@ -575,13 +579,11 @@ impl<'a> Trees<'a> {
         };
         let found = match (named, &handle.kind) {
             (Some(run), _) => Some(run),
-            (None, HandleKind::Run(id)) if !id.is_empty() => {
-                match self.engine.find_run(id).await {
-                    Ok(row) => Some(row.id),
-                    Err(EngineError::NoSuchRun { .. }) => None,
-                    Err(error) => return Err(error.into()),
-                }
-            }
+            (None, HandleKind::Run(id)) if !id.is_empty() => match self.engine.find_run(id).await {
+                Ok(row) => Some(row.id),
+                Err(EngineError::NoSuchRun { .. }) => None,
+                Err(error) => return Err(error.into()),
+            },
             (None, _) => None,
         };
         let Some(first) = found else {
@@ -597,13 +599,12 @@ impl<'a> Trees<'a> {
         Ok(Some(last))
     }
 
-    async fn generation(
-        &self,
-        handle: &Handle,
-        run: &RunId,
-    ) -> Result<(String, u32), TreeError> {
+    async fn generation(&self, handle: &Handle, run: &RunId) -> Result<(String, u32), TreeError> {
         let row = self.engine.run(run).await?;
-        let numbered = row.external_id.as_deref().and_then(|name| name.rsplit_once('#'));
+        let numbered = row
+            .external_id
+            .as_deref()
+            .and_then(|name| name.rsplit_once('#'));
         let number = numbered.and_then(|(base, number)| Some((base, number.parse().ok()?)));
         Ok(match number {
             Some((base, number)) => (base.to_owned(), number),

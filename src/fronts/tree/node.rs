@@ -101,9 +101,8 @@ impl Tree {
 
     /// Returns the data that the flow of the tree hands to `flow.tree`.
     pub fn value(&self) -> Value {
-        let scope = |scope: &Map<String, Json>| {
-            from_json_with_string_keys(&Json::Object(scope.clone()))
-        };
+        let scope =
+            |scope: &Map<String, Json>| from_json_with_string_keys(&Json::Object(scope.clone()));
         Value::map([
             (Value::keyword("root"), self.root.value()),
             (Value::keyword("var"), scope(&self.var)),

@@ -62,12 +62,16 @@ impl Position {
     /// Tells whether the run follows another one that was reset after its end.
     pub fn is_reset(&self) -> bool {
         let name = self.run.external_id.as_deref().unwrap_or_default();
-        name.rsplit_once('#').is_some_and(|(_, number)| number.parse::<u32>().is_ok())
+        name.rsplit_once('#')
+            .is_some_and(|(_, number)| number.parse::<u32>().is_ok())
     }
 
     /// Returns a text of the state, such as its `phase`; empty where it has none.
     pub fn text(&self, key: &str) -> &str {
-        self.state.get(key).and_then(Value::as_str).unwrap_or_default()
+        self.state
+            .get(key)
+            .and_then(Value::as_str)
+            .unwrap_or_default()
     }
 
     pub fn phase(&self) -> &str {

@@ -66,7 +66,9 @@ pub(super) fn check_write(store: &Json, keys: &[&str], value: &Json) -> Result<(
         why,
     };
     if let Some(key) = refused_key(value) {
-        return Err(bad(format!("the value has the key `{key}`, which is refused")));
+        return Err(bad(format!(
+            "the value has the key `{key}`, which is refused"
+        )));
     }
     let mut found = store;
     for key in keys {
@@ -76,7 +78,9 @@ pub(super) fn check_write(store: &Json, keys: &[&str], value: &Json) -> Result<(
                 Some(idx) => items.get(idx),
                 None => {
                     let count = items.len();
-                    return Err(bad(format!("`{key}` is not an index of a list of {count} items")));
+                    return Err(bad(format!(
+                        "`{key}` is not an index of a list of {count} items"
+                    )));
                 }
             },
             _ => None,
@@ -128,8 +132,10 @@ pub(super) fn refused_key(value: &Json) -> Option<&str> {
 }
 
 fn refused_of(members: &Map<String, Json>) -> Option<&str> {
-    members.iter().find_map(|(key, value)| match REFUSED.contains(&key.as_str()) {
-        true => Some(key.as_str()),
-        false => refused_key(value),
-    })
+    members
+        .iter()
+        .find_map(|(key, value)| match REFUSED.contains(&key.as_str()) {
+            true => Some(key.as_str()),
+            false => refused_key(value),
+        })
 }

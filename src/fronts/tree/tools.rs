@@ -72,7 +72,8 @@ const NOTE: Param = param(
     ParamKind::Text,
     "One sentence about why, with the values that decided. Recorded in the trace.",
 );
-const VAR_PATH: &str = "Keys separated by dots, such as `tests.passed`. Without it, the whole store is returned.";
+const VAR_PATH: &str =
+    "Keys separated by dots, such as `tests.passed`. Without it, the whole store is returned.";
 
 /// The names of the arguments of `submit`.
 pub const STATUSES: &[&str] = &["success", "failure", "running"];
@@ -93,7 +94,11 @@ pub const TOOLS: &[Tool] = &[
         reads: false,
         params: &[
             TRACE_OUTPUT,
-            needed("result", ParamKind::Boolean, "Whether the expression holds."),
+            needed(
+                "result",
+                ParamKind::Boolean,
+                "Whether the expression holds.",
+            ),
             NOTE,
             EXPECTED,
         ],
@@ -120,7 +125,11 @@ pub const TOOLS: &[Tool] = &[
         reads: true,
         params: &[
             TRACE_OUTPUT,
-            param("from", ParamKind::Index, "The index of the first entry, counted from 0."),
+            param(
+                "from",
+                ParamKind::Index,
+                "The index of the first entry, counted from 0.",
+            ),
             param("to", ParamKind::Index, "The index after the last entry."),
         ],
     },
@@ -179,7 +188,11 @@ pub const TOOLS: &[Tool] = &[
         reads: false,
         params: &[
             TRACE_OUTPUT,
-            needed("thought", ParamKind::Text, "One line, such as what was found."),
+            needed(
+                "thought",
+                ParamKind::Text,
+                "One line, such as what was found.",
+            ),
         ],
     },
     Tool {
@@ -196,7 +209,11 @@ pub const TOOLS: &[Tool] = &[
         reads: false,
         params: &[
             TRACE_OUTPUT,
-            needed("path", ParamKind::Text, "Keys separated by dots, such as `tests.passed`."),
+            needed(
+                "path",
+                ParamKind::Text,
+                "Keys separated by dots, such as `tests.passed`.",
+            ),
             needed("value", ParamKind::Any, "The value to write."),
         ],
     },
@@ -237,7 +254,9 @@ impl Tool {
                 name: name.chars().take(64).collect(),
             });
         }
-        self.params.iter().try_for_each(|param| param.check(arguments))
+        self.params
+            .iter()
+            .try_for_each(|param| param.check(arguments))
     }
 }
 
@@ -340,7 +359,9 @@ pub async fn call(
 
 /// Returns the value of `var_write`: a text that is JSON is read.
 pub fn parsed(value: &Json) -> Json {
-    let read = value.as_str().and_then(|text| serde_json::from_str(text).ok());
+    let read = value
+        .as_str()
+        .and_then(|text| serde_json::from_str(text).ok());
     read.unwrap_or_else(|| value.clone())
 }
 

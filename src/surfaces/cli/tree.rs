@@ -108,15 +108,20 @@ fn eject(args: &TreeEject, app: &dyn App) -> Result<Exit, Report> {
 fn start(args: &TreeStart, app: &dyn App) -> Result<Exit, Report> {
     let path = absolute(&args.file);
     let handle = args.handle.as_deref().unwrap_or("run://");
-    let (answer, run) = drive(app, (&args.home, Open::OrMake), handle, async |trees, handle| {
-        let start = Start {
-            tree_uri: format!("file://{}", path.display()),
-            path,
-            handle,
-            gate: args.gate,
-        };
-        trees.start(&start).await
-    })?;
+    let (answer, run) = drive(
+        app,
+        (&args.home, Open::OrMake),
+        handle,
+        async |trees, handle| {
+            let start = Start {
+                tree_uri: format!("file://{}", path.display()),
+                path,
+                handle,
+                gate: args.gate,
+            };
+            trees.start(&start).await
+        },
+    )?;
     if args.json {
         let mut answer = answer;
         answer["run"] = json!(run.as_str());
@@ -125,7 +130,9 @@ fn start(args: &TreeStart, app: &dyn App) -> Result<Exit, Report> {
     }
     let shown = args.handle.clone().unwrap_or_else(|| run.to_string());
     output::data(&shown);
-    output::note(&format!("get the first request with: flowstone tree next {shown}"));
+    output::note(&format!(
+        "get the first request with: flowstone tree next {shown}"
+    ));
     Ok(Exit::Completed)
 }
 
@@ -279,7 +286,12 @@ fn trace(args: &TreeTrace, app: &dyn App) -> Result<Exit, Report> {
             "" => String::new(),
             note => format!(" ({note})"),
         };
-        output::data(&format!("{} {} {}{note}", text("ts"), text("name"), text("outcome")));
+        output::data(&format!(
+            "{} {} {}{note}",
+            text("ts"),
+            text("name"),
+            text("outcome")
+        ));
     }
     Ok(Exit::Completed)
 }

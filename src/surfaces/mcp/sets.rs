@@ -54,7 +54,10 @@ mod tests {
     fn tool_sets_are_read_from_the_query() {
         let sets = ToolSets::of_query(Some("a=1&tools=tree,flows")).expect("known sets");
         assert!(sets.is_chosen() && sets.has(ToolSet::Tree) && !sets.has(ToolSet::Workspace));
-        assert_eq!(ToolSets::of_query(Some("tools=trees")), Err("trees".to_owned()));
+        assert_eq!(
+            ToolSets::of_query(Some("tools=trees")),
+            Err("trees".to_owned())
+        );
         assert!(!ToolSets::of_query(None).expect("no sets").is_chosen());
     }
 }

@@ -29,9 +29,9 @@ pub(super) async fn list(rq: &Request) -> Result<Vec<Json>, RpcError> {
         return Ok(Vec::new());
     }
     if !rq.sets.is_chosen() {
-        let found = rq.server.ask(async |desk: &Desk| {
-            Ok::<_, Problem>(has_trees(desk.engine.project_root()))
-        });
+        let found = rq
+            .server
+            .ask(async |desk: &Desk| Ok::<_, Problem>(has_trees(desk.engine.project_root())));
         if !found.await.map_err(|problem| peer::refused(&problem))? {
             return Ok(Vec::new());
         }

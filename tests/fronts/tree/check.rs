@@ -24,7 +24,9 @@ fn of(text: &str) -> Vec<String> {
 #[test]
 fn three_dialects_are_read() {
     let wrapper = |state: &str| {
-        format!("name: My Tree!\nversion: 1.0.0\ntree: {{type: action, name: A, steps: [{{evaluate: x}}]}}\nstate: {state}")
+        format!(
+            "name: My Tree!\nversion: 1.0.0\ntree: {{type: action, name: A, steps: [{{evaluate: x}}]}}\nstate: {state}"
+        )
     };
     let project = Project::with(&[
         ("bare.json", BARE),
@@ -36,11 +38,16 @@ fn three_dialects_are_read() {
         ("new.yaml", Dialect::Wrapper, "my-tree"),
         ("old.yml", Dialect::LocalGlobal, "my-tree"),
     ] {
-        let tree = check(project.folder.path(), name.as_ref()).expect(name).tree;
+        let tree = check(project.folder.path(), name.as_ref())
+            .expect(name)
+            .tree;
         assert_eq!((tree.dialect, &*tree.slug()), (dialect, slug));
         assert_eq!(tree.var["a"], 1, "{name}");
         assert_eq!(tree.constants["b"], 2, "{name}");
-        assert!(!tree.var.contains_key("c"), "only the state of the root counts");
+        assert!(
+            !tree.var.contains_key("c"),
+            "only the state of the root counts"
+        );
     }
 }
 
@@ -82,12 +89,20 @@ tree:
 
 #[test]
 fn names_of_the_bare_dialect_have_no_slash_and_no_at() {
-    let found = of("{type: sequence, name: a/b, children: [{type: action, name: c@d, steps: [{instruct: x}]}]}");
-    let expected = ["children.0.name: must not contain `/` or `@`", "name: must not contain `/` or `@`"];
+    let found = of(
+        "{type: sequence, name: a/b, children: [{type: action, name: c@d, steps: [{instruct: x}]}]}",
+    );
+    let expected = [
+        "children.0.name: must not contain `/` or `@`",
+        "name: must not contain `/` or `@`",
+    ];
     let mut found = found;
     found.sort();
     assert_eq!(found, expected);
-    assert_eq!(of("{$ref: x.yaml}"), ["(root): the root of a tree file must be a node, not a `$ref`"]);
+    assert_eq!(
+        of("{$ref: x.yaml}"),
+        ["(root): the root of a tree file must be a node, not a `$ref`"]
+    );
 }
 
 #[test]
@@ -101,9 +116,14 @@ fn references_are_replaced() {
             "trees/parts/a.yaml",
             "type: action\nname: A\nsteps: [{instruct: x}]\nsteps-of: [{type: action, name: Inner, steps: [{evaluate: y}]}]\n",
         ),
-        ("trees/parts/w.yaml", "name: w\nversion: 1.0.0\ntree: {$ref: a.yaml}\n"),
+        (
+            "trees/parts/w.yaml",
+            "name: w\nversion: 1.0.0\ntree: {$ref: a.yaml}\n",
+        ),
     ]);
-    let tree = check(project.folder.path(), "trees/main.yaml".as_ref()).expect("a tree").tree;
+    let tree = check(project.folder.path(), "trees/main.yaml".as_ref())
+        .expect("a tree")
+        .tree;
     let Node::Composite { children, .. } = &tree.root else {
         panic!("{tree:?}");
     };
@@ -116,11 +136,23 @@ fn a_cycle_stays_as_a_marker() {
     let loops = "name: l\nversion: 1.0.0\ntree: {type: sequence, name: S, children: [{$ref: '#/tree'}, {$ref: other.yaml}]}\n";
     let project = Project::with(&[
         ("tree.yaml", loops),
-        ("other.yaml", "type: sequence\nname: O\nchildren: [{$ref: tree.yaml}]\n"),
-        ("around.yaml", "{type: sequence, name: A, children: [{$ref: 'ring.yaml#/a'}]}"),
-        ("ring.yaml", "{type: action, name: R, steps: [{instruct: x}], a: {$ref: '#/b'}, b: {$ref: '#/a'}}"),
+        (
+            "other.yaml",
+            "type: sequence\nname: O\nchildren: [{$ref: tree.yaml}]\n",
+        ),
+        (
+            "around.yaml",
+            "{type: sequence, name: A, children: [{$ref: 'ring.yaml#/a'}]}",
+        ),
+        (
+            "ring.yaml",
+            "{type: action, name: R, steps: [{instruct: x}], a: {$ref: '#/b'}, b: {$ref: '#/a'}}",
+        ),
     ]);
-    let root = check(project.folder.path(), "tree.yaml".as_ref()).expect("a tree").tree.root;
+    let root = check(project.folder.path(), "tree.yaml".as_ref())
+        .expect("a tree")
+        .tree
+        .root;
     let Node::Composite { children, .. } = &root else {
         panic!("{root:?}");
     };
@@ -129,7 +161,10 @@ fn a_cycle_stays_as_a_marker() {
         panic!("{root:?}");
     };
     assert!(matches!(&children[0], Node::Cycle { .. }));
-    let root = check(project.folder.path(), "around.yaml".as_ref()).expect("a tree").tree.root;
+    let root = check(project.folder.path(), "around.yaml".as_ref())
+        .expect("a tree")
+        .tree
+        .root;
     let Node::Composite { children, .. } = &root else {
         panic!("{root:?}");
     };
@@ -140,14 +175,24 @@ fn a_cycle_stays_as_a_marker() {
 fn references_stay_in_the_project() {
     let outside = tempfile::tempdir().expect("a folder");
     let secret = outside.path().join("secret.yaml");
-    std::fs::write(&secret, "{type: action, name: Secret, steps: [{instruct: x}]}").expect("written");
-    let reference = |to: &str| {
-        format!("{{type: sequence, name: S, children: [{{$ref: '{to}'}}]}}")
-    };
+    std::fs::write(
+        &secret,
+        "{type: action, name: Secret, steps: [{instruct: x}]}",
+    )
+    .expect("written");
+    let reference = |to: &str| format!("{{type: sequence, name: S, children: [{{$ref: '{to}'}}]}}");
     let absolute = secret.display().to_string();
-    for to in ["../../secret.yaml", "a/../../x.yaml", absolute.as_str(), "file:///etc/passwd.yaml"] {
+    for to in [
+        "../../secret.yaml",
+        "a/../../x.yaml",
+        absolute.as_str(),
+        "file:///etc/passwd.yaml",
+    ] {
         let found = of(&reference(to));
-        assert!(found[0].contains("is outside the project's folder"), "{to}: {found:?}");
+        assert!(
+            found[0].contains("is outside the project's folder"),
+            "{to}: {found:?}"
+        );
     }
     for to in ["https://example.com/tree.yaml", "s3://bucket/tree.yaml"] {
         assert!(of(&reference(to))[0].contains("are off"), "{to}");
@@ -157,7 +202,12 @@ fn references_stay_in_the_project() {
         let project = Project::with(&[("tree.yaml", &reference("link.yaml"))]);
         std::os::unix::fs::symlink(&secret, project.path("link.yaml")).expect("a link");
         let error = check(project.folder.path(), "tree.yaml".as_ref()).expect_err("it leads out");
-        assert!(error.to_string().contains("leads outside the project's folder"), "{error}");
+        assert!(
+            error
+                .to_string()
+                .contains("leads outside the project's folder"),
+            "{error}"
+        );
     }
 }
 
@@ -168,9 +218,17 @@ fn hostile_files_are_refused_in_time() {
         let before = format!("*a{},", idx - 1).repeat(10);
         bomb.push_str(&format!("a{idx}: &a{idx} [{before}]\n"));
     }
-    assert!(of(&bomb)[0].contains("its aliases come to too much"), "{:?}", of(&bomb));
+    assert!(
+        of(&bomb)[0].contains("its aliases come to too much"),
+        "{:?}",
+        of(&bomb)
+    );
     let deep = format!("{}{}", "[".repeat(5_000), "]".repeat(5_000));
-    assert!(of(&deep)[0].contains("recursion limit exceeded"), "{:?}", of(&deep));
+    assert!(
+        of(&deep)[0].contains("recursion limit exceeded"),
+        "{:?}",
+        of(&deep)
+    );
     let large = format!("# {}\n", "x".repeat(2 << 20));
     assert!(of(&large)[0].contains("more than 1048576 bytes"));
     // References that double at each level.
@@ -183,17 +241,25 @@ fn hostile_files_are_refused_in_time() {
                 idx + 1
             ),
         };
-        let name = if idx == 0 { "tree.yaml".to_owned() } else { format!("p{idx}.yaml") };
+        let name = if idx == 0 {
+            "tree.yaml".to_owned()
+        } else {
+            format!("p{idx}.yaml")
+        };
         match idx {
             0 => parts[0].1 = next,
             _ => parts.push((name, next)),
         }
     }
-    let parts: Vec<(&str, &str)> = parts.iter().map(|(name, text)| (&**name, &**text)).collect();
+    let parts: Vec<(&str, &str)> = parts
+        .iter()
+        .map(|(name, text)| (&**name, &**text))
+        .collect();
     assert!(problems(&parts)[0].contains("more than 10000 nodes"));
     assert!(of("a: 1\n---\nb: 2\n")[0].contains("several documents"));
     assert!(of("{a: 1, a: 2}")[0].contains("same key twice"));
-    let refused = "{type: action, name: A, steps: [{instruct: x}], state: {var: {a: {__proto__: 1}}}}";
+    let refused =
+        "{type: action, name: A, steps: [{instruct: x}], state: {var: {a: {__proto__: 1}}}}";
     assert!(of(refused)[0].contains("has the key `__proto__`, which is refused"));
 }
 

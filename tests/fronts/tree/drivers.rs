@@ -23,10 +23,19 @@ fn an_answer_to_an_older_request_is_refused() {
         let first = project.on(URI, "next_step", json!({})).await;
         let old = first["cursor"].as_str().expect("a cursor").to_owned();
         let answer = json!({"status": "failure", "expected_cursor": old});
-        assert_eq!(project.on(URI, "submit", answer.clone()).await["status"], "action_failed");
+        assert_eq!(
+            project.on(URI, "submit", answer.clone()).await["status"],
+            "action_failed"
+        );
         // While nothing is open, the phase is what is wrong.
-        assert_eq!(project.on(URI, "submit", answer.clone()).await["code"], "E1205");
-        assert_eq!(project.on(URI, "next_step", json!({})).await, json!({"status": "failure"}));
+        assert_eq!(
+            project.on(URI, "submit", answer.clone()).await["code"],
+            "E1205"
+        );
+        assert_eq!(
+            project.on(URI, "next_step", json!({})).await,
+            json!({"status": "failure"})
+        );
         project.on(URI, "reset_execution", json!({})).await;
         // The same place, offered again.
         let again = project.on(URI, "next_step", json!({})).await;
@@ -51,10 +60,14 @@ fn a_retry_of_the_same_place_has_another_cursor() {
             assert!(!seen.contains(&request["cursor"]), "{seen:?}");
             // It is the same while the request is open, whatever is noted meanwhile.
             project.on(URI, "think", json!({"thought": "x"})).await;
-            project.on(URI, "submit", json!({"status": "running"})).await;
+            project
+                .on(URI, "submit", json!({"status": "running"}))
+                .await;
             assert_eq!(project.on(URI, "next_step", json!({})).await, request);
             seen.push(request["cursor"].clone());
-            project.on(URI, "submit", json!({"status": "failure"})).await;
+            project
+                .on(URI, "submit", json!({"status": "failure"}))
+                .await;
         }
     });
 }
@@ -75,12 +88,18 @@ fn of_two_drivers_at_once_one_is_taken() {
             let cursor = &one["cursor"];
             let (tool, answer) = match one["type"].as_str() {
                 Some("evaluate") => ("eval", json!({"result": true, "expected_cursor": cursor})),
-                _ => ("submit", json!({"status": "success", "expected_cursor": cursor})),
+                _ => (
+                    "submit",
+                    json!({"status": "success", "expected_cursor": cursor}),
+                ),
             };
             let one = project.on(URI, tool, answer.clone());
             let other = project.on(URI, tool, answer);
             let (one, other) = tokio::join!(one, other);
-            let refused = [&one, &other].iter().filter(|it| it["code"].is_string()).count();
+            let refused = [&one, &other]
+                .iter()
+                .filter(|it| it["code"].is_string())
+                .count();
             assert_eq!(refused, 1, "{one} {other}");
         }
         let trace = project.on(URI, "read_trace", json!({})).await;

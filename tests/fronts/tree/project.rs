@@ -16,7 +16,13 @@ pub struct Project {
 impl Project {
     /// A project over a store in memory, with these files.
     pub fn with(files: &[(&str, &str)]) -> Project {
-        Project::over(flowstone_stores::memory::Memory::new(flowstone_stores::memory::MemoryOptions::default()).open(), files)
+        Project::over(
+            flowstone_stores::memory::Memory::new(
+                flowstone_stores::memory::MemoryOptions::default(),
+            )
+            .open(),
+            files,
+        )
     }
 
     pub fn over(stores: Stores, files: &[(&str, &str)]) -> Project {

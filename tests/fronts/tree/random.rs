@@ -64,7 +64,9 @@ impl Ticks {
     }
 
     pub fn read(&self, edn: &str) -> Value {
-        self.session.evaluate(&format!("(quote {edn})")).expect("data")
+        self.session
+            .evaluate(&format!("(quote {edn})"))
+            .expect("data")
     }
 
     pub fn start(&self, tree: &Value) -> Value {
@@ -99,8 +101,10 @@ fn random_trees_ask_for_the_same_as_the_plain_implementation() {
             let said = to_json(&state).expect("data");
             let mut used = Vec::new();
             plain.used("", &mut used);
-            let used: serde_json::Map<_, _> =
-                used.into_iter().map(|(path, count)| (path, json!(count))).collect();
+            let used: serde_json::Map<_, _> = used
+                .into_iter()
+                .map(|(path, count)| (path, json!(count)))
+                .collect();
             assert_eq!(said["retry-count"], json!(used), "{seed}: {edn}");
             let (path, step) = match expected {
                 Tick::Ask(path, step) => (path, step),
@@ -127,6 +131,6 @@ fn random_trees_ask_for_the_same_as_the_plain_implementation() {
             state = ticks.answered(&tree, &state, &answer);
         }
     }
-    // The cases are worth something only if they come to requests and retries.
+    // Cases without requests and retries would show nothing.
     assert!(requests > 3_000 && retried > 500, "{requests} {retried}");
 }

@@ -84,7 +84,10 @@ fn a_parallel_asks_one_at_a_time_and_fails_at_once() {
 #[test]
 fn a_parallel_fails_although_an_earlier_child_is_pending() {
     // B fails by a cycle while A is pending: nothing is asked.
-    let children = [action("A", "i", ""), "{:type \"ref\" :ref \"#\"}".to_owned()];
+    let children = [
+        action("A", "i", ""),
+        "{:type \"ref\" :ref \"#\"}".to_owned(),
+    ];
     assert_eq!(walk(&node("parallel", &children, ""), ""), "failed");
 }
 
@@ -104,8 +107,14 @@ fn running_moves_nothing() {
 
 #[test]
 fn retries_are_further_attempts() {
-    assert_eq!(walk(&action("A", "i", ":retries 2"), "- - -"), "A0 A0 A0 failed");
-    assert_eq!(walk(&action("A", "ii", ":retries 1"), "+ - + +"), "A0 A1 A0 A1 complete");
+    assert_eq!(
+        walk(&action("A", "i", ":retries 2"), "- - -"),
+        "A0 A0 A0 failed"
+    );
+    assert_eq!(
+        walk(&action("A", "ii", ":retries 1"), "+ - + +"),
+        "A0 A1 A0 A1 complete"
+    );
     assert_eq!(
         walk(&three("sequence", ":retries 1"), "+ - + -"),
         "A0 B0 A0 B0 failed"
@@ -122,10 +131,18 @@ fn used_retries_are_not_given_back() {
 
 #[test]
 fn inner_retries_come_before_the_failure_reaches_the_parent() {
-    let inner = node("sequence", &[action("A", "i", ""), action("B", "i", "")], ":retries 1");
+    let inner = node(
+        "sequence",
+        &[action("A", "i", ""), action("B", "i", "")],
+        ":retries 1",
+    );
     let tree = node("selector", &[inner, action("C", "i", "")], "");
     assert_eq!(walk(&tree, "+ - + -"), "A0 B0 A0 B0 C0");
-    let parallel = node("parallel", &[action("A", "i", ""), action("B", "i", "")], ":retries 1");
+    let parallel = node(
+        "parallel",
+        &[action("A", "i", ""), action("B", "i", "")],
+        ":retries 1",
+    );
     let tree = node("sequence", &[parallel], "");
     assert_eq!(walk(&tree, "+ - + +"), "A0 B0 A0 B0 complete");
 }

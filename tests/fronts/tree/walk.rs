@@ -65,8 +65,14 @@ fn a_tree_is_driven_to_its_end() {
     run(async {
         let project = started(true).await;
         let gate = next(&project).await;
-        assert_eq!((&gate["type"], &gate["name"]), (&json!("instruct"), &json!("Acknowledge_Protocol")));
-        assert_eq!(status(&project, "submit", json!({"status": "success"})).await, "protocol_accepted");
+        assert_eq!(
+            (&gate["type"], &gate["name"]),
+            (&json!("instruct"), &json!("Acknowledge_Protocol"))
+        );
+        assert_eq!(
+            status(&project, "submit", json!({"status": "success"})).await,
+            "protocol_accepted"
+        );
         let expected = json!({
             "type": "instruct", "name": "Run_Tests",
             "instruction": "Run tests.\nStore pass/fail at $VAR.tests_passed.",
@@ -74,18 +80,33 @@ fn a_tree_is_driven_to_its_end() {
         assert_eq!(next(&project).await, expected);
         // The open request is repeated.
         assert_eq!(next(&project).await, expected);
-        assert_eq!(status(&project, "submit", json!({"status": "running"})).await, "running");
+        assert_eq!(
+            status(&project, "submit", json!({"status": "running"})).await,
+            "running"
+        );
         assert_eq!(next(&project).await, expected);
-        assert_eq!(status(&project, "submit", json!({"status": "success"})).await, "step_complete");
+        assert_eq!(
+            status(&project, "submit", json!({"status": "success"})).await,
+            "step_complete"
+        );
         let expected = json!({
             "type": "evaluate", "name": "Run_Tests", "expression": "$VAR.tests_passed is true.",
         });
         assert_eq!(next(&project).await, expected);
-        assert_eq!(status(&project, "eval", json!({"result": true})).await, "evaluation_passed");
+        assert_eq!(
+            status(&project, "eval", json!({"result": true})).await,
+            "evaluation_passed"
+        );
         assert_eq!(next(&project).await["name"], "Build_And_Push");
-        assert_eq!(status(&project, "submit", json!({"status": "failure"})).await, "action_failed");
+        assert_eq!(
+            status(&project, "submit", json!({"status": "failure"})).await,
+            "action_failed"
+        );
         assert_eq!(next(&project).await["name"], "Build_And_Push");
-        assert_eq!(status(&project, "submit", json!({"status": "success"})).await, "action_complete");
+        assert_eq!(
+            status(&project, "submit", json!({"status": "success"})).await,
+            "action_complete"
+        );
         assert_eq!(next(&project).await, json!({"status": "done"}));
         assert_eq!(next(&project).await, json!({"status": "done"}));
         let end = project.on(URI, "resume_execution", json!({})).await;
@@ -136,13 +157,22 @@ fn a_rejected_protocol_ends_the_run_for_good() {
     run(async {
         let project = started(true).await;
         next(&project).await;
-        assert_eq!(status(&project, "submit", json!({"status": "running"})).await, "running");
+        assert_eq!(
+            status(&project, "submit", json!({"status": "running"})).await,
+            "running"
+        );
         assert_eq!(next(&project).await["name"], "Acknowledge_Protocol");
-        assert_eq!(status(&project, "submit", json!({"status": "failure"})).await, "protocol_rejected");
+        assert_eq!(
+            status(&project, "submit", json!({"status": "failure"})).await,
+            "protocol_rejected"
+        );
         assert_eq!(next(&project).await, json!({"status": "failure"}));
         assert_eq!(next(&project).await, json!({"status": "failure"}));
         let end = project.on(URI, "resume_execution", json!({})).await;
-        assert_eq!((&end["status"], &end["protocol_accepted"]), (&json!("failed"), &json!(false)));
+        assert_eq!(
+            (&end["status"], &end["protocol_accepted"]),
+            (&json!("failed"), &json!(false))
+        );
     });
 }
 
@@ -151,18 +181,33 @@ fn the_trace_has_every_decision_with_its_place() {
     run(async {
         let project = started(true).await;
         next(&project).await;
-        project.on(URI, "submit", json!({"status": "success"})).await;
+        project
+            .on(URI, "submit", json!({"status": "success"}))
+            .await;
         next(&project).await;
-        project.on(URI, "think", json!({"thought": " green so far "})).await;
-        project.on(URI, "submit", json!({"status": "success", "note": "12 of 12"})).await;
+        project
+            .on(URI, "think", json!({"thought": " green so far "}))
+            .await;
+        project
+            .on(
+                URI,
+                "submit",
+                json!({"status": "success", "note": "12 of 12"}),
+            )
+            .await;
         next(&project).await;
-        project.on(URI, "eval", json!({"result": false, "note": "-1"})).await;
+        project
+            .on(URI, "eval", json!({"result": false, "note": "-1"}))
+            .await;
         let trace = project.on(URI, "read_trace", json!({})).await;
         let entries = trace.as_array().expect("a list");
         let said: Vec<String> = entries
             .iter()
             .map(|entry| {
-                assert!(entry["ts"].as_str().expect("a time").ends_with('Z'), "{entry}");
+                assert!(
+                    entry["ts"].as_str().expect("a time").ends_with('Z'),
+                    "{entry}"
+                );
                 let keys = ["kind", "cursor", "name", "submitted", "outcome", "note"];
                 keys.map(|key| entry[key].as_str().unwrap_or("")).join("|")
             })
@@ -174,10 +219,14 @@ fn the_trace_has_every_decision_with_its_place() {
             "evaluate|{\"path\":[0],\"step\":1}|Run_Tests|false|evaluation_failed|-1",
         ];
         assert_eq!(said, expected);
-        let part = project.on(URI, "read_trace", json!({"from": 1, "to": 3})).await;
+        let part = project
+            .on(URI, "read_trace", json!({"from": 1, "to": 3}))
+            .await;
         assert_eq!(part, json!([entries[1], entries[2]]));
         for (from, to) in [(3, 1), (9, 20)] {
-            let part = project.on(URI, "read_trace", json!({"from": from, "to": to})).await;
+            let part = project
+                .on(URI, "read_trace", json!({"from": from, "to": to}))
+                .await;
             assert_eq!(part, json!([]));
         }
     });
@@ -188,12 +237,17 @@ fn var_is_read_and_written_by_path() {
     run(async {
         let project = started(false).await;
         let write = async |path: &str, value: Json| {
-            project.on(URI, "var_write", json!({"path": path, "value": value})).await
+            project
+                .on(URI, "var_write", json!({"path": path, "value": value}))
+                .await
         };
         let read = async |path: &str| {
             project.on(URI, "var_read", json!({"path": path})).await["value"].take()
         };
-        assert_eq!(write("a.b.c", json!("42")).await, json!({"path": "a.b.c", "value": 42}));
+        assert_eq!(
+            write("a.b.c", json!("42")).await,
+            json!({"path": "a.b.c", "value": 42})
+        );
         assert_eq!(read("a.b").await, json!({"c": 42}));
         for (given, kept) in [
             (json!("\"text\""), json!("text")),
@@ -216,8 +270,13 @@ fn var_is_read_and_written_by_path() {
         let all = project.on(URI, "var_read", json!({})).await;
         assert_eq!(all["tests_passed"], json!({"now": true}));
         let constants = project.on(URI, "const_read", json!({})).await;
-        assert_eq!(constants, json!({"threshold": 80, "registry": "ghcr.io/my-app"}));
-        let threshold = project.on(URI, "const_read", json!({"path": "threshold"})).await;
+        assert_eq!(
+            constants,
+            json!({"threshold": 80, "registry": "ghcr.io/my-app"})
+        );
+        let threshold = project
+            .on(URI, "const_read", json!({"path": "threshold"}))
+            .await;
         assert_eq!(threshold, json!({"path": "threshold", "value": 80}));
     });
 }
@@ -228,20 +287,44 @@ fn writes_that_are_refused_change_nothing() {
         let project = started(false).await;
         let before = project.on(URI, "get_execution", json!({})).await;
         let refused = async |path: &str, value: Json, expected: &str| {
-            let answer = project.on(URI, "var_write", json!({"path": path, "value": value})).await;
+            let answer = project
+                .on(URI, "var_write", json!({"path": path, "value": value}))
+                .await;
             let error = answer["error"].as_str().unwrap_or_default().to_owned();
             assert!(error.contains(expected), "{path}: {answer}");
         };
         for key in ["__proto__", "prototype", "constructor"] {
-            refused(&format!("a.{key}.b"), json!(1), &format!("the key `{key}` is refused")).await;
-            refused("a", json!({"b": [{key: 1}]}), &format!("has the key `{key}`")).await;
+            refused(
+                &format!("a.{key}.b"),
+                json!(1),
+                &format!("the key `{key}` is refused"),
+            )
+            .await;
+            refused(
+                "a",
+                json!({"b": [{key: 1}]}),
+                &format!("has the key `{key}`"),
+            )
+            .await;
         }
         refused("a..b", json!(1), "a key is empty").await;
-        refused("list.9", json!(1), "`9` is not an index of a list of 2 items").await;
-        refused("list.x", json!(1), "`x` is not an index of a list of 2 items").await;
+        refused(
+            "list.9",
+            json!(1),
+            "`9` is not an index of a list of 2 items",
+        )
+        .await;
+        refused(
+            "list.x",
+            json!(1),
+            "`x` is not an index of a list of 2 items",
+        )
+        .await;
         refused("a", json!("x".repeat(300 << 10)), "may have at most 262144").await;
         refused(&"a.".repeat(40), json!(1), "more than 32 keys").await;
-        let answer = project.on(URI, "var_write", json!({"path": "node_status", "value": 1})).await;
+        let answer = project
+            .on(URI, "var_write", json!({"path": "node_status", "value": 1}))
+            .await;
         assert_eq!(answer["value"], 1, "bookkeeping is elsewhere");
         let after = project.on(URI, "get_execution", json!({})).await;
         assert_eq!(after["runtime"], before["runtime"]);
@@ -257,25 +340,48 @@ fn a_reset_begins_again_in_any_phase_and_after_the_end() {
         let project = started(true).await;
         let first = project.on(URI, "get_execution", json!({})).await;
         let said = |execution: &Json| {
-            let keys = ["status", "phase", "cursor", "protocol_accepted", "var", "runtime", "trace"];
+            let keys = [
+                "status",
+                "phase",
+                "cursor",
+                "protocol_accepted",
+                "var",
+                "runtime",
+                "trace",
+            ];
             keys.map(|key| execution[key].clone())
         };
         for ends in [false, true] {
             next(&project).await;
-            project.on(URI, "submit", json!({"status": "success"})).await;
+            project
+                .on(URI, "submit", json!({"status": "success"}))
+                .await;
             next(&project).await;
-            project.on(URI, "var_write", json!({"path": "tests_passed", "value": true})).await;
+            project
+                .on(
+                    URI,
+                    "var_write",
+                    json!({"path": "tests_passed", "value": true}),
+                )
+                .await;
             if ends {
                 for _ in 0..2 {
-                    project.on(URI, "submit", json!({"status": "failure"})).await;
+                    project
+                        .on(URI, "submit", json!({"status": "failure"}))
+                        .await;
                     next(&project).await;
                 }
                 assert_eq!(next(&project).await, json!({"status": "failure"}));
-                let answer = project.on(URI, "var_write", json!({"path": "a", "value": 1})).await;
+                let answer = project
+                    .on(URI, "var_write", json!({"path": "a", "value": 1}))
+                    .await;
                 assert_eq!(answer["code"], "E1212", "{answer}");
             }
             for _ in 0..2 {
-                assert_eq!(status(&project, "reset_execution", json!({})).await, "reset");
+                assert_eq!(
+                    status(&project, "reset_execution", json!({})).await,
+                    "reset"
+                );
                 let again = project.on(URI, "get_execution", json!({})).await;
                 assert_eq!(said(&again), said(&first), "{ends}");
             }
@@ -289,7 +395,13 @@ fn no_tool_shows_what_was_not_visited() {
     run(async {
         let project = started(false).await;
         next(&project).await;
-        for tool in ["get_execution", "resume_execution", "read_trace", "var_read", "next_step"] {
+        for tool in [
+            "get_execution",
+            "resume_execution",
+            "read_trace",
+            "var_read",
+            "next_step",
+        ] {
             let answer = project.on(URI, tool, json!({})).await.to_string();
             assert!(!answer.contains("Build"), "{tool}: {answer}");
         }
@@ -309,7 +421,10 @@ fn handles_and_arguments_are_checked() {
             error(URI, "start_execution", tree.clone()).await,
             "Execution already exists: run://deploy-1"
         );
-        assert_eq!(error("memory://none", "next_step", json!({})).await, "Execution not found: memory://none");
+        assert_eq!(
+            error("memory://none", "next_step", json!({})).await,
+            "Execution not found: memory://none"
+        );
         for (uri, why) in [
             ("s3://bucket/key.json", "the scheme s3:// is unknown"),
             ("deploy.json", "it has no scheme"),
@@ -321,23 +436,53 @@ fn handles_and_arguments_are_checked() {
             assert!(said.contains(why), "{uri}: {said}");
         }
         let inside = project.uri("a/../run.json");
-        assert!(error(&inside, "start_execution", tree).await.contains("the path has `..`"));
-        let said = error("memory://x", "start_execution", json!({"tree_uri": "https://x/t.yaml"})).await;
-        assert_eq!(said, "Could not load tree at https://x/t.yaml: references to https:// are off");
+        assert!(
+            error(&inside, "start_execution", tree)
+                .await
+                .contains("the path has `..`")
+        );
+        let said = error(
+            "memory://x",
+            "start_execution",
+            json!({"tree_uri": "https://x/t.yaml"}),
+        )
+        .await;
+        assert_eq!(
+            said,
+            "Could not load tree at https://x/t.yaml: references to https:// are off"
+        );
         for (tool, arguments, expected) in [
-            ("eval", json!({"result": "true"}), "the argument `result` must be true or false"),
-            ("submit", json!({"status": "ok"}), "the argument `status` must be one of success, failure, running"),
+            (
+                "eval",
+                json!({"result": "true"}),
+                "the argument `result` must be true or false",
+            ),
+            (
+                "submit",
+                json!({"status": "ok"}),
+                "the argument `status` must be one of success, failure, running",
+            ),
             ("submit", json!({}), "the argument `status` is missing"),
             ("next_step", json!({"x": 1}), "there is no argument `x`"),
-            ("read_trace", json!({"from": -1}), "the argument `from` must be a whole number from 0"),
+            (
+                "read_trace",
+                json!({"from": -1}),
+                "the argument `from` must be a whole number from 0",
+            ),
         ] {
             assert_eq!(error(URI, tool, arguments).await, expected);
         }
         next(&project).await;
         let note = json!({"status": "success", "note": "x".repeat(20_000)});
-        assert_eq!(error(URI, "submit", note).await, "note has 20000 bytes, and may have at most 16384");
+        assert_eq!(
+            error(URI, "submit", note).await,
+            "note has 20000 bytes, and may have at most 16384"
+        );
         let note = json!({"status": "success", "note": "  "});
-        assert_eq!(error(URI, "submit", note).await, "the argument `note` must not be empty");
+        assert_eq!(
+            error(URI, "submit", note).await,
+            "the argument `note` must not be empty"
+        );
     });
 }
 

@@ -56,7 +56,9 @@ fn had_gate(document: &Json) -> bool {
 fn parsed(document: &Json) -> Result<(Tree, Value), String> {
     if document["schema_version"].as_u64() != Some(SCHEMA_VERSION) {
         let found = &document["schema_version"];
-        return Err(format!("schema_version is {found}, and this build reads {SCHEMA_VERSION}"));
+        return Err(format!(
+            "schema_version is {found}, and this build reads {SCHEMA_VERSION}"
+        ));
     }
     let root = node(&document["tree"], 0).map_err(|why| format!("tree: {why}"))?;
     let object = |place: &Json, name: &str| match place {
@@ -84,9 +86,8 @@ fn parsed(document: &Json) -> Result<(Tree, Value), String> {
         "evaluating" | "performing" => Some(open_place(&tree.root, &phase, cursor)?),
         _ => None,
     };
-    let data = |members: &Map<String, Json>| {
-        from_json_with_string_keys(&Json::Object(members.clone()))
-    };
+    let data =
+        |members: &Map<String, Json>| from_json_with_string_keys(&Json::Object(members.clone()));
     let runtime = &document["runtime"];
     let var = object(&document["var"], "var")?;
     if let Some(key) = super::super::scope::refused_key(&document["var"]) {
@@ -96,11 +97,17 @@ fn parsed(document: &Json) -> Result<(Tree, Value), String> {
         ("status", Value::from(status.as_str())),
         ("phase", Value::from(phase.as_str())),
         ("cursor", Value::from(cursor)),
-        ("accepted", Value::Bool(document["protocol_accepted"] != Json::Bool(false))),
+        (
+            "accepted",
+            Value::Bool(document["protocol_accepted"] != Json::Bool(false)),
+        ),
         ("var", data(&var)),
         ("node-status", statuses(&runtime["node_status"])?),
         ("step-index", counts(&runtime["step_index"], "step_index")?),
-        ("retry-count", counts(&runtime["retry_count"], "retry_count")?),
+        (
+            "retry-count",
+            counts(&runtime["retry_count"], "retry_count")?,
+        ),
         ("trace", trace(&document["trace"])?),
     ];
     from.extend(at.map(|at| ("at", at)));
@@ -132,7 +139,9 @@ fn node(json: &Json, depth: usize) -> Result<Node, String> {
         Json::Null => 0,
         given => {
             let given = given.as_u64().and_then(|it| u32::try_from(it).ok());
-            given.filter(|it| *it <= 10_000).ok_or("`retries` must be a whole number to 10000")?
+            given
+                .filter(|it| *it <= 10_000)
+                .ok_or("`retries` must be a whole number to 10000")?
         }
     };
     if kind == "action" {
@@ -158,7 +167,11 @@ fn node(json: &Json, depth: usize) -> Result<Node, String> {
 }
 
 fn step(json: &Json) -> Result<Step, String> {
-    match (json["kind"].as_str(), json["expression"].as_str(), json["instruction"].as_str()) {
+    match (
+        json["kind"].as_str(),
+        json["expression"].as_str(),
+        json["instruction"].as_str(),
+    ) {
         (Some("evaluate"), Some(text), _) => Ok(Step::Evaluate(text.to_owned())),
         (Some("instruct"), _, Some(text)) => Ok(Step::Instruct(text.to_owned())),
         _ => Err("a step has no `kind` with its text".to_owned()),
@@ -214,7 +227,10 @@ fn counts(json: &Json, name: &str) -> Result<Value, String> {
     let members = json.as_object().ok_or_else(wrong)?;
     let entries = members.iter().map(|(path, count)| {
         let count = count.as_u64().and_then(|it| i64::try_from(it).ok());
-        Ok((Value::from(path.as_str()), Value::Int(count.ok_or_else(wrong)?)))
+        Ok((
+            Value::from(path.as_str()),
+            Value::Int(count.ok_or_else(wrong)?),
+        ))
     });
     Ok(Value::map(entries.collect::<Result<Vec<_>, String>>()?))
 }

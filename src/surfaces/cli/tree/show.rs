@@ -45,7 +45,12 @@ impl Drawing<'_> {
         let state = self.state(path);
         let _ = writeln!(self.out, "{indent}{kind} {name}{state}");
         if is_composite(kind) {
-            for (idx, child) in node["children"].as_array().into_iter().flatten().enumerate() {
+            for (idx, child) in node["children"]
+                .as_array()
+                .into_iter()
+                .flatten()
+                .enumerate()
+            {
                 let path = match path {
                     "" => idx.to_string(),
                     path => format!("{path}.{idx}"),
