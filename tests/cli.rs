@@ -71,4 +71,5 @@ mod system;
 #[cfg(unix)]
 mod telemetry;
 mod test;
+mod tree;
 mod waits;

@@ -8,6 +8,7 @@ mod inventory_join;
 mod repo_report;
 mod summarize;
 mod thumbnails;
+mod trees;
 
 use crate::program::Scratch;
 use crate::tidy::{files, root};

@@ -34,12 +34,13 @@ mod writer;
 use std::cell::{Cell, RefCell};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
+use std::sync::Arc;
 
 use flowstone_lang::fiber::{Exit, Fiber};
 use flowstone_lang::session::{Body, Session};
 use flowstone_lang::value::{Class, Exception, Result as Evaluated, Stop, Value, free_deferred};
 use flowstone_lang::vm::{self, Vm};
-use tokio::sync::Notify;
+use tokio::sync::{Notify, Semaphore};
 
 use crate::asker::Asker;
 use crate::codec::{self, CodecError};
@@ -74,6 +75,7 @@ use host::{CancelRequests, FlowHost, Shared};
 pub(crate) use run_tree::RunTree;
 use usage::Usage;
 pub(crate) use verify::verify;
+pub use wait::Stay;
 pub(crate) use writer::JournalWriter;
 
 /// How to execute a run.
@@ -85,22 +87,10 @@ pub struct ExecuteOptions {
     pub leave_children: bool,
     /// Asks a person for a permission that the flow lacks.
     pub asker: Asker,
+    /// Runs that may stay in memory for an answer, beside those that `stay` keeps there.
+    pub keep_alive: Option<Arc<Semaphore>>,
     /// Whether a person named the run. Does not apply to its children and parents.
     pub by: ClaimBy,
-}
-
-/// The waits for which the execution stays in the process.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Stay {
-    /// Neither timers nor answers, because the caller finds due runs itself.
-    No,
-    /// Pauses that are shorter than suspending and resuming would take.
-    Briefly,
-    /// Sleeps and retries, but not answers from outside.
-    #[default]
-    Timers,
-    /// All waits, including answers from outside.
-    Always,
 }
 
 /// The reason why a step has no answer yet, and the execution ends.

@@ -73,6 +73,7 @@ impl Engine {
             leave_children: false,
             asker: Asker::default(),
             by: ClaimBy::Search,
+            keep_alive: None,
         };
         Interactive {
             engine: self,

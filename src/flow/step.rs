@@ -87,6 +87,11 @@ pub trait Step {
         Some(value.clone())
     }
 
+    /// Returns how long a run stays in memory after the step's wait has opened, so that a quick answer needs no replay.
+    fn keep_alive(&self, _config: &Value) -> Option<std::time::Duration> {
+        None
+    }
+
     /// Performs the step. `config` is fully realised, has passed the spec, and contains the defaults.
     ///
     /// A step of [`Effect::Steps`] performs others through `cx`. After a crash it is performed again from its

@@ -81,6 +81,12 @@ const FIELDS: &[Field] = &[
         "The same as `:event {:name \"...\"}`.",
     ),
     Field::optional(
+        "keep-alive",
+        FieldType::Duration,
+        "How long the run stays in memory of a worker after the wait has opened, up to a minute, so that a quick answer needs \
+         no replay. Default: not at all.",
+    ),
+    Field::optional(
         "key",
         FieldType::Name,
         "What a signal names to meet this wait. Default: run id and step path.",
@@ -131,11 +137,18 @@ const FIELDS: &[Field] = &[
 
 /// The details that are shown to the person who decides.
 const DETAILS: &[&str] = &["approval", "data", "message", "title", "webhook"];
+/// A longer wait costs a replay.
+const KEEP_ALIVE_MAX: Duration = Duration::from_secs(60);
 const USUAL: Duration = Duration::from_secs(86_400);
 
 impl Step for Wait {
     fn spec(&self) -> &'static StepSpec {
         &SPEC
+    }
+
+    fn keep_alive(&self, config: &Value) -> Option<Duration> {
+        let given = config.get("keep-alive").and_then(duration::of_value);
+        given.map(|given| given.min(KEEP_ALIVE_MAX))
     }
 
     fn remarks(&self, _flow: &Flow, config: &Value) -> Remarks {

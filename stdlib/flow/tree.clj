@@ -8,12 +8,9 @@
 ;;
 ;; A path is the text of the child indices from the root, such as "0.2"; that of the root is "".
 
-(def gate-name
-  "The name of the request that opens a run whose driver has to accept the protocol first."
-  "Acknowledge_Protocol")
+(def ^:private gate-name "Acknowledge_Protocol")
 
-(def gate-text
-  "What the driver of a tree accepts before the first request of the tree."
+(def ^:private gate-text
   (str "You drive a behaviour tree. Its control flow belongs to the runtime; the work belongs to you.\n\n"
        "- next_step returns one request. Until you answer it, next_step returns the same request again.\n"
        "- Answer an `evaluate` request with eval: true if the expression holds, otherwise false.\n"
@@ -346,6 +343,7 @@
               "The driver asks for the next request.")
    :data {:state (dissoc state :event)}
    :timeout timeout
+   :keep-alive "30s"
    :on-timeout :continue
    :default-value {:op :timeout}
    :validation (into [:or] (concat (answers-of phase) anywhere))})

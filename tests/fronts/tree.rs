@@ -1,4 +1,10 @@
 //! Behaviour trees.
 
+mod check;
+mod documents;
+mod drivers;
+mod naive;
 mod project;
+mod random;
+mod tick;
 mod walk;

@@ -1,20 +1,35 @@
 //! Waiting for a time or for an answer: in the process if the options allow it, otherwise as a row.
 
 use flowstone_lang::value::Value;
+use tokio::sync::OwnedSemaphorePermit;
 
 use super::branch::Waiting;
 use super::call::StepCall;
 use super::requests::{Performed, Request};
-use super::{Executor, Halt, Stay};
+use super::{Executor, Halt};
 use crate::codec;
 use crate::error::EngineError;
 use crate::observer::RunEvent;
 use crate::ports::{
-    BATCH_KEY, Change, Entry, EntryKind, JOB_KEY, NewWait, RunStatus, RunUpdate, StoreError,
+    BATCH_KEY, Change, Entry, EntryKind, JOB_KEY, NewWait, News, RunStatus, RunUpdate, StoreError,
     WaitEnding, WaitRow, WaitState,
 };
 use crate::state::{Event, Note};
 use crate::step::{OnTimeout, StepError, WaitSpec};
+
+/// The waits for which the execution stays in the process.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Stay {
+    /// Neither timers nor answers, because the caller finds due runs itself.
+    No,
+    /// Pauses that are shorter than suspending and resuming would take.
+    Briefly,
+    /// Sleeps and retries, but not answers from outside.
+    #[default]
+    Timers,
+    /// All waits, including answers from outside.
+    Always,
+}
 
 /// Maximum length of a pause in milliseconds that does not change the run's status.
 const SHORT_MS: i64 = 1_000;
@@ -26,6 +41,22 @@ pub(super) enum Waited {
     /// EDN text of the answer.
     Answered(String),
     TimedOut,
+}
+
+/// A run that stays in memory for a while.
+struct Alive {
+    /// One of the places for such runs.
+    _permit: OwnedSemaphorePermit,
+    /// How long after the wait has opened.
+    millis: i64,
+    /// Changes with the answer.
+    news: Box<dyn News>,
+}
+
+impl Alive {
+    fn lasts(&self, row: &WaitRow, now_ms: i64) -> bool {
+        row.opened_ms.saturating_add(self.millis) > now_ms
+    }
 }
 
 impl Executor<'_> {
@@ -345,7 +376,11 @@ impl Executor<'_> {
         wake_ms: Option<i64>,
     ) -> Result<Option<(WaitRow, Waited)>, Halt> {
         let mut is_told = false;
+        let mut alive = self.kept_alive(call);
         loop {
+            if let Some(alive) = &mut alive {
+                alive.news.mark_seen();
+            }
             let mut row = self.find_wait(path).await?;
             if row.is_for_job() && row.state == WaitState::Open {
                 // The lease of its worker may have expired.
@@ -393,6 +428,10 @@ impl Executor<'_> {
                 (Stay::Briefly, wake) => wake.is_some_and(|wake| wake - now_ms <= SHORT_MS),
                 (Stay::No, _) => false,
             };
+            let stays = stays
+                || alive
+                    .as_ref()
+                    .is_some_and(|alive| alive.lasts(&row, now_ms));
             let due_ms = [row.deadline_ms, wake_ms].into_iter().flatten().min();
             let waiting = Waiting {
                 reason: waits_for_key(call, &row.key),
@@ -406,13 +445,37 @@ impl Executor<'_> {
             let _waiting = call.branch.wait(waiting);
             let next = now_ms + POLL_EVERY_MS;
             let due_ms = due_ms.map_or(next, |due| due.min(next));
-            let clock = self.engine.services.clock.clone();
-            tokio::select! {
-                biased;
-                () = clock.sleep_until(due_ms) => {}
-                halt = self.halted() => return Err(halt),
-            }
+            self.rest(due_ms, alive.as_mut()).await?;
         }
+    }
+
+    /// Waits until a time, or until something about the run has changed.
+    async fn rest(&self, due_ms: i64, alive: Option<&mut Alive>) -> Result<(), Halt> {
+        let clock = self.engine.services.clock.clone();
+        let news = async {
+            match alive {
+                Some(alive) => alive.news.changed().await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            biased;
+            () = clock.sleep_until(due_ms) => Ok(()),
+            () = news => Ok(()),
+            halt = self.halted() => Err(halt),
+        }
+    }
+
+    /// Returns what keeps the run in memory for a quick answer to a step's wait, if the step asks for that and few runs do.
+    fn kept_alive(&self, call: &StepCall<'_>) -> Option<Alive> {
+        let room = self.options.keep_alive.clone()?;
+        let long = call.step.keep_alive(&call.config)?;
+        let _permit = room.try_acquire_owned().ok()?;
+        Some(Alive {
+            _permit,
+            millis: crate::duration::millis(long),
+            news: self.engine.services.stores.feed.watch(&self.scope.run),
+        })
     }
 
     pub(super) async fn find_wait(&self, path: &str) -> Result<WaitRow, Halt> {

@@ -28,6 +28,8 @@ use crate::ports::{ClaimBy, Setback, Taken};
 const AHEAD: usize = 4;
 /// Number of runs that are always executed concurrently.
 const FEW: usize = 12;
+/// Number of runs that stay in memory for a quick answer.
+const KEPT_ALIVE: usize = 4;
 /// If none of the active runs ends within this time, more are admitted. A slow disk alone does not take that long.
 const CROWDED: Duration = Duration::from_millis(50);
 /// Time without work after which a thread releases memory.
@@ -134,6 +136,7 @@ impl Inside {
                 // Child runs are ordinary runs, and another thread may execute them.
                 leave_children: true,
                 asker: Asker::default(),
+                keep_alive: Some(Arc::new(Semaphore::new(KEPT_ALIVE))),
                 by: ClaimBy::Search,
             },
             watch,
@@ -291,9 +294,10 @@ impl Shop {
     }
 
     async fn let_go(&self, run: &RunId, flow: &str, epoch: i64, outcome: &RunOutcome) {
-        if matches!(outcome, RunOutcome::Waiting { .. }) {
+        if let RunOutcome::Waiting { waits, .. } = outcome {
             let now_ms = self.engine.now_ms();
-            if self.setbacks.is_circling(run, now_ms) {
+            let wait = waits.first().map(|wait| wait.id.as_str());
+            if self.setbacks.is_circling(run, wait, now_ms) {
                 let error = EngineError::Internal(
                     "the run is woken again and again without getting on".to_owned(),
                 );

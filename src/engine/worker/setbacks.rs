@@ -28,6 +28,8 @@ struct Known {
     failures: u32,
     circles: u32,
     left_ms: i64,
+    /// The wait that it was left at.
+    wait: Option<String>,
 }
 
 impl Setbacks {
@@ -52,15 +54,18 @@ impl Setbacks {
         Some(now_ms.saturating_add(pause))
     }
 
-    /// Records that a run was left waiting; returns whether it repeatedly returns without progress.
-    pub(super) fn is_circling(&self, run: &RunId, now_ms: i64) -> bool {
+    /// Records that a run was left waiting; tells whether it returns repeatedly without progress. Another wait than before
+    /// is progress.
+    pub(super) fn is_circling(&self, run: &RunId, wait: Option<&str>, now_ms: i64) -> bool {
         let mut all = self.lock();
         if all.len() > KEPT {
             all.retain(|_, known| known.failures > 0 || now_ms - known.left_ms < SOON_MS);
         }
         let known = all.entry(run.clone()).or_default();
         known.failures = 0;
-        let is_soon = now_ms - known.left_ms < SOON_MS;
+        let is_same = wait.is_none() || known.wait.as_deref() == wait;
+        let is_soon = is_same && now_ms - known.left_ms < SOON_MS;
+        known.wait = wait.map(str::to_owned);
         known.left_ms = now_ms;
         known.circles = if is_soon { known.circles + 1 } else { 0 };
         known.circles > CIRCLES
@@ -72,5 +77,25 @@ impl Setbacks {
 
     fn lock(&self) -> MutexGuard<'_, HashMap<RunId, Known>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_run_that_comes_to_another_wait_each_time_is_not_circling() {
+        let setbacks = Setbacks::default();
+        let run = RunId::from_text("a");
+        let waits = (0..200).map(|number| format!("w{number}"));
+        for wait in waits {
+            assert!(!setbacks.is_circling(&run, Some(&wait), 0), "{wait}");
+        }
+        let mut circles = (0..200).map(|_| setbacks.is_circling(&run, Some("w"), 0));
+        assert!(circles.any(|is_circling| is_circling));
+        let other = RunId::from_text("b");
+        let mut circles = (0..200).map(|_| setbacks.is_circling(&other, None, 0));
+        assert!(circles.any(|is_circling| is_circling));
     }
 }

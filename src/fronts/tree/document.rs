@@ -38,23 +38,42 @@ pub(super) async fn of(
     position: &Position,
 ) -> Result<Json, TreeError> {
     let tree = trees.tree_of(&position.run).await?;
+    let root = tree.get("root").map_or(Json::Null, document_node);
+    let frozen = Frozen {
+        tree: with_state(root, &tree),
+        constants: constants(&tree),
+    };
+    made(trees, uri, position, frozen).await
+}
+
+/// What stays the same in all documents of a run.
+struct Frozen {
+    tree: Json,
+    constants: Json,
+}
+
+async fn made(
+    trees: &Trees<'_>,
+    uri: &str,
+    position: &Position,
+    frozen: Frozen,
+) -> Result<Json, TreeError> {
     let trace = trace(trees, position).await?;
     let input = codec::decode(&position.run.input).unwrap_or(Value::Nil);
     let tree_uri = input.get("tree-uri").and_then(Value::as_str);
-    let root = tree.get("root").map_or(Json::Null, document_node);
     Ok(json!({
         "uri": uri,
         "schema_version": SCHEMA_VERSION,
         "created_at": codec::instant(position.run.created_ms),
         "updated_at": codec::instant(position.run.updated_ms),
         "tree_uri": tree_uri,
-        "tree": with_state(root, &tree),
+        "tree": frozen.tree,
         "status": position.text("status"),
         "phase": position.phase(),
         "cursor": position.text("cursor"),
         "protocol_accepted": position.is_accepted(),
         "var": position.var(),
-        "const": constants(&tree),
+        "const": frozen.constants,
         "runtime": position.bookkeeping(),
         "trace": trace,
     }))
@@ -130,18 +149,29 @@ pub(super) fn exists(trees: &Trees<'_>, handle: &Handle) -> Result<bool, TreeErr
     }
 }
 
-/// Writes the document of a `file://` handle.
+/// Writes the document of a `file://` handle. `before`: the document that it replaces, if that is one of this run.
 pub(super) async fn write(
     trees: &Trees<'_>,
     handle: &Handle,
     position: &Position,
+    before: Option<Json>,
 ) -> Result<(), TreeError> {
     let HandleKind::File(path) = &handle.kind else {
         return Ok(());
     };
-    let mut document = of(trees, &handle.uri, position).await?;
+    let run = json!(position.run.id.as_str());
+    let mut document = match before.filter(|before| before[MARK]["run"] == run) {
+        Some(mut before) => {
+            let frozen = Frozen {
+                tree: before["tree"].take(),
+                constants: before["const"].take(),
+            };
+            made(trees, &handle.uri, position, frozen).await?
+        }
+        None => of(trees, &handle.uri, position).await?,
+    };
     document[MARK] = json!({
-        "run": position.run.id.as_str(), "answers": position.answers, "digest": digest(&document),
+        "run": run, "answers": position.answers, "digest": digest(&document),
     });
     let mut text = serde_json::to_string_pretty(&document).unwrap_or_default();
     text.push('\n');
@@ -157,30 +187,26 @@ pub(super) async fn catch_up(
     trees: &Trees<'_>,
     handle: &Handle,
     position: &Position,
+    before: Option<Json>,
 ) -> Result<(), TreeError> {
-    let run = json!(position.run.id.as_str());
-    match read(trees, handle)? {
-        Some(document)
-            if document[MARK]["run"] == run
-                && document[MARK]["answers"] == json!(position.answers) =>
-        {
-            Ok(())
-        }
-        Some(_) | None => write(trees, handle, position).await,
+    let mark = before.as_ref().map_or(&Json::Null, |before| &before[MARK]);
+    let is_of_run = mark["run"].as_str() == Some(position.run.id.as_str());
+    match is_of_run && mark["answers"].as_u64() == Some(position.answers) {
+        true => Ok(()),
+        false => write(trees, handle, position, before).await,
     }
 }
 
-/// Refuses a document that is not one of this run's.
+/// Returns the document of a handle, and refuses one that is not of its run.
 pub(super) fn compare(
     trees: &Trees<'_>,
     handle: &Handle,
     position: &Position,
-) -> Result<(), TreeError> {
-    let Some(mut document) = read(trees, handle)? else {
-        return Ok(());
+) -> Result<Option<Json>, TreeError> {
+    let Some(document) = read(trees, handle)? else {
+        return Ok(None);
     };
-    let mark = document.as_object_mut().and_then(|it| it.remove(MARK));
-    let mark = mark.unwrap_or(Json::Null);
+    let mark = &document[MARK];
     let is_of_run = mark["run"].as_str() == Some(position.run.id.as_str());
     let answers = mark["answers"].as_u64();
     let is_whole = mark["digest"].as_str() == Some(digest(&document).as_str());
@@ -188,7 +214,7 @@ pub(super) fn compare(
     // After a reset of an ended run, a crash may leave the document of the run before.
     let is_of_earlier = position.answers == 0 && position.is_reset();
     if is_whole && (is_of_run && is_behind || !is_of_run && is_of_earlier) {
-        return Ok(());
+        return Ok(Some(document));
     }
     let text = |key: &str| document[key].as_str().unwrap_or("?").to_owned();
     let shown = match (is_whole, answers) {
@@ -263,22 +289,10 @@ fn replace(root: &Root, path: &str, text: &str) -> std::io::Result<()> {
 
 /// Returns the digest of what a document says, without what it says about itself.
 fn digest(document: &Json) -> String {
-    let mut said = document.clone();
-    if let Some(members) = said.as_object_mut() {
-        members.remove(MARK);
-        members.sort_keys();
+    let members = document.as_object().into_iter().flatten();
+    let mut text = String::new();
+    for (key, value) in members.filter(|(key, _)| *key != MARK) {
+        text.push_str(&format!("{key} {value}\n"));
     }
-    sorted(&mut said);
-    codec::digest_bytes(said.to_string().as_bytes())
-}
-
-fn sorted(value: &mut Json) {
-    match value {
-        Json::Object(members) => {
-            members.sort_keys();
-            members.values_mut().for_each(sorted);
-        }
-        Json::Array(items) => items.iter_mut().for_each(sorted),
-        Json::Null | Json::Bool(_) | Json::Number(_) | Json::String(_) => {}
-    }
+    codec::digest_bytes(text.as_bytes())
 }

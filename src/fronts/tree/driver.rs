@@ -148,7 +148,7 @@ impl<'a> Trees<'a> {
             }
         };
         let position = self.settle(&run).await?;
-        document::write(self, &start.handle, &position).await?;
+        document::write(self, &start.handle, &position, None).await?;
         let answer = json!({
             "ok": true, "schema_version": document::SCHEMA_VERSION, "uri": uri,
             "tree_uri": start.tree_uri, "slug": tree.slug(),
@@ -200,14 +200,14 @@ impl<'a> Trees<'a> {
     /// When there is no such run, or its document differs from it.
     pub async fn next(&self, handle: &Handle) -> Result<Json, TreeError> {
         loop {
-            let position = self.at(handle).await?;
+            let (position, before) = self.at_with(handle).await?;
             if let Some(request) = position.request() {
-                document::catch_up(self, handle, &position).await?;
+                document::catch_up(self, handle, &position, before).await?;
                 return Ok(request);
             }
             let op = Value::map([(Value::keyword("op"), Value::keyword("next"))]);
             if let Some(after) = self.give(&position, &op).await? {
-                document::write(self, handle, &after).await?;
+                document::write(self, handle, &after, before).await?;
                 if let Some(request) = after.request() {
                     return Ok(request);
                 }
@@ -227,10 +227,10 @@ impl<'a> Trees<'a> {
         expected: Option<&str>,
     ) -> Result<Json, TreeError> {
         loop {
-            let position = self.at(handle).await?;
+            let (position, before) = self.at_with(handle).await?;
             let payload = self.checked(&position, answer, expected)?;
             if let Some(after) = self.give(&position, &payload).await? {
-                document::write(self, handle, &after).await?;
+                document::write(self, handle, &after, before).await?;
                 return Ok(reply(answer, after.text("outcome")));
             }
         }
@@ -315,7 +315,7 @@ impl<'a> Trees<'a> {
     /// When there is no such run.
     pub async fn reset(&self, handle: &Handle) -> Result<Json, TreeError> {
         loop {
-            let position = self.at(handle).await?;
+            let (position, before) = self.at_with(handle).await?;
             let after = match position.wait {
                 Some(_) => {
                     let op = Value::map([(Value::keyword("op"), Value::keyword("reset"))]);
@@ -324,7 +324,7 @@ impl<'a> Trees<'a> {
                 None => self.begin_again(handle, &position).await?,
             };
             if let Some(after) = after {
-                document::write(self, handle, &after).await?;
+                document::write(self, handle, &after, before).await?;
                 return Ok(json!({"status": "reset"}));
             }
         }
@@ -354,8 +354,8 @@ impl<'a> Trees<'a> {
     /// # Errors
     /// When there is no such run.
     pub async fn resume(&self, handle: &Handle) -> Result<Json, TreeError> {
-        let position = self.at(handle).await?;
-        document::catch_up(self, handle, &position).await?;
+        let (position, before) = self.at_with(handle).await?;
+        document::catch_up(self, handle, &position, before).await?;
         Ok(json!({
             "ok": true, "uri": handle.uri, "status": position.text("status"),
             "phase": position.phase(), "protocol_accepted": position.is_accepted(),
@@ -432,8 +432,13 @@ impl<'a> Trees<'a> {
         Ok(self.at(handle).await?.run.id)
     }
 
-    /// Returns where the run of a handle is, after its document was compared with it.
+    /// Returns where the run of a handle is.
     async fn at(&self, handle: &Handle) -> Result<Position, TreeError> {
+        Ok(self.at_with(handle).await?.0)
+    }
+
+    /// Returns where the run of a handle is, and its document, after both were compared.
+    async fn at_with(&self, handle: &Handle) -> Result<(Position, Option<Json>), TreeError> {
         let run = match self.find(handle).await? {
             Some(run) => run,
             None if self.imports => document::import(self, handle).await?,
@@ -443,8 +448,8 @@ impl<'a> Trees<'a> {
             }
         };
         let position = self.settle(&run).await?;
-        document::compare(self, handle, &position)?;
-        Ok(position)
+        let document = document::compare(self, handle, &position)?;
+        Ok((position, document))
     }
 
     /// Answers the wait of a position and executes the run up to the next one. Nothing: the position has changed.

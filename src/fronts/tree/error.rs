@@ -45,7 +45,7 @@ pub enum TreeError {
     BadDocument { uri: String, why: String },
     #[error("the run {run} has ended ({status}), so its $VAR cannot be written")]
     Over { run: String, status: String },
-    #[error("the run {run} is being executed by another process, and has not come to a request")]
+    #[error("the run {run} is being executed by another process, and has no open request yet")]
     Busy { run: String },
     #[error("the run {run} is not the run of a behaviour tree")]
     NotTree { run: String },

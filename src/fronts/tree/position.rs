@@ -181,6 +181,8 @@ fn state_in(stored: &Value) -> Option<&Value> {
     if stored.get("phase").is_some() {
         return Some(stored);
     }
-    let inner = ["state", "data", "error"];
-    inner.iter().find_map(|key| state_in(stored.get(key)?))
+    match stored.get("error")? {
+        Value::Exception(exception) => exception.data.get("state"),
+        _ => None,
+    }
 }

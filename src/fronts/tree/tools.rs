@@ -144,8 +144,9 @@ pub const TOOLS: &[Tool] = &[
     Tool {
         name: "resume_execution",
         title: "Resume a run",
-        doc: "Confirms that a run can be driven, and returns its status and phase. The tree file is not needed.",
-        reads: true,
+        doc: "Confirms that a run can be driven, and returns its status and phase. The tree file is not needed. A document of \
+              another project becomes a run of this one.",
+        reads: false,
         params: &[TRACE_OUTPUT],
     },
     Tool {

@@ -13,7 +13,7 @@ use super::super::node::{Composite, Dialect, Node, Step, Tree};
 use super::{SCHEMA_VERSION, read};
 
 /// Maximum depth of the nodes of a document.
-const DEPTH_MAX: usize = 64;
+const DEPTH_MAX: usize = 48;
 const STATUSES: &[&str] = &["complete", "failed", "running"];
 const PHASES: &[&str] = &["evaluating", "idle", "performing", "protocol"];
 
@@ -43,7 +43,7 @@ pub(in super::super) async fn import(
         return Err(missing());
     };
     let position = trees.settle(&run).await?;
-    super::write(trees, handle, &position).await?;
+    super::write(trees, handle, &position, None).await?;
     Ok(run)
 }
 

@@ -40,7 +40,7 @@ pub enum TreeCommand {
     #[command(after_help = "Example:
   flowstone tree resume run.json")]
     Resume(TreeOn),
-    /// Shows the whole tree of a run, with what became of each node
+    /// Shows the whole tree of a run, with the state of each node
     #[command(after_help = "Examples:
   flowstone tree show run.json
   flowstone tree show release-4 --json")]

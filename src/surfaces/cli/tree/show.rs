@@ -1,4 +1,4 @@
-//! The whole tree of a run as an outline, with what became of each node.
+//! The whole tree of a run as an outline, with the state of each node.
 
 use std::fmt::Write as _;
 
@@ -60,7 +60,7 @@ impl Drawing<'_> {
         }
     }
 
-    /// Returns what became of a node, in words.
+    /// Describes the state of a node.
     fn state(&self, path: &str) -> String {
         let runtime = &self.document["runtime"];
         let mut words = Vec::new();

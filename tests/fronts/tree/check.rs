@@ -1,0 +1,281 @@
+//! Tree files: the dialects, references, and everything that is wrong with one.
+
+use flowstone_fronts::tree::{Dialect, Node, TreeError, check};
+
+use super::project::Project;
+
+const BARE: &str = r#"{"type": "sequence", "name": "Root", "state": {"var": {"a": 1}, "const": {"b": 2}},
+  "children": [{"type": "action", "name": "A", "steps": [{"instruct": "  do a  "}], "state": {"var": {"c": 3}}}]}"#;
+
+/// Checks `tree.yaml` of a project with these files, and returns its problems.
+fn problems(files: &[(&str, &str)]) -> Vec<String> {
+    let project = Project::with(files);
+    match check(project.folder.path(), files[0].0.as_ref()) {
+        Ok(checked) => panic!("it has no problem: {checked:?}"),
+        Err(TreeError::BadTree { problems, .. }) => problems,
+        Err(other) => vec![other.to_string()],
+    }
+}
+
+fn of(text: &str) -> Vec<String> {
+    problems(&[("tree.yaml", text)])
+}
+
+#[test]
+fn three_dialects_are_read() {
+    let wrapper = |state: &str| {
+        format!(
+            "name: My Tree!\nversion: 1.0.0\ntree: {{type: action, name: A, steps: [{{evaluate: x}}]}}\nstate: {state}"
+        )
+    };
+    let project = Project::with(&[
+        ("bare.json", BARE),
+        ("new.yaml", &wrapper("{var: {a: 1}, const: {b: 2}}")),
+        ("old.yml", &wrapper("{local: {a: 1}, global: {b: 2}}")),
+    ]);
+    for (name, dialect, slug) in [
+        ("bare.json", Dialect::Bare, "root"),
+        ("new.yaml", Dialect::Wrapper, "my-tree"),
+        ("old.yml", Dialect::LocalGlobal, "my-tree"),
+    ] {
+        let tree = check(project.folder.path(), name.as_ref())
+            .expect(name)
+            .tree;
+        assert_eq!((tree.dialect, &*tree.slug()), (dialect, slug));
+        assert_eq!(tree.var["a"], 1, "{name}");
+        assert_eq!(tree.constants["b"], 2, "{name}");
+        assert!(
+            !tree.var.contains_key("c"),
+            "only the state of the root counts"
+        );
+    }
+}
+
+#[test]
+fn every_problem_is_reported_with_its_path() {
+    let found = of(r#"
+name: ""
+version: 2
+state: {var: [1], other: {}}
+tree:
+  type: sequence
+  name: S
+  retries: 0
+  children:
+    - {type: action, name: A, steps: []}
+    - {type: loop, name: B, children: []}
+    - {type: selector, name: C, children: []}
+    - {type: action, name: D, steps: [{evaluate: a, instruct: b}, {}, {instruct: "  "}]}
+    - {type: action, steps: [{instruct: x}]}
+    - 17
+"#);
+    let expected = [
+        "name: must not be empty",
+        "version: must be a text, such as \"1.0.0\"",
+        "state.other: is not a store; the stores are `var` and `const`",
+        "state.var: must be a map",
+        "tree.retries: must be a whole number from 1 to 10000, got `0`",
+        "tree.children.0.steps: must be a list of at least one step",
+        "tree.children.1.type: `loop` is not a type of node; expected action, parallel, selector or sequence",
+        "tree.children.2.children: must be a list of at least one node",
+        "tree.children.3.steps.0: has both `evaluate` and `instruct`; a step has exactly one",
+        "tree.children.3.steps.1: has neither `evaluate` nor `instruct`; a step has exactly one",
+        "tree.children.3.steps.2.instruct: must not be empty",
+        "tree.children.4.name: is missing",
+        "tree.children.5: must be a node: a map with `type`, or with `$ref`",
+    ];
+    assert_eq!(found, expected);
+}
+
+#[test]
+fn names_of_the_bare_dialect_have_no_slash_and_no_at() {
+    let found = of(
+        "{type: sequence, name: a/b, children: [{type: action, name: c@d, steps: [{instruct: x}]}]}",
+    );
+    let expected = [
+        "children.0.name: must not contain `/` or `@`",
+        "name: must not contain `/` or `@`",
+    ];
+    let mut found = found;
+    found.sort();
+    assert_eq!(found, expected);
+    assert_eq!(
+        of("{$ref: x.yaml}"),
+        ["(root): the root of a tree file must be a node, not a `$ref`"]
+    );
+}
+
+#[test]
+fn references_are_replaced() {
+    let project = Project::with(&[
+        (
+            "trees/main.yaml",
+            "name: m\nversion: 1.0.0\ntree:\n  type: sequence\n  name: S\n  children:\n    - $ref: ./parts/a.yaml\n    - $ref: parts/w.yaml\n    - $ref: 'parts/a.yaml#/steps-of/0'\n    - $ref: '#/tree/children/0'\n",
+        ),
+        (
+            "trees/parts/a.yaml",
+            "type: action\nname: A\nsteps: [{instruct: x}]\nsteps-of: [{type: action, name: Inner, steps: [{evaluate: y}]}]\n",
+        ),
+        (
+            "trees/parts/w.yaml",
+            "name: w\nversion: 1.0.0\ntree: {$ref: a.yaml}\n",
+        ),
+    ]);
+    let tree = check(project.folder.path(), "trees/main.yaml".as_ref())
+        .expect("a tree")
+        .tree;
+    let Node::Composite { children, .. } = &tree.root else {
+        panic!("{tree:?}");
+    };
+    let names: Vec<&str> = children.iter().map(Node::name).collect();
+    assert_eq!(names, ["A", "A", "Inner", "A"]);
+}
+
+#[test]
+fn a_cycle_stays_as_a_marker() {
+    let loops = "name: l\nversion: 1.0.0\ntree: {type: sequence, name: S, children: [{$ref: '#/tree'}, {$ref: other.yaml}]}\n";
+    let project = Project::with(&[
+        ("tree.yaml", loops),
+        (
+            "other.yaml",
+            "type: sequence\nname: O\nchildren: [{$ref: tree.yaml}]\n",
+        ),
+        (
+            "around.yaml",
+            "{type: sequence, name: A, children: [{$ref: 'ring.yaml#/a'}]}",
+        ),
+        (
+            "ring.yaml",
+            "{type: action, name: R, steps: [{instruct: x}], a: {$ref: '#/b'}, b: {$ref: '#/a'}}",
+        ),
+    ]);
+    let root = check(project.folder.path(), "tree.yaml".as_ref())
+        .expect("a tree")
+        .tree
+        .root;
+    let Node::Composite { children, .. } = &root else {
+        panic!("{root:?}");
+    };
+    assert!(matches!(&children[0], Node::Cycle { reference } if reference == "#/tree"));
+    let Node::Composite { children, .. } = &children[1] else {
+        panic!("{root:?}");
+    };
+    assert!(matches!(&children[0], Node::Cycle { .. }));
+    let root = check(project.folder.path(), "around.yaml".as_ref())
+        .expect("a tree")
+        .tree
+        .root;
+    let Node::Composite { children, .. } = &root else {
+        panic!("{root:?}");
+    };
+    assert!(matches!(&children[0], Node::Cycle { .. }));
+}
+
+#[test]
+fn references_stay_in_the_project() {
+    let outside = tempfile::tempdir().expect("a folder");
+    let secret = outside.path().join("secret.yaml");
+    std::fs::write(
+        &secret,
+        "{type: action, name: Secret, steps: [{instruct: x}]}",
+    )
+    .expect("written");
+    let reference = |to: &str| format!("{{type: sequence, name: S, children: [{{$ref: '{to}'}}]}}");
+    let absolute = secret.display().to_string();
+    for to in [
+        "../../secret.yaml",
+        "a/../../x.yaml",
+        absolute.as_str(),
+        "file:///etc/passwd.yaml",
+    ] {
+        let found = of(&reference(to));
+        assert!(
+            found[0].contains("is outside the project's folder"),
+            "{to}: {found:?}"
+        );
+    }
+    for to in ["https://example.com/tree.yaml", "s3://bucket/tree.yaml"] {
+        assert!(of(&reference(to))[0].contains("are off"), "{to}");
+    }
+    #[cfg(unix)]
+    {
+        let project = Project::with(&[("tree.yaml", &reference("link.yaml"))]);
+        std::os::unix::fs::symlink(&secret, project.path("link.yaml")).expect("a link");
+        let error = check(project.folder.path(), "tree.yaml".as_ref()).expect_err("it leads out");
+        assert!(
+            error
+                .to_string()
+                .contains("leads outside the project's folder"),
+            "{error}"
+        );
+    }
+}
+
+#[test]
+fn hostile_files_are_refused_in_time() {
+    let mut bomb = "a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n".to_owned();
+    for idx in 1..9 {
+        let before = format!("*a{},", idx - 1).repeat(10);
+        bomb.push_str(&format!("a{idx}: &a{idx} [{before}]\n"));
+    }
+    assert!(
+        of(&bomb)[0].contains("its aliases come to too much"),
+        "{:?}",
+        of(&bomb)
+    );
+    let deep = format!("{}{}", "[".repeat(5_000), "]".repeat(5_000));
+    assert!(
+        of(&deep)[0].contains("recursion limit exceeded"),
+        "{:?}",
+        of(&deep)
+    );
+    let large = format!("# {}\n", "x".repeat(2 << 20));
+    assert!(of(&large)[0].contains("more than 1048576 bytes"));
+    // References that double at each level.
+    let mut parts = vec![("tree.yaml".to_owned(), String::new())];
+    for idx in 0..20 {
+        let next = match idx {
+            19 => "{type: action, name: A, steps: [{instruct: x}]}".to_owned(),
+            idx => format!(
+                "{{type: sequence, name: S, children: [{{$ref: p{0}.yaml}}, {{$ref: p{0}.yaml}}]}}",
+                idx + 1
+            ),
+        };
+        let name = if idx == 0 {
+            "tree.yaml".to_owned()
+        } else {
+            format!("p{idx}.yaml")
+        };
+        match idx {
+            0 => parts[0].1 = next,
+            _ => parts.push((name, next)),
+        }
+    }
+    let parts: Vec<(&str, &str)> = parts
+        .iter()
+        .map(|(name, text)| (&**name, &**text))
+        .collect();
+    assert!(problems(&parts)[0].contains("more than 10000 nodes"));
+    assert!(of("a: 1\n---\nb: 2\n")[0].contains("several documents"));
+    assert!(of("{a: 1, a: 2}")[0].contains("same key twice"));
+    let refused =
+        "{type: action, name: A, steps: [{instruct: x}], state: {var: {a: {__proto__: 1}}}}";
+    assert!(of(refused)[0].contains("has the key `__proto__`, which is refused"));
+}
+
+#[test]
+fn a_file_that_is_no_tree_file_is_named() {
+    let project = Project::with(&[("a.txt", "x")]);
+    let error = |path: &str| {
+        let checked = check(project.folder.path(), path.as_ref());
+        checked.expect_err("it is refused").to_string()
+    };
+    assert_eq!(
+        error("missing.yaml"),
+        "Could not load tree at missing.yaml: there is no such file"
+    );
+    assert_eq!(
+        error("a.txt"),
+        "Could not load tree at a.txt: the name of a tree file ends in .yaml, .yml or .json"
+    );
+}
