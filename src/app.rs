@@ -22,6 +22,7 @@ use flowstone_steps::llm::prices;
 use flowstone_steps::recording::{
     RecordedSecrets, Recorder, RecordingError, ReplayedSecrets, Replayer,
 };
+use flowstone_engine::server_secrets::ServerSecrets;
 use flowstone_steps::{embedder, permissions, sandbox, secrets, settings};
 use flowstone_stores::vault::ProjectVault;
 use flowstone_stores::{Options, Spans};
@@ -166,7 +167,11 @@ impl Flowstone {
             steps: self.steps(),
             persist: Some(Rc::new(flowstone_steps::persist::PersistResult)),
             library: sandbox::register,
-            secrets: outside.secrets,
+            secrets: Arc::new(ServerSecrets::new(
+                outside.secrets,
+                Arc::new(ProjectVault::of_environment(&project.home)),
+                &project.home,
+            )),
             vault: Arc::new(ProjectVault::of_environment(&project.home)),
             exchanges: outside.exchanges,
             telemetry: telemetry::port(),

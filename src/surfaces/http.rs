@@ -12,6 +12,7 @@ mod engines;
 mod events;
 mod feed;
 mod flows;
+mod graph;
 mod health;
 mod interfaces;
 mod jobs;
@@ -69,6 +70,7 @@ pub(crate) use server::{Desk, Shared};
 const ROUTES: &[fn() -> Router<Shared>] = &[
     docs::routes,
     events::routes,
+    graph::routes,
     health::routes,
     interfaces::routes,
     mcp::routes,

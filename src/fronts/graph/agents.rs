@@ -129,7 +129,8 @@ pub async fn get(engine: &Engine, name: &str) -> Result<Agent, GraphError> {
     row.and_then(Agent::of).ok_or_else(|| no_agent(name))
 }
 
-pub(super) fn no_agent(name: &str) -> GraphError {
+/// The answer to the name of an agent that does not exist, or that the caller may not know of.
+pub fn no_agent(name: &str) -> GraphError {
     GraphError::new(Status::NotFound, codes::MISSING, format!("there is no agent `{name}`"))
 }
 

@@ -29,7 +29,7 @@ use super::feed::Readers;
 use super::interfaces::receive::Room;
 use super::problem::{Problem, codes};
 use super::settings::ServerSettings;
-use super::{Backend, origin, pages, routes, trace};
+use super::{Backend, graph, origin, pages, routes, trace};
 use crate::mcp::Sessions;
 use crate::metrics::Metrics;
 
@@ -259,6 +259,7 @@ async fn around(State(server): State<Shared>, mut request: Request, next: Next) 
         } else {
             let mut members = problem.to_json();
             members["requestId"] = serde_json::json!(id);
+            graph::add_error(&path, &problem, &mut members);
             *response.body_mut() = Body::from(members.to_string());
             response.headers_mut().remove(header::CONTENT_LENGTH);
         }

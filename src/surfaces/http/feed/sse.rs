@@ -28,10 +28,10 @@ const PIECES: usize = 8;
 
 /// The client has gone, takes nothing, may no longer read, or the server stops.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Closed;
+pub(in crate::http) struct Closed;
 
 /// A stream that is sent.
-pub(super) struct Stream {
+pub(in crate::http) struct Stream {
     sender: Sender<Bytes, Infallible>,
     server: Shared,
     caller: Caller,
@@ -41,7 +41,7 @@ pub(super) struct Stream {
 
 impl Stream {
     /// Starts a stream. The response is its other end.
-    pub(super) fn start(server: Shared, caller: Caller) -> (Stream, Response) {
+    pub(in crate::http) fn start(server: Shared, caller: Caller) -> (Stream, Response) {
         let (sender, body) = Channel::new(PIECES);
         let mut response = Response::new(Body::new(body));
         headers_of_stream(&mut response);
@@ -57,12 +57,18 @@ impl Stream {
 
     /// Sends an event with its number.
     pub(super) async fn event(&mut self, id: i64, event: &FeedEvent) -> Result<(), Closed> {
-        let text = format!(
-            "id: {id}\nevent: {}\ndata: {}\n\n",
-            event.name,
-            event.text()
-        );
-        self.send(text).await
+        self.frame(id, event.name, &event.text()).await
+    }
+
+    /// Sends an event with its number, name and data on one line.
+    pub(in crate::http) async fn frame(
+        &mut self,
+        id: i64,
+        name: &str,
+        data: &str,
+    ) -> Result<(), Closed> {
+        self.send(format!("id: {id}\nevent: {name}\ndata: {data}\n\n"))
+            .await
     }
 
     /// Sends an event that is not kept, without a number.
@@ -71,7 +77,7 @@ impl Stream {
     }
 
     /// Keeps a quiet stream alive. Returns when it is to be closed.
-    pub(super) async fn idle(&mut self) -> Closed {
+    pub(in crate::http) async fn idle(&mut self) -> Closed {
         let mut stopping = self.server.stopping.subscribe();
         loop {
             let is_stopping = tokio::select! {

@@ -158,7 +158,7 @@ async fn bytes(server: &Server, mut body: Body, most: usize) -> Result<(Vec<u8>,
 }
 
 /// Returns who sent a request: the peer, or, if that is a proxy, the last address before the proxies.
-fn sender(peer: IpAddr, headers: &HeaderMap, proxies: &[Network]) -> IpAddr {
+pub(in crate::http) fn sender(peer: IpAddr, headers: &HeaderMap, proxies: &[Network]) -> IpAddr {
     let is_proxy = |address: IpAddr| proxies.iter().any(|proxy| proxy.contains(address));
     if !is_proxy(peer) {
         return peer;
