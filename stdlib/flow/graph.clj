@@ -64,15 +64,38 @@
 (defn input
   "Returns what the templates of a run find under `input`."
   [given]
-  (let [given (if (map? given) (dissoc given :flow/ctx) given)]
+  (let [given (if (map? given) (dissoc given :flow/ctx :graph/webhook) given)]
     (if (and (map? given) (= [:graph/value] (keys given))) (:graph/value given) given)))
+
+(defn- call-webhook
+  "Tells the address that a run names, if it names one, how the run ends. A server that cannot be told is not the run's problem."
+  [{url :graph/webhook :as given} status fields]
+  (when url
+    (try (flow/step :http :webhook
+                    {:url url :method :post :on-doubt :retry
+                     :json (merge {:run_id (get-in given [:flow/ctx :run-id]) :status status} fields)
+                     :retry {:max-attempts 5 :initial-interval-ms 2000 :coefficient 2.0 :max-interval-ms 300000 :jitter 0.0}})
+         (catch Exception error
+           (flow/log :warn (str "the webhook was not told: " (ex-message error)) {})))))
+
+(defn- watch-end
+  "Has the webhook of a run told when the run fails or is cancelled."
+  [given]
+  (when (:graph/webhook given)
+    (let [cancelled? (atom false)]
+      (flow/compensate nil (fn [] (when-not @cancelled? (call-webhook given "failed" {}))))
+      (flow/on-cancel (fn []
+                        (reset! cancelled? true)
+                        (call-webhook given "cancelled" {}))))))
 
 (defn begin
   "Starts the bookkeeping of a run. limits: :steps, :calls, :parallel, :seconds and :human-seconds. tools: by key, each with
   :name, :source, :call, :description, :schema and, where a person has to approve each call, :asks?. A tool with :interrupt? asks
   a person itself."
   [given limits tools]
+  (watch-end given)
   {:input (input given)
+   :hook given
    :limits limits
    :tools tools
    :steps (atom 0)
@@ -278,9 +301,11 @@
 
 (defn end
   "Visits an `end` node: returns the rendered output of the run."
-  [{:keys [input] :as run} state {:keys [node output]}]
+  [{:keys [input hook] :as run} state {:keys [node output]}]
   (visit run node)
-  (render node output {:input input :state state}))
+  (let [output (render node output {:input input :state state})]
+    (call-webhook hook "completed" {:output output})
+    output))
 
 ;; Built-in tools
 

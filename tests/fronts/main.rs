@@ -1,0 +1,3 @@
+//! Tests of the fronts: formats of other systems, as values.
+
+mod graph;
