@@ -6,6 +6,7 @@ use std::sync::Arc;
 use flowstone_engine::SystemClock;
 use flowstone_engine::crash_test::World;
 use flowstone_engine::ports::{Exchanges, NoTelemetry, Secrets, Stores, SystemRandom};
+use flowstone_engine::server_secrets::ServerSecrets;
 use flowstone_engine::trust;
 use flowstone_engine::{Engine, EngineConfig, Interactive, Limits};
 use flowstone_flow::flow::Flow;
@@ -22,7 +23,6 @@ use flowstone_steps::llm::prices;
 use flowstone_steps::recording::{
     RecordedSecrets, Recorder, RecordingError, ReplayedSecrets, Replayer,
 };
-use flowstone_engine::server_secrets::ServerSecrets;
 use flowstone_steps::{embedder, permissions, sandbox, secrets, settings};
 use flowstone_stores::vault::ProjectVault;
 use flowstone_stores::{Options, Spans};

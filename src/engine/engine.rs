@@ -245,7 +245,12 @@ impl Engine {
     /// As [`Engine::check_to_run`], for a text that was made from another format; `name` is what errors call it.
     pub fn check_made(&self, session: &Rc<Session>, text: &str, name: &str) -> Checked {
         let services = &self.services;
-        let mut checked = disk::check_made(session, (text, name), &services.project_root, &services.steps);
+        let mut checked = disk::check_made(
+            session,
+            (text, name),
+            &services.project_root,
+            &services.steps,
+        );
         let body = checked.body.take().filter(|_| !checked.has_errors());
         if let (Some(body), Some(loaded)) = (body, &checked.loaded) {
             self.sessions

@@ -108,7 +108,9 @@ pub fn server_secret(id: &str, host: &Host) -> String {
 
 /// Tells whether a name is that of a token for a host. Who keeps the token checks that it was registered for the host.
 fn is_server_secret_for(name: &str, host: &Host) -> bool {
-    let named = name.strip_prefix(SERVER_SECRET).and_then(|rest| rest.split_once('@'));
+    let named = name
+        .strip_prefix(SERVER_SECRET)
+        .and_then(|rest| rest.split_once('@'));
     named.is_some_and(|(_, own)| own == host.to_string())
 }
 

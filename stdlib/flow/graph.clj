@@ -378,7 +378,10 @@
   [id {:keys [user_id email]} timeout]
   (query-table id {:table "users" :where (if user_id {:id user_id} {:email email}) :limit 1} timeout))
 
-(defn- storage-key [path] (str "storage/" path))
+(defn- storage-key
+  "Returns the key of a path: characters that keys do not have become their numbers."
+  [path]
+  (apply str "storage:" (map (fn [char] (if (re-matches #"[A-Za-z0-9_-]" (str char)) char (str ":" (int char) ":"))) (str path))))
 
 (defn read-storage
   "Reads a stored value by its path, or a resource by its `res://` name."

@@ -1,7 +1,7 @@
 //! Who may start runs of an agent, and how many.
 
-use flowstone_engine::ids::RunId;
 use flowstone_engine::feed_event::instant;
+use flowstone_engine::ids::RunId;
 use flowstone_engine::ports::{RunQuery, RunSummary};
 use flowstone_engine::{Engine, EngineError};
 use serde_json::{Value as Json, json};
@@ -113,7 +113,9 @@ pub async fn within_limits(engine: &Engine, agent: &Agent, who: &Who) -> Result<
     let address = format!("@{}", who.address);
     let is_user = |run: &&RunSummary| who.kind == Kind::User && run.started_by.starts_with(&user);
     hour.check(agent, "max_runs_per_user_per_hour", now_ms, is_user)?;
-    hour.check(agent, "max_runs_per_ip_per_hour", now_ms, |run| run.started_by.ends_with(&address))?;
+    hour.check(agent, "max_runs_per_ip_per_hour", now_ms, |run| {
+        run.started_by.ends_with(&address)
+    })?;
     hour.check(agent, "max_runs_per_app_per_hour", now_ms, |_| true)?;
     if let Some(most) = agent.limit("max_concurrent_runs") {
         let live = Started::live(engine, agent).await?;
@@ -129,7 +131,13 @@ pub async fn within_limits(engine: &Engine, agent: &Agent, who: &Who) -> Result<
         if spent >= most {
             let reset = midnight + DAY_MS;
             let wait = (reset - now_ms + 999) / 1_000;
-            return Err(limited("daily_budget_usd", spent, most, instant(reset), wait));
+            return Err(limited(
+                "daily_budget_usd",
+                spent,
+                most,
+                instant(reset),
+                wait,
+            ));
         }
     }
     Ok(())

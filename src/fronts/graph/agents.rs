@@ -23,18 +23,66 @@ const AGENT: Shape = Shape::Object(&[
     Member::optional("display_name", TEXT, "What people call it."),
     Member::optional("description", TEXT, "What it is for."),
     Member::optional("graph_spec", Shape::Any, "The graph spec."),
-    Member::optional("default_model", Shape::Text(256), "The model for ids that no connection lists."),
-    Member::optional("connection", Shape::Text(256), "The connection for ids that no connection lists."),
-    Member::optional("status", Shape::OneOf(&["active", "disabled"]), "A disabled agent starts no runs."),
-    Member::optional("visibility", Shape::OneOf(&["private", "authenticated", "public"]), "Who may start runs."),
-    Member::optional("safety_acknowledged", Shape::Bool, "A public agent needs it."),
-    Member::optional("strict_dedupe", Shape::Bool, "Another body within the dedupe window is a conflict."),
-    Member::optional("dedupe_window_seconds", Shape::Int(0, 86_400), "How long the same body starts nothing new. Default 60."),
-    Member::optional("max_runs_per_user_per_hour", COUNT, "Starts by one user in an hour."),
-    Member::optional("max_runs_per_ip_per_hour", COUNT, "Starts from one address in an hour."),
-    Member::optional("max_runs_per_app_per_hour", COUNT, "Starts by all users in an hour."),
-    Member::optional("max_concurrent_runs", COUNT, "Runs of users that are not over."),
-    Member::optional("daily_budget_usd", Shape::Number(0.0, 1e9), "Dollars that runs of users may cost in a day (UTC)."),
+    Member::optional(
+        "default_model",
+        Shape::Text(256),
+        "The model for ids that no connection lists.",
+    ),
+    Member::optional(
+        "connection",
+        Shape::Text(256),
+        "The connection for ids that no connection lists.",
+    ),
+    Member::optional(
+        "status",
+        Shape::OneOf(&["active", "disabled"]),
+        "A disabled agent starts no runs.",
+    ),
+    Member::optional(
+        "visibility",
+        Shape::OneOf(&["private", "authenticated", "public"]),
+        "Who may start runs.",
+    ),
+    Member::optional(
+        "safety_acknowledged",
+        Shape::Bool,
+        "A public agent needs it.",
+    ),
+    Member::optional(
+        "strict_dedupe",
+        Shape::Bool,
+        "Another body within the dedupe window is a conflict.",
+    ),
+    Member::optional(
+        "dedupe_window_seconds",
+        Shape::Int(0, 86_400),
+        "How long the same body starts nothing new. Default 60.",
+    ),
+    Member::optional(
+        "max_runs_per_user_per_hour",
+        COUNT,
+        "Starts by one user in an hour.",
+    ),
+    Member::optional(
+        "max_runs_per_ip_per_hour",
+        COUNT,
+        "Starts from one address in an hour.",
+    ),
+    Member::optional(
+        "max_runs_per_app_per_hour",
+        COUNT,
+        "Starts by all users in an hour.",
+    ),
+    Member::optional(
+        "max_concurrent_runs",
+        COUNT,
+        "Runs of users that are not over.",
+    ),
+    Member::optional(
+        "daily_budget_usd",
+        Shape::Number(0.0, 1e9),
+        "Dollars that runs of users may cost in a day (UTC).",
+    ),
 ]);
 
 /// How long the same body starts nothing new, in seconds, unless the agent says otherwise.
@@ -79,7 +127,10 @@ impl Agent {
     }
 
     pub fn is_strict(&self) -> bool {
-        self.row.get("strict_dedupe").and_then(Json::as_bool).unwrap_or(false)
+        self.row
+            .get("strict_dedupe")
+            .and_then(Json::as_bool)
+            .unwrap_or(false)
     }
 
     /// Returns how long the same body starts nothing new, in seconds.
@@ -99,7 +150,13 @@ impl Agent {
     /// When it is not valid for this build.
     pub fn spec(&self) -> Result<GraphSpec, GraphError> {
         let (spec, report) = validate(self.spec_json());
-        spec.ok_or_else(|| GraphError::invalid(codes::INVALID_SPEC, "the stored spec is not valid", &report.issues))
+        spec.ok_or_else(|| {
+            GraphError::invalid(
+                codes::INVALID_SPEC,
+                "the stored spec is not valid",
+                &report.issues,
+            )
+        })
     }
 
     /// Returns what models fall back to.
@@ -131,7 +188,11 @@ pub async fn get(engine: &Engine, name: &str) -> Result<Agent, GraphError> {
 
 /// The answer to the name of an agent that does not exist, or that the caller may not know of.
 pub fn no_agent(name: &str) -> GraphError {
-    GraphError::new(Status::NotFound, codes::MISSING, format!("there is no agent `{name}`"))
+    GraphError::new(
+        Status::NotFound,
+        codes::MISSING,
+        format!("there is no agent `{name}`"),
+    )
 }
 
 /// Stores a new agent.
@@ -149,7 +210,11 @@ pub async fn create(engine: &Engine, body: Json) -> Result<Agent, GraphError> {
     refuse(issues)?;
     check_spec(given.get("graph_spec"))?;
     let now = instant(engine.now_ms());
-    let name = given.get("name").and_then(Json::as_str).unwrap_or_default().to_owned();
+    let name = given
+        .get("name")
+        .and_then(Json::as_str)
+        .unwrap_or_default()
+        .to_owned();
     for (key, value) in [
         ("display_name", json!(name)),
         ("status", json!("active")),
@@ -227,7 +292,9 @@ pub async fn check(engine: &Engine, name: &str, body: Option<Json>) -> Result<Re
     };
     let (read, mut report) = validate(&spec);
     if let Some(spec) = read {
-        report.warnings.extend(warnings(engine, &spec, fallback).await?);
+        report
+            .warnings
+            .extend(warnings(engine, &spec, fallback).await?);
     }
     Ok(report)
 }
@@ -278,19 +345,31 @@ fn members(body: Json) -> Result<Map<String, Json>, GraphError> {
 fn refuse(issues: Vec<Issue>) -> Result<(), GraphError> {
     match issues.is_empty() {
         true => Ok(()),
-        false => Err(GraphError::invalid(codes::MALFORMED, "the body is not valid", &issues)),
+        false => Err(GraphError::invalid(
+            codes::MALFORMED,
+            "the body is not valid",
+            &issues,
+        )),
     }
 }
 
 fn check_spec(spec: Option<&Json>) -> Result<(), GraphError> {
     let (_, report) = validate(spec.unwrap_or(&Json::Null));
-    let issues: Vec<Issue> = report.issues.into_iter().map(|issue| Issue {
-        path: [vec![json!("graph_spec")], issue.path].concat(),
-        ..issue
-    }).collect();
+    let issues: Vec<Issue> = report
+        .issues
+        .into_iter()
+        .map(|issue| Issue {
+            path: [vec![json!("graph_spec")], issue.path].concat(),
+            ..issue
+        })
+        .collect();
     match issues.is_empty() {
         true => Ok(()),
-        false => Err(GraphError::invalid(codes::INVALID_SPEC, "the graph spec is not valid", &issues)),
+        false => Err(GraphError::invalid(
+            codes::INVALID_SPEC,
+            "the graph spec is not valid",
+            &issues,
+        )),
     }
 }
 

@@ -24,7 +24,12 @@ pub struct Call {
 
 impl Call {
     pub(super) fn began(at_ms: i64, data: &Json, node: Option<String>) -> Call {
-        let text = |key: &str| data.get(key).and_then(Json::as_str).unwrap_or_default().to_owned();
+        let text = |key: &str| {
+            data.get(key)
+                .and_then(Json::as_str)
+                .unwrap_or_default()
+                .to_owned()
+        };
         Call {
             id: text("id"),
             name: text("name"),
@@ -126,6 +131,9 @@ mod tests {
     #[test]
     fn canonical_json_has_sorted_keys_and_no_whitespace() {
         let value = json!({"b": [1, {"d": null, "c": "x y"}], "a": 1.5});
-        assert_eq!(canonical(&value), r#"{"a":1.5,"b":[1,{"c":"x y","d":null}]}"#);
+        assert_eq!(
+            canonical(&value),
+            r#"{"a":1.5,"b":[1,{"c":"x y","d":null}]}"#
+        );
     }
 }

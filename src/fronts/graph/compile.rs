@@ -30,7 +30,10 @@ pub struct Target<'a> {
 /// Returns the slug of the flow of an agent.
 pub fn slug(name: &str) -> String {
     let words = |byte: char| byte.is_ascii_alphanumeric() || byte == '-' || byte == '_';
-    let name: String = name.chars().map(|it| if words(it) { it } else { '-' }).collect();
+    let name: String = name
+        .chars()
+        .map(|it| if words(it) { it } else { '-' })
+        .collect();
     match name.starts_with(|first: char| first.is_ascii_alphabetic()) {
         true => name,
         false => format!("agent-{name}"),
@@ -47,7 +50,10 @@ pub fn lacks(spec: &GraphSpec, target: &Target<'_>) -> Vec<Issue> {
             Some(Node::Llm(node)) => {
                 if target.models.choose(&node.model).is_none() {
                     let at = [&path[..], &[json!("model")]].concat();
-                    let message = format!("no connection of the project answers for the model `{}`", node.model);
+                    let message = format!(
+                        "no connection of the project answers for the model `{}`",
+                        node.model
+                    );
                     issues.push(Issue::at(&at, message));
                 }
                 let tools = node.tools.iter().enumerate();
@@ -77,12 +83,17 @@ fn lacking(spec: &GraphSpec, target: &Target<'_>, tool: &ToolRef, is_node: bool)
         }
         Ok(_) => None,
         Err(Missing::Unmarked) if !is_node => None,
-        Err(Missing::Unmarked) => Some(format!("the function `{name}` is not marked as a tool: `agent_tool` is false")),
+        Err(Missing::Unmarked) => Some(format!(
+            "the function `{name}` is not marked as a tool: `agent_tool` is false"
+        )),
         Err(Missing::Unknown) => Some(match (&tool.server_id, tool.source) {
             (Some(server), super::spec::Source::Mcp) => {
                 format!("the tool `{name}` does not exist: there is no MCP server `{server}`")
             }
-            (_, source) => format!("the tool `{name}` does not exist: there is no {} of that name", noun(source)),
+            (_, source) => format!(
+                "the tool `{name}` does not exist: there is no {} of that name",
+                noun(source)
+            ),
         }),
     }
 }
@@ -105,7 +116,10 @@ pub fn remarks(spec: &GraphSpec, target: &Target<'_>) -> Vec<Issue> {
         for (idx, tool) in node.tools.iter().enumerate() {
             if target.known.tool(spec, tool).err() == Some(Missing::Unmarked) {
                 let path = [json!("nodes"), json!(id), json!("tools"), json!(idx)];
-                let message = format!("the function `{}` is not marked as a tool (`agent_tool` is false), so the model does not see it", tool.name);
+                let message = format!(
+                    "the function `{}` is not marked as a tool (`agent_tool` is false), so the model does not see it",
+                    tool.name
+                );
                 remarks.push(Issue::at(&path, message));
             }
         }
@@ -170,18 +184,32 @@ impl Flow<'_> {
     fn text(&self) -> String {
         let mut out = Lines::default();
         let target = self.target;
-        out.line(0, &format!(";; The graph agent `{}` as a flow.", target.name));
+        out.line(
+            0,
+            &format!(";; The graph agent `{}` as a flow.", target.name),
+        );
         out.line(0, &format!("{{:slug {}", keyword(&slug(target.name))));
         if let Some(description) = &self.spec.description {
             out.line(1, &format!(":description {}", quoted(description)));
         }
         out.line(1, &format!(":graph/agent {}", quoted(target.name)));
-        let nodes: Vec<String> = self.spec.chain().iter().map(|id| self.node_row(id)).collect();
+        let nodes: Vec<String> = self
+            .spec
+            .chain()
+            .iter()
+            .map(|id| self.node_row(id))
+            .collect();
         out.line(1, &format!(":graph/nodes [{}]", nodes.join(" ")));
-        out.line(1, &format!(":graph/max-steps {}", self.spec.limits.max_steps));
+        out.line(
+            1,
+            &format!(":graph/max-steps {}", self.spec.limits.max_steps),
+        );
         if let Some(spec) = target.keeps_spec {
             let text = spec.to_string();
-            out.line(1, &format!(":graph/hash {}", quoted(&digest_bytes(text.as_bytes()))));
+            out.line(
+                1,
+                &format!(":graph/hash {}", quoted(&digest_bytes(text.as_bytes()))),
+            );
             out.line(1, &format!(":graph/spec {}", quoted(&text)));
         }
         self.functions(&mut out);
@@ -265,7 +293,11 @@ impl Flow<'_> {
                 )],
             );
         }
-        let rows: Vec<String> = self.tools.iter().flat_map(|used| self.tool_lines(used)).collect();
+        let rows: Vec<String> = self
+            .tools
+            .iter()
+            .flat_map(|used| self.tool_lines(used))
+            .collect();
         let mut lines = vec!["{".to_owned() + rows.first().map_or("", String::as_str)];
         lines.extend(rows.iter().skip(1).map(|line| format!(" {line}")));
         if let Some(last) = lines.last_mut() {
@@ -303,7 +335,10 @@ impl Flow<'_> {
                 }
                 Some(Node::End(node)) => {
                     let output = quoted(&node.output_template);
-                    end = format!("(flow.graph/end run state {{:node {} :output {output}}})", keyword(id));
+                    end = format!(
+                        "(flow.graph/end run state {{:node {} :output {output}}})",
+                        keyword(id)
+                    );
                 }
                 None => {}
             }
@@ -317,7 +352,10 @@ impl Flow<'_> {
     }
 
     fn llm_lines(&self, id: &str, node: &LlmNode) -> Vec<String> {
-        let offered = node.tools.iter().filter(|it| self.tools.iter().any(|used| used.reference == *it));
+        let offered = node
+            .tools
+            .iter()
+            .filter(|it| self.tools.iter().any(|used| used.reference == *it));
         let offered: Vec<String> = offered.map(|it| self.key(it)).collect();
         let chosen = self.target.models.choose(&node.model);
         vec![
@@ -327,7 +365,11 @@ impl Flow<'_> {
             format!("   :prompt {}", quoted(&node.input_template)),
             format!("   :tools [{}]", offered.join(" ")),
             format!("   :as {}", quoted(&node.output_key)),
-            format!("   :ask (fn [turn] (flow/step :llm {} (merge {} turn)))}})", keyword(id), of_model(node, chosen.as_ref())),
+            format!(
+                "   :ask (fn [turn] (flow/step :llm {} (merge {} turn)))}})",
+                keyword(id),
+                of_model(node, chosen.as_ref())
+            ),
         ]
     }
 
@@ -344,7 +386,10 @@ impl Flow<'_> {
             quoted(tool.source().name())
         );
         let described = |description: &str, schema: &Json| {
-            vec![format!(" :description {}", quoted(description)), format!(" :schema {}", edn(schema))]
+            vec![
+                format!(" :description {}", quoted(description)),
+                format!(" :schema {}", edn(schema)),
+            ]
         };
         let (mut lines, call) = match &tool.origin {
             Origin::Builtin(builtin) => (
@@ -369,7 +414,10 @@ impl Flow<'_> {
             ),
             Origin::Mcp(server) => {
                 let servers = self.used_servers();
-                let idx = servers.iter().position(|(known, _)| known.id == server.id).unwrap_or(0);
+                let idx = servers
+                    .iter()
+                    .position(|(known, _)| known.id == server.id)
+                    .unwrap_or(0);
                 let name = quoted(tool.name);
                 let reads = match tool.mode {
                     super::spec::Mode::ReadOnly => " :read-only? true",
@@ -398,7 +446,11 @@ impl Flow<'_> {
 fn connection_of(server: &Server) -> (String, &'static str, Option<String>) {
     match &server.reach {
         Reach::Connection { name, is_program } => {
-            let transport = if *is_program { " :transport :stdio" } else { "" };
+            let transport = if *is_program {
+                " :transport :stdio"
+            } else {
+                ""
+            };
             (keyword(name), transport, None)
         }
         Reach::Address { url, secret } => {
@@ -407,7 +459,10 @@ fn connection_of(server: &Server) -> (String, &'static str, Option<String>) {
                 Some(name) => format!(" :auth {{:type :bearer :secret-ref {}}}", quoted(name)),
                 None => String::new(),
             };
-            let row = format!("{{:slot {slot} :type :http-api :base-url {}{auth}}}", quoted(url));
+            let row = format!(
+                "{{:slot {slot} :type :http-api :base-url {}{auth}}}",
+                quoted(url)
+            );
             (slot, "", Some(row))
         }
     }
@@ -432,7 +487,12 @@ fn of_model(node: &LlmNode, chosen: Option<&Chosen>) -> String {
     let mut parts = Vec::new();
     if let Some(chosen) = chosen {
         parts.push(format!(":connection {}", keyword(&chosen.connection)));
-        parts.extend(chosen.model.as_ref().map(|model| format!(":model {}", quoted(model))));
+        parts.extend(
+            chosen
+                .model
+                .as_ref()
+                .map(|model| format!(":model {}", quoted(model))),
+        );
     }
     parts.extend(node.temperature.map(|it| format!(":temperature {it:?}")));
     parts.extend(node.max_tokens.map(|it| format!(":max-tokens {it}")));

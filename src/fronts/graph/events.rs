@@ -228,7 +228,9 @@ impl Projection {
     fn turn_ended(&mut self, at_ms: i64, reply: &Value, out: &mut Vec<RunEvent>) {
         let usage = reply.get("usage");
         let count = |key: &str| {
-            let tokens = usage.and_then(|usage| usage.get(key)).and_then(Value::as_int);
+            let tokens = usage
+                .and_then(|usage| usage.get(key))
+                .and_then(Value::as_int);
             tokens.unwrap_or(0)
         };
         let (input, output) = (count("prompt-tokens"), count("completion-tokens"));
@@ -241,7 +243,10 @@ impl Projection {
             "node_id": self.node().map(|(id, _)| id),
             "model": reply.get("model").map_or(Json::Null, as_json),
         });
-        if let Some(dollars) = reply.get("cost-usd").and_then(flowstone_model::json::number_float) {
+        if let Some(dollars) = reply
+            .get("cost-usd")
+            .and_then(flowstone_model::json::number_float)
+        {
             self.cost_usd += dollars;
         }
         self.push(at_ms, "llm_token_usage", data, out);
@@ -324,7 +329,11 @@ impl Projection {
             return;
         };
         let data = codec::decode(&event.data).unwrap_or(Value::Nil);
-        let wait = data.get("wait").and_then(Value::as_str).unwrap_or_default().to_owned();
+        let wait = data
+            .get("wait")
+            .and_then(Value::as_str)
+            .unwrap_or_default()
+            .to_owned();
         payload["approval_token"] = json!(wait);
         let data = json!({"payload": payload});
         self.pause = Some(Pause {
@@ -394,18 +403,28 @@ pub fn input_of(row: &RunRow) -> Json {
 
 /// Returns the output of a completed run.
 pub fn output_of(row: &RunRow) -> Json {
-    let result = row.result.as_deref().and_then(|text| codec::decode(text).ok());
+    let result = row
+        .result
+        .as_deref()
+        .and_then(|text| codec::decode(text).ok());
     result.map_or(Json::Null, |value| as_json(&value))
 }
 
 /// Returns `{error, reason}` of a failed run.
 pub fn failure_of(row: &RunRow) -> Json {
-    let failure = row.error.as_deref().and_then(|text| codec::decode(text).ok());
+    let failure = row
+        .error
+        .as_deref()
+        .and_then(|text| codec::decode(text).ok());
     let Some(Value::Exception(error)) = failure.as_ref().and_then(|it| it.get("error")) else {
         return json!({"error": "the run failed", "reason": "internal"});
     };
     let is_own = error.data.get("kind").and_then(name_of).as_deref() == Some(KIND);
-    let reason = error.data.get("reason").and_then(name_of).filter(|_| is_own);
+    let reason = error
+        .data
+        .get("reason")
+        .and_then(name_of)
+        .filter(|_| is_own);
     let mut data = json!({
         "error": error.shown().to_string(),
         "reason": reason.as_deref().unwrap_or("internal"),

@@ -12,13 +12,41 @@ use super::shape::{self, Issue, Member, Name, Shape};
 use super::spec::{AUDIENCES, MODES};
 
 const FUNCTION: Shape = Shape::Object(&[
-    Member::optional("name", Shape::Name(Name::Tool), "The name that specs and models use."),
-    Member::optional("code", Shape::Text(1_000_000), "A Clojure function of one map, such as `(fn [{:keys [id]}] {:id id})`."),
-    Member::optional("input_schema", Shape::MapOfAny, "JSON Schema of the arguments."),
-    Member::optional("agent_tool", Shape::Bool, "Agents may call it. Default false."),
-    Member::optional("agent_tool_description", Shape::Text(10_000), "What models are told about it."),
-    Member::optional("agent_tool_mode", Shape::OneOf(MODES), "Whether a person approves each call. Default read_only."),
-    Member::optional("agent_tool_exposed_to", Shape::OneOf(AUDIENCES), "Whose runs may call it. Default developer_only."),
+    Member::optional(
+        "name",
+        Shape::Name(Name::Tool),
+        "The name that specs and models use.",
+    ),
+    Member::optional(
+        "code",
+        Shape::Text(1_000_000),
+        "A Clojure function of one map, such as `(fn [{:keys [id]}] {:id id})`.",
+    ),
+    Member::optional(
+        "input_schema",
+        Shape::MapOfAny,
+        "JSON Schema of the arguments.",
+    ),
+    Member::optional(
+        "agent_tool",
+        Shape::Bool,
+        "Agents may call it. Default false.",
+    ),
+    Member::optional(
+        "agent_tool_description",
+        Shape::Text(10_000),
+        "What models are told about it.",
+    ),
+    Member::optional(
+        "agent_tool_mode",
+        Shape::OneOf(MODES),
+        "Whether a person approves each call. Default read_only.",
+    ),
+    Member::optional(
+        "agent_tool_exposed_to",
+        Shape::OneOf(AUDIENCES),
+        "Whose runs may call it. Default developer_only.",
+    ),
 ]);
 
 /// Returns all functions, by name.
@@ -42,7 +70,11 @@ pub async fn create(engine: &Engine, body: Json) -> Result<Json, GraphError> {
         .collect();
     refuse(&missing)?;
     check_code(engine, &given)?;
-    let name = given.get("name").and_then(Json::as_str).unwrap_or_default().to_owned();
+    let name = given
+        .get("name")
+        .and_then(Json::as_str)
+        .unwrap_or_default()
+        .to_owned();
     given.retain(|_, value| !value.is_null());
     for (key, value) in [
         ("agent_tool", json!(false)),
@@ -104,7 +136,11 @@ pub async fn delete(engine: &Engine, name: &str) -> Result<(), GraphError> {
 }
 
 fn missing(name: &str) -> GraphError {
-    GraphError::new(Status::NotFound, codes::MISSING, format!("there is no function `{name}`"))
+    GraphError::new(
+        Status::NotFound,
+        codes::MISSING,
+        format!("there is no function `{name}`"),
+    )
 }
 
 fn members(body: Json) -> Result<Map<String, Json>, GraphError> {
@@ -120,7 +156,11 @@ fn members(body: Json) -> Result<Map<String, Json>, GraphError> {
 fn refuse(issues: &[Issue]) -> Result<(), GraphError> {
     match issues.is_empty() {
         true => Ok(()),
-        false => Err(GraphError::invalid(codes::MALFORMED, "the body is not valid", issues)),
+        false => Err(GraphError::invalid(
+            codes::MALFORMED,
+            "the body is not valid",
+            issues,
+        )),
     }
 }
 
@@ -139,6 +179,9 @@ fn check_code(engine: &Engine, given: &Map<String, Json>) -> Result<(), GraphErr
     let error = findings.find(|it| it.severity == flowstone_engine::diagnostic::Severity::Error);
     match error {
         None => Ok(()),
-        Some(error) => refuse(&[Issue::at(&[json!("code")], format!("{}: {}", error.code, error.message))]),
+        Some(error) => refuse(&[Issue::at(
+            &[json!("code")],
+            format!("{}: {}", error.code, error.message),
+        )]),
     }
 }

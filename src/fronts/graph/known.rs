@@ -88,27 +88,50 @@ impl Known {
     ///
     /// # Errors
     /// Why the spec cannot use it.
-    pub fn tool<'a>(&'a self, spec: &GraphSpec, reference: &'a ToolRef) -> Result<Tool<'a>, Missing> {
+    pub fn tool<'a>(
+        &'a self,
+        spec: &GraphSpec,
+        reference: &'a ToolRef,
+    ) -> Result<Tool<'a>, Missing> {
         let (origin, mode, exposed_to, overrides) = match reference.source {
             Source::Builtin => {
                 let tool = builtin::find(&reference.name).ok_or(Missing::Unknown)?;
-                (Origin::Builtin(tool), tool.mode, tool.exposed_to, Vec::new())
+                (
+                    Origin::Builtin(tool),
+                    tool.mode,
+                    tool.exposed_to,
+                    Vec::new(),
+                )
             }
             Source::Function => {
-                let tool = self.functions.get(&reference.name).ok_or(Missing::Unknown)?;
+                let tool = self
+                    .functions
+                    .get(&reference.name)
+                    .ok_or(Missing::Unknown)?;
                 if !tool.agent_tool {
                     return Err(Missing::Unmarked);
                 }
-                (Origin::Function(tool), tool.mode, tool.exposed_to, Vec::new())
+                (
+                    Origin::Function(tool),
+                    tool.mode,
+                    tool.exposed_to,
+                    Vec::new(),
+                )
             }
             Source::Mcp => {
                 let id = reference.server_id.as_deref().unwrap_or_default();
                 let server = self.servers.get(id).ok_or(Missing::Unknown)?;
                 let listed = spec.tools.mcp_servers.iter().find(|it| it.server_id == id);
-                let of_spec = listed.and_then(|it: &McpServer| it.tool_overrides.get(&reference.name));
+                let of_spec =
+                    listed.and_then(|it: &McpServer| it.tool_overrides.get(&reference.name));
                 let overrides = [server.overrides.get(&reference.name), of_spec];
                 let overrides = overrides.into_iter().flatten().copied().collect();
-                (Origin::Mcp(server), Mode::ReadOnly, Audience::EndUser, overrides)
+                (
+                    Origin::Mcp(server),
+                    Mode::ReadOnly,
+                    Audience::EndUser,
+                    overrides,
+                )
             }
         };
         let own = Overrides {
@@ -134,7 +157,9 @@ fn narrowed<'a>(
     overrides.fold((mode, exposed_to), |(mode, exposed_to), given| {
         (
             given.mode_override.map_or(mode, |it| it.max(mode)),
-            given.exposed_to_override.map_or(exposed_to, |it| it.min(exposed_to)),
+            given
+                .exposed_to_override
+                .map_or(exposed_to, |it| it.min(exposed_to)),
         )
     })
 }
@@ -203,7 +228,11 @@ mod tests {
             exposed_to_override: Some(Audience::EndUser),
             ..narrow
         };
-        let (_, found) = narrowed(Mode::ReadOnly, Audience::EndUser, [&narrow, &wide].into_iter());
+        let (_, found) = narrowed(
+            Mode::ReadOnly,
+            Audience::EndUser,
+            [&narrow, &wide].into_iter(),
+        );
         assert_eq!(found, Audience::DeveloperOnly);
         let (_, found) = narrowed(Mode::ReadOnly, Audience::DeveloperOnly, [&wide].into_iter());
         assert_eq!(found, Audience::DeveloperOnly);
@@ -211,7 +240,10 @@ mod tests {
 
     #[test]
     fn a_schema_has_properties() {
-        assert_eq!(with_properties(None), json!({"type": "object", "properties": {}}));
+        assert_eq!(
+            with_properties(None),
+            json!({"type": "object", "properties": {}})
+        );
         let kept = json!({"type": "object", "properties": {"a": {}}});
         assert_eq!(with_properties(Some(&kept)), kept);
     }

@@ -66,7 +66,12 @@ impl Models {
     /// Returns what answers for a model id; nothing if no connection does.
     pub fn choose(&self, id: &str) -> Option<Chosen> {
         let fallback = &self.fallback;
-        let by_default = || fallback.default_model.as_deref().and_then(|id| self.known(id));
+        let by_default = || {
+            fallback
+                .default_model
+                .as_deref()
+                .and_then(|id| self.known(id))
+        };
         let by_connection = || {
             let name = fallback.connection.as_ref()?;
             self.connections.contains_key(name).then(|| Chosen {
@@ -119,7 +124,9 @@ mod tests {
 
     fn check(fallback: &Fallback, id: &str, expected: Option<(&str, Option<&str>)>) {
         let found = models(fallback.clone()).choose(id);
-        let found = found.as_ref().map(|it| (it.connection.as_str(), it.model.as_deref()));
+        let found = found
+            .as_ref()
+            .map(|it| (it.connection.as_str(), it.model.as_deref()));
         assert_eq!(found, expected, "{id}");
     }
 
@@ -128,8 +135,16 @@ mod tests {
         let none = Fallback::default();
         check(&none, "ai/small", Some(("ai", Some("small"))));
         check(&none, "ai", Some(("ai", None)));
-        check(&none, "anthropic/claude-3.5-haiku", Some(("ai", Some("anthropic/claude-3.5-haiku"))));
-        check(&none, "anthropic/claude-4", Some(("claude", Some("claude-4"))));
+        check(
+            &none,
+            "anthropic/claude-3.5-haiku",
+            Some(("ai", Some("anthropic/claude-3.5-haiku"))),
+        );
+        check(
+            &none,
+            "anthropic/claude-4",
+            Some(("claude", Some("claude-4"))),
+        );
         check(&none, "openai/gpt-4o", None);
         check(&none, "crm/x", None);
         check(&none, "docs/x", None);
@@ -139,9 +154,15 @@ mod tests {
     fn an_unknown_id_goes_to_the_default_model_and_then_to_the_connection() {
         let connection = Some("claude".to_owned());
         let default_model = Some("ai/small".to_owned());
-        let both = Fallback { default_model, connection: connection.clone() };
+        let both = Fallback {
+            default_model,
+            connection: connection.clone(),
+        };
         check(&both, "openai/gpt-4o", Some(("ai", Some("small"))));
-        let one = Fallback { default_model: None, connection };
+        let one = Fallback {
+            default_model: None,
+            connection,
+        };
         check(&one, "openai/gpt-4o", Some(("claude", None)));
     }
 }

@@ -63,9 +63,16 @@ pub fn function_of_row(name: &str, row: &Json) -> FunctionTool {
         name: name.to_owned(),
         body: FunctionBody::Code(text("code").unwrap_or_default().to_owned()),
         input_schema: with_properties(row.get("input_schema")),
-        agent_tool: row.get("agent_tool").and_then(Json::as_bool).unwrap_or(false),
-        description: text("agent_tool_description").unwrap_or_default().to_owned(),
-        mode: text("agent_tool_mode").and_then(Mode::named).unwrap_or_default(),
+        agent_tool: row
+            .get("agent_tool")
+            .and_then(Json::as_bool)
+            .unwrap_or(false),
+        description: text("agent_tool_description")
+            .unwrap_or_default()
+            .to_owned(),
+        mode: text("agent_tool_mode")
+            .and_then(Mode::named)
+            .unwrap_or_default(),
         exposed_to: text("agent_tool_exposed_to")
             .and_then(Audience::named)
             .unwrap_or_default(),
@@ -79,7 +86,12 @@ fn function_of_flow(engine: &Engine, name: &str) -> Option<FunctionTool> {
     let checked = engine.check(&session, &path, name);
     let flow = checked.loaded?.flow;
     let mark = |key: &str| flow.definition.get(key).cloned();
-    let named = |key: &str| mark(key).as_ref().and_then(name_of).map(|it| it.replace('-', "_"));
+    let named = |key: &str| {
+        mark(key)
+            .as_ref()
+            .and_then(name_of)
+            .map(|it| it.replace('-', "_"))
+    };
     let description = mark("graph/agent-tool-description");
     let description = description.as_ref().and_then(Value::as_str);
     Some(FunctionTool {
@@ -108,7 +120,9 @@ async fn server(engine: &Engine, id: &str) -> Result<Option<Server>, EngineError
     }
     let connections = engine.settings().get("connections");
     let connection = connections.and_then(|all| all.get(id));
-    let backend = connection.and_then(|it| it.get("backend")).and_then(name_of);
+    let backend = connection
+        .and_then(|it| it.get("backend"))
+        .and_then(name_of);
     Ok(connection
         .filter(|_| backend.as_deref() == Some("mcp"))
         .map(|connection| Server {
@@ -158,7 +172,11 @@ pub fn make(
     target: &Target<'_>,
 ) -> Result<Made, Vec<Issue>> {
     let text = compile(spec, target)?;
-    let checked = engine.check_made(session, &text, &format!("{}.edn", compile::slug(target.name)));
+    let checked = engine.check_made(
+        session,
+        &text,
+        &format!("{}.edn", compile::slug(target.name)),
+    );
     Ok(Made { text, checked })
 }
 

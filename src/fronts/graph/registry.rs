@@ -76,7 +76,12 @@ impl Registry {
     ///
     /// # Errors
     /// When the store cannot be written.
-    pub async fn insert(self, engine: &Engine, key: &str, data: &Json) -> Result<bool, EngineError> {
+    pub async fn insert(
+        self,
+        engine: &Engine,
+        key: &str,
+        data: &Json,
+    ) -> Result<bool, EngineError> {
         match self.write(engine, key, data, WriteMode::Insert).await {
             Ok(()) => Ok(true),
             Err(StoreError::Rejected { code, .. }) if code == StoreError::ROW_KEY => Ok(false),

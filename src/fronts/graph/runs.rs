@@ -45,10 +45,26 @@ pub struct Start {
 }
 
 const START: Shape = Shape::Object(&[
-    Member::optional("input", Shape::Any, "The input; an empty object if it is left out."),
-    Member::optional("idempotency_key", Shape::Text(KEY_MAX), "The same key starts one run within 24 hours."),
-    Member::optional("webhook_url", Shape::Text(2_000), "An address that is called when the run is over."),
-    Member::optional("caller_user_id", Shape::Text(256), "Accepted for compatibility; a caller is known by the token."),
+    Member::optional(
+        "input",
+        Shape::Any,
+        "The input; an empty object if it is left out.",
+    ),
+    Member::optional(
+        "idempotency_key",
+        Shape::Text(KEY_MAX),
+        "The same key starts one run within 24 hours.",
+    ),
+    Member::optional(
+        "webhook_url",
+        Shape::Text(2_000),
+        "An address that is called when the run is over.",
+    ),
+    Member::optional(
+        "caller_user_id",
+        Shape::Text(256),
+        "Accepted for compatibility; a caller is known by the token.",
+    ),
 ]);
 
 impl Start {
@@ -61,14 +77,24 @@ impl Start {
         shape::check(&START, body, &[], &mut issues);
         let text = |key: &str| body.get(key).and_then(Json::as_str).map(str::to_owned);
         if text("idempotency_key").is_some_and(|key| key.is_empty()) {
-            issues.push(Issue::at(&[json!("idempotency_key")], "expected 1 to 128 characters, got none"));
+            issues.push(Issue::at(
+                &[json!("idempotency_key")],
+                "expected 1 to 128 characters, got none",
+            ));
         }
         let is_http = |url: &String| url.starts_with("http://") || url.starts_with("https://");
         if text("webhook_url").is_some_and(|url| !is_http(&url)) {
-            issues.push(Issue::at(&[json!("webhook_url")], "expected an address that begins with http:// or https://"));
+            issues.push(Issue::at(
+                &[json!("webhook_url")],
+                "expected an address that begins with http:// or https://",
+            ));
         }
         if !issues.is_empty() {
-            return Err(GraphError::invalid(codes::MALFORMED, "the body is not valid", &issues));
+            return Err(GraphError::invalid(
+                codes::MALFORMED,
+                "the body is not valid",
+                &issues,
+            ));
         }
         Ok(Start {
             input: match body.get("input") {
@@ -110,7 +136,9 @@ impl Start {
     fn flow_input(&self) -> Value {
         let mut input = match &self.input {
             Json::Object(members) => members.clone(),
-            bare => [(BARE_INPUT.to_owned(), bare.clone())].into_iter().collect(),
+            bare => [(BARE_INPUT.to_owned(), bare.clone())]
+                .into_iter()
+                .collect(),
         };
         if let Some(url) = &self.webhook_url {
             input.insert(super::events::WEBHOOK.to_owned(), json!(url));
@@ -132,7 +160,12 @@ pub struct StartedRun {
 ///
 /// # Errors
 /// When the agent is disabled, the project lacks a tool or a model, a limit is reached, or another request has the same key.
-pub async fn start(engine: &Engine, agent: &Agent, who: &Who, start: &Start) -> Result<StartedRun, GraphError> {
+pub async fn start(
+    engine: &Engine,
+    agent: &Agent,
+    who: &Who,
+    start: &Start,
+) -> Result<StartedRun, GraphError> {
     if agent.is_disabled() {
         let error = format!("the agent `{}` is disabled", agent.name);
         return Err(GraphError::new(Status::BadRequest, codes::DISABLED, error));
@@ -212,7 +245,11 @@ async fn of_past(
     digest: Option<&str>,
     past: &flowstone_engine::ports::PastDelivery,
 ) -> Result<StartedRun, GraphError> {
-    let run = past.runs.first().cloned().unwrap_or_else(|| RunId::from_text(String::new()));
+    let run = past
+        .runs
+        .first()
+        .cloned()
+        .unwrap_or_else(|| RunId::from_text(String::new()));
     if digest != Some(past.digest.as_str()) {
         let error = match start.idempotency_key {
             Some(_) => "idempotency_key_reuse",
@@ -255,7 +292,11 @@ pub async fn any(engine: &Engine, id: &str) -> Result<RunRow, GraphError> {
 
 /// The answer to the id of a run that does not exist, or that the caller may not know of.
 pub fn no_run(id: &str) -> GraphError {
-    GraphError::new(Status::NotFound, codes::MISSING, format!("there is no run `{id}`"))
+    GraphError::new(
+        Status::NotFound,
+        codes::MISSING,
+        format!("there is no run `{id}`"),
+    )
 }
 
 /// Returns the state of a run in the words of graph agents.
@@ -386,7 +427,9 @@ pub async fn cancel(engine: &Engine, row: &RunRow, by: &str) -> Result<&'static 
     if row.status.is_final() {
         return Err(over(engine, row).await?);
     }
-    engine.request_cancel(&row.id, &format!("cancelled by {by}")).await?;
+    engine
+        .request_cancel(&row.id, &format!("cancelled by {by}"))
+        .await?;
     Ok(status(engine, &engine.run(&row.id).await?).await?)
 }
 
@@ -414,7 +457,11 @@ enum Said {
 }
 
 const RESUME: Shape = Shape::Object(&[
-    Member::optional("approval_token", Shape::Text(256), "The token of `run_paused`."),
+    Member::optional(
+        "approval_token",
+        Shape::Text(256),
+        "The token of `run_paused`.",
+    ),
     Member::optional("approved", Shape::Bool, "Whether the call may run."),
     Member::optional("input", Shape::Any, "What an `interrupt` asks for."),
     Member::optional("reason", Shape::Text(10_000), "Why the call may not run."),
@@ -428,25 +475,38 @@ impl Answer {
     pub fn read(body: &Json) -> Result<Answer, GraphError> {
         let mut issues = Vec::new();
         shape::check(&RESUME, body, &[], &mut issues);
-        let token = body.get("approval_token").and_then(Json::as_str).map(str::to_owned);
+        let token = body
+            .get("approval_token")
+            .and_then(Json::as_str)
+            .map(str::to_owned);
         let approved = body.get("approved").and_then(Json::as_bool);
         let said = match (approved, body.get("input")) {
             (Some(_), None) if token.is_none() => {
-                issues.push(Issue::at(&[json!("approval_token")], "`approval_token` is missing"));
+                issues.push(Issue::at(
+                    &[json!("approval_token")],
+                    "`approval_token` is missing",
+                ));
                 None
             }
             (Some(approved), None) => Some(Said::Approved(approved)),
             (None, Some(input)) => Some(Said::Input(input.clone())),
             (None, None) | (Some(_), Some(_)) => {
                 if issues.is_empty() {
-                    issues.push(Issue::at(&[], "expected `approved` with `approval_token`, or `input`"));
+                    issues.push(Issue::at(
+                        &[],
+                        "expected `approved` with `approval_token`, or `input`",
+                    ));
                 }
                 None
             }
         };
         match said {
             Some(said) if issues.is_empty() => Ok(Answer { token, said }),
-            Some(_) | None => Err(GraphError::invalid(codes::MALFORMED, "the body is not valid", &issues)),
+            Some(_) | None => Err(GraphError::invalid(
+                codes::MALFORMED,
+                "the body is not valid",
+                &issues,
+            )),
         }
     }
 
@@ -478,7 +538,11 @@ pub async fn resume(
             ));
         }
         if named.is_some_and(|wait| wait.state != WaitState::Open) {
-            return Err(GraphError::new(Status::Conflict, codes::NOT_PAUSED, "the approval token was used before"));
+            return Err(GraphError::new(
+                Status::Conflict,
+                codes::NOT_PAUSED,
+                "the approval token was used before",
+            ));
         }
     }
     let Some(wait) = open.filter(|_| !row.status.is_final()) else {
@@ -500,8 +564,12 @@ pub async fn resume(
             let target = flowstone_engine::ports::Target::Name(wait.id.clone());
             engine.answer_waits(target, &payload, how).await
         }
-        (Said::Approved(_), false) => return Err(wrong_kind("the run asks for `input`, not for an approval")),
-        (Said::Input(_), true) => return Err(wrong_kind("the run asks for an approval, not for `input`")),
+        (Said::Approved(_), false) => {
+            return Err(wrong_kind("the run asks for `input`, not for an approval"));
+        }
+        (Said::Input(_), true) => {
+            return Err(wrong_kind("the run asks for an approval, not for `input`"));
+        }
     }
     .map_err(decided)?;
     Ok(match status(engine, &engine.run(&row.id).await?).await? {
@@ -518,9 +586,11 @@ fn wrong_kind(error: &str) -> GraphError {
 /// Of two answers at the same time, one counts.
 fn decided(error: EngineError) -> GraphError {
     match error {
-        EngineError::AlreadyDecided(_) => {
-            GraphError::new(Status::Conflict, codes::NOT_PAUSED, "the approval token was used before")
-        }
+        EngineError::AlreadyDecided(_) => GraphError::new(
+            Status::Conflict,
+            codes::NOT_PAUSED,
+            "the approval token was used before",
+        ),
         error => error.into(),
     }
 }
@@ -619,7 +689,12 @@ impl Reader {
 ///
 /// # Errors
 /// When the store cannot be read.
-pub async fn events(engine: &Engine, row: &RunRow, after: i64, limit: usize) -> Result<Vec<Json>, GraphError> {
+pub async fn events(
+    engine: &Engine,
+    row: &RunRow,
+    after: i64,
+    limit: usize,
+) -> Result<Vec<Json>, GraphError> {
     let Some(mut reader) = Reader::open(engine, row).await? else {
         return Ok(Vec::new());
     };

@@ -158,15 +158,24 @@ pub fn check(shape: &Shape, value: &Json, path: &[Json], issues: &mut Vec<Issue>
             (found != text).then(|| format!("expected {text:?}, got {}", shown(found)))
         }
         (Shape::Int(low, high), found) => {
-            let fits = found.as_i64().is_some_and(|it| (*low..=*high).contains(&it));
+            let fits = found
+                .as_i64()
+                .is_some_and(|it| (*low..=*high).contains(&it));
             (!fits).then(|| {
                 let found = shown(found);
                 format!("expected a whole number from {low} to {high}, got {found}")
             })
         }
         (Shape::Number(low, high), found) => {
-            let fits = found.as_f64().is_some_and(|it| (*low..=*high).contains(&it));
-            (!fits).then(|| format!("expected a number from {low} to {high}, got {}", shown(found)))
+            let fits = found
+                .as_f64()
+                .is_some_and(|it| (*low..=*high).contains(&it));
+            (!fits).then(|| {
+                format!(
+                    "expected a number from {low} to {high}, got {}",
+                    shown(found)
+                )
+            })
         }
         (Shape::List(item), Json::Array(items)) => {
             for (idx, value) in items.iter().enumerate() {
@@ -257,7 +266,11 @@ fn object(
             Some(Json::Null) if !member.is_required => {}
             Some(value) => check(&member.shape, value, &at, issues),
             None if member.is_required => {
-                let message = format!("`{}` is missing: expected {}", member.name, member.shape.noun());
+                let message = format!(
+                    "`{}` is missing: expected {}",
+                    member.name,
+                    member.shape.noun()
+                );
                 issues.push(Issue::at(&at, message));
             }
             None => {}
@@ -266,7 +279,10 @@ fn object(
     for key in given.keys() {
         let is_known = Some(key.as_str()) == tag || members.iter().any(|it| it.name == key);
         if !is_known {
-            let names: Vec<&str> = tag.into_iter().chain(members.iter().map(|it| it.name)).collect();
+            let names: Vec<&str> = tag
+                .into_iter()
+                .chain(members.iter().map(|it| it.name))
+                .collect();
             let message = format!("unknown member `{key}`: expected {}", choice(&names));
             issues.push(Issue::at(&below(path, key.as_str()), message));
         }
@@ -275,7 +291,10 @@ fn object(
 
 fn not_a_name(name: Name, text: &str) -> String {
     let shown = shown(&Json::from(text));
-    format!("expected a name that matches {}, got {shown}", name.pattern())
+    format!(
+        "expected a name that matches {}, got {shown}",
+        name.pattern()
+    )
 }
 
 /// Returns names as a choice: `"a", "b" or "c"`.
@@ -313,7 +332,9 @@ impl Shape {
             Shape::Const(text) => format!("{text:?}"),
             Shape::Int(low, high) => format!("a whole number from {low} to {high}"),
             Shape::List(_) => "a list".to_owned(),
-            Shape::MapOf(..) | Shape::MapOfAny | Shape::Object(_) | Shape::Tagged(..) => "an object".to_owned(),
+            Shape::MapOf(..) | Shape::MapOfAny | Shape::Object(_) | Shape::Tagged(..) => {
+                "an object".to_owned()
+            }
             Shape::Name(_) | Shape::Text(_) => "a text".to_owned(),
             Shape::Number(low, high) => format!("a number from {low} to {high}"),
             Shape::OneOf(names) => choice(names),

@@ -19,16 +19,28 @@ const SHORT: usize = 256;
 pub const SPEC: Shape = Shape::Object(&[
     Member::optional("$schema", Shape::Text(2_000), "The address of this schema."),
     Member::optional("name", Shape::Text(SHORT), "What people call the agent."),
-    Member::optional("description", Shape::Text(TEMPLATE_MAX), "What the agent is for."),
-    Member::required("spec_version", Shape::Const(SPEC_VERSION), "The version of the format."),
-    Member::required("entry", Shape::Name(Name::Key), "The node that a run begins with."),
-    Member::required(
-        "nodes",
-        Shape::MapOf(Name::Key, &NODE),
-        "The nodes, by id.",
+    Member::optional(
+        "description",
+        Shape::Text(TEMPLATE_MAX),
+        "What the agent is for.",
     ),
+    Member::required(
+        "spec_version",
+        Shape::Const(SPEC_VERSION),
+        "The version of the format.",
+    ),
+    Member::required(
+        "entry",
+        Shape::Name(Name::Key),
+        "The node that a run begins with.",
+    ),
+    Member::required("nodes", Shape::MapOf(Name::Key, &NODE), "The nodes, by id."),
     Member::required("edges", Shape::List(&EDGE), "The sequence of the nodes."),
-    Member::optional("tools", Shape::Object(TOOLS), "The tools that nodes may use."),
+    Member::optional(
+        "tools",
+        Shape::Object(TOOLS),
+        "The tools that nodes may use.",
+    ),
     Member::optional("limits", Shape::Object(LIMITS), "The limits of a run."),
 ]);
 
@@ -40,26 +52,58 @@ const NODE: Shape = Shape::Tagged(
         (
             "llm",
             &[
-                Member::required("model", Shape::Text(SHORT), "`provider/model`, or a connection of the project."),
+                Member::required(
+                    "model",
+                    Shape::Text(SHORT),
+                    "`provider/model`, or a connection of the project.",
+                ),
                 Member::required("system_prompt", TEMPLATE, "The system prompt, a template."),
                 Member::required("input_template", TEMPLATE, "The user message, a template."),
-                Member::required("output_key", Shape::Name(Name::Key), "The key of `state` that gets the model's last text."),
-                Member::optional("tools", Shape::List(&TOOL_REF), "The tools that the model may call; none if it is left out."),
-                Member::optional("temperature", Shape::Number(0.0, 2.0), "How random the model's choice of words is."),
-                Member::optional("max_tokens", Shape::Int(1, 1_000_000), "Maximum length of one answer of the model."),
+                Member::required(
+                    "output_key",
+                    Shape::Name(Name::Key),
+                    "The key of `state` that gets the model's last text.",
+                ),
+                Member::optional(
+                    "tools",
+                    Shape::List(&TOOL_REF),
+                    "The tools that the model may call; none if it is left out.",
+                ),
+                Member::optional(
+                    "temperature",
+                    Shape::Number(0.0, 2.0),
+                    "How random the model's choice of words is.",
+                ),
+                Member::optional(
+                    "max_tokens",
+                    Shape::Int(1, 1_000_000),
+                    "Maximum length of one answer of the model.",
+                ),
             ],
         ),
         (
             "tool",
             &[
                 Member::required("tool_ref", TOOL_REF, "The tool to call."),
-                Member::required("args_template", Shape::MapOfAny, "The arguments; every text in it is a template."),
-                Member::required("output_key", Shape::Name(Name::Key), "The key of `state` that gets the tool's result."),
+                Member::required(
+                    "args_template",
+                    Shape::MapOfAny,
+                    "The arguments; every text in it is a template.",
+                ),
+                Member::required(
+                    "output_key",
+                    Shape::Name(Name::Key),
+                    "The key of `state` that gets the tool's result.",
+                ),
             ],
         ),
         (
             "end",
-            &[Member::required("output_template", TEMPLATE, "The output of the run, a template.")],
+            &[Member::required(
+                "output_template",
+                TEMPLATE,
+                "The output of the run, a template.",
+            )],
         ),
     ],
 );
@@ -91,7 +135,11 @@ const TOOL_REF: Shape = Shape::Tagged(
         (
             "builtin",
             &[
-                Member::required("name", Shape::Name(Name::Tool), "The name of the built-in tool."),
+                Member::required(
+                    "name",
+                    Shape::Name(Name::Tool),
+                    "The name of the built-in tool.",
+                ),
                 MODE_OVERRIDE,
                 EXPOSED_TO_OVERRIDE,
             ],
@@ -100,7 +148,11 @@ const TOOL_REF: Shape = Shape::Tagged(
             "mcp",
             &[
                 Member::required("server_id", Shape::Text(SHORT), "The id of the MCP server."),
-                Member::required("name", Shape::Name(Name::Tool), "The name of the server's tool."),
+                Member::required(
+                    "name",
+                    Shape::Name(Name::Tool),
+                    "The name of the server's tool.",
+                ),
                 MODE_OVERRIDE,
                 EXPOSED_TO_OVERRIDE,
             ],
@@ -108,7 +160,11 @@ const TOOL_REF: Shape = Shape::Tagged(
         (
             "function",
             &[
-                Member::required("name", Shape::Name(Name::Tool), "The name of the function or flow."),
+                Member::required(
+                    "name",
+                    Shape::Name(Name::Tool),
+                    "The name of the function or flow.",
+                ),
                 MODE_OVERRIDE,
                 EXPOSED_TO_OVERRIDE,
             ],
@@ -117,38 +173,88 @@ const TOOL_REF: Shape = Shape::Tagged(
 );
 
 const TOOLS: &[Member] = &[
-    Member::optional("builtin", Shape::List(&Shape::Name(Name::Tool)), "Built-in tools."),
+    Member::optional(
+        "builtin",
+        Shape::List(&Shape::Name(Name::Tool)),
+        "Built-in tools.",
+    ),
     Member::optional(
         "mcp_servers",
         Shape::List(&Shape::Object(&[
-            Member::required("server_id", Shape::Text(SHORT), "The id of a registered server."),
-            Member::required("tools", Shape::List(&Shape::Name(Name::Tool)), "Those of its tools that nodes may use."),
+            Member::required(
+                "server_id",
+                Shape::Text(SHORT),
+                "The id of a registered server.",
+            ),
+            Member::required(
+                "tools",
+                Shape::List(&Shape::Name(Name::Tool)),
+                "Those of its tools that nodes may use.",
+            ),
             Member::optional(
                 "tool_overrides",
-                Shape::MapOf(Name::Tool, &Shape::Object(&[MODE_OVERRIDE, EXPOSED_TO_OVERRIDE])),
+                Shape::MapOf(
+                    Name::Tool,
+                    &Shape::Object(&[MODE_OVERRIDE, EXPOSED_TO_OVERRIDE]),
+                ),
                 "Overrides by tool.",
             ),
         ])),
         "MCP servers and the tools of each.",
     ),
-    Member::optional("functions", Shape::List(&Shape::Name(Name::Tool)), "Functions and flows that are marked as agent tools."),
+    Member::optional(
+        "functions",
+        Shape::List(&Shape::Name(Name::Tool)),
+        "Functions and flows that are marked as agent tools.",
+    ),
 ];
 
 const LIMITS: &[Member] = &[
-    Member::optional("max_steps", Shape::Int(1, 200), "Node visits of a run, and model turns of one `llm` node. Default 20."),
-    Member::optional("max_tool_calls", Shape::Int(0, 500), "Tool calls of a run. Default 100."),
-    Member::optional("max_parallel_tools", Shape::Int(1, 16), "Tool calls at the same time. Default 4."),
-    Member::optional("timeout_seconds", Shape::Int(5, 3_600), "Duration of a run without its pauses. Default 600."),
-    Member::optional("human_timeout_seconds", Shape::Int(60, 604_800), "Duration of one pause. Default 86400."),
-    Member::optional("heartbeat_seconds", Shape::Int(1, 60), "Accepted for compatibility; a lease shows whether a run is executed."),
-    Member::optional("checkpoint_every_node", Shape::Bool, "Accepted for compatibility; every call is journaled."),
+    Member::optional(
+        "max_steps",
+        Shape::Int(1, 200),
+        "Node visits of a run, and model turns of one `llm` node. Default 20.",
+    ),
+    Member::optional(
+        "max_tool_calls",
+        Shape::Int(0, 500),
+        "Tool calls of a run. Default 100.",
+    ),
+    Member::optional(
+        "max_parallel_tools",
+        Shape::Int(1, 16),
+        "Tool calls at the same time. Default 4.",
+    ),
+    Member::optional(
+        "timeout_seconds",
+        Shape::Int(5, 3_600),
+        "Duration of a run without its pauses. Default 600.",
+    ),
+    Member::optional(
+        "human_timeout_seconds",
+        Shape::Int(60, 604_800),
+        "Duration of one pause. Default 86400.",
+    ),
+    Member::optional(
+        "heartbeat_seconds",
+        Shape::Int(1, 60),
+        "Accepted for compatibility; a lease shows whether a run is executed.",
+    ),
+    Member::optional(
+        "checkpoint_every_node",
+        Shape::Bool,
+        "Accepted for compatibility; every call is journaled.",
+    ),
 ];
 
 /// Returns the JSON Schema of specs.
 pub fn schema() -> Json {
     let mut schema = SPEC.schema();
     if let Json::Object(members) = &mut schema {
-        members.insert("$schema".to_owned(), json!("https://json-schema.org/draft/2020-12/schema"));
+        members.insert(
+            "$schema".to_owned(),
+            json!("https://json-schema.org/draft/2020-12/schema"),
+        );
         members.insert("title".to_owned(), json!("Graph spec"));
     }
     schema
@@ -266,7 +372,9 @@ impl Mode {
 
     /// Returns the mode of a name.
     pub fn named(name: &str) -> Option<Mode> {
-        [Mode::ReadOnly, Mode::ReadWrite].into_iter().find(|mode| mode.name() == name)
+        [Mode::ReadOnly, Mode::ReadWrite]
+            .into_iter()
+            .find(|mode| mode.name() == name)
     }
 }
 

@@ -81,7 +81,10 @@ pub fn check<'a>(
 ) -> Vec<Reference<'a>> {
     let (tags, is_open) = tags(template);
     if is_open {
-        warnings.push(Issue::at(path, "`{{` is not closed by `}}`, so it stays as text"));
+        warnings.push(Issue::at(
+            path,
+            "`{{` is not closed by `}}`, so it stays as text",
+        ));
     }
     let mut references = Vec::new();
     for tag in tags {
@@ -100,8 +103,19 @@ mod tests {
     #[test]
     fn only_paths_below_input_and_state_are_references() {
         assert_eq!(reference("input"), Ok(vec!["input"]));
-        assert_eq!(reference("state.items.0.name"), Ok(vec!["state", "items", "0", "name"]));
-        for wrong in ["", "env.HOME", "input.", "input..a", "state.a + 1", "input[0]", "#if input.a"] {
+        assert_eq!(
+            reference("state.items.0.name"),
+            Ok(vec!["state", "items", "0", "name"])
+        );
+        for wrong in [
+            "",
+            "env.HOME",
+            "input.",
+            "input..a",
+            "state.a + 1",
+            "input[0]",
+            "#if input.a",
+        ] {
             assert!(reference(wrong).is_err(), "{wrong}");
         }
     }
@@ -109,9 +123,17 @@ mod tests {
     #[test]
     fn an_open_tag_is_a_warning_and_a_wrong_root_an_issue() {
         let (mut issues, mut warnings) = (Vec::new(), Vec::new());
-        let found = check("{{ input.a }} {{secrets.b}} {{ input", &[], &mut issues, &mut warnings);
+        let found = check(
+            "{{ input.a }} {{secrets.b}} {{ input",
+            &[],
+            &mut issues,
+            &mut warnings,
+        );
         assert_eq!(found, [["input", "a"]]);
-        assert!(issues[0].message.contains("unknown root `secrets`"), "{issues:?}");
+        assert!(
+            issues[0].message.contains("unknown root `secrets`"),
+            "{issues:?}"
+        );
         assert_eq!(warnings.len(), 1);
     }
 }

@@ -138,7 +138,9 @@ impl<'a> Parts<'a> {
                 issues.push(Issue::at(&at("from"), message));
             }
             if let Some(other) = next.get(from) {
-                let message = format!("the node `{from}` has an edge to `{other}` already: expected at most one outgoing edge");
+                let message = format!(
+                    "the node `{from}` has an edge to `{other}` already: expected at most one outgoing edge"
+                );
                 issues.push(Issue::at(&at("from"), message));
                 continue;
             }
@@ -185,7 +187,9 @@ impl<'a> Parts<'a> {
             let Some(to) = next.get(at) else {
                 if self.kind(at).is_some_and(|kind| kind != "end") {
                     let path = [json!("nodes"), json!(at)];
-                    let message = format!("the node `{at}` is not an end node and has no outgoing edge, so no `end` is reached from `{entry}`");
+                    let message = format!(
+                        "the node `{at}` is not an end node and has no outgoing edge, so no `end` is reached from `{entry}`"
+                    );
                     report.issues.push(Issue::at(&path, message));
                 }
                 break;
@@ -214,7 +218,12 @@ impl<'a> Parts<'a> {
             let Some(node) = node.as_object() else {
                 continue;
             };
-            for field in ["system_prompt", "input_template", "output_template", "args_template"] {
+            for field in [
+                "system_prompt",
+                "input_template",
+                "output_template",
+                "args_template",
+            ] {
                 let Some(value) = node.get(field) else {
                     continue;
                 };
@@ -243,7 +252,9 @@ impl<'a> Parts<'a> {
                     continue;
                 };
                 if names.contains(&name) {
-                    let message = format!("the node lists two tools called `{name}`, and a model knows tools by their names");
+                    let message = format!(
+                        "the node lists two tools called `{name}`, and a model knows tools by their names"
+                    );
                     report.issues.push(Issue::at(&at, message));
                 }
                 names.push(name);
@@ -280,7 +291,9 @@ impl<'a> Allowed<'a> {
             let items = value.and_then(Json::as_array).into_iter().flatten();
             items.filter_map(Json::as_str).collect()
         };
-        let servers = tools.and_then(|it| it.get("mcp_servers")).and_then(Json::as_array);
+        let servers = tools
+            .and_then(|it| it.get("mcp_servers"))
+            .and_then(Json::as_array);
         Allowed {
             builtin: names(tools.and_then(|it| it.get("builtin"))),
             functions: names(tools.and_then(|it| it.get("functions"))),
@@ -301,7 +314,10 @@ impl<'a> Allowed<'a> {
             return;
         };
         let (is_listed, place) = match source {
-            "builtin" => (is_builtin_listed(&self.builtin, name), "tools.builtin".to_owned()),
+            "builtin" => (
+                is_builtin_listed(&self.builtin, name),
+                "tools.builtin".to_owned(),
+            ),
             "function" => (self.functions.contains(&name), "tools.functions".to_owned()),
             "mcp" => {
                 let Some(id) = text("server_id") else {
@@ -309,7 +325,10 @@ impl<'a> Allowed<'a> {
                 };
                 let mut servers = self.mcp.iter();
                 let is_listed = servers.any(|(known, tools)| *known == id && tools.contains(&name));
-                (is_listed, format!("tools.mcp_servers for the server `{id}`"))
+                (
+                    is_listed,
+                    format!("tools.mcp_servers for the server `{id}`"),
+                )
             }
             _ => return,
         };
@@ -323,5 +342,7 @@ impl<'a> Allowed<'a> {
 /// A built-in tool is listed under one of its names.
 fn is_builtin_listed(listed: &[&str], name: &str) -> bool {
     let same = super::builtin::canonical(name);
-    listed.iter().any(|known| super::builtin::canonical(known) == same)
+    listed
+        .iter()
+        .any(|known| super::builtin::canonical(known) == same)
 }

@@ -46,9 +46,10 @@ fn show(args: &GraphValidate, app: &dyn App) -> Result<Exit, Report> {
     if let Some(spec) = spec {
         let engine = app.open(&Project::find(&args.home), Open::OrMake)?;
         let name = stem(&args.file);
-        let found = Runtime::start()?.block_on(with_target(&engine, &spec, &name, None, |target| {
-            flowstone_fronts::graph::project_warnings(&spec, target)
-        }))?;
+        let found =
+            Runtime::start()?.block_on(with_target(&engine, &spec, &name, None, |target| {
+                flowstone_fronts::graph::project_warnings(&spec, target)
+            }))?;
         report.warnings.extend(found);
     }
     let exit = match report.is_valid() {
@@ -125,10 +126,15 @@ pub async fn of_file(
         project::make(engine, &session, &spec, target)
     });
     let made = made.await?.map_err(|issues| lacking(file, &issues))?;
-    let is_error = |finding: &&flowstone_engine::diagnostic::Diagnostic| {
-        finding.severity == Found::Error
-    };
-    let errors: Vec<_> = made.checked.findings.iter().filter(is_error).cloned().collect();
+    let is_error =
+        |finding: &&flowstone_engine::diagnostic::Diagnostic| finding.severity == Found::Error;
+    let errors: Vec<_> = made
+        .checked
+        .findings
+        .iter()
+        .filter(is_error)
+        .cloned()
+        .collect();
     let mut errors = of_findings(&session, &errors).into_iter();
     if let Some(first) = errors.next() {
         if !quietly {
@@ -174,7 +180,8 @@ fn valid(file: &Path) -> Result<GraphSpec, Report> {
             let mut reports = drawn(file, &report).into_iter();
             let first = reports.next();
             reports.for_each(|report| output::report(&report));
-            Err(first.unwrap_or_else(|| Report::error(codes::INVALID_SPEC, "the spec is not valid")))
+            Err(first
+                .unwrap_or_else(|| Report::error(codes::INVALID_SPEC, "the spec is not valid")))
         }
     }
 }
@@ -199,7 +206,11 @@ fn lacking(file: &Path, issues: &[Issue]) -> Report {
         .iter()
         .map(|issue| format!("{}: {}", issue.place(), issue.message))
         .collect();
-    let message = format!("{} cannot run in this project: {}", file.display(), texts.join("; "));
+    let message = format!(
+        "{} cannot run in this project: {}",
+        file.display(),
+        texts.join("; ")
+    );
     Report::error(codes::LACKING, message).hint(
         "a model needs a connection in flowstone.edn that lists it under `:models`, or one called `:ai`; a function needs a flow with `:graph/agent-tool true`, or `POST /v1/default/functions`",
     )

@@ -17,7 +17,8 @@ fn edn(text: &str) -> Value {
 /// Returns the nodes of a spec: a model, a tool, an end.
 fn chain(max_steps: i64) -> Chain {
     let nodes = r#"[["ask" :llm] ["save" :tool] ["done" :end]]"#;
-    let definition = format!("{{:graph/agent \"support\" :graph/nodes {nodes} :graph/max-steps {max_steps}}}");
+    let definition =
+        format!("{{:graph/agent \"support\" :graph/nodes {nodes} :graph/max-steps {max_steps}}}");
     let flow = Flow {
         definition: edn(&definition),
         ..Flow::bare("support", Value::Nil)
@@ -112,7 +113,8 @@ fn reply(text: &str, at_ms: i64) -> FeedItem {
     entry(EntryKind::Result, ("ask", "llm"), text, at_ms)
 }
 
-const CALLS: &str = r#"{:content "" :tool-calls [{:name "look"}] :usage {:prompt-tokens 7 :completion-tokens 3}}"#;
+const CALLS: &str =
+    r#"{:content "" :tool-calls [{:name "look"}] :usage {:prompt-tokens 7 :completion-tokens 3}}"#;
 const ANSWER: &str = r#"{:content "ok" :usage {:prompt-tokens 9 :completion-tokens 1}}"#;
 
 /// The rows of a run with a call, an approval and an end.
@@ -122,15 +124,35 @@ fn rows() -> Vec<FeedItem> {
         life(EventKind::RunStarted, 1),
         entry(EntryKind::Note, ("flow/now", "flow/now"), "1", 1),
         reply(CALLS, 2),
-        emitted("graph.call", r#"{:id "c1" :name "look" :args {:id 1} :source "function"}"#, 3),
-        emitted("graph.called", r#"{:id "c1" :status "ok" :result {:found 1}}"#, 8),
+        emitted(
+            "graph.call",
+            r#"{:id "c1" :name "look" :args {:id 1} :source "function"}"#,
+            3,
+        ),
+        emitted(
+            "graph.called",
+            r#"{:id "c1" :status "ok" :result {:found 1}}"#,
+            8,
+        ),
         reply(ANSWER, 9),
-        emitted("graph.call", r#"{:id "save" :name "put" :args {} :source "builtin"}"#, 10),
-        emitted("graph.pause", r#"{:tool_call_id "save" :tool_name "put" :args {}}"#, 10),
+        emitted(
+            "graph.call",
+            r#"{:id "save" :name "put" :args {} :source "builtin"}"#,
+            10,
+        ),
+        emitted(
+            "graph.pause",
+            r#"{:tool_call_id "save" :tool_name "put" :args {}}"#,
+            10,
+        ),
         opened("save.1.1.approval", 11),
         life(EventKind::WaitAnswered, 1_011),
         life(EventKind::RunResumed, 1_012),
-        emitted("graph.called", r#"{:id "save" :status "ok" :result true}"#, 1_015),
+        emitted(
+            "graph.called",
+            r#"{:id "save" :status "ok" :result true}"#,
+            1_015,
+        ),
         life(EventKind::RunCompleted, 1_016),
     ]
 }
@@ -149,7 +171,10 @@ fn check(rows: &[FeedItem], row: &RunRow, max_steps: i64, expected: &[&str]) -> 
     assert_eq!(names, expected);
     let numbers: Vec<i64> = found.iter().map(|event| event.seq).collect();
     assert_eq!(numbers, (1..=found.len() as i64).collect::<Vec<_>>());
-    found.into_iter().map(|event| Json::Object(event.data)).collect()
+    found
+        .into_iter()
+        .map(|event| Json::Object(event.data))
+        .collect()
 }
 
 const WHOLE: &[&str] = &[
@@ -186,7 +211,8 @@ fn a_run_has_its_events_in_order_with_exact_payloads() {
     end["status"] = json!("ok");
     end["duration_ms"] = json!(5);
     assert_eq!(data[4], end);
-    let payload = json!({"tool_call_id": "save", "tool_name": "put", "args": {}, "approval_token": "w1"});
+    let payload =
+        json!({"tool_call_id": "save", "tool_name": "put", "args": {}, "approval_token": "w1"});
     assert_eq!(data[9], json!({"payload": payload}));
     // The pause of 1000 ms is not part of the call.
     assert_eq!(data[10]["duration_ms"], json!(5));
@@ -210,32 +236,64 @@ fn a_visit_over_the_limit_does_not_begin() {
     let mut rows = rows();
     rows.truncate(7);
     rows.push(life(EventKind::RunFailed, 20));
-    let row = failed(r#"{:kind :graph :reason "max_steps" :node "save"}"#, "one more");
+    let row = failed(
+        r#"{:kind :graph :reason "max_steps" :node "save"}"#,
+        "one more",
+    );
     let names = [&WHOLE[..7], &["run_failed"]].concat();
     let data = check(&rows, &row, 1, &names);
-    assert_eq!(data[7], json!({"error": "one more", "reason": "max_steps", "node_id": "save"}));
+    assert_eq!(
+        data[7],
+        json!({"error": "one more", "reason": "max_steps", "node_id": "save"})
+    );
 }
 
 #[test]
 fn a_denied_call_ends_before_the_run_fails() {
     let mut rows = rows();
     rows.truncate(12);
-    rows.push(emitted("graph.called", r#"{:id "save" :status "denied" :error "no"}"#, 1_013));
+    rows.push(emitted(
+        "graph.called",
+        r#"{:id "save" :status "denied" :error "no"}"#,
+        1_013,
+    ));
     rows.push(life(EventKind::RunFailed, 1_014));
-    let row = failed(r#"{:kind :graph :reason "approval_denied" :node "save"}"#, "denied");
+    let row = failed(
+        r#"{:kind :graph :reason "approval_denied" :node "save"}"#,
+        "denied",
+    );
     let data = check(&rows, &row, 20, &[&WHOLE[..11], &["run_failed"]].concat());
-    assert_eq!((&data[10]["status"], &data[10]["error"]), (&json!("denied"), &json!("no")));
+    assert_eq!(
+        (&data[10]["status"], &data[10]["error"]),
+        (&json!("denied"), &json!("no"))
+    );
     assert!(data[10].get("result").is_none());
     assert_eq!(data[11]["reason"], json!("approval_denied"));
 }
 
 #[test]
 fn a_failure_that_is_not_of_the_graph_is_internal() {
-    let rows = [life(EventKind::RunCreated, 0), life(EventKind::RunFailed, 1)];
-    let data = check(&rows, &failed("{}", "odd"), 20, &["run_start", "run_failed"]);
+    let rows = [
+        life(EventKind::RunCreated, 0),
+        life(EventKind::RunFailed, 1),
+    ];
+    let data = check(
+        &rows,
+        &failed("{}", "odd"),
+        20,
+        &["run_start", "run_failed"],
+    );
     assert_eq!(data[1], json!({"error": "odd", "reason": "internal"}));
-    let rows = [life(EventKind::RunCreated, 0), life(EventKind::RunTimedOut, 1)];
-    let data = check(&rows, &row(RunStatus::TimedOut), 20, &["run_start", "run_failed"]);
+    let rows = [
+        life(EventKind::RunCreated, 0),
+        life(EventKind::RunTimedOut, 1),
+    ];
+    let data = check(
+        &rows,
+        &row(RunStatus::TimedOut),
+        20,
+        &["run_start", "run_failed"],
+    );
     assert_eq!(data[1]["reason"], json!("timeout"));
 }
 
@@ -243,7 +301,12 @@ fn a_failure_that_is_not_of_the_graph_is_internal() {
 fn a_cancelled_run_ends_with_an_event_without_data() {
     for kind in [EventKind::RunCancelled, EventKind::RunTerminated] {
         let rows = [life(EventKind::RunCreated, 0), life(kind, 1)];
-        let data = check(&rows, &row(RunStatus::Cancelled), 20, &["run_start", "run_cancelled"]);
+        let data = check(
+            &rows,
+            &row(RunStatus::Cancelled),
+            20,
+            &["run_start", "run_cancelled"],
+        );
         assert_eq!(data[1], json!({}));
     }
 }
@@ -265,12 +328,23 @@ fn the_audit_has_a_digest_of_the_arguments_and_not_the_arguments() {
     for item in rows() {
         projection.take(&item, &row);
     }
-    let audit: Vec<Json> = projection.calls().iter().map(|call| call.row("r1")).collect();
+    let audit: Vec<Json> = projection
+        .calls()
+        .iter()
+        .map(|call| call.row("r1"))
+        .collect();
     assert_eq!(audit.len(), 2);
     assert_eq!(
-        (&audit[0]["tool_name"], &audit[0]["status"], &audit[0]["node_id"]),
+        (
+            &audit[0]["tool_name"],
+            &audit[0]["status"],
+            &audit[0]["node_id"]
+        ),
         (&json!("look"), &json!("ok"), &json!("ask"))
     );
-    assert_eq!(audit[0]["args_sha256"], json!(codec::digest_bytes(br#"{"id":1}"#)));
+    assert_eq!(
+        audit[0]["args_sha256"],
+        json!(codec::digest_bytes(br#"{"id":1}"#))
+    );
     assert!(audit[0].get("args").is_none());
 }

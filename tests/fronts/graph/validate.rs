@@ -45,13 +45,17 @@ fn issues_of(spec: &Value) -> Vec<String> {
     let (read, report) = validate(spec);
     assert_eq!(read.is_some(), report.is_valid());
     let issues = report.issues.iter();
-    issues.map(|it| format!("{}: {}", it.place(), it.message)).collect()
+    issues
+        .map(|it| format!("{}: {}", it.place(), it.message))
+        .collect()
 }
 
 fn warnings_of(spec: &Value) -> Vec<String> {
     let (_, report) = validate(spec);
     let warnings = report.warnings.iter();
-    warnings.map(|it| format!("{}: {}", it.place(), it.message)).collect()
+    warnings
+        .map(|it| format!("{}: {}", it.place(), it.message))
+        .collect()
 }
 
 fn set(spec: &mut Value, pointer: &str, value: Value) {
@@ -89,28 +93,59 @@ fn tools_and_limits_may_be_left_out() {
     let (read, _) = validate(&spec);
     let limits = read.expect("a valid spec").limits;
     assert_eq!(
-        (limits.max_steps, limits.max_tool_calls, limits.max_parallel_tools),
+        (
+            limits.max_steps,
+            limits.max_tool_calls,
+            limits.max_parallel_tools
+        ),
         (20, 100, 4)
     );
-    assert_eq!((limits.timeout_seconds, limits.human_timeout_seconds), (600, 86_400));
+    assert_eq!(
+        (limits.timeout_seconds, limits.human_timeout_seconds),
+        (600, 86_400)
+    );
     spec["limits"] = Value::Null;
     assert_eq!(issues_of(&spec), [""; 0]);
 }
 
 #[test]
 fn an_unknown_version_node_type_or_member_is_refused() {
-    check("/spec_version", json!("2"), &[r#"spec_version: expected "1", got "2""#]);
+    check(
+        "/spec_version",
+        json!("2"),
+        &[r#"spec_version: expected "1", got "2""#],
+    );
     check("/spec_version", json!(1), &["spec_version: expected"]);
     check(
         "/nodes/reply/type",
         json!("branch"),
         &[r#"nodes.reply.type: expected "llm", "tool" or "end", got "branch""#],
     );
-    check("/nodes/reply/when", json!("x"), &["nodes.reply.when: unknown member `when`"]);
-    check("/edges/0/condition", json!("x"), &["edges[0].condition: unknown member"]);
-    check("/nodes/reply/temperature", json!(3), &["nodes.reply.temperature: expected a number from 0 to 2"]);
-    check("/nodes/find/tool_ref/source", json!("shell"), &["nodes.find.tool_ref.source: expected"]);
-    check("/nodes/done/output_template", json!(7), &["nodes.done.output_template: expected a text, got 7"]);
+    check(
+        "/nodes/reply/when",
+        json!("x"),
+        &["nodes.reply.when: unknown member `when`"],
+    );
+    check(
+        "/edges/0/condition",
+        json!("x"),
+        &["edges[0].condition: unknown member"],
+    );
+    check(
+        "/nodes/reply/temperature",
+        json!(3),
+        &["nodes.reply.temperature: expected a number from 0 to 2"],
+    );
+    check(
+        "/nodes/find/tool_ref/source",
+        json!("shell"),
+        &["nodes.find.tool_ref.source: expected"],
+    );
+    check(
+        "/nodes/done/output_template",
+        json!(7),
+        &["nodes.done.output_template: expected a text, got 7"],
+    );
 }
 
 #[test]
@@ -136,8 +171,16 @@ fn limits_have_caps() {
 
 #[test]
 fn edges_join_known_nodes_once_and_without_cycles() {
-    check("/entry", json!("start"), &["entry: there is no node `start`"]);
-    check("/edges/1/to", json!("gone"), &["edges[1].to: there is no node `gone`"]);
+    check(
+        "/entry",
+        json!("start"),
+        &["entry: there is no node `start`"],
+    );
+    check(
+        "/edges/1/to",
+        json!("gone"),
+        &["edges[1].to: there is no node `gone`"],
+    );
     check(
         "/edges/2",
         json!({"from": "find", "to": "done"}),
@@ -146,18 +189,28 @@ fn edges_join_known_nodes_once_and_without_cycles() {
     check(
         "/edges/2",
         json!({"from": "done", "to": "find"}),
-        &["edges[2].from: the end node `done` cannot have", "edges: the edges form a cycle"],
+        &[
+            "edges[2].from: the end node `done` cannot have",
+            "edges: the edges form a cycle",
+        ],
     );
     check(
         "/edges/1/to",
         json!("find"),
         &["edges: the edges form a cycle: find -> reply -> find"],
     );
-    check("/edges/1/to", json!("reply"), &["edges: the edges form a cycle: reply -> reply"]);
+    check(
+        "/edges/1/to",
+        json!("reply"),
+        &["edges: the edges form a cycle: reply -> reply"],
+    );
     let mut open = spec();
     open["edges"] = json!([{"from": "find", "to": "reply"}]);
     let found = issues_of(&open);
-    assert!(found[0].starts_with("nodes.reply: the node `reply` is not an end node"), "{found:?}");
+    assert!(
+        found[0].starts_with("nodes.reply: the node `reply` is not an end node"),
+        "{found:?}"
+    );
 }
 
 #[test]
@@ -165,7 +218,10 @@ fn a_node_that_is_not_reached_is_a_warning() {
     let mut spec = spec();
     spec["nodes"]["spare"] = json!({"type": "end", "output_template": "x"});
     assert_eq!(issues_of(&spec), [""; 0]);
-    assert_eq!(warnings_of(&spec), ["nodes.spare: the node `spare` is not reached from `find`"]);
+    assert_eq!(
+        warnings_of(&spec),
+        ["nodes.spare: the node `spare` is not reached from `find`"]
+    );
 }
 
 #[test]
@@ -181,10 +237,23 @@ fn templates_have_two_roots_and_no_code() {
         check("/nodes/done/output_template", json!(text), &[expected]);
         let nested = json!({"a": [{"b": text}]});
         let place = "nodes.find.args_template.a[0].b: ";
-        check("/nodes/find/args_template", nested, &[&format!("{place}{expected}")]);
+        check(
+            "/nodes/find/args_template",
+            nested,
+            &[&format!("{place}{expected}")],
+        );
     }
-    for text in ["{{input}}", "{{ state.rows.0.id }}", "no template", "{{ input.a }"] {
-        assert_eq!(issues("/nodes/reply/input_template", json!(text)), [""; 0], "{text}");
+    for text in [
+        "{{input}}",
+        "{{ state.rows.0.id }}",
+        "no template",
+        "{{ input.a }",
+    ] {
+        assert_eq!(
+            issues("/nodes/reply/input_template", json!(text)),
+            [""; 0],
+            "{text}"
+        );
     }
 }
 
@@ -203,9 +272,15 @@ fn a_tool_outside_the_top_level_block_is_refused() {
     check(
         "/nodes/reply/tools/1",
         json!({"source": "mcp", "server_id": "docs", "name": "search"}),
-        &["nodes.reply.tools[1]: the tool `search` is not listed in tools.mcp_servers for the server `docs`"],
+        &[
+            "nodes.reply.tools[1]: the tool `search` is not listed in tools.mcp_servers for the server `docs`",
+        ],
     );
-    check("/nodes/reply/tools/0/name", json!("look up"), &["nodes.reply.tools[0].name: expected a name", "not listed"]);
+    check(
+        "/nodes/reply/tools/0/name",
+        json!("look up"),
+        &["nodes.reply.tools[0].name: expected a name", "not listed"],
+    );
     // The other name of the same tool.
     assert_eq!(issues("/tools/builtin", json!(["select_rows"])), [""; 0]);
 }
@@ -214,7 +289,11 @@ fn a_tool_outside_the_top_level_block_is_refused() {
 fn two_tools_of_a_node_have_two_names() {
     let mut spec = spec();
     spec["tools"]["mcp_servers"] = json!([{"server_id": "docs", "tools": ["lookup"]}]);
-    set(&mut spec, "/nodes/reply/tools/1", json!({"source": "mcp", "server_id": "docs", "name": "lookup"}));
+    set(
+        &mut spec,
+        "/nodes/reply/tools/1",
+        json!({"source": "mcp", "server_id": "docs", "name": "lookup"}),
+    );
     let found = issues_of(&spec);
     assert_eq!(found.len(), 1, "{found:?}");
     assert!(found[0].contains("two tools called `lookup`"), "{found:?}");
@@ -236,7 +315,10 @@ fn all_issues_are_reported_at_once() {
         "edges[1].to",
         "nodes.find.tool_ref",
     ] {
-        assert!(found.iter().any(|issue| issue.starts_with(place)), "{place}: {found:#?}");
+        assert!(
+            found.iter().any(|issue| issue.starts_with(place)),
+            "{place}: {found:#?}"
+        );
     }
 }
 
@@ -244,12 +326,18 @@ fn all_issues_are_reported_at_once() {
 fn a_value_that_is_no_object_and_an_oversized_spec_are_refused() {
     for wrong in [json!(null), json!([]), json!("x"), json!(1)] {
         let (read, report) = validate(&wrong);
-        assert!(read.is_none() && report.issues[0].path.is_empty(), "{wrong}");
+        assert!(
+            read.is_none() && report.issues[0].path.is_empty(),
+            "{wrong}"
+        );
     }
     let long = "x".repeat(2_000_000);
     let found = issues("/nodes/reply/system_prompt", json!(long));
     assert_eq!(found.len(), 1, "{found:?}");
-    assert!(found[0].starts_with("the spec: expected a spec of at most"), "{found:?}");
+    assert!(
+        found[0].starts_with("the spec: expected a spec of at most"),
+        "{found:?}"
+    );
     let found = issues("/nodes/reply/system_prompt", json!("x".repeat(100_001)));
     assert!(found[0].contains("at most 100000 bytes"), "{found:?}");
     // A long value is not repeated in its message.
@@ -265,6 +353,11 @@ fn the_schema_accepts_what_is_valid_and_refuses_what_is_malformed() {
     let limits = &schema["properties"]["limits"]["properties"];
     assert_eq!(limits["max_steps"]["maximum"], json!(200));
     let nodes = &schema["properties"]["nodes"]["additionalProperties"]["oneOf"];
-    let kinds: Vec<&Value> = nodes.as_array().expect("kinds").iter().map(|it| &it["properties"]["type"]["const"]).collect();
+    let kinds: Vec<&Value> = nodes
+        .as_array()
+        .expect("kinds")
+        .iter()
+        .map(|it| &it["properties"]["type"]["const"])
+        .collect();
     assert_eq!(kinds, ["llm", "tool", "end"]);
 }

@@ -63,7 +63,9 @@ async fn show(
 ) -> Result<Answer, Problem> {
     visitor.owner(Scope::Read)?;
     let agent = server
-        .ask(async move |desk: &Desk| Ok::<_, GraphError>(visitor.agent(desk, &name).await?.to_json()))
+        .ask(async move |desk: &Desk| {
+            Ok::<_, GraphError>(visitor.agent(desk, &name).await?.to_json())
+        })
         .await?;
     Ok(Answer::ok(json!({"agent": agent})))
 }

@@ -9,8 +9,8 @@ use axum::routing::get;
 use flowstone_engine::ports::{News, RunRow};
 use flowstone_engine::token::Scope;
 use flowstone_fronts::graph::error::GraphError;
-use flowstone_fronts::graph::runs::{self, Reader, Stand};
 use flowstone_fronts::graph::events::RunEvent;
+use flowstone_fronts::graph::runs::{self, Reader, Stand};
 use serde_json::{Value as Json, json};
 
 use super::public::own;
@@ -30,7 +30,10 @@ const LIMIT: (i64, i64) = (100, 500);
 pub(super) fn routes() -> Router<Shared> {
     Router::new()
         .route("/v1/{app_id}/agents/{name}/runs/{id}/events", get(follow))
-        .route("/v1/{app_id}/agents/{name}/runs/{id}/events.json", get(list))
+        .route(
+            "/v1/{app_id}/agents/{name}/runs/{id}/events.json",
+            get(list),
+        )
         .route("/v1/{app_id}/public/runs/{id}/events", get(follow_own))
         .route("/v1/{app_id}/public/runs/{id}/events.json", get(list_own))
 }
@@ -111,18 +114,32 @@ impl FromRequestParts<Shared> for Follower {
     async fn from_request_parts(parts: &mut Parts, server: &Shared) -> Result<Follower, Problem> {
         let query = Query::read(parts.uri.query(), OF_STREAM)?;
         let Some(text) = query.owned("token") else {
-            if !["authorization", "apikey"].iter().any(|name| parts.headers.contains_key(*name)) {
+            if !["authorization", "apikey"]
+                .iter()
+                .any(|name| parts.headers.contains_key(*name))
+            {
                 return Err(unauthorized("this stream needs `?token=`, a stream token"));
             }
-            return Visitor::from_request_parts(parts, server).await.map(Follower);
+            return Visitor::from_request_parts(parts, server)
+                .await
+                .map(Follower);
         };
         project(parts, server)?;
-        let run = parts.uri.path().split('/').nth(5).unwrap_or_default().to_owned();
+        let run = parts
+            .uri
+            .path()
+            .split('/')
+            .nth(5)
+            .unwrap_or_default()
+            .to_owned();
         let accepted = server
             .ask(async move |desk: &Desk| desk.engine.accept_stream_token(&text, Some(&run)).await)
             .await?;
         match accepted {
-            Ok(token) => Ok(Follower(Visitor::new(Caller { token }, address(parts, server)))),
+            Ok(token) => Ok(Follower(Visitor::new(
+                Caller { token },
+                address(parts, server),
+            ))),
             Err(_) => Err(unauthorized("the stream token is not accepted")
                 .header(header::WWW_AUTHENTICATE, "Bearer")),
         }
@@ -224,7 +241,10 @@ impl Follow {
             match self.page().await {
                 Ok(next) => (events, stand) = next,
                 Err(problem) => {
-                    tracing::warn!(detail = problem.detail, "the events of a graph run cannot be read");
+                    tracing::warn!(
+                        detail = problem.detail,
+                        "the events of a graph run cannot be read"
+                    );
                     return;
                 }
             }

@@ -18,7 +18,10 @@ use crate::http::server::{Desk, Shared};
 pub(super) fn routes() -> Router<Shared> {
     Router::new()
         .route("/v1/{app_id}/functions", get(list).post(create))
-        .route("/v1/{app_id}/functions/{name}", patch(change).delete(delete))
+        .route(
+            "/v1/{app_id}/functions/{name}",
+            patch(change).delete(delete),
+        )
 }
 
 async fn list(State(server): State<Shared>, visitor: Visitor) -> Result<Answer, Problem> {
@@ -40,7 +43,10 @@ async fn create(
     let created = server
         .ask(async move |desk: &Desk| functions::create(&desk.engine, body).await)
         .await?;
-    Ok(Answer::with(StatusCode::CREATED, json!({"function": created})))
+    Ok(Answer::with(
+        StatusCode::CREATED,
+        json!({"function": created}),
+    ))
 }
 
 async fn change(

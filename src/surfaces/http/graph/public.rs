@@ -26,7 +26,10 @@ pub(super) fn routes() -> Router<Shared> {
         .route("/v1/{app_id}/public/runs/{id}", get(show))
         .route("/v1/{app_id}/public/runs/{id}/cancel", post(cancel))
         .route("/v1/{app_id}/public/runs/{id}/resume", post(resume))
-        .route("/v1/{app_id}/public/runs/{id}/stream-token", post(stream_token))
+        .route(
+            "/v1/{app_id}/public/runs/{id}/stream-token",
+            post(stream_token),
+        )
 }
 
 async fn start(

@@ -41,7 +41,10 @@ async fn create(
     let created = server
         .ask(async move |desk: &Desk| servers::create(&desk.engine, body).await)
         .await?;
-    Ok(Answer::with(StatusCode::CREATED, json!({"server": created})))
+    Ok(Answer::with(
+        StatusCode::CREATED,
+        json!({"server": created}),
+    ))
 }
 
 async fn show(
