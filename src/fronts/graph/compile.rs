@@ -44,7 +44,7 @@ pub fn slug(name: &str) -> String {
 pub fn lacks(spec: &GraphSpec, target: &Target<'_>) -> Vec<Issue> {
     let mut issues = Vec::new();
     for id in spec.chain() {
-        let path = vec![json!("nodes"), json!(id)];
+        let path = [json!("nodes"), json!(id)];
         let mut refs: Vec<(Vec<Json>, &ToolRef)> = Vec::new();
         match spec.nodes.get(id) {
             Some(Node::Llm(node)) => {
