@@ -74,7 +74,7 @@ impl ServerSecrets {
         }
     }
 
-    /// Returns the token of a name that is one of ours.
+    /// Returns the token of a registered server by its name as a secret.
     fn own(&self, name: &str) -> Option<Secret> {
         let (id, host) = name.strip_prefix(SERVER_SECRET)?.split_once('@')?;
         let is_id = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-';

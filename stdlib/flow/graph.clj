@@ -14,7 +14,7 @@
 ;; Templates
 
 (defn- child
-  "Returns [value] for the part of a path below a value; nil if there is none."
+  "Returns [value] for the part of a path below a value; nil for a part that it does not have."
   [value part]
   (cond
     (map? value) (cond
@@ -68,7 +68,7 @@
     (if (and (map? given) (= [:graph/value] (keys given))) (:graph/value given) given)))
 
 (defn- call-webhook
-  "Tells the address that a run names, if it names one, how the run ends. A server that cannot be told is not the run's problem."
+  "Sends the end of a run to the address that its start named, if it named one. A call that fails is logged and does not fail the run."
   [{url :graph/webhook :as given} status fields]
   (when url
     (try (flow/step :http :webhook
@@ -76,10 +76,10 @@
                      :json (merge {:run_id (get-in given [:flow/ctx :run-id]) :status status} fields)
                      :retry {:max-attempts 5 :initial-interval-ms 2000 :coefficient 2.0 :max-interval-ms 300000 :jitter 0.0}})
          (catch Exception error
-           (flow/log :warn (str "the webhook was not told: " (ex-message error)) {})))))
+           (flow/log :warn (str "the webhook was not called: " (ex-message error)) {})))))
 
 (defn- watch-end
-  "Has the webhook of a run told when the run fails or is cancelled."
+  "Calls the webhook of a run when the run fails or is cancelled."
   [given]
   (when (:graph/webhook given)
     (let [cancelled? (atom false)]
@@ -248,9 +248,13 @@
   {:role :tool :tool-call-id id :name name
    :content (if (contains? call :error) {:error (:error call)} (:result call))})
 
+(def ^:private turn-retry
+  "A turn that took all the time that the run has is not tried again."
+  {:max-attempts 3 :retry-on #{:cut-off :rate-limited :unavailable}})
+
 (defn- turn-of [run node ask config]
   (let [timeout (left run node)]
-    (try (in-time run node (fn [] (ask (assoc config :timeout timeout))))
+    (try (in-time run node (fn [] (ask (assoc config :timeout timeout :retry turn-retry))))
          (catch Exception error
            (if (failed? error)
              (throw error)

@@ -658,7 +658,7 @@ fn a_killed_server_continues_a_paused_run_and_repeats_no_event() {
 }
 
 #[test]
-fn a_webhook_is_told_how_a_run_ends() {
+fn a_webhook_is_called_at_the_end_of_a_run() {
     let graphs = Graphs::serve();
     let hook = crate::server::Server::start(|_, before| match before {
         0 => crate::server::Answer::Status(503, "busy"),

@@ -180,7 +180,7 @@ pub async fn list(engine: &Engine) -> Result<Vec<Agent>, GraphError> {
 /// Returns an agent.
 ///
 /// # Errors
-/// When there is none of that name.
+/// When no agent has that name.
 pub async fn get(engine: &Engine, name: &str) -> Result<Agent, GraphError> {
     let row = Registry::Agents.get(engine, name).await?;
     row.and_then(Agent::of).ok_or_else(|| no_agent(name))
@@ -268,7 +268,7 @@ pub async fn patch(engine: &Engine, name: &str, body: Json) -> Result<Agent, Gra
 /// Deletes an agent. Its runs remain.
 ///
 /// # Errors
-/// When there is none of that name.
+/// When no agent has that name.
 pub async fn delete(engine: &Engine, name: &str) -> Result<(), GraphError> {
     match Registry::Agents.delete(engine, name).await? {
         true => Ok(()),

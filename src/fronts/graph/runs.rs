@@ -281,7 +281,7 @@ pub async fn find(engine: &Engine, agent: &str, id: &str) -> Result<RunRow, Grap
 /// Returns a run.
 ///
 /// # Errors
-/// When there is none.
+/// When no run has that id.
 pub async fn any(engine: &Engine, id: &str) -> Result<RunRow, GraphError> {
     match engine.run(&RunId::from_text(id)).await {
         Ok(row) => Ok(row),

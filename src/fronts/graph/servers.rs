@@ -79,7 +79,7 @@ pub async fn list(engine: &Engine) -> Result<Vec<Json>, GraphError> {
 /// Returns a server, without credentials.
 ///
 /// # Errors
-/// When there is none of that id.
+/// When no server has that id.
 pub async fn get(engine: &Engine, id: &str) -> Result<Json, GraphError> {
     Ok(shown(row(engine, id).await?))
 }
@@ -218,7 +218,7 @@ fn host_of(url: &str) -> Option<Host> {
 /// Deletes a server and its credentials.
 ///
 /// # Errors
-/// When there is none of that id.
+/// When no server has that id.
 pub async fn delete(engine: &Engine, id: &str) -> Result<(), GraphError> {
     row(engine, id).await?;
     engine.forget_server_secret(id)?;
@@ -229,7 +229,7 @@ pub async fn delete(engine: &Engine, id: &str) -> Result<(), GraphError> {
 /// Asks a server for its tools, in a run of its own.
 ///
 /// # Errors
-/// When there is none of that id, or it gives no list.
+/// When no server has that id, or it gives no list.
 pub async fn probe(engine: &Engine, id: &str) -> Result<Json, GraphError> {
     let server: Server = server_of_row(id, &row(engine, id).await?);
     let session = Rc::new(engine.session());
