@@ -169,3 +169,42 @@ fn overrides_of_a_spec_make_a_tool_ask_and_never_keep_it_from_asking() {
     let ran = scratch.run(&["run", "agent.json", "--input", r#"{"message": "hi"}"#]);
     assert_eq!(ran.code, Some(3), "{ran:?}");
 }
+
+/// A name in a spec is data wherever it ends up in the flow.
+#[test]
+fn names_of_members_that_are_no_keywords_stay_data() {
+    let spec = json!({
+        "spec_version": "1", "entry": "find",
+        "nodes": {
+            "find": {
+                "type": "tool", "tool_ref": {"source": "function", "name": "lookup"}, "output_key": "found",
+                "args_template": {"id": 1, "a b": "{{ input.x }}", "x} (flow/step :kv :e {:operation :get :key \"k\"}) {": 2},
+            },
+            "done": {"type": "end", "output_template": "{{ state.found.id }}"},
+        },
+        "edges": [{"from": "find", "to": "done"}],
+        "tools": {"functions": ["lookup"]},
+    });
+    let scratch = project(&spec);
+    scratch.write(
+        "lookup.edn",
+        LOOKUP.replace("[{:name :id", "[{:name :other :type :any} {:name :id"),
+    );
+    let ran = scratch
+        .run(&["run", "agent.json", "--json", "--input", r#"{"x": 7}"#])
+        .json();
+    let id = ran["run"]
+        .as_str()
+        .or(ran["id"].as_str())
+        .expect("an id")
+        .to_owned();
+    let shown = scratch.run(&["runs", "show", &id, "--json"]).json();
+    let kinds: Vec<&str> = shown["steps"]
+        .as_array()
+        .expect("steps")
+        .iter()
+        .filter_map(|it| it["type"].as_str())
+        .collect();
+    assert_eq!(kinds, ["call-flow"], "{shown}");
+    assert!(shown.to_string().contains("a b"), "{shown}");
+}
