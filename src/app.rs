@@ -6,6 +6,7 @@ use std::sync::Arc;
 use flowstone_engine::SystemClock;
 use flowstone_engine::crash_test::World;
 use flowstone_engine::ports::{Exchanges, NoTelemetry, Secrets, Stores, SystemRandom};
+use flowstone_engine::server_secrets::ServerSecrets;
 use flowstone_engine::trust;
 use flowstone_engine::{Engine, EngineConfig, Interactive, Limits};
 use flowstone_flow::flow::Flow;
@@ -166,7 +167,11 @@ impl Flowstone {
             steps: self.steps(),
             persist: Some(Rc::new(flowstone_steps::persist::PersistResult)),
             library: sandbox::register,
-            secrets: outside.secrets,
+            secrets: Arc::new(ServerSecrets::new(
+                outside.secrets,
+                Arc::new(ProjectVault::of_environment(&project.home)),
+                &project.home,
+            )),
             vault: Arc::new(ProjectVault::of_environment(&project.home)),
             exchanges: outside.exchanges,
             telemetry: telemetry::port(),

@@ -14,6 +14,13 @@ mod eval;
 mod events;
 mod feed;
 mod gallery;
+mod graph;
+#[cfg(unix)]
+mod graph_access;
+#[cfg(unix)]
+mod graph_http;
+#[cfg(unix)]
+mod graph_mcp;
 mod help;
 #[cfg(unix)]
 mod hooks;

@@ -4,6 +4,7 @@ mod agents;
 mod changelog_writer;
 mod expense_approval;
 mod feed_digest;
+mod graphs;
 mod inventory_join;
 mod repo_report;
 mod summarize;

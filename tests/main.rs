@@ -8,6 +8,7 @@ mod cli;
 mod decisions;
 mod flows;
 mod golden;
+mod graphs;
 mod program;
 mod server;
 mod tidy;

@@ -39,6 +39,7 @@ pub mod resources;
 mod runs;
 pub mod schedules;
 pub mod sealed;
+pub mod server_secrets;
 mod sessions;
 mod spans;
 mod start;

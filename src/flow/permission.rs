@@ -99,6 +99,22 @@ impl fmt::Display for Host {
     }
 }
 
+/// How the names of the tokens of registered servers begin.
+pub const SERVER_SECRET: &str = "mcp-server-";
+
+/// Returns the name of the token of a registered server, which may be sent to its host only.
+pub fn server_secret(id: &str, host: &Host) -> String {
+    format!("{SERVER_SECRET}{id}@{host}")
+}
+
+/// Tells whether a name is that of a token for a host. Who keeps the token checks that it was registered for the host.
+fn is_server_secret_for(name: &str, host: &Host) -> bool {
+    let named = name
+        .strip_prefix(SERVER_SECRET)
+        .and_then(|rest| rest.split_once('@'));
+    named.is_some_and(|(_, own)| own == host.to_string())
+}
+
 /// Whether a server is publicly reachable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reach {
@@ -269,6 +285,9 @@ impl Allow {
     }
 
     fn covers_secret(&self, name: &str, host: &Host) -> bool {
+        if is_server_secret_for(name, host) {
+            return true;
+        }
         let rows = self
             .secrets
             .iter()

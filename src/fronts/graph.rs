@@ -16,6 +16,7 @@ pub mod models;
 pub mod project;
 pub mod registry;
 pub mod runs;
+pub mod servers;
 pub mod shape;
 pub mod spec;
 pub mod template;

@@ -13,6 +13,7 @@ mod engines;
 mod events;
 mod feed;
 mod flows;
+mod graph;
 mod health;
 mod interfaces;
 mod jobs;
@@ -73,6 +74,7 @@ pub(crate) use trace::HEADER as TRACE_HEADER;
 const ROUTES: &[fn() -> Router<Shared>] = &[
     docs::routes,
     events::routes,
+    graph::routes,
     health::routes,
     interfaces::routes,
     mcp::routes,

@@ -14,7 +14,7 @@
 ;; Templates
 
 (defn- child
-  "Returns [value] for the part of a path below a value; nil if there is none."
+  "Returns [value] for the part of a path below a value; nil for a part that it does not have."
   [value part]
   (cond
     (map? value) (cond
@@ -64,15 +64,38 @@
 (defn input
   "Returns what the templates of a run find under `input`."
   [given]
-  (let [given (if (map? given) (dissoc given :flow/ctx) given)]
+  (let [given (if (map? given) (dissoc given :flow/ctx :graph/webhook) given)]
     (if (and (map? given) (= [:graph/value] (keys given))) (:graph/value given) given)))
+
+(defn- call-webhook
+  "Sends the end of a run to the address that its start named, if it named one. A call that fails is logged and does not fail the run."
+  [{url :graph/webhook :as given} status fields]
+  (when url
+    (try (flow/step :http :webhook
+                    {:url url :method :post :on-doubt :retry
+                     :json (merge {:run_id (get-in given [:flow/ctx :run-id]) :status status} fields)
+                     :retry {:max-attempts 5 :initial-interval-ms 2000 :coefficient 2.0 :max-interval-ms 300000 :jitter 0.0}})
+         (catch Exception error
+           (flow/log :warn (str "the webhook was not called: " (ex-message error)) {})))))
+
+(defn- watch-end
+  "Calls the webhook of a run when the run fails or is cancelled."
+  [given]
+  (when (:graph/webhook given)
+    (let [cancelled? (atom false)]
+      (flow/compensate nil (fn [] (when-not @cancelled? (call-webhook given "failed" {}))))
+      (flow/on-cancel (fn []
+                        (reset! cancelled? true)
+                        (call-webhook given "cancelled" {}))))))
 
 (defn begin
   "Starts the bookkeeping of a run. limits: :steps, :calls, :parallel, :seconds and :human-seconds. tools: by key, each with
   :name, :source, :call, :description, :schema and, where a person has to approve each call, :asks?. A tool with :interrupt? asks
   a person itself."
   [given limits tools]
+  (watch-end given)
   {:input (input given)
+   :hook given
    :limits limits
    :tools tools
    :steps (atom 0)
@@ -225,9 +248,13 @@
   {:role :tool :tool-call-id id :name name
    :content (if (contains? call :error) {:error (:error call)} (:result call))})
 
+(def ^:private turn-retry
+  "A turn that took all the time that the run has is not tried again."
+  {:max-attempts 3 :retry-on #{:cut-off :rate-limited :unavailable}})
+
 (defn- turn-of [run node ask config]
   (let [timeout (left run node)]
-    (try (in-time run node (fn [] (ask (assoc config :timeout timeout))))
+    (try (in-time run node (fn [] (ask (assoc config :timeout timeout :retry turn-retry))))
          (catch Exception error
            (if (failed? error)
              (throw error)
@@ -278,9 +305,11 @@
 
 (defn end
   "Visits an `end` node: returns the rendered output of the run."
-  [{:keys [input] :as run} state {:keys [node output]}]
+  [{:keys [input hook] :as run} state {:keys [node output]}]
   (visit run node)
-  (render node output {:input input :state state}))
+  (let [output (render node output {:input input :state state})]
+    (call-webhook hook "completed" {:output output})
+    output))
 
 ;; Built-in tools
 
@@ -353,7 +382,10 @@
   [id {:keys [user_id email]} timeout]
   (query-table id {:table "users" :where (if user_id {:id user_id} {:email email}) :limit 1} timeout))
 
-(defn- storage-key [path] (str "storage/" path))
+(defn- storage-key
+  "Returns the key of a path: characters that keys do not have become their numbers."
+  [path]
+  (apply str "storage:" (map (fn [char] (if (re-matches #"[A-Za-z0-9_-]" (str char)) char (str ":" (int char) ":"))) (str path))))
 
 (defn read-storage
   "Reads a stored value by its path, or a resource by its `res://` name."

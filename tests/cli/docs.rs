@@ -73,6 +73,12 @@ fn project(page: &str) -> Scratch {
             scratch.write(&format!("{slug}.edn"), block);
         }
     }
+    for block in page.split("```json\n").skip(1) {
+        let block = block.split("```").next().unwrap_or("");
+        if block.contains("\"spec_version\"") {
+            scratch.write("agent.json", block);
+        }
+    }
     scratch
 }
 

@@ -1,3 +1,4 @@
 //! The fronts: formats of other systems on the engine.
 
+mod graph;
 mod tree;

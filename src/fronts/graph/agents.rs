@@ -180,13 +180,14 @@ pub async fn list(engine: &Engine) -> Result<Vec<Agent>, GraphError> {
 /// Returns an agent.
 ///
 /// # Errors
-/// When there is none of that name.
+/// When no agent has that name.
 pub async fn get(engine: &Engine, name: &str) -> Result<Agent, GraphError> {
     let row = Registry::Agents.get(engine, name).await?;
     row.and_then(Agent::of).ok_or_else(|| no_agent(name))
 }
 
-pub(super) fn no_agent(name: &str) -> GraphError {
+/// The answer to the name of an agent that does not exist, or that the caller may not know of.
+pub fn no_agent(name: &str) -> GraphError {
     GraphError::new(
         Status::NotFound,
         codes::MISSING,
@@ -267,7 +268,7 @@ pub async fn patch(engine: &Engine, name: &str, body: Json) -> Result<Agent, Gra
 /// Deletes an agent. Its runs remain.
 ///
 /// # Errors
-/// When there is none of that name.
+/// When no agent has that name.
 pub async fn delete(engine: &Engine, name: &str) -> Result<(), GraphError> {
     match Registry::Agents.delete(engine, name).await? {
         true => Ok(()),

@@ -14,6 +14,8 @@ pub struct Call {
     node: Option<String>,
     args: Json,
     began_ms: i64,
+    /// How long a person was asked about it.
+    paused_ms: i64,
     ended_ms: Option<i64>,
     /// `ok`, `error`, `denied` or `budget`; nothing while it is under way.
     pub status: Option<String>,
@@ -35,6 +37,7 @@ impl Call {
             node,
             args: data.get("args").cloned().unwrap_or_else(|| json!({})),
             began_ms: at_ms,
+            paused_ms: 0,
             ended_ms: None,
             status: None,
             error: None,
@@ -48,8 +51,14 @@ impl Call {
         self.error = text("error");
     }
 
+    /// Leaves the time that a person was asked out of the duration.
+    pub(super) fn paused(&mut self, millis: i64) {
+        self.paused_ms += millis.max(0);
+    }
+
     fn millis(&self) -> Option<i64> {
-        self.ended_ms.map(|ended| (ended - self.began_ms).max(0))
+        self.ended_ms
+            .map(|ended| (ended - self.began_ms - self.paused_ms).max(0))
     }
 
     /// Returns the fields that both events of a call have.

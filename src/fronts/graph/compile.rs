@@ -8,7 +8,7 @@ mod text;
 use flowstone_engine::codec::digest_bytes;
 use serde_json::{Value as Json, json};
 
-use super::known::{Known, Missing, Origin, Reach, Tool};
+use super::known::{Known, Missing, Origin, Reach, Server, Tool};
 use super::models::{Chosen, Models};
 use super::shape::Issue;
 use super::spec::{Audience, GraphSpec, LlmNode, Node, ToolRef};
@@ -44,7 +44,7 @@ pub fn slug(name: &str) -> String {
 pub fn lacks(spec: &GraphSpec, target: &Target<'_>) -> Vec<Issue> {
     let mut issues = Vec::new();
     for id in spec.chain() {
-        let path = vec![json!("nodes"), json!(id)];
+        let path = [json!("nodes"), json!(id)];
         let mut refs: Vec<(Vec<Json>, &ToolRef)> = Vec::new();
         match spec.nodes.get(id) {
             Some(Node::Llm(node)) => {
@@ -248,30 +248,8 @@ impl Flow<'_> {
         let (mut slots, mut adapters) = (Vec::new(), Vec::new());
         for (idx, (server, tools)) in self.used_servers().into_iter().enumerate() {
             let tools: Vec<String> = tools.iter().map(|name| quoted(name)).collect();
-            let (connection, transport) = match &server.reach {
-                Reach::Connection { name, is_program } => {
-                    let transport = if *is_program {
-                        " :transport :stdio"
-                    } else {
-                        ""
-                    };
-                    (keyword(name), transport)
-                }
-                Reach::Address { url, secret } => {
-                    let slot = format!(":mcp-{}", server.id);
-                    let auth = match secret {
-                        Some(name) => {
-                            format!(" :auth {{:type :bearer :secret-ref {}}}", keyword(name))
-                        }
-                        None => String::new(),
-                    };
-                    slots.push(format!(
-                        "{{:slot {slot} :type :http-api :base-url {}{auth}}}",
-                        quoted(url)
-                    ));
-                    (slot, "")
-                }
-            };
+            let (connection, transport, slot) = connection_of(server);
+            slots.extend(slot);
             adapters.push(format!(
                 "{{:id {} :connection {connection}{transport} :allow-tools [{}]}}",
                 adapter(idx),
@@ -283,8 +261,8 @@ impl Flow<'_> {
     }
 
     /// Returns the servers that nodes use, with the tools of each.
-    fn used_servers(&self) -> Vec<(&super::known::Server, Vec<&str>)> {
-        let mut servers: Vec<(&super::known::Server, Vec<&str>)> = Vec::new();
+    fn used_servers(&self) -> Vec<(&Server, Vec<&str>)> {
+        let mut servers: Vec<(&Server, Vec<&str>)> = Vec::new();
         for used in &self.tools {
             let Origin::Mcp(server) = used.tool.origin else {
                 continue;
@@ -462,6 +440,42 @@ impl Flow<'_> {
         lines.push(call);
         lines
     }
+}
+
+/// Returns the connection of a server, what its adapter says about the transport, and the slot that describes it.
+fn connection_of(server: &Server) -> (String, &'static str, Option<String>) {
+    match &server.reach {
+        Reach::Connection { name, is_program } => {
+            let transport = if *is_program {
+                " :transport :stdio"
+            } else {
+                ""
+            };
+            (keyword(name), transport, None)
+        }
+        Reach::Address { url, secret } => {
+            let slot = format!(":mcp-{}", server.id);
+            let auth = match secret {
+                Some(name) => format!(" :auth {{:type :bearer :secret-ref {}}}", quoted(name)),
+                None => String::new(),
+            };
+            let row = format!(
+                "{{:slot {slot} :type :http-api :base-url {}{auth}}}",
+                quoted(url)
+            );
+            (slot, "", Some(row))
+        }
+    }
+}
+
+/// Returns the text of a flow that asks a server for its tools.
+pub fn probe_flow(server: &Server) -> String {
+    let (connection, transport, slot) = connection_of(server);
+    let slot = slot.unwrap_or_default();
+    let id = adapter(0);
+    format!(
+        "{{:slug :mcp-probe :requires [{slot}] :mcp [{{:id {id} :connection {connection}{transport}}}] :flow '(flow/step :mcp :tools {{:op :list-tools :adapter {id} :timeout \"20s\"}})}}"
+    )
 }
 
 /// Returns the id of the adapter of a server.

@@ -60,6 +60,7 @@ pub struct Pause {
     pub payload: Json,
     /// Somebody has answered, and the run has not continued yet.
     pub is_answered: bool,
+    since_ms: i64,
 }
 
 /// What the rows of a run say so far.
@@ -296,9 +297,7 @@ impl Projection {
             }
             EventKind::WaitOpened => self.paused(event, out),
             EventKind::WaitAnswered | EventKind::WaitTimedOut => {
-                if let Some(pause) = &mut self.pause {
-                    pause.is_answered = true;
-                }
+                self.answered(at_ms);
             }
             EventKind::RunCompleted => {
                 if self.kind() == Some(NodeKind::End) {
@@ -342,8 +341,20 @@ impl Projection {
             is_approval: event.path.ends_with(".approval"),
             payload,
             is_answered: false,
+            since_ms: event.at_ms,
         });
         self.push(event.at_ms, "run_paused", data, out);
+    }
+
+    fn answered(&mut self, at_ms: i64) {
+        let Some(pause) = &mut self.pause else {
+            return;
+        };
+        pause.is_answered = true;
+        let call = pause.payload.get("tool_call_id").and_then(Json::as_str);
+        if let Some(call) = call.and_then(|id| self.open.get_mut(id)) {
+            call.paused(at_ms - pause.since_ms);
+        }
     }
 
     fn over(&mut self, at_ms: i64, kind: &'static str, data: Json, out: &mut Vec<RunEvent>) {

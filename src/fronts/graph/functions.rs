@@ -127,7 +127,7 @@ pub async fn patch(engine: &Engine, name: &str, body: Json) -> Result<Json, Grap
 /// Deletes a function.
 ///
 /// # Errors
-/// When there is none of that name.
+/// When no function has that name.
 pub async fn delete(engine: &Engine, name: &str) -> Result<(), GraphError> {
     match Registry::Functions.delete(engine, name).await? {
         true => Ok(()),

@@ -136,12 +136,8 @@ async fn server(engine: &Engine, id: &str) -> Result<Option<Server>, EngineError
         }))
 }
 
-/// Returns the name of the secret of a registered server.
-pub fn secret_of_server(id: &str) -> String {
-    format!("mcp-server-{id}")
-}
-
-fn server_of_row(id: &str, row: &Json) -> Server {
+/// Reads a registered server.
+pub fn server_of_row(id: &str, row: &Json) -> Server {
     let text = |key: &str| row.get(key).and_then(Json::as_str).unwrap_or_default();
     let overrides = row.get("tool_acl").and_then(Json::as_object);
     let overrides = overrides.into_iter().flatten().filter_map(|(tool, given)| {
@@ -153,7 +149,7 @@ fn server_of_row(id: &str, row: &Json) -> Server {
         name: text("name").to_owned(),
         reach: Reach::Address {
             url: text("url").to_owned(),
-            secret: row.get("sealed").is_some().then(|| secret_of_server(id)),
+            secret: row.get("secret").and_then(Json::as_str).map(str::to_owned),
         },
         overrides: overrides.collect(),
     }

@@ -97,7 +97,7 @@ impl Registry {
         Ok(self.write(engine, key, data, WriteMode::Upsert).await?)
     }
 
-    /// Deletes a definition. Returns false if there is none.
+    /// Deletes a definition. Returns false if the key has no definition.
     ///
     /// # Errors
     /// When the store cannot be written.

@@ -16,7 +16,7 @@ use flowstone_lang::value::Value;
 use serde_json::{Value as Json, json};
 
 use super::access::{Kind, Who, within_limits};
-use super::agents::{self, Agent};
+use super::agents::Agent;
 use super::audit::canonical;
 use super::codes;
 use super::compile::{Target, slug};
@@ -281,7 +281,7 @@ pub async fn find(engine: &Engine, agent: &str, id: &str) -> Result<RunRow, Grap
 /// Returns a run.
 ///
 /// # Errors
-/// When there is none.
+/// When no run has that id.
 pub async fn any(engine: &Engine, id: &str) -> Result<RunRow, GraphError> {
     match engine.run(&RunId::from_text(id)).await {
         Ok(row) => Ok(row),
@@ -714,14 +714,4 @@ pub async fn tool_calls(engine: &Engine, row: &RunRow) -> Result<Vec<Json>, Grap
     reader.read_all().await?;
     let calls = reader.projection().calls().iter();
     Ok(calls.map(|call| call.row(row.id.as_str())).collect())
-}
-
-/// Returns the name of the agent of a run.
-///
-/// # Errors
-/// When there is no such agent any more.
-pub async fn agent_of(engine: &Engine, row: &RunRow) -> Result<Agent, GraphError> {
-    let reader = Reader::open(engine, row).await?;
-    let reader = reader.ok_or_else(|| no_run(row.id.as_str()))?;
-    agents::get(engine, reader.projection().agent()).await
 }

@@ -62,7 +62,7 @@ pub fn validate(spec: &Json) -> (Option<GraphSpec>, Report) {
             (Some(spec), report)
         }
         Err(error) => {
-            // The shape and the types say the same; a difference is a defect of ours.
+            // The shape and the types say the same; a difference is our defect.
             let message = format!("internal error: the spec cannot be read: {error}");
             report.issues.push(Issue::at(&[], message));
             (None, report)

@@ -4,7 +4,7 @@
 //! takes nothing for a while is disconnected, and continues later from the number that it had.
 
 mod readers;
-mod sse;
+pub(super) mod sse;
 
 use axum::body::Body;
 use axum::extract::{Path, State};
@@ -157,7 +157,7 @@ async fn follower(
 }
 
 /// Returns the number after which a reader continues, if it named one.
-fn position(headers: &HeaderMap, query: &Query) -> Result<Option<i64>, Problem> {
+pub(super) fn position(headers: &HeaderMap, query: &Query) -> Result<Option<i64>, Problem> {
     let mut sent = headers.get_all("last-event-id").iter();
     let text = match (sent.next(), sent.next()) {
         (None, _) => query.get("since_seq"),

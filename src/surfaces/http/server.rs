@@ -34,7 +34,7 @@ use super::rates::{self, Addresses, Rates};
 use super::resources::UPLOADS;
 use super::settings::ServerSettings;
 use super::stall::Stalling;
-use super::{Backend, origin, pages, routes, trace};
+use super::{Backend, graph, origin, pages, routes, trace};
 use crate::mcp::Sessions;
 use crate::metrics::Metrics;
 
@@ -305,6 +305,7 @@ async fn around(State(server): State<Shared>, mut request: Request, next: Next) 
         } else {
             let mut members = problem.to_json();
             members["requestId"] = serde_json::json!(id);
+            graph::add_error(&path, &problem, &mut members);
             *response.body_mut() = Body::from(members.to_string());
             response.headers_mut().remove(header::CONTENT_LENGTH);
         }

@@ -49,7 +49,46 @@ pub(super) fn keyword(name: &str) -> String {
     format!(":{name}")
 }
 
-/// Returns JSON as a literal of the language, with keywords for names of members.
+/// Returns JSON as a literal of the language. Names of members are keywords where a keyword can have the name, else strings.
 pub(super) fn edn(value: &Json) -> String {
-    codec::encode(&from_json(value)).unwrap_or_else(|_| "nil".to_owned())
+    match value {
+        Json::Null => "nil".to_owned(),
+        Json::Bool(flag) => flag.to_string(),
+        Json::Number(_) => codec::encode(&from_json(value)).unwrap_or_else(|_| value.to_string()),
+        Json::String(text) => quoted(text),
+        Json::Array(items) => {
+            let items: Vec<String> = items.iter().map(edn).collect();
+            format!("[{}]", items.join(" "))
+        }
+        Json::Object(members) => {
+            let members: Vec<String> = members
+                .iter()
+                .map(|(name, value)| format!("{} {}", key(name), edn(value)))
+                .collect();
+            format!("{{{}}}", members.join(" "))
+        }
+    }
+}
+
+fn key(name: &str) -> String {
+    let is_first = |byte: &u8| byte.is_ascii_alphabetic() || matches!(byte, b'_' | b'$');
+    let is_word = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'$' | b'-');
+    match name.as_bytes().first().is_some_and(is_first) && name.bytes().all(is_word) {
+        true => keyword(name),
+        false => quoted(name),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn names_that_are_not_keywords_are_strings() {
+        let value = json!({"a-b": [1, 1.5, null, true], "$ref": "x", "a b": 1, "x} (evil) {": 2, "": 3, "1": 4, "a/b": 5});
+        let expected =
+            r#"{:a-b [1 1.5 nil true] :$ref "x" "a b" 1 "x} (evil) {" 2 "" 3 "1" 4 "a/b" 5}"#;
+        assert_eq!(edn(&value), expected);
+    }
 }

@@ -31,7 +31,7 @@ const PIECES: usize = 8;
 
 /// The client has gone, takes nothing, may no longer read, or the server stops.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Closed;
+pub(in crate::http) struct Closed;
 
 /// The body of a response: what the stream sends. It is dropped with the connection.
 struct Pieces(mpsc::Receiver<Bytes>);
@@ -50,7 +50,7 @@ impl hyper::body::Body for Pieces {
 }
 
 /// A stream that is sent.
-pub(super) struct Stream {
+pub(in crate::http) struct Stream {
     sender: mpsc::Sender<Bytes>,
     server: Shared,
     caller: Caller,
@@ -61,7 +61,7 @@ pub(super) struct Stream {
 
 impl Stream {
     /// Starts a stream. The response is its other end.
-    pub(super) fn start(server: Shared, (caller, of): (Caller, Streamed)) -> (Stream, Response) {
+    pub(in crate::http) fn start(server: Shared, (caller, of): (Caller, Streamed)) -> (Stream, Response) {
         let (sender, pieces) = mpsc::channel(PIECES);
         let mut response = Response::new(Body::new(Pieces(pieces)));
         headers_of_stream(&mut response);
@@ -78,12 +78,18 @@ impl Stream {
 
     /// Sends an event with its number.
     pub(super) async fn event(&mut self, id: i64, event: &FeedEvent) -> Result<(), Closed> {
-        let text = format!(
-            "id: {id}\nevent: {}\ndata: {}\n\n",
-            event.name,
-            event.text()
-        );
-        self.send(text).await
+        self.frame(id, event.name, &event.text()).await
+    }
+
+    /// Sends an event with its number, name and data on one line.
+    pub(in crate::http) async fn frame(
+        &mut self,
+        id: i64,
+        name: &str,
+        data: &str,
+    ) -> Result<(), Closed> {
+        self.send(format!("id: {id}\nevent: {name}\ndata: {data}\n\n"))
+            .await
     }
 
     /// Sends an event that is not kept, without a number.
@@ -93,7 +99,7 @@ impl Stream {
 
     /// Keeps a quiet stream alive. Returns when it is to be closed: at once if the client goes, so that one that comes
     /// back finds its place free.
-    pub(super) async fn idle(&mut self) -> Closed {
+    pub(in crate::http) async fn idle(&mut self) -> Closed {
         let mut stopping = self.server.stopping.subscribe();
         loop {
             let is_stopping = tokio::select! {

@@ -146,7 +146,7 @@ fn unstored(error: &std::io::Error) -> Problem {
 }
 
 /// Returns who sent a request: the peer, or, if that is a proxy, the last address before the proxies.
-pub(in super::super) fn sender(peer: IpAddr, headers: &HeaderMap, proxies: &[Network]) -> IpAddr {
+pub(in crate::http) fn sender(peer: IpAddr, headers: &HeaderMap, proxies: &[Network]) -> IpAddr {
     let is_proxy = |address: IpAddr| proxies.iter().any(|proxy| proxy.contains(address));
     if !is_proxy(peer) {
         return peer;

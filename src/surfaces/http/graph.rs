@@ -1,0 +1,86 @@
+//! `/v1/{app_id}`: graph agents in the addresses and envelopes of their own API.
+//!
+//! `{app_id}` is the project: `default`, or its name in addresses. What a request means and who may make it is decided in
+//! `flowstone_fronts::graph`.
+
+mod agents;
+mod events;
+mod functions;
+mod public;
+mod runs;
+mod servers;
+mod visitor;
+
+use axum::Router;
+use axum::body::Body;
+use axum::http::{HeaderMap, StatusCode, header};
+use flowstone_fronts::graph::error::{GraphError, Refusal, Status};
+use serde_json::{Value as Json, json};
+
+use super::problem::Problem;
+use super::request::{JSON_MAX, bytes, json, refuse_other_types};
+use super::server::Shared;
+
+/// The beginning of the addresses of this front.
+const PREFIX: &str = "/v1/";
+
+pub(super) fn routes() -> Router<Shared> {
+    agents::routes()
+        .merge(events::routes())
+        .merge(functions::routes())
+        .merge(public::routes())
+        .merge(runs::routes())
+        .merge(servers::routes())
+}
+
+/// Adds `error`, which clients of this API read, to a problem that has none.
+pub(super) fn add_error(path: &str, problem: &Problem, members: &mut Json) {
+    if path.starts_with(PREFIX) && members.get("error").is_none() {
+        members["error"] = json!(problem.detail);
+    }
+}
+
+/// Reads a JSON body; nothing if it is empty.
+async fn read(headers: &HeaderMap, body: Body) -> Result<Option<Json>, Problem> {
+    let bytes = bytes(body, JSON_MAX).await?;
+    if bytes.is_empty() {
+        return Ok(None);
+    }
+    refuse_other_types(headers)?;
+    json(&bytes).map(Some)
+}
+
+/// Reads a JSON body; an empty one is an empty object.
+async fn read_object(headers: &HeaderMap, body: Body) -> Result<Json, Problem> {
+    Ok(read(headers, body).await?.unwrap_or_else(|| json!({})))
+}
+
+impl From<GraphError> for Problem {
+    fn from(error: GraphError) -> Problem {
+        match error {
+            GraphError::Engine(error) => error.into(),
+            GraphError::Refused(refusal) => of_refusal(*refusal),
+        }
+    }
+}
+
+fn of_refusal(refusal: Refusal) -> Problem {
+    let status = match refusal.status {
+        Status::BadRequest => StatusCode::BAD_REQUEST,
+        Status::Unauthorized => StatusCode::UNAUTHORIZED,
+        Status::Forbidden => StatusCode::FORBIDDEN,
+        Status::NotFound => StatusCode::NOT_FOUND,
+        Status::Conflict => StatusCode::CONFLICT,
+        Status::TooMany => StatusCode::TOO_MANY_REQUESTS,
+        Status::BadGateway => StatusCode::BAD_GATEWAY,
+    };
+    let error = json!(refusal.error);
+    let mut problem = Problem::new(status, refusal.code, refusal.error).with("error", error);
+    for (name, value) in refusal.more {
+        problem = problem.with(name, value);
+    }
+    match refusal.retry_after {
+        Some(seconds) => problem.header(header::RETRY_AFTER, &seconds.to_string()),
+        None => problem,
+    }
+}

@@ -1,0 +1,127 @@
+//! `/v1/{app_id}/agents`.
+
+use axum::Router;
+use axum::body::Body;
+use axum::extract::{Path, State};
+use axum::http::{HeaderMap, StatusCode};
+use axum::routing::{get, post};
+use flowstone_engine::token::Scope;
+use flowstone_fronts::graph::agents::{self, Agent};
+use flowstone_fronts::graph::error::GraphError;
+use serde_json::{Value as Json, json};
+
+use super::visitor::Visitor;
+use super::{read, read_object};
+use crate::http::answer::Answer;
+use crate::http::problem::Problem;
+use crate::http::server::{Desk, Shared};
+
+pub(super) fn routes() -> Router<Shared> {
+    Router::new()
+        .route("/v1/{app_id}/agents", get(list).post(create))
+        .route(
+            "/v1/{app_id}/agents/{name}",
+            get(show).patch(patch).delete(delete),
+        )
+        .route("/v1/{app_id}/agents/{name}/validate", post(validate))
+}
+
+async fn list(State(server): State<Shared>, visitor: Visitor) -> Result<Answer, Problem> {
+    visitor.owner(Scope::Read)?;
+    let agents = server
+        .ask(async move |desk: &Desk| {
+            let mut agents = agents::list(&desk.engine).await?;
+            agents.retain(|agent| visitor.reaches(&agent.name));
+            let agents = agents.iter().map(Agent::to_json);
+            Ok::<_, GraphError>(agents.collect::<Vec<Json>>())
+        })
+        .await?;
+    Ok(Answer::ok(json!({"agents": agents})))
+}
+
+async fn create(
+    State(server): State<Shared>,
+    visitor: Visitor,
+    headers: HeaderMap,
+    body: Body,
+) -> Result<Answer, Problem> {
+    visitor.owner(Scope::Edit)?;
+    let body = read_object(&headers, body).await?;
+    let agent = server
+        .ask(async move |desk: &Desk| {
+            let agent = agents::create(&desk.engine, body).await?;
+            Ok::<_, GraphError>(agent.to_json())
+        })
+        .await?;
+    Ok(Answer::with(StatusCode::CREATED, json!({"agent": agent})))
+}
+
+async fn show(
+    State(server): State<Shared>,
+    visitor: Visitor,
+    Path((_, name)): Path<(String, String)>,
+) -> Result<Answer, Problem> {
+    visitor.owner(Scope::Read)?;
+    let agent = server
+        .ask(async move |desk: &Desk| {
+            Ok::<_, GraphError>(visitor.agent(desk, &name).await?.to_json())
+        })
+        .await?;
+    Ok(Answer::ok(json!({"agent": agent})))
+}
+
+async fn patch(
+    State(server): State<Shared>,
+    visitor: Visitor,
+    Path((_, name)): Path<(String, String)>,
+    headers: HeaderMap,
+    body: Body,
+) -> Result<Answer, Problem> {
+    visitor.owner(Scope::Edit)?;
+    let body = read_object(&headers, body).await?;
+    let agent = server
+        .ask(async move |desk: &Desk| {
+            visitor.agent(desk, &name).await?;
+            let agent = agents::patch(&desk.engine, &name, body).await?;
+            Ok::<_, GraphError>(agent.to_json())
+        })
+        .await?;
+    Ok(Answer::ok(json!({"agent": agent})))
+}
+
+async fn delete(
+    State(server): State<Shared>,
+    visitor: Visitor,
+    Path((_, name)): Path<(String, String)>,
+) -> Result<StatusCode, Problem> {
+    visitor.owner(Scope::Edit)?;
+    server
+        .ask(async move |desk: &Desk| {
+            visitor.agent(desk, &name).await?;
+            agents::delete(&desk.engine, &name).await
+        })
+        .await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// Checks a spec in the body, or the stored one. The agent need not exist if there is a body.
+async fn validate(
+    State(server): State<Shared>,
+    visitor: Visitor,
+    Path((_, name)): Path<(String, String)>,
+    headers: HeaderMap,
+    body: Body,
+) -> Result<Answer, Problem> {
+    visitor.owner(Scope::Read)?;
+    let body = read(&headers, body).await?;
+    let report = server
+        .ask(async move |desk: &Desk| {
+            if body.is_none() {
+                visitor.agent(desk, &name).await?;
+            }
+            let report = agents::check(&desk.engine, &name, body).await?;
+            Ok::<_, GraphError>(report.to_json())
+        })
+        .await?;
+    Ok(Answer::ok(report))
+}

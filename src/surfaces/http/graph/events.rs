@@ -1,0 +1,253 @@
+//! The events of runs, as a list and as server-sent events.
+
+use axum::Router;
+use axum::extract::{FromRequestParts, Path, RawQuery, State};
+use axum::http::request::Parts;
+use axum::http::{HeaderMap, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use axum::routing::get;
+use flowstone_engine::ports::{News, RunRow};
+use flowstone_engine::token::Scope;
+use flowstone_fronts::graph::error::GraphError;
+use flowstone_fronts::graph::events::RunEvent;
+use flowstone_fronts::graph::runs::{self, Reader, Stand};
+use serde_json::{Value as Json, json};
+
+use super::public::own;
+use super::runs::reached;
+use super::visitor::{Visitor, address, project};
+use crate::http::access::{Caller, unauthorized};
+use crate::http::answer::Answer;
+use crate::http::feed::position;
+use crate::http::feed::sse::Stream;
+use crate::http::problem::Problem;
+use crate::http::request::Query;
+use crate::http::server::{Desk, Shared};
+
+/// The default and the maximum number of events in a list.
+const LIMIT: (i64, i64) = (100, 500);
+
+pub(super) fn routes() -> Router<Shared> {
+    Router::new()
+        .route("/v1/{app_id}/agents/{name}/runs/{id}/events", get(follow))
+        .route(
+            "/v1/{app_id}/agents/{name}/runs/{id}/events.json",
+            get(list),
+        )
+        .route("/v1/{app_id}/public/runs/{id}/events", get(follow_own))
+        .route("/v1/{app_id}/public/runs/{id}/events.json", get(list_own))
+}
+
+const OF_LIST: &[&str] = &["limit", "since_seq"];
+const OF_STREAM: &[&str] = &["since_seq", "token"];
+
+async fn list(
+    State(server): State<Shared>,
+    visitor: Visitor,
+    Path((_, name, id)): Path<(String, String, String)>,
+    headers: HeaderMap,
+    RawQuery(query): RawQuery,
+) -> Result<Answer, Problem> {
+    visitor.owner(Scope::Read)?;
+    let (after, limit) = page(&headers, query.as_deref())?;
+    let events = server
+        .ask(async move |desk: &Desk| {
+            let row = reached(desk, &visitor, (&name, &id)).await?;
+            runs::events(&desk.engine, &row, after, limit).await
+        })
+        .await?;
+    Ok(Answer::ok(json!({"events": events})))
+}
+
+async fn list_own(
+    State(server): State<Shared>,
+    visitor: Visitor,
+    Path((_, id)): Path<(String, String)>,
+    headers: HeaderMap,
+    RawQuery(query): RawQuery,
+) -> Result<Answer, Problem> {
+    let (after, limit) = page(&headers, query.as_deref())?;
+    let events = server
+        .ask(async move |desk: &Desk| {
+            let row = own(desk, &visitor, &id).await?;
+            runs::events(&desk.engine, &row, after, limit).await
+        })
+        .await?;
+    Ok(Answer::ok(json!({"events": events})))
+}
+
+/// Returns after which event a list begins, and how many it has.
+fn page(headers: &HeaderMap, query: Option<&str>) -> Result<(i64, usize), Problem> {
+    let query = Query::read(query, OF_LIST)?;
+    let (usual, most) = LIMIT;
+    let limit = query.number("limit")?.unwrap_or(usual).clamp(1, most);
+    let after = position(headers, &query)?.unwrap_or(0);
+    Ok((after, usize::try_from(limit).unwrap_or(1)))
+}
+
+async fn follow(
+    State(server): State<Shared>,
+    visitor: Visitor,
+    Path((_, name, id)): Path<(String, String, String)>,
+    headers: HeaderMap,
+    RawQuery(query): RawQuery,
+) -> Result<Response, Problem> {
+    visitor.owner(Scope::Read)?;
+    let query = Query::read(query.as_deref(), OF_STREAM)?;
+    let since = position(&headers, &query)?;
+    let caller = visitor.caller.clone();
+    let opened = server
+        .ask(async move |desk: &Desk| {
+            let row = reached(desk, &visitor, (&name, &id)).await?;
+            open(desk, &row).await
+        })
+        .await?;
+    stream(&server, caller, opened, since).await
+}
+
+/// The caller of a public stream: by a token in a header, or by a stream token in the address.
+struct Follower(Visitor);
+
+impl FromRequestParts<Shared> for Follower {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, server: &Shared) -> Result<Follower, Problem> {
+        let query = Query::read(parts.uri.query(), OF_STREAM)?;
+        let Some(text) = query.owned("token") else {
+            if !["authorization", "apikey"]
+                .iter()
+                .any(|name| parts.headers.contains_key(*name))
+            {
+                return Err(unauthorized("this stream needs `?token=`, a stream token"));
+            }
+            return Visitor::from_request_parts(parts, server)
+                .await
+                .map(Follower);
+        };
+        project(parts, server)?;
+        let run = parts
+            .uri
+            .path()
+            .split('/')
+            .nth(5)
+            .unwrap_or_default()
+            .to_owned();
+        let accepted = server
+            .ask(async move |desk: &Desk| desk.engine.accept_stream_token(&text, Some(&run)).await)
+            .await?;
+        match accepted {
+            Ok(token) => Ok(Follower(Visitor::new(
+                Caller { token },
+                address(parts, server),
+            ))),
+            Err(_) => Err(unauthorized("the stream token is not accepted")
+                .header(header::WWW_AUTHENTICATE, "Bearer")),
+        }
+    }
+}
+
+async fn follow_own(
+    State(server): State<Shared>,
+    Follower(visitor): Follower,
+    Path((_, id)): Path<(String, String)>,
+    headers: HeaderMap,
+    RawQuery(query): RawQuery,
+) -> Result<Response, Problem> {
+    let query = Query::read(query.as_deref(), OF_STREAM)?;
+    let since = position(&headers, &query)?;
+    let caller = visitor.caller.clone();
+    let opened = server
+        .ask(async move |desk: &Desk| {
+            let row = own(desk, &visitor, &id).await?;
+            open(desk, &row).await
+        })
+        .await?;
+    stream(&server, caller, opened, since).await
+}
+
+async fn open(desk: &Desk, row: &RunRow) -> Result<Reader, GraphError> {
+    let reader = Reader::open(&desk.engine, row).await?;
+    reader.ok_or_else(|| runs::no_run(row.id.as_str()))
+}
+
+/// Streams events after a number until the run is over.
+async fn stream(
+    server: &Shared,
+    caller: Caller,
+    reader: Reader,
+    since: Option<i64>,
+) -> Result<Response, Problem> {
+    let mut follow = Follow {
+        news: reader.news(),
+        reader,
+        after: since.unwrap_or(0),
+    };
+    let (first, stand) = follow.page().await?;
+    // This is what keeps an EventSource from coming back.
+    if stand == Stand::Ended && first.is_empty() && since.is_some() {
+        return Ok(StatusCode::NO_CONTENT.into_response());
+    }
+    let place = server.readers.enter(&caller.token.id)?;
+    let (stream, response) = Stream::start(server.clone(), caller);
+    tokio::spawn(async move {
+        let _place = place;
+        follow.send((first, stand), stream).await;
+    });
+    Ok(response)
+}
+
+/// Follows one run.
+struct Follow {
+    reader: Reader,
+    news: Box<dyn News>,
+    after: i64,
+}
+
+impl Follow {
+    /// Returns the next events that the client has not received. Rows that come meanwhile are news.
+    async fn page(&mut self) -> Result<(Vec<RunEvent>, Stand), Problem> {
+        loop {
+            self.news.mark_seen();
+            let (mut events, stand) = self.reader.page().await?;
+            events.retain(|event| event.seq > self.after);
+            if let Some(last) = events.last() {
+                self.after = last.seq;
+            }
+            if !events.is_empty() || stand != Stand::More {
+                return Ok((events, stand));
+            }
+        }
+    }
+
+    async fn send(mut self, first: (Vec<RunEvent>, Stand), mut stream: Stream) {
+        let (mut events, mut stand) = first;
+        loop {
+            for event in &events {
+                let data = Json::Object(event.data.clone()).to_string();
+                if stream.frame(event.seq, event.kind, &data).await.is_err() || event.is_last() {
+                    return;
+                }
+            }
+            match stand {
+                Stand::More => {}
+                Stand::Ended => return,
+                Stand::Open => {
+                    tokio::select! {
+                        () = self.news.changed() => {}
+                        _closed = stream.idle() => return,
+                    }
+                }
+            }
+            match self.page().await {
+                Ok(next) => (events, stand) = next,
+                Err(problem) => {
+                    tracing::warn!(
+                        detail = problem.detail,
+                        "the events of a graph run cannot be read"
+                    );
+                    return;
+                }
+            }
+        }
+    }
+}

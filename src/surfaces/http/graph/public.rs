@@ -1,0 +1,135 @@
+//! `/v1/{app_id}/public`: runs of users and of callers with the anonymous key.
+
+use axum::Router;
+use axum::body::Body;
+use axum::extract::{Path, State};
+use axum::http::{HeaderMap, StatusCode};
+use axum::routing::{get, post};
+use flowstone_engine::feed_event::instant;
+use flowstone_engine::ports::RunRow;
+use flowstone_engine::token::Scope;
+use flowstone_fronts::graph::access::may_use;
+use flowstone_fronts::graph::error::{GraphError, Status};
+use flowstone_fronts::graph::{agents, codes, runs};
+use serde_json::{Value as Json, json};
+
+use super::read_object;
+use super::runs::{answer, begin};
+use super::visitor::Visitor;
+use crate::http::answer::Answer;
+use crate::http::problem::Problem;
+use crate::http::server::{Desk, Shared};
+
+pub(super) fn routes() -> Router<Shared> {
+    Router::new()
+        .route("/v1/{app_id}/public/agents/{name}/runs", post(start))
+        .route("/v1/{app_id}/public/runs/{id}", get(show))
+        .route("/v1/{app_id}/public/runs/{id}/cancel", post(cancel))
+        .route("/v1/{app_id}/public/runs/{id}/resume", post(resume))
+        .route(
+            "/v1/{app_id}/public/runs/{id}/stream-token",
+            post(stream_token),
+        )
+}
+
+async fn start(
+    State(server): State<Shared>,
+    visitor: Visitor,
+    Path((_, name)): Path<(String, String)>,
+    headers: HeaderMap,
+    body: Body,
+) -> Result<Answer, Problem> {
+    visitor.caller.need(Scope::Run)?;
+    let body = read_object(&headers, body).await?;
+    let (started, token) = server
+        .ask(async move |desk: &Desk| {
+            let agent = agents::get(&desk.engine, &name).await?;
+            may_use(&agent, &visitor.who)?;
+            let started = begin(desk, &agent, &visitor.who, &body).await?;
+            let token = token_json(desk, &visitor, started.run.as_str())?;
+            Ok::<_, GraphError>((started, token))
+        })
+        .await?;
+    Ok(answer(&started, token))
+}
+
+fn token_json(desk: &Desk, visitor: &Visitor, run: &str) -> Result<Json, GraphError> {
+    let (token, expires_ms) = desk.engine.stream_token(&visitor.caller.token, Some(run))?;
+    Ok(json!({"stream_token": token, "expires_at": instant(expires_ms)}))
+}
+
+/// Returns a run that the caller started.
+pub(super) async fn own(desk: &Desk, visitor: &Visitor, id: &str) -> Result<RunRow, GraphError> {
+    let row = runs::any(&desk.engine, id).await?;
+    match visitor.who.has_started(&row.started_by) {
+        true => Ok(row),
+        false => Err(runs::no_run(id)),
+    }
+}
+
+async fn show(
+    State(server): State<Shared>,
+    visitor: Visitor,
+    Path((_, id)): Path<(String, String)>,
+) -> Result<Answer, Problem> {
+    let run = server
+        .ask(async move |desk: &Desk| {
+            let row = own(desk, &visitor, &id).await?;
+            runs::show(&desk.engine, &row).await
+        })
+        .await?;
+    Ok(Answer::ok(json!({"run": run})))
+}
+
+async fn cancel(
+    State(server): State<Shared>,
+    visitor: Visitor,
+    Path((_, id)): Path<(String, String)>,
+) -> Result<Answer, Problem> {
+    let answered = server
+        .ask(async move |desk: &Desk| {
+            let row = own(desk, &visitor, &id).await?;
+            let status = runs::cancel(&desk.engine, &row, &visitor.who.id).await?;
+            Ok::<_, GraphError>(json!({"run_id": row.id.as_str(), "status": status}))
+        })
+        .await?;
+    Ok(Answer::with(StatusCode::ACCEPTED, answered))
+}
+
+/// Takes the `{input}` of an interrupt only: approvals are for the owner.
+async fn resume(
+    State(server): State<Shared>,
+    visitor: Visitor,
+    Path((_, id)): Path<(String, String)>,
+    headers: HeaderMap,
+    body: Body,
+) -> Result<Answer, Problem> {
+    let body = read_object(&headers, body).await?;
+    let answered = server
+        .ask(async move |desk: &Desk| {
+            let said = runs::Answer::read(&body)?;
+            let row = own(desk, &visitor, &id).await?;
+            if said.is_decision() {
+                let error = "a call is approved by the owner of the project, with a token that has the scope `approve`";
+                return Err(GraphError::new(Status::Forbidden, codes::NOT_ALLOWED, error));
+            }
+            let status = runs::resume(&desk.engine, &row, &said, visitor.caller.decides()).await?;
+            Ok::<_, GraphError>(json!({"run_id": row.id.as_str(), "status": status}))
+        })
+        .await?;
+    Ok(Answer::with(StatusCode::ACCEPTED, answered))
+}
+
+async fn stream_token(
+    State(server): State<Shared>,
+    visitor: Visitor,
+    Path((_, id)): Path<(String, String)>,
+) -> Result<Answer, Problem> {
+    let token = server
+        .ask(async move |desk: &Desk| {
+            let row = own(desk, &visitor, &id).await?;
+            token_json(desk, &visitor, row.id.as_str())
+        })
+        .await?;
+    Ok(Answer::with(StatusCode::CREATED, token))
+}

@@ -1,0 +1,165 @@
+//! `/v1/{app_id}/agents/{name}/runs`, and the audit of a run.
+
+use axum::Router;
+use axum::body::Body;
+use axum::extract::{Path, State};
+use axum::http::{HeaderMap, StatusCode};
+use axum::routing::{get, post};
+use flowstone_engine::ports::RunRow;
+use flowstone_engine::token::Scope;
+use flowstone_fronts::graph::access::Who;
+use flowstone_fronts::graph::agents::Agent;
+use flowstone_fronts::graph::error::GraphError;
+use flowstone_fronts::graph::runs::{self, Start, StartedRun};
+use serde_json::{Value as Json, json};
+
+use super::read_object;
+use super::visitor::Visitor;
+use crate::http::answer::Answer;
+use crate::http::problem::Problem;
+use crate::http::server::{Desk, Shared};
+
+pub(super) fn routes() -> Router<Shared> {
+    Router::new()
+        .route("/v1/{app_id}/agents/{name}/runs", get(list).post(start))
+        .route("/v1/{app_id}/agents/{name}/runs/{id}", get(show))
+        .route("/v1/{app_id}/agents/{name}/runs/{id}/cancel", post(cancel))
+        .route("/v1/{app_id}/agents/{name}/runs/{id}/resume", post(resume))
+        .route("/v1/{app_id}/runs/{id}/tool-calls", get(tool_calls))
+}
+
+async fn list(
+    State(server): State<Shared>,
+    visitor: Visitor,
+    Path((_, name)): Path<(String, String)>,
+) -> Result<Answer, Problem> {
+    visitor.owner(Scope::Read)?;
+    let runs = server
+        .ask(async move |desk: &Desk| {
+            visitor.agent(desk, &name).await?;
+            runs::list(&desk.engine, &name, |_| true).await
+        })
+        .await?;
+    Ok(Answer::ok(json!({"runs": runs})))
+}
+
+async fn start(
+    State(server): State<Shared>,
+    visitor: Visitor,
+    Path((_, name)): Path<(String, String)>,
+    headers: HeaderMap,
+    body: Body,
+) -> Result<Answer, Problem> {
+    visitor.owner(Scope::Run)?;
+    let body = read_object(&headers, body).await?;
+    let started = server
+        .ask(async move |desk: &Desk| {
+            let agent = visitor.agent(desk, &name).await?;
+            begin(desk, &agent, &visitor.who, &body).await
+        })
+        .await?;
+    Ok(answer(&started, json!({})))
+}
+
+/// Starts a run of an agent with a body.
+pub(super) async fn begin(
+    desk: &Desk,
+    agent: &Agent,
+    who: &Who,
+    body: &Json,
+) -> Result<StartedRun, GraphError> {
+    runs::start(&desk.engine, agent, who, &Start::read(body)?).await
+}
+
+/// Returns the answer to a start, with further members.
+pub(super) fn answer(started: &StartedRun, more: Json) -> Answer {
+    let mut body = json!({"run_id": started.run.as_str(), "status": started.status});
+    if let (Json::Object(body), Json::Object(more)) = (&mut body, more) {
+        body.extend(more);
+    }
+    match started.is_replay {
+        true => Answer::ok(body),
+        false => Answer::with(StatusCode::CREATED, body),
+    }
+}
+
+/// Returns a run of an agent that the caller's token reaches.
+pub(super) async fn reached(
+    desk: &Desk,
+    visitor: &Visitor,
+    (name, id): (&str, &str),
+) -> Result<RunRow, GraphError> {
+    match visitor.reaches(name) {
+        true => runs::find(&desk.engine, name, id).await,
+        false => Err(runs::no_run(id)),
+    }
+}
+
+async fn show(
+    State(server): State<Shared>,
+    visitor: Visitor,
+    Path((_, name, id)): Path<(String, String, String)>,
+) -> Result<Answer, Problem> {
+    visitor.owner(Scope::Read)?;
+    let run = server
+        .ask(async move |desk: &Desk| {
+            let row = reached(desk, &visitor, (&name, &id)).await?;
+            runs::show(&desk.engine, &row).await
+        })
+        .await?;
+    Ok(Answer::ok(json!({"run": run})))
+}
+
+async fn cancel(
+    State(server): State<Shared>,
+    visitor: Visitor,
+    Path((_, name, id)): Path<(String, String, String)>,
+) -> Result<Answer, Problem> {
+    visitor.owner(Scope::Run)?;
+    let answered = server
+        .ask(async move |desk: &Desk| {
+            let row = reached(desk, &visitor, (&name, &id)).await?;
+            let status = runs::cancel(&desk.engine, &row, &visitor.who.id).await?;
+            Ok::<_, GraphError>(json!({"run_id": row.id.as_str(), "status": status}))
+        })
+        .await?;
+    Ok(Answer::with(StatusCode::ACCEPTED, answered))
+}
+
+async fn resume(
+    State(server): State<Shared>,
+    visitor: Visitor,
+    Path((_, name, id)): Path<(String, String, String)>,
+    headers: HeaderMap,
+    body: Body,
+) -> Result<Answer, Problem> {
+    visitor.owner(Scope::Approve)?;
+    let body = read_object(&headers, body).await?;
+    let answered = server
+        .ask(async move |desk: &Desk| {
+            let said = runs::Answer::read(&body)?;
+            let row = reached(desk, &visitor, (&name, &id)).await?;
+            let status = runs::resume(&desk.engine, &row, &said, visitor.caller.decides()).await?;
+            Ok::<_, GraphError>(json!({"run_id": row.id.as_str(), "status": status}))
+        })
+        .await?;
+    Ok(Answer::with(StatusCode::ACCEPTED, answered))
+}
+
+async fn tool_calls(
+    State(server): State<Shared>,
+    visitor: Visitor,
+    Path((_, id)): Path<(String, String)>,
+) -> Result<Answer, Problem> {
+    visitor.owner(Scope::Read)?;
+    let calls = server
+        .ask(async move |desk: &Desk| {
+            let row = runs::any(&desk.engine, &id).await?;
+            match visitor.caller.token.reaches_flow(&row.flow, &[]) {
+                true => runs::tool_calls(&desk.engine, &row).await,
+                false => Err(runs::no_run(&id)),
+            }
+        })
+        .await?;
+    Ok(Answer::ok(json!({"tool_calls": calls})))
+}

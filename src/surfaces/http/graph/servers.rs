@@ -1,0 +1,85 @@
+//! `/v1/{app_id}/mcp-servers`.
+
+use axum::Router;
+use axum::body::Body;
+use axum::extract::{Path, State};
+use axum::http::{HeaderMap, StatusCode};
+use axum::routing::{get, post};
+use flowstone_engine::token::Scope;
+use flowstone_fronts::graph::servers;
+use serde_json::json;
+
+use super::read_object;
+use super::visitor::Visitor;
+use crate::http::answer::Answer;
+use crate::http::problem::Problem;
+use crate::http::server::{Desk, Shared};
+
+pub(super) fn routes() -> Router<Shared> {
+    Router::new()
+        .route("/v1/{app_id}/mcp-servers", get(list).post(create))
+        .route("/v1/{app_id}/mcp-servers/{id}", get(show).delete(delete))
+        .route("/v1/{app_id}/mcp-servers/{id}/probe", post(probe))
+}
+
+async fn list(State(server): State<Shared>, visitor: Visitor) -> Result<Answer, Problem> {
+    visitor.owner(Scope::Read)?;
+    let found = server
+        .ask(async move |desk: &Desk| servers::list(&desk.engine).await)
+        .await?;
+    Ok(Answer::ok(json!({"servers": found})))
+}
+
+async fn create(
+    State(server): State<Shared>,
+    visitor: Visitor,
+    headers: HeaderMap,
+    body: Body,
+) -> Result<Answer, Problem> {
+    visitor.owner(Scope::Admin)?;
+    let body = read_object(&headers, body).await?;
+    let created = server
+        .ask(async move |desk: &Desk| servers::create(&desk.engine, body).await)
+        .await?;
+    Ok(Answer::with(
+        StatusCode::CREATED,
+        json!({"server": created}),
+    ))
+}
+
+async fn show(
+    State(server): State<Shared>,
+    visitor: Visitor,
+    Path((_, id)): Path<(String, String)>,
+) -> Result<Answer, Problem> {
+    visitor.owner(Scope::Read)?;
+    let found = server
+        .ask(async move |desk: &Desk| servers::get(&desk.engine, &id).await)
+        .await?;
+    Ok(Answer::ok(json!({"server": found})))
+}
+
+async fn delete(
+    State(server): State<Shared>,
+    visitor: Visitor,
+    Path((_, id)): Path<(String, String)>,
+) -> Result<StatusCode, Problem> {
+    visitor.owner(Scope::Admin)?;
+    server
+        .ask(async move |desk: &Desk| servers::delete(&desk.engine, &id).await)
+        .await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// Asks a server for its tools.
+async fn probe(
+    State(server): State<Shared>,
+    visitor: Visitor,
+    Path((_, id)): Path<(String, String)>,
+) -> Result<Answer, Problem> {
+    visitor.owner(Scope::Admin)?;
+    let tools = server
+        .ask(async move |desk: &Desk| servers::probe(&desk.engine, &id).await)
+        .await?;
+    Ok(Answer::ok(json!({"ok": true, "tools": tools})))
+}

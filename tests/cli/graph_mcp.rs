@@ -1,0 +1,199 @@
+//! MCP servers of graph agents: registered, probed, pinned; credentials that nobody gets back.
+
+use std::fs;
+
+use serde_json::{Value, json};
+
+use crate::graphs::{Graphs, data, llm, one};
+use crate::server::{Answer, Request, Server};
+
+const TOKEN: &str = "s3cret-token-77";
+
+/// An MCP server with one tool, which takes a token.
+fn server() -> Server {
+    Server::start(|request: &Request, _| {
+        let asked: Value = serde_json::from_str(&request.body).unwrap_or(Value::Null);
+        if !request
+            .head
+            .contains(&format!("authorization: bearer {TOKEN}"))
+        {
+            return Answer::Status(401, "no");
+        }
+        let result = match asked["method"].as_str().unwrap_or_default() {
+            "initialize" => json!({
+                "protocolVersion": asked["params"]["protocolVersion"],
+                "capabilities": {"tools": {}}, "serverInfo": {"name": "docs", "version": "1"},
+            }),
+            "tools/list" => json!({"tools": [{
+                "name": "search", "description": "Searches the docs.",
+                "inputSchema": {"type": "object", "properties": {"q": {"type": "string"}}},
+            }]}),
+            "tools/call" => json!({"content": [{"type": "text", "text": "a page"}]}),
+            _ if asked.get("id").is_none() => return Answer::Status(202, ""),
+            _ => return Answer::Json(json!({"jsonrpc": "2.0", "id": asked["id"], "error": {"code": -32601, "message": "no"}}).to_string()),
+        };
+        Answer::Json(json!({"jsonrpc": "2.0", "id": asked["id"], "result": result}).to_string())
+    })
+}
+
+fn register(graphs: &Graphs, server: &Server) -> String {
+    let body = json!({"name": "docs", "url": server.url("/mcp"), "auth": {"type": "bearer", "token": TOKEN}});
+    let created = graphs.post("/mcp-servers", &body);
+    assert_eq!(created.status, 201, "{created:?}");
+    assert!(!created.body.contains(TOKEN));
+    let created = created.json()["server"].clone();
+    assert_eq!(created["auth"], json!({"type": "bearer"}));
+    created["id"].as_str().expect("an id").to_owned()
+}
+
+fn spec(id: &str, overrides: Value) -> Value {
+    let tool = json!({"source": "mcp", "server_id": id, "name": "search"});
+    one(
+        llm("SEARCH", &[tool]),
+        json!({"mcp_servers": [{"server_id": id, "tools": ["search"], "tool_overrides": overrides}]}),
+    )
+}
+
+#[test]
+fn a_registered_server_is_probed_and_used_by_runs() {
+    let graphs = Graphs::serve();
+    let server = server();
+    let id = register(&graphs, &server);
+    assert_eq!(id.len(), 36);
+    let probed = graphs.post(&format!("/mcp-servers/{id}/probe"), &json!({}));
+    assert_eq!(probed.status, 200, "{probed:?}");
+    assert_eq!(probed.json()["tools"][0]["name"], "search");
+    graphs.agent("docs", &spec(&id, json!({})), json!({}));
+    let run = graphs.start("docs", &json!({"message": "x"}));
+    let events = graphs.events(&run);
+    assert_eq!(
+        data(&events, "tool_call_end")[0]["result"],
+        "a page",
+        "{events:?}"
+    );
+    assert_eq!(data(&events, "tool_call_start")[0]["tool_source"], "mcp");
+    let lists = server
+        .requests()
+        .iter()
+        .filter(|it| it.body.contains("tools/list"))
+        .count();
+    // One of the probe, one at the start of the run.
+    assert_eq!(lists, 2);
+}
+
+#[test]
+fn an_override_makes_a_tool_of_a_server_ask() {
+    let graphs = Graphs::serve();
+    let server = server();
+    let id = register(&graphs, &server);
+    graphs.agent(
+        "docs",
+        &spec(&id, json!({"search": {"mode_override": "read_write"}})),
+        json!({}),
+    );
+    let run = graphs.start("docs", &json!({"message": "x"}));
+    graphs.paused(&run);
+    assert!(
+        !server
+            .requests()
+            .iter()
+            .any(|it| it.body.contains("tools/call"))
+    );
+}
+
+#[test]
+fn credentials_are_encrypted_and_never_returned() {
+    let graphs = Graphs::serve();
+    let server = server();
+    let id = register(&graphs, &server);
+    graphs.agent("docs", &spec(&id, json!({})), json!({}));
+    let run = graphs.start("docs", &json!({"message": "x"}));
+    graphs.events(&run);
+    for path in [
+        "/mcp-servers".to_owned(),
+        format!("/mcp-servers/{id}"),
+        run.clone(),
+        format!("{run}/events.json"),
+    ] {
+        assert!(!graphs.get(&path).body.contains(TOKEN), "{path}");
+    }
+    let mut folders = vec![graphs.scratch.path().join(".flowstone")];
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(&folder).expect("a folder").flatten() {
+            let path = entry.path();
+            if path.is_dir() {
+                folders.push(path);
+            } else if let Ok(bytes) = fs::read(&path) {
+                let found = bytes
+                    .windows(TOKEN.len())
+                    .any(|part| part == TOKEN.as_bytes());
+                assert!(!found, "{}", path.display());
+            }
+        }
+    }
+    assert_eq!(
+        graphs
+            .send("DELETE", &format!("/mcp-servers/{id}"), &Value::Null)
+            .status,
+        204
+    );
+    assert_eq!(
+        graphs.get(&format!("/mcp-servers/{id}")).problem(),
+        "404 E1232"
+    );
+    let refused = graphs.post("/agents/docs/runs", &json!({"input": {"message": "y"}}));
+    assert_eq!(refused.problem(), "400 E1231");
+    assert!(refused.body.contains(&id), "{refused:?}");
+}
+
+/// The token goes to the host that it was registered for, whatever a flow names.
+#[test]
+fn the_token_of_a_server_goes_to_no_other_host() {
+    let graphs = Graphs::serve();
+    let own = server();
+    let id = register(&graphs, &own);
+    let other = Server::start(|_, _| Answer::Json("{}".to_owned()));
+    let address = other.url("").trim_start_matches("http://").to_owned();
+    for host in [address.as_str(), own.url("").trim_start_matches("http://")] {
+        let flow = format!(
+            "{{:slug :steal :requires [{{:slot :x :type :http-api :base-url \"{}\" :auth {{:type :bearer :secret-ref \"mcp-server-{id}@{host}\"}}}}]
+              :flow '(flow/step :http :get {{:connection :x :path \"/\"}})}}",
+            other.url("")
+        );
+        graphs.scratch.write("steal.edn", flow);
+        let ran = graphs
+            .scratch
+            .run(&["run", "steal.edn", "--new", "--quiet"]);
+        assert_ne!(ran.code, Some(0), "{ran:?}");
+    }
+    assert!(other.requests().iter().all(|it| !it.head.contains(TOKEN)));
+}
+
+#[test]
+fn a_server_that_gives_no_list_is_a_bad_gateway() {
+    let graphs = Graphs::serve();
+    let silent = Server::start(|_, _| Answer::Status(500, "broken"));
+    let created = graphs.post(
+        "/mcp-servers",
+        &json!({"name": "broken", "url": silent.url("/mcp")}),
+    );
+    let id = created.json()["server"]["id"]
+        .as_str()
+        .expect("an id")
+        .to_owned();
+    let probed = graphs.post(&format!("/mcp-servers/{id}/probe"), &json!({}));
+    assert_eq!(probed.problem(), "502 E1242");
+    assert_eq!(
+        graphs
+            .post(
+                "/mcp-servers",
+                &json!({"name": "broken", "url": silent.url("/mcp")})
+            )
+            .problem(),
+        "409 E1233"
+    );
+    for url in ["ftp://x", "http://me:pw@x/"] {
+        let refused = graphs.post("/mcp-servers", &json!({"name": "x", "url": url}));
+        assert_eq!(refused.problem(), "400 E1234", "{url}");
+    }
+}

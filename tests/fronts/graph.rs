@@ -1,0 +1,4 @@
+//! Graph specs: what is refused, and what their runs report.
+
+mod events;
+mod validate;
