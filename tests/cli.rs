@@ -19,6 +19,8 @@ mod help;
 mod hooks;
 mod http;
 #[cfg(unix)]
+mod http_bodies;
+#[cfg(unix)]
 mod http_bulk;
 #[cfg(unix)]
 mod http_jobs;
@@ -26,6 +28,10 @@ mod http_jobs;
 mod http_metrics;
 #[cfg(unix)]
 mod http_outside;
+#[cfg(unix)]
+mod http_pages_elsewhere;
+#[cfg(unix)]
+mod http_proxy;
 #[cfg(unix)]
 mod http_reach;
 mod jobs;

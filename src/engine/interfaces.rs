@@ -11,10 +11,11 @@ use flowstone_lang::value::Value;
 use crate::codec;
 use crate::engine::Engine;
 use crate::error::EngineError;
-use crate::flow::{Flow, Invocation};
+use crate::flow::{Flow, Invocation, name_of};
 use crate::outside;
 use crate::ports::{NewReceipt, PastDelivery};
 use crate::proofs::{Presented, Proven, Unproven, verify};
+use crate::sealed;
 use content::{Content, Stored};
 
 /// What an input has from its request.
@@ -209,6 +210,7 @@ impl Engine {
             refuse_unknown(contract, &given)?;
         }
         let is_kept = interface.keep_raw || received.body.len() > BODY_KEPT;
+        let is_kept = is_kept && !has_secret(flow, interface, &given);
         let kept = match stored {
             None if is_kept && !received.body.is_empty() => {
                 Some(content::store(self, "body", None, &received.body).await?)
@@ -283,11 +285,14 @@ impl Engine {
             let value = String::from_utf8_lossy(value);
             (text(name), text(&value))
         });
-        let query = received
-            .query
-            .iter()
-            .filter(|(name, _)| Some(name.as_str()) != hidden)
-            .map(|(name, value)| (text(name), text(value)));
+        let query = grouped(&received.query, hidden).into_iter();
+        let query = query.map(|(name, values)| {
+            let value = match &values[..] {
+                [only] => text(only),
+                several => Value::vector(several.iter().map(|value| text(value))),
+            };
+            (text(name), value)
+        });
         let delivery = match &interface.dedupe {
             Some(Dedupe::Header(name)) => received.header(name).map(text),
             Some(Dedupe::Path(path)) => content::at(received, path).map(|it| text(&it)),
@@ -317,6 +322,13 @@ fn contract<'a>(flow: &'a Flow, interface: &Interface) -> Option<&'a Invocation>
         Some(id) => flow.invocations.iter().find(|it| *it.id == *id),
         None => flow.default_invocation(),
     }
+}
+
+/// Tells whether a request gives an input that is a secret. Its body would show the secret to all who may read files.
+fn has_secret(flow: &Flow, interface: &Interface, given: &[(String, Value)]) -> bool {
+    let secrets = sealed::declared(flow, interface.invocation.as_deref());
+    let mut names = secrets.iter().filter_map(|path| name_of(path.first()?));
+    names.any(|secret| given.iter().any(|(name, _)| **name == *secret))
 }
 
 /// Returns the values of each name of a query, in the order of the names' first place.

@@ -591,6 +591,9 @@ impl Runs for Nothing {
 }
 
 impl Upkeep for Nothing {
+    fn counts(&self) -> PortFuture<'_, Counts> {
+        unused()
+    }
     fn usage(&self) -> PortFuture<'_, Usage> {
         unused()
     }

@@ -34,6 +34,8 @@ use super::trace;
 
 /// How long a `dedup` of `POST /api/v1/events` is remembered.
 const RECEIPT_MS: i64 = 24 * 60 * 60 * 1000;
+/// The second part of the addresses of events.
+pub(super) const PART: &str = "events";
 /// The name of the workspace that every project has.
 const LOCAL: &str = "local";
 

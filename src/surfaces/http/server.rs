@@ -31,9 +31,10 @@ use super::feed::Readers;
 use super::interfaces::receive::sender;
 use super::problem::{Problem, codes};
 use super::rates::{self, Addresses, Rates};
+use super::request::decoded;
 use super::resources::UPLOADS;
 use super::settings::ServerSettings;
-use super::{Backend, origin, pages, routes, trace};
+use super::{Backend, events, origin, pages, routes, trace};
 use crate::mcp::Sessions;
 use crate::metrics::Metrics;
 
@@ -283,6 +284,11 @@ async fn around(State(server): State<Shared>, mut request: Request, next: Next) 
         Some(Crowded) => Err(rates::crowded()),
         None => origin::check(&server.settings, &method, request.headers(), is_page),
     };
+    let checked = checked.and_then(|()| plain_path(&path));
+    let page = match &checked {
+        Ok(()) => origin::Page::of(&method, request.headers()),
+        Err(_) => None,
+    };
     resolve_peer(&server.settings, &mut request);
     let route = request.extensions().get::<MatchedPath>().cloned();
     let shown = route.as_ref().map_or(UNKNOWN, |route| route.as_str());
@@ -306,6 +312,9 @@ async fn around(State(server): State<Shared>, mut request: Request, next: Next) 
         }
     }
     let headers = response.headers_mut();
+    if let Some(page) = page {
+        page.allow(headers);
+    }
     if let Ok(id) = HeaderValue::from_str(&id) {
         headers.insert(REQUEST_ID, id);
     }
@@ -333,6 +342,25 @@ async fn around(State(server): State<Shared>, mut request: Request, next: Next) 
     trace::send(&*server.telemetry, named, &answered);
     tracing::info!(parent: &span, %path, status, millis = took.as_millis() as u64, "answered");
     response
+}
+
+/// Refuses a path with a part that could be taken for another path once it is decoded.
+///
+/// # Errors
+/// When it has an escaped slash, an escaped NUL, or a part `..`. The key of a wait may hold anything, so paths of events are
+/// left to their route.
+fn plain_path(path: &str) -> Result<(), Problem> {
+    let mut parts = path.split('/').skip(1);
+    if parts.nth(1) == Some(events::PART) {
+        return Ok(());
+    }
+    for part in path.split('/') {
+        let decoded = decoded(part, false)?;
+        if decoded == ".." || decoded == "." || decoded.contains(['/', '\0']) {
+            return Err(Problem::malformed("the path has a part that is not a name"));
+        }
+    }
+    Ok(())
 }
 
 /// Replaces the address of a proxy by that of the sender that it names, so that limits and failed proofs count for the
