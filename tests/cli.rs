@@ -25,6 +25,8 @@ mod http_bulk;
 #[cfg(unix)]
 mod http_jobs;
 #[cfg(unix)]
+mod http_limits;
+#[cfg(unix)]
 mod http_metrics;
 #[cfg(unix)]
 mod http_outside;

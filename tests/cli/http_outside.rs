@@ -101,7 +101,7 @@ fn the_command_line_says_the_same_of_a_server() {
     assert_ne!(refused.code, Some(0), "{refused:?}");
     let shown = format!("{}{}", refused.out, refused.err);
     assert!(shown.contains("E1120"), "{shown}");
-    // In the project itself, whoever runs a flow may.
+    // The owner of the project may, without a server.
     let own = scratch.run(&["run", "flows/any.edn", "--input", input, "--json"]);
     assert_eq!(own.code, Some(0), "{own:?}");
 }

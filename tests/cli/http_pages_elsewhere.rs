@@ -55,7 +55,7 @@ fn a_listed_page_may_send_requests_and_read_answers() {
     );
     assert_eq!(started.status, 201, "{started:?}");
     assert_eq!(started.header("access-control-allow-origin"), Some(APP));
-    assert_eq!(started.header("vary"), Some("Origin"));
+    assert_eq!(started.header("vary"), Some("origin"));
     let read = started
         .header("access-control-expose-headers")
         .unwrap_or_default();

@@ -23,7 +23,7 @@ use serde_json::{Value as Json, json};
 
 use super::access::Caller;
 use super::answer::Answer;
-use super::interfaces::receive::{self, BODY_WEBHOOK};
+use super::interfaces::receive;
 use super::interfaces::reply::{Outcome, Who};
 use super::interfaces::{About, answer, class_of, duplicate, other_method, published, refused};
 use super::operation::{Kind, Operation, Operations, Param, Shape, names};
@@ -115,7 +115,8 @@ async fn deliver(State(server): State<Shared>, request: Request) -> Result<Respo
         webhook: Some(flow),
         who: Who::of(caller.as_ref()),
     };
-    let arrived = match receive::read(&server, &mut parts, body, BODY_WEBHOOK).await {
+    let most = server.settings.limits.webhook_body;
+    let arrived = match receive::read(&server, &mut parts, body, most).await {
         Ok(arrived) => arrived,
         Err(problem) => return answer(&server, &parts, about, Err(problem)).await,
     };

@@ -43,8 +43,6 @@ const HEADER_TIME: Duration = Duration::from_secs(10);
 /// Maximum size of the request line and the headers.
 const HEADER_BYTES: usize = 16 << 10;
 const HEADER_FIELDS: usize = 100;
-/// Maximum number of connections.
-const CONNECTIONS_MAX: usize = 10_000;
 /// How long connections may take to finish when the server stops.
 const STOP_TIME: Duration = Duration::from_secs(5);
 /// Stands for addresses that no route has.
@@ -177,8 +175,9 @@ pub(super) async fn accept(listener: TcpListener, server: Shared) -> std::io::Re
     let listener = tokio::net::TcpListener::from_std(listener)?;
     let app = app(server.clone());
     let graceful = GracefulShutdown::new();
-    let places = Arc::new(tokio::sync::Semaphore::new(CONNECTIONS_MAX));
-    let addresses = Addresses::default();
+    let limits = &server.settings.limits;
+    let places = Arc::new(tokio::sync::Semaphore::new(limits.connections));
+    let addresses = Addresses::new(limits.connections_per_address);
     loop {
         let accepted = tokio::select! {
             accepted = listener.accept() => accepted,
