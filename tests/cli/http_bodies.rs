@@ -21,7 +21,7 @@ const FAIL: &str = r#"{:slug :fail
   :interfaces {:http [{:id :now :invocation :default :method :get :path "/fail"}]}
   :flow '(/ 1 0)}"#;
 const ECHO: &str = r#"{:slug :echo
-  :invocations {:default {:inputs [{:name :m :type :number :multiple true}]}}
+  :invocations {:default {:inputs [{:name :m :type :number :multiple true} {:name :key :type :secret}]}}
   :interfaces {:http [{:id :get :invocation :default :method :get :path "/echo"}]}
   :flow '(:query (:flow/request (flow/input)))}"#;
 
@@ -130,6 +130,15 @@ fn repeated_names_of_a_query_are_all_told() {
     let echoed = api.get("/http/echo?m=1&m=2").json();
     assert_eq!(echoed, json!({"m": ["1", "2"]}));
     assert_eq!(api.get("/http/echo?m=1").json(), json!({"m": "1"}));
+    // A secret of the query is not kept beside the input either.
+    let secret = "correct-horse-8";
+    let echoed = api.get(&format!("/http/echo?key={secret}")).json();
+    assert_eq!(echoed, json!({"key": "[secret]"}));
+    let runs = api.get("/api/v1/runs?full").body;
+    assert!(
+        !runs.contains(secret) && runs.contains("[secret]"),
+        "{runs}"
+    );
 }
 
 #[test]
@@ -147,4 +156,22 @@ fn tricks_in_paths_are_malformed_everywhere() {
     }
     // A wait may have any key.
     assert_eq!(api.get("/local/events/a%2Fb").problem(), "404 E1014");
+}
+
+#[test]
+fn a_parameter_of_a_path_cannot_be_a_secret() {
+    let scratch = Scratch::new();
+    let flow = r#"{:slug :leak
+      :invocations {:default {:inputs [{:name :key :type :secret}]}}
+      :interfaces {:http [{:id :get :invocation :default :path "/leak/{key}"}]}
+      :flow '1}"#;
+    scratch.write("leak.edn", flow);
+    let found = scratch.run(&["check", "leak.edn"]);
+    assert_eq!(found.code, Some(1), "{found:?}");
+    assert!(
+        found.err.contains("E1041") && found.err.contains("`{key}`"),
+        "{found:?}"
+    );
+    scratch.write("leak.edn", flow.replace(":secret", ":text"));
+    assert_eq!(scratch.run(&["check", "leak.edn"]).code, Some(0));
 }
