@@ -28,13 +28,21 @@ mod hooks;
 mod hostile;
 mod http;
 #[cfg(unix)]
+mod http_bodies;
+#[cfg(unix)]
 mod http_bulk;
 #[cfg(unix)]
 mod http_jobs;
 #[cfg(unix)]
+mod http_limits;
+#[cfg(unix)]
 mod http_metrics;
 #[cfg(unix)]
 mod http_outside;
+#[cfg(unix)]
+mod http_pages_elsewhere;
+#[cfg(unix)]
+mod http_proxy;
 #[cfg(unix)]
 mod http_reach;
 mod jobs;

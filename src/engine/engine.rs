@@ -101,6 +101,8 @@ pub struct StartOptions {
     pub priority: Option<i64>,
     /// After this long it is unwound, with status `timed-out`.
     pub timeout: Option<Duration>,
+    /// A key of `:profiles` in the settings; `None`: the profile of this engine.
+    pub profile: Option<String>,
     /// The trace of the caller that starts it.
     pub trace: Option<TraceOrigin>,
 }
@@ -116,6 +118,7 @@ impl StartOptions {
             started_by: None,
             priority: None,
             timeout: None,
+            profile: None,
             trace: None,
         }
     }
@@ -149,6 +152,11 @@ impl Engine {
             is_outside: bindings.is_outside,
             ..Services::clone(&self.services)
         }))
+    }
+
+    /// Returns the settings without any profile.
+    pub(crate) fn unbound_settings(&self) -> &Value {
+        &self.settings
     }
 
     /// Returns what new runs keep of profiles and bindings.

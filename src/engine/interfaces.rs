@@ -11,10 +11,12 @@ use flowstone_lang::value::Value;
 use crate::codec;
 use crate::engine::Engine;
 use crate::error::EngineError;
-use crate::flow::{Flow, Invocation};
+use crate::flow::{Flow, Invocation, name_of};
 use crate::outside;
 use crate::ports::{NewReceipt, PastDelivery};
 use crate::proofs::{Presented, Proven, Unproven, verify};
+use crate::redact::SECRET;
+use crate::sealed;
 use content::{Content, Stored};
 
 /// What an input has from its request.
@@ -209,13 +211,17 @@ impl Engine {
             refuse_unknown(contract, &given)?;
         }
         let is_kept = interface.keep_raw || received.body.len() > BODY_KEPT;
+        // A body with a secret would show it to all who may read files.
+        let secrets = secrets_of(flow, interface);
+        let is_secret = |name: &str| secrets.iter().any(|secret| secret == name);
+        let is_kept = is_kept && !given.iter().any(|(name, _)| is_secret(name));
         let kept = match stored {
             None if is_kept && !received.body.is_empty() => {
                 Some(content::store(self, "body", None, &received.body).await?)
             }
             stored => stored,
         };
-        let request = self.request_of(interface, received, kept);
+        let request = self.request_of((interface, &secrets), received, kept);
         let entries = given
             .into_iter()
             .map(|(name, value)| (Value::keyword(&name), value));
@@ -268,7 +274,12 @@ impl Engine {
         }
     }
 
-    fn request_of(&self, interface: &Interface, received: &Received, kept: Stored) -> Value {
+    fn request_of(
+        &self,
+        (interface, secrets): (&Interface, &[String]),
+        received: &Received,
+        kept: Stored,
+    ) -> Value {
         let proof = interface.proof.as_ref();
         let carriers = proof.map(Proof::headers).unwrap_or_default();
         let hidden = proof.and_then(Proof::parameter);
@@ -283,11 +294,15 @@ impl Engine {
             let value = String::from_utf8_lossy(value);
             (text(name), text(&value))
         });
-        let query = received
-            .query
-            .iter()
-            .filter(|(name, _)| Some(name.as_str()) != hidden)
-            .map(|(name, value)| (text(name), text(value)));
+        let query = grouped(&received.query, hidden).into_iter();
+        let query = query.map(|(name, values)| {
+            let value = match &values[..] {
+                _ if secrets.iter().any(|secret| secret == name) => text(SECRET),
+                [only] => text(only),
+                several => Value::vector(several.iter().map(|value| text(value))),
+            };
+            (text(name), value)
+        });
         let delivery = match &interface.dedupe {
             Some(Dedupe::Header(name)) => received.header(name).map(text),
             Some(Dedupe::Path(path)) => content::at(received, path).map(|it| text(&it)),
@@ -317,6 +332,13 @@ fn contract<'a>(flow: &'a Flow, interface: &Interface) -> Option<&'a Invocation>
         Some(id) => flow.invocations.iter().find(|it| *it.id == *id),
         None => flow.default_invocation(),
     }
+}
+
+/// Returns the names of the inputs that are secrets.
+fn secrets_of(flow: &Flow, interface: &Interface) -> Vec<String> {
+    let declared = sealed::declared(flow, interface.invocation.as_deref());
+    let names = declared.iter().filter_map(|path| name_of(path.first()?));
+    names.map(|name| name.to_string()).collect()
 }
 
 /// Returns the values of each name of a query, in the order of the names' first place.

@@ -94,6 +94,12 @@ pub(crate) fn encode_failure(exception: &Rc<Exception>, sources: &Sources) -> St
     })
 }
 
+/// Returns the code of an error as a run's row has it, such as `E0322`. What a flow throws itself has no code.
+pub fn code_of(error: &str) -> Option<String> {
+    let code = decode_failure(error)?.exception.code.to_string();
+    Some(code).filter(|code| !code.is_empty())
+}
+
 /// Reads what [`encode_failure`] wrote.
 pub(crate) fn decode_failure(text: &str) -> Option<Failure> {
     let whole = codec::decode(text).ok()?;

@@ -199,7 +199,14 @@ impl Engine {
         options: StartOptions,
     ) -> Result<(NewRun, Value), EngineError> {
         let flow = &loaded.flow;
-        let input = self.input_of(flow, options.invocation.as_deref(), &options.input)?;
+        let mut bindings = self.bindings_of(loaded);
+        let mut settings = self.services.settings.clone();
+        if options.profile.is_some() {
+            bindings.profile = options.profile;
+            settings = bindings.apply(self.unbound_settings())?;
+        }
+        let input = coerce_input(flow, options.invocation.as_deref(), &options.input)?;
+        let input = activated(flow, &settings, input)?;
         let now_ms = self.services.clock.now_ms();
         let run = NewRun {
             id: RunId::new(now_ms, self.services.random.next()),
@@ -212,7 +219,7 @@ impl Engine {
             invocation: options.invocation,
             key: None,
             priority: options.priority.unwrap_or(flow.starts.priority),
-            bindings: self.bindings_of(loaded).encode(),
+            bindings: bindings.encode(),
             started_by: options.started_by.unwrap_or_else(|| "manual".to_owned()),
             origin: None,
             parent: None,

@@ -124,6 +124,14 @@ impl PathPattern {
         Some(found)
     }
 
+    /// Returns the names of its parameters, in order.
+    pub fn parameters(&self) -> impl Iterator<Item = &str> {
+        self.parts.iter().filter_map(|part| match part {
+            PathPart::Plain(_) => None,
+            PathPart::Parameter(name) => Some(name.as_str()),
+        })
+    }
+
     /// Returns the path without the names of its parameters: patterns with the same result match the same paths.
     pub fn shape(&self) -> String {
         let parts = self.parts.iter().map(|part| match part {

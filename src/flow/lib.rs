@@ -28,6 +28,7 @@ pub mod proof;
 pub mod retention;
 pub mod retry;
 pub mod schedule;
+pub mod server_limits;
 mod session_use;
 pub mod spec;
 pub mod step;

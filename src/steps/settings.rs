@@ -13,6 +13,7 @@ use flowstone_flow::proof::Network;
 use flowstone_flow::resource::ResourceLimits;
 use flowstone_flow::retention::Retention;
 use flowstone_flow::rooted::read_regular;
+use flowstone_flow::server_limits::ServerLimits;
 use flowstone_lang::reader::read_data;
 use flowstone_lang::value::{Sources, Span, Value};
 use flowstone_model::limits::Limits;
@@ -66,6 +67,11 @@ const SERVER: &[Inner] = &[
         "a vector of names such as [\"flows.example.com\"]",
         is_texts,
     ),
+    (
+        "limits",
+        "a map such as {:connections 500 :webhook-body \"5MB\" :requests {:service 100}}",
+        is_limits,
+    ),
     ("mcp", "a map such as {:elicit-approvals true}", is_mcp),
     ("metrics", "`:open`, or left out", is_open),
     (
@@ -117,6 +123,10 @@ fn is_networks(value: &Value) -> bool {
         let parsed = |item: &Value| item.as_str().and_then(Network::parse).is_some();
         items.iter().all(parsed)
     })
+}
+
+fn is_limits(value: &Value) -> bool {
+    ServerLimits::read(value).is_ok()
 }
 
 fn is_address(value: &Value) -> bool {

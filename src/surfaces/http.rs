@@ -229,14 +229,15 @@ pub fn serve<E: Send>(
             StartError::System(error) => ServeFailure::System(error),
             StartError::Ended => ServeFailure::System(std::io::Error::other("a thread ended")),
         })?;
+        let limits = &settings.limits;
         let server = Arc::new(Server {
             desks,
-            settings,
-            failures: access::Failures::default(),
-            rates: rates::Rates::default(),
-            room: bodies::Room::default(),
+            failures: access::Failures::new(limits.failed_proofs),
+            rates: rates::Rates::new(limits),
+            room: bodies::Room::new(limits.bodies),
             home,
-            readers: feed::Readers::default(),
+            readers: feed::Readers::new(limits),
+            settings,
             sessions: Sessions::default(),
             metrics: options.metrics.clone(),
             telemetry: telemetry::port(),

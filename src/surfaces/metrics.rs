@@ -83,7 +83,7 @@ impl<L: Clone + std::hash::Hash + Eq> Timed<L> {
     }
 }
 
-/// What became of a request to a webhook.
+/// The outcome of a request to a webhook.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WebhookOutcome {
     /// It started a run, completed a wait or was kept for one.

@@ -133,7 +133,7 @@ fn a_run_is_forked_and_resumed_over_http() {
     let over = api.post(&format!("/api/v1/runs/{run}/resume"), &json!({}));
     assert_eq!(over.problem(), "409 E0505");
     let missing = api.post(&format!("/api/v1/runs/{run}/fork"), &json!({"at": "nope"}));
-    assert_eq!(missing.status, 404, "{missing:?}");
+    assert_eq!(missing.problem(), "422 E0571");
     let runner = token(&scratch, &["--scope", "run", "--scope", "read"]);
     let version = json!({"version": "0"});
     let edited = api.post_as(&runner, &format!("/api/v1/runs/{run}/fork"), &version);

@@ -42,7 +42,7 @@ fn project() -> Scratch {
     scratch
 }
 
-/// Returns the number of a series; `None` if there is none.
+/// Returns the number of a series; `None` if there is no such series.
 fn number(text: &str, series: &str) -> Option<f64> {
     let line = text.lines().find_map(|line| line.strip_prefix(series));
     line?.trim().parse().ok()

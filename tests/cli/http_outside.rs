@@ -101,7 +101,35 @@ fn the_command_line_says_the_same_of_a_server() {
     assert_ne!(refused.code, Some(0), "{refused:?}");
     let shown = format!("{}{}", refused.out, refused.err);
     assert!(shown.contains("E1120"), "{shown}");
-    // In the project itself, whoever runs a flow may.
+    // The owner of the project may, without a server.
     let own = scratch.run(&["run", "flows/any.edn", "--input", input, "--json"]);
     assert_eq!(own.code, Some(0), "{own:?}");
+}
+
+#[test]
+fn a_start_names_a_profile_if_the_token_may_do_everything() {
+    let scratch = project();
+    scratch.write(
+        "flowstone.edn",
+        r#"{:connections {:one {:backend :scripted :script {:turns ["one"]}}
+                          :two {:backend :scripted :script {:turns ["two"]}}}
+            :bindings {:ai {:conn :one}}
+            :profiles {:prod {:bindings {:ai {:conn :two}}}}}"#,
+    );
+    scratch.write(
+        "flows/say.edn",
+        r#"{:slug :say :requires [{:slot :ai :type :llm-provider}]
+            :flow '(:content (flow/step :llm :ask {:connection :ai :prompt "Who?"}))}"#,
+    );
+    let api = Api::serve(&scratch);
+    let path = "/api/v1/flows/say/runs";
+    let said = |body: Value| api.post(path, &body).json()["result"].clone();
+    assert_eq!(said(json!({"wait": "60s"})), "one");
+    assert_eq!(said(json!({"wait": "60s", "profile": "prod"})), "two");
+    let unknown = api.post(path, &json!({"profile": "prd"}));
+    assert_eq!(unknown.problem(), "422 E0935");
+    let args = ["tokens", "create", "--name", "t", "--scope", "run"];
+    let runner = scratch.run(&args).ok().trim_end().to_owned();
+    let refused = api.post_as(&runner, path, &json!({"profile": "prod"}));
+    assert_eq!(refused.problem(), "403 E1011");
 }

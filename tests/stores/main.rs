@@ -11,6 +11,7 @@ mod branches_resumed;
 mod bulk;
 mod children;
 mod compare;
+mod counts;
 mod crash;
 mod damaged;
 mod database;
@@ -58,6 +59,7 @@ mod memory {
     mod bulk;
     mod children;
     mod compare;
+    mod counts;
     mod crash;
     mod deliveries;
     mod endings;

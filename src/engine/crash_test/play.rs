@@ -65,6 +65,7 @@ pub async fn play(
                 started_by: None,
                 priority: None,
                 timeout: None,
+                profile: None,
                 trace: None,
             },
         )

@@ -13,8 +13,6 @@ use serde_json::json;
 
 use super::problem::{Problem, codes};
 
-/// Failed proofs of one address in one class within [`WINDOW`] before further ones are refused unread.
-const FAILURES_MAX: usize = 30;
 const WINDOW: Duration = Duration::from_secs(60);
 /// Addresses that are remembered; more do not make the memory grow.
 const ADDRESSES_MAX: usize = 10_000;
@@ -147,14 +145,25 @@ pub(super) enum ProofClass {
 }
 
 /// Counts failed proofs by address, so that nobody can try many.
-#[derive(Debug, Default)]
-pub(super) struct Failures(Mutex<HashMap<(IpAddr, ProofClass), Vec<Instant>>>);
+#[derive(Debug)]
+pub(super) struct Failures {
+    /// Failed proofs of one address in one class within [`WINDOW`] before further ones are refused unread.
+    most: usize,
+    counts: Mutex<HashMap<(IpAddr, ProofClass), Vec<Instant>>>,
+}
 
 impl Failures {
+    pub(super) fn new(most: usize) -> Failures {
+        Failures {
+            most,
+            counts: Mutex::default(),
+        }
+    }
+
     /// Refuses an address that failed too often within the last minute. A good proof always passes, so this is asked
     /// after the proof failed.
     pub(super) fn note(&self, address: IpAddr, class: ProofClass, now: Instant) -> Option<Problem> {
-        let mut counts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
         let is_recent = |at: &Instant| now.duration_since(*at) < WINDOW;
         if counts.len() >= ADDRESSES_MAX {
             counts.retain(|_, failed| failed.iter().any(is_recent));
@@ -164,7 +173,7 @@ impl Failures {
         }
         let failed = counts.entry((address, class)).or_default();
         failed.retain(is_recent);
-        if failed.len() < FAILURES_MAX {
+        if failed.len() < self.most {
             failed.push(now);
             return None;
         }
@@ -189,11 +198,11 @@ mod tests {
 
     #[test]
     fn failed_proofs_of_an_address_are_limited_for_a_minute() {
-        let failures = Failures::default();
+        let failures = Failures::new(30);
         let start = Instant::now();
         let (one, other) = (IpAddr::from([127, 0, 0, 1]), IpAddr::from([127, 0, 0, 2]));
-        for number in 0..FAILURES_MAX {
-            let now = start + Duration::from_secs(number as u64);
+        for number in 0..30 {
+            let now = start + Duration::from_secs(number);
             assert!(failures.note(one, ProofClass::Token, now).is_none());
         }
         let now = start + Duration::from_secs(30);

@@ -20,8 +20,6 @@ use super::problem::{Problem, codes};
 
 /// Bodies are counted in pieces of this size.
 const PIECE: usize = 16 << 10;
-/// Maximum size of all bodies that are being read, uploads of files apart.
-const ALL: usize = 256 << 20;
 /// As much of a body is kept in memory before its end.
 const IN_MEMORY: usize = 1 << 20;
 
@@ -29,13 +27,12 @@ const IN_MEMORY: usize = 1 << 20;
 #[derive(Debug, Clone)]
 pub(super) struct Room(Arc<Semaphore>);
 
-impl Default for Room {
-    fn default() -> Room {
-        Room(Arc::new(Semaphore::new(ALL / PIECE)))
-    }
-}
-
 impl Room {
+    /// Returns room for this number of bytes, uploads of files apart.
+    pub(super) fn new(bytes: usize) -> Room {
+        Room(Arc::new(Semaphore::new(bytes / PIECE)))
+    }
+
     /// Returns a body that takes room for what has come of it. Dropping it gives the room back.
     pub(super) fn count(&self, body: Body) -> Body {
         Body::new(Counted {
@@ -217,7 +214,7 @@ mod tests {
 
     #[test]
     fn bodies_take_room_until_they_are_dropped() {
-        let room = Room(Arc::new(Semaphore::new(4)));
+        let room = Room::new(4 * PIECE);
         let read = |size: usize| {
             let mut body = room.count(Body::from(vec![0; size]));
             wait(async {

@@ -23,7 +23,7 @@ use serde_json::{Value as Json, json};
 
 use super::access::Caller;
 use super::answer::Answer;
-use super::interfaces::receive::{self, BODY_WEBHOOK};
+use super::interfaces::receive;
 use super::interfaces::reply::{Outcome, Who};
 use super::interfaces::{About, answer, class_of, duplicate, other_method, published, refused};
 use super::operation::{Kind, Operation, Operations, Param, Shape, names};
@@ -34,6 +34,8 @@ use super::trace;
 
 /// How long a `dedup` of `POST /api/v1/events` is remembered.
 const RECEIPT_MS: i64 = 24 * 60 * 60 * 1000;
+/// The second part of the addresses of events.
+pub(super) const PART: &str = "events";
 /// The name of the workspace that every project has.
 const LOCAL: &str = "local";
 
@@ -113,7 +115,8 @@ async fn deliver(State(server): State<Shared>, request: Request) -> Result<Respo
         webhook: Some(flow),
         who: Who::of(caller.as_ref()),
     };
-    let arrived = match receive::read(&server, &mut parts, body, BODY_WEBHOOK).await {
+    let most = server.settings.limits.webhook_body;
+    let arrived = match receive::read(&server, &mut parts, body, most).await {
         Ok(arrived) => arrived,
         Err(problem) => return answer(&server, &parts, about, Err(problem)).await,
     };

@@ -31,7 +31,7 @@ use super::server::{Desk, Server, Shared};
 use super::settings::ServerSettings;
 use super::{events, flows, trace};
 use crate::metrics::WebhookOutcome;
-use receive::{BODY_HTTP, BODY_WEBHOOK};
+use receive::BODY_HTTP;
 use reply::{Outcome, Started, Who};
 
 pub(super) fn routes() -> Router<Shared> {
@@ -110,7 +110,7 @@ async fn serve(server: &Shared, address: Address, request: Request) -> Result<Re
     }
     let most = match found.kind {
         InterfaceKind::Http => BODY_HTTP,
-        InterfaceKind::Webhook | InterfaceKind::Trigger => BODY_WEBHOOK,
+        InterfaceKind::Webhook | InterfaceKind::Trigger => server.settings.limits.webhook_body,
     };
     let caller = match found.needs_token {
         true => {

@@ -3,7 +3,7 @@
 //! A page of another site can have a browser send requests to a server on this machine, also under a name that the page's
 //! owner points here. Both are refused before anything else is looked at.
 
-use axum::http::{HeaderMap, Method, StatusCode, Uri, header};
+use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, Uri, header};
 
 use super::problem::{Problem, codes};
 use super::settings::ServerSettings;
@@ -49,6 +49,54 @@ pub(super) fn check(
     }
 }
 
+/// Headers of answers that pages of other origins may read.
+const EXPOSED: &str =
+    "content-range, etag, idempotent-replayed, location, mcp-session-id, retry-after, x-request-id";
+/// Headers that pages of other origins may send.
+const SENT: &str = "authorization, content-type, idempotency-key, if-none-match, if-range, last-event-id, mcp-method, \
+                    mcp-name, mcp-protocol-version, mcp-session-id, prefer, range, traceparent, tracestate";
+/// Methods that pages of other origins may use; the route decides.
+const METHODS: &str = "GET, HEAD, POST, PUT, PATCH, DELETE";
+/// For how many seconds a browser may remember what it may send.
+const REMEMBERED: &str = "600";
+
+/// Who asks, if that is a page that may read the answer.
+#[derive(Debug, Clone)]
+pub(super) struct Page {
+    origin: HeaderValue,
+    /// A browser asks whether it may send a request.
+    is_question: bool,
+}
+
+impl Page {
+    /// Returns the page that a request comes from. Call it only for a request that passed [`check`].
+    pub(super) fn of(method: &Method, headers: &HeaderMap) -> Option<Page> {
+        let asks = headers.contains_key(header::ACCESS_CONTROL_REQUEST_METHOD);
+        Some(Page {
+            origin: headers.get(header::ORIGIN)?.clone(),
+            is_question: asks && method == Method::OPTIONS,
+        })
+    }
+
+    /// Lets the page read an answer. There are no credentials, so a page needs a token of its own.
+    pub(super) fn allow(self, headers: &mut HeaderMap) {
+        if self.is_question {
+            let pairs = [
+                (header::ACCESS_CONTROL_ALLOW_METHODS, METHODS),
+                (header::ACCESS_CONTROL_ALLOW_HEADERS, SENT),
+                (header::ACCESS_CONTROL_MAX_AGE, REMEMBERED),
+            ];
+            for (name, value) in pairs {
+                headers.insert(name, HeaderValue::from_static(value));
+            }
+        }
+        headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, self.origin);
+        let exposed = HeaderValue::from_static(EXPOSED);
+        headers.insert(header::ACCESS_CONTROL_EXPOSE_HEADERS, exposed);
+        headers.append(header::VARY, HeaderValue::from_static("Origin"));
+    }
+}
+
 const SEC_FETCH_SITE: header::HeaderName = header::HeaderName::from_static("sec-fetch-site");
 const SEC_FETCH_MODE: header::HeaderName = header::HeaderName::from_static("sec-fetch-mode");
 
@@ -88,7 +136,6 @@ fn single(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use axum::http::HeaderValue;
     use flowstone_lang::value::Value;
 
     fn answer(method: Method, is_page: bool, pairs: &[(&'static str, &'static str)]) -> String {

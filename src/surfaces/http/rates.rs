@@ -1,6 +1,6 @@
 //! How often people and visitors of apps may make requests, and how many connections one address may have.
 //!
-//! Programs with tokens of their own are not limited: they are as trusted as what they run.
+//! Programs with tokens of their own are not limited unless the settings say so: they are as trusted as what they run.
 
 use std::collections::HashMap;
 use std::hash::Hash;
@@ -10,27 +10,31 @@ use std::time::Instant;
 
 use axum::http::{StatusCode, header};
 use flowstone_engine::token::TokenKind;
+use flowstone_flow::server_limits::ServerLimits;
 
 use super::access::Caller;
 use super::problem::{Problem, codes};
 
-/// Requests of a person's token in a second. As many may come at once.
-const OF_USER: f64 = 50.0;
-/// Requests of visitors in a second, from one address. As many may come at once.
-const OF_ANON: f64 = 10.0;
 /// Callers that are remembered; more do not make the memory grow.
 const CALLERS_MAX: usize = 10_000;
-/// Maximum number of connections from one address.
-const CONNECTIONS_MAX: usize = 256;
 
 /// Counts requests by caller.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Rates {
-    users: Buckets<String>,
+    limits: ServerLimits,
+    tokens: Buckets<String>,
     visitors: Buckets<IpAddr>,
 }
 
 impl Rates {
+    pub(super) fn new(limits: &ServerLimits) -> Rates {
+        Rates {
+            limits: limits.clone(),
+            tokens: Buckets::default(),
+            visitors: Buckets::default(),
+        }
+    }
+
     /// Counts a request. Returns its answer if there were too many.
     pub(super) fn note(
         &self,
@@ -38,10 +42,17 @@ impl Rates {
         from: Option<IpAddr>,
         now: Instant,
     ) -> Option<Problem> {
+        let rate = match caller.token.kind {
+            TokenKind::Anon => self.limits.anon_requests,
+            TokenKind::Owner => self.limits.owner_requests,
+            TokenKind::Service => self.limits.service_requests,
+            TokenKind::User => self.limits.user_requests,
+        };
+        let rate = rate? as f64;
         let is_taken = match (caller.token.kind, from) {
-            (TokenKind::Owner | TokenKind::Service, _) | (TokenKind::Anon, None) => true,
-            (TokenKind::User, _) => self.users.take(caller.token.id.clone(), OF_USER, now),
-            (TokenKind::Anon, Some(from)) => self.visitors.take(from, OF_ANON, now),
+            // Visitors share a token.
+            (TokenKind::Anon, Some(from)) => self.visitors.take(from, rate, now),
+            _ => self.tokens.take(caller.token.id.clone(), rate, now),
         };
         (!is_taken).then(too_many)
     }
@@ -95,8 +106,12 @@ impl<K: Hash + Eq> Buckets<K> {
 }
 
 /// Counts open connections by address.
-#[derive(Debug, Clone, Default)]
-pub(super) struct Addresses(Arc<Mutex<HashMap<IpAddr, usize>>>);
+#[derive(Debug, Clone)]
+pub(super) struct Addresses {
+    /// Maximum number of connections from one address.
+    most: usize,
+    counts: Arc<Mutex<HashMap<IpAddr, usize>>>,
+}
 
 /// The place of a connection. Dropping it frees the place.
 #[derive(Debug)]
@@ -106,11 +121,18 @@ pub(super) struct Place {
 }
 
 impl Addresses {
+    pub(super) fn new(most: usize) -> Addresses {
+        Addresses {
+            most,
+            counts: Arc::default(),
+        }
+    }
+
     /// Takes a place for a connection; nothing if the address has too many.
     pub(super) fn enter(&self, from: IpAddr) -> Option<Place> {
-        let mut counts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
         let count = counts.entry(from).or_default();
-        if *count >= CONNECTIONS_MAX {
+        if *count >= self.most {
             return None;
         }
         *count += 1;
@@ -125,7 +147,7 @@ impl Drop for Place {
     fn drop(&mut self) {
         let mut counts = self
             .addresses
-            .0
+            .counts
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
         if let Some(count) = counts.get_mut(&self.from) {
@@ -167,12 +189,10 @@ mod tests {
 
     #[test]
     fn an_address_has_a_bounded_number_of_connections() {
-        let addresses = Addresses::default();
+        let addresses = Addresses::new(3);
         let from = IpAddr::from([192, 0, 2, 1]);
-        let mut places: Vec<Place> = (0..CONNECTIONS_MAX)
-            .filter_map(|_| addresses.enter(from))
-            .collect();
-        assert_eq!(places.len(), CONNECTIONS_MAX);
+        let mut places: Vec<Place> = (0..3).filter_map(|_| addresses.enter(from)).collect();
+        assert_eq!(places.len(), 3);
         assert!(addresses.enter(from).is_none());
         assert!(addresses.enter(IpAddr::from([192, 0, 2, 2])).is_some());
         places.pop();

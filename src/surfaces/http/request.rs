@@ -389,8 +389,21 @@ fn write_sorted(json: &Json, text: &mut String) {
             }
             text.push('}');
         }
+        // 2 and 2.0 are one number.
+        Json::Number(number) => match number
+            .as_f64()
+            .filter(|it| number.is_f64() && is_whole(*it))
+        {
+            Some(whole) => *text += &format!("{whole:.0}"),
+            None => *text += &number.to_string(),
+        },
         plain => *text += &plain.to_string(),
     }
+}
+
+/// Tells whether a number is an integer that is written with all its digits.
+fn is_whole(number: f64) -> bool {
+    number.fract() == 0.0 && number.abs() < 9_007_199_254_740_992.0
 }
 
 fn wrong(name: &str, expected: &str, found: &Json) -> Problem {
@@ -485,6 +498,23 @@ mod tests {
     fn names_of_members_have_three_spellings() {
         for name in ["startedBy", "started-by", "started_by"] {
             assert_eq!(camel(name), "startedBy");
+        }
+    }
+
+    #[test]
+    fn equal_members_have_equal_digests() {
+        let digest = |text: &str| match json(text.as_bytes()) {
+            Ok(Json::Object(members)) => Members(members).digest(),
+            _ => panic!("{text}"),
+        };
+        let one = digest(r#"{"a": 2, "b": {"c": [1, "x"], "d": -0.5}}"#);
+        assert_eq!(one, digest(r#"{"b":{"d":-5e-1,"c":[1.0,"x"]},"a":2.0}"#));
+        for other in [
+            r#"{"a": 2.5, "b": {"c": [1, "x"], "d": -0.5}}"#,
+            r#"{"a": "2", "b": {"c": [1, "x"], "d": -0.5}}"#,
+            r#"{"a": 2, "b": {"c": ["x", 1], "d": -0.5}}"#,
+        ] {
+            assert_ne!(one, digest(other), "{other}");
         }
     }
 

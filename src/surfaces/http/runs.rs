@@ -171,6 +171,10 @@ const START: &[Param] = &[
         "priority",
         "Priority in the queue: runs with higher numbers start first.",
     ),
+    Param::text(
+        "profile",
+        "The profile of the settings that the run uses. Needs the scope `admin`.",
+    ),
     Param::new(
         "timeout",
         Kind::Duration,
@@ -197,6 +201,10 @@ pub(super) async fn start(
 ) -> Result<Answer, Problem> {
     caller.need(Scope::Run)?;
     let given = Members::read(&headers, body, &names(START)).await?;
+    let profile = given.text("profile")?;
+    if profile.is_some() {
+        caller.need(Scope::Admin)?;
+    }
     let wait = wait_time(&given, &headers)?;
     let path = format!("/api/v1/flows/{slug}/runs");
     let receipt = receipt(&caller, &headers, &path, given.digest())?;
@@ -210,6 +218,7 @@ pub(super) async fn start(
         id: given.text("id")?,
         priority: given.number("priority")?,
         timeout: given.duration("timeout")?,
+        profile,
         trace: trace::of_caller(&headers),
     };
     let (started, is_replayed) = begin(&server, caller, start).await?;
@@ -253,6 +262,7 @@ struct Start {
     id: Option<String>,
     priority: Option<i64>,
     timeout: Option<Duration>,
+    profile: Option<String>,
     trace: Option<TraceOrigin>,
 }
 
@@ -341,6 +351,7 @@ async fn begin(server: &Shared, caller: Caller, start: Start) -> Result<(Json, b
                 started_by: Some(caller.started_by()),
                 priority: start.priority,
                 timeout: start.timeout,
+                profile: start.profile,
                 trace: start.trace,
                 ..StartOptions::from_outside(input)?
             };
@@ -385,6 +396,7 @@ pub(crate) async fn start_interface(
         id: None,
         priority: None,
         timeout: None,
+        profile: None,
         trace: trace.map(TraceOrigin::Parent),
     };
     let (started, _) = begin(server, caller, start).await?;

@@ -31,10 +31,11 @@ use super::feed::Readers;
 use super::interfaces::receive::sender;
 use super::problem::{Problem, codes};
 use super::rates::{self, Addresses, Rates};
+use super::request::decoded;
 use super::resources::UPLOADS;
 use super::settings::ServerSettings;
 use super::stall::Stalling;
-use super::{Backend, graph, origin, pages, routes, trace};
+use super::{Backend, events, graph, origin, pages, routes, trace};
 use crate::mcp::Sessions;
 use crate::metrics::Metrics;
 
@@ -45,8 +46,6 @@ const HEADER_BYTES: usize = 16 << 10;
 const HEADER_FIELDS: usize = 100;
 /// How long the other side may take nothing of an answer.
 const STALLED: Duration = Duration::from_secs(30);
-/// Maximum number of connections.
-const CONNECTIONS_MAX: usize = 10_000;
 /// How long connections may take to finish when the server stops.
 const STOP_TIME: Duration = Duration::from_secs(5);
 /// Stands for addresses that no route has.
@@ -177,8 +176,9 @@ pub(super) async fn accept(listener: TcpListener, server: Shared) -> std::io::Re
     let listener = tokio::net::TcpListener::from_std(listener)?;
     let app = app(server.clone());
     let graceful = GracefulShutdown::new();
-    let places = Arc::new(tokio::sync::Semaphore::new(CONNECTIONS_MAX));
-    let addresses = Addresses::default();
+    let limits = &server.settings.limits;
+    let places = Arc::new(tokio::sync::Semaphore::new(limits.connections));
+    let addresses = Addresses::new(limits.connections_per_address);
     loop {
         let accepted = tokio::select! {
             accepted = listener.accept() => accepted,
@@ -287,6 +287,11 @@ async fn around(State(server): State<Shared>, mut request: Request, next: Next) 
         Some(Crowded) => Err(rates::crowded()),
         None => origin::check(&server.settings, asked, request.headers(), is_page),
     };
+    let checked = checked.and_then(|()| plain_path(&path));
+    let page = match &checked {
+        Ok(()) => origin::Page::of(&method, request.headers()),
+        Err(_) => None,
+    };
     resolve_peer(&server.settings, &mut request);
     let route = request.extensions().get::<MatchedPath>().cloned();
     let shown = route.as_ref().map_or(UNKNOWN, |route| route.as_str());
@@ -311,6 +316,9 @@ async fn around(State(server): State<Shared>, mut request: Request, next: Next) 
         }
     }
     let headers = response.headers_mut();
+    if let Some(page) = page {
+        page.allow(headers);
+    }
     if let Ok(id) = HeaderValue::from_str(&id) {
         headers.insert(REQUEST_ID, id);
     }
@@ -338,6 +346,25 @@ async fn around(State(server): State<Shared>, mut request: Request, next: Next) 
     trace::send(&*server.telemetry, named, &answered);
     tracing::info!(parent: &span, %path, status, millis = took.as_millis() as u64, "answered");
     response
+}
+
+/// Refuses a path with a part that could be taken for another path once it is decoded.
+///
+/// # Errors
+/// When it has an escaped slash, an escaped NUL, or a part `..`. The key of a wait may hold anything, so paths of events are
+/// left to their route.
+fn plain_path(path: &str) -> Result<(), Problem> {
+    let mut parts = path.split('/').skip(1);
+    if parts.nth(1) == Some(events::PART) {
+        return Ok(());
+    }
+    for part in path.split('/') {
+        let decoded = decoded(part, false)?;
+        if decoded == ".." || decoded == "." || decoded.contains(['/', '\0']) {
+            return Err(Problem::malformed("the path has a part that is not a name"));
+        }
+    }
+    Ok(())
 }
 
 /// Replaces the address of a proxy by that of the sender that it names, so that limits and failed proofs count for the

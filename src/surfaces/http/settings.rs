@@ -3,6 +3,7 @@
 use std::net::{IpAddr, SocketAddr};
 
 use flowstone_flow::proof::Network;
+use flowstone_flow::server_limits::ServerLimits;
 use flowstone_lang::value::Value;
 
 /// How the server is reached, and by whom.
@@ -20,6 +21,8 @@ pub(crate) struct ServerSettings {
     pub proxies: Vec<Network>,
     /// Interfaces that everybody may call, as `slug/id`.
     pub public: Vec<String>,
+    /// How much is taken at once.
+    pub limits: ServerLimits,
     /// Whether `/metrics` needs no token.
     pub metrics_open: bool,
     /// Whether clients of MCP may decide approvals in forms.
@@ -83,6 +86,10 @@ impl ServerSettings {
                 .filter_map(|text| Network::parse(text))
                 .collect(),
             public: list("public"),
+            // The settings were checked when they were read.
+            limits: server
+                .and_then(|server| ServerLimits::read(server.get("limits")?).ok())
+                .unwrap_or_default(),
             metrics_open: server
                 .and_then(|server| server.get("metrics"))
                 .and_then(Value::as_keyword)

@@ -6,15 +6,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 use axum::http::{StatusCode, header};
 use flowstone_engine::EngineError;
 use flowstone_engine::ids::RunId;
+use flowstone_flow::server_limits::ServerLimits;
 
 use crate::http::access::Caller;
 use crate::http::problem::{Problem, codes};
 use crate::http::server::{Desk, Shared};
 
-/// Maximum number of streams in all.
-const ALL_MAX: usize = 10_000;
-/// Maximum number of streams of one token.
-const TOKEN_MAX: usize = 2_000;
 /// Maximum number of runs of which a reader remembers whether it reaches them.
 const REMEMBERED: usize = 1_024;
 
@@ -40,8 +37,14 @@ impl Streamed {
 }
 
 /// The open streams by token and by what they are of.
-#[derive(Debug, Default, Clone)]
-pub(in crate::http) struct Readers(Arc<Mutex<HashMap<(String, Streamed), usize>>>);
+#[derive(Debug, Clone)]
+pub(in crate::http) struct Readers {
+    /// Maximum number of streams in all.
+    most: usize,
+    /// Maximum number of streams of one token.
+    most_of_token: usize,
+    counts: Arc<Mutex<HashMap<(String, Streamed), usize>>>,
+}
 
 /// The place of a stream. Dropping it frees the place.
 #[derive(Debug)]
@@ -51,16 +54,24 @@ pub(in crate::http) struct Place {
 }
 
 impl Readers {
+    pub(in crate::http) fn new(limits: &ServerLimits) -> Readers {
+        Readers {
+            most: limits.streams,
+            most_of_token: limits.streams_per_token,
+            counts: Arc::default(),
+        }
+    }
+
     /// Takes a place for a stream.
     ///
     /// # Errors
     /// When too many are open.
     pub(in crate::http) fn enter(&self, token: &str, of: Streamed) -> Result<Place, Problem> {
-        let mut counts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
         let all: usize = counts.values().sum();
         let open = |of: Streamed| counts.get(&(token.to_owned(), of)).copied().unwrap_or(0);
         let own: usize = Streamed::ALL.map(open).iter().sum();
-        if all >= ALL_MAX || own >= TOKEN_MAX {
+        if all >= self.most || own >= self.most_of_token {
             let problem = Problem::new(
                 StatusCode::TOO_MANY_REQUESTS,
                 codes::TOO_MANY,
@@ -78,7 +89,7 @@ impl Readers {
 
     /// Returns the number of open streams of each kind, with its name.
     pub(in crate::http) fn counts(&self) -> [(&'static str, usize); 3] {
-        let counts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
         Streamed::ALL.map(|of| {
             let open = counts.iter().filter(|((_, it), _)| *it == of);
             (of.name(), open.map(|(_, count)| count).sum())
@@ -90,7 +101,7 @@ impl Drop for Place {
     fn drop(&mut self) {
         let mut counts = self
             .readers
-            .0
+            .counts
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
         let left = counts

@@ -16,8 +16,6 @@ use super::super::server::{Peer, Server};
 
 /// Maximum size of the body of an `:http` interface.
 pub(in super::super) const BODY_HTTP: usize = 10 << 20;
-/// Maximum size of the body of a webhook.
-pub(in super::super) const BODY_WEBHOOK: usize = 50_000_000;
 /// Splits a path and decodes each part once.
 ///
 /// # Errors

@@ -6,6 +6,7 @@ use axum::body::Body;
 use axum::http::{HeaderName, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
 use flowstone_engine::ids::RunId;
+use flowstone_engine::outcome::code_of;
 use flowstone_engine::token::Scope;
 use flowstone_flow::interfaces::InterfaceKind;
 use serde_json::{Map, Value as Json, json};
@@ -15,7 +16,7 @@ use super::super::answer::Answer;
 use super::super::problem::{Problem, codes};
 use super::super::resources::whole;
 use super::super::runs::ended_within;
-use super::super::server::Shared;
+use super::super::server::{Desk, Shared};
 
 /// The outcome of a request to an interface.
 #[derive(Debug)]
@@ -116,11 +117,12 @@ pub(super) async fn respond(
             None => Ok(Answer::ok(short).into_response()),
         },
         (_, false) => Ok(Answer::with(StatusCode::ACCEPTED, short).into_response()),
-        (_, true) => Err(failed(status, &run, who)),
+        (_, true) => Err(failed(server, status, &run, who).await),
     }
 }
 
-fn failed(status: &str, run: &Json, who: Who) -> Problem {
+/// Returns the answer of a run that did not complete, with the code of its error for those who may read runs.
+async fn failed(server: &Shared, status: &str, run: &Json, who: Who) -> Problem {
     let (code, words) = match status {
         "timed-out" => (StatusCode::GATEWAY_TIMEOUT, "did not end in time"),
         "cancelled" | "terminated" => (StatusCode::CONFLICT, "was cancelled"),
@@ -128,9 +130,18 @@ fn failed(status: &str, run: &Json, who: Who) -> Problem {
     };
     let problem = Problem::new(code, codes::RUN_FAILED, format!("the run {words}"))
         .with("runId", run["id"].clone());
-    match who.may_read {
-        true => problem.with("error", run["error"]["code"].clone()),
-        false => problem,
+    if !who.may_read {
+        return problem;
+    }
+    let id = RunId::from_text(run["id"].as_str().unwrap_or_default());
+    let code = server.ask(async move |desk: &Desk| {
+        let row = desk.engine.run(&id).await?;
+        Ok::<_, Problem>(row.error.as_deref().and_then(code_of))
+    });
+    match code.await {
+        Ok(Some(code)) => problem.with("error", code.into()),
+        Ok(None) => problem,
+        Err(error) => error,
     }
 }
 

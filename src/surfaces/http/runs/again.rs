@@ -126,7 +126,15 @@ pub(super) async fn fork(
                 settings: settings.collect::<Result<_, EngineError>>()?,
                 reuse,
             };
-            let fork = desk.engine.fork(&row.id, options).await?;
+            let fork = desk.engine.fork(&row.id, options).await;
+            let fork = fork.map_err(|error| match error {
+                // The run is there; what the request says about it is wrong.
+                EngineError::NoSuchStep { .. } => Problem {
+                    status: StatusCode::UNPROCESSABLE_ENTITY,
+                    ..Problem::from(error)
+                },
+                error => Problem::from(error),
+            })?;
             Ok::<_, Problem>(row_json(&desk.engine.run(&fork).await?))
         })
         .await?;
