@@ -65,7 +65,7 @@ const SERVER: &[Inner] = &[
         "a vector of names such as [\"flows.example.com\"]",
         is_texts,
     ),
-    ("mcp", "a map such as {:elicit-approvals true}", is_mcp),
+    ("mcp", "a map such as {:elicit-approvals true :wait \"50s\" :progress-wait \"3m\"}", is_mcp),
     ("metrics", "`:open`, or left out", is_open),
     (
         "origins",
@@ -147,13 +147,14 @@ fn is_texts(value: &Value) -> bool {
         .is_some_and(|items| items.iter().all(is_text))
 }
 
-/// What clients of MCP may do.
+/// What clients of MCP may do, and how long their calls wait.
 fn is_mcp(value: &Value) -> bool {
     let mut entries = value.as_map().into_iter().flat_map(|map| map.iter());
     value.as_map().is_some()
-        && entries.all(|(key, value)| {
-            let name = name_of(key);
-            name.as_deref() == Some("elicit-approvals") && matches!(value, Value::Bool(_))
+        && entries.all(|(key, value)| match name_of(key).as_deref() {
+            Some("elicit-approvals") => matches!(value, Value::Bool(_)),
+            Some("progress-wait" | "wait") => is_duration(value),
+            _ => false,
         })
 }
 

@@ -10,6 +10,8 @@ mod completion;
 mod content;
 mod dispatch;
 mod follow;
+mod headers;
+mod listen;
 mod peer;
 mod prompts;
 mod protocol;
@@ -22,9 +24,10 @@ mod tools;
 mod workspace;
 
 pub(crate) use dispatch::answer;
+pub(crate) use headers::{PREFIX, Repeated};
 pub(crate) use peer::Request;
 pub(crate) use protocol::{
-    Era, Incoming, LEGACY, META_VERSION, RpcError, STATELESS, check_meta, codes, object_of, read,
+    Era, Incoming, LEGACY, LISTEN, META_VERSION, RpcError, STATELESS, check_meta, codes, object_of, read,
     response,
 };
 pub(crate) use sessions::{Session, Sessions};

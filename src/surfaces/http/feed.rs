@@ -25,7 +25,7 @@ use super::request::{Members, Query};
 use super::runs::reached;
 use super::server::{Desk, Shared};
 use crate::json::instant;
-pub(super) use readers::Readers;
+pub(super) use readers::{Place, Readers};
 use sse::Stream;
 
 /// Maximum number of events that are read at a time.

@@ -6,7 +6,7 @@ use serde_json::{Map, Value as Json, json};
 use super::call::{Offered, arguments_of, offered, tool};
 use super::peer::Request;
 use super::protocol::RpcError;
-use super::workspace;
+use super::{headers, workspace};
 
 /// Returns all tools that the caller may use, by name.
 ///
@@ -41,7 +41,11 @@ fn described(rq: &Request, offered: &Offered) -> Json {
         tool["annotations"] = json!({"readOnlyHint": true});
     }
     if rq.era.has_task_calls() {
-        tool["execution"] = json!({"taskSupport": "optional"});
+        let support = match interface.needs_task {
+            true => "required",
+            false => "optional",
+        };
+        tool["execution"] = json!({"taskSupport": support});
     }
     tool
 }
@@ -59,7 +63,12 @@ pub(super) async fn call(rq: &Request, params: &Map<String, Json>) -> Result<Jso
     let all = offered(rq, McpKind::Tool).await?;
     let found = all.iter().find(|it| it.interface.name == name);
     match found {
-        Some(found) => tool(rq, found, params).await,
+        Some(found) => {
+            if let Some(repeated) = &rq.repeated {
+                headers::check(&found.schema, &arguments_of(params)?, repeated)?;
+            }
+            tool(rq, found, params).await
+        }
         None => Err(RpcError::params(format!("there is no tool `{name}`"))),
     }
 }

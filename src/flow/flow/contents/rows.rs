@@ -1,7 +1,7 @@
 //! What entries of a definition may have, as data. What the reading of the definition checks is `Any` here.
 
 use crate::auth;
-use crate::mcp_interfaces::McpKind;
+use crate::mcp_interfaces::{McpKind, TaskMoment};
 use crate::step::{Field, FieldType};
 
 /// What an interface may be called through, sorted.
@@ -223,6 +223,16 @@ const MCP: &[Field] = &[
         "output-schema",
         FieldType::Any,
         "JSON Schema or Malli of the result of a tool.",
+    ),
+    Field::optional(
+        "task",
+        FieldType::OneOf(TaskMoment::NAMES),
+        "When a call becomes a task, for clients that know tasks; late where it is left out.",
+    ),
+    Field::optional(
+        "task-required",
+        FieldType::Bool,
+        "Whether clients that do not know tasks are refused.",
     ),
     Field::optional("tool-name", FieldType::Any, "What models call it."),
     Field::optional(
