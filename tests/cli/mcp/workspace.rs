@@ -7,7 +7,8 @@ use crate::api::Api;
 use crate::program::Scratch;
 
 const HELLO: &str = r#"{:slug :hello :invocations {:default {:inputs [{:name :who :type :text}]}}
-  :triggers [{:type :event :id :on-order :event-name "order" :invocation :default}]
+  :triggers [{:type :event :config {:source :webhook :event-name "order" :invocation :default
+                                    :auth {:type :bearer :secret-ref :orders}}}]
   :schedules [{:id :daily :cron "0 6 * * *"}]
   :flow '(str "Hello, " (:who (flow/input)))}"#;
 const WORK: &str =
@@ -15,6 +16,7 @@ const WORK: &str =
 
 fn project() -> Scratch {
     let scratch = Scratch::new();
+    scratch.write(".env", "ORDERS=s1\n");
     scratch.write("flows/hello.edn", HELLO);
     scratch.write("flows/work.edn", WORK);
     scratch
