@@ -244,3 +244,36 @@ fn commands_that_need_the_projects_own_stores_are_refused() {
         assert!(ran.err.contains("E1072"), "{args:?} {ran:?}");
     }
 }
+
+#[test]
+fn values_as_edn_hide_the_same_secrets() {
+    let scratch = Scratch::new();
+    scratch.write(
+        "flows/sign-in.edn",
+        r#"{:slug :sign-in
+          :invocations {:default {:inputs [{:name :password :type :password :required true}]}}
+          :flow '(let [{:keys [password]} (flow/input)]
+                   (flow/step :function :look {:input {:p password} :code '(fn [m] {:got (:p m)})})
+                   (flow/step :job :order {:op :submit :job-type :image :payload {:p password}})
+                   (flow/step :wait :go {:timeout "5m" :message (str "password " password)}))}"#,
+    );
+    let api = Api::serve(&scratch);
+    let body = json!({"input": {"password": "correct horse battery"}, "wait": "60s"});
+    let run = api.post("/api/v1/flows/sign-in/runs", &body).json();
+    let run = run["id"].as_str().expect("an id");
+    for path in [
+        format!("runs/{run}?values=edn"),
+        format!("runs/{run}?full&values=edn"),
+        format!("runs/{run}?step=look&values=edn"),
+        format!("runs/{run}/journal?values=edn"),
+        "waits?values=edn".to_owned(),
+        "jobs?values=edn".to_owned(),
+    ] {
+        let reply = api.get(&format!("/api/v1/{path}"));
+        assert_eq!(reply.status, 200, "{path} {reply:?}");
+        assert!(reply.body.contains("[secret]"), "{path} {}", reply.body);
+        assert!(!reply.body.contains("horse"), "{path} {}", reply.body);
+    }
+    let wrong = api.get(&format!("/api/v1/runs/{run}?values=xml"));
+    assert_eq!(wrong.problem(), "400 E1016");
+}

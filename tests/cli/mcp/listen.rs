@@ -1,4 +1,4 @@
-//! Streams of the revision without sessions: what changes is told to those who asked for it.
+//! Streams of the revision without sessions: a client receives the changes that it asked for.
 
 use serde_json::{Value, json};
 
