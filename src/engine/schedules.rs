@@ -25,7 +25,6 @@ impl ScheduleReport {
         let note = self.row.note.as_deref();
         note.or(self.run.as_ref().map(|run| run.status.name()))
     }
-
 }
 
 /// Returns an instant as a clock in a schedule's time zone shows it. The zone is the last word of `timing`.

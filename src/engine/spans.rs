@@ -158,7 +158,6 @@ impl Engine {
             None => Ok(()),
         }
     }
-
 }
 
 /// As [`Engine::send_ends`], for a step that started a run.

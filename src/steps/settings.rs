@@ -65,7 +65,11 @@ const SERVER: &[Inner] = &[
         "a vector of names such as [\"flows.example.com\"]",
         is_texts,
     ),
-    ("mcp", "a map such as {:elicit-approvals true :wait \"50s\" :progress-wait \"3m\"}", is_mcp),
+    (
+        "mcp",
+        "a map such as {:elicit-approvals true :wait \"50s\" :progress-wait \"3m\"}",
+        is_mcp,
+    ),
     ("metrics", "`:open`, or left out", is_open),
     (
         "origins",

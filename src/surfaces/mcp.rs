@@ -27,7 +27,7 @@ pub(crate) use dispatch::answer;
 pub(crate) use headers::{PREFIX, Repeated};
 pub(crate) use peer::Request;
 pub(crate) use protocol::{
-    Era, Incoming, LEGACY, LISTEN, META_VERSION, RpcError, STATELESS, check_meta, codes, object_of, read,
-    response,
+    Era, Incoming, LEGACY, LISTEN, META_VERSION, RpcError, STATELESS, check_meta, codes, object_of,
+    read, response,
 };
 pub(crate) use sessions::{Session, Sessions};

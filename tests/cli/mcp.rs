@@ -1,5 +1,6 @@
 //! The MCP server, over HTTP and over standard input and output, as clients see it.
 
+mod approvals;
 #[cfg(unix)]
 mod listen;
 #[cfg(unix)]

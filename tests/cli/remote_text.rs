@@ -18,8 +18,7 @@ const BAD: &str = r#"{:slug :bad
   :flow '(flow/step :function :boom {:input {:n 1} :code '(fn [m] (throw (ex-info "no way" {:why :because})))})}"#;
 const ASK: &str = r#"{:slug :ask
   :flow '(flow/step :wait :decision {:key "go" :message "Ship it?" :approval {:actions [:approve :reject]} :timeout "1h"})}"#;
-const WORK: &str =
-    "{:slug :work :flow '(flow/step :job :order {:op :submit :job-type :image :payload {:n :one}})}";
+const WORK: &str = "{:slug :work :flow '(flow/step :job :order {:op :submit :job-type :image :payload {:n :one}})}";
 
 struct Served {
     scratch: Scratch,
@@ -47,7 +46,8 @@ impl Served {
     }
 
     fn there(&self, args: &[&str]) -> Ran {
-        self.scratch.run(&[&["--server", &*self.base], args].concat())
+        self.scratch
+            .run(&[&["--server", &*self.base], args].concat())
     }
 
     /// Checks that a command prints the same with and without the server.
@@ -94,7 +94,10 @@ fn runs_are_shown_with_the_same_text() {
     // Keywords and sets are those of the flow, not what JSON makes of them.
     let shown = served.there(&["runs", "show", &good]);
     let result = r#"{:said "Hello, Ada", :mood :good, :set #{1 2}}"#;
-    assert!(shown.out.ends_with(&format!("result\n{result}\n")), "{shown:?}");
+    assert!(
+        shown.out.ends_with(&format!("result\n{result}\n")),
+        "{shown:?}"
+    );
     let full = served.there(&["runs", "show", &bad, "--full"]);
     assert!(full.out.contains("\nerror data\n{"), "{full:?}");
     assert!(full.out.contains(":why :because"), "{full:?}");
@@ -123,21 +126,39 @@ fn flows_are_shown_with_the_same_text() {
     let list = served.there(&["flows", "list"]).out;
     let row = list.lines().find(|line| line.starts_with("hello"));
     let row = row.expect("the flow is listed");
-    for part in ["Greeter", "who", "http:greet", "mcp-tool:greet_person", "daily"] {
+    for part in [
+        "Greeter",
+        "who",
+        "http:greet",
+        "mcp-tool:greet_person",
+        "daily",
+    ] {
         assert!(row.contains(part), "{part} {row}");
     }
     let shown = served.there(&["flows", "show", "hello"]).out;
-    for part in ["GET /api/flows/hello/interfaces/live/greet /http/greet/{who}", "0 6 * * *"] {
+    for part in [
+        "GET /api/flows/hello/interfaces/live/greet /http/greet/{who}",
+        "0 6 * * *",
+    ] {
         assert!(shown.contains(part), "{part} {shown}");
     }
     // How callers prove who they are is not shown.
-    assert!(!shown.contains("bearer") && !shown.contains(":hook"), "{shown}");
+    assert!(
+        !shown.contains("bearer") && !shown.contains(":hook"),
+        "{shown}"
+    );
     let listed = served.there(&["flows", "list", "--json"]).json();
     let answer = served.api.get("/api/v1/flows").json();
     assert_eq!(listed["flows"], answer["flows"]);
     let none = served.there(&["flows", "show", "none"]);
     assert!(none.err.contains("E1014"), "{none:?}");
-    assert!(served.scratch.run(&["flows", "show", "helo"]).err.contains("did you mean `hello`?"));
+    assert!(
+        served
+            .scratch
+            .run(&["flows", "show", "helo"])
+            .err
+            .contains("did you mean `hello`?")
+    );
 }
 
 #[test]
@@ -167,14 +188,22 @@ fn waits_jobs_files_and_connections_are_shown_with_the_same_text() {
     ] {
         served.same(args);
     }
-    assert!(served.there(&["jobs", "show", job]).out.contains("payload: {:n :one}"));
+    assert!(
+        served
+            .there(&["jobs", "show", job])
+            .out
+            .contains("payload: {:n :one}")
+    );
 }
 
 #[test]
 fn the_journal_is_followed_until_the_run_ends() {
     let served = Served::start();
     let run = served.run("ask", json!({}));
-    let mut follow = served.scratch.command(&["--server", &served.base, "runs", "events", &run, "--follow"]);
+    let mut follow =
+        served
+            .scratch
+            .command(&["--server", &served.base, "runs", "events", &run, "--follow"]);
     let follow = follow
         .stdout(std::process::Stdio::piped())
         .stderr(std::process::Stdio::piped())
@@ -195,7 +224,10 @@ fn ends_of_runs_are_told_with_the_values_of_the_flow() {
     let served = Served::start();
     let input = r#"{"who": "Ada"}"#;
     let ran = served.there(&["run", "hello", "--input", input]);
-    assert_eq!(ran.out, "{:said \"Hello, Ada\", :mood :good, :set #{1 2}}\n");
+    assert_eq!(
+        ran.out,
+        "{:said \"Hello, Ada\", :mood :good, :set #{1 2}}\n"
+    );
     let ran = served.there(&["run", "bad"]);
     assert_eq!(ran.code, Some(1));
     for part in ["error[E0701]: no way", "flows/bad.edn:2:", ":why :because"] {
@@ -207,15 +239,20 @@ fn ends_of_runs_are_told_with_the_values_of_the_flow() {
 fn texts_are_checked_as_the_flows_of_a_server() {
     let served = Served::start();
     let good = served.there(&["check", "flows/hello.edn"]);
-    assert_eq!((good.code, &*good.err), (Some(0), "1 file checked, nothing found\n"));
+    assert_eq!(
+        (good.code, &*good.err),
+        (Some(0), "1 file checked, nothing found\n")
+    );
     assert_eq!(served.there(&["check", "hello"]).code, Some(0));
-    served.scratch.write("draft/bad.edn", BAD.replace("{:n 1}", "{:n totl}"));
-    let args = ["check", "draft/bad.edn"];
+    served
+        .scratch
+        .write("draft/new.edn", BAD.replace("{:n 1}", "{:n totl}"));
+    let args = ["check", "draft/new.edn"];
     let (here, there) = (served.scratch.run(&args), served.there(&args));
     assert_eq!(there.code, Some(1));
     let excerpt = |text: &str| text.lines().take(5).collect::<Vec<_>>().join("\n");
     assert_eq!(excerpt(&there.err), excerpt(&here.err));
-    assert!(there.err.contains("draft/bad.edn:2:"), "{there:?}");
+    assert!(there.err.contains("draft/new.edn:2:"), "{there:?}");
     let found = served.there(&[&args[..], &["--json"]].concat()).json();
     assert_eq!((&found["ok"], &found["files"]), (&json!(false), &json!(1)));
     assert_eq!(served.there(&["check", "none"]).code, Some(1));

@@ -23,7 +23,11 @@ fn check(a: &str, b: &str, expected: Expect) {
         if let (Some(a), Some(b)) = (&step.a, &step.b)
             && a.end != b.end
         {
-            out.push_str(&format!(": {} / {}", shown_end(a.end.as_deref(), a.failed), shown_end(b.end.as_deref(), b.failed)));
+            out.push_str(&format!(
+                ": {} / {}",
+                shown_end(a.end.as_deref(), a.failed),
+                shown_end(b.end.as_deref(), b.failed)
+            ));
         }
         out.push('\n');
     }

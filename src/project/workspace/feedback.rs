@@ -28,10 +28,7 @@ pub(super) async fn send(cx: &StepContext, args: &Args) -> Result<StoreOp, StepE
         ("id", Cell::Text(cx.idempotency_key().to_owned())),
         ("title", maybe(title.as_deref())),
         ("message", Cell::Text(message.to_owned())),
-        (
-            "flow",
-            maybe(about.as_deref().or(own)),
-        ),
+        ("flow", maybe(about.as_deref().or(own))),
         ("run", maybe(run.as_ref().map(|run| run.id.as_str()))),
         ("sent_at", Cell::Instant(cx.now_ms())),
     ];

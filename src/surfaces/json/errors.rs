@@ -92,7 +92,10 @@ pub fn error_text(report: &Report) -> Vec<TextPiece> {
     let mut data = data.as_deref();
     let mut pieces: Vec<TextPiece> = Vec::new();
     for piece in report.pieces() {
-        if let Some(last) = pieces.last_mut().filter(|it| it.role == DATA && !it.text.ends_with('\n')) {
+        if let Some(last) = pieces
+            .last_mut()
+            .filter(|it| it.role == DATA && !it.text.ends_with('\n'))
+        {
             last.text += &piece.text;
             continue;
         }

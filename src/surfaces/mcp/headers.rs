@@ -80,7 +80,11 @@ mod tests {
             (&eu, Some(Some("us"))),
             (&json!({}), Some(Some("eu"))),
         ] {
-            assert_eq!(checked(arguments, header), Err(codes::HEADERS), "{header:?}");
+            assert_eq!(
+                checked(arguments, header),
+                Err(codes::HEADERS),
+                "{header:?}"
+            );
         }
     }
 }

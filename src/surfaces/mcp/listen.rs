@@ -85,10 +85,7 @@ pub(super) async fn listen(rq: &Request, params: &Map<String, Json>) -> Result<J
 }
 
 /// Sends notifications until the client has gone or the server stops.
-async fn tell(
-    rq: &Request,
-    (lists, runs): (&mut [Followed], &mut [Run]),
-) -> Result<(), RpcError> {
+async fn tell(rq: &Request, (lists, runs): (&mut [Followed], &mut [Run])) -> Result<(), RpcError> {
     let mut stopping = rq.server.stopping.subscribe();
     let mut check = tokio::time::interval(CHECK);
     let mut look = tokio::time::interval(LOOK);
@@ -125,7 +122,13 @@ async fn notify(rq: &Request, method: &str, mut params: Json) {
 async fn listed(rq: &Request, kind: McpKind) -> Result<Vec<Json>, RpcError> {
     let all = offered(rq, kind).await?;
     let shown = all.iter().map(|it| {
-        json!([it.interface.name, it.interface.title, it.description, it.schema, it.interface.output_schema])
+        json!([
+            it.interface.name,
+            it.interface.title,
+            it.description,
+            it.schema,
+            it.interface.output_schema
+        ])
     });
     Ok(shown.collect())
 }

@@ -8,8 +8,8 @@ use flowstone_engine::trace::TraceParent;
 use serde_json::{Map, Value as Json, json};
 use tokio::sync::mpsc;
 
-use super::protocol::{Era, META_CAPABILITIES, META_LOG_LEVEL, META_TRACE, RpcError, TASKS, codes};
 use super::headers::Repeated;
+use super::protocol::{Era, META_CAPABILITIES, META_LOG_LEVEL, META_TRACE, RpcError, TASKS, codes};
 use super::sessions::Session;
 use crate::http::{Caller, Problem, Shared};
 

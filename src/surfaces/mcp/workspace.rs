@@ -310,9 +310,8 @@ async fn source(rq: &Request, arguments: &Map<String, Json>) -> Result<Json, Rpc
     let caller = rq.caller.clone();
     let found = rq.server.ask(async move |desk: &Desk| {
         let flow = desk.catalog.flow(&desk.engine, &slug);
-        let flow = flow.filter(|flow| {
-            is_of_file && caller.token.reaches_flow(&flow.slug, &flow.labels)
-        });
+        let flow =
+            flow.filter(|flow| is_of_file && caller.token.reaches_flow(&flow.slug, &flow.labels));
         let flow = flow.ok_or_else(|| Problem::not_found(format!("there is no flow `{slug}`")))?;
         let text = std::fs::read_to_string(&flow.path);
         let text = text.map_err(|error| {

@@ -39,10 +39,22 @@ fn changed_lists_are_told_to_those_who_asked() {
     let wanted = json!({"toolsListChanged": true, "resourcesListChanged": true});
     let mut messages = listen(&api, &api.token, &wanted);
     let acknowledged = next(&mut messages, "notifications/subscriptions/acknowledged");
-    assert_eq!(acknowledged["notifications"], json!({"toolsListChanged": true}));
+    assert_eq!(
+        acknowledged["notifications"],
+        json!({"toolsListChanged": true})
+    );
     // A prompt of another flow is not what was asked for; a tool is.
-    scratch.write("flows/more.edn", ORDER.replace(":order", ":more").replace("_order\"", "_more\""));
-    scratch.write("flows/again.edn", PAY.replace(":pay", ":again").replace("\"pay\"", "\"pay_again\""));
+    scratch.write(
+        "flows/more.edn",
+        ORDER
+            .replace(":order", ":more")
+            .replace("_order\"", "_more\""),
+    );
+    scratch.write(
+        "flows/again.edn",
+        PAY.replace(":pay", ":again")
+            .replace("\"pay\"", "\"pay_again\""),
+    );
     next(&mut messages, "notifications/tools/list_changed");
 }
 
@@ -50,18 +62,29 @@ fn changed_lists_are_told_to_those_who_asked() {
 fn a_run_is_followed_by_those_who_reach_it() {
     let scratch = project();
     let api = Api::serve(&scratch);
-    let run = api.post("/api/v1/flows/pay/runs", &json!({"wait": "60s"})).json();
+    let run = api
+        .post("/api/v1/flows/pay/runs", &json!({"wait": "60s"}))
+        .json();
     let uri = format!("flowstone://runs/{}", run["id"].as_str().expect("an id"));
     let wanted = json!({"resourceSubscriptions": [uri, "flowstone://runs/none"]});
     let mut messages = listen(&api, &api.token, &wanted);
     let acknowledged = next(&mut messages, "notifications/subscriptions/acknowledged");
-    assert_eq!(acknowledged["notifications"]["resourceSubscriptions"], json!([uri]));
-    let cancel = format!("/api/v1/runs/{}/cancel", run["id"].as_str().unwrap_or_default());
+    assert_eq!(
+        acknowledged["notifications"]["resourceSubscriptions"],
+        json!([uri])
+    );
+    let cancel = format!(
+        "/api/v1/runs/{}/cancel",
+        run["id"].as_str().unwrap_or_default()
+    );
     assert_eq!(api.post(&cancel, &json!({})).status, 202);
     let updated = next(&mut messages, "notifications/resources/updated");
     assert_eq!(updated["uri"], json!(uri));
     let other = token(&scratch, &["--scope", "read", "--flow", "order"]);
     let mut messages = listen(&api, &other, &wanted);
     let acknowledged = next(&mut messages, "notifications/subscriptions/acknowledged");
-    assert_eq!(acknowledged["notifications"]["resourceSubscriptions"], json!([]));
+    assert_eq!(
+        acknowledged["notifications"]["resourceSubscriptions"],
+        json!([])
+    );
 }

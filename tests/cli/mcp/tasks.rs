@@ -21,7 +21,8 @@ fn tool(slug: &str, more: &str, flow: &str) -> String {
 fn project() -> Scratch {
     let scratch = Scratch::new();
     let long = "(do (flow/step :sleep :nap {:duration \"1h\"}) :done)";
-    let ask = "(:city (flow/step :wait :place {:message \"Where?\" :validation [:map [:city :string]]}))";
+    let ask =
+        "(:city (flow/step :wait :place {:message \"Where?\" :validation [:map [:city :string]]}))";
     for (slug, more, flow) in [
         ("slow", "", long),
         ("quick", "", "{:n 1}"),
@@ -39,7 +40,11 @@ fn call(api: &Api, name: &str, meta: Value, more: &Value) -> Value {
     for (key, value) in more.as_object().into_iter().flatten() {
         params[key] = value.clone();
     }
-    let headers = [VERSION, "mcp-method: tools/call", &*format!("mcp-name: {name}")];
+    let headers = [
+        VERSION,
+        "mcp-method: tools/call",
+        &*format!("mcp-name: {name}"),
+    ];
     last_message(&stateless(api, &headers, "tools/call", &params))
 }
 
@@ -49,7 +54,11 @@ fn tasks() -> Value {
 
 fn get(api: &Api, task: &Value) -> Value {
     let id = task.as_str().expect("a task").to_owned();
-    let headers = [VERSION, "mcp-method: tasks/get", &*format!("mcp-name: {id}")];
+    let headers = [
+        VERSION,
+        "mcp-method: tasks/get",
+        &*format!("mcp-name: {id}"),
+    ];
     let params = json!({"taskId": id, "_meta": tasks()});
     last_message(&stateless(api, &headers, "tasks/get", &params))["result"].take()
 }
@@ -106,7 +115,10 @@ fn a_tool_says_when_its_calls_become_tasks() {
     let strict = call(&api, "strict", plain, &json!({}));
     assert_eq!(strict["error"]["code"], -32021, "{strict}");
     let needed = &strict["error"]["data"]["requiredCapabilities"]["extensions"];
-    assert!(needed["io.modelcontextprotocol/tasks"].is_object(), "{strict}");
+    assert!(
+        needed["io.modelcontextprotocol/tasks"].is_object(),
+        "{strict}"
+    );
     let session = Client::owner(&api);
     let refused = session.call("strict", &json!({}));
     assert_eq!(refused["error"]["code"], -32601, "{refused}");
@@ -155,7 +167,11 @@ fn a_task_is_there_for_another_process_after_a_restart() {
     let api = Api::serve(&scratch);
     let begun = Instant::now();
     while get(&api, &id)["status"] != "completed" {
-        assert!(begun.elapsed() < Duration::from_secs(60), "{}", get(&api, &id));
+        assert!(
+            begun.elapsed() < Duration::from_secs(60),
+            "{}",
+            get(&api, &id)
+        );
     }
     // The handle is of no use to others.
     let other = Client::begin(&api, &stranger, &json!({}));

@@ -42,7 +42,10 @@ fn jobs_are_worked_on_with_their_scope() {
     assert_eq!(job["payload"]["n"], 1, "{claimed}");
     let progress = json!({"id": id, "lease": lease, "progress": {"done": 1}});
     let extended = client.call("workspace_jobs_progress", &progress);
-    assert_eq!(extended["structuredContent"]["cancelRequested"], false, "{extended}");
+    assert_eq!(
+        extended["structuredContent"]["cancelRequested"], false,
+        "{extended}"
+    );
     let wrong = json!({"id": id, "lease": "none", "result": {}});
     let refused = client.call("workspace_jobs_complete", &wrong);
     assert_eq!(refused["isError"], true, "{refused}");
@@ -60,16 +63,26 @@ fn drafts_and_notes_are_kept_where_nothing_runs_them() {
     let edits = token(&scratch, &["--scope", "edit", "--scope", "read"]);
     let client = Client::begin(&api, &edits, &json!({}));
     let draft = HELLO.replace("Hello", "Good morning");
-    let kept = client.call("workspace_flows_push_draft", &json!({"flow_literal": draft}));
+    let kept = client.call(
+        "workspace_flows_push_draft",
+        &json!({"flow_literal": draft}),
+    );
     assert_eq!(kept["structuredContent"]["slug"], "hello", "{kept}");
-    let pulled = client.call("workspace_flows_pull", &json!({"slug": "hello", "source": "draft"}));
+    let pulled = client.call(
+        "workspace_flows_pull",
+        &json!({"slug": "hello", "source": "draft"}),
+    );
     assert!(pulled.to_string().contains("Good morning"), "{pulled}");
     let served = client.call("workspace_flows_pull", &json!({"slug": "hello"}));
     assert_eq!(served["structuredContent"]["source"], HELLO, "{served}");
-    let broken = client.call("workspace_flows_push_draft", &json!({"flow_literal": "{:slug :x}"}));
+    let broken = client.call(
+        "workspace_flows_push_draft",
+        &json!({"flow_literal": "{:slug :x}"}),
+    );
     assert_eq!(broken["isError"], true, "{broken}");
 
-    let note = json!({"message": "Please greet in Norwegian.", "title": "Language", "flow": "hello"});
+    let note =
+        json!({"message": "Please greet in Norwegian.", "title": "Language", "flow": "hello"});
     let sent = client.call("workspace_feedback_send", &note);
     assert_eq!(sent["isError"], false, "{sent}");
     let rows = client.call("workspace_tables_rows", &json!({"name": "feedback"}));
@@ -78,11 +91,22 @@ fn drafts_and_notes_are_kept_where_nothing_runs_them() {
     assert_eq!((&row["flow"], &row["run"]), (&json!("hello"), &json!(null)));
 
     // A token that is limited to flows has none of these tools, and no drafts.
-    let limited = token(&scratch, &["--scope", "edit", "--scope", "read", "--flow", "hello"]);
+    let limited = token(
+        &scratch,
+        &["--scope", "edit", "--scope", "read", "--flow", "hello"],
+    );
     let client = Client::begin(&api, &limited, &json!({}));
     let tools = client.tools();
-    assert!(!tools.iter().any(|tool| tool.contains("draft") || tool.contains("delete")), "{tools:?}");
-    let hidden = client.call("workspace_flows_pull", &json!({"slug": "hello", "source": "draft"}));
+    assert!(
+        !tools
+            .iter()
+            .any(|tool| tool.contains("draft") || tool.contains("delete")),
+        "{tools:?}"
+    );
+    let hidden = client.call(
+        "workspace_flows_pull",
+        &json!({"slug": "hello", "source": "draft"}),
+    );
     assert_eq!(hidden["isError"], true, "{hidden}");
 }
 
@@ -101,7 +125,10 @@ fn events_forks_and_files_are_those_of_the_api() {
         "workspace_runs_fork",
         &json!({"id": run, "set": {"input.who": "Bob"}}),
     );
-    let fork = fork["structuredContent"]["id"].as_str().expect("a fork").to_owned();
+    let fork = fork["structuredContent"]["id"]
+        .as_str()
+        .expect("a fork")
+        .to_owned();
     assert_eq!(scratch.run(&["runs", "watch", &fork]).code, Some(0));
     let diff = client.call("workspace_runs_diff", &json!({"id": run, "other": fork}));
     assert_eq!(diff["structuredContent"]["same"], false, "{diff}");

@@ -13,8 +13,7 @@ use crate::server::Server;
 const COUNT: &str = r#"{:slug :count :invocations {:default {:inputs []}}
   :interfaces {:mcp [{:tool-name "count_up" :invocation :default}]}
   :flow '(flow/step :kv :add {:operation :increment :key "n"})}"#;
-const ASK: &str =
-    r#"{:slug :ask :flow '(flow/step :wait :go {:message "Go?" :actions [:approve] :timeout "1h"})}"#;
+const ASK: &str = r#"{:slug :ask :flow '(flow/step :wait :go {:message "Go?" :actions [:approve] :timeout "1h"})}"#;
 
 fn limited(policy: &str) -> String {
     format!(
@@ -53,7 +52,9 @@ fn spans_of_run(collector: &Server, api: &Api, run: &str) -> Vec<Span> {
     // A second span would have left before that of a run that is started now.
     start(api, "count", &json!({"wait": "30s"}));
     await_span(collector, "invoke_workflow count");
-    has_ended().filter(|span| span.get("flowstone.run.id") == run).collect()
+    has_ended()
+        .filter(|span| span.get("flowstone.run.id") == run)
+        .collect()
 }
 
 #[test]
@@ -109,7 +110,10 @@ fn a_run_started_over_mcp_is_below_the_span_of_its_caller() {
     let above = [Some(&*request.id), Some(CALLER_SPAN)];
     assert!(above.contains(&run.parent.as_deref()), "{run:?}");
     let step = find(&spans, "step add");
-    assert_eq!((&step.trace, step.parent.as_ref()), (&run.trace, Some(&run.id)));
+    assert_eq!(
+        (&step.trace, step.parent.as_ref()),
+        (&run.trace, Some(&run.id))
+    );
 }
 
 #[test]
@@ -118,7 +122,11 @@ fn a_run_ended_by_force_has_its_span_once() {
     let (scratch, api) = served(&collector, &[("count", COUNT), ("ask", ASK)]);
     let run = start(&api, "ask", &json!({"wait": "30s"}));
     let body = json!({"force": true, "reason": "no"});
-    assert_eq!(api.post(&format!("/api/v1/runs/{run}/cancel"), &body).status, 202);
+    assert_eq!(
+        api.post(&format!("/api/v1/runs/{run}/cancel"), &body)
+            .status,
+        202
+    );
     let ends = spans_of_run(&collector, &api, &run);
     assert_eq!(ends.len(), 1, "{ends:?}");
     assert_eq!(ends[0].get("flowstone.status"), "terminated");
@@ -142,7 +150,9 @@ fn a_replaced_run_has_its_span_once() {
     assert_eq!(ends.len(), 1, "{ends:?}");
     assert_eq!(ends[0].get("flowstone.status"), "cancelled");
     // Replaced by the starts of a request that may start many.
-    let third = api.post("/api/v1/runs", &json!({"flow": "one", "inputs": [{}]})).json();
+    let third = api
+        .post("/api/v1/runs", &json!({"flow": "one", "inputs": [{}]}))
+        .json();
     assert_eq!(third["runs"].as_array().map(Vec::len), Some(1), "{third}");
     let ends = spans_of_run(&collector, &api, &second);
     assert_eq!(ends.len(), 1, "{ends:?}");
@@ -171,16 +181,33 @@ fn a_run_over_several_passes_is_one_trace() {
                    (flow/step :kv :add {:operation :increment :key \"n\"})
                    (if (= n 2) :done (flow/continue-as-new {:n (inc n)})))}",
     );
-    run_with(&scratch, &["run", "flow.edn", "--quiet"], &variables(&collector)).ok();
+    run_with(
+        &scratch,
+        &["run", "flow.edn", "--quiet"],
+        &variables(&collector),
+    )
+    .ok();
     let spans = received(&collector);
     super::one_trace(&spans);
     let run = find(&spans, "invoke_workflow passes");
-    let steps: Vec<&Span> = spans.iter().filter(|span| span.name == "step add").collect();
+    let steps: Vec<&Span> = spans
+        .iter()
+        .filter(|span| span.name == "step add")
+        .collect();
     assert_eq!(steps.len(), 3, "{spans:?}");
-    assert!(steps.iter().all(|step| step.parent.as_ref() == Some(&run.id)));
+    assert!(
+        steps
+            .iter()
+            .all(|step| step.parent.as_ref() == Some(&run.id))
+    );
     // The journal has the last pass only, and gives the spans of that pass again.
     let shown = scratch.json_of(&["runs", "spans", run.get("flowstone.run.id")]);
-    let shown: Vec<Span> = shown["spans"].as_array().expect("spans").iter().map(Span::read).collect();
+    let shown: Vec<Span> = shown["spans"]
+        .as_array()
+        .expect("spans")
+        .iter()
+        .map(Span::read)
+        .collect();
     let ids: Vec<&String> = shown.iter().map(|span| &span.id).collect();
     assert_eq!(ids, [&steps[2].id, &run.id]);
 }

@@ -133,7 +133,10 @@ fn in_words(flow: &Json) -> String {
         ("flow", maybe(flow, "slug")),
         ("title", maybe(flow, "name")),
         ("file", maybe(flow, "file")),
-        ("tags", Some(joined(flow, "tags")).filter(|it| !it.is_empty())),
+        (
+            "tags",
+            Some(joined(flow, "tags")).filter(|it| !it.is_empty()),
+        ),
         ("version", maybe(flow, "version")),
     ];
     let mut out = String::new();
@@ -162,7 +165,11 @@ fn in_words(flow: &Json) -> String {
     let rows = listed(flow, "interfaces").map(interface_row);
     section(&mut out, &interfaces, rows);
     let schedules = [Column::Whole("schedule"), Column::Cut("times")];
-    section(&mut out, &schedules, listed(flow, "schedules").map(schedule_row));
+    section(
+        &mut out,
+        &schedules,
+        listed(flow, "schedules").map(schedule_row),
+    );
     out
 }
 

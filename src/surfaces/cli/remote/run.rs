@@ -269,7 +269,10 @@ fn tell(remote: &Remote, run: &Value, as_json: bool) -> Result<Exit, Report> {
         RunStatus::Queued | RunStatus::Waiting | RunStatus::Running => Exit::Waiting,
     };
     let whole = |name: &str| {
-        let query = [("full", "true".to_owned()), ("values", values(as_json).to_owned())];
+        let query = [
+            ("full", "true".to_owned()),
+            ("values", values(as_json).to_owned()),
+        ];
         Ok(remote.get(&["runs", &id], &query)?[name].take())
     };
     let (name, value) = match known {

@@ -103,13 +103,19 @@ fn words(run: &Json, full: bool) -> String {
     for step in &steps {
         out.push_str(&more(step, run, full));
     }
-    if steps.iter().any(|step| list(step, "costs").next().is_some()) {
+    if steps
+        .iter()
+        .any(|step| list(step, "costs").next().is_some())
+    {
         let micros = run["costMicros"].as_i64().unwrap_or_default();
         out.push_str(&format!("\ncost    {}\n", dollars(micros)));
     }
     for step in &steps {
         if let Some(notification) = maybe(step, "notification") {
-            out.push_str(&format!("{} notified  {notification}\n", text(step, "path")));
+            out.push_str(&format!(
+                "{} notified  {notification}\n",
+                text(step, "path")
+            ));
         }
     }
     for conversation in list(run, "conversations") {
@@ -166,7 +172,10 @@ fn heading(run: &Json) -> Vec<(&'static str, String)> {
         ("flow", text(run, "flow")),
         ("status", status),
         ("input", text(run, "input")),
-        ("started", format!("{created} by {}", text(run, "startedBy"))),
+        (
+            "started",
+            format!("{created} by {}", text(run, "startedBy")),
+        ),
     ];
     if let (Some(ended), Some(began_ms)) = (maybe(run, "endedAt"), ms(&run["createdAt"])) {
         let ended_ms = ms(&run["endedAt"]).unwrap_or(began_ms);
@@ -241,7 +250,9 @@ fn more(step: &Json, run: &Json, full: bool) -> String {
     if full {
         let request = maybe(step, "request").unwrap_or_else(|| "(not kept)".to_owned());
         let result = maybe(step, "result").unwrap_or_else(|| "(none)".to_owned());
-        out.push_str(&format!("  {path}\n    asked {request}\n    gave  {result}\n"));
+        out.push_str(&format!(
+            "  {path}\n    asked {request}\n    gave  {result}\n"
+        ));
         if let Some(data) = maybe(step, "errorData") {
             out.push_str(&format!("    data  {data}\n"));
         }
@@ -279,7 +290,10 @@ fn step_table(steps: &[&Json], created_ms: i64) -> String {
         Column::Extra("bytes"),
         Column::Cut("result"),
     ];
-    table(&columns, steps.iter().map(|step| step_row(step, created_ms)))
+    table(
+        &columns,
+        steps.iter().map(|step| step_row(step, created_ms)),
+    )
 }
 
 fn step_row(step: &Json, created_ms: i64) -> Vec<String> {

@@ -116,7 +116,10 @@ pub(super) const OPERATIONS: &[Operation] = &[
         call: Call::Source,
         params: &[
             SLUG,
-            text("source", "`active` for the flow that is served, `draft`, or `latest` for the younger of both."),
+            text(
+                "source",
+                "`active` for the flow that is served, `draft`, or `latest` for the younger of both.",
+            ),
         ],
     },
     Operation {
@@ -124,9 +127,7 @@ pub(super) const OPERATIONS: &[Operation] = &[
         doc: "Keeps the text of a flow as a draft, if it has no errors. Nothing runs a draft, and the file of the flow stays as it is.",
         scope: Scope::Edit,
         call: Call::Step("flows/push-draft"),
-        params: &[
-            text("flow_literal", "The whole text of the flow, one EDN map.").needed(),
-        ],
+        params: &[text("flow_literal", "The whole text of the flow, one EDN map.").needed()],
     },
     Operation {
         name: "flows_run",
@@ -168,7 +169,10 @@ pub(super) const OPERATIONS: &[Operation] = &[
             text("worker", "Your name, for people who look at the jobs.").needed(),
             typed("max", "integer", "Maximum number of jobs, up to 100."),
             text("lease", "How long the lease lasts, such as `30s`."),
-            text("wait", "How long to wait where no job is queued, up to `30s`."),
+            text(
+                "wait",
+                "How long to wait where no job is queued, up to `30s`.",
+            ),
         ],
     },
     Operation {
@@ -191,7 +195,12 @@ pub(super) const OPERATIONS: &[Operation] = &[
         params: &[
             JOB,
             LEASE,
-            typed("error", "object", "The error: its `message`, and perhaps `kind` and `data`.").needed(),
+            typed(
+                "error",
+                "object",
+                "The error: its `message`, and perhaps `kind` and `data`.",
+            )
+            .needed(),
             typed("retry", "boolean", "Whether it is tried again."),
         ],
     },
@@ -226,9 +235,7 @@ pub(super) const OPERATIONS: &[Operation] = &[
         doc: "Shows a job.",
         scope: Scope::Read,
         call: Call::Get("/api/v1/jobs/{id}"),
-        params: &[
-            JOB,
-        ],
+        params: &[JOB],
     },
     Operation {
         name: "resources_delete",
@@ -237,7 +244,11 @@ pub(super) const OPERATIONS: &[Operation] = &[
         call: Call::Delete("/api/v1/resources"),
         params: &[
             text("uri", "Its name, `res://...`.").needed(),
-            typed("force", "boolean", "Whether it is deleted although an unfinished run needs it."),
+            typed(
+                "force",
+                "boolean",
+                "Whether it is deleted although an unfinished run needs it.",
+            ),
         ],
     },
     Operation {
@@ -267,7 +278,11 @@ pub(super) const OPERATIONS: &[Operation] = &[
         call: Call::Post("/api/v1/resources/url"),
         params: &[
             text("uri", "Its name, `res://...`.").needed(),
-            typed("ttl", "integer", "How long the link is good for, in seconds."),
+            typed(
+                "ttl",
+                "integer",
+                "How long the link is good for, in seconds.",
+            ),
         ],
     },
     Operation {
@@ -289,7 +304,11 @@ pub(super) const OPERATIONS: &[Operation] = &[
         params: &[
             RUN,
             text("other", "The id of the other run.").needed(),
-            typed("all", "boolean", "Whether steps that are the same are listed."),
+            typed(
+                "all",
+                "boolean",
+                "Whether steps that are the same are listed.",
+            ),
         ],
     },
     Operation {
@@ -311,8 +330,16 @@ pub(super) const OPERATIONS: &[Operation] = &[
         params: &[
             RUN,
             text("at", "The step from which on the fork executes by itself."),
-            typed("set", "object", "Values to change, by `input.name` or the path of a step."),
-            typed("reuse", "boolean", "Whether later results are used where the requests are the same."),
+            typed(
+                "set",
+                "object",
+                "Values to change, by `input.name` or the path of a step.",
+            ),
+            typed(
+                "reuse",
+                "boolean",
+                "Whether later results are used where the requests are the same.",
+            ),
         ],
     },
     Operation {
@@ -450,11 +477,7 @@ pub(super) const OPERATIONS: &[Operation] = &[
         doc: "Cancels a wait: its step fails.",
         scope: Scope::Approve,
         call: Call::Post("/api/v1/waits/{id}/cancel"),
-        params: &[
-            WAIT,
-            DIGEST,
-            text("reason", "Why."),
-        ],
+        params: &[WAIT, DIGEST, text("reason", "Why.")],
     },
     Operation {
         name: "waits_complete",

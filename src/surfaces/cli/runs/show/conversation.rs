@@ -42,7 +42,9 @@ fn facts(turn: &Json) -> String {
     let status = text(turn, "status");
     let facts = [
         maybe(turn, "model"),
-        turn["tokens"].as_i64().map(|tokens| format!("{tokens} tokens")),
+        turn["tokens"]
+            .as_i64()
+            .map(|tokens| format!("{tokens} tokens")),
         turn["millis"].as_i64().map(seconds),
         (status != StepStatus::Done.name()).then_some(status),
     ];
