@@ -157,11 +157,20 @@ impl Api {
 
     /// Follows a stream of events with these headers.
     pub fn follow_with(&self, path: &str, headers: &[&str]) -> Events {
+        self.follow_request(&format!("GET {path}"), headers, "")
+    }
+
+    /// Makes a request whose answer is a stream of events.
+    pub fn follow_request(&self, what: &str, headers: &[&str], body: &str) -> Events {
         let mut stream = TcpStream::connect(&self.address).expect("the server accepts");
         stream.set_read_timeout(Some(LONGEST)).expect("a timeout");
         let lines: String = headers.iter().map(|line| format!("{line}\r\n")).collect();
         let host = &self.address;
-        let request = format!("GET {path} HTTP/1.0\r\nhost: {host}\r\n{lines}\r\n");
+        let length = match body.is_empty() {
+            true => String::new(),
+            false => format!("content-length: {}\r\n", body.len()),
+        };
+        let request = format!("{what} HTTP/1.0\r\nhost: {host}\r\n{lines}{length}\r\n{body}");
         stream
             .write_all(request.as_bytes())
             .expect("the server reads");

@@ -31,6 +31,35 @@ pub struct McpInterface {
     pub input_schema: Option<Json>,
     /// JSON Schema of a tool's result.
     pub output_schema: Option<Json>,
+    /// When a call of the tool becomes a task.
+    pub task: TaskMoment,
+    /// Only clients that know tasks may call the tool.
+    pub needs_task: bool,
+}
+
+/// When a call of a tool becomes a task, for clients that know tasks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum TaskMoment {
+    /// After the client has answered what the run asks first.
+    AfterInput,
+    /// At once.
+    AtOnce,
+    /// When the run takes longer than a call waits.
+    #[default]
+    Late,
+}
+
+impl TaskMoment {
+    pub const NAMES: &[&str] = &["after-input", "at-once", "late"];
+
+    fn from_name(name: &str) -> Option<TaskMoment> {
+        match name {
+            "after-input" => Some(TaskMoment::AfterInput),
+            "at-once" => Some(TaskMoment::AtOnce),
+            "late" => Some(TaskMoment::Late),
+            _ => None,
+        }
+    }
 }
 
 /// The kinds of things that a flow offers to clients.
@@ -239,8 +268,20 @@ pub fn read(entry: &Value) -> Result<McpInterface, Unservable> {
         }
         (McpKind::Tool | McpKind::Prompt, None) => None,
     };
+    let task = match entry.get("task").and_then(name_of) {
+        None => TaskMoment::default(),
+        Some(_) if kind != McpKind::Tool => {
+            return Err(wrong("task", "only a tool has a `:task`".to_owned()));
+        }
+        Some(name) => TaskMoment::from_name(&name).ok_or_else(|| {
+            let message = format!("`:task` must be one of {}", TaskMoment::NAMES.join(", "));
+            wrong("task", message)
+        })?,
+    };
     Ok(McpInterface {
         kind,
+        task,
+        needs_task: entry.get("task-required") == Some(&Value::Bool(true)),
         name: name.to_string(),
         title: text("label"),
         description: text("description"),

@@ -72,7 +72,11 @@ const SERVER: &[Inner] = &[
         "a map such as {:connections 500 :webhook-body \"5MB\" :requests {:service 100}}",
         is_limits,
     ),
-    ("mcp", "a map such as {:elicit-approvals true}", is_mcp),
+    (
+        "mcp",
+        "a map such as {:elicit-approvals true :wait \"50s\" :progress-wait \"3m\"}",
+        is_mcp,
+    ),
     ("metrics", "`:open`, or left out", is_open),
     (
         "origins",
@@ -158,13 +162,14 @@ fn is_texts(value: &Value) -> bool {
         .is_some_and(|items| items.iter().all(is_text))
 }
 
-/// What clients of MCP may do.
+/// What clients of MCP may do, and how long their calls wait.
 fn is_mcp(value: &Value) -> bool {
     let mut entries = value.as_map().into_iter().flat_map(|map| map.iter());
     value.as_map().is_some()
-        && entries.all(|(key, value)| {
-            let name = name_of(key);
-            name.as_deref() == Some("elicit-approvals") && matches!(value, Value::Bool(_))
+        && entries.all(|(key, value)| match name_of(key).as_deref() {
+            Some("elicit-approvals") => matches!(value, Value::Bool(_)),
+            Some("progress-wait" | "wait") => is_duration(value),
+            _ => false,
         })
 }
 

@@ -10,6 +10,8 @@ mod completion;
 mod content;
 mod dispatch;
 mod follow;
+mod headers;
+mod listen;
 mod peer;
 mod prompts;
 mod protocol;
@@ -24,10 +26,11 @@ mod tree;
 mod workspace;
 
 pub(crate) use dispatch::answer;
+pub(crate) use headers::{PREFIX, Repeated};
 pub(crate) use peer::Request;
 pub(crate) use protocol::{
-    Era, Incoming, LEGACY, META_VERSION, RpcError, STATELESS, check_meta, codes, object_of, read,
-    response,
+    Era, Incoming, LEGACY, LISTEN, META_VERSION, RpcError, STATELESS, check_meta, codes, object_of,
+    read, response,
 };
 pub(crate) use sessions::{Session, Sessions};
 pub(crate) use sets::{ToolSet, ToolSets};

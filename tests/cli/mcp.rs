@@ -1,5 +1,12 @@
 //! The MCP server, over HTTP and over standard input and output, as clients see it.
 
+mod approvals;
+#[cfg(unix)]
+mod listen;
+#[cfg(unix)]
+mod tasks;
+mod workspace;
+
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::process::Stdio;
 
@@ -210,9 +217,13 @@ fn a_token_sees_what_it_may_use() {
         tools,
         [
             "pay",
+            "workspace_events_publish",
             "workspace_flows_run",
             "workspace_runs_cancel",
-            "workspace_runs_resume"
+            "workspace_runs_fork",
+            "workspace_runs_resume",
+            "workspace_schedules_run",
+            "workspace_signals_send",
         ]
     );
     let other = client.call("find_order", &json!({"id": "o"}));
@@ -254,13 +265,17 @@ fn a_session_belongs_to_its_token_and_ends() {
     assert_eq!(api.get("/.well-known/oauth-protected-resource").status, 404);
 }
 
-/// A request of the revision without sessions.
+/// A request of the revision without sessions. `_meta` of the parameters is what the client can do.
 fn stateless(api: &Api, headers: &[&str], method: &str, params: &Value) -> Reply {
     let mut params = params.clone();
+    let capabilities = params["_meta"].take();
     params["_meta"] = json!({
         "io.modelcontextprotocol/protocolVersion": "2026-07-28",
         "io.modelcontextprotocol/clientCapabilities": {"elicitation": {}},
     });
+    if capabilities.is_object() {
+        params["_meta"]["io.modelcontextprotocol/clientCapabilities"] = capabilities;
+    }
     let body = json!({"jsonrpc": "2.0", "id": 7, "method": method, "params": params});
     let own = format!("authorization: Bearer {}", api.token);
     let all = [headers, &[&*own, "content-type: application/json"]].concat();

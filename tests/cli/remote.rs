@@ -66,8 +66,12 @@ fn a_server_is_asked_for_the_same_output() {
         &["resources", "list", "--json"],
         &["search", "Hello", "--json", "--targets", "flows,runs"],
     ] {
-        let here = scratch.run(args);
+        let mut here = scratch.run(args);
         let there = scratch.run(&[&["--server", &*base], args].concat());
+        if there.out != here.out {
+            // Ages grow: the command without the server is performed before and after.
+            here = scratch.run(args);
+        }
         assert_eq!(there.out, here.out, "{args:?} {there:?}");
         assert_eq!((there.code, &there.err), (here.code, &here.err), "{args:?}");
     }

@@ -246,13 +246,13 @@ fn texts_are_checked_as_the_flows_of_a_server() {
     assert_eq!(served.there(&["check", "hello"]).code, Some(0));
     served
         .scratch
-        .write("draft/bad.edn", BAD.replace("{:n 1}", "{:n totl}"));
-    let args = ["check", "draft/bad.edn"];
+        .write("draft/new.edn", BAD.replace("{:n 1}", "{:n totl}"));
+    let args = ["check", "draft/new.edn"];
     let (here, there) = (served.scratch.run(&args), served.there(&args));
     assert_eq!(there.code, Some(1));
     let excerpt = |text: &str| text.lines().take(5).collect::<Vec<_>>().join("\n");
     assert_eq!(excerpt(&there.err), excerpt(&here.err));
-    assert!(there.err.contains("draft/bad.edn:2:"), "{there:?}");
+    assert!(there.err.contains("draft/new.edn:2:"), "{there:?}");
     let found = served.there(&[&args[..], &["--json"]].concat()).json();
     assert_eq!((&found["ok"], &found["files"]), (&json!(false), &json!(1)));
     assert_eq!(served.there(&["check", "none"]).code, Some(1));
@@ -280,4 +280,37 @@ fn commands_that_need_the_projects_own_stores_are_refused() {
         assert_eq!(ran.code, Some(1), "{args:?} {ran:?}");
         assert!(ran.err.contains("E1072"), "{args:?} {ran:?}");
     }
+}
+
+#[test]
+fn values_as_edn_hide_the_same_secrets() {
+    let scratch = Scratch::new();
+    scratch.write(
+        "flows/sign-in.edn",
+        r#"{:slug :sign-in
+          :invocations {:default {:inputs [{:name :password :type :password :required true}]}}
+          :flow '(let [{:keys [password]} (flow/input)]
+                   (flow/step :function :look {:input {:p password} :code '(fn [m] {:got (:p m)})})
+                   (flow/step :job :order {:op :submit :job-type :image :payload {:p password}})
+                   (flow/step :wait :go {:timeout "5m" :message (str "password " password)}))}"#,
+    );
+    let api = Api::serve(&scratch);
+    let body = json!({"input": {"password": "correct horse battery"}, "wait": "60s"});
+    let run = api.post("/api/v1/flows/sign-in/runs", &body).json();
+    let run = run["id"].as_str().expect("an id");
+    for path in [
+        format!("runs/{run}?values=edn"),
+        format!("runs/{run}?full&values=edn"),
+        format!("runs/{run}?step=look&values=edn"),
+        format!("runs/{run}/journal?values=edn"),
+        "waits?values=edn".to_owned(),
+        "jobs?values=edn".to_owned(),
+    ] {
+        let reply = api.get(&format!("/api/v1/{path}"));
+        assert_eq!(reply.status, 200, "{path} {reply:?}");
+        assert!(reply.body.contains("[secret]"), "{path} {}", reply.body);
+        assert!(!reply.body.contains("horse"), "{path} {}", reply.body);
+    }
+    let wrong = api.get(&format!("/api/v1/runs/{run}?values=xml"));
+    assert_eq!(wrong.problem(), "400 E1016");
 }

@@ -174,16 +174,40 @@ FLOWS = [
      ':kind :resource :uri "test://static-text" :mime-type "text/plain"'),
     ("static-binary", IMAGE, [], ':kind :resource :uri "test://static-binary" :mime-type "image/png"'),
     ("watched-resource", '"watched"', [], ':kind :resource :uri "test://watched-resource"'),
+    # Tools whose calls become tasks.
+    ("greet", '(str "Hello, " (:name (flow/input)) "!")', ["name"], ""),
+    ("slow_compute", '(do (flow/step :sleep :compute {:duration (str (:seconds (flow/input)) "s")})'
+     ' (str "computed " (:label (flow/input))))', ["seconds:number", "label:text?"], ":task :at-once"),
+    ("failing_job", '(do (flow/step :sleep :work {:duration "1s"}) (throw (ex-info "The job failed" {})))', [],
+     ":task :at-once :task-required true"),
+    # The client has no roots, so a call of it has no result.
+    ("protocol_error_job", f"(str {ROOTS})", [], ":task :at-once"),
+    ("confirm_delete", f'(str "deleted: " {elicit("confirm", "Delete the file?", confirm="boolean")})', ["filename"],
+     ":task :at-once"),
+    ("multi_input", f'(str {two(elicit("first", "First?", name="string"), elicit("second", "Second?", name="string"))})',
+     [], ":task :at-once"),
+    ("test_tool_with_task", '(str "Hello, " (:name (flow/step :wait :user_name {:message "What is your name?"'
+     ' :validation [:map [:name :string]]})))', [], ":task :after-input :task-required true"),
+    # An argument that clients repeat in a header.
+    ("test_x_mcp_header", "(flow/input)", ["region:text?"],
+     f':input-schema {edn({"type": "object", "properties": {"region": {"type": "string", "x-mcp-header": "Region"}}})}'),
     ("template", '{:id (:id (flow/input)) :templateTest true :data (str "Data for ID: " (:id (flow/input)))}',
      ["id"], ':kind :resource :uri "test://template/{id}/data"'),
 ]
+
+
+def declaration(text):
+    """An input: its name, and perhaps `:type` and `?` where it may be left out."""
+    name, _, kind = text.partition(":")
+    required = "false" if kind.endswith("?") else "true"
+    return f"{{:name :{name} :type :{kind.rstrip('?') or 'text'} :required {required}}}"
 
 
 def write(folder):
     """Writes the flows to a folder."""
     folder.mkdir(parents=True)
     for name, body, inputs, more in FLOWS:
-        declared = " ".join(f"{{:name :{it} :type :text :required true}}" for it in inputs)
+        declared = " ".join(map(declaration, inputs))
         slug = name.replace("_", "-")
         (folder / f"{slug}.edn").write_text(
             f"{{:slug :{slug}\n"

@@ -26,7 +26,7 @@ use super::request::{Members, Query};
 use super::runs::reached;
 use super::server::{Desk, Shared};
 use crate::json::instant;
-pub(super) use readers::{Readers, Streamed};
+pub(super) use readers::{Place, Readers, Streamed};
 use sse::Stream;
 
 /// Maximum number of events that are read at a time.

@@ -25,14 +25,14 @@ use tokio::task::JoinHandle;
 
 use super::access::Caller;
 use super::answer::Answer;
-use super::feed::{Streamed, headers_of_stream};
+use super::feed::{Place, Streamed, headers_of_stream};
 use super::problem::{Problem, codes as problems};
 use super::request::{self, JSON_MAX, refuse_other_types};
 use super::server::Shared;
 use super::trace;
 use crate::mcp::{
-    self, Era, Incoming, LEGACY, META_VERSION, Request, RpcError, STATELESS, Session, ToolSets,
-    codes,
+    self, Era, Incoming, LEGACY, LISTEN, META_VERSION, Repeated, Request, RpcError, STATELESS,
+    Session, ToolSets, codes,
 };
 
 const SESSION: HeaderName = HeaderName::from_static("mcp-session-id");
@@ -73,7 +73,17 @@ async fn message(
             };
             match prepared(&server, &caller, &headers, &asked) {
                 Ok((era, session)) => {
-                    let from = (caller, trace::parent(&headers));
+                    let place = match asked.method == LISTEN {
+                        true => Some(server.readers.enter(&caller.token.id, Streamed::Mcp)?),
+                        false => None,
+                    };
+                    let repeated = era.is_stateless().then(|| repeated(&headers));
+                    let from = Transport {
+                        caller,
+                        parent: trace::parent(&headers),
+                        repeated,
+                        place,
+                    };
                     Ok(answered(server, from, (era, session), asked).await)
                 }
                 Err(Refused::Rpc(status, error)) => Ok(rpc(status, &asked.id, &Err(error))),
@@ -101,6 +111,15 @@ async fn message(
 fn unknown_set(name: &str) -> Problem {
     Problem::not_found(format!("there is no tool set `{name}`"))
         .hint("the tool sets are flows, tree and workspace")
+}
+
+/// What the transport knows about a request.
+struct Transport {
+    caller: Caller,
+    parent: Option<TraceParent>,
+    repeated: Option<Repeated>,
+    /// Of a stream that stays open.
+    place: Option<Place>,
 }
 
 /// A request that is to be answered.
@@ -222,6 +241,15 @@ fn agree(headers: &HeaderMap, asked: &Asked) -> Result<(), RpcError> {
     Ok(())
 }
 
+/// Returns the headers that repeat arguments.
+fn repeated(headers: &HeaderMap) -> Repeated {
+    let named = headers.iter().filter_map(|(name, value)| {
+        let name = name.as_str().strip_prefix(mcp::PREFIX)?;
+        Some((name.to_owned(), decoded(value)))
+    });
+    named.collect()
+}
+
 /// Returns the text of a header, which may be Base64: `=?base64?...?=`.
 fn decoded(value: &HeaderValue) -> Option<String> {
     let text = value.to_str().ok()?.trim();
@@ -238,7 +266,7 @@ fn decoded(value: &HeaderValue) -> Option<String> {
 fn status_of(era: Era, answer: &Result<Json, RpcError>) -> StatusCode {
     match (era, answer.as_ref().map_err(|error| error.code)) {
         (Era::Stateless, Err(codes::METHOD)) => StatusCode::NOT_FOUND,
-        (Era::Stateless, Err(codes::CAPABILITY)) => StatusCode::BAD_REQUEST,
+        (Era::Stateless, Err(codes::CAPABILITY | codes::HEADERS)) => StatusCode::BAD_REQUEST,
         _ => StatusCode::OK,
     }
 }
@@ -273,6 +301,7 @@ struct Pending {
     outgoing: mpsc::Receiver<Json>,
     session: Option<Arc<Session>>,
     cancelled: Option<watch::Receiver<bool>>,
+    _place: Option<Place>,
 }
 
 impl Drop for Pending {
@@ -316,7 +345,7 @@ impl Pending {
 
 async fn answered(
     server: Shared,
-    (caller, parent): (Caller, Option<TraceParent>),
+    from: Transport,
     (era, session): (Era, Option<Arc<Session>>),
     asked: Asked,
 ) -> Response {
@@ -324,12 +353,14 @@ async fn answered(
     let meta = asked.params.get("_meta").and_then(Json::as_object);
     let rq = Request {
         server: server.clone(),
-        caller,
+        caller: from.caller,
         sets: asked.sets.clone(),
         era,
         session: session.clone(),
+        id: asked.id.clone(),
+        repeated: from.repeated,
         meta: meta.cloned().unwrap_or_default(),
-        parent,
+        parent: from.parent,
         out,
     };
     let is_first = asked.method == "initialize" && session.is_some();
@@ -344,6 +375,7 @@ async fn answered(
         outgoing,
         session: session.clone(),
         cancelled,
+        _place: from.place,
     };
     let next = tokio::time::timeout(PLAIN, pending.next()).await;
     let mut response = match next {

@@ -1,7 +1,9 @@
 //! The server's part of the project's settings: `:server` in `flowstone.edn`.
 
 use std::net::{IpAddr, SocketAddr};
+use std::time::Duration;
 
+use flowstone_engine::duration;
 use flowstone_flow::proof::Network;
 use flowstone_flow::server_limits::ServerLimits;
 use flowstone_lang::value::Value;
@@ -27,6 +29,37 @@ pub(crate) struct ServerSettings {
     pub metrics_open: bool,
     /// Whether clients of MCP may decide approvals in forms.
     pub elicit_approvals: bool,
+    /// How long calls of clients of MCP wait for the end of a run.
+    pub mcp_wait: McpWait,
+}
+
+/// How long a call of a client of MCP waits for the end of a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct McpWait {
+    pub plain: Duration,
+    /// Of a client that takes reports of progress.
+    pub with_progress: Duration,
+}
+
+impl Default for McpWait {
+    fn default() -> McpWait {
+        McpWait {
+            plain: Duration::from_secs(50),
+            with_progress: Duration::from_secs(180),
+        }
+    }
+}
+
+impl McpWait {
+    /// Reads `:mcp {:wait "50s" :progress-wait "3m"}`; what it leaves out is as usual.
+    fn of(mcp: Option<&Value>) -> McpWait {
+        let usual = McpWait::default();
+        let read = |key: &str| duration::of_value(mcp?.get(key)?);
+        McpWait {
+            plain: read("wait").unwrap_or(usual.plain),
+            with_progress: read("progress-wait").unwrap_or(usual.with_progress),
+        }
+    }
 }
 
 /// The server cannot be reached under any name that it would accept.
@@ -97,6 +130,7 @@ impl ServerSettings {
             elicit_approvals: server
                 .and_then(|server| server.get("mcp")?.get("elicit-approvals"))
                 .is_some_and(|elicits| *elicits == Value::Bool(true)),
+            mcp_wait: McpWait::of(server.and_then(|server| server.get("mcp"))),
         })
     }
 }
@@ -158,6 +192,22 @@ mod tests {
         assert_eq!(it.hosts, ["127.0.0.1:7373", "localhost:7373", "[::1]:7373"]);
         assert!(it.origins.contains(&"http://localhost:7373".to_owned()));
         assert_eq!(it.workspace, "local");
+    }
+
+    #[test]
+    fn calls_of_mcp_wait_50_seconds_or_180_with_progress() {
+        let address = address("127.0.0.1:7373");
+        let usual = ServerSettings::of(&Value::Nil, address).expect("settings");
+        let seconds = |it: &ServerSettings| {
+            (
+                it.mcp_wait.plain.as_secs(),
+                it.mcp_wait.with_progress.as_secs(),
+            )
+        };
+        assert_eq!(seconds(&usual), (50, 180));
+        let mcp = Value::map([(Value::keyword("wait"), Value::from("5s"))]);
+        let own = ServerSettings::of(&settings(&[("mcp", mcp)]), address).expect("settings");
+        assert_eq!(seconds(&own), (5, 180));
     }
 
     #[test]

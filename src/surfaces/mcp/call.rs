@@ -6,14 +6,15 @@ use flowstone_engine::codec::digest_bytes;
 use flowstone_engine::ids::RunId;
 use flowstone_engine::ports::RunRow;
 use flowstone_engine::token::Scope;
-use flowstone_flow::mcp_interfaces::{McpInterface, McpKind, input_schema};
+use flowstone_flow::mcp_interfaces::{McpInterface, McpKind, TaskMoment, input_schema};
 use serde_json::{Map, Value as Json, json};
 
 use super::content;
-use super::follow::{Followed, Patience, follow, glance};
+use super::follow::{Followed, Glance, Patience, follow, glance};
 use super::peer::{Request, refused};
-use super::protocol::{RpcError, codes};
-use super::{questions, tasks};
+use super::protocol::{RpcError, TASKS, codes};
+use super::questions::{self, Questions};
+use super::tasks;
 use crate::http::{Desk, Problem, runs};
 
 /// How much of the digest of questions is part of a state.
@@ -162,6 +163,18 @@ async fn again(
     offered: &Offered,
     (state, params): (&Json, &Map<String, Json>),
 ) -> Result<Called, RpcError> {
+    let (found, seen) = taken(rq, offered, (state, params)).await?;
+    let run = found.row.id;
+    let followed = follow(rq, &run, (Patience::Call, Some(seen))).await?;
+    called(rq, &run, followed).await
+}
+
+/// Takes the answers of a repeated request. Returns the run as it was before them.
+async fn taken(
+    rq: &Request,
+    offered: &Offered,
+    (state, params): (&Json, &Map<String, Json>),
+) -> Result<(Glance, Questions), RpcError> {
     let wrong = || RpcError::params("`requestState` is not one that this server made for you");
     let handle = state.as_str().ok_or_else(wrong)?;
     let run = of_handle(rq, handle).await?.ok_or_else(wrong)?;
@@ -176,8 +189,7 @@ async fn again(
         Some(_) => return Err(RpcError::params("`inputResponses` must be an object")),
     };
     let seen = questions::take_all(rq, &found.waits, answers).await?;
-    let followed = follow(rq, &run, (Patience::Call, Some(seen))).await?;
-    called(rq, &run, followed).await
+    Ok((found, seen))
 }
 
 async fn called(rq: &Request, run: &RunId, followed: Followed) -> Result<Called, RpcError> {
@@ -241,11 +253,24 @@ pub(super) async fn tool(
     params: &Map<String, Json>,
 ) -> Result<Json, RpcError> {
     let arguments = arguments_of(params)?;
-    if rq.era.has_task_calls() && params.get("task").is_some_and(Json::is_object) {
+    let is_asked = rq.era.has_task_calls() && params.get("task").is_some_and(Json::is_object);
+    let knows = is_asked || rq.era.is_stateless() && rq.can("tasks");
+    let interface = &offered.interface;
+    if interface.needs_task && !knows {
+        return Err(match rq.era.is_stateless() {
+            true => RpcError::capability(&json!({"extensions": {TASKS: {}}})),
+            false => RpcError::new(codes::METHOD, "this tool can only be called as a task"),
+        });
+    }
+    let is_first = params.get("requestState").is_none();
+    if is_asked || knows && is_first && interface.task == TaskMoment::AtOnce {
         return match start(rq, offered, &arguments).await? {
             Ok(run) => tasks::created(rq, &run).await,
             Err(message) => Ok(content::failed(&message, json!({}))),
         };
+    }
+    if knows && !is_first && interface.task == TaskMoment::AfterInput {
+        return answered_task(rq, offered, params).await;
     }
     let called = match call(rq, offered, (&arguments, params)).await {
         Err(error) if error.code == codes::CAPABILITY && !rq.era.is_stateless() => {
@@ -262,6 +287,17 @@ pub(super) async fn tool(
         }
         Called::Late(row) => late(rq, &row).await,
     }
+}
+
+/// Takes the answers of a client to what the run asked first: the call becomes a task.
+async fn answered_task(
+    rq: &Request,
+    offered: &Offered,
+    params: &Map<String, Json>,
+) -> Result<Json, RpcError> {
+    let state = params.get("requestState").unwrap_or(&Json::Null);
+    let (found, _) = taken(rq, offered, (state, params)).await?;
+    tasks::created(rq, &found.row.id).await
 }
 
 /// The answer about a run that is still under way, for clients without tasks.

@@ -3,8 +3,8 @@
 use serde_json::{Map, Value as Json, json};
 
 use super::peer::{Request, is_level};
-use super::protocol::{Era, META_SERVER, RpcError, TASKS, versions};
-use super::{completion, prompts, resources, tasks, tools};
+use super::protocol::{Era, LISTEN, META_SERVER, RpcError, TASKS, versions};
+use super::{completion, listen, prompts, resources, tasks, tools};
 
 const INSTRUCTIONS: &str = "Flowstone runs durable workflows, written as flows in Clojure syntax. Flows that offer it are \
     tools here: calling one starts a run, which survives restarts and may wait for people. Tools whose names begin with \
@@ -66,6 +66,7 @@ async fn stateless(
             "serverInfo": server_info(),
             "instructions": INSTRUCTIONS,
         })),
+        LISTEN => listen::listen(rq, params).await,
         "tasks/cancel" => tasks::cancel(rq, params).await,
         "tasks/get" => tasks::get(rq, params).await,
         "tasks/update" => tasks::update(rq, params).await,
@@ -96,7 +97,9 @@ fn capabilities(era: Era) -> Json {
     let mut all = json!({"completions": {}, "logging": {}, "prompts": {}, "tools": {}});
     match era {
         Era::Stateless => {
-            all["resources"] = json!({});
+            all["prompts"] = json!({"listChanged": true});
+            all["resources"] = json!({"subscribe": true});
+            all["tools"] = json!({"listChanged": true});
             all["extensions"] = json!({TASKS: {}});
         }
         Era::Legacy(_) => {

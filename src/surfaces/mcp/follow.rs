@@ -15,10 +15,6 @@ use super::protocol::{RpcError, codes};
 use super::questions::{self, Asked, Questions};
 use crate::http::{Desk, Problem};
 
-/// How long a call waits for the end of the run.
-const PATIENCE: Duration = Duration::from_secs(50);
-/// The same, for a client that takes reports of progress.
-const PATIENCE_WITH_PROGRESS: Duration = Duration::from_secs(180);
 /// How often progress is reported.
 const BEAT: Duration = Duration::from_secs(5);
 /// How often the run is looked at without news.
@@ -80,8 +76,8 @@ pub(super) async fn follow(
 ) -> Result<Followed, RpcError> {
     let patience = match (patience, rq.progress_token()) {
         (Patience::Endless, _) => None,
-        (Patience::Call, Some(_)) => Some(PATIENCE_WITH_PROGRESS),
-        (Patience::Call, None) => Some(PATIENCE),
+        (Patience::Call, Some(_)) => Some(rq.server.settings.mcp_wait.with_progress),
+        (Patience::Call, None) => Some(rq.server.settings.mcp_wait.plain),
     };
     let about = run.clone();
     let (feeds, mut agenda) = rq

@@ -8,6 +8,7 @@ use flowstone_engine::trace::TraceParent;
 use serde_json::{Map, Value as Json, json};
 use tokio::sync::mpsc;
 
+use super::headers::Repeated;
 use super::protocol::{Era, META_CAPABILITIES, META_LOG_LEVEL, META_TRACE, RpcError, TASKS, codes};
 use super::sessions::Session;
 use super::sets::ToolSets;
@@ -35,6 +36,10 @@ pub(crate) struct Request {
     pub sets: ToolSets,
     pub era: Era,
     pub session: Option<Arc<Session>>,
+    /// The id that the client gave the request.
+    pub id: Json,
+    /// What headers repeat of the arguments; `None` where a transport has no headers.
+    pub repeated: Option<Repeated>,
     /// `_meta` of the request.
     pub meta: Map<String, Json>,
     /// The span that the transport names as the one above.

@@ -12,6 +12,10 @@ pub(crate) const LEGACY: &[&str] = &["2025-11-25", "2025-06-18", "2025-03-26", "
 pub(crate) const META_VERSION: &str = "io.modelcontextprotocol/protocolVersion";
 pub(super) const META_CAPABILITIES: &str = "io.modelcontextprotocol/clientCapabilities";
 pub(super) const META_LOG_LEVEL: &str = "io.modelcontextprotocol/logLevel";
+/// The name in `_meta` of the subscription that a message belongs to.
+pub(super) const META_SUBSCRIPTION: &str = "io.modelcontextprotocol/subscriptionId";
+/// The request that opens a stream for what changes.
+pub(crate) const LISTEN: &str = "subscriptions/listen";
 /// The name in `_meta` under which clients name their span.
 pub(super) const META_TRACE: &str = "traceparent";
 pub(super) const META_SERVER: &str = "io.modelcontextprotocol/serverInfo";

@@ -152,22 +152,32 @@ pub(super) async fn take_all(
     Ok(seen)
 }
 
-/// Returns the questions of waits as requests to the client, by step.
+/// Returns the questions of waits as requests to the client, by step. Nothing if only a client with other capabilities
+/// could answer: the run is cancelled then.
 ///
 /// # Errors
-/// When the store cannot be read.
+/// When the store cannot be read or written.
 pub(super) async fn requests(
     rq: &Request,
+    run: &RunId,
     waits: &[WaitRow],
-) -> Result<Map<String, Json>, RpcError> {
-    let mut found = Map::new();
+) -> Result<Option<Map<String, Json>>, RpcError> {
+    let (mut found, mut is_lacking) = (Map::new(), false);
     for wait in waits {
-        if let Wanted::Question(question) = wanted(rq, wait).await? {
-            let request = json!({"method": question.method, "params": question.params});
-            found.insert(key_of(wait, waits), request);
+        match wanted(rq, wait).await? {
+            Wanted::Question(question) => {
+                let request = json!({"method": question.method, "params": question.params});
+                found.insert(key_of(wait, waits), request);
+            }
+            Wanted::Capability(_) => is_lacking = true,
+            Wanted::Nothing => {}
         }
     }
-    Ok(found)
+    if found.is_empty() && is_lacking {
+        cancel(rq, run).await?;
+        return Ok(None);
+    }
+    Ok(Some(found))
 }
 
 /// Returns what a question is called: its step, or the whole path of it where several steps have that name.
@@ -180,12 +190,14 @@ fn key_of(wait: &WaitRow, all: &[WaitRow]) -> String {
     }
 }
 
+/// Why a run is cancelled that asks what its client cannot answer.
+pub(super) const UNANSWERABLE: &str = "the client cannot answer what the run asks it";
+
 async fn cancel(rq: &Request, run: &RunId) -> Result<(), RpcError> {
     let run = run.clone();
-    let reason = "the client cannot answer what the run asks it";
     let cancelled = rq
         .server
-        .ask(async move |desk: &Desk| desk.engine.request_cancel(&run, reason).await);
+        .ask(async move |desk: &Desk| desk.engine.request_cancel(&run, UNANSWERABLE).await);
     cancelled.await.map_err(|problem| refused(&problem))
 }
 

@@ -20,6 +20,8 @@ use crate::http::{Desk, Problem};
 
 const FLOWS: &str = "flowstone://flows/";
 const RUNS: &str = "flowstone://runs/";
+/// The notification that a resource has changed.
+pub(super) const UPDATED: &str = "notifications/resources/updated";
 const JSON: &str = "application/json";
 /// How many runs a list has; the API has all.
 const RUNS_LISTED: usize = 50;
@@ -230,18 +232,11 @@ pub(super) async fn subscribe(rq: &Request, params: &Map<String, Json>) -> Resul
     let uri = uri_of(params)?.to_owned();
     let session = rq.session.as_ref();
     let session = session.ok_or_else(|| RpcError::no_method("resources/subscribe"))?;
-    let Some(run) = uri.strip_prefix(RUNS).map(str::to_owned) else {
+    if !uri.starts_with(RUNS) {
         return Ok(json!({}));
-    };
-    let path = format!("/api/v1/runs/{}", api::escaped(&run));
-    if api::call(rq, Method::GET, &path, None)
-        .await?
-        .problem()
-        .is_some()
-    {
-        return Err(missing(rq, &uri));
     }
-    let run = RunId::from_text(run);
+    let run = run_of(rq, &uri).await?;
+    let run = run.ok_or_else(|| missing(rq, &uri))?;
     let watched = run.clone();
     let feeds = rq
         .server
@@ -258,13 +253,29 @@ pub(super) async fn subscribe(rq: &Request, params: &Map<String, Json>) -> Resul
             let Some(session) = weak.upgrade() else {
                 return;
             };
-            session.send("notifications/resources/updated", &json!({"uri": reported}));
+            session.send(UPDATED, &json!({"uri": reported}));
         }
     });
     match session.follow(&uri, follower.abort_handle()) {
         true => Ok(json!({})),
         false => Err(RpcError::params("too many resources are followed")),
     }
+}
+
+/// Returns the run of an address that clients can follow; nothing if the caller does not reach it.
+///
+/// # Errors
+/// When nobody can be asked.
+pub(super) async fn run_of(rq: &Request, uri: &str) -> Result<Option<RunId>, RpcError> {
+    let Some(run) = uri.strip_prefix(RUNS) else {
+        return Ok(None);
+    };
+    let path = format!("/api/v1/runs/{}", api::escaped(run));
+    let answer = api::call(rq, Method::GET, &path, None).await?;
+    Ok(match answer.problem() {
+        None => Some(RunId::from_text(run)),
+        Some(_) => None,
+    })
 }
 
 /// Stops following a resource.

@@ -219,6 +219,8 @@ impl Talk {
             sets: self.sets.clone(),
             era,
             session: self.session.clone().filter(|_| !era.is_stateless()),
+            id: id.clone(),
+            repeated: None,
             meta: meta.unwrap_or_default(),
             parent: None,
             out: self.out.clone(),

@@ -14,8 +14,8 @@ use super::call::{handle, of_handle};
 use super::content;
 use super::follow::{Followed, Glance, Patience, follow, glance};
 use super::peer::{Request, refused};
-use super::protocol::{RpcError, TASKS};
-use super::questions;
+use super::protocol::{RpcError, TASKS, codes};
+use super::questions::{self, UNANSWERABLE};
 use crate::http::Desk;
 
 /// How soon a client should ask again.
@@ -103,16 +103,25 @@ pub(super) async fn get(rq: &Request, params: &Map<String, Json>) -> Result<Json
     match task["status"].as_str() {
         Some("completed") => task["result"] = content::tool_result(rq, &found.row).await?,
         Some("input_required") => {
-            let requests = questions::requests(rq, &found.waits).await?;
-            match requests.is_empty() {
+            match questions::requests(rq, &run, &found.waits).await? {
+                None => fail(&mut task),
                 // Somebody else has to answer.
-                true => task["status"] = json!("working"),
-                false => task["inputRequests"] = Json::Object(requests),
+                Some(requests) if requests.is_empty() => task["status"] = json!("working"),
+                Some(requests) => task["inputRequests"] = Json::Object(requests),
             }
+        }
+        Some("cancelled") if found.row.cancel_requested.as_deref() == Some(UNANSWERABLE) => {
+            fail(&mut task);
         }
         _ => {}
     }
     Ok(task)
+}
+
+/// Marks a task as one that has no result, because the client cannot answer what its run asks.
+fn fail(task: &mut Json) {
+    task["status"] = json!("failed");
+    task["error"] = json!({"code": codes::CAPABILITY, "message": UNANSWERABLE});
 }
 
 /// Answers `tasks/update`: the client answers what the run waits for.

@@ -7,7 +7,7 @@ use super::call::{Offered, arguments_of, offered, tool};
 use super::peer::Request;
 use super::protocol::RpcError;
 use super::sets::ToolSet;
-use super::{tree, workspace};
+use super::{headers, tree, workspace};
 
 /// Returns all tools that the caller may use, by name.
 ///
@@ -45,7 +45,11 @@ fn described(rq: &Request, offered: &Offered) -> Json {
         tool["annotations"] = json!({"readOnlyHint": true});
     }
     if rq.era.has_task_calls() {
-        tool["execution"] = json!({"taskSupport": "optional"});
+        let support = match interface.needs_task {
+            true => "required",
+            false => "optional",
+        };
+        tool["execution"] = json!({"taskSupport": support});
     }
     tool
 }
@@ -70,7 +74,12 @@ pub(super) async fn call(rq: &Request, params: &Map<String, Json>) -> Result<Jso
     };
     let found = all.iter().find(|it| it.interface.name == name);
     match found {
-        Some(found) => tool(rq, found, params).await,
+        Some(found) => {
+            if let Some(repeated) = &rq.repeated {
+                headers::check(&found.schema, &arguments_of(params)?, repeated)?;
+            }
+            tool(rq, found, params).await
+        }
         None => Err(RpcError::params(format!("there is no tool `{name}`"))),
     }
 }

@@ -2,7 +2,7 @@
 //! here.
 
 use crate::auth;
-use crate::mcp_interfaces::McpKind;
+use crate::mcp_interfaces::{McpKind, TaskMoment};
 use crate::step::{Field, FieldType};
 
 /// The kinds of interfaces, sorted.
@@ -232,6 +232,16 @@ const MCP: &[Field] = &[
         "output-schema",
         FieldType::Any,
         "JSON Schema or Malli of the result of a tool.",
+    ),
+    Field::optional(
+        "task",
+        FieldType::OneOf(TaskMoment::NAMES),
+        "When a call becomes a task, for clients that know tasks; late where it is left out.",
+    ),
+    Field::optional(
+        "task-required",
+        FieldType::Bool,
+        "Whether clients that do not know tasks are refused.",
     ),
     Field::optional(
         "tool-name",

@@ -11,8 +11,8 @@ use super::{
 };
 use crate::cli::args::{
     Command, ConnectionsCommand, Flows, FlowsCommand, JobsCommand, Resources, ResourcesCommand,
-    ResourcesList, ResourcesUrl, ResourcesWorkflow, Runs, SchedulesCommand, Search, WaitsCommand,
-    WorkflowCommand, WorkflowList,
+    ResourcesList, ResourcesUrl, ResourcesWorkflow, Runs, Schedules, SchedulesCommand, Search,
+    WaitsCommand, WorkflowCommand, WorkflowList,
 };
 use crate::cli::exit::Exit;
 use crate::cli::flows::as_json;
@@ -53,24 +53,7 @@ pub fn perform(command: &Command, address: &str, options: &ServerOptions) -> Opt
         Command::Connections(args) => of_connections(&args.command, address, options),
         Command::Flows(Flows { command }) => of_flows(command, address, options),
         Command::Runs(Runs { command }) => runs::perform(command, address, options),
-        Command::Schedules(args) => match &args.command {
-            SchedulesCommand::List(args) => (
-                args.json,
-                open(address, options, args.home.home.as_deref()).and_then(|remote| {
-                    let answer = remote.get(&["schedules"], &[])?;
-                    schedules::tell_list(
-                        list_of(&answer, "schedules").cloned().collect(),
-                        args.json,
-                    );
-                    Ok(Exit::Completed)
-                }),
-            ),
-            SchedulesCommand::Run(args) => (
-                args.show.json,
-                open(address, options, args.home.home.as_deref())
-                    .and_then(|remote| run::schedule(&remote, args)),
-            ),
-        },
+        Command::Schedules(Schedules { command }) => of_schedules(command, address, options),
         Command::Resources(Resources { command }) => of_resources(command, address, options),
         Command::Jobs(args) => {
             let (home, as_json) = of_jobs(&args.command);
@@ -111,6 +94,30 @@ pub fn perform(command: &Command, address: &str, options: &ServerOptions) -> Opt
         _ => (false, Err(local_only("this command"))),
     };
     Some(done.unwrap_or_else(|report| failed(&report, as_json)))
+}
+
+/// Performs a command about schedules; tells whether it prints JSON.
+fn of_schedules(
+    command: &SchedulesCommand,
+    address: &str,
+    options: &ServerOptions,
+) -> (bool, Result<Exit, Report>) {
+    match command {
+        SchedulesCommand::List(args) => (
+            args.json,
+            open(address, options, args.home.home.as_deref()).and_then(|remote| {
+                let answer = remote.get(&["schedules"], &[])?;
+                let schedules = list_of(&answer, "schedules").cloned();
+                schedules::tell_list(schedules.collect(), args.json);
+                Ok(Exit::Completed)
+            }),
+        ),
+        SchedulesCommand::Run(args) => (
+            args.show.json,
+            open(address, options, args.home.home.as_deref())
+                .and_then(|remote| run::schedule(&remote, args)),
+        ),
+    }
 }
 
 /// Performs a command about resources; tells whether it prints JSON.

@@ -66,7 +66,7 @@ pub(super) fn check(remote: &Remote, args: &Check) -> Result<Exit, Report> {
             for file in found {
                 let name = file.display().to_string();
                 let text = fs::read_to_string(&file).map_err(|error| unreadable(&name, &error))?;
-                files.push((slug(&file, &name)?, Some((name, text))));
+                files.push((slug(&file, &name, &text)?, Some((name, text))));
             }
         }
         for (slug, sent) in &files {
@@ -96,15 +96,27 @@ pub(super) fn check(remote: &Remote, args: &Check) -> Result<Exit, Report> {
     })
 }
 
-/// Returns the slug of the flow in a file, also of one that has errors elsewhere. A file that holds no flow has the
-/// slug of its name.
-fn slug(file: &Path, name: &str) -> Result<String, Report> {
+/// Returns the slug of the flow in a file. Of a text with errors it is what follows the first `:slug`, or else the name of
+/// the file.
+fn slug(file: &Path, name: &str, text: &str) -> Result<String, Report> {
     if let Some(loaded) = load(&Session::new(), file, name).loaded {
         return Ok(loaded.flow.slug.to_string());
+    }
+    if let Some(slug) = written_slug(text) {
+        return Ok(slug.to_owned());
     }
     let stem = file.file_stem().map(|stem| stem.to_string_lossy());
     let stem = stem.ok_or_else(|| Report::error("E0910", format!("{name} has no slug")))?;
     Ok(stem.into_owned())
+}
+
+/// Returns the name after the first `:slug` of a text.
+fn written_slug(text: &str) -> Option<&str> {
+    let (_, rest) = text.split_once(":slug")?;
+    let name = rest.trim_start().trim_start_matches([':', '"']);
+    let is_part = |char: char| char.is_alphanumeric() || char == '-' || char == '_';
+    let end = name.find(|char| !is_part(char)).unwrap_or(name.len());
+    name.get(..end).filter(|name| !name.is_empty())
 }
 
 /// Returns a finding with its place in the text that was sent.
@@ -148,4 +160,17 @@ fn in_text(
         }
     }
     report
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_text_with_errors_has_the_slug_that_it_says() {
+        assert_eq!(written_slug("{:slug :a-b :flow '(]"), Some("a-b"));
+        assert_eq!(written_slug("{:slug \"c_d\" :flow"), Some("c_d"));
+        assert_eq!(written_slug("{:slug }"), None);
+        assert_eq!(written_slug("(+ 1 2)"), None);
+    }
 }

@@ -61,7 +61,10 @@ pub(in crate::http) struct Stream {
 
 impl Stream {
     /// Starts a stream. The response is its other end.
-    pub(in crate::http) fn start(server: Shared, (caller, of): (Caller, Streamed)) -> (Stream, Response) {
+    pub(in crate::http) fn start(
+        server: Shared,
+        (caller, of): (Caller, Streamed),
+    ) -> (Stream, Response) {
         let (sender, pieces) = mpsc::channel(PIECES);
         let mut response = Response::new(Body::new(Pieces(pieces)));
         headers_of_stream(&mut response);

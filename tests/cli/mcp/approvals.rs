@@ -1,0 +1,44 @@
+//! Approvals of clients that can open links.
+
+use serde_json::json;
+
+use super::{last_message, stateless};
+use crate::api::Api;
+use crate::program::Scratch;
+
+fn flow(slug: &str, more: &str) -> String {
+    format!(
+        "{{:slug :{slug} :invocations {{:default {{:inputs []}}}}
+           :interfaces {{:mcp [{{:tool-name \"{slug}\" :invocation :default}}]}}
+           :flow '(:action (flow/step :wait :ok {{:message \"Pay?\" :approval {{:actions [:approve :reject] {more}}}}}))}}"
+    )
+}
+
+#[test]
+fn a_client_gets_the_link_that_the_wait_shows() {
+    let scratch = Scratch::new();
+    scratch.write("flows/usual.edn", flow("usual", ""));
+    let own = ":template \"https://chat.test/{wait-id}/{action}#{token}\"";
+    scratch.write("flows/own.edn", flow("own", own));
+    let api = Api::serve(&scratch);
+    for (tool, start) in [
+        ("usual", format!("http://{}/local/waits/", api.address)),
+        ("own", "https://chat.test/".to_owned()),
+    ] {
+        let headers = [
+            "mcp-protocol-version: 2026-07-28",
+            "mcp-method: tools/call",
+            &format!("mcp-name: {tool}"),
+        ];
+        let meta = json!({"elicitation": {"url": {}}});
+        let params = json!({"name": tool, "arguments": {}, "_meta": meta});
+        let asked = last_message(&stateless(&api, &headers, "tools/call", &params));
+        let asked = &asked["result"]["inputRequests"]["ok"]["params"];
+        assert_eq!(asked["mode"], "url", "{asked}");
+        let url = asked["url"].as_str().expect("a link");
+        assert!(url.starts_with(&start), "{url}");
+        let wait = asked["elicitationId"].as_str().expect("a wait");
+        let shown = scratch.json_of(&["waits", "show", wait]);
+        assert_eq!(shown["links"]["approve"], url, "{shown}");
+    }
+}
