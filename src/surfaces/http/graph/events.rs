@@ -18,7 +18,7 @@ use super::runs::reached;
 use super::visitor::{Visitor, address, project};
 use crate::http::access::{Caller, unauthorized};
 use crate::http::answer::Answer;
-use crate::http::feed::position;
+use crate::http::feed::{Streamed, position};
 use crate::http::feed::sse::Stream;
 use crate::http::problem::Problem;
 use crate::http::request::Query;
@@ -187,8 +187,8 @@ async fn stream(
     if stand == Stand::Ended && first.is_empty() && since.is_some() {
         return Ok(StatusCode::NO_CONTENT.into_response());
     }
-    let place = server.readers.enter(&caller.token.id)?;
-    let (stream, response) = Stream::start(server.clone(), caller);
+    let place = server.readers.enter(&caller.token.id, Streamed::Run)?;
+    let (stream, response) = Stream::start(server.clone(), (caller, Streamed::Run));
     tokio::spawn(async move {
         let _place = place;
         follow.send((first, stand), stream).await;
