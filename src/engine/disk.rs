@@ -80,7 +80,7 @@ impl FlowFiles for DiskFiles {
         if std::fs::metadata(&file).is_ok_and(|facts| facts.len() > MOST_TEXT) {
             return Err(format!("it is larger than {} MB", MOST_TEXT / 1_000_000));
         }
-        root.read_inside(path).map_err(words)
+        root.read_following_links(path).map_err(words)
     }
 }
 

@@ -63,12 +63,12 @@ use crate::trace::RunTrace;
 use crate::{Interrupt, SessionUse};
 
 use branch::Branch;
-use call::Asked;
+use call::PreparedRequest;
 use compensate::When;
 pub(crate) use dry_run::{
     Changed, DryRunReport, End as DryRunEnd, Purpose, Script, WholeRequest, dry_run,
 };
-pub use dry_run::{Difference, Stand};
+pub use dry_run::{Difference, Resolution};
 use end::{Executed, TOO_LONG, stored_outcome};
 use host::{CancelRequests, FlowHost, Shared};
 pub(crate) use run_tree::RunTree;
@@ -140,9 +140,9 @@ enum Begun<'d> {
     /// The request is answered.
     Now(Evaluated<Value>),
     /// The journal has the answer.
-    Replayed(Box<Asked<'d>>),
+    Replayed(Box<PreparedRequest<'d>>),
     /// The request is to be performed.
-    Live(Box<Asked<'d>>),
+    Live(Box<PreparedRequest<'d>>),
     Branches(Box<Branches>),
     /// Other branches must continue first.
     Turn,
@@ -272,7 +272,7 @@ async fn open_with<'a>(
     let stores = &engine.services.stores;
     let mut entries = stores.journal.load(&row.id).await?;
     let again = match row.status {
-        RunStatus::FailedCompensating => journal::undo_again(&entries, engine.now_ms()),
+        RunStatus::FailedCompensating => journal::retry_compensation(&entries, engine.now_ms()),
         _ => None,
     };
     entries.extend(again.clone());
@@ -362,7 +362,7 @@ pub(crate) struct Executor<'a> {
     /// The main branch: the flow itself.
     branch: Rc<Branch>,
     /// Whether concurrent branches are active.
-    is_beside: Cell<bool>,
+    is_concurrent: Cell<bool>,
     /// Wakes branches that poll.
     polls: Notify,
     /// Whether branches must leave, because the run is interrupted.
@@ -436,7 +436,7 @@ impl<'a> Executor<'a> {
             observer,
             options,
             branch: Branch::main(place.seed),
-            is_beside: Cell::new(false),
+            is_concurrent: Cell::new(false),
             polls: Notify::new(),
             is_leaving: Cell::new(false),
             leaving: Notify::new(),
@@ -549,7 +549,7 @@ impl<'a> Executor<'a> {
         free_deferred();
         let turn = || self.shared.heap.within(|| fiber.resume(answer));
         catch_unwind(AssertUnwindSafe(turn))
-            .map_err(|panic| EngineError::Internal(panic_words(&*panic)))
+            .map_err(|panic| EngineError::Internal(panic_message(&*panic)))
     }
 
     /// Decodes a value of the journal; it counts towards the run's memory.
@@ -646,22 +646,22 @@ impl<'a> Executor<'a> {
     async fn answer_request(&self, branch: &Rc<Branch>, request: vm::Request) -> Answer {
         match self.begin(branch, request)? {
             Begun::Now(answer) => Ok(answer),
-            Begun::Replayed(asked) => {
+            Begun::Replayed(prepared) => {
                 self.check_interrupt()?;
-                self.check_recorded_cancel(asked.recorded.place)?;
+                self.check_recorded_cancel(prepared.recorded.place)?;
                 match self.dry_run {
-                    Some(_) => self.live(asked).await,
-                    None => self.replay(&asked),
+                    Some(_) => self.live(prepared).await,
+                    None => self.replay(&prepared),
                 }
             }
-            Begun::Live(asked) => {
+            Begun::Live(prepared) => {
                 self.check_interrupt()?;
                 self.check_recorded_cancel(usize::MAX)?;
                 self.check_cancel()?;
                 if self.replay_only {
-                    return Err(self.unfinished(&asked.call).into());
+                    return Err(self.unfinished(&prepared.call).into());
                 }
-                self.live(asked).await
+                self.live(prepared).await
             }
             // There are no other branches beside the main branch.
             Begun::Turn => Ok(Ok(Value::Bool(false))),
@@ -791,7 +791,7 @@ fn unstorable(error: &CodecError) -> String {
     format!("the result of the flow cannot be stored: {error}")
 }
 
-pub(crate) fn panic_words(panic: &(dyn std::any::Any + Send)) -> String {
+pub(crate) fn panic_message(panic: &(dyn std::any::Any + Send)) -> String {
     let words = panic
         .downcast_ref::<String>()
         .map(String::as_str)

@@ -386,7 +386,7 @@ impl StepReport {
                             Some(data) if !data.is_empty() => codec::encode(&exception.data).ok(),
                             _ => None,
                         };
-                        exception.shown().to_owned()
+                        exception.display_text().to_owned()
                     }
                     _ => entry.payload,
                 };

@@ -99,8 +99,8 @@ pub enum WorkerEvent<'a> {
         tick_ms: i64,
         started: &'a Result<RunId, EngineError>,
     },
-    /// The store does not answer; the worker keeps trying.
-    Troubled { error: &'a EngineError },
+    /// The store failed, or a thread could not start; the worker keeps trying.
+    StoreFailed { error: &'a EngineError },
     /// The worker was asked to stop, and waits for work in progress.
     Stopping { active: usize },
 }

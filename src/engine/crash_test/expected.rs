@@ -131,8 +131,8 @@ fn of_error(error: &Exception, wanted: &Value) -> Result<Vec<String>, TestError>
         if !is_same {
             problems.push(format!(
                 "`:{name}` of the error is {}, expected {}",
-                crate::words::shown(&found),
-                crate::words::shown(value)
+                crate::text::brief(&found),
+                crate::text::brief(value)
             ));
         }
     }
@@ -151,9 +151,9 @@ fn missing_data(data: &Value, wanted: &Value) -> Vec<String> {
         if found != *value {
             problems.push(format!(
                 "{} in the error's data is {}, expected {}",
-                crate::words::shown(key),
-                crate::words::shown(&found),
-                crate::words::shown(value)
+                crate::text::brief(key),
+                crate::text::brief(&found),
+                crate::text::brief(value)
             ));
         }
     }

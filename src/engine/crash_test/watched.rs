@@ -73,7 +73,9 @@ impl Step for Watched {
                 Effect::External => doubt(&config, self.step.repeats_safely(&config)),
             };
             let is_replayed = OVER_HTTP.contains(&cx.kind())
-                && cx.witness().is_some_and(|witness| witness.is_replay());
+                && cx
+                    .exchanges()
+                    .is_some_and(|exchanges| exchanges.is_replay());
             let is_dear = doubt != Doubt::Look || is_costly(cx.kind());
             if mock.is_none() && !self.case.live && !is_replayed && is_dear {
                 return Err(not_performed(cx));

@@ -61,7 +61,7 @@ impl Executor<'_> {
         if stays && left <= SHORT_MS {
             self.shared.journal.post()?;
         } else {
-            self.say_waiting(call, &reason, Some(due_ms), Vec::new())
+            self.mark_waiting(call, &reason, Some(due_ms), Vec::new())
                 .await?;
         }
         let is_short = stays && left <= SHORT_MS;
@@ -113,7 +113,7 @@ impl Executor<'_> {
     }
 
     /// Writes the waits of all branches to the run's row.
-    pub(super) fn say_all_wait(&self, reason: &str, due_ms: Option<i64>) -> Result<(), StoreError> {
+    pub(super) fn write_waits(&self, reason: &str, due_ms: Option<i64>) -> Result<(), StoreError> {
         self.shared
             .journal
             .push(waits_for(reason, self.bounded(due_ms)));
@@ -121,8 +121,8 @@ impl Executor<'_> {
         self.shared.journal.post()
     }
 
-    /// Marks a branch as waiting. The run's row says so when all branches wait: see [`Self::say_all_wait`].
-    pub(super) async fn say_waiting(
+    /// Marks a branch as waiting. The run's row says so when all branches wait: see [`Self::write_waits`].
+    pub(super) async fn mark_waiting(
         &self,
         call: &StepCall<'_>,
         reason: &str,
@@ -140,14 +140,14 @@ impl Executor<'_> {
     }
 
     /// Journals an entry about a wait that stays open, and the time at which to act on it again.
-    pub(super) async fn say_still_waiting(
+    pub(super) async fn note_waiting(
         &self,
         call: &StepCall<'_>,
         due_ms: Option<i64>,
         entry: Entry,
     ) -> Result<(), StoreError> {
         let reason = format!("`{}` waits for an answer", call.title);
-        self.say_waiting(call, &reason, due_ms, vec![Change::Append(entry)])
+        self.mark_waiting(call, &reason, due_ms, vec![Change::Append(entry)])
             .await
     }
 
@@ -242,7 +242,7 @@ impl Executor<'_> {
         let reason = waits_for_key(call, &wait.key);
         let due_ms = wait.deadline_ms;
         let changes = vec![Change::Append(entry), Change::OpenWait(Box::new(wait))];
-        self.say_waiting(call, &reason, due_ms, changes).await?;
+        self.mark_waiting(call, &reason, due_ms, changes).await?;
         request.progress.fold(EntryKind::Timer, text);
         Ok(())
     }

@@ -236,7 +236,7 @@ pub fn shown_end(end: Option<&str>, is_failed: bool) -> String {
     match end {
         None => "(not over)".to_owned(),
         Some(text) if is_failed => match codec::decode(text) {
-            Ok(Value::Exception(exception)) => exception.shown().to_owned(),
+            Ok(Value::Exception(exception)) => exception.display_text().to_owned(),
             _ => text.to_owned(),
         },
         Some(text) => text.to_owned(),

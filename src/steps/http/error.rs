@@ -31,7 +31,7 @@ pub enum HttpError {
     Unreachable {
         host: String,
         cause: String,
-        passing: bool,
+        is_transient: bool,
     },
     #[error("no file handle is left for a connection to {host}")]
     NoHandle { host: String },
@@ -172,7 +172,9 @@ impl HttpError {
     /// Tells whether the same request may succeed later.
     pub fn again(&self) -> Again {
         match self {
-            Self::Unreachable { passing: true, .. }
+            Self::Unreachable {
+                is_transient: true, ..
+            }
             | Self::NoHandle { .. }
             | Self::TimedOut { .. }
             | Self::CutOff { .. } => Again::Later,

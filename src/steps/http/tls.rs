@@ -23,7 +23,7 @@ pub(super) fn fault(error: &(dyn Error + 'static)) -> Option<Fault> {
     let mut cause = Some(error);
     while let Some(error) = cause {
         if let Some(tls) = error.downcast_ref::<TlsError>() {
-            return Some(words(tls));
+            return Some(describe(tls));
         }
         // The error inside an `io::Error` is not among its causes.
         let inner = error
@@ -37,7 +37,7 @@ pub(super) fn fault(error: &(dyn Error + 'static)) -> Option<Fault> {
     None
 }
 
-fn words(error: &TlsError) -> Fault {
+fn describe(error: &TlsError) -> Fault {
     let (words, hint) = match error {
         TlsError::InvalidCertificate(error) => certificate(error),
         TlsError::InvalidMessage(_) | TlsError::InappropriateMessage { .. } => {

@@ -72,7 +72,7 @@ impl Message {
     }
 
     /// Returns its text, without what else is in it.
-    pub fn words(&self) -> String {
+    pub fn plain_text(&self) -> String {
         let texts = self.content.iter().filter_map(|part| match part {
             Part::Text(text) => Some(text.as_str()),
             Part::Image { .. } => None,

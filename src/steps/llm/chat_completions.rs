@@ -153,7 +153,7 @@ fn messages(call: &Call, dialect: &Dialect) -> Json {
 /// Says in words what form the answer has: to those who cannot be held to a schema, and to those who refuse to
 /// answer with JSON when nobody speaks of it.
 fn instruction(call: &Call, dialect: &Dialect) -> Option<String> {
-    let speaks = |it: &Message| it.words().to_ascii_lowercase().contains("json");
+    let speaks = |it: &Message| it.plain_text().to_ascii_lowercase().contains("json");
     match &call.output {
         Output::Schema { .. } if !dialect.can(Capability::StructuredOutput) => {
             family::instructions(&call.output)
@@ -208,7 +208,7 @@ fn cached(messages: &mut [Json]) {
 fn message(message: &Message, dialect: &Dialect) -> Json {
     let mut json = json!({"role": message.role.name()});
     json["content"] = match message.content.as_slice() {
-        _ if message.role == Role::Tool => json!(message.words()),
+        _ if message.role == Role::Tool => json!(message.plain_text()),
         [] => Json::Null,
         [Part::Text(text)] => json!(text),
         parts => parts.iter().map(part).collect(),

@@ -113,7 +113,7 @@ pub(super) async fn follow(
                 break;
             }
         }
-        reports.is_passing = true;
+        reports.is_transient = true;
         if glance.row.status.is_final() {
             return Ok(Followed::Ended(Box::new(glance.row)));
         }
@@ -147,7 +147,7 @@ pub(super) async fn follow(
 
 /// What a run reports while it is followed.
 struct Reports {
-    is_passing: bool,
+    is_transient: bool,
     begun: Instant,
     beaten: Instant,
     /// The flow reports progress itself.
@@ -156,10 +156,10 @@ struct Reports {
 }
 
 impl Reports {
-    fn new(is_passing: bool) -> Reports {
+    fn new(is_transient: bool) -> Reports {
         let now = Instant::now();
         Reports {
-            is_passing,
+            is_transient,
             begun: now,
             beaten: now,
             has_own: false,
@@ -172,7 +172,7 @@ impl Reports {
         if let Some(path) = event.data.get("path").and_then(Json::as_str) {
             self.step = path.to_owned();
         }
-        if !self.is_passing {
+        if !self.is_transient {
             return;
         }
         let text = |key: &str| {
