@@ -113,7 +113,7 @@ pub(super) async fn follow(
                 break;
             }
         }
-        reports.is_transient = true;
+        reports.is_passing = true;
         if glance.row.status.is_final() {
             return Ok(Followed::Ended(Box::new(glance.row)));
         }
@@ -147,7 +147,7 @@ pub(super) async fn follow(
 
 /// What a run reports while it is followed.
 struct Reports {
-    is_transient: bool,
+    is_passing: bool,
     begun: Instant,
     beaten: Instant,
     /// The flow reports progress itself.
@@ -156,10 +156,10 @@ struct Reports {
 }
 
 impl Reports {
-    fn new(is_transient: bool) -> Reports {
+    fn new(is_passing: bool) -> Reports {
         let now = Instant::now();
         Reports {
-            is_transient,
+            is_passing,
             begun: now,
             beaten: now,
             has_own: false,
@@ -172,7 +172,7 @@ impl Reports {
         if let Some(path) = event.data.get("path").and_then(Json::as_str) {
             self.step = path.to_owned();
         }
-        if !self.is_transient {
+        if !self.is_passing {
             return;
         }
         let text = |key: &str| {
