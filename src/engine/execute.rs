@@ -739,15 +739,15 @@ impl<'a> Executor<'a> {
         let invocation = self.facts.invocation.as_deref();
         let input = flow::coerce_input(&self.scope.flow, invocation, &self.with_setup(input));
         let input = input.map_err(|error| {
-            let words = format!("the next pass cannot begin: {error}");
-            Exception::new(Class::ILLEGAL_ARGUMENT, error.code(), words).hint(error.hint())
+            let message = format!("the next pass cannot begin: {error}");
+            Exception::new(Class::ILLEGAL_ARGUMENT, error.code(), message).hint(error.hint())
         })?;
         let contract = (&*self.scope.flow, invocation);
         let vault = &*self.scope.services.vault;
         let known = self.scope.revealed.redactor();
         let text = sealed::seal(vault, contract, &input, &known).map_err(|error| {
-            let words = format!("the input of the next pass cannot be stored: {error}");
-            Exception::new(Class::ILLEGAL_ARGUMENT, error.code(), words)
+            let message = format!("the input of the next pass cannot be stored: {error}");
+            Exception::new(Class::ILLEGAL_ARGUMENT, error.code(), message)
         })?;
         self.again.replace(Some(text));
         Err(Stop::Cancelled.into())
@@ -792,9 +792,9 @@ fn unstorable(error: &CodecError) -> String {
 }
 
 pub(crate) fn panic_message(panic: &(dyn std::any::Any + Send)) -> String {
-    let words = panic
+    let text = panic
         .downcast_ref::<String>()
         .map(String::as_str)
         .or_else(|| panic.downcast_ref::<&str>().copied());
-    format!("a panic: {}", words.unwrap_or("without words"))
+    format!("a panic: {}", text.unwrap_or("without words"))
 }

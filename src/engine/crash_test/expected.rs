@@ -84,7 +84,7 @@ fn of_end(outcome: &TestOutcome, expect: &Value) -> Result<Vec<String>, TestErro
 
 /// Compares an error with its expectation: part of its message, or a map of the fields it must have.
 fn of_error(error: &Exception, wanted: &Value) -> Result<Vec<String>, TestError> {
-    let bad = |words: String| Err(TestError::BadCase(words));
+    let bad = |message: String| Err(TestError::BadCase(message));
     let text = error.text();
     if let Some(part) = wanted.as_str() {
         return Ok(match text.contains(part) {

@@ -559,8 +559,8 @@ impl<'d, 'a> Branching<'d, 'a> {
             }
         }
         if waiting.is_empty() {
-            let words = "branches wait for one another".to_owned();
-            return Err(EngineError::Internal(words).into());
+            let message = "branches wait for one another".to_owned();
+            return Err(EngineError::Internal(message).into());
         }
         let reason = reason(&waiting);
         let due_ms = waiting.iter().filter_map(|wait| wait.due_ms).min();

@@ -278,9 +278,9 @@ fn innermost(exception: &Exception) -> String {
     let mut at = (exception.code, &exception.data);
     while at.0 == FAILED
         && let Some(error) = at.1.get("error")
-        && let Some(words) = error.get("message").and_then(Value::as_str)
+        && let Some(text) = error.get("message").and_then(Value::as_str)
     {
-        message = words;
+        message = text;
         let code = error.get("code").and_then(Value::as_str).unwrap_or("");
         let Some(data) = error.get("data").filter(|_| code == FAILED) else {
             break;

@@ -369,8 +369,8 @@ impl Executor<'_> {
                     return Ok(Some((row, Waited::TimedOut)));
                 }
                 (WaitState::Completed | WaitState::Closed, _) => {
-                    let words = format!("the wait of `{path}` was closed without an answer");
-                    return Err(EngineError::Internal(words).into());
+                    let message = format!("the wait of `{path}` was closed without an answer");
+                    return Err(EngineError::Internal(message).into());
                 }
             }
             let now_ms = self.now_ms();
@@ -451,12 +451,12 @@ fn answered_value(row: &WaitRow, text: String) -> Result<String, StepError> {
     }
     let note = codec::decode(&text).unwrap_or(Value::Nil);
     let reason = note.get("reason").filter(|reason| !reason.is_nil());
-    let words = reason.and_then(Value::as_str);
-    let because = words.map_or_else(String::new, |words| format!(": {words}"));
+    let text = reason.and_then(Value::as_str);
+    let because = text.map_or_else(String::new, |text| format!(": {text}"));
     let message = format!("the wait `{}` was cancelled{because}", row.key);
     let mut error = StepError::new("E0529", "cancelled", message).with("key", row.key.as_str());
-    if let Some(words) = words {
-        error = error.with("reason", words);
+    if let Some(text) = text {
+        error = error.with("reason", text);
     }
     Err(match &row.decided_by {
         Some(by) => error.with("by", by.as_str()),

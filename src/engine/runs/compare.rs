@@ -224,8 +224,8 @@ fn end_of(row: &RunRow) -> String {
         (Some(result), _) => format!("{status}: {result}"),
         (None, Some(failure)) => {
             let exception = failure.exception;
-            let words = format!("{} {}", exception.code, exception.text());
-            format!("{status}: {}", words.trim_start())
+            let message = format!("{} {}", exception.code, exception.text());
+            format!("{status}: {}", message.trim_start())
         }
         (None, None) => status.to_owned(),
     }

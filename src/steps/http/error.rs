@@ -25,7 +25,7 @@ pub enum HttpError {
     BadRequest { message: String },
     #[error("{}{} {}", .0.host, at(&.0.host, .0.address), refusal(.0.why))]
     Refused(Refused),
-    #[error("{host} cannot be trusted: {}", fault.words)]
+    #[error("{host} cannot be trusted: {}", fault.message)]
     Untrusted { host: String, fault: Fault },
     #[error("{host} cannot be reached: {cause}")]
     Unreachable {
