@@ -42,7 +42,7 @@ pub trait Evaluator {
     fn evaluate(&mut self, body: Body) -> Result<Value>;
 
     /// Reports an error to the user.
-    fn complain(&mut self, signal: &Signal);
+    fn report_error(&mut self, signal: &Signal);
 
     /// Describes a step type by its name; `None` if there is no such type.
     fn describe_step(&self, kind: &str) -> Option<String>;
@@ -152,7 +152,7 @@ impl Repl<'_> {
         let body: Body = Box::new(move |vm| question.answer(&session, vm).map(Value::from));
         match self.evaluator.evaluate(body) {
             Ok(answer) => print(answer.as_str().unwrap_or(""))?,
-            Err(signal) => self.evaluator.complain(&signal),
+            Err(signal) => self.evaluator.report_error(&signal),
         }
         Ok(Next::Form)
     }
@@ -165,7 +165,7 @@ impl Repl<'_> {
                 match self.answer(&about) {
                     Ok((value, _)) => value,
                     Err(signal) => {
-                        self.evaluator.complain(&signal);
+                        self.evaluator.report_error(&signal);
                         return Ok(Next::Failed);
                     }
                 }
@@ -174,7 +174,7 @@ impl Repl<'_> {
         };
         match (given, results.error.root()) {
             (Value::Exception(exception), _) | (_, Some(Value::Exception(exception))) => {
-                self.evaluator.complain(&Signal::Throw(exception));
+                self.evaluator.report_error(&Signal::Throw(exception));
             }
             _ => print("there was no error yet\n")?,
         }
@@ -199,7 +199,7 @@ impl Repl<'_> {
                 if let Signal::Throw(exception) = &signal {
                     results.error.set_root(Value::Exception(exception.clone()));
                 }
-                self.evaluator.complain(&signal);
+                self.evaluator.report_error(&signal);
                 Ok(Next::Failed)
             }
         }

@@ -299,8 +299,8 @@ impl Evaluator for WithSteps<'_> {
         value
     }
 
-    fn complain(&mut self, signal: &Signal) {
-        self.prompt.complain(&self.session, signal);
+    fn report_error(&mut self, signal: &Signal) {
+        self.prompt.report_error(&self.session, signal);
     }
 
     fn describe_step(&self, kind: &str) -> Option<String> {

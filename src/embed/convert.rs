@@ -30,7 +30,7 @@ pub enum Mismatch {
 
 impl Mismatch {
     /// Returns the mismatch of a value that should have been something else.
-    pub fn unfit(expected: impl Into<String>, got: &Value) -> Mismatch {
+    pub fn new(expected: impl Into<String>, got: &Value) -> Mismatch {
         Mismatch::Unfit {
             expected: expected.into(),
             got: got.clone(),
@@ -40,7 +40,7 @@ impl Mismatch {
 
     /// Adds a step to the path: the value was found inside another one.
     #[must_use]
-    pub fn inside(mut self, step: impl Into<String>) -> Mismatch {
+    pub fn at(mut self, step: impl Into<String>) -> Mismatch {
         if let Mismatch::Unfit { path, .. } = &mut self {
             path.insert(0, step.into());
         }
@@ -171,7 +171,7 @@ macro_rules! plain {
             fn from_value(_vm: &mut Vm, value: Value) -> Result<Self, Mismatch> {
                 match &value {
                     $pattern => Ok($result),
-                    _ => Err(Mismatch::unfit($expected, &value)),
+                    _ => Err(Mismatch::new($expected, &value)),
                 }
             }
         })*
@@ -189,7 +189,7 @@ impl FromValue for i64 {
     fn from_value(_vm: &mut Vm, value: Value) -> Result<Self, Mismatch> {
         value
             .as_int()
-            .ok_or_else(|| Mismatch::unfit("an integer", &value))
+            .ok_or_else(|| Mismatch::new("an integer", &value))
     }
 }
 
@@ -197,7 +197,7 @@ impl FromValue for Keyword {
     fn from_value(_vm: &mut Vm, value: Value) -> Result<Self, Mismatch> {
         value
             .as_keyword()
-            .ok_or_else(|| Mismatch::unfit("a keyword", &value))
+            .ok_or_else(|| Mismatch::new("a keyword", &value))
     }
 }
 
@@ -205,7 +205,7 @@ impl FromValue for Symbol {
     fn from_value(_vm: &mut Vm, value: Value) -> Result<Self, Mismatch> {
         value
             .as_symbol()
-            .ok_or_else(|| Mismatch::unfit("a symbol", &value))
+            .ok_or_else(|| Mismatch::new("a symbol", &value))
     }
 }
 
@@ -220,7 +220,7 @@ macro_rules! integers {
                         true => "an integer of 0 or more".to_owned(),
                         false => format!("an integer from {} to {}", <$type>::MIN, <$type>::MAX),
                     };
-                    Mismatch::unfit(expected, &value)
+                    Mismatch::new(expected, &value)
                 })
             }
         }
@@ -239,7 +239,7 @@ integers! { i8 i16 i32 u8 u16 u32 u64 usize }
 impl FromValue for f64 {
     fn from_value(_vm: &mut Vm, value: Value) -> Result<Self, Mismatch> {
         flowstone_lang::value::number::to_float(&value, "number")
-            .map_err(|_| Mismatch::unfit("a number", &value))
+            .map_err(|_| Mismatch::new("a number", &value))
     }
 }
 
@@ -265,13 +265,13 @@ impl<T: FromValue> FromValue for Vec<T> {
                 | Value::Lazy(_)
                 | Value::Set(_)
         ) {
-            return Err(Mismatch::unfit("a vector or sequence", &value));
+            return Err(Mismatch::new("a vector or sequence", &value));
         }
         let mut iter = vm.iter(value)?;
         let mut items = Vec::new();
         while let Some(item) = iter.next(vm)? {
             let at = items.len().to_string();
-            items.push(T::from_value(vm, item).map_err(|mismatch| mismatch.inside(at))?);
+            items.push(T::from_value(vm, item).map_err(|mismatch| mismatch.at(at))?);
         }
         Ok(items)
     }
@@ -281,7 +281,7 @@ impl<T: FromValue> FromValue for Vec<T> {
 impl<T: FromValue> FromValue for BTreeMap<String, T> {
     fn from_value(vm: &mut Vm, value: Value) -> Result<Self, Mismatch> {
         let Value::Map(map) = &value else {
-            return Err(Mismatch::unfit("a map", &value));
+            return Err(Mismatch::new("a map", &value));
         };
         let mut entries = BTreeMap::new();
         for (key, value) in map.iter() {
@@ -292,10 +292,10 @@ impl<T: FromValue> FromValue for BTreeMap<String, T> {
                     .map(Symbol::from)
                     .or_else(|| key.as_symbol())
                     .map(|name| name.to_string())
-                    .ok_or_else(|| Mismatch::unfit("a keyword or string as key", key))?,
+                    .ok_or_else(|| Mismatch::new("a keyword or string as key", key))?,
             };
             let item = T::from_value(vm, value.clone());
-            entries.insert(name, item.map_err(|mismatch| mismatch.inside(brief(key)))?);
+            entries.insert(name, item.map_err(|mismatch| mismatch.at(brief(key)))?);
         }
         Ok(entries)
     }

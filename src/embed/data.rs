@@ -101,7 +101,7 @@ impl DataError {
         }
     }
 
-    fn inside(mut self, step: impl Into<String>) -> DataError {
+    fn at(mut self, step: impl Into<String>) -> DataError {
         self.path.insert(0, step.into());
         self
     }

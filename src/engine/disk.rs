@@ -65,7 +65,7 @@ impl DiskFiles {
 
 impl FlowFiles for DiskFiles {
     fn read(&self, path: &str) -> Result<String, String> {
-        let words = |error: std::io::Error| match error.kind() {
+        let describe = |error: std::io::Error| match error.kind() {
             std::io::ErrorKind::NotFound => "there is no such file".to_owned(),
             std::io::ErrorKind::InvalidData => "it is not UTF-8 text".to_owned(),
             std::io::ErrorKind::PermissionDenied if error.raw_os_error().is_none() => {
@@ -73,14 +73,14 @@ impl FlowFiles for DiskFiles {
             }
             _ => error.to_string(),
         };
-        let root = Root::open(&self.root).map_err(words)?;
+        let root = Root::open(&self.root).map_err(describe)?;
         let file = root.path().join(path);
         self.refuse_protected(root.path(), path)?;
         tracing::debug!(target: "flowstone::files", path = %file.display(), "read");
         if std::fs::metadata(&file).is_ok_and(|facts| facts.len() > MOST_TEXT) {
             return Err(format!("it is larger than {} MB", MOST_TEXT / 1_000_000));
         }
-        root.read_inside(path).map_err(words)
+        root.read_following_links(path).map_err(describe)
     }
 }
 

@@ -64,12 +64,12 @@ use crate::trace::RunTrace;
 use crate::{Interrupt, SessionUse};
 
 use branch::Branch;
-use call::Asked;
+use call::PreparedRequest;
 use compensate::When;
 pub(crate) use dry_run::{
     Changed, DryRunReport, End as DryRunEnd, Purpose, Script, WholeRequest, dry_run,
 };
-pub use dry_run::{Difference, Stand};
+pub use dry_run::{Difference, Resolution};
 use end::{Executed, TOO_LONG, stored_outcome};
 use host::{CancelRequests, FlowHost, Shared};
 pub(crate) use run_tree::RunTree;
@@ -130,9 +130,9 @@ enum Begun<'d> {
     /// The request is answered.
     Now(Evaluated<Value>),
     /// The journal has the answer.
-    Replayed(Box<Asked<'d>>),
+    Replayed(Box<PreparedRequest<'d>>),
     /// The request is to be performed.
-    Live(Box<Asked<'d>>),
+    Live(Box<PreparedRequest<'d>>),
     Branches(Box<Branches>),
     /// Other branches must continue first.
     Turn,
@@ -262,7 +262,7 @@ async fn open_with<'a>(
     let stores = &engine.services.stores;
     let mut entries = stores.journal.load(&row.id).await?;
     let again = match row.status {
-        RunStatus::FailedCompensating => journal::undo_again(&entries, engine.now_ms()),
+        RunStatus::FailedCompensating => journal::retry_compensation(&entries, engine.now_ms()),
         _ => None,
     };
     entries.extend(again.clone());
@@ -352,7 +352,7 @@ pub(crate) struct Executor<'a> {
     /// The main branch: the flow itself.
     branch: Rc<Branch>,
     /// Whether concurrent branches are active.
-    is_beside: Cell<bool>,
+    is_concurrent: Cell<bool>,
     /// Wakes branches that poll.
     polls: Notify,
     /// Whether branches must leave, because the run is interrupted.
@@ -426,7 +426,7 @@ impl<'a> Executor<'a> {
             observer,
             options,
             branch: Branch::main(place.seed),
-            is_beside: Cell::new(false),
+            is_concurrent: Cell::new(false),
             polls: Notify::new(),
             is_leaving: Cell::new(false),
             leaving: Notify::new(),
@@ -539,7 +539,7 @@ impl<'a> Executor<'a> {
         free_deferred();
         let turn = || self.shared.heap.within(|| fiber.resume(answer));
         catch_unwind(AssertUnwindSafe(turn))
-            .map_err(|panic| EngineError::Internal(panic_words(&*panic)))
+            .map_err(|panic| EngineError::Internal(panic_message(&*panic)))
     }
 
     /// Decodes a value of the journal; it counts towards the run's memory.
@@ -636,22 +636,22 @@ impl<'a> Executor<'a> {
     async fn answer_request(&self, branch: &Rc<Branch>, request: vm::Request) -> Answer {
         match self.begin(branch, request)? {
             Begun::Now(answer) => Ok(answer),
-            Begun::Replayed(asked) => {
+            Begun::Replayed(prepared) => {
                 self.check_interrupt()?;
-                self.check_recorded_cancel(asked.recorded.place)?;
+                self.check_recorded_cancel(prepared.recorded.place)?;
                 match self.dry_run {
-                    Some(_) => self.live(asked).await,
-                    None => self.replay(&asked),
+                    Some(_) => self.live(prepared).await,
+                    None => self.replay(&prepared),
                 }
             }
-            Begun::Live(asked) => {
+            Begun::Live(prepared) => {
                 self.check_interrupt()?;
                 self.check_recorded_cancel(usize::MAX)?;
                 self.check_cancel()?;
                 if self.replay_only {
-                    return Err(self.unfinished(&asked.call).into());
+                    return Err(self.unfinished(&prepared.call).into());
                 }
-                self.live(asked).await
+                self.live(prepared).await
             }
             // There are no other branches beside the main branch.
             Begun::Turn => Ok(Ok(Value::Bool(false))),
@@ -729,15 +729,15 @@ impl<'a> Executor<'a> {
         let invocation = self.facts.invocation.as_deref();
         let input = flow::coerce_input(&self.scope.flow, invocation, &self.with_setup(input));
         let input = input.map_err(|error| {
-            let words = format!("the next pass cannot begin: {error}");
-            Exception::new(Class::ILLEGAL_ARGUMENT, error.code(), words).hint(error.hint())
+            let message = format!("the next pass cannot begin: {error}");
+            Exception::new(Class::ILLEGAL_ARGUMENT, error.code(), message).hint(error.hint())
         })?;
         let contract = (&*self.scope.flow, invocation);
         let vault = &*self.scope.services.vault;
         let known = self.scope.revealed.redactor();
         let text = sealed::seal(vault, contract, &input, &known).map_err(|error| {
-            let words = format!("the input of the next pass cannot be stored: {error}");
-            Exception::new(Class::ILLEGAL_ARGUMENT, error.code(), words)
+            let message = format!("the input of the next pass cannot be stored: {error}");
+            Exception::new(Class::ILLEGAL_ARGUMENT, error.code(), message)
         })?;
         self.again.replace(Some(text));
         Err(Stop::Cancelled.into())
@@ -781,10 +781,10 @@ fn unstorable(error: &CodecError) -> String {
     format!("the result of the flow cannot be stored: {error}")
 }
 
-pub(crate) fn panic_words(panic: &(dyn std::any::Any + Send)) -> String {
-    let words = panic
+pub(crate) fn panic_message(panic: &(dyn std::any::Any + Send)) -> String {
+    let text = panic
         .downcast_ref::<String>()
         .map(String::as_str)
         .or_else(|| panic.downcast_ref::<&str>().copied());
-    format!("a panic: {}", words.unwrap_or("without words"))
+    format!("a panic: {}", text.unwrap_or("without words"))
 }

@@ -19,7 +19,7 @@ use crate::asker::Asker;
 use crate::engine::Engine;
 use crate::error::EngineError;
 use crate::execute::trace;
-use crate::execute::{ExecuteOptions, Executor, Facts, Halt, Place, Stay, panic_words};
+use crate::execute::{ExecuteOptions, Executor, Facts, Halt, Place, Stay, panic_message};
 use crate::flow::{ENGINE_ABI, Flow};
 use crate::ids::RunId;
 use crate::journal::History;
@@ -106,7 +106,7 @@ impl Interactive<'_> {
         loop {
             let exit = catch_unwind(AssertUnwindSafe(|| fiber.resume(answer)));
             let exit =
-                exit.map_err(|panic| thrown(&EngineError::Internal(panic_words(&*panic))))?;
+                exit.map_err(|panic| thrown(&EngineError::Internal(panic_message(&*panic))))?;
             answer = match exit {
                 Exit::Done(value) => return Ok(value),
                 Exit::Threw(exception) => return Err(Signal::Throw(exception)),

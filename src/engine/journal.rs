@@ -3,5 +3,6 @@
 mod history;
 
 pub(crate) use history::{
-    CANCEL, COMPENSATE, Checks, FORK, History, ON_CANCEL, Recorded, inside_of, undo_again,
+    CANCEL, COMPENSATE, Checks, FORK, History, ON_CANCEL, Recorded, nested_prefix,
+    retry_compensation,
 };

@@ -58,7 +58,7 @@ pub(crate) use flowstone_flow::{
 };
 pub use flowstone_model::{
     blob, changeset, codec, diagnostic, duration, feed_event, form, ids, json, kv, limits, ports,
-    private, resource, rooted, schema, server_file, table, token, trace, viewer, words,
+    private, resource, rooted, schema, server_file, table, text, token, trace, viewer,
 };
 
 pub use asker::{AskPermission, Asker, Permission, PermissionQuestion};
@@ -68,7 +68,7 @@ pub use control::CancelOutcome;
 pub use direct::Direct;
 pub use engine::{Engine, EngineConfig, StartOptions};
 pub use error::EngineError;
-pub use execute::{Difference, ExecuteOptions, Stand, Stay};
+pub use execute::{Difference, ExecuteOptions, Resolution, Stay};
 pub use feed::{FeedState, Feeds, ProjectEvents, ProjectFeed, RunEvents, RunFeed};
 pub use flowstone_model::size::parse_size;
 pub use interactive::Interactive;

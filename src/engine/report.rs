@@ -63,11 +63,11 @@ pub struct StepReport {
     pub tries: Vec<Attempt>,
     /// The beginning of the request, as EDN text.
     pub request: Option<String>,
-    /// Its value as EDN text, or its error's words.
+    /// Its value as EDN text, or its error's text.
     pub result: Option<String>,
     /// What its value or error takes as text.
     pub result_bytes: Option<usize>,
-    /// The words of the last error, also where the step went on after it.
+    /// The text of the last error, also where the step went on after it.
     pub error: Option<String>,
     /// The data of the error that it ended with, as EDN text.
     pub error_data: Option<String>,
@@ -380,18 +380,18 @@ impl StepReport {
                     self.status = StepStatus::Failed;
                 }
                 self.result_bytes = Some(entry.payload.len());
-                let words = match codec::decode(&entry.payload) {
+                let text = match codec::decode(&entry.payload) {
                     Ok(Value::Exception(exception)) => {
                         self.error_data = match exception.data.as_map() {
                             Some(data) if !data.is_empty() => codec::encode(&exception.data).ok(),
                             _ => None,
                         };
-                        exception.shown().to_owned()
+                        exception.display_text().to_owned()
                     }
                     _ => entry.payload,
                 };
-                self.error = Some(words.clone());
-                self.result = Some(words);
+                self.error = Some(text.clone());
+                self.result = Some(text);
                 self.ended_ms = Some(entry.at_ms);
             }
             EntryKind::Timer => {

@@ -198,8 +198,8 @@ impl Engine {
             || upload.name.contains(['/', '\\'])
             || upload.name.contains(char::is_control);
         if is_bad {
-            let words = format!("{:?} is not a file name without folders", upload.name);
-            return Err(ResourceError::Unstorable(words).into());
+            let message = format!("{:?} is not a file name without folders", upload.name);
+            return Err(ResourceError::Unstorable(message).into());
         }
         let Some(folder) = &upload.folder else {
             return Ok(None);
@@ -209,9 +209,9 @@ impl Engine {
             !part.is_empty() && part != "." && part != ".." && !part.contains(char::is_control)
         };
         if !folder.split('/').all(is_plain) {
-            let words =
+            let message =
                 format!("{folder:?} is not a folder: its parts are names with `/` between them");
-            return Err(ResourceError::Unstorable(words).into());
+            return Err(ResourceError::Unstorable(message).into());
         }
         let uri = format!("{PREFIX}file/{}/{}", escaped(folder), escaped(&upload.name));
         let now_ms = self.services.clock.now_ms();

@@ -74,7 +74,9 @@ impl RunFacts {
             RunStatus::Failed => {
                 let failure = error.and_then(decode_failure);
                 let failure = failure.map(|failure| failure.exception);
-                span.error = failure.as_ref().map(|failure| failure.shown().to_owned());
+                span.error = failure
+                    .as_ref()
+                    .map(|failure| failure.display_text().to_owned());
                 let code = failure.map(|failure| failure.code.to_string());
                 Some(code.filter(|code| !code.is_empty()).unwrap_or_else(other))
             }

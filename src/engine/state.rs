@@ -189,7 +189,7 @@ pub(crate) enum Event {
         random: u64,
     },
     /// The process had no file handle for the attempt, so it was not made.
-    Lacked { error: Box<StepError>, now_ms: i64 },
+    NoHandle { error: Box<StepError>, now_ms: i64 },
     /// The step failed, and is not attempted again.
     GaveUp(Box<StepError>),
     /// The time of a retry or of a sleep has come. `text`: the value of the sleep, as EDN text.
@@ -313,7 +313,7 @@ impl Progress {
                 now_ms,
                 random,
             } => failed::decide(self, error, (now_ms, random), policy),
-            Event::Lacked { error, now_ms } => failed::lacked(self, &error, now_ms),
+            Event::NoHandle { error, now_ms } => failed::no_handle(self, &error, now_ms),
             Event::GaveUp(error) => failed::for_good(error, policy),
             Event::Due { text } => due::decide(self, text, policy),
             Event::Replied(reply) => replied::decide(self, *reply, policy),

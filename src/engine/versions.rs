@@ -240,12 +240,12 @@ fn conflict(dry_run_report: &DryRunReport) -> Option<Difference> {
 
 /// Returns the error for a flow that conflicts with what a run has done.
 fn incompatible(run: &RunId, met: &Difference) -> EngineError {
-    let words = |side: &Option<String>| side.clone().unwrap_or_else(|| "nothing".to_owned());
+    let text = |side: &Option<String>| side.clone().unwrap_or_else(|| "nothing".to_owned());
     EngineError::Incompatible {
         run: run.to_string(),
         path: met.path.clone(),
-        recorded: words(&met.recorded),
-        requested: words(&met.requested),
+        recorded: text(&met.recorded),
+        requested: text(&met.requested),
         place: met.place.clone().map(Box::new),
     }
 }

@@ -376,7 +376,7 @@ impl Engine {
                 runs: runs(waits),
                 refused: refused
                     .into_iter()
-                    .map(|(row, why)| (row.id, why.words()))
+                    .map(|(row, why)| (row.id, why.message()))
                     .collect(),
             }),
             WaitsAnswer::Kept => Ok(Answered::Kept),

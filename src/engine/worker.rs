@@ -99,8 +99,8 @@ pub enum WorkerEvent<'a> {
         tick_ms: i64,
         started: &'a Result<RunId, EngineError>,
     },
-    /// The store does not answer; the worker keeps trying.
-    Troubled { error: &'a EngineError },
+    /// The store failed, or a thread could not start; the worker keeps trying.
+    StoreFailed { error: &'a EngineError },
     /// The worker was asked to stop, and waits for work in progress.
     Stopping { active: usize },
 }
@@ -141,7 +141,7 @@ pub fn serve<E: Send>(
         let mut lanes = Vec::new();
         let room = Arc::new(Notify::new());
         for number in 0..options.threads.get() {
-            let (lane, inside) = lane::pair(options.concurrency, &room);
+            let (lane, end) = lane::pair(options.concurrency, &room);
             let watch = watch.clone();
             let (opened, opening) = std::sync::mpsc::sync_channel(1);
             thread::Builder::new()
@@ -156,7 +156,7 @@ pub fn serve<E: Send>(
                         }
                     };
                     let _ = opened.send(Ok(()));
-                    inside.work(engine, options, watch);
+                    end.work(engine, options, watch);
                 })
                 .map_err(|error| unstarted(&error))?;
             match opening.recv() {
@@ -205,6 +205,6 @@ fn unstarted<E>(error: &std::io::Error) -> ServeError<E> {
     ServeError::Engine(error.into())
 }
 
-fn internal<E>(words: String) -> ServeError<E> {
-    ServeError::Engine(EngineError::Internal(words))
+fn internal<E>(message: String) -> ServeError<E> {
+    ServeError::Engine(EngineError::Internal(message))
 }

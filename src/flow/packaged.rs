@@ -217,7 +217,7 @@ fn checked_input(scope: &Scope, step: &PackagedStep, given: &Value) -> Result<Va
         .with("errors", schema::errors(&problems))
         .hint(format!(
             "its input is {}",
-            crate::words::shown(&contract.form)
+            crate::text::brief(&contract.form)
         )))
 }
 

@@ -14,7 +14,7 @@ use flowstone_model::names::name_of;
 use crate::definition::{Flow, Origin, PackagedStep};
 use crate::diagnostic::nearest;
 use crate::json::items;
-use crate::words::shown;
+use crate::text::brief;
 use crate::workspace;
 
 /// The step types that can be used directly as tools.
@@ -260,7 +260,7 @@ impl Reader<'_> {
                 None => format!("its keys are {}", keywords(known)),
             };
             self.under(name.as_ref(), |reader| {
-                reader.say(format!("{what} has no key `{}`", shown(key)), hint);
+                reader.say(format!("{what} has no key `{}`", brief(key)), hint);
                 if let Some(last) = reader.wrong.last_mut() {
                     last.is_key = true;
                 }
@@ -367,7 +367,7 @@ impl Reader<'_> {
             "execute" => self.envelope.is_execute = true,
             "return" | "definitions" => {}
             _ => self.say(
-                format!("`:mode` of `:tools` cannot be `{}`", shown(given)),
+                format!("`:mode` of `:tools` cannot be `{}`", brief(given)),
                 "`:execute` runs the calls; `:return`, with `:definitions`, gives them to the flow"
                     .to_owned(),
             ),
@@ -380,7 +380,7 @@ impl Reader<'_> {
             None => self.say(
                 format!(
                     "`:choice` of `:tools` is `:auto`, `:required` or `:none`, not `{}`",
-                    shown(given)
+                    brief(given)
                 ),
                 None,
             ),
@@ -391,7 +391,7 @@ impl Reader<'_> {
         let Some(limit) = given.as_int().filter(|limit| (1..=most).contains(limit)) else {
             let message = format!(
                 "`:{key}` is a whole number from 1 to {most}, not {}",
-                shown(given)
+                brief(given)
             );
             self.say(message, None);
             return;
@@ -569,7 +569,7 @@ impl Reader<'_> {
                 match workspace::Mutations::of(&mode) {
                     Some(mode) => tool.mutations = mode,
                     None => reader.say(
-                        format!("`:mutations` cannot be `{}`", shown(&mode)),
+                        format!("`:mutations` cannot be `{}`", brief(&mode)),
                         "it is `:none`, `:draft-only`, `:run-only` or `:write`".to_owned(),
                     ),
                 }
@@ -709,7 +709,7 @@ fn push(list: &mut Vec<Rc<str>>, name: &str) {
 }
 
 fn id_of(value: &Value) -> Rc<str> {
-    let name = name_of(value).unwrap_or_else(|| Rc::from(shown(value)));
+    let name = name_of(value).unwrap_or_else(|| Rc::from(brief(value)));
     Rc::from(name.trim_start_matches(':'))
 }
 

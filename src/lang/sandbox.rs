@@ -171,7 +171,7 @@ struct Limits {
 
 impl Limits {
     fn check(&self) -> Result<(), Stop> {
-        self.glance()?;
+        self.check_interrupt()?;
         if let Some(heap) = &self.heap {
             heap.check()?;
         }
@@ -185,7 +185,7 @@ impl Limits {
 }
 
 impl Watch for Limits {
-    fn glance(&self) -> Result<(), Stop> {
+    fn check_interrupt(&self) -> Result<(), Stop> {
         match self.interrupt.as_ref().is_some_and(Interrupt::is_set) {
             true => Err(Stop::Interrupted("interrupted".to_owned())),
             false => Ok(()),

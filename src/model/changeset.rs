@@ -42,7 +42,7 @@ pub struct ChangesetEdit {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OnRace {
     /// The step is performed again, on the current state.
-    Again,
+    Repeat,
     /// The step fails: it would overwrite changes that it has not seen.
     Fail,
 }

@@ -11,7 +11,7 @@ use flowstone_lang::value::{Sources, Value};
 use crate::json::{from_json, name_text, read_strictly};
 use crate::names::name_of;
 use crate::schema::{Entry, Kind, Notes, Range, Schema, Size, decode, explain, validate};
-use crate::words::printed;
+use crate::text::printed;
 
 /// Maximum depth of nested schemas that become fields.
 const MAX_DEPTH: usize = 16;

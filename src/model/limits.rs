@@ -55,7 +55,7 @@ pub struct Limit {
     /// What is bounded, as a short phrase.
     pub what: &'static str,
     /// Tells whether a flow may lower it for its runs.
-    pub is_of_flows: bool,
+    pub is_lowerable_by_flows: bool,
     get: fn(&Limits) -> u64,
     set: fn(&mut Limits, u64),
 }
@@ -92,7 +92,7 @@ const ATTEMPTS: Limit = Limit {
     most: 1_000,
     code: "E0713",
     what: "attempts at one step that `:retry` may ask for",
-    is_of_flows: true,
+    is_lowerable_by_flows: true,
     get: |limits| u64::from(limits.attempts),
     set: |limits, value| limits.attempts = u32::try_from(value).unwrap_or(u32::MAX),
 };
@@ -105,7 +105,7 @@ pub const BRANCHES: Limit = Limit {
     most: u64::MAX,
     code: "E0994",
     what: "branches of the run that run at the same time",
-    is_of_flows: true,
+    is_lowerable_by_flows: true,
     get: |limits| limits.branches,
     set: |limits, value| limits.branches = value,
 };
@@ -118,7 +118,7 @@ pub const BRANCHES_IN_TOTAL: Limit = Limit {
     most: u64::MAX,
     code: "E0994",
     what: "branches of the run, finished ones included",
-    is_of_flows: true,
+    is_lowerable_by_flows: true,
     get: |limits| limits.branches_in_total,
     set: |limits, value| limits.branches_in_total = value,
 };
@@ -131,7 +131,7 @@ const CRASHES: Limit = Limit {
     most: u64::MAX,
     code: "E0990",
     what: "consecutive ends of the process while it executed the run, without progress",
-    is_of_flows: false,
+    is_lowerable_by_flows: false,
     get: |limits| u64::from(limits.crashes),
     set: |limits, value| limits.crashes = u32::try_from(value).unwrap_or(u32::MAX),
 };
@@ -144,7 +144,7 @@ const DEPTH: Limit = Limit {
     most: 100,
     code: "E0547",
     what: "levels of flows that call flows",
-    is_of_flows: false,
+    is_lowerable_by_flows: false,
     get: |limits| u64::from(limits.depth),
     set: |limits, value| limits.depth = u32::try_from(value).unwrap_or(u32::MAX),
 };
@@ -157,7 +157,7 @@ const INPUT: Limit = Limit {
     most: u64::MAX,
     code: "E0997",
     what: "the text of one input",
-    is_of_flows: false,
+    is_lowerable_by_flows: false,
     get: |limits| limits.input,
     set: |limits, value| limits.input = value,
 };
@@ -170,7 +170,7 @@ pub const INSTRUCTIONS: Limit = Limit {
     most: u64::MAX,
     code: "E0530",
     what: "instructions of the run, replay included",
-    is_of_flows: true,
+    is_lowerable_by_flows: true,
     get: |limits| limits.fuel,
     set: |limits, value| limits.fuel = value,
 };
@@ -183,7 +183,7 @@ pub const JOURNAL: Limit = Limit {
     most: u64::MAX,
     code: "E0992",
     what: "the journal of the run",
-    is_of_flows: true,
+    is_lowerable_by_flows: true,
     get: |limits| limits.journal,
     set: |limits, value| limits.journal = value,
 };
@@ -196,7 +196,7 @@ pub const MEMORY: Limit = Limit {
     most: u64::MAX,
     code: "E0903",
     what: "memory that the values of the run hold",
-    is_of_flows: true,
+    is_lowerable_by_flows: true,
     get: |limits| limits.memory as u64,
     set: |limits, value| limits.memory = usize::try_from(value).unwrap_or(usize::MAX),
 };
@@ -209,7 +209,7 @@ pub const OUTPUT: Limit = Limit {
     most: u64::MAX,
     code: "E0995",
     what: "output that the run prints, logs and emits",
-    is_of_flows: true,
+    is_lowerable_by_flows: true,
     get: |limits| limits.output,
     set: |limits, value| limits.output = value,
 };
@@ -222,7 +222,7 @@ pub const RESULT: Limit = Limit {
     most: u64::MAX,
     code: "E0993",
     what: "the result of one step, and of the run",
-    is_of_flows: true,
+    is_lowerable_by_flows: true,
     get: |limits| limits.result as u64,
     set: |limits, value| limits.result = usize::try_from(value).unwrap_or(usize::MAX),
 };
@@ -235,7 +235,7 @@ pub const STEPS: Limit = Limit {
     most: u64::MAX,
     code: "E0991",
     what: "step calls, nested steps of agents included",
-    is_of_flows: true,
+    is_lowerable_by_flows: true,
     get: |limits| limits.steps,
     set: |limits, value| limits.steps = value,
 };
@@ -248,7 +248,7 @@ pub const WAITS: Limit = Limit {
     most: u64::MAX,
     code: "E0996",
     what: "open waits of the run",
-    is_of_flows: true,
+    is_lowerable_by_flows: true,
     get: |limits| limits.waits,
     set: |limits, value| limits.waits = value,
 };

@@ -39,8 +39,8 @@ pub use clock::{Clock, Random, SystemRandom, mix, wall_clock_ms};
 pub use counts::{CommitCounts, Counts, WaitKind, count_one};
 pub use deliveries::{Delivered, Delivery, NewReceipt, PastDelivery};
 pub use exchanges::{
-    AnswerEnd, AnswerFault, AnswerHead, AskedRequest, ExchangeError, Exchanged, Exchanges,
-    RecordedAnswer, Revealed, ShownRequest, Tape, Witness,
+    ClientRequest, ExchangeError, Exchanged, Exchanges, OutgoingRequest, RecordedResponse,
+    ResponseEnd, ResponseFault, ResponseHead, ResponseRecorder, Revealed, StepExchanges,
 };
 pub use feed::{
     Event, EventKind, Feed, FeedDetail, FeedItem, FeedPage, FeedRow, ProjectFeedPage,
@@ -68,7 +68,7 @@ pub use secrets::{NoSecrets, Secrets};
 pub use simulated_clock::SimulatedClock;
 pub use telemetry::{FinishedSpan, NoTelemetry, SpanKind, SpanValue, Telemetry};
 pub use tokens::Tokens;
-pub use upkeep::{BackedUp, Flaw, Removed, Sweep, Swept, Upkeep, Usage, Verified};
+pub use upkeep::{BackedUp, Flaw, Removed, Sweep, SweepKind, Upkeep, Usage, Verified};
 pub use vault::{KeyGuard, KeyRing, NoVault, Vault, VaultError};
 pub use waits::{Completion, NewWait, SignalFilter, SignalRow, WaitFilter, Waits, WaitsAnswer};
 

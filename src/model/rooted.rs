@@ -50,7 +50,7 @@ impl Root {
     ///
     /// # Errors
     /// As [`Root::file`], and when a link leads out of the folder, or the file is not text.
-    pub fn read_inside(&self, path: &str) -> io::Result<String> {
+    pub fn read_following_links(&self, path: &str) -> io::Result<String> {
         let real = std::fs::canonicalize(self.path.join(path))?;
         let inside = real.strip_prefix(&self.path).map_err(|_| outside())?;
         let inside = inside.to_str().ok_or_else(outside)?;
@@ -71,18 +71,18 @@ impl Root {
     ///
     /// # Errors
     /// When nothing exists at the path.
-    pub fn look(&self, path: &str) -> io::Result<Metadata> {
-        system::look(self, relative(path)?)
+    pub fn metadata(&self, path: &str) -> io::Result<Metadata> {
+        system::metadata(self, relative(path)?)
     }
 
     /// Returns the same as [`Root::look`], for a path that may not be text.
     ///
     /// # Errors
     /// When nothing exists at the path.
-    pub fn look_at(&self, path: &Path) -> io::Result<Metadata> {
+    pub fn metadata_of(&self, path: &Path) -> io::Result<Metadata> {
         let mut parts = path.components();
         match parts.all(|part| matches!(part, Component::Normal(_))) {
-            true => system::look(self, path),
+            true => system::metadata(self, path),
             false => Err(outside()),
         }
     }
@@ -331,7 +331,7 @@ mod linux {
         Ok(target.to_string_lossy().into_owned())
     }
 
-    pub fn look(root: &Root, path: &Path) -> io::Result<Metadata> {
+    pub fn metadata(root: &Root, path: &Path) -> io::Result<Metadata> {
         File::from(open(root, path, OFlags::PATH, Mode::empty())?).metadata()
     }
 
@@ -419,7 +419,7 @@ mod other {
         Ok(target.to_string_lossy().into_owned())
     }
 
-    pub fn look(root: &Root, path: &Path) -> io::Result<Metadata> {
+    pub fn metadata(root: &Root, path: &Path) -> io::Result<Metadata> {
         fs::symlink_metadata(place(root, path)?)
     }
 
@@ -503,13 +503,17 @@ mod tests {
         }
         assert!(root.file("a/b/file").is_ok());
         assert!(root.file("./a/./b//file").is_ok());
-        assert_eq!(root.read_inside("near").expect("a link inside"), "inside");
         assert_eq!(
-            root.read_inside("folder/b/file").expect("a link inside"),
+            root.read_following_links("near").expect("a link inside"),
+            "inside"
+        );
+        assert_eq!(
+            root.read_following_links("folder/b/file")
+                .expect("a link inside"),
             "inside"
         );
         for path in ["out/secret", "file", "a/b/up/etc/hostname", "../x"] {
-            assert!(root.read_inside(path).is_err(), "{path}");
+            assert!(root.read_following_links(path).is_err(), "{path}");
         }
         for path in ["out/new", "folder/new", "../new", "a/b/up/new", "near"] {
             assert!(root.create(path, 0o666).is_err(), "{path} was made");
@@ -519,7 +523,7 @@ mod tests {
         assert!(root.rename("a/b/file", "out/file").is_err());
         assert!(root.remove("out/secret").is_err());
         assert_eq!(root.link("near").expect("a link"), "a/b/file");
-        assert!(root.look("near").expect("a link").is_symlink());
+        assert!(root.metadata("near").expect("a link").is_symlink());
         assert_eq!(
             std::fs::read_dir(outside.path()).expect("a folder").count(),
             1
@@ -538,7 +542,7 @@ mod tests {
         let root = Root::open(folder.path()).expect("it is opened");
         for path in ["fifo", "socket"] {
             assert!(root.file(path).is_err(), "{path}");
-            assert!(root.read_inside(path).is_err(), "{path}");
+            assert!(root.read_following_links(path).is_err(), "{path}");
             assert!(open_regular(&folder.path().join(path)).is_err(), "{path}");
         }
         assert!(open_regular(Path::new("/dev/zero")).is_err());

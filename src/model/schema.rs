@@ -159,7 +159,7 @@ impl Problem {
     pub fn to_value(&self) -> Value {
         let schema = match crate::codec::encode(&self.schema) {
             Ok(_) => self.schema.clone(),
-            Err(_) => Value::from(crate::words::shown(&self.schema)),
+            Err(_) => Value::from(crate::text::brief(&self.schema)),
         };
         Value::map([
             (Value::keyword("in"), Value::vector(self.at.clone())),

@@ -9,7 +9,7 @@ use crate::form::read_data;
 use crate::json::{items, name_text};
 use crate::names::name_of;
 use crate::resource::{media, unescaped};
-use crate::words::printed;
+use crate::text::printed;
 
 /// Maximum depth of views within views; deeper ones are shown as data.
 const MAX_DEPTH: usize = 8;

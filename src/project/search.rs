@@ -20,7 +20,7 @@ pub use answer::{Content, Found, FoundHit};
 pub use error::SearchError;
 pub use flowstone_flow::embedder::{EmbedError, Embedder};
 pub use flowstone_model::search::{
-    TEXT_MAX, Term, Words, chunks, cut, may_be_text, read_words, start_of,
+    SearchQuery, TEXT_MAX, Term, chunks, cut, may_be_text, parse_query, start_of,
 };
 
 use flowstone_engine::Engine;
@@ -244,24 +244,24 @@ impl Seeker<'_> {
         is_fused: bool,
         warnings: &mut Vec<String>,
     ) -> Result<Vec<SearchHit>, StoreError> {
-        let words = read_words(&ask.query);
-        if words.is_cut {
+        let parsed = parse_query(&ask.query);
+        if parsed.is_cut {
             warnings.push(format!(
                 "the query is long: only its first {} words were looked for",
-                words.terms.len()
+                parsed.terms.len()
             ));
         }
-        if !words.is_something() {
+        if !parsed.has_terms() {
             warnings.push("the query has no words to look for".to_owned());
             return Ok(Vec::new());
         }
-        let several = words.terms.iter().filter(|term| !term.is_excluded).count() > 1;
+        let several = parsed.terms.iter().filter(|term| !term.is_excluded).count() > 1;
         let limit = if is_fused { DEPTH } else { ask.limit };
         let mut all = Vec::new();
         for target in &ask.targets {
             let query = |is_all, limit| WordQuery {
                 target: *target,
-                terms: words.terms.clone(),
+                terms: parsed.terms.clone(),
                 all: is_all,
                 limit,
                 filter: filter.clone(),

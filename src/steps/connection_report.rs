@@ -152,7 +152,7 @@ fn secret(around: &Around<'_>, names: &[String]) -> SecretReport {
     let is_set = |name: &str| secrets.find_in(profile, name).is_some();
     let set = names.iter().find(|name| is_set(name));
     let name = set.unwrap_or(&names[0]);
-    let place = secrets.trouble(profile, name);
+    let place = secrets.problem(profile, name);
     SecretReport {
         name: name.clone(),
         place: place.unwrap_or_else(|| secrets.place(profile, name)),

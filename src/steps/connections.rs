@@ -546,8 +546,8 @@ pub(crate) fn missing_secret(cx: &StepContext, name: &str, owner: &str) -> StepE
     if let Some(error) = cx.secret_weakness(name) {
         return error;
     }
-    if let Some(trouble) = cx.secret_trouble(name) {
-        let message = format!("the secret `{name}`{why} cannot be had: {trouble}");
+    if let Some(problem) = cx.secret_problem(name) {
+        let message = format!("the secret `{name}`{why} cannot be had: {problem}");
         return StepError::new("E0752", "missing-secret", message)
             .hint("flowstone.edn says under `:secrets` where it is");
     }

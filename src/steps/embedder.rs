@@ -10,7 +10,7 @@ use std::time::Duration;
 use flowstone_flow::embedder::{EmbedError, Embedder};
 use flowstone_flow::flow::name_of;
 use flowstone_flow::permission::{NetAllow, NetRow};
-use flowstone_flow::ports::{Secret, Secrets, Witness};
+use flowstone_flow::ports::{Secret, Secrets, StepExchanges};
 use flowstone_flow::step::LocalFuture;
 use flowstone_lang::value::Value;
 use reqwest::{Method, Url};
@@ -332,8 +332,8 @@ impl HttpEmbedder<'_> {
     }
 
     /// Passes the requests to the recorder or replayer of a run.
-    pub fn seen_by(mut self, witness: Option<Witness>) -> Self {
-        self.route.witness = witness;
+    pub fn seen_by(mut self, exchanges: Option<StepExchanges>) -> Self {
+        self.route.exchanges = exchanges;
         self
     }
 

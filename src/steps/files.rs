@@ -187,7 +187,7 @@ impl Drop for CancelOnDrop {
 impl From<FilesError> for StepError {
     fn from(error: FilesError) -> StepError {
         let (code, kind) = error.code();
-        let retry = if error.is_passing() {
+        let retry = if error.is_transient() {
             Retry::Backoff
         } else {
             Retry::Never

@@ -8,7 +8,7 @@ use flowstone_lang::value::Value;
 use crate::fields::Fields;
 use crate::json::items;
 use crate::resource;
-use crate::words::shown;
+use crate::text::brief;
 
 /// The `:function` step.
 pub struct Function;
@@ -105,7 +105,7 @@ async fn input(cx: &StepContext, fields: Fields<'_>) -> Result<Value, StepError>
                 "E0761",
                 format!(
                     "`:load` names {}, which `:input` does not have",
-                    shown(&key)
+                    brief(&key)
                 ),
             )
             .hint("name a key of `:input` whose value is a reference"));

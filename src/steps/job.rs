@@ -444,8 +444,8 @@ fn looking(fields: Fields<'_>) -> Result<Option<i64>, StepError> {
     };
     let mut all = 0_i64;
     for attempt in 1..attempts.min(MOST_PAUSES) {
-        let pause =
-            pause_millis(&policy, attempt).map_err(|error| wrong(error.shown().to_owned()))?;
+        let pause = pause_millis(&policy, attempt)
+            .map_err(|error| wrong(error.display_text().to_owned()))?;
         all = all.saturating_add(pause);
     }
     Ok(Some(all))

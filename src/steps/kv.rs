@@ -13,7 +13,7 @@ use flowstone_lang::value::{Object, Value};
 use crate::fields::Fields;
 use crate::json::{items, name_text};
 use crate::operation::choose;
-use crate::words::shown;
+use crate::text::brief;
 
 /// The `:kv` step.
 pub struct Kv;
@@ -318,7 +318,7 @@ fn delta(fields: Fields<'_>) -> Result<KvNumber, StepError> {
         Some(Value::Float(float)) if float.is_finite() => Ok(KvNumber::Float(*float)),
         Some(other) => Err(StepError::config(
             "E0765",
-            format!("`:delta` is an integer or a double, not {}", shown(other)),
+            format!("`:delta` is an integer or a double, not {}", brief(other)),
         )),
     }
 }

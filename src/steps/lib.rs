@@ -39,7 +39,7 @@ pub mod time;
 pub mod wait;
 
 use flowstone_flow::step::Step;
-pub use flowstone_flow::{json, schema, words};
+pub use flowstone_flow::{json, schema, text};
 pub use http::sockets::limit_by_files;
 
 /// Returns all step types.

@@ -14,7 +14,7 @@ use flowstone_flow::step::{LocalFuture, Persist, StepContext, StepError};
 use flowstone_lang::value::Value;
 
 use crate::fields::Fields;
-use crate::words::nearest;
+use crate::text::nearest;
 
 /// The target of `:persist`.
 pub struct PersistResult;

@@ -14,7 +14,7 @@ use flowstone_lang::value::{Object, Value};
 use flowstone_model::resource_value::value_text;
 
 use crate::json::{read_all, read_bytes};
-use crate::words::shown;
+use crate::text::brief;
 
 /// Values in the codec's format.
 pub const EDN: &str = "application/edn";
@@ -52,7 +52,7 @@ pub fn reference(uri: &str, facts: &[(&str, Value)]) -> Value {
 pub async fn find(cx: &StepContext, reference: &Value) -> Result<ResourceRow, StepError> {
     let Some(uri) = uri(reference) else {
         return Err(
-            StepError::config("E0761", format!("not a reference: {}", shown(reference)))
+            StepError::config("E0761", format!("not a reference: {}", brief(reference)))
                 .hint("give the value of a step that has `:persist {:type :blob}`, or its `:uri`"),
         );
     };

@@ -108,7 +108,7 @@ impl Secrets for ProjectSecrets {
         }
     }
 
-    fn trouble(&self, profile: Option<&str>, name: &str) -> Option<String> {
+    fn problem(&self, profile: Option<&str>, name: &str) -> Option<String> {
         let place = self.configured(profile, name)?;
         self.read(place).err()
     }

@@ -11,7 +11,7 @@ use flowstone_lang::value::Value;
 
 use crate::fields::Fields;
 use crate::literal::{self, Remarks};
-use crate::words::shown;
+use crate::text::brief;
 
 /// The `:sleep` step.
 pub struct Sleep;
@@ -100,7 +100,7 @@ fn length(config: &Value) -> Result<Duration, StepError> {
         ),
         None => Err(StepError::config(
             "E0766",
-            format!("`:{key}` is not a length of time: {}", shown(value)),
+            format!("`:{key}` is not a length of time: {}", brief(value)),
         )
         .hint("give a number of 0 or more, or text such as \"10s\"")),
     }

@@ -26,7 +26,7 @@ use crate::fields::Fields;
 use crate::json::{items, name_text};
 use crate::literal::{self, Remarks};
 use crate::operation::choose;
-use crate::words::shown;
+use crate::text::brief;
 pub(crate) use cells::rows;
 pub(crate) use target::{partitions, target};
 
@@ -517,7 +517,7 @@ fn change(op: &str, table: TableTarget, fields: Fields<'_>) -> Result<TableOp, S
 fn column_named(fields: Fields<'_>) -> Result<String, StepError> {
     let given = fields.get("column").unwrap_or(&Value::Nil);
     name_text(given).ok_or_else(|| {
-        let message = format!("`:column` is the name of a column, not {}", shown(given));
+        let message = format!("`:column` is the name of a column, not {}", brief(given));
         StepError::config("E0764", message)
     })
 }
@@ -634,7 +634,7 @@ fn new_column(name: &Value, definition: ColumnDefinition) -> Result<NewColumn, S
     let Some(name) = name_text(name) else {
         return Err(StepError::config(
             "E0764",
-            format!("a column needs a name, not {}", shown(name)),
+            format!("a column needs a name, not {}", brief(name)),
         ));
     };
     Ok(NewColumn { name, definition })
@@ -651,7 +651,7 @@ pub(crate) fn names(fields: Fields<'_>, key: &str) -> Result<Vec<String>, StepEr
             "E0764",
             format!(
                 "`:{key}` needs a vector of column names, got {}",
-                shown(given)
+                brief(given)
             ),
         ));
     };
@@ -662,7 +662,7 @@ pub(crate) fn names(fields: Fields<'_>, key: &str) -> Result<Vec<String>, StepEr
                 "E0764",
                 format!(
                     "`:{key}` needs a vector of column names, got {}",
-                    shown(item)
+                    brief(item)
                 ),
             ));
         };

@@ -16,7 +16,7 @@ use crate::fields::Fields;
 use crate::json::{instant_millis, name_text};
 use crate::literal::{self, Remarks};
 use crate::operation::choose;
-use crate::words::{nearest, shown};
+use crate::text::{brief, nearest};
 
 /// The `:time` step.
 pub struct Time;
@@ -263,7 +263,7 @@ fn at_millis(millis: i64, zone: &TimeZone) -> Result<Zoned, StepError> {
 fn instant(fields: Fields<'_>, key: &'static str, zone: &TimeZone) -> Result<Zoned, StepError> {
     let given = fields.get(key).unwrap_or(&Value::Nil);
     let not_one = || {
-        wrong(format!("`:{key}` is not an instant: {}", shown(given))).hint(
+        wrong(format!("`:{key}` is not an instant: {}", brief(given))).hint(
             "give an `#inst`, milliseconds since 1970, or text such as \"2026-01-31T09:30:00Z\"",
         )
     };
@@ -305,9 +305,10 @@ fn iso(text: &str, zone: &TimeZone) -> Option<Zoned> {
 /// Reads a pattern like the language's own formatters.
 fn pattern_of(pattern: &str) -> Result<(), StepError> {
     match flowstone_lang::check_date_pattern(pattern) {
-        Err(Signal::Throw(refused)) => {
-            Err(unusable_pattern(refused.shown(), refused.hints.clone()))
-        }
+        Err(Signal::Throw(refused)) => Err(unusable_pattern(
+            refused.display_text(),
+            refused.hints.clone(),
+        )),
         _ => Ok(()),
     }
 }
@@ -536,7 +537,7 @@ impl Shift {
             let name = name_text(key).unwrap_or_default();
             let known = PARTS.iter().find(|(known, _, _)| *known == name);
             let Some((_, unit, each)) = known else {
-                let error = wrong(format!("`:by` has no unit {}", shown(key)));
+                let error = wrong(format!("`:by` has no unit {}", brief(key)));
                 return Err(match nearest(&name, PARTS.iter().map(|(known, _, _)| *known)) {
                     Some(near) => error.hint(format!("did you mean `:{near}`?")),
                     None => error.hint(
@@ -547,7 +548,7 @@ impl Shift {
             let Value::Int(amount) = amount else {
                 return Err(wrong(format!(
                     "`:{name}` of `:by` takes a whole number, not {}",
-                    shown(amount)
+                    brief(amount)
                 )));
             };
             let sum = match unit {

@@ -23,7 +23,7 @@ use flowstone_lang::value::Value;
 use crate::fields::Fields;
 use crate::json::items;
 use crate::literal::{self, Remarks};
-use crate::words::shown;
+use crate::text::brief;
 
 /// The `:wait` step.
 pub struct Wait;
@@ -279,7 +279,7 @@ pub(crate) fn timeout(settings: &Value, fields: Fields<'_>) -> Result<Duration, 
         Some(given) => duration::of_value(given).ok_or_else(|| {
             wrong(format!(
                 "`:timeout` of a wait is a length of time, not {}",
-                shown(given)
+                brief(given)
             ))
             .hint("write it as in \"24h\" or \"30d\"")
         })?,
@@ -290,8 +290,8 @@ pub(crate) fn timeout(settings: &Value, fields: Fields<'_>) -> Result<Duration, 
     {
         return Err(wrong(format!(
             "`:timeout` of a wait is at most {} in this project, not {}",
-            shown(longest),
-            fields.get("timeout").map_or("\"24h\"".to_owned(), shown)
+            brief(longest),
+            fields.get("timeout").map_or("\"24h\"".to_owned(), brief)
         ))
         .hint("`:waits {:max-timeout ...}` of flowstone.edn says so"));
     }
@@ -303,7 +303,7 @@ fn names(fields: Fields<'_>, key: &str) -> Result<Vec<Value>, StepError> {
     let given = fields.get(key).and_then(items).unwrap_or_default();
     let names = given.iter().map(|item| match name_of(item) {
         Some(name) if !name.is_empty() => Ok(Value::keyword(&name)),
-        _ => Err(wrong(format!("`:{key}` holds names, not {}", shown(item)))),
+        _ => Err(wrong(format!("`:{key}` holds names, not {}", brief(item)))),
     });
     names.collect()
 }

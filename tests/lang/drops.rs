@@ -81,7 +81,7 @@ impl Watch for Hurried {
         Ok(())
     }
 
-    fn glance(&self) -> Result<(), Stop> {
+    fn check_interrupt(&self) -> Result<(), Stop> {
         Err(Stop::Deadline)
     }
 }
@@ -132,7 +132,9 @@ fn a_long_drop_ends_when_a_limit_is_reached() {
         let mut vm = session.vm(Box::new(Hurried));
         match session.eval_text(&mut vm, "test", text) {
             Err(Signal::Stop(stop)) => assert!(matches!(*stop, Stop::Deadline), "{text}"),
-            Err(Signal::Throw(thrown)) => ended.push(format!("{text} throws {}", thrown.shown())),
+            Err(Signal::Throw(thrown)) => {
+                ended.push(format!("{text} throws {}", thrown.display_text()))
+            }
             Ok(value) => ended.push(format!("{text} gives {value}")),
         }
         slices();

@@ -229,7 +229,7 @@ fn a_limit_ends_each_long_operation_part_way() {
             Err(Signal::Stop(_)) => {}
             Ok(value) => ended.push(format!("{operation} gives {}", value.kind())),
             Err(Signal::Throw(thrown)) => {
-                ended.push(format!("{operation} throws {}", thrown.shown()))
+                ended.push(format!("{operation} throws {}", thrown.display_text()))
             }
         }
     }

@@ -102,7 +102,7 @@ fn run_with(project: &Project, adapter: &str, body: &str) -> String {
             let exception = failure.exception;
             let hints = exception.hints.iter().map(|hint| format!("\n  {hint}"));
             let hints: String = hints.collect();
-            format!("{} {}{hints}", exception.code, exception.shown())
+            format!("{} {}{hints}", exception.code, exception.display_text())
         }
         other => format!("{other:?}"),
     };

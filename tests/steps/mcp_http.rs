@@ -161,7 +161,7 @@ fn run(base: &str, settings: &str) -> (Project, String) {
             let exception = failure.exception;
             let hints = exception.hints.iter().map(|hint| format!("\n  {hint}"));
             let hints: String = hints.collect();
-            format!("{} {}{hints}", exception.code, exception.shown())
+            format!("{} {}{hints}", exception.code, exception.display_text())
         }
         other => format!("{other:?}"),
     };

@@ -3,11 +3,12 @@
 use flowstone_engine::StartOptions;
 use flowstone_engine::blob::BlobRow;
 use flowstone_engine::ports::{
-    Embedded, SearchFilter, SearchHit, SearchTarget, Stores, Sweep, Swept, VectorQuery, WordQuery,
+    Embedded, SearchFilter, SearchHit, SearchTarget, Stores, Sweep, SweepKind, VectorQuery,
+    WordQuery,
 };
 use flowstone_engine::resource::{PREFIX, SearchEntry};
 use flowstone_lang::value::Value;
-use flowstone_project::search::read_words;
+use flowstone_project::search::parse_query;
 
 use super::STORE;
 use crate::bench::{Bench, block_on};
@@ -40,7 +41,7 @@ async fn ask(stores: &Stores, target: SearchTarget, query: &str) -> Vec<SearchHi
     while stores.search.refresh(1_000).await.expect("refreshed").left > 0 {}
     let query = WordQuery {
         target,
-        terms: read_words(query).terms,
+        terms: parse_query(query).terms,
         all: true,
         limit: 20,
         filter: SearchFilter::default(),
@@ -217,7 +218,7 @@ fn the_search_index_keeps_no_resource_alive() {
             .expect("registered");
         assert_eq!(titles(&stores, "walrus").await, "a.txt");
         let sweep = Sweep {
-            what: Swept::Resources,
+            what: SweepKind::Resources,
             older_than_ms: NOW + 1,
             dry_run: false,
         };

@@ -60,7 +60,7 @@ impl Watch for Reports {
                 Ok(_) => format!("{schedule} {}", codec::instant(*tick_ms)),
                 Err(error) => format!("{schedule} refused {}", error.code()),
             },
-            WorkerEvent::Troubled { error } => format!("trouble {error}"),
+            WorkerEvent::StoreFailed { error } => format!("trouble {error}"),
             WorkerEvent::Stopping { active } => format!("stopping {active}"),
         };
         self.0.lock().expect("no panic").push(words);

@@ -353,8 +353,7 @@ impl<'de> SeqAccess<'de> for Items<'_> {
             depth: self.depth,
         };
         let item = seed.deserialize(reader);
-        item.map(Some)
-            .map_err(|error| error.inside(idx.to_string()))
+        item.map(Some).map_err(|error| error.at(idx.to_string()))
     }
 
     fn size_hint(&self) -> Option<usize> {
@@ -385,7 +384,7 @@ impl<'de> MapAccess<'de> for Entries<'_> {
             depth: self.depth,
         };
         let read = seed.deserialize(reader);
-        let read = read.map_err(|error| error.inside(brief(&key)))?;
+        let read = read.map_err(|error| error.at(brief(&key)))?;
         self.value = Some((key, value));
         Ok(Some(read))
     }
@@ -400,7 +399,7 @@ impl<'de> MapAccess<'de> for Entries<'_> {
             depth: self.depth,
         };
         seed.deserialize(reader)
-            .map_err(|error| error.inside(brief(&key)))
+            .map_err(|error| error.at(brief(&key)))
     }
 
     fn size_hint(&self) -> Option<usize> {
@@ -463,14 +462,14 @@ impl<'de> VariantAccess<'de> for Variant<'_> {
                 "this variant holds nothing, got {}",
                 brief(value)
             ))
-            .inside(brief(self.key))),
+            .at(brief(self.key))),
         }
     }
 
     fn newtype_variant_seed<T: DeserializeSeed<'de>>(self, seed: T) -> Result<T::Value, DataError> {
         let (key, reader) = self.contents()?;
         seed.deserialize(reader)
-            .map_err(|error| error.inside(brief(key)))
+            .map_err(|error| error.at(brief(key)))
     }
 
     fn tuple_variant<V: Visitor<'de>>(
@@ -481,7 +480,7 @@ impl<'de> VariantAccess<'de> for Variant<'_> {
         let (key, reader) = self.contents()?;
         reader
             .deserialize_seq(visitor)
-            .map_err(|error| error.inside(brief(key)))
+            .map_err(|error| error.at(brief(key)))
     }
 
     fn struct_variant<V: Visitor<'de>>(
@@ -492,6 +491,6 @@ impl<'de> VariantAccess<'de> for Variant<'_> {
         let (key, reader) = self.contents()?;
         reader
             .deserialize_map(visitor)
-            .map_err(|error| error.inside(brief(key)))
+            .map_err(|error| error.at(brief(key)))
     }
 }

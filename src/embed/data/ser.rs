@@ -74,7 +74,7 @@ impl Items {
         let at = self.items.len();
         let item = item.serialize(self.writer);
         self.items
-            .push(item.map_err(|error| error.inside(at.to_string()))?);
+            .push(item.map_err(|error| error.at(at.to_string()))?);
         Ok(())
     }
 
@@ -86,7 +86,7 @@ impl Items {
 impl Entries {
     fn push<T: Serialize + ?Sized>(&mut self, key: Value, value: &T) -> Result<(), DataError> {
         let value = value.serialize(self.writer);
-        let value = value.map_err(|error| error.inside(key.to_string()))?;
+        let value = value.map_err(|error| error.at(key.to_string()))?;
         self.entries.push((key, value));
         Ok(())
     }
@@ -194,7 +194,7 @@ impl Serializer for Writer {
         inner: &T,
     ) -> Result<Value, DataError> {
         let contents = inner.serialize(self.inner()?);
-        let contents = contents.map_err(|error| error.inside(format!(":{variant}")))?;
+        let contents = contents.map_err(|error| error.at(format!(":{variant}")))?;
         Ok(under(Some(variant), contents))
     }
 

@@ -49,7 +49,7 @@ impl Case {
     /// # Errors
     /// When it is not a map, or has unknown keys.
     pub fn of_value(value: &Value) -> Result<Case, TestError> {
-        let bad = |words: String| Err(TestError::BadCase(words));
+        let bad = |message: String| Err(TestError::BadCase(message));
         let Some(map) = value.as_map() else {
             return bad(format!("a case is a map, not {}", value.kind()));
         };
@@ -104,8 +104,8 @@ impl Case {
     /// When they are not a map.
     pub fn add_mocks(&mut self, mocks: &Value) -> Result<(), TestError> {
         let Some(map) = mocks.as_map() else {
-            let words = format!("mocks are a map, not {}", mocks.kind());
-            return Err(TestError::BadCase(words));
+            let message = format!("mocks are a map, not {}", mocks.kind());
+            return Err(TestError::BadCase(message));
         };
         for (name, mock) in map.entries().iter() {
             self.mock = with(&self.mock, name.clone(), mock.clone());

@@ -47,8 +47,8 @@ pub fn compare(
     for (path, (wanted, _)) in &wanted {
         let found = found.get(path).map_or(0, |(count, _)| *count);
         if found < *wanted {
-            let words = format!("`{path}` happened {found} times, undisturbed {wanted}");
-            comparison.differences.push(words);
+            let message = format!("`{path}` happened {found} times, undisturbed {wanted}");
+            comparison.differences.push(message);
         }
     }
     for (path, (count, doubt)) in &found {
@@ -66,10 +66,10 @@ pub fn compare(
             Doubt::Ask => asked,
         };
         if wanted == 0 || more > allowed {
-            let words = format!(
+            let message = format!(
                 "`{path}` happened {count} times, undisturbed {wanted}, and was asked about {asked} times"
             );
-            comparison.differences.push(words);
+            comparison.differences.push(message);
         }
         match doubt {
             Doubt::Look => comparison.looked_again += more,
@@ -123,14 +123,14 @@ mod tests {
         };
         let undisturbed = (&TestOutcome::default(), &effects("a1 r1 l1")[..]);
         let comparison = compare((&outcome, &effects(found)), undisturbed);
-        let words = format!(
+        let message = format!(
             "{} differences, {} repeated, {} looked again, {} in doubt",
             comparison.differences.len(),
             comparison.repeated,
             comparison.looked_again,
             comparison.in_doubt
         );
-        assert_eq!(words, expected);
+        assert_eq!(message, expected);
     }
 
     #[test]

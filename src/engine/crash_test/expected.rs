@@ -84,7 +84,7 @@ fn of_end(outcome: &TestOutcome, expect: &Value) -> Result<Vec<String>, TestErro
 
 /// Compares an error with its expectation: part of its message, or a map of the fields it must have.
 fn of_error(error: &Exception, wanted: &Value) -> Result<Vec<String>, TestError> {
-    let bad = |words: String| Err(TestError::BadCase(words));
+    let bad = |message: String| Err(TestError::BadCase(message));
     let text = error.text();
     if let Some(part) = wanted.as_str() {
         return Ok(match text.contains(part) {
@@ -131,8 +131,8 @@ fn of_error(error: &Exception, wanted: &Value) -> Result<Vec<String>, TestError>
         if !is_same {
             problems.push(format!(
                 "`:{name}` of the error is {}, expected {}",
-                crate::words::shown(&found),
-                crate::words::shown(value)
+                crate::text::brief(&found),
+                crate::text::brief(value)
             ));
         }
     }
@@ -151,9 +151,9 @@ fn missing_data(data: &Value, wanted: &Value) -> Vec<String> {
         if found != *value {
             problems.push(format!(
                 "{} in the error's data is {}, expected {}",
-                crate::words::shown(key),
-                crate::words::shown(&found),
-                crate::words::shown(value)
+                crate::text::brief(key),
+                crate::text::brief(&found),
+                crate::text::brief(value)
             ));
         }
     }

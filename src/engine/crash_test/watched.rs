@@ -73,7 +73,9 @@ impl Step for Watched {
                 Effect::External => doubt(&config, self.step.repeats_safely(&config)),
             };
             let is_replayed = OVER_HTTP.contains(&cx.kind())
-                && cx.witness().is_some_and(|witness| witness.is_replay());
+                && cx
+                    .exchanges()
+                    .is_some_and(|exchanges| exchanges.is_replay());
             let is_dear = doubt != Doubt::Look || is_costly(cx.kind());
             if mock.is_none() && !self.case.live && !is_replayed && is_dear {
                 return Err(not_performed(cx));
@@ -89,8 +91,8 @@ impl Step for Watched {
                 doubt,
             };
             self.log.add(&line).map_err(|error| {
-                let words = format!("the list of effects cannot be written: {error}");
-                StepError::new("E0582", "unavailable", words)
+                let message = format!("the list of effects cannot be written: {error}");
+                StepError::new("E0582", "unavailable", message)
             })?;
             self.points.pass();
             outcome
@@ -145,11 +147,11 @@ fn given(mock: Value) -> Result<Outcome, StepError> {
 
 fn not_performed(cx: &StepContext) -> StepError {
     let id = cx.step_id();
-    let words = format!(
+    let message = format!(
         "a test does not perform `:{}` steps, and there is no mock for `:{id}`",
         cx.kind()
     );
-    StepError::new("E0583", "no-mock", words).hint(format!(
+    StepError::new("E0583", "no-mock", message).hint(format!(
         "say what it gives with `:mock {{:{id} ...}}` in the case, or let it be performed with `--live`"
     ))
 }

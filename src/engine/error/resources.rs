@@ -9,7 +9,7 @@ use crate::resource::sign::BadLink;
 pub enum ResourceError {
     #[error("there is no resource `{uri}`")]
     Missing { uri: String },
-    #[error("the resource `{uri}` {}", gone_words(*.why, *.at_ms))]
+    #[error("the resource `{uri}` {}", gone_text(*.why, *.at_ms))]
     Gone { uri: String, why: Gone, at_ms: i64 },
     #[error("`{uri}` is needed by {}, which {} not over", runs.join(", "), if runs.len() == 1 { "is" } else { "are" })]
     Needed { uri: String, runs: Vec<String> },
@@ -31,7 +31,7 @@ pub enum ResourceError {
     },
 }
 
-fn gone_words(why: Gone, at_ms: i64) -> String {
+fn gone_text(why: Gone, at_ms: i64) -> String {
     let at = codec::instant(at_ms);
     match why {
         Gone::Deleted => format!("was deleted at {at}"),

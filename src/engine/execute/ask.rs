@@ -337,11 +337,11 @@ fn refused(call: &StepCall<'_>, key: &'static str, answer: &str) -> StepError {
         )
         .hint("`:on-timeout :approve` or `:reject` says what silence means");
     }
-    let words = ["reason", "comment", "message"]
+    let comment = ["reason", "comment", "message"]
         .into_iter()
         .find_map(|key| answer.get(key).and_then(Value::as_str));
-    let message = match (words, silent) {
-        (Some(words), _) => format!("`{title}` was rejected: {words}"),
+    let message = match (comment, silent) {
+        (Some(comment), _) => format!("`{title}` was rejected: {comment}"),
         (None, true) => format!("`{title}` was rejected, because nobody answered in time"),
         (None, false) => format!("`{title}` was rejected"),
     };

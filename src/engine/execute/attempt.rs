@@ -112,7 +112,7 @@ impl Executor<'_> {
         match call.effect {
             // A read may take long, so finished entries are flushed meanwhile. The paid calls of an agent must not be
             // repeated.
-            Effect::Read if call.branch.is_inside() => self.settle_inside().await?,
+            Effect::Read if call.branch.is_nested() => self.commit_nested().await?,
             Effect::Read => self.shared.journal.post()?,
             Effect::External | Effect::OwnStore | Effect::Pure | Effect::Steps => {}
         }
@@ -129,7 +129,7 @@ impl Executor<'_> {
         let is_lack = error.code == StoreError::NO_HANDLE;
         let error = Box::new(error);
         Performed::Event(match is_lack {
-            true => Event::Lacked { error, now_ms },
+            true => Event::NoHandle { error, now_ms },
             false => Event::Failed {
                 error,
                 now_ms,
@@ -377,7 +377,7 @@ impl Executor<'_> {
 
     /// Returns when the run is interrupted or cancelled.
     pub(super) async fn halted(&self) -> Halt {
-        if self.is_beside.get() {
+        if self.is_concurrent.get() {
             // The executor of several branches checks for all of them.
             self.left().await;
             return Halt::Interrupted;

@@ -59,7 +59,7 @@ impl Branch {
     }
 
     /// Returns a new concurrent branch. `prefix` is unique in the run.
-    pub(super) fn beside(prefix: String, from: &Branch) -> Rc<Branch> {
+    pub(super) fn concurrent(prefix: String, from: &Branch) -> Rc<Branch> {
         let seed = from.seed_below(&prefix);
         let branch = Branch::new(prefix, seed);
         branch.forks.set(from.forks.get());
@@ -99,7 +99,7 @@ impl Branch {
     }
 
     /// Returns a branch for the nested steps of a step, under the path `prefix`.
-    pub(super) fn inside(prefix: String, owner: &Branch) -> Branch {
+    pub(super) fn nested(prefix: String, owner: &Branch) -> Branch {
         let seed = owner.seed_below(&prefix);
         let mut branch = Branch::new(prefix, seed);
         branch.is_alone = owner.is_alone;
@@ -110,12 +110,12 @@ impl Branch {
 
     /// Returns a branch at the same path for a concurrent nested step, with its own limits and rules. The two share their
     /// counters of steps.
-    pub(super) fn twin(&self, inside: &NestedRequest) -> Rc<Branch> {
+    pub(super) fn twin(&self, nested: &NestedRequest) -> Rc<Branch> {
         let mut branch = Branch::new(self.prefix.clone(), self.seed);
         branch.is_alone = self.is_alone;
         branch.level = self.level;
-        branch.allowance = inside.allowance;
-        branch.rules = inside.rules.clone().or_else(|| self.rules.clone());
+        branch.allowance = nested.allowance;
+        branch.rules = nested.rules.clone().or_else(|| self.rules.clone());
         branch.counters = self.counters.clone();
         Rc::new(branch)
     }
@@ -126,7 +126,7 @@ impl Branch {
     }
 
     /// Tells whether this branch is for nested steps.
-    pub(super) fn is_inside(&self) -> bool {
+    pub(super) fn is_nested(&self) -> bool {
         self.level > 0
     }
 

@@ -18,7 +18,7 @@ use flowstone_lang::value::{Result as Evaluated, Signal, Stop, Value};
 use flowstone_lang::vm::Request;
 
 use super::branch::{Branch, Waiting};
-use super::call::Asked;
+use super::call::PreparedRequest;
 use super::{Answer, Begun, Executor, Halt};
 use crate::diagnostic::Diagnostic;
 use crate::error::EngineError;
@@ -54,7 +54,7 @@ enum State<'d> {
     /// The fiber runs, or is ready to be resumed.
     Running,
     /// The journal has the answer, at this place.
-    Replayed(usize, Box<Asked<'d>>),
+    Replayed(usize, Box<PreparedRequest<'d>>),
     /// Its request, at this path, is in progress.
     Live(String),
     /// The run is over, and the journal has no answer for its request.
@@ -106,7 +106,7 @@ impl Executor<'_> {
 
     /// Runs branches concurrently, and returns their combined result.
     pub(super) async fn side_by_side(&self, branch: &Rc<Branch>, asked: Branches) -> Answer {
-        let _beside = self.beside();
+        let _concurrent = self.mark_concurrent();
         let mut branching = Branching {
             executor: self,
             branches: BTreeMap::new(),
@@ -140,7 +140,7 @@ impl<'d, 'a> Branching<'d, 'a> {
                 };
             }
             if std::mem::take(&mut self.is_turn_due) && !self.turns.is_empty() {
-                self.give_turns();
+                self.resume_waiting();
                 continue;
             }
             let next = self.replayed.first_key_value().map(|(place, _)| *place);
@@ -156,14 +156,14 @@ impl<'d, 'a> Branching<'d, 'a> {
     }
 
     /// Resumes the branches that need a value which another branch was computing: it may be available.
-    fn give_turns(&mut self) {
+    fn resume_waiting(&mut self) {
         for id in std::mem::take(&mut self.turns) {
             self.resume(id, Ok(Value::Bool(true)));
         }
     }
 
     /// Ends one of several branches that wait for each other with an error.
-    fn refuse_turn(&mut self) -> bool {
+    fn break_cycle(&mut self) -> bool {
         let Some(id) = self.turns.pop_first() else {
             return false;
         };
@@ -195,12 +195,12 @@ impl<'d, 'a> Branching<'d, 'a> {
         if let Some(active) = owner.and_then(|owner| self.branches.get_mut(&owner)) {
             active.state = State::Group(id);
         }
-        self.go_on(id, branch);
+        self.start_ready(id, branch);
         Ok(())
     }
 
     /// Starts the branches of a group that may start; if none is left, answers its owner.
-    fn go_on(&mut self, group_id: u64, branch: &Rc<Branch>) {
+    fn start_ready(&mut self, group_id: u64, branch: &Rc<Branch>) {
         loop {
             let id = self.next_id();
             let Some(group) = self.groups.get_mut(&group_id) else {
@@ -215,7 +215,7 @@ impl<'d, 'a> Branching<'d, 'a> {
             group.running.insert(idx, id);
             let function = group.asked.nodes[idx].function.clone();
             let bound = group.asked.bound.clone();
-            let branch = Branch::beside(prefix, branch);
+            let branch = Branch::concurrent(prefix, branch);
             let fiber = self.executor.fiber_of(&branch, move |vm| {
                 for (var, value) in bound {
                     vm.bind(var, value);
@@ -316,16 +316,16 @@ impl<'d, 'a> Branching<'d, 'a> {
                 executor.check_cut()?;
                 return Ok(Some(answer));
             }
-            Begun::Replayed(asked) => {
-                let place = asked.recorded.place;
+            Begun::Replayed(prepared) => {
+                let place = prepared.recorded.place;
                 self.replayed.insert(place, id);
-                State::Replayed(place, asked)
+                State::Replayed(place, prepared)
             }
-            Begun::Live(asked) if executor.replay_only => {
-                State::Unanswered(executor.unfinished(&asked.call))
+            Begun::Live(prepared) if executor.replay_only => {
+                State::Unanswered(executor.unfinished(&prepared.call))
             }
-            Begun::Live(asked) => {
-                self.begin_live(id, asked);
+            Begun::Live(prepared) => {
+                self.begin_live(id, prepared);
                 return Ok(None);
             }
             Begun::Branches(asked) => {
@@ -342,11 +342,11 @@ impl<'d, 'a> Branching<'d, 'a> {
     }
 
     /// Performs the request of a branch.
-    fn begin_live(&mut self, id: u64, asked: Box<Asked<'d>>) {
+    fn begin_live(&mut self, id: u64, prepared: Box<PreparedRequest<'d>>) {
         let executor = self.executor;
-        asked.call.branch.set_sequence(None);
-        let at = asked.call.at.clone();
-        self.underway.add(id, Box::pin(executor.live(asked)));
+        prepared.call.branch.set_sequence(None);
+        let at = prepared.call.at.clone();
+        self.underway.add(id, Box::pin(executor.live(prepared)));
         self.set_state(id, State::Live(at));
     }
 
@@ -392,7 +392,7 @@ impl<'d, 'a> Branching<'d, 'a> {
         let owner = self.groups.get(&active.group).and_then(|group| group.owner);
         let branch = owner.and_then(|owner| Some(self.branches.get(&owner)?.branch.clone()));
         let branch = branch.unwrap_or_else(|| self.executor.branch.clone());
-        self.go_on(active.group, &branch);
+        self.start_ready(active.group, &branch);
     }
 
     /// Delivers the answer of the journal at a place.
@@ -405,12 +405,12 @@ impl<'d, 'a> Branching<'d, 'a> {
             return Ok(());
         };
         self.is_turn_due = true;
-        if let State::Replayed(_, asked) = std::mem::replace(&mut active.state, State::Running) {
+        if let State::Replayed(_, prepared) = std::mem::replace(&mut active.state, State::Running) {
             if self.executor.dry_run.is_some() {
-                self.begin_live(id, asked);
+                self.begin_live(id, prepared);
                 return Ok(());
             }
-            let answer = self.executor.replay(&asked)?;
+            let answer = self.executor.replay(&prepared)?;
             self.executor.check_cut()?;
             self.runnable.push_back((id, answer));
         }
@@ -453,7 +453,7 @@ impl<'d, 'a> Branching<'d, 'a> {
         if self.executor.options.interrupt.is_set() {
             return Err(self.leave().await);
         }
-        if self.underway.is_empty() && self.arrived.is_empty() && self.refuse_turn() {
+        if self.underway.is_empty() && self.arrived.is_empty() && self.break_cycle() {
             self.is_turn_due = true;
             return Ok(());
         }
@@ -559,14 +559,14 @@ impl<'d, 'a> Branching<'d, 'a> {
             }
         }
         if waiting.is_empty() {
-            let words = "branches wait for one another".to_owned();
-            return Err(EngineError::Internal(words).into());
+            let message = "branches wait for one another".to_owned();
+            return Err(EngineError::Internal(message).into());
         }
         let reason = reason(&waiting);
         let due_ms = waiting.iter().filter_map(|wait| wait.due_ms).min();
         let report = Some((reason.clone(), due_ms));
         if self.reported != report || !self.executor.is_waiting.get() {
-            self.executor.say_all_wait(&reason, due_ms)?;
+            self.executor.write_waits(&reason, due_ms)?;
             self.reported = report;
         }
         if waiting.iter().any(|wait| wait.stays) {
@@ -578,7 +578,7 @@ impl<'d, 'a> Branching<'d, 'a> {
     /// Notifies the active branches that the run is interrupted; external effects are allowed to finish.
     async fn leave(&mut self) -> Halt {
         self.underway.drop_unpolled();
-        self.executor.tell_leaving();
+        self.executor.notify_leaving();
         let finish = async {
             while !self.underway.is_empty() {
                 for (_, answer) in poll_fn(|cx| self.underway.poll(cx)).await {

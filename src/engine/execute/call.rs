@@ -37,7 +37,7 @@ const REQUEST_SHOWN: usize = 600;
 const OWN_RUN: &str = "<this run>";
 
 /// A step request together with its journal entries.
-pub(super) struct Asked<'a> {
+pub(super) struct PreparedRequest<'a> {
     pub call: StepCall<'a>,
     pub recorded: Recorded,
     /// Whether the journal has entries about it.
@@ -122,7 +122,7 @@ impl Drop for Counted {
 
 impl StepCall<'_> {
     /// Tells whether the journal has the same request.
-    pub(super) fn is_asked_by(&self, recorded: &Recorded) -> bool {
+    pub(super) fn is_requested_by(&self, recorded: &Recorded) -> bool {
         recorded.what == self.spec.kind
             && (recorded.digest == self.digest || self.older_digests.contains(&recorded.digest))
     }
@@ -215,7 +215,7 @@ impl Executor<'_> {
         place: Span,
     ) -> Result<Begun<'_>, Halt> {
         self.shared.journal.usage().step()?;
-        if !branch.is_inside() {
+        if !branch.is_nested() {
             self.shared.count_use();
         }
         let call = match self.prepare(branch, kind, id, config) {
@@ -229,7 +229,7 @@ impl Executor<'_> {
             known
         };
         if call.effect == Effect::Steps {
-            self.forget_inside(&call, known.as_ref());
+            self.drop_nested(&call, known.as_ref());
         }
         let is_known = known.is_some();
         let recorded = known.unwrap_or_default();
@@ -241,36 +241,38 @@ impl Executor<'_> {
             branch.set_child(run.clone(), crate::call_flow::close(&call.config));
         }
         let is_over = recorded.end().is_some();
-        let asked = Box::new(Asked {
+        let prepared = Box::new(PreparedRequest {
             call,
             recorded,
             is_known,
         });
         Ok(match is_over {
-            true => Begun::Replayed(asked),
-            false => Begun::Live(asked),
+            true => Begun::Replayed(prepared),
+            false => Begun::Live(prepared),
         })
     }
 
     /// Performs a step, or continues one that was begun.
-    pub(super) async fn live(&self, mut asked: Box<Asked<'_>>) -> Answer {
-        let answer = self.perform_asked(&mut asked).await?;
-        Ok(self.concluded(&asked.call, answer))
+    pub(super) async fn live(&self, mut prepared: Box<PreparedRequest<'_>>) -> Answer {
+        let answer = self.perform_prepared(&mut prepared).await?;
+        Ok(self.concluded(&prepared.call, answer))
     }
 
     /// Performs a request. It is borrowed: every move of it would increase the memory of a waiting branch.
-    pub(super) async fn perform_asked(&self, asked: &mut Asked<'_>) -> Answer {
-        let call = &asked.call;
+    pub(super) async fn perform_prepared(&self, prepared: &mut PreparedRequest<'_>) -> Answer {
+        let call = &prepared.call;
         if let Some(dry_run) = &self.dry_run {
-            let recorded = asked.is_known.then(|| std::mem::take(&mut asked.recorded));
+            let recorded = prepared
+                .is_known
+                .then(|| std::mem::take(&mut prepared.recorded));
             return Box::pin(self.dry_run(dry_run, call, recorded)).await;
         }
-        if !asked.is_known
+        if !prepared.is_known
             && let Some(answer) = self.reused(call)
         {
             return answer;
         }
-        let progress = std::mem::take(&mut asked.recorded).progress;
+        let progress = std::mem::take(&mut prepared.recorded).progress;
         let span = trace::step(&call.at, call.spec.kind);
         self.execute(call, progress).instrument(span).await
     }
@@ -442,7 +444,7 @@ impl Executor<'_> {
 
     /// Checks that a replayed request equals the journaled one.
     fn compare(&self, call: &StepCall<'_>, recorded: &Recorded) -> Result<(), Halt> {
-        if call.is_asked_by(recorded) {
+        if call.is_requested_by(recorded) {
             return Ok(());
         }
         let shown = recorded.request.as_deref().unwrap_or("(not kept)");
@@ -483,7 +485,7 @@ impl Executor<'_> {
         let Some(End::Value(text)) = recorded.end() else {
             return None;
         };
-        if !call.is_asked_by(&recorded) {
+        if !call.is_requested_by(&recorded) {
             return None;
         }
         let entry = call.entry(self, EntryKind::Result, text.clone());
@@ -500,13 +502,13 @@ impl Executor<'_> {
     }
 
     /// Answers a step request from the journal.
-    pub(super) fn replay(&self, asked: &Asked<'_>) -> Answer {
-        match asked.recorded.end() {
+    pub(super) fn replay(&self, prepared: &PreparedRequest<'_>) -> Answer {
+        match prepared.recorded.end() {
             Some(end) => {
-                let answer = self.replayed(&asked.call, &asked.recorded, end)?;
-                Ok(self.concluded(&asked.call, answer))
+                let answer = self.replayed(&prepared.call, &prepared.recorded, end)?;
+                Ok(self.concluded(&prepared.call, answer))
             }
-            None => Err(self.unfinished(&asked.call).into()),
+            None => Err(self.unfinished(&prepared.call).into()),
         }
     }
 

@@ -11,9 +11,9 @@ use crate::journal::Checks;
 use crate::ports::{Change, StoreError};
 
 /// Marks that concurrent branches are active, as long as this lives.
-pub(super) struct Beside<'d>(&'d Cell<bool>, &'d Cell<bool>);
+pub(super) struct Concurrent<'d>(&'d Cell<bool>, &'d Cell<bool>);
 
-impl Drop for Beside<'_> {
+impl Drop for Concurrent<'_> {
     fn drop(&mut self) {
         self.0.set(false);
         self.1.set(false);
@@ -158,13 +158,13 @@ impl Executor<'_> {
     }
 
     /// Marks that concurrent branches are active, until the returned guard is dropped.
-    pub(super) fn beside(&self) -> Beside<'_> {
-        self.is_beside.set(true);
-        Beside(&self.is_beside, &self.is_leaving)
+    pub(super) fn mark_concurrent(&self) -> Concurrent<'_> {
+        self.is_concurrent.set(true);
+        Concurrent(&self.is_concurrent, &self.is_leaving)
     }
 
     /// Notifies the branches that the run is interrupted.
-    pub(super) fn tell_leaving(&self) {
+    pub(super) fn notify_leaving(&self) {
         self.is_leaving.set(true);
         self.leaving.notify_waiters();
     }

@@ -148,7 +148,7 @@ impl Executor<'_> {
 
     /// Suspends, or waits briefly.
     async fn wait_for_child(&self, call: &StepCall<'_>, reason: String) -> Result<(), Halt> {
-        self.say_waiting(call, &reason, None, Vec::new()).await?;
+        self.mark_waiting(call, &reason, None, Vec::new()).await?;
         let waiting = Waiting {
             reason,
             due_ms: None,
@@ -274,13 +274,13 @@ fn of_failure(row: &RunRow) -> StepError {
 
 /// Returns the root cause in the error: a run that failed because its own child did adds no information.
 fn innermost(exception: &Exception) -> String {
-    let mut message = exception.shown();
+    let mut message = exception.display_text();
     let mut at = (exception.code, &exception.data);
     while at.0 == FAILED
         && let Some(error) = at.1.get("error")
-        && let Some(words) = error.get("message").and_then(Value::as_str)
+        && let Some(text) = error.get("message").and_then(Value::as_str)
     {
-        message = words;
+        message = text;
         let code = error.get("code").and_then(Value::as_str).unwrap_or("");
         let Some(data) = error.get("data").filter(|_| code == FAILED) else {
             break;
@@ -293,7 +293,10 @@ fn innermost(exception: &Exception) -> String {
 /// Returns a child's error as data, because the data of an exception must not contain another exception.
 fn facts(exception: &Exception) -> Value {
     Value::map([
-        (Value::keyword("message"), Value::from(exception.shown())),
+        (
+            Value::keyword("message"),
+            Value::from(exception.display_text()),
+        ),
         (Value::keyword("code"), Value::from(exception.code)),
         (Value::keyword("data"), exception.data.clone()),
     ])

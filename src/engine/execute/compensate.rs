@@ -127,7 +127,7 @@ impl Executor<'_> {
                     }
                     // The other functions and the compensations still have to run.
                     ended @ (Ended::Threw(_) | Ended::Stopped(_)) => {
-                        let why = words(&ended);
+                        let why = describe(&ended);
                         self.note_compensation(compensate, "failed", Some(&why));
                         self.emit(&RunEvent::Log {
                             level: "error".to_owned(),
@@ -145,7 +145,7 @@ impl Executor<'_> {
                     return Ok(Compensated::Left(left));
                 }
                 ended @ (Ended::Threw(_) | Ended::Stopped(_)) => {
-                    let why = words(&ended);
+                    let why = describe(&ended);
                     self.note_compensation(compensate, "failed", Some(&why));
                     let path = compensate.path.clone();
                     return Ok(Compensated::Stuck { path, why });
@@ -205,9 +205,9 @@ pub(super) fn at_prompt() -> Exception {
     .hint("put it into a flow file and start that with `flowstone run`")
 }
 
-fn words(ended: &Ended) -> String {
+fn describe(ended: &Ended) -> String {
     match ended {
-        Ended::Threw(exception) => exception.shown().to_owned(),
+        Ended::Threw(exception) => exception.display_text().to_owned(),
         Ended::Stopped(stop) => format!("it was stopped: {stop}"),
         Ended::Value(_) | Ended::Interrupted | Ended::Suspended { .. } => String::new(),
     }

@@ -82,7 +82,7 @@ impl Changed {
     }
 
     /// Returns the changed part of the definition to which a request refers.
-    fn met_by(&self, call: &StepCall<'_>) -> Option<String> {
+    fn affecting(&self, call: &StepCall<'_>) -> Option<String> {
         if self.providers && matches!(call.spec.kind, "agent" | "llm") {
             return Some("`:llm-providers`".to_owned());
         }
@@ -118,7 +118,7 @@ pub struct Difference {
     /// The request of this flow; `None`: it no longer makes one at this path.
     pub requested: Option<String>,
     pub place: Option<FailurePlace>,
-    pub answer: Stand,
+    pub answer: Resolution,
 }
 
 impl Difference {
@@ -134,7 +134,7 @@ impl Difference {
 
 /// The answer to a request that differs from the journal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Stand {
+pub enum Resolution {
     /// No answer: the dry run ended there.
     Stopped,
     /// No answer: the flow no longer makes the request.
@@ -145,13 +145,13 @@ pub enum Stand {
     Performed,
 }
 
-impl Stand {
+impl Resolution {
     pub fn name(self) -> &'static str {
         match self {
-            Stand::Stopped => "stopped",
-            Stand::Dropped => "dropped",
-            Stand::Assumed => "assumed",
-            Stand::Performed => "performed",
+            Resolution::Stopped => "stopped",
+            Resolution::Dropped => "dropped",
+            Resolution::Assumed => "assumed",
+            Resolution::Performed => "performed",
         }
     }
 }
@@ -233,7 +233,7 @@ pub(crate) async fn dry_run(engine: &Engine, script: Script) -> Result<DryRunRep
     };
     let history = History::new(script.entries);
     let mut executor = Executor::new(engine, place, history, Rc::new(NoObserver), options);
-    executor.writer().keep_nothing();
+    executor.writer().discard_writes();
     executor.dry_run = Some(DryRun {
         purpose: script.purpose,
         changed: script.changed,
@@ -265,21 +265,21 @@ impl Executor<'_> {
         let Some(recorded) = recorded else {
             return self.dry_run_new(dry_run, call).await;
         };
-        let met = dry_run.changed.met_by(call);
+        let met = dry_run.changed.affecting(call);
         let Some(end) = recorded.end() else {
             return self.dry_run_open(dry_run, call, &recorded);
         };
-        if call.is_asked_by(&recorded) && met.is_none() {
+        if call.is_requested_by(&recorded) && met.is_none() {
             *dry_run.answered.borrow_mut() += 1;
             return self.replayed(call, &recorded, end);
         }
         let mut difference = self.difference(call, Some(&recorded));
-        if let (true, Some(met)) = (call.is_asked_by(&recorded), met) {
+        if let (true, Some(met)) = (call.is_requested_by(&recorded), met) {
             let requested = difference.requested.get_or_insert_default();
             *requested = format!("{requested} ({met} is another now)");
         }
         if dry_run.may_do(call) {
-            difference.answer = Stand::Performed;
+            difference.answer = Resolution::Performed;
             dry_run.note(difference);
             return self.execute(call, Progress::default()).await;
         }
@@ -288,7 +288,7 @@ impl Executor<'_> {
             dry_run.note(difference);
             return Err(stopped(call));
         }
-        difference.answer = Stand::Assumed;
+        difference.answer = Resolution::Assumed;
         dry_run.note(difference);
         self.replayed(call, &recorded, end)
     }
@@ -309,7 +309,7 @@ impl Executor<'_> {
                 Err(stopped(call))
             }
             Purpose::Differences { .. } if dry_run.may_do(call) => {
-                difference.answer = Stand::Performed;
+                difference.answer = Resolution::Performed;
                 dry_run.note(difference);
                 self.execute(call, Progress::default()).await
             }
@@ -322,7 +322,7 @@ impl Executor<'_> {
 
     /// Handles a step that was begun and has not ended.
     fn dry_run_open(&self, dry_run: &DryRun, call: &StepCall<'_>, recorded: &Recorded) -> Answer {
-        if call.is_asked_by(recorded) {
+        if call.is_requested_by(recorded) {
             dry_run.next.borrow_mut().push(call.at.clone());
         } else {
             dry_run.note(self.difference(call, Some(recorded)));
@@ -336,7 +336,7 @@ impl Executor<'_> {
             recorded: recorded.map(shown),
             requested: Some(format!(":{} {}", call.spec.kind, call.request)),
             place: self.place_of(call).map(|place| *place),
-            answer: Stand::Stopped,
+            answer: Resolution::Stopped,
         }
     }
 
@@ -364,7 +364,9 @@ impl Executor<'_> {
         };
         let mut differences = dry_run.differences.take();
         // If the evaluation stopped early, later steps may still be requested.
-        let is_cut_short = differences.iter().any(|met| met.answer == Stand::Stopped);
+        let is_cut_short = differences
+            .iter()
+            .any(|met| met.answer == Resolution::Stopped);
         for (path, left) in self.shared.history.borrow().left_steps() {
             if !is_cut_short {
                 differences.push(Difference {
@@ -372,7 +374,7 @@ impl Executor<'_> {
                     recorded: Some(shown(left)),
                     requested: None,
                     place: None,
-                    answer: Stand::Dropped,
+                    answer: Resolution::Dropped,
                 });
             }
         }

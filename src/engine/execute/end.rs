@@ -161,12 +161,12 @@ impl Executor<'_> {
         match codec::encode(value) {
             Ok(text) if text.len() > self.limits().result => {
                 let most = limits::RESULT.shown(self.limits().result as u64);
-                let words = format!(
+                let message = format!(
                     "the result of the flow has {} bytes, and at most {most} are allowed",
                     text.len()
                 );
                 let raise = self.shared.journal.usage().how_to_raise(&limits::RESULT);
-                let exception = Exception::new(Class::ERROR, limits::RESULT.code, words)
+                let exception = Exception::new(Class::ERROR, limits::RESULT.code, message)
                     .hint(format!("return a reference to a file or blob, or {raise}"));
                 Verdict::Failed(Rc::new(exception))
             }
@@ -176,8 +176,8 @@ impl Executor<'_> {
                 Verdict::Completed(text, value)
             }
             Err(error) => {
-                let words = unstorable(&error);
-                let exception = Exception::new(Class::ILLEGAL_ARGUMENT, error.code(), words);
+                let message = unstorable(&error);
+                let exception = Exception::new(Class::ILLEGAL_ARGUMENT, error.code(), message);
                 let exception = match error.hint() {
                     Some(hint) => exception.hint(hint),
                     None => exception,

@@ -277,7 +277,7 @@ pub(super) struct CancelRequests {
 }
 
 impl Watch for Shared {
-    fn glance(&self) -> Evaluated<(), Stop> {
+    fn check_interrupt(&self) -> Evaluated<(), Stop> {
         match self.cutoff.is_suspended() {
             true => Err(Stop::Evicted),
             false => Ok(()),
@@ -391,7 +391,7 @@ impl Host for FlowHost {
         self.cutoff.touch_session()
     }
 
-    fn company(&mut self) -> Option<Request> {
+    fn yield_request(&mut self) -> Option<Request> {
         (!self.branch.is_main()).then(|| Request::new(natives::Request::Turn))
     }
 

@@ -18,7 +18,7 @@ use super::call::StepCall;
 use super::underway::Underway;
 use super::{Begun, Executor, Halt};
 use crate::error::EngineError;
-use crate::journal::{Recorded, inside_of};
+use crate::journal::{Recorded, nested_prefix};
 use crate::ports::EntryKind;
 use crate::step::{NestedAnswer, NestedRequest, NestedSteps, Outcome, StepError, error_of};
 
@@ -81,7 +81,7 @@ impl Executor<'_> {
         let mut within = Within {
             executor: self,
             owner: call.branch.clone(),
-            place: Branch::inside(inside_of(&call.at, attempt), &call.branch),
+            place: Branch::nested(nested_prefix(&call.at, attempt), &call.branch),
             underway: Underway::new(),
             branches: BTreeMap::new(),
             leaving: Leaving::default(),
@@ -112,7 +112,7 @@ impl Executor<'_> {
             if let Some(halt) = within.left() {
                 return Poll::Ready(Err(halt));
             }
-            within.say_waiting();
+            within.mark_waiting();
             timeout.as_mut().poll(cx).map(|()| Ok(None))
         });
         match ended.await? {
@@ -126,7 +126,7 @@ impl Executor<'_> {
     }
 
     /// Commits ended nested steps before the next one begins: repeating one costs more than waiting for the disk.
-    pub(super) async fn settle_inside(&self) -> Result<(), EngineError> {
+    pub(super) async fn commit_nested(&self) -> Result<(), EngineError> {
         if self.shared.has_pending() {
             self.settle_now().await?;
         }
@@ -135,7 +135,7 @@ impl Executor<'_> {
 
     /// Drops the journal entries of nested steps that will not be requested again: those of earlier attempts, or all if
     /// the journal has the result of the outer step or nothing is performed.
-    pub(super) fn forget_inside(&self, call: &StepCall<'_>, recorded: Option<&Recorded>) {
+    pub(super) fn drop_nested(&self, call: &StepCall<'_>, recorded: Option<&Recorded>) {
         let attempts = recorded.map_or(0, |recorded| recorded.progress.attempts);
         let is_over = recorded.is_some_and(|recorded| recorded.end().is_some());
         let forgotten = match is_over || self.dry_run.is_some() {
@@ -144,20 +144,20 @@ impl Executor<'_> {
         };
         if forgotten > 0 {
             let mut history = self.shared.history.borrow_mut();
-            history.take_inside(&call.at, forgotten);
+            history.take_nested(&call.at, forgotten);
         }
     }
 
-    async fn inner(&self, branch: Rc<Branch>, inside: NestedRequest) -> Inner {
-        let ended = self.inner_request(branch, inside).await;
+    async fn inner(&self, branch: Rc<Branch>, nested: NestedRequest) -> Inner {
+        let ended = self.inner_request(branch, nested).await;
         self.check_cut()?;
         ended
     }
 
-    async fn inner_request(&self, branch: Rc<Branch>, inside: NestedRequest) -> Inner {
+    async fn inner_request(&self, branch: Rc<Branch>, nested: NestedRequest) -> Inner {
         let NestedRequest {
             kind, id, config, ..
-        } = inside;
+        } = nested;
         let id = Value::from(id.as_str());
         let path = |asked: &StepCall<'_>| asked.at.clone();
         Ok(
@@ -182,7 +182,7 @@ impl Executor<'_> {
                     if self.replay_only {
                         return Err(self.unfinished(&asked.call).into());
                     }
-                    let answer = self.perform_asked(&mut asked).await?;
+                    let answer = self.perform_prepared(&mut asked).await?;
                     Ended {
                         wrapped: wrapped(&asked.call, &answer),
                         answer: self.concluded(&asked.call, answer),
@@ -198,8 +198,8 @@ impl Executor<'_> {
                     path: id.as_str().unwrap_or_default().to_owned(),
                 },
                 Begun::Branches(_) | Begun::Turn => {
-                    let words = "a step inside another is a step".to_owned();
-                    return Err(EngineError::Internal(words).into());
+                    let message = "a step inside another is a step".to_owned();
+                    return Err(EngineError::Internal(message).into());
                 }
             },
         )
@@ -218,12 +218,12 @@ impl<'d> Within<'d, '_> {
             return;
         }
         let executor = self.executor;
-        while let Some((id, inside)) = nested.take_asked() {
-            let branch = self.place.twin(&inside);
+        while let Some((id, request)) = nested.take_asked() {
+            let branch = self.place.twin(&request);
             self.branches.insert(id, branch.clone());
             // Boxed, because it may contain further steps that perform nested steps.
             self.underway
-                .add(id, Box::pin(executor.inner(branch, inside)));
+                .add(id, Box::pin(executor.inner(branch, request)));
         }
     }
 
@@ -255,8 +255,8 @@ impl<'d> Within<'d, '_> {
             Ok(value) => Ok(value),
             Err(Signal::Throw(exception)) => Err(error_of(&exception)),
             Err(Signal::Stop(stop)) => {
-                let words = format!("a step inside another was stopped: {stop}");
-                return Err(EngineError::Internal(words).into());
+                let message = format!("a step inside another was stopped: {stop}");
+                return Err(EngineError::Internal(message).into());
             }
         };
         nested.answer(
@@ -288,7 +288,7 @@ impl<'d> Within<'d, '_> {
     }
 
     /// Marks the outer step's branch as waiting if all nested steps in progress wait.
-    fn say_waiting(&mut self) {
+    fn mark_waiting(&mut self) {
         let waits = self.branches.values().map(|branch| branch.waiting());
         let waits: Option<Vec<Waiting>> = waits.collect();
         let Some(waits) = waits.filter(|waits| !waits.is_empty()) else {

@@ -111,7 +111,7 @@ impl Executor<'_> {
         let entry = call.entry(self, EntryKind::Timer, self.scope.redact_strings(text));
         let due_ms = [notice.due_ms.filter(|_| !notice.is_over), deadline_ms];
         let due_ms = due_ms.into_iter().flatten().min();
-        self.say_still_waiting(call, due_ms, entry).await?;
+        self.note_waiting(call, due_ms, entry).await?;
         Ok(notice.due_ms.filter(|_| !notice.is_over))
     }
 

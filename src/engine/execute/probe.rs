@@ -42,7 +42,7 @@ impl Executor<'_> {
             let message = "a step without a probe was to be probed".to_owned();
             return Err(EngineError::Internal(message).into());
         };
-        let probed = match self.look_for_effect(call, probe).await? {
+        let probed = match self.probe_effect(call, probe).await? {
             Ok(Found::Done(value)) => {
                 let text = codec::encode(&value).map_err(EngineError::from)?;
                 Probed::Done(self.scope.redact_edn(text))
@@ -56,7 +56,7 @@ impl Executor<'_> {
         Ok(Performed::Event(Event::Probed(probed)))
     }
 
-    async fn look_for_effect(
+    async fn probe_effect(
         &self,
         call: &StepCall<'_>,
         probe: &Probe,
@@ -79,7 +79,7 @@ impl Executor<'_> {
         };
         let seen = match look.get("type") {
             Some(kind) if look.as_map().is_some() => {
-                match self.look(call, kind, &look).await? {
+                match self.perform_probe(call, kind, &look).await? {
                     Ok(seen) => seen,
                     // A missing object was not created.
                     Err(error) if error.kind == "not-found" => return Ok(Ok(Found::NotDone)),
@@ -124,7 +124,7 @@ impl Executor<'_> {
 
     /// Performs the step of a probe, which must be a read, with its own retries. Only its result is journaled, because
     /// repeating a read is harmless.
-    async fn look(
+    async fn perform_probe(
         &self,
         doubted: &StepCall<'_>,
         kind: &Value,
@@ -152,12 +152,12 @@ impl Executor<'_> {
                     Outcome::Child(_)
                     | Outcome::Commit(_)
                     | Outcome::Suspend(_)
-                    | Outcome::Sleep { .. } => Err(only_looks(call.spec.kind)),
+                    | Outcome::Sleep { .. } => Err(only_reads(call.spec.kind)),
                 }
             });
             let error = match self.guarded(&call, performing).await? {
                 Ok(Outcome::Value(value)) => return Ok(Ok(value)),
-                Ok(_) => only_looks(call.spec.kind),
+                Ok(_) => only_reads(call.spec.kind),
                 Err(error) => error,
             };
             let random = self.engine.services.random.next();
@@ -214,7 +214,7 @@ impl Executor<'_> {
             config,
         )?;
         if !matches!(call.effect, Effect::Read | Effect::Pure) {
-            return Err(only_looks(call.spec.kind));
+            return Err(only_reads(call.spec.kind));
         }
         call.idempotency_key.clone_from(&doubted.idempotency_key);
         Ok(call)
@@ -237,7 +237,7 @@ fn found(verdict: Value) -> Found {
     }
 }
 
-fn only_looks(kind: &str) -> StepError {
+fn only_reads(kind: &str) -> StepError {
     let message = format!("a probe only reads, and this `:{kind}` step may change something");
     StepError::config("E0534", message).hint("probe with a step that reads")
 }

@@ -160,7 +160,7 @@ impl Executor<'_> {
                 self.shared.journal.append(cost);
             }
             if is_value {
-                self.shared.journal.relieve()?;
+                self.shared.journal.flush_if_large()?;
             }
         }
         Ok(self.next_action(request, decision.then))

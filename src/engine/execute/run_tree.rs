@@ -23,11 +23,11 @@ use crate::step::LocalFuture;
 #[derive(Default)]
 pub(crate) struct RunTree {
     /// Children that wait to be executed.
-    asked: RefCell<Vec<Asked>>,
+    requested: RefCell<Vec<ChildRequest>>,
 }
 
 /// A child to be executed.
-struct Asked {
+struct ChildRequest {
     run: RunId,
     observer: Rc<dyn Observer>,
     options: ExecuteOptions,
@@ -88,7 +88,7 @@ impl RunTree {
     ) -> Executed {
         let interrupt = options.interrupt.below();
         let end = Rc::new(ChildEnd::default());
-        self.asked.borrow_mut().push(Asked {
+        self.requested.borrow_mut().push(ChildRequest {
             run: child.id.clone(),
             observer,
             options: ExecuteOptions {
@@ -109,7 +109,7 @@ impl RunTree {
 
     /// Executes a cancelled child for which no branch waits, unless it is being executed already.
     pub(super) fn tidy_up(&self, run: RunId, observer: Rc<dyn Observer>, options: &ExecuteOptions) {
-        self.asked.borrow_mut().push(Asked {
+        self.requested.borrow_mut().push(ChildRequest {
             run,
             observer,
             options: ExecuteOptions {
@@ -136,10 +136,14 @@ impl RunTree {
                 {
                     done = Some(value);
                 }
-                let asked = self.asked.take();
-                underway.extend(asked.into_iter().map(|asked| self.begin(engine, asked)));
+                let requested = self.requested.take();
+                underway.extend(
+                    requested
+                        .into_iter()
+                        .map(|request| self.begin(engine, request)),
+                );
                 poll_all(&mut underway, cx);
-                if self.asked.borrow().is_empty() {
+                if self.requested.borrow().is_empty() {
                     break;
                 }
             }
@@ -151,15 +155,19 @@ impl RunTree {
         .await
     }
 
-    fn begin<'e>(self: &Rc<Self>, engine: &'e Engine, asked: Asked) -> LocalFuture<'e, ()> {
+    fn begin<'e>(
+        self: &Rc<Self>,
+        engine: &'e Engine,
+        request: ChildRequest,
+    ) -> LocalFuture<'e, ()> {
         let tree = self.clone();
         Box::pin(async move {
-            let Asked {
+            let ChildRequest {
                 run,
                 observer,
                 options,
                 end,
-            } = asked;
+            } = request;
             let outcome = engine.execute_in(&run, observer, options, tree).await;
             end.outcome.replace(Some(outcome));
             end.news.notify_waiters();

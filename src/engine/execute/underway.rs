@@ -101,8 +101,8 @@ impl<'f, T> Underway<'f, T> {
                 continue;
             };
             entry.is_polled = true;
-            let mut inside = Context::from_waker(&entry.waker);
-            if let Poll::Ready(value) = entry.future.as_mut().poll(&mut inside) {
+            let mut inner = Context::from_waker(&entry.waker);
+            if let Poll::Ready(value) = entry.future.as_mut().poll(&mut inner) {
                 self.futures.remove(&id);
                 done.push((id, value));
             }

@@ -92,7 +92,7 @@ impl Executor<'_> {
         if stays && left <= SHORT_MS {
             self.shared.journal.post()?;
         } else {
-            self.say_waiting(call, &reason, Some(due_ms), Vec::new())
+            self.mark_waiting(call, &reason, Some(due_ms), Vec::new())
                 .await?;
         }
         let is_short = stays && left <= SHORT_MS;
@@ -144,7 +144,7 @@ impl Executor<'_> {
     }
 
     /// Writes the waits of all branches to the run's row.
-    pub(super) fn say_all_wait(&self, reason: &str, due_ms: Option<i64>) -> Result<(), StoreError> {
+    pub(super) fn write_waits(&self, reason: &str, due_ms: Option<i64>) -> Result<(), StoreError> {
         self.shared
             .journal
             .push(waits_for(reason, self.bounded(due_ms)));
@@ -152,8 +152,8 @@ impl Executor<'_> {
         self.shared.journal.post()
     }
 
-    /// Marks a branch as waiting. The run's row says so when all branches wait: see [`Self::say_all_wait`].
-    pub(super) async fn say_waiting(
+    /// Marks a branch as waiting. The run's row says so when all branches wait: see [`Self::write_waits`].
+    pub(super) async fn mark_waiting(
         &self,
         call: &StepCall<'_>,
         reason: &str,
@@ -171,14 +171,14 @@ impl Executor<'_> {
     }
 
     /// Journals an entry about a wait that stays open, and the time at which to act on it again.
-    pub(super) async fn say_still_waiting(
+    pub(super) async fn note_waiting(
         &self,
         call: &StepCall<'_>,
         due_ms: Option<i64>,
         entry: Entry,
     ) -> Result<(), StoreError> {
         let reason = format!("`{}` waits for an answer", call.title);
-        self.say_waiting(call, &reason, due_ms, vec![Change::Append(entry)])
+        self.mark_waiting(call, &reason, due_ms, vec![Change::Append(entry)])
             .await
     }
 
@@ -273,7 +273,7 @@ impl Executor<'_> {
         let reason = waits_for_key(call, &wait.key);
         let due_ms = wait.deadline_ms;
         let changes = vec![Change::Append(entry), Change::OpenWait(Box::new(wait))];
-        self.say_waiting(call, &reason, due_ms, changes).await?;
+        self.mark_waiting(call, &reason, due_ms, changes).await?;
         request.progress.fold(EntryKind::Timer, text);
         Ok(())
     }
@@ -404,8 +404,8 @@ impl Executor<'_> {
                     return Ok(Some((row, Waited::TimedOut)));
                 }
                 (WaitState::Completed | WaitState::Closed, _) => {
-                    let words = format!("the wait of `{path}` was closed without an answer");
-                    return Err(EngineError::Internal(words).into());
+                    let message = format!("the wait of `{path}` was closed without an answer");
+                    return Err(EngineError::Internal(message).into());
                 }
             }
             let now_ms = self.now_ms();
@@ -514,12 +514,12 @@ fn answered_value(row: &WaitRow, text: String) -> Result<String, StepError> {
     }
     let note = codec::decode(&text).unwrap_or(Value::Nil);
     let reason = note.get("reason").filter(|reason| !reason.is_nil());
-    let words = reason.and_then(Value::as_str);
-    let because = words.map_or_else(String::new, |words| format!(": {words}"));
+    let text = reason.and_then(Value::as_str);
+    let because = text.map_or_else(String::new, |text| format!(": {text}"));
     let message = format!("the wait `{}` was cancelled{because}", row.key);
     let mut error = StepError::new("E0529", "cancelled", message).with("key", row.key.as_str());
-    if let Some(words) = words {
-        error = error.with("reason", words);
+    if let Some(text) = text {
+        error = error.with("reason", text);
     }
     Err(match &row.decided_by {
         Some(by) => error.with("by", by.as_str()),

@@ -25,7 +25,7 @@ pub(crate) struct JournalWriter {
     /// The secrets that are removed from everything that is written.
     revealed: Revealed,
     /// Whether nothing is written: see [`super::dry_run`].
-    keeps_nothing: Cell<bool>,
+    discards_writes: Cell<bool>,
     usage: Usage,
     /// Makes spans of what is committed, if traces are recorded.
     recorder: RefCell<Option<Recorder>>,
@@ -46,7 +46,7 @@ impl JournalWriter {
             clock: engine.services.clock.clone(),
             pending: RefCell::default(),
             revealed,
-            keeps_nothing: Cell::new(false),
+            discards_writes: Cell::new(false),
             usage: Usage::new(engine.limits),
             recorder: RefCell::default(),
         }
@@ -63,16 +63,16 @@ impl JournalWriter {
     }
 
     /// Discards everything that is handed over.
-    pub(super) fn keep_nothing(&self) {
-        self.keeps_nothing.set(true);
+    pub(super) fn discard_writes(&self) {
+        self.discards_writes.set(true);
     }
 
-    fn lets_go(&self) -> bool {
-        let lets_go = self.keeps_nothing.get();
-        if lets_go {
+    fn discards(&self) -> bool {
+        let discards = self.discards_writes.get();
+        if discards {
             self.pending.take();
         }
-        lets_go
+        discards
     }
 
     pub(super) fn epoch(&self) -> i64 {
@@ -103,7 +103,7 @@ impl JournalWriter {
 
     /// Hands pending entries to the store without waiting for it.
     pub(super) fn post(&self) -> Result<(), StoreError> {
-        if self.lets_go() || self.pending.borrow().is_empty() {
+        if self.discards() || self.pending.borrow().is_empty() {
             return Ok(());
         }
         let (batch, _) = self.batch(Vec::new(), Ack::Applied);
@@ -111,7 +111,7 @@ impl JournalWriter {
     }
 
     /// Hands over pending entries if there are many.
-    pub(super) fn relieve(&self) -> Result<(), StoreError> {
+    pub(super) fn flush_if_large(&self) -> Result<(), StoreError> {
         if self.pending.borrow().len() < PENDING_MAX {
             return Ok(());
         }
@@ -120,7 +120,7 @@ impl JournalWriter {
 
     /// Commits pending entries and these changes, and waits until they are durable.
     pub(crate) async fn commit(&self, changes: Vec<Change>) -> Result<Receipt, StoreError> {
-        if self.lets_go() {
+        if self.discards() {
             return Ok(Receipt::default());
         }
         let (batch, number) = self.batch(changes, Ack::Durable);
@@ -131,7 +131,7 @@ impl JournalWriter {
 
     /// Performs an operation of the project's own stores: it is durable before any external effect starts.
     pub(super) async fn apply(&self, changes: Vec<Change>) -> Result<Receipt, StoreError> {
-        if self.lets_go() {
+        if self.discards() {
             return Ok(Receipt::default());
         }
         let is_full = |recorder: &Recorder| recorder.is_full();

@@ -170,7 +170,7 @@ impl Fold {
         let mut fields = Fields::new();
         fields.insert("path".to_owned(), json!(entry.path));
         let millis = (entry.at_ms - began_ms).max(0);
-        let told = Told {
+        let found = StepEntry {
             run,
             entry,
             attempt,
@@ -184,23 +184,23 @@ impl Fold {
             (EntryKind::Result | EntryKind::Error, Some(Nested::Tool(call))) => {
                 fields.extend(call);
                 fields.remove("arguments");
-                told.tool_completed(&mut fields);
+                found.tool_completed(&mut fields);
                 "tool.completed"
             }
             (EntryKind::Result, Some(Nested::Turn(turn))) => {
                 fields.insert("turn".to_owned(), json!(turn));
-                told.turn_completed(&mut fields);
+                found.turn_completed(&mut fields);
                 "turn.completed"
             }
             (EntryKind::Result, None) => {
                 fields.insert("type".to_owned(), json!(entry.what));
                 fields.insert("pass".to_owned(), json!(pass));
-                told.completed(&mut fields);
+                found.completed(&mut fields);
                 "step.completed"
             }
             (EntryKind::Intent | EntryKind::Begin, _) => {
                 fields.insert("type".to_owned(), json!(entry.what));
-                told.started(&mut fields);
+                found.started(&mut fields);
                 "step.started"
             }
             (EntryKind::Error, _) => {
@@ -208,7 +208,7 @@ impl Fold {
                 fields.insert("error".to_owned(), error_of(&entry.payload));
                 "step.failed"
             }
-            (EntryKind::Timer, _) => told.timer(&mut fields),
+            (EntryKind::Timer, _) => found.timer(&mut fields),
             (EntryKind::Signal, _) => {
                 let answer = codec::decode(&entry.payload).unwrap_or(Value::Nil);
                 let action = answer
@@ -262,14 +262,14 @@ impl Underway {
 }
 
 /// An entry of a step, with what the entries before it say.
-struct Told<'a> {
+struct StepEntry<'a> {
     run: &'a RunId,
     entry: &'a Entry,
     attempt: u32,
     millis: i64,
 }
 
-impl Told<'_> {
+impl StepEntry<'_> {
     fn started(&self, fields: &mut Fields) {
         let request = self.entry.request.clone().map(packaged_request);
         let title = request.and_then(|(_, request)| title(&request));
@@ -385,7 +385,10 @@ fn error_json(exception: &Exception) -> Json {
     if !exception.code.is_empty() {
         fields.insert("code".to_owned(), json!(exception.code));
     }
-    fields.insert("message".to_owned(), json!(exception.shown().to_string()));
+    fields.insert(
+        "message".to_owned(),
+        json!(exception.display_text().to_string()),
+    );
     if let Some(kind) = exception.data.get("kind") {
         insert(&mut fields, "kind", json_of(kind));
     }

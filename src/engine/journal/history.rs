@@ -20,7 +20,7 @@ pub(crate) const COMPENSATE: &str = "flow/compensate";
 pub(crate) const ON_CANCEL: &str = "flow/on-cancel";
 
 /// Returns the entry that makes a failed compensation be tried again.
-pub(crate) fn undo_again(entries: &[Entry], at_ms: i64) -> Option<Entry> {
+pub(crate) fn retry_compensation(entries: &[Entry], at_ms: i64) -> Option<Entry> {
     let last = entries
         .iter()
         .rfind(|entry| entry.what == COMPENSATE && entry.kind == EntryKind::Note)?;
@@ -55,18 +55,18 @@ pub(crate) struct History {
 struct Cancel {
     place: usize,
     reason: String,
-    told: Told,
+    delivered: DeliveredAt,
 }
 
 /// What the flow was doing when the cancellation was delivered.
 #[derive(Debug)]
-enum Told {
+enum DeliveredAt {
     /// It made a request.
-    AtRequest,
+    Request,
     /// It was computing.
     Computing(Checks),
     /// It was computing, as earlier builds recorded it: a replay delivers the cancellation at its first check.
-    AtFirstCheck,
+    FirstCheck,
 }
 
 /// The progress of a flow that computes. A replay counts the same.
@@ -91,15 +91,15 @@ impl Cancel {
             Value::Map(_) => Cancel {
                 place,
                 reason: note.get("reason").map(text).unwrap_or_default(),
-                told: match (count("uses"), count("checks")) {
-                    (Some(uses), Some(checks)) => Told::Computing(Checks { uses, checks }),
-                    _ => Told::AtRequest,
+                delivered: match (count("uses"), count("checks")) {
+                    (Some(uses), Some(checks)) => DeliveredAt::Computing(Checks { uses, checks }),
+                    _ => DeliveredAt::Request,
                 },
             },
             reason => Cancel {
                 place,
                 reason: text(reason),
-                told: Told::AtFirstCheck,
+                delivered: DeliveredAt::FirstCheck,
             },
         }
     }
@@ -218,10 +218,12 @@ impl History {
     /// Returns the reason of the cancellation if it was delivered while the flow computed, and the flow has now reached
     /// that point. `place`: that of the next answer in the journal.
     pub(crate) fn take_cancel_at(&mut self, reached: Checks, place: usize) -> Option<String> {
-        match self.cancel.as_ref()?.told {
-            Told::Computing(noted) if noted <= reached => self.take_cancel_before(usize::MAX),
-            Told::AtFirstCheck if !self.has_later_cancel() => self.take_cancel_before(place),
-            Told::AtRequest | Told::Computing(_) | Told::AtFirstCheck => None,
+        match self.cancel.as_ref()?.delivered {
+            DeliveredAt::Computing(noted) if noted <= reached => {
+                self.take_cancel_before(usize::MAX)
+            }
+            DeliveredAt::FirstCheck if !self.has_later_cancel() => self.take_cancel_before(place),
+            DeliveredAt::Request | DeliveredAt::Computing(_) | DeliveredAt::FirstCheck => None,
         }
     }
 
@@ -283,7 +285,7 @@ impl History {
     }
 
     /// Removes the nested steps of the first attempts of a step, including their own nested steps.
-    pub(crate) fn take_inside(&mut self, path: &str, attempts: u32) {
+    pub(crate) fn take_nested(&mut self, path: &str, attempts: u32) {
         let below = self.below.get_or_insert_with(|| {
             let mut below: HashMap<String, Vec<String>> = HashMap::new();
             for path in self.paths.keys() {
@@ -296,7 +298,7 @@ impl History {
             }
             below
         });
-        let places = (1..=attempts).map(|attempt| inside_of(path, attempt));
+        let places = (1..=attempts).map(|attempt| nested_prefix(path, attempt));
         let mut open: Vec<String> = places.collect();
         let mut inner = Vec::new();
         while let Some(above) = open.pop() {
@@ -306,7 +308,7 @@ impl History {
                     .paths
                     .get(&path)
                     .map_or(1, |it| it.progress.attempts.max(1));
-                open.extend((1..=attempts).map(|attempt| inside_of(&path, attempt)));
+                open.extend((1..=attempts).map(|attempt| nested_prefix(&path, attempt)));
                 inner.push(path);
             }
         }
@@ -321,7 +323,7 @@ impl History {
             return;
         }
         if entry.kind == EntryKind::Signal && entry.what == COMPENSATE {
-            self.undo_again(&entry.path);
+            self.retry_compensation(&entry.path);
             return;
         }
         let is_step = entry.kind != EntryKind::Note;
@@ -352,14 +354,14 @@ impl History {
     }
 
     /// Removes the error of a failed compensation, and all later entries about it.
-    fn undo_again(&mut self, branch: &str) {
+    fn retry_compensation(&mut self, branch: &str) {
         self.paths.remove(branch);
-        let inside = format!("{branch}/");
+        let below = format!("{branch}/");
         let failed = self
             .paths
             .iter()
             .filter(|(path, recorded)| {
-                path.starts_with(&inside) && matches!(recorded.end(), Some(End::Error(_)))
+                path.starts_with(&below) && matches!(recorded.end(), Some(End::Error(_)))
             })
             .max_by_key(|(_, recorded)| recorded.place);
         let Some((path, place)) = failed.map(|(path, recorded)| (path.clone(), recorded.place))
@@ -367,7 +369,7 @@ impl History {
             return;
         };
         self.paths
-            .retain(|other, recorded| !other.starts_with(&inside) || recorded.place <= place);
+            .retain(|other, recorded| !other.starts_with(&below) || recorded.place <= place);
         if let Some(recorded) = self.paths.get_mut(&path) {
             recorded.progress.restart();
         }
@@ -386,7 +388,7 @@ impl History {
 }
 
 /// Returns the path of the nested steps of an attempt, which is counted from 1.
-pub(crate) fn inside_of(path: &str, attempt: u32) -> String {
+pub(crate) fn nested_prefix(path: &str, attempt: u32) -> String {
     match attempt {
         0 | 1 => path.to_owned(),
         later => format!("{path}~{later}"),

@@ -41,7 +41,7 @@ pub(super) fn note(attempts: &mut Vec<Attempt>, entry: &Entry, began_ms: i64) {
             if entry.kind == EntryKind::Error
                 && let Ok(Value::Exception(exception)) = codec::decode(&entry.payload)
             {
-                attempt.error = Some(exception.shown().to_owned());
+                attempt.error = Some(exception.display_text().to_owned());
             }
         }
         EntryKind::Signal

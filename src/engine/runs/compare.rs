@@ -224,8 +224,8 @@ fn end_of(row: &RunRow) -> String {
         (Some(result), _) => format!("{status}: {result}"),
         (None, Some(failure)) => {
             let exception = failure.exception;
-            let words = format!("{} {}", exception.code, exception.text());
-            format!("{status}: {}", words.trim_start())
+            let message = format!("{} {}", exception.code, exception.text());
+            format!("{status}: {}", message.trim_start())
         }
         (None, None) => status.to_owned(),
     }
@@ -236,7 +236,7 @@ pub fn shown_end(end: Option<&str>, is_failed: bool) -> String {
     match end {
         None => "(not over)".to_owned(),
         Some(text) if is_failed => match codec::decode(text) {
-            Ok(Value::Exception(exception)) => exception.shown().to_owned(),
+            Ok(Value::Exception(exception)) => exception.display_text().to_owned(),
             _ => text.to_owned(),
         },
         Some(text) => text.to_owned(),

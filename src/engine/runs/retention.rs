@@ -10,7 +10,7 @@ use crate::duration;
 use crate::engine::Engine;
 use crate::error::EngineError;
 use crate::ids::RunId;
-use crate::ports::{Removed, RunQuery, RunStatus, RunSummary, Sweep, Swept, Usage};
+use crate::ports::{Removed, RunQuery, RunStatus, RunSummary, Sweep, SweepKind, Usage};
 use crate::retention::Retention;
 use crate::step::HomeSweep;
 
@@ -126,14 +126,14 @@ impl Engine {
             };
             upkeep.sweep(sweep, now_ms).await
         };
-        report.payloads = sweep(Swept::Payloads, now_ms).await?;
-        report.programs = sweep(Swept::Programs, now_ms).await?;
-        report.expired = sweep(Swept::Expired, now_ms).await?.count;
+        report.payloads = sweep(SweepKind::Payloads, now_ms).await?;
+        report.programs = sweep(SweepKind::Programs, now_ms).await?;
+        report.expired = sweep(SweepKind::Expired, now_ms).await?.count;
         // Changesets name the trees that they are based on.
-        report.changesets = sweep(Swept::Changesets, journal_ms).await?.count;
-        report.resources = sweep(Swept::Resources, journal_ms).await?.count;
-        report.blobs = sweep(Swept::Blobs, now_ms - BLOB_AGE_MS).await?;
-        report.signals = sweep(Swept::Signals, journal_ms).await?.count;
+        report.changesets = sweep(SweepKind::Changesets, journal_ms).await?.count;
+        report.resources = sweep(SweepKind::Resources, journal_ms).await?.count;
+        report.blobs = sweep(SweepKind::Blobs, now_ms - BLOB_AGE_MS).await?;
+        report.signals = sweep(SweepKind::Signals, journal_ms).await?.count;
         for step in self.services.steps.iter() {
             let sweep = HomeSweep {
                 now_ms,

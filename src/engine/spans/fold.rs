@@ -189,7 +189,7 @@ impl Fold {
                 let code = exception.code.to_string();
                 let code = Some(code).filter(|code| !code.is_empty());
                 let code = code.unwrap_or_else(other);
-                (code, exception.shown().to_owned())
+                (code, exception.display_text().to_owned())
             }
             _ => (other(), String::new()),
         });

@@ -33,7 +33,7 @@ pub(super) fn decide(
 }
 
 /// The step waits for a file handle for as long as necessary, which does not count as an attempt of the retry policy.
-pub(super) fn lacked(progress: &Progress, error: &StepError, now_ms: i64) -> Decision {
+pub(super) fn no_handle(progress: &Progress, error: &StepError, now_ms: i64) -> Decision {
     let doublings = progress.lacks.min(MOST_LACKS);
     let delay = LACK.saturating_mul(1 << doublings).min(LONGEST_LACK);
     let due_ms = now_ms.saturating_add(duration::millis(delay));

@@ -238,7 +238,7 @@ impl<'r> World<'r> {
             },
             4 => Event::Suspends(Box::new(wait())),
             5 => Event::Calls(RunId::from_text("r1")),
-            6 if attempt < 5 => Event::Lacked {
+            6 if attempt < 5 => Event::NoHandle {
                 error: error("unavailable"),
                 now_ms: self.now_ms,
             },

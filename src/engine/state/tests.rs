@@ -290,7 +290,7 @@ fn each_event_has_its_entries_and_its_action() {
         (
             &plain,
             running,
-            Event::Lacked {
+            Event::NoHandle {
                 error: error("unavailable"),
                 now_ms: 0,
             },

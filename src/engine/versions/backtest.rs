@@ -2,7 +2,7 @@
 
 use crate::engine::Engine;
 use crate::error::EngineError;
-use crate::execute::{Changed, Difference, DryRunEnd, Purpose, Script, Stand, dry_run};
+use crate::execute::{Changed, Difference, DryRunEnd, Purpose, Resolution, Script, dry_run};
 use crate::flow::{LoadedFlow, coerce_input};
 use crate::outcome::decode_failure;
 use crate::ports::{RunFilter, RunRow, RunStatus};
@@ -44,7 +44,7 @@ impl Backtest {
 
     /// Tells whether the end depends on recorded answers to changed requests.
     pub fn is_assumed(&self) -> bool {
-        let assumed = |met: &Difference| met.answer == Stand::Assumed;
+        let assumed = |met: &Difference| met.answer == Resolution::Assumed;
         self.differences.iter().any(assumed)
     }
 
@@ -143,7 +143,8 @@ impl Engine {
             .retain(|met| !met.is_compensation());
         // The flow ended without this step: its branch lost a race, in which the step may or may not have begun.
         if now.is_some() && old.body == edited.flow.body {
-            let is_lost = |met: &Difference| met.recorded.is_none() && met.answer == Stand::Stopped;
+            let is_lost =
+                |met: &Difference| met.recorded.is_none() && met.answer == Resolution::Stopped;
             dry_run_report.differences.retain(|met| !is_lost(met));
         }
         Ok(Backtest {

@@ -268,8 +268,8 @@ fn set_in(value: &Value, keys: &[String], setting: &Setting) -> Result<Value, En
             let inner = set_in(&Value::Nil, rest, setting)?;
             return Ok(Value::map([(Value::keyword(key), inner)]));
         }
-        let words = format!("`{key}` cannot be set in {}", value.kind());
-        return Err(bad_setting(setting, &words));
+        let message = format!("`{key}` cannot be set in {}", value.kind());
+        return Err(bad_setting(setting, &message));
     };
     let same = |name: &Value| name_of(name).is_some_and(|name| *name == **key);
     let found = map.iter().find(|(name, _)| same(name));

@@ -4,7 +4,7 @@ use super::{check_journal, conflict};
 use crate::archive::Archive;
 use crate::engine::Engine;
 use crate::error::EngineError;
-use crate::execute::{Difference, DryRunEnd, Stand, dry_run};
+use crate::execute::{Difference, DryRunEnd, Resolution, dry_run};
 use crate::ids::RunId;
 use crate::outcome::decode_failure;
 use crate::ports::{Entry, Program, RunRow, RunStatus};
@@ -83,12 +83,12 @@ impl Engine {
         }
         let recorded = match row.status {
             RunStatus::Completed => row.result.clone(),
-            RunStatus::Failed => row.error.as_deref().map(failure_words),
+            RunStatus::Failed => row.error.as_deref().map(failure_message),
             _ => None,
         };
         let now = match &dry_run_report.end {
             DryRunEnd::Value(text) => text.clone(),
-            DryRunEnd::Error(text) => failure_words(text),
+            DryRunEnd::Error(text) => failure_message(text),
             DryRunEnd::Open => format!("nothing: it stops at {}", dry_run_report.next.join(", ")),
         };
         match recorded {
@@ -97,7 +97,7 @@ impl Engine {
                 recorded: Some(recorded),
                 requested: Some(now),
                 place: None,
-                answer: Stand::Stopped,
+                answer: Resolution::Stopped,
             })),
             _ => Ok(Replayed {
                 answered: dry_run_report.answered,
@@ -108,7 +108,7 @@ impl Engine {
     }
 }
 
-fn failure_words(text: &str) -> String {
+fn failure_message(text: &str) -> String {
     match decode_failure(text) {
         Some(failure) => format!("failed: {}", failure.exception.text()),
         None => format!("failed: {text}"),

@@ -17,7 +17,7 @@ use crate::ports::{Clock, News, StoreError, Stores, Taken};
 /// Interval at which the worker checks for processes that died, and whether to stop.
 const TICK: Duration = Duration::from_millis(100);
 /// Number of polls of the store after which the files are checked.
-const LOOKS: u32 = 10;
+const POLLS: u32 = 10;
 /// Delay during which successive notifications are combined.
 const TOGETHER: Duration = Duration::from_millis(2);
 /// Pause after an error of the store.
@@ -38,7 +38,10 @@ enum Found {
     /// All threads are busy.
     Full,
     /// There are no more due runs; the next timer.
-    All { handed: usize, next_ms: Option<i64> },
+    All {
+        assigned: usize,
+        next_ms: Option<i64>,
+    },
 }
 
 impl Dispatcher<'_> {
@@ -48,13 +51,13 @@ impl Dispatcher<'_> {
         self.stores.agenda.forget_setbacks().await?;
         let threads = self.lanes.len();
         self.watch.event(&WorkerEvent::Ready { threads });
-        self.tell_recovered(recovered);
+        self.report_recovered(recovered);
         while !self.options.interrupt.is_set() {
             news.mark_seen();
-            match self.hand_out().await {
+            match self.assign().await {
                 Ok(Found::Full) => self.pause(None, None).await,
-                Ok(Found::All { handed, next_ms }) => {
-                    let is_idle = handed == 0 && self.active() == 0;
+                Ok(Found::All { assigned, next_ms }) => {
+                    let is_idle = assigned == 0 && self.active() == 0;
                     if is_idle && self.options.until == Until::Idle && !news.has_changed() {
                         break;
                     }
@@ -62,7 +65,8 @@ impl Dispatcher<'_> {
                 }
                 Err(error) => {
                     let error = error.into();
-                    self.watch.event(&WorkerEvent::Troubled { error: &error });
+                    self.watch
+                        .event(&WorkerEvent::StoreFailed { error: &error });
                     self.pause_for(TROUBLE).await;
                 }
             }
@@ -71,7 +75,7 @@ impl Dispatcher<'_> {
     }
 
     /// Assigns runs to threads that have room.
-    async fn hand_out(&mut self) -> Result<Found, StoreError> {
+    async fn assign(&mut self) -> Result<Found, StoreError> {
         self.planner.turn().await?;
         let room: usize = self.lanes.iter().map(Lane::room).sum();
         if room == 0 {
@@ -79,17 +83,17 @@ impl Dispatcher<'_> {
         }
         let agenda = &self.stores.agenda;
         let taken = agenda.take(self.clock.now_ms(), room).await?;
-        let handed = taken.len();
+        let assigned = taken.len();
         for taken in taken {
             self.give(taken).await?;
         }
-        if handed == room {
+        if assigned == room {
             return Ok(Found::Full);
         }
         // Read after the runs were taken, so that a timer that became due in between counts as past.
         let timer_ms = self.stores.agenda.next_ms().await?;
         let next_ms = timer_ms.into_iter().chain(self.planner.next_ms()).min();
-        Ok(Found::All { handed, next_ms })
+        Ok(Found::All { assigned, next_ms })
     }
 
     async fn give(&mut self, taken: Taken) -> Result<(), StoreError> {
@@ -132,7 +136,7 @@ impl Dispatcher<'_> {
             () = self.room.notified() => {}
             () = change => {}
             () = timer => {}
-            () = self.look_around() => {}
+            () = self.poll() => {}
         }
     }
 
@@ -145,22 +149,22 @@ impl Dispatcher<'_> {
 
     /// Returns when the worker must stop or check its files; meanwhile releases the runs of processes that died, which
     /// counts as a notification.
-    async fn look_around(&self) {
-        for _ in 0..LOOKS {
+    async fn poll(&self) {
+        for _ in 0..POLLS {
             tokio::time::sleep(TICK).await;
             if self.options.interrupt.is_set() {
                 return;
             }
             match self.stores.agenda.sweep().await {
                 Ok(0) => {}
-                Ok(runs) => self.tell_recovered(runs),
+                Ok(runs) => self.report_recovered(runs),
                 // A later query for due runs reports the error.
                 Err(_) => return,
             }
         }
     }
 
-    fn tell_recovered(&self, runs: usize) {
+    fn report_recovered(&self, runs: usize) {
         if runs > 0 {
             self.watch.event(&WorkerEvent::Recovered { runs });
         }

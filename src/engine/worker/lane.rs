@@ -18,7 +18,7 @@ use super::{Watch, WorkerEvent, WorkerOptions};
 use crate::asker::Asker;
 use crate::engine::Engine;
 use crate::error::EngineError;
-use crate::execute::{ExecuteOptions, Stay, panic_words};
+use crate::execute::{ExecuteOptions, Stay, panic_message};
 use crate::ids::RunId;
 use crate::observer::Observer;
 use crate::outcome::RunOutcome;
@@ -55,13 +55,13 @@ pub(super) struct Lane {
 }
 
 /// The thread's end of the channel.
-pub(super) struct Inside {
+pub(super) struct LaneEnd {
     runs: UnboundedReceiver<Taken>,
     load: Arc<Load>,
     capacity: usize,
 }
 
-pub(super) fn pair(concurrency: NonZeroUsize, room: &Arc<Notify>) -> (Lane, Inside) {
+pub(super) fn pair(concurrency: NonZeroUsize, room: &Arc<Notify>) -> (Lane, LaneEnd) {
     // Bounded by the dispatcher, which assigns no more runs than there is room for.
     let (sender, runs) = unbounded_channel();
     let load = Arc::new(Load {
@@ -74,12 +74,12 @@ pub(super) fn pair(concurrency: NonZeroUsize, room: &Arc<Notify>) -> (Lane, Insi
         load: load.clone(),
         capacity,
     };
-    let inside = Inside {
+    let end = LaneEnd {
         runs,
         load,
         capacity,
     };
-    (lane, inside)
+    (lane, end)
 }
 
 impl Lane {
@@ -103,7 +103,7 @@ impl Lane {
 }
 
 /// The state that all executions of a thread share.
-struct Shop {
+struct LaneState {
     engine: Engine,
     observer: Rc<dyn Observer>,
     execute: ExecuteOptions,
@@ -113,7 +113,7 @@ struct Shop {
     capacity: usize,
 }
 
-impl Inside {
+impl LaneEnd {
     /// Executes assigned runs until the dispatcher has ended and all of them are left.
     pub(super) fn work(mut self, engine: Engine, options: &WorkerOptions, watch: Arc<dyn Watch>) {
         let runtime = tokio::runtime::Builder::new_current_thread()
@@ -123,11 +123,11 @@ impl Inside {
             Ok(runtime) => runtime,
             Err(error) => {
                 let error = EngineError::Internal(format!("a thread has no runtime: {error}"));
-                watch.event(&WorkerEvent::Troubled { error: &error });
+                watch.event(&WorkerEvent::StoreFailed { error: &error });
                 return;
             }
         };
-        let shop = Rc::new(Shop {
+        let state = Rc::new(LaneState {
             engine,
             observer: watch.observer(),
             execute: ExecuteOptions {
@@ -149,14 +149,14 @@ impl Inside {
         LocalSet::new().block_on(&runtime, async {
             let mut executions = JoinSet::new();
             while let Some(slot) = slots.next().await {
-                let Some(taken) = self.next(&shop, &mut slots).await else {
+                let Some(taken) = self.next(&state, &mut slots).await else {
                     break;
                 };
-                let shop = shop.clone();
+                let state = state.clone();
                 executions.spawn_local(async move {
-                    shop.clone().handle(taken).await;
+                    state.clone().handle(taken).await;
                     drop(slot);
-                    shop.free_deferred().await;
+                    state.free_deferred().await;
                 });
                 while executions.try_join_next().is_some() {}
             }
@@ -221,19 +221,19 @@ fn busy() -> Duration {
     Handle::current().metrics().worker_total_busy_duration(0)
 }
 
-impl Inside {
+impl LaneEnd {
     /// Returns the next run to execute. While no run is due, releases unneeded memory.
-    async fn next(&mut self, shop: &Shop, slots: &mut Slots) -> Option<Taken> {
+    async fn next(&mut self, state: &LaneState, slots: &mut Slots) -> Option<Taken> {
         let mut is_trimmed = false;
         loop {
             match tokio::time::timeout(QUIET, self.runs.recv()).await {
                 Ok(next) => return next,
                 Err(_) if !is_trimmed && self.load.held.load(Ordering::SeqCst) == 0 => {
                     is_trimmed = true;
-                    shop.engine.sessions.shrink();
+                    state.engine.sessions.shrink();
                     fiber::trim();
                     slots.shrink();
-                    heap::give_back();
+                    heap::release_free_memory();
                 }
                 Err(_) => {}
             }
@@ -241,7 +241,7 @@ impl Inside {
     }
 }
 
-impl Shop {
+impl LaneState {
     /// Executes a run as far as possible now, and releases it.
     async fn handle(self: Rc<Self>, taken: Taken) {
         let (run, flow) = (taken.row.id.clone(), taken.row.flow.clone());
@@ -253,16 +253,16 @@ impl Shop {
             return;
         }
         let begun_ms = self.engine.now_ms();
-        let shop = self.clone();
+        let state = self.clone();
         // In a separate task, so that a panic affects nothing else.
         let task = spawn_local(async move {
-            let (observer, options) = (shop.observer.clone(), shop.execute.clone());
-            shop.engine.execute_leased(&taken, observer, options).await
+            let (observer, options) = (state.observer.clone(), state.execute.clone());
+            state.engine.execute_leased(&taken, observer, options).await
         });
         let executed = match task.await {
             Ok(executed) => executed,
             Err(error) => Err(EngineError::Internal(match error.try_into_panic() {
-                Ok(panic) => panic_words(&*panic),
+                Ok(panic) => panic_message(&*panic),
                 Err(_) => "the task of an execution was ended".to_owned(),
             })),
         };
@@ -297,7 +297,7 @@ impl Shop {
         if let RunOutcome::Waiting { waits, .. } = outcome {
             let now_ms = self.engine.now_ms();
             let wait = waits.first().map(|wait| wait.id.as_str());
-            if self.setbacks.is_circling(run, wait, now_ms) {
+            if self.setbacks.is_looping(run, wait, now_ms) {
                 let error = EngineError::Internal(
                     "the run is woken again and again without getting on".to_owned(),
                 );
@@ -317,7 +317,7 @@ impl Shop {
         }
         let released = self.engine.stores().runs.release(run, epoch).await;
         if let Err(error) = released {
-            self.trouble(error);
+            self.report_failure(error);
         }
     }
 
@@ -345,13 +345,14 @@ impl Shop {
         };
         let agenda = &self.engine.stores().agenda;
         if let Err(error) = agenda.set_aside(run, epoch, setback).await {
-            self.trouble(error);
+            self.report_failure(error);
         }
     }
 
-    fn trouble(&self, error: impl Into<EngineError>) {
+    fn report_failure(&self, error: impl Into<EngineError>) {
         let error = error.into();
-        self.watch.event(&WorkerEvent::Troubled { error: &error });
+        self.watch
+            .event(&WorkerEvent::StoreFailed { error: &error });
     }
 
     /// Makes room for the next run.

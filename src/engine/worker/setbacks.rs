@@ -10,12 +10,12 @@ use crate::ports::StoreError;
 /// The first pause; each one is twice the one before it.
 const FIRST_MS: i64 = 1_000;
 const LONGEST_MS: i64 = 5 * 60_000;
-/// Maximum pause. An operation that this build does not support will not succeed later; a worker that starts retries at
+/// Pause after an error that lasts. An operation that this build does not support will not succeed later; a worker that starts retries at
 /// once.
-const HOPELESS_MS: i64 = 24 * 3_600_000;
+const LASTING_ERROR_MS: i64 = 24 * 3_600_000;
 /// A run that returns within this time, this many times in a row, is looping.
 const SOON_MS: i64 = 100;
-const CIRCLES: u32 = 50;
+const LOOPS: u32 = 50;
 /// Maximum number of runs that are tracked.
 const KEPT: usize = 4096;
 
@@ -26,7 +26,7 @@ pub(super) struct Setbacks(Mutex<HashMap<RunId, Known>>);
 #[derive(Debug, Default)]
 struct Known {
     failures: u32,
-    circles: u32,
+    loops: u32,
     left_ms: i64,
     /// The wait that it was left at.
     wait: Option<String>,
@@ -42,7 +42,7 @@ impl Setbacks {
             EngineError::BadProgram { .. }
             | EngineError::Diverged { .. }
             | EngineError::Interactive { .. }
-            | EngineError::OtherAbi { .. } => HOPELESS_MS,
+            | EngineError::OtherAbi { .. } => LASTING_ERROR_MS,
             _ => {
                 let mut all = self.lock();
                 let known = all.entry(run.clone()).or_default();
@@ -56,7 +56,7 @@ impl Setbacks {
 
     /// Records that a run was left waiting; tells whether it returns repeatedly without progress. Another wait than before
     /// is progress.
-    pub(super) fn is_circling(&self, run: &RunId, wait: Option<&str>, now_ms: i64) -> bool {
+    pub(super) fn is_looping(&self, run: &RunId, wait: Option<&str>, now_ms: i64) -> bool {
         let mut all = self.lock();
         if all.len() > KEPT {
             all.retain(|_, known| known.failures > 0 || now_ms - known.left_ms < SOON_MS);
@@ -67,8 +67,8 @@ impl Setbacks {
         let is_soon = is_same && now_ms - known.left_ms < SOON_MS;
         known.wait = wait.map(str::to_owned);
         known.left_ms = now_ms;
-        known.circles = if is_soon { known.circles + 1 } else { 0 };
-        known.circles > CIRCLES
+        known.loops = if is_soon { known.loops + 1 } else { 0 };
+        known.loops > LOOPS
     }
 
     pub(super) fn forget(&self, run: &RunId) {

@@ -92,7 +92,7 @@ fn type_(reading: &mut Reading<'_>, entry: &Value, id: &str) {
         return;
     };
     if name_of(given).is_none_or(|name| &*name != KIND) {
-        let shown = crate::words::shown(given);
+        let shown = crate::text::brief(given);
         let at = reading.value_at(entry, "type");
         reading.push(
             Diagnostic::error(

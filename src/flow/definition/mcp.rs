@@ -231,7 +231,7 @@ fn known_keys(reading: &mut Reading<'_>, entry: &Value, known: &[&str], what: &s
         if key.as_keyword().is_some() && known.contains(&&*name) {
             continue;
         }
-        let shown = crate::words::shown(key);
+        let shown = crate::text::brief(key);
         let at = entry_spans(reading.sources, entry, &shown).key;
         let finding = Diagnostic::error("E0466", format!("{what} has no key `{shown}`")).at(at);
         if ELSEWHERE.contains(&&*name) {
@@ -256,7 +256,7 @@ fn id(reading: &mut Reading<'_>, entry: &Value, span: Span) -> Option<Rc<str>> {
     };
     let name = named(given).filter(|name| is_packaged_id(name));
     if name.is_none() {
-        let shown = crate::words::shown(given);
+        let shown = crate::text::brief(given);
         let at = reading.value_at(entry, "id");
         reading.push(
             wrong(format!("`{shown}` cannot be the `:id` of an adapter"), at).hint(
@@ -406,7 +406,7 @@ fn allow_tools(reading: &mut Reading<'_>, entry: &Value) -> Option<Vec<Rc<str>>>
         let at = item_span(given, idx).or(at);
         match named(item).filter(|name| is_tool_name(name)) {
             None => {
-                let message = format!("`{}` is not the name of a tool", crate::words::shown(item));
+                let message = format!("`{}` is not the name of a tool", crate::text::brief(item));
                 reading.push(wrong(message, at));
             }
             Some(name) if names.contains(&name) => {

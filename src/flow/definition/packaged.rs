@@ -211,7 +211,7 @@ fn unknown_keys(
     for (key, _) in entry.as_map().into_iter().flat_map(|map| map.iter()) {
         let name = name_of(key).unwrap_or_default();
         if key.as_keyword().is_none() || !known.contains(&&*name) {
-            let shown = crate::words::shown(key);
+            let shown = crate::text::brief(key);
             let at = entry_spans(reading.sources, entry, &shown).key;
             let message = format!("{what} has no key `{shown}`");
             let finding = Diagnostic::error(origin.code(), message).at(at);
@@ -248,7 +248,7 @@ pub(super) fn id(
     };
     let name = name.map(|name| Rc::from(name.trim_start_matches(':')));
     let Some(name) = name.filter(|name: &Rc<str>| is_packaged_id(name)) else {
-        let shown = crate::words::shown(given);
+        let shown = crate::text::brief(given);
         let message = format!("`{shown}` cannot be the `:id` of a {}", origin.noun());
         reading.push(
             Diagnostic::error(origin.code(), message)

@@ -179,7 +179,7 @@ fn known_keys(reading: &mut Reading<'_>, map: &Value) {
     for (key, _) in entries.iter() {
         let Value::Keyword(keyword) = key else {
             let text = key.as_str().unwrap_or_default();
-            let shown = crate::words::printed(key);
+            let shown = crate::text::printed(key);
             let spans = entry_spans(reading.sources, map, &shown);
             let message = format!("the key {shown} has no effect: it is not a keyword");
             let finding = Diagnostic::warning("E0402", message).at(spans.key);

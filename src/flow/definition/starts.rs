@@ -204,7 +204,7 @@ fn limits(reading: &mut Reading<'_>, map: &Value, starts: &mut Starts) {
 
 /// Reads the limits for a single run.
 fn of_runs(reading: &mut Reading<'_>, value: &Value) -> Vec<(&'static Limit, u64)> {
-    let limits = LIMITS.iter().filter(|limit| limit.is_of_flows);
+    let limits = LIMITS.iter().filter(|limit| limit.is_lowerable_by_flows);
     let mut known = LIMITS_KEYS.to_vec();
     known.extend(limits.clone().map(|limit| limit.key));
     known_keys(reading, value, "E0457", &known);

@@ -137,8 +137,8 @@ fn compile(
             } else {
                 exception.code
             };
-            let mut finding =
-                Diagnostic::error(code, exception.shown()).at(exception.span().or(form.span()));
+            let mut finding = Diagnostic::error(code, exception.display_text())
+                .at(exception.span().or(form.span()));
             finding.hints.clone_from(&exception.hints);
             if code == NO_SOURCE {
                 finding.hints = vec![IN_A_FLOW.to_owned()];

@@ -7,7 +7,7 @@ use super::files::StoredFiles;
 use super::load::{Checked, Main, read};
 use super::{LoadedFlow, name_of};
 use crate::diagnostic::Diagnostic;
-use crate::words::printed;
+use crate::text::printed;
 
 /// Keys of a definition that only apply to its own runs.
 const LEFT_OUT: &[&str] = &[

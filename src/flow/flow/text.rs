@@ -18,7 +18,7 @@ pub(super) fn forms(session: &Session, code: &Code) -> (Vec<Value>, Option<Diagn
         Ok(forms) => forms,
         Err(Signal::Stop(_)) => return (Vec::new(), None),
         Err(Signal::Throw(exception)) => {
-            let finding = Diagnostic::error(exception.code, exception.shown().to_string());
+            let finding = Diagnostic::error(exception.code, exception.display_text().to_string());
             let mut finding = finding.at(exception.span());
             finding.hints.clone_from(&exception.hints);
             let sources = session.world().sources.borrow();

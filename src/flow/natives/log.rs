@@ -11,7 +11,7 @@ const LEVELS: &[&str] = &["trace", "debug", "info", "warn", "error"];
 pub fn check_level(level: &Value) -> Result<(), Signal> {
     let name = match level {
         Value::Keyword(_) | Value::Text(_) => name_of(level).unwrap_or_default(),
-        other => return Err(unknown(&crate::words::printed(other), None)),
+        other => return Err(unknown(&crate::text::printed(other), None)),
     };
     match LEVELS.contains(&&*name) {
         true => Ok(()),

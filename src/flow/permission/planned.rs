@@ -22,10 +22,10 @@ impl PlannedNeed {
     }
 
     /// Returns a description of the need for people.
-    pub fn words(&self) -> String {
+    pub fn describe(&self) -> String {
         match self {
             PlannedNeed::Known(need) => Missing::of(need).action(),
-            PlannedNeed::Computed(access) => format!("{}: decided at run time", access.words()),
+            PlannedNeed::Computed(access) => format!("{}: decided at run time", access.describe()),
         }
     }
 
@@ -51,7 +51,7 @@ impl PlannedNeed {
 
 impl Access {
     /// Returns a description of the kind of access for people.
-    pub fn words(self) -> &'static str {
+    pub fn describe(self) -> &'static str {
         match self {
             Access::Read => "read",
             Access::Write => "write",

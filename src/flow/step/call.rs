@@ -243,10 +243,10 @@ enum Deadline {
 impl Watch for Bounds {
     fn spend(&self, _units: u64) -> Evaluated<(), Stop> {
         self.heap.check()?;
-        self.glance()
+        self.check_interrupt()
     }
 
-    fn glance(&self) -> Evaluated<(), Stop> {
+    fn check_interrupt(&self) -> Evaluated<(), Stop> {
         let now = Instant::now();
         if now >= self.deadline {
             return Err(Stop::Deadline);

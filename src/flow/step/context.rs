@@ -14,7 +14,7 @@ use crate::definition::Flow;
 use crate::ids::{RunId, StepPath};
 use crate::permission::{Host, Permissions};
 use crate::ports::{
-    Clock, Exchanges, Random, Revealed, Secret, Secrets, Stores, Telemetry, Vault, Witness,
+    Clock, Exchanges, Random, Revealed, Secret, Secrets, StepExchanges, Stores, Telemetry, Vault,
 };
 use crate::redact::{self, Redactor, Redactors};
 use crate::trace::{RunTrace, SpanPlace, TraceParent};
@@ -449,9 +449,9 @@ impl StepContext {
     }
 
     /// Returns the reason why a secret cannot be read although the settings contain its place.
-    pub fn secret_trouble(&self, name: &str) -> Option<String> {
+    pub fn secret_problem(&self, name: &str) -> Option<String> {
         let services = &self.scope.services;
-        services.secrets.trouble(services.profile.as_deref(), name)
+        services.secrets.problem(services.profile.as_deref(), name)
     }
 
     /// Returns the error for a secret that cannot be used because it could not be removed from recorded data.
@@ -491,16 +491,16 @@ impl StepContext {
         self.scope.revealed.add(secret);
     }
 
-    /// Returns the witness that receives every request to a server before it is sent, if a run is recorded or replayed.
-    pub fn witness(&self) -> Option<Witness> {
+    /// Returns what receives each request to a server before it is sent, if the run is recorded or replayed.
+    pub fn exchanges(&self) -> Option<StepExchanges> {
         let services = &self.scope.services;
         let exchanges = services.exchanges.clone()?;
-        Some(Witness {
+        Some(StepExchanges {
             exchanges,
             clock: services.clock.clone(),
             step: self.request.path.to_string(),
             secrets: self.scope.revealed.clone(),
-            passing: vec![
+            varying: vec![
                 (self.request.idempotency_key.clone(), "[key]"),
                 (self.scope.run.to_string(), "[run]"),
             ],

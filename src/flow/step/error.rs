@@ -145,7 +145,7 @@ impl From<&Exception> for StepError {
             place: Some(exception.span())
                 .filter(|span| span.is_some())
                 .map(Box::new),
-            ..StepError::new(code, "threw", exception.shown())
+            ..StepError::new(code, "threw", exception.display_text())
         }
     }
 }

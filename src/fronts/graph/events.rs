@@ -426,7 +426,7 @@ pub fn failure_of(row: &RunRow) -> Json {
         .and_then(name_of)
         .filter(|_| is_own);
     let mut data = json!({
-        "error": error.shown().to_string(),
+        "error": error.display_text().to_string(),
         "reason": reason.as_deref().unwrap_or("internal"),
     });
     if is_own && let Some(node) = error.data.get("node").and_then(name_of) {

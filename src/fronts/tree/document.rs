@@ -144,7 +144,7 @@ fn entry_json(data: &Value, at_ms: i64) -> Json {
 /// Tells whether the document of a handle exists.
 pub(super) fn exists(trees: &Trees<'_>, handle: &Handle) -> Result<bool, TreeError> {
     match &handle.kind {
-        HandleKind::File(path) => Ok(folder(trees, handle)?.look(path).is_ok()),
+        HandleKind::File(path) => Ok(folder(trees, handle)?.metadata(path).is_ok()),
         HandleKind::Memory(_) | HandleKind::Run(_) => Ok(false),
     }
 }

@@ -33,7 +33,7 @@ fn is_in(
     (depth, left): (usize, &mut usize),
 ) -> bool {
     let is_folder = Root::open(project)
-        .and_then(|root| root.look(folder))
+        .and_then(|root| root.metadata(folder))
         .is_ok_and(|found| found.is_dir());
     let entries = match is_folder {
         true => std::fs::read_dir(project.join(folder)),

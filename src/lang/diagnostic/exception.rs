@@ -12,7 +12,7 @@ const MOST_CAUSES: usize = 8;
 pub(super) fn describe(sources: &Sources, exception: &Exception) -> Diagnostic {
     let message = match exception.code {
         "" => format!("{}: {}", exception.class.0.name, exception.text()),
-        _ => exception.shown().to_owned(),
+        _ => exception.display_text().to_owned(),
     };
     let mut diagnostic = Diagnostic::error(exception.code, unmangled(&message));
     exception.class.0.name.clone_into(&mut diagnostic.class);
@@ -205,7 +205,7 @@ fn causes(sources: &Sources, exception: &Exception) -> Vec<Cause> {
         causes.push(Cause {
             class: inner.class.0.name.to_owned(),
             code: inner.code.to_owned(),
-            message: unmangled(inner.shown()),
+            message: unmangled(inner.display_text()),
             data: has_data.then(|| brief(&inner.data)),
             place: Excerpt::find(sources, nearest_to_user(sources, thrown, &origin.trace)),
         });

@@ -46,13 +46,15 @@ impl Watch for FiberWatch {
             .map_or(Ok(()), |watch| watch.spend(units))
     }
 
-    fn glance(&self) -> Result<(), Stop> {
-        self.inner.as_ref().map_or(Ok(()), |watch| watch.glance())
+    fn check_interrupt(&self) -> Result<(), Stop> {
+        self.inner
+            .as_ref()
+            .map_or(Ok(()), |watch| watch.check_interrupt())
     }
 
     /// Leaves the stack until the owner resumes the fiber. The fiber keeps its turn while the library is being loaded,
     /// because other evaluations of this world would see incomplete definitions.
-    fn turn(&self) -> Result<(), Stop> {
+    fn yield_now(&self) -> Result<(), Stop> {
         if self.world.is_library_loading() {
             return Ok(());
         }
@@ -68,7 +70,7 @@ impl Host for FiberHost {
     fn refill(&mut self) -> Result<u32, Stop> {
         // The first quantum is granted before the first instruction: nothing has run yet that others could wait for.
         if std::mem::replace(&mut self.started, true) {
-            self.watch.turn()?;
+            self.watch.yield_now()?;
         }
         self.inner.refill()
     }
@@ -77,8 +79,8 @@ impl Host for FiberHost {
         Some(self.watch.clone())
     }
 
-    fn turn(&mut self) -> Result<(), Stop> {
-        self.watch.turn()
+    fn yield_now(&mut self) -> Result<(), Stop> {
+        self.watch.yield_now()
     }
 
     fn room_for(&mut self, bytes: usize) -> Result<(), Stop> {
@@ -125,8 +127,8 @@ impl Host for FiberHost {
         self.watch.exiter.leave(Leave::Step(request))
     }
 
-    fn company(&mut self) -> Option<Request> {
-        self.inner.company()
+    fn yield_request(&mut self) -> Option<Request> {
+        self.inner.yield_request()
     }
 
     fn touch_session(&mut self) -> Result<(), Stop> {

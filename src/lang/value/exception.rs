@@ -503,7 +503,7 @@ impl Exception {
     }
 
     /// Returns the text shown to people.
-    pub fn shown(&self) -> &str {
+    pub fn display_text(&self) -> &str {
         self.display_message
             .as_deref()
             .unwrap_or_else(|| self.text())

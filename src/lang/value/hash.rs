@@ -169,7 +169,7 @@ fn hash_big(int: &BigInt) -> u32 {
 
 fn hash_decimal(decimal: &BigDecimal) -> u32 {
     // If a limit is reached, the machine stops the evaluation.
-    let shorter = meter::without_turns(|| without_zeros(decimal));
+    let shorter = meter::without_yielding(|| without_zeros(decimal));
     let (unscaled, scale) = shorter.unwrap_or_default().into_bigint_and_exponent();
     if unscaled.sign() == num_bigint::Sign::NoSign {
         return 0;

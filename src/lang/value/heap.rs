@@ -168,7 +168,7 @@ pub fn process_bytes() -> usize {
 
 /// Returns free memory to the system if its allocator has kept it, such as after work that used much of it. Takes some
 /// milliseconds.
-pub fn give_back() {
+pub fn release_free_memory() {
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
     {
         unsafe extern "C" {

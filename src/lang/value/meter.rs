@@ -35,7 +35,7 @@ pub trait Watch {
     ///
     /// # Errors
     /// The reason why the evaluation must stop.
-    fn glance(&self) -> std::result::Result<(), Stop> {
+    fn check_interrupt(&self) -> std::result::Result<(), Stop> {
         Ok(())
     }
 
@@ -43,7 +43,7 @@ pub trait Watch {
     ///
     /// # Errors
     /// The reason why the evaluation must stop.
-    fn turn(&self) -> std::result::Result<(), Stop> {
+    fn yield_now(&self) -> std::result::Result<(), Stop> {
         Ok(())
     }
 }
@@ -55,7 +55,7 @@ thread_local! {
     /// nearly all calls check it.
     static SPECIAL: Cell<u8> = const { Cell::new(0) };
     /// Whether a ration was used up since the machine last checked.
-    static TURN_IS_DUE: Cell<bool> = const { Cell::new(false) };
+    static YIELD_IS_DUE: Cell<bool> = const { Cell::new(false) };
     /// Units that were spent while no watch was installed: a machine whose host has none pays for them.
     static UNPAID: Cell<u64> = const { Cell::new(0) };
     /// Number of active operations during which other evaluations must not run.
@@ -145,7 +145,7 @@ pub fn spend(units: u32) -> Result<()> {
 /// # Errors
 /// As [`spend`].
 #[inline]
-pub fn spend_in_turns(units: u32) -> Result<()> {
+pub fn spend_and_yield(units: u32) -> Result<()> {
     match CREDIT.get().checked_sub(units) {
         Some(left) => {
             CREDIT.set(left);
@@ -176,7 +176,7 @@ pub fn spend_watched(units: u32) -> Result<()> {
 }
 
 #[cold]
-fn pay(units: u32, in_turns: bool) -> Result<()> {
+fn pay(units: u32, may_yield: bool) -> Result<()> {
     let spent = u64::from(RATION.saturating_sub(CREDIT.get())) + u64::from(units);
     CREDIT.set(RATION);
     let (watch, stop) = METER.with_borrow(|meter| (meter.watch.clone(), meter.stop.clone()));
@@ -189,10 +189,10 @@ fn pay(units: u32, in_turns: bool) -> Result<()> {
         }
         (Some(watch), None) => {
             let paid = watch.spend(spent);
-            match in_turns && HELD.get() == 0 {
-                true => paid.and_then(|()| watch.turn()),
+            match may_yield && HELD.get() == 0 {
+                true => paid.and_then(|()| watch.yield_now()),
                 false => paid.inspect(|()| {
-                    TURN_IS_DUE.set(true);
+                    YIELD_IS_DUE.set(true);
                     set_due(true);
                 }),
             }
@@ -205,7 +205,7 @@ fn pay(units: u32, in_turns: bool) -> Result<()> {
 }
 
 /// Does work that is not interrupted by other evaluations, such as a look-up in a map.
-pub(crate) fn without_turns<T>(work: impl FnOnce() -> T) -> T {
+pub(crate) fn without_yielding<T>(work: impl FnOnce() -> T) -> T {
     HELD.set(HELD.get() + 1);
     let _held = Held;
     work()
@@ -244,9 +244,9 @@ pub(super) fn note_growth() {
 /// The stop of the evaluation, if a limit is reached.
 #[cold]
 pub(crate) fn take_due() -> Result<bool> {
-    let turn_is_due = TURN_IS_DUE.replace(false);
+    let turn_is_due = YIELD_IS_DUE.replace(false);
     pay(0, false)?;
-    TURN_IS_DUE.set(false);
+    YIELD_IS_DUE.set(false);
     set_due(false);
     Ok(turn_is_due)
 }
@@ -286,7 +286,7 @@ pub(super) fn is_stopped_now() -> bool {
     if is_stopped {
         return true;
     }
-    watch.glance().inspect_err(remember).is_err()
+    watch.check_interrupt().inspect_err(remember).is_err()
 }
 
 /// Tells whether the machine must check anything before a native function.

@@ -280,7 +280,7 @@ pub fn order(left: &Value, right: &Value, operation: &str) -> Result<Option<Orde
 pub fn compare_numbers(left: &Value, right: &Value) -> Option<Ordering> {
     let (left, right) = (left.as_number()?, right.as_number()?);
     // If a limit is reached, the machine stops the evaluation.
-    let order = meter::without_turns(|| arithmetic::order(left, right));
+    let order = meter::without_yielding(|| arithmetic::order(left, right));
     Some(order.ok().flatten().unwrap_or(Ordering::Equal))
 }
 
@@ -296,7 +296,7 @@ pub(super) fn same_number(left: &Value, right: &Value) -> bool {
         }
         (Value::Ratio(left), Value::Ratio(right)) => left == right,
         (Value::Decimal(left), Value::Decimal(right)) => {
-            meter::without_turns(|| decimal::compare(left, right).is_ok_and(Ordering::is_eq))
+            meter::without_yielding(|| decimal::compare(left, right).is_ok_and(Ordering::is_eq))
         }
         _ => false,
     }

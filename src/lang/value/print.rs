@@ -74,7 +74,7 @@ pub fn print_value(
     };
     if !force.computes() {
         // The value may be printed for a message, which may be created anywhere.
-        return super::meter::without_turns(|| {
+        return super::meter::without_yielding(|| {
             printer.start(value, force)?;
             printer.finish(force)
         });

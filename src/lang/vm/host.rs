@@ -76,7 +76,7 @@ pub trait Host {
     ///
     /// # Errors
     /// As [`Host::refill`].
-    fn turn(&mut self) -> Result<(), Stop> {
+    fn yield_now(&mut self) -> Result<(), Stop> {
         Ok(())
     }
 
@@ -149,7 +149,7 @@ pub trait Host {
 
     /// Returns the request that yields to other evaluations of the session, if there are any, because one of them may
     /// be computing a needed value. Its answer is whether any of them ran.
-    fn company(&mut self) -> Option<Request> {
+    fn yield_request(&mut self) -> Option<Request> {
         None
     }
 

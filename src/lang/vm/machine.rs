@@ -176,7 +176,7 @@ impl Vm {
             self.charge_much(unpaid)?;
         }
         if turn_is_due {
-            self.host.turn()?;
+            self.host.yield_now()?;
         }
         Ok(value)
     }
@@ -307,7 +307,7 @@ impl Vm {
     /// When this evaluation is stopped meanwhile.
     #[cold]
     pub fn wait_for_others(&mut self) -> Result<bool> {
-        match self.host.company() {
+        match self.host.yield_request() {
             Some(request) => Ok(self.host.suspend(request)?.is_truthy()),
             None => Ok(false),
         }

@@ -1,6 +1,6 @@
 //! Exchanges: the port between steps and the servers that they send requests to, while a run is recorded or replayed.
 //!
-//! A step passes each request to this port before it sends it. The port either lets it be sent, and provides a tape
+//! A step passes each request to this port before it sends it. The port either lets it be sent, and provides a recorder
 //! that records the response, or returns a recorded response. It is plain data: the HTTP client decides how to use it.
 
 use std::fmt;
@@ -15,7 +15,7 @@ pub trait Exchanges: Send + Sync {
     ///
     /// # Errors
     /// When the request cannot be recorded, or no recorded response matches it.
-    fn ask(&self, request: AskedRequest) -> Result<Exchanged, ExchangeError>;
+    fn ask(&self, request: OutgoingRequest) -> Result<Exchanged, ExchangeError>;
 
     /// Tells whether all responses come from a recording: then nothing is sent, and no secret is needed.
     fn is_replay(&self) -> bool;
@@ -23,7 +23,7 @@ pub trait Exchanges: Send + Sync {
 
 /// A request in the form in which it would be sent.
 #[derive(Debug, Clone)]
-pub struct AskedRequest {
+pub struct OutgoingRequest {
     /// The path of the step that sends it.
     pub step: String,
     pub now_ms: i64,
@@ -36,27 +36,27 @@ pub struct AskedRequest {
     /// The secrets that the run has looked up; it may look up more while the response arrives.
     pub secrets: Revealed,
     /// Texts that differ in every run, each with its replacement in the recording.
-    pub passing: Vec<(String, &'static str)>,
+    pub varying: Vec<(String, &'static str)>,
 }
 
 /// The decision about a request.
 pub enum Exchanged {
     /// The request is to be sent.
-    Live(Box<dyn Tape>),
-    Recorded(RecordedAnswer),
+    Live(Box<dyn ResponseRecorder>),
+    Recorded(RecordedResponse),
 }
 
 /// Records the response to a request, in the order in which it arrives. If dropped before `end`, the recording is
 /// marked as unread from there.
-pub trait Tape: Send {
-    fn head(&mut self, head: AnswerHead);
+pub trait ResponseRecorder: Send {
+    fn head(&mut self, head: ResponseHead);
     fn chunk(&mut self, bytes: &[u8]);
-    fn end(&mut self, end: AnswerEnd);
+    fn end(&mut self, end: ResponseEnd);
 }
 
 /// The head of a response.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct AnswerHead {
+pub struct ResponseHead {
     pub status: u16,
     pub headers: Vec<(String, String)>,
     /// The address that responded, after redirects.
@@ -65,30 +65,30 @@ pub struct AnswerHead {
 
 /// How a response ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum AnswerEnd {
+pub enum ResponseEnd {
     Complete,
     /// The step stopped reading.
     Unread,
-    Failed(AnswerFault),
+    Failed(ResponseFault),
 }
 
 /// Why there is no response, or only a part of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct AnswerFault {
+pub struct ResponseFault {
     /// The kind that flows can match on, such as `cut-off`, `timeout` or `unavailable`.
     pub kind: String,
     pub message: String,
     /// Another attempt may succeed.
-    pub passing: bool,
+    pub is_transient: bool,
 }
 
 /// A response from a recording.
 #[derive(Debug, Clone)]
-pub struct RecordedAnswer {
+pub struct RecordedResponse {
     /// `None` if the request failed before a response began.
-    pub head: Option<AnswerHead>,
+    pub head: Option<ResponseHead>,
     pub chunks: Vec<Vec<u8>>,
-    pub end: AnswerEnd,
+    pub end: ResponseEnd,
 }
 
 /// Why a request is neither sent nor answered from a recording.
@@ -158,21 +158,21 @@ impl fmt::Debug for Revealed {
 
 /// Passes the requests of one step to [`Exchanges`].
 #[derive(Clone)]
-pub struct Witness {
+pub struct StepExchanges {
     pub exchanges: Arc<dyn Exchanges>,
     pub clock: Arc<dyn Clock>,
     pub step: String,
     pub secrets: Revealed,
-    pub passing: Vec<(String, &'static str)>,
+    pub varying: Vec<(String, &'static str)>,
 }
 
-impl Witness {
+impl StepExchanges {
     /// Passes a request, completed by the facts about the step.
     ///
     /// # Errors
     /// As [`Exchanges::ask`].
-    pub fn ask(&self, request: ShownRequest) -> Result<Exchanged, ExchangeError> {
-        self.exchanges.ask(AskedRequest {
+    pub fn ask(&self, request: ClientRequest) -> Result<Exchanged, ExchangeError> {
+        self.exchanges.ask(OutgoingRequest {
             step: self.step.clone(),
             now_ms: self.clock.now_ms(),
             method: request.method,
@@ -181,7 +181,7 @@ impl Witness {
             secret_headers: request.secret_headers,
             body: request.body,
             secrets: self.secrets.clone(),
-            passing: self.passing.clone(),
+            varying: self.varying.clone(),
         })
     }
 
@@ -193,7 +193,7 @@ impl Witness {
 
 /// The part of a request that the client knows.
 #[derive(Debug, Clone, Default)]
-pub struct ShownRequest {
+pub struct ClientRequest {
     pub method: String,
     pub url: String,
     pub headers: Vec<(String, String)>,
@@ -201,18 +201,18 @@ pub struct ShownRequest {
     pub body: Vec<u8>,
 }
 
-impl fmt::Debug for Witness {
+impl fmt::Debug for StepExchanges {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.debug_struct("Witness")
+        out.debug_struct("StepExchanges")
             .field("step", &self.step)
             .finish_non_exhaustive()
     }
 }
 
-impl PartialEq for Witness {
-    fn eq(&self, other: &Witness) -> bool {
+impl PartialEq for StepExchanges {
+    fn eq(&self, other: &StepExchanges) -> bool {
         Arc::ptr_eq(&self.exchanges, &other.exchanges) && self.step == other.step
     }
 }
 
-impl Eq for Witness {}
+impl Eq for StepExchanges {}

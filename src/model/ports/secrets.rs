@@ -20,7 +20,7 @@ pub trait Secrets: Send + Sync {
     }
 
     /// Explains why a secret is unavailable although its source is configured.
-    fn trouble(&self, profile: Option<&str>, name: &str) -> Option<String> {
+    fn problem(&self, profile: Option<&str>, name: &str) -> Option<String> {
         let _ = (profile, name);
         None
     }

@@ -81,7 +81,7 @@ pub struct Flaw {
 /// What is to be removed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Sweep {
-    pub what: Swept,
+    pub what: SweepKind,
     /// Newer data stays, in milliseconds since 1970: a run may be about to refer to it.
     pub older_than_ms: i64,
     pub dry_run: bool,
@@ -89,7 +89,7 @@ pub struct Sweep {
 
 /// A kind of data that may be left without a reference.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Swept {
+pub enum SweepKind {
     /// Changesets that no run, key, table, name or blob mentions.
     Changesets,
     /// Contents of resources that had expired at [`Sweep::older_than_ms`].

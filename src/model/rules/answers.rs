@@ -300,7 +300,7 @@ pub fn take_early<R: WaitRows>(
                 };
                 return rows.set_answered(&wait.id, &answered);
             }
-            Err(refusal) => rows.settle_signal(signal.num, &wait.id, Some(refusal.words()))?,
+            Err(refusal) => rows.settle_signal(signal.num, &wait.id, Some(refusal.message()))?,
         }
     }
     Ok(())

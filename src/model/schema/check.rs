@@ -4,7 +4,7 @@ use flowstone_lang::value::{Object, Value};
 
 use super::{Entry, Kind, ListForm, Problem, Range, Schema, Size};
 use crate::json::{items, name_text, number_float};
-use crate::words::{nearest, shown};
+use crate::text::{brief, nearest};
 
 /// Maximum depth of references that lead to references; deeper ones are treated as endless.
 const MAX_DEPTH: usize = 200;
@@ -149,14 +149,14 @@ impl Check<'_, '_> {
             Kind::List { item, size, form } => self.list(item, *size, *form, value),
             Kind::Tuple(schemas) => self.tuple(schemas, value),
             Kind::Enum(values) => {
-                let known: Vec<String> = values.iter().map(shown).collect();
+                let known: Vec<String> = values.iter().map(brief).collect();
                 self.require(
                     values.contains(value),
                     &format!("one of {}", known.join(", ")),
                     value,
                 );
             }
-            Kind::Equals(expected) => self.require(expected == value, &shown(expected), value),
+            Kind::Equals(expected) => self.require(expected == value, &brief(expected), value),
             Kind::Maybe(inner) if !value.is_nil() => self.part(Value::Int(0), inner, value),
             Kind::Maybe(_) => {}
             Kind::And(schemas) => (0..)
@@ -200,16 +200,16 @@ impl Check<'_, '_> {
                         .map_or(String::new(), |near| format!(" (there is `{near}`)"));
                     self.missing(
                         &entry.key,
-                        format!("{} is missing{near}", shown(&entry.key)),
+                        format!("{} is missing{near}", brief(&entry.key)),
                     );
                 }
             }
         }
         if closed {
-            let known: Vec<String> = entries.iter().map(|entry| shown(&entry.key)).collect();
+            let known: Vec<String> = entries.iter().map(|entry| brief(&entry.key)).collect();
             for (key, _) in &found {
                 if !entries.iter().any(|entry| entry.key == *key) {
-                    let key = shown(key);
+                    let key = brief(key);
                     let near = nearest(&key, known.iter().map(String::as_str));
                     let words = match (near, known.as_slice()) {
                         (Some(near), _) => format!("did you mean {near}?"),
@@ -230,7 +230,7 @@ impl Check<'_, '_> {
         for (found_key, found_value) in &found {
             let problems = self.aside(|check| check.part(Value::Int(0), key, found_key));
             if let Some(problem) = problems.first() {
-                self.problem(format!("the key {} {}", shown(found_key), problem.message));
+                self.problem(format!("the key {} {}", brief(found_key), problem.message));
             }
             self.nested(found_key, Value::Int(1), inner, found_value);
         }
@@ -312,7 +312,7 @@ impl Check<'_, '_> {
         match cases.iter().find(|(case, _)| *case == chosen) {
             Some((case, schema)) => self.part(case.clone(), schema, value),
             None => {
-                let known: Vec<String> = cases.iter().map(|(case, _)| shown(case)).collect();
+                let known: Vec<String> = cases.iter().map(|(case, _)| brief(case)).collect();
                 self.path.push(dispatch.clone());
                 self.should_be(&format!("one of {}", known.join(", ")), &chosen);
                 self.path.pop();
@@ -381,7 +381,7 @@ impl Check<'_, '_> {
             Value::Vector(vector) if vector.len() > 5 => {
                 format!("a vector of {} items", vector.len())
             }
-            value => format!("{} ({})", shown(value), value.kind()),
+            value => format!("{} ({})", brief(value), value.kind()),
         };
         self.problem(format!("should be {expected}, but is {found}"));
     }
@@ -397,7 +397,7 @@ impl Check<'_, '_> {
 
     fn problem(&mut self, message: String) {
         self.problems.push(Problem {
-            path: self.path.iter().map(shown).collect(),
+            path: self.path.iter().map(brief).collect(),
             message,
             at: self.path.clone(),
             schema_path: self.schema_path.clone(),
@@ -458,9 +458,9 @@ fn name(schema: &Schema) -> String {
         Kind::Tuple(schemas) => format!("a vector of {} items", schemas.len()),
         Kind::Enum(values) => format!(
             "one of {}",
-            values.iter().map(shown).collect::<Vec<_>>().join(", ")
+            values.iter().map(brief).collect::<Vec<_>>().join(", ")
         ),
-        Kind::Equals(value) => shown(value),
+        Kind::Equals(value) => brief(value),
         Kind::Maybe(inner) => format!("{} or nil", name(inner)),
         Kind::Or(schemas) => schemas.iter().map(name).collect::<Vec<_>>().join(" or "),
         Kind::And(schemas) => schemas.iter().map(name).collect::<Vec<_>>().join(" and "),

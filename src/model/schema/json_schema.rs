@@ -4,7 +4,7 @@ use serde_json::{Map as JsonMap, Value as Json, json};
 
 use super::{Entry, Kind, ListForm, Notes, Range, Registry, Schema, Size};
 use crate::json::{name_text, to_json};
-use crate::words::shown;
+use crate::text::brief;
 
 /// Returns a schema as JSON Schema (2020-12). Named schemas go to `$defs`. A `:map` is closed only if the schema closes
 /// it; see [`closed`] for the form that models receive.
@@ -87,7 +87,7 @@ impl Writer {
         let mut properties = JsonMap::new();
         let mut required = Vec::new();
         for entry in entries {
-            let name = name_text(&entry.key).unwrap_or_else(|| shown(&entry.key));
+            let name = name_text(&entry.key).unwrap_or_else(|| brief(&entry.key));
             let schema = with_notes(self.schema(&entry.schema), &entry.notes);
             if !entry.optional {
                 required.push(Json::from(name.as_str()));
@@ -146,7 +146,7 @@ pub fn closed(schema: &mut Json) {
 }
 
 fn constant(value: &flowstone_lang::value::Value) -> Json {
-    to_json(value).unwrap_or_else(|_| Json::from(shown(value)))
+    to_json(value).unwrap_or_else(|_| Json::from(brief(value)))
 }
 
 fn sized(mut schema: Json, size: Size, (min, max): (&str, &str)) -> Json {

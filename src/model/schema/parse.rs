@@ -8,7 +8,7 @@ use flowstone_lang::value::{Map, Object, Value, compile_regex};
 
 use super::{Entry, Kind, ListForm, Notes, Range, Registry, Schema, SchemaError, Size};
 use crate::json::{items, name_text, number_float};
-use crate::words::{nearest, shown};
+use crate::text::{brief, nearest};
 
 pub(super) const MAX_DEPTH: usize = 64;
 
@@ -146,7 +146,7 @@ impl Parser {
     fn function(&self, form: &Value) -> Result<Schema, SchemaError> {
         match self.functions {
             true => Ok(Kind::Predicate(form.clone()).into()),
-            false => Err(SchemaError::Function { form: shown(form) }),
+            false => Err(SchemaError::Function { form: brief(form) }),
         }
     }
 
@@ -197,7 +197,7 @@ impl Parser {
         {
             return Err(SchemaError::UnknownProperty {
                 schema: "{:required ...}".to_owned(),
-                property: shown(key),
+                property: brief(key),
                 known: ":required".to_owned(),
             });
         }
@@ -295,7 +295,7 @@ impl Parser {
         for child in &parts.children {
             let entry = self.entry(child, parts.depth)?;
             if entries.iter().any(|other| other.key == entry.key) {
-                let reason = format!("duplicate key {}", shown(&entry.key));
+                let reason = format!("duplicate key {}", brief(&entry.key));
                 return Err(malformed(parts.form, &reason));
             }
             entries.push(entry);
@@ -320,7 +320,7 @@ impl Parser {
         };
         let parts = Parts {
             form,
-            name: shown(key),
+            name: brief(key),
             properties,
             children: Vec::new(),
             depth,
@@ -387,7 +387,7 @@ impl Parser {
                 ));
             };
             for (name, form) in registry.iter() {
-                let name = name_text(name).unwrap_or_else(|| shown(name));
+                let name = name_text(name).unwrap_or_else(|| brief(name));
                 let schema = self.schema(form, parts.depth + 1)?;
                 self.registry.borrow_mut().insert(name, schema);
             }
@@ -587,7 +587,7 @@ fn no_children(parts: &Parts<'_>) -> Result<(), SchemaError> {
     match parts.children.first() {
         None => Ok(()),
         Some(child) => {
-            let reason = format!("`:{}` takes no schemas, got {}", parts.name, shown(child));
+            let reason = format!("`:{}` takes no schemas, got {}", parts.name, brief(child));
             Err(malformed(parts.form, &reason))
         }
     }
@@ -612,7 +612,7 @@ fn size(parts: &Parts<'_>) -> Result<Size, SchemaError> {
         None | Some(Value::Nil) => Ok(None),
         Some(Value::Int(int)) if *int >= 0 => Ok(usize::try_from(*int).ok()),
         Some(other) => {
-            let reason = format!("`:{name}` must be a count, got {}", shown(other));
+            let reason = format!("`:{name}` must be a count, got {}", brief(other));
             Err(malformed(parts.form, &reason))
         }
     };
@@ -628,7 +628,7 @@ fn range(parts: &Parts<'_>) -> Result<Range, SchemaError> {
         Some(value) => match number_float(value) {
             Some(float) => Ok(Some(float)),
             None => {
-                let reason = format!("`:{name}` must be a number, got {}", shown(value));
+                let reason = format!("`:{name}` must be a number, got {}", brief(value));
                 Err(malformed(parts.form, &reason))
             }
         },
@@ -647,7 +647,7 @@ fn notes(parts: &Parts<'_>, own: &[&str]) -> Result<Notes, SchemaError> {
         return Ok(notes);
     };
     for (key, value) in properties.iter() {
-        let name = name_text(key).unwrap_or_else(|| shown(key));
+        let name = name_text(key).unwrap_or_else(|| brief(key));
         match name.as_str() {
             "title" => notes.title = name_text(value),
             "description" => notes.description = name_text(value),
@@ -667,7 +667,7 @@ fn notes(parts: &Parts<'_>, own: &[&str]) -> Result<Notes, SchemaError> {
                 None => {
                     return Err(SchemaError::UnknownProperty {
                         schema: format!("[:{} ...]", parts.name.trim_start_matches(':')),
-                        property: shown(key),
+                        property: brief(key),
                         known: own
                             .iter()
                             .chain(NOTES)
@@ -692,7 +692,7 @@ fn unknown(name: &str) -> SchemaError {
 
 fn malformed(form: &Value, reason: &str) -> SchemaError {
     SchemaError::Malformed {
-        form: shown(form),
+        form: brief(form),
         reason: reason.to_owned(),
     }
 }

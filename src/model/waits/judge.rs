@@ -193,7 +193,7 @@ pub fn is_for(wait: &WaitEvent, name: &str, key: Option<&str>, payload: &str) ->
 
 impl Refusal {
     /// Returns the reason as a message.
-    pub fn words(&self) -> String {
+    pub fn message(&self) -> String {
         match self {
             Refusal::Invalid { problems } => problems.join("; "),
             Refusal::NotOffered { action, offered } => format!(

@@ -4,7 +4,7 @@ use flowstone_lang::value::Value;
 
 use crate::json::name_text;
 use crate::resource::segment;
-use crate::words::printed;
+use crate::text::printed;
 
 /// The default template of a link.
 const TEMPLATE: &str = "{base-url}/{workspace-id}/waits/{wait-id}/{action}?token={token}";

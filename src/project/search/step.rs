@@ -111,7 +111,7 @@ impl Step for Search {
             let ask = ask(cx, Fields::new(&config))?;
             let embedder = embedder::embedder(cx.settings(), |name| cx.secret_of_settings(name))
                 .map_err(|message| StepError::config("E0709", message))?
-                .map(|embedder| embedder.seen_by(cx.witness()));
+                .map(|embedder| embedder.seen_by(cx.exchanges()));
             let seeker = Seeker {
                 stores: cx.stores(),
                 project_root: cx.project_root(),

@@ -7,7 +7,7 @@ use flowstone_flow::step::StepError;
 use flowstone_lang::value::Value;
 use flowstone_model::diagnostic::nearest;
 
-use flowstone_steps::words::shown;
+use flowstone_steps::text::brief;
 
 /// Decided by the person who runs the flow, never by arguments.
 const STRIPPED: &[&str] = &[
@@ -121,7 +121,7 @@ impl Args {
             Some(other) => Err(self.wrong(format!(
                 "`{name}` of `{}` is a text, not {}",
                 self.op,
-                shown(other)
+                brief(other)
             ))),
         }
     }
@@ -138,7 +138,7 @@ impl Args {
             Some(other) => Err(self.wrong(format!(
                 "`{name}` of `{}` is a text, not {}",
                 self.op,
-                shown(other)
+                brief(other)
             ))),
             None => Err(self.wrong(format!("`{}` needs `{name}`", self.op))),
         }
@@ -151,7 +151,7 @@ impl Args {
             Some(other) => Err(self.wrong(format!(
                 "`{name}` of `{}` is true or false, not {}",
                 self.op,
-                shown(other)
+                brief(other)
             ))),
         }
     }
@@ -172,7 +172,7 @@ impl Args {
             None => Err(self.wrong(format!(
                 "`{name}` of `{}` is a whole number from {least} to {most}, not {}",
                 self.op,
-                shown(given)
+                brief(given)
             ))),
         }
     }

@@ -71,7 +71,7 @@ impl Approval {
             Value::Bool(false) => Mode::Off,
             other => match name_of(other).as_deref() {
                 Some("all-mutations" | "mutations") => Mode::AllMutations,
-                _ => return Err(no_mode(&crate::words::shown(other))),
+                _ => return Err(no_mode(&crate::text::brief(other))),
             },
         };
         Ok(approval)

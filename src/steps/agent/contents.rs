@@ -126,7 +126,7 @@ mod tests {
     #[track_caller]
     fn check(value: &str, left: &str, shown: usize) {
         let (found, images) = apart(read_data(value).unwrap());
-        assert_eq!(crate::words::shown(&found), left);
+        assert_eq!(crate::text::brief(&found), left);
         assert_eq!(images.len(), shown);
     }
 

@@ -206,7 +206,7 @@ fn criteria(fields: Fields<'_>) -> Result<Vec<String>, StepError> {
         if name.is_empty() || name.len() > 60 || !name.chars().all(is_plain) {
             return Err(wrong(format!(
                 "`:evaluate :criteria` has {}, which is not a name",
-                crate::words::shown(item)
+                crate::text::brief(item)
             )));
         }
         if names.contains(&name) {

@@ -85,7 +85,7 @@ fn read(cx: &StepContext, when: When, tools: &Toolset, wish: &Value) -> Result<W
         let reason = match fields.get("abort-reason") {
             None => "hook".to_owned(),
             Some(reason) => {
-                crate::json::name_text(reason).unwrap_or_else(|| crate::words::shown(reason))
+                crate::json::name_text(reason).unwrap_or_else(|| crate::text::brief(reason))
             }
         };
         return Ok(Wish::Abort {

@@ -18,7 +18,7 @@ use super::notes::{facts, minute, shortened};
 use crate::fields::{Fields, listed};
 use crate::json::name_text;
 use crate::resource;
-use crate::words::nearest;
+use crate::text::nearest;
 use plan::Plan;
 use scope::Scope;
 
@@ -288,7 +288,7 @@ fn types(fields: Fields<'_>) -> Result<Vec<String>, StepError> {
         if !TYPES.contains(&name.as_str()) {
             let error = wrong(format!(
                 "`:memory :types` has {}, which is not a type of memories",
-                crate::words::shown(&item)
+                crate::text::brief(&item)
             ));
             return Err(match nearest(&name, TYPES.iter().copied()) {
                 Some(near) => error.hint(format!("did you mean \"{near}\"?")),

@@ -49,7 +49,7 @@ pub(super) fn plain(value: &Value) -> String {
         Value::Text(text) => text.as_str().to_owned(),
         data => match write(data) {
             Ok(text) => text,
-            Err(_) => crate::words::shown(data),
+            Err(_) => crate::text::brief(data),
         },
     }
 }

@@ -194,7 +194,7 @@ impl Draft {
             if let Some(entry) = self.manifest.get(folder) {
                 return refuse(format!(
                     "`{folder}` is {}, not a folder",
-                    entry.kind.words()
+                    entry.kind.describe()
                 ));
             }
         }
@@ -202,7 +202,7 @@ impl Draft {
             Some(Kind::Link) if what == Place::LinkOrFile => Ok(path),
             None if self.manifest.has_folder(&path) => refuse("it is a folder".into()),
             Some(kind @ (Kind::Link | Kind::Submodule)) => {
-                refuse(format!("it is {}", kind.words()))
+                refuse(format!("it is {}", kind.describe()))
             }
             None
             | Some(Kind::Binary | Kind::File | Kind::Folder | Kind::Large | Kind::Unreadable) => {

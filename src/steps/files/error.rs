@@ -19,7 +19,7 @@ pub enum FilesError {
     LinkCircle { path: String },
     #[error("there is no `{path}` in the source")]
     NotFound { path: String, near: Vec<String> },
-    #[error("`{path}` is {}, which cannot be read", kind.words())]
+    #[error("`{path}` is {}, which cannot be read", kind.describe())]
     NotReadable { path: String, kind: Kind },
     #[error("the folder `{path}` cannot be read: {cause}")]
     BadFolder { path: String, cause: String },
@@ -84,7 +84,7 @@ pub enum FilesError {
     Git {
         what: String,
         cause: String,
-        passing: bool,
+        is_transient: bool,
     },
     #[error("git did not {what} within {seconds} s")]
     GitTimeout { what: String, seconds: u64 },
@@ -258,10 +258,13 @@ impl FilesError {
     }
 
     /// Tells whether the same request may succeed later.
-    pub fn is_passing(&self) -> bool {
+    pub fn is_transient(&self) -> bool {
         matches!(
             self,
-            Self::Git { passing: true, .. } | Self::GitTimeout { .. }
+            Self::Git {
+                is_transient: true,
+                ..
+            } | Self::GitTimeout { .. }
         )
     }
 }

@@ -127,7 +127,7 @@ pub(super) fn commit_of(git: &Git, reference: &str) -> Result<String, FilesError
     Err(FilesError::Git {
         what,
         cause: format!("it answered `{commit}`"),
-        passing: false,
+        is_transient: false,
     })
 }
 
@@ -237,7 +237,7 @@ fn export(
             Listed::parse(&String::from_utf8_lossy(line)).ok_or_else(|| FilesError::Git {
                 what: "list the commit".into(),
                 cause: "its answer has an unknown form".into(),
-                passing: false,
+                is_transient: false,
             })?;
         if files.len() as u64 >= limits.files {
             return Err(FilesError::TooLarge {
@@ -325,7 +325,7 @@ fn read_contents(
     let failed = |cause: String| FilesError::Git {
         what: what.into(),
         cause,
-        passing: false,
+        is_transient: false,
     };
     let wanted: String = files
         .iter()

@@ -65,7 +65,7 @@ impl Kind {
         .find(|kind| kind.name() == name)
     }
 
-    pub(super) fn words(self) -> &'static str {
+    pub(super) fn describe(self) -> &'static str {
         match self {
             Kind::File => "a file",
             Kind::Binary => "a binary file",

@@ -292,7 +292,7 @@ fn mark(target: &Target) -> String {
 fn fresh_place(root: &Root, path: &str, mark: &str) -> String {
     let ends = path.match_indices('/').map(|(end, _)| end);
     let folders = ends.map(|end| &path[..end]);
-    let is_folder = |folder: &&str| root.look(folder).is_ok_and(|found| found.is_dir());
+    let is_folder = |folder: &&str| root.metadata(folder).is_ok_and(|found| found.is_dir());
     let folder = folders.take_while(is_folder).last();
     let name = &objects::hash(path.as_bytes())[..12];
     match folder {
@@ -331,7 +331,7 @@ fn put_in_place(root: &Root, path: &str, fresh: &str) -> io::Result<()> {
     if let Some((folder, _)) = path.rsplit_once('/') {
         root.make_folders(folder)?;
     }
-    if root.look(path).is_ok_and(|found| found.is_dir()) {
+    if root.metadata(path).is_ok_and(|found| found.is_dir()) {
         clear_folders(&root.path().join(path))?;
     }
     root.rename(fresh, path)

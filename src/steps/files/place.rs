@@ -22,7 +22,7 @@ impl Perms {
         #[cfg(unix)]
         {
             use std::os::unix::fs::PermissionsExt as _;
-            let found = root.look(path).ok();
+            let found = root.metadata(path).ok();
             let found = found.filter(fs::Metadata::is_file);
             Perms {
                 mode: found.map(|found| found.permissions().mode() & 0o777),

@@ -379,7 +379,7 @@ pub(super) fn failed(what: &str, complaints: &str) -> FilesError {
     let cause = cause
         .trim_start_matches("fatal: ")
         .trim_start_matches("error: ");
-    let passing = [
+    let is_transient = [
         "Could not resolve host",
         "timed out",
         "Connection re",
@@ -393,7 +393,7 @@ pub(super) fn failed(what: &str, complaints: &str) -> FilesError {
     FilesError::Git {
         what: what.into(),
         cause: crate::shown_url::without_password(cause),
-        passing,
+        is_transient,
     }
 }
 
@@ -401,7 +401,7 @@ fn broken(what: &str, error: &io::Error) -> FilesError {
     FilesError::Git {
         what: what.into(),
         cause: error.to_string(),
-        passing: true,
+        is_transient: true,
     }
 }
 

@@ -153,7 +153,7 @@ pub(super) struct Found {
 impl Found {
     fn at(root: &Path, path: &str) -> Option<(Root, Found)> {
         let root = Root::open(root).ok()?;
-        let metadata = root.look(path).ok()?;
+        let metadata = root.metadata(path).ok()?;
         let found = Found {
             path: path.to_string(),
             is_link: metadata.file_type().is_symlink(),
@@ -418,8 +418,8 @@ impl<'a> Taking<'a> {
     /// have reached another place.
     fn is_there(&self, found: &Found) -> bool {
         let looked = match found.is_named {
-            true => self.root.look(&found.path),
-            false => self.root.look_at(&found.place),
+            true => self.root.metadata(&found.path),
+            false => self.root.metadata_of(&found.place),
         };
         looked.is_ok_and(|looked| looked.is_file() || looked.is_symlink())
     }

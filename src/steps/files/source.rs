@@ -15,7 +15,7 @@ use crate::fields::Fields;
 use crate::guard::{Guard, Zone, host_of};
 use crate::http::error::HttpError;
 use crate::http::settings;
-use crate::{resource, words};
+use crate::{resource, text};
 
 /// The prefix of the URI of a source tree.
 pub(super) const URI: &str = "res://v1/ws/local/bundle/source-tree/";
@@ -44,7 +44,7 @@ impl Spec {
     }
 
     /// Returns a description of the source for the progress line.
-    pub fn words(&self) -> String {
+    pub fn describe(&self) -> String {
         match self {
             Spec::Folder(folder) => folder.path.display().to_string(),
             Spec::Git(git) => format!(
@@ -82,7 +82,7 @@ pub(super) fn changeset(fields: Fields<'_>) -> Result<String, StepError> {
     let uri = resource::uri(given);
     let id = uri.as_deref().and_then(changeset_id);
     id.map(str::to_string).ok_or_else(|| {
-        let what = uri.unwrap_or_else(|| words::shown(given));
+        let what = uri.unwrap_or_else(|| text::brief(given));
         StepError::config("E0781", format!("`{what}` is not a changeset"))
             .hint("give what `:op :init-changeset` returned, or its `:uri`")
     })

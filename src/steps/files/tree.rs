@@ -66,7 +66,7 @@ impl Files {
     async fn resolve(&self, cx: &StepContext, spec: Spec) -> Result<Tree, StepError> {
         let trees = cx.home().join("trees");
         let objects = objects(cx);
-        cx.emit(Progress::Status(format!("reading {}", spec.words())));
+        cx.emit(Progress::Status(format!("reading {}", spec.describe())));
         let store = objects.clone();
         let guard = spec.guard(cx)?;
         let (manifest, kind) = blocking(move |cancelled| match spec {

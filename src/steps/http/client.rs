@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 use std::error::Error as _;
 use std::time::Duration;
 
-use flowstone_flow::ports::{AnswerEnd, AnswerHead, RecordedAnswer};
+use flowstone_flow::ports::{RecordedResponse, ResponseEnd, ResponseHead};
 use flowstone_flow::trace::TraceParent;
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 use reqwest::{Method, Url};
@@ -90,8 +90,8 @@ pub async fn send(request: Request) -> Result<Answer, HttpError> {
 /// Sends the request and returns when the headers of the final answer are there.
 pub async fn open(mut request: Request) -> Result<Incoming, HttpError> {
     let deadline = |request: &Request| Instant::now() + request.limits.timeout;
-    let mut tape = match source::way(&request)? {
-        Way::Send(tape) => tape,
+    let mut recorder = match source::way(&request)? {
+        Way::Send(recorder) => recorder,
         Way::Replay(answer) => return Incoming::replayed(&request, answer, deadline(&request)),
     };
     // Waiting for a connection does not count as the server's time.
@@ -100,10 +100,10 @@ pub async fn open(mut request: Request) -> Result<Incoming, HttpError> {
     match answered(&mut request, deadline).await {
         Ok(response) => {
             let head = source::head(&request.url, &response);
-            if let Some(tape) = &mut tape {
-                tape.head(head.clone());
+            if let Some(recorder) = &mut recorder {
+                recorder.head(head.clone());
             }
-            let source = Source::Server { response, tape };
+            let source = Source::Server { response, recorder };
             let incoming = Incoming::new(&request, head, source, deadline);
             Ok(Incoming {
                 _socket: socket,
@@ -111,8 +111,8 @@ pub async fn open(mut request: Request) -> Result<Incoming, HttpError> {
             })
         }
         Err(error) => {
-            if let Some(tape) = &mut tape {
-                tape.end(AnswerEnd::Failed(source::fault(&error)));
+            if let Some(recorder) = &mut recorder {
+                recorder.end(ResponseEnd::Failed(source::fault(&error)));
             }
             Err(error)
         }
@@ -233,7 +233,7 @@ async fn exchange(request: &Request, least: Zone, deadline: Instant) -> Result<S
 }
 
 impl Incoming {
-    fn new(request: &Request, head: AnswerHead, source: Source, deadline: Instant) -> Incoming {
+    fn new(request: &Request, head: ResponseHead, source: Source, deadline: Instant) -> Incoming {
         Incoming {
             status: head.status,
             headers: head.headers,
@@ -260,13 +260,13 @@ impl Incoming {
     /// An answer from a recording.
     fn replayed(
         request: &Request,
-        answer: RecordedAnswer,
+        answer: RecordedResponse,
         deadline: Instant,
     ) -> Result<Incoming, HttpError> {
         let Some(head) = answer.head else {
             return Err(match answer.end {
-                AnswerEnd::Failed(fault) => source::of_fault(request, fault),
-                AnswerEnd::Complete | AnswerEnd::Unread => HttpError::CutOff {
+                ResponseEnd::Failed(fault) => source::of_fault(request, fault),
+                ResponseEnd::Complete | ResponseEnd::Unread => HttpError::CutOff {
                     host: host(&request.url),
                     status: None,
                     got: 0,
@@ -284,13 +284,14 @@ impl Incoming {
     pub async fn next(&mut self, idle: Option<Duration>) -> Result<Option<Vec<u8>>, HttpError> {
         let chunk = self.part(idle).await;
         if let Source::Server {
-            tape: Some(tape), ..
+            recorder: Some(recorder),
+            ..
         } = &mut self.source
         {
             match &chunk {
-                Ok(Some(chunk)) => tape.chunk(chunk),
-                Ok(None) => tape.end(AnswerEnd::Complete),
-                Err(error) => tape.end(AnswerEnd::Failed(source::fault(error))),
+                Ok(Some(chunk)) => recorder.chunk(chunk),
+                Ok(None) => recorder.end(ResponseEnd::Complete),
+                Err(error) => recorder.end(ResponseEnd::Failed(source::fault(error))),
             }
         }
         let Some(chunk) = chunk? else { return Ok(None) };
@@ -313,7 +314,7 @@ impl Incoming {
             Source::Server { response, .. } => timeout_at(until, response.chunk()).await,
             Source::Recording { chunks, end } => match (chunks.pop_front(), &*end) {
                 (Some(chunk), _) => return Ok(Some(chunk)),
-                (None, AnswerEnd::Complete) => return Ok(None),
+                (None, ResponseEnd::Complete) => return Ok(None),
                 (None, end) => {
                     let end = end.clone();
                     return Err(self.recorded_end(end));
@@ -329,13 +330,13 @@ impl Incoming {
     }
 
     /// Returns the error with which a recorded answer ends.
-    fn recorded_end(&self, end: AnswerEnd) -> HttpError {
+    fn recorded_end(&self, end: ResponseEnd) -> HttpError {
         match end {
-            AnswerEnd::Failed(fault) if fault.kind == "timeout" => {
+            ResponseEnd::Failed(fault) if fault.kind == "timeout" => {
                 self.late(source::millis(&fault.message))
             }
-            AnswerEnd::Failed(fault) => self.broken(fault.message),
-            AnswerEnd::Complete | AnswerEnd::Unread => {
+            ResponseEnd::Failed(fault) => self.broken(fault.message),
+            ResponseEnd::Complete | ResponseEnd::Unread => {
                 self.broken("the recorded response was not read further".into())
             }
         }
@@ -459,11 +460,11 @@ pub(crate) fn failed(host: String, error: &reqwest::Error) -> HttpError {
         return HttpError::NoHandle { host };
     }
     if error.is_connect() {
-        let passing = true;
+        let is_transient = true;
         return HttpError::Unreachable {
             host,
             cause,
-            passing,
+            is_transient,
         };
     }
     if error.is_builder() {

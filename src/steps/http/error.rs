@@ -25,13 +25,13 @@ pub enum HttpError {
     BadRequest { message: String },
     #[error("{}{} {}", .0.host, at(&.0.host, .0.address), refusal(.0.why))]
     Refused(Refused),
-    #[error("{host} cannot be trusted: {}", fault.words)]
+    #[error("{host} cannot be trusted: {}", fault.message)]
     Untrusted { host: String, fault: Fault },
     #[error("{host} cannot be reached: {cause}")]
     Unreachable {
         host: String,
         cause: String,
-        passing: bool,
+        is_transient: bool,
     },
     #[error("no file handle is left for a connection to {host}")]
     NoHandle { host: String },
@@ -172,7 +172,9 @@ impl HttpError {
     /// Tells whether the same request may succeed later.
     pub fn again(&self) -> Again {
         match self {
-            Self::Unreachable { passing: true, .. }
+            Self::Unreachable {
+                is_transient: true, ..
+            }
             | Self::NoHandle { .. }
             | Self::TimedOut { .. }
             | Self::CutOff { .. } => Again::Later,

@@ -64,7 +64,10 @@ pub(super) async fn proof(
     scopes: &[String],
     usual: &Usual,
 ) -> Result<Proof, StepError> {
-    if cx.witness().is_some_and(|witness| witness.is_replay()) {
+    if cx
+        .exchanges()
+        .is_some_and(|exchanges| exchanges.is_replay())
+    {
         // A replay sends nothing and needs no token.
         let nothing = "Bearer [secret]".to_owned();
         return Ok(Proof::Header("authorization".to_owned(), nothing));
@@ -135,7 +138,7 @@ async fn exchange(
         },
         // Not recorded: the exchange contains nothing but secrets.
         route: Route {
-            witness: None,
+            exchanges: None,
             ..usual.route.clone()
         },
         sent_ms: Some(cx.now_ms()),

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
-use flowstone_flow::ports::Witness;
+use flowstone_flow::ports::StepExchanges;
 use hyper_util::client::proxy::matcher::Matcher;
 use reqwest::Url;
 use reqwest::header::HeaderValue;
@@ -22,7 +22,7 @@ pub struct Route {
     pub ca_file: Option<PathBuf>,
     pub connect_timeout: Duration,
     /// The recorder or replayer of the run.
-    pub witness: Option<Witness>,
+    pub exchanges: Option<StepExchanges>,
 }
 
 impl Default for Route {
@@ -32,7 +32,7 @@ impl Default for Route {
             proxy: Proxy::default(),
             ca_file: None,
             connect_timeout: Duration::from_secs(10),
-            witness: None,
+            exchanges: None,
         }
     }
 }

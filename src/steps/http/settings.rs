@@ -115,7 +115,7 @@ pub(crate) struct Usual {
 pub(crate) fn usual(cx: &StepContext, connection: &Connection) -> Result<Usual, StepError> {
     let mut usual = usual_of(cx.settings(), cx.project_root(), connection)?;
     usual.route.guard.net = cx.gate().net();
-    usual.route.witness = cx.witness();
+    usual.route.exchanges = cx.exchanges();
     Ok(usual)
 }
 

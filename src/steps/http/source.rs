@@ -7,8 +7,8 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use flowstone_flow::ports::{
-    AnswerEnd, AnswerFault, AnswerHead, ExchangeError, Exchanged, RecordedAnswer, ShownRequest,
-    Tape,
+    ClientRequest, ExchangeError, Exchanged, RecordedResponse, ResponseEnd, ResponseFault,
+    ResponseHead, ResponseRecorder,
 };
 use reqwest::header::HeaderValue;
 
@@ -19,34 +19,34 @@ use super::error::{Again, HttpError};
 pub(super) enum Source {
     Server {
         response: reqwest::Response,
-        tape: Option<Box<dyn Tape>>,
+        recorder: Option<Box<dyn ResponseRecorder>>,
     },
     Recording {
         chunks: VecDeque<Vec<u8>>,
-        end: AnswerEnd,
+        end: ResponseEnd,
     },
 }
 
 /// The handling of a request.
 pub(super) enum Way {
-    Send(Option<Box<dyn Tape>>),
-    Replay(RecordedAnswer),
+    Send(Option<Box<dyn ResponseRecorder>>),
+    Replay(RecordedResponse),
 }
 
 /// Passes a request to the recorder or replayer.
 pub(super) fn way(request: &Request) -> Result<Way, HttpError> {
-    let Some(witness) = &request.route.witness else {
+    let Some(exchanges) = &request.route.exchanges else {
         return Ok(Way::Send(None));
     };
-    let shown = ShownRequest {
+    let sent = ClientRequest {
         method: request.method.to_string(),
         url: request.url.to_string(),
         headers: request.headers.clone(),
         secret_headers: request.secret_headers.clone(),
         body: request.body.clone().unwrap_or_default(),
     };
-    match witness.ask(shown) {
-        Ok(Exchanged::Live(tape)) => Ok(Way::Send(Some(tape))),
+    match exchanges.ask(sent) {
+        Ok(Exchanged::Live(recorder)) => Ok(Way::Send(Some(recorder))),
         Ok(Exchanged::Recorded(answer)) => Ok(Way::Replay(answer)),
         Err(error) => Err(error.into()),
     }
@@ -59,10 +59,10 @@ impl From<ExchangeError> for HttpError {
 }
 
 /// Returns the recorded form of the beginning of an answer.
-pub(super) fn head(url: &reqwest::Url, response: &reqwest::Response) -> AnswerHead {
+pub(super) fn head(url: &reqwest::Url, response: &reqwest::Response) -> ResponseHead {
     let text = |value: &HeaderValue| String::from_utf8_lossy(value.as_bytes()).into_owned();
     let headers = response.headers().iter();
-    AnswerHead {
+    ResponseHead {
         status: response.status().as_u16(),
         headers: headers
             .map(|(name, value)| (name.to_string(), text(value)))
@@ -72,27 +72,27 @@ pub(super) fn head(url: &reqwest::Url, response: &reqwest::Response) -> AnswerHe
 }
 
 /// Returns the recorded form of an error.
-pub(super) fn fault(error: &HttpError) -> AnswerFault {
+pub(super) fn fault(error: &HttpError) -> ResponseFault {
     let message = match error {
         HttpError::Unreachable { cause, .. } | HttpError::CutOff { cause, .. } => cause.clone(),
         HttpError::TimedOut { limit, .. } => limit.as_millis().to_string(),
         error => error.to_string(),
     };
-    AnswerFault {
+    ResponseFault {
         kind: error.code().1.to_owned(),
         message,
-        passing: error.again() != Again::Never,
+        is_transient: error.again() != Again::Never,
     }
 }
 
 /// Restores a recorded error for the current request.
-pub(super) fn of_fault(request: &Request, fault: AnswerFault) -> HttpError {
+pub(super) fn of_fault(request: &Request, fault: ResponseFault) -> HttpError {
     let host = host(&request.url);
     match fault.kind.as_str() {
         "unavailable" => HttpError::Unreachable {
             host,
             cause: fault.message,
-            passing: fault.passing,
+            is_transient: fault.is_transient,
         },
         "timeout" => HttpError::TimedOut {
             host,

@@ -8,7 +8,7 @@ use rustls::{CertificateError, Error as TlsError};
 /// The reason why a server's identity is not trusted, or why it does not speak TLS.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fault {
-    pub words: String,
+    pub message: String,
     pub hint: &'static str,
 }
 
@@ -23,7 +23,7 @@ pub(super) fn fault(error: &(dyn Error + 'static)) -> Option<Fault> {
     let mut cause = Some(error);
     while let Some(error) = cause {
         if let Some(tls) = error.downcast_ref::<TlsError>() {
-            return Some(words(tls));
+            return Some(describe(tls));
         }
         // The error inside an `io::Error` is not among its causes.
         let inner = error
@@ -37,8 +37,8 @@ pub(super) fn fault(error: &(dyn Error + 'static)) -> Option<Fault> {
     None
 }
 
-fn words(error: &TlsError) -> Fault {
-    let (words, hint) = match error {
+fn describe(error: &TlsError) -> Fault {
+    let (message, hint) = match error {
         TlsError::InvalidCertificate(error) => certificate(error),
         TlsError::InvalidMessage(_) | TlsError::InappropriateMessage { .. } => {
             ("it does not speak TLS on this port".to_owned(), PLAIN)
@@ -53,7 +53,7 @@ fn words(error: &TlsError) -> Fault {
         }
         other => (other.to_string(), CLOCK),
     };
-    Fault { words, hint }
+    Fault { message, hint }
 }
 
 fn certificate(error: &CertificateError) -> (String, &'static str) {

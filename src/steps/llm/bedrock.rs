@@ -351,7 +351,7 @@ fn messages(call: &Call) -> Json {
             Role::Assistant => ("assistant", contents_of(message)),
             Role::Tool => ("user", vec![tool_result(message)]),
             Role::System => {
-                let words = family::aside(&message.words());
+                let words = family::aside(&message.plain_text());
                 ("user", vec![json!({"text": words})])
             }
             Role::User => ("user", parts(&message.content)),

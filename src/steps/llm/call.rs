@@ -72,7 +72,7 @@ impl Message {
     }
 
     /// Returns the text of the message, without its other parts.
-    pub fn words(&self) -> String {
+    pub fn plain_text(&self) -> String {
         let texts = self.content.iter().filter_map(|part| match part {
             Part::Text(text) => Some(text.as_str()),
             Part::Image { .. } => None,

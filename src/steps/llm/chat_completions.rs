@@ -153,7 +153,7 @@ fn messages(call: &Call, dialect: &Dialect) -> Json {
 /// Returns an instruction about the format of the answer: for models that cannot be constrained to a schema, and for
 /// those that only answer with JSON if the conversation mentions it.
 fn instruction(call: &Call, dialect: &Dialect) -> Option<String> {
-    let speaks = |it: &Message| it.words().to_ascii_lowercase().contains("json");
+    let speaks = |it: &Message| it.plain_text().to_ascii_lowercase().contains("json");
     match &call.output {
         Output::Schema { .. } if !dialect.can(Capability::StructuredOutput) => {
             family::instructions(&call.output)
@@ -208,7 +208,7 @@ fn cached(messages: &mut [Json]) {
 fn message(message: &Message, dialect: &Dialect) -> Json {
     let mut json = json!({"role": message.role.name()});
     json["content"] = match message.content.as_slice() {
-        _ if message.role == Role::Tool => json!(message.words()),
+        _ if message.role == Role::Tool => json!(message.plain_text()),
         [] => Json::Null,
         [Part::Text(text)] => json!(text),
         parts => parts.iter().map(part).collect(),

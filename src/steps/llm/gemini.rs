@@ -139,7 +139,7 @@ fn contents(call: &Call) -> Json {
         let parts = match message.role {
             Role::Assistant => contents_of(call, message),
             Role::Tool => answered(call, message),
-            Role::System => vec![json!({"text": family::aside(&message.words())})],
+            Role::System => vec![json!({"text": family::aside(&message.plain_text())})],
             Role::User => message.content.iter().map(part).collect(),
         };
         match contents.last_mut() {

@@ -9,7 +9,7 @@ use crate::fields::Fields;
 use crate::json::{items, name_text};
 use crate::persist::code::UNFIT;
 use crate::table::{names, partitions, rows, target};
-use crate::words::shown;
+use crate::text::brief;
 
 /// The keys of the config.
 pub(super) const KEYS: &[&str] = &[
@@ -100,7 +100,7 @@ fn found(value: &Value, path: Option<&Value>) -> Result<Value, StepError> {
         return match (value, rows) {
             (_, Some(rows)) => Ok(rows.clone()),
             (Value::Map(map), None) => {
-                let keys: Vec<String> = map.iter().take(12).map(|(key, _)| shown(key)).collect();
+                let keys: Vec<String> = map.iter().take(12).map(|(key, _)| brief(key)).collect();
                 Err(StepError::new(
                     UNFIT,
                     "invalid",
@@ -133,7 +133,7 @@ fn found(value: &Value, path: Option<&Value>) -> Result<Value, StepError> {
                 "invalid",
                 format!(
                     "`:rows-path` leads nowhere: the result has no {} at step {}",
-                    shown(&key),
+                    brief(&key),
                     depth + 1
                 ),
             );
@@ -142,7 +142,7 @@ fn found(value: &Value, path: Option<&Value>) -> Result<Value, StepError> {
                     "there it has {}",
                     map.iter()
                         .take(12)
-                        .map(|(key, _)| shown(key))
+                        .map(|(key, _)| brief(key))
                         .collect::<Vec<_>>()
                         .join(" ")
                 )),

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use flowstone_flow::ports::{AnswerEnd, AnswerFault, AnswerHead};
+use flowstone_flow::ports::{ResponseEnd, ResponseFault, ResponseHead};
 use serde_json::{Map, Value as Json, json};
 
 use super::{RecordingError, not_json, unknown};
@@ -34,9 +34,9 @@ pub(super) struct Asked {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Answered {
-    pub head: Option<AnswerHead>,
+    pub head: Option<ResponseHead>,
     pub chunks: Vec<Vec<u8>>,
-    pub end: AnswerEnd,
+    pub end: ResponseEnd,
 }
 
 /// Content types whose parts come one by one and mean something.
@@ -107,7 +107,7 @@ fn headers_json(headers: &[(String, String)]) -> Json {
     Json::Object(map)
 }
 
-fn response_json(head: &AnswerHead, chunks: &[Vec<u8>], asked: &str) -> Json {
+fn response_json(head: &ResponseHead, chunks: &[Vec<u8>], asked: &str) -> Json {
     let mut map = Map::new();
     map.insert("status".into(), json!(head.status));
     if head.url != asked {
@@ -159,12 +159,12 @@ fn add_bytes(map: &mut Map<String, Json>, body: &[u8]) {
     map.insert("text".into(), value);
 }
 
-fn end_json(end: &AnswerEnd) -> Json {
+fn end_json(end: &ResponseEnd) -> Json {
     match end {
-        AnswerEnd::Complete => json!("complete"),
-        AnswerEnd::Unread => json!("unread"),
-        AnswerEnd::Failed(fault) => {
-            json!({"kind": fault.kind, "message": fault.message, "passing": fault.passing})
+        ResponseEnd::Complete => json!("complete"),
+        ResponseEnd::Unread => json!("unread"),
+        ResponseEnd::Failed(fault) => {
+            json!({"kind": fault.kind, "message": fault.message, "passing": fault.is_transient})
         }
     }
 }
@@ -206,7 +206,7 @@ fn of_json(json: &Json) -> Result<Exchange, String> {
     };
     let end = end_of(end)?;
     let (head, chunks) = match whole.get("response") {
-        None | Some(Json::Null) if matches!(end, AnswerEnd::Failed(_)) => (None, Vec::new()),
+        None | Some(Json::Null) if matches!(end, ResponseEnd::Failed(_)) => (None, Vec::new()),
         None => return Err("it has an `end` and no `response`".to_owned()),
         Some(response) => {
             let (head, chunks) = response_of(response, &exchange.request.url)?;
@@ -217,14 +217,14 @@ fn of_json(json: &Json) -> Result<Exchange, String> {
     Ok(exchange)
 }
 
-fn end_of(json: &Json) -> Result<AnswerEnd, String> {
+fn end_of(json: &Json) -> Result<ResponseEnd, String> {
     match json {
-        Json::String(word) if word == "complete" => Ok(AnswerEnd::Complete),
-        Json::String(word) if word == "unread" => Ok(AnswerEnd::Unread),
-        Json::Object(_) => Ok(AnswerEnd::Failed(AnswerFault {
+        Json::String(word) if word == "complete" => Ok(ResponseEnd::Complete),
+        Json::String(word) if word == "unread" => Ok(ResponseEnd::Unread),
+        Json::Object(_) => Ok(ResponseEnd::Failed(ResponseFault {
             kind: text(&json["kind"], "`kind` of the `end`")?,
             message: text(&json["message"], "`message` of the `end`")?,
-            passing: json["passing"].as_bool().unwrap_or_default(),
+            is_transient: json["passing"].as_bool().unwrap_or_default(),
         })),
         _ => Err(
             "`end` must be \"complete\", \"unread\", or an error with `kind` and `message`".into(),
@@ -232,7 +232,7 @@ fn end_of(json: &Json) -> Result<AnswerEnd, String> {
     }
 }
 
-fn response_of(json: &Json, asked: &str) -> Result<(AnswerHead, Vec<Vec<u8>>), String> {
+fn response_of(json: &Json, asked: &str) -> Result<(ResponseHead, Vec<Vec<u8>>), String> {
     let map = object(json, "`response`")?;
     known(
         map,
@@ -245,7 +245,7 @@ fn response_of(json: &Json, asked: &str) -> Result<(AnswerHead, Vec<Vec<u8>>), S
         .as_u64()
         .and_then(|it| u16::try_from(it).ok());
     let status = status.filter(|it| (100..=599).contains(it));
-    let head = AnswerHead {
+    let head = ResponseHead {
         status: status.ok_or("`status` of the response must be a number such as 200")?,
         headers: headers(&json["headers"], "`headers` of the response")?,
         url: match map.get("url") {

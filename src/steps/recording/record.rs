@@ -9,7 +9,8 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use flowstone_flow::ports::{
-    AnswerEnd, AnswerHead, AskedRequest, ExchangeError, Exchanged, Exchanges, Secret, Tape,
+    ExchangeError, Exchanged, Exchanges, OutgoingRequest, ResponseEnd, ResponseHead,
+    ResponseRecorder, Secret,
 };
 
 use super::file::{Answered, Asked, Exchange};
@@ -96,14 +97,14 @@ fn lock(state: &Mutex<State>) -> MutexGuard<'_, State> {
 }
 
 impl Exchanges for Recorder {
-    fn ask(&self, request: AskedRequest) -> Result<Exchanged, ExchangeError> {
+    fn ask(&self, request: OutgoingRequest) -> Result<Exchanged, ExchangeError> {
         let number = {
             let mut state = lock(&self.state);
             state.last += 1;
             state.learn(secrets_in(&request.body));
             state.last
         };
-        let mut taping = Taping {
+        let mut recorder = ExchangeRecorder {
             state: self.state.clone(),
             folder: self.folder.clone(),
             number,
@@ -111,13 +112,13 @@ impl Exchanges for Recorder {
             answer: None,
         };
         // What cannot be recorded is not sent: the recording would be of another run.
-        taping.write().map_err(|error| ExchangeError {
+        recorder.write().map_err(|error| ExchangeError {
             code: error.code(),
             kind: "unrecorded",
             message: format!("the request was not sent: {error}"),
             hint: error.hint(),
         })?;
-        Ok(Exchanged::Live(Box::new(taping)))
+        Ok(Exchanged::Live(Box::new(recorder)))
     }
 
     fn is_replay(&self) -> bool {
@@ -126,20 +127,20 @@ impl Exchanges for Recorder {
 }
 
 /// One exchange under way.
-struct Taping {
+struct ExchangeRecorder {
     state: Arc<Mutex<State>>,
     folder: PathBuf,
     number: u32,
-    request: AskedRequest,
+    request: OutgoingRequest,
     answer: Option<Answered>,
 }
 
-impl Taping {
+impl ExchangeRecorder {
     fn answer(&mut self) -> &mut Answered {
         self.answer.get_or_insert_with(|| Answered {
             head: None,
             chunks: Vec::new(),
-            end: AnswerEnd::Unread,
+            end: ResponseEnd::Unread,
         })
     }
 
@@ -159,7 +160,7 @@ impl Taping {
                 head.headers = redactor.headers(&head.headers);
                 head.url = redactor.url(&head.url);
             }
-            if let AnswerEnd::Failed(fault) = &mut answer.end {
+            if let ResponseEnd::Failed(fault) = &mut answer.end {
                 fault.message = redactor.text(&fault.message);
             }
             answer
@@ -168,7 +169,7 @@ impl Taping {
             number: self.number,
             step: self.request.step.clone(),
             at: instant(self.request.now_ms),
-            request: redactor.request(asked(&self.request), &self.request.passing),
+            request: redactor.request(asked(&self.request), &self.request.varying),
             answer,
         };
         write(&self.folder.join(exchange.file_name()), &exchange.to_json())
@@ -176,7 +177,7 @@ impl Taping {
 }
 
 /// Returns a request whose secret headers are taken out already.
-pub(super) fn asked(request: &AskedRequest) -> Asked {
+pub(super) fn asked(request: &OutgoingRequest) -> Asked {
     let mut headers = request.headers.clone();
     let secret = request.secret_headers.iter();
     headers.extend(secret.map(|(name, _)| (name.clone(), SECRET.to_owned())));
@@ -192,8 +193,8 @@ fn instant(ms: i64) -> String {
     jiff::Timestamp::from_millisecond(ms).map_or_else(|_| ms.to_string(), |it| it.to_string())
 }
 
-impl Tape for Taping {
-    fn head(&mut self, head: AnswerHead) {
+impl ResponseRecorder for ExchangeRecorder {
+    fn head(&mut self, head: ResponseHead) {
         self.answer().head = Some(head);
     }
 
@@ -201,16 +202,16 @@ impl Tape for Taping {
         self.answer().chunks.push(bytes.to_vec());
     }
 
-    fn end(&mut self, end: AnswerEnd) {
+    fn end(&mut self, end: ResponseEnd) {
         self.answer().end = end;
     }
 }
 
-impl Drop for Taping {
+impl Drop for ExchangeRecorder {
     fn drop(&mut self) {
         // Without a head or an error nothing is known of the answer, as after a crash.
         let is_known = self.answer.as_ref().is_some_and(|answer| {
-            answer.head.is_some() || matches!(answer.end, AnswerEnd::Failed(_))
+            answer.head.is_some() || matches!(answer.end, ResponseEnd::Failed(_))
         });
         if is_known && let Err(error) = self.write() {
             tracing::warn!(%error, "an answer is not in the recording");

@@ -109,9 +109,9 @@ impl Redactor {
         self.text(url.as_str()).replace("%5Bsecret%5D", SECRET)
     }
 
-    /// Takes them out of a request, with what is passing in it.
-    pub fn request(&self, asked: Asked, passing: &[(String, &'static str)]) -> Asked {
-        let plain = Redactor::for_texts(passing);
+    /// Removes the secrets from a request, and replaces its varying texts.
+    pub fn request(&self, asked: Asked, varying: &[(String, &'static str)]) -> Asked {
+        let plain = Redactor::for_texts(varying);
         let pass = |text: &str| Redactor::replaced(&plain, text.as_bytes().to_vec());
         let lossy = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
         let headers = self.headers(&asked.headers);
@@ -126,8 +126,8 @@ impl Redactor {
         }
     }
 
-    fn for_texts(passing: &[(String, &'static str)]) -> Vec<(Vec<u8>, &'static str)> {
-        let long = passing.iter().filter(|(text, _)| text.len() >= 8);
+    fn for_texts(varying: &[(String, &'static str)]) -> Vec<(Vec<u8>, &'static str)> {
+        let long = varying.iter().filter(|(text, _)| text.len() >= 8);
         long.map(|(text, name)| (text.as_bytes().to_vec(), *name))
             .collect()
     }

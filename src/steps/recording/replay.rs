@@ -5,7 +5,9 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
-use flowstone_flow::ports::{AskedRequest, ExchangeError, Exchanged, Exchanges, RecordedAnswer};
+use flowstone_flow::ports::{
+    ExchangeError, Exchanged, Exchanges, OutgoingRequest, RecordedResponse,
+};
 
 use super::alike::{Likeness, difference};
 use super::file::Exchange;
@@ -148,10 +150,10 @@ impl Replayer {
 }
 
 impl Exchanges for Replayer {
-    fn ask(&self, request: AskedRequest) -> Result<Exchanged, ExchangeError> {
+    fn ask(&self, request: OutgoingRequest) -> Result<Exchanged, ExchangeError> {
         let mut secrets = request.secrets.all();
         secrets.extend(secrets_in(&request.body));
-        let clean = Redactor::new(&secrets).request(asked(&request), &request.passing);
+        let clean = Redactor::new(&secrets).request(asked(&request), &request.varying);
         let wanted = Likeness::of(&clean, request.now_ms);
         let mut used = self.used.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(at) = self.find(&request.step, &wanted, &used) else {
@@ -162,7 +164,7 @@ impl Exchanges for Replayer {
         let answer = self.entries[at].exchange.answer.clone();
         let answer = answer.expect("only exchanges with an answer are found");
         let head = answer.head;
-        Ok(Exchanged::Recorded(RecordedAnswer {
+        Ok(Exchanged::Recorded(RecordedResponse {
             head,
             chunks: answer.chunks,
             end: answer.end,

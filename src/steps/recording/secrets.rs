@@ -27,8 +27,8 @@ impl Secrets for RecordedSecrets {
         self.own.place(profile, name)
     }
 
-    fn trouble(&self, profile: Option<&str>, name: &str) -> Option<String> {
-        self.own.trouble(profile, name)
+    fn problem(&self, profile: Option<&str>, name: &str) -> Option<String> {
+        self.own.problem(profile, name)
     }
 }
 

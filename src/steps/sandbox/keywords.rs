@@ -4,7 +4,7 @@ use flowstone_lang::value::{Class, Exception, Result, Value};
 use flowstone_lang::vm::Args;
 
 use crate::json::name_text;
-use crate::words::{nearest, shown};
+use crate::text::{brief, nearest};
 
 /// The options of a call.
 pub(super) struct Keywords(Vec<(String, Value)>);
@@ -31,7 +31,7 @@ impl Keywords {
                     rest = others;
                 }
                 (key, []) => {
-                    let message = format!("the option {} has no value", shown(key));
+                    let message = format!("the option {} has no value", brief(key));
                     return Err(Exception::new(Class::ILLEGAL_ARGUMENT, "E0741", message).into());
                 }
             }
@@ -55,13 +55,13 @@ impl Keywords {
 }
 
 fn named(key: &Value, known: &[&str]) -> Result<String> {
-    let name = name_text(key).unwrap_or_else(|| shown(key));
+    let name = name_text(key).unwrap_or_else(|| brief(key));
     if known.contains(&name.as_str()) {
         return Ok(name);
     }
     let message = format!(
         "there is no option {}; there are :{}",
-        shown(key),
+        brief(key),
         known.join(" :")
     );
     let exception = Exception::new(Class::ILLEGAL_ARGUMENT, "E0741", message);

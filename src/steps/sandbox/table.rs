@@ -13,7 +13,7 @@ use flowstone_lang::vm::{Args, Vm};
 use crate::json::{
     JsonError, items, name_text, read, read_with_string_keys, write_pretty_with, write_with,
 };
-use crate::words::{nearest, shown};
+use crate::text::{brief, nearest};
 
 pub(super) const FNS: &[Native] = &[PARSE_CSV, WRITE_CSV];
 pub(super) const JSON: &[Native] = &[PARSE, WRITE_STR];
@@ -77,14 +77,14 @@ impl<'a> Options<'a> {
             return Ok(Options(options));
         }
         for (key, _) in args.map(1)?.iter() {
-            let name = name_text(key).unwrap_or_else(|| shown(key));
+            let name = name_text(key).unwrap_or_else(|| brief(key));
             if !known.contains(&name.as_str()) {
                 let exception = Exception::new(
                     Class::ILLEGAL_ARGUMENT,
                     "E0741",
                     format!(
                         "there is no option {}; there are :{}",
-                        shown(key),
+                        brief(key),
                         known.join(" :")
                     ),
                 );
@@ -334,7 +334,7 @@ fn write_csv(vm: &mut Vm, args: Args<'_>) -> Result<Value> {
     if !columns.is_empty() {
         put(columns
             .iter()
-            .map(|column| name_text(column).unwrap_or_else(|| shown(column)))
+            .map(|column| name_text(column).unwrap_or_else(|| brief(column)))
             .collect())?;
     }
     for (idx, row) in rows.iter().enumerate() {
@@ -366,7 +366,7 @@ fn all_keys(rows: &[Value]) -> Vec<Value> {
     rows.iter()
         .filter_map(Value::as_map)
         .flat_map(|map| map.iter().map(|entry| entry.0.clone()))
-        .filter(|key| seen.insert(Rc::<str>::from(shown(key))))
+        .filter(|key| seen.insert(Rc::<str>::from(brief(key))))
         .collect()
 }
 

@@ -7,7 +7,7 @@ use jiff::civil::DateTime;
 use jiff::tz::TimeZone;
 
 use crate::json::{instant_millis, name_text};
-use crate::words::nearest;
+use crate::text::nearest;
 
 pub(super) const FNS: &[Native] = &[
     DURATION_BETWEEN,

@@ -6,7 +6,7 @@ use flowstone_flow::table::{Cell, Row};
 use flowstone_lang::value::{Object, Value};
 
 use crate::json::{items, name_text};
-use crate::words::shown;
+use crate::text::brief;
 
 /// Returns rows, from a vector of maps. `at` says where they stand.
 pub(crate) fn rows(given: &Value, at: &str) -> Result<Vec<Row>, StepError> {
@@ -41,7 +41,7 @@ pub(crate) fn row(given: &Value, at: &str) -> Result<Row, StepError> {
             return Err(StepError::new(
                 "E0764",
                 "invalid",
-                format!("{at} is {}, not a map: {}", other.kind(), shown(other)),
+                format!("{at} is {}, not a map: {}", other.kind(), brief(other)),
             )
             .hint("a row is a map of column and cell, as in `{:id 1 :name \"Ada\"}`"));
         }
@@ -54,7 +54,7 @@ pub(crate) fn row(given: &Value, at: &str) -> Result<Row, StepError> {
                 "invalid",
                 format!(
                     "{at} has the key {}, and a column is named by a keyword or string",
-                    shown(key)
+                    brief(key)
                 ),
             ));
         };

@@ -18,7 +18,7 @@ use flowstone_lang::value::Value;
 use super::{columns, names, question};
 use crate::fields::Fields;
 use crate::resource;
-use crate::words::{nearest, shown};
+use crate::text::{brief, nearest};
 
 const CONTENT_TYPE: &str = "text/csv";
 
@@ -138,7 +138,7 @@ async fn source(cx: &StepContext, fields: Fields<'_>) -> Result<CsvSource, StepE
                 (None, Some(path)) if *key == "from" => {
                     Ok(CsvSource::File(file(cx, path)?))
                 }
-                _ => Err(bad(format!("`:{key}` is a reference, not {}", shown(given)))
+                _ => Err(bad(format!("`:{key}` is a reference, not {}", brief(given)))
                     .hint("give the value of a step that has `:persist {:type :blob}`, or `:from` with a path in the project")),
             }
         }

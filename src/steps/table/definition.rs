@@ -11,7 +11,7 @@ use flowstone_lang::value::{Object, Value};
 use super::{cells, target};
 use crate::fields::Fields;
 use crate::json::{items, name_text};
-use crate::words::{nearest, shown};
+use crate::text::{brief, nearest};
 
 /// What `:format` may be.
 pub(super) const FORMAT: FieldType = FieldType::Keys(&[
@@ -151,7 +151,7 @@ fn patch<T>(
 }
 
 fn text(given: &Value) -> Result<String, StepError> {
-    name_text(given).ok_or_else(|| wrong(format!("a name is a string, not {}", shown(given))))
+    name_text(given).ok_or_else(|| wrong(format!("a name is a string, not {}", brief(given))))
 }
 
 /// Reads the name of a type.
@@ -168,7 +168,7 @@ fn column_type(given: &Value, called: &str) -> Result<ColumnType, StepError> {
     found.ok_or_else(|| {
         let known = ColumnType::NAMES.iter().map(|(_, name)| *name);
         let shown = if word.is_empty() {
-            shown(given)
+            brief(given)
         } else {
             word.clone()
         };
@@ -205,7 +205,7 @@ fn option(given: &Value) -> Result<EnumOption, StepError> {
         }
         other => Err(wrong(format!(
             "the id of an option is a keyword or a string, not {}",
-            shown(other)
+            brief(other)
         ))),
     };
     if given.as_map().is_none() {
@@ -339,7 +339,7 @@ fn validation(given: &Value) -> Result<Validation, StepError> {
             other => {
                 return Err(wrong(format!(
                     "`:pattern` is a regular expression, not {}",
-                    shown(other)
+                    brief(other)
                 )));
             }
         };

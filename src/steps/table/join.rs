@@ -9,7 +9,7 @@ use flowstone_lang::value::Value;
 use super::{names, question, rows, target};
 use crate::fields::Fields;
 use crate::json::{items, name_text};
-use crate::words::shown;
+use crate::text::brief;
 
 /// What `:left` and `:right` may be.
 pub(super) const SIDE: FieldType = FieldType::Keys(&[
@@ -232,7 +232,7 @@ fn projected(given: &Value) -> Result<Projected, StepError> {
     let Some(field) = fields.get("field").and_then(name_text) else {
         let message = format!(
             "a field of `:right-fields` is a name or has `:field`, and {} has none",
-            shown(given)
+            brief(given)
         );
         return Err(wrong(&message).hint("as in `{:field :name :as :customer}`"));
     };

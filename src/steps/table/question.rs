@@ -11,7 +11,7 @@ use super::cells::cell;
 use crate::fields::Fields;
 use crate::json::{items, name_text, number_float};
 use crate::literal::{self, Remarks};
-use crate::words::{nearest, shown};
+use crate::text::{brief, nearest};
 
 const MAX_DEPTH: usize = 40;
 const SHAPE: &str = "a condition is written `[:column \"=\" value]`; several are a vector of them";
@@ -86,7 +86,7 @@ fn conditions(given: &Value, key: &str, depth: usize) -> Result<Filter, StepErro
     let Some(parts) = items(given) else {
         return Err(bad(format!(
             "`:{key}` has {} where a condition should be",
-            shown(given)
+            brief(given)
         ))
         .hint(SHAPE));
     };
@@ -116,7 +116,7 @@ fn condition(given: &Value, key: &str, depth: usize) -> Result<Filter, StepError
     let Some(parts) = parts else {
         return Err(bad(format!(
             "`:{key}` has {} where a condition should be",
-            shown(given)
+            brief(given)
         ))
         .hint(SHAPE));
     };
@@ -170,7 +170,7 @@ fn comparison(given: &Value, parts: &[Value], key: &str) -> Result<Filter, StepE
         _ => {
             return Err(bad(format!(
                 "`:{key}` has the condition {}, which is not complete",
-                shown(given)
+                brief(given)
             ))
             .hint(SHAPE));
         }
@@ -179,7 +179,7 @@ fn comparison(given: &Value, parts: &[Value], key: &str) -> Result<Filter, StepE
         let known = Test::NAMES.iter().map(|(_, name)| *name);
         let error = bad(format!(
             "`:{key}` has the operator {}, which does not exist",
-            shown(&parts[1])
+            brief(&parts[1])
         ));
         let error = match nearest(&word, known.clone()) {
             Some(near) => error.hint(format!("did you mean `{near}`?")),
@@ -195,7 +195,7 @@ fn comparison(given: &Value, parts: &[Value], key: &str) -> Result<Filter, StepE
             .ok_or_else(|| {
                 bad(format!(
                     "`{word}` on `{column}` takes a vector, not {}",
-                    shown(several)
+                    brief(several)
                 ))
             })?,
         (_, rest) => rest.to_vec(),
@@ -209,7 +209,7 @@ fn comparison(given: &Value, parts: &[Value], key: &str) -> Result<Filter, StepE
     if wanted.is_some_and(|wanted| wanted != values.len()) {
         return Err(bad(format!(
             "the condition {} has {} values, and `{word}` takes {}",
-            shown(given),
+            brief(given),
             values.len(),
             wanted.unwrap_or(1)
         )));
@@ -229,7 +229,7 @@ fn column_name(column: &Value, given: &Value, key: &str) -> Result<String, StepE
     name_text(column).ok_or_else(|| {
         bad(format!(
             "the condition {} of `:{key}` does not start with a column",
-            shown(given)
+            brief(given)
         ))
         .hint(SHAPE)
     })
@@ -262,7 +262,7 @@ fn sort_part(part: &Value, key: &str) -> Result<Sort, StepError> {
     let wrong = || {
         bad(format!(
             "`:{key}` has {}, which names no column and direction",
-            shown(part)
+            brief(part)
         ))
         .hint("write `[:column :asc]` or `[:column :desc]`")
     };
@@ -366,7 +366,7 @@ pub(super) fn group_by(fields: Fields<'_>) -> Result<Vec<GroupBy>, StepError> {
             let Some(column) = inner.get("field").and_then(name_text) else {
                 return Err(bad(format!(
                     "{} of `:group-by` needs `:field`",
-                    shown(part)
+                    brief(part)
                 )));
             };
             Ok(GroupBy {
@@ -403,7 +403,7 @@ fn bucket(given: &Value) -> Result<Bucket, StepError> {
             })?;
             Ok(Bucket::DateTrunc { unit })
         }
-        _ => Err(bad(format!("{} is not a bucket", shown(given)))
+        _ => Err(bad(format!("{} is not a bucket", brief(given)))
             .hint("as in `{:op :numeric-bin :size 100}` or `{:op :date-trunc :unit :month}`")),
     }
 }
@@ -445,7 +445,7 @@ fn metric(given: &Value) -> Result<Metric, StepError> {
             let message = match fields.get("p") {
                 Some(given) => format!(
                     "`:p` of `percentile` is a number from 0 to 100, not {}",
-                    shown(given)
+                    brief(given)
                 ),
                 None => "`percentile` needs `:p`, a number from 0 to 100".to_owned(),
             };
@@ -475,7 +475,7 @@ fn named_metric(
 ) -> Result<Metric, StepError> {
     let Some((word, kind)) = METRICS.iter().find(|(known, _)| *known == word) else {
         let known = METRICS.iter().map(|(name, _)| *name);
-        let error = bad(format!("{} is not a metric", shown(given)));
+        let error = bad(format!("{} is not a metric", brief(given)));
         let error = match nearest(word, known.clone()) {
             Some(near) => error.hint(format!("did you mean `{near}`?")),
             None => error,

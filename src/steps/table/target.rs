@@ -7,7 +7,7 @@ use flowstone_lang::value::Value;
 use crate::fields::Fields;
 use crate::json::{items, name_text};
 use crate::resource;
-use crate::words::shown;
+use crate::text::brief;
 
 /// Reads what a flow gives for a table: a name, a `res://` name, or a map that holds one of them, with
 /// `:partitions` beside it.
@@ -49,7 +49,7 @@ fn table_name(given: &Value) -> Result<TableName, StepError> {
         Some(name) => Ok(TableName::Name(name)),
         None => Err(StepError::config(
             "E0764",
-            format!("`:table` is a name or a reference, not {}", shown(given)),
+            format!("`:table` is a name or a reference, not {}", brief(given)),
         )
         .hint(
             "as in `:table \"orders\"`, or the value of a step with `:persist {:type :table ...}`",
@@ -67,7 +67,7 @@ pub(crate) fn partitions(given: &Value) -> Result<Partitions, StepError> {
     if given.as_map().is_none() {
         return Err(wrong(format!(
             "`:partitions` is a map, not {}",
-            shown(given)
+            brief(given)
         )));
     }
     let fields = Fields::inside(":partitions", given)?;
@@ -76,7 +76,7 @@ pub(crate) fn partitions(given: &Value) -> Result<Partitions, StepError> {
         name_text(value).ok_or_else(|| {
             wrong(format!(
                 "a partition is named by a string, not {}",
-                shown(value)
+                brief(value)
             ))
         })
     };
@@ -90,7 +90,7 @@ pub(crate) fn partitions(given: &Value) -> Result<Partitions, StepError> {
             None => {
                 return Err(wrong(format!(
                     "`:keys` is a vector of names, not {}",
-                    shown(keys)
+                    brief(keys)
                 )));
             }
         },

@@ -8,7 +8,7 @@ use flowstone_lang::value::Value;
 
 use crate::fields::Fields;
 use crate::json::items;
-use crate::words::shown;
+use crate::text::brief;
 
 /// Reads the event. `key` is that of the wait, if the flow sets one.
 pub(super) fn read(fields: Fields<'_>, key: Option<&str>) -> Result<Option<WaitEvent>, StepError> {
@@ -75,7 +75,7 @@ fn key_of(
             let name = name.ok_or_else(|| {
                 wrong(format!(
                     "`:event :key` is a name or `{{:path [...]}}`, not {}",
-                    shown(key)
+                    brief(key)
                 ))
             })?;
             (Some(name), None)
@@ -105,7 +105,7 @@ fn path_text(path: &Value) -> Result<String, StepError> {
             .ok_or_else(|| {
                 wrong(format!(
                     "the path to an event's key holds names, not {}",
-                    shown(part)
+                    brief(part)
                 ))
             }),
     });

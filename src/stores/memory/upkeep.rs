@@ -6,7 +6,7 @@ use std::path::Path;
 use flowstone_model::codec::digest_bytes;
 use flowstone_model::ids::RunId;
 use flowstone_model::ports::{
-    BackedUp, Counts, Entry, FeedItem, Flaw, Gone, PortFuture, Removed, Sweep, Swept, Upkeep,
+    BackedUp, Counts, Entry, FeedItem, Flaw, Gone, PortFuture, Removed, Sweep, SweepKind, Upkeep,
     Usage, Verified, WaitKind, WaitState, count_one,
 };
 use flowstone_model::resource::{ResourceKind, uris_in};
@@ -182,17 +182,17 @@ fn forget(state: &mut State, run: &RunId) -> bool {
 fn sweep(state: &mut State, sweep: &Sweep) -> Removed {
     let before_ms = sweep.older_than_ms;
     match sweep.what {
-        Swept::Changesets => changesets(state, before_ms),
-        Swept::Expired => expired(state, before_ms),
+        SweepKind::Changesets => changesets(state, before_ms),
+        SweepKind::Expired => expired(state, before_ms),
         // Values are stored in their entries.
-        Swept::Payloads => {
+        SweepKind::Payloads => {
             feed::sweep(state);
             Removed::default()
         }
-        Swept::Programs => programs(state),
-        Swept::Resources => unmentioned(state, before_ms),
-        Swept::Blobs => blobs(state, before_ms),
-        Swept::Signals => signals(state, before_ms),
+        SweepKind::Programs => programs(state),
+        SweepKind::Resources => unmentioned(state, before_ms),
+        SweepKind::Blobs => blobs(state, before_ms),
+        SweepKind::Signals => signals(state, before_ms),
     }
 }
 

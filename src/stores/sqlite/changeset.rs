@@ -155,7 +155,7 @@ fn check_race(
 pub(crate) fn raced(on_race: OnRace, path: &str) -> StoreError {
     let message = format!("`{path}` was changed by another process while this step was running");
     match on_race {
-        OnRace::Again => rejected("E0615", StoreError::RACED, message),
+        OnRace::Repeat => rejected("E0615", StoreError::RACED, message),
         OnRace::Fail => with_hint(
             rejected("E0615", "conflict", message),
             "read it again and decide; nothing was written",

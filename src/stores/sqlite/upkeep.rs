@@ -10,7 +10,7 @@ mod resources;
 use std::path::{Path, PathBuf};
 
 use flowstone_model::ids::RunId;
-use flowstone_model::ports::{Removed, RunStatus, StoreError, Sweep, Swept, Usage};
+use flowstone_model::ports::{Removed, RunStatus, StoreError, Sweep, SweepKind, Usage};
 use rusqlite::{Connection, OptionalExtension as _, params, params_from_iter};
 
 use super::Options;
@@ -171,34 +171,34 @@ pub(super) fn half_pruned(db: &Connection) -> Result<Vec<RunId>, StoreError> {
 /// Counts what a sweep would remove, as far as it is in the database.
 pub(super) fn count(db: &Connection, blobs: &Path, sweep: &Sweep) -> Result<Removed, StoreError> {
     match sweep.what {
-        Swept::Changesets => {
+        SweepKind::Changesets => {
             let found = changesets::unmentioned(db, blobs, sweep.older_than_ms)?;
             Ok(Removed {
                 count: found.len() as u64,
                 bytes: 0,
             })
         }
-        Swept::Payloads => count_by(db, PAYLOADS),
-        Swept::Programs => count_by(db, PROGRAMS),
-        Swept::Resources => {
+        SweepKind::Payloads => count_by(db, PAYLOADS),
+        SweepKind::Programs => count_by(db, PROGRAMS),
+        SweepKind::Resources => {
             let found = resources::unmentioned(db, sweep.older_than_ms)?;
             Ok(Removed {
                 count: found.len() as u64,
                 bytes: 0,
             })
         }
-        Swept::Expired => Ok(Removed {
+        SweepKind::Expired => Ok(Removed {
             count: resource::count_expired(db, sweep.older_than_ms)?,
             bytes: 0,
         }),
-        Swept::Blobs => {
+        SweepKind::Blobs => {
             let found = blob::unnamed(db, blobs, sweep.older_than_ms)?;
             Ok(Removed {
                 count: found.len() as u64,
                 bytes: found.iter().map(|(_, bytes)| bytes).sum(),
             })
         }
-        Swept::Signals => count_signals(db, sweep.older_than_ms),
+        SweepKind::Signals => count_signals(db, sweep.older_than_ms),
     }
 }
 
@@ -246,7 +246,7 @@ pub(super) async fn sweep(
     now_ms: i64,
 ) -> Result<Removed, StoreError> {
     match sweep.what {
-        Swept::Payloads => {
+        SweepKind::Payloads => {
             let mut all = sweep_by(writer, PAYLOADS).await?;
             all.bytes += writer.submit(payload::sweep_pieces).await?.bytes;
             let mut last = Some(0);
@@ -256,8 +256,8 @@ pub(super) async fn sweep(
             }
             Ok(all)
         }
-        Swept::Programs => sweep_by(writer, PROGRAMS).await,
-        Swept::Changesets => {
+        SweepKind::Programs => sweep_by(writer, PROGRAMS).await,
+        SweepKind::Changesets => {
             let (before, folder) = (sweep.older_than_ms, blobs.to_owned());
             let looking = move |db: &Connection| changesets::unmentioned(db, &folder, before);
             let found = writer.submit(looking).await?;
@@ -270,12 +270,12 @@ pub(super) async fn sweep(
             }
             Ok(all)
         }
-        Swept::Expired => {
+        SweepKind::Expired => {
             let removing = move |db: &Connection| resource::expire(db, sweep.older_than_ms);
             let count = writer.submit(removing).await?;
             Ok(Removed { count, bytes: 0 })
         }
-        Swept::Resources => {
+        SweepKind::Resources => {
             let found = writer
                 .submit(move |db| resources::unmentioned(db, sweep.older_than_ms))
                 .await?;
@@ -287,7 +287,7 @@ pub(super) async fn sweep(
             }
             Ok(all)
         }
-        Swept::Blobs => {
+        SweepKind::Blobs => {
             let before = sweep.older_than_ms;
             let folder = blobs.to_owned();
             let looking = move |db: &Connection| blob::unnamed(db, &folder, before);
@@ -301,7 +301,7 @@ pub(super) async fn sweep(
             }
             Ok(all)
         }
-        Swept::Signals => {
+        SweepKind::Signals => {
             let before = sweep.older_than_ms;
             let mut all = Removed::default();
             loop {

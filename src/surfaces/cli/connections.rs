@@ -102,7 +102,7 @@ pub fn tell_list(connections: Vec<Json>, as_json: bool) {
             Column::Cut("secret"),
             Column::Whole("is set"),
         ];
-        output::data(&table(&columns, connections.iter().map(in_words)));
+        output::data(&table(&columns, connections.iter().map(cells)));
         let needed = connections.iter().filter(|it| it["optional"] != true);
         for connection in needed {
             if let Some(problem) = maybe(connection, "problem") {
@@ -112,7 +112,7 @@ pub fn tell_list(connections: Vec<Json>, as_json: bool) {
     }
 }
 
-fn in_words(connection: &Json) -> Vec<String> {
+fn cells(connection: &Json) -> Vec<String> {
     let or_none = |text: Option<String>| text.unwrap_or_else(|| "-".to_owned());
     let kind = match maybe(connection, "backend") {
         Some(backend) => format!("{} {backend}", text(connection, "type")),
@@ -238,14 +238,14 @@ fn prices(args: &ConnectionsPrices, app: &dyn App) -> Result<Exit, Report> {
         Column::Whole("output"),
         Column::Cut("says"),
     ];
-    output::data(&table(&columns, rows.iter().flat_map(price_words)));
+    output::data(&table(&columns, rows.iter().flat_map(price_rows)));
     output::note(&format!(
         "US dollars per million tokens; built-in prices are from {as_of} and may have changed"
     ));
     Ok(Exit::Completed)
 }
 
-fn price_words(row: &PriceReport) -> Vec<Vec<String>> {
+fn price_rows(row: &PriceReport) -> Vec<Vec<String>> {
     let or_none = |rate: Option<f64>| rate.map_or_else(|| "-".to_owned(), |it| it.to_string());
     let mut lines = vec![vec![
         row.provider.clone(),

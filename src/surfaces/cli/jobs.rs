@@ -12,8 +12,8 @@ use super::outcome::of_engine_error;
 use super::report::Report;
 use super::runtime::Runtime;
 use super::{App, Open, output};
-pub use list::{list_table, show_words};
-pub use work::{claim_table, told_words};
+pub use list::{list_table, print_job};
+pub use work::{claim_table, print_end};
 
 /// Performs the command.
 pub fn run(args: &Jobs, app: &dyn App) -> Exit {

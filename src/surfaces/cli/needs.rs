@@ -37,7 +37,7 @@ impl Needs {
         lines.extend(
             self.planned
                 .iter()
-                .map(|need| format!("  {}", need.words())),
+                .map(|need| format!("  {}", need.describe())),
         );
         if !self.missing.is_empty() {
             lines.push("missing in flowstone.edn:".to_owned());
@@ -56,7 +56,7 @@ impl Needs {
             .iter()
             .map(|need| {
                 let known = matches!(need, PlannedNeed::Known(_));
-                json!({"access": need.access().key(), "needs": need.words(), "known": known})
+                json!({"access": need.access().key(), "needs": need.describe(), "known": known})
             })
             .collect();
         let missing: Vec<String> = self.missing.iter().map(Missing::edn).collect();

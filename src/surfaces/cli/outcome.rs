@@ -12,7 +12,7 @@ use super::exit::Exit;
 use super::interrupt::Printing;
 use super::output;
 use super::pretty::pretty;
-use super::queue::place_words;
+use super::queue::place_text;
 use super::report::Report;
 pub use super::waits::how_to_answer;
 use crate::json::{failure_json, place_json, wait_json};
@@ -59,7 +59,7 @@ pub fn tell(run: &RunId, outcome: &RunOutcome, as_json: bool) -> Exit {
             ));
         }
         RunOutcome::Queued { place } => {
-            output::note(&format!("run {run} is {}", place_words(place)));
+            output::note(&format!("run {run} is {}", place_text(place)));
             for ahead in place.behind.iter().take(MOST_AHEAD) {
                 output::note(&format!("  look at {ahead}: flowstone runs show {ahead}"));
                 output::note(&format!("    resume it: flowstone runs resume {ahead}"));

@@ -37,7 +37,7 @@ pub fn asker(show: &Show, terminal: &Rc<Terminal>, root: &Path) -> Asker {
 impl AskPermission for Questions {
     fn ask(&self, question: PermissionQuestion<'_>) -> Permission {
         self.terminal.clear();
-        output::note(&words(question));
+        output::note(&question_text(question));
         for _ in 0..TRIES {
             output::note_part("allow? [o]nce, for this [r]un, [w]rite it to flowstone.edn, [N]o: ");
             let mut line = String::new();
@@ -61,7 +61,7 @@ impl AskPermission for Questions {
 }
 
 /// Describes the flow and the action. All of it may be text from a flow.
-fn words(question: PermissionQuestion<'_>) -> String {
+fn question_text(question: PermissionQuestion<'_>) -> String {
     let (flow, step) = (shown(question.flow), shown(question.step));
     let kind = question.kind;
     let action = question.missing.action();

@@ -50,13 +50,13 @@ struct Budget {
 
 impl Budget {
     fn check(&self) -> Result<(), Stop> {
-        self.glance()?;
+        self.check_interrupt()?;
         self.heap.check()
     }
 }
 
 impl Watch for Budget {
-    fn glance(&self) -> Result<(), Stop> {
+    fn check_interrupt(&self) -> Result<(), Stop> {
         if self.interrupt.is_set() {
             return Err(Stop::Interrupted("interrupted by Ctrl-C".to_owned()));
         }

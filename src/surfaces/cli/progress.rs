@@ -17,7 +17,7 @@ use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
 use super::outcome::how_to_answer;
 use super::output;
 use super::paint::{BOLD_RED as BAD, DIM, GREEN as GOOD, YELLOW as HELD};
-use super::queue::place_words;
+use super::queue::place_text;
 use branches::{Counters, Ended};
 use nest::{Nest, is_inside};
 
@@ -287,7 +287,7 @@ impl Observer for Terminal {
                 )),
             },
             RunEvent::Queued { place } => {
-                self.line(&format!("{HELD}…{HELD:#} {}", place_words(place)));
+                self.line(&format!("{HELD}…{HELD:#} {}", place_text(place)));
             }
             RunEvent::StepStarted(step) => self.started(run, step),
             RunEvent::StepProgress { path, progress } => self.progress(run, path, progress),

@@ -6,23 +6,23 @@ use flowstone_engine::read_instant;
 use serde_json::Value;
 
 /// Describes the place of a run in the queue.
-pub fn place_words(place: &QueuePlace) -> String {
-    let place_words = match place.position {
+pub fn place_text(place: &QueuePlace) -> String {
+    let place_text = match place.position {
         1 => "next".to_owned(),
         position => format!("at place {position}"),
     };
     match (place.waits_for, place.due_ms) {
         (QueueReason::Rate, Some(due_ms)) => {
             format!(
-                "queued, {place_words}, until {}",
+                "queued, {place_text}, until {}",
                 flowstone_engine::codec::instant(due_ms)
             )
         }
         (QueueReason::Rate, None) => {
-            format!("queued, {place_words}: its rate limit allows no further start now")
+            format!("queued, {place_text}: its rate limit allows no further start now")
         }
         (QueueReason::Limit | QueueReason::Slot, _) => {
-            format!("queued behind {}, {place_words}", runs_words(&place.behind))
+            format!("queued behind {}, {place_text}", runs_text(&place.behind))
         }
     }
 }
@@ -33,7 +33,7 @@ pub fn place_of_json(place: &Value) -> String {
         .into_iter()
         .find(|reason| place["waitsFor"] == reason.name());
     let behind = place["behind"].as_array().into_iter().flatten();
-    place_words(&QueuePlace {
+    place_text(&QueuePlace {
         waits_for: waits_for.unwrap_or(QueueReason::Slot),
         position: place["position"]
             .as_u64()
@@ -48,7 +48,7 @@ pub fn place_of_json(place: &Value) -> String {
 }
 
 /// Names runs.
-pub fn runs_words(runs: &[RunId]) -> String {
+pub fn runs_text(runs: &[RunId]) -> String {
     let names: Vec<&str> = runs.iter().map(RunId::as_str).collect();
     match &names[..] {
         [] => "others".to_owned(),

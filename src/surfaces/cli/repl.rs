@@ -72,7 +72,7 @@ impl Prompt {
     }
 
     /// Shows what went wrong.
-    pub fn complain(&self, session: &Session, signal: &Signal) {
+    pub fn report_error(&self, session: &Session, signal: &Signal) {
         output::report(&describe(session, signal).0);
     }
 }

@@ -20,7 +20,7 @@ use super::home::{ExchangesWith, Project, SETTINGS};
 use super::interrupt::{Interrupt, Printing};
 use super::outcome::{exit, in_json, of_engine_error, tell};
 use super::progress::Terminal;
-use super::queue::{place_words, runs_words};
+use super::queue::{place_text, runs_text};
 use super::report::{Report, Severity};
 use super::resources::references;
 use super::runtime::Runtime;
@@ -149,7 +149,7 @@ async fn left(engine: &Engine, begun: &Begun, as_json: bool) -> Result<Exit, Eng
     } else {
         output::data(run.as_str());
         if let Some(place) = place {
-            output::note(&format!("run {run} is {}", place_words(&place)));
+            output::note(&format!("run {run} is {}", place_text(&place)));
         }
     }
     Ok(Exit::Completed)
@@ -286,7 +286,7 @@ fn tell_decision(started: &StartedRun) {
         StartDecision::Blocked | StartDecision::Queued | StartDecision::Started => {}
     }
     if !started.replaced.is_empty() {
-        let replaced = runs_words(&started.replaced);
+        let replaced = runs_text(&started.replaced);
         output::note(&format!("replaces {replaced}"));
     }
 }

@@ -85,12 +85,12 @@ fn ask<T>(
 pub const NOT_BEGUN: &str = "not begun";
 
 /// Describes the state of a run as far as its row tells.
-pub fn status_words(run: &RunRow) -> String {
-    state_words(&row_json(run))
+pub fn status_text(run: &RunRow) -> String {
+    state_text(&row_json(run))
 }
 
 /// Describes the state of a run that is JSON.
-fn state_words(run: &Value) -> String {
+fn state_text(run: &Value) -> String {
     let is = |name: &str| run[name] == true;
     if let Some(reason) = maybe(run, "quarantine") {
         return format!("quarantined: {reason}");

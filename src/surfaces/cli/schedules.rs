@@ -57,11 +57,11 @@ pub fn tell_list(schedules: Vec<Json>, as_json: bool) {
             Column::Whole("run"),
             Column::Extra("outcome"),
         ];
-        output::data(&table(&columns, schedules.iter().map(in_words)));
+        output::data(&table(&columns, schedules.iter().map(cells)));
     }
 }
 
-fn in_words(schedule: &Json) -> Vec<String> {
+fn cells(schedule: &Json) -> Vec<String> {
     let times = text(schedule, "times");
     let tick = |name: &str, none: &str| {
         let tick = ms(&schedule[name]);

@@ -235,7 +235,7 @@ impl Watch for Lines {
                 tick_ms,
                 started,
             } => scheduled(flow, schedule, *tick_ms, started),
-            WorkerEvent::Troubled { error } => troubled(error),
+            WorkerEvent::StoreFailed { error } => troubled(error),
             WorkerEvent::Stopping { active } => Message {
                 event: "stopping",
                 text: format!("stopping; runs under way: {active} (again: at once)"),

@@ -3,7 +3,7 @@
 mod preview;
 mod run;
 
-use flowstone_engine::words::nearest;
+use flowstone_engine::text::nearest;
 use flowstone_flow::step::{
     Field, Operation, Step, StepSpec, config_schema, operation_schema, result_schema, tool_schema,
 };

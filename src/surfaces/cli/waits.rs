@@ -10,7 +10,7 @@ use super::exit::Exit;
 use super::{App, output};
 pub use list::list_table;
 pub use render::how_to_answer;
-pub use show::show_words;
+pub use show::print_wait;
 
 /// Performs the command.
 pub fn run(args: &Waits, app: &dyn App) -> Exit {

@@ -1,7 +1,7 @@
 //! Data as lists, tables and definitions.
 
 use flowstone_engine::json::{items, name_text};
-use flowstone_engine::words::printed;
+use flowstone_engine::text::printed;
 use flowstone_lang::value::Value;
 use maud::{Markup, html};
 

@@ -151,7 +151,7 @@ impl RunPage<'_> {
                 td { code { (shown(&step.path)) } @if let Some(title) = title { br; span.muted { (shown(title)) } } }
                 td { (shown(&step.kind)) }
                 td { (step.status.name()) }
-                td { @if let Some(took) = took { (took_words(took)) } }
+                td { @if let Some(took) = took { (duration_text(took)) } }
             }
         }
     }
@@ -182,7 +182,7 @@ fn tone(status: RunStatus) -> &'static str {
     }
 }
 
-fn took_words(millis: i64) -> String {
+fn duration_text(millis: i64) -> String {
     match millis {
         0..=999 => format!("{millis} ms"),
         1_000..=59_999 => format!("{:.1} s", millis as f64 / 1_000.0),

@@ -147,7 +147,7 @@ impl Lint<'_> {
                     .at(at)
                     .hint(format!(
                         "its input is {}",
-                        crate::words::shown(&contract.form)
+                        crate::text::brief(&contract.form)
                     )),
             );
         }

@@ -32,7 +32,7 @@ fn words(bits: u64) -> u64 {
 /// Pays for a number of multiplications of words.
 fn pay(multiplications: u64) -> Result<()> {
     let units = u32::try_from(multiplications / 32).unwrap_or(u32::MAX);
-    meter::spend_in_turns(units)
+    meter::spend_and_yield(units)
 }
 
 /// Size in bits up to which numbers cost hardly more than machine words.

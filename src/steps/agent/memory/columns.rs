@@ -100,7 +100,7 @@ fn misfit(table: &Value, problem: &str) -> StepError {
         "conflict",
         format!(
             "the table {} cannot hold an agent's memory: {problem}",
-            crate::words::shown(table)
+            crate::text::brief(table)
         ),
     )
     .hint("give `:memory` a name that no table has: the table is made then")

@@ -9,7 +9,7 @@ use super::tools::{CHECKPOINT, PLAN, within};
 use super::{instant, text_of, wrong};
 use crate::fields::Fields;
 use crate::json::{items, name_text};
-use crate::words::shown;
+use crate::text::brief;
 
 const KEYS: &[&str] = &["checkpoint", "enforce", "max-steps", "strict"];
 const DEFAULT_STEPS: usize = 10;
@@ -247,7 +247,7 @@ impl Plan {
         let known = self.steps.iter_mut();
         let mut kept = known.filter(|step| step.status != Status::Dropped);
         let Some(step) = kept.find(|step| is_meant(step)) else {
-            return Err(bad(format!("the plan has no step {}", shown(given))).hint(hint));
+            return Err(bad(format!("the plan has no step {}", brief(given))).hint(hint));
         };
         step.status = Status::Done;
         if let Some(note) = note.filter(|note| !note.is_empty()) {

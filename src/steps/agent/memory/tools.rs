@@ -13,7 +13,7 @@ use super::plan;
 use super::{MAX_LIMIT, Memory, Note, TYPES, condition, instant, rank, rows_of, text_of};
 use crate::fields::Fields;
 use crate::json::{items, name_text};
-use crate::words::shown;
+use crate::text::brief;
 
 pub(super) const CHECKPOINT: &str = "memory_checkpoint";
 pub(super) const PLAN: &str = "memory_plan";
@@ -328,7 +328,7 @@ fn one_of(given: &Value, allowed: &[&str]) -> Result<String, StepError> {
     match allowed.contains(&name.as_str()) {
         true => Ok(name),
         false => Err(
-            bad(format!("{} is not a type of memories here", shown(given)))
+            bad(format!("{} is not a type of memories here", brief(given)))
                 .hint(format!("there are {}", allowed.join(", "))),
         ),
     }

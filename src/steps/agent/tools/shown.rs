@@ -25,7 +25,7 @@ pub fn most_chars(cx: &StepContext) -> usize {
 /// Shortens a value so that its JSON has at most `most` characters, plus a few for the notes.
 pub fn within(value: Value, most: usize) -> Value {
     let Ok(json) = to_json(&value) else {
-        return Value::from(crate::words::shown(&value));
+        return Value::from(crate::text::brief(&value));
     };
     if chars(&json) <= most {
         return value;

@@ -62,7 +62,7 @@ pub(in super::super) async fn run(call: Call<'_>) -> Result<Outcome, StepError> 
     })
     .await?;
     let files = Value::vector(applied.into_iter().map(file));
-    draft.commit(OnRace::Again, vec![("files", files)])
+    draft.commit(OnRace::Repeat, vec![("files", files)])
 }
 
 fn file(applied: Applied) -> Value {

@@ -98,7 +98,7 @@ pub(in super::super) async fn run(call: Call<'_>) -> Result<Outcome, StepError> 
     .await?;
     let files = Value::vector(found.captured.into_iter().map(file));
     draft.commit(
-        OnRace::Again,
+        OnRace::Repeat,
         vec![("files", files), ("skipped", listed(found.skipped))],
     )
 }

@@ -41,7 +41,7 @@ pub(in super::super) async fn run(call: Call<'_>) -> Result<Outcome, StepError> 
     })
     .await?;
     draft.commit(
-        OnRace::Again,
+        OnRace::Repeat,
         vec![
             ("path", Value::from(path)),
             ("size", int(size)),

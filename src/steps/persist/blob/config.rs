@@ -7,7 +7,7 @@ use flowstone_lang::value::Value;
 
 use crate::fields::{Fields, listed};
 use crate::json::{items, name_text};
-use crate::words::{nearest, shown};
+use crate::text::{brief, nearest};
 
 /// The keys of the config.
 pub(in super::super) const KEYS: &[&str] = &[
@@ -90,7 +90,7 @@ fn filename(fields: Fields<'_>) -> Result<Option<String>, StepError> {
     match name.filter(is_bad) {
         Some(bad) => Err(wrong(format!(
             "`:filename` is a plain name without folders, not {}",
-            shown(&Value::from(bad))
+            brief(&Value::from(bad))
         ))),
         None => Ok(name.map(str::to_owned)),
     }
@@ -115,7 +115,7 @@ fn content_type(fields: Fields<'_>) -> Result<Option<String>, StepError> {
         true => Ok(Some(given.to_owned())),
         false => Err(wrong(format!(
             "`:content-type` is a media type such as \"text/csv\", not {}",
-            shown(&Value::from(given))
+            brief(&Value::from(given))
         ))),
     }
 }
@@ -128,7 +128,7 @@ fn bucket(fields: Fields<'_>) -> Result<Option<String>, StepError> {
     if name.is_empty() || name.len() > 63 || !name.chars().all(is_plain) {
         return Err(wrong(format!(
             "`:bucket` is a name of letters, digits, `-`, `_` and `.`, not {}",
-            shown(&Value::from(&*name))
+            brief(&Value::from(&*name))
         )));
     }
     Ok((*name != *DEFAULT_BUCKET).then(|| name.to_string()))
@@ -153,7 +153,7 @@ fn search(fields: Fields<'_>) -> Result<Option<SearchEntry>, StepError> {
             .ok_or_else(|| {
                 wrong(format!(
                     "`:search-index :tags` takes names, not {}",
-                    shown(tags)
+                    brief(tags)
                 ))
                 .hint("as in `:tags [\"invoice\" :may]`")
             })

@@ -124,11 +124,11 @@ pub(super) fn show(args: &FlowsShow, app: &dyn App) -> Result<Exit, Report> {
 pub fn tell(flow: Json, as_json: bool) {
     match as_json {
         true => output::json(&ok(flow)),
-        false => output::whole(&in_words(&flow)),
+        false => output::whole(&describe(&flow)),
     }
 }
 
-fn in_words(flow: &Json) -> String {
+fn describe(flow: &Json) -> String {
     let facts = [
         ("flow", maybe(flow, "slug")),
         ("title", maybe(flow, "name")),

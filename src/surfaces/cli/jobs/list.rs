@@ -86,17 +86,17 @@ pub(super) fn show(args: &JobsShow, app: &dyn App) -> Result<Exit, Report> {
     if args.json {
         output::json(&json!({"ok": true, "job": job_json(&job)}));
     } else {
-        show_words(&job);
+        print_job(&job);
     }
     Ok(Exit::Completed)
 }
 
 /// Prints everything about a job.
-pub fn show_words(job: &JobRow) {
-    output::whole(&in_words(job));
+pub fn print_job(job: &JobRow) {
+    output::whole(&describe(job));
 }
 
-fn in_words(job: &JobRow) -> String {
+fn describe(job: &JobRow) -> String {
     let mut out = format!("{}  {}  {}\n", job.id, job.kind, job.status.name());
     let lease = job.lease.as_ref();
     let facts = [

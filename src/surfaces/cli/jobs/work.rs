@@ -209,13 +209,13 @@ pub(super) fn fail(args: &JobsFail, app: &dyn App) -> Result<Exit, Report> {
 fn told(job: &JobRow, as_json: bool) -> Exit {
     match as_json {
         true => output::json(&json!({"ok": true, "job": job_json(job)})),
-        false => told_words(job),
+        false => print_end(job),
     }
     Exit::Completed
 }
 
 /// Prints how a job ended.
-pub fn told_words(job: &JobRow) {
+pub fn print_end(job: &JobRow) {
     output::data(&format!("{}  {}", job.id, job.status.name()));
 }
 

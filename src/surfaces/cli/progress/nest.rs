@@ -29,7 +29,7 @@ impl Spent {
         self.tokens += tokens;
     }
 
-    fn words(self) -> Option<String> {
+    fn text(self) -> Option<String> {
         if self.answers == 0 {
             return None;
         }
@@ -61,7 +61,7 @@ impl Nest {
 
     /// Removes a step and returns the text of its cost.
     pub fn ended(&mut self, run: &RunId, path: &StepPath) -> Option<String> {
-        self.open.remove(&key(run, path))?.words()
+        self.open.remove(&key(run, path))?.text()
     }
 
     /// Returns the number of active steps around a step.
@@ -76,7 +76,7 @@ impl Nest {
     pub fn so_far(&self, run: &RunId, path: &StepPath) -> Option<String> {
         let path = key(run, path);
         let above = outer(&path).find_map(|above| self.open.get(above))?;
-        above.words().map(|words| format!("{words} so far"))
+        above.text().map(|text| format!("{text} so far"))
     }
 }
 

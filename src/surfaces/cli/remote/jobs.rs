@@ -9,7 +9,7 @@ use crate::cli::args::{
     JobsClaim, JobsCommand, JobsComplete, JobsFail, JobsList, JobsProgress, JobsShow,
 };
 use crate::cli::exit::Exit;
-use crate::cli::jobs::{claim_table, list_table, show_words, told_words};
+use crate::cli::jobs::{claim_table, list_table, print_end, print_job};
 use crate::cli::report::Report;
 use crate::cli::rows::job;
 use crate::cli::{input, output};
@@ -130,7 +130,7 @@ fn fail(remote: &Remote, args: &JobsFail) -> Result<Exit, Report> {
 fn told(ended: &Value, as_json: bool) -> Exit {
     match as_json {
         true => output::json(&json!({"ok": true, "job": ended})),
-        false => told_words(&job(ended)),
+        false => print_end(&job(ended)),
     }
     Exit::Completed
 }
@@ -166,7 +166,7 @@ fn show(remote: &Remote, args: &JobsShow) -> Result<Exit, Report> {
     let shown = remote.get(&["jobs", &args.id], &query)?;
     match args.json {
         true => output::json(&json!({"ok": true, "job": shown})),
-        false => show_words(&job(&shown)),
+        false => print_job(&job(&shown)),
     }
     Ok(Exit::Completed)
 }

@@ -291,13 +291,13 @@ fn tell(remote: &Remote, run: &Value, as_json: bool) -> Result<Exit, Report> {
         }
     };
     match as_json {
-        true => tell_json((run, &status), (name, value), exit),
-        false => tell_words((run, &id, &status), (name, &value)),
+        true => print_json((run, &status), (name, value), exit),
+        false => print_text((run, &id, &status), (name, &value)),
     }
     Ok(exit)
 }
 
-fn tell_json((run, status): (&Value, &str), (name, value): (&str, Value), exit: Exit) {
+fn print_json((run, status): (&Value, &str), (name, value): (&str, Value), exit: Exit) {
     let is_good = !matches!(exit, Exit::Failed | Exit::Cancelled);
     let mut object = json!({"ok": is_good, "run": run["id"], "status": status});
     object[name] = value;
@@ -309,7 +309,7 @@ fn tell_json((run, status): (&Value, &str), (name, value): (&str, Value), exit: 
     output::json(&object);
 }
 
-fn tell_words((run, id, status): (&Value, &str, &str), (name, value): (&str, &Value)) {
+fn print_text((run, id, status): (&Value, &str, &str), (name, value): (&str, &Value)) {
     let text = value.as_str().unwrap_or_default();
     match name {
         "result" => match codec::decode(text) {

@@ -67,19 +67,19 @@ fn list(remote: &Remote, args: &TokensList) -> Result<Exit, Report> {
 
 fn row(token: &Value) -> Vec<String> {
     let text = |name: &str| token[name].as_str().unwrap_or_default().to_owned();
-    let words = |name: &str| {
+    let list = |name: &str| {
         let items = token[name].as_array().into_iter().flatten();
         items.filter_map(Value::as_str).collect::<Vec<_>>()
     };
     let limits = ["flows", "labels", "resources", "jobTypes"]
-        .map(words)
+        .map(list)
         .concat();
     let or = |name: &str, other: &str| token[name].as_str().unwrap_or(other).to_owned();
     vec![
         text("id"),
         text("name"),
         text("kind"),
-        words("scopes").join(" "),
+        list("scopes").join(" "),
         match limits.is_empty() {
             true => "-".to_owned(),
             false => limits.join(" "),

@@ -13,7 +13,7 @@ use crate::cli::exit::Exit;
 use crate::cli::output;
 use crate::cli::report::Report;
 use crate::cli::rows::wait;
-use crate::cli::waits::{list_table, show_words};
+use crate::cli::waits::{list_table, print_wait};
 use crate::json::ok;
 
 pub(super) fn perform(remote: &Remote, command: &WaitsCommand) -> Result<Exit, Report> {
@@ -58,7 +58,7 @@ fn show(remote: &Remote, args: &WaitsShow) -> Result<Exit, Report> {
     let shown = remote.get(&["waits", &args.id], &query)?;
     match args.json {
         true => output::json(&ok(shown)),
-        false => show_words(wait(&shown)),
+        false => print_wait(wait(&shown)),
     }
     Ok(Exit::Completed)
 }

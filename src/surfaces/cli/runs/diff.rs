@@ -44,7 +44,7 @@ pub fn tell(diff: Json, args: &RunsDiff) -> Exit {
     } else if is_same && !args.all {
         output::note("nothing differs");
     } else {
-        output::data(&in_words(&diff));
+        output::data(&describe(&diff));
     }
     match is_same {
         true => Exit::Completed,
@@ -52,7 +52,7 @@ pub fn tell(diff: Json, args: &RunsDiff) -> Exit {
     }
 }
 
-fn in_words(diff: &Json) -> String {
+fn describe(diff: &Json) -> String {
     let mut out = String::new();
     if let Some(texts) = diff["flow"].as_array() {
         out.push_str("flow\n");
@@ -77,7 +77,7 @@ fn in_words(diff: &Json) -> String {
     for step in &steps {
         let [path, difference] = ["path", "difference"].map(|name| text(step, name));
         out.push_str(&format!("step {path}  {DIM}{difference}{DIM:#}\n"));
-        step_words(&mut out, step, &difference);
+        write_step(&mut out, step, &difference);
     }
     if diff["end"].is_object() {
         out.push_str("end\n");
@@ -96,7 +96,7 @@ fn both(out: &mut String, sides: &Json) {
     pair(out, &text(sides, "a"), &text(sides, "b"));
 }
 
-fn step_words(out: &mut String, step: &Json, difference: &str) {
+fn write_step(out: &mut String, step: &Json, difference: &str) {
     let (a, b) = (&step["a"], &step["b"]);
     let request = |side: &Json| {
         let asked = maybe(side, "request").unwrap_or_else(|| "(not kept)".to_owned());
@@ -107,11 +107,11 @@ fn step_words(out: &mut String, step: &Json, difference: &str) {
             pair(out, &request(a), &request(b));
         }
         (true, true) if difference == StepVerdict::Result.name() => {
-            let (words_a, words_b) = (end_words(a), end_words(b));
+            let (text_a, text_b) = (end_text(a), end_text(b));
             // Errors with the same message differ in their data.
-            match (words_a == words_b, maybe(a, "result"), maybe(b, "result")) {
+            match (text_a == text_b, maybe(a, "result"), maybe(b, "result")) {
                 (true, Some(a), Some(b)) => pair(out, &a, &b),
-                _ => pair(out, &words_a, &words_b),
+                _ => pair(out, &text_a, &text_b),
             }
         }
         (true, false) => gone(out, &request(a)),
@@ -120,7 +120,7 @@ fn step_words(out: &mut String, step: &Json, difference: &str) {
     }
 }
 
-fn end_words(side: &Json) -> String {
+fn end_text(side: &Json) -> String {
     shown_end(maybe(side, "result").as_deref(), side["failed"] == true)
 }
 

@@ -38,11 +38,11 @@ fn tell(args: &Gc, report: &GcReport) {
     if args.json {
         output::json(&in_json(args, report));
     } else {
-        output::data(&in_words(args, report));
+        output::data(&describe(args, report));
     }
 }
 
-fn in_words(args: &Gc, report: &GcReport) -> String {
+fn describe(args: &Gc, report: &GcReport) -> String {
     let verb = if args.dry_run {
         "would remove"
     } else {

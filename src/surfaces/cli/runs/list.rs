@@ -245,7 +245,7 @@ fn row(run: &Value, now_ms: i64) -> Vec<String> {
 }
 
 /// Describes the state of a run as far as a list knows it.
-pub(super) fn status_words(run: &RunSummary) -> String {
+pub(super) fn status_text(run: &RunSummary) -> String {
     status_of_json(&summary_json(run))
 }
 

@@ -49,7 +49,7 @@ pub fn run(args: &RunsReplay, app: &dyn App) -> Result<Exit, Report> {
         output::json(&json!({"ok": true, "runs": runs}));
     } else {
         for run in &replayed {
-            output::data(&in_words(run));
+            output::data(&describe(run));
         }
     }
     Ok(Exit::Completed)
@@ -87,7 +87,7 @@ fn from_file(file: &Path, app: &dyn App) -> Result<Vec<Replayed>, Report> {
     })
 }
 
-fn in_words(run: &Replayed) -> String {
+fn describe(run: &Replayed) -> String {
     let steps = match run.answered {
         1 => "1 step".to_owned(),
         count => format!("{count} steps"),

@@ -7,7 +7,7 @@ use flowstone_engine::codec;
 use flowstone_engine::{RunReport, StepStatus};
 use serde_json::Value as Json;
 
-use super::{ask, state_words};
+use super::{ask, state_text};
 use crate::cli::App;
 use crate::cli::args::RunsShow;
 use crate::cli::exit::Exit;
@@ -55,7 +55,7 @@ pub fn tell(shown: Json, args: &RunsShow) {
         (_, true) => output::json(&ok(shown)),
         (Some(_), false) => one_step::tell(&shown),
         (None, false) => {
-            output::data(&words(&shown, args.full));
+            output::data(&describe_json(&shown, args.full));
             if !shown["errorText"].is_null() {
                 output::data(&error_page(&shown, args.full));
             }
@@ -64,8 +64,8 @@ pub fn tell(shown: Json, args: &RunsShow) {
 }
 
 /// Returns the page of a run without its error.
-pub(super) fn in_words(shown: &RunReport, full: bool) -> String {
-    words(&run_report_json(shown, Values::Edn), full)
+pub(super) fn describe(shown: &RunReport, full: bool) -> String {
+    describe_json(&run_report_json(shown, Values::Edn), full)
 }
 
 /// Returns why a run failed, as part of its page.
@@ -86,7 +86,7 @@ fn laid_out(text: &str) -> String {
     codec::decode(text).map_or_else(|_| text.to_owned(), |value| pretty(&value))
 }
 
-fn words(run: &Json, full: bool) -> String {
+fn describe_json(run: &Json, full: bool) -> String {
     let created_ms = ms(&run["createdAt"]).unwrap_or_default();
     let steps: Vec<&Json> = list(run, "steps").collect();
     let mut out = String::new();
@@ -119,7 +119,7 @@ fn words(run: &Json, full: bool) -> String {
         }
     }
     for conversation in list(run, "conversations") {
-        out.push_str(&conversation::in_words(conversation, full));
+        out.push_str(&conversation::describe(conversation, full));
     }
     out.push_str(&endings(run));
     out
@@ -127,7 +127,7 @@ fn words(run: &Json, full: bool) -> String {
 
 /// Describes a child. Of one that the caller does not reach, only id and status are known.
 fn child_line(child: &Json) -> String {
-    let status = state_words(child);
+    let status = state_text(child);
     let names = [Some(text(child, "id")), maybe(child, "flow"), Some(status)];
     let names: Vec<String> = names.into_iter().flatten().collect();
     format!("child   {}\n", names.join("  "))
@@ -164,7 +164,7 @@ fn endings(run: &Json) -> String {
 fn heading(run: &Json) -> Vec<(&'static str, String)> {
     let created = text(run, "createdAt");
     let status = match &run["queue"] {
-        Json::Null => state_words(run),
+        Json::Null => state_text(run),
         place => place_of_json(place),
     };
     let mut lines = vec![
@@ -244,7 +244,7 @@ fn more(step: &Json, run: &Json, full: bool) -> String {
     for wait in list(run, "waits") {
         let at = text(wait, "step");
         if at == path || at.starts_with(&questions) {
-            out.push_str(&format!("  {}\n", wait_words(wait)));
+            out.push_str(&format!("  {}\n", wait_text(wait)));
         }
     }
     if full {
@@ -261,7 +261,7 @@ fn more(step: &Json, run: &Json, full: bool) -> String {
 }
 
 /// Describes how long a wait took, and who answered it.
-fn wait_words(wait: &Json) -> String {
+fn wait_text(wait: &Json) -> String {
     let path = text(wait, "step");
     let who = maybe(wait, "decidedBy").map_or_else(String::new, |who| format!(" by {who}"));
     match (ms(&wait["decidedAt"]), wait["state"] == "open") {

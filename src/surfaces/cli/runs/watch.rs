@@ -12,7 +12,7 @@ use flowstone_engine::ports::{Clock, RunQuery, RunStatus, RunSummary};
 use flowstone_engine::{Engine, EngineError, RunReport};
 
 use self::keys::Keys;
-use super::list::status_words;
+use super::list::status_text;
 use super::{ask, show};
 use crate::cli::args::RunsWatch;
 use crate::cli::exit::Exit;
@@ -77,7 +77,7 @@ pub(super) fn run(args: &RunsWatch, app: &dyn App) -> Result<Exit, Report> {
         let was_drawn = screen.close();
         // Leaving the alternate screen removes what was drawn, so it is printed once more.
         if let (Some(report), true) = (end, was_drawn) {
-            output::data(&show::in_words(&report, false));
+            output::data(&show::describe(&report, false));
         }
         Ok(Exit::Completed)
     })
@@ -135,13 +135,13 @@ impl Screen {
 
     fn one(&self, report: &RunReport, seen: &mut HashMap<String, String>) {
         if self.keys.is_some() {
-            self.draw(&show::in_words(report, false));
+            self.draw(&show::describe(report, false));
             return;
         }
         for step in &report.steps {
             tell_change(seen, &step.path, step.status.name());
         }
-        tell_change(seen, "the run", &super::status_words(&report.row));
+        tell_change(seen, "the run", &super::status_text(&report.row));
     }
 
     fn all(&self, runs: &[RunSummary], steps: &Steps, now_ms: i64) {
@@ -149,7 +149,7 @@ impl Screen {
             vec![
                 run.id.to_string(),
                 run.flow.clone(),
-                status_words(run),
+                status_text(run),
                 steps.of(&run.id).to_owned(),
                 seconds((now_ms - run.created_ms).max(0)),
             ]
@@ -245,7 +245,7 @@ async fn tell_changes(
         seen.remove(&id);
     }
     for run in runs {
-        tell_change(seen, run.id.as_str(), &status_words(run));
+        tell_change(seen, run.id.as_str(), &status_text(run));
     }
     Ok(())
 }

@@ -6,7 +6,7 @@ use flowstone_engine::StartOptions;
 use flowstone_engine::ids::RunId;
 use flowstone_engine::json::{pretty as pretty_json, to_exact_json};
 use flowstone_engine::outcome::RunOutcome;
-use flowstone_engine::words::nearest;
+use flowstone_engine::text::nearest;
 use flowstone_flow::flow::{LoadedFlow, single};
 use flowstone_flow::step::respelled;
 use flowstone_lang::value::Value;

@@ -155,7 +155,7 @@ fn at(plan: &Plan<'_>, program: &Path, point: u64) -> Result<Crashes, String> {
         false => first,
     };
     let Some(outcome) = outcome::of_json(&last.stdout) else {
-        return Err(format!("the run does not resume: {}", words(&last)));
+        return Err(format!("the run does not resume: {}", output_text(&last)));
     };
     let effects = read_effects(&home).map_err(|error| error.to_string())?;
     let uses = Uses::read(&home).map_err(|error| error.to_string())?;
@@ -186,7 +186,7 @@ fn has_ended(output: &Output) -> bool {
         .is_some_and(|code| (0..128).contains(&code))
 }
 
-fn words(output: &Output) -> String {
+fn output_text(output: &Output) -> String {
     let (out, err) = (&output.stdout, &output.stderr);
     let text = String::from_utf8_lossy(if out.is_empty() { err } else { out });
     format!("{} {}", output.status, text.trim())

@@ -72,7 +72,8 @@ fn row(wait: &WaitRow, with_state: bool) -> Vec<String> {
         wait.flow.clone(),
         wait.run.to_string(),
         wait.key.clone(),
-        wait.deadline_ms.map_or_else(|| "-".to_owned(), words),
+        wait.deadline_ms
+            .map_or_else(|| "-".to_owned(), instant_text),
     ];
     if with_state {
         row.push(match &wait.decided_by {
@@ -106,7 +107,7 @@ fn signals(args: &WaitsList, app: &dyn App) -> Result<Exit, Report> {
         vec![
             signal.event.clone().unwrap_or_else(|| "-".to_owned()),
             signal.key.clone().unwrap_or_else(|| "-".to_owned()),
-            words(signal.at_ms),
+            instant_text(signal.at_ms),
             signal.payload.clone(),
             state,
         ]
@@ -142,6 +143,6 @@ fn read<T>(
 }
 
 /// Formats a point in time as ISO 8601.
-pub(super) fn words(millis: i64) -> String {
+pub(super) fn instant_text(millis: i64) -> String {
     flowstone_engine::codec::instant(millis)
 }

@@ -5,7 +5,7 @@ use flowstone_engine::waits::{actions, roles};
 use flowstone_engine::{Caller, WaitReport, codec};
 use flowstone_lang::value::Value;
 
-use super::list::words;
+use super::list::instant_text;
 use super::render::how_to_answer;
 use crate::cli::args::WaitsShow;
 use crate::cli::exit::Exit;
@@ -36,15 +36,15 @@ pub(super) fn run(args: &WaitsShow, app: &dyn App) -> Result<Exit, Report> {
     if args.json {
         output::json(&ok(wait_report_json(&report)));
     } else {
-        output::data(&in_words(&report));
+        output::data(&describe(&report));
     }
     Ok(Exit::Completed)
 }
 
 /// Prints what a server answered about a wait. It does not show the token.
-pub fn show_words(row: WaitRow) {
+pub fn print_wait(row: WaitRow) {
     let details = codec::decode(&row.details).unwrap_or(Value::Nil);
-    output::data(&in_words(&WaitReport {
+    output::data(&describe(&WaitReport {
         actions: actions(&details),
         roles: roles(&details),
         details,
@@ -55,7 +55,7 @@ pub fn show_words(row: WaitRow) {
     }));
 }
 
-fn in_words(report: &WaitReport) -> String {
+fn describe(report: &WaitReport) -> String {
     let row = &report.row;
     let mut lines: Vec<(&str, String)> = vec![
         ("wait", row.id.clone()),
@@ -63,7 +63,7 @@ fn in_words(report: &WaitReport) -> String {
         ("run", row.run.to_string()),
         ("step", row.path.clone()),
         ("key", row.key.clone()),
-        ("state", state_words(report)),
+        ("state", state_text(report)),
     ];
     for key in SHOWN {
         if let Some(value) = shown(&report.details, key) {
@@ -117,14 +117,14 @@ fn in_words(report: &WaitReport) -> String {
         .collect()
 }
 
-fn state_words(report: &WaitReport) -> String {
+fn state_text(report: &WaitReport) -> String {
     let row = &report.row;
     match (state(row), row.deadline_ms) {
-        ("open", Some(deadline)) => format!("open until {}", words(deadline)),
+        ("open", Some(deadline)) => format!("open until {}", instant_text(deadline)),
         ("open", None) => "open".to_owned(),
         (state, _) => {
             let by = row.decided_by.as_ref().map(|by| format!(" by {by}"));
-            let at = row.decided_ms.map(|at| format!(" at {}", words(at)));
+            let at = row.decided_ms.map(|at| format!(" at {}", instant_text(at)));
             let payload = row
                 .payload
                 .as_ref()

@@ -12,7 +12,7 @@ const ASKED: usize = 100;
 const GAVE: usize = 160;
 
 /// Returns the conversation as lines. With `full`, nothing is shortened.
-pub(super) fn in_words(conversation: &Json, full: bool) -> String {
+pub(super) fn describe(conversation: &Json, full: bool) -> String {
     let cut = |text: &str, most: usize| match text.char_indices().nth(most) {
         Some((end, _)) if !full => format!("{}…", &text[..end]),
         _ => text.to_owned(),

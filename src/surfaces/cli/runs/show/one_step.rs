@@ -3,7 +3,7 @@
 use flowstone_engine::StepStatus;
 use serde_json::Value as Json;
 
-use super::{laid_out, wait_words};
+use super::{laid_out, wait_text};
 use crate::cli::output;
 use crate::cli::progress::seconds;
 use crate::cli::report::draw_pieces;
@@ -11,13 +11,13 @@ use crate::cli::rows::{list, maybe, text};
 
 /// Prints the step.
 pub(super) fn tell(step: &Json) {
-    output::data(&in_words(step));
+    output::data(&describe(step));
     if !step["errorText"].is_null() {
         output::data(&format!("\n{}", draw_pieces(&step["errorText"], None)));
     }
 }
 
-fn in_words(step: &Json) -> String {
+fn describe(step: &Json) -> String {
     let status = text(step, "status");
     let mut out = format!(
         "step     {}\ntype     :{}\n",
@@ -41,7 +41,7 @@ fn in_words(step: &Json) -> String {
         out.push_str(&format!("attempt  {}: {end}\n", attempt["number"]));
     }
     for wait in list(step, "waits") {
-        out.push_str(&format!("wait     {}\n", wait_words(wait)));
+        out.push_str(&format!("wait     {}\n", wait_text(wait)));
     }
     if let Some(request) = maybe(step, "request") {
         let cut = match step["requestIsWhole"] == true {

@@ -18,27 +18,27 @@ pub struct Term {
 
 /// A parsed query.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Words {
+pub struct SearchQuery {
     pub terms: Vec<Term>,
     /// The query had more terms than are searched for.
     pub is_cut: bool,
 }
 
-impl Words {
+impl SearchQuery {
     /// Tells whether the query has a term that is not excluded.
-    pub fn is_something(&self) -> bool {
+    pub fn has_terms(&self) -> bool {
         self.terms.iter().any(|term| !term.is_excluded)
     }
 }
 
 /// Parses a query: words; `"phrases in quotes"`; `-word` and `-"phrase"`, which exclude; `begin*`.
-pub fn read(query: &str) -> Words {
-    let mut words = Words::default();
-    let mut rest = query;
+pub fn parse(text: &str) -> SearchQuery {
+    let mut query = SearchQuery::default();
+    let mut rest = text;
     loop {
         rest = rest.trim_start_matches(|char: char| char.is_whitespace() || char.is_control());
         if rest.is_empty() {
-            return words;
+            return query;
         }
         let unsigned = rest.strip_prefix('-').filter(|rest| {
             // A dash before a blank is not an exclusion.
@@ -61,12 +61,12 @@ pub fn read(query: &str) -> Words {
         if text.is_empty() {
             continue;
         }
-        if words.terms.len() == TERMS_MAX {
-            words.is_cut = true;
-            return words;
+        if query.terms.len() == TERMS_MAX {
+            query.is_cut = true;
+            return query;
         }
-        words.is_cut |= text.chars().count() > TERM_CHARS;
-        words.terms.push(Term {
+        query.is_cut |= text.chars().count() > TERM_CHARS;
+        query.terms.push(Term {
             text: text.chars().take(TERM_CHARS).collect(),
             is_prefix,
             is_excluded,
@@ -83,17 +83,17 @@ fn plain(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::read;
+    use super::parse;
 
     fn shown(query: &str) -> String {
-        let words = read(query);
-        let terms = words.terms.iter().map(|term| {
+        let query = parse(query);
+        let terms = query.terms.iter().map(|term| {
             let sign = if term.is_excluded { "-" } else { "" };
             let star = if term.is_prefix { "*" } else { "" };
             format!("{sign}[{}]{star}", term.text)
         });
         let mut terms: Vec<String> = terms.collect();
-        if words.is_cut {
+        if query.is_cut {
             terms.push("cut".to_owned());
         }
         terms.join(" ")
@@ -124,9 +124,9 @@ mod tests {
     #[test]
     fn long_queries_are_truncated() {
         let long = "x".repeat(1 << 20);
-        assert_eq!(read(&long).terms[0].text.len(), 200);
+        assert_eq!(parse(&long).terms[0].text.len(), 200);
         let many = "word ".repeat(100_000);
-        let words = read(&many);
-        assert_eq!((words.terms.len(), words.is_cut), (64, true));
+        let query = parse(&many);
+        assert_eq!((query.terms.len(), query.is_cut), (64, true));
     }
 }

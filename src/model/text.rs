@@ -3,15 +3,15 @@
 pub use crate::diagnostic::nearest;
 use flowstone_lang::value::{PrintOptions, Unforced, Value, print_value};
 
-const SHOWN: usize = 120;
+const BRIEF_CHARS: usize = 120;
 
 /// Returns the printed form of a value, truncated if it is long.
-pub fn shown(value: &Value) -> String {
+pub fn brief(value: &Value) -> String {
     let mut text = String::new();
     if print_value(&mut text, &mut Unforced, value, PrintOptions::BRIEF).is_err() {
         return value.kind().to_owned();
     }
-    match text.char_indices().nth(SHOWN) {
+    match text.char_indices().nth(BRIEF_CHARS) {
         Some((at, _)) => {
             text.truncate(at);
             text + " ..."
