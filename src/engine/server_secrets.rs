@@ -104,7 +104,7 @@ impl Secrets for ServerSecrets {
         }
     }
 
-    fn trouble(&self, profile: Option<&str>, name: &str) -> Option<String> {
-        self.inner.trouble(profile, name)
+    fn problem(&self, profile: Option<&str>, name: &str) -> Option<String> {
+        self.inner.problem(profile, name)
     }
 }

@@ -67,7 +67,7 @@ use crate::telemetry;
 
 pub(crate) use access::Caller;
 pub(crate) use problem::Problem;
-pub(crate) use server::{Desk, Shared};
+pub(crate) use server::{EngineContext, Shared};
 pub(crate) use trace::HEADER as TRACE_HEADER;
 
 /// The routes that are not part of the API, sorted.
@@ -215,23 +215,23 @@ pub fn serve<E: Send>(
         .enable_all()
         .build()
         .map_err(ServeFailure::System)?;
-    let open_desk = || {
-        Ok(Desk {
+    let open_context = || {
+        Ok(EngineContext {
             engine: open()?,
             catalog: Catalog::new(options.flows.clone()),
             backend: options.backend.clone(),
         })
     };
     thread::scope(|scope| {
-        let desks = Engines::start(scope, options.threads, &open_desk);
-        let desks = desks.map_err(|error| match error {
+        let engines = Engines::start(scope, options.threads, &open_context);
+        let engines = engines.map_err(|error| match error {
             StartError::Open(error) => ServeFailure::Open(error),
             StartError::System(error) => ServeFailure::System(error),
             StartError::Ended => ServeFailure::System(std::io::Error::other("a thread ended")),
         })?;
         let limits = &settings.limits;
         let server = Arc::new(Server {
-            desks,
+            engines,
             failures: access::Failures::new(limits.failed_proofs),
             rates: rates::Rates::new(limits),
             room: bodies::Room::new(limits.bodies),

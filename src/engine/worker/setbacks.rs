@@ -90,12 +90,12 @@ mod tests {
         let run = RunId::from_text("a");
         let waits = (0..200).map(|number| format!("w{number}"));
         for wait in waits {
-            assert!(!setbacks.is_circling(&run, Some(&wait), 0), "{wait}");
+            assert!(!setbacks.is_looping(&run, Some(&wait), 0), "{wait}");
         }
-        let mut circles = (0..200).map(|_| setbacks.is_circling(&run, Some("w"), 0));
-        assert!(circles.any(|is_circling| is_circling));
+        let mut loops = (0..200).map(|_| setbacks.is_looping(&run, Some("w"), 0));
+        assert!(loops.any(|is_looping| is_looping));
         let other = RunId::from_text("b");
-        let mut circles = (0..200).map(|_| setbacks.is_circling(&other, None, 0));
-        assert!(circles.any(|is_circling| is_circling));
+        let mut loops = (0..200).map(|_| setbacks.is_looping(&other, None, 0));
+        assert!(loops.any(|is_looping| is_looping));
     }
 }

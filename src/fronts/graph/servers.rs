@@ -245,7 +245,7 @@ pub async fn probe(engine: &Engine, id: &str) -> Result<Json, GraphError> {
         .await?;
     match outcome {
         RunOutcome::Completed(value) => Ok(listed(&value)),
-        RunOutcome::Failed(failure) => Err(unreachable(failure.exception.shown())),
+        RunOutcome::Failed(failure) => Err(unreachable(failure.exception.display_text())),
         RunOutcome::Waiting { .. }
         | RunOutcome::Cancelled { .. }
         | RunOutcome::Stuck { .. }

@@ -16,7 +16,7 @@ use super::answer::Answer;
 use super::operation::{self as shape, Operation, Operations, Param, names};
 use super::problem::Problem;
 use super::request::{Members, Query};
-use super::server::{Desk, Shared};
+use super::server::{EngineContext, Shared};
 use crate::json::{Connection, ConnectionTest, connection_json, connection_test_json};
 
 /// The code of a connection that does not exist.
@@ -52,17 +52,17 @@ const TEST: &[Param] = &[Param::text(
     "The connection; all if it is left out.",
 )];
 
-fn flows(desk: &Desk) -> Vec<Rc<Flow>> {
-    let served = desk.catalog.flows(&desk.engine);
+fn flows(cx: &EngineContext) -> Vec<Rc<Flow>> {
+    let served = cx.catalog.flows(&cx.engine);
     served
         .iter()
         .map(|served| served.loaded.flow.clone())
         .collect()
 }
 
-fn reports(desk: &Desk, flows: &[Rc<Flow>]) -> Vec<ConnectionReport> {
+fn reports(cx: &EngineContext, flows: &[Rc<Flow>]) -> Vec<ConnectionReport> {
     let flows: Vec<&Flow> = flows.iter().map(|flow| &**flow).collect();
-    desk.backend.connections(&desk.engine, &flows)
+    cx.backend.connections(&cx.engine, &flows)
 }
 
 /// Refuses tokens that are limited to some flows: connections are shared by all.
@@ -85,8 +85,8 @@ async fn list(
     reach_all(&caller)?;
     Query::read(query.as_deref(), &[])?;
     let connections = server
-        .ask(async |desk: &Desk| {
-            let reports = reports(desk, &flows(desk));
+        .ask(async |cx: &EngineContext| {
+            let reports = reports(cx, &flows(cx));
             Ok::<_, Problem>(reports.iter().map(connection_json).collect::<Vec<Json>>())
         })
         .await?;
@@ -104,9 +104,9 @@ async fn test(
     let given = Members::read(&headers, body, &names(TEST)).await?;
     let name = given.text("name")?;
     let tests = server
-        .ask(async move |desk: &Desk| {
-            let flows = flows(desk);
-            let mut reports = reports(desk, &flows);
+        .ask(async move |cx: &EngineContext| {
+            let flows = flows(cx);
+            let mut reports = reports(cx, &flows);
             if let Some(name) = &name {
                 reports.retain(|report| report.name == name.trim_start_matches(':'));
                 if reports.is_empty() {
@@ -120,10 +120,7 @@ async fn test(
             for report in &reports {
                 let flow = flows.iter().find(|flow| *flow.slug == *report.source);
                 let flow = flow.unwrap_or(&bare);
-                let test = desk
-                    .backend
-                    .try_connection(&desk.engine, flow, report)
-                    .await;
+                let test = cx.backend.try_connection(&cx.engine, flow, report).await;
                 tests.push(connection_test_json(&test));
             }
             Ok::<_, Problem>(tests)

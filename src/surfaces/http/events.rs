@@ -29,7 +29,7 @@ use super::interfaces::{About, answer, class_of, duplicate, other_method, publis
 use super::operation::{Kind, Operation, Operations, Param, Shape, names};
 use super::problem::{Problem, codes};
 use super::request::{Members, decoded};
-use super::server::{Desk, Shared};
+use super::server::{EngineContext, Shared};
 use super::trace;
 
 /// How long a `dedup` of `POST /api/v1/events` is remembered.
@@ -87,12 +87,12 @@ async fn deliver(State(server): State<Shared>, request: Request) -> Result<Respo
     }
     let wanted = path.clone();
     let receiver = server
-        .ask(async move |desk: &Desk| {
-            if let Some(served) = trigger_at(desk, &wanted) {
+        .ask(async move |cx: &EngineContext| {
+            if let Some(served) = trigger_at(cx, &wanted) {
                 let flow = served.flow.slug.clone();
                 return Ok(Some(Receiver::Trigger { flow }));
             }
-            let open = open_waits(desk, &wanted).await?;
+            let open = open_waits(cx, &wanted).await?;
             let first = open.into_iter().next();
             Ok::<_, Problem>(first.map(|wait| Receiver::Waits { flow: wait.flow }))
         })
@@ -121,13 +121,13 @@ async fn deliver(State(server): State<Shared>, request: Request) -> Result<Respo
         Err(problem) => return answer(&server, &parts, about, Err(problem)).await,
     };
     let outcome = server
-        .ask(async move |desk: &Desk| {
+        .ask(async move |cx: &EngineContext| {
             let (received, _room) = arrived.open()?;
             if is_wait {
-                return answer_waits(desk, &path, &received, caller).await;
+                return answer_waits(cx, &path, &received, caller).await;
             }
-            match trigger_at(desk, &path) {
-                Some(served) => take(desk, &served, &received).await,
+            match trigger_at(cx, &path) {
+                Some(served) => take(cx, &served, &received).await,
                 None => Err(Problem::not_found("the trigger is no longer served")),
             }
         })
@@ -136,18 +136,18 @@ async fn deliver(State(server): State<Shared>, request: Request) -> Result<Respo
 }
 
 /// Returns an interface with a path. Several with one path have the same proof.
-fn trigger_at(desk: &Desk, path: &str) -> Option<ServedInterface> {
-    let mut all = desk.catalog.interfaces(&desk.engine).into_iter();
+fn trigger_at(cx: &EngineContext, path: &str) -> Option<ServedInterface> {
+    let mut all = cx.catalog.interfaces(&cx.engine).into_iter();
     all.find(|it| it.interface.event_path.as_deref() == Some(path))
 }
 
 /// Takes a delivery for a trigger: publishes its event once, or starts its flow if it has none.
 pub(super) async fn take(
-    desk: &Desk,
+    cx: &EngineContext,
     served: &ServedInterface,
     received: &Received,
 ) -> Result<Outcome, Problem> {
-    let (engine, interface) = (&desk.engine, &served.interface);
+    let (engine, interface) = (&cx.engine, &served.interface);
     let Some(proof) = &interface.proof else {
         return Err(Problem::not_found("the trigger is no longer served"));
     };
@@ -161,10 +161,10 @@ pub(super) async fn take(
     };
     let receipts = engine.receipts(&scope, interface, received, &proven);
     if let Some(past) = engine.delivered(&receipts).await? {
-        return duplicate(desk, &past).await;
+        return duplicate(cx, &past).await;
     }
     let starting = match &interface.event {
-        Some(event) => starters(desk, event),
+        Some(event) => starters(cx, event),
         None => vec![served.clone()],
     };
     let trace = trace::of_stranger(received);
@@ -191,12 +191,12 @@ pub(super) async fn take(
         });
     }
     let publication = engine.publish(starts, answers, receipts).await?;
-    published(desk, served, publication).await
+    published(cx, served, publication).await
 }
 
 /// Returns the interfaces that an event starts.
-fn starters(desk: &Desk, event: &str) -> Vec<ServedInterface> {
-    let all = desk.catalog.interfaces(&desk.engine).into_iter();
+fn starters(cx: &EngineContext, event: &str) -> Vec<ServedInterface> {
+    let all = cx.catalog.interfaces(&cx.engine).into_iter();
     all.filter(|it| {
         it.interface.kind != InterfaceKind::Http && it.interface.event.as_deref() == Some(event)
     })
@@ -219,7 +219,7 @@ fn options(
 }
 
 /// Returns the open waits with a webhook at a path, or with a webhook and a key.
-async fn open_waits(desk: &Desk, path: &str) -> Result<Vec<WaitRow>, EngineError> {
+async fn open_waits(cx: &EngineContext, path: &str) -> Result<Vec<WaitRow>, EngineError> {
     let mut found: Vec<WaitRow> = Vec::new();
     let of_path = |path: String| WaitFilter {
         webhook: Some(path),
@@ -235,7 +235,7 @@ async fn open_waits(desk: &Desk, path: &str) -> Result<Vec<WaitRow>, EngineError
         of_path(format!("events/{path}")),
         of_key,
     ] {
-        let rows = desk.engine.list_waits(filter).await?;
+        let rows = cx.engine.list_waits(filter).await?;
         found.extend(rows.into_iter().filter(|row| row.webhook.is_some()));
         if !found.is_empty() {
             break;
@@ -246,16 +246,16 @@ async fn open_waits(desk: &Desk, path: &str) -> Result<Vec<WaitRow>, EngineError
 
 /// Completes the waits at a path.
 async fn answer_waits(
-    desk: &Desk,
+    cx: &EngineContext,
     path: &str,
     received: &Received,
     caller: Option<Caller>,
 ) -> Result<Outcome, Problem> {
-    let engine = &desk.engine;
+    let engine = &cx.engine;
     let mut proven = Vec::new();
     let mut failure = None;
-    for row in open_waits(desk, path).await? {
-        match prove(desk, &row, received, caller.as_ref()) {
+    for row in open_waits(cx, path).await? {
+        match prove(cx, &row, received, caller.as_ref()) {
             Ok(proof) => proven.push((row, proof)),
             Err(error) => failure = Some(error),
         }
@@ -275,7 +275,7 @@ async fn answer_waits(
         })
         .collect();
     if let Some(past) = engine.delivered(&receipts).await? {
-        return duplicate(desk, &past).await;
+        return duplicate(cx, &past).await;
     }
     let payload = engine.payload(received).await?;
     let text = codec::encode(&payload).map_err(EngineError::from)?;
@@ -303,7 +303,7 @@ async fn answer_waits(
         .publish(Vec::new(), answers.collect(), receipts)
         .await?
     {
-        Publication::Known(past) => return duplicate(desk, &past).await,
+        Publication::Known(past) => return duplicate(cx, &past).await,
         Publication::Taken(published) => published,
     };
     if published.waits.is_empty() {
@@ -317,7 +317,7 @@ async fn answer_waits(
 
 /// Verifies a request with the proof of a wait's webhook. Without one, a token that may start the flow is needed.
 fn prove(
-    desk: &Desk,
+    cx: &EngineContext,
     row: &WaitRow,
     received: &Received,
     caller: Option<&Caller>,
@@ -332,7 +332,7 @@ fn prove(
             )
         })?;
         caller.need(Scope::Run)?;
-        let labels = desk.catalog.labels(&desk.engine, &row.flow);
+        let labels = cx.catalog.labels(&cx.engine, &row.flow);
         let reaches_flow = caller.token.reaches_flow(&row.flow, &labels);
         return match reaches_flow && !caller.has_own_runs_only() {
             true => Ok(None),
@@ -344,7 +344,7 @@ fn prove(
             "the webhook of this wait cannot be used: {message}"
         ))
     })?;
-    Ok(Some(desk.engine.prove(&proof, received)?))
+    Ok(Some(cx.engine.prove(&proof, received)?))
 }
 
 /// Tells whether a payload has the key that a wait looks for.
@@ -414,9 +414,9 @@ async fn publish(
         .into_iter()
         .collect();
     let shown = server
-        .ask(async move |desk: &Desk| {
+        .ask(async move |cx: &EngineContext| {
             let payload = payload.as_ref().map_or_else(|| Value::map([]), from_json);
-            let mut all = starters(desk, &name);
+            let mut all = starters(cx, &name);
             all.retain(|it| caller.token.reaches_flow(&it.flow.slug, &it.flow.labels));
             let starts = all.iter().map(|it| {
                 let options = StartOptions {
@@ -439,7 +439,7 @@ async fn publish(
                 true => Vec::new(),
                 false => vec![answer],
             };
-            let publication = desk.engine.publish(starts, answers, receipts).await?;
+            let publication = cx.engine.publish(starts, answers, receipts).await?;
             Ok::<_, Problem>(match publication {
                 Publication::Taken(published) => summary(&published),
                 Publication::Known(past) => {

@@ -24,7 +24,7 @@ use super::operation::{Content, Kind, Operation, Operations, Param, Shape, names
 use super::problem::{Problem, codes};
 use super::request::{Members, Query};
 use super::runs::reached;
-use super::server::{Desk, Shared};
+use super::server::{EngineContext, Shared};
 use crate::json::instant;
 pub(super) use readers::{Place, Readers, Streamed};
 use sse::Stream;
@@ -123,11 +123,11 @@ async fn stream_token(
         caller.need(Scope::Read)?;
     }
     let (token, expires_ms) = server
-        .ask(async move |desk: &Desk| {
+        .ask(async move |cx: &EngineContext| {
             if let Some(run) = &run {
-                reached(desk, &caller, run).await?;
+                reached(cx, &caller, run).await?;
             }
-            Ok::<_, Problem>(desk.engine.stream_token(&caller.token, run.as_deref())?)
+            Ok::<_, Problem>(cx.engine.stream_token(&caller.token, run.as_deref())?)
         })
         .await?;
     let body = json!({"token": token, "expiresAt": instant(expires_ms)});
@@ -147,7 +147,9 @@ async fn follower(
         (Some(_), _) | (None, None) => return server.caller(parts).await,
     };
     let accepted = server
-        .ask(async move |desk: &Desk| desk.engine.accept_stream_token(&text, run.as_deref()).await)
+        .ask(async move |cx: &EngineContext| {
+            cx.engine.accept_stream_token(&text, run.as_deref()).await
+        })
         .await?;
     accepted.map(|token| Caller { token }).map_err(|why| {
         tracing::warn!(reason = why.name(), "a stream token was not accepted");
@@ -187,9 +189,9 @@ async fn of_run(
     let full = query.flag("full")?;
     let asking = caller.clone();
     let (run, feeds) = server
-        .ask(async move |desk: &Desk| {
-            let row = reached(desk, &asking, &id).await?;
-            Ok::<_, Problem>((row.id, desk.engine.feeds()))
+        .ask(async move |cx: &EngineContext| {
+            let row = reached(cx, &asking, &id).await?;
+            Ok::<_, Problem>((row.id, cx.engine.feeds()))
         })
         .await?;
     let mut reader = feeds.follow(&run, since.unwrap_or(0));
@@ -311,7 +313,7 @@ async fn of_project(State(server): State<Shared>, parts: Parts) -> Result<Respon
     };
     let since = position(&parts.headers, &query)?;
     let feeds = server
-        .ask(async |desk: &Desk| Ok::<_, Problem>(desk.engine.feeds()))
+        .ask(async |cx: &EngineContext| Ok::<_, Problem>(cx.engine.feeds()))
         .await?;
     let after = match since {
         Some(position) => position,

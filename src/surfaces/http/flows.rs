@@ -11,7 +11,7 @@ use super::answer::Answer;
 use super::operation::{self as shape, CURSOR, LIMIT, Operation, Operations, Param, names};
 use super::problem::Problem;
 use super::request::{Members, Query};
-use super::server::{Desk, Shared};
+use super::server::{EngineContext, Shared};
 use super::{cursor, runs};
 use crate::json::{
     Finding, Flow, FlowSummary, Version, flow_json, flow_summary_json, of_findings, report_json,
@@ -84,8 +84,8 @@ async fn list(
         None => None,
     };
     let mut flows: Vec<(String, Value)> = server
-        .ask(async move |desk: &Desk| {
-            let flows = desk.catalog.flows(&desk.engine).into_iter();
+        .ask(async move |cx: &EngineContext| {
+            let flows = cx.catalog.flows(&cx.engine).into_iter();
             let reached = flows.filter(|flow| caller.token.reaches_flow(&flow.slug, &flow.labels));
             let rest = reached.filter(|flow| after.as_ref().is_none_or(|after| flow.slug > *after));
             let page = rest.take(limit + 1);
@@ -110,8 +110,8 @@ async fn show(
     caller.need(Scope::Read)?;
     Query::read(query.as_deref(), &[])?;
     let flow = server
-        .ask(async move |desk: &Desk| {
-            let flow = desk.catalog.flow(&desk.engine, &slug);
+        .ask(async move |cx: &EngineContext| {
+            let flow = cx.catalog.flow(&cx.engine, &slug);
             let reached = flow.filter(|flow| caller.token.reaches_flow(&flow.slug, &flow.labels));
             reached
                 .map(|flow| flow_json(&flow))
@@ -143,12 +143,12 @@ async fn versions(
         None => None,
     };
     let versions = server
-        .ask(async move |desk: &Desk| {
-            let flow = desk.catalog.flow(&desk.engine, &slug);
+        .ask(async move |cx: &EngineContext| {
+            let flow = cx.catalog.flow(&cx.engine, &slug);
             let reached = flow.filter(|flow| caller.token.reaches_flow(&flow.slug, &flow.labels));
             let flow = reached.ok_or_else(|| no_flow(&slug))?;
             let hash = &flow.loaded.program.hash;
-            let versions = desk.engine.flow_versions(&slug, Some(hash)).await?;
+            let versions = cx.engine.flow_versions(&slug, Some(hash)).await?;
             let shown = versions
                 .iter()
                 .map(|it| version_json(it, it.program == *hash));
@@ -180,14 +180,14 @@ async fn check(
     let given = Members::read(&headers, body, &names(CHECK)).await?;
     let source = given.text("source")?;
     let findings = server
-        .ask(async move |desk: &Desk| {
-            let flow = desk.catalog.flow(&desk.engine, &slug);
+        .ask(async move |cx: &EngineContext| {
+            let flow = cx.catalog.flow(&cx.engine, &slug);
             let reached = flow.filter(|flow| caller.token.reaches_flow(&flow.slug, &flow.labels));
             let flow = reached.ok_or_else(|| no_flow(&slug))?;
-            let session = desk.engine.session();
+            let session = cx.engine.session();
             let checked = match source {
-                Some(source) => desk.engine.check_text(&session, &source),
-                None => desk.engine.check(&session, &flow.path, &flow.name),
+                Some(source) => cx.engine.check_text(&session, &source),
+                None => cx.engine.check(&session, &flow.path, &flow.name),
             };
             let reports = of_findings(&session, &checked.findings);
             Ok::<_, Problem>(reports.iter().map(report_json).collect::<Vec<Value>>())

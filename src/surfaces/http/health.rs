@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::answer::Answer;
 use super::interfaces;
-use super::server::{Desk, Shared};
+use super::server::{EngineContext, Shared};
 
 pub(super) fn routes() -> Router<Shared> {
     Router::new()
@@ -23,14 +23,14 @@ async fn ready(State(server): State<Shared>) -> Answer {
     }
     let settings = server.settings.clone();
     let asked = server
-        .ask(async move |desk: &Desk| {
-            let problems = desk.catalog.problems(&desk.engine);
+        .ask(async move |cx: &EngineContext| {
+            let problems = cx.catalog.problems(&cx.engine);
             let mut reasons: Vec<Value> = problems
                 .iter()
                 .map(|it| json!({"file": it.file, "code": it.code, "message": it.message}))
                 .collect();
-            reasons.extend(interfaces::problems(desk, &settings));
-            let readable = desk.engine.tokens().await;
+            reasons.extend(interfaces::problems(cx, &settings));
+            let readable = cx.engine.tokens().await;
             readable.map(|_| reasons)
         })
         .await;

@@ -27,7 +27,7 @@ use serde_json::Value as Json;
 use super::access::{Caller, ProofClass};
 use super::problem::{Problem, codes};
 use super::runs::started_json;
-use super::server::{Desk, Server, Shared};
+use super::server::{EngineContext, Server, Shared};
 use super::settings::ServerSettings;
 use super::{events, flows, trace};
 use crate::metrics::WebhookOutcome;
@@ -90,10 +90,10 @@ async fn serve(server: &Shared, address: Address, request: Request) -> Result<Re
     let (wanted, method) = (address.clone(), parts.method.clone());
     let public = server.settings.public.clone();
     let found = server
-        .ask(async move |desk: &Desk| {
+        .ask(async move |cx: &EngineContext| {
             // Interfaces may share a path under several methods.
-            let exact = find(desk, &wanted, Some(&method));
-            let found = exact.or_else(|| find(desk, &wanted, None));
+            let exact = find(cx, &wanted, Some(&method));
+            let found = exact.or_else(|| find(cx, &wanted, None));
             let found = found.filter(|(it, _)| is_served(it, &public));
             Ok::<_, Problem>(found.map(|(served, _)| Found {
                 method: served.interface.method,
@@ -130,16 +130,16 @@ async fn serve(server: &Shared, address: Address, request: Request) -> Result<Re
         Err(problem) => return answer(server, &parts, about, Err(problem)).await,
     };
     let outcome = server
-        .ask(async move |desk: &Desk| {
+        .ask(async move |cx: &EngineContext| {
             let (received, _room) = arrived.open()?;
             let method = received.method.parse().unwrap_or(Method::POST);
-            let found = find(desk, &address, Some(&method));
+            let found = find(cx, &address, Some(&method));
             let (served, parameters) = found.ok_or_else(|| nothing(&received.path))?;
             let received = Received {
                 parameters,
                 ..received
             };
-            take(desk, &served, &received, caller).await
+            take(cx, &served, &received, caller).await
         })
         .await;
     answer(server, &parts, about, outcome).await
@@ -293,11 +293,11 @@ pub(super) fn other_method(
 
 /// Finds the interface of an address, and the parameters of its path. With a method, only those that take it.
 fn find(
-    desk: &Desk,
+    cx: &EngineContext,
     address: &Address,
     method: Option<&Method>,
 ) -> Option<(ServedInterface, Vec<(String, String)>)> {
-    let all = desk.catalog.interfaces(&desk.engine).into_iter();
+    let all = cx.catalog.interfaces(&cx.engine).into_iter();
     let fits = |it: &ServedInterface| method.is_none_or(|m| m.as_str() == it.interface.method);
     match address {
         Address::Id { slug, id } => {
@@ -326,19 +326,19 @@ pub(super) fn is_served(served: &ServedInterface, public: &[String]) -> bool {
 
 /// Proves a request and starts a run, or what the interface's event starts.
 async fn take(
-    desk: &Desk,
+    cx: &EngineContext,
     served: &ServedInterface,
     received: &Received,
     caller: Option<Caller>,
 ) -> Result<Outcome, Problem> {
-    let (engine, interface, flow) = (&desk.engine, &served.interface, &served.flow);
+    let (engine, interface, flow) = (&cx.engine, &served.interface, &served.flow);
     if let Some(caller) = &caller
         && !caller.token.reaches_flow(&flow.slug, &flow.labels)
     {
         return Err(flows::no_flow(&flow.slug));
     }
     if interface.event.is_some() && interface.kind != InterfaceKind::Http {
-        return events::take(desk, served, received).await;
+        return events::take(cx, served, received).await;
     }
     let proven = match &interface.proof {
         Some(proof) => Some((proof, engine.prove(proof, received)?)),
@@ -355,7 +355,7 @@ async fn take(
         _ => Vec::new(),
     };
     if let Some(past) = engine.delivered(&receipts).await? {
-        return duplicate(desk, &past).await;
+        return duplicate(cx, &past).await;
     }
     let input = engine
         .interface_input(&flow.loaded.flow, interface, received)
@@ -380,19 +380,19 @@ async fn take(
     };
     let submitted = engine.submit_once(&flow.loaded, options, receipts).await;
     match submitted.map_err(refused)? {
-        Submitted::Known(past) => duplicate(desk, &past).await,
+        Submitted::Known(past) => duplicate(cx, &past).await,
         Submitted::Started(started) => Ok(Outcome::Started(Started {
             kind: interface.kind,
-            run: started_json(desk, &started).await?,
+            run: started_json(cx, &started).await?,
             timeout: interface.timeout,
         })),
     }
 }
 
 /// Returns the answer to a delivery that came before.
-pub(super) async fn duplicate(desk: &Desk, past: &PastDelivery) -> Result<Outcome, Problem> {
+pub(super) async fn duplicate(cx: &EngineContext, past: &PastDelivery) -> Result<Outcome, Problem> {
     let run = match past.runs.first() {
-        Some(run) => desk.engine.run(run).await.ok(),
+        Some(run) => cx.engine.run(run).await.ok(),
         None => None,
     };
     Ok(Outcome::Duplicate {
@@ -402,12 +402,12 @@ pub(super) async fn duplicate(desk: &Desk, past: &PastDelivery) -> Result<Outcom
 
 /// Returns what was published as an outcome.
 pub(super) async fn published(
-    desk: &Desk,
+    cx: &EngineContext,
     served: &ServedInterface,
     publication: Publication,
 ) -> Result<Outcome, Problem> {
     let mut published = match publication {
-        Publication::Known(past) => return duplicate(desk, &past).await,
+        Publication::Known(past) => return duplicate(cx, &past).await,
         Publication::Taken(published) => published,
     };
     let is_nothing = published.runs.is_empty() && published.waits.is_empty() && !published.kept;
@@ -420,7 +420,7 @@ pub(super) async fn published(
     match (&published.runs[..], published.waits.is_empty()) {
         ([only], true) => Ok(Outcome::Started(Started {
             kind: InterfaceKind::Webhook,
-            run: started_json(desk, only).await?,
+            run: started_json(cx, only).await?,
             timeout: served.interface.timeout,
         })),
         _ => Ok(Outcome::Published(events::summary(&published))),
@@ -428,12 +428,12 @@ pub(super) async fn published(
 }
 
 /// Returns what keeps interfaces from being used: secrets that are not set, and open ones that are not listed.
-pub(super) fn problems(desk: &Desk, settings: &ServerSettings) -> Vec<serde_json::Value> {
+pub(super) fn problems(cx: &EngineContext, settings: &ServerSettings) -> Vec<serde_json::Value> {
     let mut found = Vec::new();
-    for served in desk.catalog.interfaces(&desk.engine) {
+    for served in cx.catalog.interfaces(&cx.engine) {
         let place = format!("{}/{}", served.flow.slug, served.interface.id);
         let proof = served.interface.proof.as_ref();
-        let unset = proof.and_then(|proof| desk.engine.unset_secret(proof));
+        let unset = proof.and_then(|proof| cx.engine.unset_secret(proof));
         let (code, message) = match unset {
             Some(name) => (
                 codes::SECRET_UNSET,

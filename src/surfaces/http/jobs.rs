@@ -22,7 +22,7 @@ use super::operation::{
 };
 use super::problem::Problem;
 use super::request::{Members, Query};
-use super::server::{Desk, Shared};
+use super::server::{EngineContext, Shared};
 use crate::json::{
     ClaimedJob, EndedJob, ExtendedLease, Job, Values, claimed_json_as, ended_job_json, job_json,
     job_json_as, progress_json, unended_job_json,
@@ -184,11 +184,11 @@ async fn claim(
     let (present, gone) = oneshot::channel::<()>();
     let mut stopping = server.stopping.subscribe();
     let jobs = server
-        .ask(async move |desk: &Desk| {
+        .ask(async move |cx: &EngineContext| {
             let mut options = options;
-            options.flows = reached_flows(desk, &caller);
+            options.flows = reached_flows(cx, &caller);
             let claimed = tokio::select! {
-                claimed = desk.engine.claim_jobs(&options) => claimed?,
+                claimed = cx.engine.claim_jobs(&options) => claimed?,
                 _ = gone => Vec::new(),
                 _ = stopping.wait_for(|stops| *stops) => Vec::new(),
             };
@@ -225,25 +225,25 @@ fn claim_options(given: &Members, caller: &Caller) -> Result<ClaimOptions, Probl
 }
 
 /// Returns the flows whose jobs a caller may claim; nothing if the token is not limited to flows.
-fn reached_flows(desk: &Desk, caller: &Caller) -> Option<Vec<String>> {
+fn reached_flows(cx: &EngineContext, caller: &Caller) -> Option<Vec<String>> {
     if !caller.token.is_limited_to_flows() {
         return None;
     }
-    let flows = desk.catalog.flows(&desk.engine).into_iter();
+    let flows = cx.catalog.flows(&cx.engine).into_iter();
     let reached = flows.filter(|flow| caller.token.reaches_flow(&flow.slug, &flow.labels));
     Some(reached.map(|flow| flow.slug.clone()).collect())
 }
 
 /// Tells whether a caller reaches a job. Users reach those of their own runs.
-async fn reaches(desk: &Desk, caller: &Caller, job: &JobRow) -> Result<bool, Problem> {
-    let labels = desk.catalog.labels(&desk.engine, &job.flow);
+async fn reaches(cx: &EngineContext, caller: &Caller, job: &JobRow) -> Result<bool, Problem> {
+    let labels = cx.catalog.labels(&cx.engine, &job.flow);
     if !caller.token.reaches_job(&job.kind) {
         return Ok(false);
     }
     if !caller.has_own_runs_only() {
         return Ok(caller.token.reaches_flow(&job.flow, &labels));
     }
-    Ok(match desk.engine.run(&job.run).await {
+    Ok(match cx.engine.run(&job.run).await {
         Ok(run) => caller.reaches_run(&run.flow, &labels, &run.started_by),
         // It was removed meanwhile.
         Err(_) => false,
@@ -251,17 +251,17 @@ async fn reaches(desk: &Desk, caller: &Caller, job: &JobRow) -> Result<bool, Pro
 }
 
 /// Returns a job by its whole id, if the caller reaches it.
-async fn reached(desk: &Desk, caller: &Caller, id: &str) -> Result<JobRow, Problem> {
+async fn reached(cx: &EngineContext, caller: &Caller, id: &str) -> Result<JobRow, Problem> {
     let missing = || {
         let error = JobError::Missing { job: id.to_owned() };
         Problem::from(EngineError::from(error)).hint("`GET /api/v1/jobs` lists the jobs")
     };
-    let job = match desk.engine.find_job(id).await {
+    let job = match cx.engine.find_job(id).await {
         Ok(job) if job.id == id => job,
         Ok(_) | Err(EngineError::Job(_)) => return Err(missing()),
         Err(error) => return Err(error.into()),
     };
-    match reaches(desk, caller, &job).await? {
+    match reaches(cx, caller, &job).await? {
         true => Ok(job),
         false => Err(missing()),
     }
@@ -279,10 +279,10 @@ async fn progress(
     let (lease, extend) = (lease_of(&given)?, given.duration("extend")?);
     let progress = given.get("progress").cloned();
     let shown = server
-        .ask(async move |desk: &Desk| {
-            let job = reached(desk, &caller, &id).await?;
+        .ask(async move |cx: &EngineContext| {
+            let job = reached(cx, &caller, &id).await?;
             let progress = progress.as_ref().map(from_json);
-            let extended = desk
+            let extended = cx
                 .engine
                 .job_progress(&job.id, &lease, progress.as_ref(), extend)
                 .await?;
@@ -314,9 +314,9 @@ async fn complete(
     let given = Members::read(&headers, body, &names(COMPLETE)).await?;
     let end = End::of(&given)?;
     let shown = server
-        .ask(async move |desk: &Desk| {
-            let job = reached(desk, &caller, &id).await?;
-            let ended = desk.engine.complete_job(&job.id, &end.made()).await?;
+        .ask(async move |cx: &EngineContext| {
+            let job = reached(cx, &caller, &id).await?;
+            let ended = cx.engine.complete_job(&job.id, &end.made()).await?;
             Ok::<_, Problem>(job_json(&ended))
         })
         .await?;
@@ -387,11 +387,11 @@ async fn complete_many(
         ends.push((id, End::of(job)?));
     }
     let answers = server
-        .ask(async move |desk: &Desk| {
+        .ask(async move |cx: &EngineContext| {
             let mut refused = Vec::new();
             let mut calls = Vec::new();
             for (id, end) in ends {
-                match reached(desk, &caller, &id).await {
+                match reached(cx, &caller, &id).await {
                     Ok(_) => refused.push((id.clone(), None)),
                     Err(problem) => {
                         refused.push((id, Some(problem)));
@@ -400,7 +400,7 @@ async fn complete_many(
                 }
                 calls.push((id, end.made()));
             }
-            let mut ended = desk.engine.complete_jobs(&calls).await?.into_iter();
+            let mut ended = cx.engine.complete_jobs(&calls).await?.into_iter();
             let answers = refused.into_iter().map(|(id, refused)| match refused {
                 Some(problem) => unended_job_json(&id, problem.to_json()),
                 None => match ended.next() {
@@ -431,8 +431,8 @@ async fn fail(
     let message = message.ok_or_else(|| Problem::malformed("`error` needs a `message`"))?;
     let data = error.get("data").cloned();
     let shown = server
-        .ask(async move |desk: &Desk| {
-            let job = reached(desk, &caller, &id).await?;
+        .ask(async move |cx: &EngineContext| {
+            let job = reached(cx, &caller, &id).await?;
             let failure = JobFailure {
                 lease,
                 message,
@@ -440,7 +440,7 @@ async fn fail(
                 data: data.as_ref().map(from_json),
                 retry,
             };
-            let ended = desk.engine.fail_job(&job.id, &failure).await?;
+            let ended = cx.engine.fail_job(&job.id, &failure).await?;
             Ok::<_, Problem>(job_json(&ended))
         })
         .await?;
@@ -489,7 +489,7 @@ async fn list(
         ..JobQuery::default()
     };
     let (jobs, next) = server
-        .ask(async move |desk: &Desk| page(desk, &caller, query, (limit, values)).await)
+        .ask(async move |cx: &EngineContext| page(cx, &caller, query, (limit, values)).await)
         .await?;
     let next = next.map(|after| cursor::write(&after, &filters));
     Ok(Answer::ok(json!({"jobs": jobs, "next": next})))
@@ -497,7 +497,7 @@ async fn list(
 
 /// Returns the jobs of a page that the caller reaches, and the last job of the page if there may be more.
 async fn page(
-    desk: &Desk,
+    cx: &EngineContext,
     caller: &Caller,
     mut query: JobQuery,
     (limit, values): (usize, Values),
@@ -506,9 +506,9 @@ async fn page(
     let mut scanned = 0;
     query.limit = limit;
     loop {
-        let found = desk.engine.list_jobs(query.clone()).await?;
+        let found = cx.engine.list_jobs(query.clone()).await?;
         for (idx, job) in found.jobs.iter().enumerate() {
-            if reaches(desk, caller, job).await? {
+            if reaches(cx, caller, job).await? {
                 jobs.push(job_json_as(job, values));
             }
             if jobs.len() == limit {
@@ -536,8 +536,8 @@ async fn show(
     caller.need(Scope::Read)?;
     let values = Query::read(query.as_deref(), &names(&[VALUES]))?.values()?;
     let shown = server
-        .ask(async move |desk: &Desk| {
-            let job = reached(desk, &caller, &id).await?;
+        .ask(async move |cx: &EngineContext| {
+            let job = reached(cx, &caller, &id).await?;
             Ok::<_, Problem>(job_json_as(&job, values))
         })
         .await?;

@@ -11,7 +11,7 @@ use flowstone_engine::ports::FeedDetail;
 use flowstone_engine::token::Scope;
 
 use super::problem::{Problem, codes};
-use super::server::{Desk, Shared};
+use super::server::{EngineContext, Shared};
 use crate::metrics::Now;
 use crate::telemetry;
 
@@ -27,8 +27,8 @@ async fn metrics(State(server): State<Shared>, parts: Parts) -> Result<Response,
         server.caller(&parts).await?.need(Scope::Read)?;
     }
     let mut now = server
-        .ask(async |desk: &Desk| {
-            let stores = desk.engine.stores();
+        .ask(async |cx: &EngineContext| {
+            let stores = cx.engine.stores();
             let counts = stores.upkeep.counts().await.map_err(EngineError::from)?;
             let usage = stores.upkeep.usage().await.map_err(EngineError::from)?;
             Ok::<_, EngineError>(Now {
@@ -57,7 +57,7 @@ async fn metrics(State(server): State<Shared>, parts: Parts) -> Result<Response,
 
 /// Counts the events of the project until the server stops.
 pub(super) async fn count(server: Shared) {
-    let feeds = server.ask(async |desk: &Desk| Ok::<_, Problem>(desk.engine.feeds()));
+    let feeds = server.ask(async |cx: &EngineContext| Ok::<_, Problem>(cx.engine.feeds()));
     let Ok(feeds) = feeds.await else {
         return;
     };

@@ -27,7 +27,7 @@ use super::operation::{
 };
 use super::problem::Problem;
 use super::request::{Members, Query};
-use super::server::{Desk, Shared};
+use super::server::{EngineContext, Shared};
 use crate::json::{Reference, Resource, instant, resource_json};
 
 pub(super) fn routes() -> Router<Shared> {
@@ -158,7 +158,7 @@ async fn list(
         query.after = Some(cursor::read(text, &filters)?);
     }
     let page = server
-        .ask(async move |desk: &Desk| page(desk, &caller, query, limit).await)
+        .ask(async move |cx: &EngineContext| page(cx, &caller, query, limit).await)
         .await?;
     let shown: Vec<Json> = page.0;
     let next = page.1.map(|after| cursor::write(&after, &filters));
@@ -203,7 +203,7 @@ fn resource_query(given: &Query) -> Result<ResourceQuery, Problem> {
 
 /// Returns a page of resources that the caller reaches, and where the next one begins.
 async fn page(
-    desk: &Desk,
+    cx: &EngineContext,
     caller: &Caller,
     mut query: ResourceQuery,
     limit: usize,
@@ -212,8 +212,7 @@ async fn page(
     let mut scanned = 0;
     loop {
         query.limit = limit - shown.len();
-        let ResourcePage { rows, next } =
-            desk.engine.stores().resources.list(query.clone()).await?;
+        let ResourcePage { rows, next } = cx.engine.stores().resources.list(query.clone()).await?;
         scanned += rows.len();
         let reached = rows.iter().filter(|row| caller.reaches_resource(&row.uri));
         shown.extend(reached.map(resource_json));
@@ -225,17 +224,17 @@ async fn page(
 }
 
 /// Returns a resource that is there and that the caller reaches.
-async fn reached(desk: &Desk, caller: &Caller, uri: &str) -> Result<ResourceRow, Problem> {
+async fn reached(cx: &EngineContext, caller: &Caller, uri: &str) -> Result<ResourceRow, Problem> {
     let missing = || {
         let uri = uri.to_owned();
         Problem::from(EngineError::from(ResourceError::Missing { uri }))
     };
     // Without reach, a resource that is gone looks like one that never was.
-    let row = desk.engine.resource(uri).await?;
+    let row = cx.engine.resource(uri).await?;
     if !caller.reaches_resource(&row.uri) {
         return Err(missing());
     }
-    Ok(desk.engine.live_resource(&row.uri).await?)
+    Ok(cx.engine.live_resource(&row.uri).await?)
 }
 
 async fn delete(
@@ -247,9 +246,9 @@ async fn delete(
     let query = Query::read(query.as_deref(), &names(DELETE))?;
     let (uri, force) = (query.needed("uri")?, query.flag("force")?);
     server
-        .ask(async move |desk: &Desk| {
-            let row = reached(desk, &caller, &uri).await?;
-            desk.engine.delete_resource(&row.uri, force).await?;
+        .ask(async move |cx: &EngineContext| {
+            let row = reached(cx, &caller, &uri).await?;
+            cx.engine.delete_resource(&row.uri, force).await?;
             Ok::<_, Problem>(())
         })
         .await?;
@@ -269,9 +268,9 @@ async fn url(
     let uri = uri.ok_or_else(|| Problem::malformed("`uri` is missing"))?;
     let ttl = link_ttl(&given)?;
     let (url, expires_ms) = server
-        .ask(async move |desk: &Desk| {
-            let row = reached(desk, &caller, &uri).await?;
-            Ok::<_, Problem>(desk.engine.link(&row.uri, ttl).await?)
+        .ask(async move |cx: &EngineContext| {
+            let row = reached(cx, &caller, &uri).await?;
+            Ok::<_, Problem>(cx.engine.link(&row.uri, ttl).await?)
         })
         .await?;
     Ok(Answer::ok(

@@ -32,7 +32,7 @@ use super::operation::{
 };
 use super::problem::{Problem, codes};
 use super::request::{Members, Query};
-use super::server::{Desk, Shared};
+use super::server::{EngineContext, Shared};
 use super::trace;
 use crate::json::{
     BulkRun, Run, RunMarks, RunSummary, StartMarks, add_decision, marked_json, row_json,
@@ -336,8 +336,8 @@ fn idempotency_key(headers: &HeaderMap) -> Result<Option<String>, Problem> {
 /// Starts a run of a served flow and returns it as JSON, and whether it was started before with the same key.
 async fn begin(server: &Shared, caller: Caller, start: Start) -> Result<(Json, bool), Problem> {
     server
-        .ask(async move |desk: &Desk| {
-            let flow = served(desk, &caller, &start.flow, start.version.as_deref())?;
+        .ask(async move |cx: &EngineContext| {
+            let flow = served(cx, &caller, &start.flow, start.version.as_deref())?;
             if !start.is_interface {
                 may_start(&caller, &flow, start.invocation.as_deref())?;
             }
@@ -356,22 +356,18 @@ async fn begin(server: &Shared, caller: Caller, start: Start) -> Result<(Json, b
                 ..StartOptions::from_outside(input)?
             };
             let Some(receipt) = start.receipt else {
-                let started = desk.engine.submit(&flow.loaded, options).await?;
-                return Ok((own_json(desk, &caller, &started).await?, false));
+                let started = cx.engine.submit(&flow.loaded, options).await?;
+                return Ok((own_json(cx, &caller, &started).await?, false));
             };
             let digest = receipt.digest.clone();
-            let submitted = desk
-                .engine
-                .submit_once(&flow.loaded, options, vec![receipt]);
+            let submitted = cx.engine.submit_once(&flow.loaded, options, vec![receipt]);
             match submitted.await? {
-                Submitted::Started(started) => {
-                    Ok((own_json(desk, &caller, &started).await?, false))
-                }
+                Submitted::Started(started) => Ok((own_json(cx, &caller, &started).await?, false)),
                 Submitted::Known(past) if past.digest != digest => Err(key_reused()),
                 Submitted::Known(past) => {
                     let run = past.runs.first().cloned();
                     let run = run.unwrap_or_else(|| RunId::from_text(String::new()));
-                    Ok((row_json(&desk.engine.run(&run).await?), true))
+                    Ok((row_json(&cx.engine.run(&run).await?), true))
                 }
             }
         })
@@ -406,12 +402,12 @@ pub(crate) async fn start_interface(
 
 /// Returns a served flow that the caller reaches. With a version, it must be the served one.
 fn served(
-    desk: &Desk,
+    cx: &EngineContext,
     caller: &Caller,
     slug: &str,
     version: Option<&str>,
 ) -> Result<Rc<ServedFlow>, Problem> {
-    let flow = desk.catalog.flow(&desk.engine, slug);
+    let flow = cx.catalog.flow(&cx.engine, slug);
     let flow = flow.filter(|flow| caller.token.reaches_flow(&flow.slug, &flow.labels));
     let flow = flow.ok_or_else(|| no_flow(slug))?;
     let hash = &flow.loaded.program.hash;
@@ -440,8 +436,11 @@ fn may_start(caller: &Caller, flow: &ServedFlow, invocation: Option<&str>) -> Re
 }
 
 /// Returns a run that was just started, with what was decided about its start.
-pub(super) async fn started_json(desk: &Desk, started: &StartedRun) -> Result<Json, Problem> {
-    let row = desk.engine.run(&started.run).await?;
+pub(super) async fn started_json(
+    cx: &EngineContext,
+    started: &StartedRun,
+) -> Result<Json, Problem> {
+    let row = cx.engine.run(&started.run).await?;
     let mut shown = row_json(&row);
     if let Some(members) = shown.as_object_mut() {
         add_decision(members, started);
@@ -450,17 +449,21 @@ pub(super) async fn started_json(desk: &Desk, started: &StartedRun) -> Result<Js
 }
 
 /// Returns a run that was just started, or that had its id already, if the caller reaches it.
-async fn own_json(desk: &Desk, caller: &Caller, started: &StartedRun) -> Result<Json, Problem> {
+async fn own_json(
+    cx: &EngineContext,
+    caller: &Caller,
+    started: &StartedRun,
+) -> Result<Json, Problem> {
     if started.decision == StartDecision::Deduped {
-        let row = desk.engine.run(&started.run).await?;
-        refuse_others(desk, caller, &row)?;
+        let row = cx.engine.run(&started.run).await?;
+        refuse_others(cx, caller, &row)?;
     }
-    started_json(desk, started).await
+    started_json(cx, started).await
 }
 
 /// Refuses a start whose id a run has that the caller does not reach.
-fn refuse_others(desk: &Desk, caller: &Caller, row: &RunRow) -> Result<(), Problem> {
-    let labels = desk.catalog.labels(&desk.engine, &row.flow);
+fn refuse_others(cx: &EngineContext, caller: &Caller, row: &RunRow) -> Result<(), Problem> {
+    let labels = cx.catalog.labels(&cx.engine, &row.flow);
     match caller.reaches_run(&row.flow, &labels, &row.started_by) {
         true => Ok(()),
         false => Err(Problem::new(
@@ -482,17 +485,17 @@ pub(super) async fn ended_within(
     wait: Duration,
 ) -> Result<Json, Problem> {
     server
-        .ask(async move |desk: &Desk| {
-            let mut news = desk.engine.stores().agenda.news();
+        .ask(async move |cx: &EngineContext| {
+            let mut news = cx.engine.stores().agenda.news();
             let end = tokio::time::Instant::now() + wait;
             loop {
                 news.mark_seen();
-                let row = desk.engine.run(&run).await?;
-                if row.status.is_final() || is_for_others(desk, &row).await? {
+                let row = cx.engine.run(&run).await?;
+                if row.status.is_final() || is_for_others(cx, &row).await? {
                     return Ok::<_, Problem>(row_json(&row));
                 }
                 if tokio::time::timeout_at(end, news.changed()).await.is_err() {
-                    return Ok(row_json(&desk.engine.run(&run).await?));
+                    return Ok(row_json(&cx.engine.run(&run).await?));
                 }
             }
         })
@@ -500,7 +503,7 @@ pub(super) async fn ended_within(
 }
 
 /// Tells whether a run waits for others: for its turn, or for an answer. A run that sleeps continues by itself.
-async fn is_for_others(desk: &Desk, row: &RunRow) -> Result<bool, Problem> {
+async fn is_for_others(cx: &EngineContext, row: &RunRow) -> Result<bool, Problem> {
     Ok(match row.status {
         RunStatus::Queued => true,
         RunStatus::Waiting => {
@@ -510,7 +513,7 @@ async fn is_for_others(desk: &Desk, row: &RunRow) -> Result<bool, Problem> {
                 all: true,
                 ..WaitFilter::default()
             };
-            let waits = desk.engine.stores().waits.list(filter).await?;
+            let waits = cx.engine.stores().waits.list(filter).await?;
             let mut waits = waits.iter();
             waits.any(|wait| wait.state == WaitState::Open && !wait.key.starts_with(CHILD_KEY))
         }
@@ -563,17 +566,17 @@ async fn list(
     }
     let (limit, full) = (given.limit()?, given.flag("full")?);
     let (runs, next) = server
-        .ask(async move |desk: &Desk| {
-            let (page, next) = page(desk, &caller, query, limit).await?;
-            let doubts = desk.engine.in_doubt(&page).await?;
+        .ask(async move |cx: &EngineContext| {
+            let (page, next) = page(cx, &caller, query, limit).await?;
+            let doubts = cx.engine.in_doubt(&page).await?;
             let mut runs = Vec::new();
             for run in &page {
                 let place = match run.status {
-                    RunStatus::Queued => desk.engine.queue_place(&run.id).await?,
+                    RunStatus::Queued => cx.engine.queue_place(&run.id).await?,
                     _ => None,
                 };
                 let shown = match full {
-                    true => row_json(&desk.engine.run(&run.id).await?),
+                    true => row_json(&cx.engine.run(&run.id).await?),
                     false => summary_json(run),
                 };
                 runs.push(marked_json(shown, doubts.contains(&run.id), place.as_ref()));
@@ -588,7 +591,7 @@ async fn list(
 /// Returns the runs of a page that the caller reaches, and the run after which the next page begins, if there may be one.
 /// A page may have fewer runs than its limit, even none, and still a next one: where many runs in a row are out of reach.
 async fn page(
-    desk: &Desk,
+    cx: &EngineContext,
     caller: &Caller,
     mut query: RunQuery,
     limit: usize,
@@ -597,12 +600,12 @@ async fn page(
     let mut scanned = 0;
     query.limit = limit;
     loop {
-        let found = desk.engine.summaries(query.clone()).await?;
+        let found = cx.engine.summaries(query.clone()).await?;
         scanned += found.len();
         let is_last = found.len() < query.limit;
         let last = found.last().map(|run| run.id.clone());
         for run in found {
-            let labels = desk.catalog.labels(&desk.engine, &run.flow);
+            let labels = cx.catalog.labels(&cx.engine, &run.flow);
             if caller.reaches_run(&run.flow, &labels, &run.started_by) {
                 page.push(run);
             }
@@ -677,7 +680,11 @@ fn run_query(given: &Query, now_ms: i64) -> Result<(RunQuery, String), Problem> 
 }
 
 /// Returns a run by its whole id, if the caller may read it: with the scope `read`, or because it is their own.
-pub(super) async fn reached(desk: &Desk, caller: &Caller, id: &str) -> Result<RunRow, Problem> {
+pub(super) async fn reached(
+    cx: &EngineContext,
+    caller: &Caller,
+    id: &str,
+) -> Result<RunRow, Problem> {
     let missing = || {
         Problem::new(
             StatusCode::NOT_FOUND,
@@ -686,12 +693,12 @@ pub(super) async fn reached(desk: &Desk, caller: &Caller, id: &str) -> Result<Ru
         )
         .hint("`GET /api/v1/runs` lists the runs")
     };
-    let row = match desk.engine.run(&RunId::from_text(id)).await {
+    let row = match cx.engine.run(&RunId::from_text(id)).await {
         Ok(row) => row,
         Err(flowstone_engine::EngineError::NoSuchRun { .. }) => return Err(missing()),
         Err(error) => return Err(error.into()),
     };
-    let labels = desk.catalog.labels(&desk.engine, &row.flow);
+    let labels = cx.catalog.labels(&cx.engine, &row.flow);
     let is_own = row.started_by == caller.started_by();
     if !caller.reaches_run(&row.flow, &labels, &row.started_by) {
         return Err(missing());
@@ -716,13 +723,13 @@ async fn cancel(
         .unwrap_or_else(|| format!("cancelled by {}", caller.token.attributed_to()));
     let force = given.flag("force")?.unwrap_or(false);
     let shown = server
-        .ask(async move |desk: &Desk| {
-            let row = reached(desk, &caller, &id).await?;
+        .ask(async move |cx: &EngineContext| {
+            let row = reached(cx, &caller, &id).await?;
             match force {
-                true => desk.engine.request_end(&row.id, &reason).await?,
-                false => desk.engine.request_cancel(&row.id, &reason).await?,
+                true => cx.engine.request_end(&row.id, &reason).await?,
+                false => cx.engine.request_cancel(&row.id, &reason).await?,
             }
-            Ok::<_, Problem>(row_json(&desk.engine.run(&row.id).await?))
+            Ok::<_, Problem>(row_json(&cx.engine.run(&row.id).await?))
         })
         .await?;
     Ok(Answer::with(StatusCode::ACCEPTED, shown))

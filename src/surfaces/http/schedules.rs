@@ -12,7 +12,7 @@ use super::flows::no_flow;
 use super::operation::{self as shape, Operation, Operations};
 use super::problem::Problem;
 use super::request::{Members, Query};
-use super::server::{Desk, Shared};
+use super::server::{EngineContext, Shared};
 use crate::json::{Run, Schedule, row_json, schedule_json};
 
 pub(super) fn operations() -> Operations {
@@ -48,9 +48,9 @@ async fn list(
     caller.need(Scope::Read)?;
     Query::read(query.as_deref(), &[])?;
     let schedules = server
-        .ask(async move |desk: &Desk| {
-            let mut schedules = desk.engine.schedules().await?;
-            schedules.retain(|schedule| reaches(desk, &caller, &schedule.row.flow));
+        .ask(async move |cx: &EngineContext| {
+            let mut schedules = cx.engine.schedules().await?;
+            schedules.retain(|schedule| reaches(cx, &caller, &schedule.row.flow));
             let shown: Vec<Json> = schedules.iter().map(schedule_json).collect();
             Ok::<_, Problem>(shown)
         })
@@ -58,8 +58,8 @@ async fn list(
     Ok(Answer::ok(json!({"schedules": schedules})))
 }
 
-fn reaches(desk: &Desk, caller: &Caller, flow: &str) -> bool {
-    let labels = desk.catalog.labels(&desk.engine, flow);
+fn reaches(cx: &EngineContext, caller: &Caller, flow: &str) -> bool {
+    let labels = cx.catalog.labels(&cx.engine, flow);
     caller.token.reaches_flow(flow, &labels)
 }
 
@@ -73,13 +73,13 @@ async fn run(
     caller.need(Scope::Run)?;
     Members::read(&headers, body, &[]).await?;
     let shown = server
-        .ask(async move |desk: &Desk| {
+        .ask(async move |cx: &EngineContext| {
             // The run belongs to the schedule, so who reaches runs of their own only would not see it.
-            if caller.has_own_runs_only() || !reaches(desk, &caller, &flow) {
+            if caller.has_own_runs_only() || !reaches(cx, &caller, &flow) {
                 return Err(no_flow(&flow));
             }
-            let run = desk.engine.start_schedule(&flow, &id, true).await?;
-            Ok::<_, Problem>(row_json(&desk.engine.run(&run).await?))
+            let run = cx.engine.start_schedule(&flow, &id, true).await?;
+            Ok::<_, Problem>(row_json(&cx.engine.run(&run).await?))
         })
         .await?;
     let run = shown["id"].as_str().unwrap_or_default();

@@ -11,7 +11,7 @@ use super::answer::Answer;
 use super::operation::{self as shape, Kind, Operation, Operations, Param, names};
 use super::problem::Problem;
 use super::request::Query;
-use super::server::{Desk, Shared};
+use super::server::{EngineContext, Shared};
 use crate::json::{SearchResults, found_json};
 
 pub(super) fn operations() -> Operations {
@@ -60,12 +60,12 @@ async fn search(
     let query = Query::read(query.as_deref(), &names(KNOWN))?;
     let ask = ask(&query)?;
     let shown = server
-        .ask(async move |desk: &Desk| {
-            let embedder = desk.backend.embedder(&desk.engine)?;
-            let mut found = seeker(&desk.engine, embedder.as_deref()).find(&ask).await?;
+        .ask(async move |cx: &EngineContext| {
+            let embedder = cx.backend.embedder(&cx.engine)?;
+            let mut found = seeker(&cx.engine, embedder.as_deref()).find(&ask).await?;
             let mut hits = Vec::new();
             for found in found.hits {
-                if reaches(desk, &caller, &found.hit).await? {
+                if reaches(cx, &caller, &found.hit).await? {
                     hits.push(found);
                 }
             }
@@ -124,18 +124,18 @@ fn ask(query: &Query) -> Result<Ask, Problem> {
 }
 
 /// Tells whether the caller reaches something that was found.
-async fn reaches(desk: &Desk, caller: &Caller, hit: &SearchHit) -> Result<bool, Problem> {
+async fn reaches(cx: &EngineContext, caller: &Caller, hit: &SearchHit) -> Result<bool, Problem> {
     Ok(match hit.target {
         SearchTarget::Resources => caller.reaches_resource(&hit.id),
         SearchTarget::Flows => {
             let slug = hit.facts.iter().find(|(key, _)| key == SLUG);
             let slug = slug.map_or("", |(_, slug)| slug);
-            let labels = desk.catalog.labels(&desk.engine, slug);
+            let labels = cx.catalog.labels(&cx.engine, slug);
             caller.token.reaches_flow(slug, &labels)
         }
-        SearchTarget::Runs => match desk.engine.run(&RunId::from_text(&*hit.id)).await {
+        SearchTarget::Runs => match cx.engine.run(&RunId::from_text(&*hit.id)).await {
             Ok(row) => {
-                let labels = desk.catalog.labels(&desk.engine, &row.flow);
+                let labels = cx.catalog.labels(&cx.engine, &row.flow);
                 caller.reaches_run(&row.flow, &labels, &row.started_by)
             }
             // It was removed after it was indexed.

@@ -55,7 +55,7 @@ const REQUEST_ID_MAX: usize = 64;
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
 /// What a thread that answers requests works with.
-pub(crate) struct Desk {
+pub(crate) struct EngineContext {
     pub engine: Engine,
     pub catalog: Catalog,
     pub backend: Arc<dyn Backend>,
@@ -63,7 +63,7 @@ pub(crate) struct Desk {
 
 /// What all requests share.
 pub(crate) struct Server {
-    pub(super) desks: Engines<Desk>,
+    pub(super) engines: Engines<EngineContext>,
     pub settings: ServerSettings,
     pub(super) failures: Failures,
     pub(super) rates: Rates,
@@ -101,13 +101,13 @@ impl Server {
     /// What the question fails with, or that nobody can be asked.
     pub(crate) async fn ask<A: Send + 'static, E: Into<Problem> + Send + 'static>(
         &self,
-        question: impl AsyncFnOnce(&Desk) -> Result<A, E> + Send + 'static,
+        question: impl AsyncFnOnce(&EngineContext) -> Result<A, E> + Send + 'static,
     ) -> Result<A, Problem> {
         // Lines that the engine logs meanwhile are lines of the request.
         let span = Span::current();
         let asked = self
-            .desks
-            .ask(async move |desk: &Desk| question(desk).instrument(span).await);
+            .engines
+            .ask(async move |cx: &EngineContext| question(cx).instrument(span).await);
         asked.await?.map_err(Into::into)
     }
 
@@ -125,7 +125,7 @@ impl Server {
         };
         let text = text.to_owned();
         let accepted = self
-            .ask(async move |desk: &Desk| desk.engine.accept_token(&text).await)
+            .ask(async move |cx: &EngineContext| cx.engine.accept_token(&text).await)
             .await?;
         match accepted {
             Ok(token) => {

@@ -13,7 +13,7 @@ use super::answer::Answer;
 use super::operation::{self as shape, Operation as Route, Operations, Param, Shape, names};
 use super::problem::Problem;
 use super::request::Query;
-use super::server::{Desk, Shared};
+use super::server::{EngineContext, Shared};
 use crate::json::{StepType, StepTypeSummary, spec_json, step_summary_json};
 
 /// The codes of a step type and of an operation that do not exist.
@@ -64,9 +64,8 @@ async fn list(
 ) -> Result<Answer, Problem> {
     Query::read(query.as_deref(), &[])?;
     let steps = server
-        .ask(async |desk: &Desk| {
-            let mut specs: Vec<&StepSpec> =
-                desk.engine.steps().iter().map(|it| it.spec()).collect();
+        .ask(async |cx: &EngineContext| {
+            let mut specs: Vec<&StepSpec> = cx.engine.steps().iter().map(|it| it.spec()).collect();
             specs.sort_by_key(|spec| spec.kind);
             let shown = specs.into_iter().map(step_summary_json);
             Ok::<_, Problem>(shown.collect::<Vec<Json>>())
@@ -83,7 +82,7 @@ async fn show(
 ) -> Result<Answer, Problem> {
     Query::read(query.as_deref(), &[])?;
     let shown = server
-        .ask(async move |desk: &Desk| find(desk.engine.steps(), &kind).map(spec_json))
+        .ask(async move |cx: &EngineContext| find(cx.engine.steps(), &kind).map(spec_json))
         .await?;
     Ok(Answer::ok(shown))
 }
@@ -104,8 +103,8 @@ async fn schema(
         return Err(Problem::malformed(detail));
     }
     let shown = server
-        .ask(async move |desk: &Desk| {
-            let spec = find(desk.engine.steps(), &kind)?;
+        .ask(async move |cx: &EngineContext| {
+            let spec = find(cx.engine.steps(), &kind)?;
             let operation = match &name {
                 Some(name) => Some(find_operation(spec, name)?),
                 None => None,

@@ -17,7 +17,7 @@ use super::answer::Answer;
 use super::operation::{Kind, Operation, Operations, Param, Shape, names};
 use super::problem::Problem;
 use super::request::{Members, Query};
-use super::server::{Desk, Shared};
+use super::server::{EngineContext, Shared};
 use crate::json::table_json;
 
 /// The default and the maximum number of rows on a page.
@@ -128,8 +128,8 @@ async fn perform(
 ) -> Result<Answer, Problem> {
     caller.need(Scope::Read)?;
     let found = server
-        .ask(async move |desk: &Desk| {
-            if !reaches(desk, &caller, &name).await? {
+        .ask(async move |cx: &EngineContext| {
+            if !reaches(cx, &caller, &name).await? {
                 return Err(Problem::not_found(format!("there is no table `{name}`")));
             }
             let mut entries = vec![
@@ -144,7 +144,7 @@ async fn perform(
                 config: Value::map(entries),
                 folder: None,
             };
-            let found = desk.engine.perform(direct).await?;
+            let found = cx.engine.perform(direct).await?;
             Ok::<_, Problem>(table_json(&found))
         })
         .await?;
@@ -152,12 +152,12 @@ async fn perform(
 }
 
 /// Tells whether the caller reaches a table, by its name or by that of the resource.
-async fn reaches(desk: &Desk, caller: &Caller, name: &str) -> Result<bool, Problem> {
+async fn reaches(cx: &EngineContext, caller: &Caller, name: &str) -> Result<bool, Problem> {
     let named = format!("{PREFIX}{TABLES}{name}");
     if caller.reaches_resource(&named) {
         return Ok(true);
     }
-    Ok(match desk.engine.resource(&named).await {
+    Ok(match cx.engine.resource(&named).await {
         Ok(row) => caller.reaches_resource(&row.uri),
         Err(EngineError::Resource(ResourceError::Missing { .. })) => false,
         Err(error) => return Err(error.into()),

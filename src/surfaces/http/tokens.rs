@@ -13,7 +13,7 @@ use super::answer::Answer;
 use super::operation::{self as shape, Content, Kind, Operation, Operations, Param, names};
 use super::problem::Problem;
 use super::request::{Members, Query};
-use super::server::{Desk, Shared};
+use super::server::{EngineContext, Shared};
 use crate::json::{AccessToken, new_token_json, token_json};
 
 pub(super) fn operations() -> Operations {
@@ -64,7 +64,7 @@ async fn list(
     caller.need(Scope::Admin)?;
     Query::read(query.as_deref(), &[])?;
     let tokens = server
-        .ask(async |desk: &Desk| desk.engine.tokens().await)
+        .ask(async |cx: &EngineContext| cx.engine.tokens().await)
         .await?;
     let tokens: Vec<_> = tokens.iter().map(token_json).collect();
     Ok(Answer::ok(json!({"tokens": tokens})))
@@ -118,7 +118,7 @@ async fn create(
     let given = Members::read(&headers, body, &names(MEMBERS)).await?;
     let new = new_token(&given)?;
     let (token, text) = server
-        .ask(async move |desk: &Desk| desk.engine.create_token(new, Some(&caller.token)).await)
+        .ask(async move |cx: &EngineContext| cx.engine.create_token(new, Some(&caller.token)).await)
         .await?;
     let created = new_token_json(&token, Some(&text.reveal()));
     Ok(Answer::with(StatusCode::CREATED, created))
@@ -171,7 +171,7 @@ async fn revoke(
 ) -> Result<Response, Problem> {
     caller.need(Scope::Admin)?;
     server
-        .ask(async move |desk: &Desk| desk.engine.revoke_token(&id).await)
+        .ask(async move |cx: &EngineContext| cx.engine.revoke_token(&id).await)
         .await?;
     Ok(StatusCode::NO_CONTENT.into_response())
 }

@@ -20,7 +20,7 @@ use super::operation::{
 };
 use super::problem::Problem;
 use super::request::{Members, Query};
-use super::server::{Desk, Shared};
+use super::server::{EngineContext, Shared};
 use crate::json::{Run, Wait, row_json, wait_json, wait_json_as};
 
 pub(super) fn operations() -> Operations {
@@ -201,15 +201,15 @@ async fn list(
         ..WaitFilter::default()
     };
     let (waits, next) = server
-        .ask(async move |desk: &Desk| {
-            let mut waits = desk.engine.list_waits(filter).await?;
+        .ask(async move |cx: &EngineContext| {
+            let mut waits = cx.engine.list_waits(filter).await?;
             waits.retain(|wait| after.as_ref().is_none_or(|after| Place::of(wait) > *after));
             let mut page = Vec::new();
             for wait in &waits {
                 if page.len() > limit {
                     break;
                 }
-                if reaches(desk, &caller, wait).await? {
+                if reaches(cx, &caller, wait).await? {
                     page.push(wait);
                 }
             }
@@ -257,12 +257,12 @@ impl Place {
 }
 
 /// Tells whether a caller reaches a wait. Users reach those of their own runs.
-async fn reaches(desk: &Desk, caller: &Caller, wait: &WaitRow) -> Result<bool, Problem> {
-    let labels = desk.catalog.labels(&desk.engine, &wait.flow);
+async fn reaches(cx: &EngineContext, caller: &Caller, wait: &WaitRow) -> Result<bool, Problem> {
+    let labels = cx.catalog.labels(&cx.engine, &wait.flow);
     if !caller.has_own_runs_only() {
         return Ok(caller.token.reaches_flow(&wait.flow, &labels));
     }
-    Ok(match desk.engine.run(&wait.run).await {
+    Ok(match cx.engine.run(&wait.run).await {
         Ok(run) => caller.reaches_run(&run.flow, &labels, &run.started_by),
         // It was removed meanwhile.
         Err(EngineError::NoSuchRun { .. }) => false,
@@ -279,8 +279,8 @@ async fn show(
     caller.need(Scope::Read)?;
     let values = Query::read(query.as_deref(), &names(&[VALUES]))?.values()?;
     let shown = server
-        .ask(async move |desk: &Desk| {
-            let wait = reached(desk, &caller, &id).await?;
+        .ask(async move |cx: &EngineContext| {
+            let wait = reached(cx, &caller, &id).await?;
             Ok::<_, Problem>(wait_json_as(&wait, values))
         })
         .await?;
@@ -288,7 +288,7 @@ async fn show(
 }
 
 /// Returns a wait by its whole id, if the caller reaches its flow.
-async fn reached(desk: &Desk, caller: &Caller, id: &str) -> Result<WaitRow, Problem> {
+async fn reached(cx: &EngineContext, caller: &Caller, id: &str) -> Result<WaitRow, Problem> {
     let missing = || {
         Problem::new(
             StatusCode::NOT_FOUND,
@@ -297,12 +297,12 @@ async fn reached(desk: &Desk, caller: &Caller, id: &str) -> Result<WaitRow, Prob
         )
         .hint("`GET /api/v1/waits` lists the open waits")
     };
-    let row = match desk.engine.find_wait(id).await {
+    let row = match cx.engine.find_wait(id).await {
         Ok(row) if row.id == id => row,
         Ok(_) | Err(EngineError::NoSuchWait { .. }) => return Err(missing()),
         Err(error) => return Err(error.into()),
     };
-    match reaches(desk, caller, &row).await? {
+    match reaches(cx, caller, &row).await? {
         true => Ok(row),
         false => Err(missing()),
     }
@@ -331,10 +331,10 @@ async fn decide(
     let value = given.get("value").cloned();
     let fields = given.object("fields")?;
     let shown = server
-        .ask(async move |desk: &Desk| {
-            let row = reached(desk, &caller, &id).await?;
+        .ask(async move |cx: &EngineContext| {
+            let row = reached(cx, &caller, &id).await?;
             let value = value.as_ref().map(from_json);
-            let engine = &desk.engine;
+            let engine = &cx.engine;
             match decision {
                 Decision::Approve | Decision::Reject => {
                     let fields = fields.iter();
@@ -395,11 +395,9 @@ async fn signal(
     };
     let value = given.get("value").cloned();
     let answered = server
-        .ask(async move |desk: &Desk| {
+        .ask(async move |cx: &EngineContext| {
             let value = value.as_ref().map_or(Value::Nil, from_json);
-            desk.engine
-                .answer_waits(Target::Name(key), &value, how)
-                .await
+            cx.engine.answer_waits(Target::Name(key), &value, how).await
         })
         .await?;
     let runs: Vec<&str> = answered.runs().iter().map(RunId::as_str).collect();

@@ -15,7 +15,7 @@ use super::peer::{Request, refused};
 use super::protocol::{RpcError, TASKS, codes};
 use super::questions::{self, Questions};
 use super::tasks;
-use crate::http::{Desk, Problem, runs};
+use crate::http::{EngineContext, Problem, runs};
 
 /// How much of the digest of questions is part of a state.
 const ROUND: usize = 12;
@@ -41,17 +41,17 @@ pub(super) async fn offered(rq: &Request, kind: McpKind) -> Result<Vec<Offered>,
         return Ok(Vec::new());
     }
     let caller = rq.caller.clone();
-    let found = rq.server.ask(async move |desk: &Desk| {
-        let all = desk.catalog.mcp(&desk.engine).into_iter();
+    let found = rq.server.ask(async move |cx: &EngineContext| {
+        let all = cx.catalog.mcp(&cx.engine).into_iter();
         let reached = all.filter(|it| {
             it.interface.kind == kind && caller.token.reaches_flow(&it.flow.slug, &it.flow.labels)
         });
-        Ok::<_, Problem>(reached.map(|it| of_served(desk, &it)).collect())
+        Ok::<_, Problem>(reached.map(|it| of_served(cx, &it)).collect())
     });
     found.await.map_err(|problem| refused(&problem))
 }
 
-fn of_served(desk: &Desk, served: &ServedMcp) -> Offered {
+fn of_served(cx: &EngineContext, served: &ServedMcp) -> Offered {
     let (flow, interface) = (&served.flow.loaded.flow, &served.interface);
     let contract = flow
         .invocations
@@ -67,7 +67,7 @@ fn of_served(desk: &Desk, served: &ServedMcp) -> Offered {
             let name = flow.name.as_deref().unwrap_or(&served.flow.slug);
             format!("Runs the flow `{name}`.")
         }),
-        is_reading: desk.engine.only_reads(flow),
+        is_reading: cx.engine.only_reads(flow),
         interface: McpInterface::clone(interface),
     }
 }
@@ -217,8 +217,8 @@ fn round(requests: &Json) -> String {
 pub(super) async fn handle(rq: &Request, run: &RunId, about: &str) -> Result<String, RpcError> {
     let (token, run) = (rq.caller.token.clone(), run.clone());
     let about = about.to_owned();
-    let made = rq.server.ask(async move |desk: &Desk| {
-        let handle = desk.engine.run_handle(&token, &run, &about)?;
+    let made = rq.server.ask(async move |cx: &EngineContext| {
+        let handle = cx.engine.run_handle(&token, &run, &about)?;
         Ok::<_, EngineError>(handle)
     });
     made.await.map_err(|problem| refused(&problem))
@@ -230,11 +230,11 @@ pub(super) async fn handle(rq: &Request, run: &RunId, about: &str) -> Result<Str
 /// When the store cannot be read.
 pub(super) async fn of_handle(rq: &Request, handle: &str) -> Result<Option<RunId>, RpcError> {
     let (token, handle) = (rq.caller.token.clone(), handle.to_owned());
-    let found = rq.server.ask(async move |desk: &Desk| {
-        let Some(run) = desk.engine.accept_run_handle(&token, &handle)? else {
+    let found = rq.server.ask(async move |cx: &EngineContext| {
+        let Some(run) = cx.engine.accept_run_handle(&token, &handle)? else {
             return Ok(None);
         };
-        match desk.engine.run(&run).await {
+        match cx.engine.run(&run).await {
             Ok(_) => Ok(Some(run)),
             Err(EngineError::NoSuchRun { .. }) => Ok(None),
             Err(error) => Err(error),

@@ -13,7 +13,7 @@ use tokio::time::{Instant, sleep_until};
 use super::peer::{Request, refused};
 use super::protocol::{RpcError, codes};
 use super::questions::{self, Asked, Questions};
-use crate::http::{Desk, Problem};
+use crate::http::{EngineContext, Problem};
 
 /// How often progress is reported.
 const BEAT: Duration = Duration::from_secs(5);
@@ -53,10 +53,10 @@ pub(super) struct Glance {
 /// When it does not exist, or the store cannot be read.
 pub(super) async fn glance(rq: &Request, run: &RunId) -> Result<Glance, RpcError> {
     let run = run.clone();
-    let found = rq.server.ask(async move |desk: &Desk| {
-        let row = desk.engine.run(&run).await?;
+    let found = rq.server.ask(async move |cx: &EngineContext| {
+        let row = cx.engine.run(&run).await?;
         let waits = match row.status {
-            RunStatus::Waiting => desk.engine.waits_below(&run).await?,
+            RunStatus::Waiting => cx.engine.waits_below(&run).await?,
             _ => Vec::new(),
         };
         Ok::<_, EngineError>(Glance { row, waits })
@@ -82,9 +82,9 @@ pub(super) async fn follow(
     let about = run.clone();
     let (feeds, mut agenda) = rq
         .server
-        .ask(async move |desk: &Desk| {
-            let agenda = desk.engine.stores().agenda.news();
-            Ok::<_, Problem>((desk.engine.feeds(), agenda))
+        .ask(async move |cx: &EngineContext| {
+            let agenda = cx.engine.stores().agenda.news();
+            Ok::<_, Problem>((cx.engine.feeds(), agenda))
         })
         .await
         .map_err(|problem| refused(&problem))?;

@@ -14,7 +14,7 @@ use super::call::offered;
 use super::peer::{Request, refused};
 use super::protocol::{META_SUBSCRIPTION, RpcError};
 use super::resources;
-use crate::http::{Desk, Problem};
+use crate::http::{EngineContext, Problem};
 
 /// How often the lists of tools and prompts are compared.
 const CHECK: Duration = Duration::from_secs(1);
@@ -150,7 +150,7 @@ async fn followed_runs(rq: &Request, uris: &Json) -> Result<Vec<Run>, RpcError> 
     }
     let feeds = rq
         .server
-        .ask(async |desk: &Desk| Ok::<_, Problem>(desk.engine.feeds()))
+        .ask(async |cx: &EngineContext| Ok::<_, Problem>(cx.engine.feeds()))
         .await
         .map_err(|problem| refused(&problem))?;
     let runs = found.into_iter().map(|(uri, run)| {

@@ -17,7 +17,7 @@ use serde_json::{Map, Value as Json, json};
 
 use super::peer::{Request, Unanswered, refused};
 use super::protocol::RpcError;
-use crate::http::{Desk, Problem};
+use crate::http::{EngineContext, Problem};
 
 /// Where the `:data` of a wait has a request to the client.
 const OWN: &str = "mcp/request";
@@ -197,7 +197,7 @@ async fn cancel(rq: &Request, run: &RunId) -> Result<(), RpcError> {
     let run = run.clone();
     let cancelled = rq
         .server
-        .ask(async move |desk: &Desk| desk.engine.request_cancel(&run, UNANSWERABLE).await);
+        .ask(async move |cx: &EngineContext| cx.engine.request_cancel(&run, UNANSWERABLE).await);
     cancelled.await.map_err(|problem| refused(&problem))
 }
 
@@ -341,7 +341,7 @@ async fn link(
     let wait = wait.clone();
     let made = rq
         .server
-        .ask(async move |desk: &Desk| desk.engine.wait_link(&wait, &action).await);
+        .ask(async move |cx: &EngineContext| cx.engine.wait_link(&wait, &action).await);
     made.await.map_err(|problem| refused(&problem))
 }
 
@@ -392,9 +392,9 @@ async fn complete(
     };
     let answered = rq
         .server
-        .ask(async move |desk: &Desk| {
+        .ask(async move |cx: &EngineContext| {
             let payload = from_json(&payload);
-            let answered = desk.engine.answer_waits(Target::Name(id), &payload, how);
+            let answered = cx.engine.answer_waits(Target::Name(id), &payload, how);
             Ok::<_, Problem>(answered.await)
         })
         .await
@@ -421,8 +421,8 @@ async fn decline(rq: &Request, wait: &WaitRow) -> Result<bool, RpcError> {
         is_unattended: true,
         ..Answering::default()
     };
-    let cancelled = rq.server.ask(async move |desk: &Desk| {
-        let cancelled = desk.engine.cancel_wait(&id, Some("declined"), how).await;
+    let cancelled = rq.server.ask(async move |cx: &EngineContext| {
+        let cancelled = cx.engine.cancel_wait(&id, Some("declined"), how).await;
         Ok::<_, Problem>(cancelled.is_ok())
     });
     cancelled.await.map_err(|problem| refused(&problem))

@@ -16,7 +16,7 @@ use super::call::{offered, result_of};
 use super::content;
 use super::peer::{Request, refused};
 use super::protocol::{RpcError, codes};
-use crate::http::{Desk, Problem};
+use crate::http::{EngineContext, Problem};
 
 const FLOWS: &str = "flowstone://flows/";
 const RUNS: &str = "flowstone://runs/";
@@ -240,7 +240,7 @@ pub(super) async fn subscribe(rq: &Request, params: &Map<String, Json>) -> Resul
     let watched = run.clone();
     let feeds = rq
         .server
-        .ask(async |desk: &Desk| Ok::<_, Problem>(desk.engine.feeds()));
+        .ask(async |cx: &EngineContext| Ok::<_, Problem>(cx.engine.feeds()));
     let feeds = feeds.await.map_err(|problem| refused(&problem))?;
     let mut news = feeds.watch(&watched);
     let weak = Arc::downgrade(session);

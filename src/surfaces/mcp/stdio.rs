@@ -17,7 +17,7 @@ use super::protocol::{
 };
 use super::sessions::Session;
 use super::sets::ToolSets;
-use crate::http::{Caller, Desk, Problem, Shared};
+use crate::http::{Caller, EngineContext, Problem, Shared};
 
 /// Maximum length of a message.
 const MESSAGE_MAX: u64 = 10 << 20;
@@ -78,9 +78,9 @@ pub(crate) async fn talk(
 /// Returns the owner, with all rights or some of them.
 async fn owner(server: &Shared, scopes: Vec<Scope>) -> Result<Caller, Problem> {
     let accepted = server
-        .ask(async |desk: &Desk| {
-            let text = desk.engine.owner_token().await?;
-            desk.engine.accept_token(&text.reveal()).await
+        .ask(async |cx: &EngineContext| {
+            let text = cx.engine.owner_token().await?;
+            cx.engine.accept_token(&text.reveal()).await
         })
         .await?;
     let mut token =

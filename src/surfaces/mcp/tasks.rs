@@ -16,7 +16,7 @@ use super::follow::{Followed, Glance, Patience, follow, glance};
 use super::peer::{Request, refused};
 use super::protocol::{RpcError, TASKS, codes};
 use super::questions::{self, UNANSWERABLE};
-use crate::http::Desk;
+use crate::http::EngineContext;
 
 /// How soon a client should ask again.
 const POLL_MS: u64 = 1_000;
@@ -182,7 +182,7 @@ pub(super) async fn list(rq: &Request, params: &Map<String, Json>) -> Result<Jso
     };
     let found = rq
         .server
-        .ask(async move |desk: &Desk| desk.engine.summaries(query).await)
+        .ask(async move |cx: &EngineContext| cx.engine.summaries(query).await)
         .await
         .map_err(|problem| refused(&problem))?;
     let mut tasks = Vec::new();
@@ -206,8 +206,8 @@ pub(super) async fn cancel(rq: &Request, params: &Map<String, Json>) -> Result<J
     let run = named(rq, params).await?;
     let reason = format!("cancelled by {}", rq.caller.token.attributed_to());
     let asked = run.clone();
-    let cancelled = rq.server.ask(async move |desk: &Desk| {
-        match desk.engine.request_cancel(&asked, &reason).await {
+    let cancelled = rq.server.ask(async move |cx: &EngineContext| {
+        match cx.engine.request_cancel(&asked, &reason).await {
             Err(EngineError::Over { .. }) => Ok(false),
             other => other.map(|()| true),
         }

@@ -11,7 +11,7 @@ use super::peer::Request;
 use super::protocol::RpcError;
 use super::sets::ToolSet;
 use super::{content, peer};
-use crate::http::{Caller, Desk, Problem};
+use crate::http::{Caller, EngineContext, Problem};
 
 /// Distinguishes this process: `memory://` handles end with it.
 static PROCESS: OnceLock<String> = OnceLock::new();
@@ -31,7 +31,7 @@ pub(super) async fn list(rq: &Request) -> Result<Vec<Json>, RpcError> {
     if !rq.sets.is_chosen() {
         let found = rq
             .server
-            .ask(async |desk: &Desk| Ok::<_, Problem>(has_trees(desk.engine.project_root())));
+            .ask(async |cx: &EngineContext| Ok::<_, Problem>(has_trees(cx.engine.project_root())));
         if !found.await.map_err(|problem| peer::refused(&problem))? {
             return Ok(Vec::new());
         }
@@ -76,8 +76,8 @@ pub(super) async fn call(
     arguments: Map<String, Json>,
 ) -> Result<Json, RpcError> {
     let by = rq.caller.token.attributed_to().to_owned();
-    let asked = rq.server.ask(async move |desk: &Desk| {
-        let trees = Trees::new(&desk.engine, process(), Some(by)).beside_worker();
+    let asked = rq.server.ask(async move |cx: &EngineContext| {
+        let trees = Trees::new(&cx.engine, process(), Some(by)).beside_worker();
         let trees = match tool.reads {
             true => trees.reading(),
             false => trees,

@@ -18,7 +18,7 @@ use serde_json::{Map, Value as Json, json};
 use super::peer::Request;
 use super::protocol::RpcError;
 use super::{api, content};
-use crate::http::{Caller, Desk, Problem};
+use crate::http::{Caller, EngineContext, Problem};
 use operations::OPERATIONS;
 
 /// A tool of the workspace.
@@ -269,7 +269,7 @@ fn error_text(error: &StepError) -> String {
 /// Performs an operation of `:workspace` for the caller, whose scope allows it.
 async fn performed(rq: &Request, op: &'static str, arguments: &Map<String, Json>) -> Json {
     let arguments = Json::Object(arguments.clone());
-    let done = rq.server.ask(async move |desk: &Desk| {
+    let done = rq.server.ask(async move |cx: &EngineContext| {
         let entries = [
             ("op", Value::keyword(op)),
             ("mutations", Value::keyword("write")),
@@ -282,7 +282,7 @@ async fn performed(rq: &Request, op: &'static str, arguments: &Map<String, Json>
             folder: None,
         };
         // Values stay on their thread.
-        let done = desk.engine.perform(direct).await;
+        let done = cx.engine.perform(direct).await;
         let done = done.map(|done| to_json(&done).unwrap_or(Json::Null));
         Ok::<_, Problem>(done.map_err(|error| error_text(&error)))
     });
@@ -308,8 +308,8 @@ async fn source(rq: &Request, arguments: &Map<String, Json>) -> Result<Json, Rpc
         return Ok(performed(rq, "flows/pull", arguments).await);
     }
     let caller = rq.caller.clone();
-    let found = rq.server.ask(async move |desk: &Desk| {
-        let flow = desk.catalog.flow(&desk.engine, &slug);
+    let found = rq.server.ask(async move |cx: &EngineContext| {
+        let flow = cx.catalog.flow(&cx.engine, &slug);
         let flow =
             flow.filter(|flow| is_of_file && caller.token.reaches_flow(&flow.slug, &flow.labels));
         let flow = flow.ok_or_else(|| Problem::not_found(format!("there is no flow `{slug}`")))?;

@@ -10,7 +10,7 @@ use flowstone_flow::server_limits::ServerLimits;
 
 use crate::http::access::Caller;
 use crate::http::problem::{Problem, codes};
-use crate::http::server::{Desk, Shared};
+use crate::http::server::{EngineContext, Shared};
 
 /// Maximum number of runs of which a reader remembers whether it reaches them.
 const REMEMBERED: usize = 1_024;
@@ -139,9 +139,9 @@ impl Reached {
         let (id, slug) = (run.clone(), flow.to_owned());
         let asked = self
             .server
-            .ask(async move |desk: &Desk| {
-                let row = desk.engine.run(&id).await?;
-                let labels = desk.catalog.labels(&desk.engine, &slug);
+            .ask(async move |cx: &EngineContext| {
+                let row = cx.engine.run(&id).await?;
+                let labels = cx.catalog.labels(&cx.engine, &slug);
                 Ok::<_, EngineError>(caller.reaches_run(&slug, &labels, &row.started_by))
             })
             .await;

@@ -16,7 +16,7 @@ use tokio::time::{Instant, timeout};
 use super::headers_of_stream;
 use super::readers::Streamed;
 use crate::http::access::Caller;
-use crate::http::server::{Desk, Shared};
+use crate::http::server::{EngineContext, Shared};
 
 /// How soon a client comes back after the stream broke off.
 const RETRY_MS: u32 = 2_000;
@@ -147,7 +147,7 @@ impl Stream {
         let token = self.caller.token.clone();
         let asked = self
             .server
-            .ask(async move |desk: &Desk| desk.engine.is_still_accepted(&token).await)
+            .ask(async move |cx: &EngineContext| cx.engine.is_still_accepted(&token).await)
             .await;
         self.checked = Instant::now();
         match asked {

@@ -14,7 +14,7 @@ use super::visitor::Visitor;
 use super::{read, read_object};
 use crate::http::answer::Answer;
 use crate::http::problem::Problem;
-use crate::http::server::{Desk, Shared};
+use crate::http::server::{EngineContext, Shared};
 
 pub(super) fn routes() -> Router<Shared> {
     Router::new()
@@ -29,8 +29,8 @@ pub(super) fn routes() -> Router<Shared> {
 async fn list(State(server): State<Shared>, visitor: Visitor) -> Result<Answer, Problem> {
     visitor.owner(Scope::Read)?;
     let agents = server
-        .ask(async move |desk: &Desk| {
-            let mut agents = agents::list(&desk.engine).await?;
+        .ask(async move |cx: &EngineContext| {
+            let mut agents = agents::list(&cx.engine).await?;
             agents.retain(|agent| visitor.reaches(&agent.name));
             let agents = agents.iter().map(Agent::to_json);
             Ok::<_, GraphError>(agents.collect::<Vec<Json>>())
@@ -48,8 +48,8 @@ async fn create(
     visitor.owner(Scope::Edit)?;
     let body = read_object(&headers, body).await?;
     let agent = server
-        .ask(async move |desk: &Desk| {
-            let agent = agents::create(&desk.engine, body).await?;
+        .ask(async move |cx: &EngineContext| {
+            let agent = agents::create(&cx.engine, body).await?;
             Ok::<_, GraphError>(agent.to_json())
         })
         .await?;
@@ -63,8 +63,8 @@ async fn show(
 ) -> Result<Answer, Problem> {
     visitor.owner(Scope::Read)?;
     let agent = server
-        .ask(async move |desk: &Desk| {
-            Ok::<_, GraphError>(visitor.agent(desk, &name).await?.to_json())
+        .ask(async move |cx: &EngineContext| {
+            Ok::<_, GraphError>(visitor.agent(cx, &name).await?.to_json())
         })
         .await?;
     Ok(Answer::ok(json!({"agent": agent})))
@@ -80,9 +80,9 @@ async fn patch(
     visitor.owner(Scope::Edit)?;
     let body = read_object(&headers, body).await?;
     let agent = server
-        .ask(async move |desk: &Desk| {
-            visitor.agent(desk, &name).await?;
-            let agent = agents::patch(&desk.engine, &name, body).await?;
+        .ask(async move |cx: &EngineContext| {
+            visitor.agent(cx, &name).await?;
+            let agent = agents::patch(&cx.engine, &name, body).await?;
             Ok::<_, GraphError>(agent.to_json())
         })
         .await?;
@@ -96,9 +96,9 @@ async fn delete(
 ) -> Result<StatusCode, Problem> {
     visitor.owner(Scope::Edit)?;
     server
-        .ask(async move |desk: &Desk| {
-            visitor.agent(desk, &name).await?;
-            agents::delete(&desk.engine, &name).await
+        .ask(async move |cx: &EngineContext| {
+            visitor.agent(cx, &name).await?;
+            agents::delete(&cx.engine, &name).await
         })
         .await?;
     Ok(StatusCode::NO_CONTENT)
@@ -115,11 +115,11 @@ async fn validate(
     visitor.owner(Scope::Read)?;
     let body = read(&headers, body).await?;
     let report = server
-        .ask(async move |desk: &Desk| {
+        .ask(async move |cx: &EngineContext| {
             if body.is_none() {
-                visitor.agent(desk, &name).await?;
+                visitor.agent(cx, &name).await?;
             }
-            let report = agents::check(&desk.engine, &name, body).await?;
+            let report = agents::check(&cx.engine, &name, body).await?;
             Ok::<_, GraphError>(report.to_json())
         })
         .await?;

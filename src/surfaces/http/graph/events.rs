@@ -18,11 +18,11 @@ use super::runs::reached;
 use super::visitor::{Visitor, address, project};
 use crate::http::access::{Caller, unauthorized};
 use crate::http::answer::Answer;
-use crate::http::feed::{Streamed, position};
 use crate::http::feed::sse::Stream;
+use crate::http::feed::{Streamed, position};
 use crate::http::problem::Problem;
 use crate::http::request::Query;
-use crate::http::server::{Desk, Shared};
+use crate::http::server::{EngineContext, Shared};
 
 /// The default and the maximum number of events in a list.
 const LIMIT: (i64, i64) = (100, 500);
@@ -51,9 +51,9 @@ async fn list(
     visitor.owner(Scope::Read)?;
     let (after, limit) = page(&headers, query.as_deref())?;
     let events = server
-        .ask(async move |desk: &Desk| {
-            let row = reached(desk, &visitor, (&name, &id)).await?;
-            runs::events(&desk.engine, &row, after, limit).await
+        .ask(async move |cx: &EngineContext| {
+            let row = reached(cx, &visitor, (&name, &id)).await?;
+            runs::events(&cx.engine, &row, after, limit).await
         })
         .await?;
     Ok(Answer::ok(json!({"events": events})))
@@ -68,9 +68,9 @@ async fn list_own(
 ) -> Result<Answer, Problem> {
     let (after, limit) = page(&headers, query.as_deref())?;
     let events = server
-        .ask(async move |desk: &Desk| {
-            let row = own(desk, &visitor, &id).await?;
-            runs::events(&desk.engine, &row, after, limit).await
+        .ask(async move |cx: &EngineContext| {
+            let row = own(cx, &visitor, &id).await?;
+            runs::events(&cx.engine, &row, after, limit).await
         })
         .await?;
     Ok(Answer::ok(json!({"events": events})))
@@ -97,9 +97,9 @@ async fn follow(
     let since = position(&headers, &query)?;
     let caller = visitor.caller.clone();
     let opened = server
-        .ask(async move |desk: &Desk| {
-            let row = reached(desk, &visitor, (&name, &id)).await?;
-            open(desk, &row).await
+        .ask(async move |cx: &EngineContext| {
+            let row = reached(cx, &visitor, (&name, &id)).await?;
+            open(cx, &row).await
         })
         .await?;
     stream(&server, caller, opened, since).await
@@ -133,7 +133,9 @@ impl FromRequestParts<Shared> for Follower {
             .unwrap_or_default()
             .to_owned();
         let accepted = server
-            .ask(async move |desk: &Desk| desk.engine.accept_stream_token(&text, Some(&run)).await)
+            .ask(async move |cx: &EngineContext| {
+                cx.engine.accept_stream_token(&text, Some(&run)).await
+            })
             .await?;
         match accepted {
             Ok(token) => Ok(Follower(Visitor::new(
@@ -157,16 +159,16 @@ async fn follow_own(
     let since = position(&headers, &query)?;
     let caller = visitor.caller.clone();
     let opened = server
-        .ask(async move |desk: &Desk| {
-            let row = own(desk, &visitor, &id).await?;
-            open(desk, &row).await
+        .ask(async move |cx: &EngineContext| {
+            let row = own(cx, &visitor, &id).await?;
+            open(cx, &row).await
         })
         .await?;
     stream(&server, caller, opened, since).await
 }
 
-async fn open(desk: &Desk, row: &RunRow) -> Result<Reader, GraphError> {
-    let reader = Reader::open(&desk.engine, row).await?;
+async fn open(cx: &EngineContext, row: &RunRow) -> Result<Reader, GraphError> {
+    let reader = Reader::open(&cx.engine, row).await?;
     reader.ok_or_else(|| runs::no_run(row.id.as_str()))
 }
 

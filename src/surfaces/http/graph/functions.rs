@@ -13,7 +13,7 @@ use super::read_object;
 use super::visitor::Visitor;
 use crate::http::answer::Answer;
 use crate::http::problem::Problem;
-use crate::http::server::{Desk, Shared};
+use crate::http::server::{EngineContext, Shared};
 
 pub(super) fn routes() -> Router<Shared> {
     Router::new()
@@ -27,7 +27,7 @@ pub(super) fn routes() -> Router<Shared> {
 async fn list(State(server): State<Shared>, visitor: Visitor) -> Result<Answer, Problem> {
     visitor.owner(Scope::Read)?;
     let found = server
-        .ask(async move |desk: &Desk| functions::list(&desk.engine).await)
+        .ask(async move |cx: &EngineContext| functions::list(&cx.engine).await)
         .await?;
     Ok(Answer::ok(json!({"functions": found})))
 }
@@ -41,7 +41,7 @@ async fn create(
     visitor.owner(Scope::Edit)?;
     let body = read_object(&headers, body).await?;
     let created = server
-        .ask(async move |desk: &Desk| functions::create(&desk.engine, body).await)
+        .ask(async move |cx: &EngineContext| functions::create(&cx.engine, body).await)
         .await?;
     Ok(Answer::with(
         StatusCode::CREATED,
@@ -59,7 +59,7 @@ async fn change(
     visitor.owner(Scope::Edit)?;
     let body = read_object(&headers, body).await?;
     let changed = server
-        .ask(async move |desk: &Desk| functions::patch(&desk.engine, &name, body).await)
+        .ask(async move |cx: &EngineContext| functions::patch(&cx.engine, &name, body).await)
         .await?;
     Ok(Answer::ok(json!({"function": changed})))
 }
@@ -71,7 +71,7 @@ async fn delete(
 ) -> Result<StatusCode, Problem> {
     visitor.owner(Scope::Edit)?;
     server
-        .ask(async move |desk: &Desk| functions::delete(&desk.engine, &name).await)
+        .ask(async move |cx: &EngineContext| functions::delete(&cx.engine, &name).await)
         .await?;
     Ok(StatusCode::NO_CONTENT)
 }

@@ -18,7 +18,7 @@ use super::runs::{answer, begin};
 use super::visitor::Visitor;
 use crate::http::answer::Answer;
 use crate::http::problem::Problem;
-use crate::http::server::{Desk, Shared};
+use crate::http::server::{EngineContext, Shared};
 
 pub(super) fn routes() -> Router<Shared> {
     Router::new()
@@ -42,25 +42,29 @@ async fn start(
     visitor.caller.need(Scope::Run)?;
     let body = read_object(&headers, body).await?;
     let (started, token) = server
-        .ask(async move |desk: &Desk| {
-            let agent = agents::get(&desk.engine, &name).await?;
+        .ask(async move |cx: &EngineContext| {
+            let agent = agents::get(&cx.engine, &name).await?;
             may_use(&agent, &visitor.who)?;
-            let started = begin(desk, &agent, &visitor.who, &body).await?;
-            let token = token_json(desk, &visitor, started.run.as_str())?;
+            let started = begin(cx, &agent, &visitor.who, &body).await?;
+            let token = token_json(cx, &visitor, started.run.as_str())?;
             Ok::<_, GraphError>((started, token))
         })
         .await?;
     Ok(answer(&started, token))
 }
 
-fn token_json(desk: &Desk, visitor: &Visitor, run: &str) -> Result<Json, GraphError> {
-    let (token, expires_ms) = desk.engine.stream_token(&visitor.caller.token, Some(run))?;
+fn token_json(cx: &EngineContext, visitor: &Visitor, run: &str) -> Result<Json, GraphError> {
+    let (token, expires_ms) = cx.engine.stream_token(&visitor.caller.token, Some(run))?;
     Ok(json!({"stream_token": token, "expires_at": instant(expires_ms)}))
 }
 
 /// Returns a run that the caller started.
-pub(super) async fn own(desk: &Desk, visitor: &Visitor, id: &str) -> Result<RunRow, GraphError> {
-    let row = runs::any(&desk.engine, id).await?;
+pub(super) async fn own(
+    cx: &EngineContext,
+    visitor: &Visitor,
+    id: &str,
+) -> Result<RunRow, GraphError> {
+    let row = runs::any(&cx.engine, id).await?;
     match visitor.who.has_started(&row.started_by) {
         true => Ok(row),
         false => Err(runs::no_run(id)),
@@ -73,9 +77,9 @@ async fn show(
     Path((_, id)): Path<(String, String)>,
 ) -> Result<Answer, Problem> {
     let run = server
-        .ask(async move |desk: &Desk| {
-            let row = own(desk, &visitor, &id).await?;
-            runs::show(&desk.engine, &row).await
+        .ask(async move |cx: &EngineContext| {
+            let row = own(cx, &visitor, &id).await?;
+            runs::show(&cx.engine, &row).await
         })
         .await?;
     Ok(Answer::ok(json!({"run": run})))
@@ -87,9 +91,9 @@ async fn cancel(
     Path((_, id)): Path<(String, String)>,
 ) -> Result<Answer, Problem> {
     let answered = server
-        .ask(async move |desk: &Desk| {
-            let row = own(desk, &visitor, &id).await?;
-            let status = runs::cancel(&desk.engine, &row, &visitor.who.id).await?;
+        .ask(async move |cx: &EngineContext| {
+            let row = own(cx, &visitor, &id).await?;
+            let status = runs::cancel(&cx.engine, &row, &visitor.who.id).await?;
             Ok::<_, GraphError>(json!({"run_id": row.id.as_str(), "status": status}))
         })
         .await?;
@@ -106,14 +110,14 @@ async fn resume(
 ) -> Result<Answer, Problem> {
     let body = read_object(&headers, body).await?;
     let answered = server
-        .ask(async move |desk: &Desk| {
+        .ask(async move |cx: &EngineContext| {
             let said = runs::Answer::read(&body)?;
-            let row = own(desk, &visitor, &id).await?;
+            let row = own(cx, &visitor, &id).await?;
             if said.is_decision() {
                 let error = "a call is approved by the owner of the project, with a token that has the scope `approve`";
                 return Err(GraphError::new(Status::Forbidden, codes::NOT_ALLOWED, error));
             }
-            let status = runs::resume(&desk.engine, &row, &said, visitor.caller.decides()).await?;
+            let status = runs::resume(&cx.engine, &row, &said, visitor.caller.decides()).await?;
             Ok::<_, GraphError>(json!({"run_id": row.id.as_str(), "status": status}))
         })
         .await?;
@@ -126,9 +130,9 @@ async fn stream_token(
     Path((_, id)): Path<(String, String)>,
 ) -> Result<Answer, Problem> {
     let token = server
-        .ask(async move |desk: &Desk| {
-            let row = own(desk, &visitor, &id).await?;
-            token_json(desk, &visitor, row.id.as_str())
+        .ask(async move |cx: &EngineContext| {
+            let row = own(cx, &visitor, &id).await?;
+            token_json(cx, &visitor, row.id.as_str())
         })
         .await?;
     Ok(Answer::with(StatusCode::CREATED, token))

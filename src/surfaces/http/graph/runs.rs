@@ -17,7 +17,7 @@ use super::read_object;
 use super::visitor::Visitor;
 use crate::http::answer::Answer;
 use crate::http::problem::Problem;
-use crate::http::server::{Desk, Shared};
+use crate::http::server::{EngineContext, Shared};
 
 pub(super) fn routes() -> Router<Shared> {
     Router::new()
@@ -35,9 +35,9 @@ async fn list(
 ) -> Result<Answer, Problem> {
     visitor.owner(Scope::Read)?;
     let runs = server
-        .ask(async move |desk: &Desk| {
-            visitor.agent(desk, &name).await?;
-            runs::list(&desk.engine, &name, |_| true).await
+        .ask(async move |cx: &EngineContext| {
+            visitor.agent(cx, &name).await?;
+            runs::list(&cx.engine, &name, |_| true).await
         })
         .await?;
     Ok(Answer::ok(json!({"runs": runs})))
@@ -53,9 +53,9 @@ async fn start(
     visitor.owner(Scope::Run)?;
     let body = read_object(&headers, body).await?;
     let started = server
-        .ask(async move |desk: &Desk| {
-            let agent = visitor.agent(desk, &name).await?;
-            begin(desk, &agent, &visitor.who, &body).await
+        .ask(async move |cx: &EngineContext| {
+            let agent = visitor.agent(cx, &name).await?;
+            begin(cx, &agent, &visitor.who, &body).await
         })
         .await?;
     Ok(answer(&started, json!({})))
@@ -63,12 +63,12 @@ async fn start(
 
 /// Starts a run of an agent with a body.
 pub(super) async fn begin(
-    desk: &Desk,
+    cx: &EngineContext,
     agent: &Agent,
     who: &Who,
     body: &Json,
 ) -> Result<StartedRun, GraphError> {
-    runs::start(&desk.engine, agent, who, &Start::read(body)?).await
+    runs::start(&cx.engine, agent, who, &Start::read(body)?).await
 }
 
 /// Returns the answer to a start, with further members.
@@ -85,12 +85,12 @@ pub(super) fn answer(started: &StartedRun, more: Json) -> Answer {
 
 /// Returns a run of an agent that the caller's token reaches.
 pub(super) async fn reached(
-    desk: &Desk,
+    cx: &EngineContext,
     visitor: &Visitor,
     (name, id): (&str, &str),
 ) -> Result<RunRow, GraphError> {
     match visitor.reaches(name) {
-        true => runs::find(&desk.engine, name, id).await,
+        true => runs::find(&cx.engine, name, id).await,
         false => Err(runs::no_run(id)),
     }
 }
@@ -102,9 +102,9 @@ async fn show(
 ) -> Result<Answer, Problem> {
     visitor.owner(Scope::Read)?;
     let run = server
-        .ask(async move |desk: &Desk| {
-            let row = reached(desk, &visitor, (&name, &id)).await?;
-            runs::show(&desk.engine, &row).await
+        .ask(async move |cx: &EngineContext| {
+            let row = reached(cx, &visitor, (&name, &id)).await?;
+            runs::show(&cx.engine, &row).await
         })
         .await?;
     Ok(Answer::ok(json!({"run": run})))
@@ -117,9 +117,9 @@ async fn cancel(
 ) -> Result<Answer, Problem> {
     visitor.owner(Scope::Run)?;
     let answered = server
-        .ask(async move |desk: &Desk| {
-            let row = reached(desk, &visitor, (&name, &id)).await?;
-            let status = runs::cancel(&desk.engine, &row, &visitor.who.id).await?;
+        .ask(async move |cx: &EngineContext| {
+            let row = reached(cx, &visitor, (&name, &id)).await?;
+            let status = runs::cancel(&cx.engine, &row, &visitor.who.id).await?;
             Ok::<_, GraphError>(json!({"run_id": row.id.as_str(), "status": status}))
         })
         .await?;
@@ -136,10 +136,10 @@ async fn resume(
     visitor.owner(Scope::Approve)?;
     let body = read_object(&headers, body).await?;
     let answered = server
-        .ask(async move |desk: &Desk| {
+        .ask(async move |cx: &EngineContext| {
             let said = runs::Answer::read(&body)?;
-            let row = reached(desk, &visitor, (&name, &id)).await?;
-            let status = runs::resume(&desk.engine, &row, &said, visitor.caller.decides()).await?;
+            let row = reached(cx, &visitor, (&name, &id)).await?;
+            let status = runs::resume(&cx.engine, &row, &said, visitor.caller.decides()).await?;
             Ok::<_, GraphError>(json!({"run_id": row.id.as_str(), "status": status}))
         })
         .await?;
@@ -153,10 +153,10 @@ async fn tool_calls(
 ) -> Result<Answer, Problem> {
     visitor.owner(Scope::Read)?;
     let calls = server
-        .ask(async move |desk: &Desk| {
-            let row = runs::any(&desk.engine, &id).await?;
+        .ask(async move |cx: &EngineContext| {
+            let row = runs::any(&cx.engine, &id).await?;
             match visitor.caller.token.reaches_flow(&row.flow, &[]) {
-                true => runs::tool_calls(&desk.engine, &row).await,
+                true => runs::tool_calls(&cx.engine, &row).await,
                 false => Err(runs::no_run(&id)),
             }
         })

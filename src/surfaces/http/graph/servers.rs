@@ -13,7 +13,7 @@ use super::read_object;
 use super::visitor::Visitor;
 use crate::http::answer::Answer;
 use crate::http::problem::Problem;
-use crate::http::server::{Desk, Shared};
+use crate::http::server::{EngineContext, Shared};
 
 pub(super) fn routes() -> Router<Shared> {
     Router::new()
@@ -25,7 +25,7 @@ pub(super) fn routes() -> Router<Shared> {
 async fn list(State(server): State<Shared>, visitor: Visitor) -> Result<Answer, Problem> {
     visitor.owner(Scope::Read)?;
     let found = server
-        .ask(async move |desk: &Desk| servers::list(&desk.engine).await)
+        .ask(async move |cx: &EngineContext| servers::list(&cx.engine).await)
         .await?;
     Ok(Answer::ok(json!({"servers": found})))
 }
@@ -39,7 +39,7 @@ async fn create(
     visitor.owner(Scope::Admin)?;
     let body = read_object(&headers, body).await?;
     let created = server
-        .ask(async move |desk: &Desk| servers::create(&desk.engine, body).await)
+        .ask(async move |cx: &EngineContext| servers::create(&cx.engine, body).await)
         .await?;
     Ok(Answer::with(
         StatusCode::CREATED,
@@ -54,7 +54,7 @@ async fn show(
 ) -> Result<Answer, Problem> {
     visitor.owner(Scope::Read)?;
     let found = server
-        .ask(async move |desk: &Desk| servers::get(&desk.engine, &id).await)
+        .ask(async move |cx: &EngineContext| servers::get(&cx.engine, &id).await)
         .await?;
     Ok(Answer::ok(json!({"server": found})))
 }
@@ -66,7 +66,7 @@ async fn delete(
 ) -> Result<StatusCode, Problem> {
     visitor.owner(Scope::Admin)?;
     server
-        .ask(async move |desk: &Desk| servers::delete(&desk.engine, &id).await)
+        .ask(async move |cx: &EngineContext| servers::delete(&cx.engine, &id).await)
         .await?;
     Ok(StatusCode::NO_CONTENT)
 }
@@ -79,7 +79,7 @@ async fn probe(
 ) -> Result<Answer, Problem> {
     visitor.owner(Scope::Admin)?;
     let tools = server
-        .ask(async move |desk: &Desk| servers::probe(&desk.engine, &id).await)
+        .ask(async move |cx: &EngineContext| servers::probe(&cx.engine, &id).await)
         .await?;
     Ok(Answer::ok(json!({"ok": true, "tools": tools})))
 }

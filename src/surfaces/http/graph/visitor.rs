@@ -12,7 +12,7 @@ use flowstone_fronts::graph::{agents, codes};
 use crate::http::access::{Caller, unauthorized};
 use crate::http::interfaces::receive::sender;
 use crate::http::problem::Problem;
-use crate::http::server::{Desk, Peer, Server, Shared};
+use crate::http::server::{EngineContext, Peer, Server, Shared};
 
 /// The other name of every project in addresses.
 const DEFAULT: &str = "default";
@@ -99,9 +99,13 @@ impl Visitor {
     }
 
     /// Returns an agent that the caller's token reaches.
-    pub(super) async fn agent(&self, desk: &Desk, name: &str) -> Result<agents::Agent, GraphError> {
+    pub(super) async fn agent(
+        &self,
+        cx: &EngineContext,
+        name: &str,
+    ) -> Result<agents::Agent, GraphError> {
         match self.reaches(name) {
-            true => agents::get(&desk.engine, name).await,
+            true => agents::get(&cx.engine, name).await,
             false => Err(agents::no_agent(name)),
         }
     }

@@ -16,7 +16,7 @@ use super::super::answer::Answer;
 use super::super::problem::{Problem, codes};
 use super::super::resources::whole;
 use super::super::runs::ended_within;
-use super::super::server::{Desk, Shared};
+use super::super::server::{EngineContext, Shared};
 
 /// The outcome of a request to an interface.
 #[derive(Debug)]
@@ -134,8 +134,8 @@ async fn failed(server: &Shared, status: &str, run: &Json, who: Who) -> Problem 
         return problem;
     }
     let id = RunId::from_text(run["id"].as_str().unwrap_or_default());
-    let code = server.ask(async move |desk: &Desk| {
-        let row = desk.engine.run(&id).await?;
+    let code = server.ask(async move |cx: &EngineContext| {
+        let row = cx.engine.run(&id).await?;
         Ok::<_, Problem>(row.error.as_deref().and_then(code_of))
     });
     match code.await {

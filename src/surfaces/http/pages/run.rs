@@ -26,7 +26,7 @@ use crate::http::problem::Problem;
 use crate::http::request::{Members, Query};
 use crate::http::resources::link_ttl;
 use crate::http::runs::reached;
-use crate::http::server::{Desk, Peer, Shared};
+use crate::http::server::{EngineContext, Peer, Shared};
 use crate::json::instant;
 use crate::pages::{Resolved, Resources, RunPage, expanded};
 
@@ -63,7 +63,9 @@ pub(super) async fn show(
         (false, Some(expires), Some(signature)) => {
             let id = id.clone();
             let checked = server
-                .ask(async move |desk: &Desk| desk.engine.check_run_link(&id, &expires, &signature))
+                .ask(async move |cx: &EngineContext| {
+                    cx.engine.check_run_link(&id, &expires, &signature)
+                })
                 .await;
             Viewer::Link(checked.map_err(|problem| counted(&server, peer, problem))?)
         }
@@ -73,7 +75,7 @@ pub(super) async fn show(
         }
     };
     let html = server
-        .ask(async move |desk: &Desk| html(desk, &id, &viewer).await)
+        .ask(async move |cx: &EngineContext| html(cx, &id, &viewer).await)
         .await?;
     Ok(page(StatusCode::OK, html, POLICY))
 }
@@ -94,10 +96,10 @@ pub(super) async fn url(
     let given = Members::read(&headers, body, &names(URL)).await?;
     let ttl = link_ttl(&given)?;
     let (url, expires_ms) = server
-        .ask(async move |desk: &Desk| {
-            let row = reached(desk, &caller, &id).await?;
+        .ask(async move |cx: &EngineContext| {
+            let row = reached(cx, &caller, &id).await?;
             caller.need(Scope::Read)?;
-            Ok::<_, Problem>(desk.engine.run_link(&row.id, ttl).await?)
+            Ok::<_, Problem>(cx.engine.run_link(&row.id, ttl).await?)
         })
         .await?;
     Ok(Answer::ok(
@@ -118,10 +120,10 @@ fn counted(server: &Shared, Peer(peer): Peer, problem: Problem) -> Problem {
     refused.unwrap_or(problem)
 }
 
-async fn html(desk: &Desk, id: &str, viewer: &Viewer) -> Result<String, Problem> {
-    let engine = &desk.engine;
+async fn html(cx: &EngineContext, id: &str, viewer: &Viewer) -> Result<String, Problem> {
+    let engine = &cx.engine;
     let run = match viewer {
-        Viewer::Caller(caller) => reached(desk, caller, id).await?.id,
+        Viewer::Caller(caller) => reached(cx, caller, id).await?.id,
         Viewer::Link(_) => RunId::from_text(id),
     };
     let report = engine.show_run(&run).await?;
@@ -134,7 +136,7 @@ async fn html(desk: &Desk, id: &str, viewer: &Viewer) -> Result<String, Problem>
     let mut resources = Resources::new();
     for uri in view.iter().flat_map(View::resources).take(RESOURCES_MAX) {
         if !resources.contains_key(uri)
-            && let Some(found) = resolved(desk, viewer, uri, expires_ms).await?
+            && let Some(found) = resolved(cx, viewer, uri, expires_ms).await?
         {
             resources.insert(uri.to_owned(), found);
         }
@@ -143,7 +145,7 @@ async fn html(desk: &Desk, id: &str, viewer: &Viewer) -> Result<String, Problem>
         report: &report,
         view: view.as_ref(),
         resources: &resources,
-        content: content(desk, viewer, &report, expires_ms).await?,
+        content: content(cx, viewer, &report, expires_ms).await?,
         until_ms,
         root: ROOT,
         now_ms,
@@ -163,7 +165,7 @@ fn view(report: &RunReport) -> Result<Option<View>, Problem> {
 
 /// Returns where the whole result is, and its size.
 async fn content(
-    desk: &Desk,
+    cx: &EngineContext,
     viewer: &Viewer,
     report: &RunReport,
     expires_ms: i64,
@@ -172,18 +174,18 @@ async fn content(
         return Ok(None);
     };
     let uri = flow_output(report.row.id.as_str());
-    let found = resolved(desk, viewer, &uri, expires_ms).await?;
+    let found = resolved(cx, viewer, &uri, expires_ms).await?;
     Ok(found.map(|found| (found.href, result.len())))
 }
 
 /// Returns what is known of a resource that the viewer may see.
 async fn resolved(
-    desk: &Desk,
+    cx: &EngineContext,
     viewer: &Viewer,
     uri: &str,
     expires_ms: i64,
 ) -> Result<Option<Resolved>, Problem> {
-    let row = match desk.engine.live_resource(uri).await {
+    let row = match cx.engine.live_resource(uri).await {
         Ok(row) => row,
         Err(EngineError::Resource(_)) => return Ok(None),
         Err(error) => return Err(error.into()),
@@ -194,10 +196,10 @@ async fn resolved(
         return Ok(None);
     }
     Ok(Some(Resolved {
-        href: desk
+        href: cx
             .engine
             .link_below(ROOT.trim_end_matches('/'), &row, expires_ms)?,
-        rows: rows(desk, &row).await?,
+        rows: rows(cx, &row).await?,
         content_type: row.content_type,
         name: row.name,
         size: row.size,
@@ -205,7 +207,7 @@ async fn resolved(
 }
 
 /// Returns the first rows of a table, and whether there are more.
-async fn rows(desk: &Desk, row: &ResourceRow) -> Result<Option<(TableView, bool)>, Problem> {
+async fn rows(cx: &EngineContext, row: &ResourceRow) -> Result<Option<(TableView, bool)>, Problem> {
     if row.kind != ResourceKind::Table {
         return Ok(None);
     }
@@ -220,7 +222,7 @@ async fn rows(desk: &Desk, row: &ResourceRow) -> Result<Option<(TableView, bool)
         ]),
         folder: None,
     };
-    let found = desk.engine.perform(direct).await?;
+    let found = cx.engine.perform(direct).await?;
     let rows = found.get("rows").cloned().unwrap_or(Value::Nil);
     let count = items(&rows).map_or(0, |rows| rows.len());
     Ok(match View::of(&rows) {

@@ -21,7 +21,7 @@ use super::{FORM_POLICY, page};
 use crate::http::access::{Caller, ProofClass};
 use crate::http::problem::{Problem, codes};
 use crate::http::request::{bytes, decoded};
-use crate::http::server::{Desk, Peer, Shared};
+use crate::http::server::{EngineContext, Peer, Shared};
 use crate::pages::{self, WaitPage};
 
 /// Maximum size of a form.
@@ -56,8 +56,8 @@ pub(super) async fn show(
         };
     };
     let found = server
-        .ask(async move |desk: &Desk| {
-            let engine = &desk.engine;
+        .ask(async move |cx: &EngineContext| {
+            let engine = &cx.engine;
             let wait = engine.linked_wait(&id, &token).await?;
             if let Some(refusal) = wait.refusal(engine.now_ms()) {
                 return Err(over(&wait, refusal));
@@ -107,8 +107,8 @@ pub(super) async fn decide(
     };
     let wait_id = id.clone();
     let sent = server
-        .ask(async move |desk: &Desk| {
-            let wait = desk.engine.linked_wait(&id, &token).await?;
+        .ask(async move |cx: &EngineContext| {
+            let wait = cx.engine.linked_wait(&id, &token).await?;
             let action = form.remove("action").unwrap_or(action);
             let form = SentForm {
                 token,
@@ -117,7 +117,7 @@ pub(super) async fn decide(
                 access_token: form.remove("access-token").filter(|it| !it.is_empty()),
                 typed: form,
             };
-            form.decide(desk, wait).await
+            form.decide(cx, wait).await
         })
         .await;
     match sent.map_err(|problem| counted(&server, peer, problem))? {
@@ -153,14 +153,14 @@ struct SentForm {
 }
 
 impl SentForm {
-    async fn decide(self, desk: &Desk, wait: LinkedWait) -> Result<Sent, Problem> {
-        let engine = &desk.engine;
+    async fn decide(self, cx: &EngineContext, wait: LinkedWait) -> Result<Sent, Problem> {
+        let engine = &cx.engine;
         if let Some(refusal) = wait.refusal(engine.now_ms()) {
             return Err(over(&wait, refusal));
         }
         let is_choice = !wait.actions.is_empty();
         let again = |status, notice: &str, problems: &[FieldProblem]| {
-            Ok(self.again(desk, &wait, status, notice, problems))
+            Ok(self.again(cx, &wait, status, notice, problems))
         };
         let unfit = StatusCode::UNPROCESSABLE_ENTITY;
         if is_choice && !wait.actions.contains(&self.action) {
@@ -182,7 +182,7 @@ impl SentForm {
                 );
             }
         };
-        let caller = match self.decider(desk, &wait).await? {
+        let caller = match self.decider(cx, &wait).await? {
             Ok(caller) => caller,
             Err(notice) => return again(StatusCode::FORBIDDEN, notice, &[]),
         };
@@ -209,7 +209,7 @@ impl SentForm {
             Err(EngineError::Wait(WaitError::Stale { .. })) => {
                 let wait = engine.linked_wait(&wait.row.id, &self.token).await?;
                 let notice = "Nothing was decided: the request has changed since it was shown. This is how it is now.";
-                Ok(self.again(desk, &wait, StatusCode::CONFLICT, notice, &[]))
+                Ok(self.again(cx, &wait, StatusCode::CONFLICT, notice, &[]))
             }
             Err(EngineError::BadAnswer { problems }) => {
                 let notice = format!("Nothing was decided: {}", problems.join("; "));
@@ -232,7 +232,7 @@ impl SentForm {
     /// notice for the page.
     async fn decider(
         &self,
-        desk: &Desk,
+        cx: &EngineContext,
         wait: &LinkedWait,
     ) -> Result<Result<Decider, &'static str>, Problem> {
         let Some(text) = &self.access_token else {
@@ -245,10 +245,10 @@ impl SentForm {
                 false => Err("Nothing was decided: this decision needs an access token."),
             });
         };
-        let Ok(token) = desk.engine.accept_token(text).await? else {
+        let Ok(token) = cx.engine.accept_token(text).await? else {
             return Err(unaccepted());
         };
-        let labels = desk.catalog.labels(&desk.engine, &wait.row.flow);
+        let labels = cx.catalog.labels(&cx.engine, &wait.row.flow);
         let may = token.has(Scope::Approve) && token.reaches_flow(&wait.row.flow, &labels);
         Ok(match may {
             true => Ok(Caller { token }.decides()),
@@ -259,7 +259,7 @@ impl SentForm {
     /// Returns the page again, with what was typed.
     fn again(
         &self,
-        desk: &Desk,
+        cx: &EngineContext,
         wait: &LinkedWait,
         status: StatusCode,
         notice: &str,
@@ -273,7 +273,7 @@ impl SentForm {
             problems,
             notice: Some(notice),
             root: ROOT,
-            now_ms: desk.engine.now_ms(),
+            now_ms: cx.engine.now_ms(),
         };
         let html = page.html();
         Sent::Again { status, html }
@@ -297,11 +297,11 @@ async fn done(
     query: BTreeMap<String, String>,
 ) -> Result<Response, Problem> {
     let html = server
-        .ask(async move |desk: &Desk| {
+        .ask(async move |cx: &EngineContext| {
             let text = |name: &str| query.get(name).map_or("", String::as_str);
             let action = text("action");
             let signed = (text("expires").parse().unwrap_or(0), text("signature"));
-            let is_good = desk.engine.is_receipt(&id, action, signed)?;
+            let is_good = cx.engine.is_receipt(&id, action, signed)?;
             Ok::<_, EngineError>(pages::decided(ROOT, is_good.then_some(action)))
         })
         .await?;

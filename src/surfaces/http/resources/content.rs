@@ -26,7 +26,7 @@ use crate::http::access::{Caller, ProofClass};
 use crate::http::operation::{Param, names};
 use crate::http::problem::{Problem, codes};
 use crate::http::request::Query;
-use crate::http::server::{Desk, Peer, Shared};
+use crate::http::server::{EngineContext, Peer, Shared};
 
 /// Bytes that are read from a file at once.
 const CHUNK: usize = 256 << 10;
@@ -68,9 +68,9 @@ pub(super) async fn by_token(
     caller.need(Scope::Read)?;
     let uri = Query::read(query.as_deref(), &names(URI))?.needed("uri")?;
     let found = server
-        .ask(async move |desk: &Desk| {
-            let row = reached(desk, &caller, &uri).await?;
-            contents(desk, row).await
+        .ask(async move |cx: &EngineContext| {
+            let row = reached(cx, &caller, &uri).await?;
+            contents(cx, row).await
         })
         .await?;
     Ok(answer(&server, found, &method, &headers))
@@ -91,9 +91,9 @@ pub(super) async fn signed(
         given.needed(name)?;
     }
     let found = server
-        .ask(async move |desk: &Desk| {
-            let (row, _) = desk.engine.check_link(&format!("{PATH}?{query}")).await?;
-            Ok::<_, EngineError>(contents(desk, row).await)
+        .ask(async move |cx: &EngineContext| {
+            let (row, _) = cx.engine.check_link(&format!("{PATH}?{query}")).await?;
+            Ok::<_, EngineError>(contents(cx, row).await)
         })
         .await;
     let forged = EngineError::from(ResourceError::BadLink(BadLink::Forged));
@@ -115,13 +115,16 @@ enum Contents {
     Text(Vec<u8>),
 }
 
-async fn contents(desk: &Desk, row: ResourceRow) -> Result<(ResourceRow, Contents), Problem> {
+async fn contents(
+    cx: &EngineContext,
+    row: ResourceRow,
+) -> Result<(ResourceRow, Contents), Problem> {
     let contents = match (&row.hash, row.size) {
         (Some(hash), Some(size)) => Contents::File {
             hash: hash.clone(),
             size,
         },
-        _ => Contents::Text(desk.engine.resource_bytes(&row).await?),
+        _ => Contents::Text(cx.engine.resource_bytes(&row).await?),
     };
     Ok((row, contents))
 }
@@ -136,9 +139,9 @@ pub(in crate::http) async fn whole(
 ) -> Result<(Body, Option<String>), Problem> {
     let uri = uri.to_owned();
     let (row, contents) = server
-        .ask(async move |desk: &Desk| {
-            let row = desk.engine.live_resource(&uri).await?;
-            contents(desk, row).await
+        .ask(async move |cx: &EngineContext| {
+            let row = cx.engine.live_resource(&uri).await?;
+            contents(cx, row).await
         })
         .await?;
     let body = match contents {
@@ -254,8 +257,8 @@ fn file(server: &Shared, hash: BlobHash, start: u64, length: u64) -> Body {
             let count = usize::try_from(end - at).unwrap_or(CHUNK).min(CHUNK);
             let hash = hash.clone();
             let part = server
-                .ask(async move |desk: &Desk| {
-                    let blobs = &desk.engine.stores().blobs;
+                .ask(async move |cx: &EngineContext| {
+                    let blobs = &cx.engine.stores().blobs;
                     Ok::<_, EngineError>(blobs.part(&hash, at, count).await?)
                 })
                 .await;

@@ -16,7 +16,7 @@ use crate::http::answer::Answer;
 use crate::http::operation::{Param, names};
 use crate::http::problem::Problem;
 use crate::http::request::{BODY_PAUSE, Query, slow};
-use crate::http::server::{Desk, Shared};
+use crate::http::server::{EngineContext, Shared};
 use crate::json::reference_json;
 
 /// Parts that may wait for the disk.
@@ -132,8 +132,8 @@ async fn store(
     mut content: Content,
 ) -> Result<serde_json::Value, Problem> {
     let (sender, mut parts) = mpsc::channel(BACKLOG);
-    let storing = server.ask(async move |desk: &Desk| {
-        let mut uploading = desk.engine.begin_upload(upload).await?;
+    let storing = server.ask(async move |cx: &EngineContext| {
+        let mut uploading = cx.engine.begin_upload(upload).await?;
         loop {
             match parts.recv().await {
                 Some(Part::Bytes(bytes)) => uploading.write(&bytes).await?,
@@ -142,7 +142,7 @@ async fn store(
                 None => return Err(incomplete()),
             }
         }
-        let row = uploading.finish(&desk.engine).await?;
+        let row = uploading.finish(&cx.engine).await?;
         Ok::<_, Problem>(reference_json(&row))
     });
     let reading = async move {

@@ -13,7 +13,7 @@ use super::super::answer::Answer;
 use super::super::operation::{Kind, Operation, Operations, Param, names, of};
 use super::super::problem::Problem;
 use super::super::request::Members;
-use super::super::server::{Desk, Shared};
+use super::super::server::{EngineContext, Shared};
 use super::{reached, served};
 use crate::json::{Run, row_json};
 
@@ -79,14 +79,14 @@ pub(super) async fn resume(
         caller.need(Scope::Edit)?;
     }
     let shown = server
-        .ask(async move |desk: &Desk| {
-            let row = reached(desk, &caller, &id).await?;
+        .ask(async move |cx: &EngineContext| {
+            let row = reached(cx, &caller, &id).await?;
             if let Some(version) = version {
-                let flow = served(desk, &caller, &row.flow, Some(&version))?;
-                desk.engine.adopt(&row.id, &flow.loaded).await?;
+                let flow = served(cx, &caller, &row.flow, Some(&version))?;
+                cx.engine.adopt(&row.id, &flow.loaded).await?;
             }
-            desk.engine.request_resume(&row.id).await?;
-            Ok::<_, Problem>(row_json(&desk.engine.run(&row.id).await?))
+            cx.engine.request_resume(&row.id).await?;
+            Ok::<_, Problem>(row_json(&cx.engine.run(&row.id).await?))
         })
         .await?;
     Ok(Answer::with(StatusCode::ACCEPTED, shown))
@@ -109,10 +109,10 @@ pub(super) async fn fork(
         caller.need(Scope::Edit)?;
     }
     let shown = server
-        .ask(async move |desk: &Desk| {
-            let row = reached(desk, &caller, &id).await?;
+        .ask(async move |cx: &EngineContext| {
+            let row = reached(cx, &caller, &id).await?;
             let flow = match version {
-                Some(version) => Some(served(desk, &caller, &row.flow, Some(&version))?),
+                Some(version) => Some(served(cx, &caller, &row.flow, Some(&version))?),
                 None => None,
             };
             let settings = set.into_iter().map(|(path, value)| {
@@ -126,7 +126,7 @@ pub(super) async fn fork(
                 settings: settings.collect::<Result<_, EngineError>>()?,
                 reuse,
             };
-            let fork = desk.engine.fork(&row.id, options).await;
+            let fork = cx.engine.fork(&row.id, options).await;
             let fork = fork.map_err(|error| match error {
                 // The run is there; what the request says about it is wrong.
                 EngineError::NoSuchStep { .. } => Problem {
@@ -135,7 +135,7 @@ pub(super) async fn fork(
                 },
                 error => Problem::from(error),
             })?;
-            Ok::<_, Problem>(row_json(&desk.engine.run(&fork).await?))
+            Ok::<_, Problem>(row_json(&cx.engine.run(&fork).await?))
         })
         .await?;
     let id = shown["id"].as_str().unwrap_or_default();

@@ -20,7 +20,7 @@ use super::super::answer::Answer;
 use super::super::operation::{Kind, Param, names};
 use super::super::problem::Problem;
 use super::super::request::Members;
-use super::super::server::{Desk, Shared};
+use super::super::server::{EngineContext, Shared};
 use super::super::trace;
 use super::{REPLAYED, key_reused, may_start, receipt, refuse_others, served};
 use crate::json::bulk_run_json;
@@ -142,7 +142,7 @@ pub(super) async fn start(
     starts.iter_mut().for_each(|start| start.trace = trace);
     let receipt = receipt(&caller, &headers, "/api/v1/runs", given.digest())?;
     let (runs, is_replayed) = server
-        .ask(async move |desk: &Desk| submit(desk, &caller, &starts, receipt).await)
+        .ask(async move |cx: &EngineContext| submit(cx, &caller, &starts, receipt).await)
         .await?;
     let answer = Answer::ok(json!({"runs": runs}));
     Ok(match is_replayed {
@@ -186,7 +186,7 @@ fn starts(given: &Members) -> Result<Vec<Start>, Problem> {
 
 /// Checks what the engine does not know: whether the caller may start the flow, and reaches a run with the same id.
 async fn check(
-    desk: &Desk,
+    cx: &EngineContext,
     caller: &Caller,
     flow: &ServedFlow,
     start: &Start,
@@ -199,11 +199,11 @@ async fn check(
         id_prefix: Some(id.clone()),
         ..RunFilter::default()
     };
-    let found = desk.engine.stores().runs.list(named).await?;
+    let found = cx.engine.stores().runs.list(named).await?;
     let mut same = found
         .iter()
         .filter(|row| row.external_id.as_ref() == Some(id));
-    same.try_for_each(|row| refuse_others(desk, caller, row))
+    same.try_for_each(|row| refuse_others(cx, caller, row))
 }
 
 /// Returns the options of all starts.
@@ -227,7 +227,7 @@ fn options_of(caller: &Caller, starts: &[Start]) -> Result<Vec<StartOptions>, Pr
 
 /// Starts all runs, and returns the outcome of each, and whether that was done before with the same key.
 async fn submit(
-    desk: &Desk,
+    cx: &EngineContext,
     caller: &Caller,
     starts: &[Start],
     receipt: Option<NewReceipt>,
@@ -236,9 +236,9 @@ async fn submit(
     let (mut flows, mut errors) = (Vec::new(), Vec::new());
     for (index, start) in starts.iter().enumerate() {
         let slug = start.flow.as_deref().unwrap_or_default();
-        let flow = served(desk, caller, slug, start.version.as_deref());
+        let flow = served(cx, caller, slug, start.version.as_deref());
         let checked = match flow {
-            Ok(flow) => check(desk, caller, &flow, start).await.map(|()| flow),
+            Ok(flow) => check(cx, caller, &flow, start).await.map(|()| flow),
             Err(problem) => Err(problem),
         };
         match checked {
@@ -262,7 +262,7 @@ async fn submit(
         options,
     });
     let receipts = receipt.into_iter().collect();
-    let submitted = desk.engine.submit_many_once(bulk.collect(), receipts);
+    let submitted = cx.engine.submit_many_once(bulk.collect(), receipts);
     let shown = |index: usize, run: &RunId, status: RunStatus| bulk_run_json(index, run, status);
     match submitted.await? {
         SubmittedMany::Started(started) => {
@@ -274,7 +274,7 @@ async fn submit(
         SubmittedMany::Known(past) => {
             let mut runs = Vec::new();
             for (index, run) in past.runs.iter().enumerate() {
-                let row = desk.engine.run(run).await?;
+                let row = cx.engine.run(run).await?;
                 runs.push(shown(index, run, row.status));
             }
             Ok((runs, true))

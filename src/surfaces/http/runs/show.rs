@@ -12,7 +12,7 @@ use super::super::operation::{
 };
 use super::super::problem::Problem;
 use super::super::request::Query;
-use super::super::server::{Desk, Shared};
+use super::super::server::{EngineContext, Shared};
 use super::reached;
 use crate::json::{
     Difference, JournalEntry, Run, RunParts, Step, StepParts, Values, diff_json, event_json,
@@ -101,16 +101,16 @@ pub(super) async fn show(
         return Err(Problem::malformed("`full` and `step` exclude each other"));
     }
     let shown = server
-        .ask(async move |desk: &Desk| {
-            let row = reached(desk, &caller, &id).await?;
+        .ask(async move |cx: &EngineContext| {
+            let row = reached(cx, &caller, &id).await?;
             if let Some(path) = step {
-                let details = desk.engine.show_step(&row.id, &path).await?;
+                let details = cx.engine.show_step(&row.id, &path).await?;
                 return Ok::<_, Problem>(step_details_json(&details, values));
             }
             match full {
                 true => {
-                    let report = desk.engine.show_run(&row.id).await?;
-                    Ok(report_json(desk, &caller, (&report, values)))
+                    let report = cx.engine.show_run(&row.id).await?;
+                    Ok(report_json(cx, &caller, (&report, values)))
                 }
                 false => Ok(row_json_as(&row, values)),
             }
@@ -120,11 +120,15 @@ pub(super) async fn show(
 }
 
 /// Returns a run with its steps. Of children that the caller does not reach, it contains only id and status.
-fn report_json(desk: &Desk, caller: &Caller, (report, values): (&RunReport, Values)) -> Json {
+fn report_json(
+    cx: &EngineContext,
+    caller: &Caller,
+    (report, values): (&RunReport, Values),
+) -> Json {
     let mut shown = run_report_json(report, values);
     let children = shown["children"].as_array_mut();
     for (child, shown) in report.children.iter().zip(children.into_iter().flatten()) {
-        let labels = desk.catalog.labels(&desk.engine, &child.flow);
+        let labels = cx.catalog.labels(&cx.engine, &child.flow);
         if !caller.reaches_run(&child.flow, &labels, &child.started_by) {
             *shown = json!({"id": child.id.as_str(), "status": child.status.name()});
         }
@@ -143,9 +147,9 @@ pub(super) async fn journal(
     let (after, limit) = (query.number("after")?.unwrap_or(0), query.limit()?);
     let values = query.values()?;
     let page = server
-        .ask(async move |desk: &Desk| {
-            let row = reached(desk, &caller, &id).await?;
-            let page = desk.engine.journal_page(&row.id, after, limit).await?;
+        .ask(async move |cx: &EngineContext| {
+            let row = reached(cx, &caller, &id).await?;
+            let page = cx.engine.journal_page(&row.id, after, limit).await?;
             let entries = page.events.iter().map(|it| event_json(it, values));
             let entries: Vec<Json> = entries.collect();
             let last = page.events.last().filter(|_| page.is_full);
@@ -166,10 +170,10 @@ pub(super) async fn diff(
     let query = Query::read(query.as_deref(), &names(DIFF))?;
     let (all, values) = (query.flag("all")?, query.values()?);
     let shown = server
-        .ask(async move |desk: &Desk| {
-            let a = reached(desk, &caller, &id).await?;
-            let b = reached(desk, &caller, &other).await?;
-            let diff = desk.engine.compare_runs(&a.id, &b.id).await?;
+        .ask(async move |cx: &EngineContext| {
+            let a = reached(cx, &caller, &id).await?;
+            let b = reached(cx, &caller, &other).await?;
+            let diff = cx.engine.compare_runs(&a.id, &b.id).await?;
             Ok::<_, Problem>(diff_json(&diff, all, values))
         })
         .await?;
