@@ -48,6 +48,7 @@ mod http_reach;
 mod jobs;
 mod kill;
 mod limits;
+mod limits_of_functions;
 mod log;
 mod many;
 mod mcp;

@@ -59,7 +59,7 @@ use crate::redact::{self, RedactedObserver};
 use crate::sealed;
 use crate::sessions::Prepared;
 use crate::spans::{Recorder, RunFacts};
-use crate::step::{Cut, Cutoff, Scope, Services};
+use crate::step::{Cutoff, Scope, Services};
 use crate::trace::RunTrace;
 use crate::{Interrupt, SessionUse};
 
@@ -70,7 +70,7 @@ pub(crate) use dry_run::{
     Changed, DryRunReport, End as DryRunEnd, Purpose, Script, WholeRequest, dry_run,
 };
 pub use dry_run::{Difference, Resolution};
-use end::{Executed, TOO_LONG, stored_outcome};
+use end::{Executed, stored_outcome};
 use host::{CancelRequests, FlowHost, Shared};
 pub(crate) use run_tree::RunTree;
 use usage::Usage;
@@ -107,6 +107,8 @@ pub(crate) enum Halt {
     },
     /// The run reached one of its limits, and ends with this error.
     Limit(Rc<Exception>),
+    /// The run used up its instructions or its memory.
+    Stopped(Stop),
     Engine(EngineError),
 }
 
@@ -529,6 +531,7 @@ impl<'a> Executor<'a> {
                     return Ok(Ended::Suspended { reason, due_ms });
                 }
                 Err(Halt::Limit(exceeded)) => return Ok(Ended::Threw(exceeded)),
+                Err(Halt::Stopped(stop)) => return Ok(Ended::Stopped(stop)),
                 Err(Halt::Engine(error)) => return Err(error),
             };
         }
@@ -554,9 +557,10 @@ impl<'a> Executor<'a> {
         Ok(())
     }
 
-    /// Allows the code of functions to run again, after an interrupt that is over.
+    /// Allows the code of functions to run again, after an interrupt that is over or a limit that ended an evaluation.
     pub(crate) fn forget_cut(&self) {
         self.scope.cutoff.forget();
+        self.scope.cutoff.renew_instructions(self.limits().fuel);
     }
 
     /// Returns the limits of the run.
@@ -620,17 +624,6 @@ impl<'a> Executor<'a> {
         let answer = self.answer_request(branch, request).await;
         self.check_cut()?;
         answer
-    }
-
-    /// Leaves the run if the code of a function was interrupted, so that nothing uses its partial result.
-    pub(super) fn check_cut(&self) -> Result<(), Halt> {
-        match self.scope.cutoff.cut() {
-            Some(Cut::Suspended) => Err(Halt::Interrupted),
-            Some(Cut::Late) => Err(Halt::Cancelled {
-                reason: TOO_LONG.to_owned(),
-            }),
-            None => Ok(()),
-        }
     }
 
     async fn answer_request(&self, branch: &Rc<Branch>, request: vm::Request) -> Answer {

@@ -141,6 +141,10 @@ impl Interactive<'_> {
             }
             Err(Halt::Cancelled { .. }) => Err(Stop::Cancelled.into()),
             Err(Halt::Limit(exceeded)) => Err(Signal::Throw(exceeded)),
+            Err(Halt::Stopped(stop)) => {
+                self.executor.forget_cut();
+                Err(stop.into())
+            }
             Err(Halt::Suspended { reason, .. }) => Err(thrown(&EngineError::Internal(format!(
                 "cannot wait here: {reason}"
             )))),

@@ -1,15 +1,20 @@
 //! Redaction: finds known secrets in text and bytes, in each form in which text may hold them, and replaces them.
 //!
 //! One automaton searches for all forms of all secrets of a run at once, so that the cost is linear in the text,
-//! however many secrets there are. It recognises the escapes of EDN, JSON, HTML and addresses, also nested in one
-//! another, and Base64 and hexadecimal digits at any offset. A secret that was encrypted, compressed or split is not
-//! found.
+//! however many secrets there are. It recognises the escapes of EDN, JSON, HTML and addresses, and Base64 and
+//! hexadecimal digits at any offset. Text with escapes is searched again after each of [`LEVELS`] decodings, so that
+//! escapes nested in one another are found too. A secret that was encrypted, compressed or split is not found.
+//!
+//! Where a text was cut, as `...` or `…` shows, the beginning of a secret in front of it is replaced as well.
 
+mod decode;
 mod edn;
 mod forms;
+mod html_name;
 mod stream;
 
 use std::fmt;
+use std::rc::Rc;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use regex_automata::hybrid::dfa;
@@ -22,12 +27,17 @@ use serde_json::Value as Json;
 
 use crate::secret::Secret;
 
+use decode::{Decoded, decode};
 pub use stream::RedactStream;
 
 /// The text that replaces a secret.
 pub const SECRET: &str = "[secret]";
 /// Minimum length of a secret: replacing a shorter one would damage ordinary text.
 pub const SHORTEST: usize = 6;
+/// How many times escapes are decoded. One more level is found by the automaton itself.
+pub const LEVELS: usize = 4;
+/// The texts that show where something was cut.
+const CUTS: [&[u8]; 2] = ["…".as_bytes(), b"..."];
 /// Maximum size in bytes of the automaton's state cache.
 const CACHE_BYTES: usize = 16 << 20;
 /// Maximum number of sets of secrets for which an engine keeps automata.
@@ -46,6 +56,15 @@ const COMMON: &[&str] = &[
     "secret",
     "string",
 ];
+
+/// Returns the first `chars` characters of a text. A cut leaves `…`, in front of which redaction also finds the beginning
+/// of a secret; cutting is therefore safe before and after redaction.
+pub fn cut(text: &str, chars: usize) -> String {
+    match text.char_indices().nth(chars) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text.to_owned(),
+    }
+}
 
 /// Returns why a text cannot serve as a secret; `None` if it can.
 pub fn weakness(text: &str) -> Option<String> {
@@ -77,6 +96,8 @@ struct Matcher {
     caches: Pool<Cache, MakeCache>,
     /// Secrets that a reader of data may parse as numbers.
     numbers: Vec<String>,
+    /// The distance in bytes within which the beginning of a secret is looked for in front of a cut.
+    longest: usize,
 }
 
 type MakeCache =
@@ -91,8 +112,12 @@ impl fmt::Debug for Redactor {
 impl Redactor {
     /// Creates a redactor of secrets. Those that [`weakness`] refuses are left out.
     pub fn new<'a>(secrets: impl IntoIterator<Item = &'a Secret>) -> Redactor {
-        let texts = secrets.into_iter().map(Secret::reveal);
-        let mut texts: Vec<&str> = texts.filter(|text| weakness(text).is_none()).collect();
+        let secrets: Vec<&str> = secrets.into_iter().map(Secret::reveal).collect();
+        // The escapes in a secret itself are decoded with those around it.
+        let decoded = secrets.iter().flat_map(|text| decodings(text));
+        let mut texts: Vec<String> = decoded.collect();
+        texts.extend(secrets.iter().map(|text| (*text).to_owned()));
+        texts.retain(|text| weakness(text).is_none());
         // Of two secrets that begin alike, the longer one is replaced.
         texts.sort_by(|one, other| other.len().cmp(&one.len()).then(one.cmp(other)));
         texts.dedup();
@@ -111,7 +136,7 @@ impl Redactor {
         let bytes = bytes.as_ref();
         self.matcher
             .as_ref()
-            .is_some_and(|matcher| matcher.find(bytes, 0).is_some())
+            .is_some_and(|matcher| matcher.finds(bytes))
     }
 
     /// Redacts plain text, such as a message.
@@ -218,6 +243,36 @@ impl Redactor {
     }
 }
 
+/// Returns a text after each level of decoding, as long as there are escapes.
+fn levels(bytes: &[u8]) -> impl Iterator<Item = Rc<Decoded>> + '_ {
+    let first = Some(Rc::new(decode(bytes)));
+    let next = |level: &Rc<Decoded>| Some(Rc::new(decode(&level.bytes)));
+    std::iter::successors(first, next)
+        .take_while(|level| !level.is_unchanged())
+        .take(LEVELS)
+}
+
+/// Returns the texts that a secret becomes when the text around it is decoded.
+fn decodings(text: &str) -> Vec<String> {
+    let levels = levels(text.as_bytes());
+    levels
+        .filter_map(|level| String::from_utf8(level.bytes.clone()).ok())
+        .collect()
+}
+
+/// Returns places in order, those that overlap as one.
+fn merged(mut spans: Vec<Span>) -> Vec<Span> {
+    spans.sort_by_key(|span| (span.start, span.end));
+    let mut merged: Vec<Span> = Vec::with_capacity(spans.len());
+    for span in spans {
+        match merged.last_mut() {
+            Some(last) if span.start < last.end => last.end = last.end.max(span.end),
+            _ => merged.push(span),
+        }
+    }
+    merged
+}
+
 /// Matches lie at boundaries of characters, so that the rest is valid text.
 fn into_text(bytes: Vec<u8>) -> String {
     String::from_utf8(bytes)
@@ -225,7 +280,7 @@ fn into_text(bytes: Vec<u8>) -> String {
 }
 
 impl Matcher {
-    fn new(texts: &[&str]) -> Matcher {
+    fn new(texts: &[String]) -> Matcher {
         let patterns: Vec<String> = texts
             .iter()
             .flat_map(|text| forms::patterns(text))
@@ -246,17 +301,23 @@ impl Matcher {
         Matcher {
             regex,
             caches: Pool::new(make),
+            longest: 12 * texts.iter().map(String::len).max().unwrap_or_default(),
             numbers: texts
                 .iter()
                 .filter(|text| forms::is_like_number(text))
-                .map(|text| (*text).to_owned())
+                .cloned()
                 .collect(),
         }
     }
 
-    fn find(&self, bytes: &[u8], from: usize) -> Option<Span> {
+    /// Tells whether there is a secret.
+    fn finds(&self, bytes: &[u8]) -> bool {
         let mut cache = self.caches.get();
-        self.find_with(&mut cache, bytes, from)
+        let mut finds = |bytes: &[u8]| {
+            self.find_with(&mut cache, bytes, 0).is_some()
+                || !self.cut(&mut cache, bytes).is_empty()
+        };
+        finds(bytes) || levels(bytes).any(|level| finds(&level.bytes))
     }
 
     fn find_with(&self, cache: &mut Cache, bytes: &[u8], from: usize) -> Option<Span> {
@@ -269,17 +330,82 @@ impl Matcher {
     /// Returns the places of all secrets, in order. Overlapping ones are merged.
     fn all(&self, bytes: &[u8]) -> Vec<Span> {
         let mut cache = self.caches.get();
-        let mut spans: Vec<Span> = Vec::new();
+        let mut spans = self.plain(&mut cache, bytes);
+        let mut above: Vec<Rc<Decoded>> = Vec::new();
+        for level in levels(bytes) {
+            let found = self.plain(&mut cache, &level.bytes);
+            above.push(level);
+            let source = |span| {
+                above
+                    .iter()
+                    .rev()
+                    .fold(span, |span, level| level.source(span))
+            };
+            spans.extend(found.into_iter().map(source));
+        }
+        merged(spans)
+    }
+
+    /// Returns the places of secrets in text as it is. They may overlap.
+    fn plain(&self, cache: &mut Cache, bytes: &[u8]) -> Vec<Span> {
+        let mut spans = Vec::new();
         let mut from = 0;
-        while let Some(found) = self.find_with(&mut cache, bytes, from) {
-            match spans.last_mut() {
-                Some(last) if found.start < last.end => last.end = last.end.max(found.end),
-                _ => spans.push(found),
-            }
+        while let Some(found) = self.find_with(cache, bytes, from) {
+            spans.push(found);
             // Another match may begin inside this one.
             from = found.start + 1;
         }
+        spans.extend(self.cut(cache, bytes));
         spans
+    }
+
+    /// Returns the places of secrets that were cut: their beginnings in front of `…` or `...`.
+    fn cut(&self, cache: &mut Cache, bytes: &[u8]) -> Vec<Span> {
+        let mut spans = Vec::new();
+        for mark in CUTS {
+            let mut after = 0;
+            for end in memchr::memmem::find_iter(bytes, mark) {
+                // There may be a space or ` [` in front of the mark.
+                let before = bytes[after..end].iter().rev().take(2);
+                let apart = before.take_while(|byte| b" [\n".contains(byte)).count();
+                for end in end - apart..=end {
+                    let first = after.max(end.saturating_sub(self.longest));
+                    let begins = (first..(end + 1).saturating_sub(SHORTEST))
+                        .find(|from| self.may_continue(cache, &bytes[..end], *from));
+                    spans.extend(begins.map(|start| Span { start, end }));
+                }
+                after = end + mark.len();
+            }
+        }
+        spans
+    }
+
+    /// Returns the place from which more text may complete a secret; the end of the bytes if there is none.
+    fn open(&self, bytes: &[u8]) -> usize {
+        let mut cache = self.caches.get();
+        let mut first = |bytes: &[u8]| {
+            let mut places = 0..bytes.len();
+            places.find(|from| self.may_continue(&mut cache, bytes, *from))
+        };
+        let mut open = first(bytes).unwrap_or(bytes.len());
+        let mut above: Vec<Decoded> = Vec::new();
+        while above.len() < LEVELS {
+            let source = above.last().map_or(bytes, |level| &level.bytes);
+            let level = decode(source).without_cut(source);
+            if level.is_unchanged() && level.open.is_none() {
+                break;
+            }
+            let end = level.bytes.len();
+            let from = first(&level.bytes).unwrap_or(end);
+            // The escape that is cut may become any character.
+            let is_open = from < end || level.open.is_some();
+            above.push(level);
+            if is_open {
+                let levels = above.iter().rev();
+                open = open.min(levels.fold(from, |at, level| level.source_of(at)));
+            }
+        }
+        open
     }
 
     /// Tells whether the bytes from a place to their end are the beginning of a form of a secret, or one that may

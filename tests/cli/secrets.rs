@@ -187,6 +187,10 @@ const ROWS: &[(&str, &str)] = &[
         "(flow/step :function :a {:input {:t token} :code '(fn [x] {:t (str (:t x) \"!\")})})",
     ),
     (
+        "function that prints",
+        "(flow/step :function :a {:input {:t token} :code '(fn [x] (println \"printed\" (:t x)) (prn x) {:t (:t x)})})",
+    ),
+    (
         "function that throws",
         "(flow/step :function :a {:input {:t token} :code '(fn [x] (throw (ex-info (str \"no \" (:t x)) x)))})",
     ),

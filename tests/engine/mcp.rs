@@ -159,7 +159,7 @@ fn duplicate_names_are_reported() {
         "[{:id :a/b :connection :x :allow-tools [\"echo\" \"echo\"]}\n  {:id :a/b :connection :y}\n  \
           {:id :a/c :connection :y :tools [{:name \"sum\"} {:name \"sum\"}]}\n  {:id :a/d :connection :y :allow-tools [\"sum\"]}]",
         expect![[r#"
-            E0467 4:54 `:allow-tools` has `echo` twice
+            E0467 4:54 `:allow-tools` contains `echo` twice
             E0467 5:8 there are two adapters `:a/b`
             E0467 6:57 `:tools` describes `sum` twice
             E0467 7:3 models would call `sum` of `:a/c` and `sum` of `:a/d` the same: `a_sum` | give one of the adapters another `:tool-prefix`"#]],

@@ -222,6 +222,137 @@ fn each_form_of_each_secret_is_found() {
     assert!(rows >= 400, "{rows}");
 }
 
+/// Each character of ASCII punctuation and of Latin-1 that has a name in HTML.
+fn html_named(text: &str) -> String {
+    let names = [
+        ('"', "quot"),
+        ('$', "dollar"),
+        ('%', "percnt"),
+        ('&', "amp"),
+        ('\'', "apos"),
+        ('+', "plus"),
+        ('/', "sol"),
+        (':', "colon"),
+        ('<', "lt"),
+        ('=', "equals"),
+        ('>', "gt"),
+        ('\\', "bsol"),
+        ('_', "lowbar"),
+        ('`', "grave"),
+        ('Ä', "Auml"),
+        ('ü', "uuml"),
+    ];
+    let named = |char: char| {
+        let name = names.iter().find(|(known, _)| *known == char);
+        name.map_or(char.to_string(), |(_, name)| format!("&{name};"))
+    };
+    text.chars().map(named).collect()
+}
+
+type Escape = fn(&str) -> String;
+
+const ESCAPES: &[(&str, Escape)] = &[
+    ("json", |text| json(text)),
+    ("json, for html", json_for_html),
+    ("url", |text| url(text, "-_.~", false, true)),
+    ("html", |text| html(text, "&#39;")),
+    ("html, named", html_named),
+];
+
+/// Every sequence of so many escapes, applied to a text.
+fn nested(text: &str, depth: usize) -> Vec<(String, String)> {
+    let mut all = vec![(String::new(), text.to_owned())];
+    for _ in 0..depth {
+        let deeper = |(names, text): &(String, String)| {
+            let escape =
+                |(name, escape): &(&str, Escape)| (format!("{names} > {name}"), escape(text));
+            ESCAPES.iter().map(escape).collect::<Vec<_>>()
+        };
+        all = all.iter().flat_map(deeper).collect();
+    }
+    all
+}
+
+#[test]
+fn secrets_in_escapes_within_escapes_are_found() {
+    for secret in SECRETS {
+        let own = redactor(&[secret]);
+        for (names, form) in nested(secret, 3) {
+            let clean = own.text(format!("«{form}» "));
+            assert_eq!(clean, "«[secret]» ", "{secret:?} as {names}: {form}");
+        }
+        let five = (0..5).fold((*secret).to_owned(), |text, _| url(&text, "", false, true));
+        assert_eq!(own.text(five), SECRET, "{secret:?}");
+    }
+    // Base64 inside two addresses, and each form that an attack found.
+    let own = redactor(&["a>>?b\u{ff}c/d+e+f>>>"]);
+    let encoded = url(
+        &url(&base64("a>>?b\u{ff}c/d+e+f>>>", ""), "", false, true),
+        "",
+        false,
+        true,
+    );
+    assert!(own.text(encoded.clone()).contains(SECRET), "{encoded}");
+    let own = redactor(&["inp&t-P4ss\"w<rd 9"]);
+    for form in [
+        "inp%26amp%3Bt-P4ss%26quot%3Bw%26lt%3Brd%209",
+        "inp%26t-P4ss%5C%22w%3Crd%209",
+        "inp\\u0026amp;t-P4ss\\u0026quot;w\\u0026lt;rd 9",
+        "inp%252526t-P4ss%252522w%25253Crd%2525209",
+        "inp&amp;t-P4ss&quot;w&lt;rd&#32;9",
+    ] {
+        assert_eq!(own.text(form.to_owned()), SECRET, "{form}");
+    }
+}
+
+#[test]
+fn a_nested_secret_across_two_pieces_is_found() {
+    let own = redactor(&["inp&t-P4ss\"w<rd 9"]);
+    for (names, form) in nested("inp&t-P4ss\"w<rd 9", 2) {
+        for at in 0..=form.len() {
+            let mut stream = RedactStream::default();
+            let mut out = stream.push_text(&own, &form[..at]);
+            out += &stream.push_text(&own, &form[at..]);
+            out += &stream.finish_text(&own);
+            assert_eq!(out, SECRET, "{names} cut at {at}: {form}");
+        }
+    }
+}
+
+#[test]
+fn the_beginning_of_a_secret_in_front_of_a_cut_is_found() {
+    // A space or a point in front of the mark may belong to the secret, or to the mark.
+    let is_found = |clean: &str, start: &str, mark: &str| {
+        let rest = clean.strip_prefix("it is [secret]");
+        let rest = rest.unwrap_or_else(|| panic!("{start:?}: {clean}"));
+        let apart = |text: &str| text.trim_start_matches([' ', '.']).to_owned();
+        assert_eq!(apart(rest), apart(mark), "{start:?}");
+    };
+    for secret in SECRETS {
+        let own = redactor(&[secret]);
+        let chars: Vec<char> = secret.chars().collect();
+        for count in SECRET.len()..chars.len() {
+            let start: String = chars[..count].iter().collect();
+            for mark in ["…", "...", " ...", " [... 7 more characters]"] {
+                let clean = own.text(format!("it is {start}{mark}"));
+                is_found(&clean, &start, mark);
+                let clean = own.text(json(&format!("it is {start}{mark}")));
+                is_found(&clean, &json(&start), mark);
+            }
+        }
+    }
+    let own = redactor(&["tok-4f9a8b7c6d5e"]);
+    for text in [
+        "tok-4…",
+        "a 4f9a8b7c…",
+        "tok-4f9a8b, and so on...",
+        "....",
+        "……",
+    ] {
+        assert_eq!(own.text(text.to_owned()), text);
+    }
+}
+
 #[test]
 fn text_without_secrets_is_unchanged() {
     let all = redactor(SECRETS);

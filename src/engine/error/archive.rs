@@ -9,7 +9,7 @@ pub enum ArchiveError {
     Damaged { detail: String },
     #[error("the file was written by a newer Flowstone (format {found}, this one knows {known})")]
     TooNew { found: i64, known: i64 },
-    #[error("there is a run `{run}` already")]
+    #[error("the run `{run}` exists already")]
     Taken { run: String },
     #[error("the run {run} is not over, and an unfinished run keeps its id")]
     KeepsId { run: String },

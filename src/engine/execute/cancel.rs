@@ -9,6 +9,7 @@ use super::end::TOO_LONG;
 use super::{Executor, Halt};
 use crate::journal::Checks;
 use crate::ports::{Change, StoreError};
+use crate::step::Cut;
 
 /// Marks that concurrent branches are active, as long as this lives.
 pub(super) struct Concurrent<'d>(&'d Cell<bool>, &'d Cell<bool>);
@@ -21,6 +22,18 @@ impl Drop for Concurrent<'_> {
 }
 
 impl Executor<'_> {
+    /// Leaves the run if the code of a function was interrupted or met a limit, so that nothing uses its partial result.
+    pub(super) fn check_cut(&self) -> Result<(), Halt> {
+        match self.scope.cutoff.cut() {
+            Some(Cut::Suspended) => Err(Halt::Interrupted),
+            Some(Cut::Late) => Err(Halt::Cancelled {
+                reason: TOO_LONG.to_owned(),
+            }),
+            Some(Cut::Limit(stop)) => Err(Halt::Stopped(stop)),
+            None => Ok(()),
+        }
+    }
+
     /// Raises a requested cancellation, once.
     pub(super) fn check_cancel(&self) -> Result<(), Halt> {
         if let Some(reason) = self.cancel.take() {

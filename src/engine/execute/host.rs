@@ -36,7 +36,6 @@ pub(crate) struct Shared {
     last_now_ms: Cell<i64>,
     /// Number of outcomes produced for the journal in this execution.
     sequences: Cell<u64>,
-    fuel_left: Cell<u64>,
     /// Units of native work since the last check for a cancellation.
     worked: Cell<u64>,
     /// The progress of the flow through its journal.
@@ -60,13 +59,13 @@ impl Shared {
         cutoff: Cutoff,
     ) -> Shared {
         journal.usage().bound(limits);
+        cutoff.renew_instructions(limits.fuel);
         Shared {
             history: RefCell::new(history),
             journal,
             polled_ms: Cell::new(0),
             last_now_ms: Cell::new(i64::MIN),
             sequences: Cell::new(0),
-            fuel_left: Cell::new(limits.fuel),
             worked: Cell::new(0),
             checks: Cell::default(),
             requests: RefCell::default(),
@@ -80,7 +79,7 @@ impl Shared {
     /// Renews the limits of the run, for work after its flow.
     pub(super) fn refuel(&self) {
         let usage = self.journal.usage();
-        self.fuel_left.set(usage.limits().fuel);
+        self.cutoff.renew_instructions(usage.limits().fuel);
         usage.renew();
     }
 
@@ -290,9 +289,7 @@ impl Watch for Shared {
             return Err(Stop::Evicted);
         }
         self.check_cancel(units)?;
-        let left = self.fuel_left.get().checked_sub(units);
-        self.fuel_left.set(left.unwrap_or(0));
-        left.map(|_| ()).ok_or(Stop::OutOfFuel)
+        self.cutoff.take_instructions(units)
     }
 }
 
@@ -327,13 +324,8 @@ const NO_FILES: &str = "a flow has no files of its own; use a `:files` step";
 impl Host for FlowHost {
     fn refill(&mut self) -> Evaluated<u32, Stop> {
         self.shared.heap.check()?;
-        match self.shared.fuel_left.get().checked_sub(u64::from(QUANTUM)) {
-            Some(left) => {
-                self.shared.fuel_left.set(left);
-                Ok(QUANTUM)
-            }
-            None => Err(Stop::OutOfFuel),
-        }
+        self.cutoff.take_instructions(u64::from(QUANTUM))?;
+        Ok(QUANTUM)
     }
 
     fn watch(&self) -> Option<Rc<dyn Watch>> {

@@ -255,8 +255,9 @@ impl<'d> Within<'d, '_> {
             Ok(value) => Ok(value),
             Err(Signal::Throw(exception)) => Err(error_of(&exception)),
             Err(Signal::Stop(stop)) => {
-                let message = format!("a step inside another was stopped: {stop}");
-                return Err(EngineError::Internal(message).into());
+                let branches = branch.iter().chain(self.branches.values());
+                branches.for_each(|branch| self.executor.leave_child(branch));
+                return Err(Halt::Stopped((*stop).clone()));
             }
         };
         nested.answer(

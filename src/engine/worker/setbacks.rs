@@ -10,6 +10,8 @@ use crate::ports::StoreError;
 /// The first pause; each one is twice the one before it.
 const FIRST_MS: i64 = 1_000;
 const LONGEST_MS: i64 = 5 * 60_000;
+/// Number of internal errors in a row after which a run is not retried soon: it would fail in the same way.
+const INTERNAL: u32 = 3;
 /// Pause after an error that lasts. An operation that this build does not support will not succeed later; a worker that starts retries at
 /// once.
 const LASTING_ERROR_MS: i64 = 24 * 3_600_000;
@@ -48,7 +50,10 @@ impl Setbacks {
                 let known = all.entry(run.clone()).or_default();
                 let pause = FIRST_MS.saturating_mul(1 << known.failures.min(16));
                 known.failures += 1;
-                pause.min(LONGEST_MS)
+                match error {
+                    EngineError::Internal(_) if known.failures >= INTERNAL => LASTING_ERROR_MS,
+                    _ => pause.min(LONGEST_MS),
+                }
             }
         };
         Some(now_ms.saturating_add(pause))
@@ -85,6 +90,17 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_run_that_fails_again_and_again_by_an_internal_error_is_left_aside() {
+        let (setbacks, run) = (Setbacks::default(), RunId::from_text("r"));
+        let error = EngineError::Internal("wrong".to_owned());
+        let pauses: Vec<Option<i64>> = (0..4).map(|_| setbacks.after(&run, &error, 0)).collect();
+        let expected = [FIRST_MS, 2 * FIRST_MS, LASTING_ERROR_MS, LASTING_ERROR_MS];
+        assert_eq!(pauses, expected.map(Some));
+        let other = RunId::from_text("s");
+        let busy = EngineError::Store(StoreError::Busy);
+        for _ in 0..20 {
+            assert!(setbacks.after(&other, &busy, 0) <= Some(LONGEST_MS));
+        }
     fn a_run_that_comes_to_another_wait_each_time_is_not_circling() {
         let setbacks = Setbacks::default();
         let run = RunId::from_text("a");

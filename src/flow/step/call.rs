@@ -3,7 +3,7 @@
 //! Each call has its own machine in the run's session. It cannot reach a step, a clock or randomness, because it is
 //! computed again on replay.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -23,18 +23,24 @@ use crate::session_use::SessionUse;
 /// Maximum duration of one call.
 const PATIENCE: Duration = Duration::from_secs(60);
 const QUANTUM: u32 = 100_000;
+/// The first grant of instructions, which every call pays in full. Each further grant is twice as large, up to
+/// [`QUANTUM`].
+const FIRST_QUANTUM: u32 = 1_000;
 /// The time that a function may still run after its run was asked to suspend, so that short functions can finish.
 const GRACE: Duration = Duration::from_millis(50);
 
-/// Stops the code of functions when their run is to be suspended. Their results are not needed then: the caller ends,
-/// and calls them again when the run resumes.
+/// Stops the code of functions when their run is to be suspended, or when it meets a limit. Their results are not needed
+/// then: the caller ends, and calls them again if the run resumes. The flow and its functions share the instructions of
+/// the run, which are counted here.
 #[derive(Clone, Default)]
 pub struct Cutoff {
     interrupt: Interrupt,
     /// The instant at which the run is cancelled; `None` also while the run is unwound.
     deadline_ms: Rc<Cell<Option<i64>>>,
     clock: Option<Arc<dyn Clock>>,
-    cut: Rc<Cell<Option<Cut>>>,
+    cut: Rc<RefCell<Option<Cut>>>,
+    /// The instructions that the run has left; `None` if they are not limited.
+    instructions: Rc<Cell<Option<u64>>>,
     /// `None` if the session is not shared.
     usage: Option<Rc<SessionUse>>,
 }
@@ -46,6 +52,7 @@ impl Cutoff {
             deadline_ms: Rc::default(),
             clock: Some(clock),
             cut: Rc::default(),
+            instructions: Rc::default(),
             usage: Some(usage),
         }
     }
@@ -80,7 +87,7 @@ impl Cutoff {
     pub fn touch_session(&self) -> Evaluated<(), Stop> {
         let touched = self.usage.as_ref().map_or(Ok(()), |usage| usage.touch());
         if touched.is_err() {
-            self.cut.set(Some(Cut::Suspended));
+            self.cut_by(Cut::Suspended);
         }
         touched
     }
@@ -98,20 +105,62 @@ impl Cutoff {
 
     /// Returns the reason for which a function was stopped early, if one was.
     pub fn cut(&self) -> Option<Cut> {
-        self.cut.get()
+        self.cut.borrow().clone()
     }
 
     pub fn forget(&self) {
-        self.cut.set(None);
+        self.cut.replace(None);
+    }
+
+    /// Sets the number of instructions that the run has left, and lets code run again that met a limit.
+    pub fn renew_instructions(&self, instructions: u64) {
+        self.instructions.set(Some(instructions));
+        if matches!(self.cut(), Some(Cut::Limit(_))) {
+            self.forget();
+        }
+    }
+
+    /// Takes instructions from those that the run has left.
+    ///
+    /// # Errors
+    /// [`Stop::OutOfFuel`] if fewer are left.
+    pub fn take_instructions(&self, count: u64) -> Evaluated<(), Stop> {
+        let Some(left) = self.instructions.get() else {
+            return Ok(());
+        };
+        let rest = left.checked_sub(count);
+        self.instructions.set(Some(rest.unwrap_or(0)));
+        rest.map(|_| ()).ok_or(Stop::OutOfFuel)
+    }
+
+    /// Records why code was stopped early. A limit is not replaced: it ends the run.
+    fn cut_by(&self, cut: Cut) {
+        let mut current = self.cut.borrow_mut();
+        if !matches!(*current, Some(Cut::Limit(_))) {
+            *current = Some(cut);
+        }
+    }
+
+    /// Converts the end of a call to an error. A limit of the run is recorded: whatever the caller makes of the error,
+    /// the run ends.
+    fn error_of(&self, signal: Signal) -> StepError {
+        if let Signal::Stop(stop) = &signal
+            && matches!(**stop, Stop::OutOfFuel | Stop::OutOfMemory(_))
+        {
+            self.cut_by(Cut::Limit((**stop).clone()));
+        }
+        signal.into()
     }
 }
 
 /// The reason for which the code of a function was stopped early.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Cut {
     Suspended,
     /// The deadline of the run has passed.
     Late,
+    /// The run has used up its instructions or its memory.
+    Limit(Stop),
 }
 
 /// Calls a function, and lets other tasks of the thread run meanwhile. `patience` is the maximum duration that the
@@ -135,7 +184,7 @@ pub(super) async fn call_in_turns(
         answer = match exit {
             Exit::Done(value) => return Ok(value),
             Exit::Threw(exception) => return Err(Signal::Throw(exception).into()),
-            Exit::Stopped(stop) => return Err(Signal::from(stop).into()),
+            Exit::Stopped(stop) => return Err(scope.cutoff.error_of(stop.into())),
             Exit::Step(_) => Err(not_here("a step")),
             Exit::OutOfFuel => {
                 tokio::task::yield_now().await;
@@ -154,11 +203,12 @@ pub(super) fn call(
 ) -> Result<Value, StepError> {
     let host = PureHost::patient(scope, patience.unwrap_or(PATIENCE), Deadline::Own);
     let mut vm = scope.session.vm(Box::new(host));
-    scope.heap.within(|| {
+    let called = scope.heap.within(|| {
         let value = vm.call(function, args)?;
         vm.realise(&value)?;
         Ok(value)
-    })
+    });
+    called.map_err(|signal| scope.cutoff.error_of(signal))
 }
 
 /// Calls code of the flow for the engine itself.
@@ -178,6 +228,7 @@ pub(super) fn function(scope: &Scope, code: &Value) -> Result<Value, StepError> 
 /// As [`function`]; `name` is the name in errors of code that is given as text.
 fn named_function(scope: &Scope, code: &Value, name: &str) -> Result<Value, StepError> {
     let mut vm = scope.session.vm(Box::new(PureHost::new(scope)));
+    let stopped = |signal| scope.cutoff.error_of(signal);
     let value = match code {
         Value::Fn(_) | Value::Native(_) => return Ok(code.clone()),
         Value::Keyword(id) => {
@@ -194,8 +245,11 @@ fn named_function(scope: &Scope, code: &Value, name: &str) -> Result<Value, Step
             };
             return named_function(scope, &found.code, &format!("<function {id}>"));
         }
-        Value::Text(text) => scope.session.eval_text(&mut vm, name, text)?,
-        Value::List(_) => scope.session.eval(&mut vm, code)?,
+        Value::Text(text) => scope
+            .session
+            .eval_text(&mut vm, name, text)
+            .map_err(stopped)?,
+        Value::List(_) => scope.session.eval(&mut vm, code).map_err(stopped)?,
         other => {
             return Err(
                 StepError::config("E0706", format!("expected code, got {}", other.kind()))
@@ -218,6 +272,8 @@ fn named_function(scope: &Scope, code: &Value, name: &str) -> Result<Value, Step
 /// A host that only permits computing.
 struct PureHost {
     bounds: Rc<Bounds>,
+    /// The instructions of the next grant.
+    grant: u32,
 }
 
 /// The limits of a call, which the machine and native functions check.
@@ -241,8 +297,9 @@ enum Deadline {
 }
 
 impl Watch for Bounds {
-    fn spend(&self, _units: u64) -> Evaluated<(), Stop> {
+    fn spend(&self, units: u64) -> Evaluated<(), Stop> {
         self.heap.check()?;
+        self.cutoff.take_instructions(units)?;
         self.check_interrupt()
     }
 
@@ -252,14 +309,14 @@ impl Watch for Bounds {
             return Err(Stop::Deadline);
         }
         if self.minds == Deadline::OfRun && self.cutoff.is_late() {
-            self.cutoff.cut.set(Some(Cut::Late));
+            self.cutoff.cut_by(Cut::Late);
             return Err(Stop::Deadline);
         }
         if self.cutoff.is_suspended() {
             let since = self.suspended.get().unwrap_or(now);
             self.suspended.set(Some(since));
             if now.duration_since(since) >= GRACE {
-                self.cutoff.cut.set(Some(Cut::Suspended));
+                self.cutoff.cut_by(Cut::Suspended);
                 return Err(Stop::Interrupted("the run is suspended".to_owned()));
             }
         }
@@ -281,6 +338,7 @@ impl PureHost {
                 suspended: Cell::new(None),
                 minds,
             }),
+            grant: FIRST_QUANTUM,
         }
     }
 }
@@ -301,8 +359,10 @@ fn refused<T>(what: &str) -> Result<T, String> {
 
 impl Host for PureHost {
     fn refill(&mut self) -> Evaluated<u32, Stop> {
-        self.bounds.spend(u64::from(QUANTUM))?;
-        Ok(QUANTUM)
+        let grant = self.grant;
+        self.bounds.spend(u64::from(grant))?;
+        self.grant = grant.saturating_mul(2).min(QUANTUM);
+        Ok(grant)
     }
 
     fn watch(&self) -> Option<Rc<dyn Watch>> {

@@ -18,10 +18,7 @@ impl RedactStream {
         };
         self.held.extend_from_slice(piece);
         let found = matcher.all(&self.held);
-        let mut cache = matcher.caches.get();
-        let open = |from: &usize| matcher.may_continue(&mut cache, &self.held, *from);
-        let hold = (0..self.held.len()).find(open).unwrap_or(self.held.len());
-        drop(cache);
+        let hold = matcher.open(&self.held);
         // A secret in which another one or a longer form begins is held back with it.
         let within = found
             .iter()

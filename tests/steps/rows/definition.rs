@@ -191,7 +191,10 @@ fn keyed_schedules_give_the_key() {
              :schedules [{{:id :s :invocation :default :cron \"0 9 * * *\" {input}}}]"
         )
     };
-    contains(&with(&text("")), "E0458 the schedule gives no `:user`");
+    contains(
+        &with(&text("")),
+        "E0458 the input of the schedule has no `:user`",
+    );
     accepted(&text(":input {:user \"ada\"}"));
 }
 
@@ -204,7 +207,10 @@ fn keyed_triggers_give_the_key() {
              {{:type :schedule :config {{:cron \"0 9 * * *\" {input}}}}}]"
         )
     };
-    contains(&with(&text("")), "E0458 the schedule gives no `:user`");
+    contains(
+        &with(&text("")),
+        "E0458 the input of the schedule has no `:user`",
+    );
     accepted(&text(":input {:user \"ada\"}"));
 }
 

@@ -102,11 +102,11 @@ impl Rounds<'_> {
             }
             Ok(Wish::Abort { content, reason }) => Some(Ending::abort(content, &reason)),
             Err(error) => {
-                let warning = format!(
+                let warning = self.cx.redactor().text(format!(
                     "`:{}` failed and is ignored: {}",
                     when.name(),
                     error.message
-                );
+                ));
                 tracing::warn!(target: "flowstone::agent", "{warning}");
                 self.around.warn(self.cx, warning);
                 None
