@@ -101,6 +101,9 @@ mod tests {
         for _ in 0..20 {
             assert!(setbacks.after(&other, &busy, 0) <= Some(LONGEST_MS));
         }
+    }
+
+    #[test]
     fn a_run_that_comes_to_another_wait_each_time_is_not_circling() {
         let setbacks = Setbacks::default();
         let run = RunId::from_text("a");
