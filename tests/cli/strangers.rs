@@ -352,7 +352,7 @@ const STRANGE: &[&str] = &[
     "(flow/step :table :x {:op :delete :table \"t\" :all true})",
     "(flow/step :table :x {:op :export :table \"t\"})",
     "(flow/step :search :x {:query \"anything\"})",
-    "(flow/step :job :x {:op :list})",
+    "(flow/step :job :x {:op :get :job-id \"j\"})",
     "(flow/step :files :x {:op :read :source \"TREE\" :path \"notes.txt\"})",
     "(flow/step :files :x {:op :list :source \"TREE\"})",
     "(flow/step :files :x {:op :init-changeset :source \"TREE\"})",
