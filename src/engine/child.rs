@@ -49,7 +49,7 @@ impl Step for CallFlow {
 /// # Errors
 /// When there is no such flow, it does not take the input, or does not take another run.
 pub async fn start(cx: &StepContext, config: &Value) -> Result<RunId, StepError> {
-    let runs = &cx.stores().runs;
+    let runs = &cx.own_stores().runs;
     let place = format!("{}#{}", cx.idempotency_key(), cx.attempt());
     let id = RunId::derived(&place);
     if runs.find(&id).await?.is_some() {
@@ -116,7 +116,7 @@ pub async fn start(cx: &StepContext, config: &Value) -> Result<RunId, StepError>
         }),
     };
     let now_ms = run.now_ms;
-    let started = start::admit(cx.stores(), &loaded.flow, &input, run).await;
+    let started = start::admit(cx.own_stores(), &loaded.flow, &input, run).await;
     let started = started.map_err(refused)?;
     send_ends(&cx.scope().services, &started.replaced, now_ms).await?;
     let created = started.run;
@@ -172,7 +172,7 @@ async fn load(
         Some(Value::Keyword(name)) if name.is("latest") || name.is("draft") => {
             from_file(cx, &session, parent, slug).await?
         }
-        Some(Value::Text(hash)) => match cx.stores().runs.program(hash).await? {
+        Some(Value::Text(hash)) => match cx.own_stores().runs.program(hash).await? {
             Some(program) => flow::reload(&session, &program),
             None => {
                 let message = format!("no run was started with the program \"{}\"", &***hash);
@@ -210,7 +210,7 @@ async fn from_file(
     parent: &RunRow,
     slug: &str,
 ) -> Result<Checked, StepError> {
-    let program = cx.stores().runs.program(&parent.program).await?;
+    let program = cx.own_stores().runs.program(&parent.program).await?;
     let name = program.and_then(|program| flow::program_name(&program));
     let beside = name.and_then(|name| folder(cx.project_root(), &name));
     match disk::find(cx.project_root(), beside.as_deref(), slug) {

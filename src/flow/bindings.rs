@@ -10,7 +10,6 @@ use flowstone_model::names::name_of;
 
 use crate::codec;
 use crate::diagnostic::nearest;
-use crate::flow::LoadedFlow;
 
 /// A profile, and connections for single slots.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -55,21 +54,6 @@ impl BindingsError {
             }
             Self::Unreadable { .. } => "the run was started by another build".to_owned(),
         }
-    }
-}
-
-impl LoadedFlow {
-    /// Returns the bindings of a run that gets this flow instead of its own: whether the run is from outside the
-    /// project follows from this flow.
-    ///
-    /// # Errors
-    /// When the run's bindings cannot be read.
-    pub fn bindings_from(&self, bindings: Option<&str>) -> Result<Option<String>, BindingsError> {
-        let bindings = Bindings {
-            is_outside: self.is_outside,
-            ..Bindings::decode(bindings)?
-        };
-        Ok(bindings.encode())
     }
 }
 

@@ -120,7 +120,7 @@ pub fn config(
         }
         // If the wrapped step has an input of its own, the packaged step's input is passed there; otherwise, the input
         // is the config.
-        None => match ["inputs", "input"].iter().find(|key| takes(spec, key)) {
+        None => match own_input(spec) {
             Some(key) => Value::map([(Value::keyword(key), over_default(step, key, input))]),
             None => input,
         },
@@ -243,6 +243,13 @@ fn run(
     })
 }
 
-fn takes(spec: &StepSpec, key: &str) -> bool {
-    spec.fields.iter().any(|field| field.name == key)
+/// Tells whether the input of a packaged step becomes the config of the wrapped step as it is.
+pub fn input_is_config(step: &PackagedStep, spec: &StepSpec) -> bool {
+    step.prepare.is_none() && own_input(spec).is_none()
+}
+
+/// Returns the field in which the wrapped step takes an input of its own.
+fn own_input(spec: &StepSpec) -> Option<&'static str> {
+    let takes = |key: &&str| spec.fields.iter().any(|field| field.name == *key);
+    ["inputs", "input"].into_iter().find(takes)
 }

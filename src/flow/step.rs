@@ -8,6 +8,7 @@ mod context;
 mod error;
 mod gate;
 mod nested;
+mod stores;
 
 use std::future::Future;
 use std::pin::Pin;

@@ -380,7 +380,7 @@ impl Matcher {
         spans
     }
 
-    /// Returns the place from which more text may complete a secret; the end of the bytes if there is none.
+    /// Returns the place from which more text may complete a secret; the end of the bytes without such a place.
     fn open(&self, bytes: &[u8]) -> usize {
         let mut cache = self.caches.get();
         let mut first = |bytes: &[u8]| {

@@ -272,6 +272,8 @@ impl HttpEmbedder<'_> {
             limits: Limits::default(),
             route: self.route.clone(),
             sent_ms: None,
+            is_secret: false,
+            redactor: None,
             trace_parent: None,
         };
         if let Some(key) = key {
@@ -385,7 +387,7 @@ impl HttpEmbedder<'_> {
                 }
                 _ => configured,
             };
-            let configured: String = configured.chars().take(SAID).collect();
+            let configured = flowstone_flow::redact::cut(&configured, SAID);
             message = format!("{message}: {}", configured.trim());
         }
         EmbedError {

@@ -368,7 +368,7 @@ fn missing(what: &str, id: &str) -> StepError {
 
 async fn find(cx: &StepContext, fields: Fields<'_>) -> Result<JobRow, StepError> {
     let id = fields.name("job-id")?.unwrap_or_default();
-    let jobs = &cx.stores().jobs;
+    let jobs = &cx.stores()?.jobs;
     jobs.expire(cx.now_ms()).await?;
     let job = jobs.find(&id).await?;
     job.ok_or_else(|| missing("job", &id))
@@ -376,7 +376,7 @@ async fn find(cx: &StepContext, fields: Fields<'_>) -> Result<JobRow, StepError>
 
 async fn find_batch(cx: &StepContext, fields: Fields<'_>) -> Result<JobBatch, StepError> {
     let id = fields.name("batch-id")?.unwrap_or_default();
-    let jobs = &cx.stores().jobs;
+    let jobs = &cx.stores()?.jobs;
     jobs.expire(cx.now_ms()).await?;
     let batch = jobs.batch(&id).await?;
     batch.ok_or_else(|| missing("batch", &id))
@@ -394,7 +394,7 @@ async fn get_batch(cx: &StepContext, fields: Fields<'_>) -> Result<Value, StepEr
         limit,
         ..JobQuery::default()
     };
-    let jobs: Result<Vec<JobRow>, StoreError> = cx.stores().jobs.list(query).await;
+    let jobs: Result<Vec<JobRow>, StoreError> = cx.stores()?.jobs.list(query).await;
     // Jobs are returned in the order in which they were submitted.
     let jobs = jobs?.iter().rev().map(job_value).collect();
     Ok(with_jobs(&value, jobs))

@@ -222,7 +222,7 @@ async fn look_up(
     key: &str,
     config: &Value,
 ) -> Result<Value, StepError> {
-    let found = cx.stores().kv.entry(key, cx.now_ms()).await?;
+    let found = cx.stores()?.kv.entry(key, cx.now_ms()).await?;
     let exists = ("exists?", Value::Bool(found.is_some()));
     if operation == "exists" {
         return Ok(envelope([("key", Value::from(key)), exists]));
@@ -255,7 +255,11 @@ async fn list_keys(cx: &StepContext, fields: Fields<'_>) -> Result<Value, StepEr
         check_key("prefix", prefix)?;
     }
     let limit = fields.count("limit", 1, 1000)?.unwrap_or(100);
-    let keys = cx.stores().kv.list_keys(prefix, limit, cx.now_ms()).await?;
+    let keys = cx
+        .stores()?
+        .kv
+        .list_keys(prefix, limit, cx.now_ms())
+        .await?;
     let count = Value::from(keys.len());
     Ok(envelope([
         ("keys", Value::vector(keys.into_iter().map(Value::from))),

@@ -56,7 +56,7 @@ pub async fn find(cx: &StepContext, reference: &Value) -> Result<ResourceRow, St
                 .hint("give the value of a step that has `:persist {:type :blob}`, or its `:uri`"),
         );
     };
-    let found = cx.stores().resources.find(&uri, cx.now_ms()).await?;
+    let found = cx.resource(&uri).await?;
     let Some(row) = found else {
         let what = match ResourceName::read(&uri) {
             Some(ResourceName::Kv(_)) => "key",
@@ -121,7 +121,7 @@ async fn contents(
     mut row: ResourceRow,
 ) -> Result<(ResourceRow, Vec<u8>), StepError> {
     if let (Some(hash), ResourceKind::Blob | ResourceKind::File) = (&row.hash, row.kind) {
-        let bytes = cx.stores().blobs.get(hash).await?;
+        let bytes = cx.own_stores().blobs.get(hash).await?;
         return Ok((row, bytes));
     }
     let value = elsewhere(cx, &row).await?;
@@ -143,7 +143,7 @@ async fn contents(
 
 /// Returns the value of a key, a step or a run.
 async fn elsewhere(cx: &StepContext, row: &ResourceRow) -> Result<Value, StepError> {
-    match value_text(cx.stores(), row, cx.now_ms()).await? {
+    match value_text(cx.own_stores(), row, cx.now_ms()).await? {
         Some(text) => codec::decode(&text)
             .map_err(|error| StepError::new(error.code(), "store", error.to_string())),
         None => Err(unloadable(row)),

@@ -431,7 +431,7 @@ impl Step for Table {
                 | "update-cell" | "update-cell-format" | "upsert" => change(op, table, fields)
                     .map(|op| Outcome::Commit(StoreOp::Table(Box::new(op)))),
                 _ => {
-                    let text = cx.stores().tables.query(query(op, table, fields)?).await?;
+                    let text = cx.stores()?.tables.query(query(op, table, fields)?).await?;
                     let value = codec::decode(&text);
                     value.map(Outcome::Value).map_err(|error| {
                         StoreError::unreadable("a cell of the table", &error).into()

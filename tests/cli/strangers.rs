@@ -335,3 +335,127 @@ fn a_table_is_imported_from_where_the_flow_may_read() {
     );
     beside.run(&["run", "probe.edn", "--new"]).ok();
 }
+
+/// What a flow that may not read the project tries, with `TREE` and `RUN` of another run.
+const STRANGE: &[&str] = &[
+    "(flow/step :kv :x {:operation :get :key \"own\"})",
+    "(flow/step :kv :x {:operation :exists :key \"own\"})",
+    "(flow/step :kv :x {:operation :list-keys})",
+    "(flow/step :kv :x {:operation :set :key \"own\" :value \"CHANGED\"})",
+    "(flow/step :kv :x {:operation :append :key \"own\" :item 1})",
+    "(flow/step :kv :x {:operation :increment :key \"count\"})",
+    "(flow/step :kv :x {:operation :delete :key \"own\"})",
+    "(flow/step :function :x {:code '(fn [_] {:a 1}) :persist {:type :kv :key \"own\"}})",
+    "(flow/step :function :x {:code '(fn [_] {:rows [{:a 1}]}) :persist {:type :table :table \"t\"}})",
+    "(flow/step :table :x {:op :query :table \"t\"})",
+    "(flow/step :table :x {:op :insert :table \"t\" :rows [{:a \"CHANGED\"}]})",
+    "(flow/step :table :x {:op :delete :table \"t\" :all true})",
+    "(flow/step :table :x {:op :export :table \"t\"})",
+    "(flow/step :search :x {:query \"anything\"})",
+    "(flow/step :job :x {:op :get :job-id \"j\"})",
+    "(flow/step :files :x {:op :read :source \"TREE\" :path \"notes.txt\"})",
+    "(flow/step :files :x {:op :list :source \"TREE\"})",
+    "(flow/step :files :x {:op :init-changeset :source \"TREE\"})",
+    "(flow/step :files :x {:op :read :source \"DRAFT\" :path \"notes.txt\"})",
+    "(flow/step :files :x {:op :write-file :changeset \"DRAFT\" :path \"a\" :content \"CHANGED\"})",
+    "(flow/step :function :x {:input {:a \"OUTPUT\"} :load [:a] :code '(fn [x] (:a x))})",
+    "(flow/step :function :x {:input {:a \"BLOB\"} :load [:a] :code '(fn [x] (:a x))})",
+    "(flow/step :workspace :x {:op :resources/read :args {:uri \"OUTPUT\"}})",
+    "(flow/step :workspace :x {:op :resources/read :args {:uri \"TREE\"}})",
+    "(flow/step :workspace :x {:op :resources/read :args {:uri \"res://v1/ws/local/result/kv/own\"}})",
+    "(flow/step :workspace :x {:op :runs/list :args {}})",
+    "(flow/step :workspace :x {:op :runs/show :args {:run-id \"RUN\"}})",
+    "(flow/step :workspace :x {:op :feedback/send :mutations :draft-only :args {:message \"CHANGED\"}})",
+    "(flow/call-flow :inner {:a \"OUTPUT\"})",
+];
+
+const OTHER: &str = "{:slug :other :flow '(let [tree (flow/step :files :tree {:op :resolve-source :source {:type :dir :path \".\"}})
+   draft (flow/step :files :draft {:op :init-changeset :source (:uri tree)})
+   blob (flow/step :function :blob {:code '(fn [_] {:v \"CANARY\"}) :persist {:type :blob}})]
+  (flow/step :kv :own {:operation :set :key \"own\" :value \"CANARY\"})
+  (flow/step :table :rows {:op :insert :table \"t\" :rows [{:a \"CANARY\"}]})
+  {:v \"CANARY\" :tree tree :draft draft :blob blob})}";
+
+#[test]
+fn stores_of_the_project_are_closed_to_a_flow_without_its_permission() {
+    let beside = Beside::new();
+    beside.write("notes.txt", "CANARY");
+    beside.write("other.edn", OTHER);
+    let other = beside.run(&["run", "other.edn", "--new", "--json"]).json();
+    let uri = |key: &str| {
+        let text = other["result"][key].to_string();
+        let from = text
+            .find("res://")
+            .unwrap_or_else(|| panic!("{key}: {other}"));
+        let name = text[from..].split('"').next().unwrap_or_default();
+        name.to_owned()
+    };
+    let run = other["run"].as_str().expect("a run").to_owned();
+    let output = format!("res://v1/ws/local/result/run/{run}/flow-output");
+    let (tree, draft, blob) = (uri("tree"), uri("draft"), uri("blob"));
+    let inner = "{:slug :inner :flow '(flow/step :function :x {:input {:a (:a (flow/input))} :load [:a] :code '(fn [x] (:a x))})}";
+    beside.elsewhere("inner.edn", inner);
+    for form in STRANGE {
+        let body = [
+            ("TREE", &tree),
+            ("DRAFT", &draft),
+            ("OUTPUT", &output),
+            ("BLOB", &blob),
+            ("RUN", &run),
+        ]
+        .iter()
+        .fold((*form).to_owned(), |text, (name, value)| {
+            text.replace(name, value)
+        });
+        let text = format!("{{:slug :stranger :flow '(pr-str {body})}}");
+        beside.elsewhere("stranger.edn", &text);
+        let mut files = vec!["../elsewhere/stranger.edn"];
+        if !form.contains("call-flow") {
+            beside.write("stranger.edn", &text);
+            files.push("stranger.edn");
+        }
+        for file in files {
+            beside.write(
+                "flowstone.edn",
+                "{:flows {:stranger {:allow {:defaults false}}}}",
+            );
+            let ran = beside.run(&["run", file, "--new"]);
+            let shown = format!("{}{}", ran.out, ran.err);
+            assert!(ran.err.contains("E0960"), "{file} {body}: {shown}");
+            assert!(!shown.contains("CANARY"), "{file} {body}: {shown}");
+        }
+    }
+    beside.write("flowstone.edn", "{}");
+    let after = "{:slug :after :flow '[(:value (flow/step :kv :k {:operation :get :key \"own\"})) (mapv :a (:rows (flow/step :table :t {:op :query :table \"t\"})))]}";
+    beside.write("after.edn", after);
+    let kept = beside.run(&["run", "after.edn", "--new"]);
+    assert_eq!(kept.out.trim(), "[\"CANARY\" [\"CANARY\"]]", "{kept:?}");
+}
+
+#[test]
+fn a_flow_without_permission_sees_what_its_run_and_its_input_have() {
+    let beside = Beside::new();
+    beside.write("other.edn", OTHER);
+    let other = beside.run(&["run", "other.edn", "--new", "--json"]).json();
+    let run = other["run"].as_str().expect("a run").to_owned();
+    let output = format!("res://v1/ws/local/result/run/{run}/flow-output");
+    let load = "(flow/step :function :x {:input {:a (:a (flow/input))} :load [:a] :code '(fn [x] (:v (:a x)))})";
+    beside.elsewhere("given.edn", &format!("{{:slug :given :flow '{load}}}"));
+    let input = format!("{{\"a\": {output:?}}}");
+    let given = ["run", "../elsewhere/given.edn", "--new", "--input", &input];
+    assert_eq!(beside.run(&given).ok().trim(), "CANARY");
+    // What its own run has stored, and nothing else is listed.
+    let own = "{:slug :own :flow '(let [kept (flow/step :function :k {:code '(fn [_] {:v \"OWN\"}) :persist {:type :blob}})]
+       [(flow/step :function :x {:input {:a kept} :load [:a] :code '(fn [x] (:v (:a x)))})
+        (count (:resources (flow/step :workspace :ls {:op :resources/list :args {:type :blob}})))])}";
+    beside.elsewhere("own.edn", own);
+    let ran = beside.run(&["run", "../elsewhere/own.edn", "--new"]);
+    assert_eq!(ran.out.trim(), "[\"OWN\" 1]", "{ran:?}");
+    // Trust gives what the steps need.
+    let kv = "{:slug :keys :flow '(:value (flow/step :kv :g {:operation :get :key \"own\"}))}";
+    beside.elsewhere("keys.edn", kv);
+    let file = "../elsewhere/keys.edn";
+    let trusted = beside.run(&["flows", "trust", file, "--yes"]);
+    assert!(trusted.err.contains("  read ."), "{}", trusted.err);
+    assert_eq!(beside.run(&["run", file, "--new"]).ok().trim(), "CANARY");
+}

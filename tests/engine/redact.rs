@@ -259,7 +259,7 @@ const ESCAPES: &[(&str, Escape)] = &[
     ("html, named", html_named),
 ];
 
-/// Every sequence of so many escapes, applied to a text.
+/// Every sequence of `depth` escapes, applied to a text.
 fn nested(text: &str, depth: usize) -> Vec<(String, String)> {
     let mut all = vec![(String::new(), text.to_owned())];
     for _ in 0..depth {

@@ -488,7 +488,7 @@ fn answers_that_are_not_whole_are_named() {
             E0735 cut-off: http://HOST/ closed the connection before its answer was complete (status 200, 8 bytes received)
               retry: later
               hint: the server or a proxy stopped in the middle; try again
-              data: {:url "http://HOST/" :method "GET" :status 200 :preview "{\"half\":"}"#]],
+              data: {:url "http://HOST/" :method "GET" :status 200 :preview "{\"half\":…"}"#]],
     );
     check(
         &World::new().timeout(1000).stop_clock(),
@@ -498,7 +498,7 @@ fn answers_that_are_not_whole_are_named() {
             E0733 timeout: http://HOST/ did not finish its answer within 0.9 s
               retry: later
               hint: raise `:timeout`, or ask for less
-              data: {:url "http://HOST/" :method "GET" :status 200 :preview "{\"half\":"}"#]],
+              data: {:url "http://HOST/" :method "GET" :status 200 :preview "{\"half\":…"}"#]],
     );
     check(
         &World::new().timeout(200).stop_clock(),

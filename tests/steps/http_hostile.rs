@@ -533,6 +533,100 @@ fn a_proxy_sees_the_request() {
 }
 
 #[test]
+fn a_proxy_of_a_step_sees_no_secret() {
+    let proxied = |auth: &str, config: &str| {
+        let settings = format!(
+            "{{:allow {{:net [\"*\"] :secrets {{:t [\"93.184.216.34\"]}}}} :connections {{:crm {{:base-url \"http://93.184.216.34\" {auth}}}}}}}"
+        );
+        let files = [
+            ("flowstone.edn", settings.as_str()),
+            (".env", "T=s3cret-token"),
+        ];
+        let net = Net::with(vec![json("1")], &files);
+        let found = net.body(&format!(
+            "{{{config} :client-opts {{:proxy \"URL\"}} :retry {{:max-attempts 1}}}}"
+        ));
+        (found, net.server.requests())
+    };
+    for auth in [
+        ":auth {:type :bearer :secret-ref :t}",
+        ":auth {:type :basic :username \"me\" :secret-ref :t}",
+        ":auth {:type :api-key :header \"x-mine\" :secret-ref :t}",
+        ":auth {:type :api-key :query \"key\" :secret-ref :t}",
+    ] {
+        for (of_connection, config) in [
+            (auth, ":connection :crm".to_owned()),
+            ("", format!(":connection :crm {auth}")),
+            ("", format!(":url \"http://93.184.216.34/\" {auth}")),
+        ] {
+            let (found, seen) = proxied(of_connection, &config);
+            assert!(found.starts_with("E1140 "), "{auth} {config}: {found}");
+            assert!(seen.is_empty(), "{auth} {config}: {seen:?}");
+        }
+    }
+    let (found, seen) = proxied(":headers {:x-own \"1\"}", ":connection :crm");
+    assert!(found.starts_with("E1140 ") && seen.is_empty(), "{found}");
+    // A request with neither may use it, and a tunnel hides both.
+    assert_eq!(proxied("", ":connection :crm").0, "1");
+    let auth = ":auth {:type :bearer :secret-ref :t}";
+    let (_, seen) = proxied("", &format!(":url \"https://93.184.216.34/\" {auth}"));
+    let tunnel = seen.first().expect("the proxy is asked for a tunnel");
+    assert!(tunnel.starts_with("CONNECT 93.184.216.34:443 "), "{tunnel}");
+    assert!(!tunnel.contains("s3cret"), "{tunnel}");
+}
+
+#[test]
+fn no_cut_shows_the_beginning_of_a_secret() {
+    const KEY: &str = "sk-live-4711-abcdefghijklmnopqrstuvwxyz";
+    let settings = "{:connections {:api {:base-url \"URL\" :auth {:type :bearer :secret-ref :t}}}}";
+    let env = format!("T={KEY}");
+    // The message shows 200 characters, the preview 500 and the error's data 64 KiB.
+    for start in [200, 500, (64 << 10) - "…".len()] {
+        for within in [7, 20, KEY.len() - 1] {
+            let body = format!(
+                "{}{KEY} tail {}",
+                "x".repeat(start - within),
+                "y".repeat(70_000)
+            );
+            let files = [("flowstone.edn", settings), (".env", env.as_str())];
+            let net = Net::with(vec![reply("401 Unauthorized", &[], &body)], &files);
+            let found = net.eval(
+                "(try (flow/step :http :it {:connection :api :path \"/\"}) (catch Exception e [(ex-message e) (pr-str (ex-data e))]))",
+            );
+            contains(&found, "[secret]");
+            let kept = net.project.everything_kept();
+            for text in [&found, &kept] {
+                let at = text.find("sk-liv").map(|at| &text[at..]);
+                assert!(
+                    at.is_none(),
+                    "{start} {within}: {:?}",
+                    at.map(|it| &it[..40])
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn a_step_cannot_set_headers_that_follow_from_the_request() {
+    for name in [
+        "Host",
+        "host",
+        "content-length",
+        "Transfer-Encoding",
+        "connection",
+        "upgrade",
+    ] {
+        let net = Net::new(vec![json("1")]);
+        let found = net.body(&format!(
+            "{{:url \"URL\" :headers {{\"{name}\" \"other.example\"}}}}"
+        ));
+        assert!(found.starts_with("E0738 "), "{name}: {found}");
+        assert!(net.server.requests().is_empty(), "{name}");
+    }
+}
+
+#[test]
 fn proofs_stay_with_their_server() {
     for (auth, proof) in [
         (":auth {:type :bearer :secret-ref :t}", "authorization: "),

@@ -113,3 +113,68 @@ fn what_is_not_named_is_performed() {
         assert_eq!(found, "[nil [] \"outer\" 1]", "{approval}");
     }
 }
+
+#[test]
+fn options_of_every_step_belong_to_the_flow() {
+    let tools = r#":steps [{:id :t/list :type :files :tool {:name "t_list"} :description "Lists." :input-schema [:map]}
+        {:id :t/search :type :search :tool {:name "t_search"} :description "Searches." :input-schema [:map [:query :string]]}
+        {:id :t/named :type :files :tool {:name "t_named"} :description "Lists." :input-schema [:map [:op :string] [:source :map] [:persist :map]]}]"#;
+    let list = |option: &str| {
+        format!(r#"{{"op": "list", "source": {{"type": "dir", "path": "."}}, {option}}}"#)
+    };
+    let kv = r#""persist": {"type": "kv", "key": "taken"}"#;
+    let rows: &[(&str, String)] = &[
+        ("t_list", list(kv)),
+        (
+            "t_list",
+            list(r#""Persist": {"type": "kv", "key": "taken"}"#),
+        ),
+        ("t_list", list(r#""retry": {"max-attempts": 3}"#)),
+        ("t_list", list(r#""on_doubt": "retry""#)),
+        ("t_list", list(r#""idempotency-key": "k""#)),
+        ("t_list", list(r#""timeout": "9h""#)),
+        ("t_search", format!(r#"{{"query": "x", {kv}}}"#)),
+        ("search", format!(r#"{{"query": "x", {kv}}}"#)),
+    ];
+    for (name, arguments) in rows {
+        let bench = Bench::with(tools, vec![calls(&[("c1", name, arguments)]), says("done")]);
+        let found = bench.run(
+            "(let [r (flow/step :agent :work {:connection :ai :objective \"Go.\" :tools {:steps [:t/list :t/search] :allowed [:search]} :approval true})]
+               [(:abort-reason r) (mapv (juxt :success (comp :error :result)) (:tool-calls r)) (:exists? (flow/step :kv :seen {:operation :get :key \"taken\"}))])",
+        );
+        assert!(
+            found.starts_with("[nil [[false \"wrong arguments of"),
+            "{name} {arguments}: {found}"
+        );
+        assert!(
+            found.contains(" has no `") && found.ends_with(" false]"),
+            "{name} {arguments}: {found}"
+        );
+    }
+    // A schema that names an option gives it to the model, and storing is a change.
+    let bench = Bench::with(
+        tools,
+        vec![calls(&[("c1", "t_named", &list(kv))]), says("done")],
+    );
+    let found = bench.run(
+        "(let [r (flow/step :agent :work {:connection :ai :objective \"Go.\" :tools {:steps [:t/named]} :approval true})] (:abort-reason r))",
+    );
+    assert_eq!(found, "\"approval-required\"");
+}
+
+#[test]
+fn a_step_whose_result_is_stored_needs_approval() {
+    let tools = r#":steps [{:id :t/count :type :function :tool {:name "t_count"} :description "Counts." :input-schema [:map]
+                :defaults {:code (fn [_] {:n 2}) :persist {:type :kv :key "n"}}}]
+        :agents [{:id :in/ner :description "Inner." :objective "Work." :input-schema [:map] :connection :ai :tools {:steps [:t/count]}}]"#;
+    for (list, name) in [
+        (":steps [:t/count]", "t_count"),
+        (":agents [:in/ner]", "in_ner"),
+    ] {
+        let bench = Bench::with(tools, vec![call(name), says("done")]);
+        let found = bench.run(&format!(
+            "(let [r (flow/step :agent :work {{:connection :ai :objective \"Go.\" :tools {{{list}}} :approval true}})] (:abort-reason r))"
+        ));
+        assert_eq!(found, "\"approval-required\"", "{name}");
+    }
+}

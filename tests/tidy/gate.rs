@@ -131,6 +131,13 @@ fn permissions_are_made_by_the_gate_alone() {
         if !is_gate && !is_person && text.contains("Allow::everything()") {
             problems.push(format!("{name} allows everything"));
         }
+        let is_step = name.starts_with("src/steps/") || name.starts_with("src/project/");
+        if is_step && text.contains("own_stores()") && !OWN.contains(&&*name) {
+            problems.push(format!("{name} reaches stores without `cx.stores()?`"));
+        }
+        if is_step && text.contains("scope().services.stores") {
+            problems.push(format!("{name} reaches stores around the gate"));
+        }
         if !is_gate
             && text.contains("find_in(")
             && name.starts_with("src/steps/")
@@ -149,4 +156,15 @@ const OUTSIDE: &[&str] = &[
     "src/steps/connection_report.rs",
     "src/steps/recording/secrets.rs",
     "src/steps/secrets.rs",
+];
+
+/// Files that store new contents, look up what belongs to their own run, or read resources that `cx.resource` returned.
+const OWN: &[&str] = &[
+    "src/project/workspace/feedback.rs",
+    "src/project/workspace/resources.rs",
+    "src/steps/files/op/init_changeset.rs",
+    "src/steps/files/tree.rs",
+    "src/steps/http/store.rs",
+    "src/steps/persist/blob.rs",
+    "src/steps/resource.rs",
 ];

@@ -54,9 +54,14 @@ impl Executor<'_> {
             let performing = pin!(async {
                 if let Some((persist, config)) = self.persistence(call)? {
                     persist.check(cx.kind(), &config)?;
+                    cx.check_persist(&config)?;
                 }
                 let outcome = call.step.run(&cx, call.config.clone()).await?;
-                self.accept(call, &cx, outcome).await
+                let outcome = self.accept(call, &cx, outcome).await?;
+                if let Outcome::Commit(change) = &outcome {
+                    cx.check_change(change)?;
+                }
+                Ok(outcome)
             });
             let outcome = match &nested {
                 Some(nested) => self.with_nested(call, attempt, nested, performing).await?,

@@ -26,7 +26,7 @@ use crate::natives::exception;
 use crate::observer::{RunEvent, StepNote};
 use crate::outcome::{FailurePlace, place_at};
 use crate::ports::{Entry, EntryKind};
-use crate::redact::{Redactor, SECRET};
+use crate::redact::{self, Redactor, SECRET};
 use crate::retry;
 use crate::state::{End, OnError, Policy, State};
 use crate::step::{Effect, Retry, Step, StepContext, StepError, StepRequest, StepSpec};
@@ -566,16 +566,10 @@ pub(super) fn exception_at(error: &StepError, path: &StepPath, attempts: u32) ->
 }
 
 fn shorten(text: &str) -> String {
-    match text.char_indices().nth(REQUEST_SHOWN) {
-        Some((end, _)) => format!("{}…", &text[..end]),
-        None => text.to_owned(),
-    }
+    redact::cut(text, REQUEST_SHOWN)
 }
 
 /// Returns the beginning of a step's value, for its announcement.
 pub(super) fn preview(text: &str) -> String {
-    match text.char_indices().nth(160) {
-        Some((end, _)) => format!("{}…", &text[..end]),
-        None => text.to_owned(),
-    }
+    redact::cut(text, 160)
 }

@@ -65,7 +65,8 @@ impl Executor<'_> {
         let value =
             codec::decode(&text).map_err(|error| StoreError::Internal(error.to_string()))?;
         let cx = call.context(self, call.attempts.get());
-        let op = match persist.persist(&cx, &config, value).await {
+        let op = persist.persist(&cx, &config, value).await;
+        let op = match op.and_then(|op| cx.check_change(&op).map(|()| op)) {
             Ok(op) => op,
             Err(error) => return Ok(Performed::failed(error)),
         };

@@ -148,6 +148,7 @@ fn bounded(mut text: String) -> String {
             end -= 1;
         }
         text.truncate(end);
+        text.push('…');
     }
     text
 }

@@ -20,7 +20,7 @@ use crate::forms::{entry_spans, item_span, misfit_span, quoted};
 use crate::natives::fanout;
 use crate::permission::PlannedNeed;
 use crate::spec::shape::Misfit;
-use crate::step::{Step, StepSpec};
+use crate::step::{Effect, Step, StepSpec};
 use crate::{call_flow, call_problem};
 
 /// Maximum length in characters of strings in a body; longer ones belong in `:templates`.
@@ -290,7 +290,9 @@ impl Lint<'_> {
         let step = self.steps.iter().find(|it| it.spec().kind == spec.kind);
         let settings = self.surroundings.settings.unwrap_or(&Value::Nil);
         let needs = step.map_or_else(Vec::new, |it| it.needs(self.flow, settings, config));
-        for need in needs {
+        let changes = step.is_some_and(|it| it.effect(config) == Effect::OwnStore);
+        let of_stores = PlannedNeed::of_stores(spec.kind, config, changes);
+        for need in needs.into_iter().chain(of_stores) {
             if !self.needs.contains(&need) {
                 self.needs.push(need);
             }

@@ -12,6 +12,7 @@ use flowstone_lang::value::{Span, Symbol, Value};
 use super::files::{FlowFiles, StoredFiles, join};
 use super::lint::Surroundings;
 use super::{Flow, compile, contents, lint};
+use crate::bindings::{Bindings, BindingsError};
 use crate::codec;
 use crate::definition;
 use crate::diagnostic::{Diagnostic, Severity};
@@ -420,5 +421,20 @@ impl ReadContext for IncludeContext<'_> {
             Some(path) => self.reading.include(&self.path, path, self.open),
             None => Err("`#flow/include` takes a path in quotes".to_owned()),
         })
+    }
+}
+
+impl LoadedFlow {
+    /// Returns the bindings of a run that gets this flow instead of its own: whether the run is from outside the
+    /// project follows from this flow.
+    ///
+    /// # Errors
+    /// When the run's bindings cannot be read.
+    pub fn bindings_from(&self, bindings: Option<&str>) -> Result<Option<String>, BindingsError> {
+        let bindings = Bindings {
+            is_outside: self.is_outside,
+            ..Bindings::decode(bindings)?
+        };
+        Ok(bindings.encode())
     }
 }

@@ -1,6 +1,9 @@
 //! The permissions that a flow needs, as far as they are written out in its steps.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
+
+use flowstone_lang::value::Value;
+use flowstone_model::names::name_of;
 
 use super::{Access, Allow, Decision, Missing, Need, decide};
 
@@ -14,6 +17,31 @@ pub enum PlannedNeed {
 }
 
 impl PlannedNeed {
+    /// Returns the need of a step that uses the stores of the project, as far as its config is written out. `changes`:
+    /// whether it changes them.
+    pub fn of_stores(kind: &str, config: &Value, changes: bool) -> Option<PlannedNeed> {
+        let name = |value: Option<&Value>| value.and_then(name_of);
+        let persisted = name(config.get("persist").and_then(|it| it.get("type")));
+        if matches!(persisted.as_deref(), Some("kv" | "table")) {
+            return Some(PlannedNeed::Known(Need::Write(PathBuf::from("."))));
+        }
+        let root = PathBuf::from(".");
+        match kind {
+            "job" | "kv" | "table" if changes => Some(PlannedNeed::Known(Need::Write(root))),
+            "job" | "kv" | "search" | "table" => Some(PlannedNeed::Known(Need::Read(root))),
+            "workspace" => match name(config.get("op")).as_deref() {
+                Some("flows/list" | "flows/pull" | "flows/show" | "runs/list" | "runs/show") => {
+                    Some(PlannedNeed::Known(Need::Read(root)))
+                }
+                Some("feedback/send" | "flows/push-draft") => {
+                    Some(PlannedNeed::Known(Need::Write(root)))
+                }
+                _ => None,
+            },
+            _ => None,
+        }
+    }
+
     pub fn access(&self) -> Access {
         match self {
             PlannedNeed::Known(need) => Missing::of(need).access,

@@ -17,7 +17,7 @@ use flowstone_lang::vm::{Host, Request, Stream};
 use super::StepError;
 use super::context::Scope;
 use crate::interrupt::Interrupt;
-use crate::ports::Clock;
+use crate::ports::{Clock, Revealed};
 use crate::session_use::SessionUse;
 
 /// Maximum duration of one call.
@@ -272,6 +272,8 @@ fn named_function(scope: &Scope, code: &Value, name: &str) -> Result<Value, Step
 /// A host that only permits computing.
 struct PureHost {
     bounds: Rc<Bounds>,
+    /// The secrets that are removed from printed text.
+    revealed: Revealed,
     /// The instructions of the next grant.
     grant: u32,
 }
@@ -338,6 +340,7 @@ impl PureHost {
                 suspended: Cell::new(None),
                 minds,
             }),
+            revealed: scope.revealed.clone(),
             grant: FIRST_QUANTUM,
         }
     }
@@ -374,7 +377,10 @@ impl Host for PureHost {
     }
 
     fn write(&mut self, stream: Stream, text: &str) -> Result<(), String> {
-        tracing::info!(target: "flowstone::function", ?stream, "{}", text.trim_end());
+        if tracing::enabled!(target: "flowstone::function", tracing::Level::INFO) {
+            let text = self.revealed.redactor().text(text.to_owned());
+            tracing::info!(target: "flowstone::function", ?stream, "{}", text.trim_end());
+        }
         Ok(())
     }
 

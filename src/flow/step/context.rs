@@ -378,11 +378,6 @@ impl StepContext {
         &self.scope.services.settings
     }
 
-    /// Returns Flowstone's own stores, for reading. Changes are made through [`super::Outcome::Commit`].
-    pub fn stores(&self) -> &Stores {
-        &self.scope.services.stores
-    }
-
     pub fn now_ms(&self) -> i64 {
         self.scope.services.clock.now_ms()
     }

@@ -113,7 +113,7 @@ impl Step for Search {
                 .map_err(|message| StepError::config("E0709", message))?
                 .map(|embedder| embedder.seen_by(cx.exchanges()));
             let seeker = Seeker {
-                stores: cx.stores(),
+                stores: cx.stores()?,
                 project_root: cx.project_root(),
                 settings: cx.settings(),
                 embedder: embedder.as_ref().map(|it| it as &dyn Embedder),

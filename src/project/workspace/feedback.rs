@@ -21,7 +21,7 @@ pub(super) async fn send(cx: &StepContext, args: &Args) -> Result<StoreOp, StepE
     let title = args.name("title")?;
     let about = args.name("flow-slug")?;
     // A step that is performed directly has a run that nobody can look at.
-    let run = cx.stores().runs.find(cx.run_id()).await?;
+    let run = cx.own_stores().runs.find(cx.run_id()).await?;
     let own = run.as_ref().map(|run| run.flow.as_str());
     let row = [
         // One step leaves one note.

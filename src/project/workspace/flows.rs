@@ -309,7 +309,7 @@ async fn by_version(cx: &StepContext, slug: &Rc<str>, hash: &str) -> Result<Aske
         )
         .hint("`:runs/show` has the version that a run has")
     };
-    let program = cx.stores().runs.program(hash).await?.ok_or_else(missing)?;
+    let program = cx.stores()?.runs.program(hash).await?.ok_or_else(missing)?;
     let loaded = reload(&Session::new(), &program).loaded;
     let is_it = loaded
         .as_ref()

@@ -33,9 +33,10 @@ pub(super) async fn list(cx: &StepContext, args: &Args) -> Result<Value, StepErr
         now_ms: cx.now_ms(),
         ..ResourceQuery::default()
     };
-    let page = cx.stores().resources.list(query).await?;
+    let page = cx.own_stores().resources.list(query).await?;
+    let visible = cx.visible(page.rows).await?;
     Ok(facts([
-        ("resources", Value::vector(page.rows.iter().map(about))),
+        ("resources", Value::vector(visible.iter().map(about))),
         ("next-cursor", text(page.next.as_deref())),
     ]))
 }
@@ -109,7 +110,7 @@ pub(super) async fn read(cx: &StepContext, args: &Args) -> Result<Value, StepErr
         }
         ResourceKind::Blob | ResourceKind::File => {
             let bytes = match &row.hash {
-                Some(hash) => cx.stores().blobs.get(hash).await?,
+                Some(hash) => cx.own_stores().blobs.get(hash).await?,
                 None => Vec::new(),
             };
             match String::from_utf8(bytes) {
@@ -118,7 +119,7 @@ pub(super) async fn read(cx: &StepContext, args: &Args) -> Result<Value, StepErr
             }
         }
         ResourceKind::FlowOutput | ResourceKind::Kv | ResourceKind::StepOutput => {
-            let stored = value_text(cx.stores(), &row, cx.now_ms())
+            let stored = value_text(cx.own_stores(), &row, cx.now_ms())
                 .await?
                 .unwrap_or_default();
             match codec::decode(&stored) {

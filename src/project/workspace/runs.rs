@@ -24,7 +24,7 @@ pub(super) async fn list(cx: &StepContext, args: &Args) -> Result<Value, StepErr
         limit: limit + 1,
         ..RunQuery::default()
     };
-    let mut found = cx.stores().runs.summaries(query).await?;
+    let mut found = cx.stores()?.runs.summaries(query).await?;
     let has_more = found.len() > limit;
     found.truncate(limit);
     let next = found
@@ -74,7 +74,7 @@ fn summary(run: &RunSummary) -> Value {
 
 pub(super) async fn show(cx: &StepContext, args: &Args) -> Result<Value, StepError> {
     let id = args.needed("run-id")?;
-    let stores = cx.stores();
+    let stores = cx.stores()?;
     let row = lookup::find(stores, &id).await.map_err(of_engine)?;
     let report = lookup::report(stores, row).await.map_err(of_engine)?;
     Ok(shown(&report))

@@ -329,6 +329,8 @@ impl Server {
             },
             route: self.route.clone(),
             sent_ms: None,
+            is_secret: false,
+            redactor: None,
             trace_parent: None,
         };
         client::send(request)
@@ -389,7 +391,7 @@ fn detail_of(body: &Json) -> String {
             None => {}
         }
     }
-    lines.join("; ").chars().take(500).collect()
+    flowstone_flow::redact::cut(&lines.join("; "), 500)
 }
 
 fn unreachable(error: &HttpError) -> StepError {

@@ -388,7 +388,7 @@ fn complaint_of_the_remote(complaints: &str) -> String {
         .map(str::trim)
         .filter(|line| !line.is_empty())
         .collect();
-    lines.join("\n").chars().take(1000).collect()
+    flowstone_flow::redact::cut(&lines.join("\n"), 1000)
 }
 
 fn last_line(text: &str) -> String {

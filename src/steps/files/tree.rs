@@ -51,13 +51,16 @@ impl Files {
     /// Resolves a source, or finds the tree that it refers to.
     pub(super) async fn tree(&self, cx: &StepContext, source: &Source) -> Result<Tree, StepError> {
         match source {
-            Source::Tree { id, uri } => Ok(Tree {
-                manifest: self.manifest(cx, id).await?,
-                id: id.clone(),
-                objects: objects(cx),
-                uri: uri.clone(),
-                bytes: 0,
-            }),
+            Source::Tree { id, uri } => {
+                cx.check_resource(uri).await?;
+                Ok(Tree {
+                    manifest: self.manifest(cx, id).await?,
+                    id: id.clone(),
+                    objects: objects(cx),
+                    uri: uri.clone(),
+                    bytes: 0,
+                })
+            }
             Source::Changeset { id } => Ok(self.under_changeset(cx, id).await?.0),
             Source::Spec(spec) => self.resolve(cx, spec.clone()).await,
         }
@@ -98,7 +101,7 @@ impl Files {
         .await?;
         let encoded = manifest.encode();
         let bytes = encoded.len() as u64;
-        let id = cx.stores().blobs.put(encoded).await?.0;
+        let id = cx.own_stores().blobs.put(encoded).await?.0;
         let manifest = Arc::new(manifest);
         self.remember(&id, &manifest);
         Ok(Tree {
@@ -115,7 +118,8 @@ impl Files {
         cx: &StepContext,
         id: &str,
     ) -> Result<(Tree, Overlay), StepError> {
-        let Some(overlay) = cx.stores().changesets.overlay(id).await? else {
+        cx.check_resource(&source::changeset_uri(id)).await?;
+        let Some(overlay) = cx.own_stores().changesets.overlay(id).await? else {
             return Err(FilesError::UnknownChangeset { id: id.to_string() }.into());
         };
         let base = self.manifest(cx, &overlay.base).await?;
@@ -143,7 +147,7 @@ impl Files {
         if let Some(manifest) = known {
             return Ok(manifest);
         }
-        let bytes = match cx.stores().blobs.get(&BlobHash(id.to_string())).await {
+        let bytes = match cx.own_stores().blobs.get(&BlobHash(id.to_string())).await {
             Ok(bytes) => bytes,
             Err(StoreError::Rejected { .. }) => {
                 return Err(FilesError::UnknownTree { id: id.to_string() }.into());

@@ -5,16 +5,18 @@
 
 use std::collections::VecDeque;
 use std::error::Error as _;
+use std::sync::Arc;
 use std::time::Duration;
 
 use flowstone_flow::ports::{RecordedResponse, ResponseEnd, ResponseHead};
+use flowstone_flow::redact::Redactor;
 use flowstone_flow::trace::TraceParent;
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 use reqwest::{Method, Url};
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::{Instant, timeout_at};
 
-use super::error::{Answer, HttpError, preview, root_cause};
+use super::error::{Answer, HttpError, preview_of_part, root_cause};
 use super::redirect::Hops;
 use super::route::{self, Route};
 use super::source::{self, Source, Way};
@@ -30,6 +32,10 @@ pub struct Request {
     /// Headers with credentials: never sent to another host.
     pub secret_headers: Vec<(String, String)>,
     pub body: Option<Vec<u8>>,
+    /// Whether the address or the body has a secret.
+    pub is_secret: bool,
+    /// Removes the secrets of the run from log lines; `None` outside of a run.
+    pub redactor: Option<Arc<Redactor>>,
     pub limits: Limits,
     pub route: Route,
     /// The time of sending, by the clock of the run, to be compared with dates of the server.
@@ -38,11 +44,29 @@ pub struct Request {
     pub trace_parent: Option<TraceParent>,
 }
 
+impl Request {
+    /// Tells whether the request has a secret, or a header of its connection.
+    fn has_secret(&self) -> bool {
+        self.is_secret || !self.secret_headers.is_empty()
+    }
+
+    /// Returns a text without the secrets of the run.
+    fn loggable(&self, text: String) -> String {
+        match &self.redactor {
+            Some(redactor) => redactor.text(text),
+            None => text,
+        }
+    }
+}
+
 /// The header that names the span of a request.
 const TRACE_PARENT: &str = "traceparent";
 
 /// Maximum time to wait for the body of an error.
 const SOON: Duration = Duration::from_secs(5);
+
+/// Marks the end of a body that was cut.
+const CUT: &str = "…";
 
 /// Maximum size of a body in memory. A setting cannot allow more.
 const IN_MEMORY_MAX: u64 = 1 << 30;
@@ -160,7 +184,7 @@ struct Sent {
 async fn send_once(request: &Request, least: Zone, deadline: Instant) -> Result<Sent, HttpError> {
     let began = Instant::now();
     let sent = exchange(request, least, deadline).await;
-    let (method, url) = (&request.method, loggable(&request.url));
+    let (method, url) = (&request.method, request.loggable(loggable(&request.url)));
     let ms = began.elapsed().as_millis();
     match &sent {
         Ok(sent) => {
@@ -168,6 +192,7 @@ async fn send_once(request: &Request, least: Zone, deadline: Instant) -> Result<
             tracing::debug!(target: "flowstone::http", %method, %url, status, ms, "request");
         }
         Err(error) => {
+            let error = request.loggable(error.to_string());
             tracing::debug!(target: "flowstone::http", %method, %url, %error, ms, "request failed");
         }
     }
@@ -202,6 +227,12 @@ async fn exchange(request: &Request, least: Zone, deadline: Instant) -> Result<S
     let via = route.proxy.via(url)?;
     let behind = match &via {
         None => None,
+        Some(via) if via.is_of_step && url.scheme() == "http" && request.has_secret() => {
+            return Err(HttpError::SecretByProxy {
+                host: host(url),
+                proxy: via.shown(),
+            });
+        }
         Some(via) => {
             let checked = route::check_behind_proxy(&guard, via, url, least);
             Some(timeout_at(deadline, checked).await.map_err(|_| late())??)
@@ -347,7 +378,7 @@ impl Incoming {
             host: self.host.clone(),
             limit,
             status: Some(self.status),
-            preview: preview(&self.received),
+            preview: preview_of_part(&self.received),
         }
     }
 
@@ -389,15 +420,26 @@ impl Incoming {
         }
     }
 
-    /// Reads only the beginning of the body; a truncated one is good enough.
+    /// Reads only the beginning of the body. A cut leaves `…`, in front of which redaction also finds the beginning of
+    /// a secret.
     pub async fn start(mut self, most: usize) -> Answer {
         let mut body = Vec::new();
-        while body.len() < most
-            && let Ok(Some(chunk)) = self.next(Some(SOON)).await
+        let mut is_whole = false;
+        while body.len() <= most
+            && let Ok(chunk) = self.next(Some(SOON)).await
         {
-            body.extend_from_slice(&chunk);
+            match chunk {
+                Some(chunk) => body.extend_from_slice(&chunk),
+                None => {
+                    is_whole = true;
+                    break;
+                }
+            }
         }
-        body.truncate(most);
+        if body.len() > most || !is_whole && !is_json(&body) {
+            body.truncate(most.saturating_sub(CUT.len()));
+            body.extend_from_slice(CUT.as_bytes());
+        }
         Answer {
             status: self.status,
             headers: self.headers,
@@ -412,10 +454,15 @@ impl Incoming {
             host: self.host.clone(),
             status: Some(self.status),
             got: self.got,
-            preview: preview(&self.received),
+            preview: preview_of_part(&self.received),
             cause,
         }
     }
+}
+
+/// Tells whether a body is complete without regard to how it ended.
+fn is_json(body: &[u8]) -> bool {
+    serde_json::from_slice::<serde::de::IgnoredAny>(body).is_ok()
 }
 
 /// Converts names and values to headers.

@@ -230,20 +230,22 @@ async fn limited(
 ) -> Result<(ResourceRow, Vec<u8>), StepError> {
     let uri = resource::uri(reference);
     let row = match &uri {
-        Some(uri) => cx.stores().blobs.find(uri).await?,
+        Some(uri) => cx.resource(uri).await?.filter(|row| row.gone.is_none()),
         None => None,
     };
     let most = most.unwrap_or(match row.as_ref().map(|row| row.tier) {
         Some(Tier::Ephemeral) => MOST_EPHEMERAL,
         Some(Tier::Retained) | None => MOST_RETAINED,
     });
-    if let Some(row) = row.filter(|row| row.size > most) {
+    if let Some(row) = row
+        && let Some(size) = row.size.filter(|size| *size > most)
+    {
         return Err(StepError::new(
             "E0746",
             "too-large",
             format!(
                 "`{}` has {} bytes, and a request takes {most} from a reference",
-                row.uri, row.size
+                row.uri, size
             ),
         )
         .hint("raise it in flowstone.edn: {:http {:max-body-from-ref n}}"));

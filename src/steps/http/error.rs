@@ -70,6 +70,10 @@ pub enum HttpError {
         cause: String,
         preview: String,
     },
+    #[error(
+        "the proxy {proxy} would see the secret or the connection's headers in a request to {host}"
+    )]
+    SecretByProxy { host: String, proxy: String },
     #[error("{host} redirects {what}")]
     BadRedirect { host: String, what: String },
     #[error(transparent)]
@@ -132,6 +136,7 @@ impl HttpError {
             Self::Undecodable { .. } => ("E0737", "bad-response"),
             Self::BadRequest { .. } => ("E0738", "bad-request"),
             Self::BadRedirect { .. } => ("E0739", "bad-redirect"),
+            Self::SecretByProxy { .. } => ("E1140", "denied"),
             Self::Exchange(error) => (error.code, error.kind),
         }
     }
@@ -165,6 +170,9 @@ impl HttpError {
             }
             Self::Undecodable { .. } => "`:response-as :text` or `:bytes` takes the answer as it is".into(),
             Self::BadRedirect { .. } => "ask for the final address directly".into(),
+            Self::SecretByProxy { .. } => {
+                "name the proxy in flowstone.edn, `{:http {:proxy \"...\"}}`, if it may see them, or contact the server by https".into()
+            }
             Self::Exchange(error) => error.hint.clone(),
         }
     }
@@ -195,6 +203,7 @@ impl HttpError {
             | Self::TooLarge { .. }
             | Self::Undecodable { .. }
             | Self::BadRedirect { .. }
+            | Self::SecretByProxy { .. }
             | Self::Exchange(_) => Again::Never,
         }
     }
@@ -216,6 +225,7 @@ impl HttpError {
             | Self::Untrusted { .. }
             | Self::BadUrl { .. }
             | Self::BadRequest { .. }
+            | Self::SecretByProxy { .. }
             | Self::Exchange(_) => {}
         }
         self
@@ -235,6 +245,7 @@ impl HttpError {
             | Self::Unreachable { .. }
             | Self::NoHandle { .. }
             | Self::BadRedirect { .. }
+            | Self::SecretByProxy { .. }
             | Self::Exchange(_) => None,
         }
     }
@@ -254,13 +265,15 @@ impl HttpError {
             | Self::Unreachable { .. }
             | Self::TooLarge { .. }
             | Self::BadRedirect { .. }
+            | Self::SecretByProxy { .. }
             | Self::Exchange(_) => return None,
         };
         (!text.is_empty()).then_some(text)
     }
 }
 
-/// Returns the beginning of a body as text, for a person.
+/// Returns the beginning of a body as text, for a person. A cut leaves `…`, in front of which redaction also finds the
+/// beginning of a secret.
 pub fn preview(body: &[u8]) -> String {
     const CHARS: usize = 500;
     let start = String::from_utf8_lossy(&body[..body.len().min(4 * CHARS)]);
@@ -275,10 +288,19 @@ pub fn preview(body: &[u8]) -> String {
         })
         .take(CHARS)
         .collect();
-    if body.len() > text.len() && start.chars().count() > CHARS {
+    if body.len() > 4 * CHARS || start.chars().count() > CHARS {
         text.push('…');
     }
     text
+}
+
+/// Returns the beginning of a body that did not arrive in full.
+pub(super) fn preview_of_part(body: &[u8]) -> String {
+    let text = preview(body);
+    match text.is_empty() || text.ends_with('…') {
+        true => text,
+        false => text + "…",
+    }
 }
 
 /// Reads `Retry-After`: seconds, or a date. The server's own `Date` tells how far off a date is, so that no two clocks

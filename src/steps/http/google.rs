@@ -131,6 +131,8 @@ async fn exchange(
         headers: vec![("content-type".to_owned(), body.content_type)],
         secret_headers: Vec::new(),
         body: Some(body.bytes),
+        is_secret: true,
+        redactor: Some(cx.redactor()),
         limits: Limits {
             timeout: super::timeout(cx, Duration::from_secs(30)),
             max_bytes: 1 << 20,

@@ -39,6 +39,7 @@ pub(crate) async fn build(cx: &StepContext, fields: Fields<'_>) -> Result<Reques
     };
     let mut secret_headers = Vec::new();
     let host = host_of(&url);
+    let mut is_secret = false;
     let proof = match &auth {
         Auth::GoogleServiceAccount { scopes, .. } => {
             let secret = auth.secret(cx, &connection.id, &host)?;
@@ -53,6 +54,7 @@ pub(crate) async fn build(cx: &StepContext, fields: Fields<'_>) -> Result<Reques
             let encoded = Body::form(&[(String::new(), value.clone())]).bytes;
             let encoded = String::from_utf8_lossy(&encoded[1..]).into_owned();
             cx.hide(&Secret::new(encoded));
+            is_secret = true;
             url.query_pairs_mut().append_pair(&name, &value);
         }
     }
@@ -86,6 +88,8 @@ pub(crate) async fn build(cx: &StepContext, fields: Fields<'_>) -> Result<Reques
         headers,
         secret_headers,
         body: body.map(|body| body.bytes),
+        is_secret,
+        redactor: Some(cx.redactor()),
     })
 }
 
@@ -269,10 +273,11 @@ fn without_secrets(text: &str) -> String {
     crate::shown_url::without_password(text)
 }
 
-/// Headers that follow from the body and the connection, and cannot be set.
+/// Headers that follow from the address, the body and the connection, and cannot be set.
 const OURS: &[&str] = &[
     "connection",
     "content-length",
+    "host",
     "transfer-encoding",
     "upgrade",
 ];
@@ -291,7 +296,7 @@ fn headers(fields: Fields<'_>) -> Result<Vec<(String, String)>, StepError> {
             "E0738",
             format!("the header `{name}` is not for a flow to say"),
         )
-        .hint("leave it out: it follows from the body")),
+        .hint("leave it out: it follows from the address and the body")),
         None => Ok(headers),
     }
 }

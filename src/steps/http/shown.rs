@@ -1,5 +1,6 @@
 //! Addresses and bodies for messages: without secrets, and not too long.
 
+use flowstone_flow::redact::cut;
 use reqwest::Url;
 
 /// Maximum number of characters of an address.
@@ -24,7 +25,7 @@ pub fn url(url: &Url) -> String {
         shown.push('?');
         shown.push_str(&pairs.collect::<Vec<_>>().join("&"));
     }
-    cut(shown, LONGEST_URL)
+    cut(&shown, LONGEST_URL)
 }
 
 /// Returns the beginning of a body on one line; `None` if there is no body or it is not text.
@@ -41,14 +42,7 @@ pub fn beginning(body: &[u8]) -> Option<String> {
     let words: Vec<&str> = start.split_whitespace().collect();
     let line: String = words.join(" ");
     let is_text = !line.is_empty() && !line.chars().any(char::is_control);
-    is_text.then(|| cut(line, LONGEST_BODY))
-}
-
-fn cut(text: String, longest: usize) -> String {
-    match text.char_indices().nth(longest) {
-        Some((end, _)) => format!("{}…", &text[..end]),
-        None => text,
-    }
+    is_text.then(|| cut(&line, LONGEST_BODY))
 }
 
 /// Tells whether the name of a query parameter suggests a secret.

@@ -91,7 +91,7 @@ impl Target {
     ) -> Result<Value, StepError> {
         incoming.fits()?;
         let total = header(&incoming.headers, "content-length").and_then(|it| it.parse().ok());
-        let mut writer = cx.stores().blobs.begin().await?;
+        let mut writer = cx.own_stores().blobs.begin().await?;
         let (mut done, mut reported) = (0, 0);
         while let Some(chunk) = incoming.next(Some(IDLE)).await? {
             writer.write(&chunk).await?;
@@ -122,7 +122,7 @@ pub(super) async fn keep(
     answer: &Answer,
     wanted: ResponseAs,
 ) -> Result<Value, StepError> {
-    let mut writer = cx.stores().blobs.begin().await?;
+    let mut writer = cx.own_stores().blobs.begin().await?;
     writer.write(&answer.body).await?;
     let declared = answer.header("content-type");
     let (format, usual) = match wanted {

@@ -164,6 +164,8 @@ fn request(cx: &StepContext, endpoint: &Endpoint, server: &Server, call: &Call) 
         },
         route: server.route.clone(),
         sent_ms: Some(cx.now_ms()),
+        is_secret: false,
+        redactor: Some(cx.redactor()),
         trace_parent: cx.trace_parent(),
     };
     if let Some(signer) = &server.signer {

@@ -360,7 +360,7 @@ fn page_title(body: &[u8]) -> Option<String> {
         let begin = open + lower[open..].find('>')? + 1;
         let end = begin + lower[begin..].find("</title")?;
         let words: Vec<&str> = start[begin..end].split_whitespace().collect();
-        Some(words.join(" ").chars().take(MOST).collect())
+        Some(flowstone_flow::redact::cut(&words.join(" "), MOST))
     };
     Some(title().unwrap_or_default())
 }

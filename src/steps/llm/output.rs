@@ -288,8 +288,5 @@ fn may_be_strict(schema: &Json) -> bool {
 }
 
 fn cut(text: String) -> String {
-    match text.char_indices().nth(PROBLEM_CHARS) {
-        Some((at, _)) => format!("{}…", &text[..at]),
-        None => text,
-    }
+    flowstone_flow::redact::cut(&text, PROBLEM_CHARS)
 }

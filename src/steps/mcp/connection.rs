@@ -96,7 +96,7 @@ impl Connection {
     }
 
     async fn shake(target: &Target, mode: ClientLifecycleMode) -> Result<Connection, McpError> {
-        let output = Output::default();
+        let output = Output::new(target.redactor.clone());
         let client = Client::new(output.clone());
         let (watchers, changed) = (client.watchers.clone(), client.changed.clone());
         let late = |output: &Output| McpError::Handshake {

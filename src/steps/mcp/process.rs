@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
+use flowstone_flow::redact::{RedactStream, Redactor};
 use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncReadExt, BufReader, ReadBuf};
 use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command};
 use tokio::task::JoinHandle;
@@ -147,8 +148,11 @@ enum End {
 }
 
 /// Output of a server other than its answers. The last part is kept for errors, with a limit on its size.
-#[derive(Clone, Default)]
-pub(super) struct Output(Arc<Mutex<Notes>>);
+#[derive(Clone)]
+pub(super) struct Output {
+    notes: Arc<Mutex<Notes>>,
+    redactor: Arc<Redactor>,
+}
 
 #[derive(Default)]
 struct Notes {
@@ -168,19 +172,26 @@ const KEPT: usize = 4096;
 const TOLD: usize = 500;
 
 impl Output {
-    fn notes(&self) -> MutexGuard<'_, Notes> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Creates an empty one. What is noted passes the redactor before it is cut.
+    pub fn new(redactor: Arc<Redactor>) -> Output {
+        Output {
+            notes: Arc::default(),
+            redactor,
+        }
     }
 
-    fn complained(&self, line: &str) {
-        let notes = &mut self.notes().complaints;
-        notes.push_str(line);
-        notes.push('\n');
-        if notes.len() > KEPT {
-            let from = notes.len() - KEPT;
-            let from = (from..notes.len()).find(|at| notes.is_char_boundary(*at));
-            notes.drain(..from.unwrap_or(0));
+    fn notes(&self) -> MutexGuard<'_, Notes> {
+        self.notes.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn complained(&self, text: &str) {
+        for line in text.lines() {
+            tracing::debug!(line, "an MCP server complains");
         }
+        let notes = &mut self.notes().complaints;
+        notes.push_str(text);
+        let from = notes.len() - last_lines(notes, KEPT).len();
+        notes.drain(..from);
     }
 
     pub fn asked(&self, what: &str) {
@@ -204,9 +215,7 @@ impl Output {
     pub fn text(&self) -> String {
         let notes = self.notes();
         let complaints = notes.complaints.trim();
-        let from = complaints.len().saturating_sub(TOLD);
-        let from = (from..=complaints.len()).find(|at| complaints.is_char_boundary(*at));
-        let complaints = &complaints[from.unwrap_or(0)..];
+        let complaints = last_lines(complaints, TOLD);
         let mut words = Vec::new();
         if let Some(stray) = &notes.stray {
             words.push(format!(
@@ -222,21 +231,38 @@ impl Output {
 
 async fn listen(complaints: ChildStderr, output: Output) {
     let mut lines = BufReader::new(complaints);
+    let mut clean = RedactStream::default();
     loop {
         let mut line = Vec::new();
-        // A line without an end is cut.
+        // A line without an end is read in pieces.
         match (&mut lines)
             .take(KEPT as u64)
             .read_until(b'\n', &mut line)
             .await
         {
-            Ok(0) | Err(_) => return,
+            Ok(0) | Err(_) => break,
             Ok(_) => {
-                let line = String::from_utf8_lossy(&line);
-                tracing::debug!(line = line.trim_end(), "an MCP server complains");
-                output.complained(line.trim_end());
+                let ready = clean.push(&output.redactor, &line);
+                output.complained(&String::from_utf8_lossy(&ready));
             }
         }
+    }
+    let ready = clean.finish(&output.redactor);
+    output.complained(&String::from_utf8_lossy(&ready));
+}
+
+/// Returns the last lines of a text, of at most `most` bytes; of a longer line, its last words. The beginning of what is
+/// left out may belong to a secret, so no line or word is cut.
+fn last_lines(text: &str, most: usize) -> &str {
+    let from = text.len().saturating_sub(most);
+    if from == 0 {
+        return text;
+    }
+    let from = (from..text.len()).find(|at| text.is_char_boundary(*at));
+    let tail = from.map_or("", |from| &text[from..]);
+    match tail.trim_end().find('\n').or_else(|| tail.find(' ')) {
+        Some(end) => &tail[end + 1..],
+        None => "",
     }
 }
 
@@ -267,11 +293,12 @@ impl Watched {
             if part.ends_with(b"\n") {
                 let start = String::from_utf8_lossy(&self.start);
                 let start = start.trim().trim_start_matches('\u{feff}');
+                let start = match self.line > self.start.len() {
+                    true => format!("{start}…"),
+                    false => start.to_owned(),
+                };
                 if !start.is_empty() && !start.starts_with(['{', '[']) {
-                    self.output
-                        .notes()
-                        .stray
-                        .get_or_insert_with(|| start.to_owned());
+                    self.output.notes().stray.get_or_insert(start);
                 }
                 self.line = 0;
                 self.start.clear();

@@ -4,9 +4,11 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::sync::Arc;
 
 use flowstone_flow::flow::{McpAdapter, McpTransport, name_of};
 use flowstone_flow::ports::Secret;
+use flowstone_flow::redact::Redactor;
 use flowstone_flow::step::{StepContext, StepError};
 use flowstone_lang::value::Value;
 use reqwest::Url;
@@ -24,6 +26,8 @@ use crate::json::items;
 pub(super) struct Target {
     pub name: String,
     pub server: Server,
+    /// Removes the secrets that the run knows from what a program prints.
+    pub redactor: Arc<Redactor>,
 }
 
 /// The way to reach a server. Equal ones share a connection. Not printable: it contains secrets.
@@ -93,6 +97,7 @@ pub(super) fn target(cx: &StepContext, adapter: &McpAdapter) -> Result<Target, S
     Ok(Target {
         name: format!("`:{name}`"),
         server,
+        redactor: cx.redactor(),
     })
 }
 

@@ -68,7 +68,7 @@ impl Blob {
             .unwrap_or_else(|| format!("{}.{}", cx.step_id(), extension(&content_type)));
         let uri = step_output(&cx.pass_name(), &cx.path().to_string());
         let hash = match content.payload {
-            Payload::Here(bytes) => cx.stores().blobs.put(bytes).await?,
+            Payload::Here(bytes) => cx.own_stores().blobs.put(bytes).await?,
             Payload::Stored(blob) => blob.hash,
         };
         let blob = BlobRow {

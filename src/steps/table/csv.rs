@@ -67,7 +67,7 @@ pub(super) async fn import(
     };
     let key_fields = names(fields, "key-fields")?;
     let index_fields = names(fields, "index-fields")?;
-    let csv = cx.stores().tables.stage(ask).await?;
+    let csv = cx.stores()?.tables.stage(ask).await?;
     let import = ImportCsv {
         table,
         csv,
@@ -150,7 +150,7 @@ async fn source(cx: &StepContext, fields: Fields<'_>) -> Result<CsvSource, StepE
 }
 
 async fn blob(cx: &StepContext, uri: &str) -> Result<BlobHash, StepError> {
-    match cx.stores().blobs.find(uri).await? {
+    match cx.stores()?.blobs.find(uri).await? {
         Some(row) => Ok(row.hash),
         None => Err(
             StepError::new("E0761", "not-found", format!("there is no blob `{uri}`"))
@@ -247,7 +247,7 @@ pub(super) async fn export(
         sort: question::sort(fields, "sort")?,
         escape_formulas: fields.bool("escape-formulas?")?.unwrap_or(false),
     };
-    let exported = cx.stores().tables.export(ask).await?;
+    let exported = cx.stores()?.tables.export(ask).await?;
     let rows = i64::try_from(exported.rows).unwrap_or(i64::MAX);
     let mut facts = vec![
         ("content-type", Value::from(CONTENT_TYPE)),
@@ -266,7 +266,7 @@ pub(super) async fn export(
     };
     if fields.has("persist") {
         // What persists it wants it whole.
-        let text = cx.stores().blobs.get(&blob).await?;
+        let text = cx.stores()?.blobs.get(&blob).await?;
         facts.push((
             "content",
             Value::from(String::from_utf8_lossy(&text).into_owned()),

@@ -6,7 +6,7 @@
 
 use std::fmt::Write as _;
 
-use flowstone_flow::step::StepError;
+use flowstone_flow::step::{COMMON, StepError};
 use flowstone_lang::value::Value;
 use jsonschema::ValidationError;
 use jsonschema::error::ValidationErrorKind as Kind;
@@ -88,6 +88,34 @@ impl Shape {
         match problems.is_empty() {
             true => Ok(json),
             false => Err(self.wrong(problems.join("; "))),
+        }
+    }
+
+    /// Refuses the options of every step, such as `:persist` and `:retry`, in arguments that become a step's config, unless
+    /// the schema names them: they belong to the flow.
+    ///
+    /// # Errors
+    /// E0837, with a message for the model.
+    pub(super) fn without_options(&self, read: &Value) -> Result<(), StepError> {
+        let named = self.schema.get("properties").and_then(Json::as_object);
+        let is_named = |key: &str| {
+            named.is_some_and(|named| named.keys().any(|name| plain(name) == plain(key)))
+        };
+        let is_option = |key: &str| {
+            let mut names = COMMON
+                .iter()
+                .flat_map(|field| std::iter::once(&field.name).chain(field.aliases));
+            names.any(|name| plain(name) == plain(key))
+        };
+        let entries = read.as_map().into_iter().flat_map(|map| map.iter());
+        let options: Vec<String> = entries
+            .filter_map(|(key, _)| flowstone_flow::flow::name_of(key))
+            .filter(|key| is_option(key) && !is_named(key))
+            .map(|key| format!("`{key}`"))
+            .collect();
+        match options.is_empty() {
+            true => Ok(()),
+            false => Err(self.wrong(format!("has no {}", options.join(", ")))),
         }
     }
 

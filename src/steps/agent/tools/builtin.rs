@@ -160,7 +160,9 @@ fn call(
 ) -> Result<ToolStep, StepError> {
     let json = shape.read_json(given)?;
     fits(row, spec, shape, &json)?;
-    let config = respelled(spec, &from_json(&json));
+    let read = from_json(&json);
+    shape.without_options(&read)?;
+    let config = respelled(spec, &read);
     let entries = config.as_map().into_iter().flat_map(|map| map.iter());
     // References may be given as text or as a map.
     let entries = entries.map(|(key, value)| match value.get("ref") {

@@ -39,10 +39,12 @@ pub(super) fn tool(cx: &StepContext, step: &Rc<PackagedStep>) -> Result<Tool, St
     let shape = Rc::new(shape);
     let call = {
         let (shape, id) = (shape.clone(), step.id.clone());
+        let wrapped = find(cx.steps(), &step.kind).map(Step::spec);
+        let is_config = wrapped.is_none_or(|spec| packaged::input_is_config(step, spec));
         move |given: &Value| {
             Ok(ToolStep {
                 kind: id.clone(),
-                config: shape.read(given)?,
+                config: input(&shape, is_config, given)?,
             })
         }
     };
@@ -89,7 +91,7 @@ fn mutates(
     if WITH_ANSWER.contains(&&*step.kind) {
         let changes = delegate_changes((cx.flow(), cx.steps()), &step.defaults, &mut Vec::new());
         // What `:prepare` makes may name other tools.
-        let changes = changes || step.prepare.is_some();
+        let changes = changes || step.prepare.is_some() || persists(&step.defaults);
         return Rc::new(move |_| changes);
     }
     let (packager, step, steps) = (Packager::of(cx), step.clone(), cx.steps().clone());
@@ -97,11 +99,11 @@ fn mutates(
         let Some(wrapped) = find(&steps, &step.kind) else {
             return true;
         };
-        let config = shape
-            .read(given)
+        let is_config = packaged::input_is_config(&step, wrapped.spec());
+        let config = input(&shape, is_config, given)
             .and_then(|input| packager.config(&step, wrapped.spec(), &input));
         // A call that fails changes nothing.
-        config.is_ok_and(|config| changes(wrapped.effect(&config)))
+        config.is_ok_and(|config| persists(&config) || changes(wrapped.effect(&config)))
     })
 }
 
@@ -109,6 +111,20 @@ fn find<'s>(steps: &'s [Box<dyn Step>], kind: &str) -> Option<&'s dyn Step> {
     let mut steps = steps.iter();
     let found = steps.find(|step| step.spec().kind == kind || step.spec().aliases.contains(&kind));
     found.map(|step| &**step)
+}
+
+/// Reads the arguments of a call. `is_config`: they become the config of the wrapped step.
+fn input(shape: &Shape, is_config: bool, given: &Value) -> Result<Value, StepError> {
+    let input = shape.read(given)?;
+    if is_config {
+        shape.without_options(&input)?;
+    }
+    Ok(input)
+}
+
+/// Tells whether the result of a step is stored: that changes something, whatever the step itself does.
+fn persists(config: &Value) -> bool {
+    config.get("persist").is_some_and(|given| !given.is_nil())
 }
 
 fn changes(effect: Effect) -> bool {
@@ -138,6 +154,9 @@ fn delegate_changes(
         let Some(step) = flow.packaged_step(id) else {
             return false;
         };
+        if persists(&step.defaults) {
+            return true;
+        }
         if WITH_ANSWER.contains(&&*step.kind) {
             return step.prepare.is_some() || delegate_changes((flow, steps), &step.defaults, seen);
         }

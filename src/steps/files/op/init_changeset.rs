@@ -55,7 +55,7 @@ async fn free_id(cx: &StepContext) -> Result<String, StepError> {
         let place = format!("changeset\0{}\0{}\0{pass}", cx.run_id(), cx.path());
         let digest = codec::digest_bytes(place.as_bytes());
         let id = format!("cs-{}", &digest[..24]);
-        if cx.stores().changesets.overlay(&id).await?.is_none() {
+        if cx.own_stores().changesets.overlay(&id).await?.is_none() {
             return Ok(id);
         }
         pass += 1;
