@@ -22,7 +22,7 @@ pub fn no_input(name: &str) -> Diagnostic {
 pub fn extra(name: &str) -> Diagnostic {
     Diagnostic::error(
         "E0426",
-        format!("the call of the packaged step `:{name}` has an argument too many"),
+        format!("the call of the packaged step `:{name}` has too many arguments"),
     )
     .hint(format!(
         "write it as `(flow/step :{name} {{...}})` or `(flow/step :{name} :step-id {{...}})`"

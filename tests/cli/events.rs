@@ -177,7 +177,7 @@ fn a_reader_that_goes_frees_its_place_at_once() {
         let metrics = api.get("/metrics").body;
         let mut lines = metrics
             .lines()
-            .filter(|line| line.starts_with("flowstone_sse_readers"));
+            .filter(|line| line.starts_with("flowstone_sse_readers{stream=\"run\"}"));
         let line = lines.next().expect("the figure").to_owned();
         line.rsplit(' ').next().expect("a number").to_owned()
     };

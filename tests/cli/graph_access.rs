@@ -61,7 +61,7 @@ fn visibility_decides_who_starts_runs() {
             .problem(),
         "404 E1232"
     );
-    assert_eq!(graphs.post("/../other/agents", &body).status, 404);
+    assert_eq!(graphs.post("/../other/agents", &body).status, 400);
     assert_eq!(graphs.api.get("/v1/other/agents").problem(), "404 E1232");
 }
 

@@ -222,7 +222,7 @@ mod tests {
         ] {
             let refused = read(text, "--input").expect_err("refused");
             assert!(
-                refused.message.contains("the key \"a\" occurs twice"),
+                refused.message.contains("duplicate key \"a\""),
                 "{refused:?}"
             );
         }

@@ -374,13 +374,13 @@ pub const PROOFS: &[Row] = &[
 
 /// Paths that lead elsewhere.
 pub const PATHS: &[Row] = &[
-    ("GET /..%2f..%2fsecret.txt", &["<OWNER>"], "", "404 E1014"),
-    ("GET /../secret.txt", &["<OWNER>"], "", "404 E1014"),
+    ("GET /..%2f..%2fsecret.txt", &["<OWNER>"], "", "400 E1016"),
+    ("GET /../secret.txt", &["<OWNER>"], "", "400 E1016"),
     (
         "GET /docs/errors/..%2f..%2fsecret.txt",
         &["<OWNER>"],
         "",
-        "404 E1014",
+        "400 E1016",
     ),
     ("POST /http/greet/..%2Fx", &["<OWNER>"], "", "400 E1016"),
     ("POST /http/greet/%2e%2e", &["<OWNER>"], "", "400 E1016"),
@@ -401,13 +401,13 @@ pub const PATHS: &[Row] = &[
         "GET /local/waits/..%2fx/approve?token=<TICKET>",
         &[],
         "",
-        "404 E1100",
+        "400 E1016",
     ),
     (
         "GET /runs/..%2f..%2fsecret.txt",
         &["<OWNER>"],
         "",
-        "404 E0502",
+        "400 E1016",
     ),
     (
         "GET /api/v1/resources/content?uri=res:%2F%2Fv1%2Fws%2Flocal%2F..%2F..%2Fsecret.txt",
@@ -431,6 +431,6 @@ pub const PATHS: &[Row] = &[
         "GET /api/v1/tables/..%2fsecret/rows",
         &["<OWNER>"],
         "",
-        "404 E0620",
+        "400 E1016",
     ),
 ];

@@ -207,10 +207,7 @@ fn provider() {
     };
     assert_eq!(run(":openai"), ":openai");
     let refused = run(":anthropic");
-    assert!(
-        refused.contains("the step asks for `:anthropic`"),
-        "{refused}"
-    );
+    assert!(refused.contains("the step names `:anthropic`"), "{refused}");
     assert_eq!(bench.asked().len(), 1);
 }
 

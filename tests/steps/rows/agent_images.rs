@@ -160,7 +160,8 @@ fn image_for_a_model_of_text() {
     );
     let found = look(&bench, &more);
     assert!(
-        found.contains("E0821") && found.contains("`gpt-3.5-turbo` of `:openai` takes no images"),
+        found.contains("E0821")
+            && found.contains("`gpt-3.5-turbo` of `:openai` does not accept images"),
         "{found}"
     );
     assert!(bench.asked().is_empty());

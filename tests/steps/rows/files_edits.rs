@@ -61,7 +61,7 @@ fn replace_old() {
         ),
         (
             &after("{:op :replace :path \"a.txt\" :old \"o\" :new \"x\"}"),
-            "E0784 `:old` is 3 times in `a.txt`, in lines 1, 2, 3...",
+            "E0784 `:old` occurs 3 times in `a.txt`, in lines 1, 2, 3...",
         ),
     ]);
 }

@@ -96,7 +96,7 @@ fn publish_branch() {
         ("a b", "git refuses"),
         ("x.lock", "git refuses"),
         ("/x", "git refuses"),
-        ("HEAD", "another branch"),
+        ("HEAD", "the name of another reference"),
         ("a\\nb", "git refuses"),
         ("x:y", "git refuses"),
     ] {

@@ -377,7 +377,7 @@ fn value() {
         &project,
         &["{:operation :set :key \"a\" :value \"0123456789\"}"],
     );
-    assert!(small.contains("at most 10 fit"), "{small}");
+    assert!(small.contains("at most 10 are allowed"), "{small}");
     let append = after(
         &project,
         &[
@@ -385,7 +385,7 @@ fn value() {
             "{:operation :append :key \"l\" :items [5]}",
         ],
     );
-    assert!(append.contains("at most 10 fit"), "{append}");
+    assert!(append.contains("at most 10 are allowed"), "{append}");
 }
 
 #[test]

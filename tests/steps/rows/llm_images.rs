@@ -162,7 +162,7 @@ fn image_resource() {
     let uri = blind.store("a.png", None, &png(4, 2));
     blind.refused(
         &part(&uri, ""),
-        "`gpt-3.5-turbo` of `:openai` takes no images",
+        "`gpt-3.5-turbo` of `:openai` does not accept images",
     );
     // Unless somebody says that it does.
     let said = OPENAI
@@ -289,7 +289,7 @@ fn image_processing() {
         ("{:format :tiff}", "`:processing` has no `:format :tiff`"),
         (
             "{:format :png :quality 5}",
-            "`:quality` of `:processing` is for `:format :jpeg`",
+            "`:quality` of `:processing` is only for `:format :jpeg`",
         ),
         (
             "{:quality 101}",

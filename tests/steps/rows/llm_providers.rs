@@ -153,7 +153,7 @@ fn capabilities() {
     };
     let config = "{:connection :ai :prompt \"x\" :tools [{:name \"add\"}]}";
     over(&own("#{:structured-output}"), vec![answers("x")], config)
-        .refused("E0821 unsupported: `m` of `:openai-compatible` has no tools");
+        .refused("E0821 unsupported: `m` of `:openai-compatible` does not support tools");
     over(
         &own("#{:tool-calling :streaming}"),
         vec![answers("x")],

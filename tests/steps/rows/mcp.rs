@@ -152,7 +152,8 @@ fn contents_of_a_tool() {
         let all = last.to_string();
         assert_eq!(all.matches("data:image/png;base64,").count(), shown);
         if shown == 0 {
-            let line = "[an image is not shown: `gpt-3.5-turbo` of `:openai` takes no images";
+            let line =
+                "[an image is not shown: `gpt-3.5-turbo` of `:openai` does not accept images";
             assert_eq!(all.matches(line).count(), 2, "{all}");
         }
     }

@@ -322,7 +322,7 @@ fn partitions() {
             (":table \"sales\"", "E0630"),
             (
                 &into("{:keys :all}"),
-                "E0720 rows are written to one partition",
+                "E0720 rows can only be written to one partition",
             ),
             (&into("{:keys [\"a\" \"b\"]}"), "one partition"),
             (&into("{:kye \"a\"}"), "did you mean `:key`?"),

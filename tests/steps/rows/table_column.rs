@@ -300,7 +300,7 @@ fn column_lookup() {
             ),
             (
                 "{:op :set-column :table \"people\" :column :name :definition {:type-hint :json}}",
-                "`name` is what `orders.name` looks up by",
+                "`orders.name` looks up by `name`, so its type cannot change",
             ),
         ],
     );
@@ -407,8 +407,8 @@ fn column_validation() {
             (&row(":code \"AB\" :who 0"), "`who` should be"),
             (&row(":total 1"), "`code` is required"),
             (&row(":code nil"), "`code` is required"),
-            (&row(":code \"A\""), "should have 2 characters at least"),
-            (&row(":code \"ABCDE\""), "should have 4 characters at most"),
+            (&row(":code \"A\""), "should have at least 2 characters"),
+            (&row(":code \"ABCDE\""), "should have at most 4 characters"),
             (
                 &row(":code \"ab\""),
                 "`code` should be a string that matches",

@@ -350,7 +350,7 @@ fn materialize_join_op_id() {
         &[
             (
                 &join(":op-id \"march\" :into {:table \"k\"}"),
-                "E0636 `:op-id` `march` names another join",
+                "E0636 the `:op-id` `march` was used for another join before",
             ),
             (&join(":op-id \"\" :into {:table \"k\"}"), "E0722"),
         ],
