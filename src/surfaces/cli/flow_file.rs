@@ -57,6 +57,16 @@ fn is_name(text: &str) -> bool {
             .all(|byte| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_')
 }
 
+/// Returns the name of a flow file in its program: the path from the project's folder, however the file was named. A file
+/// outside of the project keeps its path as it was typed.
+pub fn name_in_project(file: &Path, root: &Path) -> String {
+    let inside = file.canonicalize().ok().and_then(|file| {
+        let root = root.canonicalize().ok()?;
+        Some(file.strip_prefix(root).ok()?.to_path_buf())
+    });
+    inside.as_deref().unwrap_or(file).display().to_string()
+}
+
 /// Returns a path relative to the current folder, if it is inside.
 fn shortened(path: PathBuf) -> PathBuf {
     let inside = env::current_dir()

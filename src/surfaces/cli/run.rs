@@ -174,7 +174,7 @@ fn load(engine: &Engine, args: &Run) -> Result<LoadedFlow, Report> {
 pub fn load_file(engine: &Engine, file: &Path, quietly: bool) -> Result<LoadedFlow, Report> {
     let file = &flow_file::find(file, engine.project_root())?;
     let session = Rc::new(engine.session());
-    let name = file.display().to_string();
+    let name = flow_file::name_in_project(file, engine.project_root());
     let checked = engine.check_to_run(&session, file, &name);
     let mut first = None;
     let mut warnings = Vec::new();

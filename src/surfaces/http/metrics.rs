@@ -24,7 +24,16 @@ pub(super) fn routes() -> Router<Shared> {
 
 async fn metrics(State(server): State<Shared>, parts: Parts) -> Result<Response, Problem> {
     if !server.settings.metrics_open {
-        server.caller(&parts).await?.need(Scope::Read)?;
+        let caller = server.caller(&parts).await?;
+        caller.need(Scope::Read)?;
+        if caller.is_limited() {
+            return Err(Problem::new(
+                StatusCode::FORBIDDEN,
+                codes::MISSING_SCOPE,
+                "the figures are those of all flows, and the token reaches only some",
+            )
+            .hint("use a token of kind `service` without `--flow` and `--label`"));
+        }
     }
     let mut now = server
         .ask(async |cx: &EngineContext| {

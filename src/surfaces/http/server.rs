@@ -344,7 +344,7 @@ async fn around(State(server): State<Shared>, mut request: Request, next: Next) 
         took,
     };
     trace::send(&*server.telemetry, named, &answered);
-    tracing::info!(parent: &span, %path, status, millis = took.as_millis() as u64, "answered");
+    tracing::info!(target: "flowstone::server", parent: &span, %path, status, millis = took.as_millis() as u64, "answered");
     response
 }
 

@@ -78,7 +78,7 @@ fn fail(retry: bool) -> JobReport {
 fn taken(answer: JobAnswer) -> JobRow {
     match answer {
         JobAnswer::Taken(job) => *job,
-        other => panic!("{other:?}"),
+        other @ (JobAnswer::LeaseLost(_) | JobAnswer::Missing) => panic!("{other:?}"),
     }
 }
 
