@@ -173,6 +173,8 @@ fn runs_are_started_and_answered_on_a_server() {
     let waits = there(&["waits", "list", "--json"]).json();
     let wait = waits["waits"][0]["id"].as_str().expect("a wait").to_owned();
     let shown = there(&["waits", "show", &wait]);
+    let key = waits["waits"][0]["key"].as_str().expect("a key");
+    assert_eq!(there(&["waits", "show", key]).out, shown.out);
     assert!(
         shown.out.contains("actions     :approve :reject"),
         "{shown:?}"

@@ -19,7 +19,7 @@ pub enum WaitError {
     Role { target: String, needed: Vec<String> },
     #[error("what the wait `{target}` asks has changed since it was shown")]
     Stale { target: String },
-    #[error("`{target}` is the beginning of several waits: {}", waits.join(", "))]
+    #[error("`{target}` may be any of these waits: {}", waits.join(", "))]
     Ambiguous { target: String, waits: Vec<String> },
     #[error(
         "the wait `{target}` does not offer `:{action}`; it offers {}",

@@ -50,12 +50,24 @@ fn list(remote: &Remote, args: &WaitsList) -> Result<Exit, Report> {
     Ok(Exit::Completed)
 }
 
+/// Returns the id of the open wait that has this key, or else the text itself. The API takes whole ids only. A token that
+/// may not list waits names them by their ids.
+fn whole_id(remote: &Remote, typed: &str) -> String {
+    let filters = [("key", typed.to_owned())];
+    let found = remote.pages(&["waits"], "waits", &filters, 0);
+    let ids = found.map_or_else(|_| Vec::new(), |(waits, _)| waits);
+    match &ids[..] {
+        [wait] => wait["id"].as_str().unwrap_or(typed).to_owned(),
+        [] | [_, _, ..] => typed.to_owned(),
+    }
+}
+
 fn show(remote: &Remote, args: &WaitsShow) -> Result<Exit, Report> {
     if !args.roles.is_empty() {
         return Err(local_only("`waits show --role`"));
     }
     let query = [("values", values(args.json).to_owned())];
-    let shown = remote.get(&["waits", &args.id], &query)?;
+    let shown = remote.get(&["waits", &whole_id(remote, &args.id)], &query)?;
     match args.json {
         true => output::json(&ok(shown)),
         false => print_wait(wait(&shown)),
@@ -128,7 +140,8 @@ fn decide(
     body: &Value,
 ) -> Result<Exit, Report> {
     check(args)?;
-    let decided = remote.post(&["waits", id, decision], &without_nulls(body))?;
+    let id = whole_id(remote, id);
+    let decided = remote.post(&["waits", &id, decision], &without_nulls(body))?;
     let run = decided["run"]["id"].as_str().unwrap_or_default();
     told(
         args,
