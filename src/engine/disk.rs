@@ -85,12 +85,12 @@ impl FlowFiles for DiskFiles {
 }
 
 /// The flows that a flow may call: those beside its file, and those of its project.
-struct Around<'a> {
+struct SiblingFlows<'a> {
     root: &'a Path,
     beside: Option<&'a Path>,
 }
 
-impl Siblings for Around<'_> {
+impl Siblings for SiblingFlows<'_> {
     fn find(&self, slug: &str) -> Result<PathBuf, Option<String>> {
         find(self.root, self.beside, slug).map(|found| found.path)
     }
@@ -170,7 +170,7 @@ pub fn check_in(
             true => Path::new("."),
             false => folder,
         });
-    let siblings = project.map(|project| Around {
+    let siblings = project.map(|project| SiblingFlows {
         root: project.root,
         beside: folder,
     });
@@ -213,7 +213,7 @@ pub fn check_made(
         is_stored: false,
     };
     let checked = read(session, &DiskFiles::below(folder), &main);
-    let siblings = Around {
+    let siblings = SiblingFlows {
         root: folder,
         beside: None,
     };

@@ -23,7 +23,7 @@ mod suspends;
 
 use flowstone_lang::value::Value;
 
-use crate::doubt::{OnDoubt, Settle};
+use crate::doubt::{OnDoubt, Resolution};
 use crate::ids::RunId;
 use crate::retry;
 use crate::step::{StepError, WaitSpec};
@@ -353,23 +353,23 @@ impl Progress {
             State::Draft(text) => Action::Check(text.clone()),
             State::InDoubt => match policy.on_doubt {
                 OnDoubt::Probe(_) => Action::Probe,
-                OnDoubt::Settle(settle) => self.settle(*settle, policy),
+                OnDoubt::Resolve(settle) => self.settle(*settle, policy),
             },
             State::Done(_) => Action::Answer,
         }
     }
 
     /// Returns the action for an attempt in doubt that is resolved without a probe.
-    fn settle(&self, settle: Settle, policy: &Policy<'_>) -> Action {
+    fn settle(&self, settle: Resolution, policy: &Policy<'_>) -> Action {
         match settle {
-            Settle::Retry if policy.confirms && !self.is_approved => {
+            Resolution::Retry if policy.confirms && !self.is_approved => {
                 Action::Ask(Box::new(Asking::Confirm { problem: None }))
             }
-            Settle::Retry => Action::Perform {
+            Resolution::Retry => Action::Perform {
                 attempt: self.attempts + 1,
             },
-            Settle::Ask => Action::Doubt { asks: true },
-            Settle::Fail => Action::Doubt { asks: false },
+            Resolution::Ask => Action::Doubt { asks: true },
+            Resolution::Fail => Action::Doubt { asks: false },
         }
     }
 

@@ -17,7 +17,7 @@ pub struct Approval {
     /// The message for the people who decide.
     pub message: Option<String>,
     pub timeout: Option<Duration>,
-    pub on_timeout: OnSilence,
+    pub on_timeout: OnTimeout,
     /// The roles that may decide, or nil.
     pub roles: Value,
     pub actions: Vec<&'static str>,
@@ -25,7 +25,7 @@ pub struct Approval {
 
 /// What happens when nobody answers before the timeout.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum OnSilence {
+pub enum OnTimeout {
     /// The step fails with kind `:timeout`.
     Fail,
     Approve,
@@ -42,7 +42,7 @@ impl Approval {
         let mut approval = Approval {
             message: None,
             timeout: None,
-            on_timeout: OnSilence::Fail,
+            on_timeout: OnTimeout::Fail,
             roles: Value::Nil,
             actions: all.to_vec(),
         };
@@ -65,9 +65,9 @@ impl Approval {
         }
         if let Some(silence) = get("on-timeout") {
             approval.on_timeout = match name_of(silence).as_deref() {
-                Some("approve") => OnSilence::Approve,
-                Some("fail") => OnSilence::Fail,
-                Some("reject") => OnSilence::Reject,
+                Some("approve") => OnTimeout::Approve,
+                Some("fail") => OnTimeout::Fail,
+                Some("reject") => OnTimeout::Reject,
                 _ => return Err(wrong("on-timeout", "`:approve`, `:fail` or `:reject`")),
             };
             if map.get(&Value::keyword("timeout")).is_none() {

@@ -283,7 +283,7 @@ const BEARER: &[Field] = &[
 ];
 
 /// Keys that usually hold a secret itself instead of its name.
-pub const SECRETS_THEMSELVES: &[&str] = &[
+pub const LITERAL_SECRET_KEYS: &[&str] = &[
     "api-key", "apikey", "key", "password", "secret", "token", "value",
 ];
 

@@ -8,7 +8,7 @@ use flowstone_model::names::name_of;
 use crate::codec;
 use crate::diagnostic::nearest;
 use crate::option_problem::Wrong;
-use crate::spec::shape::{self, Misfit, What, shown};
+use crate::spec::shape::{self, Mismatch, What, shown};
 use crate::spec::{COMMON, Field, StepSpec};
 use crate::step::StepError;
 
@@ -32,9 +32,9 @@ pub enum Problem {
         near: Option<&'static str>,
     },
     /// A mismatch inside the value of a key.
-    Inside {
+    Nested {
         key: &'static str,
-        misfit: Misfit,
+        mismatch: Mismatch,
     },
     /// A mismatch inside a common option.
     Option(Box<Wrong>),
@@ -55,7 +55,7 @@ impl Problem {
             Problem::Unknown { .. } | Problem::BadKey { .. } | Problem::Twice { .. } => "E0710",
             Problem::Missing { .. } => "E0711",
             Problem::WrongType { .. } => "E0712",
-            Problem::Inside { misfit, .. } => match misfit.what {
+            Problem::Nested { mismatch, .. } => match mismatch.what {
                 What::Type { .. } => "E0712",
                 What::Unknown { .. } => "E0710",
                 What::Missing { .. } => "E0711",
@@ -68,7 +68,7 @@ impl Problem {
     pub fn key(&self) -> Option<&str> {
         match self {
             Problem::Unknown { key } => Some(key),
-            Problem::WrongType { key, .. } | Problem::Inside { key, .. } => Some(key),
+            Problem::WrongType { key, .. } | Problem::Nested { key, .. } => Some(key),
             Problem::Option(wrong) => Some(wrong.key),
             Problem::Twice { alias, .. } => Some(alias),
             Problem::Missing { .. } | Problem::BadKey { .. } => None,
@@ -88,10 +88,10 @@ impl Problem {
             } => {
                 format!("`:{key}` of a `:{kind}` step must be {expected}, not {found}")
             }
-            Problem::Inside { key, misfit } => {
-                let steps = misfit.path.iter().map(String::as_str);
+            Problem::Nested { key, mismatch } => {
+                let steps = mismatch.path.iter().map(String::as_str);
                 let path = steps.fold(format!(":{key}"), |path, step| format!("{path} {step}"));
-                match &misfit.what {
+                match &mismatch.what {
                     What::Type {
                         expected, found, ..
                     } => {
@@ -147,7 +147,7 @@ impl Problem {
                 let field = spec.field(key)?;
                 Some(format!("`:{key}`: {}", field.doc))
             }
-            Problem::Inside { misfit, .. } => misfit.hint(),
+            Problem::Nested { mismatch, .. } => mismatch.hint(),
             Problem::Option(wrong) => wrong.hint.clone(),
             Problem::Twice { .. } => Some("give one of the two".to_owned()),
             Problem::BadKey { .. } => None,
@@ -262,18 +262,18 @@ fn check(spec: &'static StepSpec, config: &Value, literal: bool) -> Vec<Problem>
 }
 
 /// Returns the problem for a mismatch under a key.
-fn problem(field: &'static Field, value: &Value, misfit: Misfit) -> Problem {
-    match (misfit.path.is_empty(), misfit.what) {
+fn problem(field: &'static Field, value: &Value, mismatch: Mismatch) -> Problem {
+    match (mismatch.path.is_empty(), mismatch.what) {
         (true, What::Type { expected, near, .. }) => Problem::WrongType {
             key: field.name,
             expected,
             found: shown(value),
             near,
         },
-        (_, what) => Problem::Inside {
+        (_, what) => Problem::Nested {
             key: field.name,
-            misfit: Misfit {
-                path: misfit.path,
+            mismatch: Mismatch {
+                path: mismatch.path,
                 what,
             },
         },

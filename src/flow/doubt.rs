@@ -12,13 +12,13 @@ const KEYS: &[&str] = &["done", "else", "probe"];
 /// The way in which a step in doubt is resolved.
 #[derive(Debug, Clone)]
 pub enum OnDoubt {
-    Settle(Settle),
+    Resolve(Resolution),
     Probe(Box<Probe>),
 }
 
 /// A resolution that needs no probe.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Settle {
+pub enum Resolution {
     /// A person decides.
     Ask,
     Fail,
@@ -30,20 +30,20 @@ pub enum Settle {
 #[derive(Debug, Clone)]
 pub struct Probe {
     /// The config of a step that reads, with its `:type`; or code that returns such a config or the answer itself.
-    pub look: Value,
+    pub check: Value,
     /// Code that reads the answer out of the step's value.
     pub done: Option<Value>,
     /// The resolution if the probe fails.
-    pub otherwise: Settle,
+    pub otherwise: Resolution,
 }
 
 impl OnDoubt {
     /// Returns the resolution for flows without `:on-doubt`.
     pub fn default_for(effect: Effect, has_key: bool) -> OnDoubt {
-        OnDoubt::Settle(match effect {
-            Effect::External if !has_key => Settle::Ask,
+        OnDoubt::Resolve(match effect {
+            Effect::External if !has_key => Resolution::Ask,
             Effect::External | Effect::OwnStore | Effect::Pure | Effect::Read | Effect::Steps => {
-                Settle::Retry
+                Resolution::Retry
             }
         })
     }
@@ -54,7 +54,7 @@ impl OnDoubt {
             return Ok(None);
         }
         if let Some(settle) = settle(given) {
-            return Ok(Some(OnDoubt::Settle(settle)));
+            return Ok(Some(OnDoubt::Resolve(settle)));
         }
         if given.as_map().is_none() {
             let message = "`:on-doubt` must be `:ask`, `:fail`, `:retry` or a map with `:probe`";
@@ -67,34 +67,34 @@ impl OnDoubt {
             return Err(Wrong::new(CODE, "on-doubt", message)
                 .hint("give a step that checks: `{:probe {:type :http :url ...}}`"));
         }
-        let look = get("probe").cloned().unwrap_or(Value::Nil);
-        if look.as_map().is_some() && look.get("type").and_then(name_of).is_none() {
+        let check = get("probe").cloned().unwrap_or(Value::Nil);
+        if check.as_map().is_some() && check.get("type").and_then(name_of).is_none() {
             let expected = "the config of a step, with its `:type`";
             return Err(Wrong::value(CODE, "on-doubt", "probe", expected));
         }
         let otherwise = match get("else") {
-            None => Settle::Ask,
+            None => Resolution::Ask,
             Some(given) => settle(given).ok_or_else(|| {
                 Wrong::value(CODE, "on-doubt", "else", "`:ask`, `:fail` or `:retry`")
             })?,
         };
         Ok(Some(OnDoubt::Probe(Box::new(Probe {
-            look,
+            check,
             done: get("done").cloned(),
             otherwise,
         }))))
     }
 }
 
-fn settle(given: &Value) -> Option<Settle> {
+fn settle(given: &Value) -> Option<Resolution> {
     match given {
         Value::Keyword(_) | Value::Text(_) => {}
         _ => return None,
     }
     match name_of(given).as_deref() {
-        Some("ask") => Some(Settle::Ask),
-        Some("fail") => Some(Settle::Fail),
-        Some("retry") => Some(Settle::Retry),
+        Some("ask") => Some(Resolution::Ask),
+        Some("fail") => Some(Resolution::Fail),
+        Some("retry") => Some(Resolution::Retry),
         _ => None,
     }
 }

@@ -2,7 +2,7 @@
 
 use flowstone_lang::value::{Sources, Span, Value};
 
-use crate::spec::shape::{Misfit, What};
+use crate::spec::shape::{Mismatch, What};
 
 /// Returns the quoted form, or `None` if the form is not a quote.
 pub(crate) fn quoted(form: &Value) -> Option<Value> {
@@ -85,9 +85,9 @@ pub(crate) fn items(form: &Value) -> Option<Vec<Value>> {
 
 /// Returns the place of a mismatch inside a value, as exactly as the value is written out. `whole` is the value with
 /// its place.
-pub(crate) fn misfit_span(sources: &Sources, whole: (&Value, Span), misfit: &Misfit) -> Span {
+pub(crate) fn misfit_span(sources: &Sources, whole: (&Value, Span), mismatch: &Mismatch) -> Span {
     let (mut at, mut span) = (Some(whole.0.clone()), whole.1);
-    for step in &misfit.path {
+    for step in &mismatch.path {
         let Some(value) = at.take() else {
             return span;
         };
@@ -99,7 +99,7 @@ pub(crate) fn misfit_span(sources: &Sources, whole: (&Value, Span), misfit: &Mis
             at = crate::json::items(&value).and_then(|items| items.get(idx).cloned());
         }
     }
-    match (&misfit.what, at) {
+    match (&mismatch.what, at) {
         (What::Unknown { key, .. }, Some(map @ Value::Map(_))) => {
             entry_spans(sources, &map, &format!(":{key}")).key.or(span)
         }

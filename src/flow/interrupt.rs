@@ -51,17 +51,17 @@ impl Interrupt {
     }
 
     /// Makes the run check whether it is cancelled.
-    pub fn tell_news(&self) {
+    pub fn notify(&self) {
         self.news.store(true, Ordering::SeqCst);
     }
 
     /// Tells whether there is news, and clears the mark.
-    pub fn take_news(&self) -> bool {
+    pub fn take_notification(&self) -> bool {
         self.news.swap(false, Ordering::SeqCst)
     }
 
     /// Waits until there is news, at most for the time of `patience`.
-    pub async fn news(&self, patience: Duration) {
+    pub async fn notified(&self, patience: Duration) {
         let mut left = patience;
         while !self.news.load(Ordering::SeqCst) && !left.is_zero() {
             let slice = left.min(POLL_INTERVAL);

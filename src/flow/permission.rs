@@ -119,7 +119,7 @@ fn is_server_secret_for(name: &str, host: &Host) -> bool {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reach {
     /// This machine, or a network that is not routed publicly.
-    Inside,
+    Private,
     Public,
 }
 

@@ -102,7 +102,7 @@ pub struct Field {
     /// The default, as EDN text.
     pub default: Option<&'static str>,
     /// Whether nil is a value, and does not mean that the key is absent.
-    pub nil_says: bool,
+    pub accepts_nil: bool,
 }
 
 impl Field {
@@ -115,7 +115,7 @@ impl Field {
             type_,
             required: false,
             default: None,
-            nil_says: false,
+            accepts_nil: false,
         }
     }
 
@@ -142,7 +142,7 @@ impl Field {
     #[must_use]
     pub const fn or_nil(self) -> Field {
         Field {
-            nil_says: true,
+            accepts_nil: true,
             ..self
         }
     }

@@ -8,7 +8,7 @@ use flowstone_flow::flow::Flow;
 use flowstone_flow::step::StepError;
 use flowstone_lang::value::Value;
 
-use flowstone_steps::connection_report::{self, Around};
+use flowstone_steps::connection_report::{self, ConnectionSources};
 use flowstone_steps::llm::PROVIDERS;
 
 pub use flowstone_steps::connection_report::{
@@ -21,7 +21,7 @@ const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Returns the slots of flows, what the settings describe, and the providers that the environment knows, in this order.
 pub fn report(engine: &Engine, flows: &[&Flow]) -> Vec<ConnectionReport> {
-    let around = Around {
+    let around = ConnectionSources {
         settings: engine.settings(),
         profile: engine.bindings().profile.as_deref(),
         secrets: engine.secrets(),

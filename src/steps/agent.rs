@@ -6,13 +6,13 @@
 
 mod answer;
 mod approval;
-mod around;
 mod calls;
 mod config;
 mod contents;
 mod conversation;
 mod cost;
 mod evaluate;
+mod extras;
 mod hooks;
 mod inputs;
 mod limits;

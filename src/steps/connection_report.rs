@@ -12,14 +12,14 @@ use crate::llm::dialect::Dialect;
 
 /// The sources in which connections are looked up.
 #[derive(Clone, Copy)]
-pub struct Around<'a> {
+pub struct ConnectionSources<'a> {
     pub settings: &'a Value,
     pub profile: Option<&'a str>,
     pub secrets: &'a dyn Secrets,
 }
 
 /// Returns the slots of flows, the connections in the settings, and the providers in the environment, in this order.
-pub fn report(around: &Around<'_>, flows: &[&Flow]) -> Vec<ConnectionReport> {
+pub fn report(around: &ConnectionSources<'_>, flows: &[&Flow]) -> Vec<ConnectionReport> {
     let mut reports = Vec::new();
     let settings = around.settings;
     for flow in flows {
@@ -62,7 +62,12 @@ fn names(map: Option<&Value>) -> Vec<String> {
     names
 }
 
-fn of_slot(around: &Around<'_>, flow: &Flow, name: &str, slot: &Value) -> ConnectionReport {
+fn of_slot(
+    around: &ConnectionSources<'_>,
+    flow: &Flow,
+    name: &str,
+    slot: &Value,
+) -> ConnectionReport {
     let mut report = of_name(around, flow, name, &flow.slug);
     report.is_optional = matches!(slot.get("optional"), Some(Value::Bool(true)));
     if report.kind == "secret" {
@@ -74,7 +79,12 @@ fn of_slot(around: &Around<'_>, flow: &Flow, name: &str, slot: &Value) -> Connec
     report
 }
 
-fn of_name(around: &Around<'_>, flow: &Flow, name: &str, source: &str) -> ConnectionReport {
+fn of_name(
+    around: &ConnectionSources<'_>,
+    flow: &Flow,
+    name: &str,
+    source: &str,
+) -> ConnectionReport {
     let settings = around.settings;
     let slot = flow.requirement(name);
     let bound = match binding(settings, name) {
@@ -108,7 +118,11 @@ fn of_name(around: &Around<'_>, flow: &Flow, name: &str, source: &str) -> Connec
 }
 
 /// Adds the facts of a connection, and those of its provider.
-fn describe(around: &Around<'_>, report: &mut ConnectionReport, connection: &Connection) {
+fn describe(
+    around: &ConnectionSources<'_>,
+    report: &mut ConnectionReport,
+    connection: &Connection,
+) {
     let dialect = connection.backend.as_deref();
     let dialect = dialect.and_then(|id| PROVIDERS.iter().find(|it| it.id == id));
     report.backend.clone_from(&connection.backend);
@@ -146,7 +160,7 @@ fn own_is_guess(auth: &Auth) -> bool {
 }
 
 /// Returns the first of these secrets that is set; otherwise the first one, as missing.
-fn secret(around: &Around<'_>, names: &[String]) -> SecretReport {
+fn secret(around: &ConnectionSources<'_>, names: &[String]) -> SecretReport {
     let profile = around.profile;
     let secrets = around.secrets;
     let is_set = |name: &str| secrets.find_in(profile, name).is_some();
@@ -160,7 +174,7 @@ fn secret(around: &Around<'_>, names: &[String]) -> SecretReport {
     }
 }
 
-fn of_provider(around: &Around<'_>, name: &str, provider: &Value) -> ConnectionReport {
+fn of_provider(around: &ConnectionSources<'_>, name: &str, provider: &Value) -> ConnectionReport {
     let mut connection = Connection {
         id: name.to_owned(),
         ..Connection::default()
@@ -183,7 +197,7 @@ fn of_provider(around: &Around<'_>, name: &str, provider: &Value) -> ConnectionR
     report
 }
 
-fn is_in_environment(around: &Around<'_>, dialect: &Dialect) -> bool {
+fn is_in_environment(around: &ConnectionSources<'_>, dialect: &Dialect) -> bool {
     let profile = around.profile;
     let configured = around.settings.get("environment");
     let has = |name: &str| configured.is_some_and(|it| it.get(name).is_some());
@@ -193,7 +207,7 @@ fn is_in_environment(around: &Around<'_>, dialect: &Dialect) -> bool {
         || (dialect.id == "ollama" && has("OLLAMA_HOST"))
 }
 
-fn of_environment(around: &Around<'_>, dialect: &Dialect) -> ConnectionReport {
+fn of_environment(around: &ConnectionSources<'_>, dialect: &Dialect) -> ConnectionReport {
     let connection = Connection {
         backend: Some(dialect.id.to_owned()),
         ..Connection::default()
@@ -214,7 +228,7 @@ fn of_environment(around: &Around<'_>, dialect: &Dialect) -> ConnectionReport {
 }
 
 /// Returns the address of a provider for connections that set none.
-fn usual_address(around: &Around<'_>, dialect: &Dialect) -> Option<String> {
+fn usual_address(around: &ConnectionSources<'_>, dialect: &Dialect) -> Option<String> {
     let configured = around.settings.get("environment");
     let of = |name: &str| configured?.get(name)?.as_str().map(str::to_owned);
     of(&dialect.base_variable())

@@ -8,7 +8,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use base64::Engine as _;
-use flowstone_flow::auth::{self, SECRETS_THEMSELVES};
+use flowstone_flow::auth::{self, LITERAL_SECRET_KEYS};
 use flowstone_flow::bindings::Bindings;
 use flowstone_flow::diagnostic::nearest;
 use flowstone_flow::flow::{Flow, name_of};
@@ -158,7 +158,10 @@ pub(crate) fn check_binding(binding: &Value) -> Result<(), String> {
             _ => Err("says `:conn`, which is all it may say then".to_owned()),
         };
     }
-    if let Some(secret) = names.iter().find(|it| SECRETS_THEMSELVES.contains(&&***it)) {
+    if let Some(secret) = names
+        .iter()
+        .find(|it| LITERAL_SECRET_KEYS.contains(&&***it))
+    {
         return Err(format!(
             "holds a secret itself, under `:{secret}`; name it, as in `:auth {{:type :bearer :secret-ref :my-token}}`"
         ));
@@ -361,7 +364,7 @@ impl Auth {
     /// Reads an `:auth` map. It names a secret; a literal secret is refused.
     pub fn read(place: &str, map: &Value) -> Result<Auth, StepError> {
         let fields = Fields::inside(place, map)?;
-        for key in SECRETS_THEMSELVES {
+        for key in LITERAL_SECRET_KEYS {
             if fields.has(key) {
                 return Err(StepError::config("E0753", format!("`{place}` holds a secret itself, under `:{key}`"))
                     .hint("name it instead, `:secret-ref :my-token`, and set MY_TOKEN in the environment or in `.env`"));

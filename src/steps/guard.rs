@@ -167,7 +167,7 @@ impl Guard {
 impl Zone {
     fn reach(self) -> Reach {
         match self {
-            Zone::Loopback | Zone::Private => Reach::Inside,
+            Zone::Loopback | Zone::Private => Reach::Private,
             Zone::Public => Reach::Public,
         }
     }

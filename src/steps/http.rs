@@ -274,7 +274,7 @@ impl Step for Http {
                 request.method,
                 request.url.path()
             )));
-            let asked = Asked::of(&request);
+            let asked = RequestLine::of(&request);
             let answered = answered(cx, fields, request, wanted).await;
             let (status, headers, body) = answered.map_err(|error| asked.note(error))?;
             let mut facts = vec![(Value::keyword("status"), Value::Int(i64::from(status)))];
@@ -286,14 +286,14 @@ impl Step for Http {
 }
 
 /// The request, for errors.
-struct Asked {
+struct RequestLine {
     method: String,
     url: String,
 }
 
-impl Asked {
-    fn of(request: &client::Request) -> Asked {
-        Asked {
+impl RequestLine {
+    fn of(request: &client::Request) -> RequestLine {
+        RequestLine {
             method: request.method.to_string(),
             url: shown::url(&request.url),
         }

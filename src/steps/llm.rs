@@ -61,7 +61,7 @@ use dialect::Dialect;
 pub(crate) use estimate::ESTIMATED;
 use images::Sight;
 use output::Wanted;
-use provider::{Endpoint, Way};
+use provider::{Backend, Endpoint};
 
 /// The built-in model providers.
 pub const PROVIDERS: &[&Dialect] = &[
@@ -216,8 +216,8 @@ async fn call(
         options: options::read(fields, endpoint, wanted)?,
         output: wanted.output.clone(),
         extra: match endpoint.way {
-            Way::Server(_) => options::extra(fields, &endpoint.provider, &endpoint.dialect)?,
-            Way::Script(_) => Vec::new(),
+            Backend::Server(_) => options::extra(fields, &endpoint.provider, &endpoint.dialect)?,
+            Backend::Script(_) => Vec::new(),
         },
     })
 }

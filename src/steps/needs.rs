@@ -41,7 +41,7 @@ pub(crate) fn of_url(url: &Url) -> PlannedNeed {
         host: host_of(url),
         address,
         reach: if is_local || is_inside {
-            Reach::Inside
+            Reach::Private
         } else {
             Reach::Public
         },

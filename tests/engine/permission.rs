@@ -84,8 +84,8 @@ fn need(text: &str) -> Need {
 /// The addresses of these tests: networks of documentation stand for public ones.
 fn reach(address: Option<IpAddr>) -> Reach {
     match address {
-        Some(IpAddr::V4(it)) if it.is_loopback() || it.is_private() => Reach::Inside,
-        Some(IpAddr::V6(it)) if it.is_loopback() || it.is_unique_local() => Reach::Inside,
+        Some(IpAddr::V4(it)) if it.is_loopback() || it.is_private() => Reach::Private,
+        Some(IpAddr::V6(it)) if it.is_loopback() || it.is_unique_local() => Reach::Private,
         _ => Reach::Public,
     }
 }
@@ -448,7 +448,7 @@ fn a_flow_from_elsewhere_starts_with_nothing() {
     let granted = |permissions: &Permissions| {
         ROWS.iter()
             .filter(|(_, text, _)| {
-                decide(&permissions.of_stranger("any", None), &need(text)) == Decision::Granted
+                decide(&permissions.of_outside_flow("any", None), &need(text)) == Decision::Granted
             })
             .count()
     };

@@ -16,21 +16,21 @@ enum Says {
 }
 
 /// A request, as a model would see it.
-struct Asked {
+struct ModelRequest {
     call: Value,
     /// How many turns came before it.
     turn: usize,
 }
 
-impl Asked {
-    fn read(request: &Request) -> Asked {
+impl ModelRequest {
+    fn read(request: &Request) -> ModelRequest {
         let call: Value = serde_json::from_str(&request.body).expect("a JSON body");
         let messages = call["messages"].as_array().expect("messages");
         let turn = messages
             .iter()
             .filter(|it| it["role"] == "assistant")
             .count();
-        Asked { call, turn }
+        ModelRequest { call, turn }
     }
 
     fn text(&self) -> String {
@@ -58,9 +58,9 @@ impl Asked {
 }
 
 /// Starts a model whose turns are given by a function.
-fn model(says: impl Fn(&Asked) -> Says + Send + Sync + 'static) -> Server {
+fn model(says: impl Fn(&ModelRequest) -> Says + Send + Sync + 'static) -> Server {
     Server::start(move |request, number| {
-        let asked = Asked::read(request);
+        let asked = ModelRequest::read(request);
         let chunk = |delta: Value, reason: Value| {
             let choice = json!({"index": 0, "delta": delta, "finish_reason": reason});
             json!({"id": "1", "model": "fake", "choices": [choice]}).to_string()
@@ -184,7 +184,7 @@ fn a_review_reads_remembers_and_is_scored() {
     assert!(shown.contains("turn 3"), "{shown}");
 }
 
-fn fixing(asked: &Asked) -> Says {
+fn fixing(asked: &ModelRequest) -> Says {
     match asked.turn {
         0 => Says::Calls(vec![(
             "files",

@@ -12,7 +12,7 @@ use super::call::StepCall;
 use super::requests::{Performed, Request};
 use super::wait::Waited;
 use super::{Executor, Halt};
-use crate::approval::{Approval, OnSilence};
+use crate::approval::{Approval, OnTimeout};
 use crate::codec;
 use crate::error::EngineError;
 use crate::flow::name_of;
@@ -151,7 +151,7 @@ impl Executor<'_> {
     ) -> Result<Performed, Halt> {
         let call = request.call;
         let silence = match about {
-            About::Failure => OnSilence::Fail,
+            About::Failure => OnTimeout::Fail,
             About::Confirm | About::Review => approval(call, about)?.on_timeout,
         };
         let path = question_path(call, request.progress.questions);
@@ -172,9 +172,9 @@ impl Executor<'_> {
                 }
                 Waited::TimedOut => {
                     let action = match silence {
-                        OnSilence::Fail => "timeout",
-                        OnSilence::Approve => "approve",
-                        OnSilence::Reject => "reject",
+                        OnTimeout::Fail => "timeout",
+                        OnTimeout::Approve => "approve",
+                        OnTimeout::Reject => "reject",
                     };
                     let text = format!("{{:action :{action} :reason :timeout}}");
                     let signal = call.entry(self, EntryKind::Signal, text.clone());

@@ -392,7 +392,7 @@ impl Executor<'_> {
                 if let Err(halt) = self.poll_cancel().await {
                     return halt;
                 }
-                self.options.interrupt.news(POLL_EVERY).await;
+                self.options.interrupt.notified(POLL_EVERY).await;
             }
         };
         tokio::select! {

@@ -113,7 +113,7 @@ impl Executor<'_> {
     pub(super) async fn poll_cancel(&self) -> Result<(), Halt> {
         self.check_cancel()?;
         let is_unwinding = self.is_compensating.get() || self.cancelling.borrow().is_some();
-        let has_news = self.options.interrupt.take_news();
+        let has_news = self.options.interrupt.take_notification();
         if !self.shared.poll_is_due(self.now_ms()) && !has_news {
             return Ok(());
         }

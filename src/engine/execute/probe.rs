@@ -66,27 +66,27 @@ impl Executor<'_> {
             Progress::Status("checking whether it was done".to_owned()),
         );
         let cx = call.context(self, call.attempts.get());
-        let look = match &probe.look {
-            Value::Map(_) => Ok(probe.look.clone()),
+        let check = match &probe.check {
+            Value::Map(_) => Ok(probe.check.clone()),
             code => match cx.function(code) {
                 Ok(code) => cx.call(&code, &[self.doubted(call)]).await,
                 Err(error) => Err(error),
             },
         };
-        let look = match look {
-            Ok(look) => look,
+        let check = match check {
+            Ok(check) => check,
             Err(error) => return Ok(Err(error)),
         };
-        let seen = match look.get("type") {
-            Some(kind) if look.as_map().is_some() => {
-                match self.perform_probe(call, kind, &look).await? {
+        let seen = match check.get("type") {
+            Some(kind) if check.as_map().is_some() => {
+                match self.perform_probe(call, kind, &check).await? {
                     Ok(seen) => seen,
                     // A missing object was not created.
                     Err(error) if error.kind == "not-found" => return Ok(Ok(Found::NotDone)),
                     Err(error) => return Ok(Err(error)),
                 }
             }
-            _ => look,
+            _ => check,
         };
         let verdict = match &probe.done {
             None => Ok(seen),

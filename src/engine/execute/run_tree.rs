@@ -66,7 +66,7 @@ impl Executed {
         if self.branch.has_child() || self.close == ParentClose::Abandon {
             self.interrupt.trigger();
         } else {
-            self.interrupt.tell_news();
+            self.interrupt.notify();
         }
     }
 }

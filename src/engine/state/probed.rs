@@ -1,7 +1,7 @@
 //! A probe has checked whether an attempt in doubt took effect.
 
 use super::{Decision, Note, Policy, Progress, doubted};
-use crate::doubt::Settle;
+use crate::doubt::Resolution;
 use crate::step::StepError;
 
 /// The finding of a probe.
@@ -12,7 +12,7 @@ pub(crate) enum Probed {
     NotDone,
     /// The probe failed, so the attempt in doubt is resolved without it.
     Failed {
-        settle: Settle,
+        settle: Resolution,
         error: Box<StepError>,
     },
 }
@@ -31,9 +31,9 @@ pub(super) fn decide(progress: &Progress, probed: Probed, policy: &Policy<'_>) -
         },
         Probed::NotDone => Decision::note(Note::Probe { done: false }),
         Probed::Failed { settle, error } => match settle {
-            Settle::Ask => doubted::decide(error, true, policy),
-            Settle::Fail => doubted::decide(error, false, policy),
-            Settle::Retry => Decision::then(progress.settle(Settle::Retry, policy)),
+            Resolution::Ask => doubted::decide(error, true, policy),
+            Resolution::Fail => doubted::decide(error, false, policy),
+            Resolution::Retry => Decision::then(progress.settle(Resolution::Retry, policy)),
         },
     }
 }

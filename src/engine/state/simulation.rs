@@ -7,7 +7,7 @@ use super::tests::{Rules, error, reply, retries, value};
 use super::{
     About, Action, Asking, End, Event, Note, OnError, Probed, Progress, ReplyAction, State,
 };
-use crate::doubt::{OnDoubt, Probe, Settle};
+use crate::doubt::{OnDoubt, Probe, Resolution};
 use crate::ids::RunId;
 use crate::ports::EntryKind;
 use crate::step::{OnTimeout, WaitSpec};
@@ -210,9 +210,9 @@ impl<'r> World<'r> {
             return;
         };
         let is_settled = match &self.rules.on_doubt {
-            OnDoubt::Settle(Settle::Retry) => true,
-            OnDoubt::Probe(probe) if probe.otherwise == Settle::Retry => true,
-            OnDoubt::Probe(_) | OnDoubt::Settle(_) => {
+            OnDoubt::Resolve(Resolution::Retry) => true,
+            OnDoubt::Probe(probe) if probe.otherwise == Resolution::Retry => true,
+            OnDoubt::Probe(_) | OnDoubt::Resolve(_) => {
                 let mut later = self.journal[lost..].iter();
                 later.any(|(kind, payload)| {
                     let decides = payload.contains(":retry") || payload.contains(":done? false");
@@ -350,9 +350,9 @@ fn wait() -> WaitSpec {
 
 fn random_rules(draws: &mut Draws) -> Rules {
     let settle = |number| match number {
-        0 => Settle::Ask,
-        1 => Settle::Fail,
-        _ => Settle::Retry,
+        0 => Resolution::Ask,
+        1 => Resolution::Fail,
+        _ => Resolution::Retry,
     };
     Rules {
         journals_attempts: draws.chance(2),
@@ -363,9 +363,9 @@ fn random_rules(draws: &mut Draws) -> Rules {
             _ => OnError::Checkpoint,
         },
         on_doubt: match draws.below(6) {
-            number @ 0..=2 => OnDoubt::Settle(settle(number)),
+            number @ 0..=2 => OnDoubt::Resolve(settle(number)),
             number => OnDoubt::Probe(Box::new(Probe {
-                look: Value::Nil,
+                check: Value::Nil,
                 done: None,
                 otherwise: settle(number - 3),
             })),

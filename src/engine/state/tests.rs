@@ -8,7 +8,7 @@ use super::{
     About, Action, Asking, Event, Note, OnError, Policy, Probed, Progress, Reply, ReplyAction,
     State, WaitFor, next,
 };
-use crate::doubt::{OnDoubt, Settle};
+use crate::doubt::{OnDoubt, Resolution};
 use crate::ids::RunId;
 use crate::ports::EntryKind;
 use crate::retry;
@@ -33,7 +33,7 @@ impl Rules {
             journals_attempts: true,
             retry: retries(1),
             on_error: OnError::Fail,
-            on_doubt: OnDoubt::Settle(Settle::Ask),
+            on_doubt: OnDoubt::Resolve(Resolution::Ask),
             confirms: false,
             reviews: false,
             drafts: false,
@@ -336,7 +336,7 @@ fn each_event_has_its_entries_and_its_action() {
             &plain,
             running,
             Event::Probed(Probed::Failed {
-                settle: Settle::Retry,
+                settle: Resolution::Retry,
                 error: error("in-doubt"),
             }),
             "perform 2",

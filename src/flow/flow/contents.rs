@@ -14,7 +14,7 @@ use crate::auth;
 use crate::definition::is_identifier;
 use crate::diagnostic::{Diagnostic, nearest};
 use crate::forms::{entry_spans, item_span, misfit_span};
-use crate::spec::shape::{self, Misfit, What};
+use crate::spec::shape::{self, Mismatch, What};
 use crate::step::{Field, FieldType};
 
 const CODE: &str = "E0472";
@@ -72,9 +72,9 @@ impl Contents<'_> {
     /// Checks one map. `what` is its name in messages.
     fn entry(&mut self, what: &str, fields: &'static [Field], entry: &Value, span: Span) {
         let own = without_extensions(entry);
-        for misfit in shape::misfits(FieldType::Keys(fields), &own, true) {
-            let at = misfit_span(self.sources, (entry, span), &misfit);
-            self.findings.push(finding(what, &misfit).at(at));
+        for mismatch in shape::misfits(FieldType::Keys(fields), &own, true) {
+            let at = misfit_span(self.sources, (entry, span), &mismatch);
+            self.findings.push(finding(what, &mismatch).at(at));
         }
     }
 
@@ -175,16 +175,16 @@ fn without_extensions(value: &Value) -> Value {
     }
 }
 
-fn finding(what: &str, misfit: &Misfit) -> Diagnostic {
-    let path = misfit.path.join(" ");
+fn finding(what: &str, mismatch: &Mismatch) -> Diagnostic {
+    let path = mismatch.path.join(" ");
     let whole = match path.as_str() {
         "" => what.to_owned(),
         path => format!("`{path}` of {what}"),
     };
-    let is_in_auth = misfit.path.last().is_some_and(|last| last == ":auth");
-    let found = match &misfit.what {
+    let is_in_auth = mismatch.path.last().is_some_and(|last| last == ":auth");
+    let found = match &mismatch.what {
         What::Unknown { key, .. }
-            if is_in_auth && auth::SECRETS_THEMSELVES.contains(&key.as_str()) =>
+            if is_in_auth && auth::LITERAL_SECRET_KEYS.contains(&key.as_str()) =>
         {
             let message = format!("{whole} holds a secret itself, under `:{key}`");
             return Diagnostic::error("E0753", message).hint(
@@ -204,7 +204,7 @@ fn finding(what: &str, misfit: &Misfit) -> Diagnostic {
             expected, found, ..
         } => Diagnostic::error(CODE, format!("{whole} must be {expected}, not {found}")),
     };
-    match misfit.hint() {
+    match mismatch.hint() {
         Some(hint) => found.hint(hint),
         None => found,
     }

@@ -19,7 +19,7 @@ use crate::diagnostic::Diagnostic;
 use crate::forms::{entry_spans, item_span, misfit_span, quoted};
 use crate::natives::fanout;
 use crate::permission::PlannedNeed;
-use crate::spec::shape::Misfit;
+use crate::spec::shape::Mismatch;
 use crate::step::{Effect, Step, StepSpec};
 use crate::{call_flow, call_problem};
 
@@ -268,8 +268,8 @@ impl Lint<'_> {
                 let spans = entry_spans(self.sources, config, &format!(":{key}"));
                 match &problem {
                     Problem::WrongType { .. } => spans.value,
-                    Problem::Inside { misfit, .. } => {
-                        nested_span(self.sources, config, (key, misfit))
+                    Problem::Nested { mismatch, .. } => {
+                        nested_span(self.sources, config, (key, mismatch))
                     }
                     Problem::Option(wrong) => match (&wrong.inner, config.get(key)) {
                         (Some(inner), Some(option @ Value::Map(_))) => {
@@ -368,10 +368,10 @@ fn literal_problems(spec: &'static StepSpec, config: &Value) -> Vec<Problem> {
 }
 
 /// Returns the place of a value inside the value of a key, as exactly as it is written out.
-fn nested_span(sources: &Sources, config: &Value, (key, misfit): (&str, &Misfit)) -> Span {
+fn nested_span(sources: &Sources, config: &Value, (key, mismatch): (&str, &Mismatch)) -> Span {
     let span = entry_spans(sources, config, &format!(":{key}")).value;
     let value = config.get(key).cloned().unwrap_or(Value::Nil);
-    misfit_span(sources, (&value, span), misfit)
+    misfit_span(sources, (&value, span), mismatch)
 }
 
 /// Finds a step type by its name or an alias.

@@ -82,9 +82,9 @@ fn check(options: &Value, literal: bool) -> Vec<Problem> {
     let misfits = shape::misfits(FieldType::Keys(OPTIONS), options, literal);
     let mut problems: Vec<Problem> = misfits
         .into_iter()
-        .map(|misfit| {
-            let path = misfit.path.join(" ");
-            let message = match (&misfit.what, path.as_str()) {
+        .map(|mismatch| {
+            let path = mismatch.path.join(" ");
+            let message = match (&mismatch.what, path.as_str()) {
                 (What::Unknown { key, .. }, "") => format!("flow/poll has no option :{key}"),
                 (What::Unknown { key, .. }, path) => format!("{path} of flow/poll has no :{key}"),
                 (What::Missing { key, .. }, _) => format!("flow/poll needs :{key}"),
@@ -105,17 +105,17 @@ fn check(options: &Value, literal: bool) -> Vec<Problem> {
                     format!("{path} of flow/poll must be {expected}, not {found}")
                 }
             };
-            let first = misfit
+            let first = mismatch
                 .path
                 .first()
                 .map(|key| key.trim_start_matches(':').to_owned());
-            let key = match &misfit.what {
+            let key = match &mismatch.what {
                 What::Unknown { key, .. } => first.or(Some(key.clone())),
                 What::Missing { .. } | What::Type { .. } => first,
             };
             Problem {
                 key,
-                hint: misfit.hint(),
+                hint: mismatch.hint(),
                 message,
             }
         })

@@ -85,7 +85,7 @@ impl Permissions {
 
     /// Returns the permissions of a flow from elsewhere: those that it was trusted with in this version, by its digest,
     /// and those of the command.
-    pub fn of_stranger(&self, slug: &str, digest: Option<&str>) -> Allow {
+    pub fn of_outside_flow(&self, slug: &str, digest: Option<&str>) -> Allow {
         let mut allow = Allow {
             home: self.defaults.home.clone(),
             ..Allow::default()

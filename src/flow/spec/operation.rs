@@ -131,7 +131,7 @@ impl StepSpec {
     ) -> Result<(), Misuse> {
         let is_there = |key: &str| match (self.field(key), config.get(key)) {
             (_, None) => false,
-            (Some(field), Some(Value::Nil)) => field.nil_says,
+            (Some(field), Some(Value::Nil)) => field.accepts_nil,
             (_, Some(value)) => !value.is_nil(),
         };
         let Some(missing) = operation.needs.iter().find(|key| !is_there(key)) else {

@@ -11,7 +11,7 @@ use crate::json;
 
 /// A mismatch, with its path.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Misfit {
+pub struct Mismatch {
     /// Keys with their colons, and indices, from the outside in; empty for the value itself.
     pub path: Vec<String>,
     pub what: What,
@@ -36,15 +36,15 @@ pub enum What {
     },
 }
 
-impl Misfit {
-    fn of(what: What) -> Misfit {
-        Misfit {
+impl Mismatch {
+    fn of(what: What) -> Mismatch {
+        Mismatch {
             path: Vec::new(),
             what,
         }
     }
 
-    fn below(mut self, step: String) -> Misfit {
+    fn below(mut self, step: String) -> Mismatch {
         self.path.insert(0, step);
         self
     }
@@ -62,7 +62,7 @@ impl Misfit {
 }
 
 /// Returns the mismatches of a value. With `literal`, the value is a form, and computed parts match any type.
-pub fn misfits(type_: FieldType, value: &Value, literal: bool) -> Vec<Misfit> {
+pub fn misfits(type_: FieldType, value: &Value, literal: bool) -> Vec<Mismatch> {
     if literal && is_computed(value) {
         return Vec::new();
     }
@@ -75,8 +75,8 @@ pub fn misfits(type_: FieldType, value: &Value, literal: bool) -> Vec<Misfit> {
     }
 }
 
-fn wrong(type_: FieldType, value: &Value) -> Misfit {
-    Misfit::of(What::Type {
+fn wrong(type_: FieldType, value: &Value) -> Mismatch {
+    Mismatch::of(What::Type {
         expected: expected(type_),
         found: shown(value),
         near: near(type_, value),
@@ -106,7 +106,12 @@ fn is_computed(form: &Value) -> bool {
     matches!(form, Value::List(_) | Value::Symbol(_) | Value::Name(_))
 }
 
-fn in_map(fields: &'static [Field], type_: FieldType, value: &Value, literal: bool) -> Vec<Misfit> {
+fn in_map(
+    fields: &'static [Field],
+    type_: FieldType,
+    value: &Value,
+    literal: bool,
+) -> Vec<Mismatch> {
     let Some(map) = value.as_map() else {
         return vec![wrong(type_, value)];
     };
@@ -119,7 +124,7 @@ fn in_map(fields: &'static [Field], type_: FieldType, value: &Value, literal: bo
         }
         let name = name_of(key).unwrap_or_else(|| key.kind().into());
         let Some(field) = fields.iter().find(|field| field.name == &*name) else {
-            found.push(Misfit::of(What::Unknown {
+            found.push(Mismatch::of(What::Unknown {
                 key: name.to_string(),
                 known: fields.iter().map(|field| field.name).collect(),
             }));
@@ -127,7 +132,7 @@ fn in_map(fields: &'static [Field], type_: FieldType, value: &Value, literal: bo
         };
         if !inner.is_nil() {
             let inside = misfits(field.type_, inner, literal).into_iter();
-            found.extend(inside.map(|misfit| misfit.below(format!(":{}", field.name))));
+            found.extend(inside.map(|mismatch| mismatch.below(format!(":{}", field.name))));
         }
     }
     if has_computed_key {
@@ -141,7 +146,7 @@ fn in_map(fields: &'static [Field], type_: FieldType, value: &Value, literal: bo
     };
     // A misspelt key is reported once, and not also as a missing one.
     let is_misspelt = |field: &&Field| {
-        found.iter().any(|misfit| match &misfit.what {
+        found.iter().any(|mismatch| match &mismatch.what {
             What::Unknown { key, .. } => nearest(key, [field.name]).is_some(),
             _ => false,
         })
@@ -150,9 +155,9 @@ fn in_map(fields: &'static [Field], type_: FieldType, value: &Value, literal: bo
         .iter()
         .filter(is_missing)
         .filter(|field| !is_misspelt(field));
-    let missing: Vec<Misfit> = missing
+    let missing: Vec<Mismatch> = missing
         .map(|field| {
-            Misfit::of(What::Missing {
+            Mismatch::of(What::Missing {
                 key: field.name,
                 doc: field.doc,
             })
@@ -162,7 +167,7 @@ fn in_map(fields: &'static [Field], type_: FieldType, value: &Value, literal: bo
     found
 }
 
-fn in_list(item: FieldType, type_: FieldType, value: &Value, literal: bool) -> Vec<Misfit> {
+fn in_list(item: FieldType, type_: FieldType, value: &Value, literal: bool) -> Vec<Mismatch> {
     if !is(FieldType::Items, value) {
         return vec![wrong(type_, value)];
     }
@@ -170,7 +175,7 @@ fn in_list(item: FieldType, type_: FieldType, value: &Value, literal: bool) -> V
     let each = items.iter().enumerate();
     each.flat_map(|(idx, inner)| {
         let inside = misfits(item, inner, literal).into_iter();
-        inside.map(move |misfit| misfit.below(idx.to_string()))
+        inside.map(move |mismatch| mismatch.below(idx.to_string()))
     })
     .collect()
 }
@@ -182,7 +187,7 @@ fn in_any(
     type_: FieldType,
     value: &Value,
     literal: bool,
-) -> Vec<Misfit> {
+) -> Vec<Mismatch> {
     if let Some(found) = by_name(types, value, literal) {
         return found;
     }
@@ -203,7 +208,7 @@ fn in_any(
 
 /// Selects one of several maps by a required key that has a single allowed name in each, such as `:type`. Returns the
 /// mismatches of the selected one; `None` if the alternatives or the value have no such key.
-fn by_name(types: &'static [FieldType], value: &Value, literal: bool) -> Option<Vec<Misfit>> {
+fn by_name(types: &'static [FieldType], value: &Value, literal: bool) -> Option<Vec<Mismatch>> {
     let map = value.as_map()?;
     let maps = types.iter().filter_map(|one| match one {
         FieldType::Keys(fields) => Some(*fields),
@@ -232,7 +237,7 @@ fn by_name(types: &'static [FieldType], value: &Value, literal: bool) -> Option<
         };
         return Some(match is_open {
             true => Vec::new(),
-            false => vec![Misfit::of(missing)],
+            false => vec![Mismatch::of(missing)],
         });
     };
     if literal && is_computed(given) {
@@ -248,10 +253,10 @@ fn by_name(types: &'static [FieldType], value: &Value, literal: bool) -> Option<
         found: shown(given),
         near: nearest(&name, known),
     };
-    Some(vec![Misfit::of(what).below(format!(":{key}"))])
+    Some(vec![Mismatch::of(what).below(format!(":{key}"))])
 }
 
-fn is_inside(found: &Misfit) -> bool {
+fn is_inside(found: &Mismatch) -> bool {
     !found.path.is_empty() || !matches!(found.what, What::Type { .. })
 }
 

@@ -56,7 +56,7 @@ impl Services {
         let allow = match self.is_outside {
             true => self
                 .permissions
-                .of_stranger(&flow.slug, flow.digest.as_deref()),
+                .of_outside_flow(&flow.slug, flow.digest.as_deref()),
             false => self.permissions.of_flow(&flow.slug),
         };
         Rc::new(Gate::new(&self.project_root, allow))

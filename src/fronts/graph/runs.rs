@@ -597,7 +597,7 @@ fn decided(error: EngineError) -> GraphError {
 
 /// Whether there is more of a run's events.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Stand {
+pub enum FeedState {
     More,
     /// The run is not over.
     Open,
@@ -641,21 +641,21 @@ impl Reader {
     ///
     /// # Errors
     /// When the store cannot be read.
-    pub async fn page(&mut self) -> Result<(Vec<RunEvent>, Stand), EngineError> {
+    pub async fn page(&mut self) -> Result<(Vec<RunEvent>, FeedState), EngineError> {
         let page = self.stores.feed.read(&self.run, self.after, PAGE).await?;
         let Some(page) = page.filter(|page| !page.is_pruned) else {
-            return Ok((Vec::new(), Stand::Ended));
+            return Ok((Vec::new(), FeedState::Ended));
         };
         let stand = match (page.rows.len() >= PAGE, page.status.is_final()) {
-            (true, _) => Stand::More,
-            (false, true) => Stand::Ended,
-            (false, false) => Stand::Open,
+            (true, _) => FeedState::More,
+            (false, true) => FeedState::Ended,
+            (false, false) => FeedState::Open,
         };
         if page.rows.is_empty() {
             return Ok((Vec::new(), stand));
         }
         let Some(row) = self.stores.runs.find(&self.run).await? else {
-            return Ok((Vec::new(), Stand::Ended));
+            return Ok((Vec::new(), FeedState::Ended));
         };
         let mut events = Vec::new();
         for found in &page.rows {
@@ -674,7 +674,7 @@ impl Reader {
         loop {
             let (events, stand) = self.page().await?;
             all.extend(events);
-            if stand != Stand::More {
+            if stand != FeedState::More {
                 return Ok(all);
             }
         }

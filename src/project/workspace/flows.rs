@@ -86,7 +86,7 @@ fn brief(cx: &StepContext, file: &FlowFile) -> Value {
 }
 
 /// A flow that was asked for, as its text and what it is.
-struct Asked {
+struct RequestedFlow {
     slug: Rc<str>,
     source: &'static str,
     file: Option<String>,
@@ -183,7 +183,7 @@ pub(super) async fn pull(cx: &StepContext, args: &Args) -> Result<Value, StepErr
     Ok(facts(asked.facts().into_iter().chain([literal])))
 }
 
-impl Asked {
+impl RequestedFlow {
     /// Returns what `flows/show` and `flows/pull` both report of a flow.
     fn facts(&self) -> [(&'static str, Value); 5] {
         let program = self.loaded.as_ref().map(|loaded| &*loaded.program.hash);
@@ -198,7 +198,7 @@ impl Asked {
 }
 
 /// Finds what is asked for: the flow's file, its draft, the younger of both, or a program that ran once.
-async fn asked(cx: &StepContext, args: &Args) -> Result<Asked, StepError> {
+async fn asked(cx: &StepContext, args: &Args) -> Result<RequestedFlow, StepError> {
     let slug = args.needed("flow-slug")?;
     if let Some(hash) = args
         .name("version")?
@@ -273,7 +273,7 @@ fn of_file(
     slug: Rc<str>,
     source: &'static str,
     args: &Args,
-) -> Result<Asked, StepError> {
+) -> Result<RequestedFlow, StepError> {
     let is_draft = file.path.starts_with(cx.home().join("drafts"));
     let may = |found: &Path| match is_draft {
         true => Ok(()),
@@ -287,7 +287,7 @@ fn of_file(
     });
     let text = read.and_then(|opened| io::read_to_string(&*opened.file));
     let text = text.map_err(|error| unreadable(&error))?;
-    Ok(Asked {
+    Ok(RequestedFlow {
         slug: file
             .loaded
             .as_ref()
@@ -300,7 +300,11 @@ fn of_file(
     })
 }
 
-async fn by_version(cx: &StepContext, slug: &Rc<str>, hash: &str) -> Result<Asked, StepError> {
+async fn by_version(
+    cx: &StepContext,
+    slug: &Rc<str>,
+    hash: &str,
+) -> Result<RequestedFlow, StepError> {
     let missing = || {
         StepError::new(
             "E0839",
@@ -317,7 +321,7 @@ async fn by_version(cx: &StepContext, slug: &Rc<str>, hash: &str) -> Result<Aske
     let text = flows::text_of(&program)
         .filter(|_| is_it)
         .ok_or_else(missing)?;
-    Ok(Asked {
+    Ok(RequestedFlow {
         slug: slug.clone(),
         source: "version",
         file: None,

@@ -5,10 +5,10 @@ mod batch;
 use flowstone_flow::step::{NestedRequest, NestedResult, Progress, StepContext, StepError};
 use flowstone_lang::value::Value;
 
-use super::around::Around;
 use super::calls::{self, Call, Tally};
 use super::config::{Config, Kind};
 use super::conversation::Conversation;
+use super::extras::LoopExtras;
 use super::inputs;
 use super::limits::Budget;
 use super::notes::{facts, shortened};
@@ -24,14 +24,14 @@ pub(super) async fn run(cx: &StepContext, kind: Kind, given: Value) -> Result<Va
     let ended = rounds.go().await;
     rounds.warn_of_estimates();
     let record = rounds.record;
-    let Start { config, around, .. } = &mut *start;
+    let Start { config, extras, .. } = &mut *start;
     match ended {
         Ok(ending) => {
             if let Some(warning) = ending.without_answer() {
-                around.warn(cx, warning);
+                extras.warn(cx, warning);
             }
             let result = record.result(ending);
-            Ok(Box::pin(around.after(cx, &config.given, result)).await)
+            Ok(Box::pin(extras.after(cx, &config.given, result)).await)
         }
         Err(error) => {
             let error = match record.usage.total() {
@@ -39,7 +39,7 @@ pub(super) async fn run(cx: &StepContext, kind: Kind, given: Value) -> Result<Va
                 _ => error.with("usage", record.usage.value()),
             };
             let so_far = record.result(Ending::failed());
-            Err(Box::pin(around.failed(cx, &config.given, so_far, error)).await)
+            Err(Box::pin(extras.failed(cx, &config.given, so_far, error)).await)
         }
     }
 }
@@ -47,7 +47,7 @@ pub(super) async fn run(cx: &StepContext, kind: Kind, given: Value) -> Result<Va
 /// The initial state of a loop.
 struct Start {
     config: Config,
-    around: Around,
+    extras: LoopExtras,
     tools: Toolset,
     messages: Vec<Value>,
     budget: Option<Budget>,
@@ -56,10 +56,10 @@ struct Start {
 async fn start(cx: &StepContext, kind: Kind, given: Value) -> Result<Box<Start>, StepError> {
     let mut config = Config::read(cx, kind, given)?;
     config.known_inputs = inputs::with_types(cx, &config.inputs).await?;
-    let mut around = Around::read(cx, &config.given)?;
+    let mut extras = LoopExtras::read(cx, &config.given)?;
     let mut tools = Toolset::read(cx, &config.envelope).await?;
-    tools.add(around.tools());
-    let before = around.before(cx).await?;
+    tools.add(extras.tools());
+    let before = extras.before(cx).await?;
     let (memory, budgets) = (before.memory, [Budget::around(cx), before.budget]);
     let budget = config.limits.budget.into_iter();
     let budget = budget.chain(budgets.into_iter().flatten());
@@ -67,7 +67,7 @@ async fn start(cx: &StepContext, kind: Kind, given: Value) -> Result<Box<Start>,
     Ok(Box::new(Start {
         budget: budget.min_by_key(|budget| budget.tokens),
         config,
-        around,
+        extras,
         tools,
         messages,
     }))
@@ -77,7 +77,7 @@ async fn start(cx: &StepContext, kind: Kind, given: Value) -> Result<Box<Start>,
 struct Rounds<'a> {
     cx: &'a StepContext,
     config: &'a Config,
-    around: &'a mut Around,
+    extras: &'a mut LoopExtras,
     tools: &'a mut Toolset,
     conversation: Conversation,
     tally: Tally,
@@ -99,7 +99,7 @@ impl<'a> Rounds<'a> {
         Rounds {
             cx,
             config: &start.config,
-            around: &mut start.around,
+            extras: &mut start.extras,
             tools: &mut start.tools,
             conversation: Conversation::new(std::mem::take(&mut start.messages)),
             tally: Tally::default(),
@@ -174,7 +174,7 @@ impl<'a> Rounds<'a> {
                 "the provider reports no usage: {estimated} of the {} tokens are an estimate, and the budget holds for it",
                 self.record.usage.total()
             );
-            self.around.warn(self.cx, warning);
+            self.extras.warn(self.cx, warning);
         }
     }
 
@@ -184,7 +184,7 @@ impl<'a> Rounds<'a> {
         let performed = match &asked.result {
             Err(error) if error.code == StepError::TOO_LONG && self.conversation.shorten() => {
                 let words = "the conversation is too long for the model: old results of tools are shortened";
-                self.around.warn(self.cx, words.to_owned());
+                self.extras.warn(self.cx, words.to_owned());
                 self.ask().await
             }
             _ => asked,
@@ -192,7 +192,7 @@ impl<'a> Rounds<'a> {
         let reply = performed.result?;
         let repairs = self.record.turn(&reply) - 1;
         self.repairs = (self.repairs - repairs).max(0);
-        self.around
+        self.extras
             .turn(&reply, performed.began_ms, performed.ended_ms);
         Ok(reply)
     }

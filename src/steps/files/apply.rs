@@ -73,12 +73,13 @@ pub(super) fn diff(draft: &mut Draft, patches: &[FilePatch]) -> Result<Vec<Appli
             }
         };
         let asked = patch.new.as_deref().or(patch.old.as_deref());
-        let text = patch::apply(&text, &patch.hunks).map_err(|misfit| FilesError::Misfit {
-            path: asked.unwrap_or_default().to_string(),
-            hunk: misfit.hunk,
-            header: misfit.header,
-            why: misfit.why,
-        })?;
+        let text =
+            patch::apply(&text, &patch.hunks).map_err(|misfit| FilesError::HunkMismatch {
+                path: asked.unwrap_or_default().to_string(),
+                hunk: misfit.hunk,
+                header: misfit.header,
+                why: misfit.why,
+            })?;
         let (path, status) = match (&patch.new, from) {
             (None, from) => {
                 let path = from.unwrap_or_default();

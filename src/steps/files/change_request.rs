@@ -132,7 +132,7 @@ pub fn without_connection(provider: Provider, repo: &Repo) -> StepError {
 
 /// The change request to open.
 #[derive(Clone, Debug)]
-pub struct Asked {
+pub struct NewChangeRequest {
     /// The branch with the changes.
     pub branch: String,
     /// The branch to merge into; by default the repository's default branch.
@@ -162,7 +162,7 @@ pub struct Server {
 
 impl Server {
     /// Finds the open change request for these branches, or opens one.
-    pub async fn open(&self, asked: &Asked) -> Result<Opened, StepError> {
+    pub async fn open(&self, asked: &NewChangeRequest) -> Result<Opened, StepError> {
         for (key, text) in [("branch", &asked.branch), ("title", &asked.title)] {
             if text.trim().is_empty() {
                 return Err(StepError::config(
@@ -209,7 +209,11 @@ impl Server {
         })
     }
 
-    async fn find(&self, asked: &Asked, base: &str) -> Result<Option<Opened>, StepError> {
+    async fn find(
+        &self,
+        asked: &NewChangeRequest,
+        base: &str,
+    ) -> Result<Option<Opened>, StepError> {
         let mut url = self.requests()?;
         let owner = self.repo.path.split('/').next().unwrap_or_default();
         let question = match self.provider {
@@ -233,7 +237,7 @@ impl Server {
         }
     }
 
-    fn body(&self, asked: &Asked, base: &str) -> Json {
+    fn body(&self, asked: &NewChangeRequest, base: &str) -> Json {
         match self.provider {
             Provider::GitHub => json!({
                 "title": asked.title,

@@ -52,7 +52,7 @@ pub enum FilesError {
     #[error("line {line} of the patch: {why}")]
     BadPatch { line: usize, why: String },
     #[error("hunk {hunk} of `{path}` ({header}) does not apply: {why}")]
-    Misfit {
+    HunkMismatch {
         path: String,
         hunk: usize,
         header: String,
@@ -149,7 +149,7 @@ impl FilesError {
             Self::NotUnique { .. } => ("E0784", "not-unique"),
             Self::BadRange { .. } => ("E0785", "out-of-range"),
             Self::BadPatch { .. } => ("E0786", "bad-patch"),
-            Self::Misfit { .. } | Self::PatchMisfit { .. } => ("E0786", "no-match"),
+            Self::HunkMismatch { .. } | Self::PatchMisfit { .. } => ("E0786", "no-match"),
             Self::BadTarget { .. } => ("E0787", "bad-path"),
             Self::Differs { .. } | Self::Taken { .. } => ("E0787", "exists"),
             Self::Exists { .. } => ("E0789", "exists"),
@@ -200,7 +200,7 @@ impl FilesError {
             Self::NotUnique { .. } => "include more of the surrounding lines in `:old`, or replace all with `:all? true`".into(),
             Self::BadRange { .. } => "lines are counted from 1; `:end-line` one below `:start-line` puts lines in before it".into(),
             Self::BadPatch { .. } => "nothing was changed; a diff as `git diff` writes it is understood".into(),
-            Self::Misfit { .. } | Self::PatchMisfit { .. } => "no file was changed; read the file again and make a patch for its current content".into(),
+            Self::HunkMismatch { .. } | Self::PatchMisfit { .. } => "no file was changed; read the file again and make a patch for its current content".into(),
             Self::BadTarget { .. } => "choose another folder of the project, or leave `:to` out for a temporary one".into(),
             Self::Differs { .. } => "`:overwrite? true` replaces these files and leaves all others as they are; or choose another `:to`".into(),
             Self::Taken { .. } => "`:overwrite? true` replaces it; or choose another `:path`".into(),
@@ -240,7 +240,7 @@ impl FilesError {
             | Self::Differs { path, .. }
             | Self::Taken { path }
             | Self::Exists { path }
-            | Self::Misfit { path, .. }
+            | Self::HunkMismatch { path, .. }
             | Self::NoMatch { path, .. }
             | Self::NotText { path }
             | Self::NotUnique { path, .. }

@@ -431,7 +431,7 @@ impl Hunk {
 
 /// The reason why a hunk does not apply.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Misfit {
+pub struct HunkMismatch {
     /// The number of the hunk, counted from 1.
     pub hunk: usize,
     pub header: String,
@@ -439,7 +439,7 @@ pub struct Misfit {
 }
 
 /// Applies hunks to a text. Their lines must match exactly, but may be at other places than the headers state.
-pub fn apply(text: &str, hunks: &[Hunk]) -> Result<String, Misfit> {
+pub fn apply(text: &str, hunks: &[Hunk]) -> Result<String, HunkMismatch> {
     let lines: Vec<&str> = text.split_inclusive('\n').collect();
     let mut out = String::with_capacity(text.len());
     let (mut done, mut shift) = (0, 0_isize);
@@ -454,7 +454,7 @@ pub fn apply(text: &str, hunks: &[Hunk]) -> Result<String, Misfit> {
             .saturating_add_signed(shift)
             .clamp(done, lines.len().max(done));
         let Some(at) = find(&lines, &old, done, wanted) else {
-            return Err(Misfit {
+            return Err(HunkMismatch {
                 hunk: idx + 1,
                 header: hunk.header.clone(),
                 why: misfit(&lines, &old, done, wanted),
@@ -471,7 +471,7 @@ pub fn apply(text: &str, hunks: &[Hunk]) -> Result<String, Misfit> {
         }
         done = at + old.len();
         if done < lines.len() && !out.is_empty() && !out.ends_with('\n') {
-            return Err(Misfit {
+            return Err(HunkMismatch {
                 hunk: idx + 1,
                 header: hunk.header.clone(),
                 why: format!(

@@ -19,7 +19,7 @@ use tokio::time::{Instant, timeout_at};
 use super::error::{Answer, HttpError, preview_of_part, root_cause};
 use super::redirect::Hops;
 use super::route::{self, Route};
-use super::source::{self, Source, Way};
+use super::source::{self, Delivery, Source};
 use super::{pool, sockets, tls};
 use crate::guard::{Refused, Zone, zone};
 
@@ -115,8 +115,10 @@ pub async fn send(request: Request) -> Result<Answer, HttpError> {
 pub async fn open(mut request: Request) -> Result<Incoming, HttpError> {
     let deadline = |request: &Request| Instant::now() + request.limits.timeout;
     let mut recorder = match source::way(&request)? {
-        Way::Send(recorder) => recorder,
-        Way::Replay(answer) => return Incoming::replayed(&request, answer, deadline(&request)),
+        Delivery::Send(recorder) => recorder,
+        Delivery::Replay(answer) => {
+            return Incoming::replayed(&request, answer, deadline(&request));
+        }
     };
     // Waiting for a connection does not count as the server's time.
     let socket = sockets::connection().await;

@@ -394,7 +394,7 @@ impl Refused {
             // Ports other than that of HTTPS are included.
             host: Host::new(&self.host, if port == 0 { 443 } else { port }),
             address: self.address,
-            reach: Reach::Inside,
+            reach: Reach::Private,
         };
         Missing::of(&need).in_rows_of(self.own.as_ref())
     }

@@ -28,15 +28,15 @@ pub(super) enum Source {
 }
 
 /// The handling of a request.
-pub(super) enum Way {
+pub(super) enum Delivery {
     Send(Option<Box<dyn ResponseRecorder>>),
     Replay(RecordedResponse),
 }
 
 /// Passes a request to the recorder or replayer.
-pub(super) fn way(request: &Request) -> Result<Way, HttpError> {
+pub(super) fn way(request: &Request) -> Result<Delivery, HttpError> {
     let Some(exchanges) = &request.route.exchanges else {
-        return Ok(Way::Send(None));
+        return Ok(Delivery::Send(None));
     };
     let sent = ClientRequest {
         method: request.method.to_string(),
@@ -46,8 +46,8 @@ pub(super) fn way(request: &Request) -> Result<Way, HttpError> {
         body: request.body.clone().unwrap_or_default(),
     };
     match exchanges.ask(sent) {
-        Ok(Exchanged::Live(recorder)) => Ok(Way::Send(Some(recorder))),
-        Ok(Exchanged::Recorded(answer)) => Ok(Way::Replay(answer)),
+        Ok(Exchanged::Live(recorder)) => Ok(Delivery::Send(Some(recorder))),
+        Ok(Exchanged::Recorded(answer)) => Ok(Delivery::Replay(answer)),
         Err(error) => Err(error.into()),
     }
 }

@@ -11,7 +11,7 @@ use super::call::{Call, Delta, Reply};
 use super::error::LlmError;
 use super::family::{Family, Stream};
 use super::pause;
-use super::provider::{Endpoint, Server, Way};
+use super::provider::{Backend, Endpoint, Server};
 use super::stop::{self, Gate};
 use super::surrogates::Joiner;
 use crate::fields::listed;
@@ -42,8 +42,8 @@ async fn asked(cx: &StepContext, endpoint: &Endpoint, call: &Call) -> Result<Rep
         endpoint.provider, call.model
     )));
     match &endpoint.way {
-        Way::Script(script) => script.answer(cx, call).await,
-        Way::Server(server) => {
+        Backend::Script(script) => script.answer(cx, call).await,
+        Backend::Server(server) => {
             let left_out = endpoint.dialect.family.leaves_out(call);
             if !left_out.is_empty() {
                 cx.emit(Progress::Status(format!(

@@ -33,7 +33,7 @@ pub(super) struct Endpoint {
     pub prices: Prices,
     /// Whether a setting lists its capabilities, so that they are not derived from the name of the model.
     pub is_vouched: bool,
-    pub way: Way,
+    pub way: Backend,
 }
 
 impl Endpoint {
@@ -53,7 +53,7 @@ impl Endpoint {
 }
 
 /// The way to get an answer.
-pub(super) enum Way {
+pub(super) enum Backend {
     Server(Box<Server>),
     Script(Script),
 }
@@ -170,7 +170,7 @@ pub(super) fn choose(cx: &StepContext, fields: Fields<'_>) -> Result<Endpoint, S
         dialect,
         model,
         is_vouched,
-        way: Way::Server(Box::new(Server {
+        way: Backend::Server(Box::new(Server {
             url,
             base: base_url,
             headers,
@@ -244,7 +244,7 @@ fn scripted(
         prices: Prices::of(&cx.flow().llm_providers, cx.settings()).map_err(unclear)?,
         model: model(cx, fields, named, &dialect, &id)?,
         is_vouched: false,
-        way: Way::Script(script),
+        way: Backend::Script(script),
         provider: id,
         dialect,
     })

@@ -15,7 +15,7 @@ use reqwest::Url;
 use serde_json::Value as Json;
 use similar::{Algorithm, DiffTag};
 
-use super::file::Asked;
+use super::file::RecordedRequest;
 use crate::http::error::header;
 
 /// What of a request is compared.
@@ -36,7 +36,7 @@ const MOST_CHARS: usize = 160;
 
 impl Likeness {
     /// `at_ms` is when it was asked.
-    pub fn of(asked: &Asked, at_ms: i64) -> Likeness {
+    pub fn of(asked: &RecordedRequest, at_ms: i64) -> Likeness {
         let (address, body) = (address(&asked.url), body(asked));
         let text = match body.is_empty() {
             true => format!("{} {address}\n", asked.method),
@@ -88,7 +88,7 @@ fn address(text: &str) -> String {
 }
 
 /// Writes a body in one way, by lines.
-fn body(asked: &Asked) -> String {
+fn body(asked: &RecordedRequest) -> String {
     if let Ok(json) = serde_json::from_slice::<Json>(&asked.body) {
         return serde_json::to_string_pretty(&sorted(json)).unwrap_or_default();
     }
@@ -244,7 +244,7 @@ mod tests {
     const NOW: i64 = 1_772_323_200_000;
 
     fn likeness(url: &str, kind: &str, body: &str) -> Likeness {
-        let asked = Asked {
+        let asked = RecordedRequest {
             method: "POST".into(),
             url: url.into(),
             headers: vec![("content-type".into(), kind.into())],

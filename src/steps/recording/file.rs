@@ -19,13 +19,13 @@ pub(super) struct Exchange {
     /// The path of the step that asked.
     pub step: String,
     pub at: String,
-    pub request: Asked,
+    pub request: RecordedRequest,
     /// Nothing where the process died before it was over.
     pub answer: Option<Answered>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Asked {
+pub(super) struct RecordedRequest {
     pub method: String,
     pub url: String,
     pub headers: Vec<(String, String)>,
@@ -182,7 +182,7 @@ fn of_json(json: &Json) -> Result<Exchange, String> {
         "request ",
         &["base64", "headers", "json", "method", "text", "url"],
     )?;
-    let request = Asked {
+    let request = RecordedRequest {
         method: text(&json["request"]["method"], "`method` of the request")?,
         url: text(&json["request"]["url"], "`url` of the request")?,
         headers: headers(&json["request"]["headers"], "`headers` of the request")?,

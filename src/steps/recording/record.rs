@@ -13,7 +13,7 @@ use flowstone_flow::ports::{
     ResponseRecorder, Secret,
 };
 
-use super::file::{Answered, Asked, Exchange};
+use super::file::{Answered, Exchange, RecordedRequest};
 use super::redact::{Redactor, SECRET, secrets_in};
 use super::{ABOUT, About, RecordingError, write};
 
@@ -177,11 +177,11 @@ impl ExchangeRecorder {
 }
 
 /// Returns a request whose secret headers are taken out already.
-pub(super) fn asked(request: &OutgoingRequest) -> Asked {
+pub(super) fn asked(request: &OutgoingRequest) -> RecordedRequest {
     let mut headers = request.headers.clone();
     let secret = request.secret_headers.iter();
     headers.extend(secret.map(|(name, _)| (name.clone(), SECRET.to_owned())));
-    Asked {
+    RecordedRequest {
         method: request.method.clone(),
         url: request.url.clone(),
         headers,

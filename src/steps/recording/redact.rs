@@ -8,7 +8,7 @@ use memchr::memmem;
 use reqwest::Url;
 use serde_json::Value as Json;
 
-use super::file::Asked;
+use super::file::RecordedRequest;
 
 /// Headers that say who somebody is.
 const HEADERS: &[&str] = &[
@@ -110,12 +110,16 @@ impl Redactor {
     }
 
     /// Removes the secrets from a request, and replaces its varying texts.
-    pub fn request(&self, asked: Asked, varying: &[(String, &'static str)]) -> Asked {
+    pub fn request(
+        &self,
+        asked: RecordedRequest,
+        varying: &[(String, &'static str)],
+    ) -> RecordedRequest {
         let plain = Redactor::for_texts(varying);
         let pass = |text: &str| Redactor::replaced(&plain, text.as_bytes().to_vec());
         let lossy = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
         let headers = self.headers(&asked.headers);
-        Asked {
+        RecordedRequest {
             method: asked.method,
             url: lossy(pass(&self.url(&asked.url))),
             headers: headers

@@ -168,7 +168,7 @@ fn check(
         let allow = match is_outside {
             true => {
                 let digest = flow.digest.as_deref();
-                seen.permissions.of_stranger(&flow.slug, digest)
+                seen.permissions.of_outside_flow(&flow.slug, digest)
             }
             false => seen.permissions.of_flow(&flow.slug),
         };

@@ -167,7 +167,7 @@ pub(super) async fn take(
         Some(event) => starters(cx, event),
         None => vec![served.clone()],
     };
-    let trace = trace::of_stranger(received);
+    let trace = trace::of_unknown_sender(received);
     let mut starts = Vec::new();
     for one in &starting {
         let input = engine

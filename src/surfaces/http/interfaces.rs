@@ -374,7 +374,7 @@ async fn take(
         started_by: Some(started_by),
         trace: match &caller {
             Some(_) => trace::of_receiver(received),
-            None => trace::of_stranger(received),
+            None => trace::of_unknown_sender(received),
         },
         ..StartOptions::with_input(input)
     };

@@ -65,7 +65,7 @@ async fn message(
     };
     match message {
         Incoming::Request { id, method, params } => {
-            let asked = Asked {
+            let asked = RpcRequest {
                 id,
                 method,
                 params,
@@ -123,7 +123,7 @@ struct Transport {
 }
 
 /// A request that is to be answered.
-struct Asked {
+struct RpcRequest {
     id: Json,
     method: String,
     params: Map<String, Json>,
@@ -178,7 +178,7 @@ fn prepared(
     server: &Shared,
     caller: &Caller,
     headers: &HeaderMap,
-    asked: &Asked,
+    asked: &RpcRequest,
 ) -> Result<(Era, Option<Arc<Session>>), Refused> {
     let text = |name: &HeaderName| headers.get(name).and_then(|value| value.to_str().ok());
     let of_header_version = text(&VERSION).map(str::trim);
@@ -219,7 +219,7 @@ fn prepared(
 }
 
 /// Checks that the headers of a stateless request say what its body says.
-fn agree(headers: &HeaderMap, asked: &Asked) -> Result<(), RpcError> {
+fn agree(headers: &HeaderMap, asked: &RpcRequest) -> Result<(), RpcError> {
     let of_meta = asked
         .params
         .get("_meta")
@@ -347,7 +347,7 @@ async fn answered(
     server: Shared,
     from: Transport,
     (era, session): (Era, Option<Arc<Session>>),
-    asked: Asked,
+    asked: RpcRequest,
 ) -> Response {
     let (out, outgoing) = mpsc::channel(BACKLOG);
     let meta = asked.params.get("_meta").and_then(Json::as_object);
@@ -364,7 +364,7 @@ async fn answered(
         out,
     };
     let is_first = asked.method == "initialize" && session.is_some();
-    let Asked {
+    let RpcRequest {
         id, method, params, ..
     } = asked;
     let cancelled = session.as_ref().map(|session| session.begin(&id));

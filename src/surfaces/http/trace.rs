@@ -22,7 +22,7 @@ pub(super) fn of_receiver(received: &Received) -> Option<TraceOrigin> {
 }
 
 /// Returns what a sender without a token names. Such a sender must not write into the traces of others, so it is a link.
-pub(super) fn of_stranger(received: &Received) -> Option<TraceOrigin> {
+pub(super) fn of_unknown_sender(received: &Received) -> Option<TraceOrigin> {
     let linked = TraceParent::parse(received.header(HEADER)?)?;
     Some(TraceOrigin::Link(linked))
 }

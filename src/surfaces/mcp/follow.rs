@@ -12,7 +12,7 @@ use tokio::time::{Instant, sleep_until};
 
 use super::peer::{Request, refused};
 use super::protocol::{RpcError, codes};
-use super::questions::{self, Asked, Questions};
+use super::questions::{self, Questions, QuestionsOutcome};
 use crate::http::{EngineContext, Problem};
 
 /// How often progress is reported.
@@ -116,14 +116,14 @@ pub(super) async fn follow(
         if !glance.waits.is_empty() {
             let begun = Instant::now();
             match questions::ask(rq, run, (&glance.waits, questions)).await? {
-                Asked::Answered => {
+                QuestionsOutcome::Answered => {
                     // The time of people is not that of the run.
                     until = until.map(|until| until + begun.elapsed());
                     continue;
                 }
-                Asked::Repeat(input) => return Ok(Followed::Input(input)),
-                Asked::Elsewhere => {}
-                Asked::Nobody => return Ok(Followed::Late(Box::new(glance.row))),
+                QuestionsOutcome::Repeat(input) => return Ok(Followed::Input(input)),
+                QuestionsOutcome::Elsewhere => {}
+                QuestionsOutcome::Nobody => return Ok(Followed::Late(Box::new(glance.row))),
             }
         }
         let now = Instant::now();

@@ -37,7 +37,7 @@ pub(super) struct Questions {
 
 /// The result of asking the questions of a run.
 #[derive(Debug)]
-pub(super) enum Asked {
+pub(super) enum QuestionsOutcome {
     Answered,
     /// The client has to repeat its request with answers to these.
     Repeat(Json),
@@ -83,7 +83,7 @@ pub(super) async fn ask(
     rq: &Request,
     run: &RunId,
     (waits, seen): (&[WaitRow], &mut Questions),
-) -> Result<Asked, RpcError> {
+) -> Result<QuestionsOutcome, RpcError> {
     let mut open = Vec::new();
     let mut lacking = Map::new();
     for wait in waits {
@@ -104,8 +104,8 @@ pub(super) async fn ask(
             return Err(RpcError::capability(&Json::Object(lacking)));
         }
         return Ok(match seen.linked.is_empty() {
-            true => Asked::Nobody,
-            false => Asked::Elsewhere,
+            true => QuestionsOutcome::Nobody,
+            false => QuestionsOutcome::Elsewhere,
         });
     }
     if rq.era.is_stateless() {
@@ -114,7 +114,7 @@ pub(super) async fn ask(
             (key_of(wait, waits), request)
         });
         let requests: Map<String, Json> = requests.collect();
-        return Ok(Asked::Repeat(Json::Object(requests)));
+        return Ok(QuestionsOutcome::Repeat(Json::Object(requests)));
     }
     let mut is_answered = false;
     for (wait, question) in &open {
@@ -125,9 +125,9 @@ pub(super) async fn ask(
         };
     }
     Ok(match (is_answered, seen.linked.is_empty()) {
-        (true, _) => Asked::Answered,
-        (false, false) => Asked::Elsewhere,
-        (false, true) => Asked::Nobody,
+        (true, _) => QuestionsOutcome::Answered,
+        (false, false) => QuestionsOutcome::Elsewhere,
+        (false, true) => QuestionsOutcome::Nobody,
     })
 }
 

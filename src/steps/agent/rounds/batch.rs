@@ -36,10 +36,10 @@ impl Rounds<'_> {
             return Ok(Some(ending.or_said(reply)));
         }
         let names: Vec<&str> = calls.iter().map(|call| call.name.as_str()).collect();
-        if let Some(stopped) = self.around.gate(self.cx, &names) {
+        if let Some(stopped) = self.extras.gate(self.cx, &names) {
             return Ok(Some(Ending::stopped(reply, &stopped)));
         }
-        let plan_step = self.around.plan_step();
+        let plan_step = self.extras.plan_step();
         let config = self.config;
         let asking = config
             .approval
@@ -108,7 +108,7 @@ impl Rounds<'_> {
                     error.message
                 ));
                 tracing::warn!(target: "flowstone::agent", "{warning}");
-                self.around.warn(self.cx, warning);
+                self.extras.warn(self.cx, warning);
                 None
             }
         }
@@ -243,7 +243,7 @@ impl Rounds<'_> {
     /// Records the outcome of a call.
     fn note(&mut self, answered: &Answered) {
         self.record.call(answered);
-        self.around.called(&Called {
+        self.extras.called(&Called {
             id: &answered.call.id,
             name: &answered.call.name,
             arguments: &answered.call.arguments,

@@ -5,7 +5,7 @@ use flowstone_flow::permission::Host;
 use flowstone_flow::step::{Effect, Operation, Outcome, Progress, StepError};
 use flowstone_lang::value::Value;
 
-use super::super::change_request::{self, Asked, Provider, Repo};
+use super::super::change_request::{self, NewChangeRequest, Provider, Repo};
 use super::super::manifest::Origin;
 use super::super::source::{self, Source, Spec};
 use super::super::value::map;
@@ -56,7 +56,7 @@ pub(in super::super) async fn run(call: Call<'_>) -> Result<Outcome, StepError> 
         None => return Err(change_request::without_connection(provider, &repo)),
     };
     let api = change_request::api(provider, &repo, connection.base_url.as_deref())?;
-    let wanted = Asked {
+    let wanted = NewChangeRequest {
         branch: fields.text("branch")?.unwrap_or_default().to_string(),
         base: fields.name("base")?.map(|base| base.to_string()),
         title: fields.text("title")?.unwrap_or_default().to_string(),

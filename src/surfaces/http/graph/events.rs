@@ -10,7 +10,7 @@ use flowstone_engine::ports::{News, RunRow};
 use flowstone_engine::token::Scope;
 use flowstone_fronts::graph::error::GraphError;
 use flowstone_fronts::graph::events::RunEvent;
-use flowstone_fronts::graph::runs::{self, Reader, Stand};
+use flowstone_fronts::graph::runs::{self, FeedState, Reader};
 use serde_json::{Value as Json, json};
 
 use super::public::own;
@@ -186,7 +186,7 @@ async fn stream(
     };
     let (first, stand) = follow.page().await?;
     // This is what keeps an EventSource from coming back.
-    if stand == Stand::Ended && first.is_empty() && since.is_some() {
+    if stand == FeedState::Ended && first.is_empty() && since.is_some() {
         return Ok(StatusCode::NO_CONTENT.into_response());
     }
     let place = server.readers.enter(&caller.token.id, Streamed::Run)?;
@@ -207,7 +207,7 @@ struct Follow {
 
 impl Follow {
     /// Returns the next events that the client has not received. Rows that come meanwhile are news.
-    async fn page(&mut self) -> Result<(Vec<RunEvent>, Stand), Problem> {
+    async fn page(&mut self) -> Result<(Vec<RunEvent>, FeedState), Problem> {
         loop {
             self.news.mark_seen();
             let (mut events, stand) = self.reader.page().await?;
@@ -215,13 +215,13 @@ impl Follow {
             if let Some(last) = events.last() {
                 self.after = last.seq;
             }
-            if !events.is_empty() || stand != Stand::More {
+            if !events.is_empty() || stand != FeedState::More {
                 return Ok((events, stand));
             }
         }
     }
 
-    async fn send(mut self, first: (Vec<RunEvent>, Stand), mut stream: Stream) {
+    async fn send(mut self, first: (Vec<RunEvent>, FeedState), mut stream: Stream) {
         let (mut events, mut stand) = first;
         loop {
             for event in &events {
@@ -231,9 +231,9 @@ impl Follow {
                 }
             }
             match stand {
-                Stand::More => {}
-                Stand::Ended => return,
-                Stand::Open => {
+                FeedState::More => {}
+                FeedState::Ended => return,
+                FeedState::Open => {
                     tokio::select! {
                         () = self.news.changed() => {}
                         _closed = stream.idle() => return,

@@ -20,7 +20,7 @@ use super::trace::{Beside, Called, Trace};
 use crate::fields::Fields;
 
 /// The parsed options of a config other than those of the loop.
-pub(super) struct Around {
+pub(super) struct LoopExtras {
     memory: Option<Rc<Memory>>,
     cost: Option<Cost>,
     evaluate: Option<Evaluate>,
@@ -37,12 +37,12 @@ pub(super) struct Before {
     pub budget: Option<Budget>,
 }
 
-impl Around {
+impl LoopExtras {
     /// Reads `:memory`, `:cost`, `:evaluate`, `:output-persist` and `:trace`.
-    pub fn read(cx: &StepContext, config: &Value) -> Result<Around, StepError> {
+    pub fn read(cx: &StepContext, config: &Value) -> Result<LoopExtras, StepError> {
         let fields = Fields::new(config);
         let given = |key: &str| fields.get(key);
-        let mut around = Around {
+        let mut extras = LoopExtras {
             memory: given("memory")
                 .map(|given| Memory::read(cx, given).map(Rc::new))
                 .transpose()?,
@@ -61,18 +61,18 @@ impl Around {
                 .flatten(),
             warnings: Vec::new(),
         };
-        let persists = around
+        let persists = extras
             .evaluate
             .as_ref()
             .is_some_and(|it| it.persist_to_memory);
-        if persists && around.memory.is_none() {
-            around.warn(
+        if persists && extras.memory.is_none() {
+            extras.warn(
                 cx,
                 "`:evaluate :persist-to-memory` keeps nothing: the agent has no `:memory`"
                     .to_owned(),
             );
         }
-        Ok(around)
+        Ok(extras)
     }
 
     /// Performs what precedes the first turn.
