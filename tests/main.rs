@@ -10,5 +10,6 @@ mod flows;
 mod golden;
 mod graphs;
 mod program;
+#[expect(dead_code, reason = "the tests of the steps use the rest")]
 mod server;
 mod tidy;

@@ -114,7 +114,7 @@ fn cases(server: &Server) -> Vec<Case> {
 fn server() -> Server {
     Server::start(|request, _| match &*request.path {
         "/fails" => Answer::Status(500, "something broke"),
-        "/hangs" => Answer::Hang,
+        "/hangs" => Answer::Hang(Vec::new()),
         _ => Answer::HalfBody,
     })
 }

@@ -7,7 +7,7 @@ use crate::server::{Answer, Server};
 
 #[test]
 fn two_processes_execute_different_runs_and_never_the_same() {
-    let server = Server::start(|_, _| Answer::Hang);
+    let server = Server::start(|_, _| Answer::Hang(Vec::new()));
     let scratch = Scratch::with_local_servers();
     let flow = |url: &str| {
         format!("(flow/step :http :ask {{:url \"{url}\" :method :post :on-doubt :retry}})")

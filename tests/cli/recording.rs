@@ -13,7 +13,7 @@ const EVENTS: [&str; 3] = [
 
 fn model() -> Server {
     Server::start(|request, _| match request.path.as_str() {
-        "/hang" => Answer::Hang,
+        "/hang" => Answer::Hang(Vec::new()),
         "/v1/chat/completions" => Answer::Events(EVENTS.map(str::to_owned).to_vec()),
         _ => Answer::Json(r#"{"topic":"rain"}"#.to_owned()),
     })

@@ -289,7 +289,7 @@ fn ctrl_c_suspends_and_the_same_command_goes_on() {
             status.is_ok_and(|status| status.success()),
             "kill -INT {id}"
         );
-        Answer::Hang
+        Answer::Hang(Vec::new())
     });
     scratch.write(
         "flow.edn",

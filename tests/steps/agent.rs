@@ -54,7 +54,7 @@ impl Bench {
 
     /// With a connection of one's own; `URL` in it is where the model is.
     pub fn behind(connection: &str, definitions: &str, turns: Vec<Say>) -> Bench {
-        let server = Server::beside(turns);
+        let server = Server::start(turns);
         let connection = connection.replace("URL", &server.url);
         let settings = format!("{{:connections {{:ai {connection}}}}}");
         Bench {

@@ -562,7 +562,7 @@ fn what_is_no_answer() {
 
 /// Performs a call on a server that answers with this, and shows what came back.
 async fn performs(answer: server::Say, settings: &str, config: &str) -> (String, String) {
-    let server = Server::start(vec![answer]).await;
+    let server = Server::start(vec![answer]);
     let world = World::new()
         .secret("ai-key", "k-of-azure")
         .settings(&settings.replace("URL", &server.url));
@@ -634,7 +634,7 @@ fn where_azure_is_asked() {
 fn capabilities_that_a_flow_declares() {
     let asks = |capabilities: &str, config: &str| {
         wait(async {
-            let server = Server::start(vec![server::json(SAID)]).await;
+            let server = Server::start(vec![server::json(SAID)]);
             let world = World::new().providers(&format!("[{{:id :mine :family :chat-completions-compatible :base-url \"{}\" :model \"m\" {capabilities}}}]", server.url));
             let shown = world.run(&Llm, config).await;
             match server.requests().is_empty() {

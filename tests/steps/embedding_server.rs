@@ -1,10 +1,10 @@
 //! A server of embeddings on this machine: what is alike in a few ways has vectors that are alike.
 
-use std::io::{BufRead as _, BufReader, Read as _, Write as _};
-use std::net::{TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
 
 use serde_json::{Value as Json, json};
+
+use crate::test_server::{Answer, Request, Server, reply};
 
 /// Words that mean something alike, one list for each number of a vector.
 const MEANINGS: &[&[&str]] = &[
@@ -23,26 +23,18 @@ pub struct Mood {
 
 pub struct EmbeddingServer {
     pub url: String,
-    /// Heads and bodies of all requests.
-    seen: Arc<Mutex<Vec<(String, Json)>>>,
+    server: Server,
     mood: Arc<Mutex<Mood>>,
 }
 
 impl EmbeddingServer {
     pub fn start() -> EmbeddingServer {
-        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
-        let address = listener.local_addr().expect("an address");
-        let seen: Arc<Mutex<Vec<(String, Json)>>> = Arc::default();
         let mood: Arc<Mutex<Mood>> = Arc::default();
-        let (kept, moods) = (Arc::clone(&seen), Arc::clone(&mood));
-        std::thread::spawn(move || {
-            for stream in listener.incoming().flatten() {
-                let _ = answer(stream, &kept, &moods);
-            }
-        });
+        let moods = Arc::clone(&mood);
+        let server = Server::start(move |request, _| answer(request, &moods));
         EmbeddingServer {
-            url: format!("http://{address}/v1"),
-            seen,
+            url: server.url("/v1"),
+            server,
             mood,
         }
     }
@@ -52,8 +44,14 @@ impl EmbeddingServer {
         *self.mood.lock().expect("no panic") = Mood { refusals, status };
     }
 
+    /// Returns the head and the body of each request.
     pub fn requests(&self) -> Vec<(String, Json)> {
-        self.seen.lock().expect("no panic").clone()
+        let requests = self.server.requests();
+        let parts = requests.into_iter().map(|request| {
+            let head = request.text[..request.text.len() - request.body.len()].to_owned();
+            (head, body(&request.body))
+        });
+        parts.collect()
     }
 
     /// Returns how many texts were embedded.
@@ -66,56 +64,29 @@ impl EmbeddingServer {
     }
 }
 
-fn answer(
-    stream: TcpStream,
-    seen: &Mutex<Vec<(String, Json)>>,
-    mood: &Mutex<Mood>,
-) -> std::io::Result<()> {
-    let mut reader = BufReader::new(stream);
-    let mut head = String::new();
-    let mut length = 0;
-    loop {
-        let mut line = String::new();
-        reader.read_line(&mut line)?;
-        if line.trim().is_empty() {
-            break;
-        }
-        if let Some(text) = line.to_ascii_lowercase().strip_prefix("content-length:") {
-            length = text.trim().parse().unwrap_or(0);
-        }
-        head += &line;
-    }
-    let mut body = vec![0; length];
-    reader.read_exact(&mut body)?;
-    let body: Json = serde_json::from_slice(&body).unwrap_or_default();
-    let inputs: Vec<&str> = body["input"]
-        .as_array()
-        .map(|inputs| inputs.iter().filter_map(Json::as_str).collect())
-        .unwrap_or_default();
+fn body(text: &str) -> Json {
+    serde_json::from_str(text).unwrap_or_default()
+}
+
+fn answer(request: &Request, mood: &Mutex<Mood>) -> Answer {
+    let body = body(&request.body);
+    let inputs = body["input"].as_array().into_iter().flatten();
     let rows: Vec<Json> = inputs
-        .iter()
+        .filter_map(Json::as_str)
         .enumerate()
         .map(|(idx, text)| json!({"index": idx, "embedding": vector(text)}))
         .collect();
-    seen.lock().expect("no panic").push((head, body.clone()));
     let mut mood = mood.lock().expect("no panic");
-    let (status, said) = match mood.refusals {
+    let (status, answer) = match mood.refusals {
         0 => (200, json!({"data": rows})),
         _ => {
             mood.refusals -= 1;
-            (
-                mood.status,
-                json!({"error": {"message": "not with the key hush-hush"}}),
-            )
+            let error = json!({"error": {"message": "not with the key hush-hush"}});
+            (mood.status, error)
         }
     };
-    let said = said.to_string();
-    let mut stream = reader.into_inner();
-    write!(
-        stream,
-        "HTTP/1.1 {status} Told\r\nconnection: close\r\nretry-after: 0\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n{said}",
-        said.len()
-    )
+    let headers = ["retry-after: 0", "content-type: application/json"];
+    reply(&format!("{status} Answer"), &headers, answer.to_string())
 }
 
 fn vector(text: &str) -> Vec<f32> {

@@ -1,11 +1,12 @@
 //! Repositories of the tests, and the server that git itself brings along, on this machine.
 
-use std::io::{BufRead, BufReader, Read, Write};
-use std::net::{TcpListener, TcpStream};
+use std::io::{Read as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use base64::Engine as _;
+
+use crate::test_server::{Answer, Request, Server, reply};
 
 /// Runs git in a folder, as somebody else, and returns what it prints.
 #[track_caller]
@@ -60,76 +61,44 @@ pub fn bare(folder: &Path, name: &str, files: &[(&str, &str)]) -> PathBuf {
 /// Serves the repositories of a folder by `git http-backend`, for as long as the test runs, and returns the address.
 /// With a user, everybody else is turned away.
 pub fn serve(folder: &Path, user: Option<(&str, &str)>) -> String {
-    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
-    let port = listener.local_addr().expect("an address").port();
     let folder = folder.to_path_buf();
     let expected = user.map(|(name, password)| {
         let pair = base64::engine::general_purpose::STANDARD.encode(format!("{name}:{password}"));
         format!("Basic {pair}")
     });
-    std::thread::spawn(move || {
-        for stream in listener.incoming().flatten() {
-            let (folder, expected) = (folder.clone(), expected.clone());
-            std::thread::spawn(move || answer(stream, &folder, expected.as_deref()));
-        }
-    });
-    format!("http://127.0.0.1:{port}")
+    let server = Server::start(move |request, _| answer(request, &folder, expected.as_deref()));
+    server.url("")
 }
 
-fn answer(stream: TcpStream, folder: &Path, expected: Option<&str>) -> Option<()> {
-    let mut input = BufReader::new(stream.try_clone().ok()?);
-    let mut output = stream;
-    let mut first = String::new();
-    input.read_line(&mut first).ok()?;
-    let mut words = first.split_whitespace();
-    let (method, target) = (words.next()?.to_owned(), words.next()?.to_owned());
-    let mut headers = Vec::new();
-    loop {
-        let mut line = String::new();
-        input.read_line(&mut line).ok()?;
-        match line.trim_end().split_once(": ") {
-            Some((name, value)) => headers.push((name.to_ascii_lowercase(), value.to_owned())),
-            None => break,
-        }
+fn answer(request: &Request, folder: &Path, expected: Option<&str>) -> Answer {
+    let authorization = request.header("authorization");
+    if expected.is_some() && authorization != expected {
+        return reply(
+            "401 Unauthorized",
+            &["www-authenticate: Basic realm=\"git\""],
+            "",
+        );
     }
-    let header = |name: &str| {
-        headers
-            .iter()
-            .find(|(it, _)| it == name)
-            .map(|(_, value)| value.as_str())
-    };
-    if header("expect").is_some() {
-        output.write_all(b"HTTP/1.1 100 Continue\r\n\r\n").ok()?;
-    }
-    let body = match header("content-length").and_then(|it| it.parse::<usize>().ok()) {
-        Some(length) => {
-            let mut body = vec![0; length];
-            input.read_exact(&mut body).ok()?;
-            body
-        }
-        None if header("transfer-encoding").is_some() => chunks(&mut input)?,
-        None => Vec::new(),
-    };
-    if expected.is_some() && header("authorization") != expected {
-        let refusal = "HTTP/1.1 401 Unauthorized\r\nwww-authenticate: Basic realm=\"git\"\r\ncontent-length: 0\r\nconnection: close\r\n\r\n";
-        return output.write_all(refusal.as_bytes()).ok();
-    }
-    let (path, query) = target.split_once('?').unwrap_or((&target, ""));
+    backend(request, folder).unwrap_or(Answer::Raw(Vec::new()))
+}
+
+/// Answers a request by `git http-backend`, or nothing if that fails.
+fn backend(request: &Request, folder: &Path) -> Option<Answer> {
+    let header = |name: &str| request.header(name).unwrap_or_default();
+    let body = request.body_bytes.clone();
+    let (path, query) = request.path.split_once('?').unwrap_or((&request.path, ""));
     let mut child = Command::new("git")
         .args(["-c", "http.receivepack=true", "http-backend"])
         .env("GIT_PROJECT_ROOT", folder)
         .env("GIT_HTTP_EXPORT_ALL", "1")
         .env("PATH_INFO", path)
         .env("QUERY_STRING", query)
-        .env("REQUEST_METHOD", &method)
+        .env("REQUEST_METHOD", &request.method)
         .env("REMOTE_ADDR", "127.0.0.1")
-        .env("CONTENT_TYPE", header("content-type").unwrap_or_default())
+        .env("CONTENT_TYPE", header("content-type"))
         .env("CONTENT_LENGTH", body.len().to_string())
-        .env(
-            "HTTP_CONTENT_ENCODING",
-            header("content-encoding").unwrap_or_default(),
-        )
-        .env("GIT_PROTOCOL", header("git-protocol").unwrap_or_default())
+        .env("HTTP_CONTENT_ENCODING", header("content-encoding"))
+        .env("GIT_PROTOCOL", header("git-protocol"))
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::null())
@@ -147,29 +116,9 @@ fn answer(stream: TcpStream, folder: &Path, expected: Option<&str>) -> Option<()
         .lines()
         .find_map(|line| line.strip_prefix("Status: "))
         .unwrap_or("200 OK");
-    let rest: String = head
+    let headers: Vec<&str> = head
         .lines()
         .filter(|line| !line.starts_with("Status: "))
-        .map(|line| format!("{line}\r\n"))
         .collect();
-    let length = said.len() - end - 4;
-    let answer =
-        format!("HTTP/1.1 {status}\r\n{rest}content-length: {length}\r\nconnection: close\r\n\r\n");
-    output.write_all(answer.as_bytes()).ok()?;
-    output.write_all(&said[end + 4..]).ok()
-}
-
-fn chunks(input: &mut impl BufRead) -> Option<Vec<u8>> {
-    let mut body = Vec::new();
-    loop {
-        let mut line = String::new();
-        input.read_line(&mut line).ok()?;
-        let size = usize::from_str_radix(line.trim(), 16).ok()?;
-        let mut chunk = vec![0; size + 2];
-        input.read_exact(&mut chunk).ok()?;
-        if size == 0 {
-            return Some(body);
-        }
-        body.extend(&chunk[..size]);
-    }
+    Some(reply(status, &headers, &said[end + 4..]))
 }

@@ -12,7 +12,7 @@ use crate::world::{World, edn, wait};
 #[track_caller]
 fn check(world: &World, answers: Vec<Say>, config: &str, expected: Expect) {
     let shown = wait(async {
-        let server = Server::start(answers).await;
+        let server = Server::start(answers);
         let shown = world.run(&Http, &config.replace("URL", &server.url)).await;
         server.clean(&shown)
     });
@@ -22,7 +22,7 @@ fn check(world: &World, answers: Vec<Say>, config: &str, expected: Expect) {
 /// Performs one request, and tells when it may be tried again.
 fn retry_of(world: &World, answers: Vec<Say>, config: &str) -> String {
     let shown = wait(async {
-        let server = Server::start(answers).await;
+        let server = Server::start(answers);
         world.run(&Http, &config.replace("URL", &server.url)).await
     });
     let line = shown
@@ -35,7 +35,7 @@ fn retry_of(world: &World, answers: Vec<Say>, config: &str) -> String {
 #[track_caller]
 fn sent(world: &World, config: &str, expected: Expect) {
     let shown = wait(async {
-        let server = Server::start(vec![reply("204 No Content", &[], "")]).await;
+        let server = Server::start(vec![reply("204 No Content", &[], "")]);
         let config = config.replace("URL", &server.url);
         let outcome = world.run(&Http, &config).await;
         let requests = server.requests();
@@ -331,7 +331,7 @@ fn secrets_are_hidden_in_each_form_they_take() {
 #[test]
 fn a_connection_is_the_settings_over_the_flow() {
     wait(async {
-        let server = Server::start(vec![json("{}")]).await;
+        let server = Server::start(vec![json("{}")]);
         let world = World::new()
             .secret("crm-token", "s3cret")
             .settings(&format!(
@@ -353,7 +353,7 @@ fn a_connection_is_the_settings_over_the_flow() {
         );
         assert!(request.contains("\nx-team: a"), "{request}");
         // The secret stays with its server.
-        let other = Server::start(vec![json("{}")]).await;
+        let other = Server::start(vec![json("{}")]);
         world
             .value(
                 &Http,
@@ -650,13 +650,12 @@ fn requests_that_cannot_be_are_named() {
 fn redirects_are_followed_with_care() {
     wait(async {
         let world = World::new().secret("t", "s3cret");
-        let other = Server::start(vec![json("\"there\"")]).await;
+        let other = Server::start(vec![json("\"there\"")]);
         let first = Server::start(vec![reply(
             "302 Found",
             &[&format!("location: {}/x", other.url)],
             "",
-        )])
-        .await;
+        )]);
         let config = format!(
             "{{:url {:?} :method :post :json {{:a 1}} :include-headers false :auth {{:type :api-key :secret-ref :t}}}}",
             first.url

@@ -645,7 +645,7 @@ fn proofs_stay_with_their_server() {
         (":headers {:cookie \"a=b\"}", "cookie: "),
     ] {
         for status in ["301", "302", "303", "307", "308"] {
-            let other = crate::server::Server::beside(vec![json("1")]);
+            let other = crate::server::Server::start(vec![json("1")]);
             let net = Net::with(
                 vec![
                     reply(&format!("{status} Moved"), &["location: /here"], ""),

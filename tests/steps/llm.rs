@@ -38,7 +38,7 @@ fn world(server: &Server) -> World {
 #[track_caller]
 fn check(answers: Vec<Say>, config: &str, expected: Expect) {
     let shown = wait(async {
-        let server = Server::start(answers).await;
+        let server = Server::start(answers);
         let shown = world(&server).run(&Llm, config).await;
         server.clean(&shown)
     });
@@ -49,7 +49,7 @@ fn check(answers: Vec<Say>, config: &str, expected: Expect) {
 #[track_caller]
 fn sent(config: &str, expected: Expect) {
     let shown = wait(async {
-        let server = Server::start(vec![events(HELLO)]).await;
+        let server = Server::start(vec![events(HELLO)]);
         let outcome = world(&server).run(&Llm, config).await;
         match server.requests().is_empty() {
             true => outcome,
@@ -62,7 +62,7 @@ fn sent(config: &str, expected: Expect) {
 #[test]
 fn an_answer_streams_and_comes_back_whole() {
     wait(async {
-        let server = Server::start(vec![events(HELLO)]).await;
+        let server = Server::start(vec![events(HELLO)]);
         let world = world(&server);
         let shown = world.run(&Llm, "{:connection :ai :prompt \"Hi\"}").await;
         expect![[r#"{:content "Hello" :usage {:prompt-tokens 3 :completion-tokens 2 :total-tokens 5 :cached-tokens 1} :tokens-used 5 :model "m-1" :provider :openai :finish-reason "stop" :iterations 1 :response-id "1"}"#]].assert_eq(&shown);
@@ -288,7 +288,7 @@ fn the_request_holds_what_the_step_says() {
 #[test]
 fn a_template_gives_the_prompts() {
     wait(async {
-        let server = Server::start(vec![events(HELLO)]).await;
+        let server = Server::start(vec![events(HELLO)]);
         let world = world(&server).template("{:id :hi :type :llm-prompt :system \"You greet.\" :prompt \"Greet {{user.name}} & co\"}");
         world
             .value(
@@ -365,7 +365,7 @@ fn structured_answers_are_data_and_checked() {
 #[test]
 fn a_wrong_answer_may_be_repaired() {
     wait(async {
-        let server = Server::start(vec![says("{\"n\": \"one\"}"), says("{\"n\": 1}")]).await;
+        let server = Server::start(vec![says("{\"n\": \"one\"}"), says("{\"n\": 1}")]);
         let config = "{:connection :ai :prompt \"x\" :repair 1 :output {:format :json :schema [:map [:n :int]]}}";
         let shown = world(&server).run(&Llm, config).await;
         expect![[r#"{:content {:n 1} :usage {:prompt-tokens 2 :completion-tokens 2 :total-tokens 4} :tokens-used 4 :model "m-1" :provider :openai :finish-reason "stop" :iterations 2}"#]].assert_eq(&shown);
@@ -388,7 +388,7 @@ fn a_wrong_answer_may_be_repaired() {
     });
     // As often as it was told, and no more.
     wait(async {
-        let server = Server::start(vec![says("no")]).await;
+        let server = Server::start(vec![says("no")]);
         let config = "{:connection :ai :prompt \"x\" :output {:format :json :repair 2}}";
         let shown = world(&server).run(&Llm, config).await;
         assert!(shown.starts_with("E0811 bad-output: "), "{shown}");
@@ -567,7 +567,7 @@ fn errors_have_the_same_codes_for_every_provider() {
 #[test]
 fn a_stream_that_falls_silent_ends() {
     wait(async {
-        let server = Server::start(vec![stalled(&HELLO[..2])]).await;
+        let server = Server::start(vec![stalled(&HELLO[..2])]);
         let world = world(&server).timeout(200);
         let shown = world.run(&Llm, "{:connection :ai :prompt \"x\"}").await;
         expect![[r#"
@@ -688,7 +688,7 @@ fn the_environment_is_enough() {
           hint: or OLLAMA_HOST or OPENAI_BASE_URL for a server of your own
           hint: or describe a connection in flowstone.edn: {:connections {:ai {:backend :openai :model "..."}}}"#]].assert_eq(&shown);
     wait(async {
-        let server = Server::start(vec![events(HELLO)]).await;
+        let server = Server::start(vec![events(HELLO)]);
         let ask = "{:connection :ai :prompt \"x\"}";
         let own = World::new().settings(&format!(
             "{{:environment {{:OPENAI_BASE_URL \"{}/v1\" :OPENAI_MODEL \"tiny\"}}}}",
@@ -708,7 +708,7 @@ fn the_environment_is_enough() {
 #[test]
 fn a_flow_may_bring_its_provider() {
     wait(async {
-        let server = Server::start(vec![says("{\"a\": 1}")]).await;
+        let server = Server::start(vec![says("{\"a\": 1}")]);
         let world = World::new().secret("local-api-key", "k-of-local").providers(&format!(
             "[{{:id :local :family :chat-completions-compatible :base-url \"{}\" :auth {{:type :bearer}} :model \"q\" :capabilities #{{:tool-calling}}}}]",
             server.url

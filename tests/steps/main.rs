@@ -51,6 +51,9 @@ mod sigv4;
 mod table;
 mod table_hostile;
 mod template;
+#[path = "../server.rs"]
+#[expect(dead_code, reason = "the tests of the command line use the rest")]
+mod test_server;
 mod time;
 mod wait;
 mod wire;

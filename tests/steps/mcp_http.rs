@@ -1,14 +1,13 @@
 //! `:mcp` over HTTP: a local server that answers each message as scripted.
 
-use std::io::{Read, Write};
-use std::net::{TcpListener, TcpStream};
-use std::sync::{Arc, Mutex};
+use std::net::TcpListener;
 
 use expect_test::{Expect, expect};
 use flowstone_engine::codec::encode;
 use flowstone_engine::outcome::RunOutcome;
 
 use crate::project::Project;
+use crate::test_server::{Answer, Request, Server, event_stream, reply};
 
 /// What a server says to a message of a method.
 #[derive(Clone, Copy)]
@@ -51,97 +50,37 @@ const FAKE: Fake = Fake {
     call: HI,
 };
 
-/// A server, and what it was asked.
-struct Server {
-    port: u16,
-    asked: Arc<Mutex<Vec<String>>>,
-}
-
 impl Fake {
     fn start(self) -> Server {
-        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
-        let port = listener.local_addr().expect("an address").port();
-        let asked = Arc::new(Mutex::new(Vec::new()));
-        let seen = asked.clone();
-        std::thread::spawn(move || {
-            for stream in listener.incoming() {
-                let (Ok(stream), seen) = (stream, seen.clone()) else {
-                    return;
-                };
-                std::thread::spawn(move || self.answer(stream, &seen));
-            }
-        });
-        Server { port, asked }
+        Server::start(move |request, _| self.answer(request))
     }
 
-    fn answer(self, mut stream: TcpStream, seen: &Mutex<Vec<String>>) {
-        let Some(request) = read(&mut stream) else {
-            return;
-        };
-        seen.lock().expect("nobody panicked").push(request.clone());
-        let body = request.split_once("\r\n\r\n").map_or("", |(_, body)| body);
-        let message: serde_json::Value = serde_json::from_str(body).unwrap_or_default();
+    fn answer(self, request: &Request) -> Answer {
+        let message: serde_json::Value = serde_json::from_str(&request.body).unwrap_or_default();
         let say = match message["method"].as_str().unwrap_or_default() {
             "server/discover" => self.discover,
             "initialize" => self.initialize,
             "tools/list" => LIST,
             "tools/call" => self.call,
-            _ if request.starts_with("POST") => Say::Http("202 Accepted", ""),
+            _ if request.method == "POST" => Say::Http("202 Accepted", ""),
             _ => Say::Http("405 Method Not Allowed", ""),
         };
         let json = |inner: &str| format!(r#"{{"jsonrpc":"2.0","id":{},{inner}}}"#, message["id"]);
-        let whole = |head: &str, body: &str| {
-            format!(
-                "HTTP/1.1 {head}\r\nconnection: close\r\ncontent-length: {}\r\n\r\n{body}",
-                body.len()
-            )
-        };
-        let stream_of = |text: &str| {
-            format!(
-                "HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-type: text/event-stream\r\n\r\n{text}"
-            )
-        };
-        let text = match say {
-            Say::Json(inner) => whole(
-                "200 OK\r\ncontent-type: application/json\r\nmcp-session-id: s1",
-                &json(inner),
-            ),
-            Say::Event(inner) => stream_of(&format!(
-                ": hello\n\nevent: message\ndata: {}\n\n",
-                json(inner)
-            )),
-            Say::Http(head, body) => whole(head, body),
-            Say::CutOff => stream_of("event: message\ndata: {\"jsonrpc\":"),
+        match say {
+            Say::Json(inner) => {
+                let headers = ["content-type: application/json", "mcp-session-id: s1"];
+                reply("200 OK", &headers, json(inner))
+            }
+            Say::Event(inner) => {
+                let text = format!(": hello\n\nevent: message\ndata: {}\n\n", json(inner));
+                Answer::Raw(event_stream(&text))
+            }
+            Say::Http(head, body) => reply(head, &[], body),
+            Say::CutOff => Answer::Raw(event_stream("event: message\ndata: {\"jsonrpc\":")),
             Say::Huge => {
                 let head = "HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-type: application/json\r\n\r\n\"";
-                stream.write_all(head.as_bytes()).ok();
-                let block = vec![b'x'; 1 << 20];
-                while stream.write_all(&block).is_ok() {}
-                return;
+                Answer::Endless(head.into(), b"x".to_vec())
             }
-        };
-        stream.write_all(text.as_bytes()).ok();
-    }
-}
-
-fn read(stream: &mut TcpStream) -> Option<String> {
-    let mut bytes = Vec::new();
-    let mut chunk = [0; 8192];
-    loop {
-        let text = String::from_utf8_lossy(&bytes).into_owned();
-        if let Some((head, body)) = text.split_once("\r\n\r\n") {
-            let length = head.lines().find_map(|line| {
-                let (name, value) = line.split_once(": ")?;
-                name.eq_ignore_ascii_case("content-length")
-                    .then(|| value.trim().parse().ok())?
-            });
-            if body.len() >= length.unwrap_or(0) {
-                return Some(text);
-            }
-        }
-        match stream.read(&mut chunk) {
-            Ok(count) if count > 0 => bytes.extend_from_slice(&chunk[..count]),
-            _ => return None,
         }
     }
 }
@@ -170,7 +109,7 @@ fn run(base: &str, settings: &str) -> (Project, String) {
 
 fn check(fake: Fake, expected: Expect) {
     let server = fake.start();
-    let (_project, text) = run(&format!("http://127.0.0.1:{}/base", server.port), "");
+    let (_project, text) = run(&server.url("/base"), "");
     expected.assert_eq(&text);
 }
 
@@ -216,31 +155,23 @@ fn both_revisions_are_spoken_and_both_ways_to_answer() {
 #[test]
 fn who_we_are_is_shown_and_not_recorded() {
     let server = FAKE.start();
-    let base = format!("http://127.0.0.1:{}", server.port);
+    let base = server.url("");
     let (project, text) = run(
         &base,
         ":headers {\"x-team\" \"blue\"} :auth {:type :bearer :secret-ref :fake-token}",
     );
     assert_eq!(text, "{:content \"hi\"}");
-    let asked = server.asked.lock().expect("nobody panicked").clone();
-    assert!(
-        asked
-            .iter()
-            .all(|request| request.contains("Bearer s3cret-token")
-                && request.contains("x-team: blue")),
-        "{asked:?}"
-    );
-    assert!(
-        asked
-            .iter()
-            .all(|request| request.split(' ').nth(1) == Some("/mcp")),
-        "{asked:?}"
-    );
-    let call = asked
+    let requests = server.requests();
+    for request in &requests {
+        assert_eq!(request.header("authorization"), Some("Bearer s3cret-token"));
+        assert_eq!(request.header("x-team"), Some("blue"));
+        assert_eq!(request.path, "/mcp");
+    }
+    let call = requests
         .iter()
-        .find(|request| request.contains("tools/call"))
+        .find(|request| request.body.contains("tools/call"))
         .expect("the call");
-    assert!(call.contains("mcp-session-id: s1"), "{call}");
+    assert_eq!(call.header("mcp-session-id"), Some("s1"));
     assert!(!project.everything_kept().contains("s3cret-token"));
 }
 

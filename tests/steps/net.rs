@@ -16,7 +16,7 @@ impl Net {
 
     /// In texts of files, `URL` stands for the server's address.
     pub fn with(answers: Vec<Say>, files: &[(&str, &str)]) -> Net {
-        let server = Server::beside(answers);
+        let server = Server::start(answers);
         let texts: Vec<(&str, String)> = files
             .iter()
             .map(|(name, text)| (*name, text.replace("URL", &server.url)))

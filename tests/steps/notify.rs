@@ -25,7 +25,7 @@ fn project(answers: Vec<Say>, more: &str) -> (Project, Server) {
             .build()
             .expect("a runtime");
         runtime.block_on(async move {
-            let server = Server::start(answers).await;
+            let server = Server::start(answers);
             *kept.lock().expect("free") = Some(server);
             sent.send(()).expect("somebody waits");
             std::future::pending::<()>().await;

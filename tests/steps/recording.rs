@@ -57,7 +57,7 @@ fn everything(world: &World) -> String {
 #[test]
 fn an_exchange_is_a_readable_file_and_is_answered_without_a_server() {
     wait(async {
-        let server = Server::start(vec![json_answer(r#"{"id":7,"ok":true}"#)]).await;
+        let server = Server::start(vec![json_answer(r#"{"id":7,"ok":true}"#)]);
         let config = format!(
             "{{:url \"{}/orders?a=1\" :json {{:b 2 :a 1}} :auth {{:type :bearer :secret-ref :token}}}}",
             server.url
@@ -103,7 +103,7 @@ fn equal_requests_are_answered_in_their_order() {
     wait(async {
         let answers =
             ["1", "2", "3"].map(|text| reply("200 OK", &["content-type: text/plain"], text));
-        let server = Server::start(answers.to_vec()).await;
+        let server = Server::start(answers.to_vec());
         let config = format!("{{:url \"{}/next\"}}", server.url);
         let world = recording(World::new());
         let mut live = Vec::new();
@@ -125,7 +125,7 @@ fn equal_requests_are_answered_in_their_order() {
 #[test]
 fn another_request_shows_the_nearest() {
     wait(async {
-        let server = Server::start(vec![json_answer("{}")]).await;
+        let server = Server::start(vec![json_answer("{}")]);
         let world = recording(World::new());
         for (path, json) in [
             ("/other", "{:x 1}"),
@@ -162,7 +162,7 @@ fn the_parts_of_a_stream_stay_apart_and_a_broken_one_breaks_again() {
         let (one, other) = (piece("one "), piece("two"));
         let whole = events(&[&one, &other, "[DONE]"]);
         let broken = events(&[&one]);
-        let server = Server::start(vec![whole, broken]).await;
+        let server = Server::start(vec![whole, broken]);
         let config = format!(
             "{{:base-url \"{}\" :model \"m\" :prompt \"count\"}}",
             server.url
@@ -199,7 +199,7 @@ fn errors_are_recorded_as_they_were() {
         let busy = reply("429 Too Many Requests", &["retry-after: 7"], "slow down");
         let half = Say::Raw(b"HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\nhalf".to_vec());
         let silent = Say::Raw(Vec::new());
-        let server = Server::start(vec![busy, half, silent]).await;
+        let server = Server::start(vec![busy, half, silent]);
         let config = format!("{{:url \"{}/\"}}", server.url);
         let world = recording(World::new());
         let mut live = Vec::new();
@@ -232,7 +232,7 @@ fn no_secret_is_in_a_file() {
         );
         let cookie = "set-cookie: session=c00kie-value";
         let with_cookie = reply("200 OK", &["content-type: application/json", cookie], &echo);
-        let server = Server::start(vec![with_cookie]).await;
+        let server = Server::start(vec![with_cookie]);
         let world = recording(
             World::new()
                 .secret("key", secret)
@@ -284,8 +284,7 @@ fn no_secret_is_in_a_file() {
 fn bytes_come_back_as_they_were() {
     wait(async {
         let picture = [0_u8, 159, 146, 150, 255];
-        let server =
-            Server::start(vec![reply("200 OK", &["content-type: image/png"], picture)]).await;
+        let server = Server::start(vec![reply("200 OK", &["content-type: image/png"], picture)]);
         let config = format!(
             "{{:url \"{}/p\" :multipart [{{:name \"a\" :content \"x\"}}]}}",
             server.url

@@ -652,7 +652,7 @@ const ASK: &str = "{:connection :ai :prompt \"Hi\"}";
 #[test]
 fn the_step_signs_and_asks() {
     wait(async {
-        let server = Server::start(vec![streams(&events(TEXT))]).await;
+        let server = Server::start(vec![streams(&events(TEXT))]);
         let shown = world(&server, "").run(&Llm, ASK).await;
         expect![[r#"{:content "Grüß Gott" :usage {:prompt-tokens 117 :completion-tokens 4 :total-tokens 121 :cached-tokens 100 :cache-write-tokens 7} :tokens-used 121 :model "eu.anthropic.claude-3-5-sonnet-20241022-v2:0" :provider :bedrock :finish-reason "stop" :iterations 1}"#]].assert_eq(&shown);
         let request = server.requests().remove(0);
@@ -684,7 +684,7 @@ fn the_step_signs_and_asks() {
 #[test]
 fn credentials_by_name_and_by_token() {
     wait(async {
-        let server = Server::start(vec![streams(&events(TEXT))]).await;
+        let server = Server::start(vec![streams(&events(TEXT))]);
         let named = ":auth {:type :aws-sigv4 :access-key-id-ref :mine :secret-access-key-ref :my-secret :session-token-ref :my-session :region \"us-west-2\"}";
         let shown = world(&server, named).run(&Llm, ASK).await;
         expect![[r#"
@@ -766,8 +766,7 @@ fn errors_before_a_stream() {
                 r#"{"message":"the model failed"}"#,
             ),
             streams(&[events(&TEXT[..2]), vec![0; 40]].concat()),
-        ])
-        .await;
+        ]);
         let mut shown = String::new();
         for _ in 0..6 {
             shown.push_str(&world(&server, "").run(&Llm, ASK).await);

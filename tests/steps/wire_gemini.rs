@@ -530,7 +530,7 @@ fn an_answer_that_does_not_stream() {
 #[test]
 fn the_step_asks_gemini() {
     wait(async {
-        let server = Server::start(vec![server::events(TEXT)]).await;
+        let server = Server::start(vec![server::events(TEXT)]);
         let world = World::new().secret("GOOGLE_API_KEY", "g-key-of-mine").settings(&format!(
             "{{:connections {{:ai {{:backend :google-ai :base-url \"{}\" :model \"gemini-2.5-flash\"}}}}}}",
             server.url

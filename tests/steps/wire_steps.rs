@@ -44,7 +44,7 @@ fn world(server: &Server) -> World {
 #[test]
 fn a_step_asks_and_gets_an_answer() {
     wait(async {
-        let server = Server::start(vec![server::events(TEXT)]).await;
+        let server = Server::start(vec![server::events(TEXT)]);
         let world = world(&server);
         let shown = world
             .run(&Llm, "{:connection :claude :system \"S\" :prompt \"Hi\"}")
@@ -104,7 +104,7 @@ fn what_a_model_does_not_take_fails_before_the_call() {
         ),
     ] {
         let shown = wait(async {
-            let server = Server::start(vec![server::events(TEXT)]).await;
+            let server = Server::start(vec![server::events(TEXT)]);
             let shown = world(&server).run(&Llm, config).await;
             assert!(server.requests().is_empty());
             shown
@@ -162,8 +162,7 @@ fn errors_of_the_server_are_named() {
                 status,
                 &["content-type: application/json"],
                 body,
-            )])
-            .await;
+            )]);
             world(&server)
                 .run(&Llm, "{:connection :claude :prompt \"x\"}")
                 .await
@@ -176,7 +175,7 @@ fn errors_of_the_server_are_named() {
 #[track_caller]
 fn asks(connection: &str, config: &str, answer: Say, expected: Expect) {
     let shown = wait(async {
-        let server = Server::start(vec![answer]).await;
+        let server = Server::start(vec![answer]);
         let world = World::new()
             .secret("OPENAI_API_KEY", "s3cret")
             .settings(&format!(
@@ -342,7 +341,7 @@ fn a_provider_of_ones_own_may_speak_any_family() {
         ),
     ] {
         let shown = wait(async {
-            let server = Server::start(vec![answer]).await;
+            let server = Server::start(vec![answer]);
             let world = World::new()
                 .secret("own-api-key", "k-of-own")
                 .providers(&format!(
@@ -368,7 +367,7 @@ fn a_paused_turn_is_gone_on_with() {
         r#"{"type":"message_stop"}"#,
     ]);
     wait(async {
-        let server = Server::start(vec![paused, server::events(TEXT)]).await;
+        let server = Server::start(vec![paused, server::events(TEXT)]);
         let shown = world(&server)
             .run(&Llm, "{:connection :claude :prompt \"x\"}")
             .await;
@@ -413,7 +412,7 @@ fn an_answer_is_cut_where_the_interface_has_no_stops() {
         ),
     ] {
         let shown = wait(async {
-            let server = Server::start(vec![responds(pieces)]).await;
+            let server = Server::start(vec![responds(pieces)]);
             let world = World::new().settings(&format!(
                 "{{:connections {{:ai {{:family :openai :base-url \"{}\" :model \"m\"}}}}}}",
                 server.url
@@ -494,7 +493,7 @@ fn halves_of_a_character_are_joined() {
     for (connection, data) in streams {
         let data: Vec<&str> = data.iter().map(String::as_str).collect();
         let (shown, pieces) = wait(async {
-            let server = Server::start(vec![server::events(&data)]).await;
+            let server = Server::start(vec![server::events(&data)]);
             let world = World::new()
                 .secret("OPENAI_API_KEY", "s3cret")
                 .secret("ANTHROPIC_API_KEY", "s3cret")

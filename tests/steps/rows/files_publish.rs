@@ -413,7 +413,7 @@ fn started(answers: Vec<Say>) -> Server {
             .enable_all()
             .build();
         runtime.expect("a runtime").block_on(async {
-            tell.send(Server::start(answers).await).ok();
+            tell.send(Server::start(answers)).ok();
             std::future::pending::<()>().await;
         });
     });

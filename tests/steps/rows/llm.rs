@@ -61,7 +61,7 @@ impl Called {
 
 pub fn over(connection: &str, says: Vec<Say>, config: &str) -> Called {
     wait(async {
-        let server = Server::start(says).await;
+        let server = Server::start(says);
         let shown = world(&server, connection).run(&Llm, config).await;
         Called { server, shown }
     })
@@ -242,7 +242,7 @@ fn input() {
 fn template_and_data() {
     let asked = |config: &str| {
         wait(async {
-            let server = Server::start(vec![answers("Hi")]).await;
+            let server = Server::start(vec![answers("Hi")]);
             let world = world(&server, OPENAI).template(
                 "{:id :hi :type :llm-prompt :system \"Greet.\" :prompt \"Greet {{name}}\"}",
             );
@@ -477,7 +477,7 @@ fn openai() {
 #[test]
 fn base_url() {
     wait(async {
-        let server = Server::start(vec![answers("Hi")]).await;
+        let server = Server::start(vec![answers("Hi")]);
         let config = format!(
             "{{:base-url \"{}/own\" :model \"m\" :prompt \"x\"}}",
             server.url

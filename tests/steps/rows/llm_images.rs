@@ -26,7 +26,7 @@ struct Bench {
 
 impl Bench {
     fn new(connection: &str, settings: &str) -> Bench {
-        let server = Server::beside(vec![answers()]);
+        let server = Server::start(vec![answers()]);
         let connection = connection.replace("URL", &server.url);
         let project = Project::with_secrets(
             &format!("{{:connections {{:ai {connection}}} {settings}}}"),

@@ -46,7 +46,7 @@ fn provider_anthropic() {
 #[test]
 fn provider_bedrock() {
     wait(async {
-        let server = Server::start(vec![answers("Hi")]).await;
+        let server = Server::start(vec![answers("Hi")]);
         let connection = "{:backend :bedrock :base-url \"URL\" :region \"eu-central-1\" :model \"anthropic.claude-x\"}";
         let world = world(&server, connection)
             .secret("AWS_ACCESS_KEY_ID", "AKID-of-mine")
@@ -333,7 +333,7 @@ fn expect_with_repair() {
 #[test]
 fn llm_providers() {
     wait(async {
-        let server = Server::start(vec![answers("Hi")]).await;
+        let server = Server::start(vec![answers("Hi")]);
         let world = World::new().secret("own-key", "k3y-of-own").providers(&format!(
             "[{{:id :local :family :chat-completions-compatible :base-url \"{}/v1\" :model \"small\" :auth {{:type :bearer :secret-ref :own-key}} :capabilities #{{:tool-calling}}}}]",
             server.url

@@ -19,7 +19,7 @@ struct Bench {
 
 impl Bench {
     fn new(turns: Vec<Say>) -> Bench {
-        let model = Server::beside(turns);
+        let model = Server::start(turns);
         let settings = format!(
             "{{:connections {{:ai {{:backend :openai :base-url \"{}/v1\" :model \"m\" :auth {{:type :none}}}}
                               :fake {{:backend :mcp :command [\"sh\" \"server.sh\"]}}

@@ -22,7 +22,7 @@ fn blob(persist: &str, of: &str) -> String {
 /// Stores what a server says as an ephemeral blob.
 fn ephemeral(project: &Project, of: &str) -> String {
     let answer = reply("200 OK", &["content-type: text/plain"], "0123456789");
-    let server = project.block_on(Server::start(vec![answer]));
+    let server = Server::start(vec![answer]);
     project.eval(&format!(
         "(let [r (flow/step :http :get {{:url \"{}\" :persist {{:type :blob :tier :ephemeral}}}})] {of})",
         server.url
@@ -441,7 +441,7 @@ fn ephemeral_life() {
 #[test]
 fn loaded_size() {
     let project = Project::with("{:http {:max-body-from-ref 3}}");
-    let server = project.block_on(Server::start(vec![reply("200 OK", &[], "")]));
+    let server = Server::start(vec![reply("200 OK", &[], "")]);
     let send = format!(
         "(:status (flow/step :http :send {{:url \"{}\" :method :post :body-from-ref r}}))",
         server.url
