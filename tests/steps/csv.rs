@@ -176,7 +176,10 @@ fn write_modes() {
             ":index-fields [:x]",
             "E0622 the table `t` has no column `x`",
         ),
-        (":from \"a.csv\"", "E0723 the CSV text is given in two ways"),
+        (
+            ":from \"a.csv\"",
+            "E0723 the CSV text is given in more than one way",
+        ),
     ];
     for (options, expected) in cases {
         let found = import(&project, "id,n\n1,1\n", options);
@@ -373,12 +376,12 @@ fn files_and_their_encodings() {
         (
             "data/none.csv",
             "",
-            "E0724 `:from` names \"data/none.csv\", which is not there",
+            "E0724 `:from` names \"data/none.csv\", which does not exist",
         ),
         (
             "data/latin.csv",
             "",
-            "E0724 `:from` names \"data/latin.csv\", which is not there | did you mean \"data/latin1.csv\"?",
+            "E0724 `:from` names \"data/latin.csv\", which does not exist | did you mean \"data/latin1.csv\"?",
         ),
         (
             "data/folder",

@@ -360,7 +360,7 @@ fn what_is_wrong_in_a_recording_is_named() {
         (
             "0001-s.json",
             "{}".into(),
-            "`request` is missing, or no object",
+            "`request` is missing, or is not an object",
         ),
         ("0001-s.json", head.into(), "it ends in the middle (line 1)"),
         (
@@ -395,14 +395,14 @@ fn what_is_wrong_in_a_recording_is_named() {
             exchange(
                 ", \"end\": \"complete\", \"response\": {\"status\": 200, \"headers\": {\"a\": 1}}",
             ),
-            "one of `headers` of the response is missing, or no text",
+            "one of `headers` of the response is missing, or is not a text",
         ),
         (
             "0001-s.json",
             exchange(
                 ", \"end\": \"complete\", \"response\": {\"status\": 200, \"headers\": {}, \"base64\": \"!\"}",
             ),
-            "something under `base64` is not that",
+            "a `base64` text is invalid",
         ),
         (
             "0001-s.json",

@@ -441,7 +441,7 @@ fn names_and_values_are_never_sql() {
             ),
             (
                 "{:op :query :table \"orders\" :sort [[:id \"desc; DROP TABLE t_1\"]]}",
-                "E0764 `:sort` has [:id \"desc; DROP TABLE t_1\"], which names no column and direction | write `[:column :asc]` or `[:column :desc]`",
+                "E0764 `:sort` has [:id \"desc; DROP TABLE t_1\"], which is not a column with a direction | write `[:column :asc]` or `[:column :desc]`",
             ),
             (
                 "{:op :query :table \"orders\" :where [[:id \"= 1 OR 1\" 1]]}",

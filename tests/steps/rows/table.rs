@@ -71,7 +71,7 @@ fn table_partitions_key() {
             ("{:op :delete :table \"sales\" :all true}", "E0630"),
             (
                 "{:op :query :table {:name \"sales\" :partitions {}}}",
-                "names none",
+                "names no partition",
             ),
             (
                 "{:op :query :table {:name \"sales\" :partitions {:kye \"a\"}}}",
@@ -346,7 +346,7 @@ fn update_cell_key() {
             ),
             (
                 "{:op :update-cell :table \"orders\" :key {:no 1} :row-id 1 :column :who :value 2}",
-                "the row is named in two ways",
+                "the row is chosen in more than one way",
             ),
             (
                 "{:op :update-cell :table \"orders\" :key {:no 1} :column :no :value 2}",

@@ -129,7 +129,7 @@ fn import_csv() {
     assert_eq!(import(&project, "id\n1\n", ""), "[1 1 0 0]");
     let refused = project.eval("(let [r (flow/step :table :l {:op :import :table \"t\"})] r)");
     assert!(
-        refused.starts_with("E0723 nothing says where the CSV text is"),
+        refused.starts_with("E0723 no CSV text is given"),
         "{refused}"
     );
 }

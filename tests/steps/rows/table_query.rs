@@ -164,7 +164,7 @@ fn get_row_row_id() {
             ("{:op :get-row :row-id \"5\"}", "!:row-id"),
             (
                 "{:op :get-row :row-id 5 :key {:id 5}}",
-                "!the row is named in two ways",
+                "!the row is chosen in more than one way",
             ),
         ],
     );

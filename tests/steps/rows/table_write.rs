@@ -195,7 +195,7 @@ fn op_delete() {
             ("{:op :delete :table \"t\"}", "no row was chosen"),
             (
                 "{:op :delete :table \"t\" :all true :row-id 1}",
-                "the row is named in two ways",
+                "the row is chosen in more than one way",
             ),
         ],
     );
