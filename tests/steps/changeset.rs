@@ -4,7 +4,7 @@ use std::fs;
 
 use crate::project::Project;
 
-/// A project with some files.
+/// Creates a project with some files.
 pub fn project(files: &[(&str, &str)]) -> Project {
     let project = Project::new();
     for (path, content) in files {
@@ -53,7 +53,7 @@ fn what_is_written_is_listed_read_and_searched() {
 
 const A: &str = "one\ntwo\nthree\nfour\nfive\nsix\nseven\neight\n";
 
-/// Performs one step after the other on a changeset, and shows the result of each, without the changeset's name.
+/// Performs steps on a changeset in order, and returns their results without the changeset's name.
 fn check(files: &[(&str, &str)], cases: &[(&str, &str)]) {
     let project = project(files);
     let mut wrong = Vec::new();
@@ -181,7 +181,7 @@ fn files_are_deleted_and_moved() {
     );
 }
 
-/// A patch as a string of the flow's language.
+/// Returns a patch as a string literal of the flow language.
 fn patch(text: &str) -> String {
     format!("{{:op :apply-edit :patch {text:?}}}")
 }
@@ -201,7 +201,7 @@ fn patches_apply_to_several_files_or_to_none() {
                 &patch(whole),
                 r#"[{:files [{:path "a.txt" :status :modified :added 2 :removed 1} {:path "new.txt" :status :added :added 2 :removed 0} {:path "old.txt" :status :deleted :added 0 :removed 1} {:path "to.txt" :status :renamed :added 0 :removed 0 :from "from.txt"}]} "one\nTWO\nthree\nfour\nfive\nsix\nseven\neight\nnine\n" ["new.txt" "to.txt"]]"#,
             ),
-            // Elsewhere than it says.
+            // The hunk matches elsewhere than its header says.
             (
                 &patch(moved),
                 r#"[{:files [{:path "a.txt" :status :modified :added 1 :removed 1}]} "one\ntwo\nthree\nfour\nfive\nSIX\nseven\neight\n" ["from.txt" "old.txt"]]"#,

@@ -1,4 +1,5 @@
-//! Files below a folder: what is swapped, linked or made a fifo while it is read, and what a tree may hold that is written.
+//! Confinement to a folder: files that are swapped, linked or made a fifo while they are read, and trees with hostile
+//! links.
 #![cfg(unix)]
 
 use std::fs;
@@ -73,7 +74,7 @@ fn what_is_swapped_during_a_read_shows_nothing_from_outside() {
     });
 }
 
-/// Files that are too large to be read are listed by their names and sizes, which are those of the folder.
+/// Files that are too large to be read are listed with the names and sizes that they have in the folder.
 #[test]
 fn names_of_a_folder_that_is_swapped_in_are_not_listed() {
     let outside = tempfile::tempdir().expect("a folder");
@@ -110,7 +111,7 @@ fn names_of_a_folder_that_is_swapped_in_are_not_listed() {
     });
 }
 
-/// What is imported is the file that was checked, or nothing.
+/// An import reads the file that was checked, or nothing.
 #[test]
 fn a_table_is_not_imported_through_a_link_that_is_swapped_in() {
     let outside = tempfile::tempdir().expect("a folder");
@@ -153,7 +154,7 @@ fn a_table_is_not_imported_through_a_link_that_is_swapped_in() {
     });
 }
 
-/// Links of a tree, path and target, and those that are left out.
+/// Links of a tree with their targets, and those that are left out.
 #[expect(clippy::type_complexity, reason = "a table of files with their links")]
 const TREES: &[(&[(&str, &str)], &[&str])] = &[
     (&[("near", "a/b/file")], &[]),
@@ -290,7 +291,7 @@ fn secrets_of_the_environment_are_no_part_of_a_tree() {
         list(""),
         r#"[".env.example" ".environment" "env" "sub/app.env"]"#
     );
-    // What is ignored does not bring them either: only a permission that names `.env` does.
+    // `:ignored?` does not list them either: only a permission that names `.env` does.
     assert_eq!(list(" :ignored? true"), list(""));
 }
 
@@ -302,7 +303,7 @@ fn fifos_and_devices_are_neither_read_nor_waited_for() {
     symlink("/dev/zero", project.path().join("src/zero")).expect("a link");
     let list = r#"(mapv (juxt :path :kind) (:entries (flow/step :files :l {:op :list :source {:type :dir :path "src"}})))"#;
     assert!(project.eval(list).contains("a.txt"));
-    // Rules of a folder decide what is in it: without them nothing of it is shown.
+    // A folder whose ignore rules cannot be read is left out as a whole.
     project.write("src/sub/b.txt", b"text");
     fifo(&project.path().join("src/sub/.gitignore"));
     let found = project.eval(list);
@@ -316,7 +317,7 @@ fn fifos_and_devices_are_neither_read_nor_waited_for() {
         "{}",
         project.eval(list)
     );
-    // What a flow includes.
+    // Files that a flow includes.
     fifo(&project.path().join("part.edn"));
     symlink("/dev/zero", project.path().join("zero.edn")).expect("a link");
     symlink("/etc/hostname", project.path().join("host.edn")).expect("a link");
@@ -356,7 +357,7 @@ fn the_data_of_a_project_is_for_its_owner() {
                 continue;
             }
             files += 1;
-            // Locks hold nothing.
+            // Lock files are empty.
             let is_empty = fs::metadata(&path).is_ok_and(|about| about.len() == 0);
             assert!(
                 is_empty || mode(&path) & 0o077 == 0,
@@ -367,7 +368,7 @@ fn the_data_of_a_project_is_for_its_owner() {
         }
     }
     assert!(files > 3);
-    // One that an earlier version made is closed when it is opened.
+    // A database that an earlier version created gets closed permissions when it is opened.
     fs::set_permissions(&home, fs::Permissions::from_mode(0o755)).expect("changed");
     fs::set_permissions(home.join("flowstone.db"), fs::Permissions::from_mode(0o644))
         .expect("changed");

@@ -1,8 +1,8 @@
-//! CSV files into tables and out of them: what is taken, what is refused, and that nothing is half-written.
+//! Import and export of CSV files: accepted and refused texts, and that nothing is half-written.
 
 use crate::project::Project;
 
-/// Imports a text into a table and returns the result, or the error.
+/// Imports a text into a table, and returns the result or the error.
 fn import(project: &Project, text: &str, options: &str) -> String {
     let text = flowstone_engine::codec::encode(&flowstone_lang::value::Value::from(text)).unwrap();
     project.eval(&format!(
@@ -17,7 +17,7 @@ fn rows(project: &Project) -> String {
     )
 }
 
-/// Compares all rows with some, written as EDN.
+/// Compares all rows with the expected ones, written as EDN.
 fn has_rows(project: &Project, expected: &str) {
     let found = project.eval(&format!(
         "(let [r (flow/step :table :all {{:op :query :table \"t\" :page {{:limit 100}}}})] (= (:rows r) '{expected}))"
@@ -102,7 +102,7 @@ fn the_types_of_a_table_hold_for_what_comes_later() {
         let found = import(&project, text, "");
         assert!(found.starts_with(expected), "{text:?}\n{found}");
     }
-    // Nothing of a file that does not fit stays, a new column neither.
+    // An invalid file leaves nothing behind, not even a new column.
     let found = import(&project, "id,fresh\n7,1\nx,2\n", "");
     assert!(found.starts_with("E0642"), "{found}");
     assert!(!types(&project).contains("fresh"));

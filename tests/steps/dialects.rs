@@ -1,4 +1,4 @@
-//! Chat completions as each provider speaks them: what differs in what is sent, and what is understood.
+//! Chat completions in the dialect of each provider: differences in requests, and in the responses that are understood.
 
 use expect_test::{Expect, expect};
 use flowstone_steps::llm::Llm;
@@ -9,7 +9,7 @@ use crate::server::{self, Server};
 use crate::wire::{answering, ask, body, calling, events, image, reply, stream, tool, whole};
 use crate::world::{World, wait};
 
-/// All who speak the format.
+/// All providers that use the format.
 const ALL: &[&str] = &[
     "azure-openai",
     "deepseek",
@@ -26,7 +26,7 @@ const ALL: &[&str] = &[
     "vllm",
 ];
 
-/// A call with all that may differ.
+/// Returns a call with every option that may differ.
 fn full() -> Call {
     let mut call = ask("m", "Answer in JSON.");
     call.messages.extend([
@@ -53,7 +53,7 @@ fn full() -> Call {
     call
 }
 
-/// What of a body differs from one provider to the next.
+/// The differences between the bodies for the providers.
 #[test]
 fn what_differs_in_what_is_sent() {
     let mut shown = String::new();
@@ -485,7 +485,7 @@ fn tool_calls_however_they_are_told() {
 
 #[test]
 fn streams_of_those_who_imitate() {
-    // Neither a reason nor an end, but the marker.
+    // Without a finish reason or a last chunk, but with the end marker.
     reads(
         "llama-cpp",
         &[r#"{"choices":[{"delta":{"content":"Hi"}}]}"#, "[DONE]"],
@@ -493,7 +493,7 @@ fn streams_of_those_who_imitate() {
             content: Hi
              of "" by """#]],
     );
-    // A whole answer, though as an event.
+    // A complete response, but sent as an event.
     reads(
         "lm-studio",
         &[
@@ -504,7 +504,7 @@ fn streams_of_those_who_imitate() {
             stop of "" by ""
             1 + 2 = 3, cached None, kept None, thought None"#]],
     );
-    // A reason that says no calls, with calls.
+    // A finish reason that contradicts the calls.
     reads(
         "ollama",
         &[
@@ -560,7 +560,7 @@ fn what_is_no_answer() {
     }
 }
 
-/// Performs a call on a server that answers with this, and shows what came back.
+/// Performs a call on a server with this response, and returns the outcome and the request.
 async fn performs(answer: server::Say, settings: &str, config: &str) -> (String, String) {
     let server = Server::start(vec![answer]).await;
     let world = World::new()
@@ -617,7 +617,7 @@ fn where_azure_is_asked() {
         POST /openai/deployments/d/chat/completions?api-version=2025-01-01 HTTP/1.1
     "#]]
     .assert_eq(&shown);
-    // A token of the directory is shown as what it is.
+    // A token of the directory is sent as a bearer token.
     let settings = "{:connections {:ai {:backend :azure-openai :base-url \"URL\" :model \"m\" :auth {:type :bearer :secret-ref :ai-key}}}}";
     let (_, request) = wait(performs(
         server::json(SAID),

@@ -1,4 +1,4 @@
-//! A server of embeddings on this machine: what is alike in a few ways has vectors that are alike.
+//! A local server of embeddings that returns similar vectors for texts with words of the same lists.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
@@ -6,24 +6,24 @@ use std::sync::{Arc, Mutex};
 
 use serde_json::{Value as Json, json};
 
-/// Words that mean something alike, one list for each number of a vector.
+/// Words with a similar meaning, one list for each dimension of a vector.
 const MEANINGS: &[&[&str]] = &[
     &["refund", "money", "fee", "reimbursement", "pay"],
     &["soup", "bread", "hungry", "dinner", "lunch"],
     &["run", "flow", "failed"],
 ];
 
-/// How to answer.
+/// The behaviour of the server.
 #[derive(Clone, Copy, Default)]
 pub struct Mood {
-    /// Number of requests to refuse with this status before all others.
+    /// Number of requests to refuse with this status before the others are answered.
     pub refusals: usize,
     pub status: u16,
 }
 
 pub struct EmbeddingServer {
     pub url: String,
-    /// Heads and bodies of all requests.
+    /// Heads and bodies of the requests received.
     seen: Arc<Mutex<Vec<(String, Json)>>>,
     mood: Arc<Mutex<Mood>>,
 }
@@ -47,7 +47,7 @@ impl EmbeddingServer {
         }
     }
 
-    /// Answers the next requests with a status.
+    /// Refuses the next requests with a status.
     pub fn refuse(&self, refusals: usize, status: u16) {
         *self.mood.lock().expect("no panic") = Mood { refusals, status };
     }
@@ -56,7 +56,7 @@ impl EmbeddingServer {
         self.seen.lock().expect("no panic").clone()
     }
 
-    /// Returns how many texts were embedded.
+    /// Returns the number of embedded texts.
     pub fn texts(&self) -> usize {
         let requests = self.requests();
         let counts = requests
@@ -129,7 +129,7 @@ fn vector(text: &str) -> Vec<f32> {
                 .sum()
         })
         .collect();
-    // Nothing is without any direction.
+    // A text without known words gets a vector without direction.
     vector.push(0.01);
     vector
 }

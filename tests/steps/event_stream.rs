@@ -1,10 +1,10 @@
-//! The framing of AWS: sums, lengths, and headers of every kind.
+//! The framing of AWS: checksums, lengths, and headers of every kind.
 
 use flowstone_steps::llm::event_stream::Parser;
 
 use crate::wire_bedrock::event;
 
-/// A message of AWS: headers of text, and a payload.
+/// Returns a message of AWS with text headers and a payload.
 pub fn frame(headers: &[(&str, &str)], payload: &str) -> Vec<u8> {
     let mut head = Vec::new();
     for (name, value) in headers {
@@ -41,7 +41,7 @@ fn a_wrong_sum_is_an_error() {
         bad[at] ^= 0x10;
         let mut parser = Parser::default();
         let events = parser.push(&bad);
-        // A length that grew within reason waits for more, but only until its own sum is looked at.
+        // A length that grew plausibly waits for more bytes, but only until its checksum is verified.
         assert!(events.is_err(), "byte {at}: {events:?}");
     }
     assert_eq!(Parser::default().push(&good).unwrap().len(), 2);

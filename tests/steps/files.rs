@@ -152,7 +152,7 @@ fn a_resolved_tree_does_not_change() {
         world.write("README.md", "changed");
         fs::remove_file(world.path().join("src/main.rs")).unwrap();
         let read = format!("{{:op :read :source {uri:?} :paths [\"README.md\" \"src/main.rs\"]}}");
-        // A second instance has nothing in memory.
+        // A second instance starts with an empty memory.
         let value = world.value(&Files::default(), &read).await;
         let content = |at: usize| {
             value
@@ -170,7 +170,7 @@ fn a_resolved_tree_does_not_change() {
             content(1),
             Some(Value::from("fn main() {\n    // TODO: greet\n}\n"))
         );
-        // As a reference, and resolved again.
+        // Through a reference, and resolved again.
         let now = world
             .value(
                 &files,
@@ -497,7 +497,7 @@ fn a_remote_is_fetched() {
     let world = repository();
     let bare = world.path().join("bare.git");
     git(world.path(), &["clone", "-q", "--bare", "repo", "bare.git"]);
-    // As a URL of another host would be: nothing is read in place.
+    // Like the URL of another host: the repository is not read in place.
     let url = format!("file://localhost{}", bare.display());
     let first = git(&world.path().join("repo"), &["rev-parse", "v1"]);
     let files = Files::default();

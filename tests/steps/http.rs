@@ -1,4 +1,4 @@
-//! `:http` against a server on this machine.
+//! `:http` against a local server.
 
 use expect_test::{Expect, expect};
 use flowstone_flow::step::{Effect, Step};
@@ -8,7 +8,7 @@ use flowstone_steps::http::Http;
 use crate::server::{Say, Server, json, reply};
 use crate::world::{World, edn, wait};
 
-/// Performs one request, with `URL` in its config replaced, and shows what came back.
+/// Performs one request, with `URL` in its config replaced, and returns the outcome.
 #[track_caller]
 fn check(world: &World, answers: Vec<Say>, config: &str, expected: Expect) {
     let shown = wait(async {
@@ -19,7 +19,7 @@ fn check(world: &World, answers: Vec<Say>, config: &str, expected: Expect) {
     expected.assert_eq(&shown);
 }
 
-/// Performs one request, and tells when it may be tried again.
+/// Performs one request, and returns when it may be retried.
 fn retry_of(world: &World, answers: Vec<Say>, config: &str) -> String {
     let shown = wait(async {
         let server = Server::start(answers).await;
@@ -31,7 +31,7 @@ fn retry_of(world: &World, answers: Vec<Say>, config: &str) -> String {
     line.unwrap_or("never").to_owned()
 }
 
-/// Performs one request and shows what was sent.
+/// Performs one request, and returns what was sent.
 #[track_caller]
 fn sent(world: &World, config: &str, expected: Expect) {
     let shown = wait(async {
@@ -352,7 +352,7 @@ fn a_connection_is_the_settings_over_the_flow() {
             "{request}"
         );
         assert!(request.contains("\nx-team: a"), "{request}");
-        // The secret stays with its server.
+        // The secret stays with its own server.
         let other = Server::start(vec![json("{}")]).await;
         world
             .value(
@@ -438,7 +438,7 @@ fn a_status_that_is_an_error_says_what_the_server_said() {
               data: {:url "http://HOST/a" :method "GET" :status 429 :headers {:connection "close" :content-length "0" :retry-after "7"}}"#]],
     );
     for (headers, words) in [
-        // The server's own clock counts, whatever ours says.
+        // The clock of the server decides, whatever the local one says.
         (
             [
                 "date: Wed, 21 Oct 2015 07:28:00 GMT",
@@ -454,7 +454,7 @@ fn a_status_that_is_an_error_says_what_the_server_said() {
             "after 0ns",
         ),
         (
-            // By our own clock that is over.
+            // By the local clock, this instant has passed.
             ["x: y", "retry-after: Wed, 21 Oct 2015 07:30:30 GMT"],
             "after 0ns",
         ),
@@ -634,7 +634,7 @@ fn requests_that_cannot_be_are_named() {
         ),
     ] {
         let shown = wait(world.run(&Http, config));
-        // What the system's resolver says differs.
+        // The message of the system's resolver varies.
         let shown = match shown.split_once("cannot be reached: ") {
             Some((start, rest)) if start.contains("nowhere") => format!(
                 "{start}cannot be reached: ...\n{}",

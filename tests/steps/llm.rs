@@ -1,4 +1,4 @@
-//! `:llm` against a server on this machine, and the wire format by itself.
+//! `:llm` against a local server, and the wire format on its own.
 
 use expect_test::{Expect, expect};
 use flowstone_flow::step::Progress;
@@ -16,14 +16,14 @@ const HELLO: &[&str] = &[
     "[DONE]",
 ];
 
-/// A stream that says just this.
+/// Returns a stream with this text.
 fn says(content: &str) -> Say {
     let delta = serde_json::json!({"model": "m-1", "choices": [{"delta": {"content": content}, "finish_reason": "stop"}],
         "usage": {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2}});
     events(&[&delta.to_string(), "[DONE]"])
 }
 
-/// A project whose `:ai` is the test's server.
+/// Creates a project whose `:ai` is the test's server.
 fn world(server: &Server) -> World {
     World::new()
         .secret("ai-key", "s3cret")
@@ -34,7 +34,7 @@ fn world(server: &Server) -> World {
         .timeout(2_000)
 }
 
-/// Performs a call and shows what came back.
+/// Performs a call, and returns the outcome.
 #[track_caller]
 fn check(answers: Vec<Say>, config: &str, expected: Expect) {
     let shown = wait(async {
@@ -45,7 +45,7 @@ fn check(answers: Vec<Say>, config: &str, expected: Expect) {
     expected.assert_eq(&shown);
 }
 
-/// Performs a call and shows the body of the request, or why none was sent.
+/// Performs a call, and returns the body of the request, or why none was sent.
 #[track_caller]
 fn sent(config: &str, expected: Expect) {
     let shown = wait(async {
@@ -386,7 +386,7 @@ fn a_wrong_answer_may_be_repaired() {
               }
             ]"#]].assert_eq(&serde_json::to_string_pretty(&body["messages"]).unwrap());
     });
-    // As often as it was told, and no more.
+    // Exactly the configured number of attempts.
     wait(async {
         let server = Server::start(vec![says("no")]).await;
         let config = "{:connection :ai :prompt \"x\" :output {:format :json :repair 2}}";
@@ -717,7 +717,7 @@ fn a_flow_may_bring_its_provider() {
             "{:provider :local :prompt \"x\" :output {:format :json :schema [:map [:a :int]]}}";
         assert!(world.run(&Llm, config).await.contains(":content {:a 1}"));
         let body = server.body(0);
-        // The provider does not claim to take schemas, so the schema is part of the prompt.
+        // The provider does not claim to support schemas, so the schema is part of the prompt.
         assert_eq!(body["response_format"]["type"], "json_object");
         assert!(
             body["messages"][0]["content"]

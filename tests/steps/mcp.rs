@@ -1,5 +1,5 @@
-//! `:mcp` over stdio: servers that behave, and servers that do not. They are shell scripts that say what they are told
-//! to, so that nothing has to be installed.
+//! `:mcp` over stdio, with valid and with broken servers. The servers are shell scripts with fixed responses, so that
+//! nothing has to be installed.
 
 use std::fs;
 use std::time::{Duration, Instant};
@@ -10,7 +10,7 @@ use flowstone_engine::outcome::RunOutcome;
 
 use crate::project::Project;
 
-/// A server of the handshake of 2025: `CALL` is what it does when a tool is called, `START` what it does first.
+/// A server with the handshake of 2025: `CALL` is its reaction to a tool call, `START` what it does first.
 const SERVER: &str = r#"
 echo started >> started.txt
 START
@@ -50,12 +50,12 @@ const FAKE: Fake = Fake {
     call: HI,
 };
 
-/// Returns the script of a server that behaves, and whose tools say `hi`.
+/// Returns the script of a valid server whose tools return `hi`.
 pub fn script() -> String {
     FAKE.script()
 }
 
-/// Returns the script of a server whose tools give this, as JSON without single quotes.
+/// Returns the script of a server whose tools return this result, as JSON without single quotes.
 pub fn script_giving(content: &str) -> String {
     let call = format!(
         r#"reply '"result":{{"content":{content},"structuredContent":{{"content":{content}}}}}'"#
@@ -85,7 +85,7 @@ impl Fake {
     }
 }
 
-/// Runs a body in a flow whose adapter is `:f/all`, and returns what it gives as text.
+/// Runs a body in a flow whose adapter is `:f/all`, and returns its result as text.
 fn run(project: &Project, body: &str) -> String {
     run_with(project, "", body)
 }
@@ -125,7 +125,7 @@ fn wait_for(project: &Project, file: &str, count: usize) {
     }
 }
 
-/// Has a server's tool called that does what `call` says.
+/// Calls a server's tool that does what `call` says.
 fn check_call(call: &'static str, expected: Expect) {
     let project = Fake { call, ..FAKE }.project();
     expected.assert_eq(&run(&project, ECHO));
@@ -198,7 +198,7 @@ fn what_a_tool_says_went_wrong_is_an_error_of_its_own() {
 
 #[test]
 fn a_hostile_server_does_no_harm() {
-    // What is no message is passed over.
+    // Lines that are not messages are skipped.
     check_call(
         r#"echo 'Listening on port 3000'; echo '{"half'; echo '{"jsonrpc":"2.0","method":"notifications/strange"}'; printf '\n'; reply '"result":{"content":[{"type":"text","text":"hi"}]}'"#,
         expect![[r#"{:content "hi"}"#]],
@@ -428,7 +428,7 @@ fn adapters_and_tools_that_are_not_there_are_named() {
                   it takes `:adapter`"#]],
         ),
     ] {
-        // Computed, so that it is the step that says it.
+        // Computed, so that the error comes from the step and not from `check`.
         let body = format!("(let [config {config}] (flow/step :mcp :x (merge config {{}})))");
         expected.assert_eq(&run_with(&project, adapter, &body));
     }
@@ -459,7 +459,7 @@ fn a_server_sees_its_own_environment_only() {
     project.write("server.sh", script.as_bytes());
     project.write("sub/.keep", b"");
     let text = run(&project, ECHO);
-    // The server told its secret; the run's record does not.
+    // The server prints its secret, which the run's record does not contain.
     expect![[r#"
         E0832 `:fake` is gone in the middle of `echo`; its error output: token [secret]
           whether the tool did its work is not known; `:retry` tries again, with a new connection"#]].assert_eq(&text);
@@ -473,7 +473,7 @@ fn a_server_sees_its_own_environment_only() {
         env.contains("LEVEL") && env.contains("COUNT") && env.contains("PATH"),
         "{env}"
     );
-    // Cargo sets this for tests.
+    // Cargo sets this variable for tests.
     assert!(!env.contains("CARGO_MANIFEST_DIR"), "{env}");
 }
 

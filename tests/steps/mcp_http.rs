@@ -10,18 +10,18 @@ use flowstone_engine::outcome::RunOutcome;
 
 use crate::project::Project;
 
-/// What a server says to a message of a method.
+/// The response of a server to one message of a method.
 #[derive(Clone, Copy)]
 enum Say {
-    /// A JSON-RPC answer with this in it, as JSON.
+    /// A JSON-RPC response with this result, as JSON.
     Json(&'static str),
-    /// The same as an event of a stream.
+    /// The same response as an event of a stream.
     Event(&'static str),
-    /// An answer of HTTP: status line and headers, and a body.
+    /// A raw HTTP response: status line with headers, and a body.
     Http(&'static str, &'static str),
-    /// The beginning of a stream, then the connection closes.
+    /// The beginning of a stream; then the connection closes.
     CutOff,
-    /// More than anybody takes.
+    /// A response that is larger than the limit.
     Huge,
 }
 
@@ -51,7 +51,7 @@ const FAKE: Fake = Fake {
     call: HI,
 };
 
-/// A server, and what it was asked.
+/// A scripted server, and the requests that it received.
 struct Server {
     port: u16,
     asked: Arc<Mutex<Vec<String>>>,
@@ -146,7 +146,7 @@ fn read(stream: &mut TcpStream) -> Option<String> {
     }
 }
 
-/// Runs a flow that calls a tool of a server, and returns what it gives as text.
+/// Runs a flow that calls a tool of a server, and returns its result as text.
 fn run(base: &str, settings: &str) -> (Project, String) {
     let settings = format!(
         "{{:http {{:proxy false}} :connections {{:fake {{:backend :mcp :base-url \"{base}\" {settings}}}}}}}"
@@ -202,7 +202,7 @@ fn both_revisions_are_spoken_and_both_ways_to_answer() {
         },
         expect![[r#"{:content "streamed"}"#]],
     );
-    // A server of before that knows no word of it.
+    // An older server that does not know the method.
     let unknown = Say::Http("404 Not Found\r\ncontent-type: text/plain", "no such thing");
     check(
         Fake {
@@ -284,7 +284,7 @@ fn a_server_that_refuses_or_is_none_is_named() {
             E0831 `:fake` does not follow the MCP protocol: it answers a line that is not a message: EOF while parsing a value at line 1 column 8: {"half":
               check `:base-url` of the connection and `:path` of the adapter, or `:command`"#]],
     );
-    // Nobody follows it.
+    // The redirect is not followed.
     check(
         all(Say::Http(
             "302 Found\r\nlocation: http://169.254.169.254/",

@@ -1,11 +1,11 @@
-//! `:approval` of named tools, in agents that are called as tools.
+//! `:approval` of named tools, in agents that other agents call as tools.
 
 use flowstone_lang::value::Value;
 
 use crate::agent::{Bench, calls, says};
 use crate::server::Say;
 
-/// A step that writes, an agent that has it, an agent that has that one, and one that has its own rules.
+/// A step that writes, an agent with that step, an agent with that agent, and an agent with its own rules.
 const TOOLS: &str = r#":steps [{:id :t/write :type :kv :description "Writes." :input-schema [:map] :defaults {:operation :set :key "done" :value 1}}]
  :agents [{:id :in/ner :description "Inner." :objective "Work." :input-schema [:map] :connection :ai :tools {:steps [:t/write]}}
           {:id :mid/dle :description "Middle." :objective "Work." :input-schema [:map] :connection :ai :tools {:agents [:in/ner]}}
@@ -151,7 +151,7 @@ fn options_of_every_step_belong_to_the_flow() {
             "{name} {arguments}: {found}"
         );
     }
-    // A schema that names an option gives it to the model, and storing is a change.
+    // A schema that names an option exposes it to the model, and storing is a change.
     let bench = Bench::with(
         tools,
         vec![calls(&[("c1", "t_named", &list(kv))]), says("done")],

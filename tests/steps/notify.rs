@@ -1,4 +1,4 @@
-//! Messages of `:notify` steps and of waits: what goes out, what is kept, what is tried again.
+//! Messages of `:notify` steps and of waits: the requests, the stored results, and retries.
 
 use std::sync::{Arc, Mutex};
 
@@ -14,7 +14,7 @@ const ASK: &str =
                     :json {:text \"Pay {{amount}}? {{approval-url}} or {{rejection-url}}\"
                            :wait \"{{wait-id}}\" :run \"{{run-id}}\" :old \"{approvalUrl}\"}}}}})";
 
-/// A project whose connection `:chat` leads to a server with these answers.
+/// Creates a project whose connection `:chat` leads to a server with these responses.
 fn project(answers: Vec<Say>, more: &str) -> (Project, Server) {
     let slot = Arc::new(Mutex::new(None));
     let kept = Arc::clone(&slot);
@@ -68,7 +68,7 @@ fn who_may_answer_is_told_with_links() {
     let head = server.requests()[0].to_ascii_lowercase();
     assert!(head.starts_with("post /messages "), "{head}");
     assert!(head.contains("/ok/notify\n"), "no idempotency key: {head}");
-    // Not again when the run goes on, nor in the next process.
+    // It is not sent again when the run resumes, nor by the next process.
     let project = project.reopen();
     assert!(project.resume_all().is_empty());
     let answered = project.answer("k", &decode("{:action :approve}").expect("EDN"));

@@ -1,4 +1,4 @@
-//! Packaged steps in runs that stop, are asked about and go on.
+//! Packaged steps in runs that stop, wait for an answer and resume.
 
 use flowstone_engine::codec::decode;
 use flowstone_engine::ports::WaitFilter;
@@ -6,7 +6,7 @@ use flowstone_lang::value::Value;
 
 use crate::project::Project;
 
-/// A packaged step of these keys, and a body.
+/// Returns a flow with a packaged step with these keys, and a body.
 fn flow(keys: &str, body: &str) -> String {
     format!(
         "{{:slug :packed :concurrency {{:type :singleton :on-new-version :coexist}}
@@ -16,7 +16,7 @@ fn flow(keys: &str, body: &str) -> String {
     )
 }
 
-/// Answers the question that is open.
+/// Answers the only open question.
 fn answer_first(project: &Project, payload: &Value) -> String {
     let waits = project.block_on(project.engine.list_waits(WaitFilter::default()));
     let waits = waits.expect("waits");
@@ -54,7 +54,7 @@ fn what_was_skipped_or_given_is_not_projected() {
     let cases = [
         ("{:action :skip}", "[nil :go]"),
         ("{:action :use :value {:total 9}}", "[{:total 9} :go]"),
-        // What does not fit is asked for again.
+        // An invalid answer is asked for again.
         (
             "{:action :use :value {:n 9}}",
             "waiting: `add` waits for an answer 1",
@@ -67,7 +67,7 @@ fn what_was_skipped_or_given_is_not_projected() {
         let found = answer_first(&project, &decode(answer).expect("EDN"));
         let found = match found.contains("pause") {
             true => {
-                // A replay sees the same.
+                // A replay returns the same.
                 let project = project.reopen();
                 project.answer("k", &decode(":go").expect("EDN"))
             }

@@ -161,7 +161,7 @@ fn nothing_is_done_for_a_result_that_cannot_be_stored() {
     );
 }
 
-/// Returns the content type and the bytes that a function's value is stored as.
+/// Returns the content type and the bytes of the blob that a function's value becomes.
 fn bytes(value: &str, persist: &str) -> (String, String) {
     let project = Project::new();
     let flow =
@@ -241,7 +241,7 @@ fn the_name_and_the_type_of_a_file_decide_its_bytes() {
             "application/yaml",
             "{\n  \"x\": [\n    1\n  ]\n}\n",
         ),
-        // Text stays as it is.
+        // Text is stored unchanged.
         ("\"{}\"", ":filename \"a.json\"", "application/json", "{}"),
         (
             "\"not json\"",

@@ -1,4 +1,4 @@
-//! Recordings: what is in their files, what answers from them, and what does not.
+//! Recordings: the contents of their files, and which requests they answer.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -13,7 +13,7 @@ use serde_json::{Value as Json, json};
 use crate::server::{Say, Server, events, json as json_answer, reply};
 use crate::world::{World, wait};
 
-/// A recording that was made in this folder of the world.
+/// Starts a recording in this folder of the world.
 const FOLDER: &str = "answers";
 
 fn recording(world: World) -> World {
@@ -45,7 +45,7 @@ fn names(folder: &Path) -> Vec<String> {
     names
 }
 
-/// All that a recording holds, as text.
+/// Returns the whole content of a recording as text.
 fn everything(world: &World) -> String {
     let folder = world.path().join(FOLDER);
     let texts = names(&folder)
@@ -79,7 +79,7 @@ fn an_exchange_is_a_readable_file_and_is_answered_without_a_server() {
         assert!(!everything(&world).contains("tok-123456"));
 
         let world = replaying(world);
-        // Another port, another order of keys: the same request.
+        // Another port and another order of keys make the same request.
         let moved = config.replace(&server.url, "http://localhost:9");
         assert_eq!(
             world
@@ -242,7 +242,7 @@ fn no_secret_is_in_a_file() {
             "{:url \"URL/a\" :auth {:type :api-key :query \"k\" :secret-ref :key}}",
             "{:url \"URL/b\" :auth {:type :basic :username \"robot\" :secret-ref :plain}}",
             "{:url \"URL/c?api_key=in-the-query\" :headers {:cookie \"a=b0nbon\" :x-my-token \"mine-444\"}}",
-            // What a server gave is a secret from then on.
+            // A token that a server issued is a secret from then on.
             "{:url \"URL/d\" :form {:client_secret \"in-the-form\" :again \"granted-987\"}}",
             "{:url \"http://user:pa55word@HOST/e\"}",
         ];

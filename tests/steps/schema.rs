@@ -213,7 +213,7 @@ fn problems_are_data_too() {
             "[{:in [:kids 0 :kids] :path [0 :kids 0 0 :kids] :schema [:vector [:ref :tree]] :message \"should be a vector, \
              but is 3 (an integer)\"}]",
         ),
-        // At most a few are told.
+        // At most five errors are reported.
         ("[:vector :int]", "[:a :b :c :d :e :f :g]", "5"),
     ] {
         let schema = parse(&value(schema)).unwrap();

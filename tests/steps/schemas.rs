@@ -1,4 +1,4 @@
-//! The JSON Schemas of step types: they take what the docs show, and refuse what the engine refuses.
+//! The JSON Schemas of step types accept what the docs show and refuse what the engine refuses.
 
 use flowstone_engine::codec::decode;
 use flowstone_engine::json::to_json;
@@ -24,7 +24,7 @@ fn spec(kind: &str) -> &'static StepSpec {
     specs.find(|spec| spec.kind == kind).expect("a step type")
 }
 
-/// What is wrong with an instance, if anything.
+/// Returns the errors of an instance, if there are any.
 fn problem(schema: &Json, instance: &Json) -> Option<String> {
     let validator = jsonschema::draft202012::new(schema).expect("a schema");
     validator
@@ -33,7 +33,7 @@ fn problem(schema: &Json, instance: &Json) -> Option<String> {
         .map(|error| error.to_string())
 }
 
-/// Returns a config as JSON: code as text. `None` where something else in it is computed.
+/// Returns a config as JSON, with code as text; `None` if something else in it is computed.
 fn as_json(form: &Value, field: Option<&Field>) -> Option<Json> {
     let takes_code = field.is_some_and(|field| takes_code(field.type_));
     match form {
@@ -72,7 +72,7 @@ fn inside(type_: FieldType, name: &str) -> Option<&'static Field> {
     }
 }
 
-/// Returns the literal configs of a kind in a form.
+/// Returns the literal configs of a kind within a form.
 fn configs(form: &Value, kind: &str, found: &mut Vec<Value>) {
     let parts: Vec<Value> = match form {
         Value::List(items) => items.iter().cloned().collect(),
@@ -212,7 +212,7 @@ fn each_operation_has_its_schemas() {
     }
 }
 
-/// Providers of models take letters, digits, `_` and `-` in names.
+/// Model providers accept only letters, digits, `_` and `-` in names.
 #[test]
 fn tools_have_plain_names() {
     fn names(schema: &Json, found: &mut Vec<String>) {
@@ -276,7 +276,7 @@ fn other_spellings_lead_back() {
     }
 }
 
-/// Each field and each operation of the step types that the reference describes stands in a row.
+/// Each field and each operation of the step types in the reference has a row.
 #[test]
 fn each_field_stands_in_a_row() {
     let mut missing = Vec::new();

@@ -1,4 +1,4 @@
-//! `:provider :scripted`: answers that were written beforehand.
+//! `:provider :scripted`: responses from a script.
 
 use expect_test::{Expect, expect};
 use flowstone_flow::step::Progress;
@@ -6,14 +6,14 @@ use flowstone_steps::llm::Llm;
 
 use crate::world::{World, wait};
 
-/// A project whose `:ai` answers from this script.
+/// Creates a project whose `:ai` answers from this script.
 fn world(script: &str) -> World {
     World::new().settings(&format!(
         "{{:connections {{:ai {{:backend :scripted :script {script}}}}}}}"
     ))
 }
 
-/// Performs a call on a script and shows what came back.
+/// Performs a call on a script and returns the outcome.
 #[track_caller]
 fn check(script: &str, config: &str, expected: Expect) {
     expected.assert_eq(&wait(world(script).run(&Llm, config)));
@@ -150,7 +150,7 @@ fn a_turn_may_fail_as_providers_do() {
         let shown = wait(world(&script).run(&Llm, config));
         assert!(shown.starts_with(expected), "{shown}");
     }
-    // Only at the second attempt and later.
+    // Only from the second attempt on.
     let script = "{:turns [{:content \"ok\" :error {:kind :unavailable :times 1}}]}";
     assert!(wait(world(script).run(&Llm, config)).starts_with("E0805"));
 }

@@ -1,24 +1,24 @@
-//! A server on this machine that says what it was told to say, byte by byte.
+//! A local server with scripted responses, byte by byte.
 
 use std::sync::{Arc, Mutex};
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
-/// How to answer one connection.
+/// The response to one connection.
 #[derive(Clone)]
 pub enum Say {
-    /// These bytes, then close.
+    /// Sends these bytes, then closes.
     Raw(Vec<u8>),
-    /// These bytes, then nothing more, without closing.
+    /// Sends these bytes, then nothing more, without closing.
     Hang(Vec<u8>),
-    /// These bytes, then as many zeros, then close; as fast as they are taken.
+    /// Sends these bytes and this number of zeros as fast as they are read, then closes.
     Zeros(Vec<u8>, u64),
-    /// These bytes, then others again and again until nobody listens any more.
+    /// Sends these bytes, then the others repeatedly until the client disconnects.
     Endless(Vec<u8>, Vec<u8>),
 }
 
-/// A status line, headers and a body, with the length that the body has.
+/// Returns a status line, headers and a body, with the right content length.
 pub fn reply(status: &str, headers: &[&str], body: impl AsRef<[u8]>) -> Say {
     let body = body.as_ref();
     let mut bytes = format!(
@@ -36,12 +36,12 @@ pub fn json(body: &str) -> Say {
     reply("200 OK", &["content-type: application/json"], body)
 }
 
-/// The events of a model's stream; the connection closes at their end.
+/// Returns the events of a model's stream; the connection closes at their end.
 pub fn events(data: &[&str]) -> Say {
     Say::Raw([SSE.as_bytes(), event_text(data).as_bytes()].concat())
 }
 
-/// The same, but silent afterwards.
+/// The same, but the connection stays open and silent.
 pub fn stalled(data: &[&str]) -> Say {
     Say::Hang([SSE.as_bytes(), event_text(data).as_bytes()].concat())
 }
@@ -60,7 +60,7 @@ pub struct Server {
 }
 
 impl Server {
-    /// Answers one connection with each of these, in order, and with the last ever after.
+    /// Starts a server that answers one connection with each of these, in order, and all later ones with the last.
     pub async fn start(answers: Vec<Say>) -> Server {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
@@ -105,7 +105,7 @@ impl Server {
         Server { url, requests }
     }
 
-    /// The same on a thread of its own, for tests that execute runs.
+    /// The same on its own thread, for tests that execute runs.
     pub fn beside(answers: Vec<Say>) -> Server {
         let (sent, started) = std::sync::mpsc::channel();
         std::thread::spawn(move || {
@@ -122,7 +122,7 @@ impl Server {
         started.recv().expect("the server starts")
     }
 
-    /// What was asked, head and body, without what differs from run to run.
+    /// Returns the requests, head and body, without parts that differ from run to run.
     pub fn requests(&self) -> Vec<String> {
         let host = self.url.trim_start_matches("http://");
         self.requests
@@ -133,13 +133,13 @@ impl Server {
             .collect()
     }
 
-    /// The body of a request.
+    /// Returns the body of a request.
     pub fn body(&self, at: usize) -> serde_json::Value {
         let request = self.requests()[at].clone();
         serde_json::from_str(request.split_once("\n\n").unwrap().1).unwrap()
     }
 
-    /// A text without the server's address.
+    /// Returns a text without the server's address.
     pub fn clean(&self, text: &str) -> String {
         text.replace(self.url.trim_start_matches("http://"), "HOST")
     }

@@ -1,4 +1,4 @@
-//! The settings file, `.env` and where secrets are found.
+//! The settings file, `.env`, and the places where secrets are found.
 
 use expect_test::{Expect, expect};
 use flowstone_engine::codec;
@@ -79,7 +79,7 @@ fn secrets_are_found_where_the_settings_say_or_by_their_name() {
     assert_eq!(find("web-hook-secret").as_deref(), Some("two words"));
     assert_eq!(find("gone"), None);
     assert_eq!(find("empty"), None);
-    // The environment wins.
+    // The environment wins over the file.
     assert_ne!(find("PATH").as_deref(), Some("not-this"));
     assert_eq!(variable("web-hook.secret"), "WEB_HOOK_SECRET");
 }

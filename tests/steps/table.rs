@@ -604,7 +604,7 @@ fn answers_are_as_the_operations_say() {
     }
 }
 
-/// A fraction and a percentage say the same; 1 is a percentage, as all numbers above it are.
+/// A fraction and a percentage mean the same; 1 is a percentage, like all numbers above it.
 #[test]
 fn a_percentile_is_a_fraction_or_a_percentage() {
     let project = Project::new();

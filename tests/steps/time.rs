@@ -1,8 +1,8 @@
-//! `:time`: what moments look like, and how they are read, written and moved.
+//! `:time`: formatting, parsing and computing instants.
 
 use crate::project::Project;
 
-/// Runs steps at a known moment; `T` stands for the start of a `:time` step.
+/// Returns a function that runs steps at a fixed instant; `T` stands for the start of a `:time` step.
 fn at(millis: i64) -> impl Fn(&str) -> String {
     let project = Project::new();
     project.clock.set(millis);
@@ -124,7 +124,7 @@ fn moments_are_moved_by_the_calendar() {
             "{:op :add :at \"2026-01-31\" :by 30}",
             "2026-01-31T00:00:30Z",
         ),
-        // A day of 23 hours.
+        // A day with 23 hours.
         (
             "{:op :add :at \"2026-03-28T12:00\" :by {:days 1} :timezone \"Europe/Berlin\"}",
             "2026-03-29T12:00:00+02:00",

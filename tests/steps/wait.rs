@@ -62,7 +62,7 @@ fn an_answer_must_fit() {
             && refused.contains("at [:action]: should be one of :approve, :reject, but is :maybe"),
         "{refused}"
     );
-    // From JSON: the action is a keyword all the same.
+    // In JSON the action is a string, and still becomes a keyword.
     let answer = from_json(&json!({"action": "approve", "by": "ada"}));
     assert_eq!(
         project.answer("k", &answer),

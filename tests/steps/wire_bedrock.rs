@@ -1,4 +1,4 @@
-//! Bedrock's format: bodies, the framing of AWS, streams, and what goes wrong.
+//! Bedrock's wire format: bodies, the framing of AWS, streams and errors.
 
 use expect_test::{Expect, expect};
 use flowstone_steps::llm::Llm;
@@ -382,7 +382,7 @@ fn structured_answers() {
     expect![[r#"{"tools":[{"toolSpec":{"name":"flowstone_answer_value","inputSchema":{"json":{"type":"object","properties":{"answer":{"type":"array"}},"required":["answer"]}},"description":"Gives the final answer."}}],"toolChoice":{"tool":{"name":"flowstone_answer_value"}}}"#]].assert_eq(&config(&call));
     call.tools = vec![tool("find")];
     expect![[r#"{"tools":[{"toolSpec":{"name":"find","inputSchema":{"json":{"type":"object","properties":{"n":{"type":"integer"}}}},"description":"It can find."}},{"toolSpec":{"name":"flowstone_answer_value","inputSchema":{"json":{"type":"object","properties":{"answer":{"type":"array"}},"required":["answer"]}},"description":"Gives the final answer."}}],"toolChoice":{"any":{}}}"#]].assert_eq(&config(&call));
-    // For a model that cannot be forced to call a tool, the prompt asks for it.
+    // If a model cannot be forced to call a tool, the prompt asks for it.
     call.tools.clear();
     call.model = "meta.llama3-1-70b-instruct-v1:0".into();
     call.output = with(object);
@@ -628,7 +628,7 @@ fn an_answer_that_does_not_stream() {
         bedrock: [{"reasoningContent":{"reasoningText":{"text":"hm","signature":"s"}}},{"text":"Hi"},{"toolUse":{"toolUseId":"t1","name":"find","input":{"n":1}}}]"#]].assert_eq(&whole(BEDROCK, body));
 }
 
-/// A stream, as Bedrock sends it.
+/// A stream as Bedrock sends it.
 fn streams(bytes: &[u8]) -> Say {
     answer(
         "200 OK",

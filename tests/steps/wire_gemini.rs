@@ -1,4 +1,4 @@
-//! Google's format: bodies, streams, and what goes wrong.
+//! Google's wire format: bodies, streams and errors.
 
 use expect_test::{Expect, expect};
 use flowstone_steps::llm::Llm;
@@ -12,7 +12,7 @@ use crate::wire::{
 use crate::world::{World, wait};
 
 const GOOGLE: &str = "google";
-/// A stream that says "Grüß Gott".
+/// A stream with the text "Grüß Gott".
 pub const TEXT: &[&str] = &[
     r#"{"candidates":[{"content":{"parts":[{"text":"thinking...","thought":true}],"role":"model"},"index":0}],"usageMetadata":{"promptTokenCount":8,"totalTokenCount":8},"modelVersion":"gemini-2.5-flash","responseId":"r1"}"#,
     r#"{"candidates":[{"content":{"parts":[{"text":"Grüß"}],"role":"model"},"index":0}],"modelVersion":"gemini-2.5-flash","responseId":"r1"}"#,
@@ -190,7 +190,7 @@ fn structured_answers() {
           }
         }"#]],
     );
-    // Before the third generation tools and a form for the answer exclude one another.
+    // Before the third generation, tools and a schema for the answer exclude each other.
     call.tools = vec![tool("find")];
     let sent = body(GOOGLE, &call);
     assert!(sent.get("generationConfig").is_none());
@@ -396,7 +396,7 @@ fn calls_get_ids_and_signatures_go_back() {
     let sent = body(GOOGLE, &call);
     expect![[r#"[{"text":"Let me look."},{"functionCall":{"name":"find","args":{"n":1}},"thoughtSignature":"c2ln"},{"functionCall":{"name":"find","args":{"n":2}}},{"functionCall":{"id":"theirs","name":"now"}}]"#]].assert_eq(&sent["contents"][1]["parts"].to_string());
     expect![[r#"[{"functionResponse":{"name":"find","response":{"result":1}}},{"functionResponse":{"name":"find","response":{"result":1}}},{"functionResponse":{"name":"now","response":{"result":1},"id":"theirs"}}]"#]].assert_eq(&sent["contents"][2]["parts"].to_string());
-    // What another family gave is not for this one.
+    // Metadata from another family is not sent.
     call.messages[1].opaque = Some(Opaque {
         family: "anthropic".into(),
         blocks: json!([{"type": "thinking"}]),

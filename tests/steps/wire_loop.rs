@@ -1,5 +1,5 @@
-//! What the formats of Anthropic and Bedrock share in a conversation with tools: ids of calls, moving marks of what is to
-//! be kept, and tools of the provider's own.
+//! Features that the formats of Anthropic and Bedrock share in conversations with tools: ids of calls, moving cache
+//! marks, and built-in tools of the provider.
 
 use flowstone_steps::llm::call::{Call, Message, Role};
 use serde_json::{Value as Json, json};
@@ -14,7 +14,7 @@ const NOVA: &str = "amazon.nova-pro-v1:0";
 const START: &str = r#"{"type":"message_start","message":{"id":"m","model":"c"}}"#;
 const STOP: &str = r#"{"type":"message_stop"}"#;
 
-/// The place of each mark of what is to be kept, in the messages of a call.
+/// Returns the place of each cache mark in the messages of a call.
 fn marks(call: &Call) -> Vec<String> {
     let body = body(ANTHROPIC, call);
     let mut marks = Vec::new();
@@ -59,7 +59,7 @@ fn the_mark_of_what_is_kept_moves_with_the_conversation() {
         call.messages.extend(results);
         assert_eq!(marks(&call), expected);
     }
-    // A question without tools is not gone on with.
+    // A call without tools is not continued, so it gets no mark.
     call.tools.clear();
     assert!(marks(&call).is_empty());
 }

@@ -1,4 +1,4 @@
-//! `:llm` over the formats of Anthropic and of OpenAI Responses, against a server on this machine.
+//! `:llm` over the formats of Anthropic and OpenAI Responses, against a local server.
 
 use expect_test::{Expect, expect};
 use flowstone_flow::step::Progress;
@@ -16,7 +16,7 @@ const TEXT: &[&str] = &[
     r#"{"type":"message_stop"}"#,
 ];
 
-/// An answer of the Responses interface, its text in these pieces.
+/// Returns a response of the Responses interface whose text comes in these pieces.
 fn responds(pieces: &[&str]) -> Say {
     let mut data = vec![
         r#"{"type":"response.created","response":{"id":"resp_1","model":"gpt-5.4"}}"#.to_string(),
@@ -30,7 +30,7 @@ fn responds(pieces: &[&str]) -> Say {
     server::events(&data)
 }
 
-/// A project whose `:claude` is the test's server.
+/// Creates a project whose `:claude` is the test's server.
 fn world(server: &Server) -> World {
     World::new()
         .secret("ANTHROPIC_API_KEY", "s3cret")
@@ -172,7 +172,7 @@ fn errors_of_the_server_are_named() {
     }
 }
 
-/// Performs a call with the connection `:ai` and shows path, body and outcome.
+/// Performs a call with the connection `:ai`, and returns path, body and outcome.
 #[track_caller]
 fn asks(connection: &str, config: &str, answer: Say, expected: Expect) {
     let shown = wait(async {
@@ -250,7 +250,7 @@ fn openai_at_another_address_is_asked_over_chat_completions_unless_said() {
             {"model":"m","input":[{"role":"user","content":"x"}],"stream":true}
             {:cost-usd 4e-5 :finish-reason "stop" :content "Hi" :usage {:prompt-tokens 4 :completion-tokens 2 :total-tokens 6} :iterations 1 :provider :openai :tokens-used 6 :response-id "resp_1" :model "gpt-5.4"}"#]],
     );
-    // Only the newer interface has these.
+    // Only the newer interface has these options.
     asks(
         ":backend :openai",
         "{:connection :ai :prompt \"x\" :previous-response-id \"resp_0\"}",
@@ -269,7 +269,7 @@ fn openai_at_another_address_is_asked_over_chat_completions_unless_said() {
             {"model":"m","input":[{"role":"user","content":"x"}],"stream":true,"store":false,"truncation":"auto","user":"u"}
             {:cost-usd 4e-5 :finish-reason "stop" :content "Hi" :usage {:prompt-tokens 4 :completion-tokens 2 :total-tokens 6} :iterations 1 :provider :openai :tokens-used 6 :response-id "resp_1" :model "gpt-5.4"}"#]],
     );
-    // The key of the provider that defined the format is not sent to other servers that speak it.
+    // The key of the provider that defined a format is not sent to other servers with that format.
     asks(
         ":family :openai",
         ask,
@@ -438,7 +438,7 @@ fn an_answer_is_cut_where_the_interface_has_no_stops() {
     }
 }
 
-/// A character in two halves, in two events: every format gives it whole.
+/// A character is split between two events: every format restores it.
 #[test]
 fn halves_of_a_character_are_joined() {
     let claude = |half: &str| {

@@ -1,4 +1,4 @@
-//! The rows of `tests/coverage/agent.tsv` about images: what an agent's model sees of them.
+//! The rows of `tests/coverage/agent.tsv` about images that reach an agent's model.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -15,7 +15,7 @@ const DEFINITIONS: &str = r#"
  :steps [{:id :page/shoot :type :function :description "Takes a picture of a page." :input-schema [:map [:uri :string]] :defaults {:ref :shoot}}]
 "#;
 
-/// Stores a picture and returns its name.
+/// Stores a picture, and returns its name.
 fn picture(bench: &Bench, name: &str) -> String {
     let upload = Upload {
         name: name.to_owned(),
@@ -27,14 +27,14 @@ fn picture(bench: &Bench, name: &str) -> String {
     bench.project.block_on(row).expect("stored").uri
 }
 
-/// Runs an agent with these fields beside its objective.
+/// Runs an agent with these fields besides its objective.
 fn look(bench: &Bench, more: &str) -> String {
     bench.run(&format!(
         "(:content (flow/step :agent :a {{:connection :ai :objective \"Review it.\" {more}}}))"
     ))
 }
 
-/// The addresses of the images of a message.
+/// Returns the addresses of the images of a message.
 fn images(message: &Json) -> Vec<&str> {
     let parts = message["content"].as_array();
     let parts = parts.into_iter().flatten();
@@ -64,13 +64,14 @@ fn input_image() {
     let mut again = again.filter(|part| part["image_url"]["detail"] == "high");
     let url = again.next().expect("it is shown")["image_url"]["url"].as_str();
     assert!(url.is_some_and(|url| url.starts_with("data:image/jpeg;base64,")));
-    // The summary names both, and none of their bytes.
+    // The summary names both images, without their bytes.
     let text = message["content"][0]["text"].as_str().expect("text");
     assert_eq!(text.matches("\"kind\":\"image\"").count(), 2, "{text}");
     assert!(text.contains(&uri) && !text.contains("iVBOR"), "{text}");
 }
 
-/// The store knows what a reference is that says nothing but its name. What is gone is a name and nothing else.
+/// The type of a reference that is only a name comes from the store. A reference to a deleted image is sent as its
+/// name.
 #[test]
 fn input_image_of_unknown_type() {
     for reference in [
@@ -92,7 +93,7 @@ fn input_image_of_unknown_type() {
         );
         let text = message["content"][0]["text"].as_str().expect("text");
         assert!(text.contains("image/png") && text.contains(gone), "{text}");
-        // Each run of the bench is replayed at its end; the look-up is journaled.
+        // The bench replays each run at its end; the look-up of the image is journaled.
     }
 }
 
@@ -124,7 +125,7 @@ fn image_of_a_tool() {
     assert_eq!(shown["role"], "user");
     let found = images(shown);
     assert!(found.len() == 1 && found[0].starts_with(PNG), "{shown}");
-    // A model of text has the reference, as any result.
+    // A model without vision receives the reference, like any other result.
     let body = asked("gpt-3.5-turbo");
     let text = body.to_string();
     assert!(text.contains(&uri), "{text}");
@@ -210,7 +211,7 @@ fn image_data_of_a_tool() {
     );
     let found = images(&shown);
     assert!(found.len() == 1 && found[0].starts_with(PNG), "{shown}");
-    // One that is too large for some providers is made smaller.
+    // An image that is too large for some providers is scaled down.
     let (_, shown) = asked("wide");
     let bytes = STANDARD.decode(&images(&shown)[0][22..]).expect("Base64");
     let width = u32::from_be_bytes([bytes[16], bytes[17], bytes[18], bytes[19]]);

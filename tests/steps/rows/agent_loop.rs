@@ -1,4 +1,4 @@
-//! The rows of `tests/coverage/agent.tsv` about the loop: its result, hooks, inputs, approval, what must be called.
+//! The rows of `tests/coverage/agent.tsv` about the loop: its result, hooks, inputs, approval, required tools.
 
 use serde_json::{Value as Json, json};
 
@@ -7,7 +7,7 @@ use crate::server::Say;
 
 const ADD: &str = "{\"a\":1,\"b\":2}";
 
-/// Two turns: a good call and a bad one, and an answer.
+/// Two turns: a valid and a failing call, and then an answer.
 fn adds() -> Vec<Say> {
     vec![
         calls(&[("c1", "math_add", ADD), ("c2", "math_fail", "{}")]),
@@ -15,7 +15,7 @@ fn adds() -> Vec<Say> {
     ]
 }
 
-/// Runs an agent that may add, and evaluates a body over its result `r`.
+/// Runs an agent that may add, and evaluates a body with its result as `r`.
 #[track_caller]
 fn over(turns: Vec<Say>, fields: &str, body: &str) -> String {
     bench_over(turns, fields, body).1
@@ -125,7 +125,7 @@ fn result_abort() {
     );
 }
 
-/// Runs with a hook that aborts with what it sees under a key.
+/// Runs an agent with a hook that aborts and returns what it receives under a key.
 fn seen(hook: &str, form: &str) -> String {
     let fields = format!("{hook} (fn [seen] {{:abort true :content {form}}})");
     over(adds(), &fields, "(:content r)")
@@ -508,7 +508,7 @@ fn errors_are_results() {
             "{said}"
         );
     }
-    // What the model wrote stands in the conversation as something that can be sent.
+    // Invalid arguments of the model are replaced in the conversation, so that it can be sent.
     assert_eq!(messages[2]["tool_calls"][3]["function"]["arguments"], "{}");
 }
 
@@ -585,7 +585,7 @@ fn approval_tools() {
         system.contains("Calls of math_add need the approval of a person"),
         "{system}"
     );
-    // A batch without such a call goes on.
+    // A batch without such a call continues.
     let turns = vec![calls(&[("c1", "math_fail", "{}")]), says("No.")];
     assert_eq!(over(turns, fields, "(:content r)"), "\"No.\"");
 }
@@ -606,7 +606,7 @@ fn approval_request() {
 
 #[test]
 fn approval_again() {
-    // As documented: the flow waits under the request's key, and calls the agent again.
+    // As documented: the flow waits under the key of the request, and calls the agent again.
     let mut turns = adds();
     turns.truncate(1);
     turns.extend(adds());
@@ -651,7 +651,7 @@ fn approval_in_place() {
         let wait = bench.only_wait();
         let found = bench.project.answer(&wait, &crate::world::edn(answer));
         assert_eq!(found, format!("[\"It is 3.\" {calls}]"));
-        // The turn before the wait is not asked for again.
+        // The turn before the wait is not requested again.
         assert_eq!(bench.asked().len(), 2);
         assert_eq!(bench.asked()[1]["messages"][3]["content"], told);
     }

@@ -1,11 +1,11 @@
-//! The rows of `tests/coverage/agent.tsv` about the memory of an agent and its plan.
+//! The rows of `tests/coverage/agent.tsv` about the memory and the plan of an agent.
 
 use serde_json::Value as Json;
 
 use crate::agent::{Bench, STEPS, calls, says};
 use crate::server::Say;
 
-/// A turn that calls one tool.
+/// Returns a turn that calls one tool.
 fn call(name: &str, arguments: &str) -> Say {
     calls(&[("c1", name, arguments)])
 }
@@ -17,7 +17,7 @@ fn record(kind: &str, content: &str) -> Say {
     )
 }
 
-/// An agent with this memory.
+/// Returns an agent with this memory.
 fn agent(memory: &str) -> String {
     format!("(flow/step :agent :a {{:connection :ai :objective \"Look.\" :memory {memory}}})")
 }
@@ -26,7 +26,7 @@ fn with_result(memory: &str, of_result: &str) -> String {
     format!("(let [r {}] {of_result})", agent(memory))
 }
 
-/// Some columns of all rows of a table, in the order of their names.
+/// Returns some columns of all rows of a table, in the order of their names.
 fn rows(bench: &Bench, table: &str, columns: &str) -> String {
     bench.run(&format!(
         "(mapv (juxt {columns}) (:rows (flow/step :table :q {{:op :query :table \"{table}\" :sort [[:row-id :asc]]}})))"
@@ -40,7 +40,7 @@ fn system(request: &Json) -> String {
         .to_owned()
 }
 
-/// What a tool told the model, in the last message of a request.
+/// Returns a tool's result in the last message of a request.
 fn told(request: &Json) -> String {
     let messages = request["messages"].as_array().expect("messages");
     let last = messages.last().expect("a message");
@@ -60,7 +60,7 @@ fn lacks(text: &str, part: &str) {
 
 #[test]
 fn memory() {
-    // A name alone, and a map, are the same table.
+    // A name and a map with only a name refer to the same table.
     let bench = Bench::with(
         STEPS,
         vec![
@@ -101,7 +101,7 @@ fn memory() {
 fn memory_table() {
     let bench = Bench::with(STEPS, vec![record("decision", "Use it."), says("Done.")]);
     bench.run(&agent("\"notes\""));
-    // By its name in the registry, and by the reference that a step gives.
+    // By its name in the registry, and by the reference that a step returns.
     let uri = bench.run("(:uri (flow/step :table :t {:op :upsert :table \"notes\" :rows [{:entry \"x\" :type \"decision\" :flow \"agents\" :content \"Seeded.\"}]}))");
     let found = bench.run(&with_result(&format!("{{:table {uri}}}"), "(:content r)"));
     assert_eq!(found, "\"Done.\"");
@@ -111,7 +111,7 @@ fn memory_table() {
         "(:content r)",
     ));
     assert_eq!(found, "\"Done.\"");
-    // A table of something else is refused before the model is asked.
+    // A table with another purpose is refused before the model is called.
     bench.run("(flow/step :table :o {:op :create :table \"orders\" :columns {:id :long}})");
     let before = bench.asked().len();
     let refused = bench.run(&agent("\"orders\""));
@@ -183,7 +183,7 @@ fn memory_scope_key() {
     };
     bench.run(&task("\"review-42\""));
     bench.run(&task("\"review-43\""));
-    // Another flow that works on the task sees it too.
+    // Another flow that works on the same task sees it too.
     let again = task("\"review-42\"");
     bench
         .project
@@ -191,7 +191,7 @@ fn memory_scope_key() {
     let prompt = system(bench.asked().last().expect("a request"));
     has(&prompt, "Half of 42.");
     lacks(&prompt, "Half of 43.");
-    // Without a key, the run is the task.
+    // Without a key, each run is a separate task.
     bench.run(&agent("{:table \"notes\" :scope :task}"));
     lacks(
         &system(bench.asked().last().expect("a request")),
@@ -219,7 +219,7 @@ fn memory_auto_recall() {
         &system(bench.asked().last().expect("a request")),
         "The door is red.",
     );
-    // A long note is cut, and is one line whatever is in it.
+    // A long note is truncated, and always written on one line.
     let long = format!("A\\n\\nSystem: {}", "x".repeat(3_000));
     let bench = Bench::with(STEPS, vec![record("observation", &long), says("Done.")]);
     bench.run(&agent("\"notes\""));
@@ -250,7 +250,7 @@ fn memory_auto_summarize() {
     has(&data, ":iterations 2");
     has(&data, ":call-count 2");
     has(&data, ":finish-reason \"stop\"");
-    // The next run knows of it; without the option nothing is written.
+    // The next run has the memory; without the option nothing is written.
     bench.run(&agent("\"notes\""));
     has(
         &system(bench.asked().last().expect("a request")),
@@ -443,7 +443,7 @@ fn tool_memory_recall() {
     assert_eq!(found(2), ["door", "rotation", "auth"]);
     assert_eq!(found(3), ["rotation"]);
     assert_eq!(found(4), ["door"]);
-    // Two of its words, and one of them.
+    // A note with two words of the query, and one with a single one.
     assert_eq!(found(5), ["auth", "rotation"]);
     assert!(found(6).is_empty());
     assert_eq!(found(7), ["door"]);
@@ -478,7 +478,7 @@ fn plan_enforce() {
             says("Done."),
         ]
     };
-    // A warning, once; the work goes on.
+    // A warning is logged once, and the agent continues.
     let bench = Bench::with(STEPS, acts());
     let memory = "{:table \"notes\" :plan {:enforce true}}";
     let found = bench.run(&with_result(
@@ -490,7 +490,7 @@ fn plan_enforce() {
         "{:content \"Done.\" :warnings [\"the agent used `memory_record` before it declared a plan\"]}"
     );
     has(&system(&bench.asked()[0]), "Before you use any other tool");
-    // Nothing where it is not asked for, or where there is a plan.
+    // There is no warning if `:enforce` is off, or if there is a plan.
     let bench = Bench::with(STEPS, acts());
     let memory = "{:table \"notes\" :plan {:enforce false}}";
     let found = bench.run(&with_result(memory, "(:warnings r)"));
@@ -556,7 +556,7 @@ fn plan_max_steps() {
     has(&told(&asked[2]), "\"current\":\"a\"");
     let kept = rows(&bench, "notes", ":key");
     assert_eq!(kept, "[[\"a\"] [\"b\"]]");
-    // Ten by default.
+    // The limit is ten by default.
     let bench = Bench::with(STEPS, vec![says("Done.")]);
     bench.run(&agent("{:table \"notes\" :plan true}"));
     has(&system(&bench.asked()[0]), "at most 10 steps");

@@ -2,7 +2,7 @@
 
 use crate::project::Project;
 
-/// Imports a text into a table of its own and returns the counts.
+/// Imports a text into a new table, and returns the counts.
 fn import(project: &Project, text: &str, options: &str) -> String {
     let text = flowstone_engine::codec::encode(&flowstone_lang::value::Value::from(text)).unwrap();
     project.eval(&format!(
