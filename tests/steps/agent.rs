@@ -122,7 +122,7 @@ fn an_agent_without_tools_answers_at_once() {
 }
 
 #[test]
-fn a_conversation_that_became_too_long_is_asked_again_with_shorter_results() {
+fn a_too_long_conversation_is_retried_with_shorter_results() {
     let definitions = ":functions [{:id :long :code (fn [_] {:text (apply str (repeat 3000 \"a\"))})}] \
                        :steps [{:id :notes/all :type :function :description \"All notes.\" :defaults {:ref :long}}]";
     let too_long = crate::server::reply(
@@ -149,7 +149,7 @@ fn a_conversation_that_became_too_long_is_asked_again_with_shorter_results() {
 }
 
 #[test]
-fn tokens_that_no_server_counts_are_estimated() {
+fn tokens_are_estimated_if_the_server_does_not_count_them() {
     let call = json!({"index": 0, "id": "c1", "type": "function", "function": {"name": "math_add", "arguments": "{\"a\":1,\"b\":2}"}});
     let chunk = |usage: Json| {
         let chunk = json!({
@@ -170,7 +170,7 @@ fn tokens_that_no_server_counts_are_estimated() {
 }
 
 #[test]
-fn arguments_that_were_cut_off_are_named_so() {
+fn cut_off_arguments_are_reported_as_such() {
     let call = json!({"index": 0, "id": "c1", "type": "function", "function": {"name": "math_add", "arguments": "{\"a\": 1, \"b"}});
     let bench = Bench::with(
         STEPS,

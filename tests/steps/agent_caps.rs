@@ -207,7 +207,7 @@ fn over(project: &Project, fields: &str, body: &str) -> String {
 const ENDED: &str = "[(:iterations r) (:finish-reason r) (:content r) (:warnings r)]";
 
 #[test]
-fn turns_count_where_no_tools_are_offered() {
+fn turns_without_tools_count() {
     let warning = "the agent ended without an answer (max-iterations): the model still called tools in its last turn";
     let expected = format!("[4 \"max-iterations\" \"\" [\"{warning}\"]]");
     let project = scripted("", GONE, "");
@@ -242,7 +242,7 @@ fn refused_calls_count() {
 }
 
 #[test]
-fn a_budget_holds_for_the_agents_that_are_called() {
+fn a_budget_applies_to_called_agents() {
     let nested = format!(
         "{{:when \"Go on and on.\" :turns [{}]}}",
         [ADD; 60].join(" ")

@@ -112,7 +112,7 @@ fn a_script_stands_in_for_the_provider_that_the_reference_names() {
 
 /// The part after the approval: the same fields except `:approval`, up to the end.
 #[test]
-fn every_field_but_the_approval_runs_to_its_end() {
+fn every_field_except_approval_runs_to_the_end() {
     let look = Bench::new(Vec::new());
     look.project.write("src/a.txt", b"a\n");
     let tree = look.run(
@@ -224,7 +224,7 @@ fn every_field_at_once_pauses_for_approval() {
 }
 
 #[test]
-fn what_the_model_thought_goes_back_unchanged() {
+fn thoughts_of_the_model_are_sent_back_unchanged() {
     let thought = json!({"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "b3BhcXVl+/=="});
     let said = json!({"type": "message", "id": "msg_1", "role": "assistant", "status": "completed",
                       "content": [{"type": "output_text", "text": "Done.", "annotations": []}]});

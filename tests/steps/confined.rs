@@ -19,7 +19,7 @@ fn fifo(path: &Path) {
 }
 
 #[test]
-fn what_is_swapped_during_a_read_shows_nothing_from_outside() {
+fn files_swapped_during_a_read_show_nothing_from_outside() {
     let outside = tempfile::tempdir().expect("a folder");
     fs::create_dir(outside.path().join("d")).expect("a folder");
     for idx in 0..40 {
@@ -76,7 +76,7 @@ fn what_is_swapped_during_a_read_shows_nothing_from_outside() {
 
 /// Files that are too large to be read are listed with the names and sizes that they have in the folder.
 #[test]
-fn names_of_a_folder_that_is_swapped_in_are_not_listed() {
+fn names_in_a_swapped_folder_are_not_listed() {
     let outside = tempfile::tempdir().expect("a folder");
     fs::create_dir(outside.path().join("d")).expect("a folder");
     for idx in 0..200 {
@@ -113,7 +113,7 @@ fn names_of_a_folder_that_is_swapped_in_are_not_listed() {
 
 /// An import reads the file that was checked, or nothing.
 #[test]
-fn a_table_is_not_imported_through_a_link_that_is_swapped_in() {
+fn a_table_is_not_imported_through_a_swapped_link() {
     let outside = tempfile::tempdir().expect("a folder");
     fs::write(outside.path().join("rows.csv"), format!("a\n{OUTSIDE}\n")).expect("a file");
     let project = Project::new();
@@ -193,7 +193,7 @@ const TREES: &[(&[(&str, &str)], &[&str])] = &[
 ];
 
 #[test]
-fn no_link_that_is_written_leads_out_of_the_tree() {
+fn written_links_stay_inside_the_tree() {
     for (links, left_out) in TREES {
         let project = Project::new();
         project.write("src/a/b/file", b"text");
@@ -229,7 +229,7 @@ fn no_link_that_is_written_leads_out_of_the_tree() {
 }
 
 #[test]
-fn a_link_that_is_there_already_is_followed_before_another_is_written() {
+fn existing_links_are_resolved_before_another_is_written() {
     let project = Project::new();
     project.write("src/a/file", b"text");
     symlink("x/../..", project.path().join("src/esc")).expect("a link");
@@ -269,7 +269,7 @@ fn nothing_is_written_through_a_link() {
 }
 
 #[test]
-fn secrets_of_the_environment_are_no_part_of_a_tree() {
+fn dotenv_files_are_not_part_of_a_tree() {
     let project = Project::new();
     for name in [
         ".env",
@@ -329,7 +329,7 @@ fn fifos_and_devices_are_neither_read_nor_waited_for() {
 }
 
 #[test]
-fn the_data_of_a_project_is_for_its_owner() {
+fn only_the_owner_can_read_the_data_of_a_project() {
     let mode = |path: &Path| {
         fs::metadata(path)
             .expect("it is there")

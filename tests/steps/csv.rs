@@ -32,7 +32,7 @@ fn types(project: &Project) -> String {
 }
 
 #[test]
-fn types_are_found_and_rows_come_back() {
+fn types_are_inferred_and_rows_round_trip() {
     let project = Project::new();
     let text = "id,code,paid,amount,exact,day,at,note,empty\n\
         1,007,true,1.5,12345678901234567.89,2026-01-31,2026-01-31T10:00:00Z,\"a, b\",\n\
@@ -55,7 +55,7 @@ fn types_are_found_and_rows_come_back() {
 }
 
 #[test]
-fn the_types_of_a_table_hold_for_what_comes_later() {
+fn the_types_of_a_table_apply_to_later_imports() {
     let project = Project::new();
     project.eval(
         "(let [r (flow/step :table :c {:op :create :table \"t\" :columns [{:name :id :type :long} {:name :zip :type :string}
@@ -246,7 +246,7 @@ fn layouts() {
 }
 
 #[test]
-fn what_is_no_csv_is_refused() {
+fn invalid_csv_is_refused() {
     let wide: String = (0..10_000)
         .map(|idx| format!("c{idx},"))
         .collect::<String>()
@@ -420,7 +420,7 @@ fn a_blob_is_imported_by_its_reference() {
 }
 
 #[test]
-fn an_export_comes_back_the_same() {
+fn an_export_round_trips() {
     let project = Project::new();
     let make = r#"(let [r (flow/step :table :w {:op :create :table "t" :columns [{:name :s :type :string} {:name :l :type :long} {:name :d :type :double}
           {:name :m :type :decimal} {:name :b :type :boolean} {:name :day :type :date} {:name :at :type :timestamp} {:name :j :type :json}]})
@@ -464,7 +464,7 @@ fn a_large_export_goes_into_a_blob() {
 }
 
 #[test]
-fn what_a_table_asks_of_its_cells_is_asked_of_a_file() {
+fn column_rules_apply_to_imported_files() {
     let project = Project::new();
     project.eval(
         "(let [r (flow/step :table :c {:op :create :table \"t\" :key-fields [:id] :columns [{:name :id :type :long}
@@ -488,7 +488,7 @@ fn what_a_table_asks_of_its_cells_is_asked_of_a_file() {
 }
 
 #[test]
-fn formulas_are_escaped_where_that_is_wanted() {
+fn formulas_are_escaped_on_request() {
     let rows = [
         ("=cmd|' /C calc'!A0", "'=cmd|' /C calc'!A0"),
         ("+1+1", "'+1+1"),

@@ -114,7 +114,7 @@ fn functions_of_function_code() {
 
 /// Functions under the names of other libraries behave as they do there.
 #[test]
-fn names_of_other_libraries_do_what_those_do() {
+fn functions_of_other_libraries_behave_as_there() {
     let project = Project::new();
     for (code, expected) in [
         (

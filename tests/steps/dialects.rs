@@ -55,7 +55,7 @@ fn full() -> Call {
 
 /// The differences between the bodies for the providers.
 #[test]
-fn what_differs_in_what_is_sent() {
+fn requests_differ_by_provider() {
     let mut shown = String::new();
     for provider in ALL {
         let sent = body(provider, &full());
@@ -106,7 +106,7 @@ fn what_differs_in_what_is_sent() {
 }
 
 #[test]
-fn what_the_rows_say_that_they_lack() {
+fn missing_capabilities_of_each_provider() {
     use flowstone_steps::llm::capability::Capability;
     let mut shown = String::new();
     for row in flowstone_steps::llm::PROVIDERS {
@@ -138,7 +138,7 @@ fn what_the_rows_say_that_they_lack() {
 }
 
 #[test]
-fn thoughts_go_back_only_since_the_user_spoke() {
+fn thoughts_are_sent_back_only_since_the_last_user_message() {
     let mut call = full();
     call.messages.push(Message::text(Role::User, "And now?"));
     let said = |call: &Call| body("deepseek", call)["messages"][2].clone();
@@ -153,7 +153,7 @@ fn thoughts_go_back_only_since_the_user_spoke() {
 }
 
 #[test]
-fn nine_letters_stay_nine_letters() {
+fn call_ids_for_mistral_have_nine_letters() {
     let mut call = ask("m", "x");
     call.messages.push(calling(&[
         ("aB3dE6gH9", "find", "{}"),
@@ -175,7 +175,7 @@ fn nine_letters_stay_nine_letters() {
 }
 
 #[test]
-fn odd_messages() {
+fn odd_messages_can_be_sent() {
     let mut call = ask("m", "x");
     let mut picture = answering("c1", None, "seen");
     picture.content.push(image("data:image/png;base64,AAAA"));
@@ -190,7 +190,7 @@ fn odd_messages() {
 }
 
 #[test]
-fn the_system_prompt_may_be_kept() {
+fn the_system_prompt_may_be_cached() {
     let mut call = ask("anthropic/claude-4.5-sonnet", "x");
     call.messages
         .insert(0, Message::text(Role::System, "Long."));
@@ -199,7 +199,7 @@ fn the_system_prompt_may_be_kept() {
 }
 
 #[test]
-fn what_is_added_is_laid_over() {
+fn extra_fields_are_merged_over_the_body() {
     let mut call = ask("m", "x");
     call.options.reasoning_effort = Some("low".into());
     call.extra = vec![
@@ -366,7 +366,7 @@ fn azure() {
 }
 
 #[test]
-fn tool_calls_however_they_are_told() {
+fn tool_calls_are_understood_in_every_form() {
     let calls = |pieces: &[&str]| {
         let chunks: Vec<String> = pieces
             .iter()
@@ -484,7 +484,7 @@ fn tool_calls_however_they_are_told() {
 }
 
 #[test]
-fn streams_of_those_who_imitate() {
+fn streams_of_imitating_servers_are_understood() {
     // Without a finish reason or a last chunk, but with the end marker.
     reads(
         "llama-cpp",
@@ -522,7 +522,7 @@ fn streams_of_those_who_imitate() {
 }
 
 #[test]
-fn what_is_no_answer() {
+fn invalid_responses_are_errors() {
     for data in [
         "{",
         "null",
@@ -575,7 +575,7 @@ const SAID: &str =
     r#"{"model":"m","choices":[{"message":{"content":"Hi"},"finish_reason":"stop"}],"usage":null}"#;
 
 #[test]
-fn a_server_that_ignores_the_wish_for_a_stream() {
+fn a_complete_response_instead_of_a_stream_is_read() {
     wait(async {
         for kind in [
             "content-type: application/json",
@@ -592,7 +592,7 @@ fn a_server_that_ignores_the_wish_for_a_stream() {
 }
 
 #[test]
-fn where_azure_is_asked() {
+fn azure_addresses() {
     let mut shown = String::new();
     for (base, config) in [
         ("URL", ":deployment \"d/1\""),

@@ -30,7 +30,7 @@ fn raw(head: &[u8], payload: &[u8]) -> Vec<u8> {
 }
 
 #[test]
-fn a_wrong_sum_is_an_error() {
+fn a_wrong_checksum_is_an_error() {
     let good = [
         event("messageStart", r#"{"role":"assistant"}"#),
         event("contentBlockDelta", r#"{"delta":{"text":"Hi"}}"#),
@@ -48,7 +48,7 @@ fn a_wrong_sum_is_an_error() {
 }
 
 #[test]
-fn impossible_messages() {
+fn impossible_messages_are_errors() {
     let lengths = |total: u32, head: u32| {
         let mut bytes = [total.to_be_bytes(), head.to_be_bytes()].concat();
         bytes.extend(crc32fast::hash(&bytes).to_be_bytes());

@@ -51,7 +51,7 @@ fn search(project: &Project, uri: &str, config: &str) -> String {
 }
 
 #[test]
-fn contents_go_with_the_last_that_names_them() {
+fn contents_are_removed_with_their_last_reference() {
     let project = Project::new();
     files(&project, 30, |number| format!("first {number}\n"));
     let first = resolve(&project);
@@ -97,7 +97,7 @@ fn draft(project: &Project, name: &str, of: &str) -> String {
 }
 
 #[test]
-fn changesets_that_nothing_mentions_go() {
+fn unreferenced_changesets_are_removed() {
     let project = Project::new();
     files(&project, 3, |number| format!("{number}\n"));
     draft(&project, "nowhere", "nil");
@@ -149,7 +149,7 @@ fn changesets_that_nothing_mentions_go() {
 }
 
 #[test]
-fn temporary_folders_go_with_their_runs() {
+fn temporary_folders_are_removed_with_their_runs() {
     let project = Project::new();
     files(&project, 3, |number| format!("{number}\n"));
     let folder = |of: &str| {
@@ -184,7 +184,7 @@ fn temporary_folders_go_with_their_runs() {
 }
 
 #[test]
-fn a_folder_of_a_run_that_is_not_over_stays() {
+fn the_folder_of_an_unfinished_run_stays() {
     let project = Project::new();
     files(&project, 3, |number| format!("{number}\n"));
     let outcome = project.run(
@@ -203,7 +203,7 @@ fn a_folder_of_a_run_that_is_not_over_stays() {
 }
 
 #[test]
-fn a_pack_that_is_damaged_is_named_and_mends_itself() {
+fn a_damaged_pack_is_reported_and_restored() {
     let project = Project::new();
     files(&project, 30, |number| format!("number {number}\n"));
     let tree = resolve(&project);

@@ -127,7 +127,7 @@ fn a_diff_applies_with_git_and_with_patch() {
 }
 
 #[test]
-fn a_diff_says_what_became_of_each_file() {
+fn a_diff_states_the_status_of_each_file() {
     let project = edited();
     let shown = with_draft(
         &project,
@@ -185,7 +185,7 @@ fn a_diff_of_binary_files_applies_with_git() {
 }
 
 #[test]
-fn a_diff_is_taken_by_apply_edit() {
+fn a_diff_can_be_applied_by_apply_edit() {
     let project = edited();
     let shown = with_draft(
         &project,
@@ -203,7 +203,7 @@ fn a_diff_is_taken_by_apply_edit() {
 
 #[cfg(unix)]
 #[test]
-fn what_is_materialized_and_changed_is_captured() {
+fn changes_in_a_materialized_folder_are_captured() {
     use std::os::unix::fs::{PermissionsExt as _, symlink};
     let project = project(&[
         ("a.txt", "one\n"),
@@ -263,7 +263,7 @@ fn what_is_materialized_and_changed_is_captured() {
 }
 
 #[test]
-fn a_folder_is_filled_beside_what_is_in_it() {
+fn materialize_keeps_other_files_of_the_folder() {
     let project = project(&[("a.txt", "one\n")]);
     fs::create_dir_all(project.path().join("full")).expect("a folder");
     fs::write(project.path().join("full/mine.txt"), "mine").expect("a file");
@@ -313,7 +313,7 @@ fn a_folder_is_filled_beside_what_is_in_it() {
 }
 
 #[test]
-fn what_both_have_changed_is_not_taken_over() {
+fn files_changed_on_both_sides_are_not_captured() {
     let project = project(&[("a.txt", "one\n")]);
     let shown = with_draft(
         &project,
@@ -384,7 +384,7 @@ fn a_folder_is_captured_again_and_again() {
 }
 
 #[test]
-fn a_folder_of_the_project_is_an_effect_outside() {
+fn writing_to_a_folder_of_the_project_is_an_external_effect() {
     use flowstone_flow::step::Effect;
     let steps = flowstone_project::all_steps();
     let files = steps.iter().find(|step| step.spec().kind == "files");

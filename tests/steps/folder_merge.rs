@@ -23,7 +23,7 @@ const WRITE: &str =
     r#"(flow/step :files :w {:op :write-file :changeset draft :path "digest.md" :content "x"})"#;
 
 #[test]
-fn overwriting_keeps_what_the_changeset_does_not_know() {
+fn overwriting_keeps_files_unknown_to_the_changeset() {
     let project = project(&[
         (".gitignore", "*.env\n"),
         ("notes.md", "notes\n"),
@@ -97,7 +97,7 @@ fn the_project_is_written_back_to_itself() {
 }
 
 #[test]
-fn files_with_other_content_are_named_and_nothing_is_written() {
+fn conflicting_files_are_named_and_nothing_is_written() {
     let project = project(&[("a.txt", "one\n"), ("b.txt", "two\n"), ("c.txt", "three\n")]);
     project.write("out/a.txt", b"theirs\n");
     project.write("out/c.txt", b"theirs too\n");
@@ -124,7 +124,7 @@ fn files_with_other_content_are_named_and_nothing_is_written() {
 }
 
 #[test]
-fn what_was_changed_since_the_source_was_read_is_not_lost() {
+fn changes_since_the_source_was_read_are_kept() {
     let project = project(&[("a.txt", "one\n"), ("b.txt", "two\n")]);
     let found = with_draft(
         &project,
@@ -228,7 +228,7 @@ fn permissions_of_a_replaced_file_stay() {
 }
 
 #[test]
-fn what_was_beside_is_not_captured() {
+fn unrelated_files_are_not_captured() {
     let project = project(&[("a.txt", "one\n")]);
     project.write("out/theirs.txt", b"theirs\n");
     project.write("out/worked-on.txt", b"before\n");

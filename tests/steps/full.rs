@@ -56,7 +56,7 @@ fn survives(project: &Project, folder: &Path, body: &str, expected: &str) -> Vec
 }
 
 #[test]
-fn a_file_that_does_not_fit_is_not_in_the_changeset() {
+fn a_file_without_space_on_the_disk_is_not_in_the_changeset() {
     let project = Project::new();
     tree(&project);
     // The object of `"new\n"` is `ab/abcdef...`.
@@ -77,7 +77,7 @@ fn a_file_that_does_not_fit_is_not_in_the_changeset() {
 }
 
 #[test]
-fn a_folder_that_does_not_fit_is_not_there() {
+fn a_folder_without_space_on_the_disk_is_not_created() {
     let project = Project::new();
     tree(&project);
     let records = project.path().join(".flowstone/trees/materialized");

@@ -23,7 +23,7 @@ fn functions_compute() {
 }
 
 #[test]
-fn what_is_wrong_is_said() {
+fn invalid_configs_are_refused() {
     check_steps(
         "function",
         &[

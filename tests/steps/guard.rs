@@ -179,7 +179,7 @@ fn verdict(url: &str) -> &'static str {
 }
 
 #[test]
-fn each_form_of_an_address_is_judged_by_what_it_reaches() {
+fn each_form_of_an_address_has_the_zone_of_its_target() {
     let mut wrong = Vec::new();
     for (url, expected) in ROWS {
         let found = verdict(url);
@@ -192,7 +192,7 @@ fn each_form_of_an_address_is_judged_by_what_it_reaches() {
 }
 
 #[test]
-fn a_project_may_close_what_is_inside_and_open_a_part_of_it() {
+fn a_project_may_deny_private_addresses_and_allow_some() {
     let pattern = |text: &str| Pattern::read(text).expect(text);
     let closed = Guard {
         deny_private: true,
@@ -216,7 +216,7 @@ fn a_project_may_close_what_is_inside_and_open_a_part_of_it() {
 }
 
 #[test]
-fn a_name_is_judged_by_every_address_that_it_has() {
+fn each_address_of_a_name_is_checked() {
     let address = |text: &str| SocketAddr::new(text.parse().expect(text), 0);
     let kept = |guard: &Guard, least, found: &[&str]| {
         let found = found.iter().map(|it| address(it)).collect();
@@ -281,7 +281,7 @@ fn a_name_is_judged_by_every_address_that_it_has() {
 }
 
 #[test]
-fn the_resolver_of_connections_asks_the_same_function() {
+fn the_resolver_of_connections_uses_the_same_check() {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
@@ -374,7 +374,7 @@ fn a_flow_cannot_lift_the_guard() {
 }
 
 #[test]
-fn a_redirect_is_judged_like_a_first_request() {
+fn a_redirect_is_checked_like_a_first_request() {
     let to = |place: &str| reply("302 Found", &[&format!("location: {place}")], "");
     for place in [
         "http://169.254.169.254/",

@@ -179,7 +179,7 @@ const BODIES: &[&str] = &[
 ];
 
 #[test]
-fn bodies_of_no_format() {
+fn bodies_without_a_known_format() {
     for provider in [
         "anthropic",
         "bedrock",
@@ -208,7 +208,7 @@ const STREAMS: &[&str] = &[
 ];
 
 #[test]
-fn streams_that_end_no_answer() {
+fn streams_without_a_complete_answer() {
     for provider in ["anthropic", "deepseek", "google", "mistral", "openai"] {
         for text in STREAMS {
             let shown = wire::stream(provider, text.as_bytes());

@@ -143,7 +143,7 @@ fn bytes_are_stored() {
 }
 
 #[test]
-fn requests_say_what_they_were_told() {
+fn requests_contain_the_configured_parts() {
     let world = World::new();
     sent(
         &world,
@@ -233,7 +233,7 @@ fn requests_say_what_they_were_told() {
 }
 
 #[test]
-fn secrets_are_added_and_never_written_down() {
+fn secrets_are_sent_and_never_recorded() {
     let world = World::new().secret("my-token", "s3cret");
     sent(
         &world,
@@ -311,7 +311,7 @@ fn secrets_are_added_and_never_written_down() {
 }
 
 #[test]
-fn secrets_are_hidden_in_each_form_they_take() {
+fn secrets_are_redacted_in_every_encoding() {
     let world = World::new().secret("t", "p&ss wörd");
     for auth in [
         "{:type :basic :username \"me\" :secret-ref :t}",
@@ -329,7 +329,7 @@ fn secrets_are_hidden_in_each_form_they_take() {
 }
 
 #[test]
-fn a_connection_is_the_settings_over_the_flow() {
+fn connection_settings_override_those_of_the_flow() {
     wait(async {
         let server = Server::start(vec![json("{}")]).await;
         let world = World::new()
@@ -401,7 +401,7 @@ fn a_template_shapes_the_request() {
 }
 
 #[test]
-fn a_status_that_is_an_error_says_what_the_server_said() {
+fn an_error_status_includes_the_message_of_the_server() {
     let world = World::new();
     let url = "{:url \"URL/a\"}";
     check(
@@ -477,7 +477,7 @@ fn a_status_that_is_an_error_says_what_the_server_said() {
 }
 
 #[test]
-fn answers_that_are_not_whole_are_named() {
+fn incomplete_responses_are_reported() {
     let world = World::new();
     let head = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 100\r\n\r\n{\"half\":".to_vec();
     check(
@@ -560,7 +560,7 @@ fn answers_that_are_not_whole_are_named() {
 }
 
 #[test]
-fn requests_that_cannot_be_are_named() {
+fn impossible_requests_are_refused() {
     let world = World::new();
     for (config, expected) in [
         (
@@ -758,7 +758,7 @@ fn metadata_and_link_local_addresses_are_refused() {
 }
 
 #[test]
-fn only_what_changes_nothing_counts_as_reading() {
+fn only_requests_without_side_effects_count_as_reads() {
     let effect = |config: &str| Http.effect(&edn(config));
     assert_eq!(effect("{:url \"x\"}"), Effect::Read);
     assert_eq!(effect("{:url \"x\" :method :get}"), Effect::Read);

@@ -53,7 +53,7 @@ fn refused(say: &dyn Fn() -> Say, options: &str, expected: &str) {
 }
 
 #[test]
-fn answers_without_end_are_cut_off() {
+fn endless_responses_are_cut_off() {
     let block = vec![0; 1 << 20];
     let chunk = [b"100000\r\n".as_slice(), &block, b"\r\n"].concat();
     let endless = |head: &str, block: &[u8]| {
@@ -109,7 +109,7 @@ fn answers_without_end_are_cut_off() {
 }
 
 #[test]
-fn what_is_packed_is_measured_unpacked() {
+fn compressed_responses_are_limited_by_their_decompressed_size() {
     let large = "E0736 the answer of http://HOST/ is larger than 3000000 bytes";
     let most = ":client-opts {:max-response-bytes 3000000}";
     // A gigabyte, compressed to about one megabyte.
@@ -151,7 +151,7 @@ fn what_is_packed_is_measured_unpacked() {
 }
 
 #[test]
-fn heads_that_are_not_are_refused() {
+fn malformed_heads_are_refused() {
     let many = "x-a: b\n".repeat(10_000);
     let long = "a".repeat(10 << 20);
     for (say, expected) in [
@@ -218,7 +218,7 @@ fn heads_that_are_not_are_refused() {
 }
 
 #[test]
-fn bodies_that_do_not_come_whole_are_refused() {
+fn incomplete_bodies_are_refused() {
     let chunked = "HTTP/1.1 200 OK\ncontent-type: text/plain\ntransfer-encoding: chunked";
     let cut = "E0735 http://HOST/ closed the connection before its answer was complete (status 200, 3 bytes received)";
     for (say, expected) in [
@@ -254,7 +254,7 @@ fn bodies_that_do_not_come_whole_are_refused() {
 }
 
 #[test]
-fn texts_that_are_not_are_refused() {
+fn invalid_texts_are_refused() {
     let typed = |kind: &str, body: &[u8]| {
         Net::new(vec![reply(
             "200 OK",
@@ -339,7 +339,7 @@ fn texts_that_are_not_are_refused() {
 }
 
 #[test]
-fn tls_to_a_plain_port_is_named() {
+fn tls_to_a_plain_port_is_reported() {
     let port = TcpListener::bind("127.0.0.1:0").unwrap();
     let host = port.local_addr().unwrap().to_string();
     std::thread::spawn(move || {
@@ -406,7 +406,7 @@ fn outside(say: Say, settings: &str) -> Net {
 }
 
 #[test]
-fn a_redirect_leads_nowhere_further_in() {
+fn a_redirect_cannot_reach_a_more_private_zone() {
     for inside in INSIDE {
         let place = format!("http://{inside}:1/secret");
         let net = outside(reply("302 Found", &[&format!("location: {place}")], ""), "");
@@ -447,7 +447,7 @@ fn a_redirect_leads_nowhere_further_in() {
 }
 
 #[test]
-fn settings_keep_flows_outside() {
+fn deny_private_keeps_flows_out_of_private_networks() {
     for inside in INSIDE {
         let net = Net::with(
             vec![json("1")],
@@ -628,7 +628,7 @@ fn a_step_cannot_set_headers_that_follow_from_the_request() {
 }
 
 #[test]
-fn proofs_stay_with_their_server() {
+fn credentials_stay_with_their_server() {
     for (auth, proof) in [
         (":auth {:type :bearer :secret-ref :t}", "authorization: "),
         (

@@ -175,7 +175,7 @@ fn check(fake: Fake, expected: Expect) {
 }
 
 #[test]
-fn both_revisions_are_spoken_and_both_ways_to_answer() {
+fn both_revisions_and_both_kinds_of_responses_work() {
     check(FAKE, expect![[r#"{:content "hi"}"#]]);
     check(
         Fake {
@@ -214,7 +214,7 @@ fn both_revisions_are_spoken_and_both_ways_to_answer() {
 }
 
 #[test]
-fn who_we_are_is_shown_and_not_recorded() {
+fn credentials_are_sent_and_not_recorded() {
     let server = FAKE.start();
     let base = format!("http://127.0.0.1:{}", server.port);
     let (project, text) = run(
@@ -245,7 +245,7 @@ fn who_we_are_is_shown_and_not_recorded() {
 }
 
 #[test]
-fn a_server_that_refuses_or_is_none_is_named() {
+fn a_server_that_refuses_or_does_not_speak_mcp_is_reported() {
     let all = |say| Fake {
         discover: say,
         initialize: say,
@@ -297,7 +297,7 @@ fn a_server_that_refuses_or_is_none_is_named() {
 }
 
 #[test]
-fn a_call_that_goes_wrong_says_how() {
+fn a_failed_call_reports_its_cause() {
     let call = |call| Fake { call, ..FAKE };
     check(
         call(Say::Http("429 Too Many Requests\r\nretry-after: 7", "")),
@@ -334,7 +334,7 @@ fn a_call_that_goes_wrong_says_how() {
 }
 
 #[test]
-fn where_nobody_listens_and_where_nobody_may_ask_is_said() {
+fn unreachable_and_forbidden_addresses_are_reported() {
     let closed = TcpListener::bind("127.0.0.1:0").expect("a port");
     let address = closed.local_addr().expect("an address");
     drop(closed);

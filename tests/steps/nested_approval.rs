@@ -25,7 +25,7 @@ fn body(agent: &str, approval: &str) -> String {
 }
 
 #[test]
-fn a_named_tool_is_asked_about_at_any_depth() {
+fn a_named_tool_needs_approval_at_any_depth() {
     let rows: &[(&str, &str, &[&str])] = &[
         (
             ":in/ner",
@@ -98,7 +98,7 @@ fn in_place_the_inner_agent_waits() {
 }
 
 #[test]
-fn what_is_not_named_is_performed() {
+fn tools_that_are_not_named_are_performed() {
     for approval in [r##"{:mode :tools :tool-names #{"another"}}"##, "false"] {
         let bench = Bench::with(
             TOOLS,

@@ -26,7 +26,7 @@ fn answer_first(project: &Project, payload: &Value) -> String {
 const ADD: &str = ":defaults {:code '(fn [{:keys [n]}] {:n (inc n)})} :project-result :total";
 
 #[test]
-fn a_run_that_waited_sees_the_same_again() {
+fn a_replay_after_a_wait_returns_the_same() {
     let project = Project::new();
     let body = "(let [a (flow/step :math/add {:n 1})
                       b (flow/step :math/add :named {:n 10})
@@ -45,7 +45,7 @@ fn a_run_that_waited_sees_the_same_again() {
 }
 
 #[test]
-fn what_was_skipped_or_given_is_not_projected() {
+fn skipped_and_given_values_are_not_projected() {
     let fails = ":defaults {:code '(fn [_] (throw (ex-info \"no\" {}))) :on-error :checkpoint}
                  :project-result :total :output-schema [:map [:total :int]]";
     let body = "(let [v (flow/step :math/add {:n 1})
@@ -92,7 +92,7 @@ fn a_reviewed_value_is_projected() {
 }
 
 #[test]
-fn errors_compensation_and_races_are_as_of_other_steps() {
+fn errors_compensation_and_races_work_as_for_other_steps() {
     let project = Project::new();
     let cases = [
         (

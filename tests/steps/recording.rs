@@ -123,7 +123,7 @@ fn equal_requests_are_answered_in_their_order() {
 }
 
 #[test]
-fn another_request_shows_the_nearest() {
+fn an_unrecorded_request_shows_the_nearest() {
     wait(async {
         let server = Server::start(vec![json_answer("{}")]).await;
         let world = recording(World::new());
@@ -156,7 +156,7 @@ fn another_request_shows_the_nearest() {
 }
 
 #[test]
-fn the_parts_of_a_stream_stay_apart_and_a_broken_one_breaks_again() {
+fn chunks_of_a_stream_stay_apart_and_a_broken_stream_breaks_again() {
     wait(async {
         let piece = |text: &str| format!(r#"{{"choices":[{{"delta":{{"content":"{text}"}}}}]}}"#);
         let (one, other) = (piece("one "), piece("two"));
@@ -281,7 +281,7 @@ fn no_secret_is_in_a_file() {
 }
 
 #[test]
-fn bytes_come_back_as_they_were() {
+fn bytes_round_trip() {
     wait(async {
         let picture = [0_u8, 159, 146, 150, 255];
         let server =
@@ -323,7 +323,7 @@ fn a_folder_that_is_not_empty_is_left_alone() {
 const ABOUT: &str = r#"{"format": 1, "secrets": {"set": [], "unset": []}, "environment": {}}"#;
 
 #[test]
-fn what_is_wrong_in_a_recording_is_named() {
+fn invalid_recordings_are_reported() {
     let head = r#"{"exchange": 1, "step": "s", "at": "2026-03-01T00:00:00Z", "request": {"method": "GET", "url": "http://a/", "headers": {}}"#;
     let exchange = |rest: &str| format!("{head}{rest}}}");
     let cases: &[(&str, String, &str)] = &[
@@ -437,7 +437,7 @@ fn what_is_wrong_in_a_recording_is_named() {
 }
 
 #[test]
-fn a_request_whose_answer_was_lost_says_so() {
+fn a_request_without_a_recorded_response_is_reported() {
     wait(async {
         let world = World::new();
         world.write("answers/recording.json", ABOUT);

@@ -291,7 +291,7 @@ fn bad_schemas_are_explained() {
 }
 
 #[test]
-fn json_is_decoded_as_the_schema_means_it() {
+fn json_is_decoded_according_to_the_schema() {
     for (schema, json, expected) in [
         (":keyword", "\"a\"", ":a"),
         ("[:enum :approve :reject]", "\"approve\"", ":approve"),

@@ -119,7 +119,7 @@ fn examples_pass_their_schemas() {
 }
 
 #[test]
-fn what_the_engine_refuses_the_schema_refuses() {
+fn schemas_refuse_configs_that_the_engine_refuses() {
     let project = Project::new();
     for (kind, config) in [
         ("kv", "{:operation :get}"),
@@ -248,7 +248,7 @@ fn tools_have_plain_names() {
 }
 
 #[test]
-fn other_spellings_lead_back() {
+fn other_spellings_are_normalized() {
     for (kind, given, expected) in [
         (
             "kv",
@@ -278,7 +278,7 @@ fn other_spellings_lead_back() {
 
 /// Each field and each operation of the step types in the reference has a row.
 #[test]
-fn each_field_stands_in_a_row() {
+fn each_field_has_a_row() {
     let mut missing = Vec::new();
     for kind in [
         "files", "function", "http", "kv", "notify", "search", "sleep", "table", "time",

@@ -77,7 +77,7 @@ fn texts_are_embedded_once() {
 }
 
 #[test]
-fn an_embedder_that_is_down_leaves_the_words() {
+fn without_the_embedder_only_words_are_searched() {
     let server = EmbeddingServer::start();
     let project = project(&server);
     server.refuse(100, 500);
@@ -142,7 +142,7 @@ fn the_key_goes_to_the_embedder_only() {
 
 /// No text is an operator of the index, and none makes the query fail.
 #[test]
-fn hostile_queries() {
+fn hostile_queries_do_no_harm() {
     let project = rows::search::desk();
     let long = "soup ".repeat(200_000);
     let one_word = "x".repeat(1 << 20);

@@ -129,14 +129,14 @@ fn published_vectors() {
 }
 
 #[test]
-fn a_token_of_a_session_is_signed_too() {
+fn a_session_token_is_signed_too() {
     let token = "AQoDYXdzEPT//////////wEXAMPLEtc764bNrC9SAPBSM22wDOk4x4HIZ8j4FZTwdQWLWsKWHGBuFqwAeMicRXmxfpSPfIeoIYRqTflfKD8YUuwthAx7mSEI/qkPpKPi/kMcGdQrmGdeehM4IC1NtBmUpp2wUE8phUZampKsburEDy0KPkyQDYwT7WZ0wq5VSXDvp75YU9HFvlRd8Tx6q6fE8YQcHNVXAkiY9q6d+xo0rKwT38xVqr7ZD0u0iPPkUL64lIZbqBAz+scqKmlzm8FDrypNC9Yjc8fPOLn9FX9KSYvKTr4rvx3iSIlTJabIQwj2ICCR/oLxBA==";
     let shown = signs(&signer(Some(token)), "POST", "/", &[], "");
     assert!(shown.ends_with("SignedHeaders=host;x-amz-date;x-amz-security-token, Signature=85d96828115b5dc0cfc3bd16ad9e210dd772bbebba041836c64533a82be05ead"), "{shown}");
 }
 
 #[test]
-fn a_path_is_written_in_percent_twice() {
+fn a_path_is_percent_encoded_twice() {
     let signer = Signer {
         region: "eu-west-1".into(),
         service: "bedrock".into(),
@@ -153,7 +153,7 @@ fn a_path_is_written_in_percent_twice() {
 }
 
 #[test]
-fn nothing_is_too_odd_to_be_signed() {
+fn odd_requests_can_be_signed() {
     for url in [
         "http://[::1]:80/?a",
         "http://h/%zz?%zz=%",

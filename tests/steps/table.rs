@@ -32,7 +32,7 @@ fn check(project: &Project, take: &str, cases: &[(&str, &str)]) {
 }
 
 #[test]
-fn cells_come_back_as_they_were_put_in() {
+fn cells_round_trip() {
     let row = r#"{:b true :l -9223372036854775808 :d 1.5 :m 12.50M :s "a'b\"c" :k :open/now :i #inst "2026-01-05T10:00:00.000Z" :v [1 {:a #{2}}] :n nil :u #uuid "00000000-0000-0000-0000-00000000000a"}"#;
     let project = Project::new();
     project.eval(&format!(
@@ -167,7 +167,7 @@ fn pages_and_order() {
 }
 
 #[test]
-fn groups_and_figures() {
+fn groups_and_metrics() {
     let project = orders();
     check(
         &project,
@@ -453,7 +453,7 @@ fn names_and_values_are_never_sql() {
 }
 
 #[test]
-fn what_is_wrong_is_said() {
+fn invalid_operations_are_refused() {
     let project = orders();
     check(
         &project,
@@ -570,7 +570,7 @@ fn a_table_is_exported() {
 }
 
 #[test]
-fn answers_are_as_the_operations_say() {
+fn results_match_the_schemas_of_the_operations() {
     use flowstone_flow::step::Step as _;
     let project = orders();
     let operations = flowstone_steps::table::Table

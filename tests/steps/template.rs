@@ -142,7 +142,7 @@ fn bad_templates_are_explained() {
 }
 
 #[test]
-fn hostile_templates_come_to_an_end() {
+fn hostile_templates_terminate() {
     let numbers: Vec<u32> = (0..1000).collect();
     let data = json!({"a": numbers, "t": "x".repeat(100_000)});
     let each = |inner: &str, times: usize| {

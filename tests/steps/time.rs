@@ -40,7 +40,7 @@ fn now_without_any_option() {
 }
 
 #[test]
-fn the_moment_is_journaled() {
+fn the_current_time_is_journaled() {
     let project = Project::new();
     project.clock.set(LATE);
     let found = project.eval(
@@ -55,7 +55,7 @@ fn the_moment_is_journaled() {
 }
 
 #[test]
-fn moments_are_read() {
+fn instants_are_parsed() {
     let run = at(LATE);
     for (config, expected) in [
         (
@@ -105,7 +105,7 @@ fn moments_are_read() {
 }
 
 #[test]
-fn moments_are_moved_by_the_calendar() {
+fn durations_are_added_by_the_calendar() {
     let run = at(LATE);
     for (config, expected) in [
         (
@@ -197,7 +197,7 @@ fn moments_are_moved_by_the_calendar() {
 }
 
 #[test]
-fn what_is_wrong_is_named() {
+fn invalid_configs_are_refused() {
     let run = at(LATE);
     for (config, words) in [
         (

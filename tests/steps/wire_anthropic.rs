@@ -91,7 +91,7 @@ fn addresses() {
 }
 
 #[test]
-fn generations_are_told_from_names() {
+fn model_generations_are_recognized_by_name() {
     let of = |name: &str| Claude::of(name).map(|it| format!("{it:?}"));
     let is = |major, minor| Some(format!("Claude {{ major: {major}, minor: {minor} }}"));
     for (name, expected) in [
@@ -351,7 +351,7 @@ fn the_conversation() {
 }
 
 #[test]
-fn how_an_answer_gets_its_form() {
+fn structured_answers() {
     let object = json!({"$schema": "s", "type": "object", "properties": {"minimum": {"type": "integer", "minimum": 1, "description": "A number"}, "tags": {"type": "array", "items": {"type": "string", "maxLength": 9}}}, "required": ["minimum", "tags"], "additionalProperties": false});
     let list = json!({"type": "array", "items": {"type": "string"}});
     let shown = |call: &Call| {
@@ -429,7 +429,7 @@ fn how_an_answer_gets_its_form() {
 }
 
 #[test]
-fn tools_may_be_wanted_or_not() {
+fn tool_choices() {
     for (model, choice, expected) in [
         ("claude-opus-5", ToolChoice::Auto, "null null"),
         (
@@ -457,7 +457,7 @@ fn tools_may_be_wanted_or_not() {
 }
 
 #[test]
-fn how_much_to_think() {
+fn efforts() {
     let lines: Vec<String> = [
         ("claude-sonnet-5-5", "high", None),
         ("claude-sonnet-5-5", "none", None),
@@ -529,7 +529,7 @@ fn text_comes_in_pieces() {
 }
 
 #[test]
-fn thoughts_and_calls_go_back_as_they_came() {
+fn thoughts_and_calls_are_sent_back_unchanged() {
     let data = [
         START,
         r#"{"type":"content_block_start","index":0,"content_block":{"type":"thinking","thinking":"","signature":""}}"#,
@@ -629,7 +629,7 @@ fn an_answer_by_a_tool_is_plain_content() {
 }
 
 #[test]
-fn why_it_stopped() {
+fn finish_reasons() {
     for (reason, expected) in [
         ("end_turn", "stop"),
         ("stop_sequence", "stop"),
@@ -658,7 +658,7 @@ fn why_it_stopped() {
 }
 
 #[test]
-fn whole_answers() {
+fn complete_responses() {
     expect![[r#"
         content: Hi
         reasoning: hm
@@ -710,7 +710,7 @@ fn whole_answers() {
 }
 
 #[test]
-fn what_goes_wrong_in_a_stream() {
+fn errors_in_a_stream() {
     let text =
         r#"{"type":"content_block_start","index":0,"content_block":{"type":"text","text":""}}"#;
     let error = |kind: &str, message: &str| {
@@ -767,7 +767,7 @@ fn what_goes_wrong_in_a_stream() {
 }
 
 #[test]
-fn what_is_unknown_is_let_pass() {
+fn unknown_events_are_ignored() {
     reads(
         &[
             "",

@@ -471,7 +471,7 @@ fn text_and_usage() {
 }
 
 #[test]
-fn calls_and_thoughts_go_back_as_they_came() {
+fn calls_and_thoughts_are_sent_back_unchanged() {
     reads(
         &events(CALLS),
         expect![[r#"
@@ -493,7 +493,7 @@ fn calls_and_thoughts_go_back_as_they_came() {
 }
 
 #[test]
-fn ends() {
+fn finish_reasons() {
     let mut shown = String::new();
     for reason in [
         "end_turn",
@@ -580,7 +580,7 @@ fn exceptions_in_a_stream() {
 }
 
 #[test]
-fn what_is_no_answer() {
+fn invalid_responses_are_errors() {
     for name in [
         "messageStart",
         "contentBlockStart",
@@ -617,7 +617,7 @@ fn what_is_no_answer() {
 }
 
 #[test]
-fn an_answer_that_does_not_stream() {
+fn a_response_without_streaming() {
     let body = r#"{"output":{"message":{"role":"assistant","content":[{"reasoningContent":{"reasoningText":{"text":"hm","signature":"s"}}},{"text":"Hi"},{"toolUse":{"toolUseId":"t1","name":"find","input":{"n":1}}}]}},"stopReason":"tool_use","usage":{"inputTokens":1,"outputTokens":2,"totalTokens":3}}"#;
     expect![[r#"
         content: Hi
@@ -650,7 +650,7 @@ fn world(server: &Server, auth: &str) -> World {
 const ASK: &str = "{:connection :ai :prompt \"Hi\"}";
 
 #[test]
-fn the_step_signs_and_asks() {
+fn the_step_signs_its_request() {
     wait(async {
         let server = Server::start(vec![streams(&events(TEXT))]).await;
         let shown = world(&server, "").run(&Llm, ASK).await;
@@ -713,7 +713,7 @@ fn credentials_by_name_and_by_token() {
 }
 
 #[test]
-fn where_it_is_follows_from_the_region() {
+fn the_address_follows_from_the_region() {
     let world = World::new();
     let ask = "{:provider :bedrock :model \"m\" :prompt \"x\"}";
     expect![[r#"

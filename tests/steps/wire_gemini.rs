@@ -372,7 +372,7 @@ fn text_and_thoughts() {
 }
 
 #[test]
-fn calls_get_ids_and_signatures_go_back() {
+fn calls_get_ids_and_signatures_are_sent_back() {
     reads(
         CALLS,
         expect![[r#"
@@ -405,7 +405,7 @@ fn calls_get_ids_and_signatures_go_back() {
 }
 
 #[test]
-fn ends() {
+fn finish_reasons() {
     let finish = |reason: &str| {
         let chunk = json!({"candidates": [{"content": {"parts": [{"text": "a"}]}, "finishReason": reason, "finishMessage": "why"}]});
         stream(GOOGLE, &events(&[&chunk.to_string()]))
@@ -490,7 +490,7 @@ fn errors_in_a_stream() {
 }
 
 #[test]
-fn what_is_no_answer() {
+fn invalid_responses_are_errors() {
     for data in [
         "{",
         "[]",
@@ -517,7 +517,7 @@ fn what_is_no_answer() {
 }
 
 #[test]
-fn an_answer_that_does_not_stream() {
+fn a_response_without_streaming() {
     let all = format!("[{}]", TEXT.join(",\n"));
     assert_eq!(whole(GOOGLE, &all), stream(GOOGLE, &events(TEXT)));
     expect![[r#"
@@ -528,7 +528,7 @@ fn an_answer_that_does_not_stream() {
 }
 
 #[test]
-fn the_step_asks_gemini() {
+fn the_step_calls_gemini() {
     wait(async {
         let server = Server::start(vec![server::events(TEXT)]).await;
         let world = World::new().secret("GOOGLE_API_KEY", "g-key-of-mine").settings(&format!(
@@ -573,7 +573,7 @@ fn equal_ids_of_calls_are_kept_apart() {
 }
 
 #[test]
-fn tools_of_the_provider_stand_beside_ours() {
+fn built_in_tools_are_sent_beside_the_tools_of_the_flow() {
     let mut call = ask("gemini-3-pro", "x");
     call.tools = vec![tool("find")];
     call.extra = vec![("tools".into(), json!([{"googleSearch": {}}]))];

@@ -256,7 +256,7 @@ fn the_conversation() {
 }
 
 #[test]
-fn how_an_answer_gets_its_form() {
+fn structured_answers() {
     let lines: Vec<String> = [
         Output::Text,
         Output::Json,
@@ -284,7 +284,7 @@ fn how_an_answer_gets_its_form() {
 }
 
 #[test]
-fn who_reasons_is_asked_for_it() {
+fn reasoning_models_are_asked_for_their_reasoning() {
     let lines: Vec<String> = [
         ("gpt-5.4", None),
         ("gpt-5-chat-latest", None),
@@ -345,7 +345,7 @@ fn text_comes_in_pieces() {
 }
 
 #[test]
-fn thoughts_and_calls_go_back_as_they_came() {
+fn thoughts_and_calls_are_sent_back_unchanged() {
     reads(
         CALLS,
         expect![[r#"
@@ -401,7 +401,7 @@ fn thoughts_and_calls_go_back_as_they_came() {
 }
 
 #[test]
-fn why_it_stopped() {
+fn finish_reasons() {
     let said = json!({"type": "message", "content": [{"type": "output_text", "text": "Hi"}]});
     for (response, expected) in [
         (json!({"status": "completed", "output": [said]}), "stop"),
@@ -443,7 +443,7 @@ fn why_it_stopped() {
 }
 
 #[test]
-fn whole_answers() {
+fn complete_responses() {
     for (body, expected) in [
         (
             r#"{"id":"r","model":"m","status":"completed","error":null,"output":[{"type":"reasoning","id":"rs","summary":[{"type":"summary_text","text":"hm"}]},{"type":"web_search_call","id":"ws"},{"type":"message","id":"a","content":[{"type":"output_text","text":"Hi"}]},{"type":"function_call","call_id":"c","name":"find","arguments":"{}"}],"usage":{"input_tokens":1,"output_tokens":2,"total_tokens":3}}"#,
@@ -491,7 +491,7 @@ fn whole_answers() {
 }
 
 #[test]
-fn what_goes_wrong_in_a_stream() {
+fn errors_in_a_stream() {
     let failed = |code: &str, message: &str| {
         json!({"type": "response.failed", "response": {"status": "failed", "error": {"code": code, "message": message}}}).to_string()
     };
@@ -520,7 +520,7 @@ fn what_goes_wrong_in_a_stream() {
 }
 
 #[test]
-fn what_is_unknown_is_let_pass() {
+fn unknown_events_are_ignored() {
     reads(
         &[
             "",
@@ -546,7 +546,7 @@ fn what_is_unknown_is_let_pass() {
 
 /// llama.cpp converts the call to chat completions, and accepts the form of the answer only under the name used there.
 #[test]
-fn a_form_by_its_older_name() {
+fn llama_cpp_gets_the_schema_under_its_older_name() {
     let mut call = ask("small", "Is it wet?");
     call.output = Output::Schema {
         name: "answer".into(),
@@ -585,7 +585,7 @@ fn equal_and_missing_ids_of_calls_are_kept_apart() {
 }
 
 #[test]
-fn tools_of_the_provider_stand_beside_ours() {
+fn built_in_tools_are_sent_beside_the_tools_of_the_flow() {
     let mut call = ask("gpt-5.4", "x");
     call.tools = vec![tool("find")];
     let search = json!({"type": "web_search"});

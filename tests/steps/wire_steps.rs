@@ -42,7 +42,7 @@ fn world(server: &Server) -> World {
 }
 
 #[test]
-fn a_step_asks_and_gets_an_answer() {
+fn a_step_returns_the_answer() {
     wait(async {
         let server = Server::start(vec![server::events(TEXT)]).await;
         let world = world(&server);
@@ -76,7 +76,7 @@ fn a_step_asks_and_gets_an_answer() {
 }
 
 #[test]
-fn what_a_model_does_not_take_fails_before_the_call() {
+fn unsupported_options_fail_before_the_call() {
     for (config, expected) in [
         (
             "{:connection :claude :prompt \"x\" :temperature 0.2}",
@@ -198,7 +198,7 @@ fn asks(connection: &str, config: &str, answer: Say, expected: Expect) {
 }
 
 #[test]
-fn openai_at_another_address_is_asked_over_chat_completions_unless_said() {
+fn openai_at_another_address_uses_chat_completions_by_default() {
     let chat = || {
         server::events(&[
             r#"{"model":"m","choices":[{"delta":{"content":"Hi"},"finish_reason":"stop"}]}"#,
@@ -305,7 +305,7 @@ fn openai_at_another_address_is_asked_over_chat_completions_unless_said() {
 }
 
 #[test]
-fn a_provider_of_ones_own_may_speak_any_family() {
+fn a_custom_provider_may_use_any_family() {
     for (family, answer, expected) in [
         (
             "anthropic",
@@ -358,7 +358,7 @@ fn a_provider_of_ones_own_may_speak_any_family() {
 }
 
 #[test]
-fn a_paused_turn_is_gone_on_with() {
+fn a_paused_turn_is_continued() {
     let paused = server::events(&[
         r#"{"type":"message_start","message":{"id":"m1","model":"claude-sonnet-5-5","usage":{"input_tokens":3,"output_tokens":1}}}"#,
         r#"{"type":"content_block_start","index":0,"content_block":{"type":"text","text":"I search. "}}"#,
@@ -379,7 +379,7 @@ fn a_paused_turn_is_gone_on_with() {
 }
 
 #[test]
-fn an_answer_is_cut_where_the_interface_has_no_stops() {
+fn stops_are_applied_if_the_interface_does_not_have_them() {
     for (pieces, expected) in [
         (
             &["one EN", "D two"][..],

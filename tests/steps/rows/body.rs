@@ -193,7 +193,7 @@ fn host_names_in_the_body() {
 }
 
 #[test]
-fn what_is_not_determined() {
+fn nondeterministic_functions() {
     let body =
         "[(rand) (rand-int 9) (shuffle [1 2 3]) (str (random-uuid)) (.getTime (java.util.Date.))]";
     let project = Project::new();
@@ -259,7 +259,7 @@ fn included_files() {
 }
 
 #[test]
-fn what_cannot_be_read() {
+fn unreadable_flows() {
     contains(&errors("(let [x 1)"), "E010");
     contains(&Project::new().errors("{:slug :a :flow '(inc 1}"), "E010");
     contains(&errors("(do #5)"), "E01");

@@ -56,7 +56,7 @@ fn slug() {
 }
 
 #[test]
-fn what_the_reader_takes() {
+fn reader_syntax() {
     let body = r#"(do #_ignored ^{:a 1} [] #^{:b 2} []
         [#"a+" \" \, (#(inc %) 1) (deref #'clojure.core/inc) #{1} (= ##Inf (- ##-Inf)) (not= ##NaN ##NaN)
          #inst "2026-01-02T03:04:05Z" #uuid "123e4567-e89b-12d3-a456-426614174000"

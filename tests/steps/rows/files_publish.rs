@@ -301,7 +301,7 @@ fn publish_from_a_folder() {
 }
 
 #[test]
-fn publish_keeps_modes_links_and_what_else_is_there() {
+fn publish_keeps_modes_links_and_other_files() {
     let (project, bare) = world();
     let work = project.path().join("remotes/app-work");
     fs::write(work.join("run.sh"), "#!/bin/sh\n").expect("a file");
