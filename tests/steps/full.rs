@@ -24,14 +24,14 @@ fn is_link(path: &Path) -> bool {
     fs::symlink_metadata(path).is_ok_and(|found| found.file_type().is_symlink())
 }
 
-fn inside(folder: &Path) -> Vec<PathBuf> {
+fn entries(folder: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
     entries.map(|entry| entry.path()).collect()
 }
 
 /// Removes the links, and returns the other files.
 fn clear(folder: &Path) -> Vec<PathBuf> {
-    let (links, others): (Vec<_>, Vec<_>) = inside(folder).into_iter().partition(|it| is_link(it));
+    let (links, others): (Vec<_>, Vec<_>) = entries(folder).into_iter().partition(|it| is_link(it));
     for link in links {
         fs::remove_file(link).expect("a link");
     }
@@ -85,7 +85,7 @@ fn a_folder_without_space_on_the_disk_is_not_created() {
     let body = "(:files (flow/step :files :out {:op :materialize :source {:type :dir :path \"tree\"} :to \"out\"}))";
     let error = project.run(body).expect_err("no space");
     assert_eq!(error.code(), "E0606", "{error}");
-    let left: Vec<_> = inside(project.path())
+    let left: Vec<_> = entries(project.path())
         .into_iter()
         .filter(|it| it.to_string_lossy().contains("out"))
         .collect();

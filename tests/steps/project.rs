@@ -64,7 +64,7 @@ impl Project {
             .map(|(name, text)| ((*name).to_owned(), (*text).to_owned()));
         let known = Known(known.collect());
         let names: Vec<String> = known.0.iter().map(|(name, _)| name.clone()).collect();
-        Project::knowing(folder, Some(Arc::new(known)), &names)
+        Project::with_secret_names(folder, Some(Arc::new(known)), &names)
     }
 
     /// Returns the folder of the project.
@@ -73,11 +73,11 @@ impl Project {
     }
 
     fn at(folder: tempfile::TempDir, secrets: Option<Arc<dyn Secrets>>) -> Project {
-        Project::knowing(folder, secrets, &[])
+        Project::with_secret_names(folder, secrets, &[])
     }
 
     /// The same with these names of secrets, which may be sent to servers on this machine.
-    fn knowing(
+    fn with_secret_names(
         folder: tempfile::TempDir,
         secrets: Option<Arc<dyn Secrets>>,
         known: &[String],

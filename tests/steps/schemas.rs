@@ -43,7 +43,7 @@ fn as_json(form: &Value, field: Option<&Field>) -> Option<Json> {
             let mut object = serde_json::Map::new();
             for (key, value) in map.iter() {
                 let name = flowstone_engine::json::name_text(key)?;
-                let inner = field.and_then(|field| inside(field.type_, &name));
+                let inner = field.and_then(|field| nested_field(field.type_, &name));
                 object.insert(name, as_json(value, inner)?);
             }
             Some(Json::Object(object))
@@ -63,11 +63,11 @@ fn takes_code(type_: FieldType) -> bool {
     }
 }
 
-fn inside(type_: FieldType, name: &str) -> Option<&'static Field> {
+fn nested_field(type_: FieldType, name: &str) -> Option<&'static Field> {
     match type_ {
         FieldType::Keys(fields) => fields.iter().find(|field| field.name == name),
-        FieldType::List(item) => inside(*item, name),
-        FieldType::Either(types) => types.iter().find_map(|type_| inside(*type_, name)),
+        FieldType::List(item) => nested_field(*item, name),
+        FieldType::Either(types) => types.iter().find_map(|type_| nested_field(*type_, name)),
         _ => None,
     }
 }

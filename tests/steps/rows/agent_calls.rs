@@ -28,7 +28,7 @@ fn names(bench: &Bench, turn: usize) -> String {
 }
 
 /// Returns the result of the last call that was sent to the model.
-fn told(bench: &Bench) -> String {
+fn tool_result(bench: &Bench) -> String {
     let asked = bench.asked();
     let messages = asked
         .last()
@@ -52,7 +52,7 @@ fn call(definitions: &str, config: &str, (name, arguments): (&str, &str)) -> (Be
         "(:content (flow/step :agent :a {{:connection :ai :objective \"Do it.\" {config}}}))"
     ));
     assert_eq!(found, "\"Done.\"", "{:?}", bench.asked().last());
-    let said = told(&bench);
+    let said = tool_result(&bench);
     (bench, said)
 }
 
@@ -141,7 +141,7 @@ fn tools_agents() {
         assert!(inner.contains(part), "{inner}");
     }
     // The calling model receives only the text of the answer.
-    assert_eq!(told(&bench), "None.");
+    assert_eq!(tool_result(&bench), "None.");
 }
 
 #[test]
@@ -216,7 +216,11 @@ fn ops_of_files() {
     let bench = Bench::new(vec![calls(&[("c1", "files", &arguments)]), says("Done.")]);
     bench.project.write("src/a.txt", b"hello\n");
     bench.run("(do (flow/step :files :t {:op :resolve-source :source {:type :dir :path \"src\"}}) (flow/step :agent :a {:connection :ai :objective \"Read.\" :available-steps [:files]}))");
-    assert!(told(&bench).contains("hello"), "{}", told(&bench));
+    assert!(
+        tool_result(&bench).contains("hello"),
+        "{}",
+        tool_result(&bench)
+    );
 }
 
 #[test]
@@ -240,7 +244,7 @@ fn ops_of_table() {
         "(do (flow/step :table :w {:op :insert :table \"people\" :rows [{:name \"Ada\" :age 36} {:name \"Grace\" :age 85}]})
              (flow/step :agent :a {:connection :ai :objective \"Who?\" :available-steps [:table]}))",
     );
-    let said = told(&bench);
+    let said = tool_result(&bench);
     assert!(said.contains("Grace") && !said.contains("Ada"), "{said}");
     let (_, said) = call(
         "",
@@ -429,7 +433,7 @@ fn agents_as_a_tool() {
             .to_string()
             .contains("Count to 3.")
     );
-    assert_eq!(told(&bench), "1 2 3");
+    assert_eq!(tool_result(&bench), "1 2 3");
 }
 
 /// Two agents that call each other in every turn.

@@ -28,7 +28,7 @@ fn picture(bench: &Bench, name: &str) -> String {
 }
 
 /// Runs an agent with these fields besides its objective.
-fn look(bench: &Bench, more: &str) -> String {
+fn run_agent(bench: &Bench, more: &str) -> String {
     bench.run(&format!(
         "(:content (flow/step :agent :a {{:connection :ai :objective \"Review it.\" {more}}}))"
     ))
@@ -54,7 +54,7 @@ fn input_image() {
         "{{:type :image-resource :resource \"{uri}\" :detail :high :processing {{:format :jpeg}}}}"
     );
     let inputs = format!(":inputs {{:shot {reference} :more [{{:shot {explicit}}}] :n 1}}");
-    assert_eq!(look(&bench, &inputs), "\"ok\"");
+    assert_eq!(run_agent(&bench, &inputs), "\"ok\"");
     let asked = &bench.asked()[0];
     let message = &asked["messages"][1];
     let found = images(message);
@@ -84,7 +84,7 @@ fn input_image_of_unknown_type() {
         let reference = reference.replace("URI", &uri);
         let gone = "res://v1/ws/local/file/gone.png";
         let inputs = format!(":inputs {{:more [{reference}] :gone \"{gone}\" :n 1}}");
-        assert_eq!(look(&bench, &inputs), "\"ok\"");
+        assert_eq!(run_agent(&bench, &inputs), "\"ok\"");
         let message = &bench.asked()[0]["messages"][1];
         let found = images(message);
         assert!(
@@ -114,7 +114,7 @@ fn image_of_a_tool() {
             "names follow from what is stored"
         );
         let more = format!(":model \"{model}\" :tools {{:steps [:page/shoot]}}");
-        assert_eq!(look(&bench, &more), "\"ok\"");
+        assert_eq!(run_agent(&bench, &more), "\"ok\"");
         bench.asked().remove(1)
     };
     let body = asked("gpt-4o");
@@ -142,7 +142,7 @@ fn image_with_a_template() {
     let more = format!(
         ":template :look :inputs {{:shot {{:type :resource-ref :uri \"{uri}\" :content-type \"image/png\"}}}}"
     );
-    assert_eq!(look(&bench, &more), "\"ok\"");
+    assert_eq!(run_agent(&bench, &more), "\"ok\"");
     let asked = &bench.asked()[0];
     let text = asked["messages"].to_string();
     assert!(text.contains(&uri), "{text}");
@@ -159,7 +159,7 @@ fn image_for_a_model_of_text() {
     let more = format!(
         ":model \"gpt-3.5-turbo\" :inputs {{:shot {{:type :resource-ref :uri \"{uri}\" :content-type \"image/png\"}}}}"
     );
-    let found = look(&bench, &more);
+    let found = run_agent(&bench, &more);
     assert!(
         found.contains("E0821")
             && found.contains("`gpt-3.5-turbo` of `:openai` does not accept images"),
@@ -188,7 +188,7 @@ fn image_data_of_a_tool() {
     let asked = |what: &str| {
         let bench = Bench::with(&painting(), vec![paints(what), says("ok")]);
         assert_eq!(
-            look(&bench, ":model \"gpt-4o\" :tools {:steps [:page/paint]}"),
+            run_agent(&bench, ":model \"gpt-4o\" :tools {:steps [:page/paint]}"),
             "\"ok\""
         );
         let body = bench.asked().remove(1);
@@ -226,7 +226,7 @@ fn images_of_many_turns() {
     turns.push(says("ok"));
     let bench = Bench::with(&painting(), turns);
     let more = ":model \"gpt-4o\" :max-iterations 30 :tools {:steps [:page/paint]}";
-    assert_eq!(look(&bench, more), "\"ok\"");
+    assert_eq!(run_agent(&bench, more), "\"ok\"");
     let counts = [19, 20, 21].map(|turn| {
         let text = bench.asked()[turn].to_string();
         (

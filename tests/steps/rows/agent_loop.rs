@@ -260,7 +260,7 @@ fn hook_throws() {
 
 /// Returns what the model receives for an input.
 #[track_caller]
-fn told(input: &str, fields: &str) -> Json {
+fn received(input: &str, fields: &str) -> Json {
     let bench = Bench::with(STEPS, vec![says("ok")]);
     let found = bench.run(&format!(
         "(:content (flow/step :agent :a {{:connection :ai :objective \"Go.\" :inputs {{:it {input}}} {fields}}}))"
@@ -285,7 +285,7 @@ fn input_source_tree() {
         "{{:type :resource-ref :uri \"{TREE}\" :content-type \"application/vnd.breyta.source-tree+json\"}}"
     );
     assert_eq!(
-        told(&input, ":available-steps [:files]"),
+        received(&input, ":available-steps [:files]"),
         json!({
             "kind": "source-tree",
             "uri": TREE,
@@ -303,7 +303,7 @@ fn input_source_tree() {
 
 #[test]
 fn input_changeset() {
-    let found = told(&format!("\"{CHANGESET}\""), ":available-steps [:files]");
+    let found = received(&format!("\"{CHANGESET}\""), ":available-steps [:files]");
     assert_eq!(found["kind"], "changeset");
     assert_eq!(found["access"]["read-args"], json!({"source": CHANGESET}));
     assert_eq!(
@@ -333,7 +333,7 @@ fn input_changeset() {
 #[test]
 fn input_table() {
     let input = format!("{{:type :resource-ref :uri \"{TABLE}\"}}");
-    let found = told(&input, ":available-steps [:table]");
+    let found = received(&input, ":available-steps [:table]");
     assert_eq!(found["kind"], "table");
     assert_eq!(found["recommended-tool"], "table");
     assert_eq!(
@@ -348,7 +348,7 @@ fn input_table() {
 
 #[test]
 fn input_missing_tool() {
-    let found = told(&format!("\"{TREE}\""), "");
+    let found = received(&format!("\"{TREE}\""), "");
     assert_eq!(found["tool-enabled?"], false);
     assert_eq!(
         found["missing-tool"],
@@ -362,7 +362,7 @@ fn input_missing_tool() {
 
 #[test]
 fn input_long_string() {
-    let found = told("(apply str (repeat 12000 \"ab\"))", "");
+    let found = received("(apply str (repeat 12000 \"ab\"))", "");
     let text = found.as_str().unwrap();
     assert!(text.len() < 10_100, "{}", text.len());
     assert!(

@@ -41,7 +41,7 @@ fn system(request: &Json) -> String {
 }
 
 /// Returns a tool's result in the last message of a request.
-fn told(request: &Json) -> String {
+fn tool_result(request: &Json) -> String {
     let messages = request["messages"].as_array().expect("messages");
     let last = messages.last().expect("a message");
     assert_eq!(last["role"], "tool", "{last}");
@@ -74,7 +74,10 @@ fn memory() {
     let found = bench.run(&with_result("{:table \"notes\"}", "(:content r)"));
     assert_eq!(found, "\"Red.\"");
     let asked = bench.asked();
-    assert_eq!(told(&asked[1]), r#"{"recorded":true,"type":"observation"}"#);
+    assert_eq!(
+        tool_result(&asked[1]),
+        r#"{"recorded":true,"type":"observation"}"#
+    );
     lacks(&system(&asked[0]), "Prior memories");
     has(&system(&asked[2]), "Prior memories");
     has(
@@ -324,10 +327,10 @@ fn memory_types() {
     let asked = bench.asked();
     has(&system(&asked[2]), "Decided.");
     lacks(&system(&asked[2]), "Seen.");
-    has(&told(&asked[3]), "Decided.");
-    lacks(&told(&asked[3]), "Seen.");
+    has(&tool_result(&asked[3]), "Decided.");
+    lacks(&tool_result(&asked[3]), "Seen.");
     has(
-        &told(&asked[4]),
+        &tool_result(&asked[4]),
         "is not a type of memories here (there are decision)",
     );
     let wrong = bench.run(&agent("{:table \"notes\" :types [:observations]}"));
@@ -348,7 +351,7 @@ fn memory_entry_types() {
     let asked = bench.asked();
     for request in [&asked[4], &asked[5]] {
         has(
-            &told(request),
+            &tool_result(request),
             "is not a type of memories here (there are decision, observation, working-state)",
         );
     }
@@ -386,10 +389,10 @@ fn tool_memory_record() {
     let tools = asked[0]["tools"].to_string();
     has(&tools, "\"memory_record\"");
     has(&tools, "\"working-state\"");
-    has(&told(&asked[2]), "`content` is missing");
-    has(&told(&asked[3]), "`type` is missing");
-    has(&told(&asked[4]), "must be from 1 to 5, and is 9");
-    has(&told(&asked[5]), "has no key `:because`");
+    has(&tool_result(&asked[2]), "`content` is missing");
+    has(&tool_result(&asked[3]), "`type` is missing");
+    has(&tool_result(&asked[4]), "must be from 1 to 5, and is 9");
+    has(&tool_result(&asked[5]), "has no key `:because`");
     assert_eq!(
         rows(&bench, "notes", ":type :key :content :importance :step"),
         "[[\"decision\" \"src/auth.rs\" \"Keep `auth`.\" 4 \"a\"]]"
@@ -434,7 +437,7 @@ fn tool_memory_recall() {
     bench.run(&agent("\"notes\""));
     let asked = bench.asked();
     let found = |idx: usize| -> Vec<String> {
-        let answer: Json = serde_json::from_str(&told(&asked[idx])).expect("JSON");
+        let answer: Json = serde_json::from_str(&tool_result(&asked[idx])).expect("JSON");
         let memories = answer["memories"].as_array().expect("memories");
         assert_eq!(answer["count"], memories.len());
         let keys = memories.iter().map(|it| it["key"].as_str());
@@ -447,7 +450,7 @@ fn tool_memory_recall() {
     assert_eq!(found(5), ["auth", "rotation"]);
     assert!(found(6).is_empty());
     assert_eq!(found(7), ["door"]);
-    has(&told(&asked[8]), "takes an integer, not a string");
+    has(&tool_result(&asked[8]), "takes an integer, not a string");
 }
 
 #[test]
@@ -550,10 +553,10 @@ fn plan_max_steps() {
     let asked = bench.asked();
     has(&system(&asked[0]), "at most 2 steps");
     has(
-        &told(&asked[1]),
+        &tool_result(&asked[1]),
         "the plan has 3 steps, and may have 2 (combine steps, and declare the plan again)",
     );
-    has(&told(&asked[2]), "\"current\":\"a\"");
+    has(&tool_result(&asked[2]), "\"current\":\"a\"");
     let kept = rows(&bench, "notes", ":key");
     assert_eq!(kept, "[[\"a\"] [\"b\"]]");
     // The limit is ten by default.
@@ -584,9 +587,9 @@ fn tool_memory_plan() {
     let memory = "{:table \"notes\" :plan {:enforce true}}";
     bench.run(&agent(memory));
     let asked = bench.asked();
-    has(&told(&asked[1]), r#""name":"read""#);
-    has(&told(&asked[3]), r#""current":"test""#);
-    has(&told(&asked[4]), "`steps` is missing");
+    has(&tool_result(&asked[1]), r#""name":"read""#);
+    has(&tool_result(&asked[3]), r#""current":"test""#);
+    has(&tool_result(&asked[4]), "`steps` is missing");
     assert_eq!(
         rows(
             &bench,
@@ -620,13 +623,16 @@ fn tool_memory_checkpoint() {
     );
     bench.run(&agent("{:table \"notes\" :plan true}"));
     let asked = bench.asked();
-    has(&told(&asked[1]), "declare a plan with `memory_plan` first");
     has(
-        &told(&asked[3]),
+        &tool_result(&asked[1]),
+        "declare a plan with `memory_plan` first",
+    );
+    has(
+        &tool_result(&asked[3]),
         "the plan has no step \\\"tests\\\" (its steps are read, fix)",
     );
-    has(&told(&asked[4]), r#""current":"fix""#);
-    has(&told(&asked[5]), "`step` is missing");
+    has(&tool_result(&asked[4]), r#""current":"fix""#);
+    has(&tool_result(&asked[5]), "`step` is missing");
     has(
         &rows(&bench, "notes", ":key :data"),
         "[\"read\" {:position 1 :status \"done\" :note \"Fine.\"}]",
@@ -648,7 +654,7 @@ fn plan_checkpoint() {
             "{{:table \"notes\" :plan {{{checkpoint}}}}}"
         )));
         // The model receives the plan either way.
-        has(&told(&bench.asked()[2]), r#""current":"fix""#);
+        has(&tool_result(&bench.asked()[2]), r#""current":"fix""#);
         rows(&bench, "notes", "(fn [row] (get-in row [:data :status]))")
     };
     assert_eq!(kept(":checkpoint true"), "[[\"done\"] [\"open\"]]");
