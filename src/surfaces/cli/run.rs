@@ -128,7 +128,7 @@ impl Begun {
         }
     }
 
-    /// Adds to the object about a run how it was started.
+    /// Adds to the object about a run how the run was started.
     fn with_queue_place(&self, mut object: serde_json::Value) -> serde_json::Value {
         if let (Begun::New(started), Some(fields)) = (self, object.as_object_mut()) {
             add_decision(fields, started);

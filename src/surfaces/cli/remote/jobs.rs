@@ -60,7 +60,7 @@ fn progress(remote: &Remote, args: &JobsProgress) -> Result<Exit, Report> {
     }
     let extended = remote.post(&["jobs", &args.id, "progress"], &body)?;
     if args.json {
-        // The mark of success is the last member, as without a server.
+        // The member `ok` is the last one, as without a server.
         let mut shown = extended;
         shown["ok"] = json!(true);
         output::json(&shown);
@@ -90,7 +90,7 @@ fn complete(remote: &Remote, args: &JobsComplete) -> Result<Exit, Report> {
     }
     let id = args.id.as_deref().unwrap_or_default();
     let ended = remote.post(&["jobs", id, "complete"], &body)?;
-    Ok(told(&ended, args.json))
+    Ok(print_ended(&ended, args.json))
 }
 
 /// Reports jobs that were ended together.
@@ -124,10 +124,10 @@ fn fail(remote: &Remote, args: &JobsFail) -> Result<Exit, Report> {
     }
     let body = json!({"lease": args.lease, "error": error, "retry": !args.no_retry});
     let ended = remote.post(&["jobs", &args.id, "fail"], &body)?;
-    Ok(told(&ended, args.json))
+    Ok(print_ended(&ended, args.json))
 }
 
-fn told(ended: &Value, as_json: bool) -> Exit {
+fn print_ended(ended: &Value, as_json: bool) -> Exit {
     match as_json {
         true => output::json(&json!({"ok": true, "job": ended})),
         false => print_end(&job(ended)),

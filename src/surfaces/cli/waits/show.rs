@@ -41,7 +41,7 @@ pub(super) fn run(args: &WaitsShow, app: &dyn App) -> Result<Exit, Report> {
     Ok(Exit::Completed)
 }
 
-/// Prints what a server answered about a wait. It does not show the token.
+/// Prints a wait from a server's response, which does not contain the token.
 pub fn print_wait(row: WaitRow) {
     let details = codec::decode(&row.details).unwrap_or(Value::Nil);
     output::data(&describe(&WaitReport {
