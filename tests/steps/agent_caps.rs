@@ -83,7 +83,7 @@ fn cases() -> impl Strategy<Value = Case> {
         )
 }
 
-/// An agent that the outer one may call: without limits of its own, it would take 20 turns.
+/// An agent that the outer one may call: without its own limits, it would take 20 turns.
 const MORE: &str = ":agents [{:id :sums/more :description \"More.\" :objective \"Add.\" :instructions \"Go on and on.\" :input-schema [:map [:what :string]] :connection :ai :tools {:steps [:math/add]}}]";
 
 impl Case {

@@ -209,7 +209,7 @@ fn a_project_may_deny_private_addresses_and_allow_some() {
             .any(|it| host.starts_with(it));
         let is_outside = ["public", "name"].contains(expected);
         let found = closed.check_url(&url, Zone::Loopback);
-        // Only the mapped form is the same address as in 10.0.0.0/8; in other forms, it is an address of its own.
+        // Only the mapped form is the same address as in 10.0.0.0/8; in other forms, it is a different address.
         let expected = is_outside || (is_open && !host.starts_with("[::ffff:a9"));
         assert_eq!(found.is_ok(), expected, "{url}: {found:?}");
     }

@@ -1,7 +1,7 @@
 //! Validates a spec, and reports all problems at once.
 //!
-//! The shape is checked first. The checks of meaning (edges, templates, tools) then look at the parts that are well formed, so
-//! that one malformed node hides nothing about the others.
+//! The shape is checked first. The checks of meaning (edges, templates, tools) then use the well-formed parts, so that
+//! one malformed node does not hide the problems of others.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,7 +1,7 @@
 //! The document of a run: a projection of its journal in the shape that other tools read, and the file of a `file://` handle.
 //!
-//! The journal is the truth. A file is written before the driver gets its reply; it says up to which answer it goes, and
-//! has a digest of its contents, so that one that was left behind by a crash is written again and one that somebody edited is
+//! The journal is authoritative. A file is written before the driver gets its reply. It contains the number of its last
+//! answer and a digest of its contents, so that a file that a crash left behind is written again, and an edited one is
 //! refused.
 
 use std::io::{Read as _, Write as _};

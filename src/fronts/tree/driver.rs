@@ -308,8 +308,8 @@ impl<'a> Trees<'a> {
         ))
     }
 
-    /// Begins the tree again: the trace is empty, the stores hold what they held at the start, and the gate is closed if
-    /// the run began with one. A run that has ended is followed by a new one under the same handle.
+    /// Restarts the tree: the trace is empty, the stores have their initial values, and the gate is closed if the run
+    /// began with one. A run that has ended is followed by a new one under the same handle.
     ///
     /// # Errors
     /// When there is no such run.

@@ -170,7 +170,7 @@ fn load(engine: &Engine, args: &Run) -> Result<LoadedFlow, Report> {
     load_file(engine, &args.file, args.show.json)
 }
 
-/// Reads and checks a file; warnings are left out if nobody will read them.
+/// Reads and checks a file; warnings are left out if they would not be read.
 pub fn load_file(engine: &Engine, file: &Path, quietly: bool) -> Result<LoadedFlow, Report> {
     let file = &flow_file::find(file, engine.project_root())?;
     let session = Rc::new(engine.session());

@@ -76,7 +76,7 @@ pub struct TokensCreate {
     #[arg(long = "role", value_name = "ROLE")]
     pub roles: Vec<String>,
 
-    /// The person that a token of kind `user` stands for
+    /// The person that a token of kind `user` represents
     #[arg(long, value_name = "ID")]
     pub subject: Option<String>,
 

@@ -265,8 +265,8 @@ fn store(found: Json, is_part: bool, name: &str, as_json: bool) -> Result<Exit, 
     match (as_json, is_part) {
         (true, true) => output::json(&ok(found)),
         (true, false) => output::json(&json!({"ok": true, name: found})),
-        (false, true) => output::data(&shown(&found["value"])),
-        (false, false) => output::data(&shown(&found)),
+        (false, true) => output::data(&value_text(&found["value"])),
+        (false, false) => output::data(&value_text(&found)),
     }
     Ok(Exit::Completed)
 }
@@ -374,7 +374,7 @@ fn ok(mut answer: Json) -> Json {
     answer
 }
 
-fn shown(value: &Json) -> String {
+fn value_text(value: &Json) -> String {
     match value {
         Json::String(text) => text.clone(),
         other => serde_json::to_string_pretty(other).unwrap_or_default(),

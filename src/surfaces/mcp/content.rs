@@ -34,7 +34,7 @@ pub(super) async fn tool_result(rq: &Request, row: &RunRow) -> Result<Json, RpcE
         return Ok(failure(row));
     }
     if let Some(parts) = parts_of(&result) {
-        let content = shown(rq, &parts).await?;
+        let content = as_contents(rq, &parts).await?;
         return Ok(json!({"content": content, "isError": false, "_meta": meta}));
     }
     let structured = match &result {
@@ -123,7 +123,7 @@ pub(super) fn parts_of(value: &Json) -> Option<Parts> {
 ///
 /// # Errors
 /// When a stored resource cannot be read.
-async fn shown(rq: &Request, parts: &Parts) -> Result<Vec<Json>, RpcError> {
+async fn as_contents(rq: &Request, parts: &Parts) -> Result<Vec<Json>, RpcError> {
     let mut contents = Vec::new();
     for (kind, value) in parts {
         contents.push(match kind {
@@ -288,7 +288,7 @@ pub(super) async fn prompt_messages(rq: &Request, result: &Json) -> Result<Json,
         let content = member(message, &["content"]).filter(|_| parts_of(message).is_none());
         let content = content.unwrap_or(message);
         let contents = match parts_of(content) {
-            Some(parts) => shown(rq, &parts).await?,
+            Some(parts) => as_contents(rq, &parts).await?,
             None => vec![text(as_text(content))],
         };
         messages.extend(

@@ -32,7 +32,7 @@ const PAGE: usize = 50;
 /// When the run cannot be read.
 pub(super) async fn created(rq: &Request, run: &RunId) -> Result<Json, RpcError> {
     let found = glance(rq, run).await?;
-    let mut task = shown(rq, &found).await?;
+    let mut task = task_json(rq, &found).await?;
     Ok(match rq.era.is_stateless() {
         true => {
             task["resultType"] = json!("task");
@@ -47,7 +47,7 @@ pub(super) async fn created(rq: &Request, run: &RunId) -> Result<Json, RpcError>
 }
 
 /// Returns a task in the form of its revision.
-async fn shown(rq: &Request, found: &Glance) -> Result<Json, RpcError> {
+async fn task_json(rq: &Request, found: &Glance) -> Result<Json, RpcError> {
     let row = &found.row;
     let status = match row.status {
         RunStatus::Queued | RunStatus::Running => "working",
@@ -97,7 +97,7 @@ async fn named(rq: &Request, params: &Map<String, Json>) -> Result<RunId, RpcErr
 pub(super) async fn get(rq: &Request, params: &Map<String, Json>) -> Result<Json, RpcError> {
     let run = named(rq, params).await?;
     let found = glance(rq, &run).await?;
-    let mut task = shown(rq, &found).await?;
+    let mut task = task_json(rq, &found).await?;
     if !rq.era.is_stateless() {
         return Ok(task);
     }
@@ -189,7 +189,7 @@ pub(super) async fn list(rq: &Request, params: &Map<String, Json>) -> Result<Jso
     let mut tasks = Vec::new();
     for run in found.iter().take(PAGE) {
         let found = glance(rq, &run.id).await?;
-        tasks.push(shown(rq, &found).await?);
+        tasks.push(task_json(rq, &found).await?);
     }
     let mut answer = json!({"tasks": tasks});
     if let (true, Some(last)) = (found.len() > PAGE, found.get(PAGE - 1)) {
@@ -221,7 +221,7 @@ pub(super) async fn cancel(rq: &Request, params: &Map<String, Json>) -> Result<J
         return Err(RpcError::params("the task is over already"));
     }
     let found = glance(rq, &run).await?;
-    let mut task = shown(rq, &found).await?;
+    let mut task = task_json(rq, &found).await?;
     // The run's cleanup may still be executed.
     task["status"] = json!("cancelled");
     task["lastUpdatedAt"] = json!(instant(wall_clock_ms()));

@@ -8,7 +8,7 @@ use crate::project::Project;
 use crate::server::{events, reply};
 
 /// Renders a template over data that all cases share.
-fn shown(template: &str) -> String {
+fn rendered(template: &str) -> String {
     let data = json!({
         "a": {"b": 1, "c-d": "x"}, "name": "Ada <a@b.c>", "items": ["x", "y", "z"],
         "people": [{"name": "Bo"}, {"name": "Cy"}], "prices": {"tea": 2, "jam": 3}, "yes": true,
@@ -23,7 +23,7 @@ fn shown(template: &str) -> String {
 #[track_caller]
 fn check(cases: &[(&str, &str)]) {
     for (template, expected) in cases {
-        assert_eq!(shown(template), *expected, "{template}");
+        assert_eq!(rendered(template), *expected, "{template}");
     }
 }
 
@@ -157,7 +157,7 @@ fn if_block() {
         ),
         ("{{#if no}}a{{else if yes}}b{{else}}c{{/if}}", "b"),
     ]);
-    contains(&shown("{{#if yes}}a"), "not well formed");
+    contains(&rendered("{{#if yes}}a"), "not well formed");
 }
 
 #[test]
@@ -211,7 +211,7 @@ fn helper_truncate() {
         ("{{truncate text length=100}}", "a long sentence"),
     ]);
     contains(
-        &shown("{{truncate text length=-1}}"),
+        &rendered("{{truncate text length=-1}}"),
         "`truncate` needs a `length` of 0 or more",
     );
 }
@@ -238,7 +238,7 @@ fn helper_length() {
         "3 2 15 0",
     )]);
     contains(
-        &shown("{{length yes}}"),
+        &rendered("{{length yes}}"),
         "`length` needs a list, a map or a string",
     );
 }
@@ -249,7 +249,7 @@ fn helper_join() {
         "{{join items}}|{{join items separator=\" / \"}}|{{join empty}}",
         "x, y, z|x / y / z|",
     )]);
-    contains(&shown("{{join name}}"), "`join` needs a list");
+    contains(&rendered("{{join name}}"), "`join` needs a list");
 }
 
 #[test]

@@ -113,7 +113,7 @@ pub struct Bound {
 }
 
 impl Bound {
-    /// Returns what a run stores of it.
+    /// Returns the part that a run stores.
     pub fn bindings(&self) -> Bindings {
         let profile = self
             .profile

@@ -379,7 +379,7 @@ pub struct RunsShow {
 /// Shows the progress of runs
 ///
 /// Without an id, shows all unfinished runs; with one, the steps of that run until it ends. Press q or Ctrl-C to leave.
-/// If the terminal cannot redraw lines, each change is printed on a line of its own.
+/// If the terminal cannot redraw lines, each change is printed on a separate line.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   flowstone runs watch

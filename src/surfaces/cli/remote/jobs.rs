@@ -79,7 +79,7 @@ fn complete(remote: &Remote, args: &JobsComplete) -> Result<Exit, Report> {
         let given = input::read_file(file)?;
         let jobs = to_exact_json(&given).unwrap_or_default();
         let ended = remote.post(&["jobs", "complete"], &json!({ "jobs": jobs }))?;
-        return Ok(told_many(ended, args.json));
+        return Ok(print_ended_jobs(ended, args.json));
     }
     let mut body = json!({"lease": args.lease});
     if args.no_changes {
@@ -94,7 +94,7 @@ fn complete(remote: &Remote, args: &JobsComplete) -> Result<Exit, Report> {
 }
 
 /// Reports jobs that were ended together.
-fn told_many(ended: Value, as_json: bool) -> Exit {
+fn print_ended_jobs(ended: Value, as_json: bool) -> Exit {
     let jobs = ended["jobs"].as_array().cloned().unwrap_or_default();
     let is_ok = jobs.iter().all(|job| job["error"].is_null());
     if as_json {

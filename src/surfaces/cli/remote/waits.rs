@@ -180,11 +180,11 @@ fn send(remote: &Remote, args: &Answer, what: &str, body: &Value) -> Result<Exit
     Ok(Exit::Completed)
 }
 
-fn print_result(args: &Answer, words: &str, runs: &[&str]) {
+fn print_result(args: &Answer, message: &str, runs: &[&str]) {
     if args.show.json {
-        output::json(&json!({"ok": true, "message": words, "runs": runs}));
+        output::json(&json!({"ok": true, "message": message, "runs": runs}));
     } else if !args.show.quiet {
-        output::note(words);
+        output::note(message);
     }
 }
 

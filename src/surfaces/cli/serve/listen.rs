@@ -21,7 +21,7 @@ use crate::cli::runtime::Runtime;
 use crate::http::{self, Backend, Door, ServeFailure, ServeOptions};
 use crate::metrics::Metrics;
 
-/// Threads that answer requests; runs have threads of their own.
+/// Threads that answer requests; runs are executed on other threads.
 pub(in crate::cli) const API_THREADS: usize = 2;
 
 /// The application behind the server.
