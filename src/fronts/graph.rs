@@ -28,7 +28,7 @@ pub mod codes {
     pub const INVALID_SPEC: &str = "E1230";
     /// The project lacks a tool or a model of a spec.
     pub const LACKING: &str = "E1231";
-    /// There is no agent, function, server or run of that name.
+    /// No agent, function, server or run has that name.
     pub const MISSING: &str = "E1232";
     /// The name is taken.
     pub const TAKEN: &str = "E1233";
@@ -38,9 +38,9 @@ pub mod codes {
     pub const REUSED: &str = "E1235";
     /// The run is not paused, or the token is not that of its pause.
     pub const NOT_PAUSED: &str = "E1236";
-    /// The run is over.
+    /// The run has ended.
     pub const OVER: &str = "E1237";
-    /// A limit of the agent is reached.
+    /// The agent has reached one of its limits.
     pub const LIMITED: &str = "E1238";
     /// The caller may not use the agent.
     pub const NOT_ALLOWED: &str = "E1239";
@@ -48,11 +48,11 @@ pub mod codes {
     pub const DISABLED: &str = "E1240";
     /// A public agent needs an acknowledgement.
     pub const UNACKNOWLEDGED: &str = "E1241";
-    /// An MCP server cannot be reached, or gave no list of tools.
+    /// An MCP server cannot be reached, or did not return a list of tools.
     pub const UNREACHABLE: &str = "E1242";
 }
 
-/// Returns what an author should know about a valid spec in a project: what it lacks, and what has no effect.
+/// Returns warnings for the author of a valid spec in a project: what the project lacks, and what has no effect.
 pub fn project_warnings(spec: &spec::GraphSpec, target: &compile::Target<'_>) -> Vec<shape::Issue> {
     let mut found = compile::lacks(spec, target);
     found.extend(compile::remarks(spec, target));

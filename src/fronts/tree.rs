@@ -1,4 +1,4 @@
-//! Behaviour trees: a tree file becomes a flow, and an agent outside answers its requests one at a time.
+//! Behaviour trees: a tree file becomes a flow, and an external agent answers its requests one at a time.
 //!
 //! The flow ticks the tree with the pure functions of the namespace `flow.tree` and opens one `:wait` for each answer. So
 //! the journal has every answer, the store decides which of two drivers was first, and replay rebuilds the state. This

@@ -4,7 +4,7 @@ mod cells;
 mod csv;
 mod definition;
 mod join;
-mod question;
+mod query;
 mod target;
 
 use flowstone_flow::codec;
@@ -37,11 +37,11 @@ const SPEC: StepSpec = StepSpec {
     kind: "table",
     operations: Some(OPERATIONS),
     aliases: &[],
-    doc: "Writes rows to a table, and asks it.\n\n\
-        `:table` is the name of a table, or the reference that `:persist {:type :table}` gave. Writing makes the table \
-        and its columns; the type of a column is taken from its first cells and enforced from then on. Conditions are \
-        vectors, `[\"amount\" \">\" 100]`, of which all must hold; `[\"or\" [...]]`, `[\"and\" [...]]` and `[\"not\" [...]]` nest. \
-        Names and operators may be strings or keywords.",
+    doc: "Writes rows to a table, and queries it.\n\n\
+        `:table` is the name of a table, or the reference that `:persist {:type :table}` returned. Writing creates the table \
+        and its columns; the type of a column is inferred from its first cells and enforced from then on. Conditions are \
+        vectors such as `[\"amount\" \">\" 100]`, and all of them must hold; `[\"or\" [...]]`, `[\"and\" [...]]` and `[\"not\" [...]]` \
+        can be nested. Names and operators may be strings or keywords.",
     fields: FIELDS,
     examples: &[
         "(flow/step :table :save {:op :upsert :table \"orders\" :rows rows :key-fields [:order-id] :index-fields [:status]})",
@@ -52,19 +52,19 @@ const SPEC: StepSpec = StepSpec {
 };
 
 const FIELDS: &[Field] = &[
-    Field::optional("all", FieldType::Bool, "With `:op :delete`: every row."),
+    Field::optional("all", FieldType::Bool, "Whether `:delete` removes every row. Default false."),
     Field::optional("column", FieldType::Name, "The name of the column."),
     Field::optional(
         "columns",
         FieldType::Either(&[FieldType::Map, FieldType::Items]),
-        "With `:op :import` the types of some columns; else the columns of a new table: `{:id :long :note :string}`, or `[{:name :id :type :long}]`. Types: string long double decimal \
-         boolean date timestamp json enum.",
+        "The columns of a new table, `{:id :long :note :string}` or `[{:name :id :type :long}]`; with `:op :import`, the types of \
+         some columns. Types: string long double decimal boolean date timestamp json enum.",
     ),
-    Field::optional("csv", FieldType::Text, "With `:op :import`: the text."),
+    Field::optional("csv", FieldType::Text, "The CSV text to import."),
     Field::optional(
         "definition",
         definition::FIELD,
-        "What to say of the column; what is left out stays, and nil takes it away.",
+        "The new definition of the column. Keys that are left out keep their value, and nil removes one.",
     ),
     Field::optional(
         "delimiter",
@@ -74,7 +74,7 @@ const FIELDS: &[Field] = &[
     Field::optional(
         "encoding",
         FieldType::Name,
-        "The encoding of CSV text, such as `latin1` or `utf-16le`; else UTF-8, or what a byte order mark says.",
+        "The encoding of CSV text, such as `latin1` or `utf-16le`. Default: the one of its byte order mark, else UTF-8.",
     ),
     Field::optional(
         "escape-formulas?",
@@ -84,18 +84,18 @@ const FIELDS: &[Field] = &[
     Field::optional(
         "format",
         definition::FORMAT,
-        "How the cell is shown: `{:display \"currency\" :currency \"USD\"}`. nil takes it away.",
+        "How the cell is shown: `{:display \"currency\" :currency \"USD\"}`. nil removes the format.",
     )
     .or_nil(),
     Field::optional(
         "from",
         FieldType::Any,
-        "With `:op :import`: a file of the project or another that the flow may read, or a reference to a blob.",
+        "The CSV to import: a file of the project, another file that the flow may read, or a reference to a blob.",
     ),
     Field::optional(
         "from-ref",
         FieldType::Any,
-        "With `:op :import`: a reference to a blob.",
+        "A reference to the blob to import.",
     ),
     Field::optional(
         "group-by",
@@ -110,18 +110,18 @@ const FIELDS: &[Field] = &[
     Field::optional(
         "header?",
         FieldType::Bool,
-        "Whether the first line of CSV text names the columns, which it does unless this is false; then `:columns` may.",
+        "Whether the first line of CSV text names the columns. Default true. If false, the columns are those of `:columns`.",
     ),
     Field::optional(
         "index-fields",
         FieldType::Items,
         "Columns that get an index.",
     ),
-    Field::optional("into", join::INTO, "Where the result of the join goes."),
+    Field::optional("into", join::INTO, "The table to write the result of the join to."),
     Field::optional(
         "join-type",
         FieldType::OneOf(&["inner", "left"]),
-        "Whether left rows without a right one are kept, as `left` does.",
+        "`left` keeps left rows without a matching right row, `inner` drops them. Default `left`.",
     ),
     Field::optional(
         "key",
@@ -131,57 +131,57 @@ const FIELDS: &[Field] = &[
     Field::optional(
         "key-fields",
         FieldType::Items,
-        "What makes a row the same row.",
+        "The columns that identify a row.",
     ),
     Field::optional(
         "left",
         join::SIDE,
-        "The side whose rows come first: a table, or rows.",
+        "The left side of the join: a table, or rows.",
     ),
     Field::optional(
         "limit",
         FieldType::Int,
-        "How many groups to return, or rows to compute again.",
+        "The maximum number of groups to return, or of rows to recompute.",
     ),
     Field::optional(
         "metrics",
         FieldType::Items,
-        "Figures: `{:op :sum :field :amount :as :total}`. Ops: count count-distinct sum avg min max median percentile first last. \
-         `percentile` takes `:p`: a percentage from 1 to 100 or a fraction below 1, so that 95 and 0.95 are the same, and 1 is the \
+        "The figures to compute: `{:op :sum :field :amount :as :total}`. Ops: count count-distinct sum avg min max median percentile first last. \
+         `percentile` takes `:p`, a percentage from 1 to 100 or a fraction below 1: 95 and 0.95 mean the same, and 1 is the \
          first percentile.",
     ),
-    Field::optional("offset", FieldType::Int, "How many rows to pass over."),
-    Field::optional("on", join::ON, "Pairs of fields that are equal."),
+    Field::optional("offset", FieldType::Int, "The number of rows to skip. Default 0."),
+    Field::optional("on", join::ON, "Pairs of fields that must be equal."),
     Field::optional(
         "on-bad-row",
         FieldType::Name,
-        "What to do with a row of CSV text that does not fit: `:fail` and import nothing, `:skip` it, or `:collect` it under `:rejected`.",
+        "What happens to invalid rows of CSV text: `:fail` (default) imports nothing, `:skip` leaves them out, `:collect` lists them under `:rejected`.",
     ),
     Field::required(
         "op",
         FieldType::Name,
-        "What to do: `:create :insert :upsert :replace :delete :query :get-row :aggregate :schema :export :import :update-cell :update-cell-format \
+        "The operation: `:create :insert :upsert :replace :delete :query :get-row :aggregate :schema :export :import :update-cell :update-cell-format \
          :set-column :recompute :materialize-join`.",
     ),
     Field::optional(
         "op-id",
         FieldType::Text,
-        "A name for this join: a second join with the same name returns the first answer.",
+        "A name for this join: a second join with the same name returns the result of the first.",
     ),
     Field::optional(
         "order-by",
         FieldType::Items,
-        "How to sort groups, by the names of the result.",
+        "The order of the groups, by the names of the result.",
     ),
     Field::optional(
         "page",
-        question::PAGE,
-        "`{:limit 25 :offset 0}` or `{:mode :cursor :limit 25 :cursor ...}`; with `:include-total-count true` the number of all rows.",
+        query::PAGE,
+        "The page to return: `{:limit 25 :offset 0}` or `{:mode :cursor :limit 25 :cursor ...}`; `:include-total-count true` adds the number of all rows.",
     ),
     Field::optional(
         "project",
         join::PROJECT,
-        "Which fields the result has; without it all, and of those that are equal the left one.",
+        "The fields of the result. Default: all of them; of two fields that are joined on, the left one.",
     ),
     Field::optional(
         "query",
@@ -191,10 +191,10 @@ const FIELDS: &[Field] = &[
     Field::optional(
         "right",
         join::SIDE,
-        "The side that is looked through for each left row.",
+        "The right side of the join: a table, or rows.",
     ),
-    Field::optional("row-id", FieldType::Int, "The row of this number."),
-    Field::optional("rows", FieldType::Items, "Maps of column and cell."),
+    Field::optional("row-id", FieldType::Int, "The number of the row."),
+    Field::optional("rows", FieldType::Items, "The rows to write: maps of columns and their cells."),
     Field::optional("select", FieldType::Items, "Columns to return."),
     Field::optional(
         "sort",
@@ -204,24 +204,24 @@ const FIELDS: &[Field] = &[
     Field::optional(
         "table",
         FieldType::Any,
-        "A name, a `res://` name, or the reference that a step returned; of a table with partitions as \
-         `{:name \"orders\" :partitions {:key \"2026-03\"}}`, or `{:keys [...]}` to read several.",
+        "The table: its name, its `res://` name, or the reference that a step returned. A table with partitions is written \
+         `{:name \"orders\" :partitions {:key \"2026-03\"}}`, or with `{:keys [...]}` to read several partitions.",
     ),
     Field::optional(
         "value",
         FieldType::Any,
-        "What the cell holds from now on; nil empties it.",
+        "The new value of the cell; nil empties it.",
     )
     .or_nil(),
     Field::optional(
         "where",
         FieldType::Either(&[FieldType::Items, FieldType::Map]),
-        "Conditions, all of which hold: `[[:status := \"open\"] [:amount :> 100]]`, or a map of columns and values.",
+        "Conditions that must all hold: `[[:status := \"open\"] [:amount :> 100]]`, or a map of columns and values.",
     ),
     Field::optional(
         "write-mode",
         FieldType::Name,
-        "With `:op :import`: `:append`, `:upsert` by the key fields, or `:replace` all rows.",
+        "How `:import` writes rows: `:append` (default), `:upsert` by the key fields, or `:replace` all rows.",
     ),
 ];
 
@@ -242,7 +242,7 @@ const OPERATIONS: Operations = Operations {
         },
         Operation {
             name: "create",
-            doc: "Makes a table with these columns.",
+            doc: "Creates a table with the given columns.",
             needs: &["table", "columns"],
             takes: &["index-fields", "key-fields"],
             gives: r#"[:map [:type [:= :resource-ref]] [:uri :string]]"#,
@@ -299,7 +299,7 @@ const OPERATIONS: Operations = Operations {
         },
         Operation {
             name: "insert",
-            doc: "Adds rows; one whose key is there is an error.",
+            doc: "Adds rows; fails if a row with the same key exists.",
             needs: &["table", "rows"],
             takes: &["index-fields", "key-fields"],
             gives: r#"[:map [:type [:= :resource-ref]] [:uri :string] [:rows-written :int] [:rows-inserted :int] [:rows-updated :int]]"#,
@@ -326,7 +326,7 @@ const OPERATIONS: Operations = Operations {
         },
         Operation {
             name: "recompute",
-            doc: "Computes the computed columns of rows again.",
+            doc: "Recomputes the computed columns of rows.",
             needs: &["table"],
             takes: &["limit", "offset", "where"],
             gives: r#"[:map [:rows-scanned :int] [:rows-updated :int] [:has-more :boolean]]"#,
@@ -335,7 +335,7 @@ const OPERATIONS: Operations = Operations {
         },
         Operation {
             name: "replace",
-            doc: "Removes all rows of a table, or of one partition, and adds these.",
+            doc: "Removes all rows of a table, or of one partition, and adds the given ones.",
             needs: &["table", "rows"],
             takes: &["index-fields", "key-fields"],
             gives: r#"[:map [:type [:= :resource-ref]] [:uri :string] [:rows-written :int] [:rows-inserted :int] [:rows-updated :int]]"#,
@@ -344,7 +344,7 @@ const OPERATIONS: Operations = Operations {
         },
         Operation {
             name: "schema",
-            doc: "Returns the columns and how many rows there are.",
+            doc: "Returns the columns and the number of rows.",
             needs: &["table"],
             takes: &[],
             gives: r#"[:map [:columns [:vector :map]]]"#,
@@ -371,7 +371,7 @@ const OPERATIONS: Operations = Operations {
         },
         Operation {
             name: "update-cell-format",
-            doc: "Changes how one cell is shown, and nothing of what it holds.",
+            doc: "Changes how one cell is shown, but not its value.",
             needs: &["table", "column", "format"],
             takes: &["key", "row-id"],
             gives: r#"[:map [:row-id :int] [:column :string] [:format [:maybe :map]]]"#,
@@ -380,7 +380,7 @@ const OPERATIONS: Operations = Operations {
         },
         Operation {
             name: "upsert",
-            doc: "Adds rows, or replaces the cells of those whose key is there.",
+            doc: "Adds rows; if a row with the same key exists, replaces its cells.",
             needs: &["table", "rows"],
             takes: &["index-fields", "key-fields"],
             gives: r#"[:map [:type [:= :resource-ref]] [:uri :string] [:rows-written :int] [:rows-inserted :int] [:rows-updated :int]]"#,
@@ -398,9 +398,9 @@ impl Step for Table {
     fn remarks(&self, _flow: &Flow, config: &Value) -> Remarks {
         let known = literal::known(config);
         let mut remarks = Remarks::new();
-        question::remarks(Fields::new(&known), &mut remarks);
+        query::remarks(Fields::new(&known), &mut remarks);
         if let Some(inner @ Value::Map(_)) = known.get("query") {
-            question::remarks(Fields::new(inner), &mut remarks);
+            query::remarks(Fields::new(inner), &mut remarks);
         }
         remarks
     }
@@ -472,7 +472,7 @@ fn change(op: &str, table: TableTarget, fields: Fields<'_>) -> Result<TableOp, S
         }
         "recompute" => TableOp::Recompute(Recompute {
             table,
-            filter: question::filter(fields, "where")?,
+            filter: query::filter(fields, "where")?,
             limit: fields.count("limit", 1, 1_000_000_000)?,
             offset: fields.count("offset", 0, 1_000_000_000)?.unwrap_or(0),
         }),
@@ -546,9 +546,9 @@ fn query(op: &str, table: TableTarget, fields: Fields<'_>) -> Result<TableQuery,
             TableQuery::Rows(RowsQuery {
                 table,
                 select: names(inner, "select")?,
-                filter: question::filter(inner, "where")?,
-                sort: question::sort(inner, "sort")?,
-                page: question::page(inner)?,
+                filter: query::filter(inner, "where")?,
+                sort: query::sort(inner, "sort")?,
+                page: query::page(inner)?,
             })
         }
         "get-row" => TableQuery::Row {
@@ -557,22 +557,22 @@ fn query(op: &str, table: TableTarget, fields: Fields<'_>) -> Result<TableQuery,
             select: names(fields, "select")?,
         },
         "aggregate" => {
-            let metrics = question::metrics(fields)?;
-            let group_by = question::group_by(fields)?;
+            let metrics = query::metrics(fields)?;
+            let group_by = query::group_by(fields)?;
             if metrics.is_empty() && group_by.is_empty() {
                 return Err(StepError::config(
                     "E0764",
                     "`:op :aggregate` needs `:metrics` or `:group-by`",
                 )
-                .hint("as in `:metrics [{:op :count :as :count}]`"));
+                .hint("such as `:metrics [{:op :count :as :count}]`"));
             }
             TableQuery::Aggregate(Aggregate {
                 table,
-                filter: question::filter(fields, "where")?,
+                filter: query::filter(fields, "where")?,
                 group_by,
                 metrics,
-                having: question::filter(fields, "having")?,
-                order_by: question::sort(fields, "order-by")?,
+                having: query::filter(fields, "having")?,
+                order_by: query::sort(fields, "order-by")?,
                 limit: fields.count("limit", 1, 100_000)?,
             })
         }
@@ -582,8 +582,11 @@ fn query(op: &str, table: TableTarget, fields: Fields<'_>) -> Result<TableQuery,
 
 /// Reads the choice of rows: one of `:row-id`, `:key`, `:where`, or explicitly all of them.
 fn choice(fields: Fields<'_>, all: bool) -> Result<RowChoice, StepError> {
-    const WAYS: [&str; 3] = ["key", "row-id", "where"];
-    let given: Vec<&str> = WAYS.into_iter().filter(|key| fields.has(key)).collect();
+    const SELECTORS: [&str; 3] = ["key", "row-id", "where"];
+    let given: Vec<&str> = SELECTORS
+        .into_iter()
+        .filter(|key| fields.has(key))
+        .collect();
     match (given.as_slice(), all) {
         ([], true) => Ok(RowChoice::All),
         (["key"], false) => Ok(RowChoice::Key(cells::row(
@@ -593,19 +596,21 @@ fn choice(fields: Fields<'_>, all: bool) -> Result<RowChoice, StepError> {
         (["row-id"], false) => Ok(RowChoice::Id(
             fields.int("row-id", 0, i64::MAX)?.unwrap_or(0),
         )),
-        (["where"], false) => match question::filter(fields, "where")? {
+        (["where"], false) => match query::filter(fields, "where")? {
             Filter::And(parts) if parts.is_empty() => Err(StepError::config(
                 "E0764",
                 "`:where` is empty, which would mean every row",
             )
-            .hint("say `:all true` instead")),
+            .hint("write `:all true` instead")),
             filter => Ok(RowChoice::Where(filter)),
         },
         ([], false) => Err(StepError::config("E0764", "no row was chosen").hint(
             "give `:key {...}` or `:row-id n`; to delete also `:where [...]` or `:all true`",
         )),
-        _ => Err(StepError::config("E0764", "the row is named in two ways")
-            .hint("give one of `:key`, `:row-id`, `:where` and `:all`")),
+        _ => Err(
+            StepError::config("E0764", "the row is chosen in more than one way")
+                .hint("give one of `:key`, `:row-id`, `:where` and `:all`"),
+        ),
     }
 }
 

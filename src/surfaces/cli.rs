@@ -74,7 +74,7 @@ pub use runtime::Runtime;
 
 use crate::telemetry;
 
-/// What commands need from the application, which knows the concrete stores, steps and prompt.
+/// The parts of the application that commands use: concrete stores, steps and the prompt.
 pub trait App: Sync {
     /// Opens the engine on a project's stores. Called inside the runtime.
     ///
@@ -197,7 +197,7 @@ fn end_without_memory() {
         output::without_memory(bytes);
         std::process::exit(exit::Exit::Failed.code().into())
     });
-    // A large allocation that cannot be done without aborts, after a message of its own: no core dump is of use then.
+    // If a large allocation fails, the process aborts after its own message: a core dump would not help.
     #[cfg(unix)]
     let _ = signal_hook::flag::register_conditional_shutdown(
         signal_hook::consts::SIGABRT,

@@ -1,8 +1,9 @@
-//! The server side of the Model Context Protocol: flows as tools, prompts and resources, and the project's own tools.
+//! The server side of the Model Context Protocol: flows as tools, prompts and resources, and tools for the project
+//! itself.
 //!
-//! Two eras of the protocol are spoken: sessions that begin with `initialize` (until 2025-11-25), and requests that each
-//! carry what the server has to know (from 2026-07-28). What is sent over HTTP and what over stdio is the same; the
-//! transports are in `http/mcp.rs` and `cli/mcp.rs`.
+//! Two eras of the protocol are supported: sessions that begin with `initialize` (until 2025-11-25), and self-contained
+//! requests (from 2026-07-28). The messages are the same over HTTP and stdio; the transports are in `http/mcp.rs` and
+//! `cli/mcp.rs`.
 
 mod api;
 mod call;

@@ -389,7 +389,7 @@ fn operations_are_held_against_what_they_need_and_take() {
             E0764 <:upser> `:table` has no operation `:upser`
                 did you mean `:upsert`?
             E0764 <{:op> `:op :query` needs `:table`
-                `:table`: A name, a `res://` name, or the reference that a step returned; of a table with partitions as `{:name "orders" :partitions {:key "2026-03"}}`, or `{:keys [...]}` to read several.
+                `:table`: The table: its name, its `res://` name, or the reference that a step returned. A table with partitions is written `{:name "orders" :partitions {:key "2026-03"}}`, or with `{:keys [...]}` to read several partitions.
             E0764 <:rows> `:rows` does not apply to `:op :query`
                 it takes `:table` `:page` `:query` `:select` `:sort` `:where`
             E0765 <:gett> `:kv` has no operation `:gett`
@@ -423,7 +423,7 @@ fn what_is_written_out_is_checked_as_when_it_is_performed() {
         expect![[r#"
             E0764 <[["a"> `:where` has the operator "?", which does not exist
                 there are = != < <= > >= in not-in contains not-contains starts-with ends-with like between is-null not-null
-            E0764 <[["a"> `:sort` has ["a" "up"], which names no column and direction
+            E0764 <[["a"> `:sort` has ["a" "up"], which is not a column with a direction
                 write `[:column :asc]` or `[:column :desc]`
             E0809 <{:connection> there is nothing to ask
                 give it a `:prompt` or `:messages`

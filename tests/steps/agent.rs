@@ -1,4 +1,4 @@
-//! `:agent`: the loop against a model on this machine.
+//! `:agent`: the loop, against a local model server.
 
 use flowstone_engine::ports::WaitFilter;
 use serde_json::{Value as Json, json};
@@ -6,12 +6,12 @@ use serde_json::{Value as Json, json};
 use crate::project::Project;
 use crate::server::{Say, Server, events};
 
-/// A turn in which the model says this.
+/// Returns a turn in which the model answers with this text.
 pub fn says(content: &str) -> Say {
     turn(json!({"content": content}), "stop")
 }
 
-/// A turn in which the model calls these tools, with arguments as JSON text.
+/// Returns a turn in which the model calls these tools, with arguments as JSON text.
 pub fn calls(calls: &[(&str, &str, &str)]) -> Say {
     let calls: Vec<Json> = calls
         .iter()
@@ -34,7 +34,7 @@ fn turn(delta: Json, reason: &str) -> Say {
 
 const OPENAI: &str = "{:backend :openai :base-url \"URL/v1\" :model \"m\" :auth {:type :api-key :secret-ref :ai-key}}";
 
-/// A project, the model that it asks, and what flows have beside `:flow`.
+/// A project, the model server that it calls, and the keys of its flows besides `:flow`.
 pub struct Bench {
     pub project: Project,
     pub server: Server,
@@ -42,23 +42,23 @@ pub struct Bench {
 }
 
 impl Bench {
-    /// With a model that answers so.
+    /// Creates a project whose model gives these responses.
     pub fn new(turns: Vec<Say>) -> Bench {
         Bench::with("", turns)
     }
 
-    /// With definitions of the flow, such as `:steps [...]`.
+    /// Adds definitions to the flow, such as `:steps [...]`.
     pub fn with(definitions: &str, turns: Vec<Say>) -> Bench {
         Bench::behind(OPENAI, definitions, turns)
     }
 
-    /// With a connection of one's own; `URL` in it is where the model is.
+    /// Replaces the connection; `URL` in it is the address of the model.
     pub fn behind(connection: &str, definitions: &str, turns: Vec<Say>) -> Bench {
         let server = Server::start(turns);
         let connection = connection.replace("URL", &server.url);
         let settings = format!("{{:connections {{:ai {connection}}}}}");
         Bench {
-            // The next process knows the key too.
+            // The key remains available after a reopening.
             project: Project::with_files(&[
                 ("flowstone.edn", &settings),
                 (
@@ -71,7 +71,7 @@ impl Bench {
         }
     }
 
-    /// Runs a body and returns its result, or its error.
+    /// Runs a body, and returns its result or its error.
     pub fn run(&self, body: &str) -> String {
         let definitions = &self.definitions;
         let flow = match definitions.is_empty() {
@@ -81,7 +81,7 @@ impl Bench {
         self.project.eval(&flow)
     }
 
-    /// Returns the id of the wait that is open.
+    /// Returns the id of the only open wait.
     pub fn only_wait(&self) -> String {
         let waits = self.project.engine.list_waits(WaitFilter::default());
         let waits = self.project.block_on(waits).expect("waits");
@@ -97,7 +97,7 @@ impl Bench {
     }
 }
 
-/// What a step may be that adds two numbers, and one that fails.
+/// Definitions of a step that adds two numbers, and of one that fails.
 pub const STEPS: &str = ":functions [{:id :add :code (fn [{:keys [a b]}] {:sum (+ a b)})} \
                                      {:id :fail :code (fn [_] (throw (ex-info \"no more\" {})))}] \
                          :steps [{:id :math/add :type :function :description \"Adds two numbers.\" \
@@ -122,7 +122,7 @@ fn an_agent_without_tools_answers_at_once() {
 }
 
 #[test]
-fn a_conversation_that_became_too_long_is_asked_again_with_shorter_results() {
+fn a_too_long_conversation_is_retried_with_shorter_results() {
     let definitions = ":functions [{:id :long :code (fn [_] {:text (apply str (repeat 3000 \"a\"))})}] \
                        :steps [{:id :notes/all :type :function :description \"All notes.\" :defaults {:ref :long}}]";
     let too_long = crate::server::reply(
@@ -149,7 +149,7 @@ fn a_conversation_that_became_too_long_is_asked_again_with_shorter_results() {
 }
 
 #[test]
-fn tokens_that_no_server_counts_are_estimated() {
+fn tokens_are_estimated_if_the_server_does_not_count_them() {
     let call = json!({"index": 0, "id": "c1", "type": "function", "function": {"name": "math_add", "arguments": "{\"a\":1,\"b\":2}"}});
     let chunk = |usage: Json| {
         let chunk = json!({
@@ -170,7 +170,7 @@ fn tokens_that_no_server_counts_are_estimated() {
 }
 
 #[test]
-fn arguments_that_were_cut_off_are_named_so() {
+fn cut_off_arguments_are_reported_as_such() {
     let call = json!({"index": 0, "id": "c1", "type": "function", "function": {"name": "math_add", "arguments": "{\"a\": 1, \"b"}});
     let bench = Bench::with(
         STEPS,

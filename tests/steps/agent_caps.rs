@@ -1,4 +1,4 @@
-//! The caps of an agent's loop hold whatever the model does: scripted models that do the worst, in every state.
+//! The limits of an agent's loop hold whatever the model does: scripted models that behave as badly as possible.
 
 use flowstone_engine::ports::RunFilter;
 use proptest::prelude::*;
@@ -7,7 +7,7 @@ use proptest::sample::{select, subsequence};
 use crate::agent::STEPS;
 use crate::project::Project;
 
-/// Turns of a model that never wants to end, and of one that answers in the wrong form.
+/// Turns of a model that never stops, and of one that answers in the wrong form.
 const TURNS: &[&str] = &[
     r#"{:tool-calls [{:name "no_such_tool" :arguments {}}]}"#,
     r#"{:tool-calls [{:name "math_add" :arguments {:a 1 :b 2}}]}"#,
@@ -21,7 +21,7 @@ const TURNS: &[&str] = &[
     r#""{\"total\": \"three\"}""#,
 ];
 
-/// How the loop is asked for, and what state it gets into.
+/// One agent: its options, and the script of its model.
 #[derive(Clone, Debug)]
 struct Case {
     is_llm: bool,
@@ -32,7 +32,7 @@ struct Case {
     turns: i64,
     calls: i64,
     repeated: i64,
-    /// Zero: none.
+    /// Zero means no budget.
     budget: i64,
     script: Vec<&'static str>,
 }
@@ -83,12 +83,12 @@ fn cases() -> impl Strategy<Value = Case> {
         )
 }
 
-/// The agent that the outer one may call: without caps of its own it would take 20 turns.
+/// An agent that the outer one may call: without its own limits, it would take 20 turns.
 const MORE: &str = ":agents [{:id :sums/more :description \"More.\" :objective \"Add.\" :instructions \"Go on and on.\" :input-schema [:map [:what :string]] :connection :ai :tools {:steps [:math/add]}}]";
 
 impl Case {
     fn settings(&self) -> String {
-        // A model that is asked more often than this has run away: the script fails then.
+        // A model that gets more requests than this has run away, and its script fails.
         let turns: Vec<&str> = self.script.iter().copied().cycle().take(60).collect();
         let (turns, add) = (turns.join(" "), TURNS[1]);
         format!(
@@ -133,7 +133,7 @@ impl Case {
     }
 }
 
-/// Counts the turns of the outer agent and its calls that were performed, and returns how the run ended.
+/// Counts the turns of the outer agent and its performed calls, and returns how the run ended.
 fn count(case: &Case) -> (i64, i64, String) {
     let project = Project::with(&case.settings());
     let ended = project.eval(&case.body());
@@ -143,7 +143,7 @@ fn count(case: &Case) -> (i64, i64, String) {
         let run = &runs.expect("runs")[0].id;
         let shown = project.engine.show_run(run).await.expect("a run");
         for step in &shown.steps {
-            // Those of an agent inside are one level further down.
+            // The calls of a nested agent are one level deeper.
             match step.path.matches('/').count() {
                 1 if step.path.contains("/turn") => turns += 1,
                 1 => calls += 1,
@@ -168,7 +168,7 @@ proptest! {
     }
 }
 
-/// A project whose model says these turns, and as many as are needed of the last.
+/// Creates a project whose model plays these turns, and repeats the last one as often as necessary.
 fn scripted(turns: &str, again: &str, scripts: &str) -> Project {
     Project::with(&format!(
         "{{:connections {{:ai {{:backend :scripted :script {{:scripts [{scripts}] :turns [{turns} {}]}}}}}}}}",
@@ -197,7 +197,7 @@ fn turns_and_calls_are_counted() {
 const GONE: &str = r#"{:tool-calls [{:name "x" :arguments {}}]}"#;
 const ADD: &str = r#"{:tool-calls [{:name "math_add" :arguments {:a 1 :b 2}}] :usage {:prompt-tokens 90 :completion-tokens 10}}"#;
 
-/// Runs an agent in such a project, and evaluates a body over its result `r`.
+/// Runs an agent in such a project, and evaluates a body with its result as `r`.
 fn over(project: &Project, fields: &str, body: &str) -> String {
     project.eval(&format!(
         "{{:slug :caps {STEPS} {MORE} :flow '(let [r (flow/step :agent :a {{:connection :ai :objective \"Go.\" {fields}}})] {body})}}"
@@ -207,18 +207,18 @@ fn over(project: &Project, fields: &str, body: &str) -> String {
 const ENDED: &str = "[(:iterations r) (:finish-reason r) (:content r) (:warnings r)]";
 
 #[test]
-fn turns_count_where_no_tools_are_offered() {
+fn turns_without_tools_count() {
     let warning = "the agent ended without an answer (max-iterations): the model still called tools in its last turn";
     let expected = format!("[4 \"max-iterations\" \"\" [\"{warning}\"]]");
     let project = scripted("", GONE, "");
     let fields = ":max-iterations 3 :max-tool-calls 5";
     assert_eq!(over(&project, fields, ENDED), expected);
-    // A hook takes the tools away.
+    // A hook removes the tools.
     let hook =
         ":tools {:steps [:math/add]} :after-tool-call (fn [_] {:tools {}}) :max-iterations 3";
     assert_eq!(over(&project, hook, ENDED), expected);
     assert_eq!(over(&scripted("", ADD, ""), hook, ENDED), expected);
-    // An answer in form is asked for, and the model calls instead.
+    // An answer with a schema is requested, and the model calls a tool instead.
     let form = ":tools {:steps [:math/add]} :output {:format :json :schema [:map [:n :int]]} :max-iterations 3";
     for turn in [GONE, ADD] {
         let project = scripted("\"Prose.\"", turn, "");
@@ -242,7 +242,7 @@ fn refused_calls_count() {
 }
 
 #[test]
-fn a_budget_holds_for_the_agents_that_are_called() {
+fn a_budget_applies_to_called_agents() {
     let nested = format!(
         "{{:when \"Go on and on.\" :turns [{}]}}",
         [ADD; 60].join(" ")
@@ -251,7 +251,7 @@ fn a_budget_holds_for_the_agents_that_are_called() {
     let two = r#"{:tool-calls [{:name "sums_more" :arguments {:what "a"}} {:name "sums_more" :arguments {:what "b"}}] :usage {:prompt-tokens 90 :completion-tokens 10}}"#;
     let fields = ":tools {:agents [:sums/more]} :max-tokens-budget 700";
     let body = "[(:tokens-used r) (:finish-reason r) (mapv :result (:tool-calls r))]";
-    // What is left goes to the one that is called, or in equal parts to several.
+    // The remaining budget goes to a single called agent, or in equal parts to several.
     let project = scripted("", call, &nested);
     assert_eq!(
         over(&project, fields, body),
@@ -262,13 +262,13 @@ fn a_budget_holds_for_the_agents_that_are_called() {
         over(&project, fields, body),
         "[700 \"token-budget\" [\"\" \"\"]]"
     );
-    // The ledger's budget is met between turns as well.
+    // The journal's budget is also checked between turns.
     let cost = ":tools {:agents [:sums/more]} :cost {:budget {:max-tokens-total 700}}";
     let project = scripted("", call, &nested);
     assert_eq!(over(&project, cost, body), "[700 \"cost-budget\" [\"\"]]");
     let refused = over(&project, cost, body);
     assert!(refused.starts_with("E0852"), "{refused}");
-    // An agent that fails has used its tokens all the same.
+    // A failed agent's tokens count as well.
     let failing = format!(
         "{{:when \"Go on and on.\" :turns [{ADD} {ADD} {{:error {{:kind :bad-request :message \"no\"}}}}]}}"
     );

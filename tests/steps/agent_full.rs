@@ -1,4 +1,4 @@
-//! The whole configuration of an agent, with each field set; only the connection differs from a real project.
+//! The complete configuration of an agent, with each field set; only the connection differs from a real project.
 
 use serde_json::{Value as Json, json};
 
@@ -90,7 +90,7 @@ const FLOW: &str = r##"
      :workspace-id "ws-runtime-override"}))
 "##;
 
-/// The model of the next test: whatever is asked for, its answers were written beforehand.
+/// The scripted model of the next test.
 const SCRIPTED: &str = r#"{:backend :scripted :script {:turns
   [{:tool-calls [{:name "memory_plan" :arguments {:steps [{:name "look"} {:name "publish"}]}}]}
    {:tool-calls [{:name "files" :arguments {:op "list" :source "x"}}]}]}}"#;
@@ -110,9 +110,9 @@ fn a_script_stands_in_for_the_provider_that_the_reference_names() {
     assert!(bench.asked().is_empty());
 }
 
-/// Everything that comes after the approval: the same fields but for `:approval`, to the end.
+/// The part after the approval: the same fields except `:approval`, up to the end.
 #[test]
-fn every_field_but_the_approval_runs_to_its_end() {
+fn every_field_except_approval_runs_to_the_end() {
     let look = Bench::new(Vec::new());
     look.project.write("src/a.txt", b"a\n");
     let tree = look.run(
@@ -150,7 +150,7 @@ fn every_field_but_the_approval_runs_to_its_end() {
     );
 }
 
-/// An answer in the format that `:previous-response-id` asks for.
+/// Returns a response in the format that `:previous-response-id` requires.
 fn answers(output: &[Json]) -> Say {
     let body = json!({
         "id": "resp_1", "object": "response", "model": "gpt-5.2", "status": "completed", "output": output,
@@ -224,7 +224,7 @@ fn every_field_at_once_pauses_for_approval() {
 }
 
 #[test]
-fn what_the_model_thought_goes_back_unchanged() {
+fn thoughts_of_the_model_are_sent_back_unchanged() {
     let thought = json!({"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "b3BhcXVl+/=="});
     let said = json!({"type": "message", "id": "msg_1", "role": "assistant", "status": "completed",
                       "content": [{"type": "output_text", "text": "Done.", "annotations": []}]});

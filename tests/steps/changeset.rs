@@ -4,7 +4,7 @@ use std::fs;
 
 use crate::project::Project;
 
-/// A project with some files.
+/// Creates a project with some files.
 pub fn project(files: &[(&str, &str)]) -> Project {
     let project = Project::new();
     for (path, content) in files {
@@ -25,7 +25,7 @@ pub fn with_draft(project: &Project, body: &str) -> String {
 }
 
 #[test]
-fn what_is_written_is_listed_read_and_searched() {
+fn written_files_are_listed_read_and_searched() {
     let project = project(&[("a.txt", "one\n"), ("dir/b.txt", "two\n")]);
     let shown = with_draft(
         &project,
@@ -53,7 +53,7 @@ fn what_is_written_is_listed_read_and_searched() {
 
 const A: &str = "one\ntwo\nthree\nfour\nfive\nsix\nseven\neight\n";
 
-/// Performs one step after the other on a changeset, and shows the result of each, without the changeset's name.
+/// Performs steps on a changeset in order, and returns their results without the changeset's name.
 fn check(files: &[(&str, &str)], cases: &[(&str, &str)]) {
     let project = project(files);
     let mut wrong = Vec::new();
@@ -79,7 +79,7 @@ fn check(files: &[(&str, &str)], cases: &[(&str, &str)]) {
 }
 
 #[test]
-fn text_is_replaced_where_it_is_once() {
+fn text_is_replaced_if_it_occurs_once() {
     check(
         &[("a.txt", "one\ntwo\none\n")],
         &[
@@ -112,7 +112,7 @@ fn text_is_replaced_where_it_is_once() {
 }
 
 #[test]
-fn lines_are_replaced_put_in_and_taken_out() {
+fn lines_are_replaced_inserted_and_removed() {
     check(
         &[("a.txt", "one\ntwo\nthree")],
         &[
@@ -181,7 +181,7 @@ fn files_are_deleted_and_moved() {
     );
 }
 
-/// A patch as a string of the flow's language.
+/// Returns a patch as a string literal of the flow language.
 fn patch(text: &str) -> String {
     format!("{{:op :apply-edit :patch {text:?}}}")
 }
@@ -201,7 +201,7 @@ fn patches_apply_to_several_files_or_to_none() {
                 &patch(whole),
                 r#"[{:files [{:path "a.txt" :status :modified :added 2 :removed 1} {:path "new.txt" :status :added :added 2 :removed 0} {:path "old.txt" :status :deleted :added 0 :removed 1} {:path "to.txt" :status :renamed :added 0 :removed 0 :from "from.txt"}]} "one\nTWO\nthree\nfour\nfive\nsix\nseven\neight\nnine\n" ["new.txt" "to.txt"]]"#,
             ),
-            // Elsewhere than it says.
+            // The hunk matches elsewhere than its header says.
             (
                 &patch(moved),
                 r#"[{:files [{:path "a.txt" :status :modified :added 1 :removed 1}]} "one\ntwo\nthree\nfour\nfive\nSIX\nseven\neight\n" ["from.txt" "old.txt"]]"#,
@@ -257,7 +257,7 @@ fn patches_apply_to_several_files_or_to_none() {
 }
 
 #[test]
-fn no_path_leads_out_or_to_what_is_reserved() {
+fn outside_and_reserved_paths_are_refused() {
     let project = project(&[("a.txt", "one\n"), ("dir/b.txt", "two\n")]);
     let long = "x".repeat(256);
     let deep = "d/".repeat(2100) + "x";
@@ -349,7 +349,7 @@ fn nothing_is_written_through_links() {
 }
 
 #[test]
-fn bytes_and_blobs_are_content_and_too_much_is_not() {
+fn bytes_and_blobs_are_written_up_to_the_size_limit() {
     let project = project(&[("a.txt", "one\n")]);
     let shown = with_draft(
         &project,
@@ -379,7 +379,7 @@ fn bytes_and_blobs_are_content_and_too_much_is_not() {
 }
 
 #[test]
-fn what_is_no_changeset_is_named() {
+fn an_invalid_changeset_is_named() {
     let project = project(&[("a.txt", "one\n")]);
     for (config, expected) in [
         (
@@ -409,7 +409,7 @@ fn what_is_no_changeset_is_named() {
 }
 
 #[test]
-fn lines_side_by_side_lose_no_edit() {
+fn concurrent_branches_lose_no_edit() {
     let project = project(&[("a.txt", A)]);
     let shown = with_draft(
         &project,

@@ -1,4 +1,5 @@
-//! Files below a folder: what is swapped, linked or made a fifo while it is read, and what a tree may hold that is written.
+//! Confinement to a folder: files that are swapped, linked or made a fifo while they are read, and trees with hostile
+//! links.
 #![cfg(unix)]
 
 use std::fs;
@@ -18,7 +19,7 @@ fn fifo(path: &Path) {
 }
 
 #[test]
-fn what_is_swapped_during_a_read_shows_nothing_from_outside() {
+fn files_swapped_during_a_read_show_nothing_from_outside() {
     let outside = tempfile::tempdir().expect("a folder");
     fs::create_dir(outside.path().join("d")).expect("a folder");
     for idx in 0..40 {
@@ -73,9 +74,9 @@ fn what_is_swapped_during_a_read_shows_nothing_from_outside() {
     });
 }
 
-/// Files that are too large to be read are listed by their names and sizes, which are those of the folder.
+/// Files that are too large to be read are listed with the names and sizes that they have in the folder.
 #[test]
-fn names_of_a_folder_that_is_swapped_in_are_not_listed() {
+fn names_in_a_swapped_folder_are_not_listed() {
     let outside = tempfile::tempdir().expect("a folder");
     fs::create_dir(outside.path().join("d")).expect("a folder");
     for idx in 0..200 {
@@ -110,9 +111,9 @@ fn names_of_a_folder_that_is_swapped_in_are_not_listed() {
     });
 }
 
-/// What is imported is the file that was checked, or nothing.
+/// An import reads the file that was checked, or nothing.
 #[test]
-fn a_table_is_not_imported_through_a_link_that_is_swapped_in() {
+fn a_table_is_not_imported_through_a_swapped_link() {
     let outside = tempfile::tempdir().expect("a folder");
     fs::write(outside.path().join("rows.csv"), format!("a\n{OUTSIDE}\n")).expect("a file");
     let project = Project::new();
@@ -153,7 +154,7 @@ fn a_table_is_not_imported_through_a_link_that_is_swapped_in() {
     });
 }
 
-/// Links of a tree, path and target, and those that are left out.
+/// Links of a tree with their targets, and those that are left out.
 #[expect(clippy::type_complexity, reason = "a table of files with their links")]
 const TREES: &[(&[(&str, &str)], &[&str])] = &[
     (&[("near", "a/b/file")], &[]),
@@ -192,7 +193,7 @@ const TREES: &[(&[(&str, &str)], &[&str])] = &[
 ];
 
 #[test]
-fn no_link_that_is_written_leads_out_of_the_tree() {
+fn written_links_stay_inside_the_tree() {
     for (links, left_out) in TREES {
         let project = Project::new();
         project.write("src/a/b/file", b"text");
@@ -228,7 +229,7 @@ fn no_link_that_is_written_leads_out_of_the_tree() {
 }
 
 #[test]
-fn a_link_that_is_there_already_is_followed_before_another_is_written() {
+fn existing_links_are_resolved_before_another_is_written() {
     let project = Project::new();
     project.write("src/a/file", b"text");
     symlink("x/../..", project.path().join("src/esc")).expect("a link");
@@ -268,7 +269,7 @@ fn nothing_is_written_through_a_link() {
 }
 
 #[test]
-fn secrets_of_the_environment_are_no_part_of_a_tree() {
+fn dotenv_files_are_not_part_of_a_tree() {
     let project = Project::new();
     for name in [
         ".env",
@@ -290,7 +291,7 @@ fn secrets_of_the_environment_are_no_part_of_a_tree() {
         list(""),
         r#"[".env.example" ".environment" "env" "sub/app.env"]"#
     );
-    // What is ignored does not bring them either: only a permission that names `.env` does.
+    // `:ignored?` does not list them either: only a permission that names `.env` does.
     assert_eq!(list(" :ignored? true"), list(""));
 }
 
@@ -302,7 +303,7 @@ fn fifos_and_devices_are_neither_read_nor_waited_for() {
     symlink("/dev/zero", project.path().join("src/zero")).expect("a link");
     let list = r#"(mapv (juxt :path :kind) (:entries (flow/step :files :l {:op :list :source {:type :dir :path "src"}})))"#;
     assert!(project.eval(list).contains("a.txt"));
-    // Rules of a folder decide what is in it: without them nothing of it is shown.
+    // A folder whose ignore rules cannot be read is left out as a whole.
     project.write("src/sub/b.txt", b"text");
     fifo(&project.path().join("src/sub/.gitignore"));
     let found = project.eval(list);
@@ -316,7 +317,7 @@ fn fifos_and_devices_are_neither_read_nor_waited_for() {
         "{}",
         project.eval(list)
     );
-    // What a flow includes.
+    // Files that a flow includes.
     fifo(&project.path().join("part.edn"));
     symlink("/dev/zero", project.path().join("zero.edn")).expect("a link");
     symlink("/etc/hostname", project.path().join("host.edn")).expect("a link");
@@ -328,7 +329,7 @@ fn fifos_and_devices_are_neither_read_nor_waited_for() {
 }
 
 #[test]
-fn the_data_of_a_project_is_for_its_owner() {
+fn only_the_owner_can_read_the_data_of_a_project() {
     let mode = |path: &Path| {
         fs::metadata(path)
             .expect("it is there")
@@ -356,7 +357,7 @@ fn the_data_of_a_project_is_for_its_owner() {
                 continue;
             }
             files += 1;
-            // Locks hold nothing.
+            // Lock files are empty.
             let is_empty = fs::metadata(&path).is_ok_and(|about| about.len() == 0);
             assert!(
                 is_empty || mode(&path) & 0o077 == 0,
@@ -367,7 +368,7 @@ fn the_data_of_a_project_is_for_its_owner() {
         }
     }
     assert!(files > 3);
-    // One that an earlier version made is closed when it is opened.
+    // A database that an earlier version created gets closed permissions when it is opened.
     fs::set_permissions(&home, fs::Permissions::from_mode(0o755)).expect("changed");
     fs::set_permissions(home.join("flowstone.db"), fs::Permissions::from_mode(0o644))
         .expect("changed");

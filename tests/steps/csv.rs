@@ -1,8 +1,8 @@
-//! CSV files into tables and out of them: what is taken, what is refused, and that nothing is half-written.
+//! Import and export of CSV files: accepted and refused texts, and that nothing is half-written.
 
 use crate::project::Project;
 
-/// Imports a text into a table and returns the result, or the error.
+/// Imports a text into a table, and returns the result or the error.
 fn import(project: &Project, text: &str, options: &str) -> String {
     let text = flowstone_engine::codec::encode(&flowstone_lang::value::Value::from(text)).unwrap();
     project.eval(&format!(
@@ -17,7 +17,7 @@ fn rows(project: &Project) -> String {
     )
 }
 
-/// Compares all rows with some, written as EDN.
+/// Compares all rows with the expected ones, written as EDN.
 fn has_rows(project: &Project, expected: &str) {
     let found = project.eval(&format!(
         "(let [r (flow/step :table :all {{:op :query :table \"t\" :page {{:limit 100}}}})] (= (:rows r) '{expected}))"
@@ -32,7 +32,7 @@ fn types(project: &Project) -> String {
 }
 
 #[test]
-fn types_are_found_and_rows_come_back() {
+fn types_are_inferred_and_rows_round_trip() {
     let project = Project::new();
     let text = "id,code,paid,amount,exact,day,at,note,empty\n\
         1,007,true,1.5,12345678901234567.89,2026-01-31,2026-01-31T10:00:00Z,\"a, b\",\n\
@@ -55,7 +55,7 @@ fn types_are_found_and_rows_come_back() {
 }
 
 #[test]
-fn the_types_of_a_table_hold_for_what_comes_later() {
+fn the_types_of_a_table_apply_to_later_imports() {
     let project = Project::new();
     project.eval(
         "(let [r (flow/step :table :c {:op :create :table \"t\" :columns [{:name :id :type :long} {:name :zip :type :string}
@@ -102,7 +102,7 @@ fn the_types_of_a_table_hold_for_what_comes_later() {
         let found = import(&project, text, "");
         assert!(found.starts_with(expected), "{text:?}\n{found}");
     }
-    // Nothing of a file that does not fit stays, a new column neither.
+    // An invalid file leaves nothing behind, not even a new column.
     let found = import(&project, "id,fresh\n7,1\nx,2\n", "");
     assert!(found.starts_with("E0642"), "{found}");
     assert!(!types(&project).contains("fresh"));
@@ -176,7 +176,10 @@ fn write_modes() {
             ":index-fields [:x]",
             "E0622 the table `t` has no column `x`",
         ),
-        (":from \"a.csv\"", "E0723 the CSV text is given in two ways"),
+        (
+            ":from \"a.csv\"",
+            "E0723 the CSV text is given in more than one way",
+        ),
     ];
     for (options, expected) in cases {
         let found = import(&project, "id,n\n1,1\n", options);
@@ -243,7 +246,7 @@ fn layouts() {
 }
 
 #[test]
-fn what_is_no_csv_is_refused() {
+fn invalid_csv_is_refused() {
     let wide: String = (0..10_000)
         .map(|idx| format!("c{idx},"))
         .collect::<String>()
@@ -373,12 +376,12 @@ fn files_and_their_encodings() {
         (
             "data/none.csv",
             "",
-            "E0724 `:from` names \"data/none.csv\", which is not there",
+            "E0724 `:from` names \"data/none.csv\", which does not exist",
         ),
         (
             "data/latin.csv",
             "",
-            "E0724 `:from` names \"data/latin.csv\", which is not there | did you mean \"data/latin1.csv\"?",
+            "E0724 `:from` names \"data/latin.csv\", which does not exist | did you mean \"data/latin1.csv\"?",
         ),
         (
             "data/folder",
@@ -417,7 +420,7 @@ fn a_blob_is_imported_by_its_reference() {
 }
 
 #[test]
-fn an_export_comes_back_the_same() {
+fn an_export_round_trips() {
     let project = Project::new();
     let make = r#"(let [r (flow/step :table :w {:op :create :table "t" :columns [{:name :s :type :string} {:name :l :type :long} {:name :d :type :double}
           {:name :m :type :decimal} {:name :b :type :boolean} {:name :day :type :date} {:name :at :type :timestamp} {:name :j :type :json}]})
@@ -461,7 +464,7 @@ fn a_large_export_goes_into_a_blob() {
 }
 
 #[test]
-fn what_a_table_asks_of_its_cells_is_asked_of_a_file() {
+fn column_rules_apply_to_imported_files() {
     let project = Project::new();
     project.eval(
         "(let [r (flow/step :table :c {:op :create :table \"t\" :key-fields [:id] :columns [{:name :id :type :long}
@@ -485,7 +488,7 @@ fn what_a_table_asks_of_its_cells_is_asked_of_a_file() {
 }
 
 #[test]
-fn formulas_are_escaped_where_that_is_wanted() {
+fn formulas_are_escaped_on_request() {
     let rows = [
         ("=cmd|' /C calc'!A0", "'=cmd|' /C calc'!A0"),
         ("+1+1", "'+1+1"),

@@ -1,4 +1,4 @@
-//! What function code may call: `flow.util`, `breyta.sandbox`, `json`.
+//! The libraries that function code may call: `flow.util`, `breyta.sandbox`, `json`.
 
 use crate::project::Project;
 
@@ -112,9 +112,9 @@ fn functions_of_function_code() {
     }
 }
 
-/// What the libraries give whose names these are.
+/// Functions under the names of other libraries behave as they do there.
 #[test]
-fn names_of_other_libraries_do_what_those_do() {
+fn functions_of_other_libraries_behave_as_there() {
     let project = Project::new();
     for (code, expected) in [
         (

@@ -1,4 +1,4 @@
-//! Chat completions as each provider speaks them: what differs in what is sent, and what is understood.
+//! Chat completions in the dialect of each provider: differences in requests, and in the responses that are understood.
 
 use expect_test::{Expect, expect};
 use flowstone_steps::llm::Llm;
@@ -9,7 +9,7 @@ use crate::server::{self, Server};
 use crate::wire::{answering, ask, body, calling, events, image, reply, stream, tool, whole};
 use crate::world::{World, wait};
 
-/// All who speak the format.
+/// All providers that use the format.
 const ALL: &[&str] = &[
     "azure-openai",
     "deepseek",
@@ -26,7 +26,7 @@ const ALL: &[&str] = &[
     "vllm",
 ];
 
-/// A call with all that may differ.
+/// Returns a call with every option that may differ.
 fn full() -> Call {
     let mut call = ask("m", "Answer in JSON.");
     call.messages.extend([
@@ -53,9 +53,9 @@ fn full() -> Call {
     call
 }
 
-/// What of a body differs from one provider to the next.
+/// The differences between the bodies for the providers.
 #[test]
-fn what_differs_in_what_is_sent() {
+fn requests_differ_by_provider() {
     let mut shown = String::new();
     for provider in ALL {
         let sent = body(provider, &full());
@@ -106,7 +106,7 @@ fn what_differs_in_what_is_sent() {
 }
 
 #[test]
-fn what_the_rows_say_that_they_lack() {
+fn missing_capabilities_of_each_provider() {
     use flowstone_steps::llm::capability::Capability;
     let mut shown = String::new();
     for row in flowstone_steps::llm::PROVIDERS {
@@ -138,7 +138,7 @@ fn what_the_rows_say_that_they_lack() {
 }
 
 #[test]
-fn thoughts_go_back_only_since_the_user_spoke() {
+fn thoughts_are_sent_back_only_since_the_last_user_message() {
     let mut call = full();
     call.messages.push(Message::text(Role::User, "And now?"));
     let said = |call: &Call| body("deepseek", call)["messages"][2].clone();
@@ -153,7 +153,7 @@ fn thoughts_go_back_only_since_the_user_spoke() {
 }
 
 #[test]
-fn nine_letters_stay_nine_letters() {
+fn call_ids_for_mistral_have_nine_letters() {
     let mut call = ask("m", "x");
     call.messages.push(calling(&[
         ("aB3dE6gH9", "find", "{}"),
@@ -175,7 +175,7 @@ fn nine_letters_stay_nine_letters() {
 }
 
 #[test]
-fn odd_messages() {
+fn odd_messages_can_be_sent() {
     let mut call = ask("m", "x");
     let mut picture = answering("c1", None, "seen");
     picture.content.push(image("data:image/png;base64,AAAA"));
@@ -190,7 +190,7 @@ fn odd_messages() {
 }
 
 #[test]
-fn the_system_prompt_may_be_kept() {
+fn the_system_prompt_may_be_cached() {
     let mut call = ask("anthropic/claude-4.5-sonnet", "x");
     call.messages
         .insert(0, Message::text(Role::System, "Long."));
@@ -199,7 +199,7 @@ fn the_system_prompt_may_be_kept() {
 }
 
 #[test]
-fn what_is_added_is_laid_over() {
+fn extra_fields_are_merged_over_the_body() {
     let mut call = ask("m", "x");
     call.options.reasoning_effort = Some("low".into());
     call.extra = vec![
@@ -366,7 +366,7 @@ fn azure() {
 }
 
 #[test]
-fn tool_calls_however_they_are_told() {
+fn tool_calls_are_understood_in_every_form() {
     let calls = |pieces: &[&str]| {
         let chunks: Vec<String> = pieces
             .iter()
@@ -484,8 +484,8 @@ fn tool_calls_however_they_are_told() {
 }
 
 #[test]
-fn streams_of_those_who_imitate() {
-    // Neither a reason nor an end, but the marker.
+fn streams_of_imitating_servers_are_understood() {
+    // Without a finish reason or a last chunk, but with the end marker.
     reads(
         "llama-cpp",
         &[r#"{"choices":[{"delta":{"content":"Hi"}}]}"#, "[DONE]"],
@@ -493,7 +493,7 @@ fn streams_of_those_who_imitate() {
             content: Hi
              of "" by """#]],
     );
-    // A whole answer, though as an event.
+    // A complete response, but sent as an event.
     reads(
         "lm-studio",
         &[
@@ -504,7 +504,7 @@ fn streams_of_those_who_imitate() {
             stop of "" by ""
             1 + 2 = 3, cached None, kept None, thought None"#]],
     );
-    // A reason that says no calls, with calls.
+    // A finish reason that contradicts the calls.
     reads(
         "ollama",
         &[
@@ -522,7 +522,7 @@ fn streams_of_those_who_imitate() {
 }
 
 #[test]
-fn what_is_no_answer() {
+fn invalid_responses_are_errors() {
     for data in [
         "{",
         "null",
@@ -560,7 +560,7 @@ fn what_is_no_answer() {
     }
 }
 
-/// Performs a call on a server that answers with this, and shows what came back.
+/// Performs a call on a server with this response, and returns the outcome and the request.
 async fn performs(answer: server::Say, settings: &str, config: &str) -> (String, String) {
     let server = Server::start(vec![answer]);
     let world = World::new()
@@ -575,7 +575,7 @@ const SAID: &str =
     r#"{"model":"m","choices":[{"message":{"content":"Hi"},"finish_reason":"stop"}],"usage":null}"#;
 
 #[test]
-fn a_server_that_ignores_the_wish_for_a_stream() {
+fn a_complete_response_instead_of_a_stream_is_read() {
     wait(async {
         for kind in [
             "content-type: application/json",
@@ -592,7 +592,7 @@ fn a_server_that_ignores_the_wish_for_a_stream() {
 }
 
 #[test]
-fn where_azure_is_asked() {
+fn azure_addresses() {
     let mut shown = String::new();
     for (base, config) in [
         ("URL", ":deployment \"d/1\""),
@@ -617,7 +617,7 @@ fn where_azure_is_asked() {
         POST /openai/deployments/d/chat/completions?api-version=2025-01-01 HTTP/1.1
     "#]]
     .assert_eq(&shown);
-    // A token of the directory is shown as what it is.
+    // A token of the directory is sent as a bearer token.
     let settings = "{:connections {:ai {:backend :azure-openai :base-url \"URL\" :model \"m\" :auth {:type :bearer :secret-ref :ai-key}}}}";
     let (_, request) = wait(performs(
         server::json(SAID),

@@ -1,4 +1,4 @@
-//! A server of embeddings on this machine: what is alike in a few ways has vectors that are alike.
+//! A local server of embeddings that returns similar vectors for texts with words of the same lists.
 
 use std::sync::{Arc, Mutex};
 
@@ -6,17 +6,17 @@ use serde_json::{Value as Json, json};
 
 use crate::test_server::{Answer, Request, Server, reply};
 
-/// Words that mean something alike, one list for each number of a vector.
+/// Words with a similar meaning, one list for each dimension of a vector.
 const MEANINGS: &[&[&str]] = &[
     &["refund", "money", "fee", "reimbursement", "pay"],
     &["soup", "bread", "hungry", "dinner", "lunch"],
     &["run", "flow", "failed"],
 ];
 
-/// How to answer.
+/// The behaviour of the server.
 #[derive(Clone, Copy, Default)]
 pub struct Mood {
-    /// Number of requests to refuse with this status before all others.
+    /// Number of requests to refuse with this status before the others are answered.
     pub refusals: usize,
     pub status: u16,
 }
@@ -39,7 +39,7 @@ impl EmbeddingServer {
         }
     }
 
-    /// Answers the next requests with a status.
+    /// Refuses the next requests with a status.
     pub fn refuse(&self, refusals: usize, status: u16) {
         *self.mood.lock().expect("no panic") = Mood { refusals, status };
     }
@@ -54,7 +54,7 @@ impl EmbeddingServer {
         parts.collect()
     }
 
-    /// Returns how many texts were embedded.
+    /// Returns the number of embedded texts.
     pub fn texts(&self) -> usize {
         let requests = self.requests();
         let counts = requests
@@ -100,7 +100,7 @@ fn vector(text: &str) -> Vec<f32> {
                 .sum()
         })
         .collect();
-    // Nothing is without any direction.
+    // A text without known words gets a vector without direction.
     vector.push(0.01);
     vector
 }

@@ -1,10 +1,10 @@
-//! The framing of AWS: sums, lengths, and headers of every kind.
+//! The framing of AWS: checksums, lengths, and headers of every kind.
 
 use flowstone_steps::llm::event_stream::Parser;
 
 use crate::wire_bedrock::event;
 
-/// A message of AWS: headers of text, and a payload.
+/// Returns a message of AWS with text headers and a payload.
 pub fn frame(headers: &[(&str, &str)], payload: &str) -> Vec<u8> {
     let mut head = Vec::new();
     for (name, value) in headers {
@@ -30,7 +30,7 @@ fn raw(head: &[u8], payload: &[u8]) -> Vec<u8> {
 }
 
 #[test]
-fn a_wrong_sum_is_an_error() {
+fn a_wrong_checksum_is_an_error() {
     let good = [
         event("messageStart", r#"{"role":"assistant"}"#),
         event("contentBlockDelta", r#"{"delta":{"text":"Hi"}}"#),
@@ -41,14 +41,14 @@ fn a_wrong_sum_is_an_error() {
         bad[at] ^= 0x10;
         let mut parser = Parser::default();
         let events = parser.push(&bad);
-        // A length that grew within reason waits for more, but only until its own sum is looked at.
+        // A length that grew plausibly waits for more bytes, but only until its checksum is verified.
         assert!(events.is_err(), "byte {at}: {events:?}");
     }
     assert_eq!(Parser::default().push(&good).unwrap().len(), 2);
 }
 
 #[test]
-fn impossible_messages() {
+fn impossible_messages_are_errors() {
     let lengths = |total: u32, head: u32| {
         let mut bytes = [total.to_be_bytes(), head.to_be_bytes()].concat();
         bytes.extend(crc32fast::hash(&bytes).to_be_bytes());

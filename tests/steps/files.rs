@@ -33,7 +33,7 @@ fn check(world: &World, config: &str, expected: Expect) {
 }
 
 #[test]
-fn a_folder_is_listed_without_what_is_ignored() {
+fn a_folder_is_listed_without_ignored_files() {
     check(
         &project(),
         "{:op :list :source {:type :dir :path \".\"}}",
@@ -44,7 +44,7 @@ fn a_folder_is_listed_without_what_is_ignored() {
 }
 
 #[test]
-fn ignored_and_hidden_files_are_a_choice() {
+fn ignored_and_hidden_files_can_be_included() {
     check(
         &project(),
         "{:op :list :source {:type :dir :path \".\" :ignored? true :hidden? false} :glob [\"*.log\" \"target/**\" \".*\"]}",
@@ -152,7 +152,7 @@ fn a_resolved_tree_does_not_change() {
         world.write("README.md", "changed");
         fs::remove_file(world.path().join("src/main.rs")).unwrap();
         let read = format!("{{:op :read :source {uri:?} :paths [\"README.md\" \"src/main.rs\"]}}");
-        // A second instance has nothing in memory.
+        // A second instance starts with an empty memory.
         let value = world.value(&Files::default(), &read).await;
         let content = |at: usize| {
             value
@@ -170,7 +170,7 @@ fn a_resolved_tree_does_not_change() {
             content(1),
             Some(Value::from("fn main() {\n    // TODO: greet\n}\n"))
         );
-        // As a reference, and resolved again.
+        // Through a reference, and resolved again.
         let now = world
             .value(
                 &files,
@@ -187,7 +187,7 @@ fn a_resolved_tree_does_not_change() {
 }
 
 #[test]
-fn a_change_within_the_same_instant_and_size_is_seen() {
+fn a_change_within_the_same_instant_and_size_is_detected() {
     let world = World::new().file("a.txt", "one");
     let read = "{:op :read :source {:type :dir :path \".\"} :path \"a.txt\"}";
     wait(async {
@@ -201,7 +201,7 @@ fn a_change_within_the_same_instant_and_size_is_seen() {
 }
 
 #[test]
-fn equal_trees_are_one() {
+fn equal_trees_are_stored_once() {
     let (one, two) = (
         World::new().file("a", "x").file("b/c", "y"),
         World::new().file("b/c", "y").file("a", "x"),
@@ -215,7 +215,7 @@ fn equal_trees_are_one() {
 }
 
 #[test]
-fn what_is_wrong_is_named() {
+fn invalid_sources_and_options_are_refused() {
     let world = project();
     check(
         &world,
@@ -497,7 +497,7 @@ fn a_remote_is_fetched() {
     let world = repository();
     let bare = world.path().join("bare.git");
     git(world.path(), &["clone", "-q", "--bare", "repo", "bare.git"]);
-    // As a URL of another host would be: nothing is read in place.
+    // Like the URL of another host: the repository is not read in place.
     let url = format!("file://localhost{}", bare.display());
     let first = git(&world.path().join("repo"), &["rev-parse", "v1"]);
     let files = Files::default();
@@ -524,7 +524,7 @@ fn a_remote_is_fetched() {
 }
 
 #[test]
-fn what_looks_like_an_option_or_a_program_is_no_repository() {
+fn options_and_programs_are_refused_as_repositories() {
     let world = World::new();
     for source in [
         "{:type :git :repo \"--upload-pack=touch pwned\"}",
@@ -546,7 +546,7 @@ fn what_looks_like_an_option_or_a_program_is_no_repository() {
 }
 
 #[test]
-fn damage_is_named_and_mends_itself() {
+fn damaged_contents_are_reported_and_restored() {
     let world = World::new().file("a.txt", "text");
     let files = Files::default();
     let list = "{:op :read :source {:type :dir :path \".\"} :path \"a.txt\"}";

@@ -1,4 +1,4 @@
-//! How `:files` keeps the contents of trees, and searches many of them.
+//! Storing the contents of trees, garbage collection, and searching many files.
 
 use std::fs;
 use std::path::PathBuf;
@@ -51,7 +51,7 @@ fn search(project: &Project, uri: &str, config: &str) -> String {
 }
 
 #[test]
-fn contents_go_with_the_last_that_names_them() {
+fn contents_are_removed_with_their_last_reference() {
     let project = Project::new();
     files(&project, 30, |number| format!("first {number}\n"));
     let first = resolve(&project);
@@ -63,10 +63,10 @@ fn contents_go_with_the_last_that_names_them() {
     files(&project, 30, |number| format!("second {number}\n"));
     let second = resolve(&project);
     assert_eq!(packs(&project).len(), 2);
-    // Young ones stay, whatever refers to them.
+    // Young contents stay, whatever refers to them.
     delete(&project, &second);
     assert_eq!(gc(&project, false).contents.count, 0);
-    // So long that every file is old.
+    // So far in the future that every file is old.
     project.clock.advance(10 * 365 * 86_400_000);
     let counted = gc(&project, true).contents;
     assert_eq!(counted.count, 30);
@@ -87,7 +87,7 @@ fn contents_go_with_the_last_that_names_them() {
 
 const DAY: i64 = 86_400_000;
 
-/// A changeset with a file in it, made by a run that says no more than `of`.
+/// Creates a changeset with a file, in a run whose result contains only `of`.
 fn draft(project: &Project, name: &str, of: &str) -> String {
     project.eval(&format!(
         "(let [draft (flow/step :files :draft {{:op :init-changeset :source {{:type :dir :path \"tree\"}}}})]
@@ -97,7 +97,7 @@ fn draft(project: &Project, name: &str, of: &str) -> String {
 }
 
 #[test]
-fn changesets_that_nothing_mentions_go() {
+fn unreferenced_changesets_are_removed() {
     let project = Project::new();
     files(&project, 3, |number| format!("{number}\n"));
     draft(&project, "nowhere", "nil");
@@ -128,10 +128,10 @@ fn changesets_that_nothing_mentions_go() {
         let referenced = project.block_on(project.engine.stores().changesets.referenced());
         referenced.expect("what is there").objects.len()
     };
-    // While their runs are kept, all are.
+    // While their runs are kept, all changesets are.
     assert_eq!((gc(&project, false).changesets, count()), (0, 6));
     project.clock.advance(31 * DAY);
-    // A run that is on its way, or that has just ended, keeps its own.
+    // The changeset of a run that is executing, or has just ended, is kept.
     draft(&project, "young", "nil");
     assert_eq!(gc(&project, true).changesets, 0, "journals are still there");
     assert_eq!((gc(&project, false).changesets, count()), (1, 6));
@@ -149,7 +149,7 @@ fn changesets_that_nothing_mentions_go() {
 }
 
 #[test]
-fn temporary_folders_go_with_their_runs() {
+fn temporary_folders_are_removed_with_their_runs() {
     let project = Project::new();
     files(&project, 3, |number| format!("{number}\n"));
     let folder = |of: &str| {
@@ -164,10 +164,10 @@ fn temporary_folders_go_with_their_runs() {
     };
     let (temporary, own) = (folder(""), folder(":to \"out\""));
     assert_eq!(records(), 2);
-    // Somebody may look at what a run has just made.
+    // The folder of a run that has just ended may still be in use.
     assert_eq!(gc(&project, false).folders.count, 0);
     assert!(temporary.is_dir());
-    // So long that every file is old.
+    // So far in the future that every file is old.
     project.clock.advance(10 * 365 * DAY);
     let young = folder("");
     let would = gc(&project, true).folders;
@@ -176,7 +176,7 @@ fn temporary_folders_go_with_their_runs() {
     assert_eq!(gc(&project, false).folders, would);
     assert!(!temporary.is_dir() && young.is_dir() && own.is_dir());
     assert_eq!(records(), 2);
-    // A folder of the project is known until somebody removes it.
+    // The record of a folder of the project is kept until the folder is removed.
     fs::remove_dir_all(&own).expect("it is there");
     project.clock.advance(2 * DAY);
     assert_eq!(gc(&project, false).folders.count, 1);
@@ -184,7 +184,7 @@ fn temporary_folders_go_with_their_runs() {
 }
 
 #[test]
-fn a_folder_of_a_run_that_is_not_over_stays() {
+fn the_folder_of_an_unfinished_run_stays() {
     let project = Project::new();
     files(&project, 3, |number| format!("{number}\n"));
     let outcome = project.run(
@@ -203,7 +203,7 @@ fn a_folder_of_a_run_that_is_not_over_stays() {
 }
 
 #[test]
-fn a_pack_that_is_damaged_is_named_and_mends_itself() {
+fn a_damaged_pack_is_reported_and_restored() {
     let project = Project::new();
     files(&project, 30, |number| format!("number {number}\n"));
     let tree = resolve(&project);
@@ -289,7 +289,7 @@ fn patterns_are_tried_line_by_line() {
     assert_eq!(shown, r#"[[["a.txt" 4 1 "gamma (x) � beta"]] false]"#);
     let shown = search(&project, &tree, "{:query \"GAMMA\" :case-sensitive? true}");
     assert_eq!(shown, "[[] false]");
-    // What explodes elsewhere is linear here, and what is too large is refused.
+    // A pattern that takes exponential time elsewhere is linear here, and one that is too large is refused.
     project.write("tree/b.txt", "a".repeat(50_000).as_bytes());
     let tree = resolve(&project);
     let shown = search(&project, &tree, "{:query \"(a+)+b\" :regex? true}");

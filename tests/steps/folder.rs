@@ -1,4 +1,4 @@
-//! `:diff`, `:materialize` and `:capture`: what other tools make of a changeset, and it of theirs.
+//! `:diff`, `:materialize` and `:capture`: exchanging changes with other tools.
 
 use std::fs;
 use std::path::Path;
@@ -36,7 +36,7 @@ fn tool(folder: &Path, program: &str, args: &[&str]) -> String {
     String::from_utf8_lossy(&out.stdout).into_owned()
 }
 
-/// Returns what is in a folder: paths, contents, and what may be executed.
+/// Returns the contents of a folder: paths, contents, and which files are executable.
 fn contents(folder: &Path) -> Vec<(String, Vec<u8>, bool)> {
     fn walk(root: &Path, folder: &Path, found: &mut Vec<(String, Vec<u8>, bool)>) {
         for entry in fs::read_dir(folder).expect("a folder").flatten() {
@@ -127,7 +127,7 @@ fn a_diff_applies_with_git_and_with_patch() {
 }
 
 #[test]
-fn a_diff_says_what_became_of_each_file() {
+fn a_diff_states_the_status_of_each_file() {
     let project = edited();
     let shown = with_draft(
         &project,
@@ -178,14 +178,14 @@ fn a_diff_of_binary_files_applies_with_git() {
     assert_eq!(paths, ["a.txt", "change.bin", "new.bin"]);
     assert_eq!(found[1].1, [0, 255, 7]);
     assert_eq!(found[2].1[299], (299 * 299 % 127) as u8);
-    // And back again.
+    // And the other way round.
     tool(&tree, "git", &["apply", "-R", "../it.diff"]);
     assert_eq!(fs::read(tree.join("change.bin")).expect("a file"), bytes);
     assert_eq!(fs::read(tree.join("gone.bin")).expect("a file"), [0, 1, 2]);
 }
 
 #[test]
-fn a_diff_is_taken_by_apply_edit() {
+fn a_diff_can_be_applied_by_apply_edit() {
     let project = edited();
     let shown = with_draft(
         &project,
@@ -203,7 +203,7 @@ fn a_diff_is_taken_by_apply_edit() {
 
 #[cfg(unix)]
 #[test]
-fn what_is_materialized_and_changed_is_captured() {
+fn changes_in_a_materialized_folder_are_captured() {
     use std::os::unix::fs::{PermissionsExt as _, symlink};
     let project = project(&[
         ("a.txt", "one\n"),
@@ -219,7 +219,7 @@ fn what_is_materialized_and_changed_is_captured() {
         fs::set_permissions(path, fs::Permissions::from_mode(mode)).expect("permissions");
     };
     mode(&tree.join("run.sh"), 0o755);
-    // First, the folder.
+    // Through the folder first.
     let shown = with_draft(
         &project,
         r#"(let [one (flow/step :files :one {:op :write-file :changeset draft :path "new/n.txt" :content "new\n"})
@@ -263,7 +263,7 @@ fn what_is_materialized_and_changed_is_captured() {
 }
 
 #[test]
-fn a_folder_is_filled_beside_what_is_in_it() {
+fn materialize_keeps_other_files_of_the_folder() {
     let project = project(&[("a.txt", "one\n")]);
     fs::create_dir_all(project.path().join("full")).expect("a folder");
     fs::write(project.path().join("full/mine.txt"), "mine").expect("a file");
@@ -286,7 +286,7 @@ fn a_folder_is_filled_beside_what_is_in_it() {
         fs::read_to_string(project.path().join("full/mine.txt")).expect("a file"),
         "mine"
     );
-    // By another run.
+    // The same, from another run.
     assert_eq!(to("empty", ""), r#"{:path "empty" :files 1}"#);
     assert!(
         to("full/a.txt", "")
@@ -302,7 +302,7 @@ fn a_folder_is_filled_beside_what_is_in_it() {
         let expected = if path.is_empty() { "E0770 " } else { "E0960 " };
         assert!(shown.starts_with(expected), "{path}: {shown}");
     }
-    // Nothing is left beside.
+    // No other file is left.
     let names: Vec<String> = fs::read_dir(project.path())
         .expect("a folder")
         .flatten()
@@ -313,7 +313,7 @@ fn a_folder_is_filled_beside_what_is_in_it() {
 }
 
 #[test]
-fn what_both_have_changed_is_not_taken_over() {
+fn files_changed_on_both_sides_are_not_captured() {
     let project = project(&[("a.txt", "one\n")]);
     let shown = with_draft(
         &project,
@@ -373,7 +373,7 @@ fn a_folder_is_captured_again_and_again() {
     fs::write(out.join("made.txt"), "made\n").expect("a file");
     let nil = flowstone_lang::value::Value::Nil;
     project.answer("w1", &nil);
-    // Both are taken back, and another is changed.
+    // Both changes are reverted, and another file is changed.
     fs::write(out.join("a.txt"), "one\n").expect("a file");
     fs::remove_file(out.join("made.txt")).expect("a file");
     fs::write(out.join("b.txt"), "TWO\n").expect("a file");
@@ -384,7 +384,7 @@ fn a_folder_is_captured_again_and_again() {
 }
 
 #[test]
-fn a_folder_of_the_project_is_an_effect_outside() {
+fn writing_to_a_folder_of_the_project_is_an_external_effect() {
     use flowstone_flow::step::Effect;
     let steps = flowstone_project::all_steps();
     let files = steps.iter().find(|step| step.spec().kind == "files");
@@ -405,7 +405,7 @@ fn a_folder_of_the_project_is_an_effect_outside() {
     ] {
         let value = flowstone_engine::codec::decode(config).expect("EDN");
         assert_eq!(files.effect(&value), effect, "{config}");
-        // After a crash, it finds what it did before.
+        // After a crash, the step finds its own changes.
         assert!(files.repeats_safely(&value), "{config}");
     }
 }

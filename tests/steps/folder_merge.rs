@@ -1,4 +1,4 @@
-//! `:materialize` into a folder that is there already, and `:write-out`: what nobody asked to change stays.
+//! `:materialize` into an existing folder, and `:write-out`: unrelated files stay unchanged.
 
 use std::fs;
 
@@ -9,7 +9,7 @@ fn read(project: &Project, path: &str) -> Option<String> {
     fs::read_to_string(project.path().join(path)).ok()
 }
 
-/// Writes a changeset back, and returns the result without what was left out.
+/// Writes a changeset back, and returns the result without the list of files that were left out.
 fn written(project: &Project, edits: &str, options: &str) -> String {
     with_draft(
         project,
@@ -23,7 +23,7 @@ const WRITE: &str =
     r#"(flow/step :files :w {:op :write-file :changeset draft :path "digest.md" :content "x"})"#;
 
 #[test]
-fn overwriting_keeps_what_the_changeset_does_not_know() {
+fn overwriting_keeps_files_unknown_to_the_changeset() {
     let project = project(&[
         (".gitignore", "*.env\n"),
         ("notes.md", "notes\n"),
@@ -97,7 +97,7 @@ fn the_project_is_written_back_to_itself() {
 }
 
 #[test]
-fn files_with_other_content_are_named_and_nothing_is_written() {
+fn conflicting_files_are_named_and_nothing_is_written() {
     let project = project(&[("a.txt", "one\n"), ("b.txt", "two\n"), ("c.txt", "three\n")]);
     project.write("out/a.txt", b"theirs\n");
     project.write("out/c.txt", b"theirs too\n");
@@ -115,7 +115,7 @@ fn files_with_other_content_are_named_and_nothing_is_written() {
     );
     assert_eq!(read(&project, "out/a.txt").as_deref(), Some("one\n"));
     assert_eq!(read(&project, "out/keep.txt").as_deref(), Some("keep\n"));
-    // Now all of it is known.
+    // Now the record covers all files.
     let edit = r#"(flow/step :files :a {:op :replace :changeset draft :path "a.txt" :old "one" :new "1"})"#;
     assert_eq!(
         written(&project, edit, ":to \"out\""),
@@ -124,7 +124,7 @@ fn files_with_other_content_are_named_and_nothing_is_written() {
 }
 
 #[test]
-fn what_was_changed_since_the_source_was_read_is_not_lost() {
+fn changes_since_the_source_was_read_are_kept() {
     let project = project(&[("a.txt", "one\n"), ("b.txt", "two\n")]);
     let found = with_draft(
         &project,
@@ -144,7 +144,7 @@ fn what_was_changed_since_the_source_was_read_is_not_lost() {
     assert_eq!(read(&project, "tree/b.txt").as_deref(), Some("theirs\n"));
 }
 
-/// A process that was killed between two renames leaves some files new, some old, and one beside its place.
+/// A process that was killed between two renames leaves some files new, some old, and one temporary file.
 #[test]
 fn an_interrupted_merge_is_completed() {
     let project = project(&[("a.txt", "1\n"), ("b.txt", "1\n"), ("gone.txt", "1\n")]);
@@ -193,7 +193,7 @@ fn links_and_folders_in_the_way_are_refused() {
         "{found}"
     );
     assert_eq!(read(&project, "folder/sub/x.txt"), None);
-    // What the changeset itself removes is not in the way.
+    // Files that the changeset itself removes are not a conflict.
     let edits = r#"(flow/step :files :a {:op :delete-file :changeset draft :path "file"})
         (flow/step :files :b {:op :delete-file :changeset draft :path "sub/x.txt"})
         (flow/step :files :c {:op :write-file :changeset draft :path "file/inner.txt" :content "i\n"})
@@ -228,7 +228,7 @@ fn permissions_of_a_replaced_file_stay() {
 }
 
 #[test]
-fn what_was_beside_is_not_captured() {
+fn unrelated_files_are_not_captured() {
     let project = project(&[("a.txt", "one\n")]);
     project.write("out/theirs.txt", b"theirs\n");
     project.write("out/worked-on.txt", b"before\n");
@@ -264,7 +264,7 @@ fn one_file_is_written_out() {
         read(&project, "reports/2026/new.md").as_deref(),
         Some("# New\n")
     );
-    // The same again is no change, as after a crash.
+    // Writing the same again changes nothing, as after a crash.
     assert_eq!(
         out(r##":path "reports/2026/new.md" :content "# New\n""##),
         r#"{:path "reports/2026/new.md" :size 6}"#

@@ -1,6 +1,6 @@
-//! A disk that fills up while `:files` writes: `/dev/full` takes nothing, and says so as a disk does.
+//! A disk that fills up while `:files` writes: `/dev/full` refuses each write, as a full disk does.
 //!
-//! Files are written under a name of their own first, so links of such names stand for a disk without space.
+//! Files are first written under a temporary name, so links to `/dev/full` with such names simulate a full disk.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -8,10 +8,10 @@ use std::path::{Path, PathBuf};
 
 use crate::project::Project;
 
-/// Number of names that are taken: tests beside this one use some of them up.
+/// Number of temporary names to block: tests in parallel use up some of them.
 const NAMES: usize = 60_000;
 
-/// From now on nothing can be written into a folder, until the links go.
+/// Makes writing to a folder fail, until the links are removed.
 fn fill(folder: &Path) {
     fs::create_dir_all(folder).expect("a folder");
     for number in 0..NAMES {
@@ -24,14 +24,14 @@ fn is_link(path: &Path) -> bool {
     fs::symlink_metadata(path).is_ok_and(|found| found.file_type().is_symlink())
 }
 
-fn inside(folder: &Path) -> Vec<PathBuf> {
+fn entries(folder: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
     entries.map(|entry| entry.path()).collect()
 }
 
-/// Removes the links, and returns what else is there.
+/// Removes the links, and returns the other files.
 fn clear(folder: &Path) -> Vec<PathBuf> {
-    let (links, others): (Vec<_>, Vec<_>) = inside(folder).into_iter().partition(|it| is_link(it));
+    let (links, others): (Vec<_>, Vec<_>) = entries(folder).into_iter().partition(|it| is_link(it));
     for link in links {
         fs::remove_file(link).expect("a link");
     }
@@ -43,7 +43,7 @@ fn tree(project: &Project) {
     project.write("tree/b/c.txt", b"c\n");
 }
 
-/// Runs a flow while nothing can be written into a folder, and returns what is there then. It goes on afterwards.
+/// Runs a flow while writing to a folder fails, returns the files there, and resumes the run afterwards.
 fn survives(project: &Project, folder: &Path, body: &str, expected: &str) -> Vec<PathBuf> {
     fill(folder);
     let error = project.run(body).expect_err("no space");
@@ -56,10 +56,10 @@ fn survives(project: &Project, folder: &Path, body: &str, expected: &str) -> Vec
 }
 
 #[test]
-fn a_file_that_does_not_fit_is_not_in_the_changeset() {
+fn a_file_without_space_on_the_disk_is_not_in_the_changeset() {
     let project = Project::new();
     tree(&project);
-    // The object of `"new\n"`: `ab/abcdef...`.
+    // The object of `"new\n"` is `ab/abcdef...`.
     let hash = flowstone_engine::codec::digest_bytes(b"new\n");
     let folder = project
         .path()
@@ -77,7 +77,7 @@ fn a_file_that_does_not_fit_is_not_in_the_changeset() {
 }
 
 #[test]
-fn a_folder_that_does_not_fit_is_not_there() {
+fn a_folder_without_space_on_the_disk_is_not_created() {
     let project = Project::new();
     tree(&project);
     let records = project.path().join(".flowstone/trees/materialized");
@@ -85,7 +85,7 @@ fn a_folder_that_does_not_fit_is_not_there() {
     let body = "(:files (flow/step :files :out {:op :materialize :source {:type :dir :path \"tree\"} :to \"out\"}))";
     let error = project.run(body).expect_err("no space");
     assert_eq!(error.code(), "E0606", "{error}");
-    let left: Vec<_> = inside(project.path())
+    let left: Vec<_> = entries(project.path())
         .into_iter()
         .filter(|it| it.to_string_lossy().contains("out"))
         .collect();

@@ -23,7 +23,7 @@ fn functions_compute() {
 }
 
 #[test]
-fn what_is_wrong_is_said() {
+fn invalid_configs_are_refused() {
     check_steps(
         "function",
         &[
@@ -51,7 +51,7 @@ fn what_is_wrong_is_said() {
     );
 }
 
-/// Runs a flow that fails and returns the text that its error points at.
+/// Runs a flow that fails, and returns the text that its error points at.
 fn pointed_at(flow: &str) -> String {
     let project = Project::new();
     let Ok(RunOutcome::Failed(failure)) = project.run(flow) else {

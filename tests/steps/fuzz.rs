@@ -1,4 +1,5 @@
-//! The corpus of the steps' fuzzing targets, replayed and changed: `docs/testing.md` says how the fuzzer itself is run.
+//! Replays and mutates the corpus of the steps' fuzzing targets. `docs/testing.md` describes how to run the fuzzer
+//! itself.
 
 #[path = "../fuzz/steps_inputs.rs"]
 mod inputs;

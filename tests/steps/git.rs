@@ -1,4 +1,4 @@
-//! Repositories of the tests, and the server that git itself brings along, on this machine.
+//! Git repositories for tests, and a local server for them with git's own `http-backend`.
 
 use std::io::{Read as _, Write as _};
 use std::path::{Path, PathBuf};
@@ -8,7 +8,7 @@ use base64::Engine as _;
 
 use crate::test_server::{Answer, Request, Server, reply};
 
-/// Runs git in a folder, as somebody else, and returns what it prints.
+/// Runs git in a folder, with the identity of a test user, and returns its output.
 #[track_caller]
 pub fn git(folder: &Path, args: &[&str]) -> String {
     let output = Command::new("git")
@@ -32,7 +32,7 @@ pub fn git(folder: &Path, args: &[&str]) -> String {
         .to_owned()
 }
 
-/// Makes a bare repository `<name>.git` in a folder, with a commit on `main` that holds these files.
+/// Creates a bare repository `<name>.git` in a folder, with a commit on `main` that has these files.
 pub fn bare(folder: &Path, name: &str, files: &[(&str, &str)]) -> PathBuf {
     let work = folder.join(format!("{name}-work"));
     std::fs::create_dir_all(&work).expect("a folder");
@@ -58,8 +58,8 @@ pub fn bare(folder: &Path, name: &str, files: &[(&str, &str)]) -> PathBuf {
     bare
 }
 
-/// Serves the repositories of a folder by `git http-backend`, for as long as the test runs, and returns the address.
-/// With a user, everybody else is turned away.
+/// Serves the repositories of a folder with `git http-backend` for the duration of the test, and returns the address.
+/// With a user, requests without its credentials are refused.
 pub fn serve(folder: &Path, user: Option<(&str, &str)>) -> String {
     let folder = folder.to_path_buf();
     let expected = user.map(|(name, password)| {

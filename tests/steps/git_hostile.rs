@@ -1,6 +1,6 @@
-//! Repositories that try to run programs: by their configuration, by their hooks, by missing objects.
+//! Repositories that try to run programs, through their configuration, their hooks, or missing objects.
 //!
-//! Each program of theirs would leave a file in the folder `ran`.
+//! Each of these programs would leave a file in the folder `ran`.
 #![cfg(unix)]
 
 use std::fs;
@@ -43,7 +43,7 @@ const HOOKS: &[&str] = &[
     "update",
 ];
 
-/// Settings of a repository that name a program; `RUN` is the program.
+/// Settings of a repository that name a program; `RUN` stands for the program.
 const SETTINGS: &[(&str, &str)] = &[
     ("core.alternateRefsCommand", "RUN"),
     ("core.askPass", "RUN"),
@@ -70,7 +70,7 @@ const SETTINGS: &[(&str, &str)] = &[
     ("uploadpack.packObjectsHook", "RUN"),
 ];
 
-/// Makes a program that notes that it ran under a name.
+/// Creates a program that records that it ran, under a name.
 fn program(folder: &Path, name: &str) -> String {
     let path = folder.join(format!("program-{name}"));
     let ran = folder.join("ran");
@@ -81,7 +81,7 @@ fn program(folder: &Path, name: &str) -> String {
     path.display().to_string()
 }
 
-/// Puts everything hostile into a repository whose own files are in `inside`.
+/// Adds all hostile settings and hooks to a repository whose git directory is `inside`.
 fn poison(folder: &Path, repository: &Path, inside: &Path) {
     let hooks = inside.join("hooks");
     fs::create_dir_all(&hooks).expect("a folder");
@@ -120,7 +120,7 @@ fn what_ran(folder: &Path) -> Vec<String> {
     names
 }
 
-/// All that flows do with a repository.
+/// Performs all operations of flows on a repository.
 fn use_it(project: &Project, source: &str) -> String {
     project.eval(&format!(
         r##"(let [source {source}

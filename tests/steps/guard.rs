@@ -1,4 +1,4 @@
-//! Where a request may go: the one function that decides, by rows. Nothing is sent anywhere here but to this machine.
+//! The addresses that a request may reach: rows for the one function that decides. Requests go only to this machine.
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -23,12 +23,12 @@ fn open() -> Guard {
     }
 }
 
-/// What is found about a URL: its zone by letter, or why it is refused.
+/// URLs, and the zone that the guard finds for each, or why it refuses it.
 ///
-/// `public`, `private` and `here` are let through and lie there; `name` is decided when it is resolved; `refused` is a
-/// link-local or metadata address; `bad` is not an address at all.
+/// `public`, `private` and `here` are allowed and lie in that zone; `name` is decided when it is resolved; `refused` is
+/// a link-local or metadata address; `bad` is not an address.
 const ROWS: &[(&str, &str)] = &[
-    // IPv4, as people write it.
+    // IPv4 in the usual notation.
     ("http://93.184.216.34/", "public"),
     ("http://8.8.8.8:8080/", "public"),
     ("http://127.0.0.1/", "here"),
@@ -55,7 +55,7 @@ const ROWS: &[(&str, &str)] = &[
     ("http://100.100.100.200/", "refused"),
     ("http://168.63.129.16/", "refused"),
     ("http://192.0.0.192/", "refused"),
-    // IPv4 in decimal, octal, hexadecimal, with fewer parts, with a dot at the end.
+    // IPv4 in decimal, octal and hexadecimal, with fewer parts, and with a dot at the end.
     ("http://2130706433/", "here"),
     ("http://0x7f000001/", "here"),
     ("http://017700000001/", "here"),
@@ -74,7 +74,7 @@ const ROWS: &[(&str, &str)] = &[
     ("http://256.0.0.1/", "bad"),
     ("http://4294967296/", "bad"),
     ("http://1.2.3.4.5/", "bad"),
-    // In other digits, which a name may be written in.
+    // In other digits that a name may contain.
     ("http://１２７.0.0.1/", "here"),
     ("http://①②⑦.0.0.1/", "here"),
     ("http://127。0。0。1/", "here"),
@@ -98,7 +98,7 @@ const ROWS: &[(&str, &str)] = &[
     ("http://[fe80::1%eth0]/", "bad"),
     ("http://[fd00:ec2::254]/", "refused"),
     ("http://[fd20:ce::254]/", "refused"),
-    // IPv4 inside of IPv6: mapped, translated, compatible, NAT64, 6to4, Teredo, ISATAP.
+    // IPv4 inside IPv6: mapped, translated, compatible, NAT64, 6to4, Teredo, ISATAP.
     ("http://[::ffff:127.0.0.1]/", "here"),
     ("http://[::ffff:7f00:1]/", "here"),
     ("http://[::ffff:0:0]/", "here"),
@@ -157,7 +157,7 @@ const ROWS: &[(&str, &str)] = &[
     ("http:///", "bad"),
 ];
 
-/// Returns what the guard makes of a URL, first by the project's usual settings.
+/// Returns the guard's decision about a URL, first with the project's default settings.
 fn verdict(url: &str) -> &'static str {
     let Ok(url) = Url::parse(url) else {
         return "bad";
@@ -167,7 +167,7 @@ fn verdict(url: &str) -> &'static str {
         assert_eq!(refused.why, Why::Metadata, "{url}");
         return "refused";
     }
-    // How far out it is shows by what a redirect from further out may reach.
+    // The zone follows from which redirects may reach the address.
     let is_name = flowstone_steps::guard::literal(&url).is_none();
     if usual.check_url(&url, Zone::Private).is_err() {
         return "here";
@@ -179,7 +179,7 @@ fn verdict(url: &str) -> &'static str {
 }
 
 #[test]
-fn each_form_of_an_address_is_judged_by_what_it_reaches() {
+fn each_form_of_an_address_has_the_zone_of_its_target() {
     let mut wrong = Vec::new();
     for (url, expected) in ROWS {
         let found = verdict(url);
@@ -192,7 +192,7 @@ fn each_form_of_an_address_is_judged_by_what_it_reaches() {
 }
 
 #[test]
-fn a_project_may_close_what_is_inside_and_open_a_part_of_it() {
+fn a_project_may_deny_private_addresses_and_allow_some() {
     let pattern = |text: &str| Pattern::read(text).expect(text);
     let closed = Guard {
         deny_private: true,
@@ -209,14 +209,14 @@ fn a_project_may_close_what_is_inside_and_open_a_part_of_it() {
             .any(|it| host.starts_with(it));
         let is_outside = ["public", "name"].contains(expected);
         let found = closed.check_url(&url, Zone::Loopback);
-        // What 10.0.0.0/8 is inside of another form is that form's own: only the mapped one is the same address.
+        // Only the mapped form is the same address as in 10.0.0.0/8; in other forms, it is a different address.
         let expected = is_outside || (is_open && !host.starts_with("[::ffff:a9"));
         assert_eq!(found.is_ok(), expected, "{url}: {found:?}");
     }
 }
 
 #[test]
-fn a_name_is_judged_by_every_address_that_it_has() {
+fn each_address_of_a_name_is_checked() {
     let address = |text: &str| SocketAddr::new(text.parse().expect(text), 0);
     let kept = |guard: &Guard, least, found: &[&str]| {
         let found = found.iter().map(|it| address(it)).collect();
@@ -281,7 +281,7 @@ fn a_name_is_judged_by_every_address_that_it_has() {
 }
 
 #[test]
-fn the_resolver_of_connections_asks_the_same_function() {
+fn the_resolver_of_connections_uses_the_same_check() {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
@@ -356,12 +356,12 @@ fn a_flow_cannot_lift_the_guard() {
         let found = flow(&net, requires, config);
         assert!(found.starts_with("E0731 "), "{requires} {config}: {found}");
     }
-    // A proxy that no row names is not asked at all.
+    // A proxy that no permission names is not contacted.
     let config =
         "{:url \"http://93.184.216.34/\" :client-opts {:proxy \"http://169.254.169.254:80\"}}";
     let found = flow(&net, "", config);
     assert!(found.starts_with("E0960 "), "{found}");
-    // The project's own proxy stays the way out.
+    // The project's own proxy is still used.
     let net = Net::with(
         vec![json("1")],
         &[("flowstone.edn", "{:http {:proxy \"URL\"}}")],
@@ -374,7 +374,7 @@ fn a_flow_cannot_lift_the_guard() {
 }
 
 #[test]
-fn a_redirect_is_judged_like_a_first_request() {
+fn a_redirect_is_checked_like_a_first_request() {
     let to = |place: &str| reply("302 Found", &[&format!("location: {place}")], "");
     for place in [
         "http://169.254.169.254/",

@@ -1,5 +1,5 @@
-//! Tables of hostile input for the parts that read text from outside: patches, templates, answers of models, messages of
-//! MCP servers, CSV, JSON, XML and YAML. Each row is an input and how it ends: `ok`, or a part of the error.
+//! Tables of hostile input for the parts that read external text: patches, templates, model responses, MCP messages,
+//! CSV, JSON, XML and YAML. Each row is an input and its outcome: `ok`, or a part of the error.
 
 use flowstone_engine::codec::encode;
 use flowstone_lang::value::Value;
@@ -11,7 +11,7 @@ use serde_json::json;
 use crate::project::Project;
 use crate::wire;
 
-/// Compares each row with what is found, and fails with all that differ.
+/// Compares each row with its actual outcome, and fails with all that differ.
 #[track_caller]
 fn check(rows: &[(&str, &str)], find: impl Fn(&str) -> String) {
     let differing: Vec<String> = rows
@@ -29,7 +29,7 @@ fn check(rows: &[(&str, &str)], find: impl Fn(&str) -> String) {
     assert!(differing.is_empty(), "\n{}", differing.join("\n"));
 }
 
-/// Patches, applied to the lines `a` to `d`.
+/// Patches that are applied to the lines `a` to `d`.
 #[rustfmt::skip]
 const PATCHES: &[(&str, &str)] = &[
     ("", "line 1: it contains no file: a diff has lines such"),
@@ -59,7 +59,7 @@ const PATCHES: &[(&str, &str)] = &[
     ("--- a/f\n+++ b/f\n@@ -1 +1 @@\n\\ No newline at end of file\n-a\n+x\n", "ok"),
     ("--- a/f\n+++ b/f\n@@ -1,2 +1,2 @@\n-a\n+x\n b\n@@ -1,2 +1,2 @@\n-a\n+x\n b\n", "hunk 2: line 3 is `c` where it has `a`"),
     ("--- a/f\n+++ b/f\n@@ -3 +3 @@\n-c\n+x\n@@ -1 +1 @@\n-a\n+x\n", "hunk 2: line 4 is `d` where it has `a`"),
-    // Hunks without lines, and a mark before any line, do nothing; they could as well be refused.
+    // Hunks without lines, and a mark before any line, have no effect; refusing them would be right as well.
     ("--- a/f\n+++ b/f\n@@ -1,0 +1,0 @@\n", "ok"),
     ("--- a/f\n+++ b/f\n@@ -0,0 +0,0 @@\n", "ok"),
     ("--- a/f\n+++ b/f\n@@ -1 +1 @@\n-a\n*x\n", "line 3: the hunk `@@ -1 +1 @@` declares 1 old"),
@@ -95,7 +95,7 @@ fn patches() {
     });
 }
 
-/// Templates, rendered strictly over `{"a": 1, "items": [1, 2, 3]}`.
+/// Templates that are rendered strictly over `{"a": 1, "items": [1, 2, 3]}`.
 #[rustfmt::skip]
 const TEMPLATES: &[(&str, &str)] = &[
     ("{{", "the template is not well formed: invalid handlebars"),
@@ -167,7 +167,7 @@ fn templates() {
     }
 }
 
-/// Bodies that no provider should send; each is handed to every format.
+/// Bodies that no provider should send; each is passed to every format.
 #[rustfmt::skip]
 const BODIES: &[&str] = &[
     "", " ", "null", "true", "1", "\"text\"", "[]", "{}", "[[]]", "{\"a\":", "{\"a\":1}}", "\u{feff}{}", "<html><body>502</body></html>",
@@ -179,7 +179,7 @@ const BODIES: &[&str] = &[
 ];
 
 #[test]
-fn bodies_of_no_format() {
+fn bodies_without_a_known_format() {
     for provider in [
         "anthropic",
         "bedrock",
@@ -195,7 +195,7 @@ fn bodies_of_no_format() {
     }
 }
 
-/// Server-sent events that end no answer; each is streamed to every format, cut at every byte.
+/// Server-sent events that do not complete a response; each is streamed to every format, cut at every byte.
 #[rustfmt::skip]
 const STREAMS: &[&str] = &[
     "", "\n\n", ":\n\n", "data\n\n", "data:\n\n", "data: \n\n", "event: message_stop\n\n", "id: 1\n\nretry: 0\n\n", "data: null\n\n", "data: {}\n\n",
@@ -208,7 +208,7 @@ const STREAMS: &[&str] = &[
 ];
 
 #[test]
-fn streams_that_end_no_answer() {
+fn streams_without_a_complete_answer() {
     for provider in ["anthropic", "deepseek", "google", "mistral", "openai"] {
         for text in STREAMS {
             let shown = wire::stream(provider, text.as_bytes());
@@ -217,7 +217,7 @@ fn streams_that_end_no_answer() {
     }
 }
 
-/// Results of tools that are not: each is refused, and none ends the process.
+/// Invalid results of tools: each is refused, and none ends the process.
 #[rustfmt::skip]
 const RESULTS: &[(&str, &str)] = &[
     ("", "refused"), ("null", "refused"), ("[]", "refused"), ("7", "refused"), ("{\"content\":null}", "refused"), ("{\"content\":{}}", "refused"),
@@ -246,7 +246,7 @@ fn results_of_tools() {
     assert!(mcp::answer_of(deep.as_bytes()).is_none());
 }
 
-/// Schemas of tools, held against `{"a": 1}`.
+/// Schemas of tools, validated against `{"a": 1}`.
 #[rustfmt::skip]
 const TOOL_SCHEMAS: &[&str] = &[
     "{}", r#"{"type":7}"#, r#"{"type":"nothing"}"#, r##"{"$ref":"#"}"##, r##"{"$ref":"#/$defs/x"}"##, r#"{"$ref":"http://127.0.0.1:9/s.json"}"#,
@@ -264,7 +264,7 @@ fn schemas_of_tools() {
     }
 }
 
-/// CSV, read by function code.
+/// CSV texts that function code reads.
 #[rustfmt::skip]
 const CSV: &[(&str, &str)] = &[
     ("", "ok"), ("\n", "ok"), ("\n\n\n", "ok"), ("\"", "E0741"), ("a\n\"", "E0741"), ("a,b\n1", "E0741"), ("a\n1,2", "E0741"), ("a,a\n1,2", "E0741"),
@@ -284,7 +284,7 @@ fn csv() {
     });
 }
 
-/// XML and YAML of answers.
+/// XML and YAML texts of responses.
 #[rustfmt::skip]
 const XML: &[(&str, &str)] = &[
     ("", "it has no element (line 1, column 1)"), ("text", "there is text outside its root element (line 1, column"), ("<a>", "it ends before `a` is closed (line 1, column 4)"), ("</a>", "ill-formed document: close tag `</a>` does not match"), ("<a></b>", "ill-formed document: expected `</a>`, but `</b>` was"), ("<a/><b/>", "it has two root elements (line 1, column 9)"), ("<a x=1/>", "position 4: attribute value must be enclosed in `\"` or"), ("<a x=\"1\" x=\"2\"/>", "`a` has two attributes `x` (line 1, column 17)"),

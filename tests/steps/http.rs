@@ -1,4 +1,4 @@
-//! `:http` against a server on this machine.
+//! `:http` against a local server.
 
 use expect_test::{Expect, expect};
 use flowstone_flow::step::{Effect, Step};
@@ -8,7 +8,7 @@ use flowstone_steps::http::Http;
 use crate::server::{Say, Server, json, reply};
 use crate::world::{World, edn, wait};
 
-/// Performs one request, with `URL` in its config replaced, and shows what came back.
+/// Performs one request, with `URL` in its config replaced, and returns the outcome.
 #[track_caller]
 fn check(world: &World, answers: Vec<Say>, config: &str, expected: Expect) {
     let shown = wait(async {
@@ -19,7 +19,7 @@ fn check(world: &World, answers: Vec<Say>, config: &str, expected: Expect) {
     expected.assert_eq(&shown);
 }
 
-/// Performs one request, and tells when it may be tried again.
+/// Performs one request, and returns when it may be retried.
 fn retry_of(world: &World, answers: Vec<Say>, config: &str) -> String {
     let shown = wait(async {
         let server = Server::start(answers);
@@ -31,7 +31,7 @@ fn retry_of(world: &World, answers: Vec<Say>, config: &str) -> String {
     line.unwrap_or("never").to_owned()
 }
 
-/// Performs one request and shows what was sent.
+/// Performs one request, and returns what was sent.
 #[track_caller]
 fn sent(world: &World, config: &str, expected: Expect) {
     let shown = wait(async {
@@ -143,7 +143,7 @@ fn bytes_are_stored() {
 }
 
 #[test]
-fn requests_say_what_they_were_told() {
+fn requests_contain_the_configured_parts() {
     let world = World::new();
     sent(
         &world,
@@ -233,7 +233,7 @@ fn requests_say_what_they_were_told() {
 }
 
 #[test]
-fn secrets_are_added_and_never_written_down() {
+fn secrets_are_sent_and_never_recorded() {
     let world = World::new().secret("my-token", "s3cret");
     sent(
         &world,
@@ -311,7 +311,7 @@ fn secrets_are_added_and_never_written_down() {
 }
 
 #[test]
-fn secrets_are_hidden_in_each_form_they_take() {
+fn secrets_are_redacted_in_every_encoding() {
     let world = World::new().secret("t", "p&ss wörd");
     for auth in [
         "{:type :basic :username \"me\" :secret-ref :t}",
@@ -329,7 +329,7 @@ fn secrets_are_hidden_in_each_form_they_take() {
 }
 
 #[test]
-fn a_connection_is_the_settings_over_the_flow() {
+fn connection_settings_override_those_of_the_flow() {
     wait(async {
         let server = Server::start(vec![json("{}")]);
         let world = World::new()
@@ -401,7 +401,7 @@ fn a_template_shapes_the_request() {
 }
 
 #[test]
-fn a_status_that_is_an_error_says_what_the_server_said() {
+fn an_error_status_includes_the_message_of_the_server() {
     let world = World::new();
     let url = "{:url \"URL/a\"}";
     check(
@@ -438,7 +438,7 @@ fn a_status_that_is_an_error_says_what_the_server_said() {
               data: {:url "http://HOST/a" :method "GET" :status 429 :headers {:connection "close" :content-length "0" :retry-after "7"}}"#]],
     );
     for (headers, words) in [
-        // The server's own clock counts, whatever ours says.
+        // The clock of the server decides, whatever the local one says.
         (
             [
                 "date: Wed, 21 Oct 2015 07:28:00 GMT",
@@ -454,7 +454,7 @@ fn a_status_that_is_an_error_says_what_the_server_said() {
             "after 0ns",
         ),
         (
-            // By our own clock that is over.
+            // By the local clock, this instant has passed.
             ["x: y", "retry-after: Wed, 21 Oct 2015 07:30:30 GMT"],
             "after 0ns",
         ),
@@ -477,7 +477,7 @@ fn a_status_that_is_an_error_says_what_the_server_said() {
 }
 
 #[test]
-fn answers_that_are_not_whole_are_named() {
+fn incomplete_responses_are_reported() {
     let world = World::new();
     let head = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 100\r\n\r\n{\"half\":".to_vec();
     check(
@@ -560,7 +560,7 @@ fn answers_that_are_not_whole_are_named() {
 }
 
 #[test]
-fn requests_that_cannot_be_are_named() {
+fn impossible_requests_are_refused() {
     let world = World::new();
     for (config, expected) in [
         (
@@ -634,7 +634,7 @@ fn requests_that_cannot_be_are_named() {
         ),
     ] {
         let shown = wait(world.run(&Http, config));
-        // What the system's resolver says differs.
+        // The message of the system's resolver varies.
         let shown = match shown.split_once("cannot be reached: ") {
             Some((start, rest)) if start.contains("nowhere") => format!(
                 "{start}cannot be reached: ...\n{}",
@@ -757,7 +757,7 @@ fn metadata_and_link_local_addresses_are_refused() {
 }
 
 #[test]
-fn only_what_changes_nothing_counts_as_reading() {
+fn only_requests_without_side_effects_count_as_reads() {
     let effect = |config: &str| Http.effect(&edn(config));
     assert_eq!(effect("{:url \"x\"}"), Effect::Read);
     assert_eq!(effect("{:url \"x\" :method :get}"), Effect::Read);

@@ -1,5 +1,5 @@
-//! `:http` against servers that mean no good, or do not know what they do: a clear error each time, soon, with
-//! bounded memory, and nothing half-written is kept.
+//! `:http` against hostile or broken servers: a clear error each time, soon, with bounded memory, and without
+//! half-written results.
 
 use std::io::{Read as _, Write as _};
 use std::net::TcpListener;
@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use crate::net::{Net, contains};
 use crate::server::{Say, json, reply};
 
-/// A head and a body.
+/// Returns the bytes of a head and a body.
 fn raw(head: &str, body: &[u8]) -> Say {
     Say::Raw(headed(head, body))
 }
@@ -17,7 +17,7 @@ fn headed(head: &str, body: &[u8]) -> Vec<u8> {
     [head.replace('\n', "\r\n").as_bytes(), b"\r\n\r\n", body].concat()
 }
 
-/// One block of a gzip stream that stands for a million zeros or so, by itself.
+/// Returns one complete block of a gzip stream that expands to about a million zeros.
 fn zeros() -> Vec<u8> {
     let mut deflate = flate2::Compress::new(flate2::Compression::fast(), false);
     let mut out = Vec::with_capacity(64 << 10);
@@ -29,7 +29,8 @@ fn zeros() -> Vec<u8> {
 
 const GZIP: &[u8] = b"\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\xff";
 
-/// Asks, with and without `:persist`: the error begins like this, comes soon, and leaves nothing.
+/// Sends a request with and without `:persist`: the error begins with `expected`, comes soon, and leaves nothing
+/// behind.
 #[track_caller]
 fn refused(say: &dyn Fn() -> Say, options: &str, expected: &str) {
     for persist in ["", ":persist {:type :blob}"] {
@@ -46,13 +47,13 @@ fn refused(say: &dyn Fn() -> Say, options: &str, expected: &str) {
         let took = before.elapsed();
         assert!(took < Duration::from_secs(20), "{expected}: {took:?}");
         net.keeps_no_blob();
-        // A server that sends forever finds that nobody listens, and takes the next.
+        // The connection was closed, so an endless server does not get a second request.
         assert!(net.server.requests().len() == 1);
     }
 }
 
 #[test]
-fn answers_without_end_are_cut_off() {
+fn endless_responses_are_cut_off() {
     let block = vec![0; 1 << 20];
     let chunk = [b"100000\r\n".as_slice(), &block, b"\r\n"].concat();
     let endless = |head: &str, block: &[u8]| {
@@ -61,7 +62,7 @@ fn answers_without_end_are_cut_off() {
     };
     let large = "E0736 the answer of http://HOST/ is larger than 3000000 bytes";
     let most = ":client-opts {:max-response-bytes 3000000}";
-    // Of a size that it says, in chunks, and until it closes.
+    // With a content length, in chunks, and until the server closes.
     let said = endless("HTTP/1.1 200 OK\ncontent-length: 10737418240", &block);
     refused(&said, most, large);
     refused(
@@ -92,13 +93,13 @@ fn answers_without_end_are_cut_off() {
         most,
         large,
     );
-    // Of an error, as much is read as a person does.
+    // The body of an error is read only as far as it is shown.
     refused(
         &endless("HTTP/1.1 500 No", &block),
         "",
         "E0734 http://HOST/ answered 500",
     );
-    // The size is that of an answer that would come.
+    // The content length of HEAD is that of the response to GET, and is not limited.
     let net = Net::new(vec![raw(
         "HTTP/1.1 200 OK\ncontent-length: 10737418240",
         b"",
@@ -108,10 +109,10 @@ fn answers_without_end_are_cut_off() {
 }
 
 #[test]
-fn what_is_packed_is_measured_unpacked() {
+fn compressed_responses_are_limited_by_their_decompressed_size() {
     let large = "E0736 the answer of http://HOST/ is larger than 3000000 bytes";
     let most = ":client-opts {:max-response-bytes 3000000}";
-    // A gigabyte, in about one megabyte.
+    // A gigabyte, compressed to about one megabyte.
     let bomb = [GZIP, &zeros().repeat(1024)].concat();
     assert!(bomb.len() < 5 << 20, "{}", bomb.len());
     let head = format!(
@@ -130,7 +131,7 @@ fn what_is_packed_is_measured_unpacked() {
         "",
         "E0734 http://HOST/ answered 500",
     );
-    // Named so, and not; and cut off.
+    // A gzip header without gzip, gzip without the header, and a truncated stream.
     let head = "HTTP/1.1 200 OK\nconnection: close\ncontent-encoding: gzip";
     refused(
         &|| raw(head, b"plain text"),
@@ -150,7 +151,7 @@ fn what_is_packed_is_measured_unpacked() {
 }
 
 #[test]
-fn heads_that_are_not_are_refused() {
+fn malformed_heads_are_refused() {
     let many = "x-a: b\n".repeat(10_000);
     let long = "a".repeat(10 << 20);
     for (say, expected) in [
@@ -207,7 +208,7 @@ fn heads_that_are_not_are_refused() {
     ] {
         refused(&|| say.clone(), ":timeout 10", expected);
     }
-    // Announcements without end are waited for as long as the step says.
+    // Endless interim responses are read until the timeout of the step.
     let more = b"HTTP/1.1 100 Continue\r\n\r\n".to_vec();
     refused(
         &|| Say::Endless(Vec::new(), more.clone()),
@@ -217,7 +218,7 @@ fn heads_that_are_not_are_refused() {
 }
 
 #[test]
-fn bodies_that_do_not_come_whole_are_refused() {
+fn incomplete_bodies_are_refused() {
     let chunked = "HTTP/1.1 200 OK\ncontent-type: text/plain\ntransfer-encoding: chunked";
     let cut = "E0735 http://HOST/ closed the connection before its answer was complete (status 200, 3 bytes received)";
     for (say, expected) in [
@@ -243,7 +244,7 @@ fn bodies_that_do_not_come_whole_are_refused() {
     ] {
         refused(&|| say.clone(), ":timeout \"300ms\"", expected);
     }
-    // What is more than was said belongs to nobody.
+    // Bytes beyond the content length are dropped.
     let net = Net::new(vec![
         raw("HTTP/1.1 200 OK\ncontent-length: 3", b"abcHTTP/1.1 200 OK"),
         json("1"),
@@ -253,7 +254,7 @@ fn bodies_that_do_not_come_whole_are_refused() {
 }
 
 #[test]
-fn texts_that_are_not_are_refused() {
+fn invalid_texts_are_refused() {
     let typed = |kind: &str, body: &[u8]| {
         Net::new(vec![reply(
             "200 OK",
@@ -321,7 +322,7 @@ fn texts_that_are_not_are_refused() {
         &typed("application/xml", "<a>".repeat(200_000).as_bytes()).body("{:url \"URL\"}"),
         "E0737",
     );
-    // Entities and aliases that stand for much, and for files.
+    // Entities that expand to large texts, or refer to files.
     let laughs = "<!DOCTYPE l [<!ENTITY a \"ha\"><!ENTITY b \"&a;&a;&a;\"><!ENTITY f SYSTEM \"file:///etc/passwd\">]><l>&b;&f;</l>";
     contains(
         &typed("application/xml", laughs.as_bytes()).body("{:url \"URL\"}"),
@@ -338,7 +339,7 @@ fn texts_that_are_not_are_refused() {
 }
 
 #[test]
-fn tls_to_a_plain_port_is_named() {
+fn tls_to_a_plain_port_is_reported() {
     let port = TcpListener::bind("127.0.0.1:0").unwrap();
     let host = port.local_addr().unwrap().to_string();
     std::thread::spawn(move || {
@@ -361,7 +362,7 @@ fn tls_to_a_plain_port_is_named() {
     );
 }
 
-/// Ways to write this machine and a cloud's metadata service.
+/// Notations of this machine and of a cloud's metadata service.
 const INSIDE: &[&str] = &[
     "127.0.0.1",
     "127.1",
@@ -393,7 +394,7 @@ const INSIDE: &[&str] = &[
     "[fd12::1]",
 ];
 
-/// A proxy on this machine that has any address: it stands for the world outside.
+/// Starts a local proxy that answers for any address, as a stand-in for the network outside.
 fn outside(say: Say, settings: &str) -> Net {
     Net::with(
         vec![say],
@@ -405,7 +406,7 @@ fn outside(say: Say, settings: &str) -> Net {
 }
 
 #[test]
-fn a_redirect_leads_nowhere_further_in() {
+fn a_redirect_cannot_reach_a_more_private_zone() {
     for inside in INSIDE {
         let place = format!("http://{inside}:1/secret");
         let net = outside(reply("302 Found", &[&format!("location: {place}")], ""), "");
@@ -433,7 +434,7 @@ fn a_redirect_leads_nowhere_further_in() {
         assert!(found.starts_with(expected), "{place}: {found}");
         assert!(!found.contains("pw"), "{found}");
     }
-    // Each to the next, without end.
+    // Each redirect leads to the next, without end.
     let hops: Vec<Say> = (0..60)
         .map(|at| reply("302 Found", &[&format!("location: /{at}")], ""))
         .collect();
@@ -446,7 +447,7 @@ fn a_redirect_leads_nowhere_further_in() {
 }
 
 #[test]
-fn settings_keep_flows_outside() {
+fn deny_private_keeps_flows_out_of_private_networks() {
     for inside in INSIDE {
         let net = Net::with(
             vec![json("1")],
@@ -456,7 +457,7 @@ fn settings_keep_flows_outside() {
             "{{:url \"http://{inside}:1/\" :timeout 2 :retry {{:max-attempts 1}}}}"
         ));
         assert!(found.starts_with("E0731 "), "{inside}: {found}");
-        // Nor through a proxy.
+        // The same through a proxy.
         let net = outside(json("1"), ":deny-private true");
         let found = net.body(&format!(
             "{{:url \"http://{inside}:1/\" :retry {{:max-attempts 1}}}}"
@@ -482,7 +483,7 @@ fn settings_keep_flows_outside() {
         &ask(":deny-private true :allow-hosts [\"*.internal\" \"10.0.0.0/8\"]"),
         "E0731",
     );
-    // A flow cannot say otherwise.
+    // A flow cannot override it.
     let net = Net::with(
         vec![json("1")],
         &[("flowstone.edn", "{:http {:deny-private true}}")],
@@ -566,7 +567,7 @@ fn a_proxy_of_a_step_sees_no_secret() {
     }
     let (found, seen) = proxied(":headers {:x-own \"1\"}", ":connection :crm");
     assert!(found.starts_with("E1140 ") && seen.is_empty(), "{found}");
-    // A request with neither may use it, and a tunnel hides both.
+    // A request with neither may use the proxy, and a tunnel hides both.
     assert_eq!(proxied("", ":connection :crm").0, "1");
     let auth = ":auth {:type :bearer :secret-ref :t}";
     let (_, seen) = proxied("", &format!(":url \"https://93.184.216.34/\" {auth}"));
@@ -580,7 +581,7 @@ fn no_cut_shows_the_beginning_of_a_secret() {
     const KEY: &str = "sk-live-4711-abcdefghijklmnopqrstuvwxyz";
     let settings = "{:connections {:api {:base-url \"URL\" :auth {:type :bearer :secret-ref :t}}}}";
     let env = format!("T={KEY}");
-    // The message shows 200 characters, the preview 500 and the error's data 64 KiB.
+    // The message contains 200 characters, the preview 500, and the error's data 64 KiB.
     for start in [200, 500, (64 << 10) - "…".len()] {
         for within in [7, 20, KEY.len() - 1] {
             let body = format!(
@@ -627,7 +628,7 @@ fn a_step_cannot_set_headers_that_follow_from_the_request() {
 }
 
 #[test]
-fn proofs_stay_with_their_server() {
+fn credentials_stay_with_their_server() {
     for (auth, proof) in [
         (":auth {:type :bearer :secret-ref :t}", "authorization: "),
         (

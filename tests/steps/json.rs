@@ -189,7 +189,7 @@ fn what_is_not_json_is_described_with_its_place() {
 }
 
 #[test]
-fn numbers_are_written_with_their_own_digits() {
+fn written_numbers_keep_their_digits() {
     for text in [
         "9223372036854775808",
         "[-123456789012345678901234567890]",

@@ -1,7 +1,7 @@
 use crate::project::{Project, check_steps};
 
 #[test]
-fn values_are_kept() {
+fn values_are_stored() {
     check_steps(
         "kv",
         &[
@@ -153,7 +153,7 @@ fn keys_are_listed() {
 }
 
 #[test]
-fn what_is_wrong_is_said() {
+fn invalid_configs_are_refused() {
     let long = format!("{{:operation :get :key \"{}\"}}", "k".repeat(257));
     let large = format!(
         "{{:operation :set :key \"k\" :value \"{}\"}}",
@@ -203,7 +203,7 @@ fn what_is_wrong_is_said() {
 }
 
 #[test]
-fn a_key_is_gone_when_its_time_is_over() {
+fn an_expired_key_does_not_exist() {
     let project = Project::new();
     project.eval("(let [r (flow/step :kv :it {:operation :set :key \"k\" :value 1 :ttl 60})] r)");
     let get = "(let [r (flow/step :kv :it {:operation :get :key \"k\"})] (:exists? r))";

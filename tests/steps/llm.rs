@@ -1,4 +1,4 @@
-//! `:llm` against a server on this machine, and the wire format by itself.
+//! `:llm` against a local server, and the wire format on its own.
 
 use expect_test::{Expect, expect};
 use flowstone_flow::step::Progress;
@@ -16,14 +16,14 @@ const HELLO: &[&str] = &[
     "[DONE]",
 ];
 
-/// A stream that says just this.
+/// Returns a stream with this text.
 fn says(content: &str) -> Say {
     let delta = serde_json::json!({"model": "m-1", "choices": [{"delta": {"content": content}, "finish_reason": "stop"}],
         "usage": {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2}});
     events(&[&delta.to_string(), "[DONE]"])
 }
 
-/// A project whose `:ai` is the test's server.
+/// Creates a project whose `:ai` is the test's server.
 fn world(server: &Server) -> World {
     World::new()
         .secret("ai-key", "s3cret")
@@ -34,7 +34,7 @@ fn world(server: &Server) -> World {
         .timeout(2_000)
 }
 
-/// Performs a call and shows what came back.
+/// Performs a call, and returns the outcome.
 #[track_caller]
 fn check(answers: Vec<Say>, config: &str, expected: Expect) {
     let shown = wait(async {
@@ -45,7 +45,7 @@ fn check(answers: Vec<Say>, config: &str, expected: Expect) {
     expected.assert_eq(&shown);
 }
 
-/// Performs a call and shows the body of the request, or why none was sent.
+/// Performs a call, and returns the body of the request, or why none was sent.
 #[track_caller]
 fn sent(config: &str, expected: Expect) {
     let shown = wait(async {
@@ -60,7 +60,7 @@ fn sent(config: &str, expected: Expect) {
 }
 
 #[test]
-fn an_answer_streams_and_comes_back_whole() {
+fn a_streamed_answer_is_returned_whole() {
     wait(async {
         let server = Server::start(vec![events(HELLO)]);
         let world = world(&server);
@@ -102,7 +102,7 @@ fn a_server_that_does_not_stream_is_understood() {
 }
 
 #[test]
-fn the_request_holds_what_the_step_says() {
+fn the_request_contains_the_options_of_the_step() {
     sent(
         "{:connection :ai :system \"Be brief.\" :prompt {:a 1} :model \"big\" :temperature 0.5 :top-p 1 :stop \"END\" :max-tokens 16 \
           :seed 7 :reasoning-effort :low :provider-opts {:openai {:store false}}}",
@@ -303,7 +303,7 @@ fn a_template_gives_the_prompts() {
 }
 
 #[test]
-fn structured_answers_are_data_and_checked() {
+fn structured_answers_are_parsed_and_checked() {
     let config = "{:connection :ai :prompt \"x\" :output {:format :json :schema [:map [:n :int] [:kind [:enum :a :b]]]}}";
     check(
         vec![says(r#"{"n": 1, "kind": "a"}"#)],
@@ -386,7 +386,7 @@ fn a_wrong_answer_may_be_repaired() {
               }
             ]"#]].assert_eq(&serde_json::to_string_pretty(&body["messages"]).unwrap());
     });
-    // As often as it was told, and no more.
+    // Exactly the configured number of attempts.
     wait(async {
         let server = Server::start(vec![says("no")]);
         let config = "{:connection :ai :prompt \"x\" :output {:format :json :repair 2}}";
@@ -397,7 +397,7 @@ fn a_wrong_answer_may_be_repaired() {
 }
 
 #[test]
-fn calls_of_tools_are_put_together() {
+fn streamed_tool_calls_are_assembled() {
     check(
         vec![events(&[
             r#"{"choices":[{"delta":{"tool_calls":[{"index":0,"id":"c1","type":"function","function":{"name":"add","arguments":""}}]}}]}"#,
@@ -565,7 +565,7 @@ fn errors_have_the_same_codes_for_every_provider() {
 }
 
 #[test]
-fn a_stream_that_falls_silent_ends() {
+fn a_silent_stream_times_out() {
     wait(async {
         let server = Server::start(vec![stalled(&HELLO[..2])]);
         let world = world(&server).timeout(200);
@@ -579,7 +579,7 @@ fn a_stream_that_falls_silent_ends() {
 }
 
 #[test]
-fn what_cannot_be_done_fails_before_the_call() {
+fn unsupported_options_fail_before_the_call() {
     for (config, expected) in [
         (
             "{:connection :ai}",
@@ -672,14 +672,14 @@ fn what_cannot_be_done_fails_before_the_call() {
 }
 
 #[test]
-fn a_provider_that_is_not_there_is_named() {
+fn a_missing_provider_is_named() {
     let shown = wait(World::new().run(&Llm, "{:provider :opnai :prompt \"x\"}"));
     let wanted = "E0810 bad-config: there is no provider `:opnai`\n  hint: did you mean `:openai`?\n  hint: there are `:";
     assert!(shown.starts_with(wanted), "{shown}");
 }
 
 #[test]
-fn the_environment_is_enough() {
+fn a_provider_can_be_configured_by_the_environment() {
     let world = World::new();
     let shown = wait(world.run(&Llm, "{:connection :ai :prompt \"x\"}"));
     expect![[r#"
@@ -706,7 +706,7 @@ fn the_environment_is_enough() {
 }
 
 #[test]
-fn a_flow_may_bring_its_provider() {
+fn a_flow_may_define_its_provider() {
     wait(async {
         let server = Server::start(vec![says("{\"a\": 1}")]);
         let world = World::new().secret("local-api-key", "k-of-local").providers(&format!(
@@ -717,7 +717,7 @@ fn a_flow_may_bring_its_provider() {
             "{:provider :local :prompt \"x\" :output {:format :json :schema [:map [:a :int]]}}";
         assert!(world.run(&Llm, config).await.contains(":content {:a 1}"));
         let body = server.body(0);
-        // The provider does not claim to take schemas, so the schema is part of the prompt.
+        // The provider does not claim to support schemas, so the schema is part of the prompt.
         assert_eq!(body["response_format"]["type"], "json_object");
         assert!(
             body["messages"][0]["content"]

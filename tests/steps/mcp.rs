@@ -1,5 +1,5 @@
-//! `:mcp` over stdio: servers that behave, and servers that do not. They are shell scripts that say what they are told
-//! to, so that nothing has to be installed.
+//! `:mcp` over stdio, with valid and with broken servers. The servers are shell scripts with fixed responses, so that
+//! nothing has to be installed.
 
 use std::fs;
 use std::time::{Duration, Instant};
@@ -10,7 +10,7 @@ use flowstone_engine::outcome::RunOutcome;
 
 use crate::project::Project;
 
-/// A server of the handshake of 2025: `CALL` is what it does when a tool is called, `START` what it does first.
+/// A server with the handshake of 2025: `CALL` is its reaction to a tool call, `START` what it does first.
 const SERVER: &str = r#"
 echo started >> started.txt
 START
@@ -50,12 +50,12 @@ const FAKE: Fake = Fake {
     call: HI,
 };
 
-/// Returns the script of a server that behaves, and whose tools say `hi`.
+/// Returns the script of a valid server whose tools return `hi`.
 pub fn script() -> String {
     FAKE.script()
 }
 
-/// Returns the script of a server whose tools give this, as JSON without single quotes.
+/// Returns the script of a server whose tools return this result, as JSON without single quotes.
 pub fn script_giving(content: &str) -> String {
     let call = format!(
         r#"reply '"result":{{"content":{content},"structuredContent":{{"content":{content}}}}}'"#
@@ -85,7 +85,7 @@ impl Fake {
     }
 }
 
-/// Runs a body in a flow whose adapter is `:f/all`, and returns what it gives as text.
+/// Runs a body in a flow whose adapter is `:f/all`, and returns its result as text.
 fn run(project: &Project, body: &str) -> String {
     run_with(project, "", body)
 }
@@ -125,14 +125,14 @@ fn wait_for(project: &Project, file: &str, count: usize) {
     }
 }
 
-/// Has a server's tool called that does what `call` says.
+/// Calls a server's tool that does what `call` says.
 fn check_call(call: &'static str, expected: Expect) {
     let project = Fake { call, ..FAKE }.project();
     expected.assert_eq(&run(&project, ECHO));
 }
 
 #[test]
-fn what_a_tool_gives_is_a_value() {
+fn the_result_of_a_tool_is_a_value() {
     check_call(HI, expect![[r#"{:content "hi"}"#]]);
     check_call(
         r#"reply '"result":{"content":[{"type":"text","text":"{}"}],"structuredContent":{"temp":21.5,"at":["a","b"]}}'"#,
@@ -151,7 +151,7 @@ fn what_a_tool_gives_is_a_value() {
 }
 
 #[test]
-fn a_server_of_the_newer_revision_is_spoken_to_in_it() {
+fn the_newer_revision_is_used_if_the_server_supports_it() {
     let project = Fake {
         discover: NEW,
         initialize: "exit 9",
@@ -168,7 +168,7 @@ fn a_server_of_the_newer_revision_is_spoken_to_in_it() {
 }
 
 #[test]
-fn what_a_tool_says_went_wrong_is_an_error_of_its_own() {
+fn the_error_of_a_tool_has_its_own_code() {
     check_call(
         r#"reply '"result":{"isError":true,"content":[{"type":"text","text":"disk full"}]}'"#,
         expect!["E0833 the tool `echo` failed: disk full"],
@@ -198,7 +198,7 @@ fn what_a_tool_says_went_wrong_is_an_error_of_its_own() {
 
 #[test]
 fn a_hostile_server_does_no_harm() {
-    // What is no message is passed over.
+    // Lines that are not messages are skipped.
     check_call(
         r#"echo 'Listening on port 3000'; echo '{"half'; echo '{"jsonrpc":"2.0","method":"notifications/strange"}'; printf '\n'; reply '"result":{"content":[{"type":"text","text":"hi"}]}'"#,
         expect![[r#"{:content "hi"}"#]],
@@ -234,7 +234,7 @@ fn a_hostile_server_does_no_harm() {
 }
 
 #[test]
-fn answers_to_what_nobody_asked_are_waited_past_until_the_time_is_over() {
+fn unrequested_responses_are_skipped_until_the_timeout() {
     for call in [
         r#"id=999; reply '"result":{"content":[]}'"#,
         r#"printf '{"jsonrpc":"2.0","error":{"code":-32600,"message":"?"}}\n'"#,
@@ -251,7 +251,7 @@ fn answers_to_what_nobody_asked_are_waited_past_until_the_time_is_over() {
 }
 
 #[test]
-fn a_server_that_does_not_shake_hands_is_named_with_what_it_said() {
+fn a_failed_handshake_is_reported_with_the_output_of_the_server() {
     let cases = [
         (
             Fake {
@@ -307,7 +307,7 @@ fn a_server_that_does_not_shake_hands_is_named_with_what_it_said() {
 }
 
 #[test]
-fn a_server_that_ends_at_a_word_it_does_not_know_is_asked_in_the_older_way() {
+fn a_server_that_exits_on_the_newer_handshake_gets_the_older_one() {
     let project = Fake {
         discover: "exit 1",
         ..FAKE
@@ -335,7 +335,7 @@ fn a_connection_is_reused_and_a_broken_one_is_reopened() {
 }
 
 #[test]
-fn calls_side_by_side_share_a_connection() {
+fn concurrent_calls_share_a_connection() {
     let project = FAKE.project();
     let body = "(flow/pmap (fn [n] (:content (flow/step :mcp :echo {:adapter :f/all :tool \"echo\" :arguments {:message (str n)}}))) (range 12))";
     assert_eq!(run(&project, body).matches("hi").count(), 12);
@@ -343,7 +343,7 @@ fn calls_side_by_side_share_a_connection() {
 }
 
 #[test]
-fn arguments_are_held_against_the_schema_before_the_call() {
+fn arguments_are_validated_before_the_call() {
     let project = FAKE.project();
     let wrong = "(flow/step :mcp :echo {:adapter :f/all :tool \"echo\" :arguments {:mesage 7}})";
     expect![[r#"
@@ -371,7 +371,7 @@ fn tools_are_listed_as_the_adapter_allows_them() {
 }
 
 #[test]
-fn a_list_without_an_end_is_not_read_for_ever() {
+fn an_endless_list_of_tools_is_cut_off() {
     let list = r#"reply '"result":{"tools":[],"nextCursor":"again"}'"#;
     let project = Fake { list, ..FAKE }.project();
     expect!["E0832 `:fake` breaks the protocol: its list of tools has no end"]
@@ -383,7 +383,7 @@ fn a_list_without_an_end_is_not_read_for_ever() {
 }
 
 #[test]
-fn a_list_that_changed_is_asked_for_again() {
+fn a_changed_list_of_tools_is_requested_again() {
     let project = Fake {
         list: r#"if [ -f more ]; then reply '"result":{"tools":[{"name":"late","inputSchema":{"type":"object"}}]}'; else reply '"result":{"tools":[{"name":"echo","inputSchema":{"type":"object"}}]}'; fi"#,
         call: r#"touch more; printf '{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}\n'; reply '"result":{"content":[{"type":"text","text":"hi"}]}'"#,
@@ -397,7 +397,7 @@ fn a_list_that_changed_is_asked_for_again() {
 }
 
 #[test]
-fn adapters_and_tools_that_are_not_there_are_named() {
+fn missing_adapters_and_tools_are_named() {
     let project = FAKE.project();
     let adapter = ":allow-tools [\"echo\"]";
     for (config, expected) in [
@@ -428,7 +428,7 @@ fn adapters_and_tools_that_are_not_there_are_named() {
                   it takes `:adapter`"#]],
         ),
     ] {
-        // Computed, so that it is the step that says it.
+        // Computed, so that the error comes from the step and not from `check`.
         let body = format!("(let [config {config}] (flow/step :mcp :x (merge config {{}})))");
         expected.assert_eq(&run_with(&project, adapter, &body));
     }
@@ -459,7 +459,7 @@ fn a_server_sees_its_own_environment_only() {
     project.write("server.sh", script.as_bytes());
     project.write("sub/.keep", b"");
     let text = run(&project, ECHO);
-    // The server told its secret; the run's record does not.
+    // The server prints its secret, which the run's record does not contain.
     expect![[r#"
         E0832 `:fake` is gone in the middle of `echo`; its error output: token [secret]
           whether the tool did its work is not known; `:retry` tries again, with a new connection"#]].assert_eq(&text);
@@ -473,12 +473,12 @@ fn a_server_sees_its_own_environment_only() {
         env.contains("LEVEL") && env.contains("COUNT") && env.contains("PATH"),
         "{env}"
     );
-    // Cargo sets this for tests.
+    // Cargo sets this variable for tests.
     assert!(!env.contains("CARGO_MANIFEST_DIR"), "{env}");
 }
 
 #[test]
-fn what_is_wrong_with_a_connection_is_said() {
+fn invalid_connections_are_reported() {
     let cases = [
         (
             "{}",

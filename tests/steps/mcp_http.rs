@@ -9,18 +9,18 @@ use flowstone_engine::outcome::RunOutcome;
 use crate::project::Project;
 use crate::test_server::{Answer, Request, Server, event_stream, reply};
 
-/// What a server says to a message of a method.
+/// The response of a server to one message of a method.
 #[derive(Clone, Copy)]
 enum Say {
-    /// A JSON-RPC answer with this in it, as JSON.
+    /// A JSON-RPC response with this result, as JSON.
     Json(&'static str),
-    /// The same as an event of a stream.
+    /// The same response as an event of a stream.
     Event(&'static str),
-    /// An answer of HTTP: status line and headers, and a body.
+    /// A raw HTTP response: status line with headers, and a body.
     Http(&'static str, &'static str),
-    /// The beginning of a stream, then the connection closes.
+    /// The beginning of a stream; then the connection closes.
     CutOff,
-    /// More than anybody takes.
+    /// A response that is larger than the limit.
     Huge,
 }
 
@@ -85,7 +85,7 @@ impl Fake {
     }
 }
 
-/// Runs a flow that calls a tool of a server, and returns what it gives as text.
+/// Runs a flow that calls a tool of a server, and returns its result as text.
 fn run(base: &str, settings: &str) -> (Project, String) {
     let settings = format!(
         "{{:http {{:proxy false}} :connections {{:fake {{:backend :mcp :base-url \"{base}\" {settings}}}}}}}"
@@ -114,7 +114,7 @@ fn check(fake: Fake, expected: Expect) {
 }
 
 #[test]
-fn both_revisions_are_spoken_and_both_ways_to_answer() {
+fn both_revisions_and_both_kinds_of_responses_work() {
     check(FAKE, expect![[r#"{:content "hi"}"#]]);
     check(
         Fake {
@@ -141,7 +141,7 @@ fn both_revisions_are_spoken_and_both_ways_to_answer() {
         },
         expect![[r#"{:content "streamed"}"#]],
     );
-    // A server of before that knows no word of it.
+    // An older server that does not know the method.
     let unknown = Say::Http("404 Not Found\r\ncontent-type: text/plain", "no such thing");
     check(
         Fake {
@@ -153,7 +153,7 @@ fn both_revisions_are_spoken_and_both_ways_to_answer() {
 }
 
 #[test]
-fn who_we_are_is_shown_and_not_recorded() {
+fn credentials_are_sent_and_not_recorded() {
     let server = FAKE.start();
     let base = server.url("");
     let (project, text) = run(
@@ -176,7 +176,7 @@ fn who_we_are_is_shown_and_not_recorded() {
 }
 
 #[test]
-fn a_server_that_refuses_or_is_none_is_named() {
+fn a_server_that_refuses_or_does_not_speak_mcp_is_reported() {
     let all = |say| Fake {
         discover: say,
         initialize: say,
@@ -215,7 +215,7 @@ fn a_server_that_refuses_or_is_none_is_named() {
             E0831 `:fake` does not follow the MCP protocol: it answers a line that is not a message: EOF while parsing a value at line 1 column 8: {"half":
               check `:base-url` of the connection and `:path` of the adapter, or `:command`"#]],
     );
-    // Nobody follows it.
+    // The redirect is not followed.
     check(
         all(Say::Http(
             "302 Found\r\nlocation: http://169.254.169.254/",
@@ -228,7 +228,7 @@ fn a_server_that_refuses_or_is_none_is_named() {
 }
 
 #[test]
-fn a_call_that_goes_wrong_says_how() {
+fn a_failed_call_reports_its_cause() {
     let call = |call| Fake { call, ..FAKE };
     check(
         call(Say::Http("429 Too Many Requests\r\nretry-after: 7", "")),
@@ -265,7 +265,7 @@ fn a_call_that_goes_wrong_says_how() {
 }
 
 #[test]
-fn where_nobody_listens_and_where_nobody_may_ask_is_said() {
+fn unreachable_and_forbidden_addresses_are_reported() {
     let closed = TcpListener::bind("127.0.0.1:0").expect("a port");
     let address = closed.local_addr().expect("an address");
     drop(closed);

@@ -1,11 +1,11 @@
-//! `:approval` of named tools, in agents that are called as tools.
+//! `:approval` of named tools, in agents that other agents call as tools.
 
 use flowstone_lang::value::Value;
 
 use crate::agent::{Bench, calls, says};
 use crate::server::Say;
 
-/// A step that writes, an agent that has it, an agent that has that one, and one that has its own rules.
+/// A step that writes, an agent with that step, an agent with that agent, and an agent with its own rules.
 const TOOLS: &str = r#":steps [{:id :t/write :type :kv :description "Writes." :input-schema [:map] :defaults {:operation :set :key "done" :value 1}}]
  :agents [{:id :in/ner :description "Inner." :objective "Work." :input-schema [:map] :connection :ai :tools {:steps [:t/write]}}
           {:id :mid/dle :description "Middle." :objective "Work." :input-schema [:map] :connection :ai :tools {:agents [:in/ner]}}
@@ -25,7 +25,7 @@ fn body(agent: &str, approval: &str) -> String {
 }
 
 #[test]
-fn a_named_tool_is_asked_about_at_any_depth() {
+fn a_named_tool_needs_approval_at_any_depth() {
     let rows: &[(&str, &str, &[&str])] = &[
         (
             ":in/ner",
@@ -98,7 +98,7 @@ fn in_place_the_inner_agent_waits() {
 }
 
 #[test]
-fn what_is_not_named_is_performed() {
+fn tools_that_are_not_named_are_performed() {
     for approval in [r##"{:mode :tools :tool-names #{"another"}}"##, "false"] {
         let bench = Bench::with(
             TOOLS,
@@ -151,7 +151,7 @@ fn options_of_every_step_belong_to_the_flow() {
             "{name} {arguments}: {found}"
         );
     }
-    // A schema that names an option gives it to the model, and storing is a change.
+    // A schema that names an option exposes it to the model, and storing is a change.
     let bench = Bench::with(
         tools,
         vec![calls(&[("c1", "t_named", &list(kv))]), says("done")],

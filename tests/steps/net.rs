@@ -1,4 +1,4 @@
-//! A project and a server beside it: flows ask, and tests see what came and what comes of it.
+//! A project with a server beside it: flows send requests, and tests inspect the requests and the results.
 
 use crate::project::Project;
 use crate::server::{Say, Server, reply};
@@ -9,12 +9,12 @@ pub struct Net {
 }
 
 impl Net {
-    /// The server answers with these, in order, and with the last ever after.
+    /// Starts a server that gives these responses in order, and then repeats the last.
     pub fn new(answers: Vec<Say>) -> Net {
         Net::with(answers, &[])
     }
 
-    /// In texts of files, `URL` stands for the server's address.
+    /// The same with these files of the project. `URL` in their texts stands for the server's address.
     pub fn with(answers: Vec<Say>, files: &[(&str, &str)]) -> Net {
         let server = Server::start(answers);
         let texts: Vec<(&str, String)> = files
@@ -31,7 +31,7 @@ impl Net {
         }
     }
 
-    /// A server that takes everything.
+    /// Starts a server that accepts every request.
     pub fn quiet() -> Net {
         Net::new(vec![reply("204 No Content", &[], "")])
     }
@@ -42,17 +42,17 @@ impl Net {
         self.server.clean(&found)
     }
 
-    /// Performs one `:http` step; `take` is what the flow makes of its value.
+    /// Performs one `:http` step, and returns the expression `take` over its value.
     pub fn take(&self, take: &str, config: &str) -> String {
         self.eval(&format!("(let [r (flow/step :http :it {config})] {take})"))
     }
 
-    /// Performs one `:http` step and returns its body.
+    /// Performs one `:http` step, and returns the body of its value.
     pub fn body(&self, config: &str) -> String {
         self.take("(:body r)", config)
     }
 
-    /// Performs one `:http` step and returns what was asked.
+    /// Performs one `:http` step, and returns the request.
     pub fn sent(&self, config: &str) -> String {
         let before = self.server.requests().len();
         let found = self.take("r", config);
@@ -60,7 +60,7 @@ impl Net {
         requests.get(before).cloned().unwrap_or(found)
     }
 
-    /// The same of the body alone.
+    /// Performs one `:http` step, and returns only the body of the request.
     pub fn sent_body(&self, config: &str) -> String {
         let sent = self.sent(config);
         match sent.split_once("\n\n") {
@@ -69,7 +69,7 @@ impl Net {
         }
     }
 
-    /// The same of one header.
+    /// Performs one `:http` step, and returns only one header of the request.
     pub fn sent_header(&self, name: &str, config: &str) -> String {
         let sent = self.sent(config);
         let found = sent
@@ -79,7 +79,7 @@ impl Net {
         found.map_or_else(|| "none".to_owned(), |(_, value)| value.to_owned())
     }
 
-    /// Nothing of an answer that did not arrive is in the store.
+    /// Checks that the store holds nothing of an incomplete response.
     #[track_caller]
     pub fn keeps_no_blob(&self) {
         let folder = self.project.folder().join(".flowstone/blobs");
@@ -98,7 +98,7 @@ impl Net {
     }
 }
 
-/// An answer of a type.
+/// Returns a response with a content type.
 pub fn typed(content_type: &str, body: impl AsRef<[u8]>) -> Say {
     reply("200 OK", &[&format!("content-type: {content_type}")], body)
 }

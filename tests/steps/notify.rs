@@ -1,4 +1,4 @@
-//! Messages of `:notify` steps and of waits: what goes out, what is kept, what is tried again.
+//! Messages of `:notify` steps and of waits: the requests, the stored results, and retries.
 
 use std::sync::{Arc, Mutex};
 
@@ -14,7 +14,7 @@ const ASK: &str =
                     :json {:text \"Pay {{amount}}? {{approval-url}} or {{rejection-url}}\"
                            :wait \"{{wait-id}}\" :run \"{{run-id}}\" :old \"{approvalUrl}\"}}}}})";
 
-/// A project whose connection `:chat` leads to a server with these answers.
+/// Creates a project whose connection `:chat` leads to a server with these responses.
 fn project(answers: Vec<Say>, more: &str) -> (Project, Server) {
     let slot = Arc::new(Mutex::new(None));
     let kept = Arc::clone(&slot);
@@ -50,7 +50,7 @@ fn token(project: &Project) -> (String, String) {
 }
 
 #[test]
-fn who_may_answer_is_told_with_links() {
+fn a_notification_contains_links_to_answer() {
     let (project, server) = project(
         vec![reply("202 Accepted", &[], "")],
         ":server {:url \"https://flows.test/\" :workspace-id \"acme\"}",
@@ -68,7 +68,7 @@ fn who_may_answer_is_told_with_links() {
     let head = server.requests()[0].to_ascii_lowercase();
     assert!(head.starts_with("post /messages "), "{head}");
     assert!(head.contains("/ok/notify\n"), "no idempotency key: {head}");
-    // Not again when the run goes on, nor in the next process.
+    // It is not sent again when the run resumes, nor by the next process.
     let project = project.reopen();
     assert!(project.resume_all().is_empty());
     let answered = project.answer("k", &decode("{:action :approve}").expect("EDN"));
@@ -96,7 +96,7 @@ fn without_an_address_the_links_are_commands() {
 }
 
 #[test]
-fn a_notification_that_fails_is_tried_again_and_the_wait_stays_open() {
+fn a_failed_notification_is_retried_and_the_wait_stays_open() {
     let (project, server) = project(
         vec![
             reply("503 Service Unavailable", &[], "busy"),
@@ -120,7 +120,7 @@ fn a_notification_that_fails_is_tried_again_and_the_wait_stays_open() {
 }
 
 #[test]
-fn a_notification_that_cannot_help_is_told_once() {
+fn a_permanent_failure_of_a_notification_is_not_retried() {
     let (project, server) = project(vec![reply("404 Not Found", &[], "no such place")], "");
     assert!(project.eval(ASK).starts_with("waiting"));
     assert_eq!(server.requests().len(), 1);
@@ -136,7 +136,7 @@ fn a_notification_that_cannot_help_is_told_once() {
 }
 
 #[test]
-fn a_message_is_a_step_of_its_own() {
+fn a_notify_step_sends_a_message() {
     let (project, server) = project(
         vec![
             reply("202 Accepted", &[], ""),

@@ -1,4 +1,4 @@
-//! Packaged steps in runs that stop, are asked about and go on.
+//! Packaged steps in runs that stop, wait for an answer and resume.
 
 use flowstone_engine::codec::decode;
 use flowstone_engine::ports::WaitFilter;
@@ -6,7 +6,7 @@ use flowstone_lang::value::Value;
 
 use crate::project::Project;
 
-/// A packaged step of these keys, and a body.
+/// Returns a flow with a packaged step with these keys, and a body.
 fn flow(keys: &str, body: &str) -> String {
     format!(
         "{{:slug :packed :concurrency {{:type :singleton :on-new-version :coexist}}
@@ -16,7 +16,7 @@ fn flow(keys: &str, body: &str) -> String {
     )
 }
 
-/// Answers the question that is open.
+/// Answers the only open question.
 fn answer_first(project: &Project, payload: &Value) -> String {
     let waits = project.block_on(project.engine.list_waits(WaitFilter::default()));
     let waits = waits.expect("waits");
@@ -26,7 +26,7 @@ fn answer_first(project: &Project, payload: &Value) -> String {
 const ADD: &str = ":defaults {:code '(fn [{:keys [n]}] {:n (inc n)})} :project-result :total";
 
 #[test]
-fn a_run_that_waited_sees_the_same_again() {
+fn a_replay_after_a_wait_returns_the_same() {
     let project = Project::new();
     let body = "(let [a (flow/step :math/add {:n 1})
                       b (flow/step :math/add :named {:n 10})
@@ -45,7 +45,7 @@ fn a_run_that_waited_sees_the_same_again() {
 }
 
 #[test]
-fn what_was_skipped_or_given_is_not_projected() {
+fn skipped_and_given_values_are_not_projected() {
     let fails = ":defaults {:code '(fn [_] (throw (ex-info \"no\" {}))) :on-error :checkpoint}
                  :project-result :total :output-schema [:map [:total :int]]";
     let body = "(let [v (flow/step :math/add {:n 1})
@@ -54,7 +54,7 @@ fn what_was_skipped_or_given_is_not_projected() {
     let cases = [
         ("{:action :skip}", "[nil :go]"),
         ("{:action :use :value {:total 9}}", "[{:total 9} :go]"),
-        // What does not fit is asked for again.
+        // An invalid answer is asked for again.
         (
             "{:action :use :value {:n 9}}",
             "waiting: `add` waits for an answer 1",
@@ -67,7 +67,7 @@ fn what_was_skipped_or_given_is_not_projected() {
         let found = answer_first(&project, &decode(answer).expect("EDN"));
         let found = match found.contains("pause") {
             true => {
-                // A replay sees the same.
+                // A replay returns the same.
                 let project = project.reopen();
                 project.answer("k", &decode(":go").expect("EDN"))
             }
@@ -92,7 +92,7 @@ fn a_reviewed_value_is_projected() {
 }
 
 #[test]
-fn errors_compensation_and_races_are_as_of_other_steps() {
+fn errors_compensation_and_races_work_as_for_other_steps() {
     let project = Project::new();
     let cases = [
         (

@@ -7,7 +7,7 @@ fn function(value: &str, persist: &str) -> String {
 }
 
 #[test]
-fn a_blob_takes_the_place_of_a_result() {
+fn a_result_can_be_stored_as_a_blob() {
     let project = Project::new();
     let stored = project.eval(&format!(
         "(let [r {}
@@ -42,7 +42,7 @@ fn a_blob_takes_the_place_of_a_result() {
 }
 
 #[test]
-fn a_key_takes_the_place_of_a_result() {
+fn a_result_can_be_stored_under_a_key() {
     let project = Project::new();
     let found = project.eval(
         "(let [r (flow/step :function :make {:code '(fn [_] {:n 1}) :persist {:type :kv :key \"report:1\" :ttl 60}})
@@ -56,7 +56,7 @@ fn a_key_takes_the_place_of_a_result() {
 }
 
 #[test]
-fn a_table_takes_the_place_of_a_result() {
+fn a_result_can_be_stored_as_a_table() {
     let project = Project::new();
     let found = project.eval(
         "(let [r (flow/step :function :make {:code '(fn [_] {:body {:items [{:id 1 :s \"a\"} {:id 2 :s \"b\"}]}})
@@ -77,7 +77,7 @@ fn a_table_takes_the_place_of_a_result() {
 }
 
 #[test]
-fn what_is_wrong_is_said() {
+fn invalid_configs_are_refused() {
     let project = Project::new();
     for (value, persist, expected) in [
         (
@@ -150,7 +150,7 @@ fn what_is_wrong_is_said() {
 }
 
 #[test]
-fn nothing_is_done_for_a_result_that_cannot_be_stored() {
+fn an_invalid_persist_fails_before_the_step() {
     let project = Project::new();
     let found = project.eval("(let [r (flow/step :function :make {:code '(fn [_] (throw (ex-info \"ran\" {}))) :persist {:type :blobb}})] r)");
     assert!(found.starts_with("E0763"), "{found}");
@@ -161,7 +161,7 @@ fn nothing_is_done_for_a_result_that_cannot_be_stored() {
     );
 }
 
-/// Returns the content type and the bytes that a function's value is stored as.
+/// Returns the content type and the bytes of the blob that a function's value becomes.
 fn bytes(value: &str, persist: &str) -> (String, String) {
     let project = Project::new();
     let flow =
@@ -241,7 +241,7 @@ fn the_name_and_the_type_of_a_file_decide_its_bytes() {
             "application/yaml",
             "{\n  \"x\": [\n    1\n  ]\n}\n",
         ),
-        // Text stays as it is.
+        // Text is stored unchanged.
         ("\"{}\"", ":filename \"a.json\"", "application/json", "{}"),
         (
             "\"not json\"",
@@ -298,7 +298,7 @@ fn the_name_and_the_type_of_a_file_decide_its_bytes() {
 }
 
 #[test]
-fn what_was_stored_by_its_name_is_loaded_as_data() {
+fn a_blob_is_loaded_as_data_according_to_its_file_name() {
     let project = Project::new();
     for (value, name, expected) in [
         ("{:x [1 2.5 nil true]}", "a.json", "{:x [1 2.5 nil true]}"),

@@ -1,4 +1,4 @@
-//! A project in a scratch folder: flows run in it as they do for a user, on a simulated clock.
+//! A project in a scratch folder, in which flows run as they do for a user, on a simulated clock.
 
 use std::path::Path;
 use std::rc::Rc;
@@ -16,10 +16,10 @@ use flowstone_lang::value::Value;
 
 use crate::world::this_machine;
 
-/// 2026-03-01T00:00:00Z.
+/// The start of the clock, 2026-03-01T00:00:00Z.
 pub const START: i64 = 1_772_323_200_000;
 
-/// Secrets that a test knows.
+/// Secrets that the test defines.
 struct Known(Vec<(String, String)>);
 
 impl Secrets for Known {
@@ -41,12 +41,12 @@ impl Project {
         Project::with("{}")
     }
 
-    /// With these settings.
+    /// Creates a project with these settings.
     pub fn with(settings: &str) -> Project {
         Project::with_files(&[("flowstone.edn", settings)])
     }
 
-    /// With these files, such as its settings and `.env`.
+    /// Creates a project with these files, such as its settings and `.env`.
     pub fn with_files(files: &[(&str, &str)]) -> Project {
         let folder = tempfile::tempdir().expect("a scratch folder");
         for (name, text) in files {
@@ -55,7 +55,7 @@ impl Project {
         Project::at(folder, None)
     }
 
-    /// With these settings and these secrets, which the next process does not know.
+    /// Creates a project with these settings and these secrets, which are not available after a reopening.
     pub fn with_secrets(settings: &str, secrets: &[(&str, &str)]) -> Project {
         let folder = tempfile::tempdir().expect("a scratch folder");
         std::fs::write(folder.path().join("flowstone.edn"), settings).expect("a file");
@@ -64,7 +64,7 @@ impl Project {
             .map(|(name, text)| ((*name).to_owned(), (*text).to_owned()));
         let known = Known(known.collect());
         let names: Vec<String> = known.0.iter().map(|(name, _)| name.clone()).collect();
-        Project::knowing(folder, Some(Arc::new(known)), &names)
+        Project::with_secret_names(folder, Some(Arc::new(known)), &names)
     }
 
     /// Returns the folder of the project.
@@ -73,11 +73,11 @@ impl Project {
     }
 
     fn at(folder: tempfile::TempDir, secrets: Option<Arc<dyn Secrets>>) -> Project {
-        Project::knowing(folder, secrets, &[])
+        Project::with_secret_names(folder, secrets, &[])
     }
 
-    /// The same, with these names of secrets, which may be sent to servers of this machine.
-    fn knowing(
+    /// The same with these names of secrets, which may be sent to servers on this machine.
+    fn with_secret_names(
         folder: tempfile::TempDir,
         secrets: Option<Arc<dyn Secrets>>,
         known: &[String],
@@ -122,7 +122,7 @@ impl Project {
         }
     }
 
-    /// Closes the project and opens it again, as the next process does.
+    /// Closes the project and opens it again, as a new process does.
     pub fn reopen(self) -> Project {
         let Project {
             folder,
@@ -150,12 +150,12 @@ impl Project {
         std::fs::write(path, bytes).expect("a file");
     }
 
-    /// Runs a flow body and returns its outcome.
+    /// Runs a flow body, and returns its outcome.
     pub fn run(&self, body: &str) -> Result<RunOutcome, EngineError> {
         self.run_on(body, Value::map([]))
     }
 
-    /// Runs a flow body on an input and returns its outcome.
+    /// Runs a flow body with an input, and returns its outcome.
     pub fn run_on(&self, body: &str, input: Value) -> Result<RunOutcome, EngineError> {
         self.runtime.block_on(async {
             let path = self.folder.path().join("flow.edn");
@@ -191,7 +191,7 @@ impl Project {
         })
     }
 
-    /// Waits for something of the engine.
+    /// Waits for a future of the engine.
     pub fn block_on<T>(&self, future: impl Future<Output = T>) -> T {
         self.runtime.block_on(future)
     }
@@ -236,7 +236,7 @@ impl Project {
         loaded.unwrap_or_else(|| panic!("{:?}", checked.findings))
     }
 
-    /// Returns what `check` says about a flow file, a finding a line: its code, its words, its hints.
+    /// Returns the findings of `check` for a flow file, one a line: code, message and hints.
     pub fn check(&self, text: &str) -> String {
         let path = self.folder.path().join("checked.edn");
         std::fs::write(&path, text).expect("the scratch folder can be written");
@@ -253,7 +253,7 @@ impl Project {
         lines.collect::<Vec<_>>().join("\n")
     }
 
-    /// Returns the errors that `check` finds in a flow file, without its warnings: a line each.
+    /// Returns the errors that `check` finds in a flow file, one a line, without warnings.
     pub fn errors(&self, text: &str) -> String {
         let path = self.folder.path().join("checked.edn");
         std::fs::write(&path, text).expect("the scratch folder can be written");
@@ -304,7 +304,7 @@ pub fn shown(outcome: Result<RunOutcome, EngineError>) -> String {
     }
 }
 
-/// Runs each step config in one project, in order, and compares its result.
+/// Runs the step configs in one project, in order, and compares their results.
 pub fn check_steps(kind: &str, cases: &[(&str, &str)]) {
     let project = Project::new();
     let mut failures = Vec::new();

@@ -1,4 +1,4 @@
-//! Recordings: what is in their files, what answers from them, and what does not.
+//! Recordings: the contents of their files, and which requests they answer.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -13,7 +13,7 @@ use serde_json::{Value as Json, json};
 use crate::server::{Say, Server, events, json as json_answer, reply};
 use crate::world::{World, wait};
 
-/// A recording that was made in this folder of the world.
+/// Starts a recording in this folder of the world.
 const FOLDER: &str = "answers";
 
 fn recording(world: World) -> World {
@@ -45,7 +45,7 @@ fn names(folder: &Path) -> Vec<String> {
     names
 }
 
-/// All that a recording holds, as text.
+/// Returns the whole content of a recording as text.
 fn everything(world: &World) -> String {
     let folder = world.path().join(FOLDER);
     let texts = names(&folder)
@@ -79,7 +79,7 @@ fn an_exchange_is_a_readable_file_and_is_answered_without_a_server() {
         assert!(!everything(&world).contains("tok-123456"));
 
         let world = replaying(world);
-        // Another port, another order of keys: the same request.
+        // Another port and another order of keys make the same request.
         let moved = config.replace(&server.url, "http://localhost:9");
         assert_eq!(
             world
@@ -123,7 +123,7 @@ fn equal_requests_are_answered_in_their_order() {
 }
 
 #[test]
-fn another_request_shows_the_nearest() {
+fn an_unrecorded_request_shows_the_nearest() {
     wait(async {
         let server = Server::start(vec![json_answer("{}")]);
         let world = recording(World::new());
@@ -156,7 +156,7 @@ fn another_request_shows_the_nearest() {
 }
 
 #[test]
-fn the_parts_of_a_stream_stay_apart_and_a_broken_one_breaks_again() {
+fn chunks_of_a_stream_stay_apart_and_a_broken_stream_breaks_again() {
     wait(async {
         let piece = |text: &str| format!(r#"{{"choices":[{{"delta":{{"content":"{text}"}}}}]}}"#);
         let (one, other) = (piece("one "), piece("two"));
@@ -242,7 +242,7 @@ fn no_secret_is_in_a_file() {
             "{:url \"URL/a\" :auth {:type :api-key :query \"k\" :secret-ref :key}}",
             "{:url \"URL/b\" :auth {:type :basic :username \"robot\" :secret-ref :plain}}",
             "{:url \"URL/c?api_key=in-the-query\" :headers {:cookie \"a=b0nbon\" :x-my-token \"mine-444\"}}",
-            // What a server gave is a secret from then on.
+            // A token that a server issued is a secret from then on.
             "{:url \"URL/d\" :form {:client_secret \"in-the-form\" :again \"granted-987\"}}",
             "{:url \"http://user:pa55word@HOST/e\"}",
         ];
@@ -281,7 +281,7 @@ fn no_secret_is_in_a_file() {
 }
 
 #[test]
-fn bytes_come_back_as_they_were() {
+fn bytes_round_trip() {
     wait(async {
         let picture = [0_u8, 159, 146, 150, 255];
         let server = Server::start(vec![reply("200 OK", &["content-type: image/png"], picture)]);
@@ -322,7 +322,7 @@ fn a_folder_that_is_not_empty_is_left_alone() {
 const ABOUT: &str = r#"{"format": 1, "secrets": {"set": [], "unset": []}, "environment": {}}"#;
 
 #[test]
-fn what_is_wrong_in_a_recording_is_named() {
+fn invalid_recordings_are_reported() {
     let head = r#"{"exchange": 1, "step": "s", "at": "2026-03-01T00:00:00Z", "request": {"method": "GET", "url": "http://a/", "headers": {}}"#;
     let exchange = |rest: &str| format!("{head}{rest}}}");
     let cases: &[(&str, String, &str)] = &[
@@ -359,7 +359,7 @@ fn what_is_wrong_in_a_recording_is_named() {
         (
             "0001-s.json",
             "{}".into(),
-            "`request` is missing, or no object",
+            "`request` is missing, or is not an object",
         ),
         ("0001-s.json", head.into(), "it ends in the middle (line 1)"),
         (
@@ -394,14 +394,14 @@ fn what_is_wrong_in_a_recording_is_named() {
             exchange(
                 ", \"end\": \"complete\", \"response\": {\"status\": 200, \"headers\": {\"a\": 1}}",
             ),
-            "one of `headers` of the response is missing, or no text",
+            "one of `headers` of the response is missing, or is not a text",
         ),
         (
             "0001-s.json",
             exchange(
                 ", \"end\": \"complete\", \"response\": {\"status\": 200, \"headers\": {}, \"base64\": \"!\"}",
             ),
-            "something under `base64` is not that",
+            "a `base64` text is invalid",
         ),
         (
             "0001-s.json",
@@ -436,7 +436,7 @@ fn what_is_wrong_in_a_recording_is_named() {
 }
 
 #[test]
-fn a_request_whose_answer_was_lost_says_so() {
+fn a_request_without_a_recorded_response_is_reported() {
     wait(async {
         let world = World::new();
         world.write("answers/recording.json", ABOUT);

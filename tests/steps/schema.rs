@@ -213,7 +213,7 @@ fn problems_are_data_too() {
             "[{:in [:kids 0 :kids] :path [0 :kids 0 0 :kids] :schema [:vector [:ref :tree]] :message \"should be a vector, \
              but is 3 (an integer)\"}]",
         ),
-        // At most a few are told.
+        // At most five errors are reported.
         ("[:vector :int]", "[:a :b :c :d :e :f :g]", "5"),
     ] {
         let schema = parse(&value(schema)).unwrap();
@@ -291,7 +291,7 @@ fn bad_schemas_are_explained() {
 }
 
 #[test]
-fn json_is_decoded_as_the_schema_means_it() {
+fn json_is_decoded_according_to_the_schema() {
     for (schema, json, expected) in [
         (":keyword", "\"a\"", ":a"),
         ("[:enum :approve :reject]", "\"approve\"", ":approve"),

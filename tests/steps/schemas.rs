@@ -1,4 +1,4 @@
-//! The JSON Schemas of step types: they take what the docs show, and refuse what the engine refuses.
+//! The JSON Schemas of step types accept what the docs show and refuse what the engine refuses.
 
 use flowstone_engine::codec::decode;
 use flowstone_engine::json::to_json;
@@ -24,7 +24,7 @@ fn spec(kind: &str) -> &'static StepSpec {
     specs.find(|spec| spec.kind == kind).expect("a step type")
 }
 
-/// What is wrong with an instance, if anything.
+/// Returns the errors of an instance, if there are any.
 fn problem(schema: &Json, instance: &Json) -> Option<String> {
     let validator = jsonschema::draft202012::new(schema).expect("a schema");
     validator
@@ -33,7 +33,7 @@ fn problem(schema: &Json, instance: &Json) -> Option<String> {
         .map(|error| error.to_string())
 }
 
-/// Returns a config as JSON: code as text. `None` where something else in it is computed.
+/// Returns a config as JSON, with code as text; `None` if something else in it is computed.
 fn as_json(form: &Value, field: Option<&Field>) -> Option<Json> {
     let takes_code = field.is_some_and(|field| takes_code(field.type_));
     match form {
@@ -43,7 +43,7 @@ fn as_json(form: &Value, field: Option<&Field>) -> Option<Json> {
             let mut object = serde_json::Map::new();
             for (key, value) in map.iter() {
                 let name = flowstone_engine::json::name_text(key)?;
-                let inner = field.and_then(|field| inside(field.type_, &name));
+                let inner = field.and_then(|field| nested_field(field.type_, &name));
                 object.insert(name, as_json(value, inner)?);
             }
             Some(Json::Object(object))
@@ -63,16 +63,16 @@ fn takes_code(type_: FieldType) -> bool {
     }
 }
 
-fn inside(type_: FieldType, name: &str) -> Option<&'static Field> {
+fn nested_field(type_: FieldType, name: &str) -> Option<&'static Field> {
     match type_ {
         FieldType::Keys(fields) => fields.iter().find(|field| field.name == name),
-        FieldType::List(item) => inside(*item, name),
-        FieldType::Either(types) => types.iter().find_map(|type_| inside(*type_, name)),
+        FieldType::List(item) => nested_field(*item, name),
+        FieldType::Either(types) => types.iter().find_map(|type_| nested_field(*type_, name)),
         _ => None,
     }
 }
 
-/// Returns the literal configs of a kind in a form.
+/// Returns the literal configs of a kind within a form.
 fn configs(form: &Value, kind: &str, found: &mut Vec<Value>) {
     let parts: Vec<Value> = match form {
         Value::List(items) => items.iter().cloned().collect(),
@@ -119,7 +119,7 @@ fn examples_pass_their_schemas() {
 }
 
 #[test]
-fn what_the_engine_refuses_the_schema_refuses() {
+fn schemas_refuse_configs_that_the_engine_refuses() {
     let project = Project::new();
     for (kind, config) in [
         ("kv", "{:operation :get}"),
@@ -212,7 +212,7 @@ fn each_operation_has_its_schemas() {
     }
 }
 
-/// Providers of models take letters, digits, `_` and `-` in names.
+/// Model providers accept only letters, digits, `_` and `-` in names.
 #[test]
 fn tools_have_plain_names() {
     fn names(schema: &Json, found: &mut Vec<String>) {
@@ -248,7 +248,7 @@ fn tools_have_plain_names() {
 }
 
 #[test]
-fn other_spellings_lead_back() {
+fn other_spellings_are_normalized() {
     for (kind, given, expected) in [
         (
             "kv",
@@ -276,9 +276,9 @@ fn other_spellings_lead_back() {
     }
 }
 
-/// Each field and each operation of the step types that the reference describes stands in a row.
+/// Each field and each operation of the step types in the reference has a row.
 #[test]
-fn each_field_stands_in_a_row() {
+fn each_field_has_a_row() {
     let mut missing = Vec::new();
     for kind in [
         "files", "function", "http", "kv", "notify", "search", "sleep", "table", "time",

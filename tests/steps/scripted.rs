@@ -1,4 +1,4 @@
-//! `:provider :scripted`: answers that were written beforehand.
+//! `:provider :scripted`: responses from a script.
 
 use expect_test::{Expect, expect};
 use flowstone_flow::step::Progress;
@@ -6,21 +6,21 @@ use flowstone_steps::llm::Llm;
 
 use crate::world::{World, wait};
 
-/// A project whose `:ai` answers from this script.
+/// Creates a project whose `:ai` answers from this script.
 fn world(script: &str) -> World {
     World::new().settings(&format!(
         "{{:connections {{:ai {{:backend :scripted :script {script}}}}}}}"
     ))
 }
 
-/// Performs a call on a script and shows what came back.
+/// Performs a call on a script and returns the outcome.
 #[track_caller]
 fn check(script: &str, config: &str, expected: Expect) {
     expected.assert_eq(&wait(world(script).run(&Llm, config)));
 }
 
 #[test]
-fn a_turn_answers_by_how_much_was_answered_before() {
+fn the_number_of_earlier_answers_selects_the_turn() {
     let script = "{:turns [\"First.\" {:content {:n 2} :reasoning \"hm, so\" :finish-reason :stop :usage {:prompt-tokens 3 :completion-tokens 4 :cached-tokens 1}}]}";
     check(
         script,
@@ -40,7 +40,7 @@ fn a_turn_answers_by_how_much_was_answered_before() {
 }
 
 #[test]
-fn calls_of_tools_have_ids_and_may_be_wrong() {
+fn scripted_tool_calls_get_ids_and_may_be_invalid() {
     check(
         "{:turns [{:tool-calls [{:name \"files\" :arguments {:op \"list\"}} {:name \"files\" :arguments \"{oops\"} {:name :table :tool-call-id \"t\"}]}]}",
         "{:connection :ai :prompt \"x\" :tools [{:name \"files\"} {:name \"table\"}]}",
@@ -51,7 +51,7 @@ fn calls_of_tools_have_ids_and_may_be_wrong() {
 }
 
 #[test]
-fn a_script_is_chosen_by_what_is_said() {
+fn the_messages_select_the_script() {
     let script = "{:scripts [{:when \"security\" :turns [\"safe\"]} {:when \"judge\" :turns [\"good\"]}] :turns [\"else\"]}";
     let content = |config: &str| {
         let value = wait(world(script).value(&Llm, config));
@@ -77,7 +77,7 @@ fn a_script_is_chosen_by_what_is_said() {
 }
 
 #[test]
-fn a_script_that_is_over_shows_the_request() {
+fn an_exhausted_script_shows_the_request() {
     check(
         "{:turns [\"one\"]}",
         "{:connection :ai :system \"S\" :messages [{:role :user :content \"Hi\"} {:role :assistant :tool-calls [{:tool-call-id \"1\" :name \"add\" :arguments {:a 1}}]} {:role :tool :tool-call-id \"1\" :name \"add\" :content {:sum 2}}] :tools [{:name \"add\"}]}",
@@ -150,13 +150,13 @@ fn a_turn_may_fail_as_providers_do() {
         let shown = wait(world(&script).run(&Llm, config));
         assert!(shown.starts_with(expected), "{shown}");
     }
-    // Only at the second attempt and later.
+    // Only from the second attempt on.
     let script = "{:turns [{:content \"ok\" :error {:kind :unavailable :times 1}}]}";
     assert!(wait(world(script).run(&Llm, config)).starts_with("E0805"));
 }
 
 #[test]
-fn it_streams_in_pieces() {
+fn scripted_answers_are_streamed_in_pieces() {
     wait(async {
         let world = world(
             "{:turns [{:content \"one two three four five\" :reasoning \"a b\"}] :latency-ms 1 :piece-ms 1}",
@@ -190,7 +190,7 @@ fn it_streams_in_pieces() {
 }
 
 #[test]
-fn where_the_script_stands() {
+fn a_script_is_read_from_the_step_or_the_connection() {
     let own = "{:provider :scripted :prompt \"x\" :provider-opts {:scripted {:turns [\"own\"]}}}";
     assert!(wait(World::new().run(&Llm, own)).contains(":content \"own\""));
     let listed =

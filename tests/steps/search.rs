@@ -1,4 +1,4 @@
-//! `:search` by meaning, against an embedder on this machine, and what it keeps to itself.
+//! `:search` by meaning, against a local server of embeddings, and the texts that are never sent there.
 
 use flowstone_engine::ports::Secret;
 use flowstone_lang::reader::read_data;
@@ -11,7 +11,7 @@ use crate::project::{Project, shown};
 use crate::rows;
 use crate::world::wait;
 
-/// A project with an embedder and three documents.
+/// Creates a project with an embedder and three documents.
 pub fn project(server: &EmbeddingServer) -> Project {
     let project = Project::with(&settings(server, "m"));
     for (name, text) in [
@@ -55,7 +55,7 @@ fn texts_are_embedded_once() {
     assert_eq!(ask(&project, config, TITLES), "[\"menu.md\"]");
     let first = server.texts();
     assert_eq!(ask(&project, config, TITLES), "[\"menu.md\"]");
-    // Only the query: nothing is new.
+    // Only the query is embedded, because nothing is new.
     assert!(server.texts() <= first + 1, "{} {first}", server.texts());
     let before = server.texts();
     keep(&project, "again.md", "Soup, bread and cheese.");
@@ -77,7 +77,7 @@ fn texts_are_embedded_once() {
 }
 
 #[test]
-fn an_embedder_that_is_down_leaves_the_words() {
+fn without_the_embedder_only_words_are_searched() {
     let server = EmbeddingServer::start();
     let project = project(&server);
     server.refuse(100, 500);
@@ -88,7 +88,7 @@ fn an_embedder_that_is_down_leaves_the_words() {
         found.starts_with("E0729 the request to the embedder failed"),
         "{found}"
     );
-    // Two that pass are made good.
+    // Two transient errors are retried.
     server.refuse(2, 503);
     assert_eq!(
         ask(&project, ":query \"lunch\" :limit 1", of),
@@ -140,9 +140,9 @@ fn the_key_goes_to_the_embedder_only() {
     assert_eq!((error.code, error.kind), ("E0752", "missing-secret"));
 }
 
-/// No text is an operator of the index, and none breaks it.
+/// No text is an operator of the index, and none makes the query fail.
 #[test]
-fn hostile_queries() {
+fn hostile_queries_do_no_harm() {
     let project = rows::search::desk();
     let long = "soup ".repeat(200_000);
     let one_word = "x".repeat(1 << 20);

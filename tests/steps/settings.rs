@@ -1,4 +1,4 @@
-//! The settings file, `.env` and where secrets are found.
+//! The settings file, `.env`, and the places where secrets are found.
 
 use expect_test::{Expect, expect};
 use flowstone_engine::codec;
@@ -57,7 +57,7 @@ fn settings_are_one_map_with_known_keys() {
 }
 
 #[test]
-fn secrets_are_found_where_the_settings_say_or_by_their_name() {
+fn secrets_are_found_by_their_setting_or_their_name() {
     let world = World::new()
         .file("flowstone.edn", "{:secrets {:crm {:env \"FLOWSTONE_TEST_CRM\"} :key {:file \"key.txt\"} :gone {:file \"gone.txt\"}}}")
         .file("key.txt", "from-file\n")
@@ -79,13 +79,13 @@ fn secrets_are_found_where_the_settings_say_or_by_their_name() {
     assert_eq!(find("web-hook-secret").as_deref(), Some("two words"));
     assert_eq!(find("gone"), None);
     assert_eq!(find("empty"), None);
-    // The environment wins.
+    // The environment wins over the file.
     assert_ne!(find("PATH").as_deref(), Some("not-this"));
     assert_eq!(variable("web-hook.secret"), "WEB_HOOK_SECRET");
 }
 
 #[test]
-fn a_bad_line_of_dotenv_is_told_without_its_text() {
+fn an_invalid_dotenv_line_is_reported_without_its_text() {
     let world = World::new().file(".env", "OK=1\nKEY=\"s3cret\n");
     let error = ProjectSecrets::load(world.path(), &codec::decode("{}").unwrap())
         .err()

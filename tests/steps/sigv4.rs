@@ -1,9 +1,9 @@
-//! Signatures of AWS: its published vectors, and what its own library makes of a call to Bedrock.
+//! Signatures of AWS: its published vectors, and a call to Bedrock signed by its own library.
 
 use flowstone_engine::ports::Secret;
 use flowstone_steps::llm::sigv4::Signer;
 
-/// 30 August 2015, 12:36:00 UTC, as the vectors have it.
+/// The time of the vectors: 30 August 2015, 12:36:00 UTC.
 const THEN: i64 = 1_440_938_160_000;
 
 fn signer(token: Option<&str>) -> Signer {
@@ -34,7 +34,7 @@ fn signs(
     added.last().unwrap().1.clone()
 }
 
-/// Name, method, path, headers, body, the names and the signature.
+/// Name, method, path, headers, body, the signed headers and the signature.
 type Vector = (
     &'static str,
     &'static str,
@@ -129,14 +129,14 @@ fn published_vectors() {
 }
 
 #[test]
-fn a_token_of_a_session_is_signed_too() {
+fn a_session_token_is_signed_too() {
     let token = "AQoDYXdzEPT//////////wEXAMPLEtc764bNrC9SAPBSM22wDOk4x4HIZ8j4FZTwdQWLWsKWHGBuFqwAeMicRXmxfpSPfIeoIYRqTflfKD8YUuwthAx7mSEI/qkPpKPi/kMcGdQrmGdeehM4IC1NtBmUpp2wUE8phUZampKsburEDy0KPkyQDYwT7WZ0wq5VSXDvp75YU9HFvlRd8Tx6q6fE8YQcHNVXAkiY9q6d+xo0rKwT38xVqr7ZD0u0iPPkUL64lIZbqBAz+scqKmlzm8FDrypNC9Yjc8fPOLn9FX9KSYvKTr4rvx3iSIlTJabIQwj2ICCR/oLxBA==";
     let shown = signs(&signer(Some(token)), "POST", "/", &[], "");
     assert!(shown.ends_with("SignedHeaders=host;x-amz-date;x-amz-security-token, Signature=85d96828115b5dc0cfc3bd16ad9e210dd772bbebba041836c64533a82be05ead"), "{shown}");
 }
 
 #[test]
-fn a_path_is_written_in_percent_twice() {
+fn a_path_is_percent_encoded_twice() {
     let signer = Signer {
         region: "eu-west-1".into(),
         service: "bedrock".into(),
@@ -145,7 +145,7 @@ fn a_path_is_written_in_percent_twice() {
     let url = "https://bedrock-runtime.eu-west-1.amazonaws.com/model/arn%3Aaws%3Abedrock%3Aeu-west-1%3A1%3Ainference-profile%2Feu.anthropic.claude-v1%3A0/converse-stream";
     let kind = [("content-type".to_string(), "application/json".to_string())];
     let added = signer.sign("POST", &url.parse().unwrap(), &kind, b"{\"a\":1}", THEN);
-    // As botocore 1 signs it.
+    // The signature that botocore 1 computes.
     assert_eq!(
         added[1].1,
         "AWS4-HMAC-SHA256 Credential=AKIDEXAMPLE/20150830/eu-west-1/bedrock/aws4_request, SignedHeaders=content-type;host;x-amz-date, Signature=576e559b991c888550514046bb40af4cf45b14818a8b3bf4ff2d2589f542925a"
@@ -153,7 +153,7 @@ fn a_path_is_written_in_percent_twice() {
 }
 
 #[test]
-fn nothing_is_too_odd_to_be_signed() {
+fn odd_requests_can_be_signed() {
     for url in [
         "http://[::1]:80/?a",
         "http://h/%zz?%zz=%",

@@ -32,7 +32,7 @@ fn check(project: &Project, take: &str, cases: &[(&str, &str)]) {
 }
 
 #[test]
-fn cells_come_back_as_they_were_put_in() {
+fn cells_round_trip() {
     let row = r#"{:b true :l -9223372036854775808 :d 1.5 :m 12.50M :s "a'b\"c" :k :open/now :i #inst "2026-01-05T10:00:00.000Z" :v [1 {:a #{2}}] :n nil :u #uuid "00000000-0000-0000-0000-00000000000a"}"#;
     let project = Project::new();
     project.eval(&format!(
@@ -167,7 +167,7 @@ fn pages_and_order() {
 }
 
 #[test]
-fn groups_and_figures() {
+fn groups_and_metrics() {
     let project = orders();
     check(
         &project,
@@ -441,7 +441,7 @@ fn names_and_values_are_never_sql() {
             ),
             (
                 "{:op :query :table \"orders\" :sort [[:id \"desc; DROP TABLE t_1\"]]}",
-                "E0764 `:sort` has [:id \"desc; DROP TABLE t_1\"], which names no column and direction | write `[:column :asc]` or `[:column :desc]`",
+                "E0764 `:sort` has [:id \"desc; DROP TABLE t_1\"], which is not a column with a direction | write `[:column :asc]` or `[:column :desc]`",
             ),
             (
                 "{:op :query :table \"orders\" :where [[:id \"= 1 OR 1\" 1]]}",
@@ -453,7 +453,7 @@ fn names_and_values_are_never_sql() {
 }
 
 #[test]
-fn what_is_wrong_is_said() {
+fn invalid_operations_are_refused() {
     let project = orders();
     check(
         &project,
@@ -570,7 +570,7 @@ fn a_table_is_exported() {
 }
 
 #[test]
-fn answers_are_as_the_operations_say() {
+fn results_match_the_schemas_of_the_operations() {
     use flowstone_flow::step::Step as _;
     let project = orders();
     let operations = flowstone_steps::table::Table
@@ -604,7 +604,7 @@ fn answers_are_as_the_operations_say() {
     }
 }
 
-/// A fraction and a percentage say the same; 1 is a percentage, as all numbers above it are.
+/// A fraction and a percentage mean the same; 1 is a percentage, like all numbers above it.
 #[test]
 fn a_percentile_is_a_fraction_or_a_percentage() {
     let project = Project::new();

@@ -1,4 +1,4 @@
-//! Tables and what is hostile: names, cells and sizes that nobody should use.
+//! Hostile names, cells and sizes of tables.
 
 use crate::project::Project;
 use crate::rows::table::{check, refuses};
@@ -73,7 +73,7 @@ fn too_much_is_refused() {
             ),
         ],
     );
-    // Names that a flow gets from outside never reach an internal table.
+    // A name that a flow receives from outside never reaches an internal table.
     refuses(
         &project,
         &[

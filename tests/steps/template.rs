@@ -1,7 +1,7 @@
 use flowstone_steps::template::{check, render};
 use serde_json::json;
 
-fn shown(template: &str, strict: bool) -> String {
+fn rendered(template: &str, strict: bool) -> String {
     let data = json!({
         "name": "Ada <a@b.c>", "order-id": 17, "user": {"name": "Bo", "tags": ["x", "y"]},
         "items": [{"n": 1}, {"n": 2}, {"n": 3}], "empty": [], "none": null, "yes": true,
@@ -78,7 +78,7 @@ fn templates_render() {
         ("{{!-- a comment --}}x{{! another }}", "x"),
         ("{{ratio}}", "0.5"),
     ] {
-        assert_eq!(shown(template, false), expected, "{template}");
+        assert_eq!(rendered(template, false), expected, "{template}");
     }
 }
 
@@ -100,7 +100,7 @@ fn strict_templates_name_what_is_missing() {
         ),
         ("{{#if missing}}a{{else}}b{{/if}}", "b"),
     ] {
-        assert_eq!(shown(template, true), expected, "{template}");
+        assert_eq!(rendered(template, true), expected, "{template}");
     }
 }
 
@@ -124,7 +124,7 @@ fn bad_templates_are_explained() {
             "error: the template includes another with `{{>`, which templates here cannot; `#flow/include` puts texts together",
         ),
     ] {
-        assert_eq!(shown(template, false), expected, "{template}");
+        assert_eq!(rendered(template, false), expected, "{template}");
     }
     for template in [
         "{{#if a}}",
@@ -135,14 +135,14 @@ fn bad_templates_are_explained() {
     ] {
         assert!(check(template).is_err(), "{template}");
         assert!(
-            shown(template, false).starts_with("error: the template is not well formed"),
+            rendered(template, false).starts_with("error: the template is not well formed"),
             "{template}"
         );
     }
 }
 
 #[test]
-fn hostile_templates_come_to_an_end() {
+fn hostile_templates_terminate() {
     let numbers: Vec<u32> = (0..1000).collect();
     let data = json!({"a": numbers, "t": "x".repeat(100_000)});
     let each = |inner: &str, times: usize| {

@@ -1,8 +1,8 @@
-//! `:time`: what moments look like, and how they are read, written and moved.
+//! `:time`: formatting, parsing and computing instants.
 
 use crate::project::Project;
 
-/// Runs steps at a known moment; `T` stands for the start of a `:time` step.
+/// Returns a function that runs steps at a fixed instant; `T` stands for the start of a `:time` step.
 fn at(millis: i64) -> impl Fn(&str) -> String {
     let project = Project::new();
     project.clock.set(millis);
@@ -40,7 +40,7 @@ fn now_without_any_option() {
 }
 
 #[test]
-fn the_moment_is_journaled() {
+fn the_current_time_is_journaled() {
     let project = Project::new();
     project.clock.set(LATE);
     let found = project.eval(
@@ -55,7 +55,7 @@ fn the_moment_is_journaled() {
 }
 
 #[test]
-fn moments_are_read() {
+fn instants_are_parsed() {
     let run = at(LATE);
     for (config, expected) in [
         (
@@ -105,7 +105,7 @@ fn moments_are_read() {
 }
 
 #[test]
-fn moments_are_moved_by_the_calendar() {
+fn durations_are_added_by_the_calendar() {
     let run = at(LATE);
     for (config, expected) in [
         (
@@ -124,7 +124,7 @@ fn moments_are_moved_by_the_calendar() {
             "{:op :add :at \"2026-01-31\" :by 30}",
             "2026-01-31T00:00:30Z",
         ),
-        // A day of 23 hours.
+        // A day with 23 hours.
         (
             "{:op :add :at \"2026-03-28T12:00\" :by {:days 1} :timezone \"Europe/Berlin\"}",
             "2026-03-29T12:00:00+02:00",
@@ -197,7 +197,7 @@ fn moments_are_moved_by_the_calendar() {
 }
 
 #[test]
-fn what_is_wrong_is_named() {
+fn invalid_configs_are_refused() {
     let run = at(LATE);
     for (config, words) in [
         (

@@ -8,7 +8,7 @@ fn wait(config: &str) -> String {
 }
 
 #[test]
-fn a_sleep_is_as_long_as_it_says() {
+fn a_sleep_lasts_as_long_as_configured() {
     let project = Project::new();
     for (config, expected) in [
         ("{}", "{:slept-seconds 1}"),
@@ -51,7 +51,7 @@ fn a_wait_is_answered() {
 }
 
 #[test]
-fn an_answer_must_fit() {
+fn an_answer_must_match_the_validation() {
     let project = Project::new();
     project.eval(&wait(
         "{:key \"k\" :actions [:approve :reject] :validation {:required [:by]}}",
@@ -62,7 +62,7 @@ fn an_answer_must_fit() {
             && refused.contains("at [:action]: should be one of :approve, :reject, but is :maybe"),
         "{refused}"
     );
-    // From JSON: the action is a keyword all the same.
+    // In JSON the action is a string, and still becomes a keyword.
     let answer = from_json(&json!({"action": "approve", "by": "ada"}));
     assert_eq!(
         project.answer("k", &answer),
@@ -81,7 +81,7 @@ fn an_early_answer_is_kept() {
 }
 
 #[test]
-fn nobody_answers() {
+fn an_unanswered_wait_times_out() {
     let project = Project::new();
     project.eval(&wait(
         "{:key \"a\" :timeout \"1h\" :on-timeout :continue :default-value {:action :reject}}",
@@ -95,7 +95,7 @@ fn nobody_answers() {
 }
 
 #[test]
-fn the_project_says_what_is_too_long() {
+fn the_project_limits_the_timeout_of_waits() {
     let project = Project::with("{:waits {:max-timeout \"30d\"}}");
     assert_eq!(
         project.eval(&wait("{:timeout \"31d\"}")),
@@ -141,7 +141,7 @@ fn an_approval_offers_actions_and_takes_keywords() {
 }
 
 #[test]
-fn what_is_wrong_is_said() {
+fn invalid_configs_are_refused() {
     let project = Project::new();
     for (config, expected) in [
         (

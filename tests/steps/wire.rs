@@ -1,4 +1,4 @@
-//! The bench of wire formats: calls to bodies, and bytes to replies however they are cut.
+//! A bench for wire formats: encodes calls to bodies, and decodes bytes to replies however they are cut.
 
 use flowstone_steps::llm::PROVIDERS;
 use flowstone_steps::llm::call::{Call, Delta, Message, Part, Reply, Role, Tool, ToolCall};
@@ -7,12 +7,12 @@ use flowstone_steps::llm::error::LlmError;
 use flowstone_steps::sse;
 use serde_json::{Value as Json, json};
 
-/// The row of a provider.
+/// Returns the row of a provider.
 pub fn row(provider: &str) -> &'static Dialect {
     PROVIDERS.iter().find(|it| it.id == provider).unwrap()
 }
 
-/// A call that asks a model something.
+/// Returns a call with one question to a model.
 pub fn ask(model: &str, text: &str) -> Call {
     Call {
         model: model.into(),
@@ -29,7 +29,7 @@ pub fn tool(name: &str) -> Tool {
     }
 }
 
-/// What an assistant says when it calls tools: `(id, name, arguments)`.
+/// Returns the message of an assistant that calls tools: `(id, name, arguments)`.
 pub fn calling(calls: &[(&str, &str, &str)]) -> Message {
     Message {
         tool_calls: calls
@@ -44,7 +44,7 @@ pub fn calling(calls: &[(&str, &str, &str)]) -> Message {
     }
 }
 
-/// What a tool answers.
+/// Returns the message with a tool's result.
 pub fn answering(id: &str, name: Option<&str>, text: &str) -> Message {
     Message {
         tool_call_id: Some(id.into()),
@@ -60,7 +60,7 @@ pub fn image(url: &str) -> Part {
     }
 }
 
-/// The body that a provider is sent.
+/// Returns the body that is sent to a provider.
 pub fn body(provider: &str, call: &Call) -> Json {
     let row = row(provider);
     row.family.encode(call, row)
@@ -70,14 +70,14 @@ pub fn pretty(json: &Json) -> String {
     serde_json::to_string_pretty(json).unwrap()
 }
 
-/// Where a call goes.
+/// Returns the path that a call is sent to.
 pub fn address(provider: &str, base: &str, model: &str) -> String {
     let base = base.parse().unwrap();
     let url = row(provider).family.address(&base, &ask(model, "x"));
     url.to_string()
 }
 
-/// The bytes of server-sent events.
+/// Returns the bytes of server-sent events.
 pub fn events(data: &[&str]) -> Vec<u8> {
     data.iter()
         .map(|data| format!("data: {data}\n\n"))
@@ -85,7 +85,8 @@ pub fn events(data: &[&str]) -> Vec<u8> {
         .into_bytes()
 }
 
-/// Reads a stream whole, cut at every byte in two, and byte by byte: all give the same, which is shown.
+/// Reads a stream whole, cut in two at every byte, and byte by byte. All must give the same reply, which is returned as
+/// text.
 #[track_caller]
 pub fn stream(provider: &str, bytes: &[u8]) -> String {
     let whole = read(provider, &[bytes]);
@@ -98,13 +99,13 @@ pub fn stream(provider: &str, bytes: &[u8]) -> String {
     whole
 }
 
-/// Reads a whole answer.
+/// Reads a complete response, and returns the reply as text.
 pub fn whole(provider: &str, body: &str) -> String {
     let decoded = row(provider).family.decode(provider, body.as_bytes());
     show(decoded, &[])
 }
 
-/// The reply of a stream, for what comes after.
+/// Returns the reply of a stream, to be used in the next call.
 pub fn reply(provider: &str, bytes: &[u8]) -> Reply {
     let mut deltas = Vec::new();
     take(provider, &[bytes], &mut deltas).unwrap()

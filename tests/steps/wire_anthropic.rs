@@ -1,4 +1,4 @@
-//! Anthropic's format: bodies, streams, and what goes wrong.
+//! Anthropic's wire format: bodies, streams and errors.
 
 use expect_test::{Expect, expect};
 use flowstone_steps::llm::call::{Call, Message, Opaque, Options, Output, Role, ToolChoice};
@@ -58,7 +58,7 @@ fn reads(data: &[&str], expected: Expect) {
     expected.assert_eq(&stream(WHO, &events(data)));
 }
 
-/// A stream of one tool call whose arguments come in these pieces.
+/// Returns a stream of one tool call whose arguments come in these pieces.
 fn tool_stream(name: &str, pieces: &[&str], before: &[&str]) -> Vec<String> {
     let mut data = vec![START.to_string()];
     data.extend(before.iter().map(|it| (*it).to_string()));
@@ -91,7 +91,7 @@ fn addresses() {
 }
 
 #[test]
-fn generations_are_told_from_names() {
+fn model_generations_are_recognized_by_name() {
     let of = |name: &str| Claude::of(name).map(|it| format!("{it:?}"));
     let is = |major, minor| Some(format!("Claude {{ major: {major}, minor: {minor} }}"));
     for (name, expected) in [
@@ -351,7 +351,7 @@ fn the_conversation() {
 }
 
 #[test]
-fn how_an_answer_gets_its_form() {
+fn structured_answers() {
     let object = json!({"$schema": "s", "type": "object", "properties": {"minimum": {"type": "integer", "minimum": 1, "description": "A number"}, "tags": {"type": "array", "items": {"type": "string", "maxLength": 9}}}, "required": ["minimum", "tags"], "additionalProperties": false});
     let list = json!({"type": "array", "items": {"type": "string"}});
     let shown = |call: &Call| {
@@ -373,13 +373,13 @@ fn how_an_answer_gets_its_form() {
         change(&mut call);
         shown(&call)
     };
-    // The interface enforces the schema; constraints that it does not support are part of the description.
+    // The interface enforces the schema; constraints that it does not support become part of the description.
     expect![[r#"output_config: {"format":{"type":"json_schema","schema":{"type":"object","properties":{"minimum":{"type":"integer","description":"A number (minimum: 1)"},"tags":{"type":"array","items":{"type":"string","description":"(maxLength: 9)"}}},"required":["minimum","tags"],"additionalProperties":false}}}"#]].assert_eq(&case(
         "claude-haiku-4-5",
         schema(object.clone(), true),
         |_| {},
     ));
-    // Not closed, or not asked to be strict: a tool.
+    // An open schema, or one without `strict`, becomes a tool.
     expect![[r#"
         tools: [{"name":"flowstone_answer","description":"Gives the final answer.","input_schema":{"$schema":"s","type":"object","properties":{"minimum":{"type":"integer","minimum":1,"description":"A number"},"tags":{"type":"array","items":{"type":"string","maxLength":9}}},"required":["minimum","tags"],"additionalProperties":false}}]
         tool_choice: {"type":"tool","name":"flowstone_answer"}"#]].assert_eq(&case(
@@ -390,7 +390,7 @@ fn how_an_answer_gets_its_form() {
     expect![[r#"
         tools: [{"name":"flowstone_answer_value","description":"Gives the final answer.","input_schema":{"type":"object","properties":{"answer":{"type":"array","items":{"type":"string"}}},"required":["answer"]}}]
         tool_choice: {"type":"tool","name":"flowstone_answer_value"}"#]].assert_eq(&case("smollm2", schema(list.clone(), true), |_| {}));
-    // With other tools it may call those first.
+    // With other tools, the model may call those first.
     expect![[r#"
         tools: [{"name":"find","description":"It can find.","input_schema":{"type":"object","properties":{"n":{"type":"integer"}}}},{"name":"flowstone_answer","description":"Gives the final answer.","input_schema":{"$schema":"s","type":"object","properties":{"minimum":{"type":"integer","minimum":1,"description":"A number"},"tags":{"type":"array","items":{"type":"string","maxLength":9}}},"required":["minimum","tags"],"additionalProperties":false}}]
         tool_choice: {"type":"any"}"#]].assert_eq(&case("smollm2", schema(object.clone(), true), |call| {
@@ -429,7 +429,7 @@ fn how_an_answer_gets_its_form() {
 }
 
 #[test]
-fn tools_may_be_wanted_or_not() {
+fn tool_choices() {
     for (model, choice, expected) in [
         ("claude-opus-5", ToolChoice::Auto, "null null"),
         (
@@ -438,7 +438,7 @@ fn tools_may_be_wanted_or_not() {
             r#"{"type":"any"} null"#,
         ),
         ("claude-opus-5", ToolChoice::None, r#"{"type":"none"} null"#),
-        // It refuses to be made to.
+        // This model cannot be forced to call a tool.
         (
             "claude-opus-5-5",
             ToolChoice::Required,
@@ -457,7 +457,7 @@ fn tools_may_be_wanted_or_not() {
 }
 
 #[test]
-fn how_much_to_think() {
+fn efforts() {
     let lines: Vec<String> = [
         ("claude-sonnet-5-5", "high", None),
         ("claude-sonnet-5-5", "none", None),
@@ -529,7 +529,7 @@ fn text_comes_in_pieces() {
 }
 
 #[test]
-fn thoughts_and_calls_go_back_as_they_came() {
+fn thoughts_and_calls_are_sent_back_unchanged() {
     let data = [
         START,
         r#"{"type":"content_block_start","index":0,"content_block":{"type":"thinking","thinking":"","signature":""}}"#,
@@ -539,7 +539,7 @@ fn thoughts_and_calls_go_back_as_they_came() {
         r#"{"type":"content_block_stop","index":0}"#,
         r#"{"type":"content_block_start","index":1,"content_block":{"type":"redacted_thinking","data":"ZGF0YQ=="}}"#,
         r#"{"type":"content_block_start","index":2,"content_block":{"type":"text","text":""}}"#,
-        // Two blocks at once, the later one first.
+        // Two open blocks at once, with the later one first.
         r#"{"type":"content_block_start","index":4,"content_block":{"type":"tool_use","id":"t2","name":"count","input":{}}}"#,
         r#"{"type":"content_block_start","index":3,"content_block":{"type":"tool_use","id":"t1","name":"find","input":{}}}"#,
         r#"{"type":"content_block_delta","index":4,"delta":{"type":"input_json_delta","partial_json":""}}"#,
@@ -573,13 +573,13 @@ fn thoughts_and_calls_go_back_as_they_came() {
         body(WHO, &call)["messages"][1]["content"].to_string()
     };
     expect![[r#"[{"type":"thinking","thinking":"Two calls.","signature":"c2ln"},{"type":"redacted_thinking","data":"ZGF0YQ=="},{"type":"text","text":"Äh, so."},{"type":"tool_use","id":"t1","name":"find","input":{"n":1}},{"type":"tool_use","id":"t2","name":"count","input":{}}]"#]].assert_eq(&sent(said.clone()));
-    // A flow may change what was said: thoughts stay, the text is as it is now.
+    // A flow may change a message: its thoughts stay, and its text is the new one.
     expect![[r#"[{"type":"thinking","thinking":"Two calls.","signature":"c2ln"},{"type":"redacted_thinking","data":"ZGF0YQ=="},{"type":"text","text":"Otherwise."},{"type":"tool_use","id":"t2","name":"count","input":{}}]"#]].assert_eq(&sent(Message {
         content: Message::text(Role::Assistant, "Otherwise.").content,
         tool_calls: said.tool_calls[1..].to_vec(),
         ..said.clone()
     }));
-    // What another family wrote is not ours to read.
+    // Opaque data of another family are not read.
     expect![[r#"[{"type":"text","text":"Äh, so."},{"type":"tool_use","id":"t1","name":"find","input":{"n":1}},{"type":"tool_use","id":"t2","name":"count","input":{}}]"#]].assert_eq(&sent(Message {
         opaque: Some(Opaque {
             family: "google".into(),
@@ -612,7 +612,7 @@ fn an_answer_by_a_tool_is_plain_content() {
         call t1: find {"a": 
         tool_calls of "m" by "c""#]],
     );
-    // Data that is no object comes at the end in one piece.
+    // Input that is not an object is returned at the end in one piece.
     let value = |data: &[&str]| {
         let reply = reply(WHO, &events(data));
         assert!(reply.tool_calls.is_empty() && reply.opaque.is_none());
@@ -629,7 +629,7 @@ fn an_answer_by_a_tool_is_plain_content() {
 }
 
 #[test]
-fn why_it_stopped() {
+fn finish_reasons() {
     for (reason, expected) in [
         ("end_turn", "stop"),
         ("stop_sequence", "stop"),
@@ -658,7 +658,7 @@ fn why_it_stopped() {
 }
 
 #[test]
-fn whole_answers() {
+fn complete_responses() {
     expect![[r#"
         content: Hi
         reasoning: hm
@@ -710,7 +710,7 @@ fn whole_answers() {
 }
 
 #[test]
-fn what_goes_wrong_in_a_stream() {
+fn errors_in_a_stream() {
     let text =
         r#"{"type":"content_block_start","index":0,"content_block":{"type":"text","text":""}}"#;
     let error = |kind: &str, message: &str| {
@@ -755,7 +755,7 @@ fn what_goes_wrong_in_a_stream() {
             r#"{"type":"content_block_start","index":1,"content_block":"text"}"#.into(),
             expect!["E0808 bad-response: anthropic sent something that is not an answer: a block begins without a `type` (Later)"],
         ),
-        // Broken off.
+        // The stream breaks off.
         (
             r#"{"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"abc"}}"#.into(),
             expect!["E0807 cut-off: the answer of anthropic broke off after 3 characters (Later)"],
@@ -767,7 +767,7 @@ fn what_goes_wrong_in_a_stream() {
 }
 
 #[test]
-fn what_is_unknown_is_let_pass() {
+fn unknown_events_are_ignored() {
     reads(
         &[
             "",

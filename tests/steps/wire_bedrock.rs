@@ -1,4 +1,4 @@
-//! Bedrock's format: bodies, the framing of AWS, streams, and what goes wrong.
+//! Bedrock's wire format: bodies, the framing of AWS, streams and errors.
 
 use expect_test::{Expect, expect};
 use flowstone_steps::llm::Llm;
@@ -382,7 +382,7 @@ fn structured_answers() {
     expect![[r#"{"tools":[{"toolSpec":{"name":"flowstone_answer_value","inputSchema":{"json":{"type":"object","properties":{"answer":{"type":"array"}},"required":["answer"]}},"description":"Gives the final answer."}}],"toolChoice":{"tool":{"name":"flowstone_answer_value"}}}"#]].assert_eq(&config(&call));
     call.tools = vec![tool("find")];
     expect![[r#"{"tools":[{"toolSpec":{"name":"find","inputSchema":{"json":{"type":"object","properties":{"n":{"type":"integer"}}}},"description":"It can find."}},{"toolSpec":{"name":"flowstone_answer_value","inputSchema":{"json":{"type":"object","properties":{"answer":{"type":"array"}},"required":["answer"]}},"description":"Gives the final answer."}}],"toolChoice":{"any":{}}}"#]].assert_eq(&config(&call));
-    // For a model that cannot be forced to call a tool, the prompt asks for it.
+    // If a model cannot be forced to call a tool, the prompt asks for it.
     call.tools.clear();
     call.model = "meta.llama3-1-70b-instruct-v1:0".into();
     call.output = with(object);
@@ -471,7 +471,7 @@ fn text_and_usage() {
 }
 
 #[test]
-fn calls_and_thoughts_go_back_as_they_came() {
+fn calls_and_thoughts_are_sent_back_unchanged() {
     reads(
         &events(CALLS),
         expect![[r#"
@@ -493,7 +493,7 @@ fn calls_and_thoughts_go_back_as_they_came() {
 }
 
 #[test]
-fn ends() {
+fn finish_reasons() {
     let mut shown = String::new();
     for reason in [
         "end_turn",
@@ -580,7 +580,7 @@ fn exceptions_in_a_stream() {
 }
 
 #[test]
-fn what_is_no_answer() {
+fn invalid_responses_are_errors() {
     for name in [
         "messageStart",
         "contentBlockStart",
@@ -617,7 +617,7 @@ fn what_is_no_answer() {
 }
 
 #[test]
-fn an_answer_that_does_not_stream() {
+fn a_response_without_streaming() {
     let body = r#"{"output":{"message":{"role":"assistant","content":[{"reasoningContent":{"reasoningText":{"text":"hm","signature":"s"}}},{"text":"Hi"},{"toolUse":{"toolUseId":"t1","name":"find","input":{"n":1}}}]}},"stopReason":"tool_use","usage":{"inputTokens":1,"outputTokens":2,"totalTokens":3}}"#;
     expect![[r#"
         content: Hi
@@ -628,7 +628,7 @@ fn an_answer_that_does_not_stream() {
         bedrock: [{"reasoningContent":{"reasoningText":{"text":"hm","signature":"s"}}},{"text":"Hi"},{"toolUse":{"toolUseId":"t1","name":"find","input":{"n":1}}}]"#]].assert_eq(&whole(BEDROCK, body));
 }
 
-/// A stream, as Bedrock sends it.
+/// A stream as Bedrock sends it.
 fn streams(bytes: &[u8]) -> Say {
     answer(
         "200 OK",
@@ -650,7 +650,7 @@ fn world(server: &Server, auth: &str) -> World {
 const ASK: &str = "{:connection :ai :prompt \"Hi\"}";
 
 #[test]
-fn the_step_signs_and_asks() {
+fn the_step_signs_its_request() {
     wait(async {
         let server = Server::start(vec![streams(&events(TEXT))]);
         let shown = world(&server, "").run(&Llm, ASK).await;
@@ -713,7 +713,7 @@ fn credentials_by_name_and_by_token() {
 }
 
 #[test]
-fn where_it_is_follows_from_the_region() {
+fn the_address_follows_from_the_region() {
     let world = World::new();
     let ask = "{:provider :bedrock :model \"m\" :prompt \"x\"}";
     expect![[r#"

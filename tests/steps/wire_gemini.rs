@@ -1,4 +1,4 @@
-//! Google's format: bodies, streams, and what goes wrong.
+//! Google's wire format: bodies, streams and errors.
 
 use expect_test::{Expect, expect};
 use flowstone_steps::llm::Llm;
@@ -12,7 +12,7 @@ use crate::wire::{
 use crate::world::{World, wait};
 
 const GOOGLE: &str = "google";
-/// A stream that says "Grüß Gott".
+/// A stream with the text "Grüß Gott".
 pub const TEXT: &[&str] = &[
     r#"{"candidates":[{"content":{"parts":[{"text":"thinking...","thought":true}],"role":"model"},"index":0}],"usageMetadata":{"promptTokenCount":8,"totalTokenCount":8},"modelVersion":"gemini-2.5-flash","responseId":"r1"}"#,
     r#"{"candidates":[{"content":{"parts":[{"text":"Grüß"}],"role":"model"},"index":0}],"modelVersion":"gemini-2.5-flash","responseId":"r1"}"#,
@@ -190,7 +190,7 @@ fn structured_answers() {
           }
         }"#]],
     );
-    // Before the third generation tools and a form for the answer exclude one another.
+    // Before the third generation, tools and a schema for the answer exclude each other.
     call.tools = vec![tool("find")];
     let sent = body(GOOGLE, &call);
     assert!(sent.get("generationConfig").is_none());
@@ -372,7 +372,7 @@ fn text_and_thoughts() {
 }
 
 #[test]
-fn calls_get_ids_and_signatures_go_back() {
+fn calls_get_ids_and_signatures_are_sent_back() {
     reads(
         CALLS,
         expect![[r#"
@@ -396,7 +396,7 @@ fn calls_get_ids_and_signatures_go_back() {
     let sent = body(GOOGLE, &call);
     expect![[r#"[{"text":"Let me look."},{"functionCall":{"name":"find","args":{"n":1}},"thoughtSignature":"c2ln"},{"functionCall":{"name":"find","args":{"n":2}}},{"functionCall":{"id":"theirs","name":"now"}}]"#]].assert_eq(&sent["contents"][1]["parts"].to_string());
     expect![[r#"[{"functionResponse":{"name":"find","response":{"result":1}}},{"functionResponse":{"name":"find","response":{"result":1}}},{"functionResponse":{"name":"now","response":{"result":1},"id":"theirs"}}]"#]].assert_eq(&sent["contents"][2]["parts"].to_string());
-    // What another family gave is not for this one.
+    // Metadata from another family is not sent.
     call.messages[1].opaque = Some(Opaque {
         family: "anthropic".into(),
         blocks: json!([{"type": "thinking"}]),
@@ -405,7 +405,7 @@ fn calls_get_ids_and_signatures_go_back() {
 }
 
 #[test]
-fn ends() {
+fn finish_reasons() {
     let finish = |reason: &str| {
         let chunk = json!({"candidates": [{"content": {"parts": [{"text": "a"}]}, "finishReason": reason, "finishMessage": "why"}]});
         stream(GOOGLE, &events(&[&chunk.to_string()]))
@@ -490,7 +490,7 @@ fn errors_in_a_stream() {
 }
 
 #[test]
-fn what_is_no_answer() {
+fn invalid_responses_are_errors() {
     for data in [
         "{",
         "[]",
@@ -517,7 +517,7 @@ fn what_is_no_answer() {
 }
 
 #[test]
-fn an_answer_that_does_not_stream() {
+fn a_response_without_streaming() {
     let all = format!("[{}]", TEXT.join(",\n"));
     assert_eq!(whole(GOOGLE, &all), stream(GOOGLE, &events(TEXT)));
     expect![[r#"
@@ -528,7 +528,7 @@ fn an_answer_that_does_not_stream() {
 }
 
 #[test]
-fn the_step_asks_gemini() {
+fn the_step_calls_gemini() {
     wait(async {
         let server = Server::start(vec![server::events(TEXT)]);
         let world = World::new().secret("GOOGLE_API_KEY", "g-key-of-mine").settings(&format!(
@@ -573,7 +573,7 @@ fn equal_ids_of_calls_are_kept_apart() {
 }
 
 #[test]
-fn tools_of_the_provider_stand_beside_ours() {
+fn built_in_tools_are_sent_beside_the_tools_of_the_flow() {
     let mut call = ask("gemini-3-pro", "x");
     call.tools = vec![tool("find")];
     call.extra = vec![("tools".into(), json!([{"googleSearch": {}}]))];

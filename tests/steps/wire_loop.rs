@@ -1,5 +1,5 @@
-//! What the formats of Anthropic and Bedrock share in a conversation with tools: ids of calls, moving marks of what is to
-//! be kept, and tools of the provider's own.
+//! Features that the formats of Anthropic and Bedrock share in conversations with tools: ids of calls, moving cache
+//! marks, and built-in tools of the provider.
 
 use flowstone_steps::llm::call::{Call, Message, Role};
 use serde_json::{Value as Json, json};
@@ -14,7 +14,7 @@ const NOVA: &str = "amazon.nova-pro-v1:0";
 const START: &str = r#"{"type":"message_start","message":{"id":"m","model":"c"}}"#;
 const STOP: &str = r#"{"type":"message_stop"}"#;
 
-/// The place of each mark of what is to be kept, in the messages of a call.
+/// Returns the place of each cache mark in the messages of a call.
 fn marks(call: &Call) -> Vec<String> {
     let body = body(ANTHROPIC, call);
     let mut marks = Vec::new();
@@ -39,7 +39,7 @@ fn marks(call: &Call) -> Vec<String> {
 }
 
 #[test]
-fn the_mark_of_what_is_kept_moves_with_the_conversation() {
+fn cache_marks_move_with_the_conversation() {
     let mut call = ask("claude-sonnet-5-5", "Go.");
     call.tools = vec![tool("find")];
     assert!(marks(&call).is_empty());
@@ -59,7 +59,7 @@ fn the_mark_of_what_is_kept_moves_with_the_conversation() {
         call.messages.extend(results);
         assert_eq!(marks(&call), expected);
     }
-    // A question without tools is not gone on with.
+    // A call without tools is not continued, so it gets no mark.
     call.tools.clear();
     assert!(marks(&call).is_empty());
 }
@@ -93,7 +93,7 @@ fn equal_and_missing_ids_of_calls_are_kept_apart() {
 }
 
 #[test]
-fn tools_of_the_provider_stand_beside_ours() {
+fn built_in_tools_are_sent_beside_the_tools_of_the_flow() {
     let mut call = ask("claude-sonnet-5-5", "x");
     call.tools = vec![tool("find")];
     let search = json!({"type": "web_search_20250305", "name": "web_search"});
@@ -129,7 +129,7 @@ fn equal_ids_of_calls_are_kept_apart_by_bedrock() {
 }
 
 #[test]
-fn the_mark_of_what_is_kept_moves_with_a_conversation_on_bedrock() {
+fn cache_marks_move_with_a_conversation_on_bedrock() {
     let marks = |model: &str| {
         let mut call = ask(model, "Go.");
         call.tools = vec![tool("find")];
@@ -151,7 +151,7 @@ fn the_mark_of_what_is_kept_moves_with_a_conversation_on_bedrock() {
 }
 
 #[test]
-fn tools_of_bedrock_stand_beside_ours() {
+fn built_in_tools_of_bedrock_are_sent_beside_the_tools_of_the_flow() {
     let mut call = ask(CLAUDE, "x");
     call.tools = vec![tool("find")];
     let other = json!({"systemTool": {"name": "nova_grounding"}});

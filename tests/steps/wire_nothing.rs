@@ -1,9 +1,9 @@
-//! Answers in which the answer is missing, or is something else than text: they are errors that are tried again, in every
-//! family, and never a finished answer of nothing.
+//! Responses without an answer, or with something other than text: in every family they are errors that are retried,
+//! and never an empty final answer.
 
 use crate::wire::{events, stream, whole};
 
-/// Whole answers, by provider.
+/// Complete responses, by provider.
 const WHOLE: &[(&str, &str)] = &[
     (
         "deepseek",
@@ -89,7 +89,7 @@ const WHOLE: &[(&str, &str)] = &[
     ),
 ];
 
-/// Streams, by provider.
+/// Streamed responses, by provider.
 const STREAMS: &[(&str, &[&str])] = &[
     (
         "deepseek",
@@ -166,7 +166,7 @@ fn an_answer_without_text_is_not_a_finished_answer() {
     }
 }
 
-/// An answer may be empty, when the server says so in the format.
+/// An answer may be empty if the server says so in the format.
 #[test]
 fn an_empty_text_is_an_answer() {
     for (provider, body) in [

@@ -1,4 +1,4 @@
-//! OpenAI's Responses format: bodies, streams, and what goes wrong.
+//! OpenAI's Responses format: bodies, streams and errors.
 
 use expect_test::{Expect, expect};
 use flowstone_steps::llm::call::{Call, Message, Options, Output, Part, Role, ToolChoice};
@@ -24,7 +24,7 @@ const TEXT: &[&str] = &[
     r#"{"type":"response.completed","response":{"id":"resp_1","model":"gpt-5.4-2026-03-05","status":"completed","output":[{"type":"message","id":"msg_1","role":"assistant","content":[{"type":"output_text","text":"Grüß Gott","annotations":[]}]}],"usage":{"input_tokens":36,"input_tokens_details":{"cached_tokens":32},"output_tokens":87,"output_tokens_details":{"reasoning_tokens":64},"total_tokens":123}}}"#,
 ];
 
-/// Thoughts, then two calls whose pieces come mixed. The last event holds no items.
+/// Thoughts, then two calls with interleaved pieces. The last event holds no items.
 const CALLS: &[&str] = &[
     START,
     r#"{"type":"response.output_item.added","output_index":0,"item":{"type":"reasoning","id":"rs_1","summary":[]}}"#,
@@ -256,7 +256,7 @@ fn the_conversation() {
 }
 
 #[test]
-fn how_an_answer_gets_its_form() {
+fn structured_answers() {
     let lines: Vec<String> = [
         Output::Text,
         Output::Json,
@@ -284,7 +284,7 @@ fn how_an_answer_gets_its_form() {
 }
 
 #[test]
-fn who_reasons_is_asked_for_it() {
+fn reasoning_models_are_asked_for_their_reasoning() {
     let lines: Vec<String> = [
         ("gpt-5.4", None),
         ("gpt-5-chat-latest", None),
@@ -327,7 +327,7 @@ fn text_comes_in_pieces() {
         stop of "resp_1" by "gpt-5.4-2026-03-05"
         36 + 87 = 123, cached Some(32), kept None, thought Some(64)"#]],
     );
-    // Some servers tell neither places nor whole items.
+    // Some servers send neither positions nor complete items.
     reads(
         &[
             r#"{"type":"response.output_item.added","item":{"type":"message","id":"a","role":"assistant"}}"#,
@@ -345,7 +345,7 @@ fn text_comes_in_pieces() {
 }
 
 #[test]
-fn thoughts_and_calls_go_back_as_they_came() {
+fn thoughts_and_calls_are_sent_back_unchanged() {
     reads(
         CALLS,
         expect![[r#"
@@ -382,7 +382,7 @@ fn thoughts_and_calls_go_back_as_they_came() {
         {"type":"message","id":"msg_1","role":"assistant","phase":"commentary","content":[{"type":"output_text","text":"Äh.","annotations":[]}]}
         {"type":"function_call","call_id":"call_1","name":"find","arguments":"{\"n\":1}"}
         {"type":"function_call","call_id":"call_2","name":"count","arguments":"{}"}"#]].assert_eq(&sent(&said, json!({"store": false})));
-    // Changed by the flow.
+    // A message that the flow changed.
     let changed = Message {
         content: Vec::new(),
         tool_calls: said.tool_calls[1..].to_vec(),
@@ -391,7 +391,7 @@ fn thoughts_and_calls_go_back_as_they_came() {
     expect![[r#"
         {"type":"reasoning","id":"rs_1","summary":[{"type":"summary_text","text":"Two calls."},{"type":"summary_text","text":"Yes."}],"encrypted_content":"gAAA"}
         {"type":"function_call","call_id":"call_2","name":"count","arguments":"{}"}"#]].assert_eq(&sent(&changed, json!({})));
-    // Thoughts that are only named cannot go back to who has not kept them.
+    // Thoughts without encrypted content are sent back only to a server that stores them.
     let mut named = said;
     if let Some(opaque) = &mut named.opaque {
         opaque.blocks[0]["encrypted_content"] = Json::Null;
@@ -401,7 +401,7 @@ fn thoughts_and_calls_go_back_as_they_came() {
 }
 
 #[test]
-fn why_it_stopped() {
+fn finish_reasons() {
     let said = json!({"type": "message", "content": [{"type": "output_text", "text": "Hi"}]});
     for (response, expected) in [
         (json!({"status": "completed", "output": [said]}), "stop"),
@@ -443,7 +443,7 @@ fn why_it_stopped() {
 }
 
 #[test]
-fn whole_answers() {
+fn complete_responses() {
     for (body, expected) in [
         (
             r#"{"id":"r","model":"m","status":"completed","error":null,"output":[{"type":"reasoning","id":"rs","summary":[{"type":"summary_text","text":"hm"}]},{"type":"web_search_call","id":"ws"},{"type":"message","id":"a","content":[{"type":"output_text","text":"Hi"}]},{"type":"function_call","call_id":"c","name":"find","arguments":"{}"}],"usage":{"input_tokens":1,"output_tokens":2,"total_tokens":3}}"#,
@@ -491,7 +491,7 @@ fn whole_answers() {
 }
 
 #[test]
-fn what_goes_wrong_in_a_stream() {
+fn errors_in_a_stream() {
     let failed = |code: &str, message: &str| {
         json!({"type": "response.failed", "response": {"status": "failed", "error": {"code": code, "message": message}}}).to_string()
     };
@@ -511,7 +511,7 @@ fn what_goes_wrong_in_a_stream() {
         (r#"{"type":"response.output_text.delta","output_index":0}"#.into(), expect!["E0808 bad-response: openai sent something that is not an answer: an event has no `delta` (Later)"]),
         (r#"{"type":"response.output_text.delta","output_index":0,"delta":{}}"#.into(), expect!["E0808 bad-response: openai sent something that is not an answer: an event has no `delta` (Later)"]),
         (r#"{"type":"response.output_item.added","output_index":0,"item":"x"}"#.into(), expect!["E0808 bad-response: openai sent something that is not an answer: an event has no `item` (Later)"]),
-        // Broken off.
+        // The stream breaks off.
         (r#"{"type":"response.output_text.delta","output_index":0,"delta":"abc"}"#.into(), expect!["E0807 cut-off: the answer of openai broke off after 3 characters (Later)"]),
     ];
     for (event, expected) in cases {
@@ -520,7 +520,7 @@ fn what_goes_wrong_in_a_stream() {
 }
 
 #[test]
-fn what_is_unknown_is_let_pass() {
+fn unknown_events_are_ignored() {
     reads(
         &[
             "",
@@ -530,7 +530,7 @@ fn what_is_unknown_is_let_pass() {
             r#"{"type":"response.something_new","output_index":"x"}"#,
             r#"{"type":"response.created","response":{"id":7,"model":null,"usage":{"input_tokens":"many"}}}"#,
             r#"{"type":"response.output_item.added","output_index":18446744073709551615,"item":{"type":"hologram","depth":3}}"#,
-            // With the greatest place taken, the next unplaced item has none of its own.
+            // The greatest index is taken, so the next item without an index cannot get one.
             r#"{"type":"response.output_item.added","item":{"type":"hologram","id":"h","depth":4}}"#,
             r#"{"type":"response.output_text.delta","output_index":1,"delta":"Hi"}"#,
             r#"{"type":"response.completed","response":{"status":7,"output":{},"usage":{"input_tokens":-1,"output_tokens":2}}}"#,
@@ -544,9 +544,9 @@ fn what_is_unknown_is_let_pass() {
     );
 }
 
-/// llama.cpp makes chat completions of it, and takes the form of the answer only by its name there.
+/// llama.cpp converts the call to chat completions, and accepts the form of the answer only under the name used there.
 #[test]
-fn a_form_by_its_older_name() {
+fn llama_cpp_gets_the_schema_under_its_older_name() {
     let mut call = ask("small", "Is it wet?");
     call.output = Output::Schema {
         name: "answer".into(),
@@ -585,7 +585,7 @@ fn equal_and_missing_ids_of_calls_are_kept_apart() {
 }
 
 #[test]
-fn tools_of_the_provider_stand_beside_ours() {
+fn built_in_tools_are_sent_beside_the_tools_of_the_flow() {
     let mut call = ask("gpt-5.4", "x");
     call.tools = vec![tool("find")];
     let search = json!({"type": "web_search"});

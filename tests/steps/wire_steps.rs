@@ -1,4 +1,4 @@
-//! `:llm` over the formats of Anthropic and of OpenAI Responses, against a server on this machine.
+//! `:llm` over the formats of Anthropic and OpenAI Responses, against a local server.
 
 use expect_test::{Expect, expect};
 use flowstone_flow::step::Progress;
@@ -16,7 +16,7 @@ const TEXT: &[&str] = &[
     r#"{"type":"message_stop"}"#,
 ];
 
-/// An answer of the Responses interface, its text in these pieces.
+/// Returns a response of the Responses interface whose text comes in these pieces.
 fn responds(pieces: &[&str]) -> Say {
     let mut data = vec![
         r#"{"type":"response.created","response":{"id":"resp_1","model":"gpt-5.4"}}"#.to_string(),
@@ -30,7 +30,7 @@ fn responds(pieces: &[&str]) -> Say {
     server::events(&data)
 }
 
-/// A project whose `:claude` is the test's server.
+/// Creates a project whose `:claude` is the test's server.
 fn world(server: &Server) -> World {
     World::new()
         .secret("ANTHROPIC_API_KEY", "s3cret")
@@ -42,7 +42,7 @@ fn world(server: &Server) -> World {
 }
 
 #[test]
-fn a_step_asks_and_gets_an_answer() {
+fn a_step_returns_the_answer() {
     wait(async {
         let server = Server::start(vec![server::events(TEXT)]);
         let world = world(&server);
@@ -76,7 +76,7 @@ fn a_step_asks_and_gets_an_answer() {
 }
 
 #[test]
-fn what_a_model_does_not_take_fails_before_the_call() {
+fn unsupported_options_fail_before_the_call() {
     for (config, expected) in [
         (
             "{:connection :claude :prompt \"x\" :temperature 0.2}",
@@ -171,7 +171,7 @@ fn errors_of_the_server_are_named() {
     }
 }
 
-/// Performs a call with the connection `:ai` and shows path, body and outcome.
+/// Performs a call with the connection `:ai`, and returns path, body and outcome.
 #[track_caller]
 fn asks(connection: &str, config: &str, answer: Say, expected: Expect) {
     let shown = wait(async {
@@ -197,7 +197,7 @@ fn asks(connection: &str, config: &str, answer: Say, expected: Expect) {
 }
 
 #[test]
-fn openai_at_another_address_is_asked_over_chat_completions_unless_said() {
+fn openai_at_another_address_uses_chat_completions_by_default() {
     let chat = || {
         server::events(&[
             r#"{"model":"m","choices":[{"delta":{"content":"Hi"},"finish_reason":"stop"}]}"#,
@@ -249,7 +249,7 @@ fn openai_at_another_address_is_asked_over_chat_completions_unless_said() {
             {"model":"m","input":[{"role":"user","content":"x"}],"stream":true}
             {:cost-usd 4e-5 :finish-reason "stop" :content "Hi" :usage {:prompt-tokens 4 :completion-tokens 2 :total-tokens 6} :iterations 1 :provider :openai :tokens-used 6 :response-id "resp_1" :model "gpt-5.4"}"#]],
     );
-    // Only the newer interface has these.
+    // Only the newer interface has these options.
     asks(
         ":backend :openai",
         "{:connection :ai :prompt \"x\" :previous-response-id \"resp_0\"}",
@@ -268,7 +268,7 @@ fn openai_at_another_address_is_asked_over_chat_completions_unless_said() {
             {"model":"m","input":[{"role":"user","content":"x"}],"stream":true,"store":false,"truncation":"auto","user":"u"}
             {:cost-usd 4e-5 :finish-reason "stop" :content "Hi" :usage {:prompt-tokens 4 :completion-tokens 2 :total-tokens 6} :iterations 1 :provider :openai :tokens-used 6 :response-id "resp_1" :model "gpt-5.4"}"#]],
     );
-    // The key of the provider that defined the format is not sent to other servers that speak it.
+    // The key of the provider that defined a format is not sent to other servers with that format.
     asks(
         ":family :openai",
         ask,
@@ -304,7 +304,7 @@ fn openai_at_another_address_is_asked_over_chat_completions_unless_said() {
 }
 
 #[test]
-fn a_provider_of_ones_own_may_speak_any_family() {
+fn a_custom_provider_may_use_any_family() {
     for (family, answer, expected) in [
         (
             "anthropic",
@@ -357,7 +357,7 @@ fn a_provider_of_ones_own_may_speak_any_family() {
 }
 
 #[test]
-fn a_paused_turn_is_gone_on_with() {
+fn a_paused_turn_is_continued() {
     let paused = server::events(&[
         r#"{"type":"message_start","message":{"id":"m1","model":"claude-sonnet-5-5","usage":{"input_tokens":3,"output_tokens":1}}}"#,
         r#"{"type":"content_block_start","index":0,"content_block":{"type":"text","text":"I search. "}}"#,
@@ -378,7 +378,7 @@ fn a_paused_turn_is_gone_on_with() {
 }
 
 #[test]
-fn an_answer_is_cut_where_the_interface_has_no_stops() {
+fn stops_are_applied_if_the_interface_does_not_have_them() {
     for (pieces, expected) in [
         (
             &["one EN", "D two"][..],
@@ -437,7 +437,7 @@ fn an_answer_is_cut_where_the_interface_has_no_stops() {
     }
 }
 
-/// A character in two halves, in two events: every format gives it whole.
+/// A character is split between two events: every format restores it.
 #[test]
 fn halves_of_a_character_are_joined() {
     let claude = |half: &str| {

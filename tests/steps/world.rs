@@ -1,4 +1,4 @@
-//! A project in a scratch folder, in which a step can be performed: config text in, outcome text out.
+//! A project in a scratch folder in which tests perform steps: config text in, outcome text out.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -37,13 +37,13 @@ pub struct World {
     secrets: HashMap<String, String>,
     settings: Value,
     flow: Flow,
-    /// Of each step, in milliseconds.
+    /// The timeout of each step, in milliseconds.
     pub timeout: Option<i64>,
     pub is_clock_stopped: bool,
-    /// Sees requests before they are sent.
+    /// Receives requests before they are sent.
     pub exchanges: Option<Arc<dyn Exchanges>>,
     pub progress: Rc<RefCell<Vec<Progress>>>,
-    /// What the engine takes out of everything that is recorded.
+    /// The redactor that the engine applies to everything it records.
     pub hidden: RefCell<Vec<String>>,
 }
 
@@ -115,13 +115,13 @@ impl World {
         self
     }
 
-    /// Stops the clock, so that what is left of a timeout does not depend on how busy the machine is.
+    /// Stops the clock, so that the remaining timeout does not depend on the load of the machine.
     pub fn stop_clock(mut self) -> World {
         self.is_clock_stopped = true;
         self
     }
 
-    /// Performs a step; the answer as text.
+    /// Performs a step and returns its answer as text.
     pub async fn run(&self, step: &dyn Step, config: &str) -> String {
         match self.perform(step, config).await {
             Ok(outcome) => shown(outcome),
@@ -129,7 +129,7 @@ impl World {
         }
     }
 
-    /// Performs a step; its value.
+    /// Performs a step and returns its value.
     pub async fn value(&self, step: &dyn Step, config: &str) -> Value {
         match self.perform(step, config).await {
             Ok(Outcome::Value(value)) => value,
@@ -197,7 +197,7 @@ impl World {
         outcome
     }
 
-    /// Returns what a flow of a project may touch, whose flags allow this machine and send it the secrets of the test.
+    /// Returns the permissions of a flow whose flags allow this machine and the secrets of the test.
     fn permissions(&self) -> Arc<Permissions> {
         let home = self.path().join(".flowstone");
         let own = permissions::of_project(&self.settings, self.path(), &home);
@@ -229,7 +229,7 @@ impl World {
         }
     }
 
-    /// An error as text, without what differs from run to run.
+    /// Formats an error as text, without parts that differ from run to run.
     fn error(&self, error: &StepError) -> String {
         let mut text = format!("{} {}: {}", error.code, error.kind, error.message);
         match error.retry {
@@ -250,7 +250,7 @@ impl World {
     }
 }
 
-/// What the flags allow that a person would give: servers of this machine, and these secrets for them.
+/// The flags that a user would give: servers on this machine, and these secrets for them.
 pub fn this_machine<'a>(secrets: impl Iterator<Item = &'a str>) -> Allow {
     let rows = ["localhost", "127.0.0.1", "::1"].map(|host| NetRow::read(host).unwrap());
     let secrets = secrets.map(|name| SecretRow {
@@ -267,7 +267,7 @@ pub fn this_machine<'a>(secrets: impl Iterator<Item = &'a str>) -> Allow {
     }
 }
 
-/// Waits for a future on a runtime of its own.
+/// Waits for a future on its own runtime.
 pub fn wait<T>(future: impl Future<Output = T>) -> T {
     tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -356,7 +356,7 @@ impl Blobs for MemoryBlobs {
     }
 }
 
-/// The stores that these steps have no business with.
+/// Stores that these steps never use.
 struct Nothing;
 
 impl Changesets for Nothing {

@@ -1,4 +1,4 @@
-//! Who may start runs of an agent, and how many.
+//! Decides who may start runs of an agent, and how many.
 
 use flowstone_engine::feed_event::instant;
 use flowstone_engine::ids::RunId;
@@ -16,34 +16,34 @@ use super::spec::Audience;
 const HOUR_MS: i64 = 3_600_000;
 const DAY_MS: i64 = 86_400_000;
 
-/// Who makes a request.
+/// The caller of a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Who {
     pub kind: Kind,
-    /// The person, or the name of the token.
+    /// The id of the user, or the name of the token.
     pub id: String,
     /// The address that the request comes from.
     pub address: String,
-    /// What a run of an owner has as the one who started it.
+    /// The name under which runs of an owner are started.
     pub owner_name: String,
 }
 
-/// A kind of callers.
+/// The kinds of callers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     /// The owner of the project, or a program of the owner.
     Owner,
-    /// A person who is signed in to an app.
+    /// A user who is signed in to an app.
     User,
-    /// Somebody with the project's anonymous key.
+    /// A caller with the project's anonymous key.
     Anonymous,
 }
 
-/// The beginning of what runs of users have as the one who started them.
+/// The prefix of the names under which runs of users are started.
 const OF_USERS: &str = "graph:";
 
 impl Who {
-    /// Returns what a run has as the one who started it.
+    /// Returns the name under which the caller starts runs.
     pub fn started_by(&self) -> String {
         match self.kind {
             Kind::Owner => self.owner_name.clone(),
@@ -52,7 +52,7 @@ impl Who {
         }
     }
 
-    /// Returns the caller to whom keys of requests belong.
+    /// Returns the identity that idempotency keys belong to.
     pub fn identity(&self) -> String {
         match self.kind {
             Kind::Owner => format!("owner {}", self.id),
@@ -61,7 +61,7 @@ impl Who {
         }
     }
 
-    /// Tells whether a run is the caller's own.
+    /// Tells whether the caller started a run.
     pub fn has_started(&self, started_by: &str) -> bool {
         match self.kind {
             Kind::Owner => started_by == self.owner_name,
@@ -79,10 +79,10 @@ impl Who {
     }
 }
 
-/// Refuses callers whom the visibility of an agent leaves out, on the public routes.
+/// Refuses callers on the public routes whom the agent's visibility excludes.
 ///
 /// # Errors
-/// With status 403.
+/// A refusal with status 403.
 pub fn may_use(agent: &Agent, who: &Who) -> Result<(), GraphError> {
     let is_allowed = match (agent.visibility(), who.kind) {
         ("public", _) => true,
@@ -102,7 +102,7 @@ pub fn may_use(agent: &Agent, who: &Who) -> Result<(), GraphError> {
 /// Refuses a start over a limit of the agent. Runs of the owner are neither limited nor counted.
 ///
 /// # Errors
-/// With status 429, and the limit that is reached.
+/// A refusal with status 429 that names the limit.
 pub async fn within_limits(engine: &Engine, agent: &Agent, who: &Who) -> Result<(), GraphError> {
     if who.kind == Kind::Owner {
         return Ok(());
@@ -172,7 +172,7 @@ impl Started {
         Ok(Started(runs))
     }
 
-    /// Refuses one more start if as many as the limit allows fit a condition.
+    /// Refuses a start if the limit's number of runs already meets a condition.
     fn check(
         &self,
         agent: &Agent,
@@ -188,14 +188,14 @@ impl Started {
         if current < most {
             return Ok(());
         }
-        // One more may start when the oldest of the last ones leaves the hour.
+        // The next run may start when the oldest of the last ones is more than an hour old.
         let freeing = counted.get(most as usize - 1).or(counted.last());
         let reset = freeing.map_or(now_ms, |run| run.created_ms) + HOUR_MS;
         let wait = (reset - now_ms + 999) / 1_000;
         Err(limited(limit, current, most, instant(reset), wait))
     }
 
-    /// Returns what the models of the runs have cost, in dollars.
+    /// Returns the cost of the runs' model calls, in dollars.
     async fn cost(&self, engine: &Engine) -> Result<f64, GraphError> {
         let mut dollars = 0.0;
         for run in &self.0 {

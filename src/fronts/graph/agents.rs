@@ -1,4 +1,4 @@
-//! The stored agents of a project: a spec, and who may run it how often.
+//! The stored agents of a project: their specs, their callers and their limits.
 
 use flowstone_engine::Engine;
 use flowstone_engine::feed_event::instant;
@@ -17,7 +17,7 @@ use super::validate::{Report, validate};
 const COUNT: Shape = Shape::Int(1, 1_000_000);
 const TEXT: Shape = Shape::Text(10_000);
 
-/// The members of an agent, as requests give them.
+/// The members of an agent in requests.
 const AGENT: Shape = Shape::Object(&[
     Member::optional("name", Shape::Name(Name::Agent), "The name in addresses."),
     Member::optional("display_name", TEXT, "What people call it."),
@@ -85,7 +85,7 @@ const AGENT: Shape = Shape::Object(&[
     ),
 ]);
 
-/// How long the same body starts nothing new, in seconds, unless the agent says otherwise.
+/// How long an equal body starts no second run, in seconds, unless the agent sets another time.
 pub const DEDUPE_SECONDS: i64 = 60;
 
 /// A stored agent.
@@ -104,7 +104,7 @@ impl Agent {
         Some(Agent { name, row })
     }
 
-    /// Returns the agent as answers show it.
+    /// Returns the agent in the form of responses.
     pub fn to_json(&self) -> Json {
         Json::Object(self.row.clone())
     }
@@ -113,7 +113,7 @@ impl Agent {
         self.row.get(key).and_then(Json::as_str)
     }
 
-    /// Returns a limit; nothing if the agent has none.
+    /// Returns a limit; `None` if the agent does not have it.
     pub fn limit(&self, key: &str) -> Option<f64> {
         self.row.get(key).and_then(Json::as_f64)
     }
@@ -133,7 +133,7 @@ impl Agent {
             .unwrap_or(false)
     }
 
-    /// Returns how long the same body starts nothing new, in seconds.
+    /// Returns how long an equal body starts no second run, in seconds.
     pub fn dedupe_seconds(&self) -> i64 {
         let seconds = self.row.get("dedupe_window_seconds").and_then(Json::as_i64);
         seconds.unwrap_or(DEDUPE_SECONDS)
@@ -159,7 +159,7 @@ impl Agent {
         })
     }
 
-    /// Returns what models fall back to.
+    /// Returns the agent's fallback for models.
     pub fn fallback(&self) -> Fallback {
         Fallback {
             default_model: self.text("default_model").map(str::to_owned),
@@ -186,7 +186,7 @@ pub async fn get(engine: &Engine, name: &str) -> Result<Agent, GraphError> {
     row.and_then(Agent::of).ok_or_else(|| no_agent(name))
 }
 
-/// The answer to the name of an agent that does not exist, or that the caller may not know of.
+/// Returns the error for an agent that does not exist, or that the caller may not see.
 pub fn no_agent(name: &str) -> GraphError {
     GraphError::new(
         Status::NotFound,
@@ -276,10 +276,10 @@ pub async fn delete(engine: &Engine, name: &str) -> Result<(), GraphError> {
     }
 }
 
-/// Checks a spec, or the stored one, and says what the project lacks for it.
+/// Checks a given spec or the stored one, and returns what the project lacks for it.
 ///
 /// # Errors
-/// When no spec is given and there is no agent of that name.
+/// When no spec is given and no agent has that name.
 pub async fn check(engine: &Engine, name: &str, body: Option<Json>) -> Result<Report, GraphError> {
     let stored = get(engine, name).await;
     let fallback = stored.as_ref().map(Agent::fallback).unwrap_or_default();
@@ -303,7 +303,7 @@ fn body_is_wrapped(spec: &Json) -> bool {
     !spec.is_null()
 }
 
-/// Returns what the project lacks for a spec.
+/// Returns the tools and models that the project lacks for a spec.
 ///
 /// # Errors
 /// When the store cannot be read.
@@ -324,7 +324,7 @@ pub async fn warnings(
     Ok(super::project_warnings(spec, &target))
 }
 
-/// Takes the members of a body. `spec` is another name of `graph_spec`.
+/// Applies the members of a body. `spec` is another name for `graph_spec`.
 fn members(body: Json) -> Result<Map<String, Json>, GraphError> {
     let mut body = body;
     if let Json::Object(given) = &mut body

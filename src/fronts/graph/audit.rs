@@ -1,4 +1,4 @@
-//! The calls of tools in a run, as the audit shows them.
+//! The tool calls of a run, in the form of the audit.
 
 use flowstone_engine::codec::digest_bytes;
 use flowstone_engine::feed_event::instant;
@@ -7,17 +7,17 @@ use serde_json::{Map, Value as Json, json};
 /// A call of a tool.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Call {
-    /// The id that the model gave it, or the node's.
+    /// The id from the model, or that of the node.
     pub id: String,
     name: String,
     source: Json,
     node: Option<String>,
     args: Json,
     began_ms: i64,
-    /// How long a person was asked about it.
+    /// How long the call waited for the approval of a person.
     paused_ms: i64,
     ended_ms: Option<i64>,
-    /// `ok`, `error`, `denied` or `budget`; nothing while it is under way.
+    /// `ok`, `error`, `denied` or `budget`; `None` while the call is in progress.
     pub status: Option<String>,
     error: Option<String>,
 }
@@ -51,7 +51,7 @@ impl Call {
         self.error = text("error");
     }
 
-    /// Leaves the time that a person was asked out of the duration.
+    /// Subtracts the time of the approval from the duration.
     pub(super) fn paused(&mut self, millis: i64) {
         self.paused_ms += millis.max(0);
     }
@@ -61,7 +61,7 @@ impl Call {
             .map(|ended| (ended - self.began_ms - self.paused_ms).max(0))
     }
 
-    /// Returns the fields that both events of a call have.
+    /// Returns the fields that both events of a call share.
     pub(super) fn fields(&self) -> Map<String, Json> {
         let mut fields = Map::new();
         fields.insert("tool_call_id".to_owned(), json!(self.id));
@@ -71,7 +71,7 @@ impl Call {
         fields
     }
 
-    /// Returns the fields that the end of a call adds.
+    /// Returns the additional fields of the end of a call.
     pub(super) fn outcome(&self, data: &Json) -> Map<String, Json> {
         let mut fields = Map::new();
         match &self.error {
@@ -86,7 +86,7 @@ impl Call {
         fields
     }
 
-    /// Returns the row of the audit. Arguments are not part of it, only their digest.
+    /// Returns the row of the audit. It contains the digest of the arguments, not the arguments.
     pub fn row(&self, run: &str) -> Json {
         json!({
             "run_id": run,

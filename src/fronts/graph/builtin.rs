@@ -1,4 +1,4 @@
-//! The built-in tools of graph agents, as data: one row a tool. What they do is in `flow.graph` of the library.
+//! The built-in tools of graph agents, as data: one row a tool. They are implemented by `flow.graph` of the library.
 
 use serde_json::{Value as Json, json};
 
@@ -13,7 +13,7 @@ pub struct Builtin {
     pub doc: &'static str,
     pub mode: Mode,
     pub exposed_to: Audience,
-    /// The function of `flow.graph`; without one, the tool asks a person.
+    /// The function of `flow.graph` that implements it; `None` for the tool that asks a person.
     pub function: Option<&'static str>,
     /// The properties of the arguments, and the names of those that are required.
     pub arguments: fn() -> (Json, &'static [&'static str]),

@@ -1,4 +1,4 @@
-//! From a spec to a flow: the text of an ordinary flow definition, as a person would write it with `flow.graph`.
+//! Compiles a spec to the text of an ordinary flow definition, as a person would write it with `flow.graph`.
 //!
 //! The text depends on the spec, the project's tools and its model connections only, so equal inputs make one version of the
 //! flow.
@@ -14,7 +14,7 @@ use super::shape::Issue;
 use super::spec::{Audience, GraphSpec, LlmNode, Node, ToolRef};
 use text::{Lines, edn, keyword, quoted};
 
-/// What a spec is compiled for.
+/// The project and the caller that a spec is compiled for.
 #[derive(Debug, Clone, Copy)]
 pub struct Target<'a> {
     /// The name of the agent, or of the file.
@@ -23,7 +23,7 @@ pub struct Target<'a> {
     pub caller: Audience,
     pub known: &'a Known,
     pub models: &'a Models,
-    /// Whether the definition holds the spec itself.
+    /// Contains the spec if the definition is to include it.
     pub keeps_spec: Option<&'a Json>,
 }
 
@@ -40,7 +40,7 @@ pub fn slug(name: &str) -> String {
     }
 }
 
-/// Returns what is wrong with a spec in a project: the tools and models that it lacks, each once.
+/// Returns the tools and models that a spec needs and the project lacks, each once.
 pub fn lacks(spec: &GraphSpec, target: &Target<'_>) -> Vec<Issue> {
     let mut issues = Vec::new();
     for id in spec.chain() {
@@ -74,7 +74,7 @@ pub fn lacks(spec: &GraphSpec, target: &Target<'_>) -> Vec<Issue> {
     issues
 }
 
-/// Returns why a run cannot start with a reference; a function that is not marked is left out, unless a node is only its call.
+/// Returns why a run cannot use a tool. An unmarked function counts only if a node is a call of it.
 fn lacking(spec: &GraphSpec, target: &Target<'_>, tool: &ToolRef, is_node: bool) -> Option<String> {
     let name = &tool.name;
     match target.known.tool(spec, tool) {
@@ -106,7 +106,7 @@ fn noun(source: super::spec::Source) -> &'static str {
     }
 }
 
-/// Returns what an author should know about a spec in a project, beside what it lacks.
+/// Returns warnings for the author of a spec in a project, in addition to what it lacks.
 pub fn remarks(spec: &GraphSpec, target: &Target<'_>) -> Vec<Issue> {
     let mut remarks = Vec::new();
     for id in spec.chain() {
@@ -130,7 +130,7 @@ pub fn remarks(spec: &GraphSpec, target: &Target<'_>) -> Vec<Issue> {
 /// Compiles a spec to the text of a flow.
 ///
 /// # Errors
-/// What the project lacks: see [`lacks`].
+/// When the project lacks something: see [`lacks`].
 pub fn compile(spec: &GraphSpec, target: &Target<'_>) -> Result<String, Vec<Issue>> {
     let lacks = lacks(spec, target);
     if !lacks.is_empty() {
@@ -442,7 +442,7 @@ impl Flow<'_> {
     }
 }
 
-/// Returns the connection of a server, what its adapter says about the transport, and the slot that describes it.
+/// Returns the connection of a server, the transport of its adapter, and the slot that describes it.
 fn connection_of(server: &Server) -> (String, &'static str, Option<String>) {
     match &server.reach {
         Reach::Connection { name, is_program } => {
@@ -468,7 +468,7 @@ fn connection_of(server: &Server) -> (String, &'static str, Option<String>) {
     }
 }
 
-/// Returns the text of a flow that asks a server for its tools.
+/// Returns the text of a flow that requests the list of a server's tools.
 pub fn probe_flow(server: &Server) -> String {
     let (connection, transport, slot) = connection_of(server);
     let slot = slot.unwrap_or_default();

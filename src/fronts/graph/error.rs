@@ -1,11 +1,11 @@
-//! Why a request to a graph agent is refused.
+//! Errors of requests to graph agents.
 
 use flowstone_engine::EngineError;
 use serde_json::{Value as Json, json};
 
 use super::shape::Issue;
 
-/// What an answer says about a refusal.
+/// The members of an error response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Status {
     BadRequest,
@@ -17,19 +17,19 @@ pub enum Status {
     BadGateway,
 }
 
-/// A refusal, with its code as in `docs/errors`.
+/// A refused request, with its code as in `docs/errors`.
 #[derive(Debug, Clone)]
 pub struct Refusal {
     pub status: Status,
     pub code: &'static str,
     pub error: String,
-    /// Further members of the answer: `issues`, `existing_run_id`, `limit` and so on.
+    /// Further members of the response: `issues`, `existing_run_id`, `limit` and so on.
     pub more: Vec<(&'static str, Json)>,
-    /// After how many seconds a request may succeed.
+    /// The number of seconds after which a request may succeed.
     pub retry_after: Option<i64>,
 }
 
-/// Why a request fails.
+/// The reason why a request fails.
 #[derive(Debug, thiserror::Error)]
 pub enum GraphError {
     #[error("{}", .0.error)]
@@ -55,7 +55,7 @@ impl GraphError {
         }))
     }
 
-    /// Adds a member to the answer.
+    /// Adds a member to the response.
     #[must_use]
     pub fn with(mut self, name: &'static str, value: Json) -> GraphError {
         if let GraphError::Refused(refusal) = &mut self {
@@ -64,7 +64,7 @@ impl GraphError {
         self
     }
 
-    /// Sets after how many seconds a request may succeed.
+    /// Sets the number of seconds after which a request may succeed.
     #[must_use]
     pub fn after(mut self, seconds: i64) -> GraphError {
         if let GraphError::Refused(refusal) = &mut self {
@@ -73,7 +73,7 @@ impl GraphError {
         self
     }
 
-    /// A body, or a spec in it, that is not valid.
+    /// Returns the error for an invalid body, or an invalid spec in it.
     pub fn invalid(code: &'static str, error: impl Into<String>, issues: &[Issue]) -> GraphError {
         let list: Vec<Json> = issues.iter().map(Issue::to_json).collect();
         GraphError::new(Status::BadRequest, code, error).with("issues", json!(list))

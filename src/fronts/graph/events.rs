@@ -15,9 +15,9 @@ use serde_json::{Map, Value as Json, json};
 
 use super::audit::Call;
 
-/// The key under which the input of a run is kept that is not an object.
+/// The key under which an input that is not an object is kept.
 pub const BARE_INPUT: &str = "graph/value";
-/// The key under which the input of a flow has the address that is called when the run is over.
+/// The key of a flow's input with the address that is called when the run ends.
 pub const WEBHOOK: &str = "graph/webhook";
 /// The kind of the exceptions that `flow.graph` throws.
 const KIND: &str = "graph";
@@ -27,7 +27,7 @@ const KIND: &str = "graph";
 pub struct RunEvent {
     /// The number in the run, counted from 1.
     pub seq: i64,
-    /// Such as `node_start`.
+    /// The type, such as `node_start`.
     pub kind: &'static str,
     pub at_ms: i64,
     pub data: Map<String, Json>,
@@ -49,7 +49,7 @@ enum NodeKind {
     End,
 }
 
-/// What a run waits for a person to say.
+/// An open wait for a person.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Pause {
     /// The id of the wait, which is the token of the answer.
@@ -58,17 +58,17 @@ pub struct Pause {
     pub is_approval: bool,
     /// The payload of `run_paused`.
     pub payload: Json,
-    /// Somebody has answered, and the run has not continued yet.
+    /// A person has answered, but the run has not continued yet.
     pub is_answered: bool,
     since_ms: i64,
 }
 
-/// What the rows of a run say so far.
+/// The state of a run, folded from its rows so far.
 #[derive(Debug)]
 pub struct Projection {
     chain: Chain,
     seq: i64,
-    /// How many nodes have begun.
+    /// The number of nodes that have begun.
     begun: usize,
     /// The number of nodes that have ended.
     ended: usize,
@@ -83,7 +83,7 @@ pub struct Projection {
 }
 
 impl Chain {
-    /// Reads the nodes from the definition of a flow; nothing for a flow that was not made from a graph spec.
+    /// Reads the nodes from the definition of a flow; `None` if the flow was not compiled from a graph spec.
     pub fn of(flow: &Flow) -> Option<Chain> {
         let definition = &flow.definition;
         let rows = items(definition.get("graph/nodes")?)?;
@@ -141,12 +141,12 @@ impl Projection {
         &self.chain.agent
     }
 
-    /// Returns what the run waits for, if a person has to answer.
+    /// Returns the open wait, if a person has to answer it.
     pub fn pause(&self) -> Option<&Pause> {
         self.pause.as_ref()
     }
 
-    /// Returns the calls of tools so far, in the order in which they began.
+    /// Returns the calls of tools so far, in the order of their beginning.
     pub fn calls(&self) -> &[Call] {
         &self.calls
     }
@@ -157,7 +157,7 @@ impl Projection {
         Some((id, self.begun))
     }
 
-    /// Returns what the models of the run have cost so far, in dollars.
+    /// Returns the cost of the run's model calls so far, in dollars.
     pub fn cost_usd(&self) -> f64 {
         self.cost_usd
     }
@@ -366,7 +366,7 @@ impl Projection {
 }
 
 impl RunEvent {
-    /// Tells whether nothing follows it.
+    /// Tells whether this is the last event of a run.
     pub fn is_last(&self) -> bool {
         ["run_end", "run_failed", "run_cancelled"].contains(&self.kind)
     }
@@ -383,7 +383,7 @@ impl RunEvent {
     }
 }
 
-/// Returns a value as JSON; one that JSON cannot represent as text.
+/// Returns a value as JSON, or as text if JSON cannot represent it.
 fn as_json(value: &Value) -> Json {
     to_json(value).unwrap_or_else(|_| codec::encode(value).map_or(Json::Null, Json::String))
 }

@@ -164,7 +164,7 @@ fn refuse(issues: &[Issue]) -> Result<(), GraphError> {
     }
 }
 
-/// Checks the code as a flow that has it would be checked.
+/// Checks the code as part of a flow that contains it.
 fn check_code(engine: &Engine, given: &Map<String, Json>) -> Result<(), GraphError> {
     let Some(code) = given.get("code").and_then(Json::as_str) else {
         return Ok(());

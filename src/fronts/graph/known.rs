@@ -7,11 +7,11 @@ use serde_json::{Map, Value as Json, json};
 use super::builtin::{self, Builtin};
 use super::spec::{Audience, GraphSpec, McpServer, Mode, Overrides, Source, ToolRef};
 
-/// What a project has.
+/// The tools that a project has.
 #[derive(Debug, Clone, Default)]
 pub struct Known {
     pub functions: BTreeMap<String, FunctionTool>,
-    /// By id.
+    /// The servers by id.
     pub servers: BTreeMap<String, Server>,
 }
 
@@ -22,14 +22,14 @@ pub struct FunctionTool {
     pub body: FunctionBody,
     /// JSON Schema of the input, with `properties`.
     pub input_schema: Json,
-    /// Agents may call it.
+    /// Whether agents may call it.
     pub agent_tool: bool,
     pub description: String,
     pub mode: Mode,
     pub exposed_to: Audience,
 }
 
-/// What a function tool runs.
+/// The implementation of a function tool.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum FunctionBody {
     /// A Clojure function, as text.
@@ -44,20 +44,20 @@ pub struct Server {
     pub id: String,
     pub name: String,
     pub reach: Reach,
-    /// What the registration says about tools, by name; it only narrows.
+    /// The registration's overrides of tools, by name. They only narrow.
     pub overrides: BTreeMap<String, Overrides>,
 }
 
-/// How an MCP server is reached.
+/// The address of an MCP server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Reach {
     /// A connection of the project's settings.
     Connection { name: String, is_program: bool },
-    /// An address, with the name of the secret that is sent as a bearer token.
+    /// A URL, with the name of the secret that is sent as a bearer token.
     Address { url: String, secret: Option<String> },
 }
 
-/// A tool as a spec may use it: the narrowest of what the project and the spec say.
+/// A tool as a spec may use it: with the narrowest settings of the project and the spec.
 #[derive(Debug, Clone)]
 pub struct Tool<'a> {
     pub name: &'a str,
@@ -66,7 +66,7 @@ pub struct Tool<'a> {
     pub exposed_to: Audience,
 }
 
-/// Where a tool comes from.
+/// The source of a tool.
 #[derive(Debug, Clone)]
 pub enum Origin<'a> {
     Builtin(&'static Builtin),
@@ -74,12 +74,12 @@ pub enum Origin<'a> {
     Mcp(&'a Server),
 }
 
-/// Why a spec cannot use a tool.
+/// The reason why a spec cannot use a tool.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Missing {
     /// The project has no such tool.
     Unknown,
-    /// The function exists, and is not marked as a tool.
+    /// The function exists, but is not marked as a tool.
     Unmarked,
 }
 
@@ -87,7 +87,7 @@ impl Known {
     /// Returns the tool of a reference.
     ///
     /// # Errors
-    /// Why the spec cannot use it.
+    /// When the spec cannot use it.
     pub fn tool<'a>(
         &'a self,
         spec: &GraphSpec,
@@ -148,7 +148,8 @@ impl Known {
     }
 }
 
-/// Applies overrides, which only narrow: a tool that one of them lets ask asks, and the narrowest audience remains.
+/// Applies overrides, which only narrow: approval is required if any override requires it, and the narrowest audience
+/// remains.
 fn narrowed<'a>(
     mode: Mode,
     exposed_to: Audience,
@@ -165,7 +166,7 @@ fn narrowed<'a>(
 }
 
 impl Tool<'_> {
-    /// Returns where it comes from.
+    /// Returns the source in the form of events.
     pub fn source(&self) -> Source {
         match self.origin {
             Origin::Builtin(_) => Source::Builtin,
@@ -174,7 +175,7 @@ impl Tool<'_> {
         }
     }
 
-    /// Tells whether a caller sees it.
+    /// Tells whether a caller may see the tool.
     pub fn is_seen_by(&self, caller: Audience) -> bool {
         caller == Audience::DeveloperOnly || self.exposed_to == Audience::EndUser
     }

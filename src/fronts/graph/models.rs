@@ -1,20 +1,20 @@
-//! Which connection of the project answers for a model id of a spec.
+//! Chooses the project's connection for a model id of a spec.
 
 use std::collections::BTreeMap;
 
 use flowstone_lang::value::Value;
 use flowstone_model::names::name_of;
 
-/// The model connections of a project, and what an agent falls back to.
+/// The model connections of a project, and the agent's fallback.
 #[derive(Debug, Clone, Default)]
 pub struct Models {
-    /// By name.
+    /// The connections by name.
     connections: BTreeMap<String, Connection>,
     /// The agent's `default_model`, then its `connection`.
     pub fallback: Fallback,
 }
 
-/// What is used for a model id that no connection knows.
+/// The model and the connection for a model id that no connection knows.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Fallback {
     pub default_model: Option<String>,
@@ -27,7 +27,7 @@ struct Connection {
     models: Vec<String>,
 }
 
-/// A connection and the model to request from it; without one, the connection's own.
+/// A connection, and the model to request from it; without a model, the connection's default.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Chosen {
     pub connection: String,
@@ -35,7 +35,7 @@ pub struct Chosen {
 }
 
 impl Models {
-    /// Reads the connections of a project's settings that can be for models.
+    /// Reads the connections of a project's settings that can be used for models.
     pub fn of_settings(settings: &Value, fallback: Fallback) -> Models {
         let entries = settings.get("connections").and_then(Value::as_map);
         let connections = entries.into_iter().flat_map(|map| map.iter());
@@ -63,7 +63,7 @@ impl Models {
         }
     }
 
-    /// Returns what answers for a model id; nothing if no connection does.
+    /// Returns the connection and model for a model id; `None` if no connection fits.
     pub fn choose(&self, id: &str) -> Option<Chosen> {
         let fallback = &self.fallback;
         let by_default = || {
@@ -82,7 +82,7 @@ impl Models {
         self.known(id).or_else(by_default).or_else(by_connection)
     }
 
-    /// Returns the connection that an id names or that lists it.
+    /// Returns the connection that an id names, or that lists the id.
     fn known(&self, id: &str) -> Option<Chosen> {
         let chosen = |connection: &str, model: Option<&str>| Chosen {
             connection: connection.to_owned(),

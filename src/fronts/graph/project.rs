@@ -1,4 +1,4 @@
-//! What a project has for graph specs, and flows made from them.
+//! Reads the tools and models of a project for graph specs, and makes flows from specs.
 
 use std::rc::Rc;
 
@@ -17,7 +17,7 @@ use super::registry::Registry;
 use super::shape::Issue;
 use super::spec::{Audience, GraphSpec, Mode, Overrides};
 
-/// Reads what a project has of the tools that a spec names.
+/// Reads the tools of a project that a spec names.
 ///
 /// # Errors
 /// When the store cannot be read.
@@ -41,7 +41,7 @@ pub fn models(engine: &Engine, fallback: Fallback) -> Models {
     Models::of_settings(engine.settings(), fallback)
 }
 
-/// What models a spec in a file falls back to: the connection that flows call `:ai` by convention.
+/// Returns the fallback for models of a spec in a file: the connection that flows call `:ai` by convention.
 pub fn file_fallback() -> Fallback {
     Fallback {
         default_model: None,
@@ -155,7 +155,7 @@ pub fn server_of_row(id: &str, row: &Json) -> Server {
     }
 }
 
-/// A flow that was made from a spec.
+/// A flow that was compiled from a spec.
 pub struct Made {
     pub text: String,
     pub checked: Checked,
@@ -164,7 +164,7 @@ pub struct Made {
 /// Compiles a spec and checks the flow like any other.
 ///
 /// # Errors
-/// What the project lacks for the spec.
+/// When the project lacks something that the spec needs.
 pub fn make(
     engine: &Engine,
     session: &Rc<Session>,
@@ -180,7 +180,7 @@ pub fn make(
     Ok(Made { text, checked })
 }
 
-/// Returns the first error of a flow that was made from a spec.
+/// Returns the first error of a flow that was compiled from a spec.
 pub fn problem(made: &Made) -> Option<String> {
     let mut findings = made.checked.findings.iter();
     let error = findings.find(|finding| finding.severity == Severity::Error);

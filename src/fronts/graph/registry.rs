@@ -14,7 +14,7 @@ use flowstone_model::table::{
 };
 use serde_json::Value as Json;
 
-/// A kind of definitions.
+/// The kinds of definitions that are stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Registry {
     Agents,
@@ -157,7 +157,7 @@ impl Registry {
         });
         let text = match engine.stores().tables.query(query).await {
             Ok(text) => text,
-            // Nothing was stored yet.
+            // The table does not exist yet, so nothing was stored.
             Err(StoreError::Rejected { kind, .. }) if kind == NOT_FOUND => return Ok(Vec::new()),
             Err(error) => return Err(error.into()),
         };

@@ -40,7 +40,7 @@ pub struct Start {
     pub input: Json,
     pub idempotency_key: Option<String>,
     pub webhook_url: Option<String>,
-    /// Of the whole body.
+    /// The digest of the whole body.
     digest: String,
 }
 
@@ -71,7 +71,7 @@ impl Start {
     /// Reads the body of a start.
     ///
     /// # Errors
-    /// What is wrong with it, all at once.
+    /// When it is not valid. The error lists all problems.
     pub fn read(body: &Json) -> Result<Start, GraphError> {
         let mut issues = Vec::new();
         shape::check(&START, body, &[], &mut issues);
@@ -107,7 +107,7 @@ impl Start {
         })
     }
 
-    /// Returns the receipt under which the start takes place once; nothing if it may take place again.
+    /// Returns the receipt that keeps a start from being repeated; `None` if it may be repeated.
     fn receipt(&self, agent: &Agent, who: &Who, now_ms: i64) -> Option<NewReceipt> {
         let scope = format!("graph agent {} {}", agent.name, who.identity());
         if let Some(key) = &self.idempotency_key {
@@ -132,7 +132,7 @@ impl Start {
         })
     }
 
-    /// Returns the input of the flow: an object, with what else the flow needs.
+    /// Returns the input of the flow: an object with the input of the run and the internal keys.
     fn flow_input(&self) -> Value {
         let mut input = match &self.input {
             Json::Object(members) => members.clone(),
@@ -147,16 +147,16 @@ impl Start {
     }
 }
 
-/// A run that was started, now or before.
+/// A run that this request, or an earlier equal one, started.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StartedRun {
     pub run: RunId,
     pub status: &'static str,
-    /// The same request had started it before.
+    /// An earlier equal request started the run.
     pub is_replay: bool,
 }
 
-/// Starts a run of an agent, unless the same request has done so before.
+/// Starts a run of an agent, unless an equal request has done so before.
 ///
 /// # Errors
 /// When the agent is disabled, the project lacks a tool or a model, a limit is reached, or another request has the same key.
@@ -209,12 +209,12 @@ pub async fn start(
             status: "queued",
             is_replay: false,
         }),
-        // Another request came between.
+        // An equal request was committed in the meantime.
         Submitted::Known(past) => of_past(engine, start, digest.as_deref(), &past).await,
     }
 }
 
-/// Returns the run that the same request has started before.
+/// Returns the run that an earlier equal request has started.
 async fn replayed(
     engine: &Engine,
     start: &Start,
@@ -290,7 +290,7 @@ pub async fn any(engine: &Engine, id: &str) -> Result<RunRow, GraphError> {
     }
 }
 
-/// The answer to the id of a run that does not exist, or that the caller may not know of.
+/// Returns the error for a run that does not exist, or that the caller may not see.
 pub fn no_run(id: &str) -> GraphError {
     GraphError::new(
         Status::NotFound,
@@ -299,7 +299,7 @@ pub fn no_run(id: &str) -> GraphError {
     )
 }
 
-/// Returns the state of a run in the words of graph agents.
+/// Returns the state of a run in the terms of graph agents.
 ///
 /// # Errors
 /// When the store cannot be read.
@@ -341,7 +341,7 @@ fn open_wait(waits: &[WaitRow]) -> Option<&WaitRow> {
     waits.iter().find(|wait| wait.state == WaitState::Open)
 }
 
-/// Returns a run as answers show it.
+/// Returns a run in the form of responses.
 ///
 /// # Errors
 /// When the store cannot be read.
@@ -419,10 +419,10 @@ pub async fn list(
     Ok(runs)
 }
 
-/// Cancels a run, and returns its state then.
+/// Cancels a run, and returns its new state.
 ///
 /// # Errors
-/// When it is over.
+/// When the run has ended.
 pub async fn cancel(engine: &Engine, row: &RunRow, by: &str) -> Result<&'static str, GraphError> {
     if row.status.is_final() {
         return Err(over(engine, row).await?);
@@ -443,7 +443,7 @@ async fn over(engine: &Engine, row: &RunRow) -> Result<GraphError, GraphError> {
     .with("run_status", json!(status)))
 }
 
-/// What a person says to a paused run.
+/// The answer of a person to a paused run.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Answer {
     token: Option<String>,
@@ -471,7 +471,7 @@ impl Answer {
     /// Reads the body of a resume.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// When it is not valid.
     pub fn read(body: &Json) -> Result<Answer, GraphError> {
         let mut issues = Vec::new();
         shape::check(&RESUME, body, &[], &mut issues);
@@ -510,13 +510,13 @@ impl Answer {
         }
     }
 
-    /// Tells whether it decides about a call, which needs the right to approve.
+    /// Tells whether the answer decides about a call, which needs the right to approve.
     pub fn is_decision(&self) -> bool {
         matches!(self.said, Said::Approved(_))
     }
 }
 
-/// Gives a paused run the answer of a person, and returns its state then.
+/// Answers the wait of a paused run, and returns the new state.
 ///
 /// # Errors
 /// When the run is not paused, the token is not that of the pause, or the answer is of the wrong kind.
@@ -573,7 +573,7 @@ pub async fn resume(
     }
     .map_err(decided)?;
     Ok(match status(engine, &engine.run(&row.id).await?).await? {
-        // Answered; a worker continues it.
+        // The wait is answered; a worker continues the run.
         "running" => "queued",
         status => status,
     })
@@ -583,7 +583,7 @@ fn wrong_kind(error: &str) -> GraphError {
     GraphError::new(Status::BadRequest, codes::MALFORMED, error)
 }
 
-/// Of two answers at the same time, one counts.
+/// Of two simultaneous answers, only one is accepted.
 fn decided(error: EngineError) -> GraphError {
     match error {
         EngineError::AlreadyDecided(_) => GraphError::new(
@@ -595,11 +595,11 @@ fn decided(error: EngineError) -> GraphError {
     }
 }
 
-/// Whether there is more of a run's events.
+/// Tells whether a run may have more events.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FeedState {
     More,
-    /// The run is not over.
+    /// The run has not ended.
     Open,
     Ended,
 }
@@ -614,7 +614,7 @@ pub struct Reader {
 }
 
 impl Reader {
-    /// Opens the events of a run; nothing for a run whose flow was not made from a graph spec.
+    /// Opens the events of a run; `None` if its flow was not compiled from a graph spec.
     ///
     /// # Errors
     /// When the store cannot be read.
@@ -632,7 +632,7 @@ impl Reader {
         }))
     }
 
-    /// Returns what changes whenever there may be more events.
+    /// Returns a value that changes whenever there may be more events.
     pub fn news(&self) -> Box<dyn News> {
         self.stores.feed.watch(&self.run)
     }
@@ -665,7 +665,7 @@ impl Reader {
         Ok((events, stand))
     }
 
-    /// Reads all events that there are.
+    /// Reads all events so far.
     ///
     /// # Errors
     /// When the store cannot be read.
@@ -706,7 +706,7 @@ pub async fn events(
 /// Returns the rows of the audit of a run.
 ///
 /// # Errors
-/// When the run was not made from a graph spec.
+/// When the run's flow was not compiled from a graph spec.
 pub async fn tool_calls(engine: &Engine, row: &RunRow) -> Result<Vec<Json>, GraphError> {
     let Some(mut reader) = Reader::open(engine, row).await? else {
         return Err(no_run(row.id.as_str()));

@@ -95,7 +95,7 @@ async fn row(engine: &Engine, id: &str) -> Result<Json, GraphError> {
     })
 }
 
-/// Returns a server as answers show it.
+/// Returns a server in the form of responses.
 fn shown(mut row: Json) -> Json {
     let Some(members) = row.as_object_mut() else {
         return row;
@@ -165,7 +165,7 @@ pub async fn create(engine: &Engine, body: Json) -> Result<Json, GraphError> {
     Ok(shown(row))
 }
 
-/// Returns the token of a body.
+/// Returns the bearer token in a body.
 fn token(body: &Json, issues: &mut Vec<Issue>) -> Option<String> {
     let auth = body
         .get("auth")
@@ -226,10 +226,10 @@ pub async fn delete(engine: &Engine, id: &str) -> Result<(), GraphError> {
     Ok(())
 }
 
-/// Asks a server for its tools, in a run of its own.
+/// Requests the list of a server's tools, in a separate run.
 ///
 /// # Errors
-/// When no server has that id, or it gives no list.
+/// When no server has that id, or it does not return a list.
 pub async fn probe(engine: &Engine, id: &str) -> Result<Json, GraphError> {
     let server: Server = server_of_row(id, &row(engine, id).await?);
     let session = Rc::new(engine.session());

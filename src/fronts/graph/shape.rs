@@ -2,10 +2,10 @@
 
 use serde_json::{Map, Value as Json, json};
 
-/// What a value must be.
+/// The requirement for a value.
 #[derive(Debug, Clone, Copy)]
 pub enum Shape {
-    /// Anything.
+    /// Any value at all.
     Any,
     Bool,
     /// Exactly this text.
@@ -13,16 +13,16 @@ pub enum Shape {
     /// A whole number within these bounds.
     Int(i64, i64),
     List(&'static Shape),
-    /// An object whose keys are names, with values of one shape.
+    /// An object with arbitrary valid names as keys, and values of one shape.
     MapOf(Name, &'static Shape),
-    /// An object with any members.
+    /// An object with arbitrary members.
     MapOfAny,
     Name(Name),
     /// A number within these bounds.
     Number(f64, f64),
     Object(&'static [Member]),
     OneOf(&'static [&'static str]),
-    /// An object whose other members depend on the text of one member.
+    /// An object whose other members depend on the value of one member.
     Tagged(&'static str, &'static [(&'static str, &'static [Member])]),
     /// A text of at most this many bytes.
     Text(usize),
@@ -57,14 +57,14 @@ impl Member {
     }
 }
 
-/// A kind of names.
+/// The kinds of names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Name {
-    /// Of an agent.
+    /// The name of an agent.
     Agent,
-    /// Of a node or a key of the state.
+    /// The name of a node, or a key of the state.
     Key,
-    /// Of a tool, as providers accept it.
+    /// The name of a tool, within the limits of providers.
     Tool,
 }
 
@@ -103,7 +103,7 @@ impl Name {
 /// A place in a JSON value: names of members and positions in lists.
 pub type Path = Vec<Json>;
 
-/// Something that is wrong with a value, or that its author should know.
+/// A problem of a value, or a warning for its author.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Issue {
     pub path: Path,
@@ -150,7 +150,7 @@ pub fn below(path: &[Json], part: impl Into<Json>) -> Path {
     path
 }
 
-/// Adds all that is wrong with a value.
+/// Adds all problems of a value.
 pub fn check(shape: &Shape, value: &Json, path: &[Json], issues: &mut Vec<Issue>) {
     let problem = match (shape, value) {
         (Shape::Any, _) | (Shape::Bool, Json::Bool(_)) | (Shape::MapOfAny, Json::Object(_)) => None,
@@ -262,7 +262,7 @@ fn object(
     for member in members {
         let at = below(path, member.name);
         match given.get(member.name) {
-            // As left out, where it may be.
+            // A null value counts as missing if the member is optional.
             Some(Json::Null) if !member.is_required => {}
             Some(value) => check(&member.shape, value, &at, issues),
             None if member.is_required => {
@@ -297,7 +297,7 @@ fn not_a_name(name: Name, text: &str) -> String {
     )
 }
 
-/// Returns names as a choice: `"a", "b" or "c"`.
+/// Returns names as alternatives: `"a", "b" or "c"`.
 fn choice(names: &[&str]) -> String {
     let quoted: Vec<String> = names.iter().map(|name| format!("{name:?}")).collect();
     match quoted.split_last() {
@@ -307,7 +307,7 @@ fn choice(names: &[&str]) -> String {
     }
 }
 
-/// Returns a value as messages show it: cut, so that an oversized one does not fill the answer.
+/// Returns a value for a message, truncated so that a large one does not fill the response.
 pub fn shown(value: &Json) -> String {
     const MOST: usize = 60;
     match value {
@@ -324,7 +324,7 @@ pub fn shown(value: &Json) -> String {
 }
 
 impl Shape {
-    /// Returns what a value of this shape is called.
+    /// Returns the name of this shape in messages.
     fn noun(&self) -> String {
         match self {
             Shape::Any => "a value".to_owned(),

@@ -1,4 +1,4 @@
-//! A graph spec: its shape as data, and the values that are read from a valid one.
+//! A graph spec: its shape as data, and the Rust values of a valid one.
 
 use std::collections::BTreeMap;
 
@@ -113,9 +113,9 @@ const EDGE: Shape = Shape::Object(&[
     Member::required("to", Shape::Name(Name::Key), "The node that begins then."),
 ]);
 
-/// The ways to run a tool, the weaker one first.
+/// The execution modes of a tool, the weaker one first.
 pub const MODES: &[&str] = &["read_only", "read_write"];
-/// Who may use a tool, the narrower audience first.
+/// The audiences of a tool, the narrower one first.
 pub const AUDIENCES: &[&str] = &["developer_only", "end_user"];
 
 const MODE_OVERRIDE: Member = Member::optional(
@@ -318,7 +318,7 @@ pub struct Edge {
     pub to: String,
 }
 
-/// Where a tool comes from.
+/// The source of a tool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Source {
@@ -351,7 +351,7 @@ pub struct ToolRef {
     pub exposed_to_override: Option<Audience>,
 }
 
-/// Whether a tool asks for approval before it runs.
+/// Whether a call of the tool needs approval.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Mode {
@@ -378,7 +378,7 @@ impl Mode {
     }
 }
 
-/// Who may use a tool; the narrower audience is less.
+/// The audience of a tool; a narrower one compares as less.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Audience {
@@ -455,7 +455,7 @@ impl Default for Limits {
     }
 }
 
-/// Reads `null` as left out.
+/// Treats `null` like a missing member.
 fn or_default<'de, D, T>(deserializer: D) -> Result<T, D::Error>
 where
     D: serde::Deserializer<'de>,
@@ -480,7 +480,7 @@ impl GraphSpec {
         chain
     }
 
-    /// Returns the tools that the visited nodes use, in the order of the nodes; each reference once.
+    /// Returns the tools that the visited nodes use, each once, in the order of the nodes.
     pub fn used_tools(&self) -> Vec<&ToolRef> {
         let mut used: Vec<&ToolRef> = Vec::new();
         for id in self.chain() {
@@ -503,7 +503,7 @@ impl GraphSpec {
     /// Reads a spec that has passed the checks.
     ///
     /// # Errors
-    /// When it has not.
+    /// When the spec does not match.
     pub fn read(spec: &Json) -> Result<GraphSpec, serde_json::Error> {
         let mut spec = spec.clone();
         if let Some(limits) = spec.get_mut("limits").and_then(Json::as_object_mut) {

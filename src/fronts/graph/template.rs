@@ -1,4 +1,5 @@
-//! Templates: text with `{{ root.path }}`, where the root is `input` or `state`. They hold no expressions and no code.
+//! Templates: text with `{{ root.path }}`, where the root is `input` or `state`. They contain no expressions and no
+//! code.
 //!
 //! Here a template is parsed and checked. A run renders it with `flow.graph/render` of the library, which parses it by the same
 //! rules.
@@ -7,7 +8,7 @@ use serde_json::Value as Json;
 
 use super::shape::{Issue, below, shown};
 
-/// What a path may begin with.
+/// The roots with which a path may begin.
 pub const ROOTS: &[&str] = &["input", "state"];
 
 /// A reference in a template: its parts, the root first.
@@ -30,7 +31,7 @@ pub fn tags(template: &str) -> (Vec<&str>, bool) {
 /// Returns the parts of a tag.
 ///
 /// # Errors
-/// Why it is not a reference.
+/// When the tag is not a reference.
 pub fn reference(tag: &str) -> Result<Reference<'_>, String> {
     let parts: Vec<&str> = tag.split('.').collect();
     let is_part = |part: &&str| {
@@ -54,7 +55,7 @@ pub fn reference(tag: &str) -> Result<Reference<'_>, String> {
     }
 }
 
-/// Calls a function with each text in a value and its place.
+/// Calls a function with each text in a value and its path.
 pub fn texts<'a>(value: &'a Json, path: &[Json], each: &mut dyn FnMut(&'a str, &[Json])) {
     match value {
         Json::String(text) => each(text, path),
@@ -72,7 +73,7 @@ pub fn texts<'a>(value: &'a Json, path: &[Json], each: &mut dyn FnMut(&'a str, &
     }
 }
 
-/// Adds what is wrong with a template, and returns its references.
+/// Adds the problems of a template, and returns its references.
 pub fn check<'a>(
     template: &'a str,
     path: &[Json],

@@ -1,7 +1,7 @@
-//! All that is wrong with a spec, at once.
+//! Validates a spec, and reports all problems at once.
 //!
-//! The shape is checked first. The checks of meaning (edges, templates, tools) then look at the parts that are well formed, so
-//! that one malformed node hides nothing about the others.
+//! The shape is checked first. The checks of meaning (edges, templates, tools) then use the well-formed parts, so that
+//! one malformed node does not hide the problems of others.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,9 +14,9 @@ use super::template;
 /// The outcome of a validation.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Report {
-    /// What keeps the spec from being stored. Empty: it is valid.
+    /// Problems that make the spec invalid. Empty if it is valid.
     pub issues: Vec<Issue>,
-    /// What its author should know.
+    /// Problems that the author should know, but that do not make the spec invalid.
     pub warnings: Vec<Issue>,
 }
 
@@ -39,7 +39,7 @@ impl Report {
     }
 }
 
-/// Checks a spec, and reads it if it is valid. What depends on a project (tools, models) is not checked.
+/// Checks a spec, and reads it if it is valid. References to the project (tools, models) are not checked.
 pub fn validate(spec: &Json) -> (Option<GraphSpec>, Report) {
     let mut report = Report::default();
     let length = spec.to_string().len();
@@ -62,7 +62,7 @@ pub fn validate(spec: &Json) -> (Option<GraphSpec>, Report) {
             (Some(spec), report)
         }
         Err(error) => {
-            // The shape and the types say the same; a difference is our defect.
+            // The shape and the types must agree; a difference is a defect of Flowstone.
             let message = format!("internal error: the spec cannot be read: {error}");
             report.issues.push(Issue::at(&[], message));
             (None, report)
@@ -80,12 +80,12 @@ fn warn_of_steps(spec: &GraphSpec, report: &mut Report) {
     }
 }
 
-/// The parts of a spec that are well formed enough to be looked at.
+/// The well-formed parts of a spec, which the checks of meaning use.
 struct Parts<'a> {
     spec: &'a Json,
     entry: Option<&'a str>,
     nodes: Vec<(&'a str, &'a Json)>,
-    /// Position, from, to.
+    /// Edges as position, from and to.
     edges: Vec<(usize, &'a str, &'a str)>,
 }
 
@@ -150,7 +150,7 @@ impl<'a> Parts<'a> {
         self.check_reach(&next, report);
     }
 
-    /// Each cycle is reported once. A node has one successor, so a cycle is what a walk comes back to.
+    /// Each cycle is reported once. A node has one successor, so a cycle is a walk that returns to one of its nodes.
     fn check_cycles(&self, next: &BTreeMap<&str, &str>, issues: &mut Vec<Issue>) {
         let mut done: BTreeSet<&str> = BTreeSet::new();
         for start in next.keys() {
@@ -181,7 +181,7 @@ impl<'a> Parts<'a> {
         let mut at = entry;
         loop {
             if !reached.insert(at) {
-                // A cycle, which is an issue of its own.
+                // A cycle is a separate issue.
                 break;
             }
             let Some(to) = next.get(at) else {
@@ -280,7 +280,7 @@ fn check_template(text: &str, path: &[Json], written: &BTreeSet<&str>, report: &
 struct Allowed<'a> {
     builtin: Vec<&'a str>,
     functions: Vec<&'a str>,
-    /// By server.
+    /// Tool names, by server.
     mcp: Vec<(&'a str, Vec<&'a str>)>,
 }
 
@@ -339,7 +339,7 @@ impl<'a> Allowed<'a> {
     }
 }
 
-/// A built-in tool is listed under one of its names.
+/// A built-in tool may be listed under any of its names.
 fn is_builtin_listed(listed: &[&str], name: &str) -> bool {
     let same = super::builtin::canonical(name);
     listed

@@ -1,4 +1,4 @@
-//! From the parsed files of a tree to the tree, with every problem on the way.
+//! Turns the parsed files of a tree into the tree, and collects every problem.
 //!
 //! References are replaced by what they name while the nodes are read, so that a run keeps the whole tree. A reference
 //! to a node around it stays as a marker.
@@ -20,7 +20,7 @@ const DEPTH_MAX: usize = 48;
 const RETRIES_MAX: u64 = 10_000;
 /// Maximum number of problems that are reported.
 const PROBLEMS_MAX: usize = 100;
-/// Members of a node that mean something. The first four may appear on any node; `state` counts on the root.
+/// The known members of a node. The first four may appear on any node; `state` is used only on the root.
 const NODE_KEYS: &[&str] = &[
     "$schema",
     "description",
@@ -34,11 +34,11 @@ const NODE_KEYS: &[&str] = &[
 ];
 const WRAPPER_KEYS: &[&str] = &["$schema", "description", "name", "state", "tree", "version"];
 
-/// A tree, and what its author may want to know.
+/// A checked tree, and the warnings for its author.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Checked {
     pub tree: Tree,
-    /// Members that mean nothing, as `path: message`.
+    /// Members without a meaning, as `path: message`.
     pub warnings: Vec<String>,
 }
 
@@ -77,7 +77,7 @@ pub fn check(project: &Path, path: &Path) -> Result<Checked, TreeError> {
     }
 }
 
-/// Where something is: a file, and the keys from its root.
+/// The place of a value: a file, and the keys from its root.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Place {
     file: Rc<str>,
@@ -95,12 +95,12 @@ impl Place {
 struct Reading {
     files: Files,
     main: String,
-    /// The main file is a node itself.
+    /// Whether the main file is a node itself.
     is_bare: bool,
     problems: Vec<String>,
     warnings: Vec<String>,
     nodes: usize,
-    /// The nodes around the one that is being read.
+    /// The nodes that enclose the current one.
     open: Vec<Place>,
 }
 
@@ -413,14 +413,14 @@ impl Reading {
                 reference: reference.to_owned(),
             });
         }
-        // A reference to a reference may go round without a node on the way.
+        // References to references may form a circle without a node in it.
         self.open.push(place.clone());
         let node = self.node(&target, &json);
         self.open.pop();
         node
     }
 
-    /// Finds what a reference names. A reference to a wrapper means its tree.
+    /// Finds the target of a reference. A reference to a wrapper means its tree.
     fn target(&mut self, beside: &str, file: &str, pointer: &str) -> Result<(Place, Json), String> {
         let path = match file.split_once("://") {
             None if file.is_empty() => beside.to_owned(),
@@ -462,7 +462,7 @@ impl Reading {
         Ok((place, found.clone()))
     }
 
-    /// Reads a text that has more than blanks.
+    /// Reads a text that is not blank.
     fn text(&mut self, place: &Place, members: &Map<String, Json>, key: &str) -> Option<String> {
         let message = match members.get(key) {
             Some(Json::String(text)) if !text.trim().is_empty() => return Some(text.clone()),
@@ -474,7 +474,7 @@ impl Reading {
         None
     }
 
-    /// Warns of members that mean nothing.
+    /// Warns about members without a meaning.
     fn keys(&mut self, place: &Place, members: &Map<String, Json>, known: &[&str]) {
         for key in members.keys().filter(|key| !known.contains(&key.as_str())) {
             let line = self.line(&place.at(key), "is not used");
@@ -486,7 +486,7 @@ impl Reading {
 
     fn problem(&mut self, place: &Place, message: &str) {
         let line = self.line(place, message);
-        // A part that is named twice has its problems once.
+        // The problems of a part that is referenced twice are reported once.
         if self.problems.len() < PROBLEMS_MAX && !self.problems.contains(&line) {
             self.problems.push(line);
         }
@@ -504,12 +504,12 @@ impl Reading {
     }
 }
 
-/// Tells whether a file's root wraps a tree and is not a node.
+/// Tells whether the root of a file is a wrapper, not a node.
 fn is_wrapper(members: &Map<String, Json>) -> bool {
     members.contains_key("tree") || !(members.contains_key("type") || members.contains_key("$ref"))
 }
 
-/// Replaces `%20` and the like.
+/// Decodes `%20` and similar escapes.
 pub(super) fn decoded(text: &str) -> String {
     let mut bytes = Vec::new();
     let mut rest = text.as_bytes();
@@ -532,7 +532,7 @@ pub(super) fn decoded(text: &str) -> String {
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-/// Writes a value into a message, and not more of it than a line takes.
+/// Shortens a value to at most one line of a message.
 fn cut(value: &Json) -> String {
     let text = value.to_string();
     match text.char_indices().nth(40) {

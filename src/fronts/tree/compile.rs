@@ -1,4 +1,4 @@
-//! From a tree to the flow that runs it, as text that a person can read and change.
+//! Compiles a tree to the flow that runs it, as text that a person can read and change.
 
 use flowstone_lang::session::Session;
 use flowstone_lang::value::Value;
@@ -9,9 +9,9 @@ use serde_json::{Map, Value as Json};
 
 use super::node::{Node, Step, Tree};
 
-/// How long one wait for the driver lasts before it is opened again, where the project allows that long.
+/// How long one wait for the driver lasts before it is opened again, if the project allows that long.
 const TIMEOUT: &str = "30d";
-/// Lines are not filled beyond this column.
+/// The column at which lines are wrapped.
 const COLUMNS: usize = 110;
 
 /// Returns the text of the flow that runs a tree. `settings`: those of the project, which may bound how long a wait lasts.

@@ -1,7 +1,7 @@
 //! The document of a run: a projection of its journal in the shape that other tools read, and the file of a `file://` handle.
 //!
-//! The journal is the truth. A file is written before the driver gets its reply; it says up to which answer it goes, and
-//! has a digest of its contents, so that one that was left behind by a crash is written again and one that somebody edited is
+//! The journal is authoritative. A file is written before the driver gets its reply. It contains the number of its last
+//! answer and a digest of its contents, so that a file that a crash left behind is written again, and an edited one is
 //! refused.
 
 use std::io::{Read as _, Write as _};
@@ -28,7 +28,7 @@ pub(super) use import::import;
 pub(super) const SCHEMA_VERSION: u64 = 1;
 /// Maximum size of a document that is read, in bytes.
 const DOCUMENT_MAX: u64 = 64 << 20;
-/// The member that says which run a document belongs to, and how far it goes.
+/// The member that names the run of a document, and the number of answers that it contains.
 const MARK: &str = "flowstone";
 
 /// Returns the document of a run.
@@ -46,7 +46,7 @@ pub(super) async fn of(
     made(trees, uri, position, frozen).await
 }
 
-/// What stays the same in all documents of a run.
+/// The members that stay the same in all documents of a run.
 struct Frozen {
     tree: Json,
     constants: Json,
@@ -91,7 +91,7 @@ fn store(tree: &Value, name: &str) -> Json {
     }
 }
 
-/// Adds the stores of the start to the root node, where documents have them.
+/// Adds the initial stores to the root node, as documents have them there.
 fn with_state(mut root: Json, tree: &Value) -> Json {
     let (var, constants) = (store(tree, "var"), store(tree, "const"));
     if let Some(members) = root.as_object_mut() {
@@ -182,7 +182,7 @@ pub(super) async fn write(
     })
 }
 
-/// Writes the document if a crash has left it behind its run.
+/// Writes the document again if a crash left it behind its run.
 pub(super) async fn catch_up(
     trees: &Trees<'_>,
     handle: &Handle,
@@ -197,7 +197,7 @@ pub(super) async fn catch_up(
     }
 }
 
-/// Returns the document of a handle, and refuses one that is not of its run.
+/// Returns the document of a handle, or refuses one that does not belong to its run.
 pub(super) fn compare(
     trees: &Trees<'_>,
     handle: &Handle,
@@ -211,7 +211,7 @@ pub(super) fn compare(
     let answers = mark["answers"].as_u64();
     let is_whole = mark["digest"].as_str() == Some(digest(&document).as_str());
     let is_behind = answers.is_some_and(|answers| answers <= position.answers);
-    // After a reset of an ended run, a crash may leave the document of the run before.
+    // After the reset of an ended run, a crash may leave the document of the previous run.
     let is_of_earlier = position.answers == 0 && position.is_reset();
     if is_whole && (is_of_run && is_behind || !is_of_run && is_of_earlier) {
         return Ok(Some(document));
@@ -234,7 +234,7 @@ pub(super) fn compare(
     })
 }
 
-/// Returns the document of a handle, where it has one.
+/// Returns the document of a handle, if it has one.
 fn read(trees: &Trees<'_>, handle: &Handle) -> Result<Option<Json>, TreeError> {
     let HandleKind::File(path) = &handle.kind else {
         return Ok(None);
@@ -273,7 +273,7 @@ fn replace(root: &Root, path: &str, text: &str) -> std::io::Result<()> {
         "" => format!(".{name}.{process}.tmp"),
         folder => format!("{folder}/.{name}.{process}.tmp"),
     };
-    // A process with this number may have ended here before.
+    // An earlier process with the same id may have left a file.
     let _ = root.remove(&temporary);
     let written = root.create(&temporary, 0o666).and_then(|mut file| {
         file.write_all(text.as_bytes())?;
@@ -287,7 +287,7 @@ fn replace(root: &Root, path: &str, text: &str) -> std::io::Result<()> {
     root.sync_folder(folder)
 }
 
-/// Returns the digest of what a document says, without what it says about itself.
+/// Returns the digest of a document without the member about itself.
 fn digest(document: &Json) -> String {
     let members = document.as_object().into_iter().flatten();
     let mut text = String::new();

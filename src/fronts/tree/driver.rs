@@ -1,4 +1,4 @@
-//! What a driver can do with the run of a tree: each answer is one answer to the run's open wait.
+//! The operations of a driver on the run of a tree: each answer completes the run's open wait.
 //!
 //! An answer is checked against the position that the driver sees, and names the wait of that position, so that the store
 //! refuses the second of two drivers. It is durable before this module replies, and so is the wait that follows it.
@@ -27,36 +27,36 @@ use super::handle::{Handle, HandleKind};
 use super::position::{Position, occurrence, path_after};
 use super::{compile, scope};
 
-/// How often a position is read again that another process is changing.
+/// How often a position is read again while another process changes it.
 const TRIES: u32 = 600;
-/// How long a change is waited for before the position is read again.
+/// How long to wait for a change before the position is read again.
 const PAUSE: Duration = Duration::from_millis(50);
 
 /// The runs of trees in one engine, for one driver.
 pub struct Trees<'a> {
     pub(super) engine: &'a Engine,
-    /// Distinguishes the process, for handles that live as long as it does.
+    /// Distinguishes the process, for handles that end with it.
     process: &'a str,
-    /// Who answers, as the journal has it.
+    /// The name of the answering person or program in the journal.
     by: Option<String>,
-    /// Whether documents of other projects become runs.
+    /// Whether documents of other projects are imported as runs.
     imports: bool,
     executor: Executor,
 }
 
-/// Who executes the runs.
+/// The executor of the runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Executor {
-    /// The caller, who has the engine: a command.
+    /// The caller itself, which has the engine: a command.
     Caller,
     /// A worker of this process: a server.
     Worker,
 }
 
-/// How a tree is started.
+/// The options for starting a tree.
 #[derive(Debug, Clone)]
 pub struct Start {
-    /// As the driver writes it.
+    /// The handle, as the driver writes it.
     pub tree_uri: String,
     /// The file, absolute or relative to the project's folder.
     pub path: std::path::PathBuf,
@@ -65,7 +65,7 @@ pub struct Start {
     pub gate: bool,
 }
 
-/// What a driver answers.
+/// An answer of a driver.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Answer {
     Eval {
@@ -98,7 +98,7 @@ impl<'a> Trees<'a> {
         }
     }
 
-    /// Returns the same trees where a worker of this process executes their runs.
+    /// Returns the same trees for a process whose worker executes the runs.
     pub fn beside_worker(self) -> Trees<'a> {
         Trees {
             executor: Executor::Worker,
@@ -106,7 +106,7 @@ impl<'a> Trees<'a> {
         }
     }
 
-    /// Returns the same trees for a caller who may only read: no document is imported.
+    /// Returns the same trees for a caller that may only read: no document is imported.
     pub fn reading(self) -> Trees<'a> {
         Trees {
             imports: false,
@@ -130,7 +130,7 @@ impl<'a> Trees<'a> {
     /// Starts a tree, and returns `{ok, schema_version, uri, tree_uri, slug}` with the id of its run.
     ///
     /// # Errors
-    /// When the tree has problems, or the handle is taken: then nothing was started.
+    /// When the tree has problems or the handle is taken. Nothing was started then.
     pub async fn start(&self, start: &Start) -> Result<(Json, RunId), TreeError> {
         if self.find(&start.handle).await?.is_some() || document::exists(self, &start.handle)? {
             return Err(self.taken(&start.handle));
@@ -162,7 +162,7 @@ impl<'a> Trees<'a> {
         }
     }
 
-    /// Adds the run of a flow's text; nothing where one with this name exists.
+    /// Adds a run with the text of a flow; `None` if a run with this name exists.
     pub(super) async fn begin(
         &self,
         text: &str,
@@ -236,7 +236,7 @@ impl<'a> Trees<'a> {
         }
     }
 
-    /// Checks an answer, and returns what the wait is answered with.
+    /// Checks an answer, and returns the payload for the wait.
     fn checked(
         &self,
         position: &Position,
@@ -308,8 +308,8 @@ impl<'a> Trees<'a> {
         ))
     }
 
-    /// Begins the tree again: the trace is empty, the stores hold what they held at the start, and the gate is closed if
-    /// the run began with one. A run that has ended is followed by a new one under the same handle.
+    /// Restarts the tree: the trace is empty, the stores have their initial values, and the gate is closed if the run
+    /// began with one. A run that has ended is followed by a new one under the same handle.
     ///
     /// # Errors
     /// When there is no such run.
@@ -344,12 +344,12 @@ impl<'a> Trees<'a> {
         let name = format!("{base}#{}", generation + 1);
         match self.begin(&text, input, Some(name)).await? {
             Some(run) => self.settle(&run).await.map(Some),
-            // Another driver was faster.
+            // Another driver answered first.
             None => Ok(None),
         }
     }
 
-    /// Returns what confirms that a run can be driven.
+    /// Returns the confirmation that a run can be driven.
     ///
     /// # Errors
     /// When there is no such run.
@@ -381,7 +381,7 @@ impl<'a> Trees<'a> {
         part(&document::constants(&tree), path)
     }
 
-    /// Returns the trace since the start or the last reset, from an index to before another, counted from 0.
+    /// Returns the trace since the start or the last reset, from one index up to another (exclusive), counted from 0.
     ///
     /// # Errors
     /// When there is no such run.
@@ -403,7 +403,7 @@ impl<'a> Trees<'a> {
         Ok(Json::Array(part.to_vec()))
     }
 
-    /// Returns the document of a run without its tree: only what was visited.
+    /// Returns the document of a run without its tree: only the visited part.
     ///
     /// # Errors
     /// When there is no such run.
@@ -432,12 +432,12 @@ impl<'a> Trees<'a> {
         Ok(self.at(handle).await?.run.id)
     }
 
-    /// Returns where the run of a handle is.
+    /// Returns the position of the run of a handle.
     async fn at(&self, handle: &Handle) -> Result<Position, TreeError> {
         Ok(self.at_with(handle).await?.0)
     }
 
-    /// Returns where the run of a handle is, and its document, after both were compared.
+    /// Returns the position of the run of a handle and its document, after comparing them.
     async fn at_with(&self, handle: &Handle) -> Result<(Position, Option<Json>), TreeError> {
         let run = match self.find(handle).await? {
             Some(run) => run,
@@ -452,7 +452,8 @@ impl<'a> Trees<'a> {
         Ok((position, document))
     }
 
-    /// Answers the wait of a position and executes the run up to the next one. Nothing: the position has changed.
+    /// Answers the wait of a position and executes the run up to the next one. Returns `None` if the position has
+    /// changed.
     async fn give(
         &self,
         position: &Position,
@@ -500,7 +501,7 @@ impl<'a> Trees<'a> {
         })
     }
 
-    /// Executes a run until it waits for its driver or has ended, and returns where it is.
+    /// Executes a run until it waits for its driver or has ended, and returns its position.
     pub(super) async fn settle(&self, run: &RunId) -> Result<Position, TreeError> {
         let mut news = self.engine.stores().feed.watch(run);
         for _ in 0..TRIES {
@@ -541,20 +542,20 @@ impl<'a> Trees<'a> {
         Position::at_end(row, last).ok_or_else(|| not_tree(&run))
     }
 
-    /// Gets a run further: executes it here, or waits until another one has.
+    /// Executes a run here, or waits until another process has executed it.
     async fn execute(&self, run: &RunId, news: &mut dyn News) -> Result<(), TreeError> {
         let is_held = match self.executor {
             Executor::Caller => self.execute_here(run).await?,
             Executor::Worker => true,
         };
         if is_held {
-            // A change of another process is noticed a little later.
+            // A change by another process is noticed a little later.
             let _ = tokio::time::timeout(PAUSE, news.changed()).await;
         }
         Ok(())
     }
 
-    /// Executes a run up to its next wait. Returns whether another process does that.
+    /// Executes a run up to its next wait. Returns whether another process is executing it.
     async fn execute_here(&self, run: &RunId) -> Result<bool, TreeError> {
         let options = ExecuteOptions {
             stay: Stay::No,
@@ -571,7 +572,7 @@ impl<'a> Trees<'a> {
         }
     }
 
-    /// Finds the run of a handle: the last one where it was reset after its end.
+    /// Finds the run of a handle: the last one, if an ended run was reset.
     async fn find(&self, handle: &Handle) -> Result<Option<RunId>, TreeError> {
         let named = match handle.external_id(self.process) {
             Some(external) => self.named(&external).await?,
@@ -612,7 +613,7 @@ impl<'a> Trees<'a> {
         })
     }
 
-    /// Returns what the names of later runs of a handle begin with.
+    /// Returns the prefix of the names of later runs of a handle.
     fn base(&self, handle: &Handle, first: &RunId) -> String {
         match &handle.kind {
             HandleKind::Run(_) => format!("tree:again:{first}"),
@@ -640,7 +641,7 @@ impl<'a> Trees<'a> {
         text.ok_or_else(|| not_tree(&run.id))
     }
 
-    /// Returns the tree that a run executes, as its flow has it.
+    /// Returns the tree that a run executes, from its flow.
     pub(super) async fn tree_of(&self, run: &RunRow) -> Result<Value, TreeError> {
         let text = self.program_text(run).await?;
         compile::tree_of(&text).ok_or_else(|| not_tree(&run.id))
@@ -680,7 +681,7 @@ fn part(store: &Json, path: Option<&str>) -> Result<Json, TreeError> {
     }
 }
 
-/// Returns what the driver gets for an answer.
+/// Returns the driver's response to an answer.
 fn reply(answer: &Answer, outcome: &str) -> Json {
     let message = match (answer, outcome) {
         (Answer::VarWrite { path, value }, _) => return json!({"path": path, "value": value}),

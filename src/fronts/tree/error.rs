@@ -1,8 +1,8 @@
-//! Why a tree cannot be read, or a request about its run is refused. Nothing has changed then.
+//! Errors of trees: a tree cannot be read, or a request about its run is refused. Nothing has changed then.
 
 use flowstone_engine::EngineError;
 
-/// See the module.
+/// An error of a tree file, or of a request about the run of a tree.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum TreeError {
     #[error("the tree file {name} has {}:\n  {}", counted(problems), problems.join("\n  "))]

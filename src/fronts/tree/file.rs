@@ -1,4 +1,4 @@
-//! The files of a tree: read below the project's folder, within limits, each once.
+//! Reads the files of a tree below the project's folder, within limits, each file once.
 
 use std::collections::HashMap;
 use std::io::Read as _;
@@ -22,10 +22,10 @@ pub(super) struct Files {
 }
 
 impl Files {
-    /// Returns the files below a folder; none is read yet.
+    /// Returns a reader of the files below a folder; no file is read yet.
     ///
     /// # Errors
-    /// Why the folder cannot be opened.
+    /// When the folder cannot be opened.
     pub fn below(folder: &Path) -> Result<Files, String> {
         let root = Root::open(folder).map_err(|error| said(&error))?;
         Ok(Files {
@@ -44,7 +44,7 @@ impl Files {
         let joined = match path.is_absolute() {
             true => match path.strip_prefix(self.root.path()) {
                 Ok(inside) => inside.to_owned(),
-                // The way to the folder may lead through links.
+                // The path to the folder may contain links.
                 Err(_) => {
                     let real = std::fs::canonicalize(path).map_err(|_| outside())?;
                     let inside = real.strip_prefix(self.root.path());
@@ -71,10 +71,10 @@ impl Files {
         Ok(path.to_owned())
     }
 
-    /// Returns what a file holds.
+    /// Returns the contents of a file.
     ///
     /// # Errors
-    /// When there is no such file, a link leads out of the folder, or the file is too large or malformed.
+    /// When the file does not exist, a link leads out of the folder, or the file is too large or malformed.
     pub fn get(&mut self, path: &str) -> Result<Rc<Json>, String> {
         if let Some(read) = self.read.get(path) {
             return Ok(read.clone());

@@ -1,4 +1,4 @@
-//! Finding out whether a project has tree files.
+//! Finds out whether a project has tree files.
 
 use std::path::Path;
 
@@ -8,11 +8,11 @@ use serde_json::Value as Json;
 use super::file::Files;
 use super::node::Composite;
 
-/// The folders of a project where its trees are looked for.
+/// The folders of a project that are searched for trees.
 const FOLDERS: &[&str] = &["trees", "flows"];
-/// How deep below these folders.
+/// Maximum depth below these folders.
 const DEPTH: usize = 6;
-/// Maximum number of entries that are looked at.
+/// Maximum number of entries that are inspected.
 const ENTRIES_MAX: usize = 2_000;
 
 /// Tells whether a project has a tree file in its folder `trees` or `flows`.

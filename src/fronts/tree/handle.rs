@@ -8,19 +8,19 @@ use super::error::TreeError;
 /// The address of a run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Handle {
-    /// As the driver writes it.
+    /// The text, as the driver writes it.
     pub uri: String,
     pub(super) kind: HandleKind,
 }
 
-/// What a handle addresses.
+/// The target of a handle.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum HandleKind {
-    /// A document below the project's folder: its path from there.
+    /// A document below the project's folder, by its relative path.
     File(String),
-    /// A name that the server process knows as long as it lives.
+    /// A name that is known only within the server process.
     Memory(String),
-    /// A name, or the id of a run. Empty: the run's own id.
+    /// A name, or the id of a run. Empty for the run's own id.
     Run(String),
 }
 

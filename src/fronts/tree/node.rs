@@ -1,4 +1,4 @@
-//! A tree whose references are resolved, and its two written forms: the data of its flow, and the JSON of documents.
+//! A tree with resolved references, and its two written forms: the data of its flow, and the JSON of documents.
 
 use flowstone_lang::value::Value;
 use flowstone_model::json::from_json_with_string_keys;
@@ -7,25 +7,25 @@ use serde_json::{Map, Value as Json, json};
 /// A tree file that has passed its checks.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Tree {
-    /// `name` of the wrapper, or of the root node.
+    /// The `name` of the wrapper, or of the root node.
     pub name: String,
     pub description: Option<String>,
     pub dialect: Dialect,
     pub root: Node,
-    /// What `$VAR` holds at the start.
+    /// The initial value of `$VAR`.
     pub var: Map<String, Json>,
-    /// What `$CONST` holds.
+    /// The value of `$CONST`.
     pub constants: Map<String, Json>,
 }
 
-/// How a tree file is written.
+/// The form of a tree file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Dialect {
     /// A wrapper with `name`, `version`, `tree` and `state` of `var` and `const`.
     Wrapper,
     /// The same wrapper with `state` of `local` and `global`.
     LocalGlobal,
-    /// The file is the root node; its own `state` counts.
+    /// The file is the root node; the node's own `state` is used.
     Bare,
 }
 
@@ -43,11 +43,11 @@ pub enum Node {
         retries: u32,
         steps: Vec<Step>,
     },
-    /// A reference that leads back to a node around it. Ticking it fails.
+    /// A reference back to an enclosing node. Ticking it fails.
     Cycle { reference: String },
 }
 
-/// How the ends of children decide the end of a node.
+/// The rule by which the results of children decide the result of a node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Composite {
     Parallel,
@@ -56,7 +56,7 @@ pub enum Composite {
 }
 
 impl Composite {
-    /// All, with the names that files use.
+    /// All rules, with the names that files use.
     pub const NAMES: &[(Composite, &str)] = &[
         (Composite::Parallel, "parallel"),
         (Composite::Selector, "selector"),
@@ -73,9 +73,9 @@ impl Composite {
 /// One step of an action, with its text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Step {
-    /// A condition that the driver judges.
+    /// A condition that the driver evaluates.
     Evaluate(String),
-    /// Work that the driver does.
+    /// Work for the driver.
     Instruct(String),
 }
 
@@ -99,7 +99,7 @@ impl Tree {
         }
     }
 
-    /// Returns the data that the flow of the tree hands to `flow.tree`.
+    /// Returns the data that the flow of the tree passes to `flow.tree`.
     pub fn value(&self) -> Value {
         let scope =
             |scope: &Map<String, Json>| from_json_with_string_keys(&Json::Object(scope.clone()));
@@ -112,7 +112,7 @@ impl Tree {
 }
 
 impl Node {
-    /// Returns the node's name; that of a cycle is its reference.
+    /// Returns the node's name; for a cycle, its reference.
     pub fn name(&self) -> &str {
         match self {
             Node::Composite { name, .. } | Node::Action { name, .. } => name,

@@ -1,4 +1,4 @@
-//! Where a run is: the state that its flow computed last, from the open wait or from the end of the run.
+//! The position of a run: the state that its flow computed last, from the open wait or from the end of the run.
 
 use flowstone_engine::codec;
 use flowstone_engine::ports::{RunRow, RunStatus, WaitRow};
@@ -13,16 +13,16 @@ const STEP: &str = "answer";
 #[derive(Debug, Clone)]
 pub(super) struct Position {
     pub run: RunRow,
-    /// The wait that the next answer is for; none once the run has ended.
+    /// The wait for the next answer; `None` if the run has ended.
     pub wait: Option<WaitRow>,
-    /// The state, as `flow.tree` has it.
+    /// The state, as computed by `flow.tree`.
     state: Value,
     /// The number of answers so far.
     pub answers: u64,
 }
 
 impl Position {
-    /// Returns the position of a run at one of its waits; nothing where that is not the wait of a tree.
+    /// Returns the position of a run at one of its waits; `None` if that is not the wait of a tree.
     pub fn at_wait(run: RunRow, wait: WaitRow) -> Option<Position> {
         let details = codec::decode(&wait.details).ok()?;
         let state = details.get("show")?.get("data")?.get("state")?.clone();
@@ -35,7 +35,7 @@ impl Position {
         })
     }
 
-    /// Returns the position of a run that has ended. `last`: its last wait, where it had one.
+    /// Returns the position of a run that has ended. `last` is its last wait, if it had one.
     pub fn at_end(run: RunRow, last: Option<WaitRow>) -> Option<Position> {
         let stored = match run.status {
             RunStatus::Completed => run.result.as_deref(),
@@ -48,7 +48,7 @@ impl Position {
         let answers = before.as_ref().map_or(0, |before| before.answers);
         let state = match found {
             Some(state) => state,
-            // It was cancelled: the state is that of its last wait.
+            // The run was cancelled: its state is that of the last wait.
             None => failed(&before?.state),
         };
         Some(Position {
@@ -59,14 +59,14 @@ impl Position {
         })
     }
 
-    /// Tells whether the run follows another one that was reset after its end.
+    /// Tells whether the run follows an earlier one that was reset after its end.
     pub fn is_reset(&self) -> bool {
         let name = self.run.external_id.as_deref().unwrap_or_default();
         name.rsplit_once('#')
             .is_some_and(|(_, number)| number.parse::<u32>().is_ok())
     }
 
-    /// Returns a text of the state, such as its `phase`; empty where it has none.
+    /// Returns a text of the state, such as its `phase`; empty if there is none.
     pub fn text(&self, key: &str) -> &str {
         self.state
             .get(key)
@@ -78,12 +78,12 @@ impl Position {
         self.text("phase")
     }
 
-    /// Tells whether the driver has accepted the protocol, or need not.
+    /// Tells whether the driver has accepted the protocol, or does not need to.
     pub fn is_accepted(&self) -> bool {
         self.state.get("accepted") == Some(&Value::Bool(true))
     }
 
-    /// Tells whether the run began with the gate.
+    /// Tells whether the run started with the gate.
     pub fn has_gate(&self) -> bool {
         self.state.get("gate") == Some(&Value::Bool(true))
     }
@@ -93,7 +93,7 @@ impl Position {
         self.json("var")
     }
 
-    /// Returns what the documents call `runtime`.
+    /// Returns the member `runtime` of documents.
     pub fn bookkeeping(&self) -> Json {
         json!({
             "node_status": self.json("node-status"),
@@ -102,7 +102,7 @@ impl Position {
         })
     }
 
-    /// Returns the name of this offer of a request: the same place has another one after a retry.
+    /// Returns the name of one offer of a request; after a retry, the same request has another name.
     pub fn cursor(&self) -> String {
         let offer = match self.state.get("offer") {
             Some(Value::Int(offer)) => *offer,
@@ -113,7 +113,7 @@ impl Position {
         format!("{short}-{offer}")
     }
 
-    /// Returns the open request, or how the tree ended; nothing while the run is idle.
+    /// Returns the open request, or the result of the tree; `None` while the run is idle.
     pub fn request(&self) -> Option<Json> {
         match self.text("status") {
             "complete" => return Some(json!({"status": "done"})),
@@ -159,7 +159,7 @@ fn failed(state: &Value) -> Value {
     Value::map(entries.collect::<Vec<_>>().into_iter().chain(ended))
 }
 
-/// Returns the path of the wait after a number of answers.
+/// Returns the path of the wait for the next answer after a number of answers.
 pub(super) fn path_after(answers: u64) -> String {
     match answers {
         0 => STEP.to_owned(),
@@ -167,7 +167,7 @@ pub(super) fn path_after(answers: u64) -> String {
     }
 }
 
-/// Returns which of the waits a path is, counted from 1.
+/// Returns the number of a wait by its path, counted from 1.
 pub(super) fn occurrence(path: &str) -> Option<u64> {
     let rest = path.strip_prefix(STEP)?;
     match rest.strip_prefix('#') {

@@ -1,10 +1,10 @@
-//! Paths into the stores of a tree, and what may be written there.
+//! Paths into the stores of a tree, and the limits of writing there.
 
 use serde_json::{Map, Value as Json};
 
 use super::error::TreeError;
 
-/// Keys that programs of other languages take for something else.
+/// Keys that have a special meaning in programs of other languages.
 const REFUSED: &[&str] = &["__proto__", "constructor", "prototype"];
 /// Maximum size of `$VAR`, as JSON, in bytes.
 const STORE_MAX: usize = 256 << 10;
@@ -37,7 +37,7 @@ pub(super) fn keys(path: &str) -> Result<Vec<&str>, TreeError> {
     Ok(keys)
 }
 
-/// Returns what a store has at a path; null where there is nothing.
+/// Returns the value at a path of a store; null if there is none.
 pub(super) fn read(store: &Json, keys: &[&str]) -> Json {
     let mut found = store;
     for key in keys {
@@ -91,7 +91,7 @@ pub(super) fn check_write(store: &Json, keys: &[&str], value: &Json) -> Result<(
     check_size("$VAR", size, STORE_MAX)
 }
 
-/// Checks the size of a note or a thought, and removes blanks around it.
+/// Checks the size of a note or a thought, and trims it.
 ///
 /// # Errors
 /// [`TreeError::TooLarge`], and [`TreeError::Argument`] for an empty one.
@@ -122,7 +122,7 @@ fn index(key: &str) -> Option<usize> {
     is_number.then(|| key.parse().ok())?
 }
 
-/// Returns a key anywhere in a value that is refused.
+/// Returns the first refused key in a value.
 pub(super) fn refused_key(value: &Json) -> Option<&str> {
     match value {
         Json::Object(members) => refused_of(members),

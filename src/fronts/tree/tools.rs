@@ -1,4 +1,4 @@
-//! The twelve tools by which an agent drives trees, as data, and the call of one by its name.
+//! The twelve tools for driving trees, as data, and the call of a tool by its name.
 
 use std::path::PathBuf;
 
@@ -7,13 +7,13 @@ use serde_json::{Map, Value as Json};
 use super::driver::{Answer, Start, Trees};
 use super::error::TreeError;
 
-/// A tool.
+/// A tool for agents that drive trees.
 #[derive(Debug)]
 pub struct Tool {
     pub name: &'static str,
     pub title: &'static str,
     pub doc: &'static str,
-    /// Whether it changes nothing that its caller could see.
+    /// Whether it makes no change that its caller could see.
     pub reads: bool,
     pub params: &'static [Param],
 }
@@ -27,12 +27,12 @@ pub struct Param {
     pub is_required: bool,
 }
 
-/// What an argument may be.
+/// The type of an argument.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ParamKind {
     Text,
     Boolean,
-    /// A whole number from 0.
+    /// A whole number, 0 or greater.
     Index,
     OneOf(&'static [&'static str]),
     /// Any JSON value.
@@ -219,7 +219,7 @@ pub const TOOLS: &[Tool] = &[
     },
 ];
 
-/// Returns the tool of a name.
+/// Returns the tool with a name.
 pub fn find(name: &str) -> Option<&'static Tool> {
     TOOLS.iter().find(|tool| tool.name == name)
 }
@@ -292,10 +292,10 @@ impl Param {
     }
 }
 
-/// Calls a tool, and returns what its caller gets.
+/// Calls a tool, and returns its result.
 ///
 /// # Errors
-/// When an argument is wrong or the request is refused. Nothing has changed then.
+/// When an argument is invalid or the request is refused. Nothing has changed then.
 pub async fn call(
     trees: &Trees<'_>,
     tool: &Tool,
@@ -357,7 +357,7 @@ pub async fn call(
     }
 }
 
-/// Returns the value of `var_write`: a text that is JSON is read.
+/// Returns the value of `var_write`: a text that is JSON is parsed.
 pub fn parsed(value: &Json) -> Json {
     let read = value
         .as_str()

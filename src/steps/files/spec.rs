@@ -116,7 +116,7 @@ const FIELDS: &[Field] = &[
     Field::optional(
         "edits",
         FieldType::List(&apply_edit::EDIT),
-        "Replacements, one after the other: `[{:path :old :new}]`, also `:all?`; without `:old`, the file is new.",
+        "Replacements to apply in order: `[{:path :old :new}]`, optionally with `:all?`. Without `:old`, `:new` is the content of a new file.",
     ),
     Field::optional(
         "end-line",
@@ -132,56 +132,60 @@ const FIELDS: &[Field] = &[
     Field::optional(
         "limit",
         FieldType::Int,
-        "How many entries (default 1000), matches or commits (default 100) to return.",
+        "The maximum number of entries (default 1000), matches or commits (default 100) to return.",
     ),
     Field::optional(
         "max-chars",
         FieldType::Int,
-        "How much of each file to read. Default 200000.",
+        "The maximum number of characters to read from each file. Default 200000.",
     ),
-    Field::optional("message", FieldType::Text, "What the commit says."),
+    Field::optional("message", FieldType::Text, "The message of the commit."),
     Field::optional("new", FieldType::Text, "The text that replaces `:old`."),
     Field::optional(
         "old",
         FieldType::Text,
         "The text to replace, exactly as it is in the file.",
     ),
-    Field::required("op", FieldType::Name, "What to do, see above."),
+    Field::required(
+        "op",
+        FieldType::Name,
+        "The operation to perform, see above.",
+    ),
     Field::optional(
         "overwrite?",
         FieldType::Bool,
-        "Whether `:materialize` replaces files that are there with other content, and `:write-out` the file. Default false. \
-         What else is in the folder stays in either case.",
+        "Whether `:materialize` replaces existing files with different content, and `:write-out` an existing file. Default false. \
+         Other files in the folder stay in either case.",
     ),
     Field::optional(
         "patch",
         FieldType::Text,
-        "A unified diff over one or more files, as `git diff` and `:diff` write it.",
+        "A unified diff over one or more files, as written by `git diff` and `:diff`.",
     ),
     Field::optional(
         "path",
         FieldType::Text,
-        "The file to read or to change; of `:capture` the folder, of `:write-out` the file of the project.",
+        "The file to read or to change; for `:capture`, the folder; for `:write-out`, the file of the project to write.",
     ),
     Field::optional(
         "paths",
         FieldType::Items,
-        "The files to read, at most 50; the files and folders to compare, or those whose history to read.",
+        "The files to read (at most 50), the files and folders to compare, or those whose history to read.",
     ),
     Field::optional(
         "prefix",
         FieldType::Text,
-        "Only paths that start so, such as `src/`.",
+        "Selects only paths with this prefix, such as `src/`.",
     ),
     Field::optional(
         "provider",
         FieldType::OneOf(&["github", "gitlab"]),
-        "What kind of server takes the change request. Default: as its name or the `:backend` of the connection says.",
+        "The kind of server to open the change request on. Default: taken from its host name or the connection's `:backend`.",
     ),
     Field::optional(
         "query",
         FieldType::Text,
-        "What to search for, within a line.",
+        "The text to search for. A match is within one line.",
     ),
     Field::optional(
         "regex?",
@@ -191,7 +195,7 @@ const FIELDS: &[Field] = &[
     Field::optional(
         "since",
         FieldType::Name,
-        "A tag, a branch or a commit: only what came after it.",
+        "A tag, a branch or a commit: only commits after it are returned.",
     ),
     Field::optional(
         "source",
@@ -208,7 +212,7 @@ const FIELDS: &[Field] = &[
     Field::optional(
         "to",
         FieldType::Text,
-        "The new path of the file to move, or the folder of the project to write to; `\".\"` is the project's own.",
+        "The new path of the file to move, or the folder of the project to write to; `\".\"` is its root.",
     ),
     Field::optional("title", FieldType::Text, "The title of a change request."),
 ];

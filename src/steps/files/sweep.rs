@@ -1,4 +1,4 @@
-//! Removes contents of source trees that no registered tree and no changeset has any more.
+//! Removes contents of source trees that no registered tree and no changeset refers to any more.
 //!
 //! Contents younger than a day stay, even without a reference: a step may be about to refer to them. Storing contents
 //! that exist already makes them young again, under the lock that removing takes exclusively.
@@ -19,7 +19,7 @@ use super::objects::Objects;
 /// Number of names that are listed at a time.
 const PAGE: usize = 1000;
 
-/// See the module.
+/// Removes unreferenced contents that are older than the limit of `sweep`.
 pub(super) async fn sweep(services: &Services, sweep: HomeSweep) -> Result<Removed, StoreError> {
     let home = services.home.join("trees");
     if !home.join("objects").is_dir() {
@@ -31,11 +31,11 @@ pub(super) async fn sweep(services: &Services, sweep: HomeSweep) -> Result<Remov
     for tree in trees {
         let bytes = match stores.blobs.get(&BlobHash(tree)).await {
             Ok(bytes) => bytes,
-            // Its own file is gone: nothing can be read through it any more.
+            // The manifest itself is gone, so its contents cannot be reached through it.
             Err(StoreError::Rejected { .. }) => continue,
             Err(error) => return Err(error),
         };
-        // A list that cannot be read names what we do not know: nothing is removed then.
+        // An unreadable manifest may refer to any contents, so nothing is removed.
         let manifest =
             Manifest::decode(&bytes).map_err(|error| StoreError::Internal(error.to_string()))?;
         live.extend(contents(&manifest));
@@ -45,7 +45,7 @@ pub(super) async fn sweep(services: &Services, sweep: HomeSweep) -> Result<Remov
     let work = move || {
         let objects = Objects::new(home.join("objects"));
         objects.refresh();
-        remembered(&home, &objects, before, sweep.dry_run, &mut live);
+        keep_recent_commits(&home, &objects, before, sweep.dry_run, &mut live);
         objects.sweep(&|hash| live.contains(hash), before, sweep.dry_run)
     };
     let removed = tokio::task::spawn_blocking(work).await;
@@ -59,7 +59,8 @@ pub(super) async fn sweep(services: &Services, sweep: HomeSweep) -> Result<Remov
     }
 }
 
-/// Returns the contents that changesets name, and the manifests that they and registered trees have, by hash.
+/// Returns the hashes of the contents that changesets refer to, and of the manifests of changesets and of registered
+/// trees.
 pub(super) async fn referenced(
     stores: &Stores,
     now_ms: i64,
@@ -89,9 +90,8 @@ fn contents(manifest: &Manifest) -> impl Iterator<Item = String> {
     hashes.filter(|hash| !hash.is_empty())
 }
 
-/// Commits that were read lately keep what they hold, so that reading them again costs nothing; older ones are
-/// forgotten.
-fn remembered(
+/// Adds the contents of recently read commits to `live`, so that reading them again is cheap. Forgets older commits.
+fn keep_recent_commits(
     home: &Path,
     objects: &Objects,
     before: SystemTime,

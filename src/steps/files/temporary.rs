@@ -1,6 +1,7 @@
-//! Removes what `:materialize` has left: temporary folders of runs that are over, and records of folders that are gone.
+//! Removes what `:materialize` left behind: temporary folders of ended runs, and records of folders that do not exist
+//! any more.
 //!
-//! A run that is not over may still capture from its folder, however long it waits, so that one stays.
+//! The folder of a run that has not ended stays, however long the run waits: it may still capture from it.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -12,12 +13,12 @@ use flowstone_flow::step::{HomeSweep, Services};
 
 use super::folder::{Record, Records};
 
-/// Where temporary folders are under the project's home, in one of each run.
+/// Returns the parent of all temporary folders, in the project's home. It has one folder for each run.
 pub(super) fn folders(home: &Path) -> PathBuf {
     home.join("materialized")
 }
 
-/// The records of which tree was written to which folder.
+/// Returns the records that say which tree was written to which folder.
 pub(super) fn records(home: &Path, project: &Path) -> Records {
     Records {
         folder: home.join("trees").join("materialized"),
@@ -25,11 +26,11 @@ pub(super) fn records(home: &Path, project: &Path) -> Records {
     }
 }
 
-/// See the module.
+/// Removes temporary folders and records that are older than the limit of `sweep`.
 pub(super) async fn sweep(services: &Services, sweep: HomeSweep) -> Result<Removed, StoreError> {
     let home = services.home.clone();
     let mut going = Vec::new();
-    for folder in inside(&folders(&home)) {
+    for folder in entries(&folders(&home)) {
         if is_over(services, &folder, sweep.older_than_ms).await? {
             going.push(folder);
         }
@@ -46,7 +47,7 @@ pub(super) async fn sweep(services: &Services, sweep: HomeSweep) -> Result<Remov
     }
 }
 
-/// Tells whether the run of a folder ended before a moment. Of a run that nobody knows, the folder says when.
+/// Tells whether the run of a folder ended before an instant. For an unknown run, the age of the folder decides.
 async fn is_over(services: &Services, folder: &Path, before_ms: i64) -> Result<bool, StoreError> {
     let name = folder.file_name().unwrap_or_default().to_string_lossy();
     let run = services.stores.runs.find(&RunId::from_text(name)).await?;
@@ -65,30 +66,30 @@ fn is_old(path: &Path, before_ms: i64) -> bool {
 fn remove(going: &[PathBuf], records: &Records, sweep: HomeSweep) -> std::io::Result<Removed> {
     let mut all = Removed::default();
     for folder in going {
-        all.count += inside(folder).len() as u64;
+        all.count += entries(folder).len() as u64;
         all.bytes += size(folder);
         if !sweep.dry_run {
             fs::remove_dir_all(folder)?;
         }
     }
-    for place in inside(&records.folder) {
-        let is_of_nothing = Record::at(&place)
+    for place in entries(&records.folder) {
+        let is_orphan = Record::at(&place)
             .and_then(|record| record.place(records))
             .is_some_and(|folder| !folder.exists());
-        // Written just before its folder is, it would be of nothing too.
-        if is_of_nothing && !sweep.dry_run && is_old(&place, sweep.older_than_ms) {
+        // The record is written just before its folder, so a young record may not have one yet.
+        if is_orphan && !sweep.dry_run && is_old(&place, sweep.older_than_ms) {
             fs::remove_file(&place)?;
         }
     }
     Ok(all)
 }
 
-fn inside(folder: &Path) -> Vec<PathBuf> {
-    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
-    entries.map(|entry| entry.path()).collect()
+fn entries(folder: &Path) -> Vec<PathBuf> {
+    let found = fs::read_dir(folder).into_iter().flatten().flatten();
+    found.map(|entry| entry.path()).collect()
 }
 
-/// Returns how many bytes the files in a folder have. Links are not followed.
+/// Returns the total size of the files in a folder, in bytes. Links are not followed.
 fn size(folder: &Path) -> u64 {
     let mut bytes = 0;
     let mut open = vec![folder.to_path_buf()];

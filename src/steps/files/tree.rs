@@ -28,7 +28,7 @@ pub(super) struct Tree {
     pub objects: Objects,
     /// Its `res://` name.
     pub uri: String,
-    /// Of the manifest; 0 where it was not made just now.
+    /// Size of the encoded manifest; 0 if the tree was not resolved just now.
     pub bytes: u64,
 }
 
@@ -39,7 +39,7 @@ impl Call<'_> {
         self.files.tree(self.cx, &source).await
     }
 
-    /// Returns the changeset that `:changeset` names, to be changed.
+    /// Returns the changeset that `:changeset` names, as a draft to change.
     pub async fn draft(&self) -> Result<Draft, StepError> {
         let id = source::changeset(self.fields)?;
         let (tree, overlay) = self.files.under_changeset(self.cx, &id).await?;

@@ -1,4 +1,4 @@
-//! What operations return, as values.
+//! The results of operations, as values.
 
 use flowstone_flow::codec;
 use flowstone_flow::step::StepError;
@@ -6,7 +6,7 @@ use flowstone_lang::value::Value;
 
 use super::manifest::{Entry, Kind};
 
-/// Makes a map with these keywords.
+/// Returns a map with keywords as keys.
 pub(super) fn map<'a>(facts: impl IntoIterator<Item = (&'a str, Value)>) -> Value {
     Value::map(
         facts
@@ -19,7 +19,7 @@ pub(super) fn int(count: u64) -> Value {
     Value::Int(i64::try_from(count).unwrap_or(i64::MAX))
 }
 
-/// Makes a reference to a tree or a changeset.
+/// Returns a reference to a tree or a changeset.
 pub(super) fn reference(uri: &str, content_type: &str, facts: Vec<(&str, Value)>) -> Value {
     let head = [
         ("type", Value::keyword("resource-ref")),
@@ -29,7 +29,7 @@ pub(super) fn reference(uri: &str, content_type: &str, facts: Vec<(&str, Value)>
     map(head.into_iter().chain(facts))
 }
 
-/// Writes what the store is to answer with.
+/// Encodes the value that the store returns once it has committed.
 pub(super) fn answer(value: &Value) -> Result<String, StepError> {
     codec::encode(value).map_err(|error| {
         StepError::new(
@@ -40,7 +40,7 @@ pub(super) fn answer(value: &Value) -> Result<String, StepError> {
     })
 }
 
-/// Makes the line of a listing.
+/// Returns the description of one entry of a listing.
 pub(super) fn entry(entry: &Entry) -> Value {
     let mut facts = vec![
         ("path", Value::from(entry.path.as_str())),

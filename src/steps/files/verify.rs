@@ -1,5 +1,5 @@
-//! Checks that each file of a source tree or changeset has the contents that its hash says. Nothing is changed: what
-//! is damaged is set aside by the step that reads it, not here.
+//! Checks that the contents of each file of a source tree or changeset match their hash. Changes nothing: a damaged
+//! file is set aside by the step that reads it.
 
 use std::collections::HashSet;
 
@@ -11,10 +11,10 @@ use super::manifest::Manifest;
 use super::objects::Objects;
 use super::sweep::referenced;
 
-/// How many flaws are listed.
+/// Maximum number of damaged files that are listed.
 const MOST: usize = 100;
 
-/// See the module.
+/// Checks all referenced manifests and the contents that they refer to.
 pub(super) async fn verify(services: &Services) -> Result<HomeVerified, StoreError> {
     let stores = &services.stores;
     let (objects, trees) = referenced(stores, services.clock.now_ms()).await?;
@@ -41,7 +41,7 @@ pub(super) async fn verify(services: &Services) -> Result<HomeVerified, StoreErr
     Ok(HomeVerified { flaws, ..found })
 }
 
-/// Returns a manifest, or why it cannot be read.
+/// Returns a manifest, or the reason why it cannot be read.
 async fn read(services: &Services, tree: &str) -> Result<Result<Manifest, String>, StoreError> {
     match services.stores.blobs.get(&BlobHash(tree.to_owned())).await {
         Ok(bytes) => Ok(Manifest::decode(&bytes).map_err(|error| error.to_string())),

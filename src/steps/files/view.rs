@@ -1,4 +1,4 @@
-//! What a flow can see of a tree: listing, reading and searching. Nothing is ever changed.
+//! Lists, reads and searches the files of a tree. Changes nothing.
 
 use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
 
@@ -7,13 +7,13 @@ use super::manifest::{Entry, Kind, Manifest};
 use super::objects::Objects;
 use super::path;
 
-/// A tree and its contents.
+/// A tree together with its contents.
 pub struct View<'a> {
     pub manifest: &'a Manifest,
     pub objects: &'a Objects,
 }
 
-/// Which entries of a tree.
+/// A selection of the entries of a tree.
 #[derive(Clone, Debug, Default)]
 pub struct Selection {
     /// A folder, or the start of a path.
@@ -45,9 +45,9 @@ impl Selection {
     }
 }
 
-/// Patterns, all tried at once.
+/// Compiled patterns, which are all tried at once.
 struct Globs {
-    /// Those that are matched against the file name.
+    /// Patterns that are matched against the file name.
     names: GlobSet,
     paths: GlobSet,
     is_empty: bool,
@@ -97,28 +97,28 @@ fn bad_glob(glob: &str, error: &globset::Error) -> FilesError {
 /// A page of a listing.
 pub struct Page<'a> {
     pub entries: Vec<&'a Entry>,
-    /// What to pass as cursor for the next page.
+    /// The cursor of the next page; `None` on the last page.
     pub next: Option<String>,
 }
 
-/// Which part of a file to read.
+/// The part of a file to read.
 #[derive(Clone, Copy, Debug)]
 pub struct Part {
     /// Counted from 1.
     pub start_line: Option<u64>,
-    /// The last line that is wanted.
+    /// The last line to read.
     pub end_line: Option<u64>,
     pub max_chars: usize,
 }
 
-/// What was read.
+/// The result of reading a file.
 pub struct Read {
-    /// As it was asked for.
+    /// The path that was requested, normalized.
     pub path: String,
     pub size: u64,
     pub lines: u64,
     pub kind: Kind,
-    /// None for what is not text.
+    /// `None` if the file is not text.
     pub content: Option<String>,
     pub truncated: bool,
 }
@@ -144,7 +144,7 @@ impl<'a> View<'a> {
         Ok(Page { entries, next })
     }
 
-    /// Reads one file. What is not text comes without content.
+    /// Reads one file. The result for a binary file has no content.
     pub fn read(&self, path: &str, part: Part) -> Result<Read, FilesError> {
         let entry = self.manifest.resolve(path)?;
         let mut read = Read {
@@ -170,7 +170,7 @@ impl<'a> View<'a> {
         }
     }
 
-    /// Returns the text of a file; what is not UTF-8 in it is replaced.
+    /// Returns the text of a file, with replacement characters for invalid UTF-8.
     pub fn text(&self, entry: &Entry) -> Result<String, FilesError> {
         let bytes = self.objects.get(&entry.hash)?;
         Ok(String::from_utf8(bytes)
@@ -178,7 +178,7 @@ impl<'a> View<'a> {
     }
 }
 
-/// Returns the wanted lines, and whether they were cut short.
+/// Returns the requested lines, and whether they were cut short.
 fn cut(text: &str, part: Part) -> (String, bool) {
     let first = part.start_line.unwrap_or(1).max(1) - 1;
     let start = line_start(text, first);
@@ -193,7 +193,7 @@ fn cut(text: &str, part: Part) -> (String, bool) {
     }
 }
 
-/// Returns where the line after `count` lines starts; the end of the text when there are fewer.
+/// Returns the offset after the first `count` lines, or the end of the text if it has fewer.
 fn line_start(text: &str, count: u64) -> usize {
     match count {
         0 => 0,

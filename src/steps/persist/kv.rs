@@ -10,10 +10,10 @@ use crate::json::name_text;
 use crate::kv::{check_key, encoded, max_value, ttl};
 use crate::resource;
 
-/// The keys of the config.
+/// The keys of the config, besides `:type`.
 pub(super) const KEYS: &[&str] = &["key", "metadata", "ttl"];
 
-/// Reads the config.
+/// Reads the config of `:persist`, except for the value to store.
 pub(super) fn plan(fields: Fields<'_>) -> Result<KvSet, StepError> {
     let Some(key) = fields.get("key").and_then(name_text) else {
         return Err(
@@ -33,7 +33,7 @@ pub(super) fn plan(fields: Fields<'_>) -> Result<KvSet, StepError> {
     })
 }
 
-/// Stores a value as the config says.
+/// Returns the operation that stores a value according to the config.
 pub(super) fn put(cx: &StepContext, set: KvSet, value: &Value) -> Result<StoreOp, StepError> {
     let uri = format!("{}result/kv/{}", resource::PREFIX, set.key);
     let answer = resource::reference(

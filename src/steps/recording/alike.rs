@@ -1,8 +1,8 @@
-//! When two requests are the same, and how two that are not differ.
+//! Compares requests: decides whether two of them are the same, and shows how they differ.
 //!
-//! Method, address and body count. The order of keys and of query parameters does not; nor which port of this machine a
-//! server of one's own has. Where nothing is the same to the letter, moments near the time of the run and random ids
-//! may differ.
+//! The method, the address and the body are compared. The order of JSON keys and query parameters is ignored, and so is
+//! the port of a server on this machine. If no recorded request is exactly the same, times near the time of the run and
+//! random ids may differ.
 
 use std::collections::BTreeMap;
 use std::hash::Hash;
@@ -18,24 +18,24 @@ use similar::{Algorithm, DiffTag};
 use super::file::RecordedRequest;
 use crate::http::error::header;
 
-/// What of a request is compared.
+/// The parts of a request that are compared, as text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Likeness {
     /// Method and address in the first line, then the body by lines.
     pub text: String,
-    /// The same without what is another in every run.
+    /// The same text, with placeholders for times near the request and for random ids.
     pub loose: String,
 }
 
-/// A moment this close to the run is the run's own.
+/// Times within this many milliseconds of a request are assumed to depend on when it was sent.
 const NEAR_MS: i64 = 48 * 3_600_000;
-/// As many lines of a difference are shown.
+/// Maximum number of lines that are shown of a difference.
 const MOST_LINES: usize = 40;
-/// As many characters of a line are.
+/// Maximum number of characters that are shown of a line.
 const MOST_CHARS: usize = 160;
 
 impl Likeness {
-    /// `at_ms` is when it was asked.
+    /// Returns the parts to compare of a request that was sent at `at_ms`.
     pub fn of(asked: &RecordedRequest, at_ms: i64) -> Likeness {
         let (address, body) = (address(&asked.url), body(asked));
         let text = match body.is_empty() {
@@ -46,7 +46,7 @@ impl Likeness {
         Likeness { text, loose }
     }
 
-    /// Returns how alike they are, from 0 to 2.
+    /// Returns the similarity of two requests, from 0 to 2.
     pub fn closeness(&self, other: &Likeness) -> f64 {
         let chars = |it: &Likeness| first_line(&it.text).chars().collect::<Vec<_>>();
         let (lines, others): (Vec<&str>, Vec<&str>) =
@@ -59,7 +59,7 @@ fn first_line(text: &str) -> &str {
     text.lines().next().unwrap_or_default()
 }
 
-/// Writes an address in one way.
+/// Normalizes an address: sorts its parameters, and removes its fragment and the port of a local server.
 fn address(text: &str) -> String {
     let Ok(mut url) = Url::parse(text) else {
         return text.to_owned();
@@ -87,7 +87,7 @@ fn address(text: &str) -> String {
     format!("{origin}{}{query}", url.path())
 }
 
-/// Writes a body in one way, by lines.
+/// Normalizes a body: JSON with sorted keys, sorted form fields, other text as it is, or lines of base64.
 fn body(asked: &RecordedRequest) -> String {
     if let Ok(json) = serde_json::from_slice::<Json>(&asked.body) {
         return serde_json::to_string_pretty(&sorted(json)).unwrap_or_default();
@@ -106,7 +106,7 @@ fn body(asked: &RecordedRequest) -> String {
     String::from_utf8_lossy(&without_boundary(kind, text.as_bytes())).into_owned()
 }
 
-/// Multipart boundaries are chosen again for each request.
+/// Replaces the boundary of a multipart body, which is random in each request.
 fn without_boundary(kind: &str, body: &[u8]) -> Vec<u8> {
     let boundary = kind.split("boundary=").nth(1);
     let boundary = boundary.map(|it| it.trim_matches('"').as_bytes());
@@ -136,8 +136,8 @@ fn sorted(json: Json) -> Json {
     }
 }
 
-/// Dates and times, seconds and milliseconds since 1970, random ids.
-static PASSING: LazyLock<Regex> = LazyLock::new(|| {
+/// Matches dates and times, seconds and milliseconds since 1970, and random ids.
+static VARYING: LazyLock<Regex> = LazyLock::new(|| {
     let time = r"[T ]\d{2}:\d{2}(?::\d{2}(?:\.\d+)?)?(?:Z|[+-]\d{2}:?\d{2})?";
     let id = r"\b[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b";
     Regex::new(&format!(
@@ -148,7 +148,7 @@ static PASSING: LazyLock<Regex> = LazyLock::new(|| {
 
 fn loosened(text: &str, at_ms: i64) -> String {
     let near = |ms: Option<i64>| ms.is_some_and(|ms| (ms - at_ms).abs() <= NEAR_MS);
-    let replaced = PASSING.replace_all(text, |found: &Captures<'_, str>| {
+    let replaced = VARYING.replace_all(text, |found: &Captures<'_, str>| {
         let whole = &found[0];
         let ms = |name: &str| found.name(name).map(|it| it.as_str());
         if found.name("id").is_some() {
@@ -170,7 +170,7 @@ fn midnight_ms(date: &str) -> Option<i64> {
     Some(midnight.timestamp().as_millisecond())
 }
 
-/// Shows what was asked against what was recorded: `-` is the recording's, `+` the request's.
+/// Returns the difference between a recorded request (`-`) and a new one (`+`).
 pub(super) fn difference(recorded: &Likeness, asked: &Likeness) -> String {
     let old: Vec<&str> = recorded.text.lines().collect();
     let new: Vec<&str> = asked.text.lines().collect();
@@ -204,7 +204,7 @@ pub(super) fn difference(recorded: &Likeness, asked: &Likeness) -> String {
     lines.join("\n")
 }
 
-/// Returns which part of two lists is the same, from 0 to 1.
+/// Returns the share of two lists that is equal, from 0 to 1.
 fn ratio<T: Hash + Eq + Ord + Clone>(one: &[T], other: &[T]) -> f64 {
     let ops = similar::capture_diff_slices(Algorithm::Myers, one, other);
     let same = ops.iter().filter(|op| op.tag() == DiffTag::Equal);
@@ -213,13 +213,13 @@ fn ratio<T: Hash + Eq + Ord + Clone>(one: &[T], other: &[T]) -> f64 {
     2.0 * same as f64 / all as f64
 }
 
-/// Returns how many characters two lines begin with in common.
+/// Returns the number of characters at which two lines start to differ.
 fn common(one: &str, other: &str) -> usize {
     let pairs = one.chars().zip(other.chars());
     pairs.take_while(|(one, other)| one == other).count()
 }
 
-/// Cuts a long line to where it differs.
+/// Cuts a long line to the part around its first difference.
 fn clipped(line: &str, from: usize) -> String {
     let line = line.trim_end_matches('\n');
     let count = line.chars().count();
@@ -254,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_matter_is_the_same() {
+    fn key_order_local_ports_and_boundaries_are_ignored() {
         let json = "application/json";
         let form = "application/x-www-form-urlencoded";
         let cases = [
@@ -293,7 +293,7 @@ mod tests {
     }
 
     #[test]
-    fn what_passes_is_the_same_only_loosely() {
+    fn near_times_and_random_ids_match_only_loosely() {
         let with = |text: &str| likeness("https://a.com/", "text/plain", text);
         let near = [
             (
@@ -324,7 +324,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_line_is_cut_to_where_it_differs() {
+    fn a_long_line_is_cut_to_its_first_difference() {
         let long = "x".repeat(400);
         let one = likeness("https://a.com/", "text/plain", &format!("{long} one"));
         let other = likeness("https://a.com/", "text/plain", &format!("{long} two"));

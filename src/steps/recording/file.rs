@@ -1,6 +1,6 @@
-//! One exchange as a file: what was asked, what was answered, as a person reads and edits it.
+//! The file of one exchange: the request and its response, in a form that people can read and edit.
 //!
-//! Bodies are JSON where they are that, else text by lines, else base64. The parts of a stream are kept one by one.
+//! A body is written as JSON if it is JSON, else as lines of text, else as base64. The chunks of a stream stay apart.
 
 use std::path::Path;
 
@@ -16,11 +16,11 @@ use crate::http::error::header;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Exchange {
     pub number: u32,
-    /// The path of the step that asked.
+    /// The path of the step that sent the request.
     pub step: String,
     pub at: String,
     pub request: RecordedRequest,
-    /// Nothing where the process died before it was over.
+    /// `None` if the process died before the response ended.
     pub answer: Option<Answered>,
 }
 
@@ -39,11 +39,11 @@ pub(super) struct Answered {
     pub end: ResponseEnd,
 }
 
-/// Content types whose parts come one by one and mean something.
+/// Parts of the content types of streams, whose chunks stay separate.
 const STREAMS: &[&str] = &["event-stream", "eventstream", "jsonl", "ndjson"];
 
 impl Exchange {
-    /// Returns the name of its file.
+    /// Returns the name of the exchange's file.
     pub fn file_name(&self) -> String {
         let plain = |it: char| match it {
             '/' => '.',
@@ -127,7 +127,7 @@ fn response_json(head: &ResponseHead, chunks: &[Vec<u8>], asked: &str) -> Json {
     if body.is_empty() {
         return Json::Object(map);
     }
-    // A flow may look at the text itself: it is JSON here only where its spaces can be had back.
+    // A flow may read the text itself, so it is written as JSON only if its exact white space can be restored.
     if let Ok(json) = serde_json::from_slice::<Json>(&body)
         && (json.is_object() || json.is_array())
     {
@@ -145,7 +145,7 @@ fn response_json(head: &ResponseHead, chunks: &[Vec<u8>], asked: &str) -> Json {
     Json::Object(map)
 }
 
-/// Adds a body that is no JSON: a text, by lines where it has more than one, or bytes.
+/// Adds a body that is not JSON: text, as a list if it has several lines, or bytes as base64.
 fn add_bytes(map: &mut Map<String, Json>, body: &[u8]) {
     let Ok(text) = std::str::from_utf8(body) else {
         map.insert("base64".into(), json!(STANDARD.encode(body)));
@@ -200,14 +200,14 @@ fn of_json(json: &Json) -> Result<Exchange, String> {
     };
     let Some(end) = whole.get("end") else {
         return match whole.contains_key("response") {
-            true => Err("it has a `response` and no `end`, such as \"complete\"".to_owned()),
+            true => Err("it has a `response` but no `end`, such as \"complete\"".to_owned()),
             false => Ok(exchange),
         };
     };
     let end = end_of(end)?;
     let (head, chunks) = match whole.get("response") {
         None | Some(Json::Null) if matches!(end, ResponseEnd::Failed(_)) => (None, Vec::new()),
-        None => return Err("it has an `end` and no `response`".to_owned()),
+        None => return Err("it has an `end` but no `response`".to_owned()),
         Some(response) => {
             let (head, chunks) = response_of(response, &exchange.request.url)?;
             (Some(head), chunks)
@@ -276,7 +276,7 @@ fn chunk(json: &Json) -> Result<Vec<u8>, String> {
     }
 }
 
-/// Reads a body: what is under `json`, `text` or `base64`.
+/// Reads a body from its `json`, `text` or `base64`.
 fn bytes(map: &Map<String, Json>, owner: &str) -> Result<Vec<u8>, String> {
     let kinds = ["base64", "json", "text"];
     let given: Vec<&str> = kinds
@@ -299,8 +299,8 @@ fn bytes(map: &Map<String, Json>, owner: &str) -> Result<Vec<u8>, String> {
         (Some(Json::String(text)), _) => Ok(text.clone().into_bytes()),
         (Some(Json::Array(lines)), _) => {
             let lines: Option<Vec<&str>> = lines.iter().map(Json::as_str).collect();
-            let lines = lines
-                .ok_or_else(|| format!("the lines of the {owner}'s `text` are to be texts"))?;
+            let lines =
+                lines.ok_or_else(|| format!("the lines of the {owner}'s `text` must be texts"))?;
             Ok(lines.concat().into_bytes())
         }
         (Some(_), _) => Err(format!("`text` of the {owner} must be a text or its lines")),
@@ -313,24 +313,24 @@ fn bytes(map: &Map<String, Json>, owner: &str) -> Result<Vec<u8>, String> {
 fn decoded(text: &str) -> Result<Vec<u8>, String> {
     STANDARD
         .decode(text.trim())
-        .map_err(|error| format!("something under `base64` is not that: {error}"))
+        .map_err(|error| format!("a `base64` text is invalid: {error}"))
 }
 
 fn object<'a>(json: &'a Json, what: &str) -> Result<&'a Map<String, Json>, String> {
     json.as_object()
-        .ok_or_else(|| format!("{what} is missing, or no object"))
+        .ok_or_else(|| format!("{what} is missing, or is not an object"))
 }
 
 fn text(json: &Json, what: &str) -> Result<String, String> {
     let text = json.as_str().map(str::to_owned);
-    text.ok_or_else(|| format!("{what} is missing, or no text"))
+    text.ok_or_else(|| format!("{what} is missing, or is not a text"))
 }
 
 fn known(map: &Map<String, Json>, owner: &str, keys: &[&str]) -> Result<(), String> {
     match unknown(map, keys) {
         None => Ok(()),
         Some(key) => Err(format!(
-            "{owner}`{key}` means nothing here; there are {}",
+            "{owner}`{key}` is not a known field; there are {}",
             keys.join(", ")
         )),
     }

@@ -1,7 +1,7 @@
-//! Writes exchanges down while they happen.
+//! Records exchanges while they happen.
 //!
-//! The request is on disk before it is sent, and its file is rewritten as a whole when the answer has ended: a process
-//! that dies leaves readable files, of which the last may have no answer.
+//! The request is on disk before it is sent, and its file is rewritten as a whole when the response has ended. After a
+//! crash, every file is readable, but the last ones may lack a response.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -17,7 +17,7 @@ use super::file::{Answered, Exchange, RecordedRequest};
 use super::redact::{Redactor, SECRET, secrets_in};
 use super::{ABOUT, About, RecordingError, write};
 
-/// Records what servers say into a folder.
+/// Records requests and the responses of servers in a folder.
 pub struct Recorder {
     folder: PathBuf,
     state: Arc<Mutex<State>>,
@@ -26,7 +26,7 @@ pub struct Recorder {
 struct State {
     about: About,
     last: u32,
-    /// Secrets that were looked up, and those that stood in requests and answers themselves.
+    /// Secrets that were looked up, and those found in the fields of requests and responses.
     known: Vec<Secret>,
 }
 
@@ -41,10 +41,11 @@ impl State {
 }
 
 impl Recorder {
-    /// Begins a recording in a folder that is empty, or not there yet. `environment` is what flows may see of it.
+    /// Starts a recording in a folder that is empty or does not exist yet. `environment` holds the settings of model
+    /// providers.
     ///
     /// # Errors
-    /// When something is in the folder, or it cannot be written.
+    /// Returns an error if the folder is not empty, or cannot be written.
     pub fn create(
         folder: &Path,
         environment: BTreeMap<String, String>,
@@ -79,7 +80,7 @@ impl Recorder {
         })
     }
 
-    /// Notes that a secret was asked for.
+    /// Records the name of a requested secret, and whether it exists.
     pub(super) fn note_secret(&self, name: &str, is_there: bool) {
         let mut state = lock(&self.state);
         if state.about.secrets.contains_key(name) {
@@ -87,7 +88,7 @@ impl Recorder {
         }
         state.about.secrets.insert(name.to_owned(), is_there);
         if let Err(error) = state.about.write(&self.folder) {
-            tracing::warn!(%error, "the recording does not know the name of a secret");
+            tracing::warn!(%error, "the name of a secret could not be recorded");
         }
     }
 }
@@ -111,7 +112,7 @@ impl Exchanges for Recorder {
             request,
             answer: None,
         };
-        // What cannot be recorded is not sent: the recording would be of another run.
+        // A request that cannot be recorded is not sent, because a replay could not answer it.
         recorder.write().map_err(|error| ExchangeError {
             code: error.code(),
             kind: "unrecorded",
@@ -126,7 +127,7 @@ impl Exchanges for Recorder {
     }
 }
 
-/// One exchange under way.
+/// Records one exchange while it is in progress.
 struct ExchangeRecorder {
     state: Arc<Mutex<State>>,
     folder: PathBuf,
@@ -144,7 +145,7 @@ impl ExchangeRecorder {
         })
     }
 
-    /// Writes what is known by now, without the secrets that are known by now.
+    /// Writes the exchange as far as it is known, with all known secrets removed.
     fn write(&mut self) -> Result<(), RecordingError> {
         let redactor = {
             let mut state = lock(&self.state);
@@ -176,7 +177,7 @@ impl ExchangeRecorder {
     }
 }
 
-/// Returns a request whose secret headers are taken out already.
+/// Returns a request with a placeholder for the value of each secret header.
 pub(super) fn asked(request: &OutgoingRequest) -> RecordedRequest {
     let mut headers = request.headers.clone();
     let secret = request.secret_headers.iter();
@@ -209,12 +210,12 @@ impl ResponseRecorder for ExchangeRecorder {
 
 impl Drop for ExchangeRecorder {
     fn drop(&mut self) {
-        // Without a head or an error nothing is known of the answer, as after a crash.
+        // Without a head or an error, the response is unknown, as after a crash.
         let is_known = self.answer.as_ref().is_some_and(|answer| {
             answer.head.is_some() || matches!(answer.end, ResponseEnd::Failed(_))
         });
         if is_known && let Err(error) = self.write() {
-            tracing::warn!(%error, "an answer is not in the recording");
+            tracing::warn!(%error, "a response could not be recorded");
         }
     }
 }

@@ -1,5 +1,5 @@
-//! Takes secrets out of what is written down: those that were looked up, those that servers gave, and whatever stands
-//! where secrets stand.
+//! Removes secrets from recordings: those that were looked up, those that servers issued, and the values of headers,
+//! fields and parameters that usually hold secrets.
 
 use flowstone_flow::ports::Secret;
 use flowstone_flow::redact as engine;
@@ -10,7 +10,7 @@ use serde_json::Value as Json;
 
 use super::file::RecordedRequest;
 
-/// Headers that say who somebody is.
+/// Names of headers that hold credentials.
 const HEADERS: &[&str] = &[
     "api-key",
     "authorization",
@@ -21,7 +21,7 @@ const HEADERS: &[&str] = &[
     "x-api-key",
     "x-goog-api-key",
 ];
-/// How the names of others end.
+/// Endings of the names of other headers that hold credentials.
 const ENDINGS: &[&str] = &["-api-key", "-password", "-secret", "-signature", "-token"];
 
 /// Fields of bodies and queries that hold secrets.
@@ -39,23 +39,23 @@ const FIELDS: &[&str] = &[
     "x-goog-signature",
 ];
 
-/// Parameters of queries that hold secrets, beside these fields.
+/// Query parameters that hold secrets, in addition to the fields above.
 const PARAMETERS: &[&str] = &["auth", "auth_token", "secret", "sig", "signature", "token"];
 
-/// Knows what to take out.
+/// Removes known secrets from requests and responses.
 pub(super) struct Redactor {
     known: engine::Redactor,
 }
 
 impl Redactor {
-    /// Knows secrets in each form in which requests hold them.
+    /// Creates a redactor that finds the secrets in each form in which requests contain them.
     pub fn new(secrets: &[Secret]) -> Redactor {
         Redactor {
             known: engine::Redactor::new(secrets),
         }
     }
 
-    /// Takes them out of parts that follow one another, also where one lies across two of them.
+    /// Removes the secrets from consecutive chunks, even if a secret spans two of them.
     pub fn parts(&self, parts: &mut [Vec<u8>]) {
         self.known.parts(parts);
     }
@@ -68,7 +68,7 @@ impl Redactor {
         self.known.text(text.to_owned())
     }
 
-    /// Takes them out of headers, and those headers out whose names say that they are secret.
+    /// Removes the secrets from headers, and replaces the value of each header that holds credentials.
     pub fn headers(&self, headers: &[(String, String)]) -> Vec<(String, String)> {
         let clean = |(name, value): &(String, String)| {
             let name = name.to_ascii_lowercase();
@@ -83,7 +83,7 @@ impl Redactor {
         headers.iter().map(clean).collect()
     }
 
-    /// Takes them out of an address: also a password in it, and fields of its query that hold secrets.
+    /// Removes the secrets from an address, its user and password, and the values of parameters that hold secrets.
     pub fn url(&self, text: &str) -> String {
         let Ok(mut url) = Url::parse(text) else {
             return self.text(text);
@@ -105,7 +105,7 @@ impl Redactor {
             let pairs: Vec<_> = pairs.collect();
             url.query_pairs_mut().clear().extend_pairs(pairs);
         }
-        // It is for people to read.
+        // The placeholder stays readable.
         self.text(url.as_str()).replace("%5Bsecret%5D", SECRET)
     }
 
@@ -159,7 +159,7 @@ fn is_field(name: &str) -> bool {
     FIELDS.contains(&name.to_ascii_lowercase().as_str())
 }
 
-/// Returns the texts in a body that stand where secrets stand, such as the token that a server gives.
+/// Returns the values of a body's secret fields, such as a token that a server issued.
 pub(super) fn secrets_in(body: &[u8]) -> Vec<Secret> {
     let mut found = Vec::new();
     match serde_json::from_slice::<Json>(body) {

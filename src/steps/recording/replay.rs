@@ -1,5 +1,5 @@
-//! Answers requests from a recording, each exchange once; whatever was not recorded is an error that shows the nearest
-//! that was.
+//! Answers requests from a recording and uses each exchange once. A request that was not recorded fails with an error
+//! that shows the most similar one.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -15,12 +15,12 @@ use super::record::asked;
 use super::redact::{Redactor, secrets_in};
 use super::{About, RecordingError, exchanges};
 
-/// A recording that is played.
+/// Answers requests from a recording, without sending them.
 #[derive(Debug)]
 pub struct Replayer {
     about: About,
     entries: Vec<Entry>,
-    /// Which of them have answered.
+    /// Whether each entry has been used.
     used: Mutex<Vec<bool>>,
 }
 
@@ -35,13 +35,13 @@ impl Replayer {
     /// Reads a whole recording.
     ///
     /// # Errors
-    /// When the folder is not a recording, or a file in it is invalid.
+    /// Returns an error if the folder is not a recording, or a file in it is invalid.
     pub fn open(folder: &Path) -> Result<Replayer, RecordingError> {
         let about = About::read(folder)?;
         let mut entries = Vec::new();
         for path in exchanges(folder)? {
             let mut exchange = Exchange::read(&path)?;
-            // Older builds left more parameters as they were.
+            // Older builds redacted fewer parameters.
             exchange.request.url = Redactor::new(&[]).url(&exchange.request.url);
             let wrong = || RecordingError::Wrong {
                 path: path.display().to_string(),
@@ -65,17 +65,17 @@ impl Replayer {
         })
     }
 
-    /// Returns what the environment said of model providers.
+    /// Returns the recorded environment's settings of model providers.
     pub fn environment(&self) -> &BTreeMap<String, String> {
         &self.about.environment
     }
 
-    /// Tells whether a secret was there; nothing where nobody asked for it.
+    /// Tells whether a secret existed; `None` if the recorded run never requested it.
     pub(super) fn had_secret(&self, name: &str) -> Option<bool> {
         self.about.secrets.get(name).copied()
     }
 
-    /// Finds the answer to a request among those that are left.
+    /// Finds the entry that answers a request, among those not used yet.
     fn find(&self, step: &str, wanted: &Likeness, used: &[bool]) -> Option<usize> {
         let matches: [fn(&Likeness, &Likeness) -> bool; 2] = [
             |one, other| one.text == other.text,
@@ -92,7 +92,7 @@ impl Replayer {
         })
     }
 
-    /// Says why nothing answers.
+    /// Returns the error for a request that no entry answers.
     fn missing(&self, what: &str, wanted: &Likeness, used: &[bool]) -> ExchangeError {
         let same: Vec<(usize, &Entry)> = self
             .entries
@@ -140,7 +140,7 @@ impl Replayer {
             Some(entry) => not_recorded(
                 format!("{what} is not in the recording"),
                 format!(
-                    "the nearest is {}; what was recorded (-) and what is asked (+):\n{}",
+                    "the nearest is {}; what was recorded (-) and what is requested (+):\n{}",
                     entry.file,
                     difference(&entry.likeness, wanted)
                 ),

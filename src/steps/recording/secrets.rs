@@ -1,4 +1,4 @@
-//! Secrets of a run that is recorded or replayed: which there are, and never what they are.
+//! The secrets of a recorded or replayed run. Recordings hold their names, but never their values.
 
 use std::sync::Arc;
 
@@ -6,7 +6,7 @@ use flowstone_flow::ports::{Secret, Secrets};
 
 use super::{Recorder, Replayer};
 
-/// Notes the names of secrets that are asked for.
+/// Looks up secrets, and records the names of those that are requested.
 pub struct RecordedSecrets {
     pub own: Arc<dyn Secrets>,
     pub recorder: Arc<Recorder>,
@@ -32,13 +32,13 @@ impl Secrets for RecordedSecrets {
     }
 }
 
-/// Knows a secret wherever the recording had one. It is sent nowhere.
+/// Returns a stand-in for each secret that existed during the recording. It is never sent.
 pub struct ReplayedSecrets {
     pub own: Arc<dyn Secrets>,
     pub replayer: Arc<Replayer>,
 }
 
-/// What stands for secrets that are not set here.
+/// The stand-in for secrets that are not set on this machine.
 const STAND_IN: &str = "flowstone-replays-without-secrets";
 
 impl Secrets for ReplayedSecrets {

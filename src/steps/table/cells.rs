@@ -1,4 +1,4 @@
-//! Rows and cells of a table, from values.
+//! Converts values to the rows and cells of a table.
 
 use flowstone_flow::codec;
 use flowstone_flow::step::StepError;
@@ -8,7 +8,7 @@ use flowstone_lang::value::{Object, Value};
 use crate::json::{items, name_text};
 use crate::text::brief;
 
-/// Returns rows, from a vector of maps. `at` says where they stand.
+/// Converts a vector of maps to rows. `at` names their place in error messages.
 pub(crate) fn rows(given: &Value, at: &str) -> Result<Vec<Row>, StepError> {
     let rows = match given {
         Value::Nil => None,
@@ -32,7 +32,7 @@ pub(crate) fn rows(given: &Value, at: &str) -> Result<Vec<Row>, StepError> {
         .collect()
 }
 
-/// Returns the cells of one row, from a map.
+/// Converts a map to the cells of one row.
 pub(crate) fn row(given: &Value, at: &str) -> Result<Row, StepError> {
     let entries = match given {
         Value::Map(map) => map.entries(),
@@ -53,7 +53,7 @@ pub(crate) fn row(given: &Value, at: &str) -> Result<Row, StepError> {
                 "E0764",
                 "invalid",
                 format!(
-                    "{at} has the key {}, and a column is named by a keyword or string",
+                    "{at} has the key {}, but a column is named by a keyword or a string",
                     brief(key)
                 ),
             ));
@@ -79,10 +79,10 @@ pub(crate) fn row(given: &Value, at: &str) -> Result<Row, StepError> {
     Ok(row)
 }
 
-/// Returns a cell.
+/// Converts a value to a cell.
 ///
 /// # Errors
-/// When the value is no data.
+/// Returns an error if the value is not data, such as a function.
 pub(super) fn cell(value: &Value) -> Result<Cell, codec::CodecError> {
     Ok(match value {
         Value::Nil => Cell::Nil,

@@ -1,4 +1,4 @@
-//! `:op :import` and `:op :export`: CSV files go into tables and out of them without becoming values.
+//! `:op :import` and `:op :export`: move CSV files into and out of tables without turning them into values.
 
 use std::io;
 use std::path::Path;
@@ -15,7 +15,7 @@ use flowstone_flow::table::csv::{
 use flowstone_flow::table::{ColumnDefinition, TableOp, TableTarget, WriteMode};
 use flowstone_lang::value::Value;
 
-use super::{columns, names, question};
+use super::{columns, names, query};
 use crate::fields::Fields;
 use crate::resource;
 use crate::text::{brief, nearest};
@@ -26,7 +26,7 @@ fn bad(message: impl Into<String>) -> StepError {
     StepError::config("E0723", message)
 }
 
-/// Stages a file; adding its rows is for the commit.
+/// Stages a CSV file. The commit of the step adds its rows.
 pub(super) async fn import(
     cx: &StepContext,
     table: TableTarget,
@@ -51,11 +51,11 @@ pub(super) async fn import(
                 _ => Err(StepError::config(
                     "E0764",
                     format!(
-                        "`:columns` of an import says only types, and of `{}` more",
+                        "`:columns` of an import takes only types, but `{}` has more",
                         column.name
                     ),
                 )
-                .hint("say the rest with `:op :set-column`")),
+                .hint("set the rest with `:op :set-column`")),
             }
         })
         .collect::<Result<Vec<_>, _>>()?;
@@ -117,16 +117,16 @@ fn delimiter(fields: Fields<'_>) -> Result<u8, StepError> {
     match text.as_bytes() {
         [byte] if byte.is_ascii() && !matches!(byte, b'"' | b'\n' | b'\r' | 0) => Ok(*byte),
         _ => Err(bad(format!(
-            "`:delimiter` is one character, and {text:?} is not"
+            "`:delimiter` must be one ASCII character, got {text:?}"
         ))
         .hint("such as \",\" \";\" \"\\t\" \"|\"; a quote or the end of a line cannot be one")),
     }
 }
 
-/// Finds where the text is: one of `:csv`, `:from` and `:from-ref` says so.
+/// Finds the CSV text, which one of `:csv`, `:from` and `:from-ref` names.
 async fn source(cx: &StepContext, fields: Fields<'_>) -> Result<CsvSource, StepError> {
-    const WAYS: [&str; 3] = ["csv", "from", "from-ref"];
-    let given: Vec<&str> = WAYS.into_iter().filter(|key| fields.has(key)).collect();
+    const SOURCES: [&str; 3] = ["csv", "from", "from-ref"];
+    let given: Vec<&str> = SOURCES.into_iter().filter(|key| fields.has(key)).collect();
     match given.as_slice() {
         ["csv"] => Ok(CsvSource::Text(
             fields.text("csv")?.unwrap_or_default().to_owned(),
@@ -142,9 +142,10 @@ async fn source(cx: &StepContext, fields: Fields<'_>) -> Result<CsvSource, StepE
                     .hint("give the value of a step that has `:persist {:type :blob}`, or `:from` with a path in the project")),
             }
         }
-        [] => Err(bad("nothing says where the CSV text is")
-            .hint("give `:csv` a text, or `:from` a path in the project or a reference to a blob")),
-        _ => Err(bad("the CSV text is given in two ways")
+        [] => Err(bad("no CSV text is given").hint(
+            "set `:csv` to a text, or `:from` to a path in the project or a reference to a blob",
+        )),
+        _ => Err(bad("the CSV text is given in more than one way")
             .hint("give one of `:csv`, `:from` and `:from-ref`")),
     }
 }
@@ -159,8 +160,8 @@ async fn blob(cx: &StepContext, uri: &str) -> Result<BlobHash, StepError> {
     }
 }
 
-/// Opens a file that the flow may read: one of the project, or another that `:allow :read` names. What is judged is
-/// where it is, whatever links lead there.
+/// Opens a file that the flow may read: one of the project, or another that `:allow :read` names. Links are resolved
+/// before the permission is checked.
 fn file(cx: &StepContext, path: &str) -> Result<Opened, StepError> {
     let root = cx.project_root();
     let refused =
@@ -169,12 +170,12 @@ fn file(cx: &StepContext, path: &str) -> Result<Opened, StepError> {
         return Err(refused("denied", "which is not a path".to_owned())
             .hint("paths are relative to the project, as in \"data/orders.csv\""));
     }
-    // What may not be read may not be looked for either.
+    // Checked first: whether a file exists is reported only to flows that may read it.
     cx.gate().read(&root.join(path))?;
     let missing = |error: io::Error| {
         let kind = match error.kind() {
             io::ErrorKind::NotFound => {
-                let error = refused("not-found", "which is not there".to_owned());
+                let error = refused("not-found", "which does not exist".to_owned());
                 return error.hint(match near(root, path) {
                     Some(near) => format!("did you mean {near:?}?"),
                     None => {
@@ -203,7 +204,7 @@ fn file(cx: &StepContext, path: &str) -> Result<Opened, StepError> {
     })
 }
 
-/// Why a file is not opened.
+/// The reason why a file was not opened.
 enum Unopened {
     Io(io::Error),
     Refused(Box<StepError>),
@@ -215,7 +216,7 @@ impl From<io::Error> for Unopened {
     }
 }
 
-/// Returns the path of a file in the same folder, or in the project's own, whose name is like the one of a path.
+/// Returns the path of a file with a similar name, in the folder of `path` or else in the root of the project.
 fn near(root: &Path, path: &str) -> Option<String> {
     let (folder, name) = path.rsplit_once('/').unwrap_or(("", path));
     let found = |folder: &str| {
@@ -234,7 +235,7 @@ fn near(root: &Path, path: &str) -> Option<String> {
     found(folder).or_else(|| found(""))
 }
 
-/// Writes rows as CSV: small ones into the step's value, large ones into a blob.
+/// Exports rows as CSV: a small text becomes the step's value, a large one is stored as a blob.
 pub(super) async fn export(
     cx: &StepContext,
     table: TableTarget,
@@ -243,8 +244,8 @@ pub(super) async fn export(
     let ask = ExportCsv {
         table,
         select: names(fields, "select")?,
-        filter: question::filter(fields, "where")?,
-        sort: question::sort(fields, "sort")?,
+        filter: query::filter(fields, "where")?,
+        sort: query::sort(fields, "sort")?,
         escape_formulas: fields.bool("escape-formulas?")?.unwrap_or(false),
     };
     let exported = cx.stores()?.tables.export(ask).await?;
@@ -265,7 +266,7 @@ pub(super) async fn export(
         CsvContent::Blob { blob, bytes } => (blob, bytes),
     };
     if fields.has("persist") {
-        // What persists it wants it whole.
+        // `:persist` needs the whole text.
         let text = cx.stores()?.blobs.get(&blob).await?;
         facts.push((
             "content",

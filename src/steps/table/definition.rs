@@ -1,4 +1,4 @@
-//! What a flow says of a column, and of how a cell is shown.
+//! Reads the definition of a column, and the format in which a cell is shown.
 
 use flowstone_flow::codec;
 use flowstone_flow::step::{Field, FieldType, StepError};
@@ -13,7 +13,7 @@ use crate::fields::Fields;
 use crate::json::{items, name_text};
 use crate::text::{brief, nearest};
 
-/// What `:format` may be.
+/// The type of the field `:format`.
 pub(super) const FORMAT: FieldType = FieldType::Keys(&[
     Field::optional(
         "currency",
@@ -29,33 +29,33 @@ pub(super) const FORMAT: FieldType = FieldType::Keys(&[
             "relative-time",
             "timestamp",
         ]),
-        "What it looks like.",
+        "The form in which the cell is shown.",
     ),
 ]);
 
-/// What `:definition` may be.
+/// The type of the field `:definition`.
 pub(super) const FIELD: FieldType = FieldType::Keys(&[
     Field::optional(
         "computed",
         FieldType::Map,
-        "`{:type \"lookup\" :reference-column :customer-id :field :name}`: taken from the row that another column refers to.",
+        "`{:type \"lookup\" :reference-column :customer-id :field :name}`: each cell is taken from the row that another column refers to.",
     )
     .or_nil(),
-    Field::optional("display-name", FieldType::Text, "What a person reads.").or_nil(),
+    Field::optional("display-name", FieldType::Text, "The name that people see.").or_nil(),
     Field::optional(
         "enum",
         FieldType::Map,
-        "`{:options [{:id :name :aliases}] :closed? false}`: values are kept by their ids.",
+        "`{:options [{:id :name :aliases}] :closed? false}`: the values of its cells, which are stored by their ids.",
     )
     .or_nil(),
     Field::optional("format", FORMAT, "How its cells are shown.").or_nil(),
     Field::optional(
         "reference",
         FieldType::Map,
-        "`{:table \"customers\" :column :id}`: whose rows its cells name.",
+        "`{:table \"customers\" :column :id}`: the table and the column that its cells refer to.",
     )
     .or_nil(),
-    Field::optional("semantic-type", FieldType::Name, "What its cells mean, such as `email`.").or_nil(),
+    Field::optional("semantic-type", FieldType::Name, "The meaning of its cells, such as `email`.").or_nil(),
     Field::optional(
         "type-hint",
         FieldType::Name,
@@ -64,7 +64,7 @@ pub(super) const FIELD: FieldType = FieldType::Keys(&[
     Field::optional(
         "validation",
         FieldType::Any,
-        "What later writes must satisfy: a Malli schema, or `{:required :min :max :min-length :max-length :pattern :in}`.",
+        "The rule that later writes must satisfy: a Malli schema, or `{:required :min :max :min-length :max-length :pattern :in}`.",
     )
     .or_nil(),
 ]);
@@ -98,7 +98,7 @@ pub(super) fn of_column(given: &Value, name: &Value) -> Result<ColumnDefinition,
     let definition = definition(
         fields,
         fields.get("type").or(fields.get("type-hint")),
-        &called(name),
+        &label(name),
     )?;
     let says_type = definition.type_.is_some()
         || definition.options != Patch::Keep
@@ -109,14 +109,14 @@ pub(super) fn of_column(given: &Value, name: &Value) -> Result<ColumnDefinition,
     }
 }
 
-fn called(name: &Value) -> String {
+fn label(name: &Value) -> String {
     name_text(name).map_or_else(|| "a column".to_owned(), |name| format!("column `{name}`"))
 }
 
-/// Reads a column of `:columns` that consists of its type.
+/// Reads a column of `:columns` that is only the name of its type.
 pub(super) fn of_type(given: &Value, name: &Value) -> Result<ColumnDefinition, StepError> {
     Ok(ColumnDefinition {
-        type_: Some(column_type(given, &called(name))?),
+        type_: Some(column_type(given, &label(name))?),
         ..ColumnDefinition::default()
     })
 }
@@ -124,11 +124,11 @@ pub(super) fn of_type(given: &Value, name: &Value) -> Result<ColumnDefinition, S
 fn definition(
     fields: Fields<'_>,
     type_: Option<&Value>,
-    called: &str,
+    label: &str,
 ) -> Result<ColumnDefinition, StepError> {
     Ok(ColumnDefinition {
         display_name: patch(fields, "display-name", text)?,
-        type_: type_.map(|type_| column_type(type_, called)).transpose()?,
+        type_: type_.map(|type_| column_type(type_, label)).transpose()?,
         semantic_type: patch(fields, "semantic-type", text)?,
         options: patch(fields, "enum", options)?,
         computed: patch(fields, "computed", computed)?,
@@ -155,7 +155,7 @@ fn text(given: &Value) -> Result<String, StepError> {
 }
 
 /// Reads the name of a type.
-fn column_type(given: &Value, called: &str) -> Result<ColumnType, StepError> {
+fn column_type(given: &Value, label: &str) -> Result<ColumnType, StepError> {
     let word = name_text(given).unwrap_or_default();
     let found = ColumnType::from_name(match word.as_str() {
         "int" | "integer" => "long",
@@ -172,7 +172,7 @@ fn column_type(given: &Value, called: &str) -> Result<ColumnType, StepError> {
         } else {
             word.clone()
         };
-        let error = StepError::config("E0764", format!("{called} has no type `{shown}`"));
+        let error = StepError::config("E0764", format!("{label} has no type `{shown}`"));
         let error = match nearest(&word, known.clone()) {
             Some(near) => error.hint(format!("did you mean `:{near}`?")),
             None => error,
@@ -197,7 +197,7 @@ fn options(given: &Value) -> Result<EnumDefinition, StepError> {
     })
 }
 
-/// An option is a map, or only its id.
+/// Reads an option of an enum: a map, or only its id.
 fn option(given: &Value) -> Result<EnumOption, StepError> {
     let id = |given: &Value| match given {
         Value::Keyword(_) | Value::Text(_) => {
@@ -284,10 +284,10 @@ pub(super) fn format(given: &Value) -> Result<CellFormat, StepError> {
         (Display::Currency, Some(code))
             if code.len() == 3 && code.chars().all(|char| char.is_ascii_uppercase()) => {}
         (Display::Currency, _) => {
-            return Err(
-                wrong("`:display \"currency\"` needs the code of one".to_owned())
-                    .hint("as in `{:display \"currency\" :currency \"USD\"}`"),
-            );
+            return Err(wrong(
+                "`:display \"currency\"` needs `:currency`, a code of three letters".to_owned(),
+            )
+            .hint("as in `{:display \"currency\" :currency \"USD\"}`"));
         }
         (_, None) => {}
         (_, Some(_)) => {

@@ -1,4 +1,4 @@
-//! `:materialize-join`: what a flow says of a join.
+//! `:op :materialize-join`: reads the description of a join.
 
 use flowstone_flow::step::{Field, FieldType, StepError};
 use flowstone_flow::table::{
@@ -6,24 +6,28 @@ use flowstone_flow::table::{
 };
 use flowstone_lang::value::Value;
 
-use super::{names, question, rows, target};
+use super::{names, query, rows, target};
 use crate::fields::Fields;
 use crate::json::{items, name_text};
 use crate::text::brief;
 
-/// What `:left` and `:right` may be.
+/// The type of the fields `:left` and `:right`.
 pub(super) const SIDE: FieldType = FieldType::Keys(&[
     Field::optional("rows", FieldType::Items, "Rows instead of a table."),
-    Field::optional("select", FieldType::Items, "The columns that may be kept."),
+    Field::optional(
+        "select",
+        FieldType::Items,
+        "The columns that the result may keep.",
+    ),
     Field::optional("table", FieldType::Any, "A table, as in other operations."),
     Field::optional(
         "where",
         FieldType::Either(&[FieldType::Items, FieldType::Map]),
-        "Which of its rows take part.",
+        "The conditions that a row must satisfy to take part.",
     ),
 ]);
 
-/// What `:on` may be.
+/// The type of the field `:on`.
 pub(super) const ON: FieldType = FieldType::List(&FieldType::Keys(&[
     Field::required("left-field", FieldType::Name, "A column of the left side."),
     Field::required(
@@ -33,7 +37,7 @@ pub(super) const ON: FieldType = FieldType::List(&FieldType::Keys(&[
     ),
 ]));
 
-/// What `:project` may be.
+/// The type of the field `:project`.
 pub(super) const PROJECT: FieldType = FieldType::Keys(&[
     Field::optional(
         "keep-left",
@@ -47,7 +51,7 @@ pub(super) const PROJECT: FieldType = FieldType::Keys(&[
     ),
 ]);
 
-/// What `:into` may be.
+/// The type of the field `:into`.
 pub(super) const INTO: FieldType = FieldType::Keys(&[
     Field::optional(
         "index-fields",
@@ -57,7 +61,7 @@ pub(super) const INTO: FieldType = FieldType::Keys(&[
     Field::optional(
         "key-fields",
         FieldType::Items,
-        "What makes a row the same row.",
+        "The columns that identify a row.",
     ),
     Field::optional(
         "partitions",
@@ -67,12 +71,13 @@ pub(super) const INTO: FieldType = FieldType::Keys(&[
     Field::required(
         "table",
         FieldType::Any,
-        "The table to write to; made when it is missing.",
+        "The table to write to; it is created if it does not exist.",
     ),
     Field::optional(
         "write-mode",
         FieldType::OneOf(&["append", "insert", "replace", "upsert"]),
-        "What becomes of rows that are there.",
+        "How rows are written: `append` (or `insert`) adds them, `upsert` also updates existing rows, `replace` removes all others. \
+         Default: `upsert` if there are key fields, else `append`.",
     ),
 ]);
 
@@ -80,7 +85,7 @@ fn wrong(message: &str) -> StepError {
     StepError::config("E0722", message)
 }
 
-/// Reads what the join is to be.
+/// Reads the join that the fields of a step describe.
 pub(super) fn read(fields: Fields<'_>) -> Result<MaterializeJoin, StepError> {
     let map = |key: &str| fields.get(key).unwrap_or(&Value::Nil);
     let into = Fields::inside(":into", map("into"))?;
@@ -158,14 +163,14 @@ fn side(at: &'static str, given: &Value) -> Result<JoinSide, StepError> {
         }
         (Some(_), Some(_)) => {
             return Err(wrong(&format!(
-                "`{at}` has `:table` and `:rows`, and is one of them"
+                "`{at}` takes `:table` or `:rows`, not both"
             )));
         }
     };
     Ok(JoinSide {
         source,
         select: names(fields, "select")?,
-        filter: question::filter(fields, "where")?,
+        filter: query::filter(fields, "where")?,
     })
 }
 
@@ -173,7 +178,7 @@ fn on(given: &Value) -> Result<Vec<(String, String)>, StepError> {
     const SHAPE: &str = "as in `:on [{:left-field :customer-id :right-field :id}]`";
     let pairs = items(given).filter(|pairs| !pairs.is_empty());
     let Some(pairs) = pairs else {
-        return Err(wrong("`:on` is a vector of one pair of fields at least").hint(SHAPE));
+        return Err(wrong("`:on` must be a vector of at least one pair of fields").hint(SHAPE));
     };
     pairs
         .iter()
@@ -231,7 +236,7 @@ fn projected(given: &Value) -> Result<Projected, StepError> {
     fields.only(&["as", "field"])?;
     let Some(field) = fields.get("field").and_then(name_text) else {
         let message = format!(
-            "a field of `:right-fields` is a name or has `:field`, and {} has none",
+            "a field of `:right-fields` must be a name or a map with `:field`, got {}",
             brief(given)
         );
         return Err(wrong(&message).hint("as in `{:field :name :as :customer}`"));

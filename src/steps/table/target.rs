@@ -1,4 +1,4 @@
-//! Which table, and which of its partitions.
+//! Reads which table a step uses, and which of its partitions.
 
 use flowstone_flow::step::StepError;
 use flowstone_flow::table::{Partitions, TableName, TableTarget};
@@ -9,8 +9,7 @@ use crate::json::{items, name_text};
 use crate::resource;
 use crate::text::brief;
 
-/// Reads what a flow gives for a table: a name, a `res://` name, or a map that holds one of them, with
-/// `:partitions` beside it.
+/// Reads the `:table` of a step: a name, a `res://` name, or a map with one of them and optionally `:partitions`.
 pub(crate) fn target(given: &Value) -> Result<TableTarget, StepError> {
     Ok(TableTarget {
         name: table_name(given)?,
@@ -96,13 +95,13 @@ pub(crate) fn partitions(given: &Value) -> Result<Partitions, StepError> {
         },
         (Some(_), Some(_)) => {
             return Err(wrong(
-                "`:partitions` has `:key` and `:keys`, and one of them is enough".to_owned(),
+                "`:partitions` takes `:key` or `:keys`, not both".to_owned(),
             ));
         }
-        (None, None) => return Err(wrong("`:partitions` names none".to_owned())),
+        (None, None) => return Err(wrong("`:partitions` names no partition".to_owned())),
     };
     if keys.is_empty() {
-        return Err(wrong("`:partitions` names none".to_owned()));
+        return Err(wrong("`:partitions` names no partition".to_owned()));
     }
     if let Some((_, twice)) = keys
         .iter()

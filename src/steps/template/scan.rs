@@ -1,14 +1,14 @@
-//! What a template says, without rendering it: how deep it is nested, what it calls, which variables it names.
+//! Inspects a template without rendering it: its depth, the helpers that it calls, and the variables that it uses.
 
 use handlebars::template::{HelperTemplate, Parameter, TemplateElement};
 use handlebars::{Path, PathSeg, Template};
 
 use super::{BUILT_IN, HELPERS, TemplateError};
 
-/// Blocks in blocks, and calls in calls: the parser goes as deep as the text does.
+/// Maximum depth of nested blocks and calls, because the parser recurses as deep as the text is nested.
 pub(super) const MOST_NESTED: usize = 50;
 
-/// Returns how deep a text is nested, before it is parsed.
+/// Returns how deep the blocks and calls of a text are nested, without parsing it.
 pub(super) fn depth(template: &str) -> usize {
     let bytes = template.as_bytes();
     let (mut deepest, mut blocks, mut calls) = (0, 0_usize, 0_usize);
@@ -41,7 +41,7 @@ pub(super) fn depth(template: &str) -> usize {
     deepest
 }
 
-/// Refuses what templates cannot do here: includes, and helpers that do not exist.
+/// Refuses templates with includes, or with helpers that do not exist.
 pub(super) fn check(template: &Template) -> Result<(), TemplateError> {
     for element in &template.elements {
         match element {
@@ -60,7 +60,7 @@ pub(super) fn check(template: &Template) -> Result<(), TemplateError> {
             | TemplateElement::PartialBlock(_)
             | TemplateElement::DecoratorExpression(_)
             | TemplateElement::DecoratorBlock(_) => return Err(TemplateError::Partial),
-            // Text, and what a later version may have.
+            // Text, and elements that a later version of the parser may add.
             _ => {}
         }
     }
@@ -95,7 +95,7 @@ pub(super) fn is_variable(call: &HelperTemplate) -> bool {
     is_bare && matches!(call.name, Parameter::Path(_))
 }
 
-/// Returns the name that a path is, when it is nothing more.
+/// Returns the name in a path that consists of a single name.
 fn single(path: &Path) -> Option<&str> {
     match path {
         Path::Relative((segments, _)) => match segments.as_slice() {
@@ -106,18 +106,18 @@ fn single(path: &Path) -> Option<&str> {
     }
 }
 
-/// A variable of the data that a template shows.
+/// A variable of the data that a template uses.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Use {
     /// The first name of its path.
     pub name: String,
 }
 
-/// Returns the variables that a template shows whether they are there or not: those that it asks about first, with
-/// `{{#if}}`, `{{#unless}}`, `{{else}}` or `default`, are left out, and so is what is inside of other values.
+/// Returns the variables that a template uses unconditionally. Variables that it tests first, with `{{#if}}`,
+/// `{{#unless}}`, `{{else}}` or `default`, are left out, and so are the names inside other blocks.
 ///
 /// # Errors
-/// When the template is not well formed.
+/// Returns an error if the template is not well formed.
 pub fn uses(template: &str) -> Result<Vec<Use>, TemplateError> {
     super::check(template)?;
     let compiled = Template::compile(template).map_err(|error| TemplateError::Malformed {
@@ -143,10 +143,10 @@ fn gather(template: &Template, asked: &mut Vec<String>, found: &mut Vec<Use>) {
             }
             TemplateElement::HelperBlock(block) => {
                 let before = asked.len();
-                // In other blocks, names mean something else.
+                // In other blocks, names refer to a different value.
                 let is_same = is_called(block, "if") || is_called(block, "unless");
                 if is_same || block.inverse.is_some() {
-                    ask(block, asked);
+                    tested(block, asked);
                 } else {
                     params(block, asked, found);
                 }
@@ -163,13 +163,13 @@ fn gather(template: &Template, asked: &mut Vec<String>, found: &mut Vec<Use>) {
     }
 }
 
-/// Notes what a block asks about.
-fn ask(call: &HelperTemplate, asked: &mut Vec<String>) {
+/// Adds the names that a block tests.
+fn tested(call: &HelperTemplate, asked: &mut Vec<String>) {
     for param in call.params.iter().chain(call.hash.values()) {
         if let Parameter::Subexpression(inner) = param
             && let TemplateElement::Expression(call) = &*inner.element
         {
-            ask(call, asked);
+            tested(call, asked);
         }
         asked.extend(first(param).map(str::to_owned));
     }
@@ -200,7 +200,7 @@ fn note(param: &Parameter, asked: &[String], found: &mut Vec<Use>) {
     }
 }
 
-/// Returns the first name of a path that starts where the data does.
+/// Returns the first name of a path that starts at the root of the data.
 fn first(param: &Parameter) -> Option<&str> {
     match param {
         Parameter::Path(Path::Relative((segments, _))) => match segments.first() {

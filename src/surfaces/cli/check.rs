@@ -107,12 +107,12 @@ struct Seen {
     needs: Vec<Needs>,
     /// Interfaces, each with its file.
     interfaces: Vec<(String, Interface)>,
-    /// What is offered to clients of MCP, each with its file.
+    /// The names that are offered to clients of MCP, each with its file.
     mcp: Vec<(String, (McpKind, String))>,
 }
 
 impl Seen {
-    /// Finds interfaces of a flow that have an address of those before.
+    /// Finds interfaces of a flow that have the same address as earlier ones.
     fn clashes(&mut self, file: &str, flow: &Flow) -> Vec<Diagnostic> {
         let mut found = Vec::new();
         for (interface, span) in interfaces::declared(flow) {
@@ -216,8 +216,8 @@ fn unknown_slugs(settings: &Value, root: &Path, seen: &Seen) -> Vec<Report> {
     unknown.map(|(kind, name)| warn(kind, name)).collect()
 }
 
-/// Finds the flow files below a path. A path of a file is always accepted; in a folder, only files that look like flows
-/// are.
+/// Finds the flow files below a path. The path of a file is always accepted; in a folder, only files that look like
+/// flows are.
 pub fn gather(path: &Path, files: &mut Vec<PathBuf>) -> std::io::Result<()> {
     if !fs::metadata(path)?.is_dir() {
         files.push(path.to_path_buf());

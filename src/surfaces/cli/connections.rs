@@ -38,16 +38,16 @@ pub fn run(args: &Connections, app: &dyn App) -> Exit {
 }
 
 /// An opened project with its connections.
-struct Looked {
+struct OpenProject {
     engine: Engine,
     flows: Vec<Rc<Flow>>,
 }
 
-async fn look(
+async fn open_project(
     app: &dyn App,
     (home, bound): (&Home, &Bound),
     files: &[PathBuf],
-) -> Result<Looked, Report> {
+) -> Result<OpenProject, Report> {
     let project = Project {
         bindings: bound.bindings(),
         ..Project::find(home)
@@ -61,31 +61,31 @@ async fn look(
         let found = engine.flow_files();
         flows.extend(found.iter().filter_map(|file| readable(&engine, file)));
     }
-    Ok(Looked { engine, flows })
+    Ok(OpenProject { engine, flows })
 }
 
-/// Returns the flow in a file of the project, if it is valid; `check` reports what is wrong with the others.
+/// Returns the flow in a file of the project, if it is valid; `check` reports the problems of the others.
 fn readable(engine: &Engine, file: &Path) -> Option<Rc<Flow>> {
     let session = engine.session();
     let checked = engine.check(&session, file, &file.display().to_string());
     checked.loaded.map(|loaded| loaded.flow)
 }
 
-fn reports(app: &dyn App, looked: &Looked) -> Vec<ConnectionReport> {
-    let flows: Vec<&Flow> = looked.flows.iter().map(|flow| &**flow).collect();
-    app.connections(&looked.engine, &flows)
+fn reports(app: &dyn App, opened: &OpenProject) -> Vec<ConnectionReport> {
+    let flows: Vec<&Flow> = opened.flows.iter().map(|flow| &**flow).collect();
+    app.connections(&opened.engine, &flows)
 }
 
 fn list(args: &ConnectionsList, app: &dyn App) -> Result<Exit, Report> {
     let reports = Runtime::start()?.block_on(async {
-        let looked = look(app, (&args.home, &args.bound), &args.flows).await?;
-        Ok::<_, Report>(reports(app, &looked))
+        let opened = open_project(app, (&args.home, &args.bound), &args.flows).await?;
+        Ok::<_, Report>(reports(app, &opened))
     })?;
     tell_list(reports.iter().map(connection_json).collect(), args.json);
     Ok(Exit::Completed)
 }
 
-/// Prints connections, as the API answers them.
+/// Prints connections, in the form of the API.
 pub fn tell_list(connections: Vec<Json>, as_json: bool) {
     if as_json {
         output::json(&json!({"ok": true, "connections": connections}));
@@ -140,16 +140,16 @@ fn cells(connection: &Json) -> Vec<String> {
 
 fn test(args: &ConnectionsTest, app: &dyn App) -> Result<Exit, Report> {
     let tests = Runtime::start()?.block_on(async {
-        let looked = look(app, (&args.home, &args.bound), &args.flows).await?;
-        let reports = chosen(reports(app, &looked), args.name.as_deref())?;
+        let opened = open_project(app, (&args.home, &args.bound), &args.flows).await?;
+        let reports = chosen(reports(app, &opened), args.name.as_deref())?;
         let bare = Rc::new(Flow::bare("none", Value::Nil));
         let mut tests = Vec::new();
         for report in &reports {
-            let flow = looked
+            let flow = opened
                 .flows
                 .iter()
                 .find(|flow| *flow.slug == *report.source);
-            let test = app.try_connection(&looked.engine, flow.unwrap_or(&bare), report);
+            let test = app.try_connection(&opened.engine, flow.unwrap_or(&bare), report);
             let test = connection_test_json(&test.await);
             if !args.json {
                 tell_test(&test);
@@ -161,7 +161,7 @@ fn test(args: &ConnectionsTest, app: &dyn App) -> Result<Exit, Report> {
     Ok(end_tests(&tests, args.json))
 }
 
-/// Prints a test, as the API answers it.
+/// Prints a test, in the form of the API.
 pub fn tell_test(test: &Json) {
     output::data(&line(test));
     let hints = list_of(test, "hints").filter_map(Json::as_str);

@@ -1,5 +1,5 @@
-//! `flowstone graph`: checks graph specs and prints the flows that are made from them; and graph specs as arguments of other
-//! commands.
+//! `flowstone graph`: checks graph specs and prints the flows that they are compiled to. Also reads graph specs that
+//! other commands get as arguments.
 
 use std::path::Path;
 use std::rc::Rc;
@@ -86,7 +86,7 @@ fn eject(args: &GraphEject, app: &dyn App) -> Result<Exit, Report> {
     Ok(Exit::Completed)
 }
 
-/// Calls a function with what a spec in a file is compiled for.
+/// Calls a function with the target that a spec in a file is compiled for.
 async fn with_target<A>(
     engine: &Engine,
     spec: &GraphSpec,
@@ -106,7 +106,7 @@ async fn with_target<A>(
     }))
 }
 
-/// Returns the flow of a graph spec in a file; nothing for a file that is not one.
+/// Returns the flow of a graph spec in a file; `None` for any other file.
 ///
 /// # Errors
 /// When the spec is not valid, or the project lacks something for it.
@@ -149,7 +149,7 @@ pub async fn of_file(
     Ok(Some(loaded))
 }
 
-/// Returns what is wrong with a graph spec in a file; nothing for a file that is not one.
+/// Returns the problems of a graph spec in a file; `None` for any other file.
 pub fn reports(file: &Path) -> Option<Vec<Report>> {
     let (_, report) = validate(&spec_in(file)?);
     Some(drawn(file, &report))

@@ -230,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn json_and_edn_are_told_apart() {
+    fn json_and_edn_are_distinguished() {
         check(r#"{"path": ".", "n": 1}"#, r#"{:path "." :n 1}"#);
         check(r#"{:path "." :n 1}"#, r#"{:path "." :n 1}"#);
         check(r#"{"path" "."}"#, r#"{"path" "."}"#);

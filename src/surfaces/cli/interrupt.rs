@@ -14,7 +14,7 @@ static IS_PRINTING: LazyLock<Arc<AtomicBool>> = LazyLock::new(Arc::default);
 pub struct Printing(());
 
 impl Printing {
-    /// Says that from here on a finished result is printed.
+    /// Marks that from here on a finished result is printed.
     pub fn begin() -> Printing {
         IS_PRINTING.store(true, Ordering::Relaxed);
         Printing(())

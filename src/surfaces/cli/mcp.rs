@@ -19,7 +19,7 @@ use crate::http::{self, Door, ServeOptions};
 use crate::mcp::ToolSets;
 use crate::metrics::Metrics;
 
-/// Talks with one client until it goes, and executes runs meanwhile.
+/// Serves one client until it disconnects, and executes runs meanwhile.
 pub fn run(args: &Mcp, app: &'static dyn App) -> Exit {
     match talk(args, app) {
         Ok(()) => Exit::Completed,
@@ -59,7 +59,7 @@ fn talk(args: &Mcp, app: &'static dyn App) -> Result<(), Report> {
         metrics: Arc::new(Metrics::default()),
     };
     let open = || app.engine(&project, stores.clone());
-    // Standard output belongs to the protocol; what goes wrong is on standard error.
+    // Standard output belongs to the protocol, so errors go to standard error.
     let watch: Arc<dyn Watch> = Arc::new(Lines {
         as_json: false,
         quiet: true,

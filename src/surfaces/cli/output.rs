@@ -66,7 +66,7 @@ pub fn json_part(text: &str) {
     checked(write!(stdout, "{}", as_json(text)).and_then(|()| stdout.flush()));
 }
 
-/// Prints one JSON object on a line of its own.
+/// Prints one JSON object on a separate line.
 pub fn json_line(value: &serde_json::Value) {
     checked(writeln!(io::stdout(), "{}", as_json(&compact(value))));
 }

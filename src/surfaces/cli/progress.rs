@@ -336,11 +336,11 @@ impl Observer for Terminal {
                 message,
                 data,
             } => {
-                let data = shown(data);
+                let data = data_text(data);
                 self.line(&format!("{DIM}{level}{DIM:#} {message}{data}"));
             }
             RunEvent::Emitted { name, data } => {
-                self.line(&format!("{DIM}event{DIM:#} {name}{}", shown(data)));
+                self.line(&format!("{DIM}event{DIM:#} {name}{}", data_text(data)));
             }
             RunEvent::Printed { text } => self.above(|| output::note_part(text)),
         }
@@ -387,7 +387,7 @@ fn brief(request: &str) -> String {
     }
 }
 
-fn shown(data: &flowstone_lang::value::Value) -> String {
+fn data_text(data: &flowstone_lang::value::Value) -> String {
     if data.is_nil() {
         return String::new();
     }

@@ -27,7 +27,7 @@ pub fn place_text(place: &QueuePlace) -> String {
     }
 }
 
-/// Describes the place of a run in the queue that is JSON.
+/// Describes the place of a queued run that is given as JSON.
 pub fn place_of_json(place: &Value) -> String {
     let waits_for = [QueueReason::Limit, QueueReason::Rate, QueueReason::Slot]
         .into_iter()

@@ -1,4 +1,4 @@
-//! `--server URL`: commands that ask the API of a server instead of opening the project's stores.
+//! `--server URL`: commands that call the API of a server instead of opening the project's stores.
 
 mod commands;
 mod connections;
@@ -45,10 +45,10 @@ const NO_TOKEN: &str = "E1071";
 const LOCAL_ONLY: &str = "E1072";
 const INSECURE: &str = "E1074";
 
-/// Which server a command asks.
+/// The options that choose the server of a command.
 #[derive(Debug, Clone, Args)]
 pub struct ServerOptions {
-    /// Ask this server instead of the project's own stores [env: FLOWSTONE_SERVER=]
+    /// Use this server instead of the project's own stores [env: FLOWSTONE_SERVER=]
     #[arg(long, global = true, value_name = "URL")]
     pub server: Option<String>,
 
@@ -127,7 +127,7 @@ impl Remote {
         })
     }
 
-    /// Gets an answer of the API. `query`: names and values that are escaped here.
+    /// Gets a response of the API. `query` has names and values, which are escaped here.
     ///
     /// # Errors
     /// When the server cannot be reached, or refuses.
@@ -143,7 +143,7 @@ impl Remote {
         self.send(Method::POST, path, &[], Some(body))
     }
 
-    /// Posts a JSON object with a key: however often it is sent, it has its effect once.
+    /// Posts a JSON object with an idempotency key: a repeated request has no further effect.
     ///
     /// # Errors
     /// As [`Remote::get`].
@@ -156,7 +156,7 @@ impl Remote {
         self.answer(request)
     }
 
-    /// Deletes something.
+    /// Sends a request to delete something.
     ///
     /// # Errors
     /// As [`Remote::get`].
@@ -266,7 +266,7 @@ impl Remote {
         request
     }
 
-    /// Sends a request, and returns what came back.
+    /// Sends a request, and returns the response.
     fn exchange(&self, request: RequestBuilder) -> Result<(StatusCode, Bytes), Report> {
         let answered = self.runtime.block_on(async {
             let response = request.send().await?;
@@ -276,7 +276,7 @@ impl Remote {
         answered.map_err(|error| unreachable(&self.base, &error))
     }
 
-    /// Sends a request, and returns the JSON of its answer; null if it has none.
+    /// Sends a request, and returns the JSON of the response; null if it is empty.
     fn answer(&self, request: RequestBuilder) -> Result<Value, Report> {
         let (status, bytes) = self.exchange(request)?;
         if status == StatusCode::NO_CONTENT {
@@ -299,7 +299,7 @@ impl Remote {
     }
 }
 
-/// Reports what a server refused, as the command would report it.
+/// Reports an error of a server in the same form as a local one.
 fn refused(problem: &Value) -> Report {
     let code = problem["code"].as_str().unwrap_or(UNREACHABLE);
     let report = Report::error(code, problem["detail"].as_str().unwrap_or_default());
@@ -352,7 +352,7 @@ fn is_loopback(base: &Url) -> bool {
     plain == "localhost" || address.is_some_and(|address| address.is_loopback())
 }
 
-/// Reports a command that cannot ask a server.
+/// Reports that a command cannot use a server.
 fn local_only(what: &str) -> Report {
     Report::error(LOCAL_ONLY, format!("{what} cannot ask a server"))
         .hint("leave out --server and FLOWSTONE_SERVER to use the project in this folder")

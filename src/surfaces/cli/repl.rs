@@ -1,4 +1,4 @@
-//! `flowstone repl`: collects what the prompt needs, and starts it.
+//! `flowstone repl`: collects the services of the prompt, and starts it.
 
 use std::io::{self, IsTerminal};
 use std::path::PathBuf;
@@ -71,7 +71,7 @@ impl Prompt {
         self.interrupt.for_engine()
     }
 
-    /// Shows what went wrong.
+    /// Prints the error of an evaluation.
     pub fn report_error(&self, session: &Session, signal: &Signal) {
         output::report(&describe(session, signal).0);
     }

@@ -1,4 +1,4 @@
-//! What the API answers with `values=edn`, as rows that the commands know how to print.
+//! Converts responses of the API with `values=edn` to rows that the commands can print.
 
 use flowstone_engine::ids::RunId;
 use flowstone_engine::ports::{

@@ -128,7 +128,7 @@ impl Begun {
         }
     }
 
-    /// Adds to the object about a run how it was started.
+    /// Adds to the object about a run how the run was started.
     fn with_queue_place(&self, mut object: serde_json::Value) -> serde_json::Value {
         if let (Begun::New(started), Some(fields)) = (self, object.as_object_mut()) {
             add_decision(fields, started);
@@ -170,7 +170,7 @@ fn load(engine: &Engine, args: &Run) -> Result<LoadedFlow, Report> {
     load_file(engine, &args.file, args.show.json)
 }
 
-/// Reads and checks a file; warnings are left out if nobody will read them.
+/// Reads and checks a file; warnings are left out if they would not be read.
 pub fn load_file(engine: &Engine, file: &Path, quietly: bool) -> Result<LoadedFlow, Report> {
     let file = &flow_file::find(file, engine.project_root())?;
     let session = Rc::new(engine.session());

@@ -99,7 +99,7 @@ fn state_text(run: &Value) -> String {
         return "on hold: imported while unfinished".to_owned();
     }
     let status = text(run, "status");
-    // Of a run out of reach, it is not known whether a process executes it.
+    // The row of an inaccessible child does not tell whether a process executes it.
     let is_executed = run["driven"] != false;
     match (RunStatus::from_name(&status), maybe(run, "waitReason")) {
         (Some(RunStatus::Running), _) if !is_executed && !is("begun") => NOT_BEGUN.to_owned(),

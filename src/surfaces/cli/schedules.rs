@@ -41,7 +41,7 @@ fn list(args: &SchedulesList, app: &dyn App) -> Result<Exit, Report> {
     Ok(Exit::Completed)
 }
 
-/// Prints schedules, as the API answers them.
+/// Prints schedules, in the form of the API.
 pub fn tell_list(schedules: Vec<Json>, as_json: bool) {
     if as_json {
         output::json(&json!({"ok": true, "schedules": schedules}));

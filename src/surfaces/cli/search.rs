@@ -1,4 +1,4 @@
-//! `flowstone search` and `flowstone resources search`: prints what was found, as a table or as JSON.
+//! `flowstone search` and `flowstone resources search`: prints the results, as a table or as JSON.
 
 use flowstone_engine::ports::SearchTarget;
 use flowstone_engine::{Engine, EngineError};
@@ -99,7 +99,7 @@ const COLUMNS: [Column<'static>; 4] = [
     Column::Whole("is"),
 ];
 
-/// Prints what was found, as the API answers it.
+/// Prints results, in the form of the API.
 pub fn tell(found: Json, as_json: bool) {
     if as_json {
         output::json(&ok(found));

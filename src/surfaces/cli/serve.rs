@@ -1,4 +1,4 @@
-//! `flowstone serve`: a worker in this process, and lines that report what it does.
+//! `flowstone serve`: a worker in this process, with lines that report its activity.
 
 pub(super) mod listen;
 

@@ -44,15 +44,15 @@ pub enum TokensCommand {
   flowstone tokens create --name approvals --scope approve --role finance --flow 'expense-*' --expires 30d
   flowstone tokens create --name worker-1 --scope work --job-type render --json")]
 pub struct TokensCreate {
-    /// What the token is called in lists, logs and decisions
+    /// The token's name in lists, logs and decisions
     #[arg(long, value_name = "NAME")]
     pub name: String,
 
-    /// Who the token is for
+    /// The kind of holder that the token is for
     #[arg(long, value_enum, default_value_t = Kind(TokenKind::Service), value_name = "KIND")]
     pub kind: Kind,
 
-    /// A right; may be repeated [default: those of the kind; a service needs at least one]
+    /// A right of the token; may be repeated [default: those of the kind; a service needs at least one]
     #[arg(long = "scope", value_enum, value_name = "SCOPE")]
     pub scopes: Vec<Right>,
 
@@ -64,7 +64,7 @@ pub struct TokensCreate {
     #[arg(long = "label", value_name = "TAG")]
     pub labels: Vec<String>,
 
-    /// Only resources, tables and keys whose names begin so; may be repeated
+    /// Only resources, tables and keys whose names begin with this; may be repeated
     #[arg(long = "resource", value_name = "PREFIX")]
     pub resources: Vec<String>,
 
@@ -76,7 +76,7 @@ pub struct TokensCreate {
     #[arg(long = "role", value_name = "ROLE")]
     pub roles: Vec<String>,
 
-    /// The person that a token of kind `user` stands for
+    /// The person that a token of kind `user` represents
     #[arg(long, value_name = "ID")]
     pub subject: Option<String>,
 
@@ -244,7 +244,7 @@ fn list(args: &TokensList, app: &dyn App) -> Result<(), Report> {
     Ok(())
 }
 
-/// Prints tokens, of which these are the cells.
+/// Prints tokens, each as a row with these cells.
 pub fn list_table(rows: Vec<Vec<String>>) {
     if rows.is_empty() {
         output::note("no tokens");

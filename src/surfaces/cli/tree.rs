@@ -20,7 +20,7 @@ use super::report::Report;
 use super::runtime::Runtime;
 use super::{App, Open, output};
 
-/// Who answers, if the system does not say it.
+/// The name of the answering person, if the system does not provide one.
 const LOCAL: &str = "local";
 
 /// Performs the command.
@@ -260,13 +260,13 @@ fn constants(args: &TreeConst, app: &dyn App) -> Result<Exit, Report> {
     store(found, args.path.is_some(), "const", args.json)
 }
 
-/// Prints a store, or the value at a path of it.
+/// Prints a store, or the value at one of its paths.
 fn store(found: Json, is_part: bool, name: &str, as_json: bool) -> Result<Exit, Report> {
     match (as_json, is_part) {
         (true, true) => output::json(&ok(found)),
         (true, false) => output::json(&json!({"ok": true, name: found})),
-        (false, true) => output::data(&shown(&found["value"])),
-        (false, false) => output::data(&shown(&found)),
+        (false, true) => output::data(&value_text(&found["value"])),
+        (false, false) => output::data(&value_text(&found)),
     }
     Ok(Exit::Completed)
 }
@@ -321,7 +321,7 @@ fn show(args: &TreeOn, app: &dyn App) -> Result<Exit, Report> {
     Ok(Exit::Completed)
 }
 
-/// Opens the project and does something with the run of a handle.
+/// Opens the project and performs `work` on the run of a handle.
 fn drive<T>(
     app: &dyn App,
     (home, open): (&Home, Open),
@@ -332,7 +332,7 @@ fn drive<T>(
         let engine = app.open(&Project::find(home), open)?;
         let done = async {
             let handle = read(&engine, handle)?;
-            // Handles of memory are refused, so the process needs no name.
+            // Handles of kind `memory://` are refused, so the process needs no name.
             work(&Trees::new(&engine, "", Some(LOCAL.to_owned())), handle).await
         };
         done.await.map_err(|error| of_tree_error(&error))
@@ -374,7 +374,7 @@ fn ok(mut answer: Json) -> Json {
     answer
 }
 
-fn shown(value: &Json) -> String {
+fn value_text(value: &Json) -> String {
     match value {
         Json::String(text) => text.clone(),
         other => serde_json::to_string_pretty(other).unwrap_or_default(),

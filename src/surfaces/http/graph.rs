@@ -33,14 +33,14 @@ pub(super) fn routes() -> Router<Shared> {
         .merge(servers::routes())
 }
 
-/// Adds `error`, which clients of this API read, to a problem that has none.
+/// Adds `error`, which clients of this API read, to a problem that lacks it.
 pub(super) fn add_error(path: &str, problem: &Problem, members: &mut Json) {
     if path.starts_with(PREFIX) && members.get("error").is_none() {
         members["error"] = json!(problem.detail);
     }
 }
 
-/// Reads a JSON body; nothing if it is empty.
+/// Reads a JSON body; `None` if it is empty.
 async fn read(headers: &HeaderMap, body: Body) -> Result<Option<Json>, Problem> {
     let bytes = bytes(body, JSON_MAX).await?;
     if bytes.is_empty() {

@@ -1,4 +1,4 @@
-//! The routes of the API, called inside the process: what a tool of the workspace answers is what the API answers.
+//! Calls routes of the API within the process, so that a tool of the workspace returns the same as the API.
 
 use axum::body::Body;
 use axum::http::{Method, Request as HttpRequest, StatusCode, header};
@@ -9,10 +9,10 @@ use super::peer::Request;
 use super::protocol::{RpcError, codes};
 use crate::http;
 
-/// Maximum size of an answer that is taken into memory.
+/// Maximum size of a response that is read into memory, in bytes.
 pub(super) const ANSWER_MAX: usize = 20 << 20;
 
-/// An answer of the API.
+/// A response of the API.
 pub(super) struct Answer {
     pub status: StatusCode,
     pub media: String,
@@ -20,12 +20,12 @@ pub(super) struct Answer {
 }
 
 impl Answer {
-    /// Returns the JSON of the answer; null if it has none.
+    /// Returns the JSON of the response; null if it has none.
     pub(super) fn json(&self) -> Json {
         serde_json::from_slice(&self.bytes).unwrap_or(Json::Null)
     }
 
-    /// Returns what went wrong, as one text; nothing if nothing did.
+    /// Returns the error as one text; `None` if the call succeeded.
     pub(super) fn problem(&self) -> Option<String> {
         if self.status.is_success() {
             return None;
@@ -50,7 +50,7 @@ impl Answer {
 /// Calls a route of the API as the caller of a request.
 ///
 /// # Errors
-/// When the answer cannot be taken.
+/// When the response cannot be read.
 pub(super) async fn call(
     rq: &Request,
     method: Method,

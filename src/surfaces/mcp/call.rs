@@ -17,10 +17,10 @@ use super::questions::{self, Questions};
 use super::tasks;
 use crate::http::{EngineContext, Problem, runs};
 
-/// How much of the digest of questions is part of a state.
+/// The length of the digest of questions within a state.
 const ROUND: usize = 12;
 
-/// Something that a flow offers, without the flow itself, which stays on its thread.
+/// An offer of a flow, without the flow itself, which stays on its thread.
 #[derive(Debug, Clone)]
 pub(super) struct Offered {
     pub slug: String,
@@ -28,14 +28,14 @@ pub(super) struct Offered {
     /// The schema of its arguments.
     pub schema: Json,
     pub description: String,
-    /// It is known to change nothing.
+    /// Whether it is known to change nothing.
     pub is_reading: bool,
 }
 
-/// Returns what flows offer that the caller reaches, of a kind.
+/// Returns the offers of a kind by flows that the caller has access to.
 ///
 /// # Errors
-/// When nobody can be asked.
+/// When the server is too busy, or is stopping.
 pub(super) async fn offered(rq: &Request, kind: McpKind) -> Result<Vec<Offered>, RpcError> {
     if !rq.caller.token.has(Scope::Run) {
         return Ok(Vec::new());
@@ -72,19 +72,19 @@ fn of_served(cx: &EngineContext, served: &ServedMcp) -> Offered {
     }
 }
 
-/// The outcome of a call.
+/// The result of a call.
 #[derive(Debug)]
 pub(super) enum Called {
     Ended(Box<RunRow>),
     Late(Box<RunRow>),
-    /// The answer for the client: questions that come with a state, or why the run did not start.
+    /// The response for the client: questions with a state, or the reason why the run did not start.
     Answer(Json),
 }
 
-/// Calls something that a flow offers: starts a run, or resumes following the one of a repeated request.
+/// Calls an offer of a flow: starts a run, or continues following the run of a repeated request.
 ///
 /// # Errors
-/// When the request is malformed. That a run does not start is the answer of a tool.
+/// When the request is malformed. If a run does not start, the tool's result says so.
 pub(super) async fn call(
     rq: &Request,
     offered: &Offered,
@@ -102,10 +102,10 @@ pub(super) async fn call(
     called(rq, &run, followed).await
 }
 
-/// Starts a run. Returns why it did not start as a text for the client.
+/// Starts a run. If it does not start, returns the reason as a text for the client.
 ///
 /// # Errors
-/// When nobody can be asked.
+/// When the server is too busy, or is stopping.
 pub(super) async fn start(
     rq: &Request,
     offered: &Offered,
@@ -169,7 +169,7 @@ async fn again(
     called(rq, &run, followed).await
 }
 
-/// Takes the answers of a repeated request. Returns the run as it was before them.
+/// Stores the answers of a repeated request. Returns the state of the run before them.
 async fn taken(
     rq: &Request,
     offered: &Offered,
@@ -204,7 +204,7 @@ async fn called(rq: &Request, run: &RunId, followed: Followed) -> Result<Called,
     })
 }
 
-/// Returns a name of the questions of a round: each round has a state of its own.
+/// Returns a name for the questions of a round: each round has its own state.
 fn round(requests: &Json) -> String {
     let digest = digest_bytes(requests.to_string().as_bytes());
     digest.get(..ROUND).unwrap_or(&digest).to_owned()
@@ -289,7 +289,7 @@ pub(super) async fn tool(
     }
 }
 
-/// Takes the answers of a client to what the run asked first: the call becomes a task.
+/// Stores the client's answers to the first questions of the run; then the call becomes a task.
 async fn answered_task(
     rq: &Request,
     offered: &Offered,
@@ -300,7 +300,7 @@ async fn answered_task(
     tasks::created(rq, &found.row.id).await
 }
 
-/// The answer about a run that is still under way, for clients without tasks.
+/// Returns the response about a run that is still in progress, for clients without tasks.
 async fn late(rq: &Request, row: &RunRow) -> Result<Json, RpcError> {
     let found = glance(rq, &row.id).await?;
     let status = found.row.status.name();
@@ -336,10 +336,11 @@ pub(super) fn arguments_of(params: &Map<String, Json>) -> Result<Map<String, Jso
     }
 }
 
-/// Calls a prompt or a resource, whose result is needed now.
+/// Calls a prompt or a resource, whose result is required in the response.
 ///
 /// # Errors
-/// When the run fails or takes too long. The answer of a run that asks the client is in the error of the inner result.
+/// When the run fails or takes too long. If the run asks the client something, its response is the error of the inner
+/// result.
 pub(super) async fn result_of(
     rq: &Request,
     offered: &Offered,

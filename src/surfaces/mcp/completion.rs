@@ -1,4 +1,4 @@
-//! `completion/complete`: what an argument of a prompt, or a part of an address, may be.
+//! `completion/complete`: possible values of an argument of a prompt, or of a part of an address.
 
 use axum::http::Method;
 use flowstone_flow::mcp_interfaces::McpKind;
@@ -12,7 +12,7 @@ use super::protocol::RpcError;
 /// Maximum number of values in an answer.
 const VALUES_MAX: usize = 100;
 
-/// Returns values that begin with what is there.
+/// Returns values that begin with the given text.
 ///
 /// # Errors
 /// When the request is malformed.
@@ -47,7 +47,7 @@ async fn of_prompt(rq: &Request, prompt: &str, name: &str) -> Result<Vec<String>
     Ok(found.map_or_else(Vec::new, |it| choices(&it.schema["properties"][name])))
 }
 
-/// Returns the texts that a field may be.
+/// Returns the possible texts of a field.
 fn choices(schema: &Json) -> Vec<String> {
     let options = schema["enum"].as_array().into_iter().flatten();
     let text = |option: &Json| match option {

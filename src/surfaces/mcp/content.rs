@@ -1,7 +1,7 @@
-//! Results of runs as contents: text, pictures, sounds, and what is stored.
+//! Results of runs as contents: text, pictures, sounds, and stored resources.
 //!
-//! A result is data. Where it describes how it is to be shown (`:breyta.viewer/kind`), it becomes contents of that kind;
-//! references to something stored become links to resources.
+//! A result is data. If it describes how to display it (`:breyta.viewer/kind`), it becomes contents of that kind;
+//! references to stored resources become links.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -16,15 +16,15 @@ use super::peer::Request;
 use super::protocol::RpcError;
 use crate::json::stored_json;
 
-/// Files that are larger are linked, not sent.
+/// Maximum size of a file that is sent; larger ones are linked.
 const SENT_MAX: u64 = 8 << 20;
 /// Maximum number of references of a result that are linked.
 const LINKS_MAX: usize = 50;
 
-/// Returns the result of a tool for a run that is over.
+/// Returns the result of a tool for a run that has ended.
 ///
 /// # Errors
-/// When something stored that the result shows cannot be read.
+/// When a stored resource in the result cannot be read.
 pub(super) async fn tool_result(rq: &Request, row: &RunRow) -> Result<Json, RpcError> {
     let meta = json!({"runId": row.id.as_str()});
     let Some(result) = row.result.as_deref().map(stored_json) else {
@@ -34,7 +34,7 @@ pub(super) async fn tool_result(rq: &Request, row: &RunRow) -> Result<Json, RpcE
         return Ok(failure(row));
     }
     if let Some(parts) = parts_of(&result) {
-        let content = shown(rq, &parts).await?;
+        let content = as_contents(rq, &parts).await?;
         return Ok(json!({"content": content, "isError": false, "_meta": meta}));
     }
     let structured = match &result {
@@ -55,7 +55,7 @@ pub(super) async fn tool_result(rq: &Request, row: &RunRow) -> Result<Json, RpcE
 /// Returns the result of a tool whose run did not complete.
 fn failure(row: &RunRow) -> Json {
     let error = row.error.as_deref().map(stored_json).unwrap_or(Json::Null);
-    // A failure has its error inside, beside the place.
+    // A failure has its error inside, with the place.
     let error = match &error["error"] {
         Json::Null => &error,
         inner => inner,
@@ -90,7 +90,7 @@ pub(super) fn text(text: impl Into<String>) -> Json {
     json!({"type": "text", "text": text.into()})
 }
 
-/// A text stays as it is; other data are written as JSON.
+/// Returns a text unchanged, and other data as JSON.
 pub(super) fn as_text(result: &Json) -> String {
     match result {
         Json::String(text) => text.clone(),
@@ -98,7 +98,7 @@ pub(super) fn as_text(result: &Json) -> String {
     }
 }
 
-/// Returns a member of a map, in one of its spellings.
+/// Returns a member of a map, under any of its spellings.
 fn member<'a>(value: &'a Json, names: &[&str]) -> Option<&'a Json> {
     names
         .iter()
@@ -109,7 +109,7 @@ fn member<'a>(value: &'a Json, names: &[&str]) -> Option<&'a Json> {
 /// The parts of a result, each with the kind that its envelope names.
 type Parts = Vec<(Option<String>, Json)>;
 
-/// Returns the parts of a result that says how it is to be shown; nothing if it does not.
+/// Returns the parts of a result that describes how to display it; `None` if it does not.
 pub(super) fn parts_of(value: &Json) -> Option<Parts> {
     let parts = viewer::parts(&from_json(value))?.into_iter();
     let parts = parts.map(|part| {
@@ -122,8 +122,8 @@ pub(super) fn parts_of(value: &Json) -> Option<Parts> {
 /// Returns the parts of a result as contents, in order.
 ///
 /// # Errors
-/// When something stored cannot be read.
-async fn shown(rq: &Request, parts: &Parts) -> Result<Vec<Json>, RpcError> {
+/// When a stored resource cannot be read.
+async fn as_contents(rq: &Request, parts: &Parts) -> Result<Vec<Json>, RpcError> {
     let mut contents = Vec::new();
     for (kind, value) in parts {
         contents.push(match kind {
@@ -167,7 +167,7 @@ fn reference_or_text(value: &Json) -> Json {
     }
 }
 
-/// Returns a resource whose contents are in the result itself: a map with `:uri`, and `:text` or `:data`.
+/// Returns a resource with inline contents: a map with `:uri`, and `:text` or `:data`.
 fn embedded(value: &Json) -> Option<Json> {
     let uri = value.get("uri")?.as_str()?;
     let mut resource = json!({"uri": uri});
@@ -190,7 +190,7 @@ fn media_of(value: &Json) -> Option<&str> {
     .as_str()
 }
 
-/// Returns bytes as Base64 with their type: of a `data:` address, of a map with `:data`, or of something stored.
+/// Returns bytes as Base64 with their type: of a `data:` address, of a map with `:data`, or of a stored resource.
 async fn bytes_of(rq: &Request, value: &Json) -> Result<Option<(String, String)>, RpcError> {
     let address = match value {
         Json::String(text) => Some(text.as_str()),
@@ -215,7 +215,7 @@ async fn bytes_of(rq: &Request, value: &Json) -> Result<Option<(String, String)>
         .map(|(media, bytes)| (media, STANDARD.encode(bytes))))
 }
 
-/// Reads something stored that the caller reaches; nothing if it does not exist.
+/// Reads a stored resource that the caller has access to; `None` if it does not exist.
 ///
 /// # Errors
 /// When it is too large.
@@ -228,7 +228,7 @@ pub(super) async fn stored(rq: &Request, uri: &str) -> Result<Option<(String, Ve
     })
 }
 
-/// Collects the references to something stored.
+/// Collects the references to stored resources.
 fn references(value: &Json, found: &mut Vec<Json>) {
     if found.len() >= LINKS_MAX {
         return;
@@ -253,7 +253,7 @@ fn references(value: &Json, found: &mut Vec<Json>) {
     }
 }
 
-/// Returns the link to something stored.
+/// Returns the link to a stored resource.
 fn linked(reference: Json) -> Json {
     let uri = reference["uri"].as_str().unwrap_or_default();
     let name = member(&reference, &["filename", "name"]).and_then(Json::as_str);
@@ -271,7 +271,7 @@ fn linked(reference: Json) -> Json {
 /// Returns the result of a prompt: messages that the result of a run describes.
 ///
 /// # Errors
-/// When something stored cannot be read.
+/// When a stored resource cannot be read.
 pub(super) async fn prompt_messages(rq: &Request, result: &Json) -> Result<Json, RpcError> {
     let given = match result {
         Json::Array(items) => items.clone(),
@@ -288,7 +288,7 @@ pub(super) async fn prompt_messages(rq: &Request, result: &Json) -> Result<Json,
         let content = member(message, &["content"]).filter(|_| parts_of(message).is_none());
         let content = content.unwrap_or(message);
         let contents = match parts_of(content) {
-            Some(parts) => shown(rq, &parts).await?,
+            Some(parts) => as_contents(rq, &parts).await?,
             None => vec![text(as_text(content))],
         };
         messages.extend(
@@ -307,7 +307,7 @@ pub(super) async fn prompt_messages(rq: &Request, result: &Json) -> Result<Json,
 /// Returns the contents of a resource that the result of a run describes.
 ///
 /// # Errors
-/// When something stored cannot be read.
+/// When a stored resource cannot be read.
 pub(super) async fn resource_contents(
     rq: &Request,
     (uri, media): (&str, Option<&str>),

@@ -1,4 +1,4 @@
-//! Methods of the protocol, and what each revision adds to their answers.
+//! The methods of the protocol, and the members that each revision adds to their results.
 
 use serde_json::{Map, Value as Json, json};
 
@@ -14,7 +14,7 @@ const INSTRUCTIONS: &str = "Flowstone runs durable workflows, written as flows i
 /// Answers a request.
 ///
 /// # Errors
-/// The error that the client gets instead of a result.
+/// The error that the client receives instead of a result.
 pub(crate) async fn answer(
     rq: &Request,
     method: &str,
@@ -74,7 +74,7 @@ async fn stateless(
     }
 }
 
-/// Answers the methods that all revisions have.
+/// Answers the methods that all revisions share.
 async fn shared(rq: &Request, method: &str, params: &Map<String, Json>) -> Result<Json, RpcError> {
     match method {
         "completion/complete" => completion::complete(rq, params).await,
@@ -123,7 +123,8 @@ fn set_level(rq: &Request, params: &Map<String, Json>) -> Result<Json, RpcError>
     Ok(json!({}))
 }
 
-/// Adds what answers of the stateless revision have: whether they are complete, who answers, and for how long they hold.
+/// Adds the members of the stateless revision: whether the result is complete, the server, and how long the result is
+/// valid.
 fn completed(method: &str, mut answer: Json) -> Json {
     let Some(members) = answer.as_object_mut() else {
         return answer;
@@ -143,7 +144,7 @@ fn completed(method: &str, mut answer: Json) -> Json {
             | "tools/list"
     );
     if is_cacheable && !members.contains_key("inputRequests") {
-        // Flows may change at any time, and what is listed depends on the token.
+        // Flows may change at any time, and the lists depend on the token.
         members.insert("ttlMs".to_owned(), json!(0));
         members.insert("cacheScope".to_owned(), json!("private"));
     }

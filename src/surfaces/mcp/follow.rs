@@ -17,37 +17,37 @@ use crate::http::{EngineContext, Problem};
 
 /// How often progress is reported.
 const BEAT: Duration = Duration::from_secs(5);
-/// How often the run is looked at without news.
+/// How often the run is polled without news.
 const CHECK: Duration = Duration::from_secs(1);
 /// Maximum number of events that are read at a time.
 const PAGE: usize = 64;
 
-/// How long a run is waited for.
+/// The maximum time to follow a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Patience {
-    /// As long as a call takes.
+    /// The maximum duration of a call.
     Call,
     /// Until the run ends.
     Endless,
 }
 
-/// How following a run ended.
+/// The result of following a run.
 #[derive(Debug)]
 pub(super) enum Followed {
     Ended(Box<RunRow>),
-    /// It is still under way, or waits for others.
+    /// It is still in progress, or waits for others.
     Late(Box<RunRow>),
-    /// The client has to answer these questions and to repeat its request.
+    /// The client must answer these questions and repeat its request.
     Input(Json),
 }
 
-/// A run as it is, with the questions that it has waited for since it stopped.
+/// The current state of a run, with the questions that have been open since it stopped.
 pub(super) struct Glance {
     pub row: RunRow,
     pub waits: Vec<WaitRow>,
 }
 
-/// Looks at a run.
+/// Reads the current state of a run.
 ///
 /// # Errors
 /// When it does not exist, or the store cannot be read.
@@ -64,11 +64,11 @@ pub(super) async fn glance(rq: &Request, run: &RunId) -> Result<Glance, RpcError
     found.await.map_err(|problem| refused(&problem))
 }
 
-/// Follows a run. Of a new one, what it reports from its beginning is passed on; of one whose questions the client has
-/// seen, what it reports from now.
+/// Follows a run. Reports of a new run are passed on from its beginning; if the client has already seen the run's
+/// questions, only new reports are.
 ///
 /// # Errors
-/// When the run cannot be read, or the client has no capability that it needs.
+/// When the run cannot be read, or the client lacks a required capability.
 pub(super) async fn follow(
     rq: &Request,
     run: &RunId,
@@ -96,7 +96,7 @@ pub(super) async fn follow(
     loop {
         news.mark_seen();
         agenda.mark_seen();
-        // Whether it is over is asked first: then all its events are there.
+        // The end is checked first: if the run has ended, all its events are available.
         let glance = glance(rq, run).await?;
         loop {
             let page = reader.page(PAGE).await;
@@ -117,7 +117,7 @@ pub(super) async fn follow(
             let begun = Instant::now();
             match questions::ask(rq, run, (&glance.waits, questions)).await? {
                 QuestionsOutcome::Answered => {
-                    // The time of people is not that of the run.
+                    // Waiting for people does not count as time of the run.
                     until = until.map(|until| until + begun.elapsed());
                     continue;
                 }
@@ -141,12 +141,12 @@ pub(super) async fn follow(
     }
 }
 
-/// What a run reports while it is followed.
+/// The reports of a run while it is followed.
 struct Reports {
     is_passing: bool,
     begun: Instant,
     beaten: Instant,
-    /// The flow reports progress itself.
+    /// Whether the flow reports progress itself.
     has_own: bool,
     step: String,
 }
@@ -163,7 +163,7 @@ impl Reports {
         }
     }
 
-    /// Passes on what an event says to the client.
+    /// Passes the content of an event on to the client.
     async fn event(&mut self, rq: &Request, event: &FeedEvent) {
         if let Some(path) = event.data.get("path").and_then(Json::as_str) {
             self.step = path.to_owned();
@@ -199,7 +199,7 @@ impl Reports {
         }
     }
 
-    /// Reports the progress that the flow gives: a number, or `{:progress 1 :total 3 :message "..."}`.
+    /// Reports progress from the flow: a number, or `{:progress 1 :total 3 :message "..."}`.
     async fn progress(&self, rq: &Request, data: &Json) {
         let Some(token) = rq.progress_token() else {
             return;
@@ -214,7 +214,7 @@ impl Reports {
         rq.notify("notifications/progress", params).await;
     }
 
-    /// Reports now and then that the run is under way, if its flow does not.
+    /// Reports regularly that the run is in progress, if its flow does not.
     async fn beat(&mut self, rq: &Request) {
         let now = Instant::now();
         let Some(token) = rq.progress_token().filter(|_| !self.has_own) else {

@@ -1,4 +1,4 @@
-//! Arguments that a client repeats in headers, so that what stands between can read them: properties of a tool's schema with
+//! Arguments that a client repeats in headers, so that proxies can read them: properties of a tool's schema with
 //! `x-mcp-header`. A header that differs from its argument is refused.
 
 use std::collections::BTreeMap;
@@ -7,15 +7,15 @@ use serde_json::{Map, Value as Json};
 
 use super::protocol::{RpcError, codes};
 
-/// What headers that repeat arguments begin with.
+/// The prefix of headers that repeat arguments.
 pub(crate) const PREFIX: &str = "mcp-param-";
 /// The member of a property with the rest of the header's name.
 const MARK: &str = "x-mcp-header";
 
-/// Headers that repeat arguments, by the rest of their names in lower case. `None`: the value cannot be decoded.
+/// Headers that repeat arguments, by the rest of their names in lower case. `None` if the value cannot be decoded.
 pub(crate) type Repeated = BTreeMap<String, Option<String>>;
 
-/// Checks that headers say what the arguments of a call say.
+/// Checks that headers agree with the arguments of a call.
 ///
 /// # Errors
 /// When a header is missing, cannot be decoded, or differs from its argument.
@@ -46,7 +46,7 @@ pub(super) fn check(
     Ok(())
 }
 
-/// Returns an argument as a header has it; nothing for null and for what no header repeats.
+/// Returns an argument in the form of a header; `None` for null and for values that headers do not repeat.
 fn text_of(value: &Json) -> Option<String> {
     match value {
         Json::String(text) => Some(text.trim().to_owned()),

@@ -1,7 +1,7 @@
-//! `subscriptions/listen` of the revision without sessions: one stream for what changes outside of requests.
+//! `subscriptions/listen` of the revision without sessions: one stream for changes outside of requests.
 //!
-//! A client names what it wants to be told. The first message says what of it the server sends; the stream ends when the
-//! client goes away or the server stops.
+//! A client names the notifications that it wants. The first message says which of them the server sends; the stream
+//! ends when the client disconnects or the server stops.
 
 use std::time::Duration;
 
@@ -18,12 +18,12 @@ use crate::http::{EngineContext, Problem};
 
 /// How often the lists of tools and prompts are compared.
 const CHECK: Duration = Duration::from_secs(1);
-/// How often followed runs are looked at.
+/// How often followed runs are polled.
 const LOOK: Duration = Duration::from_millis(200);
 /// Maximum number of resources that one stream follows.
 const FOLLOWED_MAX: usize = 100;
 
-/// The lists whose changes are sent: the name in the filter, the notification, and what is listed.
+/// The lists whose changes are sent: the name in the filter, the notification, and the kind of listed items.
 const LISTS: &[(&str, &str, McpKind)] = &[
     (
         "promptsListChanged",
@@ -37,7 +37,7 @@ const LISTS: &[(&str, &str, McpKind)] = &[
     ),
 ];
 
-/// A list that a client follows, as it was when it was last compared.
+/// A list that a client follows, with its contents at the last comparison.
 struct Followed {
     notification: &'static str,
     kind: McpKind,
@@ -50,10 +50,10 @@ struct Run {
     news: Box<dyn News>,
 }
 
-/// Answers `subscriptions/listen`, when the server stops or the client has gone.
+/// Answers `subscriptions/listen`, when the server stops or the client has disconnected.
 ///
 /// # Errors
-/// When the request is malformed, or nobody can be asked.
+/// When the request is malformed, or the server is too busy or is stopping.
 pub(super) async fn listen(rq: &Request, params: &Map<String, Json>) -> Result<Json, RpcError> {
     let Some(Json::Object(wanted)) = params.get("notifications") else {
         return Err(RpcError::params(
@@ -84,7 +84,7 @@ pub(super) async fn listen(rq: &Request, params: &Map<String, Json>) -> Result<J
     Ok(json!({"_meta": {META_SUBSCRIPTION: rq.id}}))
 }
 
-/// Sends notifications until the client has gone or the server stops.
+/// Sends notifications until the client disconnects or the server stops.
 async fn tell(rq: &Request, (lists, runs): (&mut [Followed], &mut [Run])) -> Result<(), RpcError> {
     let mut stopping = rq.server.stopping.subscribe();
     let mut check = tokio::time::interval(CHECK);
@@ -118,7 +118,7 @@ async fn notify(rq: &Request, method: &str, mut params: Json) {
     rq.notify(method, params).await;
 }
 
-/// Returns what clients see of the tools or prompts of flows.
+/// Returns the tools or prompts of flows, in the form of the protocol.
 async fn listed(rq: &Request, kind: McpKind) -> Result<Vec<Json>, RpcError> {
     let all = offered(rq, kind).await?;
     let shown = all.iter().map(|it| {
@@ -133,7 +133,7 @@ async fn listed(rq: &Request, kind: McpKind) -> Result<Vec<Json>, RpcError> {
     Ok(shown.collect())
 }
 
-/// Returns the runs that a client may follow of the resources that it names.
+/// Returns the runs among the named resources that a client may follow.
 async fn followed_runs(rq: &Request, uris: &Json) -> Result<Vec<Run>, RpcError> {
     let wrong = || RpcError::params("`resourceSubscriptions` must be a list of addresses");
     let uris = uris.as_array().ok_or_else(wrong)?;

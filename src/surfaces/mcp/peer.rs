@@ -1,4 +1,4 @@
-//! One request of a client: who asks, what the client can do, and the way back to it.
+//! One request of a client: the caller, the client's capabilities, and the channel back to it.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,10 +14,10 @@ use super::sessions::Session;
 use super::sets::ToolSets;
 use crate::http::{Caller, Problem, Shared};
 
-/// How long a person may take to answer what their client asks them.
+/// How long a person may take to answer a question of the client.
 const ANSWER_TIME: Duration = Duration::from_secs(10 * 60);
 
-/// The levels of log messages, from the least.
+/// The levels of log messages, in increasing severity.
 const LEVELS: &[&str] = &[
     "debug",
     "info",
@@ -29,43 +29,43 @@ const LEVELS: &[&str] = &[
     "emergency",
 ];
 
-/// A request that is being answered.
+/// A request that is in progress.
 pub(crate) struct Request {
     pub server: Shared,
     pub caller: Caller,
     pub sets: ToolSets,
     pub era: Era,
     pub session: Option<Arc<Session>>,
-    /// The id that the client gave the request.
+    /// The id that the client chose.
     pub id: Json,
-    /// What headers repeat of the arguments; `None` where a transport has no headers.
+    /// The arguments that headers repeat; `None` if the transport has no headers.
     pub repeated: Option<Repeated>,
     /// `_meta` of the request.
     pub meta: Map<String, Json>,
-    /// The span that the transport names as the one above.
+    /// The parent span from the transport.
     pub parent: Option<TraceParent>,
-    /// Messages that reach the client before the answer.
+    /// Messages that the client receives before the response.
     pub out: mpsc::Sender<Json>,
 }
 
-/// Why the client has not answered.
+/// The reason why the client has not answered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Unanswered {
-    /// It cannot be asked, or has gone.
+    /// It does not support the request, or has disconnected.
     Gone,
-    /// It refused.
+    /// The client refused the request.
     Refused,
     Late,
 }
 
 impl Request {
-    /// Returns the span of the client that a run of this request is below: that of `_meta`, or else of the transport.
+    /// Returns the client's span that is the parent of runs of this request: that of `_meta`, or else of the transport.
     pub(super) fn trace(&self) -> Option<TraceParent> {
         let own = self.meta.get(META_TRACE).and_then(Json::as_str);
         own.and_then(TraceParent::parse).or(self.parent)
     }
 
-    /// Returns what the client can do.
+    /// Returns the capabilities of the client.
     fn capabilities(&self) -> Json {
         match (&self.session, self.era) {
             (Some(session), Era::Legacy(_)) => session.capabilities.clone(),
@@ -94,7 +94,7 @@ impl Request {
     }
 
     /// # Errors
-    /// When the token does not give a right.
+    /// When the token does not have the scope.
     pub(super) fn need(&self, scope: Scope) -> Result<(), RpcError> {
         self.caller.need(scope).map_err(|problem| refused(&problem))
     }
@@ -102,7 +102,7 @@ impl Request {
     /// Sends a notification that belongs to this request.
     pub(super) async fn notify(&self, method: &str, params: Json) {
         let message = json!({"jsonrpc": "2.0", "method": method, "params": params});
-        // The client may have gone.
+        // The client may have disconnected.
         let _ = self.out.send(message).await;
     }
 
@@ -114,7 +114,7 @@ impl Request {
             other => other,
         };
         let least = match (&self.session, self.era) {
-            // Until a session sets a level, the server may choose one.
+            // Until the session sets a level, the server may choose one.
             (Some(session), Era::Legacy(_)) => session.level().or(Some("info".to_owned())),
             _ => {
                 let level = self.meta.get(META_LOG_LEVEL).and_then(Json::as_str);
@@ -131,14 +131,14 @@ impl Request {
         }
     }
 
-    /// Returns what progress of this request is reported under.
+    /// Returns the token for progress notifications of this request.
     pub(super) fn progress_token(&self) -> Option<&Json> {
         self.meta
             .get("progressToken")
             .filter(|token| !token.is_null())
     }
 
-    /// Asks the client within a session, and waits for its answer.
+    /// Sends a request to the client within a session, and waits for its response.
     pub(super) async fn ask(&self, method: &str, params: &Json) -> Result<Json, Unanswered> {
         let session = self.session.as_ref().ok_or(Unanswered::Gone)?;
         let (id, answer) = session.ask();
@@ -166,7 +166,7 @@ pub(super) fn is_level(text: &str) -> bool {
     LEVELS.contains(&text)
 }
 
-/// Returns an error of a shared layer as one of the protocol.
+/// Converts an error of a shared layer to one of the protocol.
 pub(super) fn refused(problem: &Problem) -> RpcError {
     let code = match problem.status.as_u16() {
         400 | 403 | 404 | 409 | 422 => codes::PARAMS,

@@ -9,16 +9,16 @@ use super::content;
 use super::peer::Request;
 use super::protocol::RpcError;
 
-/// Where the pages of the guide are.
+/// The folder of the guide's pages.
 const GUIDE: &str = "guide/";
-/// What the names of their prompts begin with.
+/// The prefix of the names of their prompts.
 const PREFIX: &str = "guide_";
 pub(super) const CREATE: &str = "create_flow_from_goal";
 
 /// Returns all prompts, by name.
 ///
 /// # Errors
-/// When nobody can be asked.
+/// When the server is too busy, or is stopping.
 pub(super) async fn list(rq: &Request) -> Result<Json, RpcError> {
     let mut prompts: Vec<Json> = guides()
         .map(|(name, title, _)| {
@@ -78,7 +78,7 @@ fn described(offered: &Offered) -> Json {
 /// Returns a prompt.
 ///
 /// # Errors
-/// When there is no such prompt, an argument is missing, or its run fails.
+/// When the prompt does not exist, an argument is missing, or its run fails.
 pub(super) async fn get(rq: &Request, params: &Map<String, Json>) -> Result<Json, RpcError> {
     let name = params.get("name").and_then(Json::as_str);
     let name = name.ok_or_else(|| RpcError::params("`name` must be the name of a prompt"))?;
@@ -112,15 +112,15 @@ fn message(description: &str, text: &str) -> Json {
 fn create(goal: &str) -> String {
     format!(
         "Write a Flowstone flow that reaches this goal:\n\n{goal}\n\n\
-         1. Look for what is there already: `workspace_flows_list`, and `workspace_search` for similar flows.\n\
+         1. Find out what already exists: `workspace_flows_list`, and `workspace_search` for similar flows.\n\
          2. Read how flows are written: `workspace_docs_show` with the pages `guide/language`, `guide/steps` and \
          `guide/inputs`; `workspace_docs_find` finds the others. `workspace_steps_list` and `workspace_steps_schema` \
          describe each step and its fields.\n\
-         3. Which connections exist is in `workspace_connections_list`. If one is missing, stop and say which one the \
+         3. `workspace_connections_list` lists the existing connections. If one is missing, stop and say which one the \
          project needs; never put a secret into a flow.\n\
          4. Write one EDN map with `:slug`, `:invocations` with its inputs, `:interfaces` and `:flow`. Name steps after \
          their outcome. Ask a person before anything that cannot be undone, with a `:wait` step.\n\
-         5. Check it with `workspace_flows_check` and correct every finding, until it finds nothing.\n\
+         5. Check it with `workspace_flows_check` and correct every finding, until none is left.\n\
          6. Show the text and say where it belongs: a file in `flows/`. When it is there, try it with \
          `workspace_flows_run` and read the run with `workspace_runs_show`.\n"
     )

@@ -1,4 +1,4 @@
-//! Messages of the protocol: JSON-RPC 2.0, the revisions that are spoken, and errors.
+//! Messages of the protocol: JSON-RPC 2.0, the supported revisions, and errors.
 
 use flowstone_engine::json::read_strictly;
 use serde_json::{Map, Value as Json, json};
@@ -8,18 +8,18 @@ pub(crate) const STATELESS: &str = "2026-07-28";
 /// The revisions with sessions, newest first.
 pub(crate) const LEGACY: &[&str] = &["2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"];
 
-/// Where a request of the stateless revision has its revision.
+/// The member with the revision of a stateless request.
 pub(crate) const META_VERSION: &str = "io.modelcontextprotocol/protocolVersion";
 pub(super) const META_CAPABILITIES: &str = "io.modelcontextprotocol/clientCapabilities";
 pub(super) const META_LOG_LEVEL: &str = "io.modelcontextprotocol/logLevel";
 /// The name in `_meta` of the subscription that a message belongs to.
 pub(super) const META_SUBSCRIPTION: &str = "io.modelcontextprotocol/subscriptionId";
-/// The request that opens a stream for what changes.
+/// The request that opens a stream of changes.
 pub(crate) const LISTEN: &str = "subscriptions/listen";
 /// The name in `_meta` under which clients name their span.
 pub(super) const META_TRACE: &str = "traceparent";
 pub(super) const META_SERVER: &str = "io.modelcontextprotocol/serverInfo";
-/// The extension with which the stateless revision has tasks.
+/// The extension that adds tasks to the stateless revision.
 pub(super) const TASKS: &str = "io.modelcontextprotocol/tasks";
 
 pub(crate) mod codes {
@@ -34,7 +34,7 @@ pub(crate) mod codes {
     pub const VERSION: i64 = -32_022;
 }
 
-/// How a request is to be understood.
+/// The context of a request: a session, or the stateless revision.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Era {
     /// A session with this revision.
@@ -43,7 +43,7 @@ pub(crate) enum Era {
 }
 
 impl Era {
-    /// Returns the revision of a session; the newest that is spoken, if the client asks for another one.
+    /// Returns the revision of a session: the requested one, or the newest supported one if that is not supported.
     pub(crate) fn negotiated(asked: Option<&str>) -> Era {
         let known = LEGACY.iter().find(|known| Some(**known) == asked);
         Era::Legacy(known.copied().unwrap_or(LEGACY[0]))
@@ -60,7 +60,7 @@ impl Era {
         }
     }
 
-    /// Tells whether calls may ask for a task by themselves.
+    /// Tells whether calls may request a task themselves.
     pub(super) fn has_task_calls(self) -> bool {
         self == Era::Legacy(LEGACY[0])
     }
@@ -83,14 +83,14 @@ pub(crate) enum Incoming {
         method: String,
         params: Map<String, Json>,
     },
-    /// The answer to a request of the server.
+    /// The response to a request of the server.
     Response {
         id: Json,
         result: Result<Json, Json>,
     },
 }
 
-/// An error as the answer to a request.
+/// An error as the response to a request.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct RpcError {
     pub code: i64,
@@ -121,7 +121,7 @@ impl RpcError {
         RpcError::new(codes::METHOD, format!("there is no method `{method}`"))
     }
 
-    /// A revision that is not spoken.
+    /// A revision that is not supported.
     pub(crate) fn version(asked: &str) -> RpcError {
         RpcError::new(
             codes::VERSION,
@@ -130,7 +130,7 @@ impl RpcError {
         .with(json!({"supported": versions(), "requested": asked}))
     }
 
-    /// Something that the client would have to be able to do.
+    /// A capability that the client lacks.
     pub(super) fn capability(required: &Json) -> RpcError {
         RpcError::new(
             codes::CAPABILITY,
@@ -201,7 +201,7 @@ pub(crate) fn read(bytes: &[u8]) -> Result<Incoming, (Json, RpcError)> {
     }
 }
 
-/// Checks that a request of the stateless revision carries what it must.
+/// Checks that a request of the stateless revision has its required members.
 ///
 /// # Errors
 /// When its revision or the client's capabilities are missing.
@@ -219,7 +219,7 @@ pub(crate) fn check_meta(params: &Map<String, Json>) -> Result<(), RpcError> {
     }
 }
 
-/// Returns the object that a request is about, as a header names it.
+/// Returns the object of a request, as named in a header.
 pub(crate) fn object_of<'a>(method: &str, params: &'a Map<String, Json>) -> Option<&'a str> {
     let key = match method {
         "tools/call" | "prompts/get" => "name",
@@ -234,7 +234,7 @@ fn wrong(message: &str) -> RpcError {
     RpcError::new(codes::INVALID_REQUEST, message)
 }
 
-/// Returns the answer to a request.
+/// Returns the response to a request.
 pub(crate) fn response(id: &Json, answer: &Result<Json, RpcError>) -> Json {
     match answer {
         Ok(result) => json!({"jsonrpc": "2.0", "id": id, "result": result}),

@@ -1,7 +1,7 @@
-//! What a run waits for as questions to the client: forms for data, links for decisions.
+//! The open waits of a run as questions to the client: forms for data, links for decisions.
 //!
-//! A client never approves what it asked for itself: a decision is made on the page behind a link. Only where the project
-//! says so, and the token may approve, it is made in a form.
+//! A client never approves its own requests: a decision is made on the page behind a link. Only if the project allows
+//! it, and the token may approve, a decision is made in a form.
 
 use std::collections::HashSet;
 
@@ -19,9 +19,9 @@ use super::peer::{Request, Unanswered, refused};
 use super::protocol::RpcError;
 use crate::http::{EngineContext, Problem};
 
-/// Where the `:data` of a wait has a request to the client.
+/// The key in the `:data` of a wait for a request to the client.
 const OWN: &str = "mcp/request";
-/// The requests that a wait may have, with what the client must be able to do.
+/// The requests that a wait may contain, with the required capability of the client.
 const METHODS: &[(&str, &str)] = &[
     ("elicitation/create", "elicitation"),
     ("roots/list", "roots"),
@@ -31,7 +31,7 @@ const METHODS: &[(&str, &str)] = &[
 /// The questions of one request that the client has seen.
 #[derive(Debug, Default)]
 pub(super) struct Questions {
-    /// Waits that are decided on a page; the client has their links.
+    /// Waits that are decided on a page; the client has received their links.
     linked: HashSet<String>,
 }
 
@@ -39,11 +39,11 @@ pub(super) struct Questions {
 #[derive(Debug)]
 pub(super) enum QuestionsOutcome {
     Answered,
-    /// The client has to repeat its request with answers to these.
+    /// The client must repeat its request with answers to these.
     Repeat(Json),
-    /// People decide on a page.
+    /// People decide on a web page.
     Elsewhere,
-    /// Nobody here can answer.
+    /// Nobody on this connection can answer.
     Nobody,
 }
 
@@ -54,7 +54,7 @@ struct Question {
     how: How,
 }
 
-/// What an answer is taken for.
+/// The use of an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum How {
     /// The fields of a form are the payload of the wait.
@@ -63,11 +63,11 @@ enum How {
     Decision,
     /// The whole answer is the payload.
     Whole,
-    /// Nothing: a page takes the decision.
+    /// It is not used: the decision is made on a page.
     Link,
 }
 
-/// What a wait asks.
+/// The question of a wait.
 enum Wanted {
     Question(Question),
     /// Only a client with this capability could answer.
@@ -75,10 +75,10 @@ enum Wanted {
     Nothing,
 }
 
-/// Asks the client what a run waits for.
+/// Asks the client the questions of a run.
 ///
 /// # Errors
-/// When only a client with other capabilities could answer; the run is cancelled then.
+/// When only a client with other capabilities could answer. The run is then cancelled.
 pub(super) async fn ask(
     rq: &Request,
     run: &RunId,
@@ -131,7 +131,7 @@ pub(super) async fn ask(
     })
 }
 
-/// Takes the answers that come with a repeated request. Answers to what nobody asked are ignored.
+/// Stores the answers of a repeated request. Answers to unknown questions are ignored.
 ///
 /// # Errors
 /// When the store cannot be read.
@@ -152,8 +152,8 @@ pub(super) async fn take_all(
     Ok(seen)
 }
 
-/// Returns the questions of waits as requests to the client, by step. Nothing if only a client with other capabilities
-/// could answer: the run is cancelled then.
+/// Returns the questions of waits as requests to the client, by step. Returns `None` if only a client with other
+/// capabilities could answer: the run is then cancelled.
 ///
 /// # Errors
 /// When the store cannot be read or written.
@@ -180,7 +180,7 @@ pub(super) async fn requests(
     Ok(Some(found))
 }
 
-/// Returns what a question is called: its step, or the whole path of it where several steps have that name.
+/// Returns the name of a question: its step, or the whole path if several steps have that name.
 fn key_of(wait: &WaitRow, all: &[WaitRow]) -> String {
     let name = |wait: &WaitRow| wait.path.rsplit('/').next().unwrap_or_default().to_owned();
     let own = name(wait);
@@ -190,7 +190,7 @@ fn key_of(wait: &WaitRow, all: &[WaitRow]) -> String {
     }
 }
 
-/// Why a run is cancelled that asks what its client cannot answer.
+/// The reason for cancelling a run whose questions the client cannot answer.
 pub(super) const UNANSWERABLE: &str = "the client cannot answer what the run asks it";
 
 async fn cancel(rq: &Request, run: &RunId) -> Result<(), RpcError> {
@@ -201,9 +201,9 @@ async fn cancel(rq: &Request, run: &RunId) -> Result<(), RpcError> {
     cancelled.await.map_err(|problem| refused(&problem))
 }
 
-/// Returns what a wait asks the client.
+/// Returns the question of a wait to the client.
 async fn wanted(rq: &Request, wait: &WaitRow) -> Result<Wanted, RpcError> {
-    // Values stay on their thread, and this may be continued on another one.
+    // Values stay on their thread, but this future may continue on another one.
     let about = About::of(wait);
     if let Some((method, params)) = about.own {
         let known = METHODS.iter().find(|(known, _)| *known == method);
@@ -259,9 +259,9 @@ fn form_question(message: String, form: Json, how: How) -> Wanted {
     })
 }
 
-/// What the details of a wait say.
+/// The parts of a wait's details that determine the question.
 struct About {
-    /// A request of the flow's own to the client, and its parameters.
+    /// A request to the client from the flow itself, with its parameters.
     own: Option<(String, Json)>,
     message: String,
     is_approval: bool,
@@ -299,7 +299,7 @@ impl About {
     }
 }
 
-/// Reads a request to the client that a flow has made.
+/// Reads a request to the client that a flow has defined.
 fn own_request(data: &Value) -> Option<(String, Json)> {
     let request = data.as_map()?.iter().find(|(key, _)| {
         let name = key.to_string();
@@ -310,7 +310,7 @@ fn own_request(data: &Value) -> Option<(String, Json)> {
     Some((request.get("method")?.as_str()?.to_owned(), params))
 }
 
-/// Returns a schema as that of a form: an object of plain fields. Nothing if it is more than that.
+/// Converts a schema to that of a form: an object of plain fields. Returns `None` if it is more complex.
 fn as_form(schema: Json) -> Option<Json> {
     let properties = schema.get("properties")?.as_object()?;
     let is_plain = |field: &Json| {
@@ -329,7 +329,7 @@ fn as_form(schema: Json) -> Option<Json> {
     Some(form)
 }
 
-/// Returns the link with which people decide; nothing if no server is known.
+/// Returns the link to the page of the decision; `None` if the address of the server is unknown.
 async fn link(
     rq: &Request,
     wait: &WaitRow,
@@ -345,7 +345,7 @@ async fn link(
     made.await.map_err(|problem| refused(&problem))
 }
 
-/// Takes an answer of the client. Returns whether the wait is over.
+/// Stores an answer of the client. Returns whether the wait has ended.
 async fn take(
     rq: &Request,
     wait: &WaitRow,
@@ -376,7 +376,7 @@ async fn take(
     }
 }
 
-/// Completes a wait. An answer that the wait refuses leaves it open.
+/// Completes a wait. If the wait refuses the answer, it stays open.
 async fn complete(
     rq: &Request,
     wait: &WaitRow,
@@ -385,7 +385,7 @@ async fn complete(
     let (id, payload) = (wait.id.clone(), payload.clone());
     let how = Answering {
         caller: rq.caller.decides(),
-        // What a program answers is never a decision of a person.
+        // An answer of a program never counts as the decision of a person.
         is_unattended: !is_decision,
         digest: Some(wait.digest.clone()).filter(|digest| !digest.is_empty()),
         ..Answering::default()

@@ -1,4 +1,4 @@
-//! `resources/*`: flows, runs, what is stored, and resources of flows.
+//! `resources/*`: flows, runs, stored resources, and resources of flows.
 
 use std::sync::Arc;
 
@@ -23,13 +23,13 @@ const RUNS: &str = "flowstone://runs/";
 /// The notification that a resource has changed.
 pub(super) const UPDATED: &str = "notifications/resources/updated";
 const JSON: &str = "application/json";
-/// How many runs a list has; the API has all.
+/// Maximum number of runs in a list; the API has all of them.
 const RUNS_LISTED: usize = 50;
 
-/// Lists flows, the newest runs, and what is stored, page by page.
+/// Lists flows, the newest runs, and stored resources, page by page.
 ///
 /// # Errors
-/// When nobody can be asked, or the cursor is malformed.
+/// When the cursor is malformed, or the server is too busy or is stopping.
 pub(super) async fn list(rq: &Request, params: &Map<String, Json>) -> Result<Json, RpcError> {
     let cursor = params.get("cursor").and_then(Json::as_str);
     let mut found = Vec::new();
@@ -97,7 +97,7 @@ fn resource((uri, name): (&str, &str), description: &str, media: Option<&str>) -
     shown
 }
 
-/// Asks the API.
+/// Calls the API.
 async fn get(rq: &Request, path: &str) -> Result<Json, RpcError> {
     let answer = api::call(rq, Method::GET, path, None).await?;
     match answer.problem() {
@@ -106,10 +106,10 @@ async fn get(rq: &Request, path: &str) -> Result<Json, RpcError> {
     }
 }
 
-/// Lists the addresses that have parts.
+/// Lists the templates of addresses.
 ///
 /// # Errors
-/// When nobody can be asked.
+/// When the server is too busy, or is stopping.
 pub(super) async fn templates(rq: &Request) -> Result<Json, RpcError> {
     let template = |uri: &str, name: &str, about: &str, media: Option<&str>| {
         let mut shown = json!({"uriTemplate": uri, "name": name, "description": about});
@@ -155,7 +155,7 @@ pub(super) async fn templates(rq: &Request) -> Result<Json, RpcError> {
 /// Reads a resource.
 ///
 /// # Errors
-/// When there is no such resource, or the caller does not reach it.
+/// When the resource does not exist, or the caller has no access to it.
 pub(super) async fn read(rq: &Request, params: &Map<String, Json>) -> Result<Json, RpcError> {
     let uri = uri_of(params)?;
     let path = match (uri.strip_prefix(FLOWS), uri.strip_prefix(RUNS)) {
@@ -210,7 +210,7 @@ fn missing(rq: &Request, uri: &str) -> RpcError {
     RpcError::new(code, format!("there is no resource `{uri}`")).with(json!({"uri": uri}))
 }
 
-/// Text stays text; other bytes are Base64.
+/// Returns text as it is, and other bytes as Base64.
 fn contents_of(uri: &str, media: String, bytes: Vec<u8>) -> Json {
     let is_binary = ["image/", "audio/", "video/"]
         .iter()
@@ -224,10 +224,10 @@ fn contents_of(uri: &str, media: String, bytes: Vec<u8>) -> Json {
     }
 }
 
-/// Follows a resource for a session. Only runs change; others are accepted, and never reported.
+/// Follows a resource for a session. Only runs change; other resources are accepted, but never reported.
 ///
 /// # Errors
-/// When there is no such run, or too many resources are followed.
+/// When the run does not exist, or too many resources are followed.
 pub(super) async fn subscribe(rq: &Request, params: &Map<String, Json>) -> Result<Json, RpcError> {
     let uri = uri_of(params)?.to_owned();
     let session = rq.session.as_ref();
@@ -249,7 +249,7 @@ pub(super) async fn subscribe(rq: &Request, params: &Map<String, Json>) -> Resul
         loop {
             news.changed().await;
             news.mark_seen();
-            // The session may be over.
+            // The session may have ended.
             let Some(session) = weak.upgrade() else {
                 return;
             };
@@ -262,10 +262,10 @@ pub(super) async fn subscribe(rq: &Request, params: &Map<String, Json>) -> Resul
     }
 }
 
-/// Returns the run of an address that clients can follow; nothing if the caller does not reach it.
+/// Returns the run of an address that clients can follow; `None` if the caller has no access to it.
 ///
 /// # Errors
-/// When nobody can be asked.
+/// When the server is too busy, or is stopping.
 pub(super) async fn run_of(rq: &Request, uri: &str) -> Result<Option<RunId>, RpcError> {
     let Some(run) = uri.strip_prefix(RUNS) else {
         return Ok(None);

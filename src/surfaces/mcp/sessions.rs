@@ -12,13 +12,13 @@ use tokio::task::AbortHandle;
 
 use super::protocol::Era;
 
-/// How long a session that nobody uses is kept.
+/// How long an unused session is kept.
 const IDLE: Duration = Duration::from_secs(24 * 60 * 60);
-/// Maximum number of sessions; the ones idle for longest make room for others.
+/// Maximum number of sessions; beyond that, those idle for longest are removed.
 const SESSIONS_MAX: usize = 10_000;
 /// Maximum number of resources that a session follows.
 const FOLLOWED_MAX: usize = 100;
-/// Messages that wait for the stream of a session; more are dropped, as if the client did not listen.
+/// Maximum number of messages that wait for the stream of a session; more are dropped, as if the client did not listen.
 const BACKLOG: usize = 64;
 
 /// One client, from `initialize` on.
@@ -26,7 +26,7 @@ pub(crate) struct Session {
     pub id: String,
     pub token: String,
     pub era: Era,
-    /// What the client can do.
+    /// The capabilities of the client.
     pub capabilities: Json,
     inner: Mutex<Inner>,
     next: AtomicU64,
@@ -36,9 +36,9 @@ pub(crate) struct Session {
 struct Inner {
     used: Option<Instant>,
     level: Option<String>,
-    /// Requests to the client that it has not answered.
+    /// Requests to the client without a response yet.
     asked: HashMap<String, oneshot::Sender<Result<Json, Json>>>,
-    /// Requests of the client that are being answered.
+    /// Requests of the client in progress.
     active: HashMap<String, watch::Sender<bool>>,
     stream: Option<mpsc::Sender<Json>>,
     followed: HashMap<String, AbortHandle>,
@@ -69,7 +69,7 @@ impl Session {
         self.inner().level = Some(level.to_owned());
     }
 
-    /// Makes the id of a request to the client, and what its answer comes by.
+    /// Creates the id of a request to the client, and the channel of its response.
     pub(super) fn ask(&self) -> (String, oneshot::Receiver<Result<Json, Json>>) {
         let id = format!("flowstone-{}", self.next.fetch_add(1, Ordering::Relaxed));
         let (sender, receiver) = oneshot::channel();
@@ -77,7 +77,7 @@ impl Session {
         (id, receiver)
     }
 
-    /// Takes the answer of the client to a request. An answer that nobody waits for is dropped.
+    /// Handles the client's response to a request. A response that is no longer awaited is dropped.
     pub(crate) fn answered(&self, id: &Json, result: Result<Json, Json>) {
         let asked = id.as_str().and_then(|id| self.inner().asked.remove(id));
         if let Some(asked) = asked {
@@ -85,12 +85,12 @@ impl Session {
         }
     }
 
-    /// Notes that nobody waits for an answer any more.
+    /// Records that a response is no longer awaited.
     pub(super) fn forget(&self, id: &str) {
         self.inner().asked.remove(id);
     }
 
-    /// Notes that a request is being answered. What is returned changes when the client cancels it.
+    /// Records that a request is in progress. The returned value changes when the client cancels the request.
     pub(crate) fn begin(&self, id: &Json) -> watch::Receiver<bool> {
         let (sender, receiver) = watch::channel(false);
         self.inner().active.insert(id.to_string(), sender);
@@ -101,21 +101,21 @@ impl Session {
         self.inner().active.remove(&id.to_string());
     }
 
-    /// Cancels the answer to a request. The run that it follows continues.
+    /// Cancels a request in progress. The run that it follows continues.
     pub(crate) fn cancel(&self, id: &Json) {
         if let Some(active) = self.inner().active.get(&id.to_string()) {
             active.send_replace(true);
         }
     }
 
-    /// Opens the stream of messages that belong to no request. An earlier one ends.
+    /// Opens the stream of messages that do not belong to a request. An earlier stream ends.
     pub(crate) fn open_stream(&self) -> mpsc::Receiver<Json> {
         let (sender, receiver) = mpsc::channel(BACKLOG);
         self.inner().stream = Some(sender);
         receiver
     }
 
-    /// Sends a message that belongs to no request, if the client listens.
+    /// Sends a message that does not belong to a request, if the client listens.
     pub(super) fn send(&self, method: &str, params: &Json) {
         let stream = self.inner().stream.clone();
         if let Some(stream) = stream {
@@ -124,7 +124,8 @@ impl Session {
         }
     }
 
-    /// Notes what follows a resource. An earlier one of the same resource ends. Returns false if there are too many.
+    /// Records the task that follows a resource. An earlier one of the same resource ends. Returns false if there are
+    /// too many.
     pub(super) fn follow(&self, uri: &str, follower: AbortHandle) -> bool {
         let mut inner = self.inner();
         if inner.followed.len() >= FOLLOWED_MAX && !inner.followed.contains_key(uri) {

@@ -1,4 +1,4 @@
-//! Tool sets: which tools a client of this connection is offered.
+//! Tool sets: the groups of tools that are offered to the client of a connection.
 
 use clap::ValueEnum;
 
@@ -9,11 +9,11 @@ pub enum ToolSet {
     Flows,
     /// The twelve tools that drive behaviour trees.
     Tree,
-    /// The tools that look at the project.
+    /// Tools for inspecting the project.
     Workspace,
 }
 
-/// The groups that a client asked for; none: flows and the workspace, and trees where the project has tree files.
+/// The groups that a client requested; if empty, flows and the workspace, and trees if the project has tree files.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ToolSets(Vec<ToolSet>);
 
@@ -26,7 +26,7 @@ impl ToolSets {
     /// Reads the query of an address: `tools=tree`, or several names separated by commas.
     ///
     /// # Errors
-    /// The name that is not one of a tool set.
+    /// The first name that is not a tool set.
     pub(crate) fn of_query(query: Option<&str>) -> Result<ToolSets, String> {
         let pairs = query.unwrap_or_default().split('&');
         let names = pairs.filter_map(|pair| pair.strip_prefix("tools="));

@@ -1,4 +1,4 @@
-//! The protocol over standard input and output: one message a line, one client, the owner's rights.
+//! The protocol over standard input and output: one message a line, one client, with the owner's rights.
 
 use std::collections::HashMap;
 use std::io::{self, BufRead as _, Read as _, Write as _};
@@ -19,14 +19,14 @@ use super::sessions::Session;
 use super::sets::ToolSets;
 use crate::http::{Caller, EngineContext, Problem, Shared};
 
-/// Maximum length of a message.
+/// Maximum length of a message, in bytes.
 const MESSAGE_MAX: u64 = 10 << 20;
-/// How long answers may take after the client has closed its end.
+/// How long responses may take after the client has closed its end.
 const LAST: Duration = Duration::from_secs(60);
-/// Messages that wait to be read or written.
+/// Maximum number of messages that wait to be read or written.
 const BACKLOG: usize = 64;
 
-/// Talks with a client until it closes its end, or the process is to stop. `scopes` narrows the owner's rights, `sets` the
+/// Serves a client until it closes its end, or the process stops. `scopes` narrows the owner's rights, `sets` the
 /// tools.
 ///
 /// # Errors
@@ -62,7 +62,7 @@ pub(crate) async fn talk(
             }
         }
     }
-    // A client that only wrote its requests still gets its answers. Without a session, its messages end.
+    // A client that only wrote its requests still gets its responses. Without a session, its messages end.
     talk.session = None;
     let rest = async { while talk.work.join_next().await.is_some() {} };
     tokio::select! {
@@ -70,7 +70,7 @@ pub(crate) async fn talk(
         () = server.interrupt.wait() => {}
     }
     drop(talk);
-    // The other end may be closed; then there is nothing left to write.
+    // The other end may be closed; then nothing is left to write.
     let _ = tokio::task::spawn_blocking(move || writer.join()).await;
     Ok(())
 }
@@ -91,7 +91,7 @@ async fn owner(server: &Shared, scopes: Vec<Scope>) -> Result<Caller, Problem> {
     Ok(Caller { token })
 }
 
-/// Reads lines on a thread of their own: reading cannot be interrupted.
+/// Reads lines on a separate thread, because reading cannot be interrupted.
 fn lines() -> mpsc::Receiver<Vec<u8>> {
     let (sender, receiver) = mpsc::channel(BACKLOG);
     std::thread::spawn(move || {
@@ -137,7 +137,7 @@ struct Talk {
     sets: ToolSets,
     session: Option<Arc<Session>>,
     out: mpsc::Sender<Json>,
-    /// Requests that are being answered, by their ids as text.
+    /// Requests in progress, by their ids as text.
     active: HashMap<String, AbortHandle>,
     work: JoinSet<()>,
 }
@@ -167,11 +167,11 @@ impl Talk {
     }
 
     async fn send(&self, message: Json) {
-        // The client may have gone.
+        // The client may have disconnected.
         let _ = self.out.send(message).await;
     }
 
-    /// Finds out how a request is to be understood.
+    /// Determines the protocol revision and session of a request.
     fn prepared(&mut self, method: &str, params: &Map<String, Json>) -> Result<Era, RpcError> {
         let version = params
             .get("_meta")

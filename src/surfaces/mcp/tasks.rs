@@ -1,8 +1,9 @@
 //! Tasks: calls whose result is fetched later. A task is a run, under a handle that only its caller can use, so it outlives
 //! the server.
 //!
-//! Sessions of 2025-11-25 ask for a task with the call, and have `tasks/get`, `result`, `list` and `cancel`. The stateless
-//! revision has them as an extension: the server decides, and there are `tasks/get`, `update` and `cancel`.
+//! Clients of sessions of 2025-11-25 request a task with the call, and have `tasks/get`, `result`, `list` and `cancel`.
+//! In the stateless revision, tasks are an extension: the server decides, and there are `tasks/get`, `update` and
+//! `cancel`.
 
 use flowstone_engine::codec::instant;
 use flowstone_engine::ids::RunId;
@@ -18,24 +19,24 @@ use super::protocol::{RpcError, TASKS, codes};
 use super::questions::{self, UNANSWERABLE};
 use crate::http::EngineContext;
 
-/// How soon a client should ask again.
+/// How soon a client should poll again.
 const POLL_MS: u64 = 1_000;
-/// What handles of tasks are about.
+/// The purpose of handles of tasks.
 const TASK: &str = "task";
-/// Tasks on a page.
+/// The number of tasks on a page.
 const PAGE: usize = 50;
 
-/// Returns the answer to a call that became a task.
+/// Returns the response to a call that became a task.
 ///
 /// # Errors
 /// When the run cannot be read.
 pub(super) async fn created(rq: &Request, run: &RunId) -> Result<Json, RpcError> {
     let found = glance(rq, run).await?;
-    let mut task = shown(rq, &found).await?;
+    let mut task = task_json(rq, &found).await?;
     Ok(match rq.era.is_stateless() {
         true => {
             task["resultType"] = json!("task");
-            // What it asks is in the answer to `tasks/get`.
+            // Its questions are in the response to `tasks/get`.
             if !found.row.status.is_final() {
                 task["status"] = json!("working");
             }
@@ -45,8 +46,8 @@ pub(super) async fn created(rq: &Request, run: &RunId) -> Result<Json, RpcError>
     })
 }
 
-/// Returns a task as its revision shows it.
-async fn shown(rq: &Request, found: &Glance) -> Result<Json, RpcError> {
+/// Returns a task in the form of its revision.
+async fn task_json(rq: &Request, found: &Glance) -> Result<Json, RpcError> {
     let row = &found.row;
     let status = match row.status {
         RunStatus::Queued | RunStatus::Running => "working",
@@ -54,7 +55,7 @@ async fn shown(rq: &Request, found: &Glance) -> Result<Json, RpcError> {
         RunStatus::Waiting => "input_required",
         RunStatus::Completed => "completed",
         RunStatus::Cancelled | RunStatus::Terminated => "cancelled",
-        // The stateless revision fails a task only where a call would have no result.
+        // In the stateless revision, a task fails only if a call would have no result.
         _ if row.status.is_final() && rq.era.is_stateless() => "completed",
         _ if row.status.is_final() => "failed",
         _ => "working",
@@ -69,7 +70,7 @@ async fn shown(rq: &Request, found: &Glance) -> Result<Json, RpcError> {
         true => ("ttlMs", "pollIntervalMs"),
         false => ("ttl", "pollInterval"),
     };
-    // It lives as long as the row of its run.
+    // The task exists as long as the row of its run.
     task[ttl] = Json::Null;
     task[poll] = json!(POLL_MS);
     if let Some(wait) = found.waits.first() {
@@ -92,11 +93,11 @@ async fn named(rq: &Request, params: &Map<String, Json>) -> Result<RunId, RpcErr
 /// Answers `tasks/get`.
 ///
 /// # Errors
-/// When there is no such task.
+/// When the task does not exist.
 pub(super) async fn get(rq: &Request, params: &Map<String, Json>) -> Result<Json, RpcError> {
     let run = named(rq, params).await?;
     let found = glance(rq, &run).await?;
-    let mut task = shown(rq, &found).await?;
+    let mut task = task_json(rq, &found).await?;
     if !rq.era.is_stateless() {
         return Ok(task);
     }
@@ -105,7 +106,7 @@ pub(super) async fn get(rq: &Request, params: &Map<String, Json>) -> Result<Json
         Some("input_required") => {
             match questions::requests(rq, &run, &found.waits).await? {
                 None => fail(&mut task),
-                // Somebody else has to answer.
+                // A person must answer elsewhere.
                 Some(requests) if requests.is_empty() => task["status"] = json!("working"),
                 Some(requests) => task["inputRequests"] = Json::Object(requests),
             }
@@ -118,16 +119,16 @@ pub(super) async fn get(rq: &Request, params: &Map<String, Json>) -> Result<Json
     Ok(task)
 }
 
-/// Marks a task as one that has no result, because the client cannot answer what its run asks.
+/// Marks a task as one without a result, because the client cannot answer the questions of its run.
 fn fail(task: &mut Json) {
     task["status"] = json!("failed");
     task["error"] = json!({"code": codes::CAPABILITY, "message": UNANSWERABLE});
 }
 
-/// Answers `tasks/update`: the client answers what the run waits for.
+/// Answers `tasks/update`, with which the client answers the open waits of the run.
 ///
 /// # Errors
-/// When there is no such task, or the answers are malformed.
+/// When the task does not exist, or the answers are malformed.
 pub(super) async fn update(rq: &Request, params: &Map<String, Json>) -> Result<Json, RpcError> {
     let run = named(rq, params).await?;
     let Some(Json::Object(answers)) = params.get("inputResponses") else {
@@ -141,13 +142,13 @@ pub(super) async fn update(rq: &Request, params: &Map<String, Json>) -> Result<J
 /// Answers `tasks/result` of a session: waits for the end of the run.
 ///
 /// # Errors
-/// When there is no such task.
+/// When the task does not exist.
 pub(super) async fn result(rq: &Request, params: &Map<String, Json>) -> Result<Json, RpcError> {
     let run = named(rq, params).await?;
     let followed = follow(rq, &run, (Patience::Endless, None)).await?;
     let mut result = match followed {
         Followed::Ended(row) => content::tool_result(rq, &row).await?,
-        // People decide elsewhere: the client asks again.
+        // People decide elsewhere, so the client must poll again.
         Followed::Late(row) => {
             let message = format!("the run {} waits for an answer", row.id);
             return Err(RpcError::params(message));
@@ -188,7 +189,7 @@ pub(super) async fn list(rq: &Request, params: &Map<String, Json>) -> Result<Jso
     let mut tasks = Vec::new();
     for run in found.iter().take(PAGE) {
         let found = glance(rq, &run.id).await?;
-        tasks.push(shown(rq, &found).await?);
+        tasks.push(task_json(rq, &found).await?);
     }
     let mut answer = json!({"tasks": tasks});
     if let (true, Some(last)) = (found.len() > PAGE, found.get(PAGE - 1)) {
@@ -200,7 +201,7 @@ pub(super) async fn list(rq: &Request, params: &Map<String, Json>) -> Result<Jso
 /// Answers `tasks/cancel`: cancels the run.
 ///
 /// # Errors
-/// When there is no such task, or it is over.
+/// When the task does not exist, or has ended.
 pub(super) async fn cancel(rq: &Request, params: &Map<String, Json>) -> Result<Json, RpcError> {
     rq.need(Scope::Run)?;
     let run = named(rq, params).await?;
@@ -220,7 +221,7 @@ pub(super) async fn cancel(rq: &Request, params: &Map<String, Json>) -> Result<J
         return Err(RpcError::params("the task is over already"));
     }
     let found = glance(rq, &run).await?;
-    let mut task = shown(rq, &found).await?;
+    let mut task = task_json(rq, &found).await?;
     // The run's cleanup may still be executed.
     task["status"] = json!("cancelled");
     task["lastUpdatedAt"] = json!(instant(wall_clock_ms()));

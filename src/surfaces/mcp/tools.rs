@@ -12,7 +12,7 @@ use super::{headers, tree, workspace};
 /// Returns all tools that the caller may use, by name.
 ///
 /// # Errors
-/// When nobody can be asked.
+/// When the server is too busy, or is stopping.
 pub(super) async fn list(rq: &Request) -> Result<Json, RpcError> {
     let mut tools = Vec::new();
     if rq.sets.has(ToolSet::Flows) {
@@ -57,7 +57,7 @@ fn described(rq: &Request, offered: &Offered) -> Json {
 /// Calls a tool.
 ///
 /// # Errors
-/// When there is no such tool, or the request is malformed.
+/// When the tool does not exist, or the request is malformed.
 pub(super) async fn call(rq: &Request, params: &Map<String, Json>) -> Result<Json, RpcError> {
     let name = params.get("name").and_then(Json::as_str);
     let name = name.ok_or_else(|| RpcError::params("`name` must be the name of a tool"))?;

@@ -1,4 +1,4 @@
-//! The tools that drive behaviour trees: each is one call of `flowstone_fronts::tree`.
+//! The tools for driving behaviour trees: each is one call of `flowstone_fronts::tree`.
 
 use std::sync::OnceLock;
 
@@ -20,10 +20,11 @@ fn process() -> &'static str {
     PROCESS.get_or_init(|| format!("{:016x}", SystemRandom.next()))
 }
 
-/// Returns the tools, as clients see them; none if the client has not chosen them and the project has no tree files.
+/// Returns the tools, in the form of the protocol; none if the client has not chosen them and the project has no tree
+/// files.
 ///
 /// # Errors
-/// When nobody can be asked.
+/// When the server is too busy, or is stopping.
 pub(super) async fn list(rq: &Request) -> Result<Vec<Json>, RpcError> {
     if !rq.sets.has(ToolSet::Tree) {
         return Ok(Vec::new());
@@ -50,8 +51,8 @@ pub(super) async fn list(rq: &Request) -> Result<Vec<Json>, RpcError> {
         .collect())
 }
 
-/// Tells whether a caller may use a tool. The trees of a project belong to nobody in particular, so a token that is limited
-/// to some flows does not reach them.
+/// Tells whether a caller may use a tool. The trees of a project do not belong to a flow, so a token that is limited to
+/// some flows has no access to them.
 fn is_for(tool: &tools::Tool, caller: &Caller) -> bool {
     let scope = match tool.reads {
         true => Scope::Read,
@@ -66,10 +67,10 @@ pub(super) fn find(rq: &Request, name: &str) -> Option<&'static tools::Tool> {
     is_for(tool, &rq.caller).then_some(tool)
 }
 
-/// Calls a tool. What is refused is the tool's answer, with the code beside it.
+/// Calls a tool. A refusal is the tool's result, with its code.
 ///
 /// # Errors
-/// When nobody can be asked.
+/// When the server is too busy, or is stopping.
 pub(super) async fn call(
     rq: &Request,
     tool: &'static tools::Tool,
@@ -99,7 +100,7 @@ pub(super) async fn call(
     })
 }
 
-/// Returns the text of an error, and its code and hint for programs.
+/// Returns the text of an error, with its code and its hint for programs.
 fn described(error: &TreeError) -> (String, Json) {
     let mut meta = json!({"code": error.code()});
     if let Some(hint) = error.hint() {

@@ -1,6 +1,6 @@
 //! The tools of the workspace: each is one route of the API, or a page of the documentation.
 //!
-//! The list is data. A tool is shown to a token that has its scope; those that write are not shown to a token that is
+//! The list is data. A tool is listed for tokens with its scope; tools that write are not listed for tokens that are
 //! limited to some flows.
 
 mod operations;
@@ -24,7 +24,7 @@ use operations::OPERATIONS;
 /// A tool of the workspace.
 #[derive(Debug)]
 pub(super) struct Operation {
-    /// Without what all names begin with.
+    /// The name without the common prefix.
     name: &'static str,
     doc: &'static str,
     scope: Scope,
@@ -32,16 +32,16 @@ pub(super) struct Operation {
     params: &'static [Param],
 }
 
-/// What a tool does.
+/// The action of a tool.
 #[derive(Debug, Clone, Copy)]
 enum Call {
-    /// Reads a route. Arguments that the path does not have are its query.
+    /// Reads a route. Arguments that are not in the path become its query.
     Get(&'static str),
     /// Sends a request with a body.
     Post(&'static str),
     /// Deletes something. All arguments are in the path or the query.
     Delete(&'static str),
-    /// Looks at the documentation: an operation of `:workspace`.
+    /// Reads the documentation: an operation of `:workspace`.
     Docs(&'static str),
     /// Performs an operation of `:workspace` that changes something.
     Step(&'static str),
@@ -93,7 +93,7 @@ impl Operation {
     }
 }
 
-/// Returns the tools that a caller may use, as clients see them.
+/// Returns the tools that a caller may use, in the form of the protocol.
 pub(super) fn list(caller: &Caller) -> Vec<Json> {
     let all = OPERATIONS
         .iter()
@@ -116,10 +116,10 @@ pub(super) fn find(caller: &Caller, name: &str) -> Option<&'static Operation> {
     all.find(|operation| operation.name == name && operation.is_for(caller))
 }
 
-/// Calls a tool. What goes wrong with the arguments is the tool's answer.
+/// Calls a tool. Invalid arguments are reported in the tool's result.
 ///
 /// # Errors
-/// When nobody can be asked.
+/// When the server is too busy, or is stopping.
 pub(super) async fn call(
     rq: &Request,
     operation: &Operation,
@@ -148,7 +148,7 @@ pub(super) async fn call(
     }
 }
 
-/// Returns an address with arguments: those that its path does not have are its query.
+/// Returns an address with arguments: those that are not in its path become its query.
 fn with_query(path: &str, arguments: &Map<String, Json>) -> String {
     let (path, rest) = filled(path, arguments);
     let pairs = rest.iter().map(|(name, value)| {
@@ -205,7 +205,7 @@ fn check(operation: &Operation, arguments: &Map<String, Json>) -> Result<(), Str
     Ok(())
 }
 
-/// Puts arguments into a path, and returns the others.
+/// Inserts arguments into a path, and returns the others.
 fn filled(path: &str, arguments: &Map<String, Json>) -> (String, Map<String, Json>) {
     let mut path = path.to_owned();
     let mut rest = Map::new();
@@ -219,7 +219,7 @@ fn filled(path: &str, arguments: &Map<String, Json>) -> (String, Map<String, Jso
     (path, rest)
 }
 
-/// Returns an answer of the API as the result of a tool.
+/// Returns a response of the API as the result of a tool.
 fn answered(answer: &api::Answer) -> Result<Json, RpcError> {
     if let Some(problem) = answer.problem() {
         return Ok(content::failed(&problem, json!({})));
@@ -295,7 +295,7 @@ async fn performed(rq: &Request, op: &'static str, arguments: &Map<String, Json>
     }
 }
 
-/// Returns the text of a flow as it is in its file, or that of its draft.
+/// Returns the text of a flow from its file, or that of its draft.
 async fn source(rq: &Request, arguments: &Map<String, Json>) -> Result<Json, RpcError> {
     let slug = arguments.get("slug").and_then(Json::as_str);
     let slug = slug.unwrap_or_default().to_owned();
@@ -303,7 +303,7 @@ async fn source(rq: &Request, arguments: &Map<String, Json>) -> Result<Json, Rpc
         arguments.get("source").and_then(Json::as_str),
         None | Some("active")
     );
-    // A draft may be of a flow that nothing serves, so it is out of reach of a token that is limited to flows.
+    // A draft may belong to a flow that is not served, so a token that is limited to flows has no access to it.
     if !is_of_file && !rq.caller.token.is_limited_to_flows() {
         return Ok(performed(rq, "flows/pull", arguments).await);
     }

@@ -1,11 +1,11 @@
-//! The rows of `tests/coverage/agent.tsv` about an agent's prompt, and the request of each turn.
+//! The rows of `tests/coverage/agent.tsv` about an agent's prompt, and about the request of each turn.
 
 use serde_json::{Value as Json, json};
 
 use crate::agent::{Bench, STEPS, calls, says};
 use crate::server::{Say, reply};
 
-/// A model that refuses each request: what reached it is all that is looked at.
+/// Creates a model that refuses each request: the tests inspect only the requests.
 fn deaf() -> Say {
     reply(
         "400 Bad Request",
@@ -26,7 +26,7 @@ fn first(fields: &str) -> Json {
     asked[0].clone()
 }
 
-/// Holds what a field puts into the first request, and that a wrong value is refused before any.
+/// Checks that a field changes the first request, and that an invalid value is refused before any request.
 #[track_caller]
 fn forwards(field: &str, path: &str, expected: Json, wrong: &str) {
     let body = first(field);
@@ -44,7 +44,7 @@ fn forwards(field: &str, path: &str, expected: Json, wrong: &str) {
     assert!(bench.asked().is_empty(), "{field}");
 }
 
-/// The text of a message of a request.
+/// Returns the text of a message of a request.
 fn text(body: &Json, at: usize) -> String {
     body["messages"][at]["content"]
         .as_str()
@@ -136,7 +136,7 @@ fn template() {
 
 #[test]
 fn data() {
-    // What the step says itself wins over it.
+    // The step's own value wins over it.
     let (_, asked) = with_template(
         TEMPLATE,
         ":template :plan :data {:style \"terse\" :objective \"Stop.\"}",
@@ -170,7 +170,7 @@ fn expect() {
         ),
         "{found}"
     );
-    // A wrong answer goes back as often as `:repair` says.
+    // A wrong answer is sent back as often as `:repair` allows.
     let repaired = run(
         vec![says("nothing"), says("findings: none")],
         ":expect {:contains [\"findings\"]} :repair 1",
@@ -198,7 +198,7 @@ fn model() {
 
 #[test]
 fn provider() {
-    // It names who is asked; one that is not the connection's is refused.
+    // It names the provider; one that differs from the connection's is refused.
     let bench = Bench::new(vec![says("ok")]);
     let run = |provider: &str| {
         bench.run(&format!(
@@ -228,7 +228,7 @@ fn stop() {
 
 #[test]
 fn max_tokens() {
-    // Of each turn, not of all together.
+    // The limit applies to each turn, not to all together.
     let turns = vec![calls(&[("c1", "math_add", "{\"a\":1,\"b\":2}")]), says("3")];
     let bench = Bench::with(STEPS, turns);
     bench.run("(flow/step :agent :a {:connection :ai :objective \"Add.\" :max-tokens 4000 :tools {:steps [:math/add]}})");
@@ -338,7 +338,7 @@ fn max_iterations() {
     let bench = Bench::with(STEPS, turns);
     let found = bench.run("(let [r (flow/step :agent :a {:connection :ai :objective \"Add.\" :max-iterations 2 :tools {:steps [:math/add]}})] [(:content r) (:finish-reason r) (:iterations r) (count (:tool-calls r))])");
     assert_eq!(found, "[\"It is 3.\" \"max-iterations\" 3 2]");
-    // Two turns with tools, and one to conclude.
+    // Two turns with tools, and one for the final answer.
     let asked = bench.asked();
     assert!(asked[1].get("tool_choice").is_none(), "{}", asked[1]);
     assert_eq!(asked[2]["tool_choice"], "none");
@@ -399,7 +399,7 @@ fn the_envelope_wins() {
 fn max_tokens_budget() {
     let again = || calls(&[("c1", "math_add", "{\"a\":1,\"b\":2}")]);
     let bench = Bench::with(STEPS, vec![again(), again(), says("never")]);
-    // A turn uses 15.
+    // Each turn uses 15 tokens.
     let found = bench.run("(let [r (flow/step :agent :a {:connection :ai :objective \"Add.\" :max-tokens-budget 20 :tools {:steps [:math/add]}})] [(:content r) (:finish-reason r) (:tokens-used r) (count (:tool-calls r))])");
     assert_eq!(found, "[\"\" \"token-budget\" 30 1]");
     assert_eq!(bench.asked().len(), 2);
@@ -420,7 +420,8 @@ fn output() {
         body["response_format"]["json_schema"]["schema"]["required"],
         json!(["sum"])
     );
-    // With tools only the last answer is held to it: in words first, by the provider where that does not do.
+    // With tools, the schema applies only to the last answer: first as text in the prompt, then by the provider if that
+    // fails.
     let turns = || {
         vec![
             calls(&[("c1", "math_add", "{\"a\":1,\"b\":2}")]),
@@ -442,7 +443,7 @@ fn output() {
     assert!(asked[0].get("response_format").is_none());
     assert!(asked[2].get("response_format").is_some());
     assert_eq!(asked[2]["tool_choice"], "none");
-    // An answer that fits at once needs no other turn.
+    // A valid first answer needs no other turn.
     let mut right = turns();
     right.remove(1);
     assert_eq!(Bench::with(STEPS, right).run(&flow), "[{:sum 3} 2]");
@@ -492,7 +493,7 @@ fn workspace_id() {
     let bench = Bench::new(vec![says("ok")]);
     let found = bench.run("(:content (flow/step :agent :a {:connection :ai :objective \"Go.\" :workspace-id \"ws-other\"}))");
     assert_eq!(found, "\"ok\"");
-    // It is no part of what the model is asked, and stays in the journal.
+    // It is not sent to the model, and is kept in the journal.
     assert!(!bench.asked()[0].to_string().contains("ws-other"));
     assert!(bench.project.everything_kept().contains("ws-other"));
     assert!(

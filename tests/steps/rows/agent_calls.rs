@@ -1,12 +1,12 @@
-//! The rows of `tests/coverage/agent.tsv` about who gets which tools, and what becomes of a call: each looks at what
-//! reached the model, and at what the tool did.
+//! The rows of `tests/coverage/agent.tsv` about the tools that an agent gets, and about the outcome of a call. The
+//! tests inspect the requests to the model, and the effects of the tools.
 
 use expect_test::{Expect, expect};
 use serde_json::Value as Json;
 
 use crate::agent::{Bench, STEPS, calls, says};
 
-/// The tools that the model was given, by name.
+/// Returns the names of the tools that were sent to the model.
 fn given(bench: &Bench, turn: usize) -> Vec<(String, Json)> {
     let asked = &bench.asked()[turn];
     let tools = asked["tools"].as_array().cloned().unwrap_or_default();
@@ -27,8 +27,8 @@ fn names(bench: &Bench, turn: usize) -> String {
     names.join(" ")
 }
 
-/// What the model was told of the last call.
-fn told(bench: &Bench) -> String {
+/// Returns the result of the last call that was sent to the model.
+fn tool_result(bench: &Bench) -> String {
     let asked = bench.asked();
     let messages = asked
         .last()
@@ -42,7 +42,7 @@ fn told(bench: &Bench) -> String {
     }
 }
 
-/// Has the model call a tool once and then answer; returns what it was told.
+/// Makes the model call a tool once and then answer; returns the result that was sent to it.
 fn call(definitions: &str, config: &str, (name, arguments): (&str, &str)) -> (Bench, String) {
     let bench = Bench::with(
         definitions,
@@ -52,7 +52,7 @@ fn call(definitions: &str, config: &str, (name, arguments): (&str, &str)) -> (Be
         "(:content (flow/step :agent :a {{:connection :ai :objective \"Do it.\" {config}}}))"
     ));
     assert_eq!(found, "\"Done.\"", "{:?}", bench.asked().last());
-    let said = told(&bench);
+    let said = tool_result(&bench);
     (bench, said)
 }
 
@@ -140,8 +140,8 @@ fn tools_agents() {
     for part in ["Name every hole.", "Be short.", "x = y"] {
         assert!(inner.contains(part), "{inner}");
     }
-    // The other model receives the answer, without what is around it.
-    assert_eq!(told(&bench), "None.");
+    // The calling model receives only the text of the answer.
+    assert_eq!(tool_result(&bench), "None.");
 }
 
 #[test]
@@ -185,7 +185,7 @@ fn ops_of_files() {
             r#"["apply-edit","delete-file","diff","init-changeset","list","move-file","read","replace","replace-lines","search","write-file"]"#
         ]],
     );
-    // What is there already is looked at: a model does not choose folders.
+    // Only an existing tree can be read: a model does not choose folders.
     let (_, said) = call(
         "",
         ":available-steps [:files]",
@@ -204,7 +204,7 @@ fn ops_of_files() {
         ("files", "{\"op\": \"publish\"}"),
     );
     assert!(said.contains("must be one of"), "{said}");
-    // The one thing it may be.
+    // A reference to a tree is accepted.
     let bench = Bench::new(vec![]);
     bench.project.write("src/a.txt", b"hello\n");
     let tree = bench.project.eval(
@@ -216,7 +216,11 @@ fn ops_of_files() {
     let bench = Bench::new(vec![calls(&[("c1", "files", &arguments)]), says("Done.")]);
     bench.project.write("src/a.txt", b"hello\n");
     bench.run("(do (flow/step :files :t {:op :resolve-source :source {:type :dir :path \"src\"}}) (flow/step :agent :a {:connection :ai :objective \"Read.\" :available-steps [:files]}))");
-    assert!(told(&bench).contains("hello"), "{}", told(&bench));
+    assert!(
+        tool_result(&bench).contains("hello"),
+        "{}",
+        tool_result(&bench)
+    );
 }
 
 #[test]
@@ -240,7 +244,7 @@ fn ops_of_table() {
         "(do (flow/step :table :w {:op :insert :table \"people\" :rows [{:name \"Ada\" :age 36} {:name \"Grace\" :age 85}]})
              (flow/step :agent :a {:connection :ai :objective \"Who?\" :available-steps [:table]}))",
     );
-    let said = told(&bench);
+    let said = tool_result(&bench);
     assert!(said.contains("Grace") && !said.contains("Ada"), "{said}");
     let (_, said) = call(
         "",
@@ -385,7 +389,7 @@ fn agents_input_schema() {
         bench.run("(:content (flow/step :review/security {:diff \"d\" :depth 3}))"),
         "\"Done.\""
     );
-    // What it is called with lies over its own inputs.
+    // The arguments of the call are merged over the agent's own inputs.
     let asked = bench.asked()[0]["messages"].to_string();
     assert!(asked.contains('3') && asked.contains("diff"), "{asked}");
 }
@@ -429,16 +433,16 @@ fn agents_as_a_tool() {
             .to_string()
             .contains("Count to 3.")
     );
-    assert_eq!(told(&bench), "1 2 3");
+    assert_eq!(tool_result(&bench), "1 2 3");
 }
 
-/// Two agents that ask each other: each turn calls the other.
+/// Two agents that call each other in every turn.
 const LOOP: &str = ":agents [{:id :team/plan :connection :ai :objective \"Plan.\" :tools {:agents [:team/build]}}
                              {:id :team/build :connection :ai :objective \"Build.\" :tools {:agents [:team/plan]}}]";
 
 #[test]
 fn delegation_ends() {
-    // Agents in agents need more of a stack than a thread of a test has; commands and workers have 64 MB.
+    // Nested agents need more stack than a test thread has; commands and workers have 64 MB.
     let deep = std::thread::Builder::new().stack_size(32 << 20);
     deep.spawn(delegate).unwrap().join().unwrap();
 }
@@ -526,7 +530,7 @@ fn names_do_not_clash() {
     );
 }
 
-/// Has the model answer at once, although a tool is required, and then call it.
+/// Makes the model answer at once, although a tool is required, and then call it.
 fn requires(
     definitions: &str,
     tools: &str,

@@ -1,4 +1,4 @@
-//! The rows of `tests/coverage/agent.tsv` about what comes before and after the loop: cost, evaluation, trace, output.
+//! The rows of `tests/coverage/agent.tsv` about steps before and after the loop: cost, evaluation, trace, output.
 
 use std::future::poll_fn;
 use std::rc::Rc;
@@ -15,7 +15,7 @@ use crate::server::{Say, reply, stalled};
 const HOUR: i64 = 3_600_000;
 const SCORES: &str = r#"{"scores":{"relevance":5,"completeness":3,"accuracy":4},"overall":4,"summary":"Good, but short."}"#;
 
-/// An agent with these options.
+/// Returns an agent with these options.
 fn agent(options: &str) -> String {
     format!("(flow/step :agent :a {{:connection :ai :objective \"Look.\" {options}}})")
 }
@@ -40,7 +40,7 @@ fn has(text: &str, part: &str) {
     assert!(text.contains(part), "`{part}` is not in:\n{text}");
 }
 
-/// Reads the blob whose name a run gave as text.
+/// Reads the blob whose name is the result of a run.
 fn blob(bench: &Bench, uri: &str) -> (String, String) {
     let uri = uri.trim_matches('"');
     let found = bench.project.blob(uri);
@@ -81,12 +81,12 @@ fn cost_ledger() {
         &ledger(&bench),
         ":at #inst \"2026-03-01T00:00:00.000Z\" :tokens 30 :iterations 2 :tool-calls 2 :model \"m-1\"",
     );
-    // A cap ends the next one, and it counts as well.
+    // A limit ends the next agent, and it counts as well.
     bench.run(&agent(&format!(":cost true :max-tokens-budget 10 {tools}")));
     let kept = ledger(&bench);
     has(&kept, ":tokens 15 :iterations 1");
     assert_eq!(kept.matches(":run ").count(), 2);
-    // So does one that fails in its second turn.
+    // So does an agent that fails in its second turn.
     let bench = Bench::with(
         STEPS,
         vec![
@@ -111,7 +111,7 @@ fn cost_max_tokens_total() {
         "E0852 the agents of `agents` have used 30 of 30 tokens in its last 2 runs",
     );
     assert_eq!(bench.asked().len(), 2, "no model is asked");
-    // The flow may catch it, with what there is to know.
+    // The flow can catch the error, which carries the facts.
     let caught = bench.run(&format!(
         "(try {} (catch Exception e (select-keys (ex-data e) [:kind :usage :limit :window-hours :free-at :runs])))",
         agent_with(":max-tokens-total 30")
@@ -145,7 +145,7 @@ fn cost_window_hours() {
         agent(budget)
     ));
     assert_eq!(caught, "#inst \"2026-03-02T00:00:00.000Z\"");
-    // Four hours later the first run is out of the window.
+    // Four hours later, the first run is outside the window.
     bench.project.clock.advance(4 * HOUR);
     has(&bench.run(&agent(budget)), "Done.");
     has(&bench.run(&agent(budget)), "E0852");
@@ -169,7 +169,7 @@ fn evaluate() {
     has(prompt, "- math_add: {\"sum\":3}");
     has(prompt, "- math_fail (failed):");
     has(prompt, "Answer:\nThree.");
-    // What fails here never costs the answer.
+    // A failure of these extras never costs the answer.
     let bench = Bench::with(STEPS, vec![says("Three."), says("I like it.")]);
     let found = bench.run(&with_result(
         ":evaluate true",
@@ -177,13 +177,13 @@ fn evaluate() {
     ));
     has(&found, "[\"Three.\" {:error \"");
     has(&found, "[\"the answer was not evaluated: ");
-    // Scores are from 1 to 5.
+    // Scores must be from 1 to 5.
     let bench = Bench::with(STEPS, vec![says("Three."), says(&SCORES.replace('5', "6"))]);
     has(
         &bench.run(&with_result(":evaluate true", "(:evaluation r)")),
         "{:error \"",
     );
-    // What was stopped has no answer to judge.
+    // A stopped agent does not have an answer to evaluate.
     let bench = Bench::with(STEPS, vec![adds(), says(SCORES)]);
     bench.run(&agent(
         ":evaluate true :tools {:steps [:math/add :math/fail]} :before-tool-call (fn [_] {:abort true :content \"no\"})",
@@ -228,7 +228,7 @@ fn evaluate_model() {
         (&Json::from("big"), &Json::from("small"))
     );
     assert!(asked[1].get("temperature").is_none());
-    // Both over the connection of the agent.
+    // Both use the connection of the agent.
     let keys = bench.server.requests();
     assert!(
         keys.iter()
@@ -267,7 +267,7 @@ fn result_evaluation() {
     );
 }
 
-/// Returns the trace whose name a run gives.
+/// Returns the trace whose name is the result of a run.
 fn trace(bench: &Bench, options: &str) -> Json {
     let uri = bench.run(&with_result(options, "(:trace-ref r)"));
     let (kind, text) = blob(bench, &uri);
@@ -348,7 +348,7 @@ fn trace_content() {
     assert_eq!(found["result"]["tool-call-stats"]["call-count"], 3);
     assert_eq!(found["evaluation"]["overall"], 4);
     assert_eq!(found["cost"]["tokens"], 30);
-    // It is there as well where somebody stops the loop, and where a cap ends it.
+    // There is also a trace if a hook stops the loop, or a limit ends it.
     let bench = Bench::with(STEPS, vec![adds()]);
     let tools = ":trace true :tools {:steps [:math/add :math/fail]}";
     let found = trace(
@@ -361,7 +361,7 @@ fn trace_content() {
     assert_eq!(found["iterations"][0]["tool-calls-asked"], 2);
     let found = trace(&bench, &format!("{tools} :max-tokens-budget 20"));
     assert_eq!(found["result"]["finish-reason"], "token-budget");
-    // And the error of a loop that fails names it.
+    // The error of a failed loop names its trace, too.
     let bench = Bench::with(
         STEPS,
         vec![
@@ -456,7 +456,7 @@ fn result_persisted_ref() {
     assert_eq!(loaded, "\"Done.\"");
 }
 
-/// Executes a run until the model was asked so often, and drops it there as a process that is killed does.
+/// Executes a run until the model has received this many requests, and drops it there, as a killed process does.
 async fn kill_at(bench: &Bench, run: &RunId, asked: usize) {
     let engine = &bench.project.engine;
     let options = ExecuteOptions::default();
@@ -504,7 +504,7 @@ fn a_killed_agent_writes_each_thing_once() {
         let run = bench.project.engine.start(&loaded, start).await;
         run.expect("it starts")
     });
-    // In its second turn, and in the evaluation.
+    // In the agent's second turn, and in the evaluation.
     for asked in [2, 4] {
         bench.project.block_on(kill_at(&bench, &run, asked));
         bench.project = bench.project.reopen();

@@ -1,4 +1,4 @@
-//! The rows of `tests/coverage/agent.tsv` about images: what an agent's model sees of them.
+//! The rows of `tests/coverage/agent.tsv` about images that reach an agent's model.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -15,7 +15,7 @@ const DEFINITIONS: &str = r#"
  :steps [{:id :page/shoot :type :function :description "Takes a picture of a page." :input-schema [:map [:uri :string]] :defaults {:ref :shoot}}]
 "#;
 
-/// Stores a picture and returns its name.
+/// Stores a picture, and returns its name.
 fn picture(bench: &Bench, name: &str) -> String {
     let upload = Upload {
         name: name.to_owned(),
@@ -27,14 +27,14 @@ fn picture(bench: &Bench, name: &str) -> String {
     bench.project.block_on(row).expect("stored").uri
 }
 
-/// Runs an agent with these fields beside its objective.
-fn look(bench: &Bench, more: &str) -> String {
+/// Runs an agent with these fields besides its objective.
+fn run_agent(bench: &Bench, more: &str) -> String {
     bench.run(&format!(
         "(:content (flow/step :agent :a {{:connection :ai :objective \"Review it.\" {more}}}))"
     ))
 }
 
-/// The addresses of the images of a message.
+/// Returns the addresses of the images of a message.
 fn images(message: &Json) -> Vec<&str> {
     let parts = message["content"].as_array();
     let parts = parts.into_iter().flatten();
@@ -54,7 +54,7 @@ fn input_image() {
         "{{:type :image-resource :resource \"{uri}\" :detail :high :processing {{:format :jpeg}}}}"
     );
     let inputs = format!(":inputs {{:shot {reference} :more [{{:shot {explicit}}}] :n 1}}");
-    assert_eq!(look(&bench, &inputs), "\"ok\"");
+    assert_eq!(run_agent(&bench, &inputs), "\"ok\"");
     let asked = &bench.asked()[0];
     let message = &asked["messages"][1];
     let found = images(message);
@@ -64,13 +64,14 @@ fn input_image() {
     let mut again = again.filter(|part| part["image_url"]["detail"] == "high");
     let url = again.next().expect("it is shown")["image_url"]["url"].as_str();
     assert!(url.is_some_and(|url| url.starts_with("data:image/jpeg;base64,")));
-    // The summary names both, and none of their bytes.
+    // The summary names both images, without their bytes.
     let text = message["content"][0]["text"].as_str().expect("text");
     assert_eq!(text.matches("\"kind\":\"image\"").count(), 2, "{text}");
     assert!(text.contains(&uri) && !text.contains("iVBOR"), "{text}");
 }
 
-/// The store knows what a reference is that says nothing but its name. What is gone is a name and nothing else.
+/// The type of a reference that is only a name comes from the store. A reference to a deleted image is sent as its
+/// name.
 #[test]
 fn input_image_of_unknown_type() {
     for reference in [
@@ -83,7 +84,7 @@ fn input_image_of_unknown_type() {
         let reference = reference.replace("URI", &uri);
         let gone = "res://v1/ws/local/file/gone.png";
         let inputs = format!(":inputs {{:more [{reference}] :gone \"{gone}\" :n 1}}");
-        assert_eq!(look(&bench, &inputs), "\"ok\"");
+        assert_eq!(run_agent(&bench, &inputs), "\"ok\"");
         let message = &bench.asked()[0]["messages"][1];
         let found = images(message);
         assert!(
@@ -92,7 +93,7 @@ fn input_image_of_unknown_type() {
         );
         let text = message["content"][0]["text"].as_str().expect("text");
         assert!(text.contains("image/png") && text.contains(gone), "{text}");
-        // Each run of the bench is replayed at its end; the look-up is journaled.
+        // The bench replays each run at its end; the look-up of the image is journaled.
     }
 }
 
@@ -113,7 +114,7 @@ fn image_of_a_tool() {
             "names follow from what is stored"
         );
         let more = format!(":model \"{model}\" :tools {{:steps [:page/shoot]}}");
-        assert_eq!(look(&bench, &more), "\"ok\"");
+        assert_eq!(run_agent(&bench, &more), "\"ok\"");
         bench.asked().remove(1)
     };
     let body = asked("gpt-4o");
@@ -124,7 +125,7 @@ fn image_of_a_tool() {
     assert_eq!(shown["role"], "user");
     let found = images(shown);
     assert!(found.len() == 1 && found[0].starts_with(PNG), "{shown}");
-    // A model of text has the reference, as any result.
+    // A model without vision receives the reference, like any other result.
     let body = asked("gpt-3.5-turbo");
     let text = body.to_string();
     assert!(text.contains(&uri), "{text}");
@@ -141,7 +142,7 @@ fn image_with_a_template() {
     let more = format!(
         ":template :look :inputs {{:shot {{:type :resource-ref :uri \"{uri}\" :content-type \"image/png\"}}}}"
     );
-    assert_eq!(look(&bench, &more), "\"ok\"");
+    assert_eq!(run_agent(&bench, &more), "\"ok\"");
     let asked = &bench.asked()[0];
     let text = asked["messages"].to_string();
     assert!(text.contains(&uri), "{text}");
@@ -158,7 +159,7 @@ fn image_for_a_model_of_text() {
     let more = format!(
         ":model \"gpt-3.5-turbo\" :inputs {{:shot {{:type :resource-ref :uri \"{uri}\" :content-type \"image/png\"}}}}"
     );
-    let found = look(&bench, &more);
+    let found = run_agent(&bench, &more);
     assert!(
         found.contains("E0821")
             && found.contains("`gpt-3.5-turbo` of `:openai` does not accept images"),
@@ -187,7 +188,7 @@ fn image_data_of_a_tool() {
     let asked = |what: &str| {
         let bench = Bench::with(&painting(), vec![paints(what), says("ok")]);
         assert_eq!(
-            look(&bench, ":model \"gpt-4o\" :tools {:steps [:page/paint]}"),
+            run_agent(&bench, ":model \"gpt-4o\" :tools {:steps [:page/paint]}"),
             "\"ok\""
         );
         let body = bench.asked().remove(1);
@@ -210,7 +211,7 @@ fn image_data_of_a_tool() {
     );
     let found = images(&shown);
     assert!(found.len() == 1 && found[0].starts_with(PNG), "{shown}");
-    // One that is too large for some providers is made smaller.
+    // An image that is too large for some providers is scaled down.
     let (_, shown) = asked("wide");
     let bytes = STANDARD.decode(&images(&shown)[0][22..]).expect("Base64");
     let width = u32::from_be_bytes([bytes[16], bytes[17], bytes[18], bytes[19]]);
@@ -225,7 +226,7 @@ fn images_of_many_turns() {
     turns.push(says("ok"));
     let bench = Bench::with(&painting(), turns);
     let more = ":model \"gpt-4o\" :max-iterations 30 :tools {:steps [:page/paint]}";
-    assert_eq!(look(&bench, more), "\"ok\"");
+    assert_eq!(run_agent(&bench, more), "\"ok\"");
     let counts = [19, 20, 21].map(|turn| {
         let text = bench.asked()[turn].to_string();
         (

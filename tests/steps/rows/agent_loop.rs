@@ -1,4 +1,4 @@
-//! The rows of `tests/coverage/agent.tsv` about the loop: its result, hooks, inputs, approval, what must be called.
+//! The rows of `tests/coverage/agent.tsv` about the loop: its result, hooks, inputs, approval, required tools.
 
 use serde_json::{Value as Json, json};
 
@@ -7,7 +7,7 @@ use crate::server::Say;
 
 const ADD: &str = "{\"a\":1,\"b\":2}";
 
-/// Two turns: a good call and a bad one, and an answer.
+/// Two turns: a valid and a failing call, and then an answer.
 fn adds() -> Vec<Say> {
     vec![
         calls(&[("c1", "math_add", ADD), ("c2", "math_fail", "{}")]),
@@ -15,7 +15,7 @@ fn adds() -> Vec<Say> {
     ]
 }
 
-/// Runs an agent that may add, and evaluates a body over its result `r`.
+/// Runs an agent that may add, and evaluates a body with its result as `r`.
 #[track_caller]
 fn over(turns: Vec<Say>, fields: &str, body: &str) -> String {
     bench_over(turns, fields, body).1
@@ -125,7 +125,7 @@ fn result_abort() {
     );
 }
 
-/// Runs with a hook that aborts with what it sees under a key.
+/// Runs an agent with a hook that aborts and returns what it receives under a key.
 fn seen(hook: &str, form: &str) -> String {
     let fields = format!("{hook} (fn [seen] {{:abort true :content {form}}})");
     over(adds(), &fields, "(:content r)")
@@ -260,7 +260,7 @@ fn hook_throws() {
 
 /// Returns what the model receives for an input.
 #[track_caller]
-fn told(input: &str, fields: &str) -> Json {
+fn received(input: &str, fields: &str) -> Json {
     let bench = Bench::with(STEPS, vec![says("ok")]);
     let found = bench.run(&format!(
         "(:content (flow/step :agent :a {{:connection :ai :objective \"Go.\" :inputs {{:it {input}}} {fields}}}))"
@@ -285,7 +285,7 @@ fn input_source_tree() {
         "{{:type :resource-ref :uri \"{TREE}\" :content-type \"application/vnd.breyta.source-tree+json\"}}"
     );
     assert_eq!(
-        told(&input, ":available-steps [:files]"),
+        received(&input, ":available-steps [:files]"),
         json!({
             "kind": "source-tree",
             "uri": TREE,
@@ -303,7 +303,7 @@ fn input_source_tree() {
 
 #[test]
 fn input_changeset() {
-    let found = told(&format!("\"{CHANGESET}\""), ":available-steps [:files]");
+    let found = received(&format!("\"{CHANGESET}\""), ":available-steps [:files]");
     assert_eq!(found["kind"], "changeset");
     assert_eq!(found["access"]["read-args"], json!({"source": CHANGESET}));
     assert_eq!(
@@ -333,7 +333,7 @@ fn input_changeset() {
 #[test]
 fn input_table() {
     let input = format!("{{:type :resource-ref :uri \"{TABLE}\"}}");
-    let found = told(&input, ":available-steps [:table]");
+    let found = received(&input, ":available-steps [:table]");
     assert_eq!(found["kind"], "table");
     assert_eq!(found["recommended-tool"], "table");
     assert_eq!(
@@ -348,7 +348,7 @@ fn input_table() {
 
 #[test]
 fn input_missing_tool() {
-    let found = told(&format!("\"{TREE}\""), "");
+    let found = received(&format!("\"{TREE}\""), "");
     assert_eq!(found["tool-enabled?"], false);
     assert_eq!(
         found["missing-tool"],
@@ -362,7 +362,7 @@ fn input_missing_tool() {
 
 #[test]
 fn input_long_string() {
-    let found = told("(apply str (repeat 12000 \"ab\"))", "");
+    let found = received("(apply str (repeat 12000 \"ab\"))", "");
     let text = found.as_str().unwrap();
     assert!(text.len() < 10_100, "{}", text.len());
     assert!(
@@ -508,7 +508,7 @@ fn errors_are_results() {
             "{said}"
         );
     }
-    // What the model wrote stands in the conversation as something that can be sent.
+    // Invalid arguments of the model are replaced in the conversation, so that it can be sent.
     assert_eq!(messages[2]["tool_calls"][3]["function"]["arguments"], "{}");
 }
 
@@ -585,7 +585,7 @@ fn approval_tools() {
         system.contains("Calls of math_add need the approval of a person"),
         "{system}"
     );
-    // A batch without such a call goes on.
+    // A batch without such a call continues.
     let turns = vec![calls(&[("c1", "math_fail", "{}")]), says("No.")];
     assert_eq!(over(turns, fields, "(:content r)"), "\"No.\"");
 }
@@ -606,7 +606,7 @@ fn approval_request() {
 
 #[test]
 fn approval_again() {
-    // As documented: the flow waits under the request's key, and calls the agent again.
+    // As documented: the flow waits under the key of the request, and calls the agent again.
     let mut turns = adds();
     turns.truncate(1);
     turns.extend(adds());
@@ -651,7 +651,7 @@ fn approval_in_place() {
         let wait = bench.only_wait();
         let found = bench.project.answer(&wait, &crate::world::edn(answer));
         assert_eq!(found, format!("[\"It is 3.\" {calls}]"));
-        // The turn before the wait is not asked for again.
+        // The turn before the wait is not requested again.
         assert_eq!(bench.asked().len(), 2);
         assert_eq!(bench.asked()[1]["messages"][3]["content"], told);
     }

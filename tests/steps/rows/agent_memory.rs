@@ -1,11 +1,11 @@
-//! The rows of `tests/coverage/agent.tsv` about the memory of an agent and its plan.
+//! The rows of `tests/coverage/agent.tsv` about the memory and the plan of an agent.
 
 use serde_json::Value as Json;
 
 use crate::agent::{Bench, STEPS, calls, says};
 use crate::server::Say;
 
-/// A turn that calls one tool.
+/// Returns a turn that calls one tool.
 fn call(name: &str, arguments: &str) -> Say {
     calls(&[("c1", name, arguments)])
 }
@@ -17,7 +17,7 @@ fn record(kind: &str, content: &str) -> Say {
     )
 }
 
-/// An agent with this memory.
+/// Returns an agent with this memory.
 fn agent(memory: &str) -> String {
     format!("(flow/step :agent :a {{:connection :ai :objective \"Look.\" :memory {memory}}})")
 }
@@ -26,7 +26,7 @@ fn with_result(memory: &str, of_result: &str) -> String {
     format!("(let [r {}] {of_result})", agent(memory))
 }
 
-/// Some columns of all rows of a table, in the order of their names.
+/// Returns some columns of all rows of a table, in the order of their names.
 fn rows(bench: &Bench, table: &str, columns: &str) -> String {
     bench.run(&format!(
         "(mapv (juxt {columns}) (:rows (flow/step :table :q {{:op :query :table \"{table}\" :sort [[:row-id :asc]]}})))"
@@ -40,8 +40,8 @@ fn system(request: &Json) -> String {
         .to_owned()
 }
 
-/// What a tool told the model, in the last message of a request.
-fn told(request: &Json) -> String {
+/// Returns a tool's result in the last message of a request.
+fn tool_result(request: &Json) -> String {
     let messages = request["messages"].as_array().expect("messages");
     let last = messages.last().expect("a message");
     assert_eq!(last["role"], "tool", "{last}");
@@ -60,7 +60,7 @@ fn lacks(text: &str, part: &str) {
 
 #[test]
 fn memory() {
-    // A name alone, and a map, are the same table.
+    // A name and a map with only a name refer to the same table.
     let bench = Bench::with(
         STEPS,
         vec![
@@ -74,7 +74,10 @@ fn memory() {
     let found = bench.run(&with_result("{:table \"notes\"}", "(:content r)"));
     assert_eq!(found, "\"Red.\"");
     let asked = bench.asked();
-    assert_eq!(told(&asked[1]), r#"{"recorded":true,"type":"observation"}"#);
+    assert_eq!(
+        tool_result(&asked[1]),
+        r#"{"recorded":true,"type":"observation"}"#
+    );
     lacks(&system(&asked[0]), "Prior memories");
     has(&system(&asked[2]), "Prior memories");
     has(
@@ -101,7 +104,7 @@ fn memory() {
 fn memory_table() {
     let bench = Bench::with(STEPS, vec![record("decision", "Use it."), says("Done.")]);
     bench.run(&agent("\"notes\""));
-    // By its name in the registry, and by the reference that a step gives.
+    // By its name in the registry, and by the reference that a step returns.
     let uri = bench.run("(:uri (flow/step :table :t {:op :upsert :table \"notes\" :rows [{:entry \"x\" :type \"decision\" :flow \"agents\" :content \"Seeded.\"}]}))");
     let found = bench.run(&with_result(&format!("{{:table {uri}}}"), "(:content r)"));
     assert_eq!(found, "\"Done.\"");
@@ -111,7 +114,7 @@ fn memory_table() {
         "(:content r)",
     ));
     assert_eq!(found, "\"Done.\"");
-    // A table of something else is refused before the model is asked.
+    // A table with another purpose is refused before the model is called.
     bench.run("(flow/step :table :o {:op :create :table \"orders\" :columns {:id :long}})");
     let before = bench.asked().len();
     let refused = bench.run(&agent("\"orders\""));
@@ -183,7 +186,7 @@ fn memory_scope_key() {
     };
     bench.run(&task("\"review-42\""));
     bench.run(&task("\"review-43\""));
-    // Another flow that works on the task sees it too.
+    // Another flow that works on the same task sees it too.
     let again = task("\"review-42\"");
     bench
         .project
@@ -191,7 +194,7 @@ fn memory_scope_key() {
     let prompt = system(bench.asked().last().expect("a request"));
     has(&prompt, "Half of 42.");
     lacks(&prompt, "Half of 43.");
-    // Without a key, the run is the task.
+    // Without a key, each run is a separate task.
     bench.run(&agent("{:table \"notes\" :scope :task}"));
     lacks(
         &system(bench.asked().last().expect("a request")),
@@ -219,7 +222,7 @@ fn memory_auto_recall() {
         &system(bench.asked().last().expect("a request")),
         "The door is red.",
     );
-    // A long note is cut, and is one line whatever is in it.
+    // A long note is truncated, and always written on one line.
     let long = format!("A\\n\\nSystem: {}", "x".repeat(3_000));
     let bench = Bench::with(STEPS, vec![record("observation", &long), says("Done.")]);
     bench.run(&agent("\"notes\""));
@@ -250,7 +253,7 @@ fn memory_auto_summarize() {
     has(&data, ":iterations 2");
     has(&data, ":call-count 2");
     has(&data, ":finish-reason \"stop\"");
-    // The next run knows of it; without the option nothing is written.
+    // The next run has the memory; without the option nothing is written.
     bench.run(&agent("\"notes\""));
     has(
         &system(bench.asked().last().expect("a request")),
@@ -324,10 +327,10 @@ fn memory_types() {
     let asked = bench.asked();
     has(&system(&asked[2]), "Decided.");
     lacks(&system(&asked[2]), "Seen.");
-    has(&told(&asked[3]), "Decided.");
-    lacks(&told(&asked[3]), "Seen.");
+    has(&tool_result(&asked[3]), "Decided.");
+    lacks(&tool_result(&asked[3]), "Seen.");
     has(
-        &told(&asked[4]),
+        &tool_result(&asked[4]),
         "is not a type of memories here (there are decision)",
     );
     let wrong = bench.run(&agent("{:table \"notes\" :types [:observations]}"));
@@ -348,7 +351,7 @@ fn memory_entry_types() {
     let asked = bench.asked();
     for request in [&asked[4], &asked[5]] {
         has(
-            &told(request),
+            &tool_result(request),
             "is not a type of memories here (there are decision, observation, working-state)",
         );
     }
@@ -386,10 +389,10 @@ fn tool_memory_record() {
     let tools = asked[0]["tools"].to_string();
     has(&tools, "\"memory_record\"");
     has(&tools, "\"working-state\"");
-    has(&told(&asked[2]), "`content` is missing");
-    has(&told(&asked[3]), "`type` is missing");
-    has(&told(&asked[4]), "must be from 1 to 5, and is 9");
-    has(&told(&asked[5]), "has no key `:because`");
+    has(&tool_result(&asked[2]), "`content` is missing");
+    has(&tool_result(&asked[3]), "`type` is missing");
+    has(&tool_result(&asked[4]), "must be from 1 to 5, and is 9");
+    has(&tool_result(&asked[5]), "has no key `:because`");
     assert_eq!(
         rows(&bench, "notes", ":type :key :content :importance :step"),
         "[[\"decision\" \"src/auth.rs\" \"Keep `auth`.\" 4 \"a\"]]"
@@ -434,7 +437,7 @@ fn tool_memory_recall() {
     bench.run(&agent("\"notes\""));
     let asked = bench.asked();
     let found = |idx: usize| -> Vec<String> {
-        let answer: Json = serde_json::from_str(&told(&asked[idx])).expect("JSON");
+        let answer: Json = serde_json::from_str(&tool_result(&asked[idx])).expect("JSON");
         let memories = answer["memories"].as_array().expect("memories");
         assert_eq!(answer["count"], memories.len());
         let keys = memories.iter().map(|it| it["key"].as_str());
@@ -443,11 +446,11 @@ fn tool_memory_recall() {
     assert_eq!(found(2), ["door", "rotation", "auth"]);
     assert_eq!(found(3), ["rotation"]);
     assert_eq!(found(4), ["door"]);
-    // Two of its words, and one of them.
+    // A note with two words of the query, and one with a single one.
     assert_eq!(found(5), ["auth", "rotation"]);
     assert!(found(6).is_empty());
     assert_eq!(found(7), ["door"]);
-    has(&told(&asked[8]), "takes an integer, not a string");
+    has(&tool_result(&asked[8]), "takes an integer, not a string");
 }
 
 #[test]
@@ -478,7 +481,7 @@ fn plan_enforce() {
             says("Done."),
         ]
     };
-    // A warning, once; the work goes on.
+    // A warning is logged once, and the agent continues.
     let bench = Bench::with(STEPS, acts());
     let memory = "{:table \"notes\" :plan {:enforce true}}";
     let found = bench.run(&with_result(
@@ -490,7 +493,7 @@ fn plan_enforce() {
         "{:content \"Done.\" :warnings [\"the agent used `memory_record` before it declared a plan\"]}"
     );
     has(&system(&bench.asked()[0]), "Before you use any other tool");
-    // Nothing where it is not asked for, or where there is a plan.
+    // There is no warning if `:enforce` is off, or if there is a plan.
     let bench = Bench::with(STEPS, acts());
     let memory = "{:table \"notes\" :plan {:enforce false}}";
     let found = bench.run(&with_result(memory, "(:warnings r)"));
@@ -550,13 +553,13 @@ fn plan_max_steps() {
     let asked = bench.asked();
     has(&system(&asked[0]), "at most 2 steps");
     has(
-        &told(&asked[1]),
+        &tool_result(&asked[1]),
         "the plan has 3 steps, and may have 2 (combine steps, and declare the plan again)",
     );
-    has(&told(&asked[2]), "\"current\":\"a\"");
+    has(&tool_result(&asked[2]), "\"current\":\"a\"");
     let kept = rows(&bench, "notes", ":key");
     assert_eq!(kept, "[[\"a\"] [\"b\"]]");
-    // Ten by default.
+    // The limit is ten by default.
     let bench = Bench::with(STEPS, vec![says("Done.")]);
     bench.run(&agent("{:table \"notes\" :plan true}"));
     has(&system(&bench.asked()[0]), "at most 10 steps");
@@ -584,9 +587,9 @@ fn tool_memory_plan() {
     let memory = "{:table \"notes\" :plan {:enforce true}}";
     bench.run(&agent(memory));
     let asked = bench.asked();
-    has(&told(&asked[1]), r#""name":"read""#);
-    has(&told(&asked[3]), r#""current":"test""#);
-    has(&told(&asked[4]), "`steps` is missing");
+    has(&tool_result(&asked[1]), r#""name":"read""#);
+    has(&tool_result(&asked[3]), r#""current":"test""#);
+    has(&tool_result(&asked[4]), "`steps` is missing");
     assert_eq!(
         rows(
             &bench,
@@ -620,13 +623,16 @@ fn tool_memory_checkpoint() {
     );
     bench.run(&agent("{:table \"notes\" :plan true}"));
     let asked = bench.asked();
-    has(&told(&asked[1]), "declare a plan with `memory_plan` first");
     has(
-        &told(&asked[3]),
+        &tool_result(&asked[1]),
+        "declare a plan with `memory_plan` first",
+    );
+    has(
+        &tool_result(&asked[3]),
         "the plan has no step \\\"tests\\\" (its steps are read, fix)",
     );
-    has(&told(&asked[4]), r#""current":"fix""#);
-    has(&told(&asked[5]), "`step` is missing");
+    has(&tool_result(&asked[4]), r#""current":"fix""#);
+    has(&tool_result(&asked[5]), "`step` is missing");
     has(
         &rows(&bench, "notes", ":key :data"),
         "[\"read\" {:position 1 :status \"done\" :note \"Fine.\"}]",
@@ -648,7 +654,7 @@ fn plan_checkpoint() {
             "{{:table \"notes\" :plan {{{checkpoint}}}}}"
         )));
         // The model receives the plan either way.
-        has(&told(&bench.asked()[2]), r#""current":"fix""#);
+        has(&tool_result(&bench.asked()[2]), r#""current":"fix""#);
         rows(&bench, "notes", "(fn [row] (get-in row [:data :status]))")
     };
     assert_eq!(kept(":checkpoint true"), "[[\"done\"] [\"open\"]]");

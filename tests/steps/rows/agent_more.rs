@@ -1,11 +1,11 @@
-//! The rows of `tests/coverage/agent.tsv` about where the model is, and about agents that call others.
+//! The rows of `tests/coverage/agent.tsv` about the address of the model, and about agents that call others.
 
 use serde_json::json;
 
 use crate::agent::{Bench, STEPS, calls, says};
 use crate::server::{Say, events};
 
-/// A turn of Claude's that is only text.
+/// Returns a turn of Claude with only text.
 fn claude_says(text: &str) -> Say {
     let delta = json!({"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": text}});
     events(&[
@@ -37,7 +37,7 @@ fn cache_system() {
     assert!(bench.asked().is_empty());
 }
 
-/// The first line of what reached the model, when an agent asks Azure with this beside its objective.
+/// Returns the first line of the request when an agent calls Azure with these fields besides its objective.
 fn azure(connection: &str, more: &str) -> (String, String) {
     let bench = Bench::behind(connection, "", vec![says("ok")]);
     let found = bench.run(&format!(
@@ -103,7 +103,7 @@ fn approval_plan_steps() {
         "(let [r {} q (:approval-request r)] [(:abort? r) (:iterations r) (mapv :name (:tool-calls r)) (:mode q) (mapv (juxt :tool :arguments) (:actions q))])",
         agent(approval)
     ));
-    // The same tool was performed in the step before.
+    // In the step `look`, the same tool was performed without approval.
     assert_eq!(
         found,
         "[true 4 [\"memory_plan\" \"math_add\" \"memory_checkpoint\"] :plan-steps [[\"math_add\" {:a 3 :b 4}]]]"
@@ -171,7 +171,7 @@ fn usage_of_an_agent_inside() {
     ];
     let bench = Bench::with(agents, turns);
     let found = bench.run("(let [r (flow/step :agent :a {:connection :ai :objective \"Review.\" :tools {:agents [:review/security] :require {:agents [:review/security]}}})] [(:content r) (:iterations r) (:tokens-used r) (:result (first (:tool-calls r)))])");
-    // What the agent inside used is counted.
+    // The tokens of the nested agent are counted.
     assert_eq!(
         found,
         "[\"One problem: the login is open.\" 3 60 \"The login is open.\"]"
@@ -180,7 +180,7 @@ fn usage_of_an_agent_inside() {
 
 #[test]
 fn approval_true() {
-    // Only what changes something needs approval.
+    // Only calls that change something need approval.
     let steps = ":functions [{:id :next :code (fn [_] {:operation :set :key \"a\" :value 1})}] \
                  :steps [{:id :notes/set :type :kv :description \"Sets.\" :input-schema [:map] :prepare :next}]";
     let run = |name: &str, tools: &str| {

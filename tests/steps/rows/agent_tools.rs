@@ -1,4 +1,4 @@
-//! The rows of `tests/coverage/agent.tsv` about what agents can call: the tools, named agents, the workspace.
+//! The rows of `tests/coverage/agent.tsv` about the tools of agents: steps, named agents, the workspace.
 
 use expect_test::expect;
 use flowstone_engine::codec::encode;
@@ -166,7 +166,7 @@ fn breyta_flows_pull() {
         pulled("{:flow-slug :invoice}"),
         encode(&Value::from(INVOICE)).unwrap()
     );
-    // What a run was started with stays to be had when the file is another.
+    // The version that a run was started with stays available after the file has changed.
     ask(
         &project,
         "{:op :flows/run :mutations :write :args {:flow-slug :mail}}",
@@ -210,7 +210,7 @@ fn breyta_flows_push_draft() {
     );
     let kept = std::fs::read_to_string(project.path().join(".flowstone/drafts/mail.edn")).unwrap();
     assert_eq!(kept, draft);
-    // The flow is what it was, and the draft is to be had.
+    // The flow is unchanged, and the draft is available.
     let text = std::fs::read_to_string(project.path().join("flows/mail.edn")).unwrap();
     assert!(text.contains("\"hi\""));
     for (source, has) in [("active", "hi"), ("draft", "hello"), ("latest", "hello")] {

@@ -1,4 +1,4 @@
-//! The rows of `tests/coverage/body.tsv`: the forms of a flow's body, calls of steps, includes.
+//! The rows of `tests/coverage/body.tsv`: the forms of a flow's body, step calls, includes.
 
 use crate::net::contains;
 use crate::project::Project;
@@ -24,7 +24,7 @@ fn the_last_form_is_the_result() {
     each(&[("(do 1 {:a [1 2]})", "{:a [1 2]}"), ("nil", "nil")]);
 }
 
-/// Only data is a result; what is lazy is computed first.
+/// Only data can be a result; a lazy value is computed first.
 #[test]
 fn results_are_data() {
     each(&[("(map inc [1 2])", "(2 3)")]);
@@ -78,7 +78,7 @@ fn loops_over_steps() {
     )]);
 }
 
-/// A loop of steps needs no wait in it.
+/// A loop of steps does not need a wait.
 #[test]
 fn loop_and_recur() {
     each(&[(&format!("(loop [n 0] (if (< n 3) (recur {COUNT}) n))"), "3")]);
@@ -160,7 +160,7 @@ fn labels() {
     )]);
 }
 
-/// The whole language is there; what a drawing of the flow cannot show is no error.
+/// The whole language is available; a form that a diagram of the flow cannot show is not an error.
 #[test]
 fn the_whole_language() {
     each(&[
@@ -193,7 +193,7 @@ fn host_names_in_the_body() {
 }
 
 #[test]
-fn what_is_not_determined() {
+fn nondeterministic_functions() {
     let body =
         "[(rand) (rand-int 9) (shuffle [1 2 3]) (str (random-uuid)) (.getTime (java.util.Date.))]";
     let project = Project::new();
@@ -259,7 +259,7 @@ fn included_files() {
 }
 
 #[test]
-fn what_cannot_be_read() {
+fn unreadable_flows() {
     contains(&errors("(let [x 1)"), "E010");
     contains(&Project::new().errors("{:slug :a :flow '(inc 1}"), "E010");
     contains(&errors("(do #5)"), "E01");

@@ -1,10 +1,10 @@
-//! The rows of `tests/coverage/common.tsv` that no test of the engine shows.
+//! The rows of `tests/coverage/common.tsv` that no engine test covers.
 
 use flowstone_engine::ports::RunFilter;
 
 use crate::project::Project;
 
-/// Returns the result of a body, in a project of its own.
+/// Returns the result of a body, in a new project.
 fn eval(body: &str) -> String {
     Project::new().eval(body)
 }
@@ -102,7 +102,7 @@ fn persist() {
     );
 }
 
-/// Templates are of the steps that send something; others have nothing to fill in.
+/// Steps that send something take templates; others refuse them.
 #[test]
 fn template_and_data() {
     let found = eval("(flow/step :sleep :a {:template :welcome :data {}})");
@@ -117,7 +117,7 @@ fn template_and_data() {
     );
 }
 
-/// Only models have providers.
+/// Only steps that call models have providers.
 #[test]
 fn provider_opts() {
     let found = eval("(flow/step :sleep :a {:provider-opts {}})");
@@ -130,7 +130,7 @@ fn provider_opts() {
     assert!(!found.starts_with("E0710"), "{found}");
 }
 
-/// The answer of a model is repaired under `:output`, where its schema stands.
+/// The repair of a model's answer is configured in `:output`, beside its schema.
 #[test]
 fn expect_repair() {
     let found = eval("(flow/step :sleep :a {:millis 1 :expect {:repair 1}})");
@@ -146,7 +146,7 @@ fn unknown_key() {
         eval("(flow/step :sleep :a {:milis 1})"),
         "E0710 a `:sleep` step has no option `:milis` | did you mean `:millis`?"
     );
-    // Inside an option too.
+    // The same holds inside an option.
     let found = eval("(flow/step :sleep :a {:millis 1 :retry {:max-attemps 2}})");
     assert!(
         found.contains("`:retry` has no option `:max-attemps` | did you mean `:max-attempts`?"),

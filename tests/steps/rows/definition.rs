@@ -8,12 +8,12 @@ use serde_json::json;
 use crate::net::contains;
 use crate::project::{Project, shown};
 
-/// The errors of a flow file, each a code with its text.
+/// Returns the errors of a flow file, each as a code with its text.
 fn errors(text: &str) -> String {
     Project::new().errors(text)
 }
 
-/// The errors of a definition with these keys beside `:slug` and `:flow`.
+/// Returns the errors of a definition with these keys besides `:slug` and `:flow`.
 fn with(keys: &str) -> String {
     errors(&format!("{{:slug :a {keys} :flow '1}}"))
 }
@@ -29,7 +29,7 @@ fn accepted(keys: &str) {
     assert_eq!(with(keys), "", "{keys}");
 }
 
-/// Runs a flow file on an input.
+/// Runs a flow file with an input.
 fn run_on(text: &str, input: Value) -> String {
     shown(Project::new().run_on(text, input))
 }
@@ -56,7 +56,7 @@ fn slug() {
 }
 
 #[test]
-fn what_the_reader_takes() {
+fn reader_syntax() {
     let body = r#"(do #_ignored ^{:a 1} [] #^{:b 2} []
         [#"a+" \" \, (#(inc %) 1) (deref #'clojure.core/inc) #{1} (= ##Inf (- ##-Inf)) (not= ##NaN ##NaN)
          #inst "2026-01-02T03:04:05Z" #uuid "123e4567-e89b-12d3-a456-426614174000"
@@ -141,7 +141,7 @@ fn name_and_description() {
     assert_eq!(loaded.flow.description.as_deref(), Some("Text"));
 }
 
-/// What a hosted product shows or sells is read and has no effect.
+/// Settings that a hosted product shows or sells are accepted and have no effect.
 #[test]
 fn keys_of_a_hosted_product() {
     accepted(
@@ -248,7 +248,7 @@ fn levels_of_the_log_are_known() {
         &errors("{:slug :a :flow '(flow/log :loud \"x\")}"),
         "E0710 `flow/log` has no level `:loud`",
     );
-    // Only what is written out is judged: a run that logged something else is replayed as it was.
+    // Only literals are checked: a run that logged another level is replayed as it was.
     let computed = "{:slug :a :flow '(flow/log (keyword \"loud\") \"x\")}";
     assert_eq!(errors(computed), "");
     assert_eq!(errors("{:slug :a :flow '(flow/log \"warn\" \"x\")}"), "");

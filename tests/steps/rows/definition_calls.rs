@@ -1,4 +1,4 @@
-//! The rows of `tests/coverage/definition.tsv` on what calls a flow: interfaces, schedules, triggers.
+//! The rows of `tests/coverage/definition.tsv` on the callers of a flow: interfaces, schedules, triggers.
 
 use crate::net::contains;
 use crate::project::Project;

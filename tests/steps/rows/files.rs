@@ -10,7 +10,7 @@ use flowstone_steps::files::Files;
 use crate::changeset::{project, with_draft};
 use crate::project::Project;
 
-/// A project whose folder `tree` has a few files.
+/// Creates a project whose folder `tree` has a few files.
 fn files() -> Project {
     project(&[
         ("a.txt", "one\ntwo\nTwo\nthree\n"),
@@ -19,12 +19,12 @@ fn files() -> Project {
     ])
 }
 
-/// Runs a body with a changeset `draft`; `SRC` is the folder.
+/// Runs a body with a changeset `draft`; `SRC` stands for the folder.
 fn eval_in(project: &Project, body: &str) -> String {
     with_draft(project, &body.replace("SRC", "{:type :dir :path \"tree\"}"))
 }
 
-/// Compares what bodies come to, each in a changeset of its own.
+/// Compares the results of bodies, each with its own changeset.
 #[track_caller]
 pub(super) fn check(cases: &[(&str, &str)]) {
     let project = files();
@@ -37,22 +37,22 @@ pub(super) fn check(cases: &[(&str, &str)]) {
     }
 }
 
-/// The paths that an operation lists.
+/// Returns the paths that an operation lists.
 pub(super) fn listed(config: &str) -> String {
     format!("(map :path (:entries (flow/step :files :it {config})))")
 }
 
-/// What is read of one file.
+/// Returns the result of reading one file.
 pub(super) fn content(config: &str) -> String {
     format!("(:content (first (:files (flow/step :files :it {config}))))")
 }
 
-/// Where matches are.
+/// Returns the places of matches.
 fn found(config: &str) -> String {
     format!("(map (juxt :path :line) (:matches (flow/step :files :it {config})))")
 }
 
-/// What `a.txt` of the changeset holds after a step.
+/// Returns the content of the changeset's `a.txt` after a step.
 pub(super) fn after(config: &str) -> String {
     let read = content(r#"{:op :read :changeset draft :path "a.txt"}"#);
     format!("(do (flow/step :files :edit (assoc {config} :changeset draft)) {read})")
@@ -243,7 +243,7 @@ fn op_materialize() {
 fn op_capture() {
     let project = files();
     fs::write(project.path().join("tree/new.txt"), "new\n").expect("a file");
-    // Once the changeset is there, the folder changes.
+    // The changeset contains the new file already, so there is nothing to capture.
     let shown = eval_in(
         &project,
         "(:files (flow/step :files :it {:op :capture :changeset draft :path \"tree\"}))",
@@ -353,7 +353,7 @@ fn git(folder: &Path, args: &[&str]) {
     );
 }
 
-/// The project's folder `tree` as a repository, with a tag before its last commit.
+/// Turns the project's folder `tree` into a repository, with a tag before its last commit.
 fn repository() -> Project {
     let project = files();
     let tree = project.path().join("tree");
@@ -393,7 +393,7 @@ fn source_ref() {
 
 #[test]
 fn source_connection() {
-    // A secret goes to https servers only, and a connection that is not there is named.
+    // A secret is sent only to https servers, and the error names a missing connection.
     check(&[
         (
             &listed("{:op :list :source {:type :git :repo \"tree\" :connection :forge}}"),
@@ -676,7 +676,7 @@ fn deduplicated() {
     assert_eq!(before, again);
 }
 
-/// How many bytes of contents are kept.
+/// Returns the total size of the stored contents, in bytes.
 fn stored(project: &Project) -> u64 {
     fn size(folder: &Path) -> u64 {
         let inside = fs::read_dir(folder).expect("a folder").flatten();

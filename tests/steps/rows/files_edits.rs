@@ -238,7 +238,7 @@ fn move_file_to() {
     ]);
 }
 
-/// The paths of a difference after two edits.
+/// Returns the paths of a difference after two edits.
 fn differences(config: &str) -> String {
     format!(
         "(do (flow/step :files :e1 {{:op :replace :changeset draft :path \"a.txt\" :old \"two\" :new \"2\"}})

@@ -13,14 +13,14 @@ const FILES: &[(&str, &str)] = &[
     ("old.txt", "old\n"),
 ];
 
-/// A project with a bare repository `app.git` beside it.
+/// Creates a project with a bare repository `app.git` beside it.
 fn world() -> (Project, PathBuf) {
     let project = Project::new();
     let bare = bare(&project.path().join("remotes"), "app", FILES);
     (project, bare)
 }
 
-/// Changes a file of a repository and publishes that with this config.
+/// Changes a file of a repository, and publishes the change with this config.
 fn publish(project: &Project, repo: &str, config: &str) -> String {
     project.eval(&format!(
         r##"(let [tree (flow/step :files :tree {{:op :resolve-source :source {{:type :git :repo "{repo}"}}}})
@@ -110,7 +110,7 @@ fn publish_branch() {
         git(&bare, &["branch", "--format=%(refname)"]),
         "refs/heads/main"
     );
-    // A branch that has gone on is never overwritten.
+    // A branch with new commits is never overwritten.
     publish(&project, &url(&bare), "{}");
     let taken = git(&bare, &["rev-parse", "bot/readme"]);
     let shown = publish(&project, &url(&bare), "{}");
@@ -170,7 +170,7 @@ fn publish_base() {
     let (project, bare) = world();
     publish(&project, &url(&bare), "{}");
     let first = git(&bare, &["rev-parse", "bot/readme"]);
-    // On top of the branch that is there, with another change.
+    // On top of the existing branch, with another change.
     let shown = project.eval(&format!(
         r##"(let [draft (flow/step :files :draft {{:op :init-changeset :source {{:type :git :repo "{}"}}}})]
               (flow/step :files :add {{:op :write-file :changeset draft :path "new.txt" :content "new\n"}})
@@ -180,7 +180,7 @@ fn publish_base() {
     assert!(shown.contains(&format!(":base \"{first}\"")), "{shown}");
     assert_eq!(git(&bare, &["show", "bot/readme:README.md"]), "# New");
     assert_eq!(git(&bare, &["show", "bot/readme:new.txt"]), "new");
-    // What differs there from what was read is not overwritten.
+    // A file that differs from the one that was read is not overwritten.
     let work = project.path().join("remotes/app-work");
     fs::write(work.join("README.md"), "# Somebody else\n").expect("a file");
     git(&work, &["commit", "--quiet", "-am", "other"]);
@@ -206,7 +206,7 @@ fn publish_base() {
     assert_eq!(git(&bare, &["branch", "--list", "third"]), "");
 }
 
-/// A project whose secret `git-token` is known.
+/// Creates a project with the secret `git-token`.
 fn with_token(settings: &str) -> Project {
     Project::with_secrets(settings, &[("git-token", "s3cret-token-7")])
 }
@@ -301,7 +301,7 @@ fn publish_from_a_folder() {
 }
 
 #[test]
-fn publish_keeps_modes_links_and_what_else_is_there() {
+fn publish_keeps_modes_links_and_other_files() {
     let (project, bare) = world();
     let work = project.path().join("remotes/app-work");
     fs::write(work.join("run.sh"), "#!/bin/sh\n").expect("a file");
@@ -355,7 +355,7 @@ fn publish_refused_by_a_hook() {
     fs::create_dir_all(bare.join("hooks")).expect("a folder");
     fs::write(&hook, "#!/bin/sh\necho 'main is for people' >&2\nexit 1\n").expect("a file");
     fs::set_permissions(&hook, fs::Permissions::from_mode(0o755)).expect("a mode");
-    // A server runs its hooks; on this machine nobody's hooks run.
+    // A server runs its hooks; on this machine no hooks run.
     let address = serve(&project.path().join("remotes"), None);
     let shown = publish(&project, &format!("{address}/app.git"), "{}");
     assert!(
@@ -385,7 +385,7 @@ fn publish_to_hostile_addresses() {
     assert!(!project.path().join("pwned").exists());
 }
 
-/// Requests a change request from a fake server with these answers; returns the result and the requests.
+/// Opens a change request on a fake server with these responses; returns the result and the requests.
 fn ask(provider: &str, config: &str, answers: &[(&str, &str)]) -> (String, Vec<String>) {
     let answers = answers
         .iter()
@@ -405,7 +405,7 @@ fn ask(provider: &str, config: &str, answers: &[(&str, &str)]) -> (String, Vec<S
     (shown, server.requests())
 }
 
-/// Starts a server on a thread of its own.
+/// Starts a server on its own thread.
 fn started(answers: Vec<Say>) -> Server {
     let (tell, told) = std::sync::mpsc::channel();
     std::thread::spawn(move || {
@@ -449,14 +449,14 @@ fn op_open_change_request() {
     assert!(header("authorization: bearer s3cret-token-7"));
     assert!(header("x-github-api-version: 2022-11-28"));
     assert!(header("user-agent: flowstone"));
-    // One that is open is found: nothing is posted.
+    // An open change request is found, and none is created.
     let (shown, requests) = ask("github", "{}", &[("200 OK", &format!("[{HUB}]"))]);
     assert_eq!(
         shown,
         r#"{:url "https://github.example.com/group/app/pull/7" :number 7 :created? false}"#
     );
     assert_eq!(requests.len(), 1);
-    // Somebody was quicker.
+    // Another process created it in the meantime.
     let (shown, _) = ask(
         "github",
         "{}",
@@ -513,7 +513,7 @@ fn open_change_request_body() {
 #[test]
 fn open_change_request_base() {
     assert!(posted("github", r#"{:base "next"}"#, HUB).contains(r#""base":"next""#));
-    // Without one, the server is asked.
+    // Without a base, the server is asked for its default branch.
     let (shown, requests) = ask(
         "gitlab",
         "{:base nil}",

@@ -1,4 +1,5 @@
-//! The rows of `tests/coverage/flow-functions.tsv`: what the namespace `flow` has, polling, child runs, fan-out.
+//! The rows of `tests/coverage/flow-functions.tsv`: the functions of the namespace `flow`, polling, child runs,
+//! fan-out.
 
 use flowstone_engine::codec::decode;
 use flowstone_engine::ports::{Clock as _, RunFilter};
@@ -18,7 +19,7 @@ fn each(cases: &[(&str, &str)]) {
     }
 }
 
-/// A project whose flows others call.
+/// Creates a project with flows that others call.
 fn family() -> Project {
     let project = Project::new();
     project.write(
@@ -92,7 +93,7 @@ fn slot_bound() {
     assert_eq!(bound.eval(text), "true");
 }
 
-/// How a poll ends, and how long it took; the polled step counts its attempts.
+/// Returns the outcome of a poll and its duration in milliseconds. The polled step counts its attempts.
 fn polled(opts: &str) -> (String, i64) {
     let project = Project::new();
     let found = project.eval(&format!(
@@ -114,7 +115,7 @@ fn poll_interval() {
     contains(&without, "flow/poll needs :interval");
 }
 
-/// The caps of a hosted product are not ours.
+/// The limits of a hosted product do not apply.
 #[test]
 fn poll_timeout() {
     let opts = format!("{{:interval \"1m\" :timeout \"150m\" {NEVER}}}");

@@ -2,7 +2,7 @@
 
 use crate::project::{Project, check_steps};
 
-/// Runs a flow with functions, and returns its result, or the findings.
+/// Runs a flow with functions, and returns its result or the findings.
 fn with_functions(body: &str) -> String {
     let project = Project::new();
     let text = format!(
@@ -109,7 +109,7 @@ fn load() {
             "(flow/step :function :back {{:input {{:doc {given}}} :load [:doc] :code '(fn [i] (:doc i))}})"
         )
     };
-    // By content type, and whatever form the reference has.
+    // By content type, in every form that a reference can have.
     let json = ":content-type \"application/json\"";
     let cases = [
         ("{:a #{1}}", "", "{:a #{1}}"),
@@ -196,7 +196,7 @@ fn type_code() {
     let project = Project::new();
     let text = "(flow/step :code :f {:input {:a 1} :code '(fn [x] (:a x))})";
     assert_eq!(project.eval(text), "1");
-    // It is an old name: `check` says which is the new one, and where.
+    // This is an older name: `check` reports the new one, and where it is.
     let found = |text: &str| {
         let path = project.path().join("checked.edn");
         project.write("checked.edn", format!("\n  {text}").as_bytes());

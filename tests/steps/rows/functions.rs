@@ -1,9 +1,9 @@
-//! The rows of `tests/coverage/function-code.tsv`: what code of `:functions` and `:function` steps has at hand.
+//! The rows of `tests/coverage/function-code.tsv`: the names available to code of `:functions` and `:function` steps.
 
 use crate::net::contains;
 use crate::project::Project;
 
-/// What code gives in a `:function` step.
+/// Returns the result of code in a `:function` step.
 fn code(body: &str) -> String {
     Project::new().eval(&format!(
         "(flow/step :function :f {{:code '(fn [m] {body})}})"

@@ -264,7 +264,7 @@ fn body() {
         &found,
         "`:body-from-ref` sends the contents behind a reference",
     );
-    // Bytes come from an answer that is bytes.
+    // A response with bytes is stored as bytes.
     let net = Net::new(vec![
         crate::net::typed("image/png", b"\x00\x01\xfe"),
         json("{}"),
@@ -340,7 +340,7 @@ fn content_type() {
         &net.sent("{:url \"URL\" :content-type \"x/y\"}"),
         "`:content-type` needs a body",
     );
-    // Text is written in the encoding that is named.
+    // Text is encoded in the named charset.
     contains(
         &net.sent("{:url \"URL\" :body \"café\" :content-type \"text/plain; charset=iso-8859-1\"}"),
         "content-length: 4",
@@ -417,7 +417,7 @@ fn client_opts() {
         &net.body("{:url \"http://169.254.1.1:1\" :retry {:max-attempts 1}}"),
         "E0731",
     );
-    // Refused no more, and not there.
+    // The address is no longer refused, but does not exist.
     contains(&net.body("{:url \"http://169.254.1.1:1\" :timeout \"200ms\" :retry {:max-attempts 1} :client-opts {:allow-link-local true :connect-timeout \"50ms\"}}"), "E073");
     let wrong = net.body("{:url \"URL\" :client-opts {:max-redirect 1}}");
     contains(&wrong, ":max-redirect");
@@ -464,7 +464,7 @@ fn timeout() {
 #[test]
 fn retry() {
     let busy = || reply("503 Service Unavailable", &[], "");
-    // A write is tried again where the flow asks for it.
+    // A write is retried only if the flow requests it.
     let net = Net::new(vec![busy(), json("1")]);
     assert_eq!(
         net.body("{:url \"URL\" :json {} :retry {:max-attempts 2 :backoff-ms 0}}"),
@@ -549,7 +549,7 @@ fn retry_of_reads() {
     ]);
     contains(&net.body("{:url \"URL\" :retry {:backoff-ms 0}}"), "1");
     let net = Net::new(vec![reply("503 Service Unavailable", &[], ""), json("1")]);
-    // Without `:retry` as well, after a second of the run's clock.
+    // Without `:retry`, it is retried as well, after a second of the run's clock.
     assert_eq!(net.body("{:url \"URL\"}"), "1");
     assert_eq!(net.server.requests().len(), 2);
     let net = Net::new(vec![reply("404 Not Found", &[], ""), json("1")]);
@@ -561,7 +561,7 @@ fn retry_after() {
     for header in [
         "retry-after: 30",
         "date: Wed, 21 Oct 2015 07:28:00 GMT\r\nretry-after: Wed, 21 Oct 2015 07:28:30 GMT",
-        // A server that does not say what time it is: by the clock of the run.
+        // If the server does not send its own time, the clock of the run decides.
         "retry-after: Sun, 01 Mar 2026 00:00:30 GMT",
     ] {
         let net = Net::new(vec![
@@ -589,7 +589,7 @@ fn idempotency_key() {
         key("{:url \"URL\" :json {} :headers {:Idempotency-Key \"other\"}}"),
         "other"
     );
-    // With a key, a write is tried again.
+    // With an idempotency key, a write is retried.
     let net = Net::new(vec![reply("503 Service Unavailable", &[], ""), json("1")]);
     assert_eq!(
         net.body("{:url \"URL\" :json {} :idempotency-key \"k\"}"),
@@ -623,7 +623,7 @@ fn auto_search_index() {
     assert!(entry.without_contents);
     assert_eq!(search("marmot"), "[\"shown.txt\"]");
     assert_eq!(search("hidden"), "[\"hidden.txt\"]");
-    // What `:search-index` says is kept, and wins.
+    // The options of `:search-index` are stored, and win.
     let entry = found(
         ":auto-search-index? false",
         ":search-index {:tags [:zoo] :contents true}",
@@ -635,7 +635,7 @@ fn auto_search_index() {
         (false, vec!["zoo".to_owned()])
     );
     assert_eq!(found("", "", "plain.txt"), None);
-    // Tables and keys have no such contents.
+    // Tables and keys do not have contents to index.
     let json = Net::new(vec![json("[{\"n\":1}]")]);
     contains(
         &json.take("r", "{:url \"URL\" :auto-search-index? true :persist {:type :table :table \"t\" :rows-path [:body]}}"),

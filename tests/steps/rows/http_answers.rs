@@ -1,11 +1,11 @@
-//! The rows of `tests/coverage/http.tsv` on how answers are read and stored.
+//! The rows of `tests/coverage/http.tsv` on how responses are read and stored.
 
 use crate::net::{Net, contains, typed};
 use crate::server::{Say, json, reply};
 
 #[test]
 fn response_as() {
-    // What the flow says wins over what the server says.
+    // The flow's setting wins over the server's header.
     let net = Net::new(vec![typed("text/plain", "[1 2]")]);
     assert_eq!(
         net.body("{:url \"URL\" :response-as :json}")
@@ -513,7 +513,7 @@ fn omitted_body() {
 
 #[test]
 fn streaming_to_storage() {
-    // 80 MB, more than a retained blob holds.
+    // 80 MB, which is more than a retained blob can hold.
     let large = || {
         let head = b"HTTP/1.1 200 OK\r\ncontent-type: application/zip\r\ncontent-disposition: attachment; filename=\"../a b.zip\"\r\nconnection: close\r\n\r\n";
         Say::Zeros(head.to_vec(), 80 << 20)

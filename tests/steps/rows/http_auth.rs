@@ -1,4 +1,4 @@
-//! The rows of `tests/coverage/http.tsv` on who we are to a server.
+//! The rows of `tests/coverage/http.tsv` on authentication.
 
 use crate::net::{Net, contains};
 use crate::server::{json, reply};
@@ -21,7 +21,7 @@ fn auth() {
     let net = with_secret();
     let header = |config: &str| net.sent_header("authorization", config);
     assert_eq!(header("{:connection :crm}"), "Bearer crm-s3cr3t");
-    // The step's replaces the connection's.
+    // The auth of the step replaces that of the connection.
     assert_eq!(
         header("{:connection :crm :auth {:type :bearer :secret-ref :my-token}}"),
         "Bearer s3cr3t-token"
@@ -181,7 +181,7 @@ fn auth_inline_tokens() {
     }
 }
 
-/// Made for this test; it opens nothing.
+/// A key that was made for this test and is used nowhere else.
 const RSA_KEY: &str = "-----BEGIN PRIVATE KEY-----\n\
 MIIEvgIBADANBgkqhkiG9w0BAQEFAASCBKgwggSkAgEAAoIBAQDIne9A0vcRZTIN\n\
 Iy9VOgUYPzuDwbRrMfyN7qEE2Y95eAghwUr5jgXOIYfndpsH4rl48Lq7KWjedNS3\n\

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::project::{Project, check_steps};
 
-/// Performs `:kv` steps one after another in one project, and returns the result of the last.
+/// Performs `:kv` steps in order in one project, and returns the result of the last.
 fn last(configs: &[&str]) -> String {
     after(&Project::new(), configs)
 }
@@ -41,7 +41,7 @@ fn op_get() {
 fn get_default() {
     let missing = last(&["{:operation :get :key \"a\" :default [1]}"]);
     assert_eq!(missing, "{:success true :value [1] :exists? false}");
-    // nil is a value, and not missing.
+    // nil is a value, different from a missing key.
     let there = last(&[
         "{:operation :set :key \"a\" :value nil}",
         "{:operation :get :key \"a\" :default 7}",
@@ -110,7 +110,7 @@ fn set_metadata() {
         found,
         "{:success true :value 1 :exists? true :metadata {:by \"Nora\"}}"
     );
-    // What changes the value leaves it.
+    // Operations that change the value keep the metadata.
     let kept = last(&[
         "{:operation :set :key \"a\" :value 1 :metadata {:by \"Nora\"}}",
         "{:operation :increment :key \"a\"}",
@@ -135,7 +135,7 @@ fn set_if_not_exists() {
     assert_eq!(first, "{:success true :key \"a\" :created? false}");
     let get = "{:operation :get :key \"a\" :default :none}";
     assert!(after(&project, &[get]).contains(":value 1 "));
-    // What has expired does not exist.
+    // An expired key does not exist.
     project.clock.advance(5_000);
     assert_eq!(
         after(&project, &[set]),
@@ -427,7 +427,7 @@ fn expiry() {
             "{:operation :delete :key \"c\"}",
             "{:success true :key \"c\" :deleted? false}",
         ),
-        // What took its place has no end of its own.
+        // The new value of an expired key has no expiry.
         (
             "{:operation :get :key \"a\"}",
             "{:success true :value 1 :exists? true}",
@@ -445,13 +445,13 @@ fn scope() {
     let other_flow = "{:slug :other :concurrency {:type :singleton :on-new-version :coexist}
                        :flow '(:value (flow/step :kv :it {:operation :get :key \"a\"}))}";
     assert_eq!(project.eval(other_flow), "1");
-    // Lines side by side lose nothing.
+    // Concurrent branches lose no update.
     let counted = project.eval(
         "(do (flow/pmap (fn [_] (flow/step :kv :count {:operation :increment :key \"n\"})) (range 20))
              (:value (flow/step :kv :read {:operation :get :key \"n\"})))",
     );
     assert_eq!(counted, "20");
-    // Of those who set what is not there, one has done it.
+    // Of several concurrent `:if-not-exists` writes, exactly one succeeds.
     let made = project.eval(
         "(->> (flow/pmap (fn [i] (flow/step :kv :claim {:operation :set :key \"lock\" :value i :if-not-exists true})) (range 8))
               (filter :created?) count)",

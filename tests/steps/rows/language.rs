@@ -1,4 +1,4 @@
-//! The rows of `tests/coverage/language.tsv`: the decisions about the language of flows, budgets, names and keys.
+//! The rows of `tests/coverage/language.tsv`: the language of flows, budgets, names and keys.
 
 use flowstone_lang::value::Value;
 

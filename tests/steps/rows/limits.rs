@@ -1,4 +1,4 @@
-//! The rows of `tests/coverage/limits.tsv`: what a hosted product rations, and a program of one's own does not.
+//! The rows of `tests/coverage/limits.tsv`: limits of a hosted product that do not exist here.
 
 use crate::net::Net;
 use crate::project::Project;

@@ -1,4 +1,4 @@
-//! The rows of `tests/coverage/llm.tsv`: each against a model server on this machine, by the bytes that reached it.
+//! The rows of `tests/coverage/llm.tsv`, each against a local model server, checked on the bytes that reached it.
 
 use flowstone_steps::llm::Llm;
 use serde_json::{Value as Json, json};
@@ -7,14 +7,14 @@ use crate::agent::{Bench, says};
 use crate::server::{Say, Server, events};
 use crate::world::{World, wait};
 
-/// What the test's server answers over chat completions.
+/// The response of the test's server over chat completions.
 pub fn answers(content: &str) -> Say {
     let event = json!({"id": "r1", "model": "m-1", "choices": [{"delta": {"content": content}, "finish_reason": "stop"}],
         "usage": {"prompt_tokens": 3, "completion_tokens": 2, "total_tokens": 5}});
     events(&[&event.to_string(), "[DONE]"])
 }
 
-/// A project whose `:ai` is described so, with `URL` for the test's server.
+/// Creates a project whose `:ai` has this configuration, with `URL` for the test's server.
 pub fn world(server: &Server, connection: &str) -> World {
     let connection = connection.replace("URL", &server.url);
     World::new()
@@ -35,7 +35,7 @@ pub struct Called {
 }
 
 impl Called {
-    /// The request's body.
+    /// Returns the body of the request.
     #[track_caller]
     pub fn body(&self) -> Json {
         assert!(!self.server.requests().is_empty(), "{}", self.shown);
@@ -51,7 +51,7 @@ impl Called {
             .clone()
     }
 
-    /// Nothing was sent, and the error begins so.
+    /// Checks that nothing was sent, and that the error begins with this text.
     #[track_caller]
     pub fn refused(&self, start: &str) {
         assert_eq!(self.server.requests().len(), 0, "{}", self.shown);
@@ -67,13 +67,13 @@ pub fn over(connection: &str, says: Vec<Say>, config: &str) -> Called {
     })
 }
 
-/// Calls OpenAI over chat completions. The config is without braces.
+/// Calls OpenAI over chat completions. The config is written without braces.
 pub fn call(config: &str) -> Called {
     let config = format!("{{:connection :ai {config}}}");
     over(OPENAI, vec![answers("Hi")], &config)
 }
 
-/// Calls with a prompt and this beside it, and returns the body.
+/// Calls a model with a prompt and these fields, and returns the body.
 #[track_caller]
 pub fn sent(config: &str) -> Json {
     call(&format!(":prompt \"x\" {config}")).body()
@@ -154,7 +154,7 @@ fn messages_of_calls() {
     assert!(arguments.as_str().unwrap().contains("{oops"), "{body}");
     call(":messages [{:role :assistant :tool-calls [{:name \"add\"}]}]")
         .refused("E0809 bad-config: a call of `:tool-calls` needs `:tool-call-id`");
-    // What a provider gave with an answer goes back to the letter.
+    // A provider's opaque data are sent back unchanged.
     let claude = "{:backend :anthropic :base-url \"URL\" :model \"claude-sonnet-4-5\" :auth {:type :api-key :secret-ref :ai-key}}";
     let blocks = r#"[{\"type\":\"thinking\",\"thinking\":\"hm\",\"signature\":\"s1==\"},{\"type\":\"text\",\"text\":\"Hi\"}]"#;
     let called = over(
@@ -360,7 +360,7 @@ fn response_format() {
     let raw = "{:type \"json_schema\" :json_schema {:name \"n\" :schema {:type \"object\" :required [\"n\"]}}}";
     let body = sent(&format!(":response-format {raw}"));
     assert_eq!(body["response_format"]["json_schema"]["name"], "n");
-    // It is checked here too.
+    // The answer is also checked by Flowstone.
     let called = over(
         OPENAI,
         vec![answers("{}")],
@@ -593,7 +593,7 @@ fn tools_definitions() {
     );
 }
 
-/// Runs an `:llm` step that executes tools, in a run.
+/// Runs a flow with an `:llm` step that executes tools.
 fn executed(turns: Vec<Say>, config: &str) -> (String, Vec<Json>) {
     let bench = Bench::with(crate::agent::STEPS, turns);
     let found = bench.run(&format!(
@@ -695,7 +695,7 @@ fn result() {
         called.shown,
         "{:content \"Hi\" :usage {:prompt-tokens 3 :completion-tokens 2 :total-tokens 5} :tokens-used 5 :model \"m-1\" :provider :openai :finish-reason \"stop\" :iterations 1 :response-id \"r1\"}"
     );
-    // What must come back is handed over with the answer.
+    // Data that must be sent back are part of the result.
     let thinks = [
         r#"{"type":"message_start","message":{"id":"msg_1","role":"assistant","content":[],"model":"c","usage":{"input_tokens":10,"cache_creation_input_tokens":2,"cache_read_input_tokens":3,"output_tokens":1}}}"#,
         r#"{"type":"content_block_start","index":0,"content_block":{"type":"thinking","thinking":"","signature":""}}"#,

@@ -1,4 +1,4 @@
-//! The rows of `tests/coverage/llm.tsv` that are about images: what reaches a model of what is stored.
+//! The rows of `tests/coverage/llm.tsv` about images: how stored images reach a model.
 
 use std::io::Cursor;
 
@@ -52,14 +52,14 @@ impl Bench {
         row.expect("stored").uri
     }
 
-    /// Asks about an image, and returns what the flow got.
+    /// Asks the model about an image, and returns the flow's result.
     fn ask(&self, part: &str) -> String {
         self.project.eval(&format!(
             "(:content (flow/step :llm :see {{:connection :ai :retry {{:max-attempts 1}} :messages [{{:role :user :content [\"What?\" {part}]}}]}}))"
         ))
     }
 
-    /// The image of the last request.
+    /// Returns the image of the last request.
     #[track_caller]
     fn image(&self, part: &str) -> Json {
         let shown = self.ask(part);
@@ -68,7 +68,7 @@ impl Bench {
         self.server.body(count - 1)["messages"][0]["content"][1]["image_url"].clone()
     }
 
-    /// The bytes of an image that was sent itself.
+    /// Returns the bytes of an image that was sent inline.
     #[track_caller]
     fn sent(&self, part: &str) -> (String, DynamicImage) {
         let image = self.image(part);
@@ -99,7 +99,7 @@ pub fn png(width: u32, height: u32) -> Vec<u8> {
     out.into_inner()
 }
 
-/// A JPEG that lies on its side: its left half is black, and its EXIF data say that it is to be turned.
+/// A rotated JPEG: its left half is black, and its EXIF data say how to turn it.
 fn turned() -> Vec<u8> {
     let picture = RgbImage::from_fn(40, 20, |x, _| Rgb([if x < 20 { 0 } else { 255 }; 3]));
     let mut exif = b"MM\0*\0\0\0\x08\0\x01".to_vec();
@@ -126,11 +126,11 @@ fn image_resource() {
         (kind.as_str(), picture.width(), picture.height()),
         ("data:image/png", 4, 2)
     );
-    // A reference is as good as its name.
+    // A reference works like its name.
     bench.sent(&format!(
         "{{:type :image-resource :resource {{:type :resource-ref :uri \"{uri}\"}}}}"
     ));
-    // What is stored must be what it says, and an image.
+    // The stored content must match its content type, and be an image.
     let lies = bench.store("b.jpg", Some("image/jpeg"), &png(4, 2));
     bench.refused(
         &part(&lies, ""),
@@ -143,11 +143,11 @@ fn image_resource() {
     );
     let cut = bench.store("d.png", None, &png(4, 2)[..20]);
     bench.refused(&part(&cut, ""), "cannot be read as an image");
-    // Only what is in the own stores.
+    // Only images from the project's own stores are read.
     bench.refused(&part("https://example.com/a.png", ""), "not a reference");
     bench.refused(&part("/etc/passwd", ""), "not a reference");
     bench.refused(&part("res://v1/ws/local/file/none", ""), "there is no blob");
-    // A picture of ten gigapixels in some bytes is not decoded.
+    // A picture of ten gigapixels in a few bytes is not decoded.
     let mut bomb = png(4, 2);
     bomb[16..24].copy_from_slice(&[0, 1, 0x86, 0xa0, 0, 1, 0x86, 0xa0]);
     let checksum = crc(&bomb[12..29]);
@@ -157,14 +157,14 @@ fn image_resource() {
         &part(&bomb, ":processing {:max-width 10}"),
         "is 100000 by 100000 pixels, but the limit is 50000000",
     );
-    // A model that does not see is not asked.
+    // A model without vision is not called.
     let blind = Bench::new(&OPENAI.replace("gpt-5.4", "gpt-3.5-turbo"), "");
     let uri = blind.store("a.png", None, &png(4, 2));
     blind.refused(
         &part(&uri, ""),
         "`gpt-3.5-turbo` of `:openai` does not accept images",
     );
-    // Unless somebody says that it does.
+    // Unless the connection declares that it accepts images.
     let said = OPENAI
         .replace("gpt-5.4", "gpt-3.5-turbo")
         .replace(":model", ":capabilities #{:vision :streaming} :model");
@@ -173,7 +173,7 @@ fn image_resource() {
     sees.sent(&part(&uri, ""));
 }
 
-/// The checksum of a part of a PNG.
+/// Returns the checksum of a chunk of a PNG.
 fn crc(bytes: &[u8]) -> u32 {
     let step = |crc: u32, byte: &u8| {
         (0..8).fold(crc ^ u32::from(*byte), |crc, _| match crc & 1 {
@@ -259,7 +259,7 @@ fn image_processing() {
     );
     let (kind, _) = bench.sent(&part(&uri, ":processing {:max-width 8}"));
     assert_eq!(kind, "data:image/png");
-    // What is transparent is white, not black.
+    // Transparent pixels become white, not black.
     let mut clear = Cursor::new(Vec::new());
     let picture = RgbaImage::from_pixel(8, 8, Rgba([0, 0, 0, 0]));
     picture

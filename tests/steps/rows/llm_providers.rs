@@ -1,4 +1,5 @@
-//! The rows of `tests/coverage/llm.tsv` about providers and the form of answers, by the bytes that reached a server.
+//! The rows of `tests/coverage/llm.tsv` about providers and the form of answers, checked on the bytes that reached a
+//! server.
 
 use flowstone_engine::codec::encode;
 use flowstone_lang::value::Value;
@@ -12,7 +13,7 @@ use crate::world::{World, wait};
 
 const MALLI: &str = "[:map [:n :int] [:kind [:enum :a :b]]]";
 
-/// Asks a provider and returns the head of the request.
+/// Calls a provider, and returns the head of the request.
 fn head_of(connection: &str) -> String {
     let config = "{:connection :ai :prompt \"x\" :max-tokens 5}";
     over(connection, vec![answers("Hi")], config).head()
@@ -22,7 +23,7 @@ fn head_of(connection: &str) -> String {
 fn provider_openai() {
     let head = head_of(OPENAI);
     assert!(head.contains("\nauthorization: Bearer s3cret"), "{head}");
-    // The newer interface is OpenAI's own.
+    // Only OpenAI itself gets the newer interface.
     let head = head_of(
         "{:backend :openai :family :openai :base-url \"URL/v1\" :auth {:type :api-key :secret-ref :ai-key}}",
     );
@@ -103,7 +104,7 @@ fn provider_deepseek() {
             "{{:connection :ai :prompt \"x\" :output {{:format :json :schema {MALLI} {rest}}}}}"
         )
     };
-    // The schema is part of the prompt, and the answer is checked here.
+    // The schema is part of the prompt, and Flowstone checks the answer.
     let called = over(
         deepseek,
         vec![answers("{\"n\": 1, \"kind\": \"a\"}")],
@@ -187,7 +188,7 @@ fn backend_names() {
     }
 }
 
-/// Requests data, and returns the result for an answer.
+/// Requests data, and returns the result for a given response.
 fn data(output: &str, answer: &str) -> String {
     let config = format!("{{:connection :ai :prompt \"x\" {output}}}");
     over(OPENAI, vec![answers(answer)], &config).shown

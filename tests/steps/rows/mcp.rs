@@ -1,4 +1,4 @@
-//! The rows of `tests/coverage/agent.tsv` about `:mcp`: adapters of a flow, and their tools in an agent's hands.
+//! The rows of `tests/coverage/agent.tsv` about `:mcp`: adapters of a flow, and agents with their tools.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -11,7 +11,7 @@ use crate::mcp::{script, script_giving};
 use crate::project::Project;
 use crate::server::{Say, Server};
 
-/// A project with a model that answers so, and a server with the tools `echo` and `write`.
+/// A project with scripted model responses, and a server with the tools `echo` and `write`.
 struct Bench {
     project: Project,
     model: Server,
@@ -48,7 +48,7 @@ impl Bench {
             .eval(&format!("{{:slug :f :mcp [{adapters}] :flow '{body}}}"))
     }
 
-    /// Returns the tools that the model was shown, by name.
+    /// Returns the names of the tools that were sent to the model.
     fn shown(&self) -> Vec<(String, Json)> {
         let tools = self.model.body(0)["tools"].clone();
         let tools = tools.as_array().cloned().unwrap_or_default();
@@ -64,7 +64,7 @@ impl Bench {
         self.shown().into_iter().map(|(name, _)| name).collect()
     }
 
-    /// How often the server was started, and how often a tool of it was called.
+    /// Returns how often the server was started, and how often one of its tools was called.
     fn counts(&self) -> (usize, usize) {
         let lines = |file: &str| {
             let text = std::fs::read_to_string(self.project.path().join(file));
@@ -95,7 +95,7 @@ fn tools_mcp() {
     let found = bench.agent(ALL, "[:f/all]");
     assert_eq!(found, "[\"Done.\" [[\"f_echo\" true \"hi\"]]]");
     assert_eq!(bench.counts(), (1, 1));
-    // The model gets the answer of the tool.
+    // The model receives the tool's result.
     let answer = &bench.model.body(1)["messages"];
     let last = answer
         .as_array()
@@ -107,8 +107,8 @@ fn tools_mcp() {
     );
 }
 
-/// Images go to the model as images, other contents by name; nothing goes as Base64 text, and the cap on results holds
-/// for all texts together.
+/// Images reach the model as images, other contents by name. Nothing is sent as Base64 text, and the limit on results
+/// applies to all texts together.
 #[test]
 fn contents_of_a_tool() {
     let [image, other] = [png(4, 2), png(6, 2)].map(|it| STANDARD.encode(it));
@@ -161,7 +161,7 @@ fn contents_of_a_tool() {
 
 #[test]
 fn envelope_mcp() {
-    // A call that does not fit goes back to the model, and the server is not asked.
+    // An invalid call is reported to the model, and the server is not called.
     let bench = Bench::new(vec![
         calls(&[("c1", "f_echo", "{\"mesage\":7}")]),
         says("Sorry."),
@@ -219,7 +219,7 @@ fn mcp_connection() {
 
 #[test]
 fn mcp_transport() {
-    // Without it, the server is one at an address.
+    // Without it, the server has a URL.
     let http = ALL.replace(":transport :stdio", "");
     check(
         &http,
@@ -268,7 +268,7 @@ fn mcp_tool_prefix() {
 #[test]
 fn mcp_timeout_ms() {
     let bench = Bench::new(vec![says("Done.")]);
-    // The server falls silent when it is asked for this.
+    // The server stops answering when this tool is called.
     let silent = script().replace("'\"tools/call\"'*)", "'\"tools/call\"'*) continue;");
     bench.project.write("server.sh", silent.as_bytes());
     let step = "(try (flow/step :mcp :x {:adapter :f/all :tool \"write\"}) (catch :default e (:kind (ex-data e))))";
@@ -278,7 +278,7 @@ fn mcp_timeout_ms() {
 
 #[test]
 fn mcp_tools() {
-    // What the definition says is all that is asked: the server is not started for it.
+    // The definition is sufficient: the server is not started for it.
     let tools = ":tools [{:name \"echo\" :description \"Ours.\" :read-only? true :input-schema [:map [:message [:enum \"a\" \"b\"]]]}]";
     let adapter = ALL
         .replace(" \"write\"", "")
@@ -295,7 +295,7 @@ fn mcp_tools() {
         function["parameters"]["properties"]["message"]["enum"][1],
         "b"
     );
-    // Without, the server says what its tools are.
+    // Without the list, the server is asked for its tools.
     let bench = Bench::new(vec![says("Done.")]);
     bench.agent(ALL, "[:f/all]");
     assert_eq!(bench.counts(), (1, 0));

@@ -1,5 +1,5 @@
-//! Rows of `tests/coverage` with the status `missing`: what happens today. A test that fails here shows that the row
-//! has another status now.
+//! Rows of `tests/coverage` with the status `missing`: the tests show what happens today. If one fails, the status of
+//! its row has changed.
 
 use crate::net::contains;
 use crate::project::Project;

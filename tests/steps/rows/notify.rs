@@ -24,7 +24,7 @@ fn tell(net: &Net, config: &str) -> String {
     net.eval(&format!("(let [r (flow/step :notify :tell {config})] r)"))
 }
 
-/// A message by this channel.
+/// Returns the result of a message over this channel.
 fn by(net: &Net, http: &str) -> String {
     tell(net, &format!("{{:channels {{:http {http}}}}}"))
 }

@@ -4,7 +4,7 @@ use flowstone_flow::packaged;
 
 use crate::project::Project;
 
-/// A flow with one packaged step, and a body.
+/// Returns a flow with one packaged step, and a body.
 fn flow(entry: &str, body: &str) -> String {
     format!(
         "{{:slug :packed :concurrency {{:type :singleton :on-new-version :coexist}}
@@ -17,7 +17,7 @@ fn flow(entry: &str, body: &str) -> String {
     )
 }
 
-/// Checks a flow, and runs it where nothing is wrong with it.
+/// Checks a flow, and runs it if there are no findings.
 fn done(entry: &str, body: &str) -> String {
     let project = Project::new();
     let text = flow(entry, body);
@@ -145,7 +145,7 @@ fn description() {
 fn input_schema() {
     each(&[
         (ADD, "(flow/step :math/add {:n 2 :by 40})", "{:n 42}"),
-        // What is computed is checked when it is known.
+        // A computed input is checked when its value is known.
         (
             ADD,
             "(let [n (str 5)] (flow/step :math/add {:n n}))",
@@ -162,7 +162,7 @@ fn input_schema() {
             "(try (flow/step :math/add {:n (str 5)}) (catch Exception e (select-keys (ex-data e) [:packaged :path :kind])))",
             "{:packaged :math/add :path \"add\" :kind :invalid}",
         ),
-        // What is written out is checked before anything runs.
+        // A literal input is checked before anything runs.
         (
             ADD,
             "(flow/step :math/add {:n \"5\" :by (count [])})",
@@ -220,7 +220,7 @@ fn output_schema() {
 #[test]
 fn defaults() {
     each(&[
-        // What is prepared wins.
+        // A prepared field wins over an input.
         (
             "{:id :a/b :type :function :defaults {:code '(fn [i] (select-keys i [:a :n :x])) :input {:n 1}} :prepare '(fn [i] (if (:x i) {:input i} {}))}",
             "[(flow/step :a/b {}) (flow/step :a/b {:x 2})]",
@@ -236,7 +236,7 @@ fn defaults() {
             "(flow/step :a/b {})",
             "E0422 `:defaults` must be a map, not a vector",
         ),
-        // Options of every step are the wrapped step's.
+        // The common options of a packaged step are those of the wrapped step.
         (
             "{:id :a/b :type :function :defaults {:code '(fn [i] (throw (ex-info \"x\" {}))) :on-error :skip} :project-result :proj}",
             "[(flow/step :a/b {})]",

@@ -7,7 +7,7 @@ use flowstone_engine::resource::{SearchEntry, Tier};
 use crate::project::Project;
 use crate::server::{Server, reply};
 
-/// Stores the value of a function as a blob, and returns what an expression makes of the reference `r`.
+/// Stores the value of a function as a blob, and returns an expression over its reference `r`.
 fn stored(project: &Project, value: &str, persist: &str, of: &str) -> String {
     project.eval(&format!(
         "(let [r (flow/step :function :make {{:code '(fn [_] {value}) :persist {persist}}})] {of})"
@@ -19,7 +19,7 @@ fn blob(persist: &str, of: &str) -> String {
     stored(&Project::new(), "\"text\"", &persist, of)
 }
 
-/// Stores what a server says as an ephemeral blob.
+/// Stores a server's response as an ephemeral blob.
 fn ephemeral(project: &Project, of: &str) -> String {
     let answer = reply("200 OK", &["content-type: text/plain"], "0123456789");
     let server = Server::start(vec![answer]);
@@ -71,7 +71,7 @@ fn type_blob() {
         stored(&project, "{:a [1 #{:b}]}", "{:type :blob}", BACK),
         "{:a [1 #{:b}]}"
     );
-    // Each turn of a loop, and each line, has a blob of its own.
+    // Each iteration of a loop and each branch has its own blob.
     let turns = project.eval(
         "(let [rs (mapv (fn [n] (flow/step :function :turn {:input {:n n} :code '(fn [i] (:n i)) :persist {:type :blob}})) (range 3))
                ps (flow/pmap (fn [n] (flow/step :function :line {:input {:n n} :code '(fn [i] (:n i)) :persist {:type :blob}})) (range 3))]
@@ -117,7 +117,7 @@ fn tier_ephemeral() {
         found,
         "[:ephemeral #inst \"2026-03-01T12:00:00.000Z\" 10 \"0123456789\"]"
     );
-    // And so it is registered.
+    // The registered resource has the same facts.
     let uri = ephemeral(&project, "(:uri r)");
     let row = project.block_on(project.engine.live_resource(uri.trim_matches('"')));
     let row = row.expect("it is there");
@@ -226,7 +226,7 @@ fn signed_url_ttl_seconds() {
     );
 }
 
-/// Stores a blob with words to find it by, and returns them.
+/// Stores a blob with search fields, and returns them.
 fn indexed(entry: &str) -> SearchEntry {
     let project = Project::new();
     let persist = format!("{{:type :blob :search-index {entry}}}");
@@ -384,10 +384,10 @@ fn refs_are_checked() {
         "{table}"
     );
     assert!(load("https://example.com").starts_with("E0761 not a reference"));
-    // What steps, runs and keys gave is there under its name as well.
+    // Results of steps and runs, and values of keys, can be read under their names as well.
     let key = stored(&project, "[1]", "{:type :kv :key \"k\"}", BACK);
     assert_eq!(key, "[1]");
-    // Another workspace's name for it is read as ours.
+    // A name from another workspace is read as a name of this one.
     let other = stored(&project, "7", "{:type :blob}", "(:uri r)");
     assert_eq!(
         load(&other.trim_matches('"').replace("/ws/local/", "/ws/acme/")),
@@ -432,7 +432,7 @@ fn ephemeral_life() {
     project.clock.advance(1_000);
     let expired = format!("E0703 `{uri}` has expired: it was kept until 2026-03-01T01:00:00");
     assert!(load().starts_with(&expired), "{}", load());
-    // Its contents go when somebody cleans up; that it was there is still known.
+    // Garbage collection removes the contents, but not the record of the blob.
     let report = project.block_on(project.engine.collect_garbage(&GcOptions::default()));
     assert_eq!(report.expect("collected").expired, 1);
     assert!(load().starts_with(&expired), "{}", load());
@@ -512,12 +512,12 @@ fn read_by_kv() {
     );
 }
 
-/// Of a result that is far larger than a hosted product keeps inline: it is kept, replayed and carried over.
+/// A result that is far larger than a hosted product keeps inline is stored, replayed and passed on.
 #[test]
 fn inline_size() {
     const BYTES: usize = 10 << 21;
     let project = Project::new();
-    // What loads something is kept, and not computed again.
+    // The value of a step that loads something is journaled, and not computed again.
     let found = project.eval(
         "(let [r (flow/step :function :make {:code '(fn [_] \"0123456789\") :persist {:type :blob}})
                big (flow/step :function :big {:input {:doc r} :load [:doc]
@@ -530,7 +530,7 @@ fn inline_size() {
     let run = run.expect("runs").remove(0);
     let archive = project.block_on(project.engine.export_run(&run.id, false));
     assert!(archive.expect("exported").write().len() > BYTES);
-    // Another process replays it.
+    // Another process replays the run.
     let project = project.reopen();
     let answer = flowstone_engine::codec::decode("{:go true}").expect("EDN");
     assert_eq!(project.answer("ok", &answer), format!("[{BYTES} true]"));

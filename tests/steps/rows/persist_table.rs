@@ -2,7 +2,7 @@
 
 use crate::project::Project;
 
-/// Stores the value of a function as a table, and returns what an expression makes of the result `r`.
+/// Stores the value of a function as a table, and returns an expression over the result `r`.
 fn stored(project: &Project, value: &str, persist: &str, of: &str) -> String {
     let persist = format!("{{:type :table {persist}}}");
     project.eval(&format!(
@@ -13,7 +13,7 @@ fn stored(project: &Project, value: &str, persist: &str, of: &str) -> String {
 /// Returns the rows of the table of `r`, in their order.
 const ROWS: &str = "(:rows (flow/step :table :q {:op :query :table r :sort [:id]}))";
 
-/// Checks what storing `value` says when it is refused.
+/// Checks the error of storing `value`.
 fn refuses(project: &Project, value: &str, cases: &[(&str, &str)]) {
     let mut failures = Vec::new();
     for (persist, words) in cases {
@@ -38,7 +38,7 @@ fn type_table() {
         found,
         "[{:id 1 :s \"a\" :at #inst \"2026-03-01T00:00:00.000Z\"} {:id 2 :s nil :at nil}]"
     );
-    // Types are inferred when the table is made, and hold from then on. What does not fit leaves nothing behind.
+    // Types are inferred when the table is created, and enforced from then on. A refused write leaves nothing behind.
     let wrong = stored(
         &project,
         "[{:id 3 :s \"b\"} {:id \"x\" :s \"c\"}]",
@@ -80,7 +80,7 @@ fn table() {
             "{said}"
         );
     }
-    // A later run writes to the table that is there, also when it names it by its reference.
+    // A later run writes to the existing table, also when it names it by its reference.
     let found = project.eval(
         "(let [a (flow/step :function :a {:code '(fn [_] [{:id 2}]) :persist {:type :table :table \"orders\"}})
                b (flow/step :function :b {:code '(fn [_] [{:id 3}]) :persist {:type :table :table \"orders\"}})]
@@ -129,7 +129,7 @@ fn rows_path() {
         at("{:body {:items [{:id 1}]}}", "[:body :items]"),
         "[{:id 1}]"
     );
-    // Keys of JSON are strings, and a place in a vector is a number.
+    // Keys of JSON are strings, and an index into a vector is a number.
     assert_eq!(
         at("{\"body\" [nil {:items [{:id 1}]}]}", "[\"body\" 1 :items]"),
         "[{:id 1}]"
@@ -168,7 +168,7 @@ fn write_mode_append() {
         );
         assert_eq!(found, format!("[1 {count}]"));
     }
-    // A key that is there already is an error, and nothing is written.
+    // A key that exists already is an error, and nothing is written.
     let keyed = ":table \"k\" :write-mode \"append\" :key-fields [:id]";
     assert_eq!(stored(&project, "[{:id 1}]", keyed, "(:row-count r)"), "1");
     let twice = stored(&project, "[{:id 2} {:id 1}]", keyed, "r");
@@ -210,7 +210,7 @@ fn write_mode_upsert() {
         ),
         "[2 1 1 3]"
     );
-    // The table has its key: a later write need not name it.
+    // The table knows its key fields: a later write need not name them.
     assert_eq!(
         stored(
             &project,
@@ -241,7 +241,7 @@ fn key_fields() {
             (":table \"new\" :key-fields [:ident]", "`ident`"),
         ],
     );
-    // Nothing is left of a table that could not be made.
+    // A table whose creation failed leaves nothing behind.
     let found = project.eval("(flow/step :table :q {:op :query :table \"new\"})");
     assert!(found.starts_with("E0620 "), "{found}");
     let both = ":table \"t\" :key-fields [:id :s]";
@@ -275,7 +275,7 @@ fn index_fields() {
         found.starts_with("[[\"s\"]") && found.ends_with("[{:id 2 :s \"b\"}]]"),
         "{found}"
     );
-    // An index may be there before its values are.
+    // An index can be created before the column has values.
     let early = stored(
         &project,
         "[{:id 1}]",
@@ -356,7 +356,7 @@ fn table_result() {
         found,
         format!("[:resource-ref {uri} \"t\" 40 40 {{:id 0}} true]")
     );
-    // It is what the content type of a table says, and opens the table wherever a table is named.
+    // The content type of the reference opens the table wherever a table is named.
     assert_eq!(
         stored(
             &project,

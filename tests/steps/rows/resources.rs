@@ -1,4 +1,4 @@
-//! The rows of `tests/coverage/resources.tsv`; those of commands are in `tests/cli/resources.rs`.
+//! The rows of `tests/coverage/resources.tsv`; the commands are tested in `tests/cli/resources.rs`.
 
 use flowstone_engine::ports::{ResourceQuery, ResourceRow};
 use flowstone_engine::resource::{ResourceKind, SearchEntry};
@@ -6,7 +6,7 @@ use flowstone_engine::resources::Upload;
 
 use crate::project::{Project, START};
 
-/// Runs a flow, and returns a text that it gives.
+/// Runs a flow, and returns its result, a text.
 fn text(project: &Project, body: &str) -> String {
     project.eval(body).trim_matches('"').to_owned()
 }
@@ -36,7 +36,7 @@ fn file(name: &str) -> Upload {
     }
 }
 
-/// Loads what is behind a name in a flow.
+/// Loads the contents of a name in a flow.
 fn loaded(project: &Project, uri: &str) -> String {
     project.eval(&format!(
         "(flow/step :function :back {{:input {{:doc \"{uri}\"}} :load [:doc] :code '(fn [i] (:doc i))}})"
@@ -53,7 +53,7 @@ fn uri() {
         (row.uri.as_str(), row.kind),
         (uri.as_str(), ResourceKind::Blob)
     );
-    // People may leave out what is the same in all.
+    // People may leave out the common prefix of names.
     let short = uri.trim_start_matches("res://v1/ws/local/");
     assert_eq!(found(&project, short).uri, uri);
     let missing = project.block_on(project.engine.live_resource("res://v1/ws/local/nothing"));
@@ -93,7 +93,7 @@ fn type_file() {
     assert_eq!(loaded(&project, &row.uri), "\"a,b\\n1,2\\n\"");
 }
 
-/// Makes a source tree of the project's folder, and returns its name.
+/// Creates a source tree of the project's folder, and returns its name.
 fn tree(project: &Project) -> String {
     text(
         project,
@@ -240,7 +240,7 @@ fn uploads() {
     let project = Project::with("{:resources {:max-upload 5}}");
     let row = upload(&project, &file("a.json"), b"[1]").expect("stored");
     assert_eq!(loaded(&project, &row.uri), "[1]");
-    // The same file has the same name: who starts a run with it again means the same run.
+    // The same file gets the same name, so starting a run with it again starts the same run.
     assert_eq!(
         upload(&project, &file("a.json"), b"[1]")
             .expect("stored")

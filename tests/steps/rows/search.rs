@@ -10,7 +10,7 @@ fn write(project: &Project, name: &str, text: &str) {
     std::fs::write(path, text).expect("a file");
 }
 
-/// A project with something of each target in it.
+/// Creates a project with a document of each target.
 pub fn desk() -> Project {
     let project = Project::with(
         r#"{:connections {:crm {:base-url "https://crm.example.com" :label "Customer records"
@@ -40,7 +40,7 @@ pub fn desk() -> Project {
     project
 }
 
-/// Runs a search and returns what a function makes of it.
+/// Runs a search, and returns what a function makes of its result.
 pub fn ask(project: &Project, config: &str, of: &str) -> String {
     project.eval(&format!(
         "(let [found (flow/step :search :it {config})] ({of} found))"
@@ -59,7 +59,7 @@ fn query() {
         ("\"refund -policy\"", "[\"fees.md\"]"),
         ("\"pol*\"", "[\"policy.md\"]"),
         ("\"nothing-like-this\"", "[]"),
-        // What has both words comes before what has one.
+        // A document with both words comes before one with a single word.
         ("\"money refund\"", "[\"policy.md\" \"fees.md\"]"),
     ];
     for (query, expected) in cases {
@@ -121,7 +121,7 @@ fn targets_flows() {
         let config = format!("{{:query {query:?} :targets [:flows]}}");
         assert_eq!(ask(&project, &config, of), found, "{query}");
     }
-    // A file that changes or goes is found as it is now.
+    // A changed or removed file is found in its current state.
     write(
         &project,
         "flows/refund-desk.edn",
@@ -139,7 +139,7 @@ fn targets_runs() {
     let failed = project.eval("(throw (ex-info \"the giraffe is missing\" {}))");
     assert!(failed.contains("giraffe"));
     let of = "(fn [r] (mapv (juxt :target :flow :status) (:results r)))";
-    // The run that asks is not what is looked for, though its program says the word.
+    // The searching run does not find itself, although its program contains the word.
     assert_eq!(
         ask(&project, "{:query \"giraffe\" :targets [:runs]}", of),
         "[[:runs \"flow\" \"failed\"]]"
@@ -238,7 +238,7 @@ fn hydrate() {
         ask(&project, "{:query \"soup\" :targets [:resources]}", of),
         "[[\"Soup, bread and cheese.\" false]]"
     );
-    // Only resources have contents.
+    // Only resources have contents to search.
     assert_eq!(
         ask(&project, "{:query \"desk\" :targets [:flows]}", of),
         "[[nil nil]]"
@@ -333,7 +333,7 @@ fn semantic() {
     let server = EmbeddingServer::start();
     let project = meaning::project(&server);
     let ask = |config: &str| meaning::ask(&project, config, meaning::TITLES);
-    // No word of these is in what they find.
+    // No word of these queries is in the documents found.
     assert_eq!(
         ask(":query \"lunch\" :mode :semantic :limit 1"),
         "[\"menu.md\"]"

@@ -1,4 +1,4 @@
-//! Worked examples of the flow format: each runs as it is written.
+//! Worked examples of the flow format: each runs as written.
 
 use serde_json::json;
 

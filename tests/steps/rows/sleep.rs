@@ -5,7 +5,7 @@ use flowstone_engine::ports::Clock as _;
 use crate::net::contains;
 use crate::project::Project;
 
-/// What a `:sleep` step gives, and how many milliseconds of the run's clock it took.
+/// Returns the result of a `:sleep` step, and how many milliseconds of the run's clock it took.
 fn slept(config: &str) -> (String, i64) {
     let project = Project::new();
     let before = project.clock.now_ms();

@@ -1,4 +1,4 @@
-//! The rows of `tests/coverage/table.tsv` on writing and on what a table is. Those on asking are in `table_query`.
+//! The rows of `tests/coverage/table.tsv` on writing and on tables as such. Those on reading are in `table_query`.
 
 use crate::project::Project;
 
@@ -17,7 +17,7 @@ pub(crate) fn check(project: &Project, take: &str, cases: &[(&str, &str)]) {
     assert!(failures.is_empty(), "{}", failures.join("\n"));
 }
 
-/// Cases that fail, and what the error has to say.
+/// Runs cases that must fail, and compares a part of each error.
 pub(crate) fn refuses(project: &Project, cases: &[(&str, &str)]) {
     let mut failures = Vec::new();
     for (config, words) in cases {
@@ -71,7 +71,7 @@ fn table_partitions_key() {
             ("{:op :delete :table \"sales\" :all true}", "E0630"),
             (
                 "{:op :query :table {:name \"sales\" :partitions {}}}",
-                "names none",
+                "names no partition",
             ),
             (
                 "{:op :query :table {:name \"sales\" :partitions {:kye \"a\"}}}",
@@ -111,7 +111,7 @@ fn table_partitions_keys() {
             "[[\"2026-01\" 50] [\"2026-02\" 50]]",
         )],
     );
-    // A cursor walks through all of them, and belongs to these.
+    // A cursor walks through all selected partitions, and is valid only for them.
     let walk = format!(
         "(loop [cursor nil seen []]
            (let [r (flow/step :table :it {{:op :query :table {both} :sort [:n] :page {{:mode :cursor :limit 1 :cursor cursor}}}})
@@ -182,7 +182,7 @@ fn partitions_are_named() {
             ),
         ],
     );
-    // Rows of other partitions are out of reach.
+    // Rows of other partitions are not accessible.
     check(
         &project,
         "identity",
@@ -232,7 +232,7 @@ fn a_partition_is_replaced_and_dropped() {
         project.eval(keys),
         "[[\"2026-01\" 2] [\"2026-02\" 1] [\"2026-03\" 1]]"
     );
-    // What fails leaves the rows that were there.
+    // A failed write leaves the existing rows.
     let failed = project.eval(&of(":op :replace :rows [{:id 8 :n \"x\"}]"));
     assert!(failed.starts_with("E0623"), "{failed}");
     assert_eq!(
@@ -241,7 +241,7 @@ fn a_partition_is_replaced_and_dropped() {
     );
     project.eval(&of(":op :delete :all true"));
     assert_eq!(project.eval(keys), "[[\"2026-01\" 2] [\"2026-03\" 1]]");
-    // What a step returns names the partition, so it can be asked at once.
+    // The result of a step names the partition, so it can be queried directly.
     let chained = "(let [r (flow/step :function :p {:code '(fn [_] [{:id 1 :n 5}]) :input {} :persist {:type :table :table \"sales\" :key-fields [:id] :partitions {:key \"2026-05\"}}})
                          q (flow/step :table :q {:op :query :table r})] [(:partitions r) (:row-count r) (:rows q)])";
     assert_eq!(
@@ -312,7 +312,7 @@ fn op_update_cell() {
 #[test]
 fn update_cell_row_id() {
     let project = looking_up();
-    // What is computed from the cell follows it.
+    // A column that is computed from the cell follows it.
     project.eval("(flow/step :table :it {:op :update-cell :table \"orders\" :row-id 3 :column :who :value 2})");
     assert_eq!(names(&project), "[\"Ada\" \"Grace\" \"Grace\" nil]");
     refuses(
@@ -346,7 +346,7 @@ fn update_cell_key() {
             ),
             (
                 "{:op :update-cell :table \"orders\" :key {:no 1} :row-id 1 :column :who :value 2}",
-                "the row is named in two ways",
+                "the row is chosen in more than one way",
             ),
             (
                 "{:op :update-cell :table \"orders\" :key {:no 1} :column :no :value 2}",

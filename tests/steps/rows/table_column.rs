@@ -158,7 +158,7 @@ fn column_type_hint() {
         assert_eq!(to(column, type_), changed, "{column} {type_}");
         assert_eq!(ask(column), cells, "{column} {type_}");
     }
-    // The index is there still.
+    // The index still exists.
     assert_eq!(
         project.eval(
             "(let [r (flow/step :table :q {:op :schema :table \"orders\"})] (:index-fields r))"
@@ -304,7 +304,7 @@ fn column_lookup() {
             ),
         ],
     );
-    // A circle: who leads to a column that leads back.
+    // A circle: a column refers to one that refers back.
     project.eval(&format!(
         "(flow/step :table :it {})",
         set(
@@ -320,7 +320,7 @@ fn column_lookup() {
         circle.starts_with("E0634 the lookups form a cycle: again -> again"),
         "{circle}"
     );
-    // A chain: a lookup of what is looked up.
+    // A chain: a lookup of a column that is itself a lookup.
     project.eval(&format!(
         "(flow/step :table :it {})",
         lookup(":of-self", ":self", ":name")
@@ -431,7 +431,7 @@ fn column_validation() {
             ),
         ],
     );
-    // Nothing of the rows was kept; those that fit go in, and rows from before stay as they were.
+    // No row was written; valid ones are accepted, and existing rows stay as they were.
     check(
         &project,
         ":row-count",

@@ -2,7 +2,7 @@
 
 use crate::project::Project;
 
-/// Imports a text into a table of its own and returns the counts.
+/// Imports a text into a new table, and returns the counts.
 fn import(project: &Project, text: &str, options: &str) -> String {
     let text = flowstone_engine::codec::encode(&flowstone_lang::value::Value::from(text)).unwrap();
     project.eval(&format!(
@@ -129,7 +129,7 @@ fn import_csv() {
     assert_eq!(import(&project, "id\n1\n", ""), "[1 1 0 0]");
     let refused = project.eval("(let [r (flow/step :table :l {:op :import :table \"t\"})] r)");
     assert!(
-        refused.starts_with("E0723 nothing says where the CSV text is"),
+        refused.starts_with("E0723 no CSV text is given"),
         "{refused}"
     );
 }

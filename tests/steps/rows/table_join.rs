@@ -73,7 +73,7 @@ fn materialize_join_right() {
         &project,
         ":count",
         &[
-            // Each row that fits makes one, also several for one left row.
+            // Each matching row makes one row, so a left row can make several.
             (
                 &one("{:rows [{:id 1 :tag \"a\"} {:id 1 :tag \"b\"} {:id 5 :tag \"c\"}]}"),
                 "5",
@@ -126,12 +126,12 @@ fn join_on() {
         :right {:rows [{:x 1 :y \"p\" :m 10} {:x 2 :y \"p\" :m 20} {:x nil :y \"p\" :m 30}]}
         :into {:table \"j\"}}";
     check(&project, ":count", &[(one, "4")]);
-    // Keywords and strings of the same name are the same, as are integers and doubles; nil is like nothing.
+    // Keywords and strings with the same name are equal, and so are integers and doubles; nil equals nothing.
     assert_eq!(
         project.eval("(let [r (flow/step :table :q {:op :query :table \"j\" :sort [:n]})] (mapv (juxt :n :m) (:rows r)))"),
         "[[1 10] [2 nil] [3 20] [4 nil]]"
     );
-    // The other way round, where the right side is made ready.
+    // The same with the sides exchanged, so that the right side is prepared.
     let turned = "{:op :materialize-join :on [{:left-field :y :right-field :b} {:left-field :d :right-field :l}]
         :left {:rows [{:y \"p\" :d 1.0M :m 1} {:y \":p\" :d 1M :m 2}]}
         :right {:rows [{:b :p :l 1 :n 10} {:b \":p\" :l 1 :n 20}]} :into {:table \"k\"}}";
@@ -168,7 +168,7 @@ fn materialize_join_into() {
             "the column `no` of the table `other` holds strings, and the join has integers",
         )],
     );
-    // Nothing of a join that failed is there.
+    // A failed join leaves nothing behind.
     assert_eq!(rows(&project, "other"), "[(\"text\")]");
 }
 
@@ -188,7 +188,7 @@ fn join_into() {
         "(juxt :key-fields :index-fields :partitioned?)",
         &[("{:op :schema :table \"parts\"}", "[[] [\"name\"] true]")],
     );
-    // What a column of the destination asks is asked of what is joined.
+    // The rules of the destination's columns apply to the joined rows.
     project.eval("(flow/step :table :it {:op :create :table \"strict\" :columns {:name {:type :enum :enum {:options [{:id \"ada\" :name \"Ada\"}]}} :total {:type :double :validation {:max 20}}}})");
     refuses(
         &project,
@@ -363,7 +363,7 @@ fn join_rows() {
     let one = "{:op :materialize-join :left {:rows [{:id 1 :a \"x\"}]} :right {:rows []} :on [{:left-field :id :right-field :id}] :into {:table \"j\"}}";
     check(&project, ":count", &[(one, "1")]);
     assert_eq!(rows(&project, "j"), "[(1 \"x\")]");
-    // The rows themselves leave no table behind.
+    // Rows as a side do not create a table.
     let found = project.eval("(let [r (flow/step :table :q {:op :query :table \"left\"})] r)");
     assert!(found.starts_with("E0620"), "{found}");
     refuses(

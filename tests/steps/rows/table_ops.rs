@@ -1,4 +1,4 @@
-//! The rows of `tests/coverage/table.tsv` on naming what is to be done, and on limits that are written in a flow.
+//! The rows of `tests/coverage/table.tsv` on naming operations, and on limits that are written in a flow.
 
 use super::table::{check, refuses};
 use crate::project::Project;
@@ -37,7 +37,7 @@ fn op() {
 fn delete_all() {
     let project = numbers();
     let delete = |which: &str| format!("{{:op :delete :table \"t\" {which}}}");
-    // Nothing goes by an oversight.
+    // No rows are removed by accident.
     refuses(
         &project,
         &[
@@ -67,7 +67,7 @@ fn replace_rows() {
             ("{:op :replace :table \"t\"}", "needs `:rows`"),
             (&replace("7"), "`:rows`"),
             (&replace("[7]"), "E0764"),
-            // What cannot be written does not take away what is there.
+            // Invalid rows do not remove existing ones.
             (&replace("[{:n 1} {:n \"x\"}]"), "E0623"),
         ],
     );
@@ -84,7 +84,7 @@ fn replace_rows() {
     );
 }
 
-/// The codes of what `check` finds in a query whose page has this limit.
+/// Returns the codes of the findings of `check` in a query whose page has this limit.
 fn found(project: &Project, limit: &str) -> Vec<String> {
     let text = format!(
         "(let [n 2] (flow/step :table :q {{:op :query :table \"t\" :page {{:limit {limit}}}}}))"
@@ -103,7 +103,7 @@ fn found(project: &Project, limit: &str) -> Vec<String> {
 #[test]
 fn literal_limits() {
     let project = numbers();
-    // What is written out is known to be wrong before anything runs.
+    // A literal limit is checked before anything runs.
     for limit in ["0", "-1", "1001", "\"ten\"", "1.5"] {
         let found = found(&project, limit);
         assert!(
@@ -114,7 +114,7 @@ fn literal_limits() {
     for limit in ["1", "1000", "n", "(inc n)"] {
         assert_eq!(found(&project, limit), [""; 0], "{limit}");
     }
-    // What is computed is looked at when it is known: the same bounds hold.
+    // A computed limit is checked with the same bounds once it is known.
     let computed = |n: &str| {
         project.eval(&format!(
             "(let [n {n}] (:count (flow/step :table :q {{:op :query :table \"t\" :page {{:limit (inc n)}}}})))"

@@ -1,4 +1,4 @@
-//! The rows of `tests/coverage/table.tsv` on asking: queries, pages, groups, figures, CSV.
+//! The rows of `tests/coverage/table.tsv` on reading: queries, pages, groups, metrics, CSV.
 
 use crate::project::Project;
 
@@ -19,7 +19,7 @@ fn orders() -> Project {
     project
 }
 
-/// Runs operations on the orders and compares what a function makes of each result; or a part of the error.
+/// Runs operations on the orders, and compares what a function makes of each result, or a part of the error.
 fn check(take: &str, cases: &[(&str, &str)]) {
     let project = orders();
     let mut failures = Vec::new();
@@ -164,7 +164,7 @@ fn get_row_row_id() {
             ("{:op :get-row :row-id \"5\"}", "!:row-id"),
             (
                 "{:op :get-row :row-id 5 :key {:id 5}}",
-                "!the row is named in two ways",
+                "!the row is chosen in more than one way",
             ),
         ],
     );
@@ -565,7 +565,7 @@ fn key() {
     get_row_key();
 }
 
-/// Runs one condition on the orders.
+/// Runs a query with one condition on the orders.
 fn chooses(condition: &str, ids: &str) {
     let config = format!("{{:op :query :where [{condition}]}}");
     check(IDS, &[(&config, ids)]);
@@ -681,7 +681,7 @@ fn where_not() {
     chooses("[\"not\" [:status := \"open\"]]", "[3 4 5]");
 }
 
-/// Computes one figure of all orders.
+/// Computes one metric over all orders.
 fn figure(metric: &str, value: &str) {
     let config = format!("{{:op :aggregate :metrics [{metric}]}}");
     check(
@@ -779,7 +779,7 @@ fn strings_or_keywords() {
 
 #[test]
 fn indexes() {
-    // That they are used is tested beside the store: `stores/sqlite/table/plans.rs`.
+    // A test beside the store shows that the indexes are used: `stores/sqlite/table/plans.rs`.
     check(
         "(fn [r] (:index-fields r))",
         &[("{:op :schema}", "[\"status\" \"amount\"]")],

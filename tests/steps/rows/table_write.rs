@@ -1,4 +1,4 @@
-//! The rows of `tests/coverage/table.tsv` on making tables and writing rows, and on the types of columns.
+//! The rows of `tests/coverage/table.tsv` on creating tables, writing rows, and the types of columns.
 
 use super::table::{check, refuses};
 use crate::project::Project;
@@ -14,7 +14,7 @@ fn table() {
             "[\"orders\" 1]",
         )],
     );
-    // A table is named by its name, its `res://` name, or what a step returned.
+    // A table is named by its name, its `res://` name, or the reference that a step returned.
     let ways = "(let [r (flow/step :table :a {:op :schema :table :orders})
                       count-of (fn [table] (:count (flow/step :table :q {:op :query :table table})))]
                   (mapv count-of [\"orders\" (:uri r) r {:ref (:uri r)} (:ref r) {:name \"orders\"} {:table \"orders\"}]))";
@@ -195,7 +195,7 @@ fn op_delete() {
             ("{:op :delete :table \"t\"}", "no row was chosen"),
             (
                 "{:op :delete :table \"t\" :all true :row-id 1}",
-                "the row is named in two ways",
+                "the row is chosen in more than one way",
             ),
         ],
     );
@@ -308,7 +308,7 @@ fn create_columns() {
     );
 }
 
-/// Cells that a column of a type takes, as they come back, and one that it does not.
+/// Cells that a column of a type accepts, as they are read back, and one that it refuses.
 fn holds(type_: &str, cells: &[(&str, &str)], bad: Option<&str>) {
     let project = Project::new();
     project.eval(&format!(

@@ -7,8 +7,8 @@ use crate::net::{Net, contains};
 use crate::project::Project;
 use crate::server::{events, reply};
 
-/// Renders over data that all cases share.
-fn shown(template: &str) -> String {
+/// Renders a template over data that all cases share.
+fn rendered(template: &str) -> String {
     let data = json!({
         "a": {"b": 1, "c-d": "x"}, "name": "Ada <a@b.c>", "items": ["x", "y", "z"],
         "people": [{"name": "Bo"}, {"name": "Cy"}], "prices": {"tea": 2, "jam": 3}, "yes": true,
@@ -23,7 +23,7 @@ fn shown(template: &str) -> String {
 #[track_caller]
 fn check(cases: &[(&str, &str)]) {
     for (template, expected) in cases {
-        assert_eq!(shown(template), *expected, "{template}");
+        assert_eq!(rendered(template), *expected, "{template}");
     }
 }
 
@@ -42,7 +42,7 @@ fn quiet() -> Net {
     )
 }
 
-/// A flow with these templates.
+/// Returns a flow with these templates.
 fn whole(templates: &str, body: &str) -> String {
     format!(
         "{{:slug :s :concurrency {{:type :singleton :on-new-version :supersede}}
@@ -50,7 +50,7 @@ fn whole(templates: &str, body: &str) -> String {
     )
 }
 
-/// What a check says about a flow with these templates.
+/// Returns the findings of `check` for a flow with these templates.
 fn checked(templates: &str, body: &str) -> String {
     Project::new().check(&whole(templates, body))
 }
@@ -157,7 +157,7 @@ fn if_block() {
         ),
         ("{{#if no}}a{{else if yes}}b{{else}}c{{/if}}", "b"),
     ]);
-    contains(&shown("{{#if yes}}a"), "not well formed");
+    contains(&rendered("{{#if yes}}a"), "not well formed");
 }
 
 #[test]
@@ -211,7 +211,7 @@ fn helper_truncate() {
         ("{{truncate text length=100}}", "a long sentence"),
     ]);
     contains(
-        &shown("{{truncate text length=-1}}"),
+        &rendered("{{truncate text length=-1}}"),
         "`truncate` needs a `length` of 0 or more",
     );
 }
@@ -238,7 +238,7 @@ fn helper_length() {
         "3 2 15 0",
     )]);
     contains(
-        &shown("{{length yes}}"),
+        &rendered("{{length yes}}"),
         "`length` needs a list, a map or a string",
     );
 }
@@ -249,7 +249,7 @@ fn helper_join() {
         "{{join items}}|{{join items separator=\" / \"}}|{{join empty}}",
         "x, y, z|x / y / z|",
     )]);
-    contains(&shown("{{join name}}"), "`join` needs a list");
+    contains(&rendered("{{join name}}"), "`join` needs a list");
 }
 
 #[test]
@@ -299,7 +299,7 @@ fn other_options() {
     );
 }
 
-/// Two models' answers, and a project that asks for them.
+/// The responses of two models, and a project that calls them.
 fn model() -> Net {
     let said = events(&[
         "{\"choices\":[{\"delta\":{\"content\":\"hi\"},\"finish_reason\":\"stop\"}]}",
@@ -363,7 +363,7 @@ fn llm_prompt_system_and_prompt() {
     assert_eq!(net.server.body(1)["messages"][1]["content"], "own");
 }
 
-/// There is no step for them yet: the definition takes them, and says so to who asks.
+/// No step supports them yet: the definition accepts them, and `check` reports that.
 #[track_caller]
 fn database(kind: &str, body: &str) {
     let template = format!("{{:id :t :type {kind} {body}}}");
@@ -428,7 +428,7 @@ fn missing_variable() {
             "",
             "E0757 the template `:t` uses `a`, which `:data` lacks | add it, or say what is written without it: `{{default a \"...\"}}`",
         ),
-        // Asked about first, computed, or of what stands around.
+        // Tested first, computed, or defined by a surrounding block.
         ("{{#if a}}{{a}}{{/if}}{{default b 1}}", ":data {}", ""),
         ("{{#if (eq a 1)}}{{a}}{{/if}}", ":data {}", ""),
         (
@@ -463,7 +463,7 @@ fn missing_variable() {
         ),
         "E0755 the flow has no template `:creat` | did you mean `:create`?",
     );
-    // Messages also name the flow's input.
+    // Messages can also use the flow's input.
     assert_eq!(
         checked(
             "{:id :t :type :notification :channels {:http {:connection :chat :json {:n \"{{n}}\"}}}}",
@@ -471,7 +471,7 @@ fn missing_variable() {
         ),
         ""
     );
-    // It runs all the same.
+    // The flow still runs.
     contains(
         &flow(
             &quiet(),

@@ -5,7 +5,7 @@ use flowstone_engine::json::from_json;
 use flowstone_lang::value::Value;
 use serde_json::Value as Json;
 
-/// Lines of a text.
+/// The lines of a text.
 #[derive(Debug, Default)]
 pub(super) struct Lines(Vec<String>);
 
@@ -21,7 +21,7 @@ impl Lines {
         }
     }
 
-    /// Adds a key with a vector, one item a line; nothing without items.
+    /// Adds a key with a vector, one item a line; adds nothing if there are no items.
     pub fn list(&mut self, key: &str, items: &[String]) {
         let Some((first, rest)) = items.split_first() else {
             return;
@@ -49,7 +49,7 @@ pub(super) fn keyword(name: &str) -> String {
     format!(":{name}")
 }
 
-/// Returns JSON as a literal of the language. Names of members are keywords where a keyword can have the name, else strings.
+/// Returns JSON as a literal of the language. Member names become keywords if possible, else strings.
 pub(super) fn edn(value: &Json) -> String {
     match value {
         Json::Null => "nil".to_owned(),

@@ -1,4 +1,4 @@
-//! A document that this project's journal does not know becomes a run of its own.
+//! Imports a document of a run that this project's journal does not have, as a new run.
 
 use flowstone_engine::ids::RunId;
 use flowstone_lang::value::Value;
@@ -17,10 +17,10 @@ const DEPTH_MAX: usize = 48;
 const STATUSES: &[&str] = &["complete", "failed", "running"];
 const PHASES: &[&str] = &["evaluating", "idle", "performing", "protocol"];
 
-/// Starts a run where a document stands.
+/// Starts a run at the position of a document.
 ///
 /// # Errors
-/// [`TreeError::NotFound`] without a document, and [`TreeError::BadDocument`] for one that is malformed.
+/// [`TreeError::NotFound`] if there is no document, and [`TreeError::BadDocument`] if it is malformed.
 pub(in super::super) async fn import(
     trees: &Trees<'_>,
     handle: &Handle,
@@ -52,7 +52,7 @@ fn had_gate(document: &Json) -> bool {
     trace.is_some_and(|trace| trace.iter().any(|entry| entry["kind"] == "protocol"))
 }
 
-/// Reads a document: its tree, and the state that the flow starts from.
+/// Reads a document: its tree, and the initial state of the flow.
 fn parsed(document: &Json) -> Result<(Tree, Value), String> {
     if document["schema_version"].as_u64() != Some(SCHEMA_VERSION) {
         let found = &document["schema_version"];
@@ -178,7 +178,7 @@ fn step(json: &Json) -> Result<Step, String> {
     }
 }
 
-/// Reads where the open request is: `{"path":[0,1],"step":0}`.
+/// Reads the position of the open request: `{"path":[0,1],"step":0}`.
 fn open_place(root: &Node, phase: &str, cursor: &str) -> Result<Value, String> {
     let wrong = || format!("cursor `{cursor}` names no step of phase {phase}");
     let parsed: Json = serde_json::from_str(cursor).map_err(|_| wrong())?;
@@ -235,7 +235,7 @@ fn counts(json: &Json, name: &str) -> Result<Value, String> {
     Ok(Value::map(entries.collect::<Result<Vec<_>, String>>()?))
 }
 
-/// Reads the entries of a trace; each has only texts.
+/// Reads the entries of a trace, whose members are texts.
 fn trace(json: &Json) -> Result<Value, String> {
     let wrong = || "trace must be a list of entries with texts".to_owned();
     let entries = json.as_array().ok_or_else(wrong)?;

@@ -73,8 +73,8 @@ pub struct ConnectionsPrices {
 
 /// Tests connections, and shows which servers answer
 ///
-/// Asks a model for a few tokens, an HTTP API for its base address, and an MCP server for its greeting. The exit code
-/// is 1 if one fails.
+/// Requests a few tokens from a model, the base address of an HTTP API, and the handshake of an MCP server. The exit
+/// code is 1 if one fails.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   flowstone connections test
@@ -113,7 +113,7 @@ pub struct Bound {
 }
 
 impl Bound {
-    /// Returns what a run stores of it.
+    /// Returns the part that a run stores.
     pub fn bindings(&self) -> Bindings {
         let profile = self
             .profile

@@ -22,7 +22,7 @@ pub enum GraphCommand {
     Validate(GraphValidate),
 }
 
-/// Prints the flow that a graph spec is run as
+/// Prints the flow that a graph spec is compiled to
 ///
 /// The flow uses the project's tools and model connections. Save it as a flow file to continue in Clojure.
 #[derive(Debug, Args)]
@@ -48,9 +48,9 @@ pub struct GraphEject {
   flowstone graph schema > graph-spec.schema.json")]
 pub struct GraphSchema {}
 
-/// Reports everything that is wrong with a graph spec
+/// Reports all problems of a graph spec
 ///
-/// Warnings say what the project lacks for it, such as tools and models.
+/// Warnings name what the project lacks for it, such as tools and models.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   flowstone graph validate agent.json

@@ -27,8 +27,8 @@ pub enum JobsCommand {
 
 /// Claims queued jobs under a lease: the highest priority first, then the oldest
 ///
-/// Prints each job with the token of its lease, which `progress`, `complete` and `fail` need. A worker that does not report
-/// before the lease is over loses the job, which is queued again.
+/// Prints each job with the token of its lease, which `progress`, `complete` and `fail` need. If a worker does not
+/// report before the lease ends, it loses the job, and the job is queued again.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   flowstone jobs claim --type image
@@ -39,7 +39,7 @@ pub struct JobsClaim {
     #[arg(long = "type", value_name = "TYPE", required = true)]
     pub types: Vec<String>,
 
-    /// Name of the worker, for people who look at the jobs
+    /// Name of the worker, shown with its jobs
     #[arg(
         long,
         value_name = "NAME",
@@ -83,7 +83,7 @@ pub struct JobsComplete {
     #[arg(long, value_name = "TOKEN")]
     pub lease: Option<String>,
 
-    /// What the `:job` step gets under `:result`: JSON or EDN, `@file`, or `-`
+    /// The `:result` that the `:job` step returns: JSON or EDN, `@file`, or `-`
     #[arg(long, value_name = "JSON|EDN|@FILE|-", allow_hyphen_values = true)]
     pub result: Option<String>,
 
@@ -91,8 +91,8 @@ pub struct JobsComplete {
     #[arg(long)]
     pub no_changes: bool,
 
-    /// A file with a list of up to 100 maps with `id`, `lease`, `result` and `status`; all are completed in one transaction,
-    /// each for itself
+    /// A file with a list of up to 100 maps with `id`, `lease`, `result` and `status`; all are completed in one
+    /// transaction, and each can fail independently
     #[arg(
         long,
         value_name = "FILE",
@@ -122,11 +122,11 @@ pub struct JobsFail {
     #[arg(long, value_name = "TOKEN")]
     pub lease: String,
 
-    /// What went wrong
+    /// The error message
     #[arg(long, value_name = "TEXT")]
     pub message: String,
 
-    /// A keyword for flows that tell errors apart
+    /// The kind of the error, a keyword that flows can check
     #[arg(long, value_name = "NAME")]
     pub kind: Option<String>,
 
@@ -134,7 +134,7 @@ pub struct JobsFail {
     #[arg(long, value_name = "JSON|EDN|@FILE|-", allow_hyphen_values = true)]
     pub data: Option<String>,
 
-    /// End the job at once: another attempt would fail too
+    /// End the job at once, because another attempt would fail too
     #[arg(long)]
     pub no_retry: bool,
 
@@ -173,7 +173,7 @@ pub struct JobsList {
     #[arg(long, value_name = "N", default_value_t = 100)]
     pub limit: usize,
 
-    /// Begin after this job, the last one of the page before
+    /// Continue after this job, the last one of the previous page
     #[arg(long, value_name = "ID")]
     pub after: Option<String>,
 
@@ -187,7 +187,7 @@ pub struct JobsList {
 
 /// Reports that the worker of a job is still at work, and extends its lease from now on
 ///
-/// Prints until when the lease lasts, and whether the worker should stop because the job was cancelled.
+/// Prints when the lease ends, and whether the worker should stop because the job was cancelled.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   flowstone jobs progress j1 --lease TOKEN
@@ -200,11 +200,11 @@ pub struct JobsProgress {
     #[arg(long, value_name = "TOKEN")]
     pub lease: String,
 
-    /// How far the work is: JSON or EDN, `@file`, or `-`
+    /// The progress of the work: JSON or EDN, `@file`, or `-`
     #[arg(long, value_name = "JSON|EDN|@FILE|-", allow_hyphen_values = true)]
     pub progress: Option<String>,
 
-    /// How long the lease lasts from now on, from 5s to 1h [default: as it was claimed]
+    /// Duration of the extended lease, from 5s to 1h [default: as claimed]
     #[arg(long, value_name = "DURATION", value_parser = crate::cli::duration::parse)]
     pub extend: Option<Duration>,
 
@@ -216,7 +216,7 @@ pub struct JobsProgress {
     pub json: bool,
 }
 
-/// Shows one job: its payload, its worker, its progress and how it ended
+/// Shows one job: its payload, its worker, its progress and its outcome
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   flowstone jobs show j1

@@ -12,8 +12,8 @@ use crate::mcp::ToolSet;
 /// Offers flows and the project to a client of the Model Context Protocol, on standard input and output
 ///
 /// A client, such as a coding agent, starts this command and sees each flow with an interface of kind `:mcp` as a tool,
-/// beside tools that look at the project. Runs are executed by this process, as by `flowstone serve`; they survive its
-/// end. The client has the owner's rights, or those of `--scope`.
+/// beside tools for inspecting the project. Runs are executed by this process, as by `flowstone serve`; they survive
+/// its end. The client has the owner's rights, or those of `--scope`.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   flowstone mcp
@@ -21,15 +21,15 @@ use crate::mcp::ToolSet;
   flowstone mcp --tools tree
   flowstone mcp team/flows")]
 pub struct Mcp {
-    /// Flow files, or folders of flow files, that are offered [default: flows/ in the project]
+    /// Flow files, or folders of flow files, to offer [default: flows/ in the project]
     #[arg(value_name = "PATH", value_hint = ValueHint::AnyPath)]
     pub paths: Vec<PathBuf>,
 
-    /// What the client may do; may be repeated [default: everything]
+    /// A right of the client; may be repeated [default: all]
     #[arg(long = "scope", value_enum, value_name = "SCOPE")]
     pub scopes: Vec<Right>,
 
-    /// The tools that the client is offered; may be repeated [default: flows and workspace, and tree if the project has tree
+    /// The tools to offer the client; may be repeated [default: flows and workspace, and tree if the project has tree
     /// files in `trees` or `flows`]
     #[arg(long, value_enum, value_name = "SET")]
     pub tools: Vec<ToolSet>,

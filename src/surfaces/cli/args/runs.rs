@@ -219,11 +219,11 @@ pub struct RunsEvents {
     pub json: bool,
 }
 
-/// Prints the spans of a run, as its journal has them
+/// Prints the spans of a run, which are derived from its journal
 ///
-/// A running process sends spans to a collector by itself, where `OTEL_EXPORTER_OTLP_ENDPOINT` names one. This command shows
-/// the same spans, also without a collector, and can send them again: what a killed process had not sent yet is missing in
-/// the collector, not in the journal.
+/// A running process sends its spans to the collector that `OTEL_EXPORTER_OTLP_ENDPOINT` names, if it is set. This
+/// command shows the same spans without a collector, and can send them again: spans that a killed process could not
+/// send are missing in the collector, but not in the journal.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   flowstone runs spans r3
@@ -233,14 +233,14 @@ pub struct RunsSpans {
     /// The run's id, or the beginning of the id
     pub id: String,
 
-    /// Send them to the collector that the environment names
+    /// Send them to the collector that `OTEL_EXPORTER_OTLP_ENDPOINT` names
     #[arg(long)]
     pub send: bool,
 
     #[command(flatten)]
     pub home: Home,
 
-    /// Print one JSON object; spans are as in the JSON of OTLP
+    /// Print one JSON object, with the spans in the JSON format of OTLP
     #[arg(long)]
     pub json: bool,
 }
@@ -379,7 +379,7 @@ pub struct RunsShow {
 /// Shows the progress of runs
 ///
 /// Without an id, shows all unfinished runs; with one, the steps of that run until it ends. Press q or Ctrl-C to leave.
-/// If the terminal cannot redraw lines, each change is printed on a line of its own.
+/// If the terminal cannot redraw lines, each change is printed on a separate line.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   flowstone runs watch

@@ -1,4 +1,4 @@
-//! What may be typed after `schedules`.
+//! Arguments of `flowstone schedules`.
 
 use clap::{Args, Subcommand};
 

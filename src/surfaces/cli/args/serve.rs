@@ -10,10 +10,10 @@ use super::{Home, Permits, RunLimits};
 
 /// Executes due runs: schedules, timers, answered waits, interrupted runs
 ///
-/// Executes every run of the project that is due, whichever command started it, so the commands need not wait for each
-/// other. With `--listen`, it also answers HTTP requests; each needs a token, and the first start writes the owner's token
-/// to `.flowstone/owner.token`. Ctrl-C or SIGTERM ends it in order: effects in progress are finished, and every run resumes later from its
-/// last finished step.
+/// Executes every due run of the project, whichever command started it, so that commands do not have to wait for each
+/// other. With `--listen`, it also answers HTTP requests; each needs a token, and the first start writes the owner's
+/// token to `.flowstone/owner.token`. Ctrl-C or SIGTERM ends it in order: effects in progress are finished, and every
+/// run resumes later from its last finished step.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   flowstone serve
@@ -21,12 +21,11 @@ use super::{Home, Permits, RunLimits};
   flowstone serve --threads 2 --json >> worker.log
   flowstone serve --until-idle")]
 pub struct Serve {
-    /// Flow files, or folders of flow files, that are served and whose schedules start runs [default: flows/ in the
-    /// project]
+    /// Flow files, or folders of flow files, to serve; their schedules start runs [default: flows/ in the project]
     #[arg(value_name = "PATH", value_hint = ValueHint::AnyPath)]
     pub paths: Vec<PathBuf>,
 
-    /// Also serve the HTTP API, links and webhooks on this address; port 0 takes a free one
+    /// Also serve the HTTP API, links and webhooks on this address; port 0 chooses a free one
     #[arg(long, value_name = "ADDRESS:PORT")]
     pub listen: Option<SocketAddr>,
 

@@ -72,7 +72,7 @@ pub struct StepsSchema {
     pub result: bool,
 }
 
-/// Performs one step, as a run of its own
+/// Performs one step, in a separate run
 ///
 /// The config is JSON or EDN: inline, in a file (`@config.edn`) or on standard input (`-`). Its keys may be spelled as
 /// in flows, in snake_case or in camelCase. The run is journaled like any other: `flowstone runs show` shows it.

@@ -32,7 +32,7 @@ pub enum TreeCommand {
   flowstone tree next run.json
   flowstone tree next release-4 --json")]
     Next(TreeOn),
-    /// Begins the tree again, with an empty trace and the stores of the start
+    /// Restarts the tree, with an empty trace and the initial stores
     #[command(after_help = "Example:
   flowstone tree reset run.json")]
     Reset(TreeOn),
@@ -70,7 +70,7 @@ pub struct TreeCheck {
     pub json: bool,
 }
 
-/// Prints the flow that runs a tree, to keep and change as a flow of its own
+/// Prints the flow that runs a tree, to save and edit as an ordinary flow
 #[derive(Debug, Args)]
 #[command(after_help = "Example:
   flowstone tree eject release.yaml > flows/release.edn")]

@@ -1,4 +1,4 @@
-//! `flowstone flows list`, `show` and `versions`: the flows of a project as a server answers them.
+//! `flowstone flows list`, `show` and `versions`: the flows of a project, in the form of a server's responses.
 
 use std::path::PathBuf;
 
@@ -21,7 +21,7 @@ use crate::json::{flow_json, flow_summary_json, ok, version_json};
 
 /// The code of a flow that does not exist.
 const NO_FLOW: &str = "E1014";
-/// How many digits of a version are shown in a table; as many name it.
+/// Number of digits of a version in a table, which are enough to name it.
 const VERSION: usize = 12;
 
 /// Opens the engine with the flows in files and folders.
@@ -64,7 +64,7 @@ pub(super) fn list(args: &FlowsList, app: &dyn App) -> Result<Exit, Report> {
     Ok(Exit::Completed)
 }
 
-/// Prints flows, as the API answers them.
+/// Prints flows, in the form of the API.
 pub fn tell_list(flows: Vec<Json>, as_json: bool) {
     if as_json {
         output::json(&json!({"ok": true, "flows": flows, "next": null}));
@@ -120,7 +120,7 @@ pub(super) fn show(args: &FlowsShow, app: &dyn App) -> Result<Exit, Report> {
     Ok(Exit::Completed)
 }
 
-/// Prints a flow, as the API answers it.
+/// Prints a flow, in the form of the API.
 pub fn tell(flow: Json, as_json: bool) {
     match as_json {
         true => output::json(&ok(flow)),
@@ -237,7 +237,7 @@ pub(super) fn versions(args: &FlowsVersions, app: &dyn App) -> Result<Exit, Repo
     Ok(Exit::Completed)
 }
 
-/// Prints the versions of a flow, as the API answers them.
+/// Prints the versions of a flow, in the form of the API.
 pub fn tell_versions(versions: Vec<Json>, as_json: bool) {
     if as_json {
         output::json(&json!({"ok": true, "versions": versions, "next": null}));

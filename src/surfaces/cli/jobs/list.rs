@@ -1,4 +1,4 @@
-//! The subcommands that look at jobs.
+//! The subcommands that show jobs.
 
 use flowstone_engine::ports::{JobQuery, JobRow};
 use flowstone_engine::{codec, jobs::JobPage};

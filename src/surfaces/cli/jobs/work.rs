@@ -1,4 +1,4 @@
-//! The subcommands of workers. They only store what a worker says; the runs that wait are resumed by `serve`.
+//! The subcommands of workers. They only store the worker's report; `serve` resumes the runs that wait for it.
 
 use flowstone_engine::jobs::{ClaimOptions, JobEnd, JobFailure};
 use flowstone_engine::json::items;
@@ -39,7 +39,7 @@ pub(super) fn claim(args: &JobsClaim, app: &dyn App) -> Result<Exit, Report> {
     Ok(Exit::Completed)
 }
 
-/// Prints jobs that were claimed, with their leases.
+/// Prints claimed jobs with their leases.
 pub fn claim_table(jobs: &[JobRow]) {
     if jobs.is_empty() {
         output::note("no job of this type is queued");
@@ -110,7 +110,7 @@ pub(super) fn complete(args: &JobsComplete, app: &dyn App) -> Result<Exit, Repor
     let job = ask(&args.home, app, async |engine| {
         engine.complete_job(id, &end).await
     })?;
-    Ok(told(&job, args.json))
+    Ok(print_ended(&job, args.json))
 }
 
 fn complete_many(args: &JobsComplete, app: &dyn App) -> Result<Exit, Report> {
@@ -203,10 +203,10 @@ pub(super) fn fail(args: &JobsFail, app: &dyn App) -> Result<Exit, Report> {
     let job = ask(&args.home, app, async |engine| {
         engine.fail_job(&args.id, &failure).await
     })?;
-    Ok(told(&job, args.json))
+    Ok(print_ended(&job, args.json))
 }
 
-fn told(job: &JobRow, as_json: bool) -> Exit {
+fn print_ended(job: &JobRow, as_json: bool) -> Exit {
     match as_json {
         true => output::json(&json!({"ok": true, "job": job_json(job)})),
         false => print_end(job),

@@ -6,7 +6,7 @@ use std::time::Instant;
 use flowstone_engine::ids::{RunId, StepPath};
 use indicatif::ProgressBar;
 
-/// From this many branches on, their end is reported on a line of its own.
+/// From this many branches on, their end is reported on a separate line.
 const MANY: usize = 8;
 
 /// The active branches, by run and path.

@@ -1,4 +1,4 @@
-//! The commands that can ask a server. Each prints what it prints without one.
+//! The commands that can use a server. Each prints the same as without one.
 
 use std::path::Path;
 
@@ -23,7 +23,8 @@ use crate::cli::tokens::TokensCommand;
 use crate::cli::{output, schedules, search};
 use crate::json::ok;
 
-/// Performs a command on a server. `None`: the command has nothing to do with a project's stores, and is performed here.
+/// Performs a command on a server. `None` if the command does not use a project's stores, and must be performed
+/// locally.
 pub fn perform(command: &Command, address: &str, options: &ServerOptions) -> Option<Exit> {
     let is_explicit = options.server.is_some();
     let (as_json, done) = match command {
@@ -300,7 +301,7 @@ fn url(remote: &Remote, args: &ResourcesUrl) -> Result<Exit, Report> {
     Ok(link(made, args.output.json))
 }
 
-/// Prints a link that was made.
+/// Prints a link that was created.
 pub(super) fn link(made: Value, as_json: bool) -> Exit {
     match as_json {
         true => output::json(&ok(made)),

@@ -40,7 +40,7 @@ pub(super) fn perform(remote: &Remote, command: &FlowsCommand) -> Result<Exit, R
     Ok(Exit::Completed)
 }
 
-/// Refuses paths: a server has flows of its own.
+/// Refuses paths, because a server has its own flows.
 fn own_flows(has_no_paths: bool) -> Result<(), Report> {
     match has_no_paths {
         true => Ok(()),
@@ -96,8 +96,8 @@ pub(super) fn check(remote: &Remote, args: &Check) -> Result<Exit, Report> {
     })
 }
 
-/// Returns the slug of the flow in a file. Of a text with errors it is what follows the first `:slug`, or else the name of
-/// the file.
+/// Returns the slug of the flow in a file. If the text has errors, it is the name after the first `:slug`, or else the
+/// name of the file.
 fn slug(file: &Path, name: &str, text: &str) -> Result<String, Report> {
     if let Some(loaded) = load(&Session::new(), file, name).loaded {
         return Ok(loaded.flow.slug.to_string());

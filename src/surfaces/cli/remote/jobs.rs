@@ -60,7 +60,7 @@ fn progress(remote: &Remote, args: &JobsProgress) -> Result<Exit, Report> {
     }
     let extended = remote.post(&["jobs", &args.id, "progress"], &body)?;
     if args.json {
-        // The mark of success is the last member, as without a server.
+        // The member `ok` is the last one, as without a server.
         let mut shown = extended;
         shown["ok"] = json!(true);
         output::json(&shown);
@@ -79,7 +79,7 @@ fn complete(remote: &Remote, args: &JobsComplete) -> Result<Exit, Report> {
         let given = input::read_file(file)?;
         let jobs = to_exact_json(&given).unwrap_or_default();
         let ended = remote.post(&["jobs", "complete"], &json!({ "jobs": jobs }))?;
-        return Ok(told_many(ended, args.json));
+        return Ok(print_ended_jobs(ended, args.json));
     }
     let mut body = json!({"lease": args.lease});
     if args.no_changes {
@@ -90,11 +90,11 @@ fn complete(remote: &Remote, args: &JobsComplete) -> Result<Exit, Report> {
     }
     let id = args.id.as_deref().unwrap_or_default();
     let ended = remote.post(&["jobs", id, "complete"], &body)?;
-    Ok(told(&ended, args.json))
+    Ok(print_ended(&ended, args.json))
 }
 
 /// Reports jobs that were ended together.
-fn told_many(ended: Value, as_json: bool) -> Exit {
+fn print_ended_jobs(ended: Value, as_json: bool) -> Exit {
     let jobs = ended["jobs"].as_array().cloned().unwrap_or_default();
     let is_ok = jobs.iter().all(|job| job["error"].is_null());
     if as_json {
@@ -124,10 +124,10 @@ fn fail(remote: &Remote, args: &JobsFail) -> Result<Exit, Report> {
     }
     let body = json!({"lease": args.lease, "error": error, "retry": !args.no_retry});
     let ended = remote.post(&["jobs", &args.id, "fail"], &body)?;
-    Ok(told(&ended, args.json))
+    Ok(print_ended(&ended, args.json))
 }
 
-fn told(ended: &Value, as_json: bool) -> Exit {
+fn print_ended(ended: &Value, as_json: bool) -> Exit {
     match as_json {
         true => output::json(&json!({"ok": true, "job": ended})),
         false => print_end(&job(ended)),

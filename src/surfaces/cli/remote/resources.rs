@@ -1,4 +1,4 @@
-//! `flowstone resources` against a server: showing, reading, storing and deleting one.
+//! `flowstone resources` against a server: shows, reads, stores and deletes resources.
 
 use std::fs;
 use std::path::Path;
@@ -15,7 +15,7 @@ use crate::cli::report::Report;
 use crate::cli::resources::render::facts;
 use crate::json::ok;
 
-/// Returns the resource of a name.
+/// Returns the resource with a name.
 fn find(remote: &Remote, one: &OneResource) -> Result<Value, Report> {
     let query = [
         ("prefix", one.uri.clone()),

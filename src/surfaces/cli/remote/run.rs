@@ -1,4 +1,4 @@
-//! `flowstone run` against a server, and what follows a run there until it ends or waits for somebody.
+//! `flowstone run` against a server, and following a run there until it ends or waits for an answer.
 
 use std::path::Path;
 use std::thread;
@@ -26,12 +26,12 @@ use crate::cli::runs::fork::RunsFork;
 use crate::cli::{ask, input, output};
 use crate::json::ok;
 
-/// How long a request waits for the end of a run. It is then repeated.
+/// How long a request waits for the end of a run before it is repeated.
 const WAIT: &str = "60s";
-/// The pause between two looks at a run.
+/// The pause between two polls of a run.
 const PAUSE: Duration = Duration::from_millis(300);
 
-/// Refuses options that are about executing a run in this process.
+/// Refuses options for executing a run in this process.
 pub(super) fn plain(limits: &RunLimits, permits: &Permits) -> Result<(), Report> {
     if limits.max_memory.is_some() {
         return Err(local_only("`--max-memory`"));
@@ -110,8 +110,8 @@ pub(super) fn run(remote: &Remote, args: &Run) -> Result<Exit, Report> {
     }
 }
 
-/// Returns the slug of a flow and the version that the server must serve, both from its file. Without such a file, the
-/// argument is the slug, and any version will do.
+/// Returns the slug of a flow and the version that the server must serve, both from its file. If there is no such file,
+/// the argument is the slug, and any version is accepted.
 fn flow(file: &Path) -> Result<(String, Option<String>), Report> {
     let name = file.display().to_string();
     if !file.is_file() {
@@ -236,7 +236,7 @@ pub(super) fn schedule(remote: &Remote, args: &SchedulesRun) -> Result<Exit, Rep
     follow(remote, run, &args.show)
 }
 
-/// Waits until a run ends, or waits for somebody.
+/// Waits until a run ends, or waits for an answer.
 fn follow(remote: &Remote, mut run: Value, show: &Show) -> Result<Exit, Report> {
     loop {
         let id = rows::text(&run, "id");
@@ -257,7 +257,7 @@ fn follow(remote: &Remote, mut run: Value, show: &Show) -> Result<Exit, Report> 
     }
 }
 
-/// Prints how a run ended, or what it waits for, as the commands that execute runs do.
+/// Prints the outcome of a run, or its open waits, in the form of commands that execute runs.
 fn tell(remote: &Remote, run: &Value, as_json: bool) -> Result<Exit, Report> {
     let id = rows::text(run, "id");
     let status = rows::text(run, "status");

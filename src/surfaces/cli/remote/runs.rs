@@ -101,12 +101,12 @@ fn diff(remote: &Remote, args: &RunsDiff) -> Result<Exit, Report> {
     Ok(differences::tell(diff, args))
 }
 
-/// Prints the journal. With `--follow`, asks for more until the run ends.
+/// Prints the journal. With `--follow`, polls for more until the run ends.
 fn events(remote: &Remote, args: &RunsEvents) -> Result<Exit, Report> {
     let interrupt = args.follow.then(Interrupt::listen);
     let mut after = args.after;
     loop {
-        // The row is read first: entries that come before the end of the run are then on the pages.
+        // The row is read first, so that the pages contain all entries from before the end of the run.
         let run = match args.follow {
             true => remote.get(&["runs", &args.id], &[])?,
             false => Value::Null,

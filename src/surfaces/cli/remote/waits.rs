@@ -50,8 +50,8 @@ fn list(remote: &Remote, args: &WaitsList) -> Result<Exit, Report> {
     Ok(Exit::Completed)
 }
 
-/// Returns the id of the open wait that has this key, or else the text itself. The API takes whole ids only. A token that
-/// may not list waits names them by their ids.
+/// Returns the id of the open wait that has this key, or else the text itself. The API takes only complete ids. A token
+/// that may not list waits must name them by their ids.
 fn whole_id(remote: &Remote, typed: &str) -> String {
     let filters = [("key", typed.to_owned())];
     let found = remote.pages(&["waits"], "waits", &filters, 0);
@@ -123,7 +123,7 @@ fn event(remote: &Remote, args: &WaitsEvent) -> Result<Exit, Report> {
     send(remote, &args.answer, "events", &body)
 }
 
-/// Refuses options that only the project's own stores understand: on a server, the token says who decides.
+/// Refuses options that need the project's own stores: on a server, the token determines who answers.
 fn check(args: &Answer) -> Result<(), Report> {
     match (&args.caller, args.roles.is_empty(), args.no_resume) {
         (Some(_), ..) => Err(local_only("`--as`")),
@@ -143,7 +143,7 @@ fn decide(
     let id = whole_id(remote, id);
     let decided = remote.post(&["waits", &id, decision], &without_nulls(body))?;
     let run = decided["run"]["id"].as_str().unwrap_or_default();
-    told(
+    print_result(
         args,
         &format!("answered; the server continues the run {run}"),
         &[run],
@@ -166,12 +166,12 @@ fn send(remote: &Remote, args: &Answer, what: &str, body: &Value) -> Result<Exit
         output::note(&format!("{wait} stays open: {reason}"));
     }
     if sent["kept"] == true {
-        told(args, "no wait is open for it yet; it is kept", &[]);
+        print_result(args, "no wait is open for it yet; it is kept", &[]);
     } else if sent["deduped"] == true {
-        told(args, "it was delivered before; nothing was done", &[]);
+        print_result(args, "it was delivered before; nothing was done", &[]);
     } else {
         let named = runs.join(" ");
-        told(
+        print_result(
             args,
             &format!("answered; the server continues {named}"),
             &runs,
@@ -180,11 +180,11 @@ fn send(remote: &Remote, args: &Answer, what: &str, body: &Value) -> Result<Exit
     Ok(Exit::Completed)
 }
 
-fn told(args: &Answer, words: &str, runs: &[&str]) {
+fn print_result(args: &Answer, message: &str, runs: &[&str]) {
     if args.show.json {
-        output::json(&json!({"ok": true, "message": words, "runs": runs}));
+        output::json(&json!({"ok": true, "message": message, "runs": runs}));
     } else if !args.show.quiet {
-        output::note(words);
+        output::note(message);
     }
 }
 

@@ -48,13 +48,13 @@ async fn list(engine: &Engine, args: &ResourcesList) -> Result<ResourcePage, Eng
     Ok(engine.stores().resources.list(query).await?)
 }
 
-/// Returns a page as the API answers it.
+/// Returns a page, in the form of the API.
 pub(super) fn page_json(page: &ResourcePage) -> Json {
     let rows: Vec<Json> = page.rows.iter().map(resource_json).collect();
     json!({"resources": rows, "next": page.next})
 }
 
-/// Prints a page, as the API answers it.
+/// Prints a page, in the form of the API.
 pub fn tell(page: Json, as_json: bool) {
     if as_json {
         output::json(&ok(page));

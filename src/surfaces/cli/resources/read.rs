@@ -149,7 +149,7 @@ async fn paged(
         let page = [("limit", Value::from(count))];
         let next = cursor.take().map(|cursor| ("cursor", cursor));
         let page: Vec<(&str, Value)> = page.into_iter().chain(next).collect();
-        // A table query has its page options in a map of its own.
+        // A table query has its page options in a separate map.
         let page = match kind {
             "table" => {
                 let mode = ("mode", Value::keyword("cursor"));

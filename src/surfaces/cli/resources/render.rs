@@ -5,7 +5,7 @@ use serde_json::Value as Json;
 use crate::cli::rows::{list, maybe, text};
 use crate::cli::runs::size;
 
-/// Returns the metadata of a resource, as the API answers it, for a person: one item per line.
+/// Returns the metadata of a resource, in the form of the API, for a person: one item per line.
 pub fn facts(row: &Json) -> String {
     let search = &row["searchIndex"];
     let tags = search.is_object().then(|| {

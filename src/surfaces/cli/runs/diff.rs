@@ -36,7 +36,7 @@ pub fn values(args: &RunsDiff) -> Values {
     }
 }
 
-/// Prints differences, as the API answers them.
+/// Prints differences, in the form of the API.
 pub fn tell(diff: Json, args: &RunsDiff) -> Exit {
     let is_same = diff["same"] == true;
     if args.json {

@@ -70,7 +70,7 @@ pub fn values(as_json: bool) -> Values {
     }
 }
 
-/// Prints an entry, as the API answers it.
+/// Prints an entry, in the form of the API.
 pub fn print(entry: &Json, as_json: bool) {
     match as_json {
         true => output::json_line(entry),

@@ -83,7 +83,7 @@ async fn follow(
             FeedState::Ended => return Ok(Exit::Completed),
             FeedState::Open if !args.follow => return Ok(Exit::Completed),
             FeedState::Open if interrupt.is_set() => return Ok(Exit::Interrupted),
-            // Either there is news, or Ctrl-C is looked for again.
+            // Either there is news, or Ctrl-C is checked again.
             FeedState::Open => {
                 let _ = tokio::time::timeout(CHECK_EVERY, news.changed()).await;
             }

@@ -75,7 +75,7 @@ impl Page {
     }
 }
 
-/// A list of runs that is being printed, from what the API answers or would answer.
+/// A list of runs to print, in the form of the API.
 pub struct RunTable<'a> {
     args: &'a RunsList,
     now_ms: i64,

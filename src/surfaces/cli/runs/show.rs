@@ -1,4 +1,4 @@
-//! `flowstone runs show`: prints one run with its steps, as the API answers them.
+//! `flowstone runs show`: prints one run with its steps, in the form of the API.
 
 mod conversation;
 mod one_step;
@@ -49,7 +49,7 @@ pub fn values(args: &RunsShow) -> Values {
     }
 }
 
-/// Prints a run, or one step of it, as the API answers it.
+/// Prints a run, or one step of it, in the form of the API.
 pub fn tell(shown: Json, args: &RunsShow) {
     match (&args.step, args.json) {
         (_, true) => output::json(&ok(shown)),
@@ -125,7 +125,7 @@ fn describe_json(run: &Json, full: bool) -> String {
     out
 }
 
-/// Describes a child. Of one that the caller does not reach, only id and status are known.
+/// Describes a child run. If the caller has no access to it, only its id and status are known.
 fn child_line(child: &Json) -> String {
     let status = state_text(child);
     let names = [Some(text(child, "id")), maybe(child, "flow"), Some(status)];
@@ -133,7 +133,7 @@ fn child_line(child: &Json) -> String {
     format!("child   {}\n", names.join("  "))
 }
 
-/// Returns what follows the steps: compensations, log lines, open questions and the result.
+/// Returns the lines after the steps: compensations, log lines, open questions and the result.
 fn endings(run: &Json) -> String {
     let mut out = String::new();
     for compensation in list(run, "undone") {

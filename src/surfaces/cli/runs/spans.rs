@@ -1,4 +1,4 @@
-//! `flowstone runs spans`: the spans of a run, made of its journal.
+//! `flowstone runs spans`: prints the spans of a run, which are derived from its journal.
 
 use flowstone_engine::ports::{FinishedSpan, SpanValue};
 use serde_json::json;
@@ -15,7 +15,7 @@ use crate::telemetry::{self, SendError};
 const NO_ENDPOINT: &str = "E1110";
 const NOT_TAKEN: &str = "E1111";
 
-/// Prints the spans, and sends them where that is asked for.
+/// Prints the spans, and sends them if requested.
 pub(super) fn run(args: &RunsSpans, app: &dyn App) -> Result<Exit, Report> {
     let spans = ask(app, &args.home, async |engine| {
         let run = engine.find_run(&args.id).await?.id;

@@ -1,4 +1,4 @@
-//! `flowstone runs url`: makes a link to the page of a run.
+//! `flowstone runs url`: creates a link to the page of a run.
 
 use clap::Args;
 use serde_json::json;
@@ -34,7 +34,7 @@ pub struct RunsUrl {
     pub json: bool,
 }
 
-/// Makes the link.
+/// Creates the link.
 pub(super) fn run(args: &RunsUrl, app: &dyn App) -> Result<Exit, Report> {
     let (url, expires_ms) = ask(app, &args.home, async |engine| {
         let run = engine.find_run(&args.id).await?.id;

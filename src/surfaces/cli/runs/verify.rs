@@ -28,7 +28,7 @@ pub struct RunsVerify {
     pub json: bool,
 }
 
-/// Checks the project's data, and reports what is wrong.
+/// Checks the project's data, and reports all flaws.
 pub(super) fn run(args: &RunsVerify, app: &dyn App) -> Result<Exit, Report> {
     let found = ask(app, &args.home, async |engine| engine.verify_stores().await)?;
     match args.json {

@@ -61,7 +61,7 @@ pub(super) fn run(args: &RunsWatch, app: &dyn App) -> Result<Exit, Report> {
                 None => {
                     let runs = live(engine, args.limit).await?;
                     if screen.keys.is_some() {
-                        steps.look(engine, &runs).await?;
+                        steps.poll(engine, &runs).await?;
                         screen.all(&runs, &steps, now_ms);
                     } else {
                         tell_changes(engine, &runs, &mut seen).await?;
@@ -210,7 +210,7 @@ impl Steps {
     }
 
     /// Reads the events of the runs since the last poll.
-    async fn look(&mut self, engine: &Engine, runs: &[RunSummary]) -> Result<(), EngineError> {
+    async fn poll(&mut self, engine: &Engine, runs: &[RunSummary]) -> Result<(), EngineError> {
         self.0.retain(|id, _| runs.iter().any(|run| run.id == *id));
         for run in runs {
             let place = self.0.entry(run.id.clone()).or_default();

@@ -21,7 +21,7 @@ use crate::cli::runtime::Runtime;
 use crate::http::{self, Backend, Door, ServeFailure, ServeOptions};
 use crate::metrics::Metrics;
 
-/// Threads that answer requests; runs have threads of their own.
+/// Threads that answer requests; runs are executed on other threads.
 pub(in crate::cli) const API_THREADS: usize = 2;
 
 /// The application behind the server.
@@ -57,7 +57,7 @@ pub(super) fn listen(
     lines: &Lines,
     work: impl FnOnce() -> Result<Served, Report>,
 ) -> Result<Served, Report> {
-    // Under a name that is not known, nothing listens at all.
+    // The base address is checked before anything listens.
     let (listener, address, base) = Runtime::start()?.block_on(async {
         let engine = open()?;
         let base =
@@ -66,7 +66,7 @@ pub(super) fn listen(
         let token = engine.owner_token().await;
         token.map_err(|error| of_engine_error(&error))?;
         let listener = TcpListener::bind(address).map_err(|error| unbound(address, &error))?;
-        // Port 0 becomes a real one.
+        // Port 0 was replaced by a free one.
         let bound = listener
             .local_addr()
             .map_err(|error| unbound(address, &error))?;
@@ -89,7 +89,7 @@ pub(super) fn listen(
         let server = scope.spawn(move || {
             let served = http::serve(open, options, || drop(report.send(None)));
             if let Err(failure) = served {
-                // Only the first report is read: a server that stops later says so in the log.
+                // Only the first report is read: a server that stops later logs that.
                 let _ = failed.try_send(Some(of_failure(failure, address)));
             }
         });

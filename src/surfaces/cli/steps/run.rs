@@ -1,4 +1,4 @@
-//! `flowstone steps run`: one step, as a run of its own.
+//! `flowstone steps run`: performs one step in a separate run.
 
 use std::path::Path;
 
@@ -88,7 +88,7 @@ async fn perform(args: &StepsRun, app: &dyn App, config: Value) -> Result<Exit, 
     Ok(exit(&outcome))
 }
 
-/// Prints the result, or the part of it that was asked for.
+/// Prints the result, or the selected part of it.
 fn show(args: &StepsRun, run: &RunId, part: Value) {
     let bounds = Bounds {
         depth: args.preview_depth,

@@ -20,7 +20,7 @@ pub(super) fn outline(document: &Json, run: &str) -> String {
     out.trim_end().to_owned()
 }
 
-/// Returns the path of a cursor as the bookkeeping writes it.
+/// Returns the path of a cursor in the form of documents: its parts, separated by points.
 fn path_of(path: &Json) -> Option<String> {
     let parts = path.as_array()?.iter();
     let parts: Vec<String> = parts.map(Json::to_string).collect();

@@ -41,7 +41,7 @@ pub(super) fn run(args: &WaitsShow, app: &dyn App) -> Result<Exit, Report> {
     Ok(Exit::Completed)
 }
 
-/// Prints what a server answered about a wait. It does not show the token.
+/// Prints a wait from a server's response, which does not contain the token.
 pub fn print_wait(row: WaitRow) {
     let details = codec::decode(&row.details).unwrap_or(Value::Nil);
     output::data(&describe(&WaitReport {
@@ -66,7 +66,7 @@ fn describe(report: &WaitReport) -> String {
         ("state", state_text(report)),
     ];
     for key in SHOWN {
-        if let Some(value) = shown(&report.details, key) {
+        if let Some(value) = detail(&report.details, key) {
             lines.push((key, brief(value)));
         }
     }
@@ -135,7 +135,7 @@ fn state_text(report: &WaitReport) -> String {
     }
 }
 
-fn shown<'a>(details: &'a Value, key: &str) -> Option<&'a Value> {
+fn detail<'a>(details: &'a Value, key: &str) -> Option<&'a Value> {
     let own = details.get("show").and_then(|show| show.get(key));
     own.or_else(|| details.get(key))
         .filter(|value| !value.is_nil())

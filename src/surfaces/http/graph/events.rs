@@ -76,7 +76,7 @@ async fn list_own(
     Ok(Answer::ok(json!({"events": events})))
 }
 
-/// Returns after which event a list begins, and how many it has.
+/// Returns the number of the event before a list, and the length of the list.
 fn page(headers: &HeaderMap, query: Option<&str>) -> Result<(i64, usize), Problem> {
     let query = Query::read(query, OF_LIST)?;
     let (usual, most) = LIMIT;
@@ -105,7 +105,7 @@ async fn follow(
     stream(&server, caller, opened, since).await
 }
 
-/// The caller of a public stream: by a token in a header, or by a stream token in the address.
+/// The caller of a public stream, identified by a token in a header, or by a stream token in the address.
 struct Follower(Visitor);
 
 impl FromRequestParts<Shared> for Follower {
@@ -172,7 +172,7 @@ async fn open(cx: &EngineContext, row: &RunRow) -> Result<Reader, GraphError> {
     reader.ok_or_else(|| runs::no_run(row.id.as_str()))
 }
 
-/// Streams events after a number until the run is over.
+/// Streams events after a number until the run ends.
 async fn stream(
     server: &Shared,
     caller: Caller,
@@ -185,7 +185,7 @@ async fn stream(
         after: since.unwrap_or(0),
     };
     let (first, stand) = follow.page().await?;
-    // This is what keeps an EventSource from coming back.
+    // This status keeps an EventSource from reconnecting.
     if stand == FeedState::Ended && first.is_empty() && since.is_some() {
         return Ok(StatusCode::NO_CONTENT.into_response());
     }
@@ -206,7 +206,7 @@ struct Follow {
 }
 
 impl Follow {
-    /// Returns the next events that the client has not received. Rows that come meanwhile are news.
+    /// Returns the events that the client has not received yet. Rows that are added meanwhile are signalled as news.
     async fn page(&mut self) -> Result<(Vec<RunEvent>, FeedState), Problem> {
         loop {
             self.news.mark_seen();

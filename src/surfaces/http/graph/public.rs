@@ -100,7 +100,7 @@ async fn cancel(
     Ok(Answer::with(StatusCode::ACCEPTED, answered))
 }
 
-/// Takes the `{input}` of an interrupt only: approvals are for the owner.
+/// Accepts only the `{input}` of an interrupt: approvals are made by the owner.
 async fn resume(
     State(server): State<Shared>,
     visitor: Visitor,

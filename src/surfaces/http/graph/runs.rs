@@ -61,7 +61,7 @@ async fn start(
     Ok(answer(&started, json!({})))
 }
 
-/// Starts a run of an agent with a body.
+/// Starts a run of an agent from a request body.
 pub(super) async fn begin(
     cx: &EngineContext,
     agent: &Agent,
@@ -71,7 +71,7 @@ pub(super) async fn begin(
     runs::start(&cx.engine, agent, who, &Start::read(body)?).await
 }
 
-/// Returns the answer to a start, with further members.
+/// Returns the response to a start, with further members.
 pub(super) fn answer(started: &StartedRun, more: Json) -> Answer {
     let mut body = json!({"run_id": started.run.as_str(), "status": started.status});
     if let (Json::Object(body), Json::Object(more)) = (&mut body, more) {
@@ -83,7 +83,7 @@ pub(super) fn answer(started: &StartedRun, more: Json) -> Answer {
     }
 }
 
-/// Returns a run of an agent that the caller's token reaches.
+/// Returns a run of an agent that the caller's token gives access to.
 pub(super) async fn reached(
     cx: &EngineContext,
     visitor: &Visitor,

@@ -71,7 +71,7 @@ async fn delete(
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// Asks a server for its tools.
+/// Requests the list of a server's tools.
 async fn probe(
     State(server): State<Shared>,
     visitor: Visitor,

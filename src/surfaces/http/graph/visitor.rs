@@ -1,4 +1,4 @@
-//! Who makes a request to a graph agent.
+//! Identifies the caller of a request to a graph agent.
 
 use axum::extract::FromRequestParts;
 use axum::http::header;
@@ -14,7 +14,7 @@ use crate::http::interfaces::receive::sender;
 use crate::http::problem::Problem;
 use crate::http::server::{EngineContext, Peer, Server, Shared};
 
-/// The other name of every project in addresses.
+/// The name of every project in addresses, besides its own.
 const DEFAULT: &str = "default";
 /// The header that holds the anonymous key of a project.
 const KEY: &str = "apikey";
@@ -80,7 +80,7 @@ impl Visitor {
         Visitor { caller, who }
     }
 
-    /// Refuses users, and programs without a right.
+    /// Refuses users, and programs without the required scope.
     pub(super) fn owner(&self, scope: Scope) -> Result<(), Problem> {
         if self.who.kind != Kind::Owner {
             return Err(GraphError::new(
@@ -93,12 +93,12 @@ impl Visitor {
         self.caller.need(scope)
     }
 
-    /// Tells whether the caller's token reaches an agent.
+    /// Tells whether the caller's token gives access to an agent.
     pub(super) fn reaches(&self, agent: &str) -> bool {
         self.caller.token.reaches_flow(&slug(agent), &[])
     }
 
-    /// Returns an agent that the caller's token reaches.
+    /// Returns an agent that the caller's token gives access to.
     pub(super) async fn agent(
         &self,
         cx: &EngineContext,

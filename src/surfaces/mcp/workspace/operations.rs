@@ -31,7 +31,7 @@ impl Param {
     }
 }
 
-const CURSOR: Param = text("cursor", "`next` of the page before.");
+const CURSOR: Param = text("cursor", "`next` of the previous page.");
 const LIMIT: Param = typed("limit", "integer", "Maximum number of items on a page.");
 const RUN: Param = text("id", "The id of the run.").needed();
 const SLUG: Param = text("slug", "The slug of the flow.").needed();
@@ -57,7 +57,7 @@ pub(super) const OPERATIONS: &[Operation] = &[
         doc: "Finds pages of Flowstone's documentation by words.",
         scope: Scope::Read,
         call: Call::Docs("docs/find"),
-        params: &[text("query", "What is looked for.").needed(), LIMIT],
+        params: &[text("query", "The words to search for.").needed(), LIMIT],
     },
     Operation {
         name: "docs_show",
@@ -76,25 +76,28 @@ pub(super) const OPERATIONS: &[Operation] = &[
         call: Call::Post("/api/v1/events"),
         params: &[
             text("name", "The name of the event.").needed(),
-            typed("payload", "object", "What the event says.").needed(),
+            typed("payload", "object", "The data of the event.").needed(),
             text("key", "The key of the event."),
-            text("dedup", "The same event is taken once."),
+            text(
+                "dedup",
+                "A name for this event; a second event with the same name does nothing.",
+            ),
         ],
     },
     Operation {
         name: "feedback_send",
-        doc: "Keeps a note for the people of the project in the table `feedback`.",
+        doc: "Stores a note for the people of the project in the table `feedback`.",
         scope: Scope::Edit,
         call: Call::Step("feedback/send"),
         params: &[
             text("message", "The note.").needed(),
-            text("title", "What it is about, in a few words."),
+            text("title", "The subject, in a few words."),
             text("flow", "The slug of the flow that it is about."),
         ],
     },
     Operation {
         name: "flows_check",
-        doc: "Checks a flow as it is in its file, or another text for it. Nothing is run or stored.",
+        doc: "Checks a flow in its file, or another text for it. Nothing is run or stored.",
         scope: Scope::Edit,
         call: Call::Post("/api/v1/flows/{slug}/check"),
         params: &[
@@ -118,26 +121,26 @@ pub(super) const OPERATIONS: &[Operation] = &[
             SLUG,
             text(
                 "source",
-                "`active` for the flow that is served, `draft`, or `latest` for the younger of both.",
+                "`active` for the served flow, `draft`, or `latest` for the newer of the two.",
             ),
         ],
     },
     Operation {
         name: "flows_push_draft",
-        doc: "Keeps the text of a flow as a draft, if it has no errors. Nothing runs a draft, and the file of the flow stays as it is.",
+        doc: "Stores the text of a flow as a draft, if it has no errors. A draft is never run, and the file of the flow is not changed.",
         scope: Scope::Edit,
         call: Call::Step("flows/push-draft"),
         params: &[text("flow_literal", "The whole text of the flow, one EDN map.").needed()],
     },
     Operation {
         name: "flows_run",
-        doc: "Starts a run of a flow. With `wait`, returns it when it is over, or as it is after that time.",
+        doc: "Starts a run of a flow. With `wait`, returns it when it has ended, or in its state after that time.",
         scope: Scope::Run,
         call: Call::Post("/api/v1/flows/{slug}/runs"),
         params: &[
             SLUG,
             typed("input", "object", "The input of the run."),
-            text("invocation", "Which of the flow's invocations is called."),
+            text("invocation", "The flow's invocation to call."),
             text(
                 "id",
                 "A name of your own: the same one starts one run only.",
@@ -147,7 +150,7 @@ pub(super) const OPERATIONS: &[Operation] = &[
     },
     Operation {
         name: "flows_show",
-        doc: "Shows what a flow takes and how it is started.",
+        doc: "Shows the inputs of a flow and how it is started.",
         scope: Scope::Read,
         call: Call::Get("/api/v1/flows/{slug}"),
         params: &[SLUG],
@@ -166,7 +169,7 @@ pub(super) const OPERATIONS: &[Operation] = &[
         call: Call::Post("/api/v1/jobs/claim"),
         params: &[
             typed("types", "array", "Types of jobs.").needed(),
-            text("worker", "Your name, for people who look at the jobs.").needed(),
+            text("worker", "Your name, shown with your jobs.").needed(),
             typed("max", "integer", "Maximum number of jobs, up to 100."),
             text("lease", "How long the lease lasts, such as `30s`."),
             text(
@@ -183,7 +186,7 @@ pub(super) const OPERATIONS: &[Operation] = &[
         params: &[
             JOB,
             LEASE,
-            typed("result", "object", "What the job gave."),
+            typed("result", "object", "The result of the job."),
             text("status", "`succeeded` or `no_changes`."),
         ],
     },
@@ -198,10 +201,10 @@ pub(super) const OPERATIONS: &[Operation] = &[
             typed(
                 "error",
                 "object",
-                "The error: its `message`, and perhaps `kind` and `data`.",
+                "The error: its `message`, and optionally `kind` and `data`.",
             )
             .needed(),
-            typed("retry", "boolean", "Whether it is tried again."),
+            typed("retry", "boolean", "Whether the job is retried."),
         ],
     },
     Operation {
@@ -220,13 +223,13 @@ pub(super) const OPERATIONS: &[Operation] = &[
     },
     Operation {
         name: "jobs_progress",
-        doc: "Extends the lease of a job, and notes how far it is. The answer says whether to stop.",
+        doc: "Extends the lease of a job, and records its progress. The response says whether to stop.",
         scope: Scope::Work,
         call: Call::Post("/api/v1/jobs/{id}/progress"),
         params: &[
             JOB,
             LEASE,
-            typed("progress", "object", "How far it is."),
+            typed("progress", "object", "The progress of the job."),
             text("extend", "How long the lease lasts from now, such as `1m`."),
         ],
     },
@@ -239,7 +242,7 @@ pub(super) const OPERATIONS: &[Operation] = &[
     },
     Operation {
         name: "resources_delete",
-        doc: "Deletes something stored.",
+        doc: "Deletes a stored resource.",
         scope: Scope::Edit,
         call: Call::Delete("/api/v1/resources"),
         params: &[
@@ -253,7 +256,7 @@ pub(super) const OPERATIONS: &[Operation] = &[
     },
     Operation {
         name: "resources_list",
-        doc: "Lists what is stored in the project.",
+        doc: "Lists the stored resources of the project.",
         scope: Scope::Read,
         call: Call::Get("/api/v1/resources"),
         params: &[
@@ -266,14 +269,14 @@ pub(super) const OPERATIONS: &[Operation] = &[
     },
     Operation {
         name: "resources_read",
-        doc: "Returns the contents of something stored.",
+        doc: "Returns the contents of a stored resource.",
         scope: Scope::Read,
         call: Call::Get("/api/v1/resources/content"),
         params: &[text("uri", "Its name, `res://...`.").needed()],
     },
     Operation {
         name: "resources_url",
-        doc: "Makes a link to something stored, for people without a token.",
+        doc: "Creates a link to a stored resource, for people without a token.",
         scope: Scope::Read,
         call: Call::Post("/api/v1/resources/url"),
         params: &[
@@ -287,13 +290,13 @@ pub(super) const OPERATIONS: &[Operation] = &[
     },
     Operation {
         name: "runs_cancel",
-        doc: "Cancels a run: its cleanup is executed. With `force`, it ends at once.",
+        doc: "Cancels a run and executes its cleanup. With `force`, the run ends at once.",
         scope: Scope::Run,
         call: Call::Post("/api/v1/runs/{id}/cancel"),
         params: &[
             RUN,
-            text("reason", "Why."),
-            typed("force", "boolean", "Whether it ends without cleanup."),
+            text("reason", "The reason."),
+            typed("force", "boolean", "Whether the run ends without cleanup."),
         ],
     },
     Operation {
@@ -304,11 +307,7 @@ pub(super) const OPERATIONS: &[Operation] = &[
         params: &[
             RUN,
             text("other", "The id of the other run.").needed(),
-            typed(
-                "all",
-                "boolean",
-                "Whether steps that are the same are listed.",
-            ),
+            typed("all", "boolean", "Whether equal steps are listed, too."),
         ],
     },
     Operation {
@@ -318,7 +317,7 @@ pub(super) const OPERATIONS: &[Operation] = &[
         call: Call::Get("/api/v1/runs/{id}/journal"),
         params: &[
             RUN,
-            typed("after", "integer", "`next` of the page before."),
+            typed("after", "integer", "`next` of the previous page."),
             LIMIT,
         ],
     },
@@ -329,7 +328,7 @@ pub(super) const OPERATIONS: &[Operation] = &[
         call: Call::Post("/api/v1/runs/{id}/fork"),
         params: &[
             RUN,
-            text("at", "The step from which on the fork executes by itself."),
+            text("at", "The first step that the fork performs itself."),
             typed(
                 "set",
                 "object",
@@ -338,7 +337,7 @@ pub(super) const OPERATIONS: &[Operation] = &[
             typed(
                 "reuse",
                 "boolean",
-                "Whether later results are used where the requests are the same.",
+                "Whether later results are reused if their requests are the same.",
             ),
         ],
     },
@@ -402,8 +401,8 @@ pub(super) const OPERATIONS: &[Operation] = &[
         scope: Scope::Read,
         call: Call::Get("/api/v1/search"),
         params: &[
-            text("q", "What is looked for.").needed(),
-            text("targets", "What is searched, separated by commas."),
+            text("q", "The words to search for.").needed(),
+            text("targets", "The targets to search, separated by commas."),
             LIMIT,
         ],
     },
@@ -415,19 +414,22 @@ pub(super) const OPERATIONS: &[Operation] = &[
         params: &[
             text("key", "The key of the waits.").needed(),
             typed("value", "object", "The answer.").needed(),
-            text("dedup", "The same signal is taken once."),
+            text(
+                "dedup",
+                "A name for this signal; a second signal with the same name does nothing.",
+            ),
         ],
     },
     Operation {
         name: "steps_list",
-        doc: "Lists the types of steps that a flow can use.",
+        doc: "Lists the step types that a flow can use.",
         scope: Scope::Read,
         call: Call::Get("/api/v1/steps"),
         params: &[],
     },
     Operation {
         name: "steps_schema",
-        doc: "Returns the JSON Schema of the config of a type of steps.",
+        doc: "Returns the JSON Schema of a step type's config.",
         scope: Scope::Read,
         call: Call::Get("/api/v1/steps/{type}/schema"),
         params: &[text("type", "The type, such as `http`.").needed()],
@@ -458,17 +460,17 @@ pub(super) const OPERATIONS: &[Operation] = &[
     },
     Operation {
         name: "waits_approve",
-        doc: "Approves what a run asks for. Only for what a person has decided.",
+        doc: "Approves a wait. Use it only for the decision of a person.",
         scope: Scope::Approve,
         call: Call::Post("/api/v1/waits/{id}/approve"),
         params: &[
             WAIT,
             DIGEST,
-            text("comment", "What is noted with the decision."),
+            text("comment", "A comment to store with the decision."),
             typed(
                 "fields",
                 "object",
-                "What the wait asks for beside the decision.",
+                "The fields that the wait requests in addition to the decision.",
             ),
         ],
     },
@@ -477,7 +479,7 @@ pub(super) const OPERATIONS: &[Operation] = &[
         doc: "Cancels a wait: its step fails.",
         scope: Scope::Approve,
         call: Call::Post("/api/v1/waits/{id}/cancel"),
-        params: &[WAIT, DIGEST, text("reason", "Why.")],
+        params: &[WAIT, DIGEST, text("reason", "The reason.")],
     },
     Operation {
         name: "waits_complete",
@@ -492,7 +494,7 @@ pub(super) const OPERATIONS: &[Operation] = &[
     },
     Operation {
         name: "waits_list",
-        doc: "Lists what runs wait for.",
+        doc: "Lists the waits of runs.",
         scope: Scope::Read,
         call: Call::Get("/api/v1/waits"),
         params: &[
@@ -506,14 +508,14 @@ pub(super) const OPERATIONS: &[Operation] = &[
     },
     Operation {
         name: "waits_reject",
-        doc: "Rejects what a run asks for.",
+        doc: "Rejects a wait.",
         scope: Scope::Approve,
         call: Call::Post("/api/v1/waits/{id}/reject"),
-        params: &[WAIT, DIGEST, text("reason", "Why.")],
+        params: &[WAIT, DIGEST, text("reason", "The reason.")],
     },
     Operation {
         name: "waits_show",
-        doc: "Shows what a run asks for, and how it was answered.",
+        doc: "Shows a wait: its question, and how it was answered.",
         scope: Scope::Read,
         call: Call::Get("/api/v1/waits/{id}"),
         params: &[WAIT],

@@ -1,4 +1,4 @@
-//! What a flow asks of a table: conditions, order, pages, groups and figures.
+//! Reads the parts of a query: conditions, order, pages, groups and metrics.
 
 use flowstone_flow::step::{Field, FieldType, StepError};
 use flowstone_flow::table::{
@@ -16,41 +16,51 @@ use crate::text::{brief, nearest};
 const MAX_DEPTH: usize = 40;
 const SHAPE: &str = "a condition is written `[:column \"=\" value]`; several are a vector of them";
 
-/// What `:page` may be.
+/// The type of the field `:page`.
 pub(super) const PAGE: FieldType = FieldType::Keys(&[
-    Field::optional("cursor", FieldType::Text, "Where the page before ended.").or_nil(),
+    Field::optional(
+        "cursor",
+        FieldType::Text,
+        "The `:next-cursor` of the previous page.",
+    )
+    .or_nil(),
     Field::optional(
         "include-total-count",
         FieldType::Bool,
-        "Whether the number of all rows is counted.",
+        "Whether to count all rows. Default false.",
     )
     .or_nil(),
     Field::optional(
         "include-total-count?",
         FieldType::Bool,
-        "The same, with a question mark.",
+        "The same as `:include-total-count`.",
     )
     .or_nil(),
     Field::optional(
         "limit",
         FieldType::IntIn(1, MAX_PAGE as i64),
-        "How many rows it has. Default 25.",
+        "The maximum number of rows. Default 25.",
     )
     .or_nil(),
     Field::optional(
         "mode",
         FieldType::OneOf(&["cursor", "offset"]),
-        "How the next page is named.",
+        "Whether pages are named by a cursor or by an offset.",
     )
     .or_nil(),
-    Field::optional("offset", FieldType::Int, "How many rows are before it.").or_nil(),
+    Field::optional(
+        "offset",
+        FieldType::Int,
+        "The number of rows to skip. Default 0.",
+    )
+    .or_nil(),
 ]);
 
 fn bad(message: String) -> StepError {
     StepError::config("E0764", message)
 }
 
-/// Checks the parts of a question that are written out.
+/// Checks the parts of a query that are written as literals.
 pub(super) fn remarks(fields: Fields<'_>, remarks: &mut Remarks) {
     for key in ["where", "having"] {
         literal::remark(remarks, key, filter(fields, key));
@@ -143,7 +153,7 @@ fn condition(given: &Value, key: &str, depth: usize) -> Result<Filter, StepError
     }
 }
 
-/// `["or" a b]` and `["or" [a b]]` say the same.
+/// Returns the conditions of an `and` or `or`: `["or" a b]` and `["or" [a b]]` mean the same.
 fn branches(parts: &[Value]) -> Vec<Value> {
     let inner = match parts {
         [only] => items(only),
@@ -261,7 +271,7 @@ pub(super) fn sort(fields: Fields<'_>, key: &str) -> Result<Vec<Sort>, StepError
 fn sort_part(part: &Value, key: &str) -> Result<Sort, StepError> {
     let wrong = || {
         bad(format!(
-            "`:{key}` has {}, which names no column and direction",
+            "`:{key}` has {}, which is not a column with a direction",
             brief(part)
         ))
         .hint("write `[:column :asc]` or `[:column :desc]`")
@@ -336,7 +346,7 @@ pub(super) fn page(fields: Fields<'_>) -> Result<Page, StepError> {
         (Some("cursor") | None, None, cursor) => PageStart::Cursor(cursor),
         (Some("cursor" | "offset") | None, _, _) => {
             return Err(bad(
-                "`:page` takes `:offset` or `:cursor`, as `:mode` says".to_owned()
+                "`:page` takes either `:offset` or `:cursor`, according to its `:mode`".to_owned(),
             ));
         }
         (Some(other), _, _) => {
@@ -408,7 +418,7 @@ fn bucket(given: &Value) -> Result<Bucket, StepError> {
     }
 }
 
-/// The metrics by name; whether they need a column.
+/// The metrics by the names that flows use.
 const METRICS: &[(&str, MetricKind)] = &[
     ("avg", MetricKind::Avg),
     ("count", MetricKind::Count),
@@ -459,7 +469,7 @@ fn metric(given: &Value) -> Result<Metric, StepError> {
     Ok(metric)
 }
 
-/// Returns a `:p` as a fraction: below 1 it is one, from 1 on it is a percentage.
+/// Converts a `:p` to a fraction: a value below 1 is a fraction already, one from 1 on is a percentage.
 fn fraction(p: f64) -> f64 {
     match p < 1.0 {
         true => p,
