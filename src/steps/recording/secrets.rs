@@ -30,6 +30,10 @@ impl Secrets for RecordedSecrets {
     fn problem(&self, profile: Option<&str>, name: &str) -> Option<String> {
         self.own.problem(profile, name)
     }
+
+    fn remedy(&self, profile: Option<&str>, name: &str) -> Option<String> {
+        self.own.remedy(profile, name)
+    }
 }
 
 /// Knows a secret wherever the recording had one. It is sent nowhere.
