@@ -1,6 +1,6 @@
 //! Flows that are served.
 
-use flowstone_engine::catalog::ServedFlow;
+use flowstone_engine::catalog::{ServedFlow, ServedInterface};
 use flowstone_engine::json::to_json;
 use flowstone_engine::ports::FlowVersion;
 use flowstone_flow::interfaces::{self, Interface, InterfaceKind};
@@ -142,6 +142,12 @@ fn interfaces(flow: &ServedFlow) -> Vec<FlowInterface> {
         event: None,
     });
     called.chain(offered).collect()
+}
+
+/// Returns an interface of a flow as JSON. The names of the fields are stable.
+pub fn interface_json(served: &ServedInterface) -> Json {
+    let interface = Interface::clone(&served.interface);
+    object(&called_interface(&served.flow.slug, interface))
 }
 
 fn called_interface(slug: &str, interface: Interface) -> FlowInterface {
