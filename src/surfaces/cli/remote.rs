@@ -30,6 +30,7 @@ use super::report::{Report, unreadable};
 use super::runtime::Runtime;
 
 pub use commands::perform;
+use crate::hints;
 
 /// Maximum number of items of a page of the API.
 const PAGE: usize = 500;
@@ -304,7 +305,7 @@ fn refused(problem: &Value) -> Report {
     let code = problem["code"].as_str().unwrap_or(UNREACHABLE);
     let report = Report::error(code, problem["detail"].as_str().unwrap_or_default());
     match problem["hint"].as_str() {
-        Some(hint) => report.hint(hint.to_owned()),
+        Some(hint) => report.hint(hints::for_commands(hint)),
         None => report,
     }
 }
