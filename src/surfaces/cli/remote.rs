@@ -4,11 +4,13 @@ mod commands;
 mod connections;
 mod flows;
 mod jobs;
+mod records;
 mod resources;
 mod run;
 mod runs;
 mod tokens;
 mod waits;
+mod watch;
 
 use std::env;
 use std::fs;
@@ -28,9 +30,9 @@ use super::home::Project;
 use super::output;
 use super::report::{Report, unreadable};
 use super::runtime::Runtime;
+use crate::hints;
 
 pub use commands::perform;
-use crate::hints;
 
 /// Maximum number of items of a page of the API.
 const PAGE: usize = 500;
