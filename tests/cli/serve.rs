@@ -160,7 +160,9 @@ fn a_server_says_what_it_serves() {
     scratch.write(
         "flows/orders.edn",
         "{:slug :orders :invocations {:default {:inputs [{:name :order :type :text}]}}
-          :interfaces {:http [{:id :place :invocation :default :path \"/orders/{order}\"}]}
+          :interfaces {:http [{:id :place :invocation :default :path \"/orders/{order}\"}]
+                       :webhook [{:id :paid :invocation :default :event-name \"orders.paid\"
+                                  :auth {:type :github :secret-ref :hook}}]}
           :schedules [{:id :daily :cron \"0 6 * * *\"}]
           :flow '(:order (flow/input))}",
     );
@@ -177,10 +179,14 @@ fn a_server_says_what_it_serves() {
     let listening = line();
     let base = listening.split([' ', ';']).nth(2).unwrap_or_default();
     assert!(base.starts_with("http://127.0.0.1:"), "{listening}");
-    assert_eq!(line(), "serving 2 flows, with 1 schedule and 1 interface");
+    assert_eq!(line(), "serving 2 flows, with 1 schedule and 2 interfaces");
     assert_eq!(
         line(),
         format!("  POST {base}/http/orders/{{order}}  orders :place")
+    );
+    assert_eq!(
+        line(),
+        format!("  POST {base}/local/events/orders.paid  orders :paid")
     );
     assert!(line().starts_with("ready, with"));
     assert_eq!(line(), "1 schedule, of 1 flow");
