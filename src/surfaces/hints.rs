@@ -1,8 +1,8 @@
 //! What hints call an action. The layers below name actions by their commands; each surface says its own: the command
 //! line a command, the API an address or a member, the MCP server a tool.
 //!
-//! A hint that another surface has no words for, such as one about starting the server, stays as it is: whoever keeps
-//! the server reads it in the log.
+//! A hint that another surface has no words for, such as one about starting the server, stays as it is: it is
+//! for the keeper of the server.
 
 /// An action as a command or an option, and as an address or a member of the API. `*` is any text without a backtick.
 /// The first row that fits wins, so the longer texts come first.
@@ -166,7 +166,7 @@ mod tests {
 
     use super::*;
 
-    /// Commands of whoever keeps the project or the server. The API has no address for them.
+    /// Commands of the keeper of a project or a server. The API has no address for them.
     const OF_THE_KEEPER: &[&str] = &[
         "flowstone flows trust",
         "flowstone gc",

@@ -27,12 +27,12 @@ fn with_suggestion(mut error: Error, args: &[String]) -> Error {
     let known = SYNONYMS.iter().filter(|(other, _)| *other == given);
     let command = command_of(args);
     let known = known.map(|(_, known)| *known);
-    let known = known.filter(|known| {
+    let mut known = known.filter(|known| {
         command
             .get_arguments()
             .any(|it| it.get_long() == Some(known))
     });
-    if let Some(known) = known.last() {
+    if let Some(known) = known.next() {
         let name = ContextValue::String(format!("--{known}"));
         error.insert(ContextKind::SuggestedArg, name);
     }

@@ -124,7 +124,7 @@ pub struct StartMarks {
     concurrency_key: Option<Json>,
     /// The runs that were cancelled in favour of this one.
     replaced: Vec<String>,
-    /// Inputs that the flow does not declare; left out if there are none.
+    /// Inputs that the flow does not declare; left out if the flow declares all of them.
     #[serde(skip_serializing_if = "Option::is_none")]
     warnings: Option<Vec<Finding>>,
 }
@@ -206,7 +206,7 @@ pub struct BulkRun {
     index: usize,
     id: String,
     status: &'static str,
-    /// Inputs that the flow does not declare; left out if there are none.
+    /// Inputs that the flow does not declare; left out if the flow declares all of them.
     #[serde(skip_serializing_if = "Option::is_none")]
     warnings: Option<Vec<Finding>>,
 }
@@ -265,7 +265,7 @@ pub fn add_decision(fields: &mut Map<String, Json>, started: &StartedRun, warnin
     }
 }
 
-/// Returns findings; nothing if there are none.
+/// Returns findings; `None` without any.
 fn findings(warnings: &[Diagnostic]) -> Option<Vec<Finding>> {
     let findings: Vec<Finding> = warnings.iter().map(finding_of).collect();
     (!findings.is_empty()).then_some(findings)

@@ -100,7 +100,7 @@ pub fn print(event: &Value, as_json: bool) {
     }
     let line = format!(
         "{:>5}  {}  {:<14} {}",
-        event["seq"],
+        event["seq"].as_i64().unwrap_or_default(),
         text(event, "at"),
         text(event, "event"),
         text(event, "path")
