@@ -107,4 +107,8 @@ impl Secrets for ServerSecrets {
     fn problem(&self, profile: Option<&str>, name: &str) -> Option<String> {
         self.inner.problem(profile, name)
     }
+
+    fn remedy(&self, profile: Option<&str>, name: &str) -> Option<String> {
+        self.inner.remedy(profile, name)
+    }
 }

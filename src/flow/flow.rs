@@ -9,6 +9,7 @@ mod load;
 mod outside;
 mod single;
 mod text;
+mod undeclared;
 
 pub use crate::definition::{
     ACTIVATION, Concurrency, Contract, Flow, FlowFunction, FlowReading, Input, InputError,
@@ -22,3 +23,4 @@ pub use lint::{Surroundings, find as find_spec, unknown as lint_unknown};
 pub use load::{Checked, LoadedFlow, Main, check_code, read, reload};
 pub use load::{ENGINE_ABI, program_digest, program_files, program_name, program_text};
 pub use single::single;
+pub use undeclared::undeclared_inputs;

@@ -554,17 +554,23 @@ pub(crate) fn missing_secret(cx: &StepContext, name: &str, owner: &str) -> StepE
         return StepError::new("E0752", "missing-secret", message)
             .hint("flowstone.edn says under `:secrets` where it is");
     }
-    StepError::new(
+    let error = StepError::new(
         "E0752",
         "missing-secret",
         format!("the secret `{name}`{why} is not set"),
-    )
-    .hint(format!(
-        "set {variable} in the environment, or in `.env` beside the flows"
-    ))
-    .hint(format!(
-        "or say where it is in flowstone.edn: {{:secrets {{:{name} {{:env \"...\"}}}}}}"
-    ))
+    );
+    if let Some(remedy) = cx.secret_remedy(name) {
+        return error.hint(format!(
+            "{remedy}: flowstone.edn says under `:secrets` that it is there"
+        ));
+    }
+    error
+        .hint(format!(
+            "set {variable} in the environment, or in `.env` beside the flows"
+        ))
+        .hint(format!(
+            "or say where it is in flowstone.edn: {{:secrets {{:{name} {{:env \"...\"}}}}}}"
+        ))
 }
 
 /// Reads a map of names to texts, such as headers. Keywords and numbers are converted; nil is left out.

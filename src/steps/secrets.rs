@@ -112,6 +112,16 @@ impl Secrets for ProjectSecrets {
         let place = self.configured(profile, name)?;
         self.read(place).err()
     }
+
+    fn remedy(&self, profile: Option<&str>, name: &str) -> Option<String> {
+        Some(match self.configured(profile, name)? {
+            Place::Variable(variable) => {
+                format!("set {variable} in the environment, or in `.env` beside the flows")
+            }
+            Place::File(path) => format!("write it to {}", path.display()),
+            Place::Keyring(entry) => format!("store it in the system's keyring as `{entry}`"),
+        })
+    }
 }
 
 /// Reads `service/name` from the keyring of the system.

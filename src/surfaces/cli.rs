@@ -21,6 +21,7 @@ mod jobs;
 mod key;
 mod log;
 mod mcp;
+mod misnamed;
 mod needs;
 mod outcome;
 mod output;
@@ -53,7 +54,6 @@ mod waits;
 use std::process::ExitCode;
 use std::rc::Rc;
 
-use clap::Parser;
 use flowstone_engine::Engine;
 use flowstone_engine::crash_test::World;
 use flowstone_engine::ports::{SearchTarget, Stores};
@@ -165,7 +165,7 @@ pub enum Open {
 
 /// Runs the command given on the command line.
 pub fn main(app: &'static dyn App) -> ExitCode {
-    let cli = Cli::parse();
+    let cli = misnamed::parse();
     output::set_color(cli.color);
     std::panic::set_hook(Box::new(|panic| output::note(&internal_error(panic))));
     log::start();

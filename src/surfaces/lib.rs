@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 
 pub mod cli;
+mod hints;
 pub mod http;
 mod json;
 mod mcp;

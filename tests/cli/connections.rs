@@ -268,6 +268,32 @@ fn a_secret_that_cannot_be_had_says_why() {
 }
 
 #[test]
+fn a_secret_that_is_not_set_is_looked_for_where_the_settings_say() {
+    let server = server();
+    let scratch = project(&server);
+    let settings = |secrets: &str| {
+        format!(
+            "{{:connections {{:ai {{:backend :openai :base-url \"{}\" :auth {{:type :bearer :secret-ref :key}}}}}} {secrets}}}",
+            server.url("/one")
+        )
+    };
+    for (secrets, expected, other) in [
+        ("", "set KEY in the environment", "OTHER_KEY"),
+        (
+            ":secrets {:key {:env \"OTHER_KEY\"}}",
+            "set OTHER_KEY in the environment",
+            "set KEY in",
+        ),
+    ] {
+        scratch.write("flowstone.edn", settings(secrets));
+        let ran = run(&scratch, &["run", "flows/ask.edn", "--new"]);
+        assert!(ran.err.contains("E0752"), "{}", ran.err);
+        assert!(ran.err.contains(expected), "{}", ran.err);
+        assert!(!ran.err.contains(other), "{}", ran.err);
+    }
+}
+
+#[test]
 fn prices_are_shown_with_their_source() {
     let scratch = Scratch::new();
     scratch.write(

@@ -106,6 +106,24 @@ fn a_reader_sees_what_happens_while_it_reads() {
 }
 
 #[test]
+fn a_number_beyond_the_end_waits_for_what_comes_after_it() {
+    let scratch = project();
+    let api = Api::serve(&scratch);
+    let run = start(&api, "ask", "60s");
+    let path = format!("/api/v1/runs/{run}/events");
+    let known = api.get(&format!("/api/v1/runs/{run}/feed")).json();
+    let last = known["events"].as_array().map_or(0, Vec::len) as i64;
+    let mut beyond = api.follow(&path, Some(last + 2));
+    let mut far = api.follow(&path, Some(last + 900));
+    assert_eq!((beyond.status, far.status), (200, 200));
+    let cancel = format!("/api/v1/runs/{run}/cancel");
+    assert_eq!(api.post(&cancel, &json!({})).status, 202);
+    assert_eq!(beyond.next().and_then(|event| event.id), Some(last + 3));
+    assert_eq!(far.next(), None, "the stream ends with the run");
+    assert_eq!(api.follow(&path, Some(last + 900)).status, 204);
+}
+
+#[test]
 fn readers_of_a_killed_server_continue_where_they_were() {
     let scratch = project();
     let first = Api::serve(&scratch);

@@ -65,6 +65,22 @@ fn a_wrong_command_line_is_a_usage_error() {
 }
 
 #[test]
+fn an_option_of_another_command_is_suggested_by_its_name_here() {
+    let scratch = Scratch::new();
+    for args in [
+        &["run", "a.edn", "--deadline", "5s"][..],
+        &["run", "a.edn", "--deadline=5s"],
+    ] {
+        let ran = scratch.run(args);
+        assert_eq!(ran.code, Some(2), "{ran:?}");
+        assert!(ran.err.contains("'--timeout'"), "{args:?}: {ran:?}");
+    }
+    // Commands without a limit of time have nothing to suggest.
+    let list = scratch.run(&["runs", "list", "--deadline", "5s"]);
+    assert!(!list.err.contains("--timeout"), "{list:?}");
+}
+
+#[test]
 fn completions_are_printed_for_each_shell() {
     for shell in ["bash", "elvish", "fish", "powershell", "zsh"] {
         let script = Scratch::new().run(&["completions", shell]).ok();

@@ -354,7 +354,7 @@ fn a_flow_from_elsewhere_is_trusted_first() {
     assert!(refused.err.contains("E0960"), "{}", refused.err);
     let again = run(&["flows", "trust", file]);
     assert!(
-        again.err.contains("has changed since") && again.err.contains("new: read /etc"),
+        again.err.contains("has changed since") && again.err.contains("  read /etc  (new)"),
         "{}",
         again.err
     );
@@ -387,13 +387,29 @@ fn check_says_what_a_flow_needs() {
         "  connect to 127.0.0.1:8080",
         "  send the secret `crm-token` to 127.0.0.1:8080",
         "missing in flowstone.edn:",
-        "  :allow {:read [\"/etc\"]}",
-        "  :allow {:net [\"127.0.0.1:8080\"]}",
-        "  :allow {:secrets {:crm-token [\"127.0.0.1:8080\"]}}",
+        "  :allow {:read [\"/etc\"] :net [\"127.0.0.1:8080\"] :secrets {:crm-token [\"127.0.0.1:8080\"]}}",
     ] {
         assert!(ran.err.lines().any(|it| it == line), "{line}\n{}", ran.err);
     }
-    assert!(!ran.err.contains(":allow {:write"), "{}", ran.err);
+    assert!(!ran.err.contains(":write"), "{}", ran.err);
+    // What is missing of several flows can be pasted as it is.
+    scratch.write(
+        "other.edn",
+        flow("(flow/step :files :a {:op :list :source {:type :dir :path \"/usr\"}})")
+            .replacen(":probe", ":other", 1),
+    );
+    let both = scratch.run(&["check", "probe.edn", "other.edn"]);
+    let pasted = both.err.lines().skip_while(|it| !it.starts_with("missing"));
+    let pasted: Vec<&str> = pasted
+        .skip(1)
+        .take_while(|it| it.starts_with(' '))
+        .collect();
+    assert!(!pasted.is_empty(), "{both:?}");
+    scratch.write("flowstone.edn", format!("{{{}}}", pasted.join("\n")));
+    let granted = scratch.run(&["check", "probe.edn", "other.edn"]);
+    assert!(!granted.err.contains("missing"), "{granted:?}");
+    assert_eq!(granted.code, Some(0), "{granted:?}");
+    scratch.write("flowstone.edn", "{}");
     let json = scratch.json_of(&["check", "probe.edn"]);
     assert_eq!(json["needs"][0]["needs"].as_array().map(Vec::len), Some(5));
     assert_eq!(

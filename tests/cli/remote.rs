@@ -135,7 +135,7 @@ fn what_a_server_cannot_do_is_refused() {
         &["runs", "gc"][..],
         &["run", "flows/hello.edn", "--replay", "answers"],
         &["eval", "1"],
-        &["waits", "list", "--signals"],
+        &["runs", "import", "run.edn"],
         &["runs", "resume", "--all"],
     ] {
         let local = [&to("http://127.0.0.1:9")[..], command].concat();

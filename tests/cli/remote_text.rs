@@ -1,5 +1,7 @@
 //! What commands print for people is the same over a server, byte for byte.
 
+use std::io::BufRead as _;
+
 use serde_json::json;
 
 use crate::api::Api;
@@ -101,6 +103,210 @@ fn runs_are_shown_with_the_same_text() {
     let full = served.there(&["runs", "show", &bad, "--full"]);
     assert!(full.out.contains("\nerror data\n{"), "{full:?}");
     assert!(full.out.contains(":why :because"), "{full:?}");
+}
+
+#[test]
+fn records_of_a_run_are_the_same_over_a_server() {
+    let served = Served::start();
+    let good = served.run("hello", json!({"who": "Ada"}));
+    let waiting = served.run("ask", json!({}));
+    for run in [&*good, &waiting] {
+        for options in [&[][..], &["--json"], &["--since", "2"]] {
+            served.same(&[&["runs", "feed", run][..], options].concat());
+        }
+        served.same(&["runs", "export", run, "-"]);
+    }
+    let far = served.there(&["runs", "feed", &waiting, "--since", "900"]);
+    assert_eq!((far.code, &*far.out), (Some(0), ""), "{far:?}");
+    served.same(&["runs", "feed", &good, "--follow"]);
+    served.same(&["runs", "spans", &good]);
+    served.same(&["runs", "spans", &good, "--json"]);
+    served.same(&["runs", "watch", &good]);
+    served.same(&["waits", "list", "--signals"]);
+    served.api.post(
+        "/api/v1/signals",
+        &json!({"key": "later", "value": {"sum": 20}}),
+    );
+    let kept = served.there(&["waits", "list", "--signals"]);
+    assert!(kept.out.contains("later"), "{kept:?}");
+    for options in [&[][..], &["--json"], &["--key", "later"]] {
+        served.same(&[&["waits", "list", "--signals"][..], options].concat());
+    }
+    let export = served.there(&["runs", "export", &good, "good.edn", "--json"]);
+    let here = served
+        .scratch
+        .run(&["runs", "export", &good, "here.edn", "--json"]);
+    assert_eq!(export.json()["runs"], json!([good]));
+    assert_eq!(export.json()["bytes"], here.json()["bytes"]);
+    assert_eq!(
+        served.scratch.read("good.edn"),
+        served.scratch.read("here.edn")
+    );
+}
+
+#[test]
+fn unfinished_runs_are_watched_over_a_server() {
+    let served = Served::start();
+    let waiting = served.run("ask", json!({}));
+    let mut command = served
+        .scratch
+        .command(&["--server", &served.base, "runs", "watch"]);
+    let mut child = command
+        .stdout(std::process::Stdio::piped())
+        .spawn()
+        .expect("the program starts");
+    let mut lines = std::io::BufReader::new(child.stdout.take().expect("its output")).lines();
+    let first = lines.next().expect("a line").expect("text");
+    assert!(first.starts_with(&waiting), "{first}");
+    assert!(first.contains("waiting"), "{first}");
+    let cancel = format!("/api/v1/runs/{waiting}/cancel");
+    assert_eq!(served.api.post(&cancel, &json!({})).status, 202);
+    let last = lines
+        .map_while(Result::ok)
+        .find(|it| it.ends_with("cancelled"));
+    assert_eq!(last, Some(format!("{waiting}  cancelled")));
+    child.kill().expect("it is stopped");
+    child.wait().expect("it ends");
+}
+
+#[test]
+fn an_export_needs_a_token_that_reaches_everything() {
+    let served = Served::start();
+    let run = served.run("hello", json!({"who": "Ada"}));
+    let token = |options: &[&str]| {
+        let args = [
+            &["tokens", "create", "--name", "t", "--scope", "read"][..],
+            options,
+        ];
+        let made = served.scratch.run(&args.concat()).ok();
+        made.trim_end().to_owned()
+    };
+    let path = format!("/api/v1/runs/{run}/export");
+    let whole = served.api.get_as(&token(&[]), &path);
+    assert_eq!(whole.status, 200, "{whole:?}");
+    assert_eq!(whole.header("content-type"), Some("application/edn"));
+    for limit in [
+        ["--flow", "hello"],
+        ["--label", "demo"],
+        ["--resource", "x"],
+    ] {
+        let refused = served.api.get_as(&token(&limit), &path);
+        assert_eq!(refused.problem(), "403 E1011", "{limit:?}");
+    }
+    let elsewhere = served.api.get_as(&token(&["--flow", "bad"]), &path);
+    assert_eq!(elsewhere.problem(), "404 E0502");
+}
+
+#[test]
+fn undeclared_inputs_are_reported_over_a_server() {
+    let served = Served::start();
+    let given = r#"{"who": "Ada", "wo": "Bob"}"#;
+    let here = served
+        .scratch
+        .run(&["run", "flows/hello.edn", "--input", given]);
+    let there = served.there(&["run", "hello", "--input", given]);
+    let warning = |text: &str| text.lines().take(2).collect::<Vec<_>>().join("\n");
+    assert!(
+        here.err
+            .starts_with("warning[E0429]: the flow declares no input `wo`"),
+        "{here:?}"
+    );
+    assert_eq!(warning(&there.err), warning(&here.err));
+    for args in [
+        &["run", "hello", "--input", given, "--json"][..],
+        &["run", "hello", "--input", given, "--json", "--detach"],
+    ] {
+        let mut local = args.to_vec();
+        local[1] = "flows/hello.edn";
+        let [there, here] = [served.there(args), served.scratch.run(&local)];
+        assert_eq!(
+            there.json()["warnings"],
+            here.json()["warnings"],
+            "{args:?}"
+        );
+        assert_eq!(there.json()["warnings"][0]["code"], "E0429", "{there:?}");
+    }
+    served.scratch.write(
+        "many.jsonl",
+        format!("{given}\n{given}\n{{\"who\": \"Cy\"}}\n"),
+    );
+    for run in [
+        served.there(&["run", "hello", "--many", "many.jsonl"]),
+        served
+            .scratch
+            .run(&["run", "flows/hello.edn", "--many", "many.jsonl"]),
+    ] {
+        assert_eq!(run.out.lines().count(), 3, "{run:?}");
+        assert_eq!(run.err.matches("E0429").count(), 1, "{run:?}");
+    }
+    let inputs = json!([{"who": "Ada", "wo": 1}, {"who": "Cy"}]);
+    let many = served
+        .api
+        .post("/api/v1/runs", &json!({"flow": "hello", "inputs": inputs}))
+        .json();
+    assert_eq!(many["runs"][0]["warnings"][0]["code"], "E0429", "{many}");
+    assert_eq!(many["runs"][1]["warnings"], json!(null), "{many}");
+    let waited = served.api.post(
+        "/api/v1/flows/hello/runs",
+        &json!({"input": {"who": "Ada", "wo": 1}, "wait": "60s"}),
+    );
+    assert_eq!(waited.json()["warnings"][0]["severity"], "warning");
+}
+
+#[test]
+fn an_edited_flow_is_that_of_the_server() {
+    let served = Served::start();
+    let run = served.run("hello", json!({"who": "Ada"}));
+    let fork = ["runs", "fork", &run, "--at", "greet", "--flow"];
+    let same = served.there(&[&fork[..], &["flows/hello.edn"]].concat());
+    assert_eq!(same.code, Some(0), "{same:?}");
+    served
+        .scratch
+        .write("edited.edn", HELLO.replace("Hello, ", "Bye, "));
+    let other = served.there(&[&fork[..], &["edited.edn"]].concat());
+    assert!(other.err.contains("error[E1023]"), "{other:?}");
+    let line = other.err.lines().next().unwrap_or_default();
+    let digits = line.split([' ', ':']).map(|word| {
+        let is_hash = word.len() >= 12 && word.bytes().all(|it| it.is_ascii_hexdigit());
+        is_hash.then_some(word.len())
+    });
+    assert_eq!(digits.flatten().collect::<Vec<_>>(), [12, 12], "{line}");
+    let gone = served.there(&[&fork[..], &["gone.edn"]].concat());
+    assert!(gone.err.contains("error[E0905]"), "{gone:?}");
+    let wait = served.run("ask", json!({}));
+    let resume = ["runs", "resume", &wait, "--flow", "edited.edn"];
+    assert!(served.there(&resume).err.contains("error[E1023]"));
+}
+
+#[test]
+fn hints_name_what_their_reader_can_do() {
+    let served = Served::start();
+    let missing = served.api.get("/api/v1/waits/none").json();
+    assert_eq!(missing["hint"], "`GET /api/v1/waits` lists the open waits");
+    let lacking = served
+        .api
+        .post("/api/v1/flows/hello/runs", &json!({"input": {}}))
+        .json();
+    assert_eq!(
+        lacking["hint"],
+        "give them, as in `{\"input\": {\"who\": ...}}`"
+    );
+    let here = served.scratch.run(&["run", "flows/hello.edn"]);
+    let there = served.there(&["run", "hello"]);
+    for ran in [here, there] {
+        assert!(
+            ran.err
+                .contains("hint: give them, as in `--input '{\"who\": ...}'`"),
+            "{ran:?}"
+        );
+    }
+    let there = served.there(&["runs", "show", "none"]);
+    assert!(
+        there
+            .err
+            .contains("hint: `flowstone runs list` shows the runs"),
+        "{there:?}"
+    );
 }
 
 #[test]
@@ -268,13 +474,12 @@ fn commands_that_need_the_projects_own_stores_are_refused() {
         &["flows", "list", "flows/hello.edn"],
         &["flows", "trusted"],
         &["gc"],
-        &["runs", "export", "x", "x.edn"],
-        &["runs", "feed", "x"],
-        &["runs", "spans", "x"],
+        &["runs", "gc"],
+        &["runs", "import", "x.edn"],
+        &["runs", "replay", "x"],
+        &["runs", "spans", "x", "--send"],
         &["runs", "verify"],
-        &["runs", "watch"],
         &["steps", "list"],
-        &["waits", "list", "--signals"],
     ] {
         let ran = served.there(args);
         assert_eq!(ran.code, Some(1), "{args:?} {ran:?}");

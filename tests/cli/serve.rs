@@ -154,6 +154,47 @@ fn a_signal_ends_it_in_good_order() {
 }
 
 #[test]
+fn a_server_says_what_it_serves() {
+    let scratch = Scratch::new();
+    scratch.write("flows/plain.edn", "{:slug :plain :flow '1}");
+    scratch.write(
+        "flows/orders.edn",
+        "{:slug :orders :invocations {:default {:inputs [{:name :order :type :text}]}}
+          :interfaces {:http [{:id :place :invocation :default :path \"/orders/{order}\"}]
+                       :webhook [{:id :paid :invocation :default :event-name \"orders.paid\"
+                                  :auth {:type :github :secret-ref :hook}}]}
+          :schedules [{:id :daily :cron \"0 6 * * *\"}]
+          :flow '(:order (flow/input))}",
+    );
+    let mut child = scratch
+        .command(&["serve", "--listen", "127.0.0.1:0"])
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("it starts");
+    let mut lines = BufReader::new(child.stderr.take().expect("a pipe")).lines();
+    let mut line = || lines.next().expect("a line").expect("text");
+    assert!(line().starts_with("serving "));
+    let listening = line();
+    let base = listening.split([' ', ';']).nth(2).unwrap_or_default();
+    assert!(base.starts_with("http://127.0.0.1:"), "{listening}");
+    assert_eq!(line(), "serving 2 flows, with 1 schedule and 2 interfaces");
+    assert_eq!(
+        line(),
+        format!("  POST {base}/http/orders/{{order}}  orders :place")
+    );
+    assert_eq!(
+        line(),
+        format!("  POST {base}/local/events/orders.paid  orders :paid")
+    );
+    assert!(line().starts_with("ready, with"));
+    assert_eq!(line(), "1 schedule, of 1 flow");
+    signal(child.id(), "-TERM");
+    assert_eq!(child.wait().expect("it ends").code(), Some(0));
+}
+
+#[test]
 fn schedules_are_listed_and_started_out_of_turn() {
     let scratch = Scratch::new();
     scratch.write(

@@ -449,6 +449,12 @@ impl StepContext {
         services.secrets.problem(services.profile.as_deref(), name)
     }
 
+    /// Says how to set a secret where the settings say it is; `None` if they do not say where.
+    pub fn secret_remedy(&self, name: &str) -> Option<String> {
+        let services = &self.scope.services;
+        services.secrets.remedy(services.profile.as_deref(), name)
+    }
+
     /// Returns the error for a secret that cannot be used because it could not be removed from recorded data.
     pub fn secret_weakness(&self, name: &str) -> Option<StepError> {
         let services = &self.scope.services;

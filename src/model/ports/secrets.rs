@@ -24,6 +24,13 @@ pub trait Secrets: Send + Sync {
         let _ = (profile, name);
         None
     }
+
+    /// Says how to set a secret where the settings say it is, such as `set CRM_PASSWORD in the environment`. `None` if
+    /// they do not say where.
+    fn remedy(&self, profile: Option<&str>, name: &str) -> Option<String> {
+        let _ = (profile, name);
+        None
+    }
 }
 
 /// A source without secrets.

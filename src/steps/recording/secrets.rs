@@ -30,6 +30,10 @@ impl Secrets for RecordedSecrets {
     fn problem(&self, profile: Option<&str>, name: &str) -> Option<String> {
         self.own.problem(profile, name)
     }
+
+    fn remedy(&self, profile: Option<&str>, name: &str) -> Option<String> {
+        self.own.remedy(profile, name)
+    }
 }
 
 /// Returns a stand-in for each secret that existed during the recording. It is never sent.

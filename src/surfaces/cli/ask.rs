@@ -49,31 +49,6 @@ fn with_setup_within(whole: Value, setup: Option<&str>, most: u64) -> Result<Val
     Ok(with(&whole, ACTIVATION, values))
 }
 
-/// Warns about inputs that the flow does not declare, because a misspelt name would otherwise go unnoticed.
-pub fn note_unknown((flow, invocation): Whose<'_>, input: &Value) {
-    let contract = match invocation {
-        Some(id) => flow.invocations.iter().find(|it| &*it.id == id),
-        None => flow.default_invocation(),
-    };
-    let (Some(contract), Some(map)) = (contract, input.as_map()) else {
-        return;
-    };
-    for (key, _) in map.iter() {
-        let name = name_of(key).unwrap_or_default();
-        let names = || contract.inputs.iter().map(|input| &*input.name);
-        if &*name == ACTIVATION || name.contains('/') || names().any(|known| *known == *name) {
-            continue;
-        }
-        let message = format!("the flow declares no input `{name}`");
-        let mut report = Report::error("E0429", message);
-        report.severity = Severity::Warning;
-        output::report(&match nearest(&name, names()) {
-            Some(near) => report.hint(format!("did you mean `{near}`?")),
-            None => report.hint("`(flow/input)` contains it under its key anyway"),
-        });
-    }
-}
-
 /// Warns about setup values in the input that no form of the flow declares.
 pub fn note_unknown_setup(flow: &Flow, input: &Value) {
     let brought = input.get(ACTIVATION).unwrap_or(&Value::Nil);

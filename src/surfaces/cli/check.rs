@@ -87,9 +87,13 @@ pub fn run(args: &Check, app: &dyn App) -> Exit {
             output::report(report);
         }
         // Permissions that the project grants already are not shown.
-        for needs in seen.needs.iter().filter(|it| !it.missing.is_empty()) {
-            needs.lines().iter().for_each(|line| output::note(line));
+        let lacking = seen.needs.iter().filter(|it| it.missing().next().is_some());
+        let lacking: Vec<&Needs> = lacking.collect();
+        let mut lines: Vec<String> = lacking.iter().flat_map(|it| it.lines(|_| false)).collect();
+        if !lacking.is_empty() {
+            lines.extend(Needs::missing_lines(lacking.into_iter()));
         }
+        lines.iter().for_each(|line| output::note(line));
         output::note(&summary(files.len(), errors, reports.len() - errors));
     }
     if errors == 0 {

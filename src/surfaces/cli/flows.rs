@@ -7,7 +7,7 @@ use std::path::PathBuf;
 
 use flowstone_engine::Engine;
 use flowstone_engine::trust::{Trusted, trust, trusted, untrust};
-use flowstone_flow::permission::shown;
+use flowstone_flow::permission::{Missing, shown};
 use flowstone_flow::step::real_path;
 use serde_json::json;
 
@@ -115,28 +115,32 @@ fn gather(engine: &Engine, project: &Project, file: PathBuf) -> Result<Vec<Askin
 }
 
 impl Asking {
-    /// Shows the permissions that the flow needs, and which of them are new.
+    /// Shows the permissions that the flow needs. Of a flow that was trusted, those that are new are marked.
     fn show(&self, known: &[Trusted]) {
-        let lines = self.needs.lines();
-        let needed = lines.iter().take_while(|line| !line.starts_with("missing"));
-        needed.for_each(|line| output::note(line));
         let mut versions = known.iter().filter(|it| it.slug == self.needs.slug).rev();
         let same = versions.clone().find(|it| it.digest == self.digest);
-        let Some(earlier) = same.or_else(|| versions.next()) else {
-            return;
+        let earlier = same.or_else(|| versions.next());
+        let is_new = |missing: &Missing| {
+            earlier.is_some_and(|earlier| !earlier.rows.contains(&missing.edn()))
         };
-        match earlier.digest == self.digest {
-            true => output::note("the flow is trusted already, and has not changed"),
-            false => output::note("the flow was trusted, but has changed since"),
+        for line in self.needs.lines(is_new) {
+            output::note(&line);
         }
-        let missing = self.needs.missing.iter();
-        for missing in missing.filter(|it| !earlier.rows.contains(&it.edn())) {
-            output::note(&format!("new: {}", missing.action()));
+        let has_new = self.needs.missing().any(is_new);
+        match (earlier, has_new) {
+            (None, _) => {}
+            (Some(earlier), _) if earlier.digest == self.digest => {
+                output::note("the flow is trusted already, and has not changed");
+            }
+            (Some(_), true) => output::note("the flow was trusted, but has changed since"),
+            (Some(_), false) => output::note(
+                "the flow was trusted, but has changed since; it needs nothing that is new",
+            ),
         }
     }
 
     fn entry(&self) -> Trusted {
-        let missing = self.needs.missing.iter();
+        let missing = self.needs.missing();
         Trusted {
             slug: self.needs.slug.clone(),
             digest: self.digest.clone(),

@@ -4,11 +4,13 @@ mod commands;
 mod connections;
 mod flows;
 mod jobs;
+mod records;
 mod resources;
 mod run;
 mod runs;
 mod tokens;
 mod waits;
+mod watch;
 
 use std::env;
 use std::fs;
@@ -28,6 +30,7 @@ use super::home::Project;
 use super::output;
 use super::report::{Report, unreadable};
 use super::runtime::Runtime;
+use crate::hints;
 
 pub use commands::perform;
 
@@ -304,7 +307,7 @@ fn refused(problem: &Value) -> Report {
     let code = problem["code"].as_str().unwrap_or(UNREACHABLE);
     let report = Report::error(code, problem["detail"].as_str().unwrap_or_default());
     match problem["hint"].as_str() {
-        Some(hint) => report.hint(hint.to_owned()),
+        Some(hint) => report.hint(hints::for_commands(hint)),
         None => report,
     }
 }

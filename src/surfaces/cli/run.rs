@@ -1,6 +1,6 @@
 //! `flowstone run`: executes a flow file to its result.
 
-mod many;
+pub mod many;
 
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
@@ -9,7 +9,7 @@ use flowstone_engine::ids::RunId;
 use flowstone_engine::observer::{NoObserver, Observer};
 use flowstone_engine::ports::{RunRow, RunStatus, StartDecision};
 use flowstone_engine::{Engine, EngineError, ExecuteOptions, StartOptions, StartedRun};
-use flowstone_flow::flow::LoadedFlow;
+use flowstone_flow::flow::{LoadedFlow, undeclared_inputs};
 use flowstone_lang::value::Value;
 use serde_json::json;
 
@@ -64,10 +64,11 @@ async fn execute(args: &Run, app: &dyn App) -> Result<Exit, Report> {
     };
     let input = with_uploads(&engine, input, &args.uploads).await?;
     let whose = (&*loaded.flow, args.invocation.as_deref());
+    let undeclared = undeclared_inputs(&loaded.flow, args.invocation.as_deref(), &input);
     let input = match args.show.json || args.show.quiet {
         true => input,
         false => {
-            ask::note_unknown(whose, &input);
+            undeclared.iter().for_each(output::report);
             ask::note_unknown_setup(&loaded.flow, &input);
             ask::missing(&engine, whose, input)
         }
@@ -75,7 +76,7 @@ async fn execute(args: &Run, app: &dyn App) -> Result<Exit, Report> {
     let begun = begin(&engine, &loaded, input, args).await?;
     let done = async {
         if args.detach {
-            return left(&engine, &begun, args.show.json).await;
+            return left(&engine, &begun, (&undeclared, args.show.json)).await;
         }
         let (observer, options) = watched(&engine, &args.show);
         let outcome = engine.execute(begun.run(), observer, options).await?;
@@ -83,7 +84,8 @@ async fn execute(args: &Run, app: &dyn App) -> Result<Exit, Report> {
             false => tell(begun.run(), &outcome, false),
             true => {
                 let _printing = Printing::begin();
-                output::json(&begun.with_queue_place(in_json(begun.run(), &outcome)));
+                let object = in_json(begun.run(), &outcome);
+                output::json(&begun.with_decision(object, &undeclared));
                 exit(&outcome)
             }
         };
@@ -128,24 +130,32 @@ impl Begun {
         }
     }
 
-    /// Adds to the object about a run how the run was started.
-    fn with_queue_place(&self, mut object: serde_json::Value) -> serde_json::Value {
+    /// Adds to the object about a run how it was started.
+    fn with_decision(
+        &self,
+        mut object: serde_json::Value,
+        undeclared: &[Report],
+    ) -> serde_json::Value {
         if let (Begun::New(started), Some(fields)) = (self, object.as_object_mut()) {
-            add_decision(fields, started);
+            add_decision(fields, started, undeclared);
         }
         object
     }
 }
 
 /// Reports a run that a worker will execute.
-async fn left(engine: &Engine, begun: &Begun, as_json: bool) -> Result<Exit, EngineError> {
+async fn left(
+    engine: &Engine,
+    begun: &Begun,
+    (undeclared, as_json): (&[Report], bool),
+) -> Result<Exit, EngineError> {
     let run = begun.run();
     let place = engine.queue_place(run).await?;
     if as_json {
         let status = place.as_ref().map_or("left", |_| "queued");
         let place = place.as_ref().map(place_json);
         let object = json!({"ok": true, "run": run.as_str(), "status": status, "queue": place});
-        output::json(&begun.with_queue_place(object));
+        output::json(&begun.with_decision(object, undeclared));
     } else {
         output::data(run.as_str());
         if let Some(place) = place {

@@ -3,7 +3,7 @@
 mod cancel;
 pub mod diff;
 pub mod events;
-mod export;
+pub mod export;
 pub mod feed;
 pub mod fork;
 mod gc;
@@ -12,15 +12,15 @@ mod list;
 pub mod replay;
 mod resume;
 pub mod show;
-mod spans;
+pub mod spans;
 pub mod url;
 pub mod verify;
-mod watch;
+pub mod watch;
 
 pub use gc::size;
 pub use list::RunTable;
 
-use flowstone_engine::ports::{RunRow, RunStatus};
+use flowstone_engine::ports::RunStatus;
 use flowstone_engine::{Engine, EngineError};
 use serde_json::Value;
 
@@ -32,7 +32,6 @@ use super::report::Report;
 use super::rows::{maybe, text};
 use super::runtime::Runtime;
 use super::{App, Open, output};
-use crate::json::row_json;
 
 /// Performs the command.
 pub fn run(args: &Runs, app: &dyn App) -> Exit {
@@ -83,11 +82,6 @@ fn ask<T>(
 
 /// The status of a run that may start, but that no process has taken: a worker or `runs resume` does.
 pub const NOT_BEGUN: &str = "not begun";
-
-/// Describes the state of a run as far as its row tells.
-pub fn status_text(run: &RunRow) -> String {
-    state_text(&row_json(run))
-}
 
 /// Describes the state of a run that is JSON.
 fn state_text(run: &Value) -> String {

@@ -1,5 +1,6 @@
 //! `flowstone serve`: a worker in this process, with lines that report its activity.
 
+mod inventory;
 pub(super) mod listen;
 
 use std::num::NonZeroUsize;
@@ -198,11 +199,14 @@ impl Watch for Lines {
             },
             WorkerEvent::Planned { flows, schedules } => Message {
                 event: "planned",
-                text: format!(
-                    "{}, of {}",
-                    count(*schedules, "schedule"),
-                    count(*flows, "flow")
-                ),
+                text: match schedules {
+                    0 => "no flow has a schedule".to_owned(),
+                    _ => format!(
+                        "{}, of {}",
+                        count(*schedules, "schedule"),
+                        count(*flows, "flow")
+                    ),
+                },
                 fields: json!({"flows": flows, "schedules": schedules}),
                 is_wrong: false,
             },

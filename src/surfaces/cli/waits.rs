@@ -8,7 +8,7 @@ mod show;
 use super::args::{Waits, WaitsCommand};
 use super::exit::Exit;
 use super::{App, output};
-pub use list::list_table;
+pub use list::{list_signals, list_table};
 pub use render::how_to_answer;
 pub use show::print_wait;
 

@@ -383,7 +383,7 @@ async fn take(
         Submitted::Known(past) => duplicate(cx, &past).await,
         Submitted::Started(started) => Ok(Outcome::Started(Started {
             kind: interface.kind,
-            run: started_json(cx, &started).await?,
+            run: started_json(cx, &started, &[]).await?,
             timeout: interface.timeout,
         })),
     }
@@ -420,7 +420,7 @@ pub(super) async fn published(
     match (&published.runs[..], published.waits.is_empty()) {
         ([only], true) => Ok(Outcome::Started(Started {
             kind: InterfaceKind::Webhook,
-            run: started_json(cx, only).await?,
+            run: started_json(cx, only, &[]).await?,
             timeout: served.interface.timeout,
         })),
         _ => Ok(Outcome::Published(events::summary(&published))),

@@ -18,6 +18,7 @@ use serde_json::{Map, Value, json};
 use utoipa::ToSchema;
 
 use super::engines::Unavailable;
+use crate::hints;
 use crate::json::object;
 
 /// The codes of the pages in `docs/errors` for what only a server can say.
@@ -96,8 +97,9 @@ impl Problem {
         }
     }
 
-    pub(super) fn hint(mut self, hint: impl Into<String>) -> Problem {
-        self.hint = Some(hint.into());
+    /// Adds what to try. Actions that it names by their commands are put in the words of the API.
+    pub(super) fn hint(mut self, hint: impl AsRef<str>) -> Problem {
+        self.hint = Some(hints::for_api(hint.as_ref()));
         self
     }
 

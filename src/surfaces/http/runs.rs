@@ -2,6 +2,7 @@
 
 mod again;
 mod bulk;
+mod records;
 mod show;
 
 use std::rc::Rc;
@@ -20,6 +21,8 @@ use flowstone_engine::ports::{
 use flowstone_engine::token::{Scope, TokenKind};
 use flowstone_engine::trace::{TraceOrigin, TraceParent};
 use flowstone_engine::{StartOptions, StartedRun, Submitted};
+use flowstone_flow::flow::undeclared_inputs;
+use flowstone_lang::diagnostic::Diagnostic;
 use flowstone_lang::value::Value;
 use serde_json::{Value as Json, json};
 
@@ -48,6 +51,7 @@ pub(super) fn operations() -> Operations {
     Operations::default()
         .and(show::operations())
         .and(again::operations())
+        .and(records::operations())
         .with(
             Operation::get("/api/v1/runs", "listRuns", "Lists runs, newest first.")
                 .scope(Scope::Read)
@@ -236,7 +240,12 @@ pub(super) async fn start(
     };
     let row = ended_within(&server, run, wait).await?;
     let mut shown = row;
-    for key in ["concurrencyDecision", "concurrencyKey", "replaced"] {
+    for key in [
+        "concurrencyDecision",
+        "concurrencyKey",
+        "replaced",
+        "warnings",
+    ] {
         if let Some(mark) = started.get(key) {
             shown[key] = mark.clone();
         }
@@ -345,6 +354,8 @@ async fn begin(server: &Shared, caller: Caller, start: Start) -> Result<(Json, b
                 .input
                 .as_ref()
                 .map_or_else(|| Value::map([]), from_json);
+            let undeclared =
+                undeclared_inputs(&flow.loaded.flow, start.invocation.as_deref(), &input);
             let options = StartOptions {
                 invocation: start.invocation,
                 external_id: start.id,
@@ -357,12 +368,14 @@ async fn begin(server: &Shared, caller: Caller, start: Start) -> Result<(Json, b
             };
             let Some(receipt) = start.receipt else {
                 let started = cx.engine.submit(&flow.loaded, options).await?;
-                return Ok((own_json(cx, &caller, &started).await?, false));
+                return Ok((own_json(cx, &caller, (&started, &undeclared)).await?, false));
             };
             let digest = receipt.digest.clone();
             let submitted = cx.engine.submit_once(&flow.loaded, options, vec![receipt]);
             match submitted.await? {
-                Submitted::Started(started) => Ok((own_json(cx, &caller, &started).await?, false)),
+                Submitted::Started(started) => {
+                    Ok((own_json(cx, &caller, (&started, &undeclared)).await?, false))
+                }
                 Submitted::Known(past) if past.digest != digest => Err(key_reused()),
                 Submitted::Known(past) => {
                     let run = past.runs.first().cloned();
@@ -412,7 +425,8 @@ fn served(
     let flow = flow.ok_or_else(|| no_flow(slug))?;
     let hash = &flow.loaded.program.hash;
     if let Some(version) = version.filter(|it| it.is_empty() || !hash.starts_with(*it)) {
-        let served = hash.get(..VERSION_DIGITS).unwrap_or(hash);
+        let short = |hash: &str| hash.get(..VERSION_DIGITS).unwrap_or(hash).to_owned();
+        let [served, version] = [hash.as_str(), version].map(short);
         let detail = format!("the server serves version {served} of `{slug}`, not {version}");
         return Err(Problem::new(StatusCode::CONFLICT, codes::VERSION, detail));
     }
@@ -439,11 +453,12 @@ fn may_start(caller: &Caller, flow: &ServedFlow, invocation: Option<&str>) -> Re
 pub(super) async fn started_json(
     cx: &EngineContext,
     started: &StartedRun,
+    undeclared: &[Diagnostic],
 ) -> Result<Json, Problem> {
     let row = cx.engine.run(&started.run).await?;
     let mut shown = row_json(&row);
     if let Some(members) = shown.as_object_mut() {
-        add_decision(members, started);
+        add_decision(members, started, undeclared);
     }
     Ok(shown)
 }
@@ -452,13 +467,13 @@ pub(super) async fn started_json(
 async fn own_json(
     cx: &EngineContext,
     caller: &Caller,
-    started: &StartedRun,
+    (started, undeclared): (&StartedRun, &[Diagnostic]),
 ) -> Result<Json, Problem> {
     if started.decision == StartDecision::Deduped {
         let row = cx.engine.run(&started.run).await?;
         refuse_others(cx, caller, &row)?;
     }
-    started_json(cx, started).await
+    started_json(cx, started, undeclared).await
 }
 
 /// Refuses a start whose id a run has that the caller does not reach.
@@ -691,7 +706,7 @@ pub(super) async fn reached(
             "E0502",
             format!("there is no run `{id}`"),
         )
-        .hint("`GET /api/v1/runs` lists the runs")
+        .hint("`GET /api/v1/runs` shows the runs")
     };
     let row = match cx.engine.run(&RunId::from_text(id)).await {
         Ok(row) => row,

@@ -6,7 +6,7 @@ use axum::http::{HeaderMap, StatusCode};
 use flowstone_engine::EngineError;
 use flowstone_engine::ids::RunId;
 use flowstone_engine::json::from_json;
-use flowstone_engine::ports::{Target, WaitFilter, WaitRow};
+use flowstone_engine::ports::{SignalFilter, Target, WaitFilter, WaitRow};
 use flowstone_engine::token::Scope;
 use flowstone_engine::waits::{Answered, Answering, Remark};
 use flowstone_lang::value::Value;
@@ -21,7 +21,7 @@ use super::operation::{
 use super::problem::Problem;
 use super::request::{Members, Query};
 use super::server::{EngineContext, Shared};
-use crate::json::{Run, Wait, row_json, wait_json, wait_json_as};
+use crate::json::{Run, Signal, Wait, row_json, signal_json_as, wait_json, wait_json_as};
 
 pub(super) fn operations() -> Operations {
     Operations::default()
@@ -47,6 +47,17 @@ pub(super) fn operations() -> Operations {
         .and(Decision::Cancel.operation())
         .and(Decision::Complete.operation())
         .and(Decision::Reject.operation())
+        .with(
+            Operation::get(
+                "/api/v1/signals",
+                "listSignals",
+                "Lists signals that no wait has taken: those that are kept, and those that were refused.",
+            )
+            .scope(Scope::Read)
+            .query(SIGNALS)
+            .ok(shape::list::<Signal>("signals")),
+            signals,
+        )
         .with(
             Operation::post(
                 "/api/v1/signals",
@@ -90,6 +101,7 @@ const FILTERS: &[Param] = &[
     VALUES,
 ];
 
+const SIGNALS: &[Param] = &[Param::text("key", "Only signals with this key."), VALUES];
 const SIGNAL: &[Param] = &[
     Param::text("dedup", "The same signal is taken once."),
     Param::text("key", "The key of the waits.").needed(),
@@ -287,6 +299,40 @@ async fn show(
     Ok(Answer::ok(shown))
 }
 
+/// `GET /api/v1/signals`: what `waits list --signals` prints.
+async fn signals(
+    State(server): State<Shared>,
+    caller: Caller,
+    RawQuery(query): RawQuery,
+) -> Result<Answer, Problem> {
+    caller.need(Scope::Read)?;
+    refuse_limited(&caller, "`GET /api/v1/waits` lists the waits of its flows")?;
+    let query = Query::read(query.as_deref(), &names(SIGNALS))?;
+    let values = query.values()?;
+    let filter = SignalFilter {
+        key: query.owned("key"),
+        ..SignalFilter::default()
+    };
+    let signals = server
+        .ask(async move |cx: &EngineContext| {
+            let signals = cx.engine.list_signals(filter).await?;
+            let shown = signals.iter().map(|signal| signal_json_as(signal, values));
+            Ok::<_, Problem>(shown.collect::<Vec<Json>>())
+        })
+        .await?;
+    Ok(Answer::ok(json!({"signals": signals})))
+}
+
+/// Refuses callers that reach only some flows: a signal is of none.
+fn refuse_limited(caller: &Caller, instead: &str) -> Result<(), Problem> {
+    match caller.is_limited() {
+        false => Ok(()),
+        true => Err(
+            Problem::not_found("signals reach all flows, and this token does not").hint(instead),
+        ),
+    }
+}
+
 /// Returns a wait by its whole id, if the caller reaches its flow.
 async fn reached(cx: &EngineContext, caller: &Caller, id: &str) -> Result<WaitRow, Problem> {
     let missing = || {
@@ -376,12 +422,10 @@ async fn signal(
     body: Body,
 ) -> Result<Answer, Problem> {
     caller.need(Scope::Run)?;
-    if caller.is_limited() {
-        return Err(
-            Problem::not_found("signals reach all flows, and this token does not")
-                .hint("complete a wait of a flow with `POST /api/v1/waits/{id}/complete`"),
-        );
-    }
+    refuse_limited(
+        &caller,
+        "complete a wait of a flow with `POST /api/v1/waits/{id}/complete`",
+    )?;
     let given = Members::read(&headers, body, &names(SIGNAL)).await?;
     let key = given.text("key")?;
     let key = key.ok_or_else(|| Problem::malformed("`key` is missing"))?;

@@ -1,6 +1,6 @@
 //! Flows that are served.
 
-use flowstone_engine::catalog::ServedFlow;
+use flowstone_engine::catalog::{ServedFlow, ServedInterface};
 use flowstone_engine::json::to_json;
 use flowstone_engine::ports::FlowVersion;
 use flowstone_flow::interfaces::{self, Interface, InterfaceKind};
@@ -144,13 +144,24 @@ fn interfaces(flow: &ServedFlow) -> Vec<FlowInterface> {
     called.chain(offered).collect()
 }
 
+/// The path of deliveries of events, which every project has.
+const EVENTS: &str = "/local/events";
+
+/// Returns an interface of a flow as JSON. The names of the fields are stable.
+pub fn interface_json(served: &ServedInterface) -> Json {
+    let interface = Interface::clone(&served.interface);
+    object(&called_interface(&served.flow.slug, interface))
+}
+
 fn called_interface(slug: &str, interface: Interface) -> FlowInterface {
     let canonical = format!("/api/flows/{slug}/interfaces/live/{}", interface.id);
     let own = interface.path.as_ref().map(|path| format!("/http{path}"));
+    let event = interface.event_path.as_ref();
+    let event = event.map(|path| format!("{EVENTS}/{path}"));
     let (kind, addresses): (_, Vec<String>) = match interface.kind {
         InterfaceKind::Http => ("http", [canonical].into_iter().chain(own).collect()),
-        InterfaceKind::Webhook => ("webhook", vec![canonical]),
-        InterfaceKind::Trigger => ("event", Vec::new()),
+        InterfaceKind::Webhook => ("webhook", [canonical].into_iter().chain(event).collect()),
+        InterfaceKind::Trigger => ("event", event.into_iter().collect()),
     };
     FlowInterface {
         r#type: kind,

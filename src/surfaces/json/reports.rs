@@ -57,10 +57,15 @@ pub struct Finding {
 
 /// Returns a report as JSON. The names of the fields are stable.
 pub fn report_json(report: &Diagnostic) -> Json {
+    object(&finding_of(report))
+}
+
+/// Returns a report as part of an answer.
+pub fn finding_of(report: &Diagnostic) -> Finding {
     let some = |text: &str| (!text.is_empty()).then(|| text.to_owned());
     let list = |list: &Vec<String>| (!list.is_empty()).then(|| json!(list));
     let place = report.place.as_ref();
-    object(&Finding {
+    Finding {
         severity: report.severity.name(),
         code: some(&report.code),
         phase: report.phase.map(|phase| phase.name()),
@@ -87,7 +92,7 @@ pub fn report_json(report: &Diagnostic) -> Json {
         causes: objects(report.causes.iter().map(cause)),
         expansion: objects(report.expansion.iter().map(expanded)),
         trace: objects(report.trace.iter().map(call)),
-    })
+    }
 }
 
 /// Returns a list unless it is empty.

@@ -3,10 +3,12 @@
 use flowstone_engine::StartedRun;
 use flowstone_engine::ids::RunId;
 use flowstone_engine::ports::{QueuePlace, RunRow, RunStatus, RunSummary as Summary};
+use flowstone_lang::diagnostic::Diagnostic;
 use serde::Serialize;
 use serde_json::{Map, Value as Json};
 use utoipa::ToSchema;
 
+use super::reports::{Finding, finding_of};
 use super::values::{Values, instant, object, stored_json};
 
 /// A run, without its steps.
@@ -122,6 +124,9 @@ pub struct StartMarks {
     concurrency_key: Option<Json>,
     /// The runs that were cancelled in favour of this one.
     replaced: Vec<String>,
+    /// Inputs that the flow does not declare; left out if the flow declares all of them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    warnings: Option<Vec<Finding>>,
 }
 
 /// Returns a run's row as JSON. The names of the fields are stable.
@@ -201,14 +206,22 @@ pub struct BulkRun {
     index: usize,
     id: String,
     status: &'static str,
+    /// Inputs that the flow does not declare; left out if the flow declares all of them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    warnings: Option<Vec<Finding>>,
 }
 
 /// Returns a run that was started together with others as JSON. The names of the fields are stable.
-pub fn bulk_run_json(index: usize, run: &RunId, status: RunStatus) -> Json {
+pub fn bulk_run_json(
+    index: usize,
+    (run, status): (&RunId, RunStatus),
+    warnings: &[Diagnostic],
+) -> Json {
     object(&BulkRun {
         index,
         id: run.to_string(),
         status: status.name(),
+        warnings: findings(warnings),
     })
 }
 
@@ -240,13 +253,20 @@ pub fn queue_entry(place: &QueuePlace) -> QueueEntry {
 }
 
 /// Adds to the object about a run how it was started. The names of the fields are stable.
-pub fn add_decision(fields: &mut Map<String, Json>, started: &StartedRun) {
+pub fn add_decision(fields: &mut Map<String, Json>, started: &StartedRun, warnings: &[Diagnostic]) {
     let marks = object(&StartMarks {
         concurrency_decision: started.decision.name(),
         concurrency_key: started.key.as_deref().map(stored_json),
         replaced: started.replaced.iter().map(ToString::to_string).collect(),
+        warnings: findings(warnings),
     });
     if let Json::Object(marks) = marks {
         fields.extend(marks);
     }
+}
+
+/// Returns findings; `None` without any.
+fn findings(warnings: &[Diagnostic]) -> Option<Vec<Finding>> {
+    let findings: Vec<Finding> = warnings.iter().map(finding_of).collect();
+    (!findings.is_empty()).then_some(findings)
 }

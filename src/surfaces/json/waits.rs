@@ -8,7 +8,7 @@ use serde::Serialize;
 use serde_json::{Value as Json, json};
 use utoipa::ToSchema;
 
-use super::values::{Values, instant, object, stored_json};
+use super::values::{Values, instant, object};
 
 /// What a run waits for.
 #[derive(Debug, Serialize, ToSchema)]
@@ -104,17 +104,40 @@ pub fn wait_report_json(report: &WaitReport) -> Json {
     wait
 }
 
+/// A signal that no wait took.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Signal {
+    /// The name of the event, if it is one.
+    event: Option<String>,
+    key: Option<String>,
+    dedup: Option<String>,
+    payload: Json,
+    by: Option<String>,
+    at: Json,
+    /// The id of the wait that refused it.
+    refused_by: Option<String>,
+    /// Why it was refused.
+    reason: Option<String>,
+}
+
 /// Returns a signal that no wait took as JSON. The names of the fields are stable.
 pub fn signal_json(signal: &SignalRow) -> Json {
-    json!({
-        "event": signal.event,
-        "key": signal.key,
-        "dedup": signal.dedup,
-        "payload": stored_json(&signal.payload),
-        "by": signal.by,
-        "at": instant(signal.at_ms),
-        "refusedBy": signal.refused.as_ref().map(|(wait, _)| wait),
-        "reason": signal.refused.as_ref().map(|(_, why)| why),
+    signal_json_as(signal, Values::Json)
+}
+
+/// Returns a signal as JSON, with its payload in a form. The names of the fields are stable.
+pub fn signal_json_as(signal: &SignalRow, values: Values) -> Json {
+    let refused = signal.refused.clone().unzip();
+    object(&Signal {
+        event: signal.event.clone(),
+        key: signal.key.clone(),
+        dedup: signal.dedup.clone(),
+        payload: values.shown(&signal.payload),
+        by: signal.by.clone(),
+        at: instant(signal.at_ms),
+        refused_by: refused.0,
+        reason: refused.1,
     })
 }
 

@@ -18,6 +18,7 @@ use serde_json::{Map, Value as Json, json};
 use super::peer::Request;
 use super::protocol::RpcError;
 use super::{api, content};
+use crate::hints;
 use crate::http::{Caller, EngineContext, Problem};
 use operations::OPERATIONS;
 
@@ -219,9 +220,37 @@ fn filled(path: &str, arguments: &Map<String, Json>) -> (String, Map<String, Jso
     (path, rest)
 }
 
-/// Returns a response of the API as the result of a tool.
+/// Names what a text of the API says to do by the tools that do it.
+fn in_tools(text: &str) -> String {
+    let mut names: Vec<(String, String)> = OPERATIONS
+        .iter()
+        .filter_map(|operation| {
+            let (verb, path) = match operation.call {
+                Call::Get(path) => ("GET", path),
+                Call::Post(path) => ("POST", path),
+                Call::Delete(path) => ("DELETE", path),
+                Call::Docs(_) | Call::Step(_) | Call::Source => return None,
+            };
+            let parts = path.split('/').map(|part| match part.starts_with('{') {
+                true => "*",
+                false => part,
+            });
+            let path = parts.collect::<Vec<_>>().join("/");
+            let tool = format!("`{WORKSPACE}{}`", operation.name);
+            Some((format!("`{verb} {path}`"), tool))
+        })
+        .collect();
+    // A star also takes the parts below it, so the addresses with more of them come first.
+    names.sort_by_key(|(address, _)| std::cmp::Reverse(address.matches('/').count()));
+    hints::for_names(
+        text,
+        names.iter().map(|(address, tool)| (&**address, &**tool)),
+    )
+}
+
+/// Returns an answer of the API as the result of a tool.
 fn answered(answer: &api::Answer) -> Result<Json, RpcError> {
-    if let Some(problem) = answer.problem() {
+    if let Some(problem) = answer.problem().map(|text| in_tools(&text)) {
         return Ok(content::failed(&problem, json!({})));
     }
     if answer.bytes.is_empty() {

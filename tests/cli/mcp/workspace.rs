@@ -52,8 +52,16 @@ fn jobs_are_worked_on_with_their_scope() {
     let done = json!({"id": id, "lease": lease, "result": {"ok": true}});
     let done = client.call("workspace_jobs_complete", &done);
     assert_eq!(done["structuredContent"]["status"], "succeeded", "{done}");
-    let shown = Client::owner(&api).call("workspace_jobs_show", &json!({"id": id}));
+    let owner = Client::owner(&api);
+    let shown = owner.call("workspace_jobs_show", &json!({"id": id}));
     assert_eq!(shown["structuredContent"]["result"]["ok"], true, "{shown}");
+    // A hint names the tool that does what it says.
+    let missing = owner.call("workspace_runs_show", &json!({"id": "none"}));
+    let text = missing["content"][0]["text"].as_str().unwrap_or_default();
+    assert!(
+        text.contains("`workspace_runs_list` shows the runs"),
+        "{text}"
+    );
 }
 
 #[test]

@@ -20,8 +20,9 @@ use crate::cli::exit::Exit;
 use crate::cli::outcome::how_to_answer;
 use crate::cli::pretty::pretty;
 use crate::cli::queue::place_of_json;
-use crate::cli::report::{Report, draw_pieces};
-use crate::cli::rows::{self, wait};
+use crate::cli::report::{Report, Severity, draw_pieces};
+use crate::cli::rows::{self, list, wait};
+use crate::cli::run::many::once;
 use crate::cli::runs::fork::RunsFork;
 use crate::cli::{ask, input, output};
 use crate::json::ok;
@@ -46,7 +47,10 @@ pub(super) fn run(remote: &Remote, args: &Run) -> Result<Exit, Report> {
     plain(&args.limits, &args.permits)?;
     let refused = [
         (args.setup.is_some(), "`run --setup`"),
-        (args.bound.profile.is_some(), "`run --profile`"),
+        (
+            args.bound.profile.is_some() && args.many.is_some(),
+            "`run --many` with `--profile`",
+        ),
         (!args.bound.set.is_empty(), "`run --set`"),
         (args.exchanges.record.is_some(), "`run --record`"),
         (args.exchanges.replay.is_some(), "`run --replay`"),
@@ -74,6 +78,7 @@ pub(super) fn run(remote: &Remote, args: &Run) -> Result<Exit, Report> {
     let texts = [
         ("id", &args.id),
         ("invocation", &args.invocation),
+        ("profile", &args.bound.profile),
         ("version", &version),
     ];
     for (name, text) in texts {
@@ -90,6 +95,7 @@ pub(super) fn run(remote: &Remote, args: &Run) -> Result<Exit, Report> {
     let path = ["flows", &*slug, "runs"];
     if args.detach {
         let started = remote.post(&path, &body)?;
+        note_warnings(list(&started, "warnings"), &args.show);
         return Ok(left(&started, args.show.json));
     }
     body["wait"] = json!(WAIT);
@@ -99,9 +105,18 @@ pub(super) fn run(remote: &Remote, args: &Run) -> Result<Exit, Report> {
         SystemRandom.next(),
         SystemRandom.next()
     );
+    let mut first: Option<Value> = None;
     loop {
         let begun_ms = SystemClock.now_ms();
-        let started = remote.post_once(&path, &body, &key)?;
+        let mut started = remote.post_once(&path, &body, &key)?;
+        match &first {
+            // The answer to a repeated request does not say how the run was started.
+            Some(first) => copy_marks(first, &mut started),
+            None => {
+                note_warnings(list(&started, "warnings"), &args.show);
+                first = Some(started.clone());
+            }
+        }
         let is_over = started["endedAt"].is_string();
         let is_early = SystemClock.now_ms() - begun_ms < 55_000;
         if is_over || is_early {
@@ -123,6 +138,17 @@ fn flow(file: &Path) -> Result<(String, Option<String>), Report> {
             Report::error("E0910", format!("{name} holds no flow that can run"))
                 .hint(format!("`flowstone check {name}` says why")),
         ),
+    }
+}
+
+/// Returns the version of the flow in a file, which the server must serve.
+fn version_of(file: &Path) -> Result<String, Report> {
+    match flow(file)? {
+        (_, Some(version)) => Ok(version),
+        (name, None) => Err(Report::error(
+            "E0905",
+            format!("cannot read {name}: there is no such file"),
+        )),
     }
 }
 
@@ -155,10 +181,43 @@ fn many(
         output::json(&ok(started));
         return Ok(Exit::Completed);
     }
-    for run in started["runs"].as_array().into_iter().flatten() {
+    let runs = list(&started, "runs");
+    note_warnings(runs.flat_map(|run| list(run, "warnings")), &args.show);
+    for run in list(&started, "runs") {
         output::data(run["id"].as_str().unwrap_or_default());
     }
     Ok(Exit::Completed)
+}
+
+/// What the answer to a start has besides the run.
+const MARKS: [&str; 4] = [
+    "concurrencyDecision",
+    "concurrencyKey",
+    "replaced",
+    "warnings",
+];
+
+fn copy_marks(from: &Value, to: &mut Value) {
+    for key in MARKS {
+        if let Some(mark) = from.get(key) {
+            to[key] = mark.clone();
+        }
+    }
+}
+
+/// Prints warnings of the server where `run` prints its own.
+fn note_warnings<'a>(warnings: impl Iterator<Item = &'a Value>, show: &Show) {
+    if show.json || show.quiet {
+        return;
+    }
+    once(warnings.map(|warning| {
+        let mut report =
+            Report::error(&rows::text(warning, "code"), rows::text(warning, "message"));
+        report.severity = Severity::Warning;
+        let hints = list(warning, "hints").filter_map(Value::as_str);
+        report.hints = hints.map(str::to_owned).collect();
+        report
+    }));
 }
 
 /// Reports a run that the server executes.
@@ -173,11 +232,7 @@ fn left(started: &Value, as_json: bool) -> Exit {
         _ => "left",
     };
     let mut object = json!({"ok": true, "run": run, "status": status, "queue": null});
-    for key in ["concurrencyDecision", "concurrencyKey", "replaced"] {
-        if let Some(mark) = started.get(key) {
-            object[key] = mark.clone();
-        }
-    }
+    copy_marks(started, &mut object);
     output::json(&object);
     Exit::Completed
 }
@@ -186,22 +241,22 @@ pub(super) fn resume(remote: &Remote, args: &RunsResume) -> Result<Exit, Report>
     plain(&args.limits, &args.permits)?;
     let refused = [
         (args.all, "`runs resume --all`"),
-        (args.flow.is_some(), "`runs resume --flow`"),
         (args.secrets.is_some(), "`runs resume --secrets`"),
     ];
     if let Some((_, what)) = refused.into_iter().find(|(is_given, _)| *is_given) {
         return Err(local_only(what));
     }
     let id = args.id.as_deref().unwrap_or_default();
-    let run = remote.post(&["runs", id, "resume"], &json!({}))?;
+    let body = match &args.flow {
+        Some(file) => json!({"version": version_of(file)?}),
+        None => json!({}),
+    };
+    let run = remote.post(&["runs", id, "resume"], &body)?;
     follow(remote, run, &args.show)
 }
 
 pub(super) fn fork(remote: &Remote, args: &RunsFork) -> Result<Exit, Report> {
     plain(&args.limits, &args.permits)?;
-    if args.flow.is_some() {
-        return Err(local_only("`runs fork --flow`"));
-    }
     if args.no_resume {
         return Err(local_only("`runs fork --no-resume`"));
     }
@@ -217,6 +272,9 @@ pub(super) fn fork(remote: &Remote, args: &RunsFork) -> Result<Exit, Report> {
     let mut body = json!({"set": set, "reuse": args.reuse});
     if let Some(at) = &args.at {
         body["at"] = json!(at);
+    }
+    if let Some(file) = &args.flow {
+        body["version"] = json!(version_of(file)?);
     }
     let fork = remote.post(&["runs", &args.id, "fork"], &body)?;
     follow(remote, fork, &args.show)
@@ -301,11 +359,7 @@ fn print_json((run, status): (&Value, &str), (name, value): (&str, Value), exit:
     let is_good = !matches!(exit, Exit::Failed | Exit::Cancelled);
     let mut object = json!({"ok": is_good, "run": run["id"], "status": status});
     object[name] = value;
-    for key in ["concurrencyDecision", "concurrencyKey", "replaced"] {
-        if let Some(mark) = run.get(key) {
-            object[key] = mark.clone();
-        }
-    }
+    copy_marks(run, &mut object);
     output::json(&object);
 }
 

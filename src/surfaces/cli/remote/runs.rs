@@ -9,7 +9,7 @@ use flowstone_engine::ids::RunId;
 use flowstone_engine::ports::{Clock as _, RunOrder, RunStatus};
 use serde_json::{Value, json};
 
-use super::{PAGE, Remote, ServerOptions, commands, local_only};
+use super::{PAGE, Remote, ServerOptions, commands, local_only, records, watch};
 use crate::cli::args::{
     INTERRUPTED, RunsCancel, RunsCommand, RunsDiff, RunsEvents, RunsList, RunsShow, Status,
 };
@@ -40,6 +40,20 @@ pub(super) fn perform(
             let remote = remote(args.home.home.as_deref());
             (args.json, remote.and_then(|remote| events(&remote, args)))
         }
+        RunsCommand::Export(args) => {
+            let remote = remote(args.home.home.as_deref());
+            (
+                args.json,
+                remote.and_then(|remote| records::export(&remote, args)),
+            )
+        }
+        RunsCommand::Feed(args) => {
+            let remote = remote(args.home.home.as_deref());
+            (
+                args.json,
+                remote.and_then(|remote| records::feed(&remote, args)),
+            )
+        }
         RunsCommand::List(args) => {
             let remote = remote(args.home.home.as_deref());
             (args.json, remote.and_then(|remote| list(&remote, args)))
@@ -47,6 +61,17 @@ pub(super) fn perform(
         RunsCommand::Show(args) => {
             let remote = remote(args.home.home.as_deref());
             (args.json, remote.and_then(|remote| show(&remote, args)))
+        }
+        RunsCommand::Spans(args) => {
+            let remote = remote(args.home.home.as_deref());
+            (
+                args.json,
+                remote.and_then(|remote| records::spans(&remote, args)),
+            )
+        }
+        RunsCommand::Watch(args) => {
+            let remote = remote(args.home.home.as_deref());
+            (false, remote.and_then(|remote| watch::watch(&remote, args)))
         }
         RunsCommand::Url(args) => {
             let remote = remote(args.home.home.as_deref());
@@ -69,7 +94,10 @@ pub(super) fn perform(
                 remote.and_then(|remote| super::run::resume(&remote, args)),
             )
         }
-        _ => (false, Err(local_only("this command of `runs`"))),
+        RunsCommand::Gc(args) => (args.json, Err(local_only("`runs gc`"))),
+        RunsCommand::Import(args) => (args.json, Err(local_only("`runs import`"))),
+        RunsCommand::Replay(args) => (args.json, Err(local_only("`runs replay`"))),
+        RunsCommand::Verify(args) => (args.json, Err(local_only("`runs verify`"))),
     }
 }
 

@@ -12,8 +12,8 @@ use crate::cli::args::{
 use crate::cli::exit::Exit;
 use crate::cli::output;
 use crate::cli::report::Report;
-use crate::cli::rows::wait;
-use crate::cli::waits::{list_table, print_wait};
+use crate::cli::rows::{self, wait};
+use crate::cli::waits::{list_signals, list_table, print_wait};
 use crate::json::ok;
 
 pub(super) fn perform(remote: &Remote, command: &WaitsCommand) -> Result<Exit, Report> {
@@ -31,7 +31,12 @@ pub(super) fn perform(remote: &Remote, command: &WaitsCommand) -> Result<Exit, R
 
 fn list(remote: &Remote, args: &WaitsList) -> Result<Exit, Report> {
     if args.signals {
-        return Err(local_only("`waits list --signals`"));
+        let mut query = vec![("values", values(args.json).to_owned())];
+        query.extend(args.key.iter().map(|key| ("key", key.clone())));
+        let answer = remote.get(&["signals"], &query)?;
+        let signals: Vec<Value> = rows::list(&answer, "signals").cloned().collect();
+        list_signals(&signals, args.json);
+        return Ok(Exit::Completed);
     }
     let mut filters: Vec<(&str, String)> = vec![("values", values(args.json).to_owned())];
     for (name, text) in [("flow", &args.flow), ("key", &args.key), ("run", &args.run)] {

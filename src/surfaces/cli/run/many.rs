@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use flowstone_engine::{BulkStart, MOST_STARTS, StartOptions};
+use flowstone_flow::flow::undeclared_inputs;
 use flowstone_lang::value::Value;
 use serde_json::json;
 
@@ -34,6 +35,11 @@ pub(super) async fn start(args: &Run, file: &Path, app: &dyn App) -> Result<Exit
     let engine = app.open(&project, Open::OrMake)?;
     let loaded = load_file(&engine, &args.file, args.show.json)?;
     may_start(&loaded, args.invocation.as_deref())?;
+    let undeclared = inputs.iter().map(|input| {
+        let invocation = args.invocation.as_deref();
+        undeclared_inputs(&loaded.flow, invocation, input)
+    });
+    let undeclared: Vec<Vec<Report>> = undeclared.collect();
     let starts = inputs.into_iter().map(|input| BulkStart {
         loaded: &loaded,
         options: StartOptions {
@@ -48,19 +54,35 @@ pub(super) async fn start(args: &Run, file: &Path, app: &dyn App) -> Result<Exit
     let started = engine.submit_many(starts.collect()).await;
     let started = started.map_err(|error| of_engine_error(&error))?;
     if args.show.json {
-        let runs = started
-            .iter()
-            .enumerate()
-            .map(|(index, started)| bulk_run_json(index, &started.run.run, started.status));
+        let runs =
+            started
+                .iter()
+                .zip(&undeclared)
+                .enumerate()
+                .map(|(index, (started, warnings))| {
+                    bulk_run_json(index, (&started.run.run, started.status), warnings)
+                });
         let runs: Vec<_> = runs.collect();
         output::json(&json!({"ok": true, "runs": runs}));
         return Ok(Exit::Completed);
     }
+    once(undeclared.iter().flatten().cloned());
     for started in &started {
         output::data(started.run.run.as_str());
         tell_decision(&started.run);
     }
     Ok(Exit::Completed)
+}
+
+/// Prints reports, each once: inputs of one kind have the same names.
+pub fn once(reports: impl Iterator<Item = Report>) {
+    let mut printed: Vec<String> = Vec::new();
+    for report in reports {
+        if !printed.contains(&report.message) {
+            output::report(&report);
+            printed.push(report.message);
+        }
+    }
 }
 
 /// Reads the inputs, and adds the values of `--setup` to each.

@@ -4,6 +4,7 @@ use std::fs;
 use std::io::Write;
 use std::path::Path;
 
+use flowstone_engine::archive::Archive;
 use serde_json::json;
 
 use super::ask;
@@ -18,7 +19,14 @@ pub(super) fn run(args: &RunsExport, app: &dyn App) -> Result<Exit, Report> {
         let run = engine.find_run(&args.id).await?.id;
         engine.export_run(&run, args.children).await
     })?;
-    let text = archive.write();
+    store(&archive, archive.write(), args)
+}
+
+/// Writes the text of an archive to the file, or to standard output.
+///
+/// # Errors
+/// When the file cannot be written.
+pub fn store(archive: &Archive, text: String, args: &RunsExport) -> Result<Exit, Report> {
     if args.file == Path::new("-") {
         output::data(&text);
         return Ok(Exit::Completed);

@@ -3,16 +3,17 @@
 use std::time::Duration;
 
 use clap::Args;
-use flowstone_engine::feed_event::FeedEvent;
 use flowstone_engine::{Engine, EngineError, FeedState};
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::ask;
 use crate::cli::args::Home;
 use crate::cli::exit::Exit;
 use crate::cli::interrupt::Interrupt;
 use crate::cli::report::Report;
+use crate::cli::rows::text;
 use crate::cli::{App, output};
+use crate::json::feed_event_json;
 
 /// How often Ctrl-C is checked for while nothing happens.
 const CHECK_EVERY: Duration = Duration::from_millis(150);
@@ -71,7 +72,7 @@ async fn follow(
         };
         let page = reader.page(PAGE).await?.ok_or_else(missing)?;
         for event in &page.events {
-            print(event, args.json);
+            print(&feed_event_json(event), args.json);
         }
         match page.state {
             FeedState::More => {}
@@ -91,29 +92,18 @@ async fn follow(
     }
 }
 
-fn print(event: &FeedEvent, as_json: bool) {
+/// Prints an event, as the API answers it.
+pub fn print(event: &Value, as_json: bool) {
     if as_json {
-        output::json_line(&event_json(event));
+        output::json_line(event);
         return;
     }
-    let fields = event.to_json();
-    let at = fields.get("at").and_then(Value::as_str);
-    let path = fields.get("path").and_then(Value::as_str);
     let line = format!(
         "{:>5}  {}  {:<14} {}",
-        event.seq,
-        at.unwrap_or_default(),
-        event.name,
-        path.unwrap_or_default()
+        event["seq"].as_i64().unwrap_or_default(),
+        text(event, "at"),
+        text(event, "event"),
+        text(event, "path")
     );
     output::data(line.trim_end());
-}
-
-/// Returns an event as JSON, with its name. The names of the fields are stable.
-fn event_json(event: &FeedEvent) -> Value {
-    let mut json = event.to_json();
-    if let Some(fields) = json.as_object_mut() {
-        fields.insert("event".to_owned(), json!(event.name));
-    }
-    json
 }

@@ -245,12 +245,7 @@ fn row(run: &Value, now_ms: i64) -> Vec<String> {
 }
 
 /// Describes the state of a run as far as a list knows it.
-pub(super) fn status_text(run: &RunSummary) -> String {
-    status_of_json(&summary_json(run))
-}
-
-/// Describes the state of a run that is JSON.
-fn status_of_json(run: &Value) -> String {
+pub(super) fn status_of_json(run: &Value) -> String {
     let is = |name: &str| run[name] == json!(true);
     if !run["quarantine"].is_null() {
         return QUARANTINED.to_owned();

@@ -3,8 +3,8 @@
 mod conversation;
 mod one_step;
 
+use flowstone_engine::StepStatus;
 use flowstone_engine::codec;
-use flowstone_engine::{RunReport, StepStatus};
 use serde_json::Value as Json;
 
 use super::{ask, state_text};
@@ -63,11 +63,6 @@ pub fn tell(shown: Json, args: &RunsShow) {
     }
 }
 
-/// Returns the page of a run without its error.
-pub(super) fn describe(shown: &RunReport, full: bool) -> String {
-    describe_json(&run_report_json(shown, Values::Edn), full)
-}
-
 /// Returns why a run failed, as part of its page.
 fn error_page(shown: &Json, full: bool) -> String {
     let pieces = &shown["errorText"];
@@ -86,7 +81,8 @@ fn laid_out(text: &str) -> String {
     codec::decode(text).map_or_else(|_| text.to_owned(), |value| pretty(&value))
 }
 
-fn describe_json(run: &Json, full: bool) -> String {
+/// Returns the page of a run without its error.
+pub(super) fn describe_json(run: &Json, full: bool) -> String {
     let created_ms = ms(&run["createdAt"]).unwrap_or_default();
     let steps: Vec<&Json> = list(run, "steps").collect();
     let mut out = String::new();

@@ -1,36 +1,28 @@
 //! `flowstone runs watch`: redraws the state of runs as it changes, or prints one line per change.
 
 mod keys;
+mod view;
 
 use std::collections::HashMap;
-use std::io::{self, IsTerminal};
 use std::time::Duration;
 
 use flowstone_engine::SystemClock;
 use flowstone_engine::ids::RunId;
 use flowstone_engine::ports::{Clock, RunQuery, RunStatus, RunSummary};
-use flowstone_engine::{Engine, EngineError, RunReport};
+use flowstone_engine::{Engine, EngineError};
+use serde_json::Value as Json;
 
-use self::keys::Keys;
-use super::list::status_text;
-use super::{ask, show};
+use super::ask;
+use crate::cli::App;
 use crate::cli::args::RunsWatch;
 use crate::cli::exit::Exit;
 use crate::cli::interrupt::Interrupt;
-use crate::cli::progress::seconds;
 use crate::cli::report::Report;
-use crate::cli::table::{Column, table};
-use crate::cli::{App, output};
+use crate::json::{Values, run_report_json, summary_json};
+pub use view::View;
 
 /// How often the runs are polled.
-const LOOK_EVERY: Duration = Duration::from_millis(250);
-/// Moves the cursor home and clears the rest of each line and of the screen.
-const HOME: &str = "\x1b[H";
-const REST_OF_LINE: &str = "\x1b[K\n";
-const BELOW: &str = "\x1b[J";
-/// The alternate screen of the terminal. Leaving it restores the earlier contents.
-const ENTER: &str = "\x1b[?1049h\x1b[?25l";
-const LEAVE: &str = "\x1b[?25h\x1b[?1049l";
+pub const LOOK_EVERY: Duration = Duration::from_millis(250);
 
 /// Watches until the run ends, or the user leaves.
 pub(super) fn run(args: &RunsWatch, app: &dyn App) -> Result<Exit, Report> {
@@ -40,143 +32,65 @@ pub(super) fn run(args: &RunsWatch, app: &dyn App) -> Result<Exit, Report> {
             Some(id) => Some(engine.find_run(id).await?.id),
             None => None,
         };
-        let screen = Screen::open();
-        let mut seen = HashMap::new();
+        let mut view = View::open();
         let mut steps = Steps::default();
-        let end = loop {
-            if interrupt.is_set() || screen.is_left() {
-                break None;
-            }
-            let now_ms = SystemClock.now_ms();
+        while !interrupt.is_set() && !view.is_left() {
             let is_over = match &watched {
-                Some(run) => {
-                    if steps.has_moved(engine, run).await? {
-                        let report = engine.show_run(run).await?;
-                        screen.one(&report, &mut seen);
-                        report.row.status.is_final().then_some(report)
-                    } else {
-                        None
-                    }
+                Some(run) if steps.has_moved(engine, run).await? => {
+                    let report = engine.show_run(run).await?;
+                    view.one(run_report_json(&report, Values::Edn))
                 }
+                Some(_) => false,
                 None => {
-                    let runs = live(engine, args.limit).await?;
-                    if screen.keys.is_some() {
-                        steps.poll(engine, &runs).await?;
-                        screen.all(&runs, &steps, now_ms);
-                    } else {
-                        tell_changes(engine, &runs, &mut seen).await?;
-                    }
-                    None
+                    all(engine, args.limit, (&mut view, &mut steps)).await?;
+                    false
                 }
             };
-            if is_over.is_some() {
-                break is_over;
+            if is_over {
+                break;
             }
             tokio::time::sleep(LOOK_EVERY).await;
-        };
-        let was_drawn = screen.close();
-        // Leaving the alternate screen removes what was drawn, so it is printed once more.
-        if let (Some(report), true) = (end, was_drawn) {
-            output::data(&show::describe(&report, false));
         }
+        view.close();
         Ok(Exit::Completed)
     })
 }
 
+/// Shows the unfinished runs.
+async fn all(
+    engine: &Engine,
+    limit: usize,
+    (view, steps): (&mut View, &mut Steps),
+) -> Result<(), EngineError> {
+    let runs = live(engine, limit).await?;
+    let shown: Vec<Json> = runs.iter().map(summary_json).collect();
+    if view.is_redrawn() {
+        steps.poll(engine, &runs).await?;
+        view.all(&shown, |id| steps.of(id), SystemClock.now_ms());
+        return Ok(());
+    }
+    for id in view.gone(&shown) {
+        let row = engine.find_run(&id).await?;
+        view.end(&id, row.status.name());
+    }
+    view.changes(&shown);
+    Ok(())
+}
+
 /// Returns the unfinished runs.
 async fn live(engine: &Engine, limit: usize) -> Result<Vec<RunSummary>, EngineError> {
-    let statuses = RunStatus::NAMES.iter().map(|(status, _)| *status);
     let query = RunQuery {
-        statuses: statuses.filter(|status| !status.is_final()).collect(),
+        statuses: unfinished().collect(),
         limit,
         ..RunQuery::default()
     };
     engine.summaries(query).await
 }
 
-/// The output of the command.
-struct Screen {
-    /// The terminal; `None` if it cannot redraw lines.
-    keys: Option<Keys>,
-}
-
-impl Screen {
-    fn open() -> Screen {
-        let keys = io::stdout().is_terminal().then(Keys::listen);
-        if keys.is_some() {
-            output::screen(ENTER);
-        }
-        Screen { keys }
-    }
-
-    fn is_left(&self) -> bool {
-        self.keys.as_ref().is_some_and(Keys::is_quit)
-    }
-
-    /// Tells whether anything was drawn on the alternate screen.
-    fn close(self) -> bool {
-        self.keys.is_some()
-    }
-
-    fn draw(&self, text: &str) {
-        // Lines beyond the height of the screen would make it scroll.
-        let room = screen_size().map_or(24, |(rows, _)| usize::from(rows));
-        let lines: Vec<&str> = text.lines().collect();
-        let mut out = HOME.to_owned();
-        for line in lines.iter().take(room.saturating_sub(2)) {
-            out.push_str(&output::as_shown(line));
-            out.push_str(REST_OF_LINE);
-        }
-        out.push_str("q ends this");
-        out.push_str(REST_OF_LINE.trim_end_matches('\n'));
-        out.push_str(BELOW);
-        output::screen(&out);
-    }
-
-    fn one(&self, report: &RunReport, seen: &mut HashMap<String, String>) {
-        if self.keys.is_some() {
-            self.draw(&show::describe(report, false));
-            return;
-        }
-        for step in &report.steps {
-            tell_change(seen, &step.path, step.status.name());
-        }
-        tell_change(seen, "the run", &super::status_text(&report.row));
-    }
-
-    fn all(&self, runs: &[RunSummary], steps: &Steps, now_ms: i64) {
-        let rows = runs.iter().map(|run| {
-            vec![
-                run.id.to_string(),
-                run.flow.clone(),
-                status_text(run),
-                steps.of(&run.id).to_owned(),
-                seconds((now_ms - run.created_ms).max(0)),
-            ]
-        });
-        let columns = [
-            Column::Whole("run"),
-            Column::Extra("flow"),
-            Column::Cut("status"),
-            Column::Cut("step"),
-            Column::Whole("for"),
-        ];
-        let table = table(&columns, rows);
-        let count = match runs.len() {
-            0 => "no run is unfinished".to_owned(),
-            1 => "1 run".to_owned(),
-            count => format!("{count} runs"),
-        };
-        self.draw(&format!("{count}\n\n{table}"));
-    }
-}
-
-impl Drop for Screen {
-    fn drop(&mut self) {
-        if self.keys.is_some() {
-            output::screen(LEAVE);
-        }
-    }
+/// Returns the statuses of runs that are not finished.
+pub fn unfinished() -> impl Iterator<Item = RunStatus> {
+    let statuses = RunStatus::NAMES.iter().map(|(status, _)| *status);
+    statuses.filter(|status| !status.is_final())
 }
 
 /// The latest step of each run, as far as its journal was read.
@@ -193,8 +107,9 @@ struct Place {
 }
 
 impl Steps {
-    fn of(&self, run: &RunId) -> &str {
-        self.0.get(run).map_or("", |place| &place.path)
+    fn of(&self, run: &str) -> String {
+        let place = self.0.get(&RunId::from_text(run));
+        place.map_or_else(String::new, |place| place.path.clone())
     }
 
     /// Tells whether a run has changed since the last poll.
@@ -228,38 +143,4 @@ impl Steps {
         }
         Ok(())
     }
-}
-
-/// Prints a line for each run that has changed.
-async fn tell_changes(
-    engine: &Engine,
-    runs: &[RunSummary],
-    seen: &mut HashMap<String, String>,
-) -> Result<(), EngineError> {
-    let is_live = |id: &str| runs.iter().any(|run| run.id.as_str() == id);
-    let mut gone: Vec<String> = seen.keys().filter(|id| !is_live(id)).cloned().collect();
-    gone.sort_unstable();
-    for id in gone {
-        let row = engine.find_run(&id).await?;
-        output::data(&format!("{id}  {}", row.status.name()));
-        seen.remove(&id);
-    }
-    for run in runs {
-        tell_change(seen, run.id.as_str(), &status_text(run));
-    }
-    Ok(())
-}
-
-/// Prints a line if something has changed.
-fn tell_change(seen: &mut HashMap<String, String>, what: &str, now: &str) {
-    if seen.get(what).is_some_and(|before| before == now) {
-        return;
-    }
-    seen.insert(what.to_owned(), now.to_owned());
-    output::data(&format!("{what}  {now}"));
-}
-
-/// Returns the height and width of the terminal.
-fn screen_size() -> Option<(u16, u16)> {
-    console::Term::stdout().size_checked()
 }

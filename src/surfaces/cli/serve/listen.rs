@@ -12,7 +12,7 @@ use flowstone_project::connections::{ConnectionReport, ConnectionTest};
 use flowstone_project::search::Embedder;
 use serde_json::json;
 
-use super::{Lines, Message};
+use super::{Lines, Message, inventory};
 use crate::cli::App;
 use crate::cli::home::Project;
 use crate::cli::outcome::of_engine_error;
@@ -47,7 +47,7 @@ impl Backend for Behind {
 }
 
 /// Opens the engine of a thread.
-type Open<'a> = &'a (dyn Fn() -> Result<Engine, Report> + Sync);
+pub(super) type Open<'a> = &'a (dyn Fn() -> Result<Engine, Report> + Sync);
 
 /// Serves requests while `work` executes runs. Both stop together.
 pub(super) fn listen(
@@ -83,6 +83,7 @@ pub(super) fn listen(
         metrics,
     };
     let stop = options.interrupt.clone();
+    let flows = options.flows.clone();
     let served = std::thread::scope(|scope| {
         let (report, ready) = std::sync::mpsc::sync_channel(1);
         let failed = report.clone();
@@ -111,6 +112,9 @@ pub(super) fn listen(
             fields: json!({"address": address.to_string(), "base": base}),
             is_wrong: false,
         });
+        if !lines.quiet {
+            lines.show(inventory::of(open, flows, &base)?);
+        }
         let served = work();
         stop.trigger();
         // Its panic was reported.

@@ -2,7 +2,7 @@
 
 use flowstone_engine::ports::{SignalFilter, WaitFilter, WaitRow};
 use flowstone_engine::{Engine, EngineError};
-use serde_json::json;
+use serde_json::{Value as Json, json};
 
 use super::render::how_to_answer;
 use crate::cli::args::WaitsList;
@@ -10,10 +10,11 @@ use crate::cli::exit::Exit;
 use crate::cli::home::Project;
 use crate::cli::outcome::of_engine_error;
 use crate::cli::report::Report;
+use crate::cli::rows::{maybe, ms, text};
 use crate::cli::runtime::Runtime;
 use crate::cli::table::{Column, table};
 use crate::cli::{App, Open, output};
-use crate::json::{signal_json, state, wait_json};
+use crate::json::{Values, signal_json_as, state, wait_json};
 
 /// Lists waits, or signals.
 pub(super) fn run(args: &WaitsList, app: &dyn App) -> Result<Exit, Report> {
@@ -90,25 +91,39 @@ fn signals(args: &WaitsList, app: &dyn App) -> Result<Exit, Report> {
         ..SignalFilter::default()
     };
     let signals = read(args, app, async |engine| engine.list_signals(filter).await)?;
-    if args.json {
-        let signals: Vec<_> = signals.iter().map(signal_json).collect();
+    let values = match args.json {
+        true => Values::Json,
+        false => Values::Edn,
+    };
+    let signals: Vec<Json> = signals
+        .iter()
+        .map(|it| signal_json_as(it, values))
+        .collect();
+    list_signals(&signals, args.json);
+    Ok(Exit::Completed)
+}
+
+/// Prints signals, as the API answers them with `values=edn`, or as JSON.
+pub fn list_signals(signals: &[Json], as_json: bool) {
+    if as_json {
         output::json(&json!({"ok": true, "signals": signals}));
-        return Ok(Exit::Completed);
+        return;
     }
     if signals.is_empty() {
         output::note("no signals are kept");
-        return Ok(Exit::Completed);
+        return;
     }
     let rows = signals.iter().map(|signal| {
-        let state = match &signal.refused {
-            Some((wait, why)) => format!("refused by {wait}: {why}"),
+        let or_none = |name: &str| maybe(signal, name).unwrap_or_else(|| "-".to_owned());
+        let state = match maybe(signal, "refusedBy") {
+            Some(wait) => format!("refused by {wait}: {}", text(signal, "reason")),
             None => "kept".to_owned(),
         };
         vec![
-            signal.event.clone().unwrap_or_else(|| "-".to_owned()),
-            signal.key.clone().unwrap_or_else(|| "-".to_owned()),
-            instant_text(signal.at_ms),
-            signal.payload.clone(),
+            or_none("event"),
+            or_none("key"),
+            ms(&signal["at"]).map_or_else(String::new, instant_text),
+            text(signal, "payload"),
             state,
         ]
     });
@@ -122,7 +137,6 @@ fn signals(args: &WaitsList, app: &dyn App) -> Result<Exit, Report> {
         ],
         rows,
     ));
-    Ok(Exit::Completed)
 }
 
 /// Queries the engine; a project that was never used has no waits.

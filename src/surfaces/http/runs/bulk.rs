@@ -12,6 +12,8 @@ use flowstone_engine::ports::{NewReceipt, RunFilter, RunStatus};
 use flowstone_engine::token::Scope;
 use flowstone_engine::trace::TraceOrigin;
 use flowstone_engine::{BulkStart, EngineError, MOST_STARTS, StartOptions, SubmittedMany};
+use flowstone_flow::flow::undeclared_inputs;
+use flowstone_lang::diagnostic::Diagnostic;
 use flowstone_lang::value::Value;
 use serde_json::{Value as Json, json};
 
@@ -255,6 +257,11 @@ async fn submit(
         let status = StatusCode::UNPROCESSABLE_ENTITY;
         return Err(Problem::new(status, bad.code(), detail).with("errors", json!(errors)));
     }
+    let undeclared = options.iter().zip(&flows).map(|(options, flow)| {
+        let invocation = options.invocation.as_deref();
+        undeclared_inputs(&flow.loaded.flow, invocation, &options.input)
+    });
+    let undeclared: Vec<Vec<Diagnostic>> = undeclared.collect();
     let digest = receipt.as_ref().map(|receipt| receipt.digest.clone());
     let bulk = options.into_iter().zip(&flows);
     let bulk = bulk.map(|(options, flow)| BulkStart {
@@ -263,7 +270,9 @@ async fn submit(
     });
     let receipts = receipt.into_iter().collect();
     let submitted = cx.engine.submit_many_once(bulk.collect(), receipts);
-    let shown = |index: usize, run: &RunId, status: RunStatus| bulk_run_json(index, run, status);
+    let shown = |index: usize, run: &RunId, status: RunStatus| {
+        bulk_run_json(index, (run, status), &undeclared[index])
+    };
     match submitted.await? {
         SubmittedMany::Started(started) => {
             let runs = started.iter().enumerate();
