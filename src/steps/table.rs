@@ -110,7 +110,7 @@ const FIELDS: &[Field] = &[
     Field::optional(
         "header?",
         FieldType::Bool,
-        "Whether the first line of CSV text names the columns. Default true. If false, the columns are those of `:columns`.",
+        "Whether the first line of CSV text names the columns. Default true. If false, `:columns` names them, or they are `column-1`, `column-2` and so on.",
     ),
     Field::optional(
         "index-fields",

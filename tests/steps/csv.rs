@@ -166,7 +166,10 @@ fn write_modes() {
             ":on-bad-row :skipp",
             "E0723 `:on-bad-row` has no `:skipp` | did you mean `:skip`?",
         ),
-        (":delimiter \",,\"", "E0723 `:delimiter` is one character"),
+        (
+            ":delimiter \",,\"",
+            "E0723 `:delimiter` must be one ASCII character",
+        ),
         (
             ":columns {:idd :long}",
             "E0640 `:columns` sets the type of `idd`, but the CSV text has no such column",

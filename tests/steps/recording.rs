@@ -365,17 +365,17 @@ fn invalid_recordings_are_reported() {
         (
             "0001-s.json",
             exchange(", \"respnse\": {}"),
-            "`respnse` means nothing here",
+            "`respnse` is not a known field",
         ),
         (
             "0001-s.json",
             exchange(", \"response\": {\"status\": 200, \"headers\": {}}"),
-            "a `response` and no `end`",
+            "a `response` but no `end`",
         ),
         (
             "0001-s.json",
             exchange(", \"end\": \"complete\""),
-            "an `end` and no `response`",
+            "an `end` but no `response`",
         ),
         (
             "0001-s.json",

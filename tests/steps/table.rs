@@ -299,7 +299,7 @@ fn rows_are_written_by_key() {
             ),
             (
                 "{:op :delete :table \"t\" :where []}",
-                "E0764 `:where` is empty, which would mean every row | say `:all true` instead",
+                "E0764 `:where` is empty, which would mean every row | write `:all true` instead",
             ),
             (
                 "{:op :delete :table \"t\"}",

@@ -172,7 +172,7 @@ impl Started {
         Ok(Started(runs))
     }
 
-    /// Refuses a start if the limit's number of runs already meets a condition.
+    /// Refuses a start if the number of runs that meet a condition has reached the limit.
     fn check(
         &self,
         agent: &Agent,

@@ -14,7 +14,7 @@ pub struct Call {
     node: Option<String>,
     args: Json,
     began_ms: i64,
-    /// How long the call waited for the approval of a person.
+    /// How long the call waited for a person, in milliseconds.
     paused_ms: i64,
     ended_ms: Option<i64>,
     /// `ok`, `error`, `denied` or `budget`; `None` while the call is in progress.
@@ -51,7 +51,7 @@ impl Call {
         self.error = text("error");
     }
 
-    /// Subtracts the time of the approval from the duration.
+    /// Leaves the time that the call waited for a person out of the duration.
     pub(super) fn paused(&mut self, millis: i64) {
         self.paused_ms += millis.max(0);
     }

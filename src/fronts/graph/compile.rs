@@ -23,7 +23,7 @@ pub struct Target<'a> {
     pub caller: Audience,
     pub known: &'a Known,
     pub models: &'a Models,
-    /// Contains the spec if the definition is to include it.
+    /// The spec, if the definition is to contain it.
     pub keeps_spec: Option<&'a Json>,
 }
 

@@ -66,7 +66,7 @@ impl Position {
             .is_some_and(|(_, number)| number.parse::<u32>().is_ok())
     }
 
-    /// Returns a text of the state, such as its `phase`; empty if there is none.
+    /// Returns a text of the state, such as its `phase`; empty if it does not exist.
     pub fn text(&self, key: &str) -> &str {
         self.state
             .get(key)

@@ -37,7 +37,7 @@ pub(super) fn keys(path: &str) -> Result<Vec<&str>, TreeError> {
     Ok(keys)
 }
 
-/// Returns the value at a path of a store; null if there is none.
+/// Returns the value at a path of a store; null if the path does not exist.
 pub(super) fn read(store: &Json, keys: &[&str]) -> Json {
     let mut found = store;
     for key in keys {

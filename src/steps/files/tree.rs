@@ -28,7 +28,7 @@ pub(super) struct Tree {
     pub objects: Objects,
     /// Its `res://` name.
     pub uri: String,
-    /// Size of the encoded manifest; 0 if the tree was not resolved just now.
+    /// Size of the encoded manifest in bytes; 0 if the tree was not resolved just now.
     pub bytes: u64,
 }
 

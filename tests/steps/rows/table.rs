@@ -446,7 +446,7 @@ fn update_cell_format_format() {
             (&of(""), "needs `:format`"),
             (
                 &of(" :format {:display \"currency\"}"),
-                "E0721 `:display \"currency\"` needs the code",
+                "E0721 `:display \"currency\"` needs `:currency`",
             ),
             (
                 &of(" :format {:display \"date\" :currency \"USD\"}"),

@@ -143,7 +143,7 @@ fn import_delimiter() {
     );
     let refused = import(&project, "id;n\n", ":delimiter \"ab\"");
     assert!(
-        refused.starts_with("E0723 `:delimiter` is one character"),
+        refused.starts_with("E0723 `:delimiter` must be one ASCII character"),
         "{refused}"
     );
 }

@@ -54,7 +54,7 @@ fn materialize_join_left() {
         &project,
         &[
             (&one("{}"), "needs `:table` or `:rows`"),
-            (&one("{:table \"orders\" :rows []}"), "is one of them"),
+            (&one("{:table \"orders\" :rows []}"), "not both"),
             (&one("{:table \"ordres\"}"), "did you mean `orders`?"),
             (&one("\"orders\""), "E0712"),
         ],
@@ -97,7 +97,7 @@ fn materialize_join_on() {
     refuses(
         &project,
         &[
-            (&one("[]"), "one pair of fields at least"),
+            (&one("[]"), "at least one pair of fields"),
             (
                 &one("[{:left-field :who}]"),
                 "E0711 `:on 0` of a `:table` step needs `:right-field`",
@@ -294,7 +294,7 @@ fn materialize_join_project() {
                 &join(&format!(
                     ":project {{:right-fields [{{:as :total}}]}} {into}"
                 )),
-                "has `:field`",
+                "a map with `:field`",
             ),
             (
                 &join(&format!(":project {{:keep-left [:nothing]}} {into}")),
