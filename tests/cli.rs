@@ -71,6 +71,8 @@ mod repl;
 mod resources;
 mod resources_table;
 mod resumed;
+#[cfg(unix)]
+mod rights;
 mod run;
 mod runs;
 #[cfg(unix)]

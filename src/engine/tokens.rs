@@ -182,7 +182,7 @@ impl Engine {
     }
 
     /// Returns the token that a text of [`Engine::stream_token`] stands for, if it is good for this run, or for the
-    /// project if `run` is nothing.
+    /// project if `run` is nothing. It expires with the text, or earlier.
     ///
     /// # Errors
     /// When the store or the key of links cannot be read.
@@ -208,12 +208,21 @@ impl Engine {
             return Ok(Err(Unaccepted::Unknown));
         }
         let now_ms = self.now_ms();
-        if expires.saturating_mul(1_000) <= now_ms {
+        let expires_ms = expires.saturating_mul(1_000);
+        if expires_ms <= now_ms {
             return Ok(Err(Unaccepted::Expired));
         }
         Ok(match self.stores().tokens.token(id).await? {
             None => Err(Unaccepted::Unknown),
-            Some((token, _)) if token.is_valid(now_ms) => Ok(token),
+            Some((token, _)) if token.is_valid(now_ms) => {
+                let earliest = token
+                    .expires_ms
+                    .map_or(expires_ms, |own| own.min(expires_ms));
+                Ok(Token {
+                    expires_ms: Some(earliest),
+                    ..token
+                })
+            }
             Some(_) => Err(Unaccepted::Revoked),
         })
     }
@@ -252,13 +261,12 @@ impl Engine {
         Ok(is_good.then(|| RunId::from_text(run.to_owned())))
     }
 
-    /// Tells whether a token that was accepted earlier still is.
+    /// Returns those of the ids whose token was revoked, or is gone, since it was accepted.
     ///
     /// # Errors
     /// When the store cannot be read.
-    pub async fn is_still_accepted(&self, token: &Token) -> Result<bool, EngineError> {
-        let found = self.stores().tokens.token(&token.id).await?;
-        Ok(found.is_some_and(|(token, _)| token.is_valid(self.now_ms())))
+    pub async fn revoked_tokens(&self, ids: Vec<String>) -> Result<Vec<String>, EngineError> {
+        Ok(self.stores().tokens.revoked_tokens(ids).await?)
     }
 
     /// Returns the owner's token, and creates one if no token in the file is accepted. An owner's token without its file

@@ -67,6 +67,14 @@ fn a_wrong_secret_an_unknown_id_and_a_revoked_token_are_not_accepted() {
     assert_eq!(accept(&text), Err(Unaccepted::Revoked));
     let again = block_on(engine.revoke_token(&one.id)).expect_err("it was revoked before");
     assert_eq!(again.code(), "E1003");
+
+    let (good, _) =
+        block_on(engine.create_token(service("good", &[Scope::Run]), None)).expect("a token");
+    let ids = [&one.id, &good.id, "000000000000"]
+        .map(str::to_owned)
+        .to_vec();
+    let revoked = block_on(engine.revoked_tokens(ids)).expect("the store answers");
+    assert_eq!(revoked, [one.id, "000000000000".to_owned()]);
 }
 
 #[test]

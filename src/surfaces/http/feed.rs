@@ -214,7 +214,7 @@ async fn of_run(
         FeedState::More | FeedState::Open | FeedState::Ended => {}
     }
     let place = server.readers.enter(&caller.token.id, Streamed::Run)?;
-    let (stream, response) = Stream::start(server.clone(), (caller, Streamed::Run));
+    let (stream, response) = Stream::start(server.clone(), (&caller, Streamed::Run));
     tokio::spawn(async move {
         let _place = place;
         follow.send(first, stream).await;
@@ -320,7 +320,7 @@ async fn of_project(State(server): State<Shared>, parts: Parts) -> Result<Respon
         None => feeds.last_position().await.map_err(EngineError::from)?,
     };
     let place = server.readers.enter(&caller.token.id, Streamed::Project)?;
-    let (stream, response) = Stream::start(server.clone(), (caller.clone(), Streamed::Project));
+    let (stream, response) = Stream::start(server.clone(), (&caller, Streamed::Project));
     let follow = ProjectFollower {
         news: feeds.watch_project(),
         reader: feeds.follow_project(after, detail),

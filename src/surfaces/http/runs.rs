@@ -32,6 +32,7 @@ use super::operation::{
 };
 use super::problem::{Problem, codes};
 use super::request::{Members, Query};
+use super::rights::Right;
 use super::server::{EngineContext, Shared};
 use super::trace;
 use crate::json::{
@@ -221,7 +222,8 @@ pub(super) async fn start(
         profile,
         trace: trace::of_caller(&headers),
     };
-    let (started, is_replayed) = begin(&server, caller, start).await?;
+    let asking = caller.clone();
+    let (started, is_replayed) = begin(&server, asking, start).await?;
     let run = RunId::from_text(started["id"].as_str().unwrap_or_default());
     let location = format!("/api/v1/runs/{run}");
     let answer = |status: StatusCode, body: Json| {
@@ -234,7 +236,8 @@ pub(super) async fn start(
     let Some(wait) = wait else {
         return Ok(answer(StatusCode::CREATED, started));
     };
-    let row = ended_within(&server, run, wait).await?;
+    let right = server.rights.open(&caller);
+    let row = ended_within(&server, Some(right), (run, wait)).await?;
     let mut shown = row;
     for key in ["concurrencyDecision", "concurrencyKey", "replaced"] {
         if let Some(mark) = started.get(key) {
@@ -479,10 +482,13 @@ fn refuse_others(cx: &EngineContext, caller: &Caller, row: &RunRow) -> Result<()
 }
 
 /// Returns a run when it is over, or as it is after some time.
+///
+/// # Errors
+/// When the right of the caller ends meanwhile; a sender without a token has none.
 pub(super) async fn ended_within(
     server: &Shared,
-    run: RunId,
-    wait: Duration,
+    mut right: Option<Right>,
+    (run, wait): (RunId, Duration),
 ) -> Result<Json, Problem> {
     server
         .ask(async move |cx: &EngineContext| {
@@ -494,7 +500,17 @@ pub(super) async fn ended_within(
                 if row.status.is_final() || is_for_others(cx, &row).await? {
                     return Ok::<_, Problem>(row_json(&row));
                 }
-                if tokio::time::timeout_at(end, news.changed()).await.is_err() {
+                let ended = async {
+                    match &mut right {
+                        Some(right) => right.ended().await,
+                        None => std::future::pending().await,
+                    }
+                };
+                let is_late = tokio::select! {
+                    changed = tokio::time::timeout_at(end, news.changed()) => changed.is_err(),
+                    ended = ended => return Err(ended.into()),
+                };
+                if is_late {
                     return Ok(row_json(&cx.engine.run(&run).await?));
                 }
             }

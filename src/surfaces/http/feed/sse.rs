@@ -11,12 +11,13 @@ use flowstone_engine::feed_event::FeedEvent;
 use hyper::body::{Bytes, Frame};
 use serde_json::Value;
 use tokio::sync::mpsc;
-use tokio::time::{Instant, timeout};
+use tokio::time::timeout;
 
 use super::headers_of_stream;
 use super::readers::Streamed;
 use crate::http::access::Caller;
-use crate::http::server::{EngineContext, Shared};
+use crate::http::rights::{Ended, Right};
+use crate::http::server::Shared;
 
 /// How soon a client comes back after the stream broke off.
 const RETRY_MS: u32 = 2_000;
@@ -24,8 +25,6 @@ const RETRY_MS: u32 = 2_000;
 const HEARTBEAT: Duration = Duration::from_secs(15);
 /// How long a client may take nothing.
 const STALLED: Duration = Duration::from_secs(30);
-/// How often the caller's token is checked again.
-const CHECK: Duration = Duration::from_secs(60);
 /// Pieces that may lie between the stream and the connection.
 const PIECES: usize = 8;
 
@@ -52,10 +51,11 @@ impl hyper::body::Body for Pieces {
 /// A stream that is sent.
 pub(in crate::http) struct Stream {
     sender: mpsc::Sender<Bytes>,
+    /// Room for the last piece, also where the client takes nothing.
+    last: Option<mpsc::OwnedPermit<Bytes>>,
     server: Shared,
-    caller: Caller,
+    right: Right,
     of: Streamed,
-    checked: Instant,
     is_begun: bool,
 }
 
@@ -63,17 +63,17 @@ impl Stream {
     /// Starts a stream. The response is its other end.
     pub(in crate::http) fn start(
         server: Shared,
-        (caller, of): (Caller, Streamed),
+        (caller, of): (&Caller, Streamed),
     ) -> (Stream, Response) {
-        let (sender, pieces) = mpsc::channel(PIECES);
+        let (sender, pieces) = mpsc::channel(PIECES + 1);
         let mut response = Response::new(Body::new(Pieces(pieces)));
         headers_of_stream(&mut response);
         let stream = Stream {
+            last: sender.clone().try_reserve_owned().ok(),
             sender,
+            right: server.rights.open(caller),
             server,
-            caller,
             of,
-            checked: Instant::now(),
             is_begun: false,
         };
         (stream, response)
@@ -105,17 +105,15 @@ impl Stream {
     pub(in crate::http) async fn idle(&mut self) -> Closed {
         let mut stopping = self.server.stopping.subscribe();
         loop {
-            let is_stopping = tokio::select! {
-                () = tokio::time::sleep(HEARTBEAT) => false,
+            tokio::select! {
+                () = tokio::time::sleep(HEARTBEAT) => {}
                 () = self.sender.closed() => return Closed,
+                ended = self.right.ended() => return self.end(ended),
                 // The sender is gone only when the server is.
-                _ = stopping.wait_for(|is_stopping| *is_stopping) => true,
-            };
-            if is_stopping {
-                let text = format!("event: server.stopping\nretry: {RETRY_MS}\ndata: {{}}\n\n");
-                // The client sees the end of the stream in any case.
-                let _ = self.send(text).await;
-                return Closed;
+                _ = stopping.wait_for(|is_stopping| *is_stopping) => {
+                    let text = format!("event: server.stopping\nretry: {RETRY_MS}\ndata: {{}}\n\n");
+                    return self.close(text);
+                }
             }
             if self.send(": hb\n\n".to_owned()).await.is_err() {
                 return Closed;
@@ -124,35 +122,44 @@ impl Stream {
     }
 
     async fn send(&mut self, text: String) -> Result<(), Closed> {
-        if self.checked.elapsed() > CHECK {
-            self.check().await?;
+        if let Some(ended) = self.right.has_ended() {
+            return Err(self.end(ended));
         }
         let text = match std::mem::replace(&mut self.is_begun, true) {
             true => text,
             false => format!("retry: {RETRY_MS}\n\n{text}"),
         };
-        match timeout(STALLED, self.sender.send(Bytes::from(text))).await {
-            Ok(Ok(())) => Ok(()),
-            Ok(Err(_)) => Err(Closed),
-            Err(_) => {
-                // It comes back with the number that it has, and is sent what it missed.
-                self.server.metrics.resync(self.of.name());
-                Err(Closed)
+        let piece = match self.sender.try_send(Bytes::from(text)) {
+            Ok(()) => return Ok(()),
+            Err(mpsc::error::TrySendError::Closed(_)) => return Err(Closed),
+            Err(mpsc::error::TrySendError::Full(piece)) => piece,
+        };
+        tokio::select! {
+            biased;
+            ended = self.right.ended() => Err(self.end(ended)),
+            sent = timeout(STALLED, self.sender.send(piece)) => match sent {
+                Ok(Ok(())) => Ok(()),
+                Ok(Err(_)) => Err(Closed),
+                Err(_) => {
+                    // It comes back with the number that it has, and is sent what it missed.
+                    self.server.metrics.resync(self.of.name());
+                    Err(Closed)
+                }
             }
         }
     }
 
-    /// Ends the stream if the caller's token expired or was revoked meanwhile.
-    async fn check(&mut self) -> Result<(), Closed> {
-        let token = self.caller.token.clone();
-        let asked = self
-            .server
-            .ask(async move |cx: &EngineContext| cx.engine.is_still_accepted(&token).await)
-            .await;
-        self.checked = Instant::now();
-        match asked {
-            Ok(true) => Ok(()),
-            Ok(false) | Err(_) => Err(Closed),
+    /// Ends the stream of a caller who may no longer read it.
+    fn end(&mut self, ended: Ended) -> Closed {
+        tracing::info!(?ended, "a stream of events is closed");
+        self.close(ended.comment().to_owned())
+    }
+
+    /// Sends a last piece.
+    fn close(&mut self, text: String) -> Closed {
+        if let Some(last) = self.last.take() {
+            last.send(Bytes::from(text));
         }
+        Closed
     }
 }
