@@ -28,6 +28,8 @@ mod hooks;
 mod hostile;
 mod http;
 #[cfg(unix)]
+mod http_admins;
+#[cfg(unix)]
 mod http_bodies;
 #[cfg(unix)]
 mod http_bulk;

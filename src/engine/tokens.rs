@@ -113,23 +113,32 @@ impl Engine {
         Ok((token, text))
     }
 
-    /// Returns all tokens, the oldest first.
+    /// Returns the tokens whose reach is within that of `by`, the oldest first. `None` stands for the owner of the project.
     ///
     /// # Errors
     /// When they cannot be read.
-    pub async fn tokens(&self) -> Result<Vec<Token>, EngineError> {
-        Ok(self.stores().tokens.tokens().await?)
+    pub async fn tokens(&self, by: Option<&Token>) -> Result<Vec<Token>, EngineError> {
+        let mut tokens = self.stores().tokens.tokens().await?;
+        tokens.retain(|token| by.is_none_or(|by| by.covers(token)));
+        Ok(tokens)
     }
 
-    /// Revokes a token: from now on it is not accepted.
+    /// Revokes a token: from now on it is not accepted. `by` is the token that revokes it; `None` stands for the owner of
+    /// the project.
     ///
     /// # Errors
-    /// When there is no such token, or it was revoked before.
-    pub async fn revoke_token(&self, id: &str) -> Result<(), EngineError> {
+    /// When there is no such token within the reach of `by`, or it was revoked before.
+    pub async fn revoke_token(&self, id: &str, by: Option<&Token>) -> Result<(), EngineError> {
+        let missing = || TokenError::Missing { id: id.to_owned() };
+        if let Some(by) = by {
+            let found = self.stores().tokens.token(id).await?;
+            let found = found.filter(|(token, _)| by.covers(token));
+            found.ok_or_else(missing)?;
+        }
         let now_ms = self.now_ms();
         match self.stores().tokens.revoke_token(id, now_ms).await? {
             true => Ok(()),
-            false => Err(TokenError::Missing { id: id.to_owned() }.into()),
+            false => Err(missing().into()),
         }
     }
 
@@ -280,7 +289,7 @@ impl Engine {
         {
             return Ok(text);
         }
-        for token in self.tokens().await? {
+        for token in self.tokens(None).await? {
             if token.kind == TokenKind::Owner && token.revoked_ms.is_none() {
                 let now_ms = self.now_ms();
                 self.stores().tokens.revoke_token(&token.id, now_ms).await?;
