@@ -30,6 +30,8 @@ mod http;
 #[cfg(unix)]
 mod http_admins;
 #[cfg(unix)]
+mod http_answers;
+#[cfg(unix)]
 mod http_bodies;
 #[cfg(unix)]
 mod http_bulk;

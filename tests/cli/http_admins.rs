@@ -191,7 +191,7 @@ fn the_command_line_shows_a_limited_administrator_the_same() {
         file.to_str().expect("a path"),
         "tokens",
     ];
-    let listed = scratch.json_of(&[&at[..], &["list", "--json"]].concat());
+    let listed = scratch.json_of(&[&at[..], &["list"]].concat());
     let listed: Vec<&str> = listed["tokens"]
         .as_array()
         .expect("tokens")

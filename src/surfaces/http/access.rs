@@ -6,6 +6,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use axum::http::{HeaderMap, StatusCode, header};
+use flowstone_engine::ports::RunRow;
 use flowstone_engine::resource::PREFIX;
 use flowstone_engine::token::{Scope, Token};
 use flowstone_engine::waits;
@@ -88,6 +89,14 @@ impl Caller {
     pub(super) fn reaches_run(&self, flow: &str, labels: &[String], started_by: &str) -> bool {
         let is_own = !self.has_own_runs_only() || started_by == self.started_by();
         is_own && self.token.reaches_flow(flow, labels)
+    }
+}
+
+impl Caller {
+    /// Tells whether the caller may see the input and the outcome of a run within reach: with the scope `read`, or because
+    /// it is their own.
+    pub(super) fn may_read(&self, run: &RunRow) -> bool {
+        self.token.has(Scope::Read) || run.started_by == self.started_by()
     }
 }
 

@@ -111,7 +111,7 @@ pub(super) fn start_operation() -> Operation {
         )
         .json(
             StatusCode::OK,
-            "The run, which ended within `wait`.",
+            "The run, which ended within `wait`, or which had its `id` before.",
             run.clone(),
         )
         .json(
@@ -234,7 +234,12 @@ pub(super) async fn start(
         }
     };
     let Some(wait) = wait else {
-        return Ok(answer(StatusCode::CREATED, started));
+        let is_deduped = started["concurrencyDecision"] == StartDecision::Deduped.name();
+        let status = match is_deduped {
+            true => StatusCode::OK,
+            false => StatusCode::CREATED,
+        };
+        return Ok(answer(status, started));
     };
     let right = server.rights.open(&caller);
     let row = ended_within(&server, Some(right), (run, wait)).await?;
@@ -464,10 +469,11 @@ async fn own_json(
     started_json(cx, started).await
 }
 
-/// Refuses a start whose id a run has that the caller does not reach.
+/// Refuses a start whose id a run has that the caller does not reach, or may not read.
 fn refuse_others(cx: &EngineContext, caller: &Caller, row: &RunRow) -> Result<(), Problem> {
     let labels = cx.catalog.labels(&cx.engine, &row.flow);
-    match caller.reaches_run(&row.flow, &labels, &row.started_by) {
+    let is_reached = caller.reaches_run(&row.flow, &labels, &row.started_by);
+    match is_reached && caller.may_read(row) {
         true => Ok(()),
         false => Err(Problem::new(
             StatusCode::CONFLICT,
@@ -536,6 +542,9 @@ async fn is_for_others(cx: &EngineContext, row: &RunRow) -> Result<bool, Problem
         _ => false,
     })
 }
+
+/// Stands beside statuses in filters: a running run that no process executes.
+const INTERRUPTED: &str = "interrupted";
 
 const FILTERS: &[Param] = &[
     Param::text("before", "Only runs after this one in the list."),
@@ -657,10 +666,13 @@ fn run_query(given: &Query, now_ms: i64) -> Result<(RunQuery, String), Problem> 
     {
         match RunStatus::from_name(name) {
             Some(status) => query.statuses.push(status),
-            None if name == "interrupted" => query.interrupted = true,
+            None if name == INTERRUPTED => query.interrupted = true,
             None => {
+                let names = RunStatus::NAMES.iter().map(|(_, name)| *name);
+                let names: Vec<&str> = names.chain([INTERRUPTED]).collect();
                 return Err(Problem::malformed(format!(
-                    "`{name}` is not a status of runs"
+                    "`status` must be one of {}, got `{name}`",
+                    names.join(", ")
                 )));
             }
         }
@@ -715,14 +727,13 @@ pub(super) async fn reached(
         Err(error) => return Err(error.into()),
     };
     let labels = cx.catalog.labels(&cx.engine, &row.flow);
-    let is_own = row.started_by == caller.started_by();
     if !caller.reaches_run(&row.flow, &labels, &row.started_by) {
         return Err(missing());
     }
-    if !is_own {
-        caller.need(Scope::Read)?;
+    match caller.may_read(&row) {
+        true => Ok(row),
+        false => caller.need(Scope::Read).map(|()| row),
     }
-    Ok(row)
 }
 
 async fn cancel(
