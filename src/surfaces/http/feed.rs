@@ -1,8 +1,9 @@
 //! Server-sent events: the feed of a run, and that of the project.
 //!
-//! A reader takes pages from the journal at its own pace, so a slow one needs no more memory than a fast one. One that
-//! takes nothing for a while is disconnected, and continues later from the number that it had.
+//! A reader takes pages from the journal at its own pace, so a slow one needs no more memory than a fast one. What waits for
+//! its connection is bounded; one that takes nothing is sent `resync`, and continues later from the number that it had.
 
+mod backlog;
 mod readers;
 pub(super) mod sse;
 

@@ -1,18 +1,13 @@
 //! One stream of server-sent events.
 
-use std::convert::Infallible;
-use std::pin::Pin;
-use std::task::{Context, Poll};
 use std::time::Duration;
 
 use axum::body::Body;
 use axum::response::Response;
 use flowstone_engine::feed_event::FeedEvent;
-use hyper::body::{Bytes, Frame};
 use serde_json::Value;
-use tokio::sync::mpsc;
-use tokio::time::timeout;
 
+use super::backlog::{BOUNDS, Backlog, Refused};
 use super::headers_of_stream;
 use super::readers::Streamed;
 use crate::http::access::Caller;
@@ -23,36 +18,14 @@ use crate::http::server::Shared;
 const RETRY_MS: u32 = 2_000;
 /// How often a quiet stream is written to, so that proxies and clients know that it lives.
 const HEARTBEAT: Duration = Duration::from_secs(15);
-/// How long a client may take nothing.
-const STALLED: Duration = Duration::from_secs(30);
-/// Pieces that may lie between the stream and the connection.
-const PIECES: usize = 8;
 
 /// The client has gone, takes nothing, may no longer read, or the server stops.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::http) struct Closed;
 
-/// The body of a response: what the stream sends. It is dropped with the connection.
-struct Pieces(mpsc::Receiver<Bytes>);
-
-impl hyper::body::Body for Pieces {
-    type Data = Bytes;
-    type Error = Infallible;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
-        let piece = self.0.poll_recv(cx);
-        piece.map(|piece| piece.map(|piece| Ok(Frame::data(piece))))
-    }
-}
-
 /// A stream that is sent.
 pub(in crate::http) struct Stream {
-    sender: mpsc::Sender<Bytes>,
-    /// Room for the last piece, also where the client takes nothing.
-    last: Option<mpsc::OwnedPermit<Bytes>>,
+    backlog: Backlog,
     server: Shared,
     right: Right,
     of: Streamed,
@@ -65,12 +38,11 @@ impl Stream {
         server: Shared,
         (caller, of): (&Caller, Streamed),
     ) -> (Stream, Response) {
-        let (sender, pieces) = mpsc::channel(PIECES + 1);
-        let mut response = Response::new(Body::new(Pieces(pieces)));
+        let (backlog, pieces) = Backlog::new(BOUNDS);
+        let mut response = Response::new(Body::new(pieces));
         headers_of_stream(&mut response);
         let stream = Stream {
-            last: sender.clone().try_reserve_owned().ok(),
-            sender,
+            backlog,
             right: server.rights.open(caller),
             server,
             of,
@@ -107,7 +79,7 @@ impl Stream {
         loop {
             tokio::select! {
                 () = tokio::time::sleep(HEARTBEAT) => {}
-                () = self.sender.closed() => return Closed,
+                () = self.backlog.gone() => return Closed,
                 ended = self.right.ended() => return self.end(ended),
                 // The sender is gone only when the server is.
                 _ = stopping.wait_for(|is_stopping| *is_stopping) => {
@@ -129,22 +101,19 @@ impl Stream {
             true => text,
             false => format!("retry: {RETRY_MS}\n\n{text}"),
         };
-        let piece = match self.sender.try_send(Bytes::from(text)) {
-            Ok(()) => return Ok(()),
-            Err(mpsc::error::TrySendError::Closed(_)) => return Err(Closed),
-            Err(mpsc::error::TrySendError::Full(piece)) => piece,
-        };
-        tokio::select! {
+        let pushed = tokio::select! {
             biased;
-            ended = self.right.ended() => Err(self.end(ended)),
-            sent = timeout(STALLED, self.sender.send(piece)) => match sent {
-                Ok(Ok(())) => Ok(()),
-                Ok(Err(_)) => Err(Closed),
-                Err(_) => {
-                    // It comes back with the number that it has, and is sent what it missed.
-                    self.server.metrics.resync(self.of.name());
-                    Err(Closed)
-                }
+            pushed = self.backlog.push(text) => pushed,
+            ended = self.right.ended() => return Err(self.end(ended)),
+        };
+        match pushed {
+            Ok(()) => Ok(()),
+            Err(Refused::Gone) => Err(Closed),
+            Err(Refused::Full) => {
+                self.server.metrics.resync(self.of.name());
+                // It comes back with the number that it has, and is sent what it missed.
+                let text = format!("event: resync\nretry: {RETRY_MS}\ndata: {{}}\n\n");
+                Err(self.close(text))
             }
         }
     }
@@ -152,14 +121,13 @@ impl Stream {
     /// Ends the stream of a caller who may no longer read it.
     fn end(&mut self, ended: Ended) -> Closed {
         tracing::info!(?ended, "a stream of events is closed");
-        self.close(ended.comment().to_owned())
+        self.backlog.cut(ended.comment().to_owned());
+        Closed
     }
 
-    /// Sends a last piece.
+    /// Sends the last piece.
     fn close(&mut self, text: String) -> Closed {
-        if let Some(last) = self.last.take() {
-            last.send(Bytes::from(text));
-        }
+        self.backlog.close(text);
         Closed
     }
 }
