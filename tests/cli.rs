@@ -28,6 +28,10 @@ mod hooks;
 mod hostile;
 mod http;
 #[cfg(unix)]
+mod http_admins;
+#[cfg(unix)]
+mod http_answers;
+#[cfg(unix)]
 mod http_bodies;
 #[cfg(unix)]
 mod http_bulk;
@@ -71,6 +75,8 @@ mod repl;
 mod resources;
 mod resources_table;
 mod resumed;
+#[cfg(unix)]
+mod rights;
 mod run;
 mod runs;
 #[cfg(unix)]

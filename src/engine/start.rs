@@ -109,6 +109,17 @@ impl Engine {
         }
     }
 
+    /// Checks a start as [`Engine::submit_many`] does, and adds nothing.
+    ///
+    /// # Errors
+    /// When its input, its key or its profile is wrong.
+    pub fn check_start(&self, start: BulkStart<'_>) -> Result<(), EngineError> {
+        let flow = &start.loaded.flow;
+        let (run, input) = self.new_run(start.loaded, start.options)?;
+        with_rules(flow, &input, run)?;
+        Ok(())
+    }
+
     /// Adds several runs, all in one transaction, or none. Each is checked first.
     ///
     /// # Errors

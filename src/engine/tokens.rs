@@ -113,23 +113,32 @@ impl Engine {
         Ok((token, text))
     }
 
-    /// Returns all tokens, the oldest first.
+    /// Returns the tokens whose reach is within that of `by`, the oldest first. `None` stands for the owner of the project.
     ///
     /// # Errors
     /// When they cannot be read.
-    pub async fn tokens(&self) -> Result<Vec<Token>, EngineError> {
-        Ok(self.stores().tokens.tokens().await?)
+    pub async fn tokens(&self, by: Option<&Token>) -> Result<Vec<Token>, EngineError> {
+        let mut tokens = self.stores().tokens.tokens().await?;
+        tokens.retain(|token| by.is_none_or(|by| by.covers(token)));
+        Ok(tokens)
     }
 
-    /// Revokes a token: from now on it is not accepted.
+    /// Revokes a token: from now on it is not accepted. `by` is the token that revokes it; `None` stands for the owner of
+    /// the project.
     ///
     /// # Errors
-    /// When there is no such token, or it was revoked before.
-    pub async fn revoke_token(&self, id: &str) -> Result<(), EngineError> {
+    /// When there is no such token within the reach of `by`, or it was revoked before.
+    pub async fn revoke_token(&self, id: &str, by: Option<&Token>) -> Result<(), EngineError> {
+        let missing = || TokenError::Missing { id: id.to_owned() };
+        if let Some(by) = by {
+            let found = self.stores().tokens.token(id).await?;
+            let found = found.filter(|(token, _)| by.covers(token));
+            found.ok_or_else(missing)?;
+        }
         let now_ms = self.now_ms();
         match self.stores().tokens.revoke_token(id, now_ms).await? {
             true => Ok(()),
-            false => Err(TokenError::Missing { id: id.to_owned() }.into()),
+            false => Err(missing().into()),
         }
     }
 
@@ -182,7 +191,7 @@ impl Engine {
     }
 
     /// Returns the token that a text of [`Engine::stream_token`] stands for, if it is good for this run, or for the
-    /// project if `run` is nothing.
+    /// project if `run` is nothing. It expires with the text, or earlier.
     ///
     /// # Errors
     /// When the store or the key of links cannot be read.
@@ -208,12 +217,21 @@ impl Engine {
             return Ok(Err(Unaccepted::Unknown));
         }
         let now_ms = self.now_ms();
-        if expires.saturating_mul(1_000) <= now_ms {
+        let expires_ms = expires.saturating_mul(1_000);
+        if expires_ms <= now_ms {
             return Ok(Err(Unaccepted::Expired));
         }
         Ok(match self.stores().tokens.token(id).await? {
             None => Err(Unaccepted::Unknown),
-            Some((token, _)) if token.is_valid(now_ms) => Ok(token),
+            Some((token, _)) if token.is_valid(now_ms) => {
+                let earliest = token
+                    .expires_ms
+                    .map_or(expires_ms, |own| own.min(expires_ms));
+                Ok(Token {
+                    expires_ms: Some(earliest),
+                    ..token
+                })
+            }
             Some(_) => Err(Unaccepted::Revoked),
         })
     }
@@ -252,13 +270,12 @@ impl Engine {
         Ok(is_good.then(|| RunId::from_text(run.to_owned())))
     }
 
-    /// Tells whether a token that was accepted earlier still is.
+    /// Returns those of the ids whose token was revoked, or is gone, since it was accepted.
     ///
     /// # Errors
     /// When the store cannot be read.
-    pub async fn is_still_accepted(&self, token: &Token) -> Result<bool, EngineError> {
-        let found = self.stores().tokens.token(&token.id).await?;
-        Ok(found.is_some_and(|(token, _)| token.is_valid(self.now_ms())))
+    pub async fn revoked_tokens(&self, ids: Vec<String>) -> Result<Vec<String>, EngineError> {
+        Ok(self.stores().tokens.revoked_tokens(ids).await?)
     }
 
     /// Returns the owner's token, and creates one if no token in the file is accepted. An owner's token without its file
@@ -272,7 +289,7 @@ impl Engine {
         {
             return Ok(text);
         }
-        for token in self.tokens().await? {
+        for token in self.tokens(None).await? {
             if token.kind == TokenKind::Owner && token.revoked_ms.is_none() {
                 let now_ms = self.now_ms();
                 self.stores().tokens.revoke_token(&token.id, now_ms).await?;

@@ -177,18 +177,57 @@ impl Token {
         types.is_empty() || types.iter().any(|known| known == kind)
     }
 
-    /// Tells whether this token may create another one: it must be an administrator's, and reach at least as much.
+    /// Tells whether this token may create another one: it must be an administrator's, reach at least as much, and have the
+    /// roles that it passes on. The owner of the project may pass on any role.
     pub fn may_create(&self, other: &Token) -> bool {
+        let is_owner = self.kind == TokenKind::Owner;
+        self.has(Scope::Admin)
+            && (other.kind != TokenKind::Owner || is_owner)
+            && (is_owner || other.roles.iter().all(|role| self.roles.contains(role)))
+            && self.covers(other)
+    }
+
+    /// Tells whether all that another token reaches is within the reach of this one. Their scopes and roles are not compared.
+    pub fn covers(&self, other: &Token) -> bool {
         let within = |own: &[String], wanted: &[String]| {
             own.is_empty() || (!wanted.is_empty() && wanted.iter().all(|one| own.contains(one)))
         };
         let (own, wanted) = (&self.limits, &other.limits);
-        self.has(Scope::Admin)
-            && (other.kind != TokenKind::Owner || self.kind == TokenKind::Owner)
+        let is_same_person = other.has_own_runs_only() && other.runs_of() == self.runs_of();
+        (!self.has_own_runs_only() || is_same_person)
             && within(&own.flows, &wanted.flows)
             && within(&own.labels, &wanted.labels)
-            && within(&own.resources, &wanted.resources)
+            && self.covers_resources(other)
             && within(&own.job_types, &wanted.job_types)
+    }
+
+    fn covers_resources(&self, other: &Token) -> bool {
+        let own = &self.limits.resources;
+        let wanted = &other.limits.resources;
+        if own.is_empty() {
+            // Such a token reaches all resources, or none.
+            return wanted.is_empty() || (!self.is_limited_to_flows() && !self.has_own_runs_only());
+        }
+        let is_within = |wanted: &String| own.iter().any(|own| wanted.starts_with(own.as_str()));
+        !wanted.is_empty() && wanted.iter().all(is_within)
+    }
+
+    /// Tells whether the token is that of a person or of an app's visitor, who reaches only runs of their own.
+    pub fn has_own_runs_only(&self) -> bool {
+        match self.kind {
+            TokenKind::User | TokenKind::Anon => true,
+            TokenKind::Owner | TokenKind::Service => false,
+        }
+    }
+
+    /// Returns what runs that are started with this token have as the one who started them. A person, a visitor and a
+    /// program with the same name are told apart, because people and visitors reach runs of their own only.
+    pub fn runs_of(&self) -> String {
+        match (self.kind, &self.subject) {
+            (TokenKind::Owner | TokenKind::Service, _) => format!("api:{}", self.attributed_to()),
+            (TokenKind::User | TokenKind::Anon, Some(subject)) => format!("user:{subject}"),
+            (TokenKind::User | TokenKind::Anon, None) => format!("anon:{}", self.name),
+        }
     }
 
     /// Returns the name to which decisions and starts with this token are attributed.
@@ -408,5 +447,79 @@ mod tests {
         let mut owner = token(&[Scope::Read], own);
         owner.kind = TokenKind::Owner;
         assert!(!admin.may_create(&owner));
+    }
+
+    #[test]
+    fn no_limit_is_widened_by_creating_a_token() {
+        let limits = |of: usize, texts: &[&str]| {
+            let mut limits = TokenLimits::default();
+            let lists = [
+                &mut limits.flows,
+                &mut limits.labels,
+                &mut limits.resources,
+                &mut limits.job_types,
+            ];
+            for (idx, list) in lists.into_iter().enumerate() {
+                if idx == of {
+                    list.extend(texts.iter().map(|text| (*text).to_owned()));
+                }
+            }
+            token(&[Scope::Admin], limits)
+        };
+        for dimension in 0..4 {
+            let admin = limits(dimension, &["a", "b"]);
+            assert!(admin.may_create(&limits(dimension, &["b"])), "{dimension}");
+            for wider in [&["c"][..], &["a", "c"], &["*"], &[]] {
+                let wider = limits(dimension, wider);
+                assert!(!admin.may_create(&wider), "{dimension} {wider:?}");
+            }
+        }
+        // A token that is limited to flows reaches no resources unless its own list names some.
+        let (by_flow, mut with_files) = (limits(0, &["a"]), limits(0, &["a"]));
+        with_files.limits.resources = texts(&["reports/"]);
+        assert!(!by_flow.may_create(&with_files));
+        assert!(with_files.may_create(&with_files));
+        with_files.limits.resources = texts(&["reports/2026/"]);
+        let mut admin = by_flow.clone();
+        admin.limits.resources = texts(&["reports/"]);
+        assert!(admin.may_create(&with_files));
+        with_files.limits.resources = texts(&["rep"]);
+        assert!(!admin.may_create(&with_files));
+    }
+
+    #[test]
+    fn a_person_creates_no_token_for_others_and_nobody_passes_on_a_role_of_others() {
+        let person = |subject: &str| {
+            let mut it = token(&[Scope::Admin], TokenLimits::default());
+            it.kind = TokenKind::User;
+            it.subject = Some(subject.to_owned());
+            it
+        };
+        assert!(person("ada").may_create(&person("ada")));
+        assert!(!person("ada").may_create(&person("bob")));
+        let mut visitor = token(&[Scope::Run], TokenLimits::default());
+        visitor.kind = TokenKind::Anon;
+        visitor.name = "ada".to_owned();
+        assert!(!person("ada").may_create(&visitor));
+        let service = token(&[Scope::Admin], TokenLimits::default());
+        assert!(!person("ada").may_create(&service));
+        assert!(service.may_create(&person("ada")));
+        let mut treasurer = token(&[Scope::Approve], TokenLimits::default());
+        treasurer.roles = texts(&["treasurer"]);
+        assert!(!service.may_create(&treasurer));
+        let mut owner = service.clone();
+        owner.kind = TokenKind::Owner;
+        assert!(owner.may_create(&treasurer));
+    }
+
+    #[test]
+    fn runs_of_a_person_are_not_those_of_a_program_with_the_same_name() {
+        let program = token(&[Scope::Run], TokenLimits::default());
+        let (mut person, mut visitor) = (program.clone(), program.clone());
+        person.kind = TokenKind::User;
+        person.subject = Some(program.name.clone());
+        visitor.kind = TokenKind::Anon;
+        let all = [&program, &person, &visitor].map(Token::runs_of);
+        assert_eq!(all, ["api:ci", "user:ci", "anon:ci"]);
     }
 }

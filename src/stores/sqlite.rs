@@ -720,6 +720,10 @@ impl Tokens for Sqlite {
         self.read(|db| token::find(db, id))
     }
 
+    fn revoked_tokens(&self, ids: Vec<String>) -> PortFuture<'_, Vec<String>> {
+        self.read(|db| token::revoked(db, ids))
+    }
+
     fn tokens(&self) -> PortFuture<'_, Vec<Token>> {
         self.read(token::list)
     }

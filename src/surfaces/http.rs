@@ -27,6 +27,7 @@ mod problem;
 mod rates;
 mod request;
 mod resources;
+mod rights;
 pub(crate) mod runs;
 mod schedules;
 mod search;
@@ -237,6 +238,7 @@ pub fn serve<E: Send>(
             room: bodies::Room::new(limits.bodies),
             home,
             readers: feed::Readers::new(limits),
+            rights: rights::Rights::default(),
             settings,
             sessions: Sessions::default(),
             metrics: options.metrics.clone(),
@@ -254,8 +256,10 @@ pub fn serve<E: Send>(
                 }
             };
             let counting = tokio::spawn(metrics::count(server.clone()));
+            let checking = tokio::spawn(rights::check(server.clone()));
             let accepted = server::accept(listener, server).await;
             counting.abort();
+            checking.abort();
             accepted
         });
         // What is left of connections is dropped here, and with it the way to the threads.

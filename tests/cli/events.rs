@@ -247,3 +247,43 @@ fn a_server_that_stops_says_so() {
     assert_eq!(names(&seen).last(), Some(&"server.stopping"));
     assert!(begun.elapsed() < Duration::from_secs(60));
 }
+
+#[test]
+fn a_reader_that_takes_nothing_is_sent_back_to_replay() {
+    let scratch = project();
+    // More than the buffers of a connection hold, beside the backlog of a reader.
+    scratch.write(
+        "flows/loud.edn",
+        r#"{:slug :loud :flow '(do (flow/step :wait :go {:key "go" :timeout "1h"})
+              (let [text (apply str (repeat 4000 "loud "))]
+                (doseq [n (range 800)] (flow/emit "noise" {:n n :text text}))))}"#,
+    );
+    let api = Api::serve(&scratch);
+    let run = start(&api, "loud", "60s");
+    let path = format!("/api/v1/runs/{run}/events");
+    let mut reader = api.follow(&path, None);
+    let first = reader.next().expect("an event");
+    api.post("/api/v1/signals", &json!({"key": "go", "value": 1}));
+    let begun = Instant::now();
+    let was_sent_back = || {
+        let metrics = api.get("/metrics").body;
+        metrics.contains("flowstone_sse_resyncs_total{stream=\"run\"} 1")
+    };
+    while !was_sent_back() {
+        assert!(
+            begun.elapsed() < Duration::from_secs(60),
+            "it is not noticed"
+        );
+        std::thread::sleep(Duration::from_millis(100));
+    }
+    let mut seen = vec![first];
+    seen.extend(reader);
+    let last = seen.pop().expect("an event");
+    assert_eq!((last.id, &*last.name), (None, "resync"));
+    let after = seen.last().and_then(|event| event.id);
+    seen.extend(api.follow(&path, after));
+    assert_eq!(seen.last().expect("an event").name, "run.completed");
+    let numbers: Vec<i64> = seen.iter().filter_map(|event| event.id).collect();
+    assert!(numbers.len() > 800);
+    assert_eq!(numbers, (1..=numbers.len() as i64).collect::<Vec<_>>());
+}

@@ -75,6 +75,16 @@ fn one_wrong_start_starts_nothing() {
     assert_eq!(errors(&input), "1 \"E0420\", 2 \"E0421\"");
     let flow = json!({"runs": [{"flow": "double", "input": {"n": 1}}, {"flow": "none"}, {}]});
     assert_eq!(errors(&flow), "1 \"E1014\", 2 \"E1014\"");
+    // Keys that the engine sets are refused together with everything else.
+    let reserved = json!({"runs": [
+        {"flow": "double", "input": {"n": 1, "flow/request": {}}},
+        {"flow": "double", "input": {"n": 1}},
+        {"flow": "double", "input": {"n": 1, "activation": {}}},
+        {"flow": "double", "input": {}},
+        {"flow": "none", "input": {"step/ctx": 1}},
+    ]});
+    let expected = "0 \"E1120\", 2 \"E1120\", 3 \"E0420\", 4 \"E1014\"";
+    assert_eq!(errors(&reserved), expected);
     let conflict = json!({"flow": "one", "inputs": [{}, {}]});
     assert_eq!(errors(&conflict), "1 \"E0555\"");
     for (body, expected) in [

@@ -79,7 +79,7 @@ fn a_bulk_start_names_each_input_with_a_key_of_the_engine() {
     let api = Api::serve(&scratch);
     let body = json!({"flow": "any", "inputs": [{}, {"activation": 1}, {"a": 1}, {"flow/x": 1}]});
     let refused = api.post("/api/v1/runs", &body);
-    assert_eq!(refused.problem(), "400 E1120");
+    assert_eq!(refused.problem(), "422 E0542");
     let errors = refused.json()["errors"].clone();
     let named: Vec<String> = errors
         .as_array()

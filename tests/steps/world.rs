@@ -396,6 +396,9 @@ impl Tokens for Nothing {
     fn token(&self, _: &str) -> PortFuture<'_, Option<(Token, Vec<u8>)>> {
         unused()
     }
+    fn revoked_tokens(&self, _: Vec<String>) -> PortFuture<'_, Vec<String>> {
+        unused()
+    }
     fn tokens(&self) -> PortFuture<'_, Vec<Token>> {
         unused()
     }

@@ -34,7 +34,7 @@ fn a_token_is_stored_without_its_secret_and_accepted_until_it_expires() {
     let accepted = block_on(engine.accept_token(&text.reveal())).expect("the store answers");
     assert_eq!(accepted, Ok(token.clone()));
 
-    let listed = block_on(engine.tokens()).expect("a list");
+    let listed = block_on(engine.tokens(None)).expect("a list");
     assert_eq!(listed.len(), 1);
     assert!(listed[0].used_ms.is_some(), "its use is noted");
     assert_eq!(listed[0].limits, token.limits);
@@ -63,10 +63,18 @@ fn a_wrong_secret_an_unknown_id_and_a_revoked_token_are_not_accepted() {
     assert_eq!(accept(&unknown), Err(Unaccepted::Unknown));
     assert_eq!(accept("owner"), Err(Unaccepted::Malformed));
 
-    block_on(engine.revoke_token(&one.id)).expect("it is revoked");
+    block_on(engine.revoke_token(&one.id, None)).expect("it is revoked");
     assert_eq!(accept(&text), Err(Unaccepted::Revoked));
-    let again = block_on(engine.revoke_token(&one.id)).expect_err("it was revoked before");
+    let again = block_on(engine.revoke_token(&one.id, None)).expect_err("it was revoked before");
     assert_eq!(again.code(), "E1003");
+
+    let (good, _) =
+        block_on(engine.create_token(service("good", &[Scope::Run]), None)).expect("a token");
+    let ids = [&one.id, &good.id, "000000000000"]
+        .map(str::to_owned)
+        .to_vec();
+    let revoked = block_on(engine.revoked_tokens(ids)).expect("the store answers");
+    assert_eq!(revoked, [one.id, "000000000000".to_owned()]);
 }
 
 #[test]
@@ -90,7 +98,7 @@ fn incomplete_tokens_are_refused() {
         ..user
     };
     assert_eq!(code(user), "created");
-    assert_eq!(block_on(engine.tokens()).expect("a list").len(), 1);
+    assert_eq!(block_on(engine.tokens(None)).expect("a list").len(), 1);
 }
 
 #[test]

@@ -65,7 +65,7 @@ impl Who {
     pub fn has_started(&self, started_by: &str) -> bool {
         match self.kind {
             Kind::Owner => started_by == self.owner_name,
-            Kind::User => started_by.starts_with(&format!("{OF_USERS}user:{}@", self.id)),
+            Kind::User => user_of(started_by) == Some(self.id.as_str()),
             Kind::Anonymous => started_by == self.started_by(),
         }
     }
@@ -77,6 +77,12 @@ impl Who {
             Kind::User | Kind::Anonymous => Audience::EndUser,
         }
     }
+}
+
+/// Returns the user who started a run. An address contains no `@`; the name of a user may.
+fn user_of(started_by: &str) -> Option<&str> {
+    let rest = started_by.strip_prefix(OF_USERS)?.strip_prefix("user:")?;
+    rest.rsplit_once('@').map(|(user, _)| user)
 }
 
 /// Refuses callers on the public routes whom the agent's visibility excludes.
@@ -109,9 +115,10 @@ pub async fn within_limits(engine: &Engine, agent: &Agent, who: &Who) -> Result<
     }
     let now_ms = engine.now_ms();
     let hour = Started::since(engine, agent, now_ms - HOUR_MS).await?;
-    let user = format!("{OF_USERS}user:{}@", who.id);
     let address = format!("@{}", who.address);
-    let is_user = |run: &&RunSummary| who.kind == Kind::User && run.started_by.starts_with(&user);
+    let is_user = |run: &&RunSummary| {
+        who.kind == Kind::User && user_of(&run.started_by) == Some(who.id.as_str())
+    };
     hour.check(agent, "max_runs_per_user_per_hour", now_ms, is_user)?;
     hour.check(agent, "max_runs_per_ip_per_hour", now_ms, |run| {
         run.started_by.ends_with(&address)
@@ -229,4 +236,26 @@ fn limited(limit: &'static str, current: f64, most: f64, reset_at: Json, wait: i
     .with("max", number(most))
     .with("reset_at", reset_at)
     .after(wait)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_user_owns_no_runs_of_another_whose_name_begins_alike() {
+        let user = |id: &str| Who {
+            kind: Kind::User,
+            id: id.to_owned(),
+            address: "127.0.0.1".to_owned(),
+            owner_name: String::new(),
+        };
+        let (short, long) = (user("ada"), user("ada@example.com"));
+        for one in [&short, &long] {
+            for other in [&short, &long] {
+                let is_own = one.has_started(&other.started_by());
+                assert_eq!(is_own, one == other, "{} {}", one.id, other.id);
+            }
+        }
+    }
 }

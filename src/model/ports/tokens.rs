@@ -11,6 +11,9 @@ pub trait Tokens: Send + Sync {
     /// Returns a token by its id, with the digest of its secret.
     fn token(&self, id: &str) -> PortFuture<'_, Option<(Token, Vec<u8>)>>;
 
+    /// Returns those of the ids whose token was revoked or does not exist.
+    fn revoked_tokens(&self, ids: Vec<String>) -> PortFuture<'_, Vec<String>>;
+
     /// Returns all tokens, the oldest first.
     fn tokens(&self) -> PortFuture<'_, Vec<Token>>;
 

@@ -19,6 +19,16 @@ impl Tokens for Session {
         self.read(|tx| Ok(tx.state.tokens.get(&id).cloned()))
     }
 
+    fn revoked_tokens(&self, ids: Vec<String>) -> PortFuture<'_, Vec<String>> {
+        self.read(|tx| {
+            let is_good = |id: &String| {
+                let found = tx.state.tokens.get(id);
+                found.is_some_and(|(token, _)| token.revoked_ms.is_none())
+            };
+            Ok(ids.into_iter().filter(|id| !is_good(id)).collect())
+        })
+    }
+
     fn tokens(&self) -> PortFuture<'_, Vec<Token>> {
         self.read(|tx| {
             let tokens = tx.state.tokens.values().map(|(token, _)| token.clone());
@@ -41,7 +51,7 @@ impl Tokens for Session {
 
     fn revoke_token(&self, id: &str, now_ms: i64) -> PortFuture<'_, bool> {
         let id = id.to_owned();
-        self.write(News::None, |tx| {
+        self.write(News::Some, |tx| {
             let found = tx.state.tokens.get(&id);
             let is_open = found.is_some_and(|(token, _)| token.revoked_ms.is_none());
             if is_open && let Some((token, _)) = tx.state.tokens.get_mut(&id) {

@@ -72,6 +72,20 @@ pub(super) fn find(db: &Connection, id: &str) -> Result<Option<(Token, Vec<u8>)>
     .map_err(failed)
 }
 
+/// Returns those of the ids whose token was revoked or does not exist.
+pub(super) fn revoked(db: &Connection, ids: Vec<String>) -> Result<Vec<String>, StoreError> {
+    let mut sql = db
+        .prepare_cached("SELECT 1 FROM token WHERE id = ?1 AND revoked_ms IS NULL")
+        .map_err(failed)?;
+    let mut revoked = Vec::new();
+    for id in ids {
+        if !sql.exists([&id]).map_err(failed)? {
+            revoked.push(id);
+        }
+    }
+    Ok(revoked)
+}
+
 pub(super) fn list(db: &Connection) -> Result<Vec<Token>, StoreError> {
     let mut sql = db
         .prepare_cached(&format!(

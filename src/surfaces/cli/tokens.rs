@@ -231,7 +231,7 @@ fn create(args: &TokensCreate, app: &dyn App) -> Result<(), Report> {
 fn list(args: &TokensList, app: &dyn App) -> Result<(), Report> {
     let tokens = match Project::find(&args.home).home.is_dir() {
         true => ask(app, &args.home, Open::Existing, async |engine| {
-            engine.tokens().await
+            engine.tokens(None).await
         })?,
         false => Vec::new(),
     };
@@ -292,7 +292,7 @@ fn row(token: &Token) -> Vec<String> {
 
 fn revoke(args: &TokensRevoke, app: &dyn App) -> Result<(), Report> {
     ask(app, &args.home, Open::Existing, async |engine| {
-        engine.revoke_token(&args.id).await
+        engine.revoke_token(&args.id, None).await
     })?;
     match args.json {
         true => output::json(&json!({"ok": true, "revoked": args.id})),

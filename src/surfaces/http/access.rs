@@ -6,8 +6,9 @@ use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use axum::http::{HeaderMap, StatusCode, header};
+use flowstone_engine::ports::RunRow;
 use flowstone_engine::resource::PREFIX;
-use flowstone_engine::token::{Scope, Token, TokenKind};
+use flowstone_engine::token::{Scope, Token};
 use flowstone_engine::waits;
 use serde_json::json;
 
@@ -60,7 +61,7 @@ impl Caller {
 
     /// Returns what runs of this caller have as the one who started them.
     pub(crate) fn started_by(&self) -> String {
-        format!("api:{}", self.token.attributed_to())
+        self.token.runs_of()
     }
 
     /// Tells whether the caller reaches a resource, a table or a key, by its whole name or the part after the workspace.
@@ -71,18 +72,12 @@ impl Caller {
         let reaches = [short, &whole]
             .iter()
             .any(|name| self.token.reaches_resource(name));
-        match self.token.kind {
-            TokenKind::User | TokenKind::Anon => reaches && !self.token.limits.resources.is_empty(),
-            TokenKind::Owner | TokenKind::Service => reaches,
-        }
+        reaches && (!self.has_own_runs_only() || !self.token.limits.resources.is_empty())
     }
 
     /// Tells whether the caller is a person or an app's visitor, who reaches runs of their own only.
     pub(super) fn has_own_runs_only(&self) -> bool {
-        match self.token.kind {
-            TokenKind::User | TokenKind::Anon => true,
-            TokenKind::Owner | TokenKind::Service => false,
-        }
+        self.token.has_own_runs_only()
     }
 
     /// Tells whether something that reaches all flows, such as a signal, is out of the caller's reach.
@@ -92,11 +87,16 @@ impl Caller {
 
     /// Tells whether the caller reaches a run: by the token's limits, and users only their own runs.
     pub(super) fn reaches_run(&self, flow: &str, labels: &[String], started_by: &str) -> bool {
-        let is_own = started_by == self.started_by();
-        match self.token.kind {
-            TokenKind::User | TokenKind::Anon => is_own,
-            TokenKind::Owner | TokenKind::Service => self.token.reaches_flow(flow, labels),
-        }
+        let is_own = !self.has_own_runs_only() || started_by == self.started_by();
+        is_own && self.token.reaches_flow(flow, labels)
+    }
+}
+
+impl Caller {
+    /// Tells whether the caller may see the input and the outcome of a run within reach: with the scope `read`, or because
+    /// it is their own.
+    pub(super) fn may_read(&self, run: &RunRow) -> bool {
+        self.token.has(Scope::Read) || run.started_by == self.started_by()
     }
 }
 

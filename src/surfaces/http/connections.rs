@@ -101,6 +101,7 @@ async fn test(
     body: Body,
 ) -> Result<Answer, Problem> {
     caller.need(Scope::Admin)?;
+    reach_all(&caller)?;
     let given = Members::read(&headers, body, &names(TEST)).await?;
     let name = given.text("name")?;
     let tests = server

@@ -113,7 +113,7 @@ async fn deliver(State(server): State<Shared>, request: Request) -> Result<Respo
     let about = About {
         class: class_of(&format!("events/{path}")),
         webhook: Some(flow),
-        who: Who::of(caller.as_ref()),
+        who: Who::of(&server, caller.as_ref()),
     };
     let most = server.settings.limits.webhook_body;
     let arrived = match receive::read(&server, &mut parts, body, most).await {

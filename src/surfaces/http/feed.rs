@@ -1,8 +1,9 @@
 //! Server-sent events: the feed of a run, and that of the project.
 //!
-//! A reader takes pages from the journal at its own pace, so a slow one needs no more memory than a fast one. One that
-//! takes nothing for a while is disconnected, and continues later from the number that it had.
+//! A reader takes pages from the journal at its own pace, so a slow one needs no more memory than a fast one. What waits for
+//! its connection is bounded; one that takes nothing is sent `resync`, and continues later from the number that it had.
 
+mod backlog;
 mod readers;
 pub(super) mod sse;
 
@@ -214,7 +215,7 @@ async fn of_run(
         FeedState::More | FeedState::Open | FeedState::Ended => {}
     }
     let place = server.readers.enter(&caller.token.id, Streamed::Run)?;
-    let (stream, response) = Stream::start(server.clone(), (caller, Streamed::Run));
+    let (stream, response) = Stream::start(server.clone(), (&caller, Streamed::Run));
     tokio::spawn(async move {
         let _place = place;
         follow.send(first, stream).await;
@@ -320,7 +321,7 @@ async fn of_project(State(server): State<Shared>, parts: Parts) -> Result<Respon
         None => feeds.last_position().await.map_err(EngineError::from)?,
     };
     let place = server.readers.enter(&caller.token.id, Streamed::Project)?;
-    let (stream, response) = Stream::start(server.clone(), (caller.clone(), Streamed::Project));
+    let (stream, response) = Stream::start(server.clone(), (&caller, Streamed::Project));
     let follow = ProjectFollower {
         news: feeds.watch_project(),
         reader: feeds.follow_project(after, detail),

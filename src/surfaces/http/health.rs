@@ -30,7 +30,7 @@ async fn ready(State(server): State<Shared>) -> Answer {
                 .map(|it| json!({"file": it.file, "code": it.code, "message": it.message}))
                 .collect();
             reasons.extend(interfaces::problems(cx, &settings));
-            let readable = cx.engine.tokens().await;
+            let readable = cx.engine.tokens(None).await;
             readable.map(|_| reasons)
         })
         .await;

@@ -183,6 +183,7 @@ async fn claim(
     // A client that goes away takes no job: its request is dropped, and with it this.
     let (present, gone) = oneshot::channel::<()>();
     let mut stopping = server.stopping.subscribe();
+    let mut right = server.rights.open(&caller);
     let jobs = server
         .ask(async move |cx: &EngineContext| {
             let mut options = options;
@@ -190,6 +191,7 @@ async fn claim(
             let claimed = tokio::select! {
                 claimed = cx.engine.claim_jobs(&options) => claimed?,
                 _ = gone => Vec::new(),
+                ended = right.ended() => return Err(ended.into()),
                 _ = stopping.wait_for(|stops| *stops) => Vec::new(),
             };
             let shown = claimed.iter().map(|job| claimed_json_as(job, values));

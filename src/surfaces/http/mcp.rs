@@ -18,7 +18,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use flowstone_engine::trace::TraceParent;
 use http_body_util::channel::{Channel, Sender};
-use hyper::body::Bytes;
+use hyper::body::{Bytes, Frame};
 use serde_json::{Map, Value as Json};
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
@@ -28,6 +28,7 @@ use super::answer::Answer;
 use super::feed::{Place, Streamed, headers_of_stream};
 use super::problem::{Problem, codes as problems};
 use super::request::{self, JSON_MAX, refuse_other_types};
+use super::rights::{Ended, Right};
 use super::server::Shared;
 use super::trace;
 use crate::mcp::{
@@ -301,6 +302,7 @@ struct Pending {
     outgoing: mpsc::Receiver<Json>,
     session: Option<Arc<Session>>,
     cancelled: Option<watch::Receiver<bool>>,
+    right: Right,
     _place: Option<Place>,
 }
 
@@ -317,6 +319,8 @@ enum Next {
     Answer(Result<Json, RpcError>),
     Message(Json),
     Cancelled,
+    /// The caller may no longer read the answer.
+    Ended(Ended),
 }
 
 impl Pending {
@@ -329,6 +333,7 @@ impl Pending {
         };
         tokio::select! {
             biased;
+            ended = self.right.ended() => Next::Ended(ended),
             Some(message) = self.outgoing.recv() => Next::Message(message),
             () = cancelled => Next::Cancelled,
             answer = self.work.done() => match self.outgoing.try_recv() {
@@ -350,6 +355,7 @@ async fn answered(
     asked: RpcRequest,
 ) -> Response {
     let (out, outgoing) = mpsc::channel(BACKLOG);
+    let right = server.rights.open(&from.caller);
     let meta = asked.params.get("_meta").and_then(Json::as_object);
     let rq = Request {
         server: server.clone(),
@@ -375,6 +381,7 @@ async fn answered(
         outgoing,
         session: session.clone(),
         cancelled,
+        right,
         _place: from.place,
     };
     let next = tokio::time::timeout(PLAIN, pending.next()).await;
@@ -382,6 +389,7 @@ async fn answered(
         Ok(Next::Answer(answer)) => rpc(status_of(era, &answer), &pending.id, &answer),
         // A cancelled request has no answer.
         Ok(Next::Cancelled) => StatusCode::ACCEPTED.into_response(),
+        Ok(Next::Ended(ended)) => Problem::from(ended).into_response(),
         Ok(Next::Message(first)) => events(server, pending, Some(first)),
         Err(_) => events(server, pending, None),
     };
@@ -399,7 +407,8 @@ fn events(server: Shared, mut pending: Pending, first: Option<Json>) -> Response
     let mut response = Response::new(Body::new(body));
     headers_of_stream(&mut response);
     tokio::spawn(async move {
-        let mut writer = Writer(sender);
+        let right = pending.right.clone();
+        let mut writer = Writer { sender, right };
         let mut stopping = server.stopping.subscribe();
         if let Some(first) = first
             && !writer.message(&first).await
@@ -411,6 +420,10 @@ fn events(server: Shared, mut pending: Pending, first: Option<Json>) -> Response
                 next = pending.next() => match next {
                     Next::Message(message) => writer.message(&message).await,
                     Next::Cancelled => false,
+                    Next::Ended(ended) => {
+                        writer.ended(ended);
+                        false
+                    }
                     Next::Answer(answer) => {
                         writer.message(&mcp::response(&pending.id, &answer)).await;
                         false
@@ -427,12 +440,26 @@ fn events(server: Shared, mut pending: Pending, first: Option<Json>) -> Response
     response
 }
 
-/// Writes events. What it returns tells whether the client is there.
-struct Writer(Sender<Bytes, Infallible>);
+/// Writes events. What it returns tells whether the client is there, and may read them.
+struct Writer {
+    sender: Sender<Bytes, Infallible>,
+    right: Right,
+}
 
 impl Writer {
     async fn text(&mut self, text: &str) -> bool {
-        self.0.send_data(Bytes::from(text.to_owned())).await.is_ok()
+        let sent = self.sender.send_data(Bytes::from(text.to_owned()));
+        tokio::select! {
+            biased;
+            _ = self.right.ended() => false,
+            sent = sent => sent.is_ok(),
+        }
+    }
+
+    /// Writes the last line, unless the client takes nothing.
+    fn ended(&mut self, ended: Ended) {
+        let last = Frame::data(Bytes::from_static(ended.comment().as_bytes()));
+        let _ = self.sender.try_send(last);
     }
 
     async fn message(&mut self, message: &Json) -> bool {
@@ -458,9 +485,13 @@ async fn stream(
     headers_of_stream(&mut response);
     let mut messages = session.open_stream();
     let weak = Arc::downgrade(&session);
+    let mut right = server.rights.open(&caller);
     tokio::spawn(async move {
         let _place = place;
-        let mut writer = Writer(sender);
+        let mut writer = Writer {
+            sender,
+            right: right.clone(),
+        };
         let mut stopping = server.stopping.subscribe();
         // Headers are sent with the first piece.
         let mut is_open = writer.text(": open\n\n").await;
@@ -475,6 +506,10 @@ async fn stream(
                     weak.strong_count() > 0 && writer.text(": hb\n\n").await
                 }
                 () = async { drop(stopping.wait_for(|it| *it).await) } => false,
+                ended = right.ended() => {
+                    writer.ended(ended);
+                    false
+                }
             };
         }
     });

@@ -169,17 +169,19 @@ fn resource_query(given: &Query) -> Result<ResourceQuery, Problem> {
     let mut kinds = Vec::new();
     for name in given.list("types") {
         let kind = ResourceKind::from_name(&name);
-        kinds.push(
-            kind.ok_or_else(|| Problem::malformed(format!("`{name}` is not a type of resources")))?,
-        );
+        kinds.push(kind.ok_or_else(|| {
+            let names: Vec<&str> = ResourceKind::NAMES.iter().map(|(_, name)| *name).collect();
+            Problem::malformed(format!("`types` can be {}, got `{name}`", names.join(", ")))
+        })?);
     }
-    let tier =
-        match given.get("tier") {
-            None => None,
-            Some(name) => Some(Tier::from_name(name).ok_or_else(|| {
-                Problem::malformed(format!("`{name}` is not a tier of resources"))
-            })?),
-        };
+    let tier = match given.get("tier") {
+        None => None,
+        Some(name) => Some(Tier::from_name(name).ok_or_else(|| {
+            Problem::malformed(format!(
+                "`tier` must be retained or ephemeral, got `{name}`"
+            ))
+        })?),
+    };
     let sort = match given.get("sort") {
         None | Some("created") => ResourceSort::Created,
         Some("name") => ResourceSort::Name,

@@ -35,6 +35,7 @@ use super::operation::{
 };
 use super::problem::{Problem, codes};
 use super::request::{Members, Query};
+use super::rights::Right;
 use super::server::{EngineContext, Shared};
 use super::trace;
 use crate::json::{
@@ -114,7 +115,7 @@ pub(super) fn start_operation() -> Operation {
         )
         .json(
             StatusCode::OK,
-            "The run, which ended within `wait`.",
+            "The run, which ended within `wait`, or which had its `id` before.",
             run.clone(),
         )
         .json(
@@ -225,7 +226,8 @@ pub(super) async fn start(
         profile,
         trace: trace::of_caller(&headers),
     };
-    let (started, is_replayed) = begin(&server, caller, start).await?;
+    let asking = caller.clone();
+    let (started, is_replayed) = begin(&server, asking, start).await?;
     let run = RunId::from_text(started["id"].as_str().unwrap_or_default());
     let location = format!("/api/v1/runs/{run}");
     let answer = |status: StatusCode, body: Json| {
@@ -236,9 +238,15 @@ pub(super) async fn start(
         }
     };
     let Some(wait) = wait else {
-        return Ok(answer(StatusCode::CREATED, started));
+        let is_deduped = started["concurrencyDecision"] == StartDecision::Deduped.name();
+        let status = match is_deduped {
+            true => StatusCode::OK,
+            false => StatusCode::CREATED,
+        };
+        return Ok(answer(status, started));
     };
-    let row = ended_within(&server, run, wait).await?;
+    let right = server.rights.open(&caller);
+    let row = ended_within(&server, Some(right), (run, wait)).await?;
     let mut shown = row;
     for key in [
         "concurrencyDecision",
@@ -476,10 +484,11 @@ async fn own_json(
     started_json(cx, started, undeclared).await
 }
 
-/// Refuses a start whose id a run has that the caller does not reach.
+/// Refuses a start whose id a run has that the caller does not reach, or may not read.
 fn refuse_others(cx: &EngineContext, caller: &Caller, row: &RunRow) -> Result<(), Problem> {
     let labels = cx.catalog.labels(&cx.engine, &row.flow);
-    match caller.reaches_run(&row.flow, &labels, &row.started_by) {
+    let is_reached = caller.reaches_run(&row.flow, &labels, &row.started_by);
+    match is_reached && caller.may_read(row) {
         true => Ok(()),
         false => Err(Problem::new(
             StatusCode::CONFLICT,
@@ -494,10 +503,13 @@ fn refuse_others(cx: &EngineContext, caller: &Caller, row: &RunRow) -> Result<()
 }
 
 /// Returns a run when it is over, or as it is after some time.
+///
+/// # Errors
+/// When the right of the caller ends meanwhile; a sender without a token has none.
 pub(super) async fn ended_within(
     server: &Shared,
-    run: RunId,
-    wait: Duration,
+    mut right: Option<Right>,
+    (run, wait): (RunId, Duration),
 ) -> Result<Json, Problem> {
     server
         .ask(async move |cx: &EngineContext| {
@@ -509,7 +521,17 @@ pub(super) async fn ended_within(
                 if row.status.is_final() || is_for_others(cx, &row).await? {
                     return Ok::<_, Problem>(row_json(&row));
                 }
-                if tokio::time::timeout_at(end, news.changed()).await.is_err() {
+                let ended = async {
+                    match &mut right {
+                        Some(right) => right.ended().await,
+                        None => std::future::pending().await,
+                    }
+                };
+                let is_late = tokio::select! {
+                    changed = tokio::time::timeout_at(end, news.changed()) => changed.is_err(),
+                    ended = ended => return Err(ended.into()),
+                };
+                if is_late {
                     return Ok(row_json(&cx.engine.run(&run).await?));
                 }
             }
@@ -535,6 +557,9 @@ async fn is_for_others(cx: &EngineContext, row: &RunRow) -> Result<bool, Problem
         _ => false,
     })
 }
+
+/// Stands beside statuses in filters: a running run that no process executes.
+const INTERRUPTED: &str = "interrupted";
 
 const FILTERS: &[Param] = &[
     Param::text("before", "Only runs after this one in the list."),
@@ -656,10 +681,13 @@ fn run_query(given: &Query, now_ms: i64) -> Result<(RunQuery, String), Problem> 
     {
         match RunStatus::from_name(name) {
             Some(status) => query.statuses.push(status),
-            None if name == "interrupted" => query.interrupted = true,
+            None if name == INTERRUPTED => query.interrupted = true,
             None => {
+                let names = RunStatus::NAMES.iter().map(|(_, name)| *name);
+                let names: Vec<&str> = names.chain([INTERRUPTED]).collect();
                 return Err(Problem::malformed(format!(
-                    "`{name}` is not a status of runs"
+                    "`status` must be one of {}, got `{name}`",
+                    names.join(", ")
                 )));
             }
         }
@@ -714,14 +742,13 @@ pub(super) async fn reached(
         Err(error) => return Err(error.into()),
     };
     let labels = cx.catalog.labels(&cx.engine, &row.flow);
-    let is_own = row.started_by == caller.started_by();
     if !caller.reaches_run(&row.flow, &labels, &row.started_by) {
         return Err(missing());
     }
-    if !is_own {
-        caller.need(Scope::Read)?;
+    match caller.may_read(&row) {
+        true => Ok(row),
+        false => caller.need(Scope::Read).map(|()| row),
     }
-    Ok(row)
 }
 
 async fn cancel(

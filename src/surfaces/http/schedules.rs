@@ -9,11 +9,11 @@ use serde_json::{Value as Json, json};
 use super::access::Caller;
 use super::answer::Answer;
 use super::flows::no_flow;
-use super::operation::{self as shape, Operation, Operations};
+use super::operation::{self as shape, Operation, Operations, Shape};
 use super::problem::Problem;
 use super::request::{Members, Query};
 use super::server::{EngineContext, Shared};
-use crate::json::{Run, Schedule, row_json, schedule_json};
+use crate::json::{Run, RunState, Schedule, row_json, run_state_json, schedule_json};
 
 pub(super) fn operations() -> Operations {
     Operations::default()
@@ -34,7 +34,11 @@ pub(super) fn operations() -> Operations {
                 "Starts the run of a schedule now.",
             )
             .scope(Scope::Run)
-            .json(StatusCode::CREATED, "The run.", shape::of::<Run>())
+            .json(
+                StatusCode::CREATED,
+                "The run.",
+                Shape::OneOf(vec![shape::of::<Run>(), shape::of::<RunState>()]),
+            )
             .refuses(&[409, 422]),
             run,
         )
@@ -79,7 +83,11 @@ async fn run(
                 return Err(no_flow(&flow));
             }
             let run = cx.engine.start_schedule(&flow, &id, true).await?;
-            Ok::<_, Problem>(row_json(&cx.engine.run(&run).await?))
+            let row = cx.engine.run(&run).await?;
+            Ok::<_, Problem>(match caller.may_read(&row) {
+                true => row_json(&row),
+                false => run_state_json(&row),
+            })
         })
         .await?;
     let run = shown["id"].as_str().unwrap_or_default();

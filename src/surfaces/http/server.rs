@@ -33,6 +33,7 @@ use super::problem::{Problem, codes};
 use super::rates::{self, Addresses, Rates};
 use super::request::decoded;
 use super::resources::UPLOADS;
+use super::rights::Rights;
 use super::settings::ServerSettings;
 use super::stall::Stalling;
 use super::{Backend, events, graph, origin, pages, routes, trace};
@@ -71,6 +72,8 @@ pub(crate) struct Server {
     /// The folder of the project's data, for bodies while they arrive.
     pub(super) home: PathBuf,
     pub(super) readers: Readers,
+    /// Of callers whose answers are open.
+    pub(super) rights: Rights,
     /// Sessions of clients of MCP.
     pub sessions: Sessions,
     pub metrics: Arc<Metrics>,

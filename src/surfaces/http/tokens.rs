@@ -64,7 +64,7 @@ async fn list(
     caller.need(Scope::Admin)?;
     Query::read(query.as_deref(), &[])?;
     let tokens = server
-        .ask(async |cx: &EngineContext| cx.engine.tokens().await)
+        .ask(async move |cx: &EngineContext| cx.engine.tokens(Some(&caller.token)).await)
         .await?;
     let tokens: Vec<_> = tokens.iter().map(token_json).collect();
     Ok(Answer::ok(json!({"tokens": tokens})))
@@ -171,7 +171,7 @@ async fn revoke(
 ) -> Result<Response, Problem> {
     caller.need(Scope::Admin)?;
     server
-        .ask(async move |cx: &EngineContext| cx.engine.revoke_token(&id).await)
+        .ask(async move |cx: &EngineContext| cx.engine.revoke_token(&id, Some(&caller.token)).await)
         .await?;
     Ok(StatusCode::NO_CONTENT.into_response())
 }

@@ -21,7 +21,10 @@ use super::operation::{
 use super::problem::Problem;
 use super::request::{Members, Query};
 use super::server::{EngineContext, Shared};
-use crate::json::{Run, Signal, Wait, row_json, signal_json_as, wait_json, wait_json_as};
+use crate::json::{
+    DecidedWait, Run, RunState, Signal, Wait, decided_wait_json, row_json, run_state_json,
+    signal_json_as, wait_json, wait_json_as,
+};
 
 pub(super) fn operations() -> Operations {
     Operations::default()
@@ -162,7 +165,9 @@ impl Decision {
                 "Rejects what a run asks.",
             ),
         };
-        let decided = vec![("wait", shape::of::<Wait>()), ("run", shape::of::<Run>())];
+        let wait = Shape::OneOf(vec![shape::of::<Wait>(), shape::of::<DecidedWait>()]);
+        let run = Shape::OneOf(vec![shape::of::<Run>(), shape::of::<RunState>()]);
+        let decided = vec![("wait", wait), ("run", run)];
         Operations::default().with(
             Operation::post(path, id, doc)
                 .scope(Scope::Approve)
@@ -408,7 +413,10 @@ async fn decide(
             }
             let wait = engine.find_wait(&row.id).await?;
             let run = engine.run(&row.run).await?;
-            Ok::<_, Problem>(json!({"wait": wait_json(&wait), "run": row_json(&run)}))
+            Ok::<_, Problem>(match caller.may_read(&run) {
+                true => json!({"wait": wait_json(&wait), "run": row_json(&run)}),
+                false => json!({"wait": decided_wait_json(&wait), "run": run_state_json(&run)}),
+            })
         })
         .await?;
     Ok(Answer::ok(shown))

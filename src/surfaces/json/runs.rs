@@ -2,6 +2,7 @@
 
 use flowstone_engine::StartedRun;
 use flowstone_engine::ids::RunId;
+use flowstone_engine::outcome::code_of;
 use flowstone_engine::ports::{QueuePlace, RunRow, RunStatus, RunSummary as Summary};
 use flowstone_lang::diagnostic::Diagnostic;
 use serde::Serialize;
@@ -55,8 +56,10 @@ pub struct Run {
     started_by: String,
     /// The run that it was made from by a fork or an import.
     origin: Option<String>,
+    /// It was asked to cancel.
+    cancel_requested: bool,
     /// Why it was asked to cancel.
-    cancel_requested: Option<String>,
+    cancel_reason: Option<String>,
     /// Its journal was not removed.
     journal: bool,
     /// When its journal was removed.
@@ -65,7 +68,17 @@ pub struct Run {
     /// With `[secret]` for each secret.
     input: Json,
     result: Option<Json>,
+    /// The error, with its `code`: null where the flow itself threw it.
     error: Option<Json>,
+}
+
+/// What those may know about a run who may act on it and not read it.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct RunState {
+    id: String,
+    flow: String,
+    /// As that of a run.
+    status: &'static str,
 }
 
 /// A run of a list.
@@ -162,12 +175,31 @@ pub fn row_json_as(run: &RunRow, values: Values) -> Json {
         priority: run.priority,
         started_by: run.started_by.clone(),
         origin: run.origin.as_ref().map(ToString::to_string),
-        cancel_requested: run.cancel_requested.clone(),
+        cancel_requested: run.cancel_requested.is_some(),
+        cancel_reason: run.cancel_requested.clone(),
         journal: run.pruned_ms.is_none(),
         journal_removed_at: run.pruned_ms.map(instant),
         input: values.shown(&run.input),
         result: run.result.as_deref().map(|text| values.shown(text)),
-        error: run.error.as_deref().map(|text| values.shown(text)),
+        error: run.error.as_deref().map(|text| failed_with(text, values)),
+    })
+}
+
+/// Returns why a run failed. As JSON, it has the code of the error.
+fn failed_with(text: &str, values: Values) -> Json {
+    let mut shown = values.shown(text);
+    if let Some(members) = shown.as_object_mut() {
+        members.insert("code".to_owned(), code_of(text).into());
+    }
+    shown
+}
+
+/// Returns what may be known about a run without reading it. The names of the fields are stable.
+pub fn run_state_json(run: &RunRow) -> Json {
+    object(&RunState {
+        id: run.id.to_string(),
+        flow: run.flow.clone(),
+        status: run.status.name(),
     })
 }
 

@@ -41,6 +41,21 @@ pub struct Wait {
     decided_at: Option<Json>,
 }
 
+/// A wait that was decided, for those who may decide waits and not read them.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct DecidedWait {
+    id: String,
+    run: String,
+    flow: String,
+    key: String,
+    /// `open`, or how it ended.
+    state: &'static str,
+    digest: String,
+    decided_by: Option<String>,
+    decided_at: Option<Json>,
+}
+
 /// The event that answers a wait.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct WaitEvent {
@@ -58,6 +73,20 @@ pub fn wait_json(wait: &WaitRow) -> Json {
 /// Returns a wait as JSON, with its values in a form. The names of the fields are stable.
 pub fn wait_json_as(wait: &WaitRow, values: Values) -> Json {
     object(&shown_wait(wait, values))
+}
+
+/// Returns what a decision says about a wait, without what was asked and answered. The names of the fields are stable.
+pub fn decided_wait_json(wait: &WaitRow) -> Json {
+    object(&DecidedWait {
+        id: wait.id.clone(),
+        run: wait.run.to_string(),
+        flow: wait.flow.clone(),
+        key: wait.key.clone(),
+        state: state(wait),
+        digest: wait.digest.clone(),
+        decided_by: wait.decided_by.clone(),
+        decided_at: wait.decided_ms.map(instant),
+    })
 }
 
 /// Returns what is shown of a wait.

@@ -340,7 +340,7 @@ fn tell(remote: &Remote, run: &Value, as_json: bool) -> Result<Exit, Report> {
         RunStatus::Failed => ("error", whole("errorText")?),
         RunStatus::FailedCompensating => ("reason", run["waitReason"].clone()),
         RunStatus::Cancelled | RunStatus::Terminated | RunStatus::TimedOut => {
-            ("reason", run["cancelRequested"].clone())
+            ("reason", run["cancelReason"].clone())
         }
         RunStatus::Queued => ("queue", whole("queue")?),
         RunStatus::Waiting | RunStatus::Running => {

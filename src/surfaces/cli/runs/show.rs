@@ -184,7 +184,7 @@ fn heading(run: &Json) -> Vec<(&'static str, String)> {
         ("known as", maybe(run, "externalId")),
         ("invoked as", maybe(run, "invocation")),
         ("key", maybe(run, "key")),
-        ("cancel", maybe(run, "cancelRequested")),
+        ("cancel", maybe(run, "cancelReason")),
         ("made from", maybe(run, "origin")),
         (
             "parent",

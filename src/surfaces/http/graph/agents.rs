@@ -47,6 +47,12 @@ async fn create(
 ) -> Result<Answer, Problem> {
     visitor.owner(Scope::Edit)?;
     let body = read_object(&headers, body).await?;
+    // An agent whose name the token does not reach could not be used with it either.
+    if let Some(name) = body.get("name").and_then(|name| name.as_str())
+        && !visitor.reaches(name)
+    {
+        return Err(agents::no_agent(name).into());
+    }
     let agent = server
         .ask(async move |cx: &EngineContext| {
             let agent = agents::create(&cx.engine, body).await?;
@@ -116,7 +122,7 @@ async fn validate(
     let body = read(&headers, body).await?;
     let report = server
         .ask(async move |cx: &EngineContext| {
-            if body.is_none() {
+            if body.is_none() || !visitor.reaches(&name) {
                 visitor.agent(cx, &name).await?;
             }
             let report = agents::check(&cx.engine, &name, body).await?;

@@ -190,7 +190,7 @@ async fn stream(
         return Ok(StatusCode::NO_CONTENT.into_response());
     }
     let place = server.readers.enter(&caller.token.id, Streamed::Run)?;
-    let (stream, response) = Stream::start(server.clone(), (caller, Streamed::Run));
+    let (stream, response) = Stream::start(server.clone(), (&caller, Streamed::Run));
     tokio::spawn(async move {
         let _place = place;
         follow.send((first, stand), stream).await;

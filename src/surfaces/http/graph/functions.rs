@@ -25,7 +25,7 @@ pub(super) fn routes() -> Router<Shared> {
 }
 
 async fn list(State(server): State<Shared>, visitor: Visitor) -> Result<Answer, Problem> {
-    visitor.owner(Scope::Read)?;
+    visitor.owner_of_all(Scope::Read)?;
     let found = server
         .ask(async move |cx: &EngineContext| functions::list(&cx.engine).await)
         .await?;
@@ -38,7 +38,7 @@ async fn create(
     headers: HeaderMap,
     body: Body,
 ) -> Result<Answer, Problem> {
-    visitor.owner(Scope::Edit)?;
+    visitor.owner_of_all(Scope::Edit)?;
     let body = read_object(&headers, body).await?;
     let created = server
         .ask(async move |cx: &EngineContext| functions::create(&cx.engine, body).await)
@@ -56,7 +56,7 @@ async fn change(
     headers: HeaderMap,
     body: Body,
 ) -> Result<Answer, Problem> {
-    visitor.owner(Scope::Edit)?;
+    visitor.owner_of_all(Scope::Edit)?;
     let body = read_object(&headers, body).await?;
     let changed = server
         .ask(async move |cx: &EngineContext| functions::patch(&cx.engine, &name, body).await)
@@ -69,7 +69,7 @@ async fn delete(
     visitor: Visitor,
     Path((_, name)): Path<(String, String)>,
 ) -> Result<StatusCode, Problem> {
-    visitor.owner(Scope::Edit)?;
+    visitor.owner_of_all(Scope::Edit)?;
     server
         .ask(async move |cx: &EngineContext| functions::delete(&cx.engine, &name).await)
         .await?;

@@ -10,7 +10,7 @@ use flowstone_engine::ports::RunRow;
 use flowstone_engine::token::Scope;
 use flowstone_fronts::graph::access::may_use;
 use flowstone_fronts::graph::error::{GraphError, Status};
-use flowstone_fronts::graph::{agents, codes, runs};
+use flowstone_fronts::graph::{codes, runs};
 use serde_json::{Value as Json, json};
 
 use super::read_object;
@@ -43,7 +43,7 @@ async fn start(
     let body = read_object(&headers, body).await?;
     let (started, token) = server
         .ask(async move |cx: &EngineContext| {
-            let agent = agents::get(&cx.engine, &name).await?;
+            let agent = visitor.agent(cx, &name).await?;
             may_use(&agent, &visitor.who)?;
             let started = begin(cx, &agent, &visitor.who, &body).await?;
             let token = token_json(cx, &visitor, started.run.as_str())?;
@@ -65,7 +65,8 @@ pub(super) async fn own(
     id: &str,
 ) -> Result<RunRow, GraphError> {
     let row = runs::any(&cx.engine, id).await?;
-    match visitor.who.has_started(&row.started_by) {
+    let is_reached = visitor.caller.token.reaches_flow(&row.flow, &[]);
+    match is_reached && visitor.who.has_started(&row.started_by) {
         true => Ok(row),
         false => Err(runs::no_run(id)),
     }

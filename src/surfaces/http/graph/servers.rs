@@ -23,7 +23,7 @@ pub(super) fn routes() -> Router<Shared> {
 }
 
 async fn list(State(server): State<Shared>, visitor: Visitor) -> Result<Answer, Problem> {
-    visitor.owner(Scope::Read)?;
+    visitor.owner_of_all(Scope::Read)?;
     let found = server
         .ask(async move |cx: &EngineContext| servers::list(&cx.engine).await)
         .await?;
@@ -36,7 +36,7 @@ async fn create(
     headers: HeaderMap,
     body: Body,
 ) -> Result<Answer, Problem> {
-    visitor.owner(Scope::Admin)?;
+    visitor.owner_of_all(Scope::Admin)?;
     let body = read_object(&headers, body).await?;
     let created = server
         .ask(async move |cx: &EngineContext| servers::create(&cx.engine, body).await)
@@ -52,7 +52,7 @@ async fn show(
     visitor: Visitor,
     Path((_, id)): Path<(String, String)>,
 ) -> Result<Answer, Problem> {
-    visitor.owner(Scope::Read)?;
+    visitor.owner_of_all(Scope::Read)?;
     let found = server
         .ask(async move |cx: &EngineContext| servers::get(&cx.engine, &id).await)
         .await?;
@@ -64,7 +64,7 @@ async fn delete(
     visitor: Visitor,
     Path((_, id)): Path<(String, String)>,
 ) -> Result<StatusCode, Problem> {
-    visitor.owner(Scope::Admin)?;
+    visitor.owner_of_all(Scope::Admin)?;
     server
         .ask(async move |cx: &EngineContext| servers::delete(&cx.engine, &id).await)
         .await?;
@@ -77,7 +77,7 @@ async fn probe(
     visitor: Visitor,
     Path((_, id)): Path<(String, String)>,
 ) -> Result<Answer, Problem> {
-    visitor.owner(Scope::Admin)?;
+    visitor.owner_of_all(Scope::Admin)?;
     let tools = server
         .ask(async move |cx: &EngineContext| servers::probe(&cx.engine, &id).await)
         .await?;

@@ -93,6 +93,20 @@ impl Visitor {
         self.caller.need(scope)
     }
 
+    /// As [`Visitor::owner`], for resources that all agents of the project share. Limited tokens have no access to them.
+    pub(super) fn owner_of_all(&self, scope: Scope) -> Result<(), Problem> {
+        self.owner(scope)?;
+        match self.caller.token.is_limited_to_flows() {
+            false => Ok(()),
+            true => Err(GraphError::new(
+                Status::NotFound,
+                codes::MISSING,
+                "this is shared by all agents of the project, and the token reaches only some of them",
+            )
+            .into()),
+        }
+    }
+
     /// Tells whether the caller's token gives access to an agent.
     pub(super) fn reaches(&self, agent: &str) -> bool {
         self.caller.token.reaches_flow(&slug(agent), &[])

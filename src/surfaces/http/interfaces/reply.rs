@@ -15,6 +15,7 @@ use super::super::access::Caller;
 use super::super::answer::Answer;
 use super::super::problem::{Problem, codes};
 use super::super::resources::whole;
+use super::super::rights::Right;
 use super::super::runs::ended_within;
 use super::super::server::{EngineContext, Shared};
 
@@ -40,16 +41,20 @@ pub(in super::super) struct Started {
     pub timeout: Duration,
 }
 
-/// Whether the caller may see what went wrong in a run.
-#[derive(Debug, Clone, Copy)]
+/// What is known about the caller of an interface.
+#[derive(Debug, Clone)]
 pub(in super::super) struct Who {
+    /// Whether the caller may see what went wrong in a run.
     may_read: bool,
+    /// Of a caller with a token.
+    right: Option<Right>,
 }
 
 impl Who {
-    pub(in super::super) fn of(caller: Option<&Caller>) -> Who {
+    pub(in super::super) fn of(server: &Shared, caller: Option<&Caller>) -> Who {
         Who {
             may_read: caller.is_some_and(|caller| caller.token.has(Scope::Read)),
+            right: caller.map(|caller| server.rights.open(caller)),
         }
     }
 }
@@ -96,7 +101,7 @@ pub(super) async fn respond(
         true => started.run,
         false => {
             let id = RunId::from_text(started.run["id"].as_str().unwrap_or_default());
-            ended_within(server, id, started.timeout).await?
+            ended_within(server, who.right.clone(), (id, started.timeout)).await?
         }
     };
     let mut short = json!({"runId": run["id"], "status": run["status"]});

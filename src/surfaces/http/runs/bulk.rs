@@ -1,5 +1,6 @@
 //! `POST /api/v1/runs`: many starts, all in one transaction or none.
 
+use std::rc::Rc;
 use std::time::Duration;
 
 use axum::body::Body;
@@ -186,6 +187,40 @@ fn starts(given: &Members) -> Result<Vec<Start>, Problem> {
     }
 }
 
+/// A start that the caller may make.
+struct Ready {
+    flow: Rc<ServedFlow>,
+    options: StartOptions,
+}
+
+/// Checks what the engine does not know: the flow, what the caller may do, and keys of the input that callers cannot give.
+async fn ready(cx: &EngineContext, caller: &Caller, start: &Start) -> Result<Ready, Problem> {
+    let slug = start.flow.as_deref().unwrap_or_default();
+    let flow = served(cx, caller, slug, start.version.as_deref())?;
+    check(cx, caller, &flow, start).await?;
+    let options = start.options(caller)?;
+    Ok(Ready { flow, options })
+}
+
+/// Returns the answer to starts of which some are wrong: each of these by its index, also where the engine finds the error.
+fn refused(cx: &EngineContext, all: Vec<Result<Ready, Problem>>) -> Problem {
+    let checked = all.into_iter().map(|start| {
+        let Ready { flow, options } = start?;
+        let loaded = &flow.loaded;
+        let checked = cx.engine.check_start(BulkStart { loaded, options });
+        checked.map_err(Problem::from)
+    });
+    let wrong = checked.enumerate().filter_map(|(index, checked)| {
+        let problem = checked.err()?;
+        Some(problem.to_entry(index))
+    });
+    let errors: Vec<Json> = wrong.collect();
+    let bad = EngineError::BadStarts { errors: Vec::new() };
+    let count = errors.len();
+    let detail = format!("{count} of the runs cannot be started, so none was");
+    Problem::new(StatusCode::UNPROCESSABLE_ENTITY, bad.code(), detail).with("errors", json!(errors))
+}
+
 /// Checks what the engine does not know: whether the caller may start the flow, and reaches a run with the same id.
 async fn check(
     cx: &EngineContext,
@@ -208,25 +243,6 @@ async fn check(
     same.try_for_each(|row| refuse_others(cx, caller, row))
 }
 
-/// Returns the options of all starts.
-///
-/// # Errors
-/// A malformed request that names each start whose input has a key that callers cannot give.
-fn options_of(caller: &Caller, starts: &[Start]) -> Result<Vec<StartOptions>, Problem> {
-    let (mut all, mut errors) = (Vec::new(), Vec::new());
-    for (index, start) in starts.iter().enumerate() {
-        match start.options(caller) {
-            Ok(options) => all.push(options),
-            Err(error) => errors.push((index, Problem::from(error))),
-        }
-    }
-    let Some((_, first)) = errors.first() else {
-        return Ok(all);
-    };
-    let entries: Vec<Json> = errors.iter().map(|(idx, it)| it.to_entry(*idx)).collect();
-    Err(first.clone().with("errors", json!(entries)))
-}
-
 /// Starts all runs, and returns the outcome of each, and whether that was done before with the same key.
 async fn submit(
     cx: &EngineContext,
@@ -234,29 +250,17 @@ async fn submit(
     starts: &[Start],
     receipt: Option<NewReceipt>,
 ) -> Result<(Vec<Json>, bool), Problem> {
-    let options = options_of(caller, starts)?;
-    let (mut flows, mut errors) = (Vec::new(), Vec::new());
-    for (index, start) in starts.iter().enumerate() {
-        let slug = start.flow.as_deref().unwrap_or_default();
-        let flow = served(cx, caller, slug, start.version.as_deref());
-        let checked = match flow {
-            Ok(flow) => check(cx, caller, &flow, start).await.map(|()| flow),
-            Err(problem) => Err(problem),
-        };
-        match checked {
-            Ok(flow) => flows.push(flow),
-            Err(problem) => errors.push(problem.to_entry(index)),
-        }
+    let mut checked = Vec::new();
+    for start in starts {
+        checked.push(ready(cx, caller, start).await);
     }
-    if !errors.is_empty() {
-        let bad = EngineError::BadStarts { errors: Vec::new() };
-        let detail = format!(
-            "{} of the runs cannot be started, so none was",
-            errors.len()
-        );
-        let status = StatusCode::UNPROCESSABLE_ENTITY;
-        return Err(Problem::new(status, bad.code(), detail).with("errors", json!(errors)));
+    if checked.iter().any(Result::is_err) {
+        return Err(refused(cx, checked));
     }
+    let checked = checked
+        .into_iter()
+        .map(|ready| ready.map(|it| (it.flow, it.options)));
+    let (flows, options): (Vec<_>, Vec<_>) = checked.collect::<Result<_, Problem>>()?;
     let undeclared = options.iter().zip(&flows).map(|(options, flow)| {
         let invocation = options.invocation.as_deref();
         undeclared_inputs(&flow.loaded.flow, invocation, &options.input)
