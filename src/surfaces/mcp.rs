@@ -4,6 +4,7 @@
 //! carry what the server has to know (from 2026-07-28). What is sent over HTTP and what over stdio is the same; the
 //! transports are in `http/mcp.rs` and `cli/mcp.rs`.
 
+mod agents;
 mod api;
 mod call;
 mod completion;
@@ -12,6 +13,7 @@ mod dispatch;
 mod follow;
 mod headers;
 mod listen;
+mod offered;
 mod peer;
 mod prompts;
 mod protocol;
