@@ -135,17 +135,16 @@ fn write_new(to: &Path, text: &str) -> Result<(), Report> {
         .create_new(true)
         .open(to);
     let written = opened.and_then(|mut file| file.write_all(text.as_bytes()));
-    written.map_err(|error| {
-        let report = Report::error(
-            codes::IMPORT_EXISTS,
-            format!("the flow {shown} cannot be written: {error}"),
-        );
-        match error.kind() {
-            std::io::ErrorKind::AlreadyExists => {
-                report.hint("name another file with `--to`, or remove this one first")
-            }
-            _ => report.hint("the folder must exist"),
-        }
+    let refused = |message, hint| Report::error(codes::IMPORT_EXISTS, message).hint(hint);
+    written.map_err(|error| match error.kind() {
+        std::io::ErrorKind::AlreadyExists => refused(
+            format!("{shown} exists already"),
+            "name another file with `--to`, or remove this one first",
+        ),
+        _ => refused(
+            format!("{shown} cannot be written: {error}"),
+            "the folder must exist",
+        ),
     })
 }
 
