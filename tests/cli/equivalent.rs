@@ -196,7 +196,7 @@ type Asked = Vec<(String, Value)>;
 
 /// Returns what the steps of a run asked, all of them waits, and what each was answered.
 fn waits(scratch: &Scratch, run: &str) -> Asked {
-    let all = scratch.json_of(&["waits", "list", "--all"]);
+    let all = scratch.json_of(&["waits", "list", "--all", "--run", run]);
     let all = all["waits"].as_array().expect("waits").clone();
     let message = |path: &Value| {
         let own = |wait: &&Value| wait["run"] == run && wait["step"] == *path;

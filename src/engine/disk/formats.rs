@@ -39,7 +39,7 @@ pub fn is_path(name: &str, formats: Formats) -> bool {
 /// Finds a file that is called by its path or by a name. `beside` is the folder of the file that calls.
 ///
 /// # Errors
-/// Why there is none.
+/// Why no file is found.
 pub fn find(
     project_root: &Path,
     beside: Option<&Path>,

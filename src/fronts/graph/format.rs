@@ -36,7 +36,7 @@ impl FlowFormat for GraphFormat {
     }
 }
 
-/// Tells whether JSON is meant as a graph spec, valid or not.
+/// Tells whether JSON has the members of a graph spec, valid or not.
 pub fn is_spec(json: &Json) -> bool {
     json.get("spec_version").is_some() || json.get("nodes").is_some()
 }

@@ -61,7 +61,7 @@ fn is_in(
     false
 }
 
-/// Tells whether a file of a project is meant as a tree, valid or not.
+/// Tells whether a file of a project has the members of a tree, valid or not.
 pub fn is_tree_file(project: &Path, path: &Path) -> bool {
     let Ok(mut files) = Files::below(project) else {
         return false;

@@ -173,7 +173,7 @@ fn a_call_that_waits_for_an_approval_becomes_a_task() {
     assert_eq!(done["result"]["content"][0]["text"], "cancelled", "{done}");
 }
 
-/// Whoever may start an agent does not thereby approve what it writes.
+/// The right to start an agent is not the right to approve its calls.
 #[test]
 fn a_user_gets_no_link_to_approve_a_call() {
     let graphs = Graphs::serve();
